@@ -1,0 +1,123 @@
+/* nvm: array mathematics that stays a lazy expression until a value is needed, then runs as few fused kernels as possible.
+
+   Operations (nvm/ops.h) return the new array: NULL on an error (nvm_last_error says why), and NULL operands pass through.
+   Everything else returns a status, 0 on success, with the out-parameter first; given a NULL array it returns the status of
+   the first failure. Inputs are borrowed. Arrays made by operations belong to the thread's innermost open scope.
+   One handle may be used by one thread at a time; different handles by any threads. */
+#ifndef NVM_H
+#define NVM_H
+#include "nvm/types.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NVM_VERSION "0.1.0"
+NVM_API const char *nvm_version(void);
+NVM_API const char *nvm_last_error(void);   /* message of the thread's last failure; "" if none; valid until the next */
+NVM_API int nvm_last_status(void);
+
+/* ---- contexts */
+typedef struct nvm_ctx_options {
+  unsigned version;          /* NVM_CTX_OPTIONS_VERSION */
+  nvm_dtype default_float;   /* float32 or float64 (the default): dtype of float data and of int / int */
+} nvm_ctx_options;
+#define NVM_CTX_OPTIONS_VERSION 1
+#define NVM_CTX_OPTIONS_INIT { NVM_CTX_OPTIONS_VERSION, NVM_F64 }
+NVM_API int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version);
+NVM_API int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o); /* o NULL: defaults */
+NVM_API int nvm_ctx_free(nvm_ctx *ctx);     /* arrays kept by nvm_array_ref stay valid until they are released */
+
+/* ---- scopes: a stack per thread, closed in order */
+NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx);
+NVM_API int nvm_scope_close(nvm_scope *s);  /* releases its arrays; the status of its first failure */
+NVM_API nvm_array *nvm_array_ref(nvm_array *a);   /* keeps it beyond its scope */
+NVM_API void nvm_array_unref(nvm_array *a);       /* NULL is fine */
+
+/* ---- arrays from data. shape: rank sizes; strides: in bytes, NULL for row-major. */
+NVM_API nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data); /* copies */
+/* Borrows `data` until release(owner) is called (when nothing needs it any more); the data must not change meanwhile. */
+NVM_API nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                                        const void *data, void (*release)(void *owner), void *owner);
+NVM_API nvm_array *nvm_float(double x);     /* weak scalars: take the dtype of what they meet, as Python's do */
+NVM_API nvm_array *nvm_int(int64_t x);
+NVM_API nvm_array *nvm_bool(int x);
+NVM_API nvm_array *nvm_complex(double re, double im);
+NVM_API nvm_array *nvm_none(void);          /* an absent operand: a clip bound, a bias */
+
+/* ---- looking at arrays (nothing is evaluated by these) */
+NVM_API nvm_dtype nvm_dtype_of(const nvm_array *a);
+NVM_API int nvm_rank(const nvm_array *a);
+NVM_API const int64_t *nvm_shape(const nvm_array *a);   /* rank sizes; valid as long as the array */
+NVM_API int64_t nvm_size(const nvm_array *a);
+NVM_API int nvm_is_pending(const nvm_array *a);         /* 1: has no value yet */
+NVM_API const char *nvm_dtype_name(nvm_dtype t);
+NVM_API int nvm_dtype_find(nvm_dtype *out, const char *name);
+NVM_API size_t nvm_dtype_size(nvm_dtype t);
+
+/* ---- values */
+NVM_API int nvm_eval(nvm_array *const *arrays, int n);  /* together: shared work is done once */
+NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes); /* evaluates; packed, row-major; bytes must match */
+/* Evaluates and shows the memory: address of the first element and strides in bytes (rank of them, filled in), valid as
+   long as the array. Read only. */
+NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
+NVM_API int nvm_synchronize(nvm_ctx *ctx);
+/* The plan of evaluating these now, as text: kernels, bytes against the minimum, flops, why each edge was not fused.
+   *text is freed with nvm_free. Evaluates nothing. */
+NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
+NVM_API void nvm_free(void *p);
+
+/* ---- any operation by number: what bindings use. Attributes are typed and named as in nvm/ops.h's comments. */
+typedef struct nvm_attr {
+  const char *name;
+  char kind;          /* 'i' integer, 'b' bool, 'f' float, 'd' dtype (in i), 'I' n integers in is, 'n' none */
+  int64_t i; double f; const int64_t *is; int n;
+} nvm_attr;
+typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info; /* signature: Python-like, "(x, /, *, axis=None, keepdims=False)" */
+NVM_API int nvm_op_count(void);
+NVM_API int nvm_op_get(nvm_op_info *out, int op);
+NVM_API int nvm_op_find(int *out, const char *name);
+/* An owned reference (nvm_array_unref), needs no open scope; NULL operands pass through. nvm_none() operands where optional. */
+NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+/* Operands of bindings, owned references that need no scope */
+NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind /* 'b' 'i' 'f' 'c' */, int64_t i, double re, double im);
+NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                                      const void *data, void (*release)(void *owner), void *owner); /* release NULL: copies */
+
+/* ---- item assignment: a := a with `value` (broadcast, cast) at start, step per dimension; views of a (nvm_view) follow. */
+NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop); /* owned; basic indexing that writes through */
+NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value */
+
+/* ---- functions: traced once for each signature, then called at launch cost */
+typedef int (*nvm_trace_fn)(void *user, nvm_ctx *ctx, nvm_array *const *in, int nin, nvm_array **out, int nout); /* inside a scope; a status; out borrowed */
+NVM_API int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout);
+NVM_API int nvm_fn_free(nvm_fn *f);
+NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out); /* out: nout owned references, with values */
+NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in);
+/* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading a value is an error. */
+NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
+typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
+NVM_API int nvm_trace_begin(nvm_ctx *ctx);
+NVM_API int nvm_trace_end(nvm_ctx *ctx);
+NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs, int nout);
+/* in[i]: arrays of the placeholders' dtype and shape, evaluated if pending. out: owned references with values. */
+NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);
+NVM_API int nvm_traced_explain(char **text, nvm_traced *t);
+NVM_API void nvm_traced_free(nvm_traced *t);
+
+/* ---- settings and counters */
+NVM_API int nvm_set(const char *name, const char *value);   /* "fuse", "off"; names as NVM_... without the prefix */
+NVM_API int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc); /* 0 past the end */
+typedef struct nvm_counters {
+  unsigned version;           /* NVM_COUNTERS_VERSION */
+  int64_t kernels_compiled, kernels_loaded, programs_planned, evaluations, kernels_run, bytes_used, bytes_peak;
+} nvm_counters;
+#define NVM_COUNTERS_VERSION 1
+NVM_API int nvm_counters_get(nvm_counters *out, unsigned version);
+NVM_API int nvm_counters_reset_peak(void);
+NVM_API int nvm_info(char **text);          /* version, LLVM or why not, threads, ISA, cache: a line each */
+
+#ifdef __cplusplus
+}
+#endif
+#include "nvm/ops.h"
+#endif

@@ -1,0 +1,33 @@
+/* dtypes and the opaque types of nvm. */
+#ifndef NVM_TYPES_H
+#define NVM_TYPES_H
+#include <stddef.h>
+#include <stdint.h>
+#include "nvm/status.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum nvm_dtype {
+  NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64,
+  NVM_F16, NVM_BF16, NVM_F32, NVM_F64, NVM_C64, NVM_C128, NVM_NDTYPES,
+  NVM_DTYPE_DEFAULT = -1 /* "as the operation decides" in attributes and options */
+} nvm_dtype;
+
+enum { NVM_MAX_RANK = 32 };
+
+typedef struct nvm_ctx nvm_ctx;     /* a library context: default dtype, device, program cache */
+typedef struct nvm_scope nvm_scope; /* owns the arrays made while it is the thread's innermost scope */
+typedef struct nvm_array nvm_array; /* a lazy array */
+typedef struct nvm_fn nvm_fn;       /* a traced function */
+
+#if defined _WIN32
+#define NVM_API
+#else
+#define NVM_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,25 @@
+/* Device facts as data: counts are queried, rates come from a table. Planning reads these and never measures. */
+#ifndef NVB_CAPS_H
+#define NVB_CAPS_H
+#include <stdint.h>
+
+typedef enum nvb_devkind { NVB_CPU, NVB_CUDA } nvb_devkind;
+typedef struct nvb_caps {
+  nvb_devkind kind;
+  char name[64];
+  int units;            /* SMs, or CPU tasks that can run at once (threads) */
+  int width;            /* f32 lanes of a vector, or of a warp */
+  int threads;          /* threads a unit needs to be busy; the vector width on a CPU */
+  int64_t onchip;       /* bytes that a block may keep: shared memory, or L2 per core */
+  int64_t l2;           /* bytes of the last shared cache */
+  double bandwidth;     /* bytes per ns over all units */
+  double unit_bandwidth;/* bytes per ns that one unit reaches alone */
+  double l2_bandwidth;  /* bytes per ns */
+  double rate;          /* simple f32 operations per ns over all units */
+  double launch;        /* ns per kernel */
+  int max_buffers;      /* of one kernel */
+} nvb_caps;
+
+const nvb_caps *nvb_caps_cpu(void);    /* this machine, with the pool's thread count */
+const nvb_caps *nvb_caps_find(const char *name); /* "h200", "cpu16" (facts of docs/planner tests); NULL if unknown */
+#endif

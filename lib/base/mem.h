@@ -1,0 +1,15 @@
+/* All heap memory of the library goes through here, so that tests can count it and let the n-th request fail. */
+#ifndef NVB_MEM_H
+#define NVB_MEM_H
+#include <stddef.h>
+#include <stdint.h>
+
+void *nvb_alloc(size_t bytes);                    /* NULL when out of memory; 16-byte aligned; not cleared */
+void *nvb_calloc(size_t count, size_t bytes);     /* cleared; NULL on overflow of count * bytes too */
+void *nvb_realloc(void *p, size_t bytes);         /* NULL leaves p as it was */
+void nvb_free(void *p);                           /* NULL is fine */
+
+int64_t nvb_live_blocks(void);                    /* blocks now allocated, all threads */
+/* From now on the n-th request (1 = the next) fails; with `sticky` all later ones too. n = 0 ends it. */
+void nvb_fail_alloc(int64_t n, int sticky);
+#endif

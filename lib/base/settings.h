@@ -1,0 +1,22 @@
+/* Settings: one table (settings.def), read from the environment at first use, changed by nvm_set. getenv lives here. */
+#ifndef NVB_SETTINGS_H
+#define NVB_SETTINGS_H
+#include <stdint.h>
+
+typedef enum nvb_setting {
+#define SETTING(id, type, env, def, doc) NVB_##id,
+#include "base/settings.def"
+#undef SETTING
+  NVB_NSETTINGS
+} nvb_setting;
+
+int64_t nvb_int(nvb_setting s);            /* INT and SIZE (suffixes K, M, G) */
+const char *nvb_str(nvb_setting s);        /* STR; stays valid until the setting changes */
+int nvb_has(nvb_setting s, const char *word); /* is the word in the comma list of a STR (or is it "all")? */
+int nvb_set(const char *name, const char *value); /* by environment name or without NVM_, any case; a status */
+int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc); /* 0 past the end */
+uint64_t nvb_settings_version(void);       /* grows with each change: part of program keys */
+const char *nvb_env(const char *name);     /* other environment variables (HOME, XDG_CACHE_HOME, OMP_NUM_THREADS) */
+void nvb_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* only if NVM_VERBOSE >= level */
+void nvb_dump(const char *stage, const char *name, const char *text); /* writes if NVM_DUMP names the stage */
+#endif

@@ -1,0 +1,16 @@
+/* Text that grows in an arena: what printers write to. */
+#ifndef NVB_TEXT_H
+#define NVB_TEXT_H
+#include "base/arena.h"
+
+typedef struct nvb_text {
+  nvb_arena *arena;
+  char *s;       /* always ends in 0 once something was written; NULL before */
+  size_t n, cap; /* bytes without the 0; bytes allocated */
+} nvb_text;
+
+void nvb_print(nvb_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void nvb_puts(nvb_text *t, const char *s);
+void nvb_putf(nvb_text *t, double x);   /* shortest decimal that reads back to the same double; inf, -inf, nan */
+const char *nvb_text_get(nvb_text *t);  /* "" if nothing was written */
+#endif

@@ -1,0 +1,16 @@
+/* The border of libnvm_llvm.so, the only place that links to LLVM: one table of functions, found by dlsym. Its fatal
+   errors are caught here; then the module is marked dead and the interpreter goes on. */
+#ifndef NVC_LLVM_MODULE_H
+#define NVC_LLVM_MODULE_H
+#include "codegen/codegen.h"
+#define NVC_LLVM_ABI 1
+typedef struct nvc_llvm {
+  int abi;
+  const char *version;
+  void (*host)(nvc_target *t);
+  int (*compile)(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
+  int (*load)(void **handle, nvc_entry *entry, const nvc_object *o);
+  void (*unload)(void *handle);
+} nvc_llvm;
+typedef const nvc_llvm *(*nvc_llvm_open)(void); /* symbol "nvm_llvm_open" */
+#endif

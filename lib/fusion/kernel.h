@@ -1,0 +1,162 @@
+/* The kernel dialect: a grid of blocks, block-level operations on tiles with named axes, no thread and no barrier.
+   A text names layouts, tile sizes and stamps; a schedule binds the names and adds hints. Neither changes a bit.
+   Grammar and meaning: docs/kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
+#ifndef NVF_KERNEL_H
+#define NVF_KERNEL_H
+#include "graph/frag.h"
+
+/* ---- layouts: the digits of each axis, most significant first, each with a place */
+typedef struct nvf_digit {
+  int axis;        /* axis number of the kernel (nvf_kernel.axis) */
+  int32_t extent;  /* >= 1 */
+  int64_t stride;  /* of the digit in the axis index */
+  char place;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp */
+  int32_t pstride; /* l and w: stride inside the lane or warp number */
+} nvf_digit;
+/* Axes in the order written; loops nest in this order, outermost first. A place that a tile does not use holds copies. */
+typedef struct nvf_layout { int n; nvf_digit d[24]; } nvf_layout;
+
+/* ---- index expressions over 64-bit integers; division and mod are floored and the divisor is > 0 */
+typedef enum nvf_xkind {
+  NVF_CONST, /* value */
+  NVF_PARAM, /* a size parameter of the kernel (id) */
+  NVF_NAME,  /* a constant of the schedule (id in nvf_kernel.name) */
+  NVF_GRID,  /* block coordinate (id in nvf_part.grid) */
+  NVF_AXIS,  /* tile axis (id in nvf_kernel.axis) */
+  NVF_VAR,   /* loop variable (id in nvf_kernel.var) */
+  NVF_TILE,  /* an integer tile (id): makes the access a gather or scatter */
+  NVF_ADD, NVF_SUB, NVF_MUL, NVF_DIV, NVF_MOD
+} nvf_xkind;
+typedef struct nvf_expr { nvf_xkind kind; int id; int64_t value; const struct nvf_expr *a, *b; } nvf_expr;
+typedef enum nvf_cmp { NVF_LT, NVF_LE, NVF_EQ, NVF_NE, NVF_GE, NVF_GT } nvf_cmp;
+/* A conjunction: every relation holds and every bool tile is true. */
+typedef struct nvf_cond {
+  int nrel; struct { nvf_cmp cmp; const nvf_expr *a, *b; } *rel;
+  int ntile; int *tile;
+} nvf_cond;
+
+/* ---- statements */
+typedef enum nvf_op {
+  NVF_LOAD,     /* out = buf[map]: one tile, or two from a buffer of pairs (complex) */
+  NVF_STORE,    /* buf[map] = in */
+  NVF_MAP,      /* out... = frag(args...) */
+  NVF_REDUCE,   /* out... = merge over axis of in... */
+  NVF_SCAN,     /* inclusive, in index order */
+  NVF_RELAYOUT, /* out... = in... in another layout */
+  NVF_DFT,      /* out re, im = dft(in re, im [, twist re, im]) along axis */
+  NVF_PUT,      /* shared out = in; axes in `order` */
+  NVF_GET,      /* out = shared in, in a layout */
+  NVF_CONTRACT, /* out = in[0] + sum over axis of in[1] * in[2], fma, axis ascending; in[1], in[2] shared */
+  NVF_ZEROS,    /* out = 0 */
+  NVF_INDEX,    /* out (i64) = map */
+  NVF_TEST,     /* out (bool) = where */
+  NVF_FOR,      /* for var in range(lo, hi, step), carried tiles */
+  NVF_IF,       /* uniform: where over grid, sizes, loop variables; no results */
+  NVF_CHECK,    /* sets the run's error slot where `where` fails */
+  NVF_ATOMIC_MAX /* buf[map] = max(buf[map], in), integers */
+} nvf_op;
+
+typedef enum nvf_akind { NVF_ATILE, NVF_AAXIS, NVF_ASCALAR, NVF_ACONST } nvf_akind;
+typedef struct nvf_arg { nvf_akind kind; int id; uint64_t bits; nvm_dtype type; } nvf_arg; /* AAXIS: the coordinate, i64; ASCALAR: a scalar parameter */
+typedef struct nvf_hint { int name; int64_t value; } nvf_hint; /* name in nvf_kernel.name: nt, prefetch, vec, unroll ... */
+
+typedef struct nvf_stmt {
+  nvf_op op;
+  int id;                     /* unique in the kernel, in text order: what hints refer to */
+  int nout, nin;
+  int *out, *in;              /* tiles (shared tiles are tiles too) */
+  int layout;                 /* name of the layout of what is made; -1: follows the operands */
+  int nonly; int *only;       /* only(L, axes...): those axes of the layout; nonly < 0: all */
+  int buf;                    /* parameter: LOAD, STORE, ATOMIC_MAX */
+  const nvf_expr *map;        /* address in elements (pairs count as one) */
+  const nvf_cond *where;      /* NULL: always */
+  uint64_t other; int has_other; /* LOAD: bits where `where` fails; else 0 */
+  const nvg_frag *frag;       /* MAP; REDUCE and SCAN: the merge of two states */
+  int narg; nvf_arg *arg;     /* MAP */
+  int axis;                   /* REDUCE, SCAN, DFT, CONTRACT */
+  int stamp;                  /* REDUCE: name of a stamp of the schedule */
+  uint64_t *init;             /* REDUCE, SCAN: identity of each state, bits */
+  int sign;                   /* DFT: -1 or 1 */
+  int norder; int *order;     /* PUT: axes, slowest first */
+  int var; const nvf_expr *lo, *hi, *step; /* FOR */
+  int ncarry; struct { int inner, outer; } *carry; /* FOR: inner starts as outer; after the loop outer is the last inner */
+  struct nvf_block *body, *other_body; /* FOR, IF (other_body: else, may be NULL) */
+} nvf_stmt;
+typedef struct nvf_block { int n; nvf_stmt **s; } nvf_block;
+
+/* ---- kernels */
+typedef enum nvf_pkind { NVF_BUFFER, NVF_SIZE, NVF_SCALAR } nvf_pkind;
+typedef struct nvf_param {
+  const char *name;
+  nvf_pkind kind;
+  nvm_dtype type;  /* BUFFER: of the element (c64, c128: pairs); SCALAR: of the value; SIZE: i64 */
+  int written;     /* BUFFER: some statement stores to it */
+  int unique;      /* BUFFER: no other parameter overlaps it */
+} nvf_param;
+typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid; /* extent over sizes and schedule constants */
+/* Blocks of part p follow those of part p - 1: siblings of different sizes share a launch. The last grid axis runs fastest. */
+typedef struct nvf_part { int ngrid; nvf_grid *grid; nvf_block body; } nvf_part;
+typedef struct nvf_tile {
+  const char *name;
+  nvm_dtype type;      /* as kernels hold it: f16, bf16 as loaded; never complex */
+  int shared;          /* made by PUT */
+} nvf_tile;
+
+typedef struct nvf_kernel {
+  nvb_arena *arena;
+  const char *name;
+  nvg_fragset *frags;
+  int nparam, naxis, nvar, nname, ntile, npart, nstmt;
+  nvf_param *param;
+  const char **axis, **var, **name; /* name: layouts, constants, stamps and hints of the schedule */
+  nvf_tile *tile;
+  nvf_part *part;
+} nvf_kernel;
+
+typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BSTAMP } nvf_bkind;
+typedef struct nvf_stamp { int c, w; } nvf_stamp; /* numerics.md section 4: chunk and lane count, powers of two */
+typedef struct nvf_binding { nvf_bkind kind; nvf_layout layout; int64_t value; nvf_stamp stamp; } nvf_binding;
+typedef struct nvf_schedule {
+  nvf_binding *bind;           /* one per nvf_kernel.name */
+  int nhint; struct { int stmt, name; int64_t value; } *hint;
+} nvf_schedule;
+
+/* ---- text (kernel_parse.c, kernel_print.c). One text holds fragments, one kernel, and any number of named schedules:
+   schedule cpu { L = "r: i1; j: I8 i8 l16"; R = 1; S = stamp(1024, 128); hint 3 nt = 1 } */
+nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where); /* throws NVM_ERR_VALUE: where:line:col: ... */
+nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the parsed text; NULL if absent */
+nvf_schedule *nvf_schedule_parse(nvf_kernel *k, const char *text);/* the inside of the braces */
+void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
+void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
+nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the printed text */
+
+/* ---- building (kernel_build.c): what the planner calls. Names are made unique; every call appends to the open block. */
+nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name);
+int nvf_add_param(nvf_kernel *k, nvf_pkind kind, nvm_dtype type, const char *name);
+int nvf_add_axis(nvf_kernel *k, const char *name);
+int nvf_add_name(nvf_kernel *k, const char *name);   /* the same name again gives the same number */
+int nvf_add_tile(nvf_kernel *k, nvm_dtype type, const char *name);
+nvf_part *nvf_add_part(nvf_kernel *k);
+int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent);
+nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op);
+const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value); /* leaves */
+const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b); /* folds constants, x+0, x*1 */
+void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text);     /* "r: i1; j: I8 l16"; throws */
+void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l);
+
+/* ---- what a kernel and schedule mean together (kernel_check.c). Computed once, read by interpreter and emitters. */
+typedef struct nvf_typed {
+  const nvf_kernel *k;
+  const nvf_schedule *s;
+  nvf_layout *tile;   /* layout of each tile */
+  nvf_layout **stmt;  /* by statement id: layout of what is made; for STORE and REDUCE: of the operand */
+} nvf_typed;
+/* Infers layouts and dtypes and checks every rule of docs/kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
+nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);
+int64_t nvf_extent(const nvf_layout *l, int axis);          /* product of the axis' digits; 1 if absent */
+nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n);
+int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);
+/* sizes[i]: value of parameter i (SIZE only). Product over parts of their grid's extents. */
+int64_t nvf_blocks(const nvf_kernel *k, const nvf_schedule *s, const uint64_t *args);
+int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, const uint64_t *args, const int64_t *grid);
+#endif

@@ -1,0 +1,52 @@
+/* What is done together, in what order, in what memory: a stamped graph becomes steps with kernels. One mechanism,
+   described in docs/architecture.md; fuse.c is its one page. */
+#ifndef NVF_PLAN_H
+#define NVF_PLAN_H
+#include "base/caps.h"
+#include "fusion/kernel.h"
+#include "graph/graph.h"
+
+typedef enum nvf_bufkind { NVF_BLEAF, NVF_BOUT, NVF_BTEMP } nvf_bufkind;
+typedef struct nvf_buf {
+  nvf_bufkind kind;
+  int id;              /* leaf slot or output number */
+  int64_t bytes;
+  int first, last;     /* TEMP: steps between which it lives */
+  int64_t offset;      /* TEMP: in the program's one temporary block, 64-byte aligned; lifetimes may share bytes */
+  int donor;           /* OUT: leaf slot whose memory it takes, -1 if none */
+} nvf_buf;
+
+typedef struct nvf_bind { nvf_pkind kind; int buf; int64_t offset; /* bytes */ uint64_t bits; } nvf_bind; /* one per kernel parameter */
+typedef struct nvf_step {
+  const char *hero;    /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy" */
+  nvf_kernel *k;
+  nvf_schedule *s;
+  nvf_bind *bind;
+  int64_t blocks, grain;      /* blocks of the grid; blocks per chunk of the pool */
+  int64_t bytes_read, bytes_written, flops;
+  const char *what;    /* one line: the ops in it, for explain */
+} nvf_step;
+typedef struct nvf_cut { int from, to; const char *why; } nvf_cut; /* an edge between steps, and the reason it was not fused */
+typedef struct nvf_alias { int out; int leaf; int64_t offset; } nvf_alias; /* unused unless an output is a view of a leaf */
+
+typedef struct nvf_plan {
+  nvb_arena *arena;
+  const nvg_graph *g;
+  int nstep; nvf_step *step;
+  int nbuf; nvf_buf *buf;
+  int ncut; nvf_cut *cut;
+  int64_t temp_bytes;
+  int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
+} nvf_plan;
+
+typedef struct nvf_veto { int step; const char *why; } nvf_veto;
+typedef struct nvf_options {
+  int fuse;            /* 0: one kernel per value, for the oracle */
+  int nveto; const nvf_veto *veto;
+} nvf_options;
+
+nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */
+void nvf_plan_print(nvb_text *t, const nvf_plan *p);   /* NVM_DUMP=plan */
+void nvf_plan_explain(nvb_text *t, const nvf_plan *p); /* for people: kernels, bytes against the minimum, flops, why each cut */
+void nvf_plan_check(nvb_arena *a, const nvf_plan *p);
+#endif

@@ -1,0 +1,20 @@
+/* dtypes: sizes, classes, names and NumPy's promotion (NEP 50; f16 with bf16 gives f32). */
+#ifndef NVG_DTYPE_H
+#define NVG_DTYPE_H
+#include "nvm/types.h"
+
+typedef enum nvg_class { NVG_BOOLEAN, NVG_SIGNED, NVG_UNSIGNED, NVG_FLOAT, NVG_COMPLEX } nvg_class;
+
+int nvg_size(nvm_dtype t);              /* bytes of an element: 1, 2, 4, 8, 16 */
+nvg_class nvg_class_of(nvm_dtype t);
+const char *nvg_dtype_name(nvm_dtype t);   /* "float32": the array API's names */
+const char *nvg_dtype_short(nvm_dtype t);  /* "f32": fragment and kernel text */
+int nvg_dtype_find(const char *name);      /* either name; -1 if unknown */
+nvm_dtype nvg_promote(nvm_dtype a, nvm_dtype b);
+/* weak: a Python-like scalar of that class (bool, int, float, complex) meets a typed operand */
+nvm_dtype nvg_promote_weak(nvm_dtype t, nvg_class weak, nvm_dtype default_float);
+nvm_dtype nvg_real_of(nvm_dtype t);        /* c64 -> f32, c128 -> f64, else t */
+nvm_dtype nvg_complex_of(nvm_dtype t);     /* f64, c128 -> c128; else c64 */
+nvm_dtype nvg_compute_of(nvm_dtype t);     /* type of the arithmetic: f16, bf16 -> f32; else t */
+int nvg_is_half(nvm_dtype t);              /* f16 or bf16 */
+#endif

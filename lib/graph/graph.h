@@ -1,0 +1,120 @@
+/* What is to be computed. Two forms: the user's lazy nodes (node.c: counted, built one call at a time), and the
+   evaluation graph (nvg_graph: an arena's copy of what one evaluation needs, equal values merged, stamped). */
+#ifndef NVG_GRAPH_H
+#define NVG_GRAPH_H
+#include <stdatomic.h>
+#include "graph/dtype.h"
+#include "graph/frag.h"
+
+/* ---- the table of operations */
+typedef enum nvg_kind { NVG_KMAP, NVG_KRED, NVG_KVIEW, NVG_KSEL, NVG_KGATHER, NVG_KGEN, NVG_KFUN, NVG_KCALL, NVG_KLEAF } nvg_kind;
+typedef enum nvg_op {
+#define OP(kind, id, name, nin, rule, def, doc) NVG_OP_##id,
+#include "graph/ops.def"
+#undef OP
+  NVG_NOPS
+} nvg_op;
+typedef enum nvg_rule { /* dtype rules of operands and result */
+#define RULE(id, doc) NVG_R##id,
+#include "graph/rules.def"
+#undef RULE
+  NVG_NRULES
+} nvg_rule;
+typedef struct nvg_op_info {
+  nvg_kind kind; const char *id, *name; int nin; nvg_rule rule; const char *def, *doc;
+} nvg_op_info;
+extern const nvg_op_info nvg_ops[NVG_NOPS];
+int nvg_op_find(const char *name);     /* array API name; -1 if there is none */
+
+/* ---- lazy nodes */
+typedef struct nvg_aval { nvm_dtype dtype; int rank; int64_t size; const int64_t *shape; } nvg_aval; /* interned for the process; compare by pointer */
+const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape); /* NULL with a message: rank, negative or overflowing size, memory */
+
+typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the hallway over dispatch's buffers */
+  void *buffer;                        /* owner of the memory, counted by `ref` and `unref` */
+  void (*unref)(void *buffer);
+  char *data;                          /* first element */
+  int64_t stride[NVM_MAX_RANK];        /* in elements; 0 and negative are fine */
+} nvg_value;
+
+typedef struct nvg_node {
+  atomic_int refs;
+  uint16_t op;                         /* nvg_op */
+  uint8_t weak;                        /* 0-d Python-like scalar: 1 + nvg_class */
+  uint8_t flags;                       /* NVG_INNER ... */
+  int depth;                           /* longest chain of pending nodes below */
+  const nvg_aval *aval;
+  int nin, nattr;
+  struct nvg_node **in;                /* counted; dropped when the value arrives */
+  int64_t *attr;                       /* integers, or bits of floats; meaning by op, listed in ops.def */
+  _Atomic(nvg_value *) value;          /* write-once */
+  void *mark;                          /* scratch of collect, under the evaluation's lock */
+} nvg_node;
+enum { NVG_INNER = 1 };                /* part of an op's expansion: 16-bit results are not rounded here */
+nvg_node *nvg_node_ref(nvg_node *n);
+void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
+int64_t nvg_pending_bytes(void);
+
+/* Builds the node(s) of an operation: inference, promotion, broadcasting, expansion of FUN rows. Operands are borrowed,
+   the result is yours; NULL with a message that names the op, shapes and dtypes. Attributes by name of the op's row. */
+typedef struct nvg_attr { const char *name; char kind; /* 'i' int, 'f' float, 'I' ints, 'd' dtype, 'b' bool, 'n' none */
+  int64_t i; double f; const int64_t *is; int n; } nvg_attr;
+nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float);
+nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
+nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
+nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i);/* a typed 0-d constant */
+
+/* ---- the evaluation graph. After nvg_simplify only these kinds of value are left; this is the planner's language. */
+typedef enum nvg_vkind {
+  NVG_VLEAF,    /* leaf slot `leaf` */
+  NVG_VCONST,   /* 0-d constant: bits in attr[0] (attr[1]: imaginary part); a scalar slot of the kernel, unless it is structural */
+  NVG_VIOTA,    /* i64: the coordinate along axis attr[0] */
+  NVG_VMAP,     /* frag over the parts of the operands (a complex value is two parts); operands have this shape or are 0-d */
+  NVG_VRED,     /* nin states over one run of adjacent axes [attr[0], attr[0] + attr[1]), kept as extent 1; several
+                   results: read by PICK. frag merges two states, init is the identity */
+  NVG_VSCAN,    /* as RED along axis attr[0], same shape */
+  NVG_VPICK,    /* state attr[0] of a RED with several */
+  NVG_VRESHAPE, /* same size, row-major */
+  NVG_VPERMUTE, /* dimension d is operand dimension attr[d] */
+  NVG_VSLICE,   /* per dimension start attr[2d], step attr[2d+1] (any sign, in range); flip is a slice */
+  NVG_VEXPAND,  /* same rank; operand extents of 1 are repeated */
+  NVG_VROLL,    /* element i of dimension attr[0] is operand element (i + attr[1]) mod extent, attr[1] in [0, extent) */
+  NVG_VPAD,     /* in[0] at offsets attr[d]; elsewhere the 0-d in[1] */
+  NVG_VCONCAT,  /* along axis attr[0] */
+  NVG_VGATHER,  /* out[c] = in[0][c with coordinate attr[0] replaced by in[1][c]]; in[1] i64, this shape, checked in range;
+                   in[0] has the same rank and has to be stored */
+  NVG_VSCATTER, /* copy of in[0] with in[2] stored at coordinate in[1] along attr[0]; the last in row-major order wins */
+  NVG_VCALL     /* library step (later) */
+} nvg_vkind;
+typedef struct nvg_val {
+  nvg_vkind kind;
+  nvm_dtype dtype;             /* f16, bf16 only for LEAF, casts to and from them, and what is stored of them */
+  int rank; const int64_t *shape; int64_t size;
+  int nin; const int *in;      /* earlier values */
+  int nattr; const int64_t *attr;
+  int leaf;
+  const nvg_frag *frag;        /* MAP, RED, SCAN */
+  int stamp_c, stamp_w;        /* RED: numerics.md section 4, from the shape as written */
+  int order_free;              /* RED: min, max, any, all, integers, arg: any tree gives the same bits */
+  const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
+  const char *name;            /* the op as the user wrote it, for explain and dumps */
+} nvg_val;
+typedef struct nvg_leaf { nvm_dtype dtype; int rank; const int64_t *shape, *stride; int align16; int donated; int weak_const; } nvg_leaf;
+typedef struct nvg_graph {
+  nvb_arena *arena;
+  int n; nvg_val *v;           /* in topological order */
+  int nleaf; nvg_leaf *leaf; nvg_node **leaf_node; /* leaf_node borrowed from the caller's arrays */
+  int nout; int *out;          /* values wanted, in the caller's order */
+  nvg_node **out_node;         /* the nodes they belong to */
+} nvg_graph;
+
+/* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, dear shared interior
+   nodes as extra outputs (after the nroot roots). Throws. */
+nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot);
+/* Legal, stamped graph: dtypes legalised, 16-bit marks, reductions as runs of axes with stamps, dead code gone, exact algebra. */
+nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g);
+nvb_hash nvg_graph_hash(const nvg_graph *g);      /* structure, shapes, dtypes, strides of leaves; not addresses */
+void nvg_graph_print(nvb_text *t, const nvg_graph *g);
+nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where);
+void nvg_graph_check(nvb_arena *a, const nvg_graph *g);
+#endif
