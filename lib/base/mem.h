@@ -8,8 +8,10 @@ void *nvb_alloc(size_t bytes);                    /* NULL when out of memory; 16
 void *nvb_calloc(size_t count, size_t bytes);     /* cleared; NULL on overflow of count * bytes too */
 void *nvb_realloc(void *p, size_t bytes);         /* NULL leaves p as it was */
 void nvb_free(void *p);                           /* NULL is fine */
+void *nvb_alloc_aligned(size_t align, size_t bytes); /* a power of two >= 16; freed by nvb_free */
 
 int64_t nvb_live_blocks(void);                    /* blocks now allocated, all threads */
 /* From now on the n-th request (1 = the next) fails; with `sticky` all later ones too. n = 0 ends it. */
 void nvb_fail_alloc(int64_t n, int sticky);
+int nvb_alloc_fails(void);  /* counts a request that is served elsewhere (mmap); 1 if it has to fail */
 #endif

@@ -1,0 +1,108 @@
+/* Arenas: chunks of doubling size that are freed together, and the stack of nvb_protect frames a throw unwinds to.
+   An arena belongs to one thread at a time. It never gives memory back before it is freed. */
+#include "base/arena.h"
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+
+typedef struct chunk { struct chunk *next; size_t pad; } chunk; /* its bytes follow; a multiple of 16 */
+typedef struct frame { jmp_buf jump; struct frame *outer; int status; } frame;
+
+struct nvb_arena {
+  chunk *chunks;
+  char *at, *end;   /* free bytes of the newest chunk */
+  size_t next;      /* bytes of the next chunk */
+  frame *top;       /* innermost nvb_protect */
+};
+
+enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
+_Static_assert(sizeof(chunk) % ALIGN == 0, "chunk bytes are aligned");
+
+nvb_arena *nvb_arena_new(void) {
+  nvb_arena *a = nvb_calloc(1, sizeof *a);
+  if (a)
+    a->next = FIRST;
+  return a;
+}
+
+void nvb_arena_free(nvb_arena *a) {
+  if (!a)
+    return;
+  for (chunk *c = a->chunks, *next; c; c = next) {
+    next = c->next;
+    nvb_free(c);
+  }
+  nvb_free(a);
+}
+
+_Noreturn static void unwind(nvb_arena *a, int status) {
+  if (!a->top)
+    __builtin_trap(); /* thrown outside nvb_protect: a fault of the caller, and there is nowhere to go */
+  a->top->status = status;
+  longjmp(a->top->jump, 1);
+}
+
+_Noreturn void nvb_throw(nvb_arena *a, int status, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  nvb_vfail(status, fmt, ap);
+  va_end(ap);
+  unwind(a, status);
+}
+
+int nvb_protect(nvb_arena *a, void (*fn)(nvb_arena *a, void *arg), void *arg) {
+  frame f = { .outer = a->top, .status = NVM_OK };
+  a->top = &f;
+  if (!setjmp(f.jump))
+    fn(a, arg);
+  a->top = f.outer;
+  return f.status;
+}
+
+/* A chunk of its own for what is large, so that the current one goes on being filled. */
+static void *chunk_new(nvb_arena *a, size_t bytes) {
+  chunk *c = bytes <= PTRDIFF_MAX - sizeof(chunk) ? nvb_alloc(sizeof(chunk) + bytes) : NULL;
+  if (!c)
+    unwind(a, nvb_fail_memory());
+  c->next = a->chunks;
+  a->chunks = c;
+  return c + 1;
+}
+
+void *nvb_get(nvb_arena *a, size_t bytes) {
+  if (bytes > PTRDIFF_MAX - ALIGN)
+    unwind(a, nvb_fail_memory());
+  size_t n = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  if (n > (size_t)(a->end - a->at)) {
+    if (n > a->next / 4)
+      return memset(chunk_new(a, n), 0, n);
+    a->at = chunk_new(a, a->next);
+    a->end = a->at + a->next;
+    if (a->next < LARGEST)
+      a->next *= 2;
+  }
+  void *p = a->at;
+  a->at += n;
+  return memset(p, 0, n);
+}
+
+void *nvb_dup(nvb_arena *a, const void *p, size_t bytes) {
+  void *q = nvb_get(a, bytes);
+  return bytes ? memcpy(q, p, bytes) : q;
+}
+
+char *nvb_strdup(nvb_arena *a, const char *s) { return nvb_dup(a, s, strlen(s) + 1); }
+
+void *nvb_grow(nvb_arena *a, const void *old, int n, int *cap, size_t size) {
+  if (*cap > INT_MAX / 2)
+    unwind(a, nvb_fail_memory());
+  int more = *cap ? *cap * 2 : 8;
+  void *p = nvb_get(a, size * (size_t)more);
+  if (n)
+    memcpy(p, old, size * (size_t)n);
+  *cap = more;
+  return p;
+}

@@ -1,0 +1,65 @@
+/* The heap of the library: malloc with a count of live blocks and an injector of failures. Decides nothing about sizes or
+   reuse (arenas and dispatch's buffers do) and never sets a message: NULL is the whole answer. */
+#include "base/mem.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static _Atomic int64_t live;
+static _Atomic int64_t fail_at;   /* requests until one fails, 0: none will */
+static _Atomic int fail_sticky;   /* 1: every request after that one fails too; 2: that is so now */
+
+int nvb_alloc_fails(void) {
+  if (!atomic_load_explicit(&fail_at, memory_order_relaxed) && !atomic_load_explicit(&fail_sticky, memory_order_relaxed))
+    return 0;
+  if (atomic_load(&fail_sticky) == 2)
+    return 1;
+  int64_t n = atomic_load(&fail_at);
+  while (n > 0 && !atomic_compare_exchange_weak(&fail_at, &n, n - 1))
+    ;
+  if (n != 1)
+    return 0;
+  if (atomic_load(&fail_sticky))
+    atomic_store(&fail_sticky, 2);
+  return 1;
+}
+
+void nvb_fail_alloc(int64_t n, int sticky) {
+  atomic_store(&fail_sticky, n > 0 && sticky ? 1 : 0);
+  atomic_store(&fail_at, n > 0 ? n : 0);
+}
+
+int64_t nvb_live_blocks(void) { return atomic_load(&live); }
+
+static void *counted(void *p) {
+  if (p)
+    atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+  return p;
+}
+
+void *nvb_alloc(size_t bytes) {
+  return nvb_alloc_fails() ? NULL : counted(malloc(bytes ? bytes : 1));
+}
+
+void *nvb_calloc(size_t count, size_t bytes) {
+  return nvb_alloc_fails() ? NULL : counted(calloc(count ? count : 1, bytes ? bytes : 1));
+}
+
+void *nvb_alloc_aligned(size_t align, size_t bytes) {
+  size_t whole = (bytes + align - 1) & ~(align - 1);
+  if (whole < bytes || nvb_alloc_fails())
+    return NULL;
+  return counted(aligned_alloc(align, whole ? whole : align));
+}
+
+void *nvb_realloc(void *p, size_t bytes) {
+  if (!p)
+    return nvb_alloc(bytes);
+  return nvb_alloc_fails() ? NULL : realloc(p, bytes ? bytes : 1);
+}
+
+void nvb_free(void *p) {
+  if (!p)
+    return;
+  atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+  free(p);
+}

@@ -1,0 +1,169 @@
+/* The settings table and the only getenv. A value is read from the environment once, at the first use of any setting; a
+   value there that cannot be read counts as absent. Texts are interned for the process, so a reader needs no lock. */
+#include "base/settings.h"
+#include <ctype.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/err.h"
+#include "base/mem.h"
+
+typedef enum stype { INT, STR, SIZE, FLAGS } stype;
+static const struct row { stype type; const char *env, *def, *doc; } rows[NVB_NSETTINGS] = {
+#define SETTING(id, type, env, def, doc) { type, env, def, doc },
+#include "base/settings.def"
+#undef SETTING
+};
+
+static struct { _Atomic(const char *) text; _Atomic int64_t number; } now[NVB_NSETTINGS];
+static _Atomic uint64_t version;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+typedef struct word { struct word *next; char s[]; } word;
+static word *words;
+
+static const char *intern(const char *s) { /* under the lock; NULL when out of memory */
+  for (word *w = words; w; w = w->next)
+    if (!strcmp(w->s, s))
+      return w->s;
+  size_t n = strlen(s) + 1;
+  word *w = nvb_alloc(sizeof *w + n);
+  if (!w)
+    return NULL;
+  memcpy(w->s, s, n);
+  w->next = words;
+  words = w;
+  return w->s;
+}
+
+/* A count: digits, then with SIZE one of K, M, G, T. -1 if it is none. */
+static int64_t number(stype type, const char *s) {
+  char *end;
+  if (!isdigit((unsigned char)*s))
+    return -1;
+  long long n = strtoll(s, &end, 10);
+  const char *units = "KMGT", *u = type == SIZE && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+  int shift = u ? 10 * (int)(u - units + 1) : 0;
+  end += u != NULL;
+  return *end || n > (LLONG_MAX >> shift) ? -1 : (int64_t)n << shift;
+}
+
+static int numeric(stype type) { return type == INT || type == SIZE; }
+
+static void load(void) {
+  for (int i = 0; i < NVB_NSETTINGS; i++) {
+    const char *env = getenv(rows[i].env), *text = NULL;
+    if (env && (!numeric(rows[i].type) || number(rows[i].type, env) >= 0))
+      text = intern(env);
+    text = text ? text : rows[i].def;
+    atomic_store(&now[i].text, text);
+    atomic_store(&now[i].number, numeric(rows[i].type) ? number(rows[i].type, text) : 0);
+  }
+}
+
+int64_t nvb_int(nvb_setting s) {
+  pthread_once(&once, load);
+  return atomic_load_explicit(&now[s].number, memory_order_relaxed);
+}
+
+const char *nvb_str(nvb_setting s) {
+  pthread_once(&once, load);
+  return atomic_load_explicit(&now[s].text, memory_order_acquire);
+}
+
+int nvb_has(nvb_setting s, const char *word) {
+  size_t n = strlen(word);
+  for (const char *at = nvb_str(s); *at;) {
+    size_t len = strcspn(at, ",");
+    if ((len == n && !strncmp(at, word, n)) || (len == 3 && !strncmp(at, "all", 3)))
+      return 1;
+    at += len + (at[len] == ',');
+  }
+  return 0;
+}
+
+static int find(const char *name) {
+  for (int i = 0; i < NVB_NSETTINGS; i++)
+    if (!strcasecmp(name, rows[i].env) || !strcasecmp(name, rows[i].env + strlen("NVM_")))
+      return i;
+  return -1;
+}
+
+int nvb_set(const char *name, const char *value) {
+  pthread_once(&once, load);
+  int i = find(name);
+  if (i < 0)
+    return nvb_fail(NVM_ERR_VALUE, "[set] there is no setting \"%s\"", name);
+  const char *want = value ? value : rows[i].def;
+  int64_t n = numeric(rows[i].type) ? number(rows[i].type, want) : 0;
+  if (n < 0)
+    return nvb_fail(NVM_ERR_VALUE, "[set] %s takes a count%s, not \"%s\"", rows[i].env,
+                    rows[i].type == SIZE ? " of bytes such as 512M" : "", want);
+  pthread_mutex_lock(&lock);
+  const char *text = intern(want);
+  if (text) {
+    atomic_store(&now[i].text, text);
+    atomic_store(&now[i].number, n);
+    atomic_fetch_add(&version, 1);
+  }
+  pthread_mutex_unlock(&lock);
+  return text ? NVM_OK : nvb_fail_memory();
+}
+
+int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc) {
+  if (i < 0 || i >= NVB_NSETTINGS)
+    return 0;
+  *name = rows[i].env;
+  *value = nvb_str((nvb_setting)i);
+  *def = rows[i].def;
+  *doc = rows[i].doc;
+  return 1;
+}
+
+uint64_t nvb_settings_version(void) { return atomic_load(&version); }
+
+const char *nvb_env(const char *name) {
+  const char *s = getenv(name);
+  return s && *s ? s : NULL;
+}
+
+void nvb_log(int level, const char *fmt, ...) {
+  if (nvb_int(NVB_VERBOSE) < level)
+    return;
+  char line[2048]; /* one write, so that lines of several threads stay whole */
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(line, sizeof line, fmt, ap);
+  va_end(ap);
+  fprintf(stderr, "nvm: %s\n", line);
+}
+
+void nvb_dump(const char *stage, const char *name, const char *text) {
+  if (!nvb_has(NVB_DUMP, stage))
+    return;
+  const char *dir = nvb_str(NVB_DUMP_DIR);
+  if (!*dir) {
+    fprintf(stderr, "---- %s %s\n%s%s", stage, name, text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
+    return;
+  }
+  char path[PATH_MAX];
+  int n = snprintf(path, sizeof path, "%s/%s.%s", dir, name, stage);
+  if (n < 0 || (size_t)n >= sizeof path)
+    return;
+  for (char *c = path + strlen(dir) + 1; *c; c++)
+    if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+      *c = '_';
+  FILE *f = fopen(path, "w");
+  if (!f) {
+    nvb_log(1, "cannot write the dump %s", path);
+    return;
+  }
+  fputs(text, f);
+  fclose(f);
+}

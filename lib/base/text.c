@@ -1,0 +1,65 @@
+/* Growing text. Throws to the arena's nvb_protect when memory runs out; decides how floats are spelled everywhere. */
+#include "base/text.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+
+static char *room(nvb_text *t, size_t more) { /* for `more` bytes and the 0 */
+  if (t->cap - t->n <= more) {
+    size_t cap = (t->n + more + 1) * 2;
+    char *s = nvb_get(t->arena, cap < 256 ? 256 : cap);
+    if (t->n)
+      memcpy(s, t->s, t->n);
+    t->s = s;
+    t->cap = cap < 256 ? 256 : cap;
+  }
+  return t->s + t->n;
+}
+
+void nvb_print(nvb_text *t, const char *fmt, ...) {
+  va_list ap, again;
+  va_start(ap, fmt);
+  va_copy(again, ap);
+  char *s = room(t, 64);
+  size_t have = t->cap - t->n;
+  int n = vsnprintf(s, have, fmt, ap);
+  va_end(ap);
+  if (n >= 0 && (size_t)n >= have) {
+    char *cut = room(t, (size_t)n);
+    vsnprintf(cut, (size_t)n + 1, fmt, again);
+  }
+  va_end(again);
+  if (n < 0)
+    nvb_throw(t->arena, NVM_ERR_INTERNAL, "[text] format failed");
+  t->n += (size_t)n;
+}
+
+void nvb_puts(nvb_text *t, const char *s) {
+  size_t n = strlen(s);
+  memcpy(room(t, n), s, n + 1);
+  t->n += n;
+}
+
+void nvb_putf(nvb_text *t, double x) {
+  char s[40];
+  if (isnan(x) || isinf(x)) {
+    nvb_puts(t, isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
+    return;
+  }
+  for (int digits = 1; digits <= 17; digits++) {
+    snprintf(s, sizeof s, "%.*g", digits, x);
+    if (strtod(s, NULL) == x)
+      break;
+  }
+  for (char *c = s; *c; c++) /* the program's locale may have another point */
+    if (*c == ',')
+      *c = '.';
+  nvb_puts(t, s);
+  if (!strpbrk(s, ".e"))
+    nvb_puts(t, ".0");
+}
+
+const char *nvb_text_get(nvb_text *t) { return t->s ? t->s : ""; }
