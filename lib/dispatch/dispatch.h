@@ -15,7 +15,10 @@ int64_t nvd_mem_used(void);  int64_t nvd_mem_peak(void);  void nvd_mem_reset_pea
 /* ---- programs */
 typedef struct nvd_program nvd_program;
 int nvd_prepare(nvd_program **out, const nvf_plan *p);       /* a status; obtains code and memory sizes; keeps no arena */
+int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
 /* leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status. Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
 void nvd_program_free(nvd_program *p);
+int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
+int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */
 #endif

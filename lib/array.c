@@ -1,0 +1,309 @@
+/* Handles: making arrays from data, looking at them, reading their values, and item assignment. A handle stands for a node;
+   a view of a handle stands for a window of it and follows its writes. Decides nothing about how values are computed. */
+#include <string.h>
+#include "base/mem.h"
+#include "hallway.h"
+
+/* ---- windows: basic indexing that can be written through */
+typedef struct nvh_window {
+  int rank;
+  int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
+  int drop[NVM_MAX_RANK]; /* the dimension is indexed by an integer and vanishes */
+} nvh_window;
+
+nvm_array nvh_none = { .refs = 1 };
+nvm_array *nvm_none(void) { return &nvh_none; }
+
+nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n) {
+  if (!n) return NULL;
+  nvm_array *a = nvb_calloc(1, sizeof *a);
+  if (!a) return nvg_node_unref(n), nvb_fail_memory(), NULL;
+  a->refs = 1;
+  a->ctx = nvh_ctx_ref(c);
+  a->node = n;
+  a->trace = nvh_tracing();
+  return a;
+}
+nvm_array *nvm_array_ref(nvm_array *a) {
+  if (a && a != &nvh_none) atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
+  return a;
+}
+void nvm_array_unref(nvm_array *a) {
+  while (a && a != &nvh_none && atomic_fetch_sub(&a->refs, 1) == 1) {
+    nvm_array *base = a->base;
+    nvg_node_unref(a->node);
+    nvh_ctx_unref(a->ctx);
+    nvb_free(a->window);
+    nvb_free(a);
+    a = base;
+  }
+}
+
+static nvg_node *reshape(nvg_node *x, int rank, const int64_t *shape) {
+  nvg_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
+  return nvg_apply(NVG_OP_RESHAPE, &x, 1, &at, 1, NVM_F64);
+}
+/* The part of `base` that the window shows; a new reference. */
+static nvg_node *window_get(const nvh_window *w, nvg_node *base) {
+  nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = w->start, .n = w->rank },
+                     { .name = "count", .kind = 'I', .is = w->count, .n = w->rank },
+                     { .name = "step", .kind = 'I', .is = w->step, .n = w->rank } };
+  nvg_node *s = nvg_apply(NVG_OP_SLICE, &base, 1, at, 3, NVM_F64);
+  if (!s) return NULL;
+  int64_t shape[NVM_MAX_RANK];
+  int rank = 0;
+  for (int d = 0; d < w->rank; d++)
+    if (!w->drop[d]) shape[rank++] = w->count[d];
+  if (rank == w->rank) return s;
+  nvg_node *r = reshape(s, rank, shape);
+  nvg_node_unref(s);
+  return r;
+}
+/* Brings a view up to date with its base; a status. */
+static int refresh(nvm_array *a) {
+  if (!a->base) return NVM_OK;
+  int status = refresh(a->base);
+  if (status || a->seen == a->base->version) return status;
+  nvg_node *n = window_get(a->window, a->base->node);
+  if (!n) return nvb_status();
+  nvg_node_unref(a->node);
+  a->node = n;
+  a->seen = a->base->version;
+  a->version++;
+  return NVM_OK;
+}
+nvg_node *nvh_node(nvm_array *a) {
+  if (a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) stands where an array is needed"), NULL;
+  if (refresh(a)) return NULL;
+  if (nvh_tracing() && a->trace != nvh_tracing() && !a->node->weak) return nvh_capture(a);
+  return a->node;
+}
+
+nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
+                    const int *drop) {
+  if (!a) return NULL;
+  nvg_node *base = nvh_node(a);
+  if (!base) return NULL;
+  if (rank != base->aval->rank)
+    return nvb_fail(NVM_ERR_INDEX, "[view] %d indices for an array of %d dimensions", rank, base->aval->rank), NULL;
+  nvh_window *w = nvb_calloc(1, sizeof *w);
+  if (!w) return nvb_fail_memory(), NULL;
+  w->rank = rank;
+  for (int d = 0; d < rank; d++) {
+    w->start[d] = start[d];
+    w->count[d] = count[d];
+    w->step[d] = step[d];
+    w->drop[d] = drop && drop[d];
+  }
+  nvm_array *v = nvh_array_new(a->ctx, window_get(w, base));
+  if (!v) return nvb_free(w), NULL;
+  v->window = w;
+  v->base = nvm_array_ref(a);
+  v->seen = a->version;
+  return v;
+}
+
+/* ---- assignment: the base becomes itself with the window replaced */
+static nvg_node *window_set(const nvh_window *w, nvg_node *base, nvg_node *value) {
+  nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = w->start, .n = w->rank },
+                     { .name = "count", .kind = 'I', .is = w->count, .n = w->rank },
+                     { .name = "step", .kind = 'I', .is = w->step, .n = w->rank } };
+  nvg_node *full = reshape(value, w->rank, w->count);
+  if (!full) return NULL;
+  nvg_node *in[2] = { base, full };
+  nvg_node *r = nvg_apply(NVG_OP_SLICE_UPDATE, in, 2, at, 3, NVM_F64);
+  nvg_node_unref(full);
+  return r;
+}
+static nvg_node *cast_like(nvg_node *v, nvg_node *like) {
+  nvg_attr dt = { .name = "dtype", .kind = 'd', .i = like->aval->dtype };
+  nvg_attr sh = { .name = "shape", .kind = 'I', .is = like->aval->shape, .n = like->aval->rank };
+  nvg_node *c = nvg_apply(NVG_OP_ASTYPE, &v, 1, &dt, 1, NVM_F64);
+  if (!c) return NULL;
+  nvg_node *b = nvg_apply(NVG_OP_BROADCAST_TO, &c, 1, &sh, 1, NVM_F64);
+  nvg_node_unref(c);
+  return b;
+}
+int nvm_assign(nvm_array *a, nvm_array *value) {
+  if (!a || !value) return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[assign] an operand is NULL");
+  nvm_array *root = a;
+  while (root->base) root = root->base;
+  if (nvh_tracing() && root->trace != nvh_tracing())
+    return nvb_fail(NVM_ERR_STATE, "[assign] a traced function may not write to an array from outside it; pass the array in "
+                    "and return the new value");
+  nvg_node *old = nvh_node(a), *v = nvh_node(value);
+  if (!old || !v) return nvb_status();
+  nvg_node *n = cast_like(v, old);
+  if (!n) return nvb_status();
+  for (; a->base; a = a->base) { /* the new window travels up to the handle that owns the data */
+    nvg_node *up = window_set(a->window, a->base->node, n);
+    nvg_node_unref(n);
+    if (!up) return nvb_status();
+    n = up;
+  }
+  nvg_node_unref(a->node);
+  a->node = n;
+  a->version++;
+  return nvh_settle(n);
+}
+
+/* ---- arrays from data */
+static void buf_release(void *b) { nvd_buf_unref(b); }
+static nvg_node *leaf_of(const nvg_aval *av, nvd_buf *b, const char *data, const int64_t *strides) {
+  nvg_value *v = nvb_alloc(sizeof *v);
+  if (!v) return nvd_buf_unref(b), nvb_fail_memory(), NULL;
+  int64_t size = nvg_size(av->dtype), packed = 1;
+  v->buffer = b;
+  v->unref = buf_release;
+  v->data = (char *)(uintptr_t)data;
+  for (int d = av->rank - 1; d >= 0; d--) {
+    v->stride[d] = strides ? strides[d] / size : packed;
+    packed *= av->shape[d];
+  }
+  nvg_node *n = nvg_leaf_new(av, v);
+  if (!n) nvd_buf_unref(b), nvb_free(v);
+  return n;
+}
+static int whole_strides(const int64_t *strides, const nvg_aval *av) {
+  for (int d = 0; strides && d < av->rank; d++)
+    if (strides[d] % nvg_size(av->dtype)) return 0;
+  return 1;
+}
+nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                              const void *data, void (*release)(void *owner), void *owner) {
+  const nvg_aval *av = nvg_aval_get(t, rank, shape);
+  if (!av) return NULL;
+  if (!data && av->size) return nvb_fail(NVM_ERR_VALUE, "[from_host] data is NULL for %lld elements", (long long)av->size), NULL;
+  size_t bytes = (size_t)av->size * (size_t)nvg_size(t);
+  int borrow = release && whole_strides(strides, av) && (uintptr_t)data % (uintptr_t)(nvg_size(t) > 8 ? 8 : nvg_size(t)) == 0;
+  if (borrow) {
+    nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
+    nvm_array *a = b ? nvh_array_new(ctx, leaf_of(av, b, data, strides)) : NULL;
+    return a;
+  }
+  nvd_buf *b = nvd_buf_new(bytes);
+  if (!b) return NULL;
+  nvh_copy_strided(b->data, data, av, strides);
+  if (release) release(owner);
+  return nvh_array_new(ctx, leaf_of(av, b, b->data, NULL));
+}
+nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data) {
+  return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, NULL, data, NULL, NULL));
+}
+nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                                const void *data, void (*release)(void *owner), void *owner) {
+  return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, strides, data, release, owner));
+}
+
+nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
+  nvg_class c = kind == 'b' ? NVG_BOOLEAN : kind == 'i' ? NVG_SIGNED : kind == 'f' ? NVG_FLOAT : NVG_COMPLEX;
+  return nvh_array_new(ctx, nvg_weak(c, re, im, i));
+}
+static nvm_array *scalar(char kind, int64_t i, double re, double im) {
+  nvm_ctx *c = nvh_scope_ctx();
+  return c ? nvh_scope_keep(nvm_apply_scalar(c, kind, i, re, im)) : NULL;
+}
+nvm_array *nvm_float(double x) { return scalar('f', 0, x, 0); }
+nvm_array *nvm_int(int64_t x) { return scalar('i', x, 0, 0); }
+nvm_array *nvm_bool(int x) { return scalar('b', x != 0, 0, 0); }
+nvm_array *nvm_complex(double re, double im) { return scalar('c', 0, re, im); }
+
+/* ---- looking */
+nvm_dtype nvm_dtype_of(const nvm_array *a) { return a && a->node ? a->node->aval->dtype : NVM_DTYPE_DEFAULT; }
+int nvm_rank(const nvm_array *a) { return a && a->node ? a->node->aval->rank : 0; }
+const int64_t *nvm_shape(const nvm_array *a) { return a && a->node ? a->node->aval->shape : NULL; }
+int64_t nvm_size(const nvm_array *a) { return a && a->node ? a->node->aval->size : 0; }
+int nvm_is_pending(const nvm_array *a) { return a && a->node && !atomic_load(&a->node->value); }
+const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
+size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }
+int nvm_dtype_find(nvm_dtype *out, const char *name) {
+  int t = nvg_dtype_find(name);
+  if (t < 0) return nvb_fail(NVM_ERR_TYPE, "unknown dtype '%s'", name);
+  *out = (nvm_dtype)t;
+  return NVM_OK;
+}
+
+/* ---- values */
+static nvg_value *value_of(nvm_array *a) {
+  if (!a) {
+    if (!nvb_status()) nvb_fail(NVM_ERR_VALUE, "the array is NULL");
+    return NULL;
+  }
+  if (a == &nvh_none || refresh(a)) {
+    if (a == &nvh_none) nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) has no value");
+    return NULL;
+  }
+  nvg_node *n = a->node;
+  if (!atomic_load(&n->value) && nvh_eval(&n, 1)) return NULL;
+  return atomic_load(&n->value);
+}
+int nvm_eval(nvm_array *const *arrays, int n) {
+  if (n < 0) return nvb_fail(NVM_ERR_VALUE, "[eval] %d arrays", n);
+  nvg_node *small[16], **roots = n <= 16 ? small : nvb_alloc(sizeof *roots * (size_t)n);
+  if (!roots) return nvb_fail_memory();
+  int status = NVM_OK;
+  for (int i = 0; i < n && !status; i++) {
+    if (!arrays[i]) status = nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[eval] array %d is NULL", i);
+    else if (arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[eval] array %d is absent (nvm_none)", i);
+    else status = refresh(arrays[i]);
+    roots[i] = arrays[i] ? arrays[i]->node : NULL;
+  }
+  if (!status) status = nvh_eval(roots, n);
+  if (roots != small) nvb_free(roots);
+  return status;
+}
+int nvm_explain(char **text, nvm_array *const *arrays, int n) {
+  *text = NULL;
+  nvg_node **roots = nvb_calloc((size_t)n + 1, sizeof *roots);
+  if (!roots) return nvb_fail_memory();
+  int status = NVM_OK;
+  for (int i = 0; i < n && !status; i++) {
+    if (!arrays[i] || arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[explain] array %d is NULL or absent", i);
+    else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
+  }
+  if (!status) status = nvh_explain(text, roots, n);
+  nvb_free(roots);
+  return status;
+}
+int nvm_data(const void **data, int64_t *strides, nvm_array *a) {
+  nvg_value *v = value_of(a);
+  if (!v) return nvb_status();
+  *data = v->data;
+  for (int d = 0; strides && d < a->node->aval->rank; d++) strides[d] = v->stride[d] * nvg_size(a->node->aval->dtype);
+  return NVM_OK;
+}
+int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes) {
+  nvg_value *v = value_of(a);
+  if (!v) return nvb_status();
+  const nvg_aval *av = a->node->aval;
+  size_t need = (size_t)av->size * (size_t)nvg_size(av->dtype);
+  if (bytes != need)
+    return nvb_fail(NVM_ERR_VALUE, "[copy_to_host] the array has %zu bytes, the destination %zu", need, bytes);
+  int64_t strides[NVM_MAX_RANK];
+  for (int d = 0; d < av->rank; d++) strides[d] = v->stride[d] * nvg_size(av->dtype);
+  nvh_copy_strided(out, v->data, av, strides);
+  return NVM_OK;
+}
+
+/* Packs elements at byte strides (NULL: packed already) into row-major order. */
+void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides) {
+  int64_t size = nvg_size(av->dtype), run = size;
+  int r = av->rank;
+  if (!av->size) return;
+  while (r && (!strides || strides[r - 1] == run || av->shape[r - 1] == 1)) run *= av->shape[--r]; /* contiguous tail */
+  int64_t at[NVM_MAX_RANK] = { 0 };
+  char *o = to;
+  const char *p = from;
+  for (;;) {
+    memcpy(o, p, (size_t)run);
+    o += run;
+    int d = r - 1;
+    for (; d >= 0; d--) {
+      p += strides[d];
+      if (++at[d] < av->shape[d]) break;
+      p -= strides[d] * av->shape[d];
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}

@@ -1,0 +1,151 @@
+/* Contexts, scopes, messages, settings and counters: what belongs to no array. Decides nothing about mathematics. */
+#include <stdio.h>
+#include <string.h>
+#include "base/caps.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/settings.h"
+#include "base/store.h"
+#include "hallway.h"
+
+const char *nvm_version(void) { return NVM_VERSION; }
+const char *nvm_last_error(void) { return nvb_message(); }
+int nvm_last_status(void) { return nvb_status(); }
+void nvm_free(void *p) { nvb_free(p); }
+
+/* ---- contexts */
+int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
+  if (version != NVM_CTX_OPTIONS_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[ctx_options_init] version %u is unknown; this library has %d", version,
+                    NVM_CTX_OPTIONS_VERSION);
+  *o = (nvm_ctx_options)NVM_CTX_OPTIONS_INIT;
+  return NVM_OK;
+}
+int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o) {
+  nvm_ctx_options def = NVM_CTX_OPTIONS_INIT;
+  *out = NULL;
+  if (!o) o = &def;
+  if (o->version != NVM_CTX_OPTIONS_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[ctx_new] options version %u is unknown; this library has %d", o->version,
+                    NVM_CTX_OPTIONS_VERSION);
+  if (o->default_float != NVM_F32 && o->default_float != NVM_F64)
+    return nvb_fail(NVM_ERR_TYPE, "[ctx_new] default_float must be float32 or float64");
+  nvm_ctx *c = nvb_calloc(1, sizeof *c);
+  if (!c) return nvb_fail_memory();
+  c->refs = 1;
+  c->default_float = o->default_float;
+  *out = c;
+  return NVM_OK;
+}
+nvm_ctx *nvh_ctx_ref(nvm_ctx *c) {
+  atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+  return c;
+}
+void nvh_ctx_unref(nvm_ctx *c) {
+  if (c && atomic_fetch_sub(&c->refs, 1) == 1) nvb_free(c);
+}
+int nvm_ctx_free(nvm_ctx *ctx) {
+  nvh_ctx_unref(ctx);
+  return NVM_OK;
+}
+int nvm_synchronize(nvm_ctx *ctx) {
+  (void)ctx; /* CPU evaluation is complete when it returns */
+  return NVM_OK;
+}
+
+/* ---- scopes: a stack per thread */
+struct nvm_scope {
+  nvm_scope *below;
+  nvm_ctx *ctx;
+  nvm_array **at;
+  int n, cap;
+  int status; /* of the first failure inside */
+};
+static _Thread_local nvm_scope *top;
+
+nvm_scope *nvm_scope_open(nvm_ctx *ctx) {
+  if (!ctx) return nvb_fail(NVM_ERR_STATE, "[scope_open] the context is NULL"), NULL;
+  nvm_scope *s = nvb_calloc(1, sizeof *s);
+  if (!s) return nvb_fail_memory(), NULL;
+  s->below = top;
+  s->ctx = nvh_ctx_ref(ctx);
+  if (!top) nvb_clear();
+  return top = s;
+}
+int nvm_scope_close(nvm_scope *s) {
+  if (!s || s != top)
+    return nvb_fail(NVM_ERR_STATE, "[scope_close] this is not the thread's innermost open scope; scopes close in order");
+  int status = s->status;
+  top = s->below;
+  if (top && status && !top->status) top->status = status;
+  while (s->n) nvm_array_unref(s->at[--s->n]);
+  nvb_free(s->at);
+  nvh_ctx_unref(s->ctx);
+  nvb_free(s);
+  return status;
+}
+nvm_ctx *nvh_scope_ctx(void) {
+  if (!top) nvb_fail(NVM_ERR_STATE, "no scope is open in this thread; open one with nvm_scope_open");
+  return top ? top->ctx : NULL;
+}
+nvm_array *nvh_scope_keep(nvm_array *a) {
+  if (!a) {
+    if (top && !top->status) top->status = nvb_status();
+    return NULL;
+  }
+  if (!top) {
+    nvb_fail(NVM_ERR_STATE, "no scope is open in this thread; open one with nvm_scope_open");
+    return nvm_array_unref(a), NULL;
+  }
+  if (top->n == top->cap) {
+    int cap = top->cap ? 2 * top->cap : 32;
+    nvm_array **at = nvb_realloc(top->at, sizeof *at * (size_t)cap);
+    if (!at) return nvm_array_unref(a), top->status = nvb_fail_memory(), NULL;
+    top->at = at;
+    top->cap = cap;
+  }
+  return top->at[top->n++] = a;
+}
+
+/* ---- settings and counters */
+int nvm_set(const char *name, const char *value) {
+  int status = nvb_set(name, value);
+  if (!status) status = nvb_pool_set_threads(0);
+  return status;
+}
+int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc) {
+  return nvb_setting_info(i, name, value, def, doc);
+}
+int nvm_counters_get(nvm_counters *out, unsigned version) {
+  if (version != NVM_COUNTERS_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[counters_get] version %u is unknown; this library has %d", version,
+                    NVM_COUNTERS_VERSION);
+  *out = (nvm_counters){ .version = version, .kernels_compiled = nvc_compiled(), .kernels_loaded = nvd_kernels_loaded(),
+    .programs_planned = nvh_planned(), .evaluations = nvh_evaluations(), .kernels_run = nvd_kernels_run(),
+    .bytes_used = nvd_mem_used(), .bytes_peak = nvd_mem_peak() };
+  return NVM_OK;
+}
+int nvm_counters_reset_peak(void) {
+  nvd_mem_reset_peak();
+  return NVM_OK;
+}
+static void write_info(nvb_arena *a, void *arg) {
+  nvb_text t = { .arena = a };
+  const nvb_caps *c = nvb_caps_cpu();
+  const nvc_target *host = nvc_target_host();
+  nvb_print(&t, "nvm %s\n", NVM_VERSION);
+  nvb_print(&t, "cpu      %s, vectors of %d bytes, %d threads\n", c->name, host->width, nvb_pool_threads());
+  nvb_print(&t, "llvm     %s\n", nvc_llvm_available() ? nvc_llvm_version() : nvb_message());
+  nvb_print(&t, "cache    %s\n", nvb_store_where());
+  nvb_print(&t, "memory   %lld bytes used, %lld at peak\n", (long long)nvd_mem_used(), (long long)nvd_mem_peak());
+  *(char **)arg = nvb_alloc(t.n + 1);
+  if (*(char **)arg) memcpy(*(char **)arg, nvb_text_get(&t), t.n + 1);
+}
+int nvm_info(char **text) {
+  *text = NULL;
+  nvb_arena *a = nvb_arena_new();
+  if (!a) return nvb_fail_memory();
+  int status = nvb_protect(a, write_info, text);
+  nvb_arena_free(a);
+  return status ? status : *text ? NVM_OK : nvb_fail_memory();
+}

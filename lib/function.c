@@ -1,0 +1,358 @@
+/* Functions: a graph with parameters, traced once and run many times. A traced graph keeps one program per exact signature
+   of its leaves (strides, alignment); a call binds pointers and runs. Tracing is lazy building over placeholders. */
+#include <pthread.h>
+#include <string.h>
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/settings.h"
+#include "hallway.h"
+
+/* ---- the trace of this thread: foreign arrays that it meets become hidden inputs, held by handle */
+typedef struct capture { nvm_array *array; nvg_node *node; } capture;
+typedef struct trace { uint64_t id; capture *at; int n, cap; } trace;
+static _Thread_local trace now;
+static atomic_ullong traces;
+
+uint64_t nvh_tracing(void) { return now.id; }
+nvg_node *nvh_capture(nvm_array *a) {
+  for (int i = 0; i < now.n; i++)
+    if (now.at[i].array == a) return now.at[i].node;
+  if (now.n == now.cap) {
+    int cap = now.cap ? 2 * now.cap : 8;
+    capture *at = nvb_realloc(now.at, sizeof *at * (size_t)cap);
+    if (!at) return nvb_fail_memory(), NULL;
+    now.at = at;
+    now.cap = cap;
+  }
+  nvg_node *n = nvg_leaf_new(a->node->aval, NULL);
+  if (!n) return NULL;
+  now.at[now.n++] = (capture){ nvm_array_ref(a), n };
+  return n;
+}
+int nvm_trace_begin(nvm_ctx *ctx) {
+  (void)ctx;
+  if (now.id) return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
+  now.id = atomic_fetch_add(&traces, 1) + 1;
+  return NVM_OK;
+}
+int nvm_trace_end(nvm_ctx *ctx) {
+  (void)ctx;
+  for (int i = 0; i < now.n; i++) nvm_array_unref(now.at[i].array), nvg_node_unref(now.at[i].node);
+  nvb_free(now.at);
+  now = (trace){ 0 };
+  return NVM_OK;
+}
+nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape) {
+  const nvg_aval *av = nvg_aval_get(t, rank, shape);
+  return av ? nvh_array_new(ctx, nvg_leaf_new(av, NULL)) : NULL;
+}
+
+/* ---- traced graphs */
+typedef struct variant {       /* one exact signature of the leaves */
+  struct variant *next;
+  nvh_program *program;
+  uint64_t settings;
+  int threads;
+  int64_t sig[];               /* strides of every leaf, then its alignment */
+} variant;
+struct nvm_traced {
+  nvm_ctx *ctx;
+  int nparam, nout, nleaf, nsig;
+  nvg_node **param, **out;     /* counted */
+  capture *cap;
+  int ncap;
+  nvg_node **leaf;             /* counted: the collected graph's leaves, in order */
+  int *source;                 /* of each leaf: parameter i, nparam + capture i, or -1: its own value */
+  variant *_Atomic first;      /* only ever grows at the front; freed with the function */
+  pthread_mutex_t lock;
+};
+
+static void collect(nvb_arena *a, void *arg) {
+  nvg_graph **g = ((void **)arg)[0];
+  nvm_traced *t = ((void **)arg)[1];
+  *g = nvg_collect(a, t->out, t->nout);
+  (*g)->nout = t->nout;        /* nobody outside reads what lies inside a traced function */
+}
+static int graph_of(nvm_traced *t, nvb_arena *a, nvg_graph **g) {
+  void *arg[2] = { g, t };
+  return nvb_protect(a, collect, arg);
+}
+static int source_of(const nvm_traced *t, const nvg_node *leaf) {
+  for (int i = 0; i < t->nparam; i++)
+    if (t->param[i] == leaf) return i;
+  for (int i = 0; i < t->ncap; i++)
+    if (t->cap[i].node == leaf) return t->nparam + i;
+  return -1;
+}
+static int find_leaves(nvm_traced *t) {
+  nvb_arena *a = nvb_arena_new();
+  if (!a) return nvb_fail_memory();
+  nvg_graph *g = NULL;
+  int status = graph_of(t, a, &g);
+  if (!status) {
+    t->leaf = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->leaf);
+    t->source = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->source);
+    if (!t->leaf || !t->source) status = nvb_fail_memory();
+  }
+  for (int i = 0; !status && i < g->nleaf; i++) {
+    t->leaf[t->nleaf++] = nvg_node_ref(g->leaf_node[i]);
+    t->source[i] = source_of(t, g->leaf_node[i]);
+    t->nsig += g->leaf[i].rank + 1;
+    if (t->source[i] < 0 && !atomic_load(&g->leaf_node[i]->value))
+      status = nvb_fail(NVM_ERR_STATE, "[jit] the function returned an array that depends on another trace's argument");
+  }
+  nvb_arena_free(a);
+  return status;
+}
+static nvg_node **nodes_of(nvm_array *const *at, int n) {
+  nvg_node **r = nvb_calloc((size_t)n + 1, sizeof *r);
+  if (!r) return nvb_fail_memory(), NULL;
+  for (int i = 0; i < n; i++) {
+    nvg_node *x = at[i] ? nvh_node(at[i]) : NULL;
+    if (!x) {
+      if (!at[i]) nvb_fail(NVM_ERR_VALUE, "[jit] output %d is NULL", i);
+      while (i--) nvg_node_unref(r[i]);
+      return nvb_free(r), NULL;
+    }
+    r[i] = nvg_node_ref(x);
+  }
+  return r;
+}
+int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs, int nout) {
+  *out = NULL;
+  nvm_traced *t = nvb_calloc(1, sizeof *t);
+  if (!t) return nvb_fail_memory();
+  pthread_mutex_init(&t->lock, NULL);
+  t->ctx = nvh_ctx_ref(ctx);
+  if ((t->param = nodes_of(params, nparam))) t->nparam = nparam;
+  if (t->param && (t->out = nodes_of(outs, nout))) t->nout = nout;
+  int status = t->out ? NVM_OK : nvb_status();
+  t->cap = now.at; /* the trace's hidden inputs are the function's from here on */
+  t->ncap = now.n;
+  now.at = NULL;
+  now.n = now.cap = 0;
+  if (!status) status = find_leaves(t);
+  if (status) nvm_traced_free(t);
+  else *out = t;
+  return status;
+}
+void nvm_traced_free(nvm_traced *t) {
+  if (!t) return;
+  for (variant *v = t->first, *next; v; v = next) {
+    next = v->next;
+    nvh_program_unref(v->program);
+    nvb_free(v);
+  }
+  for (int i = 0; i < t->nleaf; i++) nvg_node_unref(t->leaf[i]);
+  for (int i = 0; i < t->nparam; i++) nvg_node_unref(t->param[i]);
+  for (int i = 0; i < t->nout; i++) nvg_node_unref(t->out[i]);
+  for (int i = 0; i < t->ncap; i++) nvm_array_unref(t->cap[i].array), nvg_node_unref(t->cap[i].node);
+  nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
+  nvh_ctx_unref(t->ctx);
+  pthread_mutex_destroy(&t->lock);
+  nvb_free(t);
+}
+
+/* ---- calling */
+static int aligned(const nvg_value *v) { return (uintptr_t)v->data % 16 == 0; }
+
+static int matches(const variant *v, const nvm_traced *t, nvg_value *const *leaf) {
+  const int64_t *s = v->sig;
+  if (v->settings != nvb_settings_version() || v->threads != nvb_pool_threads()) return 0;
+  for (int i = 0; i < t->nleaf; i++) {
+    int rank = t->leaf[i]->aval->rank;
+    for (int d = 0; d < rank; d++)
+      if (*s++ != leaf[i]->stride[d]) return 0;
+    if (*s++ != aligned(leaf[i])) return 0;
+  }
+  return 1;
+}
+/* Plans the traced graph for leaves that lie as these values do. */
+static int variant_new(nvm_traced *t, nvg_value *const *leaf, variant **out) {
+  variant *v = nvb_calloc(1, sizeof *v + sizeof(int64_t) * (size_t)t->nsig);
+  nvb_arena *a = nvb_arena_new();
+  nvg_graph *g = NULL;
+  int status = v && a ? graph_of(t, a, &g) : nvb_fail_memory();
+  int64_t *s = v ? v->sig : NULL;
+  for (int i = 0; !status && i < g->nleaf; i++) {
+    int64_t *st = memcpy(s, leaf[i]->stride, sizeof(int64_t) * (size_t)g->leaf[i].rank);
+    g->leaf[i].stride = st;
+    s += g->leaf[i].rank;
+    *s++ = g->leaf[i].align16 = aligned(leaf[i]);
+  }
+  if (!status) {
+    v->settings = nvb_settings_version();
+    v->threads = nvb_pool_threads();
+    status = nvh_program_for(&v->program, a, g);
+  }
+  nvb_arena_free(a);
+  if (status) nvb_free(v);
+  else *out = v;
+  return status;
+}
+static variant *variant_find(nvm_traced *t, nvg_value *const *leaf, int *status) {
+  *status = NVM_OK;
+  for (variant *v = t->first; v; v = v->next)
+    if (matches(v, t, leaf)) return v;
+  variant *made = NULL;
+  pthread_mutex_lock(&t->lock);
+  for (variant *v = t->first; v && !made; v = v->next)
+    if (matches(v, t, leaf)) made = v;
+  if (!made && !(*status = variant_new(t, leaf, &made))) {
+    made->next = t->first;
+    t->first = made;
+  }
+  pthread_mutex_unlock(&t->lock);
+  return made;
+}
+static int value_for(nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
+  if (!a || a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is NULL or absent", i);
+  nvg_node *n = nvh_node(a);
+  if (!n) return nvb_status();
+  if (n->aval != want->aval)
+    return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
+                    "sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank, nvg_dtype_name(want->aval->dtype),
+                    want->aval->rank);
+  int status = atomic_load(&n->value) ? NVM_OK : nvh_eval(&n, 1);
+  *v = atomic_load(&n->value);
+  return status;
+}
+static int bind(nvm_traced *t, nvm_array *const *in, nvg_value **leaf) {
+  int status = NVM_OK;
+  for (int i = 0; i < t->nleaf && !status; i++) {
+    int s = t->source[i];
+    if (s < 0) leaf[i] = atomic_load(&t->leaf[i]->value);
+    else status = value_for(&leaf[i], s < t->nparam ? in[s] : t->cap[s - t->nparam].array, t->leaf[i], s);
+  }
+  return status;
+}
+static int wrap(nvm_traced *t, nvg_value **v, nvm_array **out) {
+  int status = NVM_OK;
+  for (int i = 0; i < t->nout; i++) {
+    nvg_node *n = status ? NULL : nvg_leaf_new(t->out[i]->aval, v[i]);
+    if (!n) nvh_value_free(v[i]);
+    out[i] = n ? nvh_array_new(t->ctx, n) : NULL;
+    if (!out[i] && !status) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
+  }
+  for (int i = 0; i < t->nout && status; i++) nvm_array_unref(out[i]), out[i] = NULL;
+  return status;
+}
+int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
+  enum { FEW = 32 };
+  nvg_value *few[FEW], **leaf = few;
+  int n = t->nleaf + t->nout;
+  if (n > FEW && !(leaf = nvb_alloc(sizeof *leaf * (size_t)n))) return nvb_fail_memory();
+  unsigned fp = nvb_fp_enter();
+  int status = bind(t, in, leaf);
+  variant *v = status ? NULL : variant_find(t, leaf, &status);
+  if (!status) status = nvh_program_run(v->program, leaf, leaf + t->nleaf);
+  if (!status) status = wrap(t, leaf + t->nleaf, out);
+  nvb_fp_leave(fp);
+  if (leaf != few) nvb_free(leaf);
+  return status;
+}
+int nvm_traced_explain(char **text, nvm_traced *t) {
+  *text = NULL;
+  nvb_arena *a = nvb_arena_new();
+  nvg_graph *g = NULL;
+  int status = a ? graph_of(t, a, &g) : nvb_fail_memory();
+  if (!status) status = nvh_explain_graph(text, a, g);
+  nvb_arena_free(a);
+  return status;
+}
+
+/* ---- functions in C: a callback traced for each list of dtypes and shapes */
+typedef struct sig { struct sig *next; nvm_traced *t; const nvg_aval *aval[]; } sig;
+struct nvm_fn {
+  nvm_ctx *ctx;
+  nvm_trace_fn trace;
+  void *user;
+  int nin, nout;
+  sig *first;
+  pthread_mutex_t lock;
+};
+int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
+  *out = NULL;
+  if (!ctx || !trace || nin < 0 || nout < 1)
+    return nvb_fail(NVM_ERR_VALUE, "[fn_new] a context, a trace function and at least one output are needed");
+  nvm_fn *f = nvb_calloc(1, sizeof *f);
+  if (!f) return nvb_fail_memory();
+  *f = (nvm_fn){ .ctx = nvh_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout };
+  pthread_mutex_init(&f->lock, NULL);
+  *out = f;
+  return NVM_OK;
+}
+int nvm_fn_free(nvm_fn *f) {
+  if (!f) return NVM_OK;
+  for (sig *s = f->first, *next; s; s = next) {
+    next = s->next;
+    nvm_traced_free(s->t);
+    nvb_free(s);
+  }
+  pthread_mutex_destroy(&f->lock);
+  nvh_ctx_unref(f->ctx);
+  nvb_free(f);
+  return NVM_OK;
+}
+static int run_trace(nvm_fn *f, nvm_array **param, nvm_array **res, nvm_traced **t) {
+  nvm_scope *s = nvm_scope_open(f->ctx);
+  if (!s) return nvb_status();
+  int status = f->trace(f->user, f->ctx, param, f->nin, res, f->nout);
+  for (int i = 0; i < f->nout && !status; i++)
+    if (!res[i]) status = nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[fn_call] the trace left output %d NULL", i);
+  if (!status && t) status = nvm_traced_new(t, f->ctx, param, f->nin, res, f->nout);
+  if (!t)
+    for (int i = 0; i < f->nout && !status; i++) nvm_array_ref(res[i]);
+  int inside = nvm_scope_close(s);
+  return status ? status : inside;
+}
+static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
+  nvm_array **at = nvb_calloc((size_t)(f->nin + f->nout), sizeof *at);
+  if (!at) return nvb_fail_memory();
+  int status = nvm_trace_begin(f->ctx);
+  for (int i = 0; i < f->nin && !status; i++) {
+    const nvg_aval *av = in[i]->node->aval;
+    at[i] = nvm_placeholder(f->ctx, av->dtype, av->rank, av->shape);
+    if (!at[i]) status = nvb_status();
+  }
+  if (!status) status = run_trace(f, at, at + f->nin, t);
+  for (int i = 0; i < f->nin; i++) nvm_array_unref(at[i]);
+  nvm_trace_end(f->ctx);
+  nvb_free(at);
+  return status;
+}
+static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
+  for (int i = 0; i < f->nin; i++)
+    if (!in[i] || in[i] == &nvh_none || !nvh_node(in[i]))
+      return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is NULL or absent", i);
+  for (sig *s = f->first; s; s = s->next) {
+    int same = 1;
+    for (int i = 0; i < f->nin && same; i++) same = s->aval[i] == in[i]->node->aval;
+    if (same) return *t = s->t, NVM_OK;
+  }
+  sig *s = nvb_calloc(1, sizeof *s + sizeof(void *) * (size_t)f->nin);
+  if (!s) return nvb_fail_memory();
+  for (int i = 0; i < f->nin; i++) s->aval[i] = in[i]->node->aval;
+  int status = trace_new(f, in, &s->t);
+  if (status) return nvb_free(s), status;
+  s->next = f->first;
+  f->first = s;
+  return *t = s->t, NVM_OK;
+}
+int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
+  for (int i = 0; i < f->nout; i++) out[i] = NULL;
+  if (now.id) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
+  nvm_traced *t;
+  pthread_mutex_lock(&f->lock);
+  int status = traced_for(f, in, &t);
+  pthread_mutex_unlock(&f->lock);
+  return status ? status : nvm_traced_call(t, in, out);
+}
+int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
+  nvm_traced *t;
+  *text = NULL;
+  pthread_mutex_lock(&f->lock);
+  int status = traced_for(f, in, &t);
+  pthread_mutex_unlock(&f->lock);
+  return status ? status : nvm_traced_explain(text, t);
+}

@@ -1,0 +1,68 @@
+/* What the files of the hallway share: handles, contexts, evaluation. Nothing in the rooms includes this. */
+#ifndef NVH_HALLWAY_H
+#define NVH_HALLWAY_H
+#include "dispatch/dispatch.h"
+#include "nvm/nvm.h"
+
+/* A handle. `node` is what it stands for now; a view (base != NULL) derives it again when its base has been written. */
+struct nvm_array {
+  atomic_int refs;
+  nvm_ctx *ctx;            /* counted */
+  nvg_node *node;          /* counted */
+  nvm_array *base;         /* counted; the handle that this one is a basic-indexing view of, or NULL */
+  struct nvh_window *window; /* of a view: the part of the base */
+  uint64_t version;        /* grows with each write */
+  uint64_t seen;           /* view: the base's version that `node` was derived from */
+  uint64_t trace;          /* the trace that made it; 0: made outside */
+};
+struct nvm_ctx {
+  atomic_int refs;
+  nvm_dtype default_float;
+};
+
+/* context.c */
+nvm_ctx *nvh_ctx_ref(nvm_ctx *c);
+void nvh_ctx_unref(nvm_ctx *c);
+nvm_ctx *nvh_scope_ctx(void);                /* of the thread's innermost scope; NULL with a message if none is open */
+nvm_array *nvh_scope_keep(nvm_array *a);     /* the innermost scope takes the reference; NULL passes through */
+
+/* array.c */
+nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n);  /* takes n, NULL passes through; an owned reference */
+nvg_node *nvh_node(nvm_array *a);            /* borrowed, up to date; in a trace a foreign array becomes a hidden input; NULL with a message */
+extern nvm_array nvh_none;                   /* what nvm_none returns */
+void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides); /* packs; strides in bytes, NULL: packed already */
+
+/* eval.c */
+int nvh_eval(nvg_node *const *roots, int n); /* gives every root its value; a status */
+int nvh_explain(char **text, nvg_node *const *roots, int n);
+int nvh_settle(nvg_node *n);                 /* evaluates a node whose pending graph has grown too deep */
+
+/* programs.c: what runs, and what it is remembered by */
+typedef struct nvh_output {
+  const nvg_aval *aval;
+  int leaf;                /* >= 0: this leaf seen through offset and stride; nothing is run for it. -1: the program's next output */
+  int64_t offset;          /* elements */
+  int64_t *stride;         /* elements */
+} nvh_output;
+typedef struct nvh_views { int nleaf, nout; nvh_output *out; } nvh_views;
+typedef struct nvh_program nvh_program;
+/* The same graph without the outputs that are views of a leaf (or empty); *v describes all outputs. */
+nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *v, const nvg_graph *g);
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run); /* takes run, also when it fails */
+int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g);  /* (eval.c) plans and prepares a graph of placeholders */
+int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g);      /* (eval.c) */
+nvb_hash nvh_program_key(const nvg_graph *g);          /* exact signature: graph, settings, threads */
+nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown */
+void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used of 4,096 go) */
+void nvh_program_unref(nvh_program *p);
+/* Runs on leaf values; out[i] becomes the new value of output i. A status; a failure leaves nothing behind. */
+int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out);
+void nvh_attach(nvg_node *n, nvg_value *v);            /* takes v: the node has its value and drops its operands */
+void nvh_value_free(nvg_value *v);
+int64_t nvh_planned(void);
+int64_t nvh_evaluations(void);
+
+/* function.c */
+uint64_t nvh_tracing(void);                  /* the thread's trace, 0 if none */
+nvg_node *nvh_capture(nvm_array *a);         /* the hidden input of the trace that stands for a foreign array; borrowed */
+#endif

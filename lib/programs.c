@@ -1,0 +1,238 @@
+/* Programs of the hallway: a prepared program of dispatch plus the outputs that need none (views of a leaf), remembered by
+   exact signature. Decides how values get their memory; never what is computed. */
+#include <pthread.h>
+#include <string.h>
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/settings.h"
+#include "hallway.h"
+
+struct nvh_program {
+  atomic_int refs;
+  nvd_program *run;     /* NULL if every output is a view or empty */
+  nvh_views v;          /* one allocation with its outputs and strides */
+};
+static atomic_llong planned, evaluations;
+int64_t nvh_planned(void) { return planned; }
+int64_t nvh_evaluations(void) { return evaluations; }
+
+/* ---- views of a leaf: offset and strides instead of a kernel */
+typedef struct span { int64_t offset, stride[NVM_MAX_RANK]; } span;
+
+/* Strides of a reshape that needs no copy: 1, or 0 if the elements do not lie so. */
+static int span_reshape(span *s, const nvg_val *from, const nvg_val *to) {
+  int64_t st[NVM_MAX_RANK] = { 0 };
+  for (int i = 0, j = 0; i < from->rank || j < to->rank;) {
+    int i0 = i, j0 = j;
+    int64_t a = i < from->rank ? from->shape[i++] : 1, b = j < to->rank ? to->shape[j++] : 1;
+    while (a != b) {
+      if (a < b) a *= from->shape[i++];
+      else b *= to->shape[j++];
+    }
+    int64_t step = 0; /* the group [i0, i) must be one run: each stride the next one's times its extent */
+    for (int k = i - 1, seen = 0; k >= i0; k--) {
+      if (from->shape[k] == 1) continue;
+      int64_t want = step;
+      if (seen && s->stride[k] != want) return 0;
+      step = s->stride[k] * from->shape[k];
+      seen = 1;
+    }
+    int64_t unit = 0;
+    for (int k = i - 1; k >= i0 && !unit; k--)
+      if (from->shape[k] != 1) unit = s->stride[k];
+    for (int k = j - 1; k >= j0; k--) st[k] = unit, unit *= to->shape[k];
+  }
+  memcpy(s->stride, st, sizeof st);
+  return 1;
+}
+/* How value `x` lies in a leaf; -1 if it is not a view of one. */
+static int span_of(const nvg_graph *g, int x, span *s) {
+  const nvg_val *v = &g->v[x];
+  if (v->kind == NVG_VLEAF) {
+    s->offset = 0;
+    for (int d = 0; d < v->rank; d++) s->stride[d] = g->leaf[v->leaf].stride[d];
+    return v->leaf;
+  }
+  if (v->kind != NVG_VPERMUTE && v->kind != NVG_VSLICE && v->kind != NVG_VEXPAND && v->kind != NVG_VRESHAPE) return -1;
+  const nvg_val *from = &g->v[v->in[0]];
+  int leaf = span_of(g, v->in[0], s);
+  if (leaf < 0) return -1;
+  span old = *s;
+  if (v->kind == NVG_VRESHAPE) return span_reshape(s, from, v) ? leaf : -1;
+  for (int d = 0; d < v->rank; d++) {
+    if (v->kind == NVG_VPERMUTE) s->stride[d] = old.stride[v->attr[d]];
+    else if (v->kind == NVG_VSLICE) {
+      s->offset += v->attr[2 * d] * old.stride[d];
+      s->stride[d] = old.stride[d] * v->attr[2 * d + 1];
+    } else if (from->shape[d] == 1 && v->shape[d] != 1) s->stride[d] = 0;
+  }
+  return leaf;
+}
+nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
+  nvg_graph *r = nvb_dup(a, g, sizeof *g);
+  w->nleaf = g->nleaf;
+  w->nout = g->nout;
+  w->out = NVB_NEWN(a, nvh_output, g->nout + 1);
+  r->out = NVB_NEWN(a, int, g->nout + 1);
+  r->nout = 0;
+  for (int i = 0; i < g->nout; i++) {
+    const nvg_val *v = &g->v[g->out[i]];
+    nvh_output *o = &w->out[i];
+    span s;
+    o->aval = nvg_aval_get(v->dtype, v->rank, v->shape);
+    if (!o->aval) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+    o->stride = NVB_NEWN(a, int64_t, v->rank + 1);
+    o->leaf = v->size ? span_of(g, g->out[i], &s) : -1;
+    if (o->leaf >= 0) {
+      o->offset = s.offset;
+      memcpy(o->stride, s.stride, sizeof(int64_t) * (size_t)v->rank);
+      continue;
+    }
+    int64_t packed = 1;
+    for (int d = v->rank - 1; d >= 0; d--) o->stride[d] = packed, packed *= v->shape[d];
+    if (v->size) r->out[r->nout++] = g->out[i];
+  }
+  return r;
+}
+
+/* ---- making and freeing */
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run) {
+  int64_t dims = 0;
+  for (int i = 0; i < v->nout; i++) dims += v->out[i].aval->rank;
+  nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims);
+  *out = p;
+  if (!p) return nvd_program_free(run), nvb_fail_memory();
+  p->refs = 1;
+  p->run = run;
+  p->v = *v;
+  p->v.out = (nvh_output *)(p + 1);
+  int64_t *st = (int64_t *)(p->v.out + v->nout);
+  for (int i = 0; i < v->nout; i++) {
+    size_t rank = (size_t)v->out[i].aval->rank;
+    p->v.out[i] = v->out[i];
+    p->v.out[i].stride = memcpy(st, v->out[i].stride, sizeof(int64_t) * rank);
+    st += rank;
+  }
+  planned++;
+  return NVM_OK;
+}
+void nvh_program_unref(nvh_program *p) {
+  if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
+  nvd_program_free(p->run);
+  nvb_free(p);
+}
+
+/* ---- running */
+static void drop_buf(void *b) { nvd_buf_unref(b); }
+void nvh_value_free(nvg_value *v) {
+  if (v) v->unref(v->buffer), nvb_free(v);
+}
+static nvg_value *value_new(nvd_buf *b, const nvh_output *o, char *data) {
+  nvg_value *v = b ? nvb_alloc(sizeof *v) : NULL;
+  if (!v) {
+    if (b) nvd_buf_unref(b), nvb_fail_memory();
+    return NULL;
+  }
+  v->buffer = b;
+  v->unref = drop_buf;
+  v->data = data;
+  for (int d = 0; d < o->aval->rank; d++) v->stride[d] = o->stride[d];
+  return v;
+}
+/* A view of a leaf; what lies in foreign memory is copied, since its owner may write there later. */
+static nvg_value *view_new(const nvh_output *o, nvg_value *leaf) {
+  nvd_buf *b = leaf->buffer;
+  int64_t size = nvg_size(o->aval->dtype);
+  char *data = leaf->data + o->offset * size;
+  if (!b->release) return value_new(nvd_buf_ref(b), o, data);
+  int64_t bytes[NVM_MAX_RANK], packed[NVM_MAX_RANK], n = 1;
+  for (int d = o->aval->rank - 1; d >= 0; d--) bytes[d] = o->stride[d] * size, packed[d] = n, n *= o->aval->shape[d];
+  nvh_output flat = { .aval = o->aval, .stride = packed };
+  nvd_buf *copy = nvd_buf_new((size_t)(o->aval->size * size));
+  if (copy) nvh_copy_strided(copy->data, data, o->aval, bytes);
+  return value_new(copy, &flat, copy ? copy->data : NULL);
+}
+int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
+  enum { FEW = 24 };
+  char *few[FEW], **at = few;
+  int n = p->v.nleaf + p->v.nout, k = 0, status = NVM_OK;
+  evaluations++;
+  if (n > FEW && !(at = nvb_alloc(sizeof *at * (size_t)n))) return nvb_fail_memory();
+  for (int i = 0; i < p->v.nleaf; i++) at[i] = leaf[i]->data;
+  char **to = at + p->v.nleaf;
+  int made = 0;
+  for (; made < p->v.nout && !status; made++) {
+    const nvh_output *o = &p->v.out[made];
+    if (o->leaf >= 0) out[made] = view_new(o, leaf[o->leaf]);
+    else {
+      nvd_buf *b = nvd_buf_new((size_t)(o->aval->size * nvg_size(o->aval->dtype)));
+      out[made] = value_new(b, o, b ? b->data : NULL);
+      if (out[made] && o->aval->size) to[k++] = b->data;
+    }
+    if (!out[made]) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
+  }
+  if (!status && p->run) status = nvd_run(p->run, at, to);
+  while (status && made) nvh_value_free(out[--made]);
+  if (at != few) nvb_free(at);
+  return status;
+}
+void nvh_attach(nvg_node *n, nvg_value *v) {
+  nvg_value *none = NULL;
+  if (!atomic_compare_exchange_strong(&n->value, &none, v)) { nvh_value_free(v); return; }
+  int nin = n->nin;
+  n->nin = 0;
+  n->depth = 0;
+  for (int i = 0; i < nin; i++) nvg_node_unref(n->in[i]);
+}
+
+/* ---- the memory of programs */
+enum { SLOTS = 1 << 13, KEEP = 4096 };
+typedef struct entry { nvb_hash key; nvh_program *p; uint64_t used; } entry;
+static entry table[SLOTS];
+static int filled;
+static uint64_t tick;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+nvb_hash nvh_program_key(const nvg_graph *g) {
+  uint64_t with[2] = { nvb_settings_version(), (uint64_t)nvb_pool_threads() };
+  return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
+}
+static entry *slot(nvb_hash key) { /* of the key, or the free one where it belongs */
+  uint64_t i = key.lo % SLOTS;
+  while (table[i].p && !nvb_hash_eq(table[i].key, key)) i = (i + 1) % SLOTS;
+  return &table[i];
+}
+nvh_program *nvh_program_find(nvb_hash key) {
+  pthread_mutex_lock(&lock);
+  entry *e = slot(key);
+  if (e->p) {
+    atomic_fetch_add(&e->p->refs, 1);
+    e->used = ++tick;
+  }
+  nvh_program *p = e->p;
+  pthread_mutex_unlock(&lock);
+  return p;
+}
+/* The older half goes at once: eviction costs nothing per call. */
+static void forget_half(void) {
+  static entry old[SLOTS]; /* under the lock */
+  memcpy(old, table, sizeof table);
+  memset(table, 0, sizeof table);
+  filled = 0;
+  for (int i = 0; i < SLOTS; i++) {
+    if (!old[i].p) continue;
+    if (old[i].used + KEEP / 2 <= tick) nvh_program_unref(old[i].p);
+    else *slot(old[i].key) = old[i], filled++;
+  }
+}
+void nvh_program_keep(nvb_hash key, nvh_program *p) {
+  pthread_mutex_lock(&lock);
+  if (filled >= KEEP) forget_half();
+  entry *e = filled < KEEP ? slot(key) : NULL;
+  if (e && !e->p) {
+    atomic_fetch_add(&p->refs, 1);
+    *e = (entry){ key, p, ++tick };
+    filled++;
+  }
+  pthread_mutex_unlock(&lock);
+}
