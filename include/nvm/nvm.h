@@ -83,6 +83,9 @@ NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind /* 'b' 'i' 'f' 'c' *
 NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                       const void *data, void (*release)(void *owner), void *owner); /* release NULL: copies */
 
+/* Owned: what `a` stands for now, under a handle of its own that later writes to `a` do not change. Copies no data. */
+NVM_API nvm_array *nvm_snapshot(nvm_array *a);
+
 /* ---- item assignment: a := a with `value` (broadcast, cast) at start, step per dimension; views of a (nvm_view) follow. */
 NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop); /* owned; basic indexing that writes through */
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value */
@@ -95,6 +98,7 @@ NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out); /* ou
 NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in);
 /* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading a value is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
+NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind); /* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's */
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
 NVM_API int nvm_trace_begin(nvm_ctx *ctx);
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
