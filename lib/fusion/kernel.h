@@ -3,6 +3,7 @@
    Grammar and meaning: docs/kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
 #ifndef NVF_KERNEL_H
 #define NVF_KERNEL_H
+#include "base/hash.h"
 #include "graph/frag.h"
 
 /* ---- layouts: the digits of each axis, most significant first, each with a place */
@@ -31,7 +32,7 @@ typedef struct nvf_expr { nvf_xkind kind; int id; int64_t value; const struct nv
 typedef enum nvf_cmp { NVF_LT, NVF_LE, NVF_EQ, NVF_NE, NVF_GE, NVF_GT } nvf_cmp;
 /* A conjunction: every relation holds and every bool tile is true. */
 typedef struct nvf_cond {
-  int nrel; struct { nvf_cmp cmp; const nvf_expr *a, *b; } *rel;
+  int nrel; struct nvf_rel { nvf_cmp cmp; const nvf_expr *a, *b; } *rel;
   int ntile; int *tile;
 } nvf_cond;
 
@@ -41,7 +42,8 @@ typedef enum nvf_op {
   NVF_STORE,    /* buf[map] = in */
   NVF_MAP,      /* out... = frag(args...) */
   NVF_REDUCE,   /* out... = merge over axis of in... */
-  NVF_SCAN,     /* inclusive, in index order */
+  NVF_SCAN,     /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs of 16, blocks of 1024);
+                   with twice the in: the second half is the carry from the left, the second half of out the new carry */
   NVF_RELAYOUT, /* out... = in... in another layout */
   NVF_DFT,      /* out re, im = dft(in re, im [, twist re, im]) along axis */
   NVF_PUT,      /* shared out = in; axes in `order` */
@@ -70,7 +72,7 @@ typedef struct nvf_stmt {
   int buf;                    /* parameter: LOAD, STORE, ATOMIC_MAX */
   const nvf_expr *map;        /* address in elements (pairs count as one) */
   const nvf_cond *where;      /* NULL: always */
-  uint64_t other; int has_other; /* LOAD: bits where `where` fails; else 0 */
+  uint64_t other; int has_other; /* LOAD: bits where `where` fails (both parts of a pair); else 0 */
   const nvg_frag *frag;       /* MAP; REDUCE and SCAN: the merge of two states */
   int narg; nvf_arg *arg;     /* MAP */
   int axis;                   /* REDUCE, SCAN, DFT, CONTRACT */
@@ -79,7 +81,7 @@ typedef struct nvf_stmt {
   int sign;                   /* DFT: -1 or 1 */
   int norder; int *order;     /* PUT: axes, slowest first */
   int var; const nvf_expr *lo, *hi, *step; /* FOR */
-  int ncarry; struct { int inner, outer; } *carry; /* FOR: inner starts as outer; after the loop outer is the last inner */
+  int ncarry; struct nvf_carry { int inner, outer; } *carry; /* FOR: inner starts as outer; after the loop outer is the last inner */
   struct nvf_block *body, *other_body; /* FOR, IF (other_body: else, may be NULL) */
 } nvf_stmt;
 typedef struct nvf_block { int n; nvf_stmt **s; } nvf_block;
@@ -95,6 +97,7 @@ typedef struct nvf_param {
 } nvf_param;
 typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid; /* extent over sizes and schedule constants */
 /* Blocks of part p follow those of part p - 1: siblings of different sizes share a launch. The last grid axis runs fastest. */
+enum { NVF_MAX_PARTS = 64, NVF_MAX_DIGITS = 24 };
 typedef struct nvf_part { int ngrid; nvf_grid *grid; nvf_block body; } nvf_part;
 typedef struct nvf_tile {
   const char *name;
@@ -104,13 +107,17 @@ typedef struct nvf_tile {
 
 typedef struct nvf_kernel {
   nvb_arena *arena;
-  const char *name;
+  const char *title;   /* the kernel's own name */
   nvg_fragset *frags;
   int nparam, naxis, nvar, nname, ntile, npart, nstmt;
   nvf_param *param;
   const char **axis, **var, **name; /* name: layouts, constants, stamps and hints of the schedule */
   nvf_tile *tile;
   nvf_part *part;
+  int nsched;          /* schedules that came with the text */
+  const char **sched_name;
+  struct nvf_schedule **sched;
+  nvb_map *known;      /* every name given so far, to make new ones unique */
 } nvf_kernel;
 
 typedef enum nvf_bkind { NVF_UNBOUND, NVF_BLAYOUT, NVF_BINT, NVF_BSTAMP } nvf_bkind;
@@ -118,7 +125,8 @@ typedef struct nvf_stamp { int c, w; } nvf_stamp; /* numerics.md section 4: chun
 typedef struct nvf_binding { nvf_bkind kind; nvf_layout layout; int64_t value; nvf_stamp stamp; } nvf_binding;
 typedef struct nvf_schedule {
   nvf_binding *bind;           /* one per nvf_kernel.name */
-  int nhint; struct { int stmt, name; int64_t value; } *hint;
+  int nbind;                   /* of those, how many are stored; names added later are unbound */
+  int nhint; struct nvf_note { int stmt, name; int64_t value; } *hint;
 } nvf_schedule;
 
 /* ---- text (kernel_parse.c, kernel_print.c). One text holds fragments, one kernel, and any number of named schedules:
@@ -130,19 +138,42 @@ void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
 nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the printed text */
 
-/* ---- building (kernel_build.c): what the planner calls. Names are made unique; every call appends to the open block. */
+/* ---- building (kernel_build.c): what the planner calls. Names are made unique; every call appends to the open block.
+   Names of constants begin upper-case (in index expressions that tells them from axes); axes, grids, variables are made
+   to begin lower-case. */
 nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name);
 int nvf_add_param(nvf_kernel *k, nvf_pkind kind, nvm_dtype type, const char *name);
 int nvf_add_axis(nvf_kernel *k, const char *name);
+int nvf_add_var(nvf_kernel *k, const char *name);    /* a loop variable */
 int nvf_add_name(nvf_kernel *k, const char *name);   /* the same name again gives the same number */
 int nvf_add_tile(nvf_kernel *k, nvm_dtype type, const char *name);
-nvf_part *nvf_add_part(nvf_kernel *k);
+nvf_part *nvf_add_part(nvf_kernel *k);               /* stays where it is; at most NVF_MAX_PARTS */
 int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent);
+nvf_block *nvf_new_block(nvf_kernel *k);             /* a body for FOR and IF */
+/* A statement at the end of the block. Its id is the next number, so that calls must come in text order; `layout` and
+   `stamp` start as -1, nonly as -1, all else 0; the caller fills it, and marks a buffer that is stored to as written. */
 nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op);
+void nvf_set(nvf_kernel *k, nvf_stmt *s, int nout, const int *out, int nin, const int *in); /* copies */
 const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value); /* leaves */
 const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b); /* folds constants, x+0, x*1 */
+/* `c` (NULL: always) and one more relation, or one more bool tile: a new condition. */
+const nvf_cond *nvf_and_rel(nvf_kernel *k, const nvf_cond *c, nvf_cmp cmp, const nvf_expr *a, const nvf_expr *b);
+const nvf_cond *nvf_and_tile(nvf_kernel *k, const nvf_cond *c, int tile);
+nvf_schedule *nvf_schedule_new(nvf_kernel *k);
+nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name); /* the place of the binding, to be filled */
+void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t value);
+
+/* ---- layouts (kernel_layout.c) */
 void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text);     /* "r: i1; j: I8 l16"; throws */
 void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l);
+/* Fills in stride and pstride (those given are kept where pstride > 0) from axis, extent and place, in the order written. */
+void nvf_layout_finish(nvf_layout *l);
+int64_t nvf_extent(const nvf_layout *l, int axis);          /* product of the axis' digits; 1 if absent */
+int nvf_layout_axes(const nvf_layout *l, int *axes);        /* the axes in the order written (at most 24); their number */
+nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n);
+nvf_layout nvf_layout_without(const nvf_layout *l, int axis);
+int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);      /* the same digits; those of extent 1 do not count */
+int nvf_layout_within(const nvf_layout *a, const nvf_layout *b);  /* every digit of a (of extent > 1) is one of b */
 
 /* ---- what a kernel and schedule mean together (kernel_check.c). Computed once, read by interpreter and emitters. */
 typedef struct nvf_typed {
@@ -153,10 +184,8 @@ typedef struct nvf_typed {
 } nvf_typed;
 /* Infers layouts and dtypes and checks every rule of docs/kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);
-int64_t nvf_extent(const nvf_layout *l, int axis);          /* product of the axis' digits; 1 if absent */
-nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n);
-int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);
-/* sizes[i]: value of parameter i (SIZE only). Product over parts of their grid's extents. */
+/* args[i]: value of parameter i (only SIZE parameters are looked at). Sum over parts of the product of their grid's extents. */
 int64_t nvf_blocks(const nvf_kernel *k, const nvf_schedule *s, const uint64_t *args);
+/* An expression without axes, variables and tiles; grid may be NULL if it has no block coordinates. */
 int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, const uint64_t *args, const int64_t *grid);
 #endif

@@ -1,0 +1,148 @@
+/* Layouts: the digits of each axis of a tile and the place of each. Text in both directions and the few operations that
+   checker, interpreter and emitters need; never which layout is good. */
+#include <string.h>
+#include "fusion/kernel.h"
+
+int64_t nvf_extent(const nvf_layout *l, int axis) {
+  int64_t e = 1;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis) e *= l->d[i].extent;
+  return e;
+}
+
+int nvf_layout_axes(const nvf_layout *l, int *axes) {
+  int n = 0;
+  for (int i = 0; i < l->n; i++) {
+    int seen = 0;
+    for (int j = 0; j < n; j++) seen |= axes[j] == l->d[i].axis;
+    if (!seen) axes[n++] = l->d[i].axis;
+  }
+  return n;
+}
+
+nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n) {
+  nvf_layout r = {0};
+  for (int i = 0; i < l->n; i++)
+    for (int j = 0; j < n; j++)
+      if (l->d[i].axis == axes[j]) { r.d[r.n++] = l->d[i]; break; }
+  return r;
+}
+
+nvf_layout nvf_layout_without(const nvf_layout *l, int axis) {
+  nvf_layout r = {0};
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis != axis) r.d[r.n++] = l->d[i];
+  return r;
+}
+
+static int same_digit(const nvf_digit *a, const nvf_digit *b) {
+  return a->axis == b->axis && a->extent == b->extent && a->stride == b->stride && a->place == b->place && a->pstride == b->pstride;
+}
+
+int nvf_layout_within(const nvf_layout *a, const nvf_layout *b) {
+  for (int i = 0; i < a->n; i++) {
+    int found = a->d[i].extent == 1;
+    for (int j = 0; j < b->n && !found; j++) found = same_digit(&a->d[i], &b->d[j]);
+    if (!found) return 0;
+  }
+  return 1;
+}
+
+int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b) { return nvf_layout_within(a, b) && nvf_layout_within(b, a); }
+
+void nvf_layout_finish(nvf_layout *l) {
+  int lane = 1, warp = 1;
+  for (int i = l->n; i-- > 0;) {
+    nvf_digit *d = &l->d[i];
+    d->stride = 1;
+    for (int j = i + 1; j < l->n; j++)
+      if (l->d[j].axis == d->axis) d->stride *= l->d[j].extent;
+    int *run = d->place == 'l' ? &lane : d->place == 'w' ? &warp : NULL;
+    if (!run) d->pstride = 0;
+    else if (d->pstride <= 0) { d->pstride = *run; *run *= d->extent; }
+  }
+}
+
+/* ---- text */
+typedef struct reader { nvf_kernel *k; const char *text, *p; } reader;
+
+static _Noreturn void fail(reader *r, const char *what) {
+  nvb_throw(r->k->arena, NVM_ERR_VALUE, "[layout] %s at column %d of \"%s\"", what, (int)(r->p - r->text) + 1, r->text);
+}
+
+static void skip(reader *r) { while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r') r->p++; }
+
+static int number(reader *r) {
+  int64_t v = 0;
+  if (*r->p < '0' || *r->p > '9') fail(r, "a number is missing");
+  for (; *r->p >= '0' && *r->p <= '9'; r->p++)
+    if ((v = v * 10 + (*r->p - '0')) > 1 << 30) fail(r, "the number is too large");
+  return (int)v;
+}
+
+static int axis_of(reader *r) {
+  const char *from = r->p;
+  while ((*r->p >= 'a' && *r->p <= 'z') || (*r->p >= 'A' && *r->p <= 'Z') || (*r->p >= '0' && *r->p <= '9') || *r->p == '_') r->p++;
+  size_t n = (size_t)(r->p - from);
+  if (n == 0) fail(r, "the name of an axis is missing");
+  for (int i = 0; i < r->k->naxis; i++)
+    if (strlen(r->k->axis[i]) == n && memcmp(r->k->axis[i], from, n) == 0) return i;
+  r->p = from;
+  fail(r, "no such axis in the kernel");
+}
+
+static void digit(reader *r, nvf_layout *l, int axis) {
+  if (l->n == NVF_MAX_DIGITS) fail(r, "too many digits");
+  nvf_digit d = {.axis = axis, .place = *r->p++};
+  d.extent = number(r);
+  if (d.extent < 1) fail(r, "an extent must be at least 1");
+  if (*r->p == '@') {
+    r->p++;
+    if (d.place != 'l' && d.place != 'w') fail(r, "only l and w digits have a stride");
+    if ((d.pstride = number(r)) < 1) fail(r, "a stride must be at least 1");
+  }
+  l->d[l->n++] = d;
+}
+
+/* All digits of an axis stand together, and its extent stays below 2^31. */
+static void check_axis(reader *r, const nvf_layout *l, int first) {
+  int64_t e = 1;
+  for (int i = 0; i < l->n; i++) {
+    if (i < first && l->d[i].axis == l->d[first].axis) fail(r, "an axis is written twice");
+    if (i >= first && (e *= l->d[i].extent) > INT32_MAX) fail(r, "the extent of an axis is too large");
+  }
+}
+
+void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text) {
+  reader r = {k, text, text};
+  *out = (nvf_layout){0};
+  for (skip(&r); *r.p;) {
+    int axis = axis_of(&r), first = out->n;
+    skip(&r);
+    if (*r.p++ != ':') { r.p--; fail(&r, "':' is missing"); }
+    for (skip(&r); *r.p && *r.p != ';'; skip(&r)) {
+      if (*r.p != 'i' && *r.p != 'I' && *r.p != 'l' && *r.p != 'w') fail(&r, "a digit begins with i, I, l or w");
+      digit(&r, out, axis);
+    }
+    if (out->n == first) fail(&r, "an axis needs a digit");
+    check_axis(&r, out, first);
+    if (*r.p == ';') r.p++;
+    skip(&r);
+  }
+  nvf_layout_finish(out);
+}
+
+/* A stride is written where the running one differs. */
+void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l) {
+  nvf_layout plain = *l;
+  for (int i = 0; i < plain.n; i++) plain.d[i].pstride = 0;
+  nvf_layout_finish(&plain);
+  int same = 1;
+  for (int i = 0; i < l->n; i++) same &= plain.d[i].pstride == l->d[i].pstride;
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (i == 0 || l->d[i - 1].axis != d->axis) nvb_print(t, "%s%s:", i ? "; " : "", k->axis[d->axis]);
+    nvb_print(t, " %c%d", d->place, (int)d->extent);
+    if (!same && (d->place == 'l' || d->place == 'w')) nvb_print(t, "@%d", (int)d->pstride);
+  }
+}
