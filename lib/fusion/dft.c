@@ -1,0 +1,145 @@
+/* Writes the text of a transform's fragment: decimation in time, butterflies of explicit fma, factors correctly rounded
+   to the type. With a twist w its powers are part of the factors, by repeated squaring from w up. Decides the order of
+   every rounding of NVF_DFT; never sees a layout. */
+#include "fusion/dft.h"
+#include "base/err.h"
+
+typedef struct cpx { int re, im; } cpx; /* names v<re>, v<im> */
+typedef struct writer {
+  nvb_arena *arena;
+  nvb_text t;
+  int next, sign;
+  nvm_dtype type;
+  int twisted;
+  cpx power[NVF_DFT_MAX + 1];                       /* by n: the twist of a transform of n items, w^(N / n) */
+  cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2];     /* by n and q: its product with the q-th root; re 0: not made yet */
+} writer;
+
+static const double quarter[17] = { /* cos(2 pi k / 64) */
+  0x1.0000000000000p+0, 0x1.fd88da3d12526p-1, 0x1.f6297cff75cb0p-1, 0x1.e9f4156c62ddap-1, 0x1.d906bcf328d46p-1,
+  0x1.c38b2f180bdb1p-1, 0x1.a9b66290ea1a3p-1, 0x1.8bc806b151741p-1, 0x1.6a09e667f3bcdp-1, 0x1.44cf325091dd6p-1,
+  0x1.1c73b39ae68c8p-1, 0x1.e2b5d3806f63bp-2, 0x1.87de2a6aea963p-2, 0x1.294062ed59f06p-2, 0x1.8f8b83c69a60bp-3,
+  0x1.917a6bc29b42cp-4, 0};
+
+static double cos64(int k) { return k <= 16 ? quarter[k] : -quarter[32 - k]; } /* 0 <= k <= 32 */
+static double sin64(int k) { return k <= 16 ? quarter[16 - k] : quarter[k - 16]; }
+
+/* e^(sign 2 pi i q / n) in the type of the transform */
+static void root(const writer *w, int n, int q, double *c, double *s) {
+  int k = q * (64 / n);
+  *c = cos64(k);
+  *s = w->sign * sin64(k);
+  if (w->type == NVM_F32) { *c = (float)*c; *s = (float)*s; }
+}
+
+static int put(writer *w) { /* the name of what is written next */
+  nvb_print(&w->t, "  v%d = ", w->next);
+  return w->next++;
+}
+static int add(writer *w, int a, int b) { int v = put(w); nvb_print(&w->t, "v%d + v%d\n", a, b); return v; }
+static int sub(writer *w, int a, int b) { int v = put(w); nvb_print(&w->t, "v%d - v%d\n", a, b); return v; }
+static int mul(writer *w, int a, int b) { int v = put(w); nvb_print(&w->t, "v%d * v%d\n", a, b); return v; }
+static int neg(writer *w, int a) { int v = put(w); nvb_print(&w->t, "-v%d\n", a); return v; }
+static int mulk(writer *w, double k, int a) { int v = put(w); nvb_print(&w->t, "%a * v%d\n", k, a); return v; }
+static int fmak(writer *w, double k, int a, int b) { int v = put(w); nvb_print(&w->t, "fma(%a, v%d, v%d)\n", k, a, b); return v; }
+static int fma3(writer *w, int a, int b, int c) { int v = put(w); nvb_print(&w->t, "fma(v%d, v%d, v%d)\n", a, b, c); return v; }
+
+/* The other half of a butterfly: 2 e - p, where p = e + f o */
+static cpx mirror(writer *w, cpx e, cpx p) { return (cpx){fmak(w, 2, e.re, neg(w, p.re)), fmak(w, 2, e.im, neg(w, p.im))}; }
+
+static void butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
+  if (q == 0) {
+    *lo = (cpx){add(w, e.re, o.re), add(w, e.im, o.im)};
+    *hi = (cpx){sub(w, e.re, o.re), sub(w, e.im, o.im)};
+  } else if (4 * q == n) {
+    cpx p = {sub(w, e.re, o.im), add(w, e.im, o.re)}, m = {add(w, e.re, o.im), sub(w, e.im, o.re)};
+    *lo = w->sign > 0 ? p : m;
+    *hi = w->sign > 0 ? m : p;
+  } else {
+    double c, s;
+    root(w, n, q, &c, &s);
+    *lo = (cpx){fmak(w, -s, o.im, fmak(w, c, o.re, e.re)), fmak(w, s, o.re, fmak(w, c, o.im, e.im))};
+    *hi = mirror(w, e, *lo);
+  }
+}
+
+/* w^(N / n): its square is that of n / 2. */
+static cpx power(writer *w, int n) {
+  if (!w->power[n].re) {
+    cpx b = power(w, 2 * n);
+    int im = mul(w, mulk(w, 2, b.re), b.im), nb = neg(w, b.im);
+    w->power[n] = (cpx){fma3(w, nb, b.im, mul(w, b.re, b.re)), im};
+  }
+  return w->power[n];
+}
+
+static cpx factor(writer *w, int n, int q) {
+  if (q == 0) return power(w, n);
+  cpx *f = &w->factor[n][q];
+  if (!f->re) {
+    double c, s;
+    cpx b = power(w, n);
+    root(w, n, q, &c, &s);
+    *f = (cpx){fmak(w, c, b.re, neg(w, mulk(w, s, b.im))), fmak(w, s, b.re, mulk(w, c, b.im))};
+  }
+  return *f;
+}
+
+static void twisted(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
+  int turned = n >= 4 && q >= n / 4; /* i or -i times the factor a quarter turn before */
+  cpx f = factor(w, n, turned ? q - n / 4 : q);
+  if (turned && w->sign > 0) f = (cpx){neg(w, f.im), f.re};
+  else if (turned) f = (cpx){f.im, neg(w, f.re)};
+  *lo = (cpx){fma3(w, neg(w, f.im), o.im, fma3(w, f.re, o.re, e.re)), fma3(w, f.im, o.re, fma3(w, f.re, o.im, e.im))};
+  *hi = mirror(w, e, *lo);
+}
+
+/* Items x[0], x[step] ... become their transform, in `x` with the same spacing. */
+static void transform(writer *w, cpx *x, int n, int step) {
+  if (n == 1) return;
+  transform(w, x, n / 2, 2 * step);
+  transform(w, x + step, n / 2, 2 * step);
+  cpx out[NVF_DFT_MAX];
+  for (int i = 0; i < n / 2; i++) {
+    int q = w->twisted && n >= 4 ? i / 2 + (i % 2) * (n / 4) : i; /* uses of one factor side by side */
+    cpx e = x[2 * q * step], o = x[(2 * q + 1) * step];
+    (w->twisted ? twisted : butterfly)(w, n, q, e, o, &out[q], &out[q + n / 2]);
+  }
+  for (int i = 0; i < n; i++) x[i * step] = out[i];
+}
+
+static void write_frag(writer *w, const char *name, int n) {
+  const char *type = w->type == NVM_F32 ? "f32" : "f64";
+  cpx x[NVF_DFT_MAX];
+  int count = 2 * n + (w->twisted ? 2 : 0);
+  w->next = 1; /* 0 means "not made yet" */
+  nvb_print(&w->t, "frag %s<%s>(", name, type);
+  for (int i = 0; i < count; i++) nvb_print(&w->t, "%sv%d: %s", i ? ", " : "", w->next++, type);
+  nvb_puts(&w->t, ") -> (");
+  for (int i = 0; i < 2 * n; i++) nvb_print(&w->t, "%s%s", i ? ", " : "", type);
+  nvb_puts(&w->t, ") {\n");
+  for (int i = 0; i < n; i++) x[i] = (cpx){2 * i + 1, 2 * i + 2};
+  if (w->twisted) w->power[n] = (cpx){2 * n + 1, 2 * n + 2};
+  transform(w, x, n, 1);
+  nvb_puts(&w->t, "  return ");
+  for (int i = 0; i < n; i++) nvb_print(&w->t, "%sv%d, v%d", i ? ", " : "", x[i].re, x[i].im);
+  nvb_puts(&w->t, "\n}\n");
+}
+
+const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int twisted, nvm_dtype type) {
+  if (n < 1 || n > NVF_DFT_MAX || (n & (n - 1)) || (type != NVM_F32 && type != NVM_F64))
+    nvb_throw(a, NVM_ERR_VALUE, "[dft] %d items of this type: a power of two up to %d of f32 or f64", n, NVF_DFT_MAX);
+  nvb_text name = {.arena = a};
+  nvb_print(&name, "dft%d_%s%s", n, sign > 0 ? "inverse" : "forward", twisted ? "_twisted" : "");
+  nvm_dtype param[2 * NVF_DFT_MAX + 2];
+  int count = 2 * n + (twisted ? 2 : 0);
+  for (int i = 0; i < count; i++) param[i] = type;
+  const nvg_frag *known = nvg_fragset_find(set, name.s, param, count);
+  if (known) return known;
+  nvb_clear();
+  writer *w = NVB_NEW(a, writer);
+  *w = (writer){.arena = a, .t = {.arena = a}, .sign = sign, .type = type, .twisted = twisted};
+  write_frag(w, name.s, n);
+  nvg_fragset_parse(set, w->t.s, name.s);
+  return nvg_fragset_find(set, name.s, param, count);
+}
