@@ -18,8 +18,9 @@ typedef struct nvb_caps {
   double rate;          /* simple f32 operations per ns over all units */
   double launch;        /* ns per kernel */
   int max_buffers;      /* of one kernel */
+  int64_t split_min;    /* elements of a reduction from which splitting it over blocks can pay */
 } nvb_caps;
 
-const nvb_caps *nvb_caps_cpu(void);    /* this machine, with the pool's thread count */
-const nvb_caps *nvb_caps_find(const char *name); /* "h200", "cpu16" (facts of docs/planner tests); NULL if unknown */
+const nvb_caps *nvb_caps_cpu(void);    /* this machine, with the pool's thread count; valid until the thread's next call */
+const nvb_caps *nvb_caps_find(const char *name); /* "h200", "cpu16": the machines of the planner's tests; NULL if unknown */
 #endif

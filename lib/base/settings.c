@@ -56,7 +56,11 @@ static int64_t number(stype type, const char *s) {
 
 static int numeric(stype type) { return type == INT || type == SIZE; }
 
+static void hold(void) { pthread_mutex_lock(&lock); }
+static void let_go(void) { pthread_mutex_unlock(&lock); }
+
 static void load(void) {
+  pthread_atfork(hold, let_go, let_go); /* a child must not inherit the lock taken */
   for (int i = 0; i < NVB_NSETTINGS; i++) {
     const char *env = getenv(rows[i].env), *text = NULL;
     if (env && (!numeric(rows[i].type) || number(rows[i].type, env) >= 0))

@@ -1,0 +1,231 @@
+/* The CPU thread pool. One job at a time is open; a worker that is awake enters it and takes chunks until none is left,
+   one that comes too late never delays the caller. Decides who runs a chunk, never what a chunk is. Linux futexes. */
+#include "base/pool.h"
+#include <linux/futex.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/settings.h"
+
+/* ---- floating-point environment: round to nearest, subnormals kept, no traps; sticky flags are left alone */
+#if defined __SSE__
+#include <xmmintrin.h>
+enum { FP_FLAGS = 0x3f, FP_DEFAULT = 0x1f80 };
+static inline unsigned fp_read(void) { return _mm_getcsr(); }
+static inline void fp_write(unsigned x) { _mm_setcsr(x); }
+#elif defined __aarch64__
+enum { FP_FLAGS = 0, FP_DEFAULT = 0 };
+static inline unsigned fp_read(void) {
+  uint64_t x;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(x));
+  return (unsigned)x;
+}
+static inline void fp_write(unsigned x) { __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)x)); }
+#else
+#include <fenv.h>
+enum { FP_FLAGS = 0, FP_DEFAULT = FE_TONEAREST };
+static inline unsigned fp_read(void) { return (unsigned)fegetround(); }
+static inline void fp_write(unsigned x) { fesetround((int)x); }
+#endif
+
+unsigned nvb_fp_enter(void) {
+  unsigned x = fp_read();
+  if ((x & ~(unsigned)FP_FLAGS) != FP_DEFAULT)
+    fp_write(FP_DEFAULT | (x & FP_FLAGS));
+  return x;
+}
+
+void nvb_fp_leave(unsigned saved) {
+  if ((saved & ~(unsigned)FP_FLAGS) != FP_DEFAULT)
+    fp_write(saved);
+}
+
+/* ---- the job. `state` says whether it is open and how many workers are in it; the other fields change only while it
+   is closed and empty. A generation that wraps makes a worker miss one job, which is harmless. */
+enum { MAX_THREADS = 1024, CLOSED = 1 << 15, INSIDE = CLOSED - 1, GENERATION = 1 << 16, SPIN_NS = 100000 };
+#define GEN(s) ((s) / GENERATION)
+
+static struct {
+  void (*fn)(void *, int64_t, int64_t, int);
+  void *arg;
+  int64_t n, grain;
+  int limit;                     /* threads that may take part */
+  int started;                   /* workers that exist */
+  _Atomic int spin;              /* whether waiting may spin: there is a core for everyone */
+  _Alignas(64) _Atomic uint32_t state;
+  _Alignas(64) _Atomic int64_t next;
+  _Alignas(64) _Atomic int sleepers, caller_sleeps, busy;
+} pool = { .state = CLOSED };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int fork_safe, cores, by_environment;
+
+static void futex_wait(uint32_t seen, uint32_t who) {
+  syscall(SYS_futex, &pool.state, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, who);
+}
+static void futex_wake(int count, uint32_t who) {
+  syscall(SYS_futex, &pool.state, FUTEX_WAKE_BITSET_PRIVATE, count, NULL, NULL, who);
+}
+enum { WORKERS = 1, CALLER = 2 };
+
+static void relax(void) {
+#if defined __x86_64__ || defined __i386__
+  __builtin_ia32_pause();
+#elif defined __aarch64__
+  __asm__ volatile("yield");
+#endif
+}
+
+static int64_t clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void after_fork(void) { /* the child has this thread alone */
+  pool.started = 0;
+  atomic_store(&pool.state, CLOSED);
+  atomic_store(&pool.sleepers, 0);
+  atomic_store(&pool.caller_sleeps, 0);
+  atomic_store(&pool.busy, 0);
+}
+
+static void init(void) {
+  cpu_set_t set;
+  cores = sched_getaffinity(0, sizeof set, &set) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+  cores = cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : cores;
+  const char *omp = nvb_env("OMP_NUM_THREADS"); /* may be a list, one number per level */
+  long n = omp ? strtol(omp, NULL, 10) : 0;
+  by_environment = n < 1 ? cores : n > MAX_THREADS ? MAX_THREADS : (int)n;
+  fork_safe = !pthread_atfork(NULL, NULL, after_fork);
+}
+
+int nvb_pool_threads(void) {
+  pthread_once(&once, init);
+  int64_t n = nvb_int(NVB_THREADS);
+  return n <= 0 ? by_environment : n > MAX_THREADS ? MAX_THREADS : (int)n;
+}
+
+int nvb_pool_set_threads(int n) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", n);
+  return nvb_set("NVM_NUM_THREADS", text);
+}
+
+static void take_chunks(int worker) {
+  int64_t n = pool.n, grain = pool.grain;
+  for (int64_t lo; (lo = atomic_fetch_add_explicit(&pool.next, grain, memory_order_relaxed)) < n;)
+    pool.fn(pool.arg, lo, n - lo < grain ? n : lo + grain, worker);
+}
+
+/* Waits until the state is no longer one in which there is nothing to do for the worker; returns it. */
+static uint32_t await_job(uint32_t done) {
+  int64_t stop = pool.spin ? clock_ns() + SPIN_NS : 0;
+  for (int i = 0;; i++) {
+    uint32_t s = atomic_load(&pool.state);
+    if (!(s & CLOSED) && GEN(s) != done)
+      return s;
+    if (i % 64 == 0 && clock_ns() >= stop) {
+      atomic_fetch_add(&pool.sleepers, 1);
+      futex_wait(s, WORKERS);
+      atomic_fetch_sub(&pool.sleepers, 1);
+    } else {
+      relax();
+    }
+  }
+}
+
+static void *work(void *index) {
+  int worker = (int)(intptr_t)index;
+  uint32_t done = GEN(CLOSED) - 1;
+  for (;;) {
+    uint32_t s = await_job(done);
+    if (!atomic_compare_exchange_weak(&pool.state, &s, s + 1))
+      continue;
+    done = GEN(s);
+    nvb_fp_enter();
+    if (worker < pool.limit)
+      take_chunks(worker);
+    s = atomic_fetch_sub(&pool.state, 1) - 1;
+    if ((s & CLOSED) && !(s & INSIDE) && atomic_load(&pool.caller_sleeps))
+      futex_wake(1, CALLER);
+  }
+  return NULL;
+}
+
+static void start(int threads) { /* what cannot be started is done by the others */
+  if (pool.started >= threads - 1 || !fork_safe)
+    return;
+  pthread_attr_t attr;
+  if (pthread_attr_init(&attr))
+    return;
+  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the program's own threads */
+  pthread_t t;
+  while (pool.started < threads - 1 && !pthread_create(&t, &attr, work, (void *)(intptr_t)(pool.started + 1)))
+    pool.started++;
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attr);
+}
+
+static void await_workers(void) {
+  int64_t stop = pool.spin ? clock_ns() + SPIN_NS : 0;
+  for (int i = 0;; i++) {
+    uint32_t s = atomic_load(&pool.state);
+    if (!(s & INSIDE))
+      return;
+    if (i % 64 == 0 && clock_ns() >= stop) {
+      atomic_store(&pool.caller_sleeps, 1);
+      futex_wait(s, CALLER);
+      atomic_store(&pool.caller_sleeps, 0);
+    } else {
+      relax();
+    }
+  }
+}
+
+static void run_together(void (*fn)(void *, int64_t, int64_t, int), void *arg, int64_t n, int64_t grain, int threads) {
+  atomic_store_explicit(&pool.spin, threads <= cores, memory_order_relaxed);
+  start(threads);
+  pool.fn = fn;
+  pool.arg = arg;
+  pool.n = n;
+  pool.grain = grain;
+  pool.limit = threads;
+  atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+  uint32_t s = atomic_load(&pool.state);
+  atomic_store(&pool.state, (GEN(s) + 1) * GENERATION);
+  int64_t others = (n + grain - 1) / grain - 1;
+  if (atomic_load(&pool.sleepers)) /* with more workers than the limit any of them may be the one that wakes */
+    futex_wake(others >= threads - 1 || pool.started >= threads ? INT_MAX : (int)others, WORKERS);
+  take_chunks(0);
+  atomic_fetch_or(&pool.state, CLOSED);
+  await_workers();
+}
+
+void nvb_pool_run_with(int threads, void (*fn)(void *arg, int64_t lo, int64_t hi, int worker), void *arg, int64_t n,
+                       int64_t grain) {
+  if (n <= 0)
+    return;
+  unsigned fp = nvb_fp_enter();
+  if (threads > 1 && grain < n && !atomic_exchange(&pool.busy, 1)) {
+    run_together(fn, arg, n, grain < 1 ? 1 : grain, threads < MAX_THREADS ? threads : MAX_THREADS);
+    atomic_store(&pool.busy, 0);
+  } else {
+    fn(arg, 0, n, 0);
+  }
+  nvb_fp_leave(fp);
+}
+
+void nvb_pool_run(void (*fn)(void *arg, int64_t lo, int64_t hi, int worker), void *arg, int64_t n, int64_t grain) {
+  nvb_pool_run_with(grain >= n ? 1 : nvb_pool_threads(), fn, arg, n, grain);
+}

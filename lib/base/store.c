@@ -1,0 +1,357 @@
+/* The disk cache over SQLite, the only file that includes it. One connection behind one lock. Decides where the file may
+   lie, when a row is believed, what is dropped when it grows, and when a damaged file is replaced. It never waits longer
+   than BUSY_MS, never touches a file that someone else holds, and no failure here is an error of the caller. */
+#include "base/store.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/mem.h"
+#include "base/settings.h"
+
+enum { BUSY_MS = 50, REST_MS = 250, HEALS = 4, ROW_MAX = 64 << 20, TOUCH_S = 3600 };
+
+enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, NSTMT };
+/* id: 64 bits of the hash of (kind, key). sum: hash of (kind, key, blob), what a row is believed by. */
+static const char schema[] =
+  "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
+  "CREATE TABLE IF NOT EXISTS entry1(id INTEGER PRIMARY KEY, kind TEXT, used INTEGER, size INTEGER, sum BLOB, blob BLOB);"
+  "CREATE INDEX IF NOT EXISTS use1 ON entry1(used, size); COMMIT";
+static const char *const sql[NSTMT] = {
+  [GET] = "SELECT used, sum, blob FROM entry1 WHERE id = ?1",
+  [TOUCH] = "UPDATE entry1 SET used = ?2 WHERE id = ?1",
+  [PUT] = "INSERT OR REPLACE INTO entry1(id, kind, used, size, sum, blob) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+  [DROP] = "DELETE FROM entry1 WHERE id = ?1",
+  [TOTAL] = "SELECT sum(size) FROM entry1",
+  [EVICT] = "DELETE FROM entry1 WHERE id IN (SELECT id FROM (SELECT id, "
+            "sum(size) OVER (ORDER BY used DESC, id DESC ROWS UNBOUNDED PRECEDING) AS upto FROM entry1) WHERE upto > ?1)",
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct {
+  sqlite3 *db;
+  sqlite3_stmt *stmt[NSTMT];
+  const char *setting;       /* the NVM_CACHE_DIR that `where` was made from; settings are interned */
+  char where[PATH_MAX];      /* path, or why there is none */
+  int refused;               /* `where` is a reason, kept until the setting changes */
+  int heals;                 /* files replaced by this process */
+  dev_t dev; ino_t ino;      /* of the file that is open */
+  int64_t rest_until;        /* ms; a locked file is left alone until then */
+  int64_t unchecked;         /* bytes put since the size was looked at; -1: never looked */
+} store = { .unchecked = -1 };
+
+static int64_t clock_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- where the file may lie */
+static int refuse(const char *why, const char *what) {
+  snprintf(store.where, sizeof store.where, "%s%s%.3000s", why, *what ? ": " : "", what);
+  store.refused = 1;
+  nvb_log(1, "no disk cache: %s", store.where);
+  return 0;
+}
+
+static int private_to_us(const struct stat *s) { return s->st_uid == geteuid() && !(s->st_mode & (S_IWGRP | S_IWOTH)); }
+
+static int under_tmp(const char *dir) {
+  return !strncmp(dir, "/tmp/", 5) || !strncmp(dir, "/var/tmp/", 9) || !strncmp(dir, "/dev/shm/", 9);
+}
+
+static int folder_name(char *dir, size_t size) {
+  const char *given = nvb_str(NVB_CACHE_DIR), *xdg = nvb_env("XDG_CACHE_HOME"), *home = nvb_env("HOME");
+  int n;
+  if (!strcmp(given, "off"))
+    return refuse("off", "");
+  if (*given)
+    n = snprintf(dir, size, "%s", given);
+  else if (xdg && *xdg == '/')
+    n = snprintf(dir, size, "%s/nvm", xdg);
+  else if (home && *home == '/')
+    n = snprintf(dir, size, "%s/.cache/nvm", home);
+  else
+    return refuse("refused: neither NVM_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder", "");
+  while (n > 1 && dir[n - 1] == '/') /* a name that ends in / would follow a symlink */
+    dir[--n] = 0;
+  if (n < 0 || n > PATH_MAX - 64)
+    return refuse("refused: the path is too long", "");
+  if (!*given && under_tmp(dir))
+    return refuse("refused: a folder for everyone's temporary files", dir);
+  return 1;
+}
+
+static int folder_make(char *dir) {
+  for (char *at = dir + 1; (at = strchr(at, '/')); at++) {
+    *at = 0;
+    mkdir(dir, 0700);
+    *at = '/';
+  }
+  mkdir(dir, 0700);
+  struct stat s;
+  if (lstat(dir, &s))
+    return refuse("refused: cannot be made", dir);
+  if (!S_ISDIR(s.st_mode))
+    return refuse(S_ISLNK(s.st_mode) ? "refused: a symlink" : "refused: not a folder", dir);
+  return private_to_us(&s) ? 1 : refuse("refused: owned or writable by others", dir);
+}
+
+/* The path goes to store.where, with the file's identity. No descriptor of the file is opened and closed here: that
+   would drop this process's locks on it. */
+static int find_file(void) {
+  char dir[PATH_MAX];
+  if (!folder_name(dir, sizeof dir) || !folder_make(dir))
+    return 0;
+  snprintf(store.where, sizeof store.where, "%.*s/cache.db", PATH_MAX - 64, dir);
+  struct stat s;
+  if (lstat(store.where, &s)) {
+    int fd = open(store.where, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+      close(fd);
+    if (lstat(store.where, &s))
+      return refuse("refused: no file can be made in", dir);
+  }
+  if (!S_ISREG(s.st_mode) || !private_to_us(&s) || s.st_nlink > 1)
+    return refuse("refused: cache.db is a link, or owned or writable by others, in", dir);
+  store.dev = s.st_dev;
+  store.ino = s.st_ino;
+  return 1;
+}
+
+/* ---- the connection */
+static void close_db(void) {
+  for (int i = 0; i < NSTMT; i++)
+    sqlite3_finalize(store.stmt[i]);
+  memset(store.stmt, 0, sizeof store.stmt);
+  sqlite3_close_v2(store.db);
+  store.db = NULL;
+}
+
+/* Moves a damaged file out of the way, if it is still the one that was open and nobody else is in it: the lock taken is
+   the whole range of SQLite's own locks. Whoever has it open goes on with the old file and finds the new one later. */
+static void heal(void) {
+  close_db();
+  if (store.heals >= HEALS) {
+    refuse("refused: damaged again and again", "");
+    return;
+  }
+  int fd = open(store.where, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  struct stat mine, now;
+  struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
+  if (fd >= 0 && !fstat(fd, &mine) && !fcntl(fd, F_SETLK, &all) && !lstat(store.where, &now) &&
+      now.st_ino == mine.st_ino && now.st_ino == store.ino && now.st_dev == store.dev) {
+    char other[PATH_MAX + 16];
+    const char *const side[] = { "-journal", "-wal", "-shm" };
+    for (int i = 0; i < 3; i++) { /* they belong to the damaged file and would be applied to the new one */
+      snprintf(other, sizeof other, "%s%s", store.where, side[i]);
+      unlink(other);
+    }
+    snprintf(other, sizeof other, "%s.bad", store.where);
+    rename(store.where, other);
+    store.heals++;
+    nvb_log(1, "the disk cache was damaged; a new one is begun, the old one is %s", other);
+  } else {
+    store.rest_until = clock_ms() + REST_MS;
+  }
+  if (fd >= 0)
+    close(fd);
+}
+
+/* What a failed call means: busy: leave it alone for a while; damaged: replace the file; else only a miss. */
+static void failed(int rc) {
+  struct stat s;
+  switch (rc & 0xff) {
+  case SQLITE_BUSY: case SQLITE_LOCKED: case SQLITE_PROTOCOL:
+    store.rest_until = clock_ms() + REST_MS;
+    break;
+  case SQLITE_READONLY: /* a file that we may write calls itself read-only, or it was replaced under us */
+    if (access(store.where, W_OK))
+      break;
+    if (lstat(store.where, &s) || s.st_ino != store.ino || s.st_dev != store.dev) {
+      close_db();
+      break;
+    }
+    heal();
+    break;
+  case SQLITE_CORRUPT: case SQLITE_NOTADB: case SQLITE_FORMAT: case SQLITE_ERROR: case SQLITE_MISMATCH: case SQLITE_SCHEMA:
+  case SQLITE_TOOBIG:
+    heal();
+    break;
+  default:
+    nvb_log(1, "disk cache: %s", sqlite3_errstr(rc));
+  }
+}
+
+static int prepare(void) {
+  int rc = SQLITE_OK;
+  for (int i = 0; i < NSTMT && rc == SQLITE_OK; i++)
+    if (!store.stmt[i])
+      rc = sqlite3_prepare_v3(store.db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store.stmt[i], NULL);
+  return rc;
+}
+
+static int open_db(void) {
+  int rc = sqlite3_open_v2(store.where, &store.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+  if (rc == SQLITE_OK) {
+    sqlite3_busy_timeout(store.db, BUSY_MS);
+    sqlite3_limit(store.db, SQLITE_LIMIT_LENGTH, ROW_MAX + 4096);
+    /* Losing power may damage the file, which heals; killing the process may not. */
+    rc = sqlite3_exec(store.db, "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA trusted_schema = OFF;"
+                      "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
+  }
+  if (rc == SQLITE_OK && (rc = prepare()) == SQLITE_ERROR) /* a new file: there is no table yet */
+    if ((rc = sqlite3_exec(store.db, schema, NULL, NULL, NULL)) == SQLITE_OK)
+      rc = prepare();
+  if (rc == SQLITE_OK)
+    return 1;
+  failed(rc);
+  close_db();
+  return 0;
+}
+
+/* A child has no use for its parent's connection, and SQLite forbids it: both open again when they need to. */
+static void before_fork(void) {
+  pthread_mutex_lock(&lock);
+  close_db();
+}
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+static void init(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
+/* Takes the lock. Whether there is a store to ask; the caller unlocks in any case. */
+static int enter(void) {
+  pthread_once(&once, init);
+  const char *setting = nvb_str(NVB_CACHE_DIR);
+  pthread_mutex_lock(&lock);
+  if (setting != store.setting) {
+    close_db();
+    store.setting = setting;
+    store.refused = store.heals = 0;
+    store.rest_until = 0;
+    store.unchecked = -1;
+  }
+  if (store.db && !store.refused && clock_ms() >= store.rest_until)
+    return 1;
+  return !store.refused && clock_ms() >= store.rest_until && find_file() && open_db();
+}
+
+/* ---- rows */
+static nvb_hash row_name(const char *kind, nvb_hash key) { return nvb_hash_mix(key, kind, strlen(kind)); }
+
+/* Runs a statement that returns nothing, and makes it ready for the next use. */
+static int finish(int which) {
+  int rc = sqlite3_step(store.stmt[which]);
+  sqlite3_reset(store.stmt[which]);
+  sqlite3_clear_bindings(store.stmt[which]);
+  if (rc != SQLITE_DONE && rc != SQLITE_ROW)
+    failed(rc);
+  return rc == SQLITE_DONE || rc == SQLITE_ROW;
+}
+
+static void one_row(int which, int64_t id) {
+  sqlite3_bind_int64(store.stmt[which], 1, id);
+  if (which == TOUCH)
+    sqlite3_bind_int64(store.stmt[which], 2, time(NULL));
+  finish(which);
+}
+
+/* 1 a row that is what it was when it was put, 0 none, -1 a damaged one */
+static int read_row(nvb_hash name, void **blob, size_t *bytes, int64_t *used) {
+  sqlite3_stmt *q = store.stmt[GET];
+  sqlite3_bind_int64(q, 1, (int64_t)name.lo);
+  int rc = sqlite3_step(q), found = 0;
+  if (rc == SQLITE_ROW) {
+    *used = sqlite3_column_int64(q, 0);
+    const void *sum = sqlite3_column_blob(q, 1), *p = sqlite3_column_blob(q, 2);
+    size_t n = (size_t)sqlite3_column_bytes(q, 2);
+    int whole = sqlite3_column_bytes(q, 1) == (int)sizeof name && sqlite3_column_type(q, 2) == SQLITE_BLOB && (p || !n);
+    nvb_hash h = nvb_hash_mix(name, p, n);
+    found = whole && sum && !memcmp(sum, &h, sizeof h) ? 1 : -1;
+    if (found == 1 && (*blob = nvb_alloc(n))) {
+      if (n)
+        memcpy(*blob, p, n);
+      *bytes = n;
+    } else if (found == 1) {
+      found = 0; /* no memory for it: a miss */
+    }
+  }
+  sqlite3_reset(q);
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+    failed(rc);
+  return found;
+}
+
+int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes) {
+  int found = 0;
+  int64_t used = 0;
+  if (enter()) {
+    nvb_hash name = row_name(kind, key);
+    found = read_row(name, blob, bytes, &used);
+    if (found < 0)
+      one_row(DROP, (int64_t)name.lo);
+    else if (found && time(NULL) - used > TOUCH_S)
+      one_row(TOUCH, (int64_t)name.lo);
+  }
+  pthread_mutex_unlock(&lock);
+  return found > 0;
+}
+
+/* Drops what was not used for longest, down to 7/8 of the limit, when the rows are over it. Looks at the first put and
+   after each 1/16 of the limit. */
+static void keep_small(int64_t more) {
+  int64_t limit = nvb_int(NVB_CACHE_SIZE), total = 0;
+  if (store.unchecked >= 0 && (store.unchecked += more) < limit / 16)
+    return;
+  sqlite3_stmt *q = store.stmt[TOTAL];
+  int rc = sqlite3_step(q);
+  if (rc == SQLITE_ROW)
+    total = sqlite3_column_int64(q, 0);
+  sqlite3_reset(q);
+  if (rc != SQLITE_ROW) {
+    failed(rc);
+    return;
+  }
+  store.unchecked = 0;
+  if (total <= limit)
+    return;
+  sqlite3_bind_int64(store.stmt[EVICT], 1, limit - limit / 8);
+  if (finish(EVICT))
+    sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
+}
+
+void nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes) {
+  if (enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4) {
+    nvb_hash name = row_name(kind, key), sum = nvb_hash_mix(name, blob, bytes);
+    sqlite3_stmt *q = store.stmt[PUT];
+    sqlite3_bind_int64(q, 1, (int64_t)name.lo);
+    sqlite3_bind_text(q, 2, kind, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(q, 3, time(NULL));
+    sqlite3_bind_int64(q, 4, (int64_t)bytes);
+    sqlite3_bind_blob(q, 5, &sum, sizeof sum, SQLITE_STATIC);
+    sqlite3_bind_blob(q, 6, bytes ? blob : "", (int)bytes, SQLITE_STATIC);
+    if (finish(PUT))
+      keep_small((int64_t)bytes);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+const char *nvb_store_where(void) {
+  enter();
+  pthread_mutex_unlock(&lock);
+  return store.where;
+}
+
+void nvb_store_close(void) {
+  pthread_once(&once, init);
+  pthread_mutex_lock(&lock);
+  close_db();
+  store.setting = NULL;
+  pthread_mutex_unlock(&lock);
+}
