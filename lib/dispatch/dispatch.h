@@ -21,4 +21,5 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
 void nvd_program_free(nvd_program *p);
 int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
 int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */
+void nvd_code_trim(void);           /* forgets the kernels that no program holds */
 #endif

@@ -1,0 +1,202 @@
+/* Memory of arrays and of programs' temporaries. Freed blocks are kept by size class and given out again; what is kept
+   longest goes first when there is more than NVM_MEM_CACHE of it, and all of it goes before a request is refused.
+   Never evaluates anything to make room. */
+#include <pthread.h>
+#include <sys/mman.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/settings.h"
+#include "dispatch/dispatch.h"
+
+enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, STEPS = 8, NCLASS = 44 * STEPS };
+
+/* A block of ours: small ones lie behind their cell, mapped ones apart. While cached it is in two lists. */
+typedef struct cell {
+  nvd_buf b;
+  struct cell *next, *prev;      /* of its class, most recently freed first */
+  struct cell *younger, *older;  /* of all that are cached */
+  int mapped;
+} cell;
+enum { HEAD = (sizeof(cell) + LINE - 1) / LINE * LINE };
+
+static struct {
+  pthread_mutex_t lock;
+  cell *of_class[NCLASS], *youngest, *oldest;
+  int64_t cached, used, peak;
+} heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void hold(void) { pthread_mutex_lock(&heap.lock); }
+static void let_go(void) { pthread_mutex_unlock(&heap.lock); }
+static void init(void) { pthread_atfork(hold, let_go, let_go); }
+
+/* Eight classes to the doubling from a line up; mapped ones are whole huge pages. A class has one capacity. */
+static int class_of(size_t bytes, size_t *cap) {
+  if (bytes > MAPPED_FROM)
+    bytes = (bytes + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1);
+  size_t lines = bytes <= LINE ? 1 : (bytes + LINE - 1) / LINE;
+  int octave = 63 - __builtin_clzll(lines), shift = octave > 3 ? octave - 3 : 0;
+  size_t step = (lines + ((size_t)1 << shift) - 1) >> shift; /* 1 .. 16 */
+  *cap = (step << shift) * LINE;
+  return shift * STEPS + (int)step - 1;
+}
+
+/* ---- the lists, under the lock */
+static void unlist(cell *c) {
+  size_t cap;
+  int k = class_of(c->b.cap, &cap);
+  *(c->prev ? &c->prev->next : &heap.of_class[k]) = c->next;
+  if (c->next)
+    c->next->prev = c->prev;
+  *(c->older ? &c->older->younger : &heap.oldest) = c->younger;
+  *(c->younger ? &c->younger->older : &heap.youngest) = c->older;
+  heap.cached -= (int64_t)c->b.cap;
+}
+
+static void enlist(cell *c) {
+  size_t cap;
+  int k = class_of(c->b.cap, &cap);
+  c->prev = c->younger = NULL;
+  c->next = heap.of_class[k];
+  c->older = heap.youngest;
+  if (c->next)
+    c->next->prev = c;
+  *(c->older ? &c->older->younger : &heap.oldest) = c;
+  heap.of_class[k] = heap.youngest = c;
+  heap.cached += (int64_t)c->b.cap;
+}
+
+static void destroy(cell *c) {
+  if (c->mapped)
+    munmap(c->b.data, c->b.cap);
+  nvb_free(c);
+}
+
+/* Drops cached blocks, the oldest first, until at most `keep` bytes are left. */
+static void drop_to(int64_t keep) {
+  while (heap.oldest && heap.cached > keep) {
+    cell *c = heap.oldest;
+    unlist(c);
+    destroy(c);
+  }
+}
+
+/* ---- getting memory */
+static char *map_huge(size_t cap) {
+  if (nvb_alloc_fails())
+    return NULL;
+  char *p = mmap(NULL, cap + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED)
+    return NULL;
+  size_t before = (size_t)(-(uintptr_t)p & (HUGE_PAGE - 1));
+  if (before)
+    munmap(p, before);
+  munmap(p + before + cap, HUGE_PAGE - before);
+#ifdef MADV_HUGEPAGE
+  madvise(p + before, cap, MADV_HUGEPAGE);
+#endif
+  return p + before;
+}
+
+static cell *make(size_t cap) {
+  int mapped = cap >= MAPPED_FROM;
+  cell *c = nvb_alloc_aligned(LINE, HEAD + (mapped ? 0 : cap));
+  if (!c)
+    return NULL;
+  c->mapped = mapped;
+  c->b.data = mapped ? map_huge(cap) : (char *)c + HEAD;
+  if (c->b.data)
+    return c;
+  nvb_free(c);
+  return NULL;
+}
+
+nvd_buf *nvd_buf_new(size_t bytes) {
+  pthread_once(&once, init);
+  if (bytes > (size_t)PTRDIFF_MAX / 2)
+    return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes for one array", bytes), NULL;
+  size_t cap;
+  int k = class_of(bytes, &cap);
+  int64_t size = (int64_t)cap, limit = nvb_int(NVB_MEM_LIMIT);
+  pthread_mutex_lock(&heap.lock);
+  int64_t used = heap.used;
+  cell *c = NULL;
+  if (!limit || size <= limit - used) {
+    if ((c = heap.of_class[k])) {
+      unlist(c);
+    } else {
+      if (limit)
+        drop_to(limit - used - size);
+      if (!(c = make(cap)) && heap.oldest) {
+        drop_to(0);
+        c = make(cap);
+      }
+    }
+  }
+  if (c && (heap.used += size) > heap.peak)
+    heap.peak = heap.used;
+  pthread_mutex_unlock(&heap.lock);
+  if (!c && limit && size > limit - used)
+    return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use would exceed NVM_MEM_LIMIT, %lld", bytes,
+                    (long long)used, (long long)limit), NULL;
+  if (!c)
+    return nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory: %zu bytes more than the %lld in use", bytes, (long long)used),
+           NULL;
+  c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = cap, .data = c->b.data };
+  return &c->b;
+}
+
+static void nothing(void *owner) { (void)owner; }
+
+nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner) {
+  cell *c = nvb_alloc_aligned(LINE, HEAD);
+  if (!c)
+    return nvb_fail_memory(), NULL;
+  c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing,
+                    .owner = owner };
+  return &c->b;
+}
+
+nvd_buf *nvd_buf_ref(nvd_buf *b) {
+  atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+  return b;
+}
+
+void nvd_buf_unref(nvd_buf *b) {
+  if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  cell *c = (cell *)b;
+  if (b->release) {
+    b->release(b->owner);
+    nvb_free(c);
+    return;
+  }
+  int64_t keep = nvb_int(NVB_MEM_CACHE);
+  pthread_mutex_lock(&heap.lock);
+  heap.used -= (int64_t)b->cap;
+  enlist(c);
+  drop_to(keep);
+  pthread_mutex_unlock(&heap.lock);
+}
+
+/* ---- counters */
+static int64_t read_locked(const int64_t *p) {
+  pthread_mutex_lock(&heap.lock);
+  int64_t x = *p;
+  pthread_mutex_unlock(&heap.lock);
+  return x;
+}
+int64_t nvd_mem_used(void) { return read_locked(&heap.used); }
+int64_t nvd_mem_peak(void) { return read_locked(&heap.peak); }
+
+void nvd_mem_reset_peak(void) {
+  pthread_mutex_lock(&heap.lock);
+  heap.peak = heap.used;
+  pthread_mutex_unlock(&heap.lock);
+}
+
+void nvd_mem_trim(void) {
+  pthread_mutex_lock(&heap.lock);
+  drop_to(0);
+  pthread_mutex_unlock(&heap.lock);
+}
