@@ -34,6 +34,7 @@ typedef struct nvg_frag {
   int rare;                    /* instruction of type bool: true where the results are not valid; -1 if they always are */
   const struct nvg_frag *full; /* with rare >= 0: the same function valid everywhere, without a flag of its own.
                                   Where `rare` is false both give the same bits. */
+  const int *slot; int work;   /* interpreters: place of each value in work memory and all of it, in bytes per element */
   int cost;                    /* simple operations of the fast form, for the planner */
   nvb_hash hash;               /* of the instructions and the full form: equal hash, equal function */
 } nvg_frag;
@@ -45,7 +46,7 @@ const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int npar
 /* Conversion of a value of one dtype to another as numerics.md section 2 and 5 say (saturating, rounding once). Real types. */
 const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to);
 
-/* ---- text: grammar in docs/kernel-text.md
+/* ---- text: grammar in docs/fragments.md
    Parses every `frag` of `text` into the arena, callable by later ones and by kernel text parsed with the same set. */
 typedef struct nvg_fragset nvg_fragset;
 nvg_fragset *nvg_fragset_new(nvb_arena *a);                    /* sees the library */

@@ -1,0 +1,289 @@
+/* The interpreter: a fragment over n elements in blocks, one loop per instruction. All loops come from one table of
+   expressions, compiled for three kinds of x86-64 CPU; the results do not depend on the kind. Never calls libm. */
+#include "graph/frag_impl.h"
+#include "graph/frag_soft.h"
+
+#define BLOCK 256 /* elements, at most */
+#define GROUP 16  /* every loop runs over whole groups: constant trip counts, no tails */
+enum { WORK_BYTES = 24 << 10, STACK_BYTES = 128 << 10 };
+
+/* ---- one instruction. X, Y, Z: element i of the operands as type T; O: type of the result */
+#define OVER(O, T, expr)                                         \
+  do {                                                           \
+    O *restrict o = s->out;                                      \
+    const T *x = s->x, *y = s->y, *z = s->z;                     \
+    for (int k = 0; k < s->n; k += GROUP)                        \
+      for (int i = k; i < k + GROUP; i++) o[i] = (O)(expr);      \
+    (void)x, (void)y, (void)z;                                   \
+    return;                                                      \
+  } while (0)
+#define X x[i]
+#define Y y[i]
+#define Z z[i]
+#define KEY(prim, t) ((prim) * 16 + (t))
+#define AT(prim, t, O, T, expr) case KEY(NVG_##prim, NVM_##t): OVER(O, T, expr);
+
+/* Kinds of type. W: a type in which arithmetic wraps (C widens 8 and 16 bits to int). */
+#define WIDTHS(P) P(U8, uint8_t, uint32_t) P(U16, uint16_t, uint32_t) P(U32, uint32_t, uint32_t) P(U64, uint64_t, uint64_t)
+#define INTS(P) P(I8, int8_t) P(I16, int16_t) P(I32, int32_t) P(I64, int64_t) P(U8, uint8_t) P(U16, uint16_t) P(U32, uint32_t) P(U64, uint64_t)
+#define FLOATS(P) P(F32, float) P(F64, double)
+
+/* what depends on the width alone: the caller passes the unsigned type */
+#define BY_WIDTH(t, T, W)                                                                                           \
+  AT(ADD, t, T, T, (W)X + (W)Y) AT(SUB, t, T, T, (W)X - (W)Y) AT(MUL, t, T, T, (W)X * (W)Y) AT(NEG, t, T, T, -(W)X) \
+  AT(AND, t, T, T, X & Y) AT(OR, t, T, T, X | Y) AT(XOR, t, T, T, X ^ Y) AT(NOT, t, T, T, ~X)                       \
+  AT(SHL, t, T, T, (W)X << (Y & (sizeof(T) * 8 - 1))) AT(EQ, t, uint8_t, T, X == Y) AT(NE, t, uint8_t, T, X != Y)   \
+  AT(BITS, t, T, T, X)
+#define BY_INT(t, T)                                                                                                \
+  AT(DIV, t, T, T, X / Y) AT(REM, t, T, T, X % Y) AT(SHR, t, T, T, X >> (Y & (int)(sizeof(T) * 8 - 1)))             \
+  AT(LT, t, uint8_t, T, X < Y) AT(LE, t, uint8_t, T, X <= Y)
+#define BY_FLOAT(t, T)                                                                                              \
+  AT(ADD, t, T, T, X + Y) AT(SUB, t, T, T, X - Y) AT(MUL, t, T, T, X * Y) AT(DIV, t, T, T, X / Y)                   \
+  AT(LT, t, uint8_t, T, X < Y) AT(LE, t, uint8_t, T, X <= Y) AT(EQ, t, uint8_t, T, X == Y)                          \
+  AT(NE, t, uint8_t, T, X != Y) AT(RINT, t, T, T, rint_##T(X)) AT(FLOOR, t, T, T, floor_##T(X))                     \
+  AT(CEIL, t, T, T, ceil_##T(X)) AT(TRUNC, t, T, T, trunc_##T(X))
+
+typedef void step_fn(const nvg_step_args *s);
+
+/* conversions: the pair decides; integers differ only in the sign of the source and the width of the result */
+#define PAIR(to, from) ((to) * 16 + (from))
+#define TO(t, T, f, F) case PAIR(NVM_##t, NVM_##f): OVER(T, F, X);
+#define FROM_ANY(t, T)                                                                                              \
+  TO(t, T, BOOL, uint8_t) TO(t, T, I8, int8_t) TO(t, T, I16, int16_t) TO(t, T, I32, int32_t) TO(t, T, I64, int64_t) \
+  TO(t, T, U8, uint8_t) TO(t, T, U16, uint16_t) TO(t, T, U32, uint32_t) TO(t, T, U64, uint64_t)
+#define FROM_FLOAT(t, T) TO(t, T, F32, float) TO(t, T, F64, double)
+
+static int unsigned_of(int t) { return t >= NVM_I8 && t <= NVM_I64 ? t + (NVM_U8 - NVM_I8) : t; }
+
+NVG_SOFT void convert(const nvg_step_args *s) {
+  int to = s->type, from = s->from, flt = nvg_class_of(s->from) == NVG_FLOAT;
+  switch (PAIR(flt ? to : unsigned_of(to), from)) {
+    FROM_ANY(U8, uint8_t) FROM_ANY(U16, uint16_t) FROM_ANY(U32, uint32_t) FROM_ANY(U64, uint64_t)
+    FROM_ANY(F32, float) FROM_ANY(F64, double)
+    FROM_FLOAT(I8, int8_t) FROM_FLOAT(I16, int16_t) FROM_FLOAT(I32, int32_t) FROM_FLOAT(I64, int64_t)
+    FROM_FLOAT(U8, uint8_t) FROM_FLOAT(U16, uint16_t) FROM_FLOAT(U32, uint32_t) FROM_FLOAT(U64, uint64_t)
+    TO(F32, float, F64, double) TO(F64, double, F32, float)
+    case PAIR(NVM_F16, NVM_F32): OVER(uint16_t, float, f16_of_f32(X));
+    case PAIR(NVM_F32, NVM_F16): OVER(float, uint16_t, f32_of_f16(X));
+  }
+}
+
+#define CHOOSE(T) case sizeof(T): { const uint8_t *c = s->x; OVER(T, T, c[i] ? Y : Z); }
+#define LOOK(T) case sizeof(T): { const uint64_t *t = s->table->bits; OVER(T, T, t[look_index(s->from, s->x, i)]); }
+
+NVG_SOFT uint64_t look_index(nvm_dtype t, const void *x, int i) {
+  switch (nvg_size(t)) {
+    case 1: return ((const uint8_t *)x)[i];
+    case 2: return ((const uint16_t *)x)[i];
+    case 4: return ((const uint32_t *)x)[i];
+    default: return ((const uint64_t *)x)[i];
+  }
+}
+
+/* Vectors by hand on x86-64: there the compiler calls libm to set errno unless it is told not to. */
+#if defined __x86_64__
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
+NVG_SOFT void root(const nvg_step_args *s) {
+  for (int i = 0; s->type == NVM_F32 && i < s->n; i += 4)
+    *(four *)((float *)s->out + i) = __builtin_ia32_sqrtps(*(const four *)((const float *)s->x + i));
+  for (int i = 0; s->type == NVM_F64 && i < s->n; i += 2)
+    *(two *)((double *)s->out + i) = __builtin_ia32_sqrtpd(*(const two *)((const double *)s->x + i));
+}
+#else
+NVG_SOFT void root(const nvg_step_args *s) {
+  if (s->type == NVM_F32) OVER(float, float, __builtin_sqrtf(X));
+  OVER(double, double, __builtin_sqrt(X));
+}
+#endif
+
+/* fused: the CPU has fma instructions in this variant */
+NVG_SOFT void step(const nvg_step_args *s, int fused) {
+  switch (s->prim) {
+    case NVG_CVT: convert(s); return;
+    case NVG_SQRT: root(s); return;
+    case NVG_SEL: switch (nvg_size(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) } return;
+    case NVG_TABLE: switch (nvg_size(s->type)) { LOOK(uint8_t) LOOK(uint16_t) LOOK(uint32_t) LOOK(uint64_t) } return;
+    case NVG_FMA:
+      if (s->type == NVM_F32) { if (fused) OVER(float, float, __builtin_fmaf(X, Y, Z)); else OVER(float, float, soft_fmaf(X, Y, Z)); }
+      if (fused) OVER(double, double, __builtin_fma(X, Y, Z)); else OVER(double, double, soft_fma(X, Y, Z));
+    default: break;
+  }
+  switch (KEY(s->prim, s->from)) {
+    WIDTHS(BY_WIDTH) INTS(BY_INT) FLOATS(BY_FLOAT)
+    AT(NOT, BOOL, uint8_t, uint8_t, X ^ 1)
+    AT(ABS, F32, uint32_t, uint32_t, X & 0x7fffffffu) AT(ABS, F64, uint64_t, uint64_t, X & 0x7fffffffffffffffu)
+    AT(NEG, F32, uint32_t, uint32_t, X ^ 0x80000000u) AT(NEG, F64, uint64_t, uint64_t, X ^ 0x8000000000000000u)
+    AT(MULHI, I32, int32_t, int32_t, mulhi_i32(X, Y)) AT(MULHI, U32, uint32_t, uint32_t, mulhi_u32(X, Y))
+    AT(MULHI, I64, int64_t, int64_t, mulhi_i64(X, Y)) AT(MULHI, U64, uint64_t, uint64_t, mulhi_u64(X, Y))
+    AT(CLZ, U8, uint8_t, uint8_t, clz_u8(X)) AT(CLZ, U16, uint16_t, uint16_t, clz_u16(X))
+    AT(CLZ, U32, uint32_t, uint32_t, clz_u32(X)) AT(CLZ, U64, uint64_t, uint64_t, clz_u64(X))
+  }
+}
+
+#if defined __x86_64__
+__attribute__((target("arch=x86-64-v4"))) static void step_v4(const nvg_step_args *s) { step(s, 1); }
+__attribute__((target("arch=x86-64-v3"))) static void step_v3(const nvg_step_args *s) { step(s, 1); }
+#endif
+#if defined __FP_FAST_FMA && defined __FP_FAST_FMAF
+static void step_plain(const nvg_step_args *s) { step(s, 1); }
+#else
+static void step_plain(const nvg_step_args *s) { step(s, 0); }
+#endif
+
+static step_fn *const variants[] = {
+  step_plain,
+#if defined __x86_64__
+  step_v3, step_v4,
+#endif
+};
+
+int nvg_step_variants(void) {
+#if defined __x86_64__
+  __builtin_cpu_init();
+  int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  int v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+  return v3 && v4 ? 3 : v3 ? 2 : 1;
+#else
+  return 1;
+#endif
+}
+
+static _Atomic int best_variant; /* 1 + index; 0 before the first use */
+
+static step_fn *best(void) {
+  int v = best_variant;
+  if (!v) best_variant = v = nvg_step_variants();
+  return variants[v - 1];
+}
+
+int nvg_step_limit(int variant) {
+  int all = nvg_step_variants();
+  best_variant = variant > 0 && variant < all ? variant : all;
+  return best_variant;
+}
+
+/* Folds signs and the mirrored comparisons into the loops that exist. */
+static void run_step(step_fn *fn, const nvg_step_args *s) {
+  nvg_step_args t = *s;
+  switch (s->prim) {
+    case NVG_GT: t.prim = NVG_LT, t.x = s->y, t.y = s->x; break;
+    case NVG_GE: t.prim = NVG_LE, t.x = s->y, t.y = s->x; break;
+    case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_NEG: case NVG_AND: case NVG_OR: case NVG_XOR: case NVG_SHL: case NVG_EQ:
+    case NVG_NE: case NVG_CLZ: t.from = s->from == NVM_BOOL ? NVM_U8 : (nvm_dtype)unsigned_of(s->from); break;
+    case NVG_NOT: t.from = (nvm_dtype)unsigned_of(s->from); break;
+    case NVG_BITS: t.from = (nvm_dtype[]){NVM_U8, NVM_U16, NVM_U8, NVM_U32, NVM_U8, NVM_U8, NVM_U8, NVM_U64}[nvg_size(s->type) - 1]; break;
+    default: break;
+  }
+  fn(&t);
+}
+
+void nvg_step(const nvg_step_args *s) { run_step(best(), s); }
+
+/* ---- a fragment */
+typedef struct run {
+  const nvg_frag *f;
+  step_fn *fn;
+  char *work;
+  int block, n; /* room of a place in elements; elements of this block, padded to groups */
+} run;
+
+static void *place(const run *r, int i) { return r->work + (size_t)r->f->slot[i] * (size_t)r->block; }
+
+static void fill(void *out, nvm_dtype t, uint64_t bits, int n) {
+  switch (nvg_size(t)) {
+    case 1: memset(out, (int)bits, (size_t)n); break;
+    case 2: for (int i = 0; i < n; i++) ((uint16_t *)out)[i] = (uint16_t)bits; break;
+    case 4: for (int i = 0; i < n; i++) ((uint32_t *)out)[i] = (uint32_t)bits; break;
+    default: for (int i = 0; i < n; i++) ((uint64_t *)out)[i] = bits;
+  }
+}
+
+static void copy_value(const run *r, void *to, const void *from, int type) {
+  memcpy(to, from, (size_t)(r->n * nvg_size((nvm_dtype)type)));
+}
+
+/* The PHIs of the loop at `loop` take their next values, all at once. */
+static void next_round(const run *r, int loop, int end) {
+  const nvg_inst *x = r->f->inst;
+  char *room = place(r, end);
+  for (int k = loop + 1; x[k].prim == NVG_PHI; k++) copy_value(r, room + (size_t)((k - loop - 1) * 8 * r->block), place(r, x[k].b), x[k].type);
+  for (int k = loop + 1; x[k].prim == NVG_PHI; k++) copy_value(r, place(r, k), room + (size_t)((k - loop - 1) * 8 * r->block), x[k].type);
+}
+
+static void run_inst(const run *r, int i) {
+  const nvg_inst *x = &r->f->inst[i];
+  nvg_step_args s = {.prim = (nvg_prim)x->prim, .type = (nvm_dtype)x->type, .n = r->n, .out = place(r, i)};
+  s.from = (nvm_dtype)r->f->inst[x->prim == NVG_SEL ? x->b : x->a].type;
+  s.x = place(r, x->a);
+  if (x->b >= 0) s.y = place(r, x->b);
+  if (x->c >= 0) s.z = place(r, x->c);
+  if (x->prim == NVG_TABLE) s.table = &r->f->table[x->tab];
+  run_step(r->fn, &s);
+}
+
+static void run_block(const run *r) {
+  const nvg_inst *x = r->f->inst;
+  struct { int at; uint64_t round; } open[NVG_MAX_LOOPS];
+  int depth = 0;
+  for (int i = r->f->nparam; i < r->f->ninst; i++) {
+    switch (x[i].prim) {
+      case NVG_CONST: break;
+      case NVG_LOOP:
+        open[depth].at = i, open[depth++].round = 0;
+        fill(place(r, i), NVM_I32, 0, r->n);
+        break;
+      case NVG_PHI: copy_value(r, place(r, i), place(r, x[i].a), x[i].type); break;
+      case NVG_END: {
+        int at = open[depth - 1].at;
+        next_round(r, at, i);
+        if (++open[depth - 1].round == x[at].imm) { depth--; break; }
+        fill(place(r, at), NVM_I32, open[depth - 1].round, r->n);
+        for (i = at; x[i + 1].prim == NVG_PHI; i++) {}
+        break;
+      }
+      default: run_inst(r, i);
+    }
+  }
+}
+
+/* Tails of a block repeat its last element: they cost nothing and meet no value that the caller did not pass. */
+static void load(const run *r, int i, const void *const *in, int64_t lo, int n) {
+  size_t size = (size_t)nvg_size((nvm_dtype)r->f->inst[i].type);
+  char *to = place(r, i);
+  memcpy(to, (const char *)in[i] + (size_t)lo * size, (size_t)n * size);
+  for (int k = n; k < r->n; k++) memcpy(to + (size_t)k * size, to + (size_t)(n - 1) * size, size);
+}
+
+static void run_all(const nvg_frag *f, const void *const *in, void *const *out, uint8_t *rare, int64_t n) {
+  int block = BLOCK, least = n < BLOCK ? (int)(n + GROUP - 1) / GROUP * GROUP : BLOCK;
+  while (block > 64 && f->work * block > WORK_BYTES) block /= 2;
+  while (block > GROUP && f->work * block > STACK_BYTES) block /= 2;
+  if (block > least) block = least;
+  char work[(size_t)f->work * (size_t)block + 64];
+  run r = {.f = f, .fn = best(), .block = block};
+  r.work = work + (64 - (uintptr_t)work % 64) % 64;
+  for (int i = f->nparam; i < f->ninst && f->inst[i].prim == NVG_CONST; i++)
+    fill(place(&r, i), (nvm_dtype)f->inst[i].type, f->inst[i].imm, block);
+  for (int64_t lo = 0; lo < n; lo += block) {
+    int m = n - lo < block ? (int)(n - lo) : block;
+    r.n = (m + GROUP - 1) / GROUP * GROUP;
+    for (int i = 0; i < f->nparam; i++) load(&r, i, in, lo, m);
+    run_block(&r);
+    for (int k = 0; out && k < f->nresult; k++) {
+      size_t size = (size_t)nvg_size((nvm_dtype)f->inst[f->result[k]].type);
+      memcpy((char *)out[k] + (size_t)lo * size, place(&r, f->result[k]), (size_t)m * size);
+    }
+    if (rare) memcpy(rare + lo, place(&r, f->rare), (size_t)m);
+  }
+}
+
+void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full) {
+  if (n > 0) run_all(full && f->full ? f->full : f, in, out, NULL, n);
+}
+
+void nvg_frag_flags(const nvg_frag *f, const void *const *in, uint8_t *rare, int64_t n) {
+  if (f->rare < 0) memset(rare, 0, n > 0 ? (size_t)n : 0);
+  else if (n > 0) run_all(f, in, NULL, rare, n);
+}

@@ -1,0 +1,209 @@
+/* The lexer of fragment text: tokens, positions in messages, numbers rounded once whatever the process' locale is. */
+#include "graph/frag_lex.h"
+#include <locale.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int same(slice a, slice b) { return a.n == b.n && !memcmp(a.p, b.p, (size_t)a.n); }
+int is(slice a, const char *word) { return !strncmp(a.p, word, (size_t)a.n) && !word[a.n]; }
+
+void lex_fail(const lexer *l, const char *fmt, ...) {
+  char what[512];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(what, sizeof what, fmt, ap);
+  va_end(ap);
+  int line = 1;
+  const char *start = l->text;
+  for (const char *p = l->text; p < l->tok; p++)
+    if (*p == '\n') line++, start = p + 1;
+  nvb_throw(l->arena, NVM_ERR_VALUE, "%s:%d:%d: %s", l->where, line, (int)(l->tok - start) + 1, what);
+}
+
+enum { LETTER = 1, DIGIT = 2, SPACE = 4 };
+static int kind_of(char c) {
+  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_') return LETTER;
+  if (c >= '0' && c <= '9') return DIGIT;
+  return c == ' ' || c == '\n' || c == '\t' || c == '\r' ? SPACE : 0;
+}
+
+/* decimal or hexadecimal, whole or with fraction and exponent (e, or p behind 0x) */
+static void number(lexer *l) {
+  const char *p = l->p;
+  l->is_int = 1, l->mag = 0;
+  l->hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
+  if (l->hex) p += 2;
+  for (;; p++) {
+    int d = *p >= '0' && *p <= '9' ? *p - '0' : l->hex && (*p | 32) >= 'a' && (*p | 32) <= 'f' ? (*p | 32) - 'a' + 10 : -1;
+    if (d >= 0) {
+      if (__builtin_mul_overflow(l->mag, l->hex ? 16u : 10u, &l->mag) || __builtin_add_overflow(l->mag, (uint64_t)d, &l->mag)) l->is_int = 0;
+    } else if (*p == '.') l->is_int = 0;
+    else if ((*p | 32) == (l->hex ? 'p' : 'e')) {
+      l->is_int = 0;
+      if (p[1] == '-' || p[1] == '+') p++;
+    } else break;
+  }
+  l->word = (slice){l->tok, (int)(p - l->tok)};
+  l->p = p;
+  l->kind = T_NUMBER;
+  if (l->word.n > 100 || kind_of(*p) & LETTER) lex_fail(l, "not a number");
+}
+
+void lex_next(lexer *l) {
+  l->before = (int)(l->tok - l->text);
+  for (;; l->p++) {
+    if (*l->p == '#') while (*l->p && *l->p != '\n') l->p++;
+    if (!(kind_of(*l->p) & SPACE)) break;
+  }
+  l->tok = l->p;
+  int k = kind_of(*l->p);
+  if (k & LETTER) {
+    while (kind_of(*l->p) & (LETTER | DIGIT) || (*l->p == '.' && kind_of(l->p[1]) & LETTER)) l->p++;
+    l->kind = T_NAME;
+    l->word = (slice){l->tok, (int)(l->p - l->tok)};
+  } else if (k & DIGIT || (*l->p == '.' && kind_of(l->p[1]) & DIGIT)) {
+    number(l);
+  } else {
+    static const char pairs[][3] = {"<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "->"};
+    l->kind = (unsigned char)*l->p;
+    for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++)
+      if (l->p[0] == pairs[i][0] && l->p[1] == pairs[i][1]) l->kind = TWO(pairs[i][0], pairs[i][1]);
+    l->p += l->kind == T_END ? 0 : l->kind > 511 ? 2 : 1;
+  }
+}
+
+lexer lex_open(nvb_arena *a, const char *text, const char *where, int at) {
+  lexer l = {.arena = a, .text = text, .where = where, .tok = text + at, .p = text + at};
+  lex_next(&l);
+  return l;
+}
+
+int lex_take(lexer *l, int kind) {
+  if (kind == '>' && l->kind == TWO('>', '>')) { /* closes two lists of types */
+    l->kind = '>';
+    l->tok++;
+    return 1;
+  }
+  if (l->kind != kind) return 0;
+  lex_next(l);
+  return 1;
+}
+
+void lex_expect(lexer *l, int kind) {
+  if (!lex_take(l, kind)) lex_fail(l, "'%c' is missing", kind);
+}
+
+slice lex_name(lexer *l) {
+  if (l->kind != T_NAME) lex_fail(l, "a name is missing");
+  slice s = l->word;
+  lex_next(l);
+  return s;
+}
+
+int lex_take_word(lexer *l, const char *word) {
+  if (l->kind != T_NAME || !is(l->word, word)) return 0;
+  lex_next(l);
+  return 1;
+}
+
+void lex_word(lexer *l, const char *word) {
+  if (!lex_take_word(l, word)) lex_fail(l, "'%s' is missing", word);
+}
+
+/* Both look at characters, not tokens: this is what indexes the library. Strings may hold braces, comments anything. */
+static const char *next_brace(const lexer *l, const char *p) {
+  for (; *p && *p != '{' && *p != '}'; p++) {
+    if (*p == '#') while (p[1] && p[1] != '\n') p++;
+    if (*p == '"') while (*++p != '"') if (!*p) lex_fail(l, "a string does not end");
+  }
+  return p;
+}
+
+void lex_skip(lexer *l) {
+  const char *p = l->tok;
+  for (int depth = 1; depth; p++) {
+    p = next_brace(l, p);
+    if (!*p) lex_fail(l, "'}' is missing");
+    depth += *p == '{' ? 1 : -1;
+  }
+  l->p = p;
+  lex_next(l);
+}
+
+void lex_skip_to_body(lexer *l) {
+  const char *p = next_brace(l, l->tok);
+  if (*p != '{') lex_fail(l, "'{' is missing");
+  l->p = p + 1;
+  lex_next(l);
+}
+
+/* ---- numbers */
+static locale_t c_locale;
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+static uint64_t real_bits(int type, float f, double d) {
+  uint32_t u;
+  uint64_t v;
+  memcpy(&u, &f, 4);
+  memcpy(&v, &d, 8);
+  return type == NVM_F32 ? u : v;
+}
+
+uint64_t lex_float(int type, slice text, int negative) {
+  uint64_t sign = (uint64_t)negative << (type == NVM_F32 ? 31 : 63);
+  char s[104];
+  memcpy(s, text.p, (size_t)text.n);
+  s[text.n] = 0;
+  pthread_once(&c_locale_once, make_c_locale);
+  if (s[0] == 'n') return sign | real_bits(type, __builtin_nanf(""), __builtin_nan(""));
+  if (s[0] == 'i') return sign | real_bits(type, __builtin_inff(), __builtin_inf());
+  if (!c_locale) return sign | real_bits(type, strtof(s, NULL), strtod(s, NULL));
+  return sign | (type == NVM_F32 ? real_bits(type, strtof_l(s, NULL, c_locale), 0) : real_bits(type, 0, strtod_l(s, NULL, c_locale)));
+}
+
+uint64_t lex_float_of_int(int type, uint64_t magnitude, int negative) {
+  return (uint64_t)negative << (type == NVM_F32 ? 31 : 63) | real_bits(type, (float)magnitude, (double)magnitude);
+}
+
+/* ---- table name: type = { literals }; integers may be given by their bits in hexadecimal */
+static uint64_t table_entry(lexer *l, nvm_dtype type) {
+  int negative = lex_take(l, '-');
+  nvg_class cls = nvg_class_of(type);
+  uint64_t mask = nvg_mask(type), bits;
+  if (l->kind == T_NAME && cls == NVG_FLOAT && (is(l->word, "inf") || is(l->word, "nan"))) bits = lex_float(type, l->word, negative);
+  else if (l->kind != T_NUMBER) lex_fail(l, "a number is missing");
+  else if (cls == NVG_FLOAT) bits = lex_float(type, l->word, negative);
+  else {
+    uint64_t most = cls == NVG_UNSIGNED || l->hex ? mask : (mask >> 1) + (uint64_t)negative;
+    if (!l->is_int || l->mag > most || (negative && cls == NVG_UNSIGNED && l->mag)) lex_fail(l, "the number does not fit %s", nvg_dtype_short(type));
+    bits = (negative ? 0 - l->mag : l->mag) & mask;
+  }
+  lex_next(l);
+  return bits;
+}
+
+nvg_table lex_table(nvb_arena *a, const char *text, const char *where, int at) {
+  lexer l = lex_open(a, text, where, at);
+  NVB_VEC(uint64_t) bits = {0};
+  lex_name(&l);
+  lex_expect(&l, ':');
+  slice s = lex_name(&l);
+  char name[8] = "";
+  memcpy(name, s.p, (size_t)(s.n < 7 ? s.n : 7));
+  int type = nvg_dtype_find(name);
+  nvg_class cls = type >= 0 ? nvg_class_of((nvm_dtype)type) : NVG_COMPLEX;
+  if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_half((nvm_dtype)type)) lex_fail(&l, "a table holds integers, f32 or f64");
+  lex_expect(&l, '=');
+  lex_expect(&l, '{');
+  while (l.kind != '}') {
+    NVB_PUSH(a, bits, table_entry(&l, (nvm_dtype)type));
+    if (!lex_take(&l, ',')) break;
+  }
+  if (l.kind != '}') lex_fail(&l, "'}' is missing");
+  if (!bits.n) lex_fail(&l, "the table is empty");
+  return (nvg_table){.n = bits.n, .type = (nvm_dtype)type, .bits = bits.at};
+}

@@ -1,0 +1,37 @@
+/* Words and numbers of fragment text: the lexer that parser and library index share. Positions in every message. */
+#ifndef NVG_FRAG_LEX_H
+#define NVG_FRAG_LEX_H
+#include "graph/frag_impl.h"
+
+enum { T_END = 0, T_NAME = 256, T_NUMBER = 257 };
+#define TWO(a, b) ((a) << 9 | (b)) /* a token of two characters */
+
+typedef struct slice { const char *p; int n; } slice;
+typedef struct lexer {
+  nvb_arena *arena;
+  const char *text, *where, *tok, *p; /* tok: start of the token; p: behind it */
+  int kind, before;                   /* a character, TWO, or T_*; start of the token taken last */
+  slice word;                         /* NAME, NUMBER: its text */
+  int is_int, hex;                    /* NUMBER: whole and below 2^64, then mag */
+  uint64_t mag;
+} lexer;
+
+lexer lex_open(nvb_arena *a, const char *text, const char *where, int at); /* the first token is read */
+void lex_next(lexer *l);
+_Noreturn void lex_fail(const lexer *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int lex_take(lexer *l, int kind);        /* 1 and past it if it is the current token; '>' is taken off '>>' */
+void lex_expect(lexer *l, int kind);
+slice lex_name(lexer *l);
+int lex_take_word(lexer *l, const char *word);
+void lex_word(lexer *l, const char *word);
+void lex_skip(lexer *l);                 /* behind a '{' that was taken: to behind its '}' */
+void lex_skip_to_body(lexer *l);         /* behind the next '{' */
+int same(slice a, slice b);
+int is(slice a, const char *word);
+
+/* Bits of a number as type f32 or f64, rounded once. */
+uint64_t lex_float(int type, slice text, int negative);
+uint64_t lex_float_of_int(int type, uint64_t magnitude, int negative);
+/* The table whose name stands at `at`. */
+nvg_table lex_table(nvb_arena *a, const char *text, const char *where, int at);
+#endif

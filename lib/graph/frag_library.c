@@ -1,0 +1,70 @@
+/* The library of fragments: texts compiled in, indexed at first use, compiled one definition at a time when asked for,
+   kept for the process. Every entry takes one lock; a failure leaves the library as it was. */
+#include "graph/frag_impl.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <pthread.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_arena *arena;     /* never freed */
+static nvg_fragset *library; /* NULL until the index is whole */
+
+typedef struct request { nvg_frag_query *q; const nvg_frag *found; } request;
+
+static void index_texts(nvb_arena *a, void *arg) {
+  nvg_fragset *s = nvg_library_set(a);
+  for (const nvg_text *t = nvg_frag_texts; t->name; t++) nvg_fragset_add(s, t->text, t->name);
+  *(nvg_fragset **)arg = s;
+}
+
+static int ready(void) {
+  if (library) return NVM_OK;
+  nvg_fragset *s = NULL;
+  nvb_arena *a = nvb_arena_new();
+  if (!a) return nvb_fail_memory();
+  int status = nvb_protect(a, index_texts, &s);
+  if (status) {
+    nvb_arena_free(a);
+    return status;
+  }
+  arena = a;
+  library = s;
+  return NVM_OK;
+}
+
+static void answer(nvb_arena *a, void *arg) {
+  request *r = arg;
+  (void)a;
+  r->found = nvg_fragset_query(library, r->q);
+}
+
+const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status) {
+  request r = {.q = q};
+  pthread_mutex_lock(&lock);
+  *status = ready();
+  if (!*status) {
+    *status = nvb_protect(arena, answer, &r);
+    nvg_fragset_forget_calls(library);
+  }
+  pthread_mutex_unlock(&lock);
+  return *status ? NULL : r.found;
+}
+
+static const nvg_frag *find(const char *name, const int *targ, int ntarg, const nvm_dtype *param, int nparam) {
+  int types[16], *p = types, status = NVM_OK;
+  if (nparam > 16 && !(p = nvb_alloc(sizeof *p * (size_t)nparam))) return nvb_fail_memory(), NULL;
+  for (int i = 0; i < nparam; i++) p[i] = param[i];
+  nvg_frag_query q = {.name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = p, .nparam = nparam};
+  const nvg_frag *f = nvg_library_query(&q, &status);
+  if (!f && !status) nvg_query_fail(&q);
+  if (p != types) nvb_free(p);
+  return f;
+}
+
+const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int nparam) { return find(name, NULL, 0, param, nparam); }
+
+const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to) {
+  int targ = to;
+  return find("cast", &targ, 1, &from, 1);
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Writes files as one C table of names and texts: embed.py file... > table.c (-s symbol; default nvg_frag_texts)."""
+import argparse
+import os
+
+
+def quoted(line):
+    return '"' + line.replace('\\', '\\\\').replace('"', '\\"').replace('\t', '\\t') + '\\n"'
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__)
+    args.add_argument('-s', '--symbol', default='nvg_frag_texts')
+    args.add_argument('-o', '--output', default='/dev/stdout')
+    args.add_argument('file', nargs='*')
+    args = args.parse_args()
+    out = ['/* Made by scripts/embed.py. */', '#include "graph/frag_impl.h"', '', f'const nvg_text {args.symbol}[] = {{']
+    for path in sorted(args.file, key=os.path.basename):
+        out.append(f'  {{"{os.path.basename(path)}",')
+        with open(path, encoding='utf-8') as f:
+            out += ['   ' + quoted(line) for line in f.read().splitlines()] or ['   ""']
+        out.append('  },')
+    out += ['  {0, 0}', '};', '']
+    with open(args.output, 'w', encoding='utf-8') as f:
+        f.write('\n'.join(out))
+
+
+if __name__ == '__main__':
+    main()
