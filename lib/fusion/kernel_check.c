@@ -1,0 +1,548 @@
+/* What a kernel and a schedule mean together: the layout of every tile, and every rule of docs/kernel-text.md. Decides
+   layouts that a text leaves open (those of maps and reductions); changes nothing. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "fusion/dft.h"
+#include "fusion/kernel.h"
+#include "graph/dtype.h"
+
+typedef struct checker {
+  nvb_arena *a;
+  const nvf_kernel *k;
+  const nvf_schedule *s;
+  nvf_typed *t;
+  const nvf_part *part;
+  const nvf_stmt *at;      /* for messages */
+  uint8_t *open, *carried; /* by tile: has a value here; may be assigned again */
+  uint8_t *var;            /* by variable: inside its loop */
+  int next;                /* id of the next statement in text order */
+} checker;
+
+static const char *const op_name[] = {[NVF_LOAD] = "load", [NVF_STORE] = "store", [NVF_MAP] = "map", [NVF_REDUCE] = "reduce",
+  [NVF_SCAN] = "scan", [NVF_RELAYOUT] = "relayout", [NVF_DFT] = "dft", [NVF_PUT] = "put", [NVF_GET] = "get",
+  [NVF_CONTRACT] = "contract", [NVF_ZEROS] = "zeros", [NVF_INDEX] = "index", [NVF_TEST] = "test", [NVF_FOR] = "for",
+  [NVF_IF] = "if", [NVF_CHECK] = "check", [NVF_ATOMIC_MAX] = "atomic_max"};
+
+static _Noreturn __attribute__((format(printf, 2, 3))) void fail(checker *c, const char *fmt, ...) {
+  char what[512];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(what, sizeof what, fmt, ap);
+  va_end(ap);
+  if (!c->at) nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] %s", c->k->title, what);
+  nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] statement %d (%s): %s", c->k->title, c->at->id, op_name[c->at->op], what);
+}
+
+static const char *tile_name(checker *c, int id) { return c->k->tile[id].name; }
+static const char *axis_name(checker *c, int id) { return c->k->axis[id]; }
+static nvm_dtype tile_type(checker *c, int id) { return c->k->tile[id].type; }
+static int has_axis(const nvf_layout *l, int axis) {
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis) return 1;
+  return 0;
+}
+static int is_int(nvm_dtype t) { nvg_class g = nvg_class_of(t); return g == NVG_SIGNED || g == NVG_UNSIGNED; }
+static int power2(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+/* ---- names of the schedule */
+static const nvf_binding *bound(checker *c, int name, nvf_bkind kind, const char *what) {
+  if (name < 0 || name >= c->k->nname) fail(c, "%s is missing", what);
+  if (name >= c->s->nbind || c->s->bind[name].kind != kind) fail(c, "the schedule gives no %s '%s'", what, c->k->name[name]);
+  return &c->s->bind[name];
+}
+
+static void check_places(checker *c, const nvf_layout *l, const char *name) {
+  int64_t all = 1;
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlw", d->place)) fail(c, "layout %s is damaged", name);
+    if ((all *= d->extent) > (int64_t)1 << 28) fail(c, "layout %s: a tile of more than 2^28 elements", name);
+    for (int j = 0; j < i; j++) { /* digits of one place may not share lanes */
+      const nvf_digit *e = &l->d[j];
+      if ((d->place != 'l' && d->place != 'w') || e->place != d->place || d->extent == 1 || e->extent == 1) continue;
+      int64_t dl = d->pstride, dh = dl * d->extent, el = e->pstride, eh = el * e->extent;
+      if (dl < eh && el < dh) fail(c, "layout %s: two digits share %s", name, d->place == 'l' ? "lanes" : "warps");
+    }
+  }
+}
+
+static nvf_layout named_layout(checker *c, const nvf_stmt *s) {
+  const nvf_binding *b = bound(c, s->layout, NVF_BLAYOUT, "layout");
+  check_places(c, &b->layout, c->k->name[s->layout]);
+  if (s->nonly < 0) return b->layout;
+  for (int i = 0; i < s->nonly; i++)
+    if (!has_axis(&b->layout, s->only[i])) fail(c, "layout %s has no axis %s", c->k->name[s->layout], axis_name(c, s->only[i]));
+  return nvf_layout_only(&b->layout, s->only, s->nonly);
+}
+
+/* ---- tiles */
+static const nvf_layout *value(checker *c, int id) {
+  if (id < 0 || id >= c->k->ntile || !c->open[id]) fail(c, "tile %s has no value here", id < 0 || id >= c->k->ntile ? "?" : tile_name(c, id));
+  return &c->t->tile[id];
+}
+
+static const nvf_layout *register_tile(checker *c, int id) {
+  const nvf_layout *l = value(c, id);
+  if (c->k->tile[id].shared) fail(c, "tile %s is shared: get it first", tile_name(c, id));
+  return l;
+}
+
+static const nvf_layout *shared_tile(checker *c, int id) {
+  const nvf_layout *l = value(c, id);
+  if (!c->k->tile[id].shared) fail(c, "tile %s is not shared: put it first", tile_name(c, id));
+  return l;
+}
+
+static void define(checker *c, int id, const nvf_layout *l, nvm_dtype type) {
+  if (id < 0 || id >= c->k->ntile) fail(c, "a result is missing");
+  if (tile_type(c, id) != type) fail(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)), nvg_dtype_short(type));
+  if (c->open[id]) {
+    if (!c->carried[id]) fail(c, "tile %s is assigned twice", tile_name(c, id));
+    if (!nvf_layout_eq(&c->t->tile[id], l)) fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
+    return;
+  }
+  if (c->k->tile[id].shared != (c->at->op == NVF_PUT)) fail(c, "tile %s: only put makes shared tiles", tile_name(c, id));
+  c->t->tile[id] = *l;
+  c->open[id] = 1;
+}
+
+static void counts(checker *c, const nvf_stmt *s, int nin, int nout) {
+  if ((nin >= 0 && s->nin != nin) || (nout >= 0 && s->nout != nout)) fail(c, "%d operands and %d results", s->nin, s->nout);
+}
+
+/* ---- expressions. `l`: layout whose axes are coordinates; NULL: the same in the whole block. */
+static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
+  if (!x) fail(c, "an index expression is missing");
+  switch (x->kind) {
+  case NVF_CONST: return;
+  case NVF_PARAM:
+    if (x->id < 0 || x->id >= c->k->nparam || c->k->param[x->id].kind != NVF_SIZE) fail(c, "an index expression needs a size");
+    return;
+  case NVF_NAME: bound(c, x->id, NVF_BINT, "constant"); return;
+  case NVF_GRID:
+    if (!c->part || x->id < 0 || x->id >= c->part->ngrid) fail(c, "no such block coordinate");
+    return;
+  case NVF_VAR:
+    if (x->id < 0 || x->id >= c->k->nvar || !c->var[x->id]) fail(c, "a loop variable outside its loop");
+    return;
+  case NVF_AXIS:
+    if (!l) fail(c, "axis %s where all must be the same in the whole block", axis_name(c, x->id));
+    if (!has_axis(l, x->id)) fail(c, "the tile has no axis %s", axis_name(c, x->id));
+    return;
+  case NVF_TILE:
+    if (!l) fail(c, "tile %s where all must be the same in the whole block", tile_name(c, x->id));
+    if (!nvf_layout_within(register_tile(c, x->id), l)) fail(c, "tile %s needs a relayout", tile_name(c, x->id));
+    if (!is_int(tile_type(c, x->id))) fail(c, "tile %s is no integer", tile_name(c, x->id));
+    return;
+  default:
+    check_expr(c, x->a, l);
+    check_expr(c, x->b, l);
+    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && x->b->kind == NVF_CONST && x->b->value <= 0) fail(c, "a divisor must be positive");
+  }
+}
+
+static void check_cond(checker *c, const nvf_cond *w, const nvf_layout *l) {
+  for (int i = 0; w && i < w->nrel; i++) {
+    check_expr(c, w->rel[i].a, l);
+    check_expr(c, w->rel[i].b, l);
+  }
+  for (int i = 0; w && i < w->ntile; i++) {
+    if (!l) fail(c, "tile %s where all must be the same in the whole block", tile_name(c, w->tile[i]));
+    if (!nvf_layout_within(register_tile(c, w->tile[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, w->tile[i]));
+    if (tile_type(c, w->tile[i]) != NVM_BOOL) fail(c, "tile %s is no bool", tile_name(c, w->tile[i]));
+  }
+}
+
+static int uses_axis(checker *c, const nvf_expr *x, int axis) {
+  if (x->kind == NVF_AXIS) return x->id == axis;
+  if (x->kind == NVF_TILE) return has_axis(&c->t->tile[x->id], axis);
+  return x->kind >= NVF_ADD && (uses_axis(c, x->a, axis) || uses_axis(c, x->b, axis));
+}
+
+static int pinned(checker *c, const nvf_cond *w, int axis) { /* some equality of `where` holds it */
+  for (int i = 0; w && i < w->nrel; i++)
+    if (w->rel[i].cmp == NVF_EQ && (uses_axis(c, w->rel[i].a, axis) || uses_axis(c, w->rel[i].b, axis))) return 1;
+  return 0;
+}
+
+/* ---- memory */
+static nvm_dtype buffer(checker *c, const nvf_stmt *s) {
+  if (s->buf < 0 || s->buf >= c->k->nparam || c->k->param[s->buf].kind != NVF_BUFFER) fail(c, "the buffer is missing");
+  return c->k->param[s->buf].type;
+}
+
+static void check_load(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  nvm_dtype t = buffer(c, s);
+  *l = named_layout(c, s);
+  counts(c, s, 0, nvg_class_of(t) == NVG_COMPLEX ? 2 : 1);
+  check_expr(c, s->map, l);
+  check_cond(c, s->where, l);
+  for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, nvg_real_of(t));
+}
+
+static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  nvm_dtype t = buffer(c, s);
+  int axes[NVF_MAX_DIGITS];
+  if (!c->k->param[s->buf].written) fail(c, "buffer %s is not marked mut", c->k->param[s->buf].name);
+  counts(c, s, s->op == NVF_STORE && nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, 0);
+  *l = *register_tile(c, s->in[0]);
+  for (int i = 0; i < s->nin; i++) {
+    if (!nvf_layout_eq(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (tile_type(c, s->in[i]) != nvg_real_of(t)) fail(c, "tile %s is %s, the buffer %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])), nvg_dtype_short(t));
+  }
+  check_expr(c, s->map, l);
+  check_cond(c, s->where, l);
+  if (s->op == NVF_ATOMIC_MAX) {
+    if (!is_int(t) || nvg_size(t) < 4) fail(c, "atomic_max is for integers of 32 and 64 bits");
+    return;
+  }
+  for (int i = 0, n = nvf_layout_axes(l, axes); i < n; i++)
+    if (nvf_extent(l, axes[i]) > 1 && !uses_axis(c, s->map, axes[i]) && !pinned(c, s->where, axes[i])) fail(c, "axis %s would be stored to one place", axis_name(c, axes[i]));
+}
+
+/* ---- maps: the result has the layout named, else that of an operand that all others fit into */
+static nvf_layout map_layout(checker *c, const nvf_stmt *s) {
+  if (s->layout >= 0) return named_layout(c, s);
+  const nvf_layout *best = NULL;
+  for (int i = 0; i < s->narg; i++) {
+    if (s->arg[i].kind != NVF_ATILE) continue;
+    const nvf_layout *l = register_tile(c, s->arg[i].id);
+    if (!best || (l->n > best->n && nvf_layout_within(best, l)) || (!nvf_layout_within(l, best) && nvf_layout_within(best, l))) best = l;
+  }
+  if (!best) fail(c, "without tiles a map needs a layout");
+  return *best;
+}
+
+static nvm_dtype arg_type(checker *c, const nvf_arg *a) {
+  int scalar = a->kind == NVF_ASCALAR;
+  if (scalar && (a->id < 0 || a->id >= c->k->nparam || c->k->param[a->id].kind == NVF_BUFFER)) fail(c, "an operand is no scalar");
+  return a->kind == NVF_ATILE ? tile_type(c, a->id) : scalar ? c->k->param[a->id].type : a->kind == NVF_AAXIS ? NVM_I64 : a->type;
+}
+
+static void check_map(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  const nvg_frag *f = s->frag;
+  if (!f) fail(c, "the fragment is missing");
+  *l = map_layout(c, s);
+  if (f->nparam != s->narg || f->nresult != s->nout) fail(c, "fragment %s takes %d operands and makes %d results, not %d and %d", f->name, f->nparam, f->nresult, s->narg, s->nout);
+  for (int i = 0; i < s->narg; i++) {
+    const nvf_arg *a = &s->arg[i];
+    if (a->kind == NVF_ATILE && !nvf_layout_within(register_tile(c, a->id), l)) fail(c, "tile %s needs a relayout", tile_name(c, a->id));
+    if (a->kind == NVF_AAXIS && !has_axis(l, a->id)) fail(c, "the tile has no axis %s", axis_name(c, a->id));
+    if (arg_type(c, a) != f->inst[i].type) fail(c, "operand %d of %s is %s, not %s", i + 1, f->name, nvg_dtype_short(arg_type(c, a)), nvg_dtype_short((nvm_dtype)f->inst[i].type));
+  }
+  for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, (nvm_dtype)f->inst[f->result[i]].type);
+}
+
+/* ---- reductions and scans: the merge is tried on states that a seed gives */
+enum { STATES = 16, TRIES = 16 };
+
+static uint64_t sample(nvm_dtype t, uint32_t *seed, int wild) {
+  *seed = *seed * 1664525 + 1013904223;
+  int v = (int)(*seed >> 27) - 12; /* -12 ... 19 */
+  if (!wild && v <= 0) v = 1 - v;
+  union { double d; uint64_t u; } d = {.d = v * 0.25};
+  union { float f; uint32_t u; } f = {.f = (float)v * 0.25f};
+  if (wild && v == 0) d.d = -0.0, f.f = -0.0f;
+  switch (nvg_class_of(t)) {
+  case NVG_FLOAT: return t == NVM_F64 ? d.u : t == NVM_F32 ? f.u : 0x3c00u + (uint64_t)(v & 15);
+  case NVG_BOOLEAN: return v & 1;
+  default: return (uint64_t)(int64_t)v;
+  }
+}
+
+typedef struct states { uint64_t word[STATES][TRIES]; nvm_dtype type[STATES]; int n; } states; /* packed per state */
+
+static void run_merge(const nvg_frag *f, const states *a, const states *b, states *out) {
+  const void *in[2 * STATES];
+  void *to[STATES];
+  for (int i = 0; i < a->n; i++) {
+    in[i] = a->word[i];
+    in[a->n + i] = b->word[i];
+    to[i] = out->word[i];
+  }
+  nvg_frag_run(f, in, to, TRIES, 1);
+}
+
+static int same_value(nvm_dtype t, const void *a, const void *b) {
+  int size = nvg_size(t);
+  if (memcmp(a, b, (size_t)size) == 0) return 1;
+  if (t == NVM_F32) { float x, y; memcpy(&x, a, 4); memcpy(&y, b, 4); return x != x && y != y; }
+  if (t == NVM_F64) { double x, y; memcpy(&x, a, 8); memcpy(&y, b, 8); return x != x && y != y; }
+  return 0;
+}
+
+static int same_states(const states *a, const states *b) {
+  for (int i = 0; i < a->n; i++)
+    for (int j = 0, size = nvg_size(a->type[i]); j < TRIES; j++)
+      if (!same_value(a->type[i], (const char *)a->word[i] + j * size, (const char *)b->word[i] + j * size)) return 0;
+  return 1;
+}
+
+static void fill(states *s, const uint64_t *init, uint32_t seed) { /* init NULL: samples */
+  for (int i = 0; i < s->n; i++)
+    for (int j = 0, size = nvg_size(s->type[i]); j < TRIES; j++) {
+      uint64_t v = init ? init[i] : sample(s->type[i], &seed, s->n == 1);
+      memcpy((char *)s->word[i] + j * size, &v, (size_t)size);
+    }
+}
+
+static void try_merge(checker *c, const nvf_stmt *s, int n) {
+  states a = {.n = n}, b, ab, ba;
+  if (n > STATES) fail(c, "more than %d states", STATES);
+  for (int i = 0; i < n; i++) a.type[i] = tile_type(c, s->in[i]);
+  b = ab = ba = a;
+  fill(&a, NULL, 1);
+  fill(&b, NULL, 2);
+  if (s->op == NVF_REDUCE) {
+    run_merge(s->frag, &a, &b, &ab);
+    run_merge(s->frag, &b, &a, &ba);
+    if (!same_states(&ab, &ba)) fail(c, "the merge %s is not commutative", s->frag->name);
+  }
+  if (!s->init) return;
+  fill(&b, s->init, 0);
+  run_merge(s->frag, &b, &a, &ba);
+  run_merge(s->frag, &a, &b, &ab);
+  if (!same_states(&ba, &a) || !same_states(&ab, &a)) fail(c, "init is not the identity of %s", s->frag->name);
+}
+
+static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *l) {
+  const nvg_frag *f = s->frag;
+  if (!f || f->nresult != n || f->nparam != 2 * n) fail(c, "the merge must take two states of %d and make one", n);
+  for (int i = 0; i < n; i++) {
+    nvm_dtype t = tile_type(c, s->in[i]);
+    if (!nvf_layout_eq(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (f->inst[i].type != t || f->inst[n + i].type != t || f->inst[f->result[i]].type != t) fail(c, "the merge %s does not keep %s", f->name, nvg_dtype_short(t));
+  }
+  if (!has_axis(l, s->axis)) fail(c, "the tile has no axis %s", axis_name(c, s->axis));
+  check_cond(c, s->where, l);
+  if (s->where && !s->init) fail(c, "`where` needs init");
+  try_merge(c, s, n);
+}
+
+/* Each digit of the axis lies in the lane, sequence or chunk part of the stamp: index bits below W, below C, above. */
+static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
+  int64_t n = nvf_extent(l, s->axis);
+  const nvf_binding *b = bound(c, s->stamp, NVF_BSTAMP, "stamp");
+  if (!power2(n)) fail(c, "axis %s is reduced: its extent must be a power of two", axis_name(c, s->axis));
+  if (!power2(b->stamp.c) || !power2(b->stamp.w) || b->stamp.w > b->stamp.c) fail(c, "a stamp is two powers of two, chunk >= lanes");
+  int64_t C = b->stamp.c < n ? b->stamp.c : n, W = b->stamp.w < C ? b->stamp.w : C;
+  int inside = 0; /* a chunk digit that is no loop was seen */
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->axis != s->axis || d->extent == 1) continue;
+    int64_t end = d->stride * d->extent;
+    int lane = end <= W, seq = d->stride >= W && end <= C, chunk = d->stride >= C;
+    if (!lane && !seq && !chunk) fail(c, "digit %c%d of axis %s crosses a border of the stamp (%lld, %lld)", d->place, (int)d->extent, axis_name(c, s->axis), (long long)C, (long long)W);
+    if (seq && d->place != 'i' && d->place != 'I') fail(c, "digit %c%d of axis %s is in sequence: it must be items or a loop", d->place, (int)d->extent, axis_name(c, s->axis));
+    if (chunk && d->place == 'I' && inside) fail(c, "looped chunks must be the outermost digits of axis %s", axis_name(c, s->axis));
+    inside |= chunk && d->place != 'I';
+  }
+}
+
+static void check_reduce(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  if (s->nin < 1) fail(c, "nothing to reduce");
+  counts(c, s, -1, s->nin);
+  *l = *register_tile(c, s->in[0]);
+  check_merge(c, s, s->nin, l);
+  check_order(c, s, l);
+  nvf_layout rest = nvf_layout_without(l, s->axis);
+  for (int i = 0; i < s->nout; i++) define(c, s->out[i], &rest, tile_type(c, s->in[i]));
+}
+
+static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  int n = s->frag ? s->frag->nresult : 0;
+  if (n < 1 || (s->nin != n && s->nin != 2 * n)) fail(c, "a scan takes its tiles, or its tiles and their carries");
+  counts(c, s, -1, s->nin);
+  *l = *register_tile(c, s->in[0]);
+  check_merge(c, s, n, l);
+  nvf_layout rest = nvf_layout_without(l, s->axis);
+  for (int i = l->n; i-- > 0;)
+    if (l->d[i].axis == s->axis) {
+      if (l->d[i].extent > 1 && l->d[i].place != 'i' && l->d[i].place != 'I') fail(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));
+      break;
+    }
+  for (int i = n; i < s->nin; i++) {
+    if (!nvf_layout_eq(register_tile(c, s->in[i]), &rest)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (tile_type(c, s->in[i]) != tile_type(c, s->in[i - n])) fail(c, "tile %s has another dtype than what it carries", tile_name(c, s->in[i]));
+  }
+  for (int i = 0; i < s->nout; i++) define(c, s->out[i], i < n ? l : &rest, tile_type(c, s->in[i]));
+}
+
+/* ---- layouts and shared tiles */
+static void same_axes(checker *c, const nvf_layout *a, const nvf_layout *b) {
+  int axes[NVF_MAX_DIGITS], na = nvf_layout_axes(a, axes);
+  for (int i = 0; i < na; i++)
+    if (nvf_extent(b, axes[i]) != nvf_extent(a, axes[i])) fail(c, "axis %s has extent %lld, then %lld", axis_name(c, axes[i]), (long long)nvf_extent(a, axes[i]), (long long)nvf_extent(b, axes[i]));
+}
+
+static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* get too */
+  if (s->nin < 1) fail(c, "nothing to do");
+  counts(c, s, s->op == NVF_GET ? 1 : -1, s->nin);
+  *l = named_layout(c, s);
+  const nvf_layout *from = s->op == NVF_GET ? shared_tile(c, s->in[0]) : register_tile(c, s->in[0]);
+  same_axes(c, from, l);
+  same_axes(c, l, from);
+  for (int i = 1; i < s->nin; i++)
+    if (!nvf_layout_eq(register_tile(c, s->in[i]), from)) fail(c, "tiles of one relayout have one layout; %s has not", tile_name(c, s->in[i]));
+  for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, tile_type(c, s->in[i]));
+}
+
+static void check_put(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  int axes[NVF_MAX_DIGITS];
+  counts(c, s, 1, 1);
+  *l = *register_tile(c, s->in[0]);
+  int n = nvf_layout_axes(l, axes);
+  for (int i = 0; i < s->norder; i++) {
+    if (!has_axis(l, s->order[i])) fail(c, "the tile has no axis %s", axis_name(c, s->order[i]));
+    for (int j = 0; j < i; j++)
+      if (s->order[i] == s->order[j]) fail(c, "axis %s is named twice", axis_name(c, s->order[i]));
+  }
+  if (s->norder != n) fail(c, "put names each axis of the tile once");
+  define(c, s->out[0], l, tile_type(c, s->in[0]));
+}
+
+static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  int axes[NVF_MAX_DIGITS];
+  counts(c, s, 3, 1);
+  *l = *register_tile(c, s->in[0]);
+  nvm_dtype t = tile_type(c, s->in[0]);
+  if (t != NVM_F32 && t != NVM_F64) fail(c, "contract is for f32 and f64");
+  if (has_axis(l, s->axis)) fail(c, "the sum still has axis %s", axis_name(c, s->axis));
+  for (int i = 1; i < 3; i++) {
+    const nvf_layout *x = shared_tile(c, s->in[i]);
+    if (tile_type(c, s->in[i]) != t) fail(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])), nvg_dtype_short(t));
+    if (!has_axis(x, s->axis)) fail(c, "tile %s has no axis %s", tile_name(c, s->in[i]), axis_name(c, s->axis));
+    if (nvf_extent(x, s->axis) != nvf_extent(&c->t->tile[s->in[1]], s->axis)) fail(c, "axis %s has two extents", axis_name(c, s->axis));
+    for (int j = 0, n = nvf_layout_axes(x, axes); j < n; j++)
+      if (axes[j] != s->axis && nvf_extent(x, axes[j]) != nvf_extent(l, axes[j])) fail(c, "axis %s of tile %s is not in the sum", axis_name(c, axes[j]), tile_name(c, s->in[i]));
+  }
+  define(c, s->out[0], l, t);
+}
+
+static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  if (s->nin != 2 && s->nin != 4) fail(c, "dft takes two tiles, or two and a twist of two");
+  counts(c, s, -1, 2);
+  *l = *register_tile(c, s->in[0]);
+  nvm_dtype t = tile_type(c, s->in[0]);
+  nvf_layout rest = nvf_layout_without(l, s->axis);
+  int64_t n = nvf_extent(l, s->axis);
+  if (t != NVM_F32 && t != NVM_F64) fail(c, "dft is for f32 and f64");
+  if (s->sign != 1 && s->sign != -1) fail(c, "the sign is 1 or -1");
+  if (!has_axis(l, s->axis)) fail(c, "the tile has no axis %s", axis_name(c, s->axis));
+  if (!power2(n) || n > NVF_DFT_MAX) fail(c, "axis %s has %lld items: a power of two up to %d", axis_name(c, s->axis), (long long)n, NVF_DFT_MAX);
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].place != 'i') fail(c, "axis %s must be all items", axis_name(c, s->axis));
+  for (int i = 0; i < s->nin; i++) {
+    const nvf_layout *x = register_tile(c, s->in[i]);
+    if (i < 2 ? !nvf_layout_eq(x, l) : !nvf_layout_within(x, &rest)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (tile_type(c, s->in[i]) != t) fail(c, "tile %s has another dtype", tile_name(c, s->in[i]));
+  }
+  for (int i = 0; i < 2; i++) define(c, s->out[i], l, t);
+}
+
+static void check_made(checker *c, const nvf_stmt *s, nvf_layout *l) { /* zeros, index, test */
+  counts(c, s, 0, 1);
+  *l = named_layout(c, s);
+  if (s->op == NVF_INDEX) check_expr(c, s->map, l);
+  if (s->op == NVF_TEST) {
+    if (!s->where) fail(c, "the condition is missing");
+    check_cond(c, s->where, l);
+  }
+  define(c, s->out[0], l, s->op == NVF_INDEX ? NVM_I64 : s->op == NVF_TEST ? NVM_BOOL : tile_type(c, s->out[0]));
+}
+
+/* The layout over which a check is made: named, or that of its largest tile; none: once in the block. */
+static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
+  counts(c, s, 0, 0);
+  if (!s->where) fail(c, "the condition is missing");
+  if (s->layout >= 0) *l = named_layout(c, s);
+  for (int i = 0; s->layout < 0 && i < s->where->ntile; i++) {
+    const nvf_layout *x = register_tile(c, s->where->tile[i]);
+    if (x->n > l->n) *l = *x;
+  }
+  check_cond(c, s->where, l->n ? l : NULL);
+}
+
+/* ---- blocks */
+static void check_block(checker *c, const nvf_block *b);
+
+static void check_for(checker *c, const nvf_stmt *s) {
+  check_expr(c, s->lo, NULL);
+  check_expr(c, s->hi, NULL);
+  check_expr(c, s->step, NULL);
+  if (s->step->kind == NVF_CONST && s->step->value <= 0) fail(c, "the step must be positive");
+  if (s->var < 0 || s->var >= c->k->nvar || c->var[s->var] || !s->body) fail(c, "the loop has no variable or no body");
+  for (int i = 0; i < s->ncarry; i++) {
+    int in = s->carry[i].inner, out = s->carry[i].outer;
+    nvf_layout l = *register_tile(c, out);
+    if (in < 0 || in >= c->k->ntile || c->open[in]) fail(c, "a carried tile has a value before the loop");
+    c->open[out] = 0; /* inside, only the inner name has a value */
+    define(c, in, &l, tile_type(c, out));
+    c->carried[in] = 1;
+  }
+  c->var[s->var] = 1;
+  check_block(c, s->body);
+  c->at = s;
+  c->var[s->var] = 0;
+  for (int i = 0; i < s->ncarry; i++) {
+    c->open[s->carry[i].inner] = c->carried[s->carry[i].inner] = 0;
+    c->open[s->carry[i].outer] = 1;
+  }
+}
+
+static void check_if(checker *c, const nvf_stmt *s) {
+  if (!s->where || !s->body) fail(c, "the condition or the body is missing");
+  check_cond(c, s->where, NULL);
+  check_block(c, s->body);
+  if (s->other_body) check_block(c, s->other_body);
+}
+
+static void check_stmt(checker *c, const nvf_stmt *s) {
+  nvf_layout *l = NVB_NEW(c->a, nvf_layout);
+  c->at = s;
+  if (s->id != c->next++) fail(c, "statements must be numbered in the order of the text");
+  c->t->stmt[s->id] = l;
+  switch (s->op) {
+  case NVF_LOAD: check_load(c, s, l); break;
+  case NVF_STORE: case NVF_ATOMIC_MAX: check_store(c, s, l); break;
+  case NVF_MAP: check_map(c, s, l); break;
+  case NVF_REDUCE: check_reduce(c, s, l); break;
+  case NVF_SCAN: check_scan(c, s, l); break;
+  case NVF_RELAYOUT: case NVF_GET: check_relayout(c, s, l); break;
+  case NVF_PUT: check_put(c, s, l); break;
+  case NVF_DFT: check_dft(c, s, l); break;
+  case NVF_CONTRACT: check_contract(c, s, l); break;
+  case NVF_ZEROS: case NVF_INDEX: case NVF_TEST: check_made(c, s, l); break;
+  case NVF_CHECK: check_check(c, s, l); break;
+  case NVF_FOR: check_for(c, s); break;
+  case NVF_IF: check_if(c, s); break;
+  }
+}
+
+/* What a block defines has no value behind it. */
+static void check_block(checker *c, const nvf_block *b) {
+  uint8_t *before = nvb_dup(c->a, c->open, (size_t)c->k->ntile + 1);
+  for (int i = 0; i < b->n; i++) check_stmt(c, b->s[i]);
+  memcpy(c->open, before, (size_t)c->k->ntile);
+}
+
+nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
+  checker c = {.a = a, .k = k, .s = s, .t = NVB_NEW(a, nvf_typed)};
+  *c.t = (nvf_typed){.k = k, .s = s};
+  c.t->tile = NVB_NEWN(a, nvf_layout, k->ntile + 1);
+  c.t->stmt = NVB_NEWN(a, nvf_layout *, k->nstmt + 1);
+  c.open = NVB_NEWN(a, uint8_t, k->ntile + 1);
+  c.carried = NVB_NEWN(a, uint8_t, k->ntile + 1);
+  c.var = NVB_NEWN(a, uint8_t, k->nvar + 1);
+  if (!k->npart) fail(&c, "there is no grid");
+  for (int p = 0; p < k->npart; p++) {
+    for (int g = 0; g < k->part[p].ngrid; g++) check_expr(&c, k->part[p].grid[g].extent, NULL);
+    c.part = &k->part[p];
+    check_block(&c, &k->part[p].body);
+    c.part = NULL;
+    c.at = NULL;
+  }
+  if (c.next != k->nstmt) fail(&c, "%d statements were made, %d are in blocks", k->nstmt, c.next);
+  return c.t;
+}

@@ -1,0 +1,715 @@
+/* Kernel text to kernel: recursive descent over the grammar of docs/kernel-text.md, calling the builder. Decides what a
+   name stands for and the dtype of every tile; layouts and all other meaning is the checker's. */
+#include <string.h>
+#include "base/err.h"
+#include "fusion/kernel_lex.h"
+#include "fusion/kernel.h"
+#include "graph/dtype.h"
+
+enum { MAX_DEPTH = 64, MAX_LIST = 160, MAX_TERMS = 4096 }; /* nested expressions and blocks; tiles, terms of a statement */
+
+typedef enum seen { S_PARAM, S_GRID, S_VAR, S_TILE, S_CARRIED } seen; /* CARRIED: a tile that may be assigned again */
+typedef struct entry { const char *name; seen kind; int id; } entry;
+typedef struct parser {
+  nvf_lex l;
+  nvf_kernel *k;
+  NVB_VEC(entry) scope;
+  NVB_VEC(entry) axes; /* names as written: the builder may change them */
+  int depth, terms;
+} parser;
+
+typedef struct tiles { int n, id[MAX_LIST]; } tiles;
+
+static void enter(parser *p) {
+  if (++p->depth > MAX_DEPTH) nvf_lex_fail(&p->l, "nested too deeply");
+}
+
+static void declare(parser *p, const char *name, seen kind, int id) { NVB_PUSH(p->l.arena, p->scope, ((entry){name, kind, id})); }
+
+static const entry *lookup(parser *p, const char *name) {
+  for (int i = p->scope.n; i-- > 0;)
+    if (strcmp(p->scope.at[i].name, name) == 0) return &p->scope.at[i];
+  return NULL;
+}
+
+static int is_tile(const entry *e) { return e && (e->kind == S_TILE || e->kind == S_CARRIED); }
+
+static int axis_named(parser *p, const char *name) {
+  for (int i = 0; i < p->axes.n; i++)
+    if (strcmp(p->axes.at[i].name, name) == 0) return p->axes.at[i].id;
+  NVB_PUSH(p->l.arena, p->axes, ((entry){name, S_VAR, nvf_add_axis(p->k, name)}));
+  return p->axes.at[p->axes.n - 1].id;
+}
+
+static int take_axis(parser *p) {
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "an axis");
+  if (lookup(p, name) || (name[0] >= 'A' && name[0] <= 'Z')) nvf_lex_fail_at(&p->l, at, "'%s' is no axis", name);
+  return axis_named(p, name);
+}
+
+static int take_tile(parser *p) {
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a tile");
+  const entry *e = lookup(p, name);
+  if (!is_tile(e)) nvf_lex_fail_at(&p->l, at, "there is no tile '%s' here", name);
+  return e->id;
+}
+
+static int take_buffer(parser *p) {
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a buffer");
+  const entry *e = lookup(p, name);
+  if (!e || e->kind != S_PARAM || p->k->param[e->id].kind != NVF_BUFFER) nvf_lex_fail_at(&p->l, at, "there is no buffer '%s'", name);
+  return e->id;
+}
+
+/* ---- index expressions */
+static const nvf_expr *expression(parser *p);
+
+static const nvf_expr *name_value(parser *p) {
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a name");
+  const entry *e = lookup(p, name);
+  if (!e && name[0] >= 'A' && name[0] <= 'Z') return nvf_x(p->k, NVF_NAME, nvf_add_name(p->k, name), 0);
+  if (!e) return nvf_x(p->k, NVF_AXIS, axis_named(p, name), 0);
+  switch (e->kind) {
+  case S_GRID: return nvf_x(p->k, NVF_GRID, e->id, 0);
+  case S_VAR: return nvf_x(p->k, NVF_VAR, e->id, 0);
+  case S_PARAM:
+    if (p->k->param[e->id].kind != NVF_SIZE) nvf_lex_fail_at(&p->l, at, "'%s' is no size", name);
+    return nvf_x(p->k, NVF_PARAM, e->id, 0);
+  default: return nvf_x(p->k, NVF_TILE, e->id, 0);
+  }
+}
+
+static const nvf_expr *factor(parser *p) {
+  const nvf_expr *x;
+  enter(p);
+  if (++p->terms > MAX_TERMS) nvf_lex_fail(&p->l, "the expression is too long");
+  if (nvf_lex_accept(&p->l, "-")) x = nvf_x2(p->k, NVF_SUB, nvf_x(p->k, NVF_CONST, 0, 0), factor(p));
+  else if (nvf_lex_accept(&p->l, "(")) {
+    x = expression(p);
+    nvf_lex_expect(&p->l, ")");
+  } else x = p->l.kind == NVF_T_NUMBER ? nvf_x(p->k, NVF_CONST, 0, nvf_lex_int(&p->l)) : name_value(p);
+  p->depth--;
+  return x;
+}
+
+static const nvf_expr *term(parser *p) {
+  const nvf_expr *x = factor(p);
+  for (;;) {
+    nvf_xkind kind = nvf_lex_is(&p->l, "*") ? NVF_MUL : nvf_lex_is(&p->l, "//") ? NVF_DIV : nvf_lex_is(&p->l, "%") ? NVF_MOD : NVF_CONST;
+    if (kind == NVF_CONST) return x;
+    nvf_lex_next(&p->l);
+    x = nvf_x2(p->k, kind, x, factor(p));
+  }
+}
+
+static const nvf_expr *expression(parser *p) {
+  const nvf_expr *x = term(p);
+  for (;;) {
+    nvf_xkind kind = nvf_lex_is(&p->l, "+") ? NVF_ADD : nvf_lex_is(&p->l, "-") ? NVF_SUB : NVF_CONST;
+    if (kind == NVF_CONST) return x;
+    nvf_lex_next(&p->l);
+    x = nvf_x2(p->k, kind, x, term(p));
+  }
+}
+
+static int comparison(parser *p, nvf_cmp *c) {
+  static const char *const text[] = {[NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
+  for (int i = NVF_LT; i <= NVF_GT; i++)
+    if (nvf_lex_accept(&p->l, text[i])) { *c = (nvf_cmp)i; return 1; }
+  return 0;
+}
+
+static const nvf_cond *condition(parser *p) {
+  const nvf_cond *c = NULL;
+  do {
+    const char *at = p->l.s;
+    const nvf_expr *a = expression(p);
+    nvf_cmp cmp;
+    if (comparison(p, &cmp)) c = nvf_and_rel(p->k, c, cmp, a, expression(p));
+    else if (a->kind == NVF_TILE && p->k->tile[a->id].type == NVM_BOOL) c = nvf_and_tile(p->k, c, a->id);
+    else nvf_lex_fail_at(&p->l, at, "a comparison or a bool tile must stand here");
+  } while (nvf_lex_accept(&p->l, "&"));
+  return c;
+}
+
+/* ---- lists and named operands */
+static void layout(parser *p, nvf_stmt *s) {
+  int only = nvf_lex_accept(&p->l, "only");
+  if (only) nvf_lex_expect(&p->l, "(");
+  s->layout = nvf_add_name(p->k, nvf_lex_name(&p->l, "the name of a layout"));
+  if (!only) return;
+  tiles axes = {0};
+  while (nvf_lex_accept(&p->l, ",")) {
+    if (axes.n == NVF_MAX_DIGITS) nvf_lex_fail(&p->l, "too many axes");
+    axes.id[axes.n++] = take_axis(p);
+  }
+  nvf_lex_expect(&p->l, ")");
+  s->nonly = axes.n;
+  s->only = nvb_dup(p->l.arena, axes.id, sizeof(int) * (size_t)axes.n);
+}
+
+static void push(parser *p, tiles *t, int id) {
+  if (t->n == MAX_LIST) nvf_lex_fail(&p->l, "more than %d tiles", MAX_LIST);
+  t->id[t->n++] = id;
+}
+
+static tiles tile_or_list(parser *p) { /* X or (X, ...) */
+  tiles t = {0};
+  if (!nvf_lex_accept(&p->l, "(")) { push(p, &t, take_tile(p)); return t; }
+  do push(p, &t, take_tile(p)); while (nvf_lex_accept(&p->l, ","));
+  nvf_lex_expect(&p->l, ")");
+  return t;
+}
+
+static void no_twice(parser *p, const char *at, int twice) {
+  if (twice) nvf_lex_fail_at(&p->l, at, "given twice");
+}
+
+/* `, name =` of an operand that may be absent; the caller reads the value. */
+static int keyword(parser *p, const char *name) {
+  nvf_lex save = p->l;
+  if (nvf_lex_accept(&p->l, ",") && nvf_lex_accept(&p->l, name) && nvf_lex_accept(&p->l, "=")) return 1;
+  p->l = save;
+  return 0;
+}
+
+static void keywords(parser *p, nvf_stmt *s, int others, int states, const int *state, tiles *carry) {
+  for (;;) {
+    const char *at = p->l.p;
+    if (keyword(p, "where")) { no_twice(p, at, s->where != NULL); s->where = condition(p); }
+    else if (others && keyword(p, "other")) {
+      no_twice(p, at, s->has_other);
+      s->other = nvf_lex_const(&p->l, nvg_real_of(p->k->param[s->buf].type));
+      s->has_other = 1;
+    } else if (states && keyword(p, "init")) {
+      no_twice(p, at, s->init != NULL);
+      s->init = NVB_NEWN(p->l.arena, uint64_t, states);
+      nvf_lex_expect(&p->l, "(");
+      for (int i = 0; i < states; i++) {
+        if (i) nvf_lex_expect(&p->l, ",");
+        s->init[i] = nvf_lex_const(&p->l, p->k->tile[state[i]].type);
+      }
+      nvf_lex_expect(&p->l, ")");
+    } else if (carry && keyword(p, "carry")) { no_twice(p, at, carry->n != 0); *carry = tile_or_list(p); }
+    else break;
+  }
+  nvf_lex_expect(&p->l, ")");
+}
+
+/* ---- the calls: each reads behind its '(' and leaves the dtypes of its results in `made` */
+typedef struct made { int n; nvm_dtype type[2 * MAX_LIST]; } made;
+
+static void give(made *m, nvm_dtype t) { m->type[m->n++] = t; }
+static void give_tiles(parser *p, made *m, const tiles *t) {
+  for (int i = 0; i < t->n; i++) give(m, p->k->tile[t->id[i]].type);
+}
+static void use(parser *p, nvf_stmt *s, const tiles *t) { nvf_set(p->k, s, 0, NULL, t->n, t->id); }
+
+static int pair(nvm_dtype t) { return nvg_class_of(t) == NVG_COMPLEX; }
+
+static void call_load(parser *p, nvf_stmt *s, made *m) {
+  s->buf = take_buffer(p);
+  nvf_lex_expect(&p->l, ",");
+  s->map = expression(p);
+  nvf_lex_expect(&p->l, ",");
+  layout(p, s);
+  keywords(p, s, 1, 0, NULL, NULL);
+  nvm_dtype t = p->k->param[s->buf].type;
+  for (int i = 0; i <= pair(t); i++) give(m, nvg_real_of(t));
+}
+
+static void call_store(parser *p, nvf_stmt *s, made *m) {
+  (void)m;
+  tiles in = {0};
+  s->buf = take_buffer(p);
+  nvf_lex_expect(&p->l, ",");
+  s->map = expression(p);
+  for (int i = 0; i <= (s->op == NVF_STORE && pair(p->k->param[s->buf].type)); i++) {
+    nvf_lex_expect(&p->l, ",");
+    push(p, &in, take_tile(p));
+  }
+  use(p, s, &in);
+  keywords(p, s, 0, 0, NULL, NULL);
+}
+
+/* The first tile's dtype types bare numbers, so they wait until all operands are read. */
+static void call_map(parser *p, nvf_stmt *s, made *m) {
+  NVB_VEC(nvf_arg) arg = {0};
+  struct { nvf_lex at; int arg; } bare[8];
+  int nbare = 0, first = -1;
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
+  while (!nvf_lex_is(&p->l, ")")) {
+    if (keyword(p, "layout")) { layout(p, s); break; }
+    nvf_lex_expect(&p->l, ",");
+    nvf_arg a = {.kind = NVF_ACONST};
+    const char *here = p->l.s;
+    nvf_lex start = p->l;
+    if (p->l.kind == NVF_T_NUMBER || nvf_lex_is(&p->l, "-")) {
+      if (nbare == 8) nvf_lex_fail(&p->l, "too many numbers without a dtype");
+      bare[nbare].at = start;
+      bare[nbare++].arg = arg.n;
+      nvf_lex_const(&p->l, NVM_F64);
+    } else if (nvf_lex_is(&p->l, "bits")) {
+      nvf_lex_next(&p->l);
+      nvf_lex_expect(&p->l, "<");
+      a.type = (nvm_dtype)nvf_lex_type(&p->l);
+      if (pair(a.type)) nvf_lex_fail_at(&p->l, here, "a constant is real");
+      p->l = start;
+      a.bits = nvf_lex_const(&p->l, a.type);
+    } else {
+      const char *word = nvf_lex_name(&p->l, "an operand");
+      const entry *e = lookup(p, word);
+      if (is_tile(e)) {
+        a = (nvf_arg){NVF_ATILE, e->id, 0, p->k->tile[e->id].type};
+        if (first < 0) first = e->id;
+      } else if (e && e->kind == S_PARAM && p->k->param[e->id].kind != NVF_BUFFER) a = (nvf_arg){NVF_ASCALAR, e->id, 0, p->k->param[e->id].type};
+      else if (e) nvf_lex_fail_at(&p->l, here, "'%s' cannot be an operand of map", word);
+      else if (nvf_lex_accept(&p->l, "(")) {
+        int t = nvg_dtype_find(word);
+        if (t < 0 || pair((nvm_dtype)t)) nvf_lex_fail_at(&p->l, here, "'%s' is no real dtype", word);
+        a.type = (nvm_dtype)t;
+        a.bits = nvf_lex_const(&p->l, a.type);
+        nvf_lex_expect(&p->l, ")");
+      } else a = (nvf_arg){NVF_AAXIS, axis_named(p, word), 0, NVM_I64};
+    }
+    NVB_PUSH(p->l.arena, arg, a);
+    if (arg.n > MAX_LIST) nvf_lex_fail(&p->l, "more than %d operands", MAX_LIST);
+  }
+  nvf_lex_expect(&p->l, ")");
+  for (int i = 0; i < nbare; i++) {
+    nvf_arg *a = &arg.at[bare[i].arg];
+    if (first < 0) nvf_lex_fail_at(&p->l, bare[i].at.s, "the number needs a dtype, as in f32(1)");
+    a->type = p->k->tile[first].type;
+    a->bits = nvf_lex_const(&bare[i].at, a->type);
+  }
+  nvm_dtype type[MAX_LIST];
+  for (int i = 0; i < arg.n; i++) type[i] = arg.at[i].type;
+  int to = nvg_dtype_find(name);
+  if (to >= 0 && (pair((nvm_dtype)to) || arg.n != 1)) nvf_lex_fail_at(&p->l, at, "a conversion takes one operand to a real dtype");
+  s->frag = to >= 0 ? nvg_frag_cast(type[0], (nvm_dtype)to) : nvg_fragset_find(p->k->frags, name, type, arg.n);
+  if (!s->frag) nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
+  s->narg = arg.n;
+  s->arg = arg.at;
+  for (int i = 0; i < s->frag->nresult; i++) give(m, (nvm_dtype)s->frag->inst[s->frag->result[i]].type);
+}
+
+static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
+  nvm_dtype type[2 * MAX_LIST];
+  nvf_lex_expect(&p->l, ",");
+  tiles in = tile_or_list(p), carry = {0};
+  for (int i = 0; i < 2 * in.n; i++) type[i] = p->k->tile[in.id[i % in.n]].type;
+  s->frag = nvg_fragset_find(p->k->frags, name, type, 2 * in.n);
+  if (!s->frag) nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
+  nvf_lex_expect(&p->l, ",");
+  s->axis = take_axis(p);
+  if (s->op == NVF_REDUCE) {
+    nvf_lex_expect(&p->l, ",");
+    s->stamp = nvf_add_name(p->k, nvf_lex_name(&p->l, "the name of a stamp"));
+  }
+  keywords(p, s, 0, in.n, in.id, s->op == NVF_SCAN ? &carry : NULL);
+  give_tiles(p, m, &in);
+  give_tiles(p, m, &carry);
+  if (in.n + carry.n > MAX_LIST) nvf_lex_fail_at(&p->l, at, "too many tiles");
+  for (int i = 0; i < carry.n; i++) in.id[in.n++] = carry.id[i];
+  use(p, s, &in);
+}
+
+static void call_relayout(parser *p, nvf_stmt *s, made *m) {
+  tiles in = {0};
+  for (;;) {
+    nvf_lex save = p->l;
+    const entry *e = lookup(p, nvf_lex_name(&p->l, "a tile or a layout"));
+    p->l = save;
+    if (!is_tile(e)) break;
+    push(p, &in, take_tile(p));
+    nvf_lex_expect(&p->l, ",");
+  }
+  layout(p, s);
+  nvf_lex_expect(&p->l, ")");
+  use(p, s, &in);
+  give_tiles(p, m, &in);
+}
+
+static void call_dft(parser *p, nvf_stmt *s, made *m) {
+  tiles in = {0};
+  push(p, &in, take_tile(p));
+  nvf_lex_expect(&p->l, ",");
+  push(p, &in, take_tile(p));
+  nvf_lex_expect(&p->l, ",");
+  s->axis = take_axis(p);
+  nvf_lex_expect(&p->l, ",");
+  s->sign = nvf_lex_accept(&p->l, "-") ? -1 : 1;
+  const char *at = p->l.s;
+  if (nvf_lex_int(&p->l) != 1) nvf_lex_fail_at(&p->l, at, "the sign is 1 or -1");
+  for (int i = 0; i < 2; i++) give(m, p->k->tile[in.id[i]].type);
+  if (!nvf_lex_is(&p->l, ")"))
+    for (int i = 0; i < 2; i++) {
+      nvf_lex_expect(&p->l, ",");
+      push(p, &in, take_tile(p));
+    }
+  nvf_lex_expect(&p->l, ")");
+  use(p, s, &in);
+}
+
+static void call_put(parser *p, nvf_stmt *s, made *m) {
+  tiles in = {0}, axes = {0};
+  push(p, &in, take_tile(p));
+  nvf_lex_expect(&p->l, ",");
+  nvf_lex_expect(&p->l, "[");
+  do push(p, &axes, take_axis(p)); while (nvf_lex_accept(&p->l, ","));
+  nvf_lex_expect(&p->l, "]");
+  nvf_lex_expect(&p->l, ")");
+  s->norder = axes.n;
+  s->order = nvb_dup(p->l.arena, axes.id, sizeof(int) * (size_t)axes.n);
+  use(p, s, &in);
+  give_tiles(p, m, &in);
+}
+
+static void call_get(parser *p, nvf_stmt *s, made *m) {
+  tiles in = {0};
+  push(p, &in, take_tile(p));
+  nvf_lex_expect(&p->l, ",");
+  layout(p, s);
+  nvf_lex_expect(&p->l, ")");
+  use(p, s, &in);
+  give_tiles(p, m, &in);
+}
+
+static void call_contract(parser *p, nvf_stmt *s, made *m) {
+  tiles in = {0};
+  for (int i = 0; i < 3; i++) {
+    push(p, &in, take_tile(p));
+    nvf_lex_expect(&p->l, ",");
+  }
+  s->axis = take_axis(p);
+  nvf_lex_expect(&p->l, ")");
+  use(p, s, &in);
+  give(m, p->k->tile[in.id[0]].type);
+}
+
+static void call_make(parser *p, nvf_stmt *s, made *m) { /* zeros, index, test */
+  if (s->op == NVF_ZEROS) {
+    const char *at = p->l.s;
+    nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
+    if (pair(t)) nvf_lex_fail_at(&p->l, at, "a tile is real");
+    give(m, t);
+  } else if (s->op == NVF_INDEX) {
+    s->map = expression(p);
+    give(m, NVM_I64);
+  } else {
+    s->where = condition(p);
+    give(m, NVM_BOOL);
+  }
+  nvf_lex_expect(&p->l, ",");
+  layout(p, s);
+  nvf_lex_expect(&p->l, ")");
+}
+
+static void call_check(parser *p, nvf_stmt *s, made *m) {
+  (void)m;
+  s->where = condition(p);
+  if (nvf_lex_accept(&p->l, ",")) layout(p, s);
+  nvf_lex_expect(&p->l, ")");
+}
+
+static const struct call { const char *name; nvf_op op; void (*read)(parser *, nvf_stmt *, made *); } calls[] = {
+  {"load", NVF_LOAD, call_load},       {"store", NVF_STORE, call_store},          {"map", NVF_MAP, call_map},
+  {"reduce", NVF_REDUCE, call_merge},  {"scan", NVF_SCAN, call_merge},            {"relayout", NVF_RELAYOUT, call_relayout},
+  {"dft", NVF_DFT, call_dft},          {"put", NVF_PUT, call_put},                {"get", NVF_GET, call_get},
+  {"contract", NVF_CONTRACT, call_contract}, {"zeros", NVF_ZEROS, call_make},     {"index", NVF_INDEX, call_make},
+  {"test", NVF_TEST, call_make},       {"check", NVF_CHECK, call_check},          {"atomic_max", NVF_ATOMIC_MAX, call_store},
+};
+
+/* ---- statements */
+static void block(parser *p, nvf_block *b);
+
+/* A name on the left: a new tile, or a carried one again. */
+static int assign(parser *p, const char *at, const char *name, nvm_dtype type) {
+  const entry *e = lookup(p, name);
+  if (e && e->kind != S_CARRIED) nvf_lex_fail_at(&p->l, at, "'%s' is assigned already", name);
+  if (e) {
+    if (p->k->tile[e->id].type != type) nvf_lex_fail_at(&p->l, at, "'%s' would change its dtype", name);
+    return e->id;
+  }
+  int id = nvf_add_tile(p->k, type, name);
+  declare(p, name, S_TILE, id);
+  return id;
+}
+
+static void call(parser *p, nvf_block *b) {
+  struct { const char *at, *name; } left[MAX_LIST];
+  int nleft = 0;
+  const char *at = p->l.s, *word = nvf_lex_name(&p->l, "a statement");
+  if (!nvf_lex_is(&p->l, "(")) {
+    for (;; at = p->l.s, word = nvf_lex_name(&p->l, "a tile")) {
+      if (nleft == MAX_LIST) nvf_lex_fail(&p->l, "more than %d tiles", MAX_LIST);
+      left[nleft].at = at;
+      left[nleft++].name = word;
+      if (!nvf_lex_accept(&p->l, ",")) break;
+    }
+    nvf_lex_expect(&p->l, "=");
+    at = p->l.s;
+    word = nvf_lex_name(&p->l, "an operation");
+  }
+  const struct call *c = NULL;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls && !c; i++)
+    if (strcmp(calls[i].name, word) == 0) c = &calls[i];
+  if (!c) nvf_lex_fail_at(&p->l, at, "there is no operation '%s'", word);
+  made m = {0};
+  int out[MAX_LIST];
+  nvf_lex_expect(&p->l, "(");
+  nvf_stmt *s = nvf_add_stmt(p->k, b, c->op);
+  c->read(p, s, &m);
+  if (m.n != nleft) nvf_lex_fail_at(&p->l, at, "%s makes %d tile%s, not %d", word, m.n, m.n == 1 ? "" : "s", nleft);
+  for (int i = 0; i < nleft; i++) {
+    out[i] = assign(p, left[i].at, left[i].name, m.type[i]);
+    if (c->op == NVF_PUT) p->k->tile[out[i]].shared = 1;
+  }
+  nvf_set(p->k, s, nleft, out, s->nin, s->in);
+}
+
+static void loop(parser *p, nvf_block *b) {
+  nvf_stmt *s = nvf_add_stmt(p->k, b, NVF_FOR);
+  NVB_VEC(struct nvf_carry) carry = {0};
+  const char *name = nvf_lex_name(&p->l, "a loop variable");
+  nvf_lex_expect(&p->l, "in");
+  nvf_lex_expect(&p->l, "range");
+  nvf_lex_expect(&p->l, "(");
+  s->lo = expression(p);
+  nvf_lex_expect(&p->l, ",");
+  s->hi = expression(p);
+  nvf_lex_expect(&p->l, ",");
+  s->step = expression(p);
+  nvf_lex_expect(&p->l, ")");
+  s->var = nvf_add_var(p->k, name);
+  s->body = nvf_new_block(p->k);
+  int outside = p->scope.n;
+  if (nvf_lex_accept(&p->l, "carry")) {
+    nvf_lex_expect(&p->l, "(");
+    do {
+      const char *inner = nvf_lex_name(&p->l, "a carried tile");
+      nvf_lex_expect(&p->l, "=");
+      int outer = take_tile(p);
+      struct nvf_carry c = {nvf_add_tile(p->k, p->k->tile[outer].type, inner), outer};
+      NVB_PUSH(p->l.arena, carry, c);
+      declare(p, inner, S_CARRIED, c.inner);
+    } while (nvf_lex_accept(&p->l, ","));
+    nvf_lex_expect(&p->l, ")");
+  }
+  declare(p, name, S_VAR, s->var);
+  s->ncarry = carry.n;
+  s->carry = carry.at;
+  block(p, s->body);
+  p->scope.n = outside;
+}
+
+static void branch(parser *p, nvf_block *b) {
+  nvf_stmt *s = nvf_add_stmt(p->k, b, NVF_IF);
+  int outside = p->scope.n;
+  s->where = condition(p);
+  s->body = nvf_new_block(p->k);
+  block(p, s->body);
+  p->scope.n = outside;
+  if (!nvf_lex_accept(&p->l, "else")) return;
+  s->other_body = nvf_new_block(p->k);
+  block(p, s->other_body);
+  p->scope.n = outside;
+}
+
+static void block(parser *p, nvf_block *b) {
+  enter(p);
+  nvf_lex_expect(&p->l, "{");
+  while (!nvf_lex_accept(&p->l, "}")) {
+    if (nvf_lex_accept(&p->l, ";")) continue;
+    p->terms = 0;
+    if (nvf_lex_accept(&p->l, "for")) loop(p, b);
+    else if (nvf_lex_accept(&p->l, "if")) branch(p, b);
+    else call(p, b);
+  }
+  p->depth--;
+}
+
+/* ---- the kernel */
+static void param(parser *p) {
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a parameter");
+  if (lookup(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' is a parameter already", name);
+  nvf_lex_expect(&p->l, ":");
+  if (nvf_lex_accept(&p->l, "size")) { declare(p, name, S_PARAM, nvf_add_param(p->k, NVF_SIZE, NVM_I64, name)); return; }
+  int written = nvf_lex_accept(&p->l, "mut"), unique = nvf_lex_accept(&p->l, "unique");
+  at = p->l.s;
+  nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
+  int buffer = nvf_lex_accept(&p->l, "[");
+  if (buffer) nvf_lex_expect(&p->l, "]");
+  else if (written || unique || pair(t)) nvf_lex_fail_at(&p->l, at, "'[]' is missing: a scalar is real and read only");
+  int id = nvf_add_param(p->k, buffer ? NVF_BUFFER : NVF_SCALAR, t, name);
+  p->k->param[id].written = written;
+  p->k->param[id].unique = unique;
+  declare(p, name, S_PARAM, id);
+}
+
+static void part(parser *p) {
+  nvf_lex_expect(&p->l, "grid");
+  nvf_lex_expect(&p->l, "(");
+  nvf_part *part = nvf_add_part(p->k);
+  int outside = p->scope.n;
+  NVB_VEC(const char *) names = {0};
+  for (int first = 1; !nvf_lex_accept(&p->l, ")"); first = 0) {
+    if (!first) nvf_lex_expect(&p->l, ",");
+    const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a grid axis");
+    if (lookup(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' stands for something else", name);
+    nvf_lex_expect(&p->l, "=");
+    nvf_add_grid(p->k, part, name, expression(p));
+    NVB_PUSH(p->l.arena, names, name);
+  }
+  for (int i = 0; i < names.n; i++) declare(p, names.at[i], S_GRID, i);
+  block(p, &part->body);
+  p->scope.n = outside;
+}
+
+static void kernel(parser *p) {
+  nvf_lex_expect(&p->l, "kernel");
+  p->k->title = nvf_lex_name(&p->l, "the name of the kernel");
+  nvf_lex_expect(&p->l, "(");
+  for (int first = 1; !nvf_lex_accept(&p->l, ")"); first = 0) {
+    if (!first) nvf_lex_expect(&p->l, ",");
+    param(p);
+  }
+  nvf_lex_expect(&p->l, "{");
+  while (!nvf_lex_accept(&p->l, "}")) part(p);
+}
+
+/* ---- schedules */
+typedef struct layout_job { nvf_kernel *k; nvf_layout *out; const char *text; } layout_job;
+static void layout_text(nvb_arena *a, void *arg) {
+  layout_job *j = arg;
+  (void)a;
+  nvf_layout_parse(j->k, j->out, j->text);
+}
+
+static void binding(parser *p, nvf_schedule *s) {
+  nvf_lex *l = &p->l;
+  nvf_binding *b = nvf_bind_name(p->k, s, nvf_add_name(p->k, nvf_lex_name(l, "a name")));
+  nvf_lex_expect(l, "=");
+  const char *at = l->s;
+  if (l->kind == NVF_T_STRING) {
+    char *text = nvb_get(l->arena, (size_t)l->n + 1);
+    memcpy(text, l->s, (size_t)l->n);
+    b->kind = NVF_BLAYOUT;
+    int status = nvb_protect(l->arena, layout_text, &(layout_job){p->k, &b->layout, text});
+    if (status == NVM_ERR_MEMORY) nvb_throw(l->arena, status, "%s", nvb_message());
+    if (status) nvf_lex_fail(l, "%s", nvb_strdup(l->arena, nvb_message()));
+    nvf_lex_next(l);
+  } else if (nvf_lex_accept(l, "stamp")) {
+    int64_t v[2];
+    nvf_lex_expect(l, "(");
+    v[0] = nvf_lex_int(l);
+    nvf_lex_expect(l, ",");
+    v[1] = nvf_lex_int(l);
+    nvf_lex_expect(l, ")");
+    if (v[0] < 1 || v[1] < 1 || v[0] > 1 << 30 || v[1] > v[0] || (v[0] & (v[0] - 1)) || (v[1] & (v[1] - 1)))
+      nvf_lex_fail_at(l, at, "a stamp is two powers of two, chunk >= lanes");
+    b->kind = NVF_BSTAMP;
+    b->stamp = (nvf_stamp){(int)v[0], (int)v[1]};
+  } else {
+    int minus = nvf_lex_accept(l, "-");
+    b->kind = NVF_BINT;
+    b->value = minus ? -nvf_lex_int(l) : nvf_lex_int(l);
+  }
+}
+
+static void schedule_body(parser *p, nvf_schedule *s) {
+  nvf_lex *l = &p->l;
+  while (l->kind != NVF_T_END && !nvf_lex_is(l, "}")) {
+    if (nvf_lex_accept(l, ";")) continue;
+    if (!nvf_lex_accept(l, "hint")) { binding(p, s); continue; }
+    const char *at = l->s;
+    int64_t stmt = nvf_lex_int(l);
+    if (stmt >= p->k->nstmt) nvf_lex_fail_at(l, at, "there is no statement %lld", (long long)stmt);
+    int name = nvf_add_name(p->k, nvf_lex_name(l, "a hint"));
+    nvf_lex_expect(l, "=");
+    int minus = nvf_lex_accept(l, "-");
+    int64_t value = nvf_lex_int(l);
+    nvf_add_hint(p->k, s, (int)stmt, name, minus ? -value : value);
+  }
+}
+
+static void schedule(parser *p) {
+  nvf_kernel *k = p->k;
+  nvf_lex_expect(&p->l, "schedule");
+  const char *at = p->l.s, *name = nvf_lex_name(&p->l, "the name of the schedule");
+  if (nvf_schedule_find(k, name)) nvf_lex_fail_at(&p->l, at, "there are two schedules '%s'", name);
+  nvf_schedule *s = nvf_schedule_new(k);
+  nvf_lex_expect(&p->l, "{");
+  schedule_body(p, s);
+  nvf_lex_expect(&p->l, "}");
+  const char **names = NVB_NEWN(k->arena, const char *, k->nsched + 1);
+  nvf_schedule **all = NVB_NEWN(k->arena, nvf_schedule *, k->nsched + 1);
+  if (k->nsched) memcpy(names, k->sched_name, sizeof *names * (size_t)k->nsched);
+  if (k->nsched) memcpy(all, k->sched, sizeof *all * (size_t)k->nsched);
+  names[k->nsched] = name;
+  all[k->nsched++] = s;
+  k->sched_name = names;
+  k->sched = all;
+}
+
+nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name) {
+  for (int i = 0; i < k->nsched; i++)
+    if (strcmp(k->sched_name[i], name) == 0) return k->sched[i];
+  return NULL;
+}
+
+nvf_schedule *nvf_schedule_parse(nvf_kernel *k, const char *text) {
+  parser p = {.k = k};
+  nvf_schedule *s = nvf_schedule_new(k);
+  nvf_lex_open(&p.l, k->arena, text, "schedule");
+  schedule_body(&p, s);
+  if (p.l.kind != NVF_T_END) nvf_lex_fail(&p.l, "the schedule ends here");
+  return s;
+}
+
+/* Leaves only what belongs to fragments: all from a kernel or schedule to its closing brace becomes blank, lines stay. */
+static char *fragment_text(nvf_lex *l, char *copy) {
+  while (l->kind != NVF_T_END) {
+    int ours = nvf_lex_is(l, "kernel") || nvf_lex_is(l, "schedule");
+    const char *from = l->s;
+    while (l->kind != NVF_T_END && !nvf_lex_is(l, "{")) nvf_lex_next(l);
+    for (int depth = 0; l->kind != NVF_T_END;) {
+      depth += nvf_lex_is(l, "{") - nvf_lex_is(l, "}");
+      if (depth == 0) break;
+      nvf_lex_next(l);
+    }
+    for (const char *q = from; ours && q < l->p; q++)
+      if (*q != '\n') copy[q - l->text] = ' ';
+    if (l->kind != NVF_T_END) nvf_lex_next(l);
+  }
+  return copy;
+}
+
+static int at_ours(parser *p) { return nvf_lex_is(&p->l, "kernel") || nvf_lex_is(&p->l, "schedule"); }
+
+nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where) {
+  parser p = {.k = nvf_kernel_new(a, "")};
+  nvf_lex_open(&p.l, a, text, where);
+  char *frags = fragment_text(&p.l, nvb_strdup(a, text));
+  nvg_fragset_parse(p.k->frags, frags, where);
+  int kernels = 0;
+  for (nvf_lex_open(&p.l, a, text, where); p.l.kind != NVF_T_END;) {
+    if (at_ours(&p)) {
+      int is_kernel = nvf_lex_is(&p.l, "kernel");
+      if (is_kernel && kernels++) nvf_lex_fail(&p.l, "a text holds one kernel");
+      if (!is_kernel && !kernels) nvf_lex_fail(&p.l, "a schedule stands behind its kernel");
+      (is_kernel ? kernel : schedule)(&p);
+      p.scope.n = is_kernel ? 0 : p.scope.n;
+      continue;
+    }
+    while (p.l.kind != NVF_T_END && !nvf_lex_is(&p.l, "{")) nvf_lex_next(&p.l);
+    for (int depth = 0; p.l.kind != NVF_T_END;) {
+      depth += nvf_lex_is(&p.l, "{") - nvf_lex_is(&p.l, "}");
+      nvf_lex_next(&p.l);
+      if (depth == 0) break;
+    }
+  }
+  if (!kernels) nvf_lex_fail(&p.l, "there is no kernel in the text");
+  return p.k;
+}

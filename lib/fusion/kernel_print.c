@@ -1,0 +1,319 @@
+/* Kernels and schedules as text that parses back to the same, and the hash of it. Fragments of the library are named,
+   all others are printed in front of the kernel. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "fusion/kernel_lex.h"
+#include "fusion/kernel.h"
+#include "graph/dtype.h"
+
+typedef struct printer { nvb_text *t; const nvf_kernel *k; const nvf_part *part; int depth; } printer;
+
+/* ---- expressions */
+static int strength(nvf_xkind kind) { return kind == NVF_ADD || kind == NVF_SUB ? 1 : kind == NVF_MUL || kind == NVF_DIV || kind == NVF_MOD ? 2 : 3; }
+
+static void leaf(printer *p, const nvf_expr *x) {
+  const nvf_kernel *k = p->k;
+  const char *name = x->kind == NVF_PARAM ? k->param[x->id].name : x->kind == NVF_NAME ? k->name[x->id]
+                   : x->kind == NVF_GRID ? p->part->grid[x->id].name : x->kind == NVF_AXIS ? k->axis[x->id]
+                   : x->kind == NVF_VAR ? k->var[x->id] : k->tile[x->id].name;
+  nvb_puts(p->t, name);
+}
+
+/* `least`: weaker operators need parentheses. A negative constant stands as 0 - n, which folds back. */
+static void expression(printer *p, const nvf_expr *x, int least) {
+  static const char *const sign[] = {[NVF_ADD] = " + ", [NVF_SUB] = " - ", [NVF_MUL] = "*", [NVF_DIV] = "//", [NVF_MOD] = "%"};
+  int own = strength(x->kind);
+  if (x->kind == NVF_CONST && x->value < 0) nvb_print(p->t, "(0 - %llu)", 0 - (unsigned long long)x->value);
+  else if (x->kind == NVF_CONST) nvb_print(p->t, "%lld", (long long)x->value);
+  else if (own == 3) leaf(p, x);
+  else {
+    if (own < least) nvb_puts(p->t, "(");
+    expression(p, x->a, own);
+    nvb_puts(p->t, sign[x->kind]);
+    expression(p, x->b, own + 1);
+    if (own < least) nvb_puts(p->t, ")");
+  }
+}
+
+static void condition(printer *p, const nvf_cond *c) {
+  static const char *const sign[] = {[NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
+  for (int i = 0; i < c->nrel; i++) {
+    if (i) nvb_puts(p->t, " & ");
+    expression(p, c->rel[i].a, 1);
+    nvb_print(p->t, " %s ", sign[c->rel[i].cmp]);
+    expression(p, c->rel[i].b, 1);
+  }
+  for (int i = 0; i < c->ntile; i++) nvb_print(p->t, "%s%s", i || c->nrel ? " & " : "", p->k->tile[c->tile[i]].name);
+  if (!c->nrel && !c->ntile) nvb_puts(p->t, "0 == 0");
+}
+
+/* ---- pieces of statements */
+static void tiles(printer *p, const int *id, int n) {
+  for (int i = 0; i < n; i++) nvb_print(p->t, "%s%s", i ? ", " : "", p->k->tile[id[i]].name);
+}
+
+static void bundle(printer *p, const int *id, int n) { /* X or (X, Y) */
+  if (n != 1) nvb_puts(p->t, "(");
+  tiles(p, id, n);
+  if (n != 1) nvb_puts(p->t, ")");
+}
+
+static void layout(printer *p, const nvf_stmt *s) {
+  const char *name = p->k->name[s->layout];
+  if (s->nonly < 0) { nvb_puts(p->t, name); return; }
+  nvb_print(p->t, "only(%s", name);
+  for (int i = 0; i < s->nonly; i++) nvb_print(p->t, ", %s", p->k->axis[s->only[i]]);
+  nvb_puts(p->t, ")");
+}
+
+/* By its conversion where it is one, else by its name. */
+static const char *frag_name(const nvf_stmt *s) {
+  const nvg_frag *f = s->frag;
+  if (s->op == NVF_MAP && f->nparam == 1 && f->nresult == 1) {
+    nvm_dtype to = (nvm_dtype)f->inst[f->result[0]].type;
+    if (nvg_frag_cast((nvm_dtype)f->inst[0].type, to) == f) return nvg_dtype_short(to);
+  }
+  return f->name;
+}
+
+static void operand(printer *p, const nvf_arg *a) {
+  nvb_puts(p->t, ", ");
+  if (a->kind == NVF_ATILE) nvb_puts(p->t, p->k->tile[a->id].name);
+  else if (a->kind == NVF_AAXIS) nvb_puts(p->t, p->k->axis[a->id]);
+  else if (a->kind == NVF_ASCALAR) nvb_puts(p->t, p->k->param[a->id].name);
+  else {
+    nvb_text number = {.arena = p->t->arena};
+    nvf_const_print(&number, a->type, a->bits);
+    int typed = strncmp(number.s, "bits", 4) == 0;
+    nvb_print(p->t, typed ? "%s%s" : "%s(%s)", typed ? "" : nvg_dtype_short(a->type), number.s);
+  }
+}
+
+static void keywords(printer *p, const nvf_stmt *s) {
+  const nvf_kernel *k = p->k;
+  if (s->where && s->op != NVF_TEST && s->op != NVF_CHECK) {
+    nvb_puts(p->t, ", where = ");
+    condition(p, s->where);
+  }
+  if (s->op == NVF_LOAD && s->has_other) {
+    nvb_puts(p->t, ", other = ");
+    nvf_const_print(p->t, nvg_real_of(k->param[s->buf].type), s->other);
+  }
+  int state = s->op == NVF_SCAN && s->frag && s->nin > s->frag->nresult ? s->nin / 2 : s->nin;
+  if (s->init) {
+    nvb_puts(p->t, ", init = (");
+    for (int i = 0; i < state; i++) {
+      if (i) nvb_puts(p->t, ", ");
+      nvf_const_print(p->t, k->tile[s->in[i]].type, s->init[i]);
+    }
+    nvb_puts(p->t, ")");
+  }
+  if (state < s->nin && s->op == NVF_SCAN) {
+    nvb_puts(p->t, ", carry = ");
+    bundle(p, s->in + state, s->nin - state);
+  }
+}
+
+/* ---- statements */
+static void arguments(printer *p, const nvf_stmt *s) {
+  const nvf_kernel *k = p->k;
+  nvb_text *t = p->t;
+  switch (s->op) {
+  case NVF_LOAD: case NVF_STORE: case NVF_ATOMIC_MAX:
+    nvb_print(t, "%s, ", k->param[s->buf].name);
+    expression(p, s->map, 1);
+    nvb_puts(t, ", ");
+    if (s->op == NVF_LOAD) layout(p, s);
+    else tiles(p, s->in, s->nin);
+    break;
+  case NVF_MAP:
+    nvb_puts(t, frag_name(s));
+    for (int i = 0; i < s->narg; i++) operand(p, &s->arg[i]);
+    if (s->layout >= 0) { nvb_puts(t, ", layout = "); layout(p, s); }
+    break;
+  case NVF_REDUCE: case NVF_SCAN:
+    nvb_print(t, "%s, ", s->frag->name);
+    bundle(p, s->in, s->op == NVF_SCAN ? s->frag->nresult : s->nin);
+    nvb_print(t, ", %s", k->axis[s->axis]);
+    if (s->op == NVF_REDUCE) nvb_print(t, ", %s", k->name[s->stamp]);
+    break;
+  case NVF_DFT:
+    tiles(p, s->in, 2);
+    nvb_print(t, ", %s, %d", k->axis[s->axis], s->sign);
+    if (s->nin == 4) { nvb_puts(t, ", "); tiles(p, s->in + 2, 2); }
+    break;
+  case NVF_PUT:
+    tiles(p, s->in, 1);
+    for (int i = 0; i < s->norder; i++) nvb_print(t, "%s%s", i ? ", " : ", [", k->axis[s->order[i]]);
+    nvb_puts(t, "]");
+    break;
+  case NVF_RELAYOUT: case NVF_GET: tiles(p, s->in, s->nin); nvb_puts(t, ", "); layout(p, s); break;
+  case NVF_CONTRACT: tiles(p, s->in, 3); nvb_print(t, ", %s", k->axis[s->axis]); break;
+  case NVF_ZEROS: nvb_print(t, "%s, ", nvg_dtype_short(k->tile[s->out[0]].type)); layout(p, s); break;
+  case NVF_INDEX: expression(p, s->map, 1); nvb_puts(t, ", "); layout(p, s); break;
+  case NVF_TEST: case NVF_CHECK:
+    condition(p, s->where);
+    if (s->layout >= 0) { nvb_puts(t, ", "); layout(p, s); }
+    break;
+  case NVF_FOR: case NVF_IF: break;
+  }
+  keywords(p, s);
+}
+
+static void block(printer *p, const nvf_block *b);
+
+static void loop(printer *p, const nvf_stmt *s) {
+  nvb_print(p->t, "for %s in range(", p->k->var[s->var]);
+  expression(p, s->lo, 1);
+  nvb_puts(p->t, ", ");
+  expression(p, s->hi, 1);
+  nvb_puts(p->t, ", ");
+  expression(p, s->step, 1);
+  nvb_puts(p->t, ")");
+  for (int i = 0; i < s->ncarry; i++)
+    nvb_print(p->t, "%s%s = %s", i ? ", " : " carry (", p->k->tile[s->carry[i].inner].name, p->k->tile[s->carry[i].outer].name);
+  nvb_puts(p->t, s->ncarry ? ") " : " ");
+  block(p, s->body);
+}
+
+static void branch(printer *p, const nvf_stmt *s) {
+  nvb_puts(p->t, "if ");
+  condition(p, s->where);
+  nvb_puts(p->t, " ");
+  block(p, s->body);
+  if (!s->other_body) return;
+  nvb_puts(p->t, " else ");
+  block(p, s->other_body);
+}
+
+static void statement(printer *p, const nvf_stmt *s) {
+  static const char *const name[] = {[NVF_LOAD] = "load", [NVF_STORE] = "store", [NVF_MAP] = "map", [NVF_REDUCE] = "reduce",
+    [NVF_SCAN] = "scan", [NVF_RELAYOUT] = "relayout", [NVF_DFT] = "dft", [NVF_PUT] = "put", [NVF_GET] = "get",
+    [NVF_CONTRACT] = "contract", [NVF_ZEROS] = "zeros", [NVF_INDEX] = "index", [NVF_TEST] = "test", [NVF_FOR] = "for",
+    [NVF_IF] = "if", [NVF_CHECK] = "check", [NVF_ATOMIC_MAX] = "atomic_max"};
+  nvb_print(p->t, "%*s", 2 * p->depth, "");
+  if (s->op == NVF_FOR) loop(p, s);
+  else if (s->op == NVF_IF) branch(p, s);
+  else {
+    tiles(p, s->out, s->nout);
+    nvb_print(p->t, "%s%s(", s->nout ? " = " : "", name[s->op]);
+    arguments(p, s);
+    nvb_puts(p->t, ")");
+  }
+  nvb_puts(p->t, "\n");
+}
+
+static void block(printer *p, const nvf_block *b) {
+  nvb_puts(p->t, "{\n");
+  p->depth++;
+  for (int i = 0; i < b->n; i++) statement(p, b->s[i]);
+  p->depth--;
+  nvb_print(p->t, "%*s}", 2 * p->depth, "");
+}
+
+static void part(printer *p, const nvf_part *part) {
+  p->part = part;
+  nvb_print(p->t, "%*sgrid (", 2 * p->depth, "");
+  for (int i = 0; i < part->ngrid; i++) {
+    nvb_print(p->t, "%s%s = ", i ? ", " : "", part->grid[i].name);
+    expression(p, part->grid[i].extent, 1);
+  }
+  nvb_puts(p->t, ") ");
+  block(p, &part->body);
+  nvb_puts(p->t, "\n");
+}
+
+/* ---- fragments of the text itself */
+static int in_library(const nvg_frag *f) {
+  nvm_dtype type[256];
+  if (f->nparam > 256) return 0;
+  for (int i = 0; i < f->nparam; i++) type[i] = (nvm_dtype)f->inst[i].type;
+  if (f->nparam == 1 && f->nresult == 1 && nvg_frag_cast(type[0], (nvm_dtype)f->inst[f->result[0]].type) == f) return 1;
+  const nvg_frag *found = nvg_frag_find(f->name, type, f->nparam);
+  if (!found) nvb_clear(); /* not finding it is no failure here */
+  return found == f;
+}
+
+typedef struct frag_list { nvb_arena *a; NVB_VEC(const nvg_frag *) all; } frag_list;
+
+/* Each fragment once, in the order of use. */
+static void frags_of(frag_list *l, const nvf_block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const nvf_stmt *s = b->s[i];
+    int seen = !s->frag;
+    for (int j = 0; j < l->all.n && !seen; j++) seen = l->all.at[j] == s->frag;
+    if (!seen) NVB_PUSH(l->a, l->all, s->frag);
+    if (s->body) frags_of(l, s->body);
+    if (s->other_body) frags_of(l, s->other_body);
+  }
+}
+
+static frag_list all_frags(nvb_arena *a, const nvf_kernel *k) {
+  frag_list l = {.a = a};
+  for (int i = 0; i < k->npart; i++) frags_of(&l, &k->part[i].body);
+  return l;
+}
+
+static void param(printer *p, const nvf_param *q) {
+  nvb_print(p->t, "%s: ", q->name);
+  if (q->kind == NVF_SIZE) nvb_puts(p->t, "size");
+  else nvb_print(p->t, "%s%s%s%s", q->written ? "mut " : "", q->unique ? "unique " : "", nvg_dtype_short(q->type), q->kind == NVF_BUFFER ? "[]" : "");
+}
+
+void nvf_kernel_print(nvb_text *t, const nvf_kernel *k) {
+  printer p = {.t = t, .k = k};
+  frag_list l = all_frags(t->arena, k);
+  for (int i = 0; i < l.all.n; i++)
+    if (!in_library(l.all.at[i])) {
+      nvg_frag_print(t, l.all.at[i]);
+      if (t->n && t->s[t->n - 1] != '\n') nvb_puts(t, "\n");
+    }
+  nvb_print(t, "kernel %s(", *k->title ? k->title : "k");
+  for (int i = 0; i < k->nparam; i++) {
+    if (i) nvb_puts(t, ", ");
+    param(&p, &k->param[i]);
+  }
+  nvb_puts(t, ") {\n");
+  p.depth = 1;
+  for (int i = 0; i < k->npart; i++) part(&p, &k->part[i]);
+  nvb_puts(t, "}\n");
+}
+
+/* ---- schedules, in the order of the names: equal schedules print alike however they were made */
+typedef struct bound { const char *name; const nvf_binding *b; } bound;
+static int by_name(const void *a, const void *b) { return strcmp(((const bound *)a)->name, ((const bound *)b)->name); }
+
+void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name) {
+  int count = s->nbind < k->nname ? s->nbind : k->nname;
+  bound *order = NVB_NEWN(t->arena, bound, count);
+  for (int i = 0; i < count; i++) order[i] = (bound){k->name[i], &s->bind[i]};
+  qsort(order, (size_t)count, sizeof *order, by_name);
+  nvb_print(t, "schedule %s {\n", name);
+  for (int i = 0; i < count; i++) {
+    const nvf_binding *b = order[i].b;
+    if (b->kind == NVF_UNBOUND) continue;
+    nvb_print(t, "  %s = ", order[i].name);
+    if (b->kind == NVF_BINT) nvb_print(t, "%lld", (long long)b->value);
+    else if (b->kind == NVF_BSTAMP) nvb_print(t, "stamp(%d, %d)", b->stamp.c, b->stamp.w);
+    else {
+      nvb_puts(t, "\"");
+      nvf_layout_print(t, k, &b->layout);
+      nvb_puts(t, "\"");
+    }
+    nvb_puts(t, "\n");
+  }
+  for (int i = 0; i < s->nhint; i++)
+    nvb_print(t, "  hint %d %s = %lld\n", s->hint[i].stmt, k->name[s->hint[i].name], (long long)s->hint[i].value);
+  nvb_puts(t, "}\n");
+}
+
+nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s) {
+  nvb_text t = {.arena = k->arena};
+  nvf_kernel_print(&t, k);
+  if (s) nvf_schedule_print(&t, k, s, "s");
+  nvb_hash h = nvb_hash_bytes(t.s, t.n);
+  frag_list l = all_frags(k->arena, k);
+  for (int i = 0; i < l.all.n; i++) h = nvb_hash_mix(h, &l.all.at[i]->hash, sizeof l.all.at[i]->hash);
+  return h;
+}
