@@ -103,6 +103,11 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   return v;
 }
 
+nvm_array *nvm_snapshot(nvm_array *a) {
+  nvg_node *n = a ? nvh_node(a) : NULL;
+  return n ? nvh_array_new(a->ctx, nvg_node_ref(n)) : NULL;
+}
+
 /* ---- assignment: the base becomes itself with the window replaced */
 static nvg_node *window_set(const nvh_window *w, nvg_node *base, nvg_node *value) {
   nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = w->start, .n = w->rank },
@@ -160,9 +165,7 @@ static nvg_node *leaf_of(const nvg_aval *av, nvd_buf *b, const char *data, const
     v->stride[d] = strides ? strides[d] / size : packed;
     packed *= av->shape[d];
   }
-  nvg_node *n = nvg_leaf_new(av, v);
-  if (!n) nvd_buf_unref(b), nvb_free(v);
-  return n;
+  return nvg_leaf_new(av, v); /* takes v, and the buffer with it */
 }
 static int whole_strides(const int64_t *strides, const nvg_aval *av) {
   for (int d = 0; strides && d < av->rank; d++)

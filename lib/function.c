@@ -47,6 +47,16 @@ nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
   return av ? nvh_array_new(ctx, nvg_leaf_new(av, NULL)) : NULL;
 }
 
+nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind) {
+  const char *kinds = "biufc", *at = kind ? strchr(kinds, kind) : NULL; /* in the order of nvg_class */
+  static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_I64, NVM_F64, NVM_C128 };
+  if (!at) return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
+  const nvg_aval *av = nvg_aval_get(as[at - kinds], 0, NULL);
+  nvg_node *n = av ? nvg_leaf_new(av, NULL) : NULL;
+  if (n) n->weak = (uint8_t)(1 + (at - kinds));
+  return nvh_array_new(ctx, n);
+}
+
 /* ---- traced graphs */
 typedef struct variant {       /* one exact signature of the leaves */
   struct variant *next;
@@ -57,7 +67,7 @@ typedef struct variant {       /* one exact signature of the leaves */
 } variant;
 struct nvm_traced {
   nvm_ctx *ctx;
-  int nparam, nout, nleaf, nsig;
+  int nparam, nout, nleaf, nsig, nweak;
   nvg_node **param, **out;     /* counted */
   capture *cap;
   int ncap;
@@ -98,6 +108,7 @@ static int find_leaves(nvm_traced *t) {
     t->leaf[t->nleaf++] = nvg_node_ref(g->leaf_node[i]);
     t->source[i] = source_of(t, g->leaf_node[i]);
     t->nsig += g->leaf[i].rank + 1;
+    t->nweak += t->leaf[i]->weak != 0;
     if (t->source[i] < 0 && !atomic_load(&g->leaf_node[i]->value))
       status = nvb_fail(NVM_ERR_STATE, "[jit] the function returned an array that depends on another trace's argument");
   }
@@ -205,7 +216,8 @@ static variant *variant_find(nvm_traced *t, nvg_value *const *leaf, int *status)
   pthread_mutex_unlock(&t->lock);
   return made;
 }
-static int value_for(nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
+/* spare: memory for the value of a weak scalar, whose bits lie in its node */
+static int value_for(nvg_value **v, nvg_value *spare, nvm_array *a, const nvg_node *want, int i) {
   if (!a || a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is NULL or absent", i);
   nvg_node *n = nvh_node(a);
   if (!n) return nvb_status();
@@ -213,24 +225,28 @@ static int value_for(nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
     return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
                     "sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank, nvg_dtype_name(want->aval->dtype),
                     want->aval->rank);
+  if (n->weak && n->op == NVG_OP_CONST) {
+    *spare = (nvg_value){ .data = (char *)n->attr };
+    *v = spare;
+    return NVM_OK;
+  }
   int status = atomic_load(&n->value) ? NVM_OK : nvh_eval(&n, 1);
   *v = atomic_load(&n->value);
   return status;
 }
-static int bind(nvm_traced *t, nvm_array *const *in, nvg_value **leaf) {
+static int bind(nvm_traced *t, nvm_array *const *in, nvg_value **leaf, nvg_value *spare) {
   int status = NVM_OK;
   for (int i = 0; i < t->nleaf && !status; i++) {
     int s = t->source[i];
     if (s < 0) leaf[i] = atomic_load(&t->leaf[i]->value);
-    else status = value_for(&leaf[i], s < t->nparam ? in[s] : t->cap[s - t->nparam].array, t->leaf[i], s);
+    else status = value_for(&leaf[i], t->leaf[i]->weak ? spare++ : NULL, s < t->nparam ? in[s] : t->cap[s - t->nparam].array, t->leaf[i], s);
   }
   return status;
 }
 static int wrap(nvm_traced *t, nvg_value **v, nvm_array **out) {
   int status = NVM_OK;
   for (int i = 0; i < t->nout; i++) {
-    nvg_node *n = status ? NULL : nvg_leaf_new(t->out[i]->aval, v[i]);
-    if (!n) nvh_value_free(v[i]);
+    nvg_node *n = status ? (nvh_value_free(v[i]), NULL) : nvg_leaf_new(t->out[i]->aval, v[i]);
     out[i] = n ? nvh_array_new(t->ctx, n) : NULL;
     if (!out[i] && !status) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
   }
@@ -238,17 +254,22 @@ static int wrap(nvm_traced *t, nvg_value **v, nvm_array **out) {
   return status;
 }
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
-  enum { FEW = 32 };
-  nvg_value *few[FEW], **leaf = few;
+  enum { FEW = 32, WEAK = 4 };
+  nvg_value *few[FEW], **leaf = few, scalars[WEAK], *spare = scalars;
   int n = t->nleaf + t->nout;
   if (n > FEW && !(leaf = nvb_alloc(sizeof *leaf * (size_t)n))) return nvb_fail_memory();
+  if (t->nweak > WEAK && !(spare = nvb_alloc(sizeof *spare * (size_t)t->nweak))) {
+    if (leaf != few) nvb_free(leaf);
+    return nvb_fail_memory();
+  }
   unsigned fp = nvb_fp_enter();
-  int status = bind(t, in, leaf);
+  int status = bind(t, in, leaf, spare);
   variant *v = status ? NULL : variant_find(t, leaf, &status);
   if (!status) status = nvh_program_run(v->program, leaf, leaf + t->nleaf);
   if (!status) status = wrap(t, leaf + t->nleaf, out);
   nvb_fp_leave(fp);
   if (leaf != few) nvb_free(leaf);
+  if (spare != scalars) nvb_free(spare);
   return status;
 }
 int nvm_traced_explain(char **text, nvm_traced *t) {

@@ -139,12 +139,12 @@ static nvg_value *value_new(nvd_buf *b, const nvh_output *o, char *data) {
   for (int d = 0; d < o->aval->rank; d++) v->stride[d] = o->stride[d];
   return v;
 }
-/* A view of a leaf; what lies in foreign memory is copied, since its owner may write there later. */
+/* A view of a leaf; what lies in foreign memory (or in a weak scalar) is copied, since its owner may write there later. */
 static nvg_value *view_new(const nvh_output *o, nvg_value *leaf) {
   nvd_buf *b = leaf->buffer;
   int64_t size = nvg_size(o->aval->dtype);
   char *data = leaf->data + o->offset * size;
-  if (!b->release) return value_new(nvd_buf_ref(b), o, data);
+  if (b && !b->release) return value_new(nvd_buf_ref(b), o, data);
   int64_t bytes[NVM_MAX_RANK], packed[NVM_MAX_RANK], n = 1;
   for (int d = o->aval->rank - 1; d >= 0; d--) bytes[d] = o->stride[d] * size, packed[d] = n, n *= o->aval->shape[d];
   nvh_output flat = { .aval = o->aval, .stride = packed };

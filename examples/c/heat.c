@@ -24,8 +24,8 @@ int main(void) {
   for (int step = 0; step < STEPS; step++) {
     nvm_scope *s = nvm_scope_open(ctx); /* what one step makes is released with it */
     nvm_array *around = nvm_add(nvm_add(shifted(t, 1, 0), shifted(t, -1, 0)), nvm_add(shifted(t, 0, 1), shifted(t, 0, -1)));
-    nvm_array *flow = nvm_subtract(around, nvm_multiply(t, nvm_float(4)));
-    nvm_array *next = nvm_array_ref(nvm_add(t, nvm_multiply(nvm_multiply(flow, mask), nvm_float(0.2))));
+    nvm_array *flow = nvm_sub(around, nvm_mul(t, nvm_float(4)));
+    nvm_array *next = nvm_array_ref(nvm_add(t, nvm_mul(nvm_mul(flow, mask), nvm_float(0.2))));
     nvm_array_unref(t);
     t = next;
     if (nvm_scope_close(s) || (step % 10 == 9 && nvm_eval(&t, 1))) return fprintf(stderr, "%s\n", nvm_last_error()), 1;

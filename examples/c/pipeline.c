@@ -16,8 +16,8 @@ int main(void) {
 
   nvm_scope *s = nvm_scope_open(ctx); /* owns every array made until it closes */
   nvm_array *a = nvm_from_host(ctx, NVM_F32, 1, &n, x);
-  nvm_array *y = nvm_multiply(a, nvm_float(0.5)), *z = nvm_subtract(a, nvm_float(0.25));
-  nvm_array *r = nvm_sqrt(nvm_add(nvm_add(nvm_multiply(nvm_sin(a), nvm_cos(y)), nvm_exp(nvm_negative(nvm_square(z)))),
+  nvm_array *y = nvm_mul(a, nvm_float(0.5)), *z = nvm_sub(a, nvm_float(0.25));
+  nvm_array *r = nvm_sqrt(nvm_add(nvm_add(nvm_mul(nvm_sin(a), nvm_cos(y)), nvm_exp(nvm_neg(nvm_square(z)))),
                                   nvm_log(nvm_add(a, nvm_float(1)))));
   char *plan;
   if (nvm_explain(&plan, &r, 1)) return fail();

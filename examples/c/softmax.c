@@ -11,7 +11,7 @@ static int trace(void *user, nvm_ctx *ctx, nvm_array *const *in, int nin, nvm_ar
   int axis = 1;
   nvm_array *p = nvm_softmax(in[0], axis);
   out[0] = p;
-  out[1] = nvm_negative(nvm_sum(nvm_multiply(p, nvm_log(p)), &axis, 1, 0));
+  out[1] = nvm_neg(nvm_sum(nvm_mul(p, nvm_log(p)), &axis, 1, 0));
   return NVM_OK; /* a NULL output would be reported with its own message */
 }
 
