@@ -51,7 +51,7 @@ static int64_t number(stype type, const char *s) {
   const char *units = "KMGT", *u = type == SIZE && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
   int shift = u ? 10 * (int)(u - units + 1) : 0;
   end += u != NULL;
-  return *end || n > (LLONG_MAX >> shift) ? -1 : (int64_t)n << shift;
+  return *end || n == LLONG_MAX || n > (LLONG_MAX >> shift) ? -1 : (int64_t)n << shift;
 }
 
 static int numeric(stype type) { return type == INT || type == SIZE; }

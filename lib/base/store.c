@@ -17,7 +17,7 @@
 
 enum { BUSY_MS = 50, REST_MS = 250, HEALS = 4, ROW_MAX = 64 << 20, TOUCH_S = 3600 };
 
-enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, NSTMT };
+enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, BEGIN, COMMIT, NSTMT };
 /* id: 64 bits of the hash of (kind, key). sum: hash of (kind, key, blob), what a row is believed by. */
 static const char schema[] =
   "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
@@ -31,6 +31,8 @@ static const char *const sql[NSTMT] = {
   [TOTAL] = "SELECT sum(size) FROM entry1",
   [EVICT] = "DELETE FROM entry1 WHERE id IN (SELECT id FROM (SELECT id, "
             "sum(size) OVER (ORDER BY used DESC, id DESC ROWS UNBOUNDED PRECEDING) AS upto FROM entry1) WHERE upto > ?1)",
+  [BEGIN] = "BEGIN IMMEDIATE",
+  [COMMIT] = "COMMIT",
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,6 +43,7 @@ static struct {
   const char *setting;       /* the NVM_CACHE_DIR that `where` was made from; settings are interned */
   char where[PATH_MAX];      /* path, or why there is none */
   int refused;               /* `where` is a reason, kept until the setting changes */
+  int inspected;             /* the open file was looked through for damage */
   int heals;                 /* files replaced by this process */
   dev_t dev; ino_t ino;      /* of the file that is open */
   int64_t rest_until;        /* ms; a locked file is left alone until then */
@@ -165,6 +168,20 @@ static void heal(void) {
     close(fd);
 }
 
+/* Reads the whole file, so at most once for each time that it is opened. */
+static int looks_damaged(void) {
+  sqlite3_stmt *q = NULL;
+  if (!store.db || store.inspected)
+    return 0;
+  store.inspected = 1;
+  int rc = sqlite3_prepare_v2(store.db, "PRAGMA quick_check(1)", -1, &q, NULL);
+  rc = rc == SQLITE_OK ? sqlite3_step(q) : rc;
+  const char *says = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(q, 0) : NULL;
+  int damaged = says ? strcmp(says, "ok") != 0 : rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB;
+  sqlite3_finalize(q);
+  return damaged;
+}
+
 /* What a failed call means: busy: leave it alone for a while; damaged: replace the file; else only a miss. */
 static void failed(int rc) {
   struct stat s;
@@ -185,8 +202,12 @@ static void failed(int rc) {
   case SQLITE_TOOBIG:
     heal();
     break;
-  default:
+  default: /* a full disk, and what a damaged tree makes of page numbers, look the same */
     nvb_log(1, "disk cache: %s", sqlite3_errstr(rc));
+    if (looks_damaged())
+      heal();
+    else
+      store.rest_until = clock_ms() + REST_MS;
   }
 }
 
@@ -199,6 +220,7 @@ static int prepare(void) {
 }
 
 static int open_db(void) {
+  store.inspected = 0;
   int rc = sqlite3_open_v2(store.where, &store.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
   if (rc == SQLITE_OK) {
     sqlite3_busy_timeout(store.db, BUSY_MS);
@@ -245,21 +267,22 @@ static int enter(void) {
 /* ---- rows */
 static nvb_hash row_name(const char *kind, nvb_hash key) { return nvb_hash_mix(key, kind, strlen(kind)); }
 
-/* Runs a statement that returns nothing, and makes it ready for the next use. */
-static int finish(int which) {
+/* Runs a statement to its first row or its end, and makes it ready for the next use. SQLITE_ROW, SQLITE_DONE, or 0. */
+static int run(int which) {
   int rc = sqlite3_step(store.stmt[which]);
   sqlite3_reset(store.stmt[which]);
   sqlite3_clear_bindings(store.stmt[which]);
-  if (rc != SQLITE_DONE && rc != SQLITE_ROW)
-    failed(rc);
-  return rc == SQLITE_DONE || rc == SQLITE_ROW;
+  if (rc == SQLITE_DONE || rc == SQLITE_ROW)
+    return rc;
+  failed(rc);
+  return 0;
 }
 
 static void one_row(int which, int64_t id) {
   sqlite3_bind_int64(store.stmt[which], 1, id);
   if (which == TOUCH)
     sqlite3_bind_int64(store.stmt[which], 2, time(NULL));
-  finish(which);
+  run(which);
 }
 
 /* 1 a row that is what it was when it was put, 0 none, -1 a damaged one */
@@ -322,22 +345,43 @@ static void keep_small(int64_t more) {
   if (total <= limit)
     return;
   sqlite3_bind_int64(store.stmt[EVICT], 1, limit - limit / 8);
-  if (finish(EVICT))
+  if (run(EVICT))
     sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
 }
 
+/* A row that cannot be found right after it was put lies in a damaged tree; both in one transaction, so that nobody else
+   can have taken it away. */
+static int write_row(const char *kind, nvb_hash name, const void *blob, size_t bytes) {
+  nvb_hash sum = nvb_hash_mix(name, blob, bytes);
+  sqlite3_stmt *q = store.stmt[PUT];
+  int found = 0;
+  if (!run(BEGIN))
+    return 0;
+  sqlite3_bind_int64(q, 1, (int64_t)name.lo);
+  sqlite3_bind_text(q, 2, kind, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(q, 3, time(NULL));
+  sqlite3_bind_int64(q, 4, (int64_t)bytes);
+  sqlite3_bind_blob(q, 5, &sum, sizeof sum, SQLITE_STATIC);
+  sqlite3_bind_blob(q, 6, bytes ? blob : "", (int)bytes, SQLITE_STATIC);
+  if (run(PUT)) {
+    sqlite3_bind_int64(store.stmt[GET], 1, (int64_t)name.lo);
+    found = run(GET);
+    if (found == SQLITE_DONE)
+      failed(SQLITE_CORRUPT);
+    found = found == SQLITE_ROW && run(COMMIT);
+  }
+  if (store.db && !sqlite3_get_autocommit(store.db))
+    sqlite3_exec(store.db, "ROLLBACK", NULL, NULL, NULL);
+  return found;
+}
+
 void nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes) {
-  if (enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4) {
-    nvb_hash name = row_name(kind, key), sum = nvb_hash_mix(name, blob, bytes);
-    sqlite3_stmt *q = store.stmt[PUT];
-    sqlite3_bind_int64(q, 1, (int64_t)name.lo);
-    sqlite3_bind_text(q, 2, kind, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 3, time(NULL));
-    sqlite3_bind_int64(q, 4, (int64_t)bytes);
-    sqlite3_bind_blob(q, 5, &sum, sizeof sum, SQLITE_STATIC);
-    sqlite3_bind_blob(q, 6, bytes ? blob : "", (int)bytes, SQLITE_STATIC);
-    if (finish(PUT))
+  int again = enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4;
+  while (again) { /* once more if the file had to be replaced */
+    int heals = store.heals;
+    if (write_row(kind, row_name(kind, key), blob, bytes))
       keep_small((int64_t)bytes);
+    again = store.heals != heals && find_file() && open_db();
   }
   pthread_mutex_unlock(&lock);
 }

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Fails, with the offending lines, when an include points against the direction of the rooms, a vendor's header or getenv is
+# outside its room, a binding looks inside lib, or a file of lib has 900 lines or more.
+set -u
+cd "${1:-$(dirname "$0")/../..}" || exit 2
+rooms='base graph fusion codegen dispatch autotune'
+bad=0
+report() { # title, lines
+  [ -z "$2" ] && return
+  printf '%s\n%s\n' "$1" "$2" | sed '2,$s/^/  /'
+  bad=1
+}
+
+# Rooms to the right of each one, and the hallway (headers of lib/ itself), are out of its sight.
+seen=
+for room in $rooms; do
+  seen="$seen $room"
+  right=
+  for other in $rooms; do case " $seen " in *" $other "*) ;; *) right="$right|$other" ;; esac; done
+  [ -d lib/$room ] || continue
+  [ -n "$right" ] && report "lib/$room includes a room to its right:" \
+    "$(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[\"<](${right#|})/" lib/$room)"
+  report "lib/$room includes something that is neither \"room/file\" nor a system header:" \
+    "$(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' lib/$room | grep -vE "\"(${rooms// /|}|nvm)/")"
+done
+report 'include/nvm includes a room:' "$(grep -rnE "#[[:space:]]*include[[:space:]]*[\"<](${rooms// /|})/" include)"
+report 'bindings, examples or benchmarks look inside lib:' \
+  "$(grep -rnE --include='*.[ch]' "#[[:space:]]*include[[:space:]]*[\"<](\.\./lib|lib|${rooms// /|})/" bindings examples benchmarks 2>/dev/null)"
+
+only() { # pattern, the folders where it may stand, title
+  local where
+  where=$(grep -rnE --include='*.[ch]' "$1" lib bindings include | grep -vE "^($2)/")
+  report "$3" "$where"
+}
+inc='#[[:space:]]*include[[:space:]]*[<"]'
+only '(^|[^a-zA-Z0-9_])(secure_)?getenv[[:space:]]*\(' 'lib/base' 'getenv outside lib/base:'
+only "${inc}sqlite3" 'lib/base' 'sqlite outside lib/base:'
+only "${inc}(llvm-c|nvrtc)" 'lib/codegen' 'a compiler outside lib/codegen:'
+only "${inc}(cuda|cublas|cufft|cusolver|nccl|cblas|lapacke)" 'lib/dispatch' 'a device library outside lib/dispatch:'
+only "${inc}Python\.h" 'bindings' 'Python outside bindings:'
+
+report 'files of 900 lines or more:' "$(find lib -name '*.[ch]' -o -name '*.def' -o -name '*.frag' | xargs wc -l | awk '$2 != "total" && $1 >= 900')"
+exit $bad
