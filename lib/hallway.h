@@ -1,6 +1,7 @@
 /* What the files of the hallway share: handles, contexts, evaluation. Nothing in the rooms includes this. */
 #ifndef NVH_HALLWAY_H
 #define NVH_HALLWAY_H
+#include "base/err.h"
 #include "dispatch/dispatch.h"
 #include "nvm/nvm.h"
 
