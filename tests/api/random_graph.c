@@ -1,0 +1,265 @@
+/* Random graphs. Every step picks an operation of the table and operands among what exists; what the library refuses (a dtype,
+   a shape) is tried again with something else. At least a fifth of the steps are casts. Leaves have odd shapes, zero and
+   negative strides, special values. */
+#include "random_graph.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t next(rg *g) { /* splitmix64 */
+  uint64_t z = g->state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+static int below(rg *g, int n) { return (int)(next(g) % (uint64_t)n); }
+static void say(rg *g, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(g->text + g->len, sizeof g->text - g->len, fmt, ap);
+  va_end(ap);
+  g->len += n > 0 ? (size_t)n : 0;
+  if (g->len >= sizeof g->text) g->len = sizeof g->text - 1;
+}
+static void say_shape(rg *g, const nvm_array *a) {
+  say(g, " : %s[", nvm_dtype_name(nvm_dtype_of(a)));
+  for (int d = 0; d < nvm_rank(a); d++) say(g, d ? ",%lld" : "%lld", (long long)nvm_shape(a)[d]);
+  say(g, "]\n");
+}
+
+/* ---- leaves */
+static const nvm_dtype dtypes[] = { NVM_F32, NVM_F32, NVM_F32, NVM_F64, NVM_F64, NVM_F16, NVM_BF16, NVM_I32, NVM_I64, NVM_U8,
+                                    NVM_I8, NVM_I16, NVM_U32, NVM_U16, NVM_U64, NVM_BOOL, NVM_C64, NVM_C128 };
+enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
+
+static double number(rg *g) {
+  static const double special[] = { 0.0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e-40, -1e-310, 1e30, 65504, 3.5, 0.5 };
+  if (below(g, 16) == 0) return special[below(g, sizeof special / sizeof *special)];
+  return (double)(int64_t)(next(g) >> 11) / (double)(1ll << 50) - 4 + (below(g, 4) == 0 ? below(g, 100) : 0);
+}
+static uint16_t half_bits(float x) { /* truncation is fine for test data */
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  int e = (int)(u >> 23 & 255) - 112;
+  if (e <= 0) return (uint16_t)(u >> 16 & 0x8000);
+  if (e >= 31) return (uint16_t)((u >> 16 & 0x8000) | 0x7c00 | (isnan(x) ? 1 : 0));
+  return (uint16_t)((u >> 16 & 0x8000) | (unsigned)e << 10 | (u >> 13 & 0x3ff));
+}
+static void put(rg *g, nvm_dtype t, char *p) {
+  double x = number(g);
+  float f = (float)x;
+  uint32_t u;
+  uint16_t h;
+  uint64_t r = next(g);
+  int64_t small = (int64_t)(r % 200) - 50;
+  memcpy(&u, &f, 4);
+  switch (t) {
+  case NVM_BOOL: *p = (char)(r & 1); break;
+  case NVM_F32: memcpy(p, &f, 4); break;
+  case NVM_F64: memcpy(p, &x, 8); break;
+  case NVM_F16: h = half_bits(f), memcpy(p, &h, 2); break;
+  case NVM_BF16: h = (uint16_t)(u >> 16), memcpy(p, &h, 2); break;
+  case NVM_C64: memcpy(p, &f, 4), f = (float)number(g), memcpy(p + 4, &f, 4); break;
+  case NVM_C128: memcpy(p, &x, 8), x = number(g), memcpy(p + 8, &x, 8); break;
+  default: memcpy(p, r % 8 ? (void *)&small : (void *)&r, nvm_dtype_size(t)); /* little endian */
+  }
+}
+static const int64_t sizes[] = { 1, 2, 3, 5, 7, 16, 17, 33, 64, 100, 129, 1 };
+static nvm_array *leaf(rg *g, const int64_t *dims) {
+  nvm_dtype t = dtypes[below(g, NDTYPES)];
+  int rank = below(g, 4);
+  int64_t shape[4], strides[4], size = (int64_t)nvm_dtype_size(t), n = 1;
+  for (int d = 0; d < rank; d++) shape[d] = below(g, 3) ? dims[below(g, 3)] : sizes[below(g, 12)];
+  if (below(g, 60) == 0 && rank) shape[below(g, rank)] = 0;
+  if (below(g, 12) == 0) rank = 1, shape[0] = 1000 + below(g, 30000);
+  for (int d = rank - 1; d >= 0; d--) strides[d] = n * size, n *= shape[d];
+  char *data = malloc((size_t)(n * size) + 16);
+  for (int64_t i = 0; i < n; i++) put(g, t, data + i * size);
+  nvm_array *a = nvm_array_new_host(g->ctx, t, rank, shape, strides, data, NULL, NULL);
+  free(data);
+  return a;
+}
+
+/* ---- operations, by the shape of their call */
+typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUTE, SLICE, FLIP, ROLL, BROADCAST, CONCAT, PAD, SOFTMAX,
+                    SCALAR, TAKE } form;
+static const struct { form form; const char *name; } ops[] = {
+  { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
+  { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
+  { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
+  { UNARY, "negative" }, { UNARY, "abs" }, { UNARY, "square" }, { UNARY, "sqrt" }, { UNARY, "exp" }, { UNARY, "log" },
+  { UNARY, "sin" }, { UNARY, "cos" }, { UNARY, "tanh" }, { UNARY, "floor" }, { UNARY, "sign" }, { UNARY, "reciprocal" },
+  { UNARY, "sigmoid" }, { UNARY, "erf" }, { UNARY, "isnan" }, { UNARY, "logical_not" }, { UNARY, "round" }, { UNARY, "conj" },
+  { BINARY, "add" }, { BINARY, "add" }, { BINARY, "subtract" }, { BINARY, "multiply" }, { BINARY, "multiply" }, { BINARY, "divide" },
+  { BINARY, "maximum" }, { BINARY, "minimum" }, { BINARY, "less" }, { BINARY, "equal" }, { BINARY, "remainder" },
+  { BINARY, "floor_divide" }, { BINARY, "bitwise_and" }, { BINARY, "logical_or" }, { BINARY, "copysign" }, { BINARY, "atan2" },
+  { TERNARY, "where" }, { TERNARY, "where" }, { SCALAR, "add" }, { SCALAR, "multiply" }, { SCALAR, "pow" },
+  { REDUCE, "sum" }, { REDUCE, "sum" }, { REDUCE, "mean" }, { REDUCE, "max" }, { REDUCE, "min" }, { REDUCE, "prod" }, { REDUCE, "var" },
+  { REDUCE, "any" }, { REDUCE, "logsumexp" }, { AXIS1, "argmax" }, { AXIS1, "argmin" }, { AXIS1, "cumulative_sum" },
+  { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
+  { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" }, { ROLL, "roll" },
+  { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" },
+};
+enum { NOPS = sizeof ops / sizeof *ops };
+
+static nvm_attr ints(const char *name, const int64_t *v, int n) { return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n }; }
+static nvm_attr one(const char *name, char kind, int64_t v) { return (nvm_attr){ .name = name, .kind = kind, .i = v }; }
+
+static nvm_array *apply(rg *g, int op, nvm_array *const *in, int nin, const nvm_attr *at, int nat) {
+  return nvm_apply(g->ctx, op, in, nin, at, nat);
+}
+static nvm_array *take_some(rg *g, int op, nvm_array *x) {
+  int64_t at[8], n = 1 + below(g, 8);
+  int axis = below(g, nvm_rank(x));
+  if (!nvm_shape(x)[axis]) return NULL;
+  for (int i = 0; i < n; i++) at[i] = (int64_t)(next(g) % (uint64_t)nvm_shape(x)[axis]);
+  nvm_array *idx = nvm_array_new_host(g->ctx, NVM_I64, 1, &n, NULL, at, NULL, NULL), *in[2] = { x, idx };
+  nvm_attr a = one("axis", 'i', axis);
+  nvm_array *r = apply(g, op, in, 2, &a, 1);
+  nvm_array_unref(idx);
+  return r;
+}
+/* Reshapes of real use: flattened, one dimension split or two joined. */
+static int new_shape(rg *g, const nvm_array *x, int64_t *shape) {
+  int rank = nvm_rank(x), n = 0, how = below(g, 3), d0 = rank ? below(g, rank) : 0;
+  if (how == 0 || !rank) return shape[0] = nvm_size(x), 1;
+  for (int d = 0; d < rank; d++) {
+    int64_t e = nvm_shape(x)[d];
+    int64_t f = e % 4 == 0 && e ? 4 : e % 3 == 0 && e ? 3 : e % 5 == 0 && e ? 5 : 1;
+    if (d == d0 && how == 1) shape[n++] = f, shape[n++] = e / f;
+    else if (d == d0 && d + 1 < rank) shape[n++] = e * nvm_shape(x)[d + 1], d++;
+    else shape[n++] = e;
+  }
+  return n;
+}
+static nvm_array *view(rg *g, form f, int op, nvm_array *x) {
+  int rank = nvm_rank(x);
+  const int64_t *shape = nvm_shape(x);
+  int64_t v[3][8] = { { 0 } };
+  nvm_attr at[3];
+  if (f == RESHAPE) at[0] = ints("shape", v[0], new_shape(g, x, v[0]));
+  if (f == PERMUTE) {
+    for (int d = 0; d < rank; d++) v[0][d] = d;
+    for (int d = rank - 1; d > 0; d--) {
+      int o = below(g, d + 1);
+      int64_t s = v[0][d];
+      v[0][d] = v[0][o], v[0][o] = s;
+    }
+    at[0] = ints("axes", v[0], rank);
+  }
+  if (f == BROADCAST) {
+    int more = rank < 4 ? below(g, 2) : 0;
+    if (more) v[0][0] = 1 + below(g, 4);
+    for (int d = 0; d < rank; d++) v[0][more + d] = shape[d] == 1 && below(g, 2) ? 5 : shape[d];
+    at[0] = ints("shape", v[0], rank + more);
+  }
+  if (f == FLIP) at[0] = one("axis", 'i', rank ? below(g, rank) : 0);
+  if (f == PAD) {
+    for (int d = 0; d < 2 * rank && d < 8; d++) v[0][d] = below(g, 3);
+    at[0] = ints("pad_width", v[0], 2 * rank);
+  }
+  if (f == ROLL) at[0] = one("shift", 'i', below(g, 9) - 4), at[1] = one("axis", 'i', rank ? below(g, rank) : 0);
+  if (f == SLICE) {
+    for (int d = 0; d < rank; d++) {
+      int64_t step = 1 + below(g, 3), from = shape[d] ? below(g, (int)shape[d]) : 0;
+      int back = below(g, 3) == 0;
+      v[2][d] = back ? -step : step;
+      v[0][d] = below(g, 2) ? from : back && shape[d] ? shape[d] - 1 : 0;
+      v[1][d] = !shape[d] ? 0 : back ? v[0][d] / step + 1 : (shape[d] - v[0][d] + step - 1) / step;
+    }
+    at[0] = ints("start", v[0], rank), at[1] = ints("count", v[1], rank), at[2] = ints("step", v[2], rank);
+  }
+  return apply(g, op, &x, 1, at, f == SLICE ? 3 : f == ROLL ? 2 : 1);
+}
+static nvm_array *pick(rg *g) { /* recent values more often */
+  int i = below(g, g->n), j = below(g, g->n);
+  return g->at[i > j ? i : j];
+}
+static nvm_array *try_one(rg *g, int which) {
+  int op;
+  if (nvm_op_find(&op, ops[which].name)) return NULL;
+  form f = ops[which].form;
+  nvm_array *x = pick(g), *y = pick(g), *in[3] = { x, y, pick(g) };
+  nvm_attr at[2];
+  int rank = nvm_rank(x);
+  switch (f) {
+  case UNARY: return apply(g, op, in, 1, NULL, 0);
+  case BINARY: return apply(g, op, in, 2, NULL, 0);
+  case TERNARY: return apply(g, op, in, 3, NULL, 0);
+  case CAST: at[0] = one("dtype", 'd', dtypes[below(g, NDTYPES)]); return apply(g, op, in, 1, at, 1);
+  case SCALAR: {
+    static const double s[] = { 2, 0.5, -1, 3, 2.5, 0 };
+    in[1] = nvm_apply_scalar(g->ctx, below(g, 2) ? 'f' : 'i', 1 + below(g, 3), s[below(g, 6)], 0);
+    nvm_array *r = apply(g, op, in, 2, NULL, 0);
+    nvm_array_unref(in[1]);
+    return r;
+  }
+  case REDUCE: {
+    int64_t axes[2] = { rank ? below(g, rank) : 0, 0 };
+    int n = rank > 1 && below(g, 3) == 0 ? 2 : 1;
+    axes[1] = (axes[0] + 1) % (rank ? rank : 1);
+    at[0] = rank && below(g, 4) ? ints("axis", axes, n) : one("axis", 'n', 0);
+    at[1] = one("keepdims", 'b', below(g, 2));
+    return apply(g, op, in, 1, at, 2);
+  }
+  case AXIS1: case SOFTMAX:
+    if (!rank) return NULL;
+    at[0] = one("axis", 'i', below(g, rank));
+    return apply(g, op, in, 1, at, 1);
+  case CONCAT: at[0] = one("axis", 'i', rank ? below(g, rank) : 0); return apply(g, op, in, 2, at, 1);
+  case TAKE: return rank ? take_some(g, op, x) : NULL;
+  default: return view(g, f, op, x);
+  }
+}
+
+void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, nvm_array **outs) {
+  memset(g, 0, sizeof *g);
+  g->ctx = ctx;
+  g->state = seed * 0x2545f4914f6cdd1du + 88172645463325252u;
+  int64_t dims[3] = { sizes[below(g, 12)], sizes[below(g, 12)], sizes[below(g, 12)] };
+  int leaves = 1 + below(g, 4), steps = 4 + below(g, 17);
+  while (g->n < leaves) {
+    g->at[g->n] = leaf(g, dims);
+    g->op[g->n] = -1;
+    say(g, "%%%d = leaf", g->n);
+    say_shape(g, g->at[g->n++]);
+  }
+  for (int tries = 0; g->n < leaves + steps && g->n < RG_MOST && tries < 400; tries++) {
+    int which = below(g, NOPS);
+    nvm_array *r = try_one(g, which);
+    if (r && nvm_size(r) > 200000) nvm_array_unref(r), r = NULL;
+    if (!r) continue;
+    g->op[g->n] = which;
+    g->at[g->n] = r;
+    say(g, "%%%d = %s", g->n, ops[which].name);
+    say_shape(g, r);
+    g->n++;
+  }
+  for (int i = 0; i < RG_OUT; i++) outs[i] = g->at[i ? leaves + below(g, g->n - leaves + (g->n == leaves)) - (g->n == leaves) : g->n - 1];
+}
+void rg_free(rg *g) {
+  while (g->n) nvm_array_unref(g->at[--g->n]);
+}
+
+static int nan_at(nvm_dtype t, const char *p) {
+  float f;
+  double d;
+  uint16_t h;
+  memcpy(&h, p, 2);
+  if (t == NVM_F16) return (h & 0x7fff) > 0x7c00;
+  if (t == NVM_BF16) return (h & 0x7fff) > 0x7f80;
+  if (t == NVM_F32) return memcpy(&f, p, 4), isnan(f);
+  if (t == NVM_F64) return memcpy(&d, p, 8), isnan(d);
+  return 0;
+}
+int rg_differs(nvm_dtype t, const void *a, const void *b, int64_t n) {
+  nvm_dtype part = t == NVM_C64 ? NVM_F32 : t == NVM_C128 ? NVM_F64 : t;
+  size_t size = nvm_dtype_size(part);
+  const char *p = a, *q = b;
+  n *= part == t ? 1 : 2;
+  for (int64_t i = 0; i < n; i++, p += size, q += size)
+    if (memcmp(p, q, size) && !(nan_at(part, p) && nan_at(part, q))) return 1;
+  return 0;
+}
