@@ -17,4 +17,12 @@ nvm_dtype nvg_real_of(nvm_dtype t);        /* c64 -> f32, c128 -> f64, else t */
 nvm_dtype nvg_complex_of(nvm_dtype t);     /* f64, c128 -> c128; else c64 */
 nvm_dtype nvg_compute_of(nvm_dtype t);     /* type of the arithmetic: f16, bf16 -> f32; else t */
 int nvg_is_half(nvm_dtype t);              /* f16 or bf16 */
+int nvg_parts(nvm_dtype t);                /* 2 if complex, else 1 */
+int nvg_embeds(nvm_dtype from, nvm_dtype to); /* every value of `from` converts to `to` unchanged */
+
+/* Bits of one real value, zero extended, as constants keep them. Floats round once, to nearest even. */
+uint64_t nvg_float_bits(nvm_dtype t, double v);
+double nvg_bits_float(nvm_dtype t, uint64_t bits);
+uint64_t nvg_int_bits(nvm_dtype t, int64_t v); /* bool too; cut to the width */
+int64_t nvg_bits_int(nvm_dtype t, uint64_t bits);
 #endif

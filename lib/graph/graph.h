@@ -6,65 +6,7 @@
 #include "graph/dtype.h"
 #include "graph/frag.h"
 
-/* ---- the table of operations */
-typedef enum nvg_kind { NVG_KMAP, NVG_KRED, NVG_KVIEW, NVG_KSEL, NVG_KGATHER, NVG_KGEN, NVG_KFUN, NVG_KCALL, NVG_KLEAF } nvg_kind;
-typedef enum nvg_op {
-#define OP(kind, id, name, nin, rule, def, doc) NVG_OP_##id,
-#include "graph/ops.def"
-#undef OP
-  NVG_NOPS
-} nvg_op;
-typedef enum nvg_rule { /* dtype rules of operands and result */
-#define RULE(id, doc) NVG_R##id,
-#include "graph/rules.def"
-#undef RULE
-  NVG_NRULES
-} nvg_rule;
-typedef struct nvg_op_info {
-  nvg_kind kind; const char *id, *name; int nin; nvg_rule rule; const char *def, *doc;
-} nvg_op_info;
-extern const nvg_op_info nvg_ops[NVG_NOPS];
-int nvg_op_find(const char *name);     /* array API name; -1 if there is none */
-
-/* ---- lazy nodes */
-typedef struct nvg_aval { nvm_dtype dtype; int rank; int64_t size; const int64_t *shape; } nvg_aval; /* interned for the process; compare by pointer */
-const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape); /* NULL with a message: rank, negative or overflowing size, memory */
-
-typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the hallway over dispatch's buffers */
-  void *buffer;                        /* owner of the memory, counted by `ref` and `unref` */
-  void (*unref)(void *buffer);
-  char *data;                          /* first element */
-  int64_t stride[NVM_MAX_RANK];        /* in elements; 0 and negative are fine */
-} nvg_value;
-
-typedef struct nvg_node {
-  atomic_int refs;
-  uint16_t op;                         /* nvg_op */
-  uint8_t weak;                        /* 0-d Python-like scalar: 1 + nvg_class */
-  uint8_t flags;                       /* NVG_INNER ... */
-  int depth;                           /* longest chain of pending nodes below */
-  const nvg_aval *aval;
-  int nin, nattr;
-  struct nvg_node **in;                /* counted; dropped when the value arrives */
-  int64_t *attr;                       /* integers, or bits of floats; meaning by op, listed in ops.def */
-  _Atomic(nvg_value *) value;          /* write-once */
-  void *mark;                          /* scratch of collect, under the evaluation's lock */
-} nvg_node;
-enum { NVG_INNER = 1 };                /* part of an op's expansion: 16-bit results are not rounded here */
-nvg_node *nvg_node_ref(nvg_node *n);
-void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
-int64_t nvg_pending_bytes(void);
-
-/* Builds the node(s) of an operation: inference, promotion, broadcasting, expansion of FUN rows. Operands are borrowed,
-   the result is yours; NULL with a message that names the op, shapes and dtypes. Attributes by name of the op's row. */
-typedef struct nvg_attr { const char *name; char kind; /* 'i' int, 'f' float, 'I' ints, 'd' dtype, 'b' bool, 'n' none */
-  int64_t i; double f; const int64_t *is; int n; } nvg_attr;
-nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float);
-nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
-nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
-nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i);/* a typed 0-d constant */
-
-/* ---- the evaluation graph. After nvg_simplify only these kinds of value are left; this is the planner's language. */
+/* ---- the evaluation graph's kinds of value; after nvg_simplify no others are left: this is the planner's language. */
 typedef enum nvg_vkind {
   NVG_VLEAF,    /* leaf slot `leaf` */
   NVG_VCONST,   /* 0-d constant: bits in attr[0] (attr[1]: imaginary part); a scalar slot of the kernel, unless it is structural */
@@ -86,8 +28,90 @@ typedef enum nvg_vkind {
   NVG_VSCATTER, /* copy of in[0] with in[2] stored at coordinate in[1] along attr[0]; the last in row-major order wins */
   NVG_VCALL     /* library step (later) */
 } nvg_vkind;
+
+/* ---- the table of operations: ops.def, which says what its columns mean */
+typedef enum nvg_kind {
+  NVG_KMAP, NVG_KRED, NVG_KSCAN, NVG_KVIEW, NVG_KSEL, NVG_KGATHER, NVG_KGEN, NVG_KFUN, NVG_KCALL, NVG_KLEAF, NVG_KNODE
+} nvg_kind;
+typedef enum nvg_op {
+#define OP(kind, id, c, name, nin, rule, def, sig, doc) NVG_OP_##id,
+#include "graph/ops.def"
+#undef OP
+  NVG_NOPS
+} nvg_op;
+typedef enum nvg_rule { /* dtype rules of operands and result */
+#define RULE(id, takes, up, out, doc) NVG_R##id,
+#include "graph/rules.def"
+#undef RULE
+  NVG_NRULES
+} nvg_rule;
+typedef enum nvg_init { NVG_INIT_NONE, NVG_INIT_NEGZERO, NVG_INIT_ONE, NVG_INIT_LEAST, NVG_INIT_MOST } nvg_init;
+typedef struct nvg_def {   /* what an op is made of; classes are bits 1 << nvg_class */
+  const char *frag;        /* MAP: the fragment, for complex operands "c." and this; RED, SCAN: the merge of two states */
+  const char *boolean;     /* the fragment for bool, where that is another */
+  uint8_t same, no, yes;   /* classes for which the op is its operand, or constant false, or constant true */
+  uint8_t mark;            /* 16-bit operands are rounded first (numerics.md section 5) */
+  nvg_init init;           /* RED, SCAN: identity; the least and the most value of the dtype */
+  uint8_t free;            /* RED: classes for which any tree gives the same bits */
+  nvg_vkind v;             /* rows whose nodes are not MAP, RED, SCAN */
+} nvg_def;
+typedef struct nvg_op_info {
+  nvg_kind kind;
+  const char *id, *c, *name; /* c: nvm_<c> of the C API; name: the array API's, starting with _ if nobody can call it */
+  int nin;                   /* operands: the first names of sig; -1: one list of them. Absent ones are NULL in nvg_apply */
+  nvg_rule rule;
+  nvg_def def;
+  const char *sig, *doc;     /* sig: of the Python function; names after the operands are attributes */
+} nvg_op_info;
+extern const nvg_op_info nvg_ops[NVG_NOPS];
+int nvg_op_find(const char *name);     /* array API name; -1 if there is none */
+nvg_vkind nvg_op_vkind(nvg_op op);     /* of its nodes */
+
+/* ---- lazy nodes */
+typedef struct nvg_aval { nvm_dtype dtype; int rank; int64_t size; const int64_t *shape; } nvg_aval; /* interned for the process; compare by pointer, and shapes by their pointers */
+const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape); /* NULL with a message: rank, negative or overflowing size, memory */
+const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t); /* the same shape with another dtype; cannot fail */
+
+typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the hallway over dispatch's buffers */
+  void *buffer;                        /* owner of the memory, counted by `ref` and `unref` */
+  void (*unref)(void *buffer);
+  char *data;                          /* first element */
+  int64_t stride[NVM_MAX_RANK];        /* in elements; 0 and negative are fine */
+} nvg_value;
+
+typedef struct nvg_node {
+  atomic_int refs;
+  uint16_t op;                         /* nvg_op */
+  uint8_t weak;                        /* 0-d Python-like scalar: 1 + nvg_class */
+  uint8_t flags;                       /* NVG_INNER ... */
+  int depth;                           /* longest chain of pending nodes below */
+  const nvg_aval *aval;
+  int nin, nattr;
+  struct nvg_node **in;                /* counted; dropped when the value arrives */
+  int64_t *attr;                       /* integers, or bits of floats; meaning by op, listed in ops.def */
+  _Atomic(nvg_value *) value;          /* write-once */
+  void *mark;                          /* links nodes that are being freed */
+} nvg_node;
+enum { NVG_INNER = 1 };                /* a cast that no user asked for: not a rounding point of 16-bit values */
+nvg_node *nvg_node_ref(nvg_node *n);
+void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
+int64_t nvg_pending_bytes(void);
+
+/* Builds the node(s) of an operation: inference, promotion, broadcasting, expansion of FUN rows. Operands are borrowed,
+   the result is yours; NULL with a message that names the op, shapes and dtypes. Attributes by name of the op's row. An absent
+   operand (a bound of clip) is NULL. */
+typedef struct nvg_attr { const char *name; char kind; /* 'i' int, 'f' float, 'c' complex (f, imaginary bits in i), 'I' ints,
+                                                          'd' dtype, 'b' bool, 'n' none */
+  int64_t i; double f; const int64_t *is; int n; } nvg_attr;
+nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float);
+nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
+nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
+nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i);/* a typed 0-d constant */
+
+/* ---- the evaluation graph */
 typedef struct nvg_val {
   nvg_vkind kind;
+  int op;                      /* nvg_op as collected; values that simplify makes keep that of what they are part of */
   nvm_dtype dtype;             /* f16, bf16 only for LEAF, casts to and from them, and what is stored of them */
   int rank; const int64_t *shape; int64_t size;
   int nin; const int *in;      /* earlier values */

@@ -1,0 +1,170 @@
+/* nvg_apply: one call of an operation from its operands and named attributes. Finds the builder, reads attributes, names the
+   operation in every message. Never decides what an operation is made of. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "graph/infer.h"
+
+typedef nvg_node *maker(nvg_call *c);
+#define MAKER_MAP(id) NULL
+#define MAKER_LEAF(id) NULL
+#define MAKER_NODE(id) NULL
+#define MAKER_RED(id) nvg_make_reduction
+#define MAKER_SCAN(id) nvg_make_scan
+#define MAKER_VIEW(id) nvg_make_##id
+#define MAKER_SEL(id) nvg_make_##id
+#define MAKER_GATHER(id) nvg_make_##id
+#define MAKER_GEN(id) nvg_make_##id
+#define MAKER_FUN(id) nvg_make_##id
+#define MAKER_CALL(id) nvg_make_##id
+static maker *const makers[NVG_NOPS] = {
+#define OP(kind, id, c, name, nin, rule, def, sig, doc) [NVG_OP_##id] = MAKER_##kind(id),
+#include "graph/ops.def"
+#undef OP
+};
+
+nvg_node *nvg_bad(nvg_call *c, int status, const char *fmt, ...) {
+  char text[900];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  nvb_fail(status, "[%s] %s", nvg_ops[c->op].name, text);
+  return NULL;
+}
+
+/* ---- attributes */
+const nvg_attr *nvg_attr_get(nvg_call *c, const char *name) {
+  for (int i = 0; i < c->nattr; i++)
+    if (!strcmp(c->attr[i].name, name)) {
+      c->used |= 1ull << i;
+      return c->attr[i].kind == 'n' ? NULL : &c->attr[i];
+    }
+  return NULL;
+}
+
+static int misfit(nvg_call *c, const char *name, const char *want) {
+  nvg_bad(c, NVM_ERR_TYPE, "%s must be %s", name, want);
+  return NVM_ERR_TYPE;
+}
+
+int nvg_attr_int(nvg_call *c, const char *name, int64_t def, int64_t *out) {
+  const nvg_attr *a = nvg_attr_get(c, name);
+  *out = a ? a->i : def;
+  return !a || a->kind == 'i' || a->kind == 'b' ? NVM_OK : misfit(c, name, "an integer");
+}
+
+int nvg_attr_float(nvg_call *c, const char *name, double def, double *out) {
+  const nvg_attr *a = nvg_attr_get(c, name);
+  *out = !a ? def : a->kind == 'f' ? a->f : (double)a->i;
+  return !a || strchr("ibf", a->kind) ? NVM_OK : misfit(c, name, "a real number");
+}
+
+int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out) {
+  const nvg_attr *a = nvg_attr_get(c, name);
+  *out = !a || a->i == NVM_DTYPE_DEFAULT ? def : (int)a->i;
+  if (a && a->kind != 'd') return misfit(c, name, "a dtype");
+  return *out < NVM_NDTYPES ? NVM_OK : misfit(c, name, "a dtype");
+}
+
+int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n) {
+  const nvg_attr *a = nvg_attr_get(c, name);
+  *n = -1;
+  if (!a) return NVM_OK;
+  if (a->kind == 'i') return out[0] = a->i, *n = 1, NVM_OK;
+  if (a->kind != 'I') return misfit(c, name, "an integer or a list of integers");
+  if (a->n > max) {
+    nvg_bad(c, NVM_ERR_VALUE, "%s has %d entries; at most %d are possible", name, a->n, max);
+    return NVM_ERR_VALUE;
+  }
+  for (int i = 0; i < a->n; i++) out[i] = a->is[i];
+  *n = a->n;
+  return NVM_OK;
+}
+
+static int bad_axis(nvg_call *c, int64_t axis, int rank) {
+  nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, rank);
+  return NVM_ERR_INDEX;
+}
+
+int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask) {
+  int64_t axes[NVM_MAX_RANK];
+  int n, status = nvg_attr_ints(c, name, NVM_MAX_RANK, axes, &n);
+  if (status) return status;
+  *mask = n < 0 ? (uint32_t)((1ull << rank) - 1) : 0;
+  for (int i = 0; i < n; i++) {
+    int64_t d = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (d < 0 || d >= rank) return bad_axis(c, axes[i], rank);
+    if (*mask >> d & 1) {
+      nvg_bad(c, NVM_ERR_VALUE, "axis %lld is given twice", (long long)axes[i]);
+      return NVM_ERR_VALUE;
+    }
+    *mask |= 1u << d;
+  }
+  return NVM_OK;
+}
+
+int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axis) {
+  int64_t v;
+  int status = nvg_attr_int(c, name, def, &v);
+  if (status) return status;
+  int64_t d = v < 0 ? v + rank : v;
+  if (d < 0 || d >= rank) return bad_axis(c, v, rank);
+  *axis = (int)d;
+  return NVM_OK;
+}
+
+/* ---- the call */
+/* Operand i may be absent if the signature gives it a default. */
+static int is_optional(const nvg_op_info *o, int i) {
+  const char *s = o->sig + 1;
+  for (; i && *s; s++) i -= *s == ',';
+  return s[strcspn(s, "=,)")] == '=';
+}
+
+static int check_call(const nvg_op_info *o, nvg_node *const *in, int nin) {
+  if (o->kind == NVG_KLEAF || o->kind == NVG_KNODE)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] is not an operation that can be called", o->name);
+  if (o->nin >= 0 && nin != o->nin)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] takes %d operands, not %d: %s", o->name, o->nin, nin, o->sig);
+  for (int i = 0; i < nin; i++)
+    if (!in[i] && !is_optional(o, i))
+      return nvb_fail(NVM_ERR_VALUE, "[%s] operand %d is absent", o->name, i + 1);
+  return NVM_OK;
+}
+
+static int check_unused(nvg_call *c) {
+  for (int i = 0; i < c->nattr; i++)
+    if (!(c->used >> i & 1) && c->attr[i].kind != 'n') {
+      nvg_bad(c, NVM_ERR_VALUE, "has no attribute %s: %s", c->attr[i].name, nvg_ops[c->op].sig);
+      return NVM_ERR_VALUE;
+    }
+  return NVM_OK;
+}
+
+/* A message from deep inside names the operation that the user called. */
+static nvg_node *named(nvg_op op, nvg_node *r) {
+  if (r || nvb_status() == NVM_ERR_MEMORY) return r;
+  char text[1024];
+  const char *m = nvb_message(), *end = m[0] == '[' ? strstr(m, "] ") : NULL;
+  snprintf(text, sizeof text, "%s", end ? end + 2 : m);
+  nvb_fail(nvb_status(), "[%s] %s", nvg_ops[op].name, text);
+  return NULL;
+}
+
+nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float) {
+  const nvg_op_info *o = &nvg_ops[op];
+  if (check_call(o, in, nin)) return NULL;
+  if (o->kind == NVG_KMAP && !nattr) return named(op, nvg_map(op, in, nin, default_float));
+  nvg_call c = { .op = op, .in = in, .nin = nin, .attr = attr, .nattr = nattr > 64 ? 64 : nattr, .used = 0,
+                 .default_float = default_float, .nown = 0, .cap = 24 };
+  c.own = c.inl;
+  nvg_node *r = makers[op] ? makers[op](&c) : nvg_keep(&c, nvg_map(op, in, nin, default_float));
+  if (r && check_unused(&c)) r = NULL;
+  nvg_node_ref(r);
+  for (int i = 0; i < c.nown; i++) nvg_node_unref(c.own[i]);
+  if (c.own != c.inl) nvb_free(c.own);
+  return named(op, r);
+}

@@ -1,0 +1,209 @@
+/* How nodes are put together: elementwise operations with their promotion and broadcasting, and the one-node helpers that
+   every builder and expansion is written with. */
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "graph/infer.h"
+
+/* ---- owned pieces: each returns a new reference, or NULL with a message, and takes over the reference it is given */
+static nvg_node *cast(nvg_node *a, nvm_dtype t, int inner) {
+  nvg_node *n = a ? nvg_node_take(NVG_OP_CAST, nvg_aval_as(a->aval, t), &a, 1, NULL, 0) : NULL;
+  if (n && inner) n->flags = NVG_INNER;
+  return n;
+}
+
+static nvg_node *reshape(nvg_node *a, int rank, const int64_t *shape) {
+  if (!a || (a->aval->rank == rank && !memcmp(a->aval->shape, shape, sizeof *shape * (size_t)rank))) return a;
+  return nvg_node_take(NVG_OP_RESHAPE, nvg_aval_get(a->aval->dtype, rank, shape), &a, 1, NULL, 0);
+}
+
+static nvg_node *expand(nvg_node *a, const nvg_aval *to) {
+  if (!a || a->aval->shape == to->shape) return a;
+  int64_t shape[NVM_MAX_RANK];
+  int lead = to->rank - a->aval->rank;
+  for (int d = 0; d < to->rank; d++) shape[d] = d < lead ? 1 : a->aval->shape[d - lead];
+  a = reshape(a, to->rank, shape);
+  if (!a || a->aval->shape == to->shape) return a;
+  return nvg_node_take(NVG_OP_EXPAND, nvg_aval_as(to, a->aval->dtype), &a, 1, NULL, 0);
+}
+
+/* An operand as the operation wants it: in dtype t, and of the shape of `to` unless it is 0-d. */
+static nvg_node *operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_aval *to) {
+  nvg_node *n = a->weak && a->op == NVG_OP_CONST ? nvg_const_as(who, a, t)
+              : a->aval->dtype != t ? cast(nvg_node_ref(a), t, 1) : nvg_node_ref(a);
+  return n && n->aval->rank ? expand(n, to) : n;
+}
+
+/* The broadcast shape with some dtype; NULL with a message. */
+static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n) {
+  const nvg_aval *top = in[0]->aval;
+  int same = 1;
+  for (int i = 1; i < n; i++) {
+    const nvg_aval *a = in[i]->aval;
+    if (a->shape == top->shape || !a->rank) continue;
+    if (!top->rank) top = a;
+    else same = 0;
+  }
+  if (same) return top;
+  int64_t shape[NVM_MAX_RANK];
+  int rank;
+  return nvg_broadcast(who, in, n, &rank, shape) ? NULL : nvg_aval_get(NVM_BOOL, rank, shape);
+}
+
+static int pow_fault(nvg_node *const *in, nvm_dtype t) {
+  if (nvg_class_of(t) != NVG_SIGNED || in[1]->op != NVG_OP_CONST || nvg_bits_int(in[1]->aval->dtype, (uint64_t)in[1]->attr[0]) >= 0)
+    return NVM_OK;
+  return nvb_fail(NVM_ERR_VALUE, "[pow] integers to a negative integer power are not integers; cast to a float first");
+}
+
+nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+  const nvg_op_info *o = &nvg_ops[op];
+  int skip = o->rule == NVG_RWHERE;
+  int type = nvg_rule_in(o->name, o->rule, in + skip, n - skip, default_float);
+  if (type < 0) return NULL;
+  const nvg_aval *shape = result_shape(o->name, in, n);
+  if (!shape) return NULL;
+  nvm_dtype t = (nvm_dtype)type, out = nvg_rule_out(o->rule, t);
+  if (op == NVG_OP_COMPLEX) out = nvg_complex_of(t);
+  unsigned c = 1u << nvg_class_of(t);
+  if (o->def.same & c) return operand(o->name, in[0], t, shape);
+  if ((o->def.no | o->def.yes) & c) return expand(nvg_const(out, 0, 0, (o->def.yes & c) != 0), shape);
+  if ((op == NVG_OP_POW && pow_fault(in, t)) || !nvg_map_frag(op, t)) return NULL;
+  nvg_node *at[3] = { NULL };
+  for (int i = 0; i < n; i++) {
+    at[i] = operand(o->name, in[i], i < skip ? NVM_BOOL : t, shape);
+    if (at[i]) continue;
+    while (i--) nvg_node_unref(at[i]);
+    return NULL;
+  }
+  return nvg_node_take(op, nvg_aval_as(shape, out), at, n, NULL, 0);
+}
+
+/* ---- borrowed pieces */
+nvg_node *nvg_x(nvg_call *c, nvg_op op, nvg_node *const *in, int n) {
+  for (int i = 0; i < n; i++)
+    if (!in[i]) return NULL;
+  return nvg_keep(c, nvg_map(op, in, n, c->default_float));
+}
+nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a) { return nvg_x(c, op, &a, 1); }
+nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b) {
+  nvg_node *in[2] = { a, b };
+  return nvg_x(c, op, in, 2);
+}
+nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d) {
+  nvg_node *in[3] = { a, b, d };
+  return nvg_x(c, op, in, 3);
+}
+
+nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int inner) {
+  if (!a || (a->aval->dtype == t && !a->weak)) return a;
+  if (a->weak && a->op == NVG_OP_CONST) return nvg_keep(c, nvg_const_as(nvg_ops[c->op].name, a, t));
+  return nvg_keep(c, cast(nvg_node_ref(a), t, inner));
+}
+nvg_node *nvg_xfloat(nvg_call *c, double v) { return nvg_keep(c, nvg_weak(NVG_FLOAT, v, 0, 0)); }
+nvg_node *nvg_xint(nvg_call *c, int64_t v) { return nvg_keep(c, nvg_weak(NVG_SIGNED, 0, 0, v)); }
+nvg_node *nvg_xconst(nvg_call *c, nvm_dtype t, double re, int64_t i) { return nvg_keep(c, nvg_const(t, re, 0, i)); }
+
+nvg_node *nvg_xiota(nvg_call *c, int rank, const int64_t *shape, int axis) {
+  int64_t at = axis;
+  return nvg_keep(c, nvg_node_take(NVG_OP_IOTA, nvg_aval_get(NVM_I64, rank, shape), NULL, 0, &at, 1));
+}
+nvg_node *nvg_xreshape(nvg_call *c, nvg_node *a, int rank, const int64_t *shape) {
+  nvg_node *n = reshape(nvg_node_ref(a), rank, shape);
+  return nvg_keep(c, n);
+}
+nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape) {
+  const nvg_aval *to = a ? nvg_aval_get(a->aval->dtype, rank, shape) : NULL;
+  return to ? nvg_keep(c, expand(nvg_node_ref(a), to)) : NULL;
+}
+
+nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes) {
+  if (!a) return NULL;
+  int64_t shape[NVM_MAX_RANK];
+  int rank = a->aval->rank, moves = 0;
+  for (int d = 0; d < rank; d++) shape[d] = a->aval->shape[axes[d]], moves |= axes[d] != d;
+  if (!moves) return a;
+  return nvg_keep(c, nvg_node_new(NVG_OP_PERMUTE_DIMS, nvg_aval_get(a->aval->dtype, rank, shape), &a, 1, axes, rank));
+}
+
+nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step) {
+  if (!a) return NULL;
+  int64_t attr[2 * NVM_MAX_RANK];
+  int rank = a->aval->rank, all = 1;
+  for (int d = 0; d < rank; d++) {
+    attr[2 * d] = count[d] ? start[d] : 0;
+    attr[2 * d + 1] = count[d] > 1 ? step[d] : 1;
+    all &= count[d] == a->aval->shape[d] && attr[2 * d] == 0 && attr[2 * d + 1] == 1;
+  }
+  if (all) return a;
+  return nvg_keep(c, nvg_node_new(NVG_OP_STRIDED, nvg_aval_get(a->aval->dtype, rank, count), &a, 1, attr, 2 * rank));
+}
+
+nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t count, int64_t step) {
+  if (!a) return NULL;
+  int64_t s[NVM_MAX_RANK], n[NVM_MAX_RANK], t[NVM_MAX_RANK];
+  for (int d = 0; d < a->aval->rank; d++) s[d] = 0, n[d] = a->aval->shape[d], t[d] = 1;
+  s[axis] = start, n[axis] = count, t[axis] = step;
+  return nvg_xslice(c, a, s, n, t);
+}
+
+nvg_node *nvg_xpad(nvg_call *c, nvg_node *a, nvg_node *fill, const int64_t *before, const int64_t *shape) {
+  if (!a || !fill) return NULL;
+  int rank = a->aval->rank;
+  if (!memcmp(a->aval->shape, shape, sizeof *shape * (size_t)rank)) return a;
+  nvg_node *in[2] = { a, nvg_xcast(c, fill, a->aval->dtype, 1) };
+  return nvg_keep(c, nvg_node_new(NVG_OP_PADDED, nvg_aval_get(a->aval->dtype, rank, shape), in, 2, before, rank));
+}
+
+nvg_node *nvg_xjoin(nvg_call *c, nvg_node *const *in, int n, int axis) {
+  if (!in[0] || n == 1) return in[0];
+  int64_t shape[NVM_MAX_RANK], at = axis;
+  int rank = in[0]->aval->rank;
+  memcpy(shape, in[0]->aval->shape, sizeof *shape * (size_t)rank);
+  for (int i = 1; i < n; i++)
+    if (!in[i]) return NULL;
+    else shape[axis] += in[i]->aval->shape[axis];
+  return nvg_keep(c, nvg_node_new(NVG_OP_JOIN, nvg_aval_get(in[0]->aval->dtype, rank, shape), in, n, &at, 1));
+}
+
+nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis) {
+  if (!a || !index) return NULL;
+  nvg_node *in[2] = { a, index };
+  int64_t at = axis;
+  return nvg_keep(c, nvg_node_new(NVG_OP_GATHER, nvg_aval_as(index->aval, a->aval->dtype), in, 2, &at, 1));
+}
+
+nvg_node *nvg_xdrop(nvg_call *c, nvg_node *a, uint32_t axes) {
+  if (!a) return NULL;
+  int64_t shape[NVM_MAX_RANK];
+  int rank = 0;
+  for (int d = 0; d < a->aval->rank; d++)
+    if (!(axes >> d & 1)) shape[rank++] = a->aval->shape[d];
+  return nvg_xreshape(c, a, rank, shape);
+}
+
+nvg_node *nvg_xreduce(nvg_call *c, nvg_op op, nvg_node *a, uint32_t axes, int keepdims) {
+  if (!a) return NULL;
+  int64_t shape[NVM_MAX_RANK], attr[NVM_MAX_RANK];
+  int n = 0, rank = a->aval->rank;
+  for (int d = 0; d < rank; d++) {
+    shape[d] = axes >> d & 1 ? 1 : a->aval->shape[d];
+    if (axes >> d & 1) attr[n++] = d;
+  }
+  nvm_dtype out = nvg_rule_out(nvg_ops[op].rule, a->aval->dtype);
+  nvg_node *r = nvg_keep(c, nvg_node_new(op, nvg_aval_get(out, rank, shape), &a, 1, attr, n));
+  return keepdims ? r : nvg_xdrop(c, r, axes);
+}
+
+nvg_node *nvg_xrow(nvg_call *c, nvg_op op, nvg_node *const *in, int n, const nvg_attr *attr, int nattr) {
+  for (int i = 0; i < n; i++)
+    if (!in[i]) return NULL;
+  return nvg_keep(c, nvg_apply(op, in, n, attr, nattr, c->default_float));
+}
+
+int64_t nvg_count_over(const nvg_node *a, uint32_t axes) {
+  int64_t n = 1;
+  for (int d = 0; d < a->aval->rank; d++)
+    if (axes >> d & 1) n *= a->aval->shape[d];
+  return n;
+}

@@ -1,0 +1,180 @@
+/* What a dtype is and what two of them become: the one place that knows NumPy's promotion (NEP 50). Everything follows
+   from the table of classes and widths; no pair is listed but f16 with bf16. */
+#include "graph/dtype.h"
+#include <string.h>
+
+static const struct { const char *name, *brief; nvg_class cls; int size; } info[NVM_NDTYPES] = {
+  [NVM_BOOL] = {"bool", "bool", NVG_BOOLEAN, 1},
+  [NVM_I8] = {"int8", "i8", NVG_SIGNED, 1},
+  [NVM_I16] = {"int16", "i16", NVG_SIGNED, 2},
+  [NVM_I32] = {"int32", "i32", NVG_SIGNED, 4},
+  [NVM_I64] = {"int64", "i64", NVG_SIGNED, 8},
+  [NVM_U8] = {"uint8", "u8", NVG_UNSIGNED, 1},
+  [NVM_U16] = {"uint16", "u16", NVG_UNSIGNED, 2},
+  [NVM_U32] = {"uint32", "u32", NVG_UNSIGNED, 4},
+  [NVM_U64] = {"uint64", "u64", NVG_UNSIGNED, 8},
+  [NVM_F16] = {"float16", "f16", NVG_FLOAT, 2},
+  [NVM_BF16] = {"bfloat16", "bf16", NVG_FLOAT, 2},
+  [NVM_F32] = {"float32", "f32", NVG_FLOAT, 4},
+  [NVM_F64] = {"float64", "f64", NVG_FLOAT, 8},
+  [NVM_C64] = {"complex64", "c64", NVG_COMPLEX, 8},
+  [NVM_C128] = {"complex128", "c128", NVG_COMPLEX, 16},
+};
+
+int nvg_size(nvm_dtype t) { return info[t].size; }
+nvg_class nvg_class_of(nvm_dtype t) { return info[t].cls; }
+const char *nvg_dtype_name(nvm_dtype t) { return t >= 0 && t < NVM_NDTYPES ? info[t].name : "?"; }
+const char *nvg_dtype_short(nvm_dtype t) { return t >= 0 && t < NVM_NDTYPES ? info[t].brief : "?"; }
+
+int nvg_dtype_find(const char *name) {
+  for (int t = 0; t < NVM_NDTYPES; t++)
+    if (!strcmp(name, info[t].name) || !strcmp(name, info[t].brief)) return t;
+  return -1;
+}
+
+static nvm_dtype of_size(nvg_class c, int size) {
+  for (int t = 0; t < NVM_NDTYPES; t++)
+    if (info[t].cls == c && info[t].size == size) return (nvm_dtype)t;
+  return NVM_F64; /* wider than the widest integer: NumPy goes to float64 */
+}
+
+static nvm_dtype promote_ints(nvm_dtype a, nvm_dtype b) {
+  if (info[a].cls == info[b].cls) return info[a].size >= info[b].size ? a : b;
+  nvm_dtype s = info[a].cls == NVG_SIGNED ? a : b, u = s == a ? b : a;
+  return info[s].size > info[u].size ? s : of_size(NVG_SIGNED, 2 * info[u].size);
+}
+
+/* The float that holds every value of an integer dtype, or the widest: 8 bits fit all, 16 bits want f32, 32 f64. */
+static nvm_dtype promote_int_float(nvm_dtype i, nvm_dtype f) {
+  int need = 2 * info[i].size;
+  if (info[f].size >= need) return f;
+  return need >= 8 ? NVM_F64 : NVM_F32;
+}
+
+nvm_dtype nvg_promote(nvm_dtype a, nvm_dtype b) {
+  if (a == b) return a;
+  if (info[a].cls > info[b].cls) { nvm_dtype t = a; a = b; b = t; }
+  nvg_class ca = info[a].cls, cb = info[b].cls;
+  if (ca == NVG_BOOLEAN) return b;
+  if (cb == NVG_COMPLEX) {
+    nvm_dtype r = nvg_promote(nvg_real_of(a), nvg_real_of(b));
+    return nvg_complex_of(r);
+  }
+  if (cb == NVG_FLOAT) {
+    if (ca != NVG_FLOAT) return promote_int_float(a, b);
+    if (info[a].size == info[b].size) return NVM_F32; /* f16 with bf16 */
+    return info[a].size > info[b].size ? a : b;
+  }
+  return promote_ints(a, b);
+}
+
+nvm_dtype nvg_promote_weak(nvm_dtype t, nvg_class weak, nvm_dtype default_float) {
+  nvg_class c = info[t].cls;
+  if (weak == NVG_BOOLEAN) return t;
+  if (weak == NVG_SIGNED || weak == NVG_UNSIGNED) return c == NVG_BOOLEAN ? NVM_I64 : t;
+  nvm_dtype f = c < NVG_FLOAT ? default_float : t;
+  return weak == NVG_COMPLEX ? nvg_complex_of(f) : f;
+}
+
+nvm_dtype nvg_real_of(nvm_dtype t) { return t == NVM_C64 ? NVM_F32 : t == NVM_C128 ? NVM_F64 : t; }
+nvm_dtype nvg_complex_of(nvm_dtype t) { return t == NVM_F64 || t == NVM_C128 ? NVM_C128 : NVM_C64; }
+int nvg_is_half(nvm_dtype t) { return t == NVM_F16 || t == NVM_BF16; }
+nvm_dtype nvg_compute_of(nvm_dtype t) { return nvg_is_half(t) ? NVM_F32 : t; }
+int nvg_parts(nvm_dtype t) { return info[t].cls == NVG_COMPLEX ? 2 : 1; }
+
+/* Bits of the significand that an integer or float dtype carries without its sign; bool 1. */
+static int precision(nvm_dtype t) {
+  switch (t) {
+  case NVM_BOOL: return 1;
+  case NVM_BF16: return 8;
+  case NVM_F16: return 11;
+  case NVM_F32: return 24;
+  case NVM_F64: return 53;
+  default: return 8 * info[t].size - (info[t].cls == NVG_SIGNED);
+  }
+}
+
+int nvg_embeds(nvm_dtype from, nvm_dtype to) {
+  if (from == to) return 1;
+  nvg_class a = info[from].cls, b = info[to].cls;
+  if (b == NVG_COMPLEX) return nvg_embeds(nvg_real_of(from), nvg_real_of(to));
+  if (a == NVG_COMPLEX || b == NVG_BOOLEAN) return 0;
+  if (a == NVG_BOOLEAN) return 1;
+  if (a == NVG_FLOAT) return b == NVG_FLOAT && info[to].size > info[from].size;
+  if (b == NVG_UNSIGNED && a == NVG_SIGNED) return 0;
+  return precision(from) <= precision(to);
+}
+
+/* v rounded once to a binary format with `mant` stored bits and `exp` exponent bits; ties to even. */
+static uint64_t pack_float(double v, int exp, int mant) {
+  uint64_t b, sign, inf = ((1ull << exp) - 1) << mant;
+  memcpy(&b, &v, 8);
+  sign = (b >> 63) << (exp + mant);
+  int e = (int)(b >> 52 & 0x7ff);
+  uint64_t m = b & 0xfffffffffffffull;
+  if (e == 0x7ff) return sign | inf | (m ? (1ull << (mant - 1)) | m >> (52 - mant) : 0);
+  if (!e) return sign; /* below half of the smallest subnormal of a 16-bit format */
+  m |= 1ull << 52;
+  int target = e - 1023 + (1 << (exp - 1)) - 1; /* biased exponent of the result, <= 0 if subnormal */
+  int drop = 52 - mant + (target < 1 ? 1 - target : 0);
+  if (drop > 54) return sign;
+  uint64_t keep = m >> drop, rest = m & ((1ull << drop) - 1), half = 1ull << (drop - 1);
+  keep += rest > half || (rest == half && (keep & 1));
+  uint64_t out = target < 1 ? keep : keep + ((uint64_t)(target - 1) << mant); /* a carry moves into the exponent */
+  return sign | (out >= inf ? inf : out);
+}
+
+static double unpack_half(nvm_dtype t, uint64_t bits) {
+  int exp = t == NVM_F16 ? 5 : 8, mant = 15 - exp, bias = (1 << (exp - 1)) - 1;
+  int e = (int)(bits >> mant) & ((1 << exp) - 1);
+  uint64_t m = bits & ((1ull << mant) - 1), out;
+  if (e == (1 << exp) - 1) out = 0x7ffull << 52 | m << (52 - mant);
+  else if (e) out = (uint64_t)(e - bias + 1023) << 52 | m << (52 - mant);
+  else {
+    double d = (double)m;
+    memcpy(&out, &d, 8);
+    if (m) out -= (uint64_t)(bias - 1 + mant) << 52;
+  }
+  out |= (bits >> 15 & 1) << 63;
+  double d;
+  memcpy(&d, &out, 8);
+  return d;
+}
+
+uint64_t nvg_float_bits(nvm_dtype t, double v) {
+  if (t == NVM_F16) return pack_float(v, 5, 10);
+  if (t == NVM_BF16) return pack_float(v, 8, 7);
+  if (t == NVM_F32) {
+    float f = (float)v;
+    uint32_t b;
+    memcpy(&b, &f, 4);
+    return b;
+  }
+  uint64_t b;
+  memcpy(&b, &v, 8);
+  return b;
+}
+
+double nvg_bits_float(nvm_dtype t, uint64_t bits) {
+  if (nvg_is_half(t)) return unpack_half(t, bits);
+  if (t == NVM_F32) {
+    uint32_t b = (uint32_t)bits;
+    float f;
+    memcpy(&f, &b, 4);
+    return f;
+  }
+  double d;
+  memcpy(&d, &bits, 8);
+  return d;
+}
+
+uint64_t nvg_int_bits(nvm_dtype t, int64_t v) {
+  if (t == NVM_BOOL) return v != 0;
+  int size = info[t].size;
+  return size == 8 ? (uint64_t)v : (uint64_t)v & ((1ull << (8 * size)) - 1);
+}
+
+int64_t nvg_bits_int(nvm_dtype t, uint64_t bits) {
+  int shift = 64 - 8 * info[t].size;
+  return info[t].cls == NVG_SIGNED ? (int64_t)(bits << shift) >> shift : (int64_t)(bits << shift >> shift);
+}

@@ -1,0 +1,51 @@
+/* Elementwise operations with options, expanded into plain ones. */
+#include "graph/infer.h"
+
+nvg_node *nvg_make_GELU(nvg_call *c) {
+  int64_t approximate;
+  if (nvg_attr_int(c, "approximate", 0, &approximate)) return NULL;
+  return nvg_x1(c, approximate ? NVG_OP_GELU_TANH : NVG_OP_GELU_ERF, c->in[0]);
+}
+
+nvg_node *nvg_make_CLIP(nvg_call *c) {
+  nvg_node *x = c->in[0], *given[3];
+  int n = 0;
+  for (int i = 0; i < 3; i++)
+    if (c->in[i]) given[n++] = c->in[i];
+  int t = nvg_rule_in("clip", NVG_RREALB, given, n, c->default_float);
+  if (t < 0) return NULL;
+  x = nvg_xcast(c, x, (nvm_dtype)t, 1);
+  if (c->in[1]) x = nvg_x2(c, NVG_OP_MAXIMUM, x, c->in[1]);
+  return c->in[2] ? nvg_x2(c, NVG_OP_MINIMUM, x, c->in[2]) : x;
+}
+
+nvg_node *nvg_make_ISCLOSE(nvg_call *c) {
+  double rtol, atol;
+  int64_t nan_too;
+  if (nvg_attr_float(c, "rtol", 1e-5, &rtol) || nvg_attr_float(c, "atol", 1e-8, &atol) || nvg_attr_int(c, "equal_nan", 0, &nan_too)) return NULL;
+  int t = nvg_rule_in("isclose", NVG_RFLT, c->in, 2, c->default_float);
+  if (t < 0) return NULL;
+  nvg_node *a = nvg_xcast(c, c->in[0], nvg_compute_of((nvm_dtype)t), 1), *b = nvg_xcast(c, c->in[1], nvg_compute_of((nvm_dtype)t), 1);
+  nvg_node *gap = nvg_x1(c, NVG_OP_ABS, nvg_x2(c, NVG_OP_SUBTRACT, a, b)), *size = nvg_x1(c, NVG_OP_ABS, b);
+  nvg_node *most = nvg_x2(c, NVG_OP_ADD, nvg_x2(c, NVG_OP_MULTIPLY, size, nvg_xfloat(c, rtol)), nvg_xfloat(c, atol));
+  nvg_node *near = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_LESS_EQUAL, gap, most), nvg_x1(c, NVG_OP_ISFINITE, b));
+  nvg_node *r = nvg_x2(c, NVG_OP_LOGICAL_OR, near, nvg_x2(c, NVG_OP_EQUAL, a, b));
+  if (!nan_too) return r;
+  return nvg_x2(c, NVG_OP_LOGICAL_OR, r, nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x1(c, NVG_OP_ISNAN, a), nvg_x1(c, NVG_OP_ISNAN, b)));
+}
+
+nvg_node *nvg_make_ASTYPE(nvg_call *c) {
+  nvg_node *x = c->in[0];
+  int t;
+  if (nvg_attr_dtype(c, "dtype", -1, &t)) return NULL;
+  if (t < 0) return nvg_bad(c, NVM_ERR_VALUE, "dtype is missing");
+  nvg_attr_get(c, "copy"); /* arrays are values: a copy cannot be told from the original */
+  if (x->weak) x = nvg_xcast(c, x, nvg_dtype_in(x, c->default_float), 1);
+  if (!x) return NULL;
+  nvm_dtype to = (nvm_dtype)t;
+  if (nvg_parts(x->aval->dtype) == 2 && nvg_parts(to) == 1 && to != NVM_BOOL)
+    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)", nvg_dtype_name(to));
+  if (x->aval->dtype == to && !nvg_is_half(to)) return x;
+  nvg_node *n = nvg_keep(c, nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, to), &x, 1, NULL, 0));
+  return n;
+}

@@ -1,0 +1,329 @@
+/* Statistics and norms as expansions into reductions and maps (docs/numerics.md section 4). 16-bit operands are widened on
+   the way in and the result alone is rounded. Which elements meet in which order follows from the shapes used here. */
+#include <math.h>
+#include <string.h>
+#include "graph/infer.h"
+
+enum { ONE_PASS = 16384, COLUMN = 16, ROW_C = 1024, ROW_W = 128, COLUMN_C = 64 };
+
+/* ---- common to all: the operand in its arithmetic dtype, axes, keepdims */
+typedef struct stat { nvg_node *x; nvm_dtype out; uint32_t axes; int64_t keep; } stat;
+
+static int open_stat(nvg_call *c, stat *s, int64_t default_axis) {
+  const nvg_op_info *o = &nvg_ops[c->op];
+  int t = nvg_rule_in(o->name, o->rule, c->in, 1, c->default_float);
+  if (t < 0) return NVM_ERR_TYPE;
+  s->out = (nvm_dtype)t;
+  s->x = nvg_xcast(c, c->in[0], nvg_compute_of(s->out), 1);
+  if (!s->x) return NVM_ERR_MEMORY;
+  int rank = s->x->aval->rank, status = nvg_attr_int(c, "keepdims", 0, &s->keep);
+  if (!status) status = nvg_attr_axes(c, "axis", rank, &s->axes);
+  if (!status && default_axis && !nvg_attr_get(c, "axis") && rank) s->axes = 1u << (rank - 1);
+  return status;
+}
+
+static nvg_node *close_stat(nvg_call *c, const stat *s, nvg_node *r) {
+  if (r && nvg_is_half(s->out)) r = nvg_xcast(c, r, s->out, 0);
+  return s->keep ? r : nvg_xdrop(c, r, s->axes);
+}
+
+static nvg_node *over_count(nvg_call *c, nvg_node *sum, double n) {
+  if (!sum) return NULL;
+  nvg_node *d = nvg_xfloat(c, n);
+  if (nvg_parts(sum->aval->dtype) == 1) return nvg_x2(c, NVG_OP_DIVIDE, sum, d);
+  return nvg_x2(c, NVG_OP_COMPLEX, nvg_x2(c, NVG_OP_DIVIDE, nvg_x1(c, NVG_OP_REAL, sum), d),
+                nvg_x2(c, NVG_OP_DIVIDE, nvg_x1(c, NVG_OP_IMAG, sum), d));
+}
+
+static nvg_node *mean(nvg_call *c, nvg_node *x, uint32_t axes) {
+  return over_count(c, nvg_xreduce(c, NVG_OP_SUM, x, axes, 1), x ? (double)nvg_count_over(x, axes) : 0);
+}
+
+nvg_node *nvg_make_MEAN(nvg_call *c) {
+  stat s;
+  return open_stat(c, &s, 0) ? NULL : close_stat(c, &s, mean(c, s.x, s.axes));
+}
+
+/* ---- levels: a run of adjacent reduced axes, innermost first, seen as the middle of (before, n, inside) */
+typedef struct level { int64_t before, n, inside; int column; uint32_t axes; } level;
+
+static int levels(const nvg_aval *a, uint32_t axes, level *out) {
+  int n = 0;
+  int64_t inside = 1, kept = 1;
+  for (int d = a->rank - 1; d >= 0;) {
+    if (!(axes >> d & 1) || a->shape[d] == 1) {
+      kept *= a->shape[d], inside *= a->shape[d], d--;
+      continue;
+    }
+    level *l = &out[n++];
+    *l = (level){ .n = 1, .inside = inside, .column = kept >= COLUMN };
+    for (; d >= 0 && ((axes >> d & 1) || a->shape[d] == 1); d--) l->n *= a->shape[d], l->axes |= 1u << d;
+    l->before = 1;
+    for (int e = 0; e <= d; e++) l->before *= a->shape[e];
+  }
+  return n;
+}
+
+/* A level's elements laid out as (before, chunk, sequence, lane, inside), padded with `fill` where n does not fill up. */
+typedef struct tiling { int64_t chunks, seq, lanes, padded; } tiling;
+
+static tiling tile(const level *l, int64_t chunk, int64_t width) {
+  tiling t = { .lanes = l->n < width ? l->n : width };
+  t.seq = ((l->n < chunk ? l->n : chunk) + t.lanes - 1) / t.lanes;
+  t.chunks = (l->n + t.seq * t.lanes - 1) / (t.seq * t.lanes);
+  t.padded = t.chunks * t.seq * t.lanes;
+  return t;
+}
+
+static nvg_node *tiled(nvg_call *c, nvg_node *x, const level *l, const tiling *t, double fill) {
+  int64_t flat[3] = { l->before, l->n, l->inside }, none[3] = { 0 };
+  x = nvg_xreshape(c, x, 3, flat);
+  flat[1] = t->padded;
+  if (t->padded != l->n) x = x ? nvg_xpad(c, x, nvg_xconst(c, x->aval->dtype, fill, 0), none, flat) : NULL;
+  int64_t five[5] = { l->before, t->chunks, t->seq, t->lanes, l->inside };
+  return nvg_xreshape(c, x, 5, five);
+}
+
+static void level_shape(const nvg_aval *a, uint32_t axes, int64_t *shape) { /* with the axes reduced so far as 1 */
+  for (int d = 0; d < a->rank; d++) shape[d] = axes >> d & 1 ? 1 : a->shape[d];
+}
+
+/* Merges states along the middle of (before, n, inside); stamp 1: as a tree over the index bits, else by the shape. */
+static int merge(nvg_call *c, nvg_op op, nvg_node **state, int n, const int64_t *shape, int tree) {
+  int64_t attr[3] = { 1, tree, tree }, out[3] = { shape[0], 1, shape[2] };
+  nvg_node *in[3];
+  for (int i = 0; i < n; i++)
+    if (!(in[i] = nvg_xreshape(c, state[i], 3, shape))) return 0;
+  nvg_node *r = nvg_keep(c, nvg_node_new(op, nvg_aval_get(in[0]->aval->dtype, 3, out), in, n, attr, 3));
+  for (int64_t i = 0; i < n; i++)
+    state[i] = r ? nvg_keep(c, nvg_node_new(NVG_OP_PICK, r->aval, &r, 1, &i, 1)) : NULL;
+  return state[n - 1] != NULL;
+}
+
+/* ---- variance in one pass: per lane the sums of (x - first) and its square, then Chan's merges */
+static int lane_moments(nvg_call *c, nvg_node *x, const level *l, nvg_node **state) {
+  tiling t = l->column ? tile(l, COLUMN_C, 1) : tile(l, ROW_C, ROW_W);
+  nvg_node *v = tiled(c, x, l, &t, 0), *n, *zero = nvg_xfloat(c, 0);
+  if (!v) return 0;
+  nvm_dtype type = v->aval->dtype;
+  nvg_node *first = nvg_xrange(c, v, 2, 0, 1, 1), *d = nvg_x2(c, NVG_OP_SUBTRACT, v, first);
+  int64_t five[5] = { 1, t.chunks, t.seq, t.lanes, 1 }, lane[5] = { 1, t.chunks, 1, t.lanes, 1 };
+  n = nvg_xconst(c, type, (double)t.seq, 0);
+  if (t.padded != l->n) { /* elements past the end count nothing */
+    int64_t flat[3] = { 1, t.padded, 1 };
+    nvg_node *i = nvg_xreshape(c, nvg_xiota(c, 3, flat, 1), 5, five);
+    nvg_node *in = nvg_x2(c, NVG_OP_LESS, i, nvg_xint(c, l->n));
+    d = nvg_x3(c, NVG_OP_WHERE, in, d, zero);
+    nvg_node *from = nvg_x2(c, NVG_OP_SUBTRACT, nvg_xint(c, l->n + t.lanes - 1), nvg_xrange(c, i, 2, 0, 1, 1));
+    nvg_node *whole = nvg_x2(c, NVG_OP_FLOOR_DIVIDE, from, nvg_xint(c, t.lanes));
+    whole = nvg_x2(c, NVG_OP_MINIMUM, nvg_x2(c, NVG_OP_MAXIMUM, whole, nvg_xint(c, 0)), nvg_xint(c, t.seq));
+    n = nvg_xcast(c, whole, type, 1);
+  }
+  n = nvg_xexpand(c, n, 5, lane);
+  nvg_node *some = nvg_x2(c, NVG_OP_MAXIMUM, n, nvg_xfloat(c, 1));
+  nvg_node *s1 = nvg_xreduce(c, NVG_OP_SUM, d, 1u << 2, 1), *s2 = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), 1u << 2, 1);
+  nvg_node *shift = nvg_x2(c, NVG_OP_DIVIDE, s1, some);
+  state[1] = nvg_x2(c, NVG_OP_ADD, first, shift);
+  state[2] = nvg_x2(c, NVG_OP_SUBTRACT, s2, nvg_x2(c, NVG_OP_MULTIPLY, s1, shift));
+  int64_t shape[3] = { l->before, t.chunks * t.lanes, l->inside };
+  state[0] = state[1] ? nvg_xexpand(c, n, 5, state[1]->aval->shape) : NULL;
+  return state[0] && state[2] && merge(c, NVG_OP_MOMENTS, state, 3, shape, 1);
+}
+
+static nvg_node *one_pass(nvg_call *c, nvg_node *x, const level *l, int n) {
+  nvg_node *state[3];
+  int64_t shape[NVM_MAX_RANK];
+  if (!lane_moments(c, x, &l[0], state)) return NULL;
+  for (int k = 1; k < n; k++) {
+    int64_t three[3] = { l[k].before, l[k].n, l[k].inside };
+    if (!merge(c, NVG_OP_MOMENTS, state, 3, three, 0)) return NULL;
+  }
+  uint32_t axes = 0;
+  for (int k = 0; k < n; k++) axes |= l[k].axes;
+  level_shape(x->aval, axes, shape);
+  return nvg_xreshape(c, state[2], x->aval->rank, shape);
+}
+
+/* Sum of squared deviations, kept dimensions. */
+static nvg_node *deviations(nvg_call *c, nvg_node *x, uint32_t axes) {
+  level l[NVM_MAX_RANK];
+  int n = levels(x->aval, axes, l), one = nvg_count_over(x, axes) > ONE_PASS;
+  for (int k = 0; k < n; k++) one |= l[k].column;
+  if (one && x->aval->size) return one_pass(c, x, l, n);
+  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, x, mean(c, x, axes));
+  return nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), axes, 1);
+}
+
+static nvg_node *variance(nvg_call *c, int root) {
+  stat s;
+  double less;
+  if (open_stat(c, &s, 0) || nvg_attr_float(c, "correction", 0, &less)) return NULL;
+  double n = (double)nvg_count_over(s.x, s.axes) - less;
+  nvg_node *v = over_count(c, deviations(c, s.x, s.axes), n > 0 ? n : 0);
+  return close_stat(c, &s, root ? nvg_x1(c, NVG_OP_SQRT, v) : v);
+}
+nvg_node *nvg_make_VAR(nvg_call *c) { return variance(c, 0); }
+nvg_node *nvg_make_STD(nvg_call *c) { return variance(c, 1); }
+
+/* ---- exponentials */
+static nvg_node *finite_or_zero(nvg_call *c, nvg_node *m) {
+  return nvg_x3(c, NVG_OP_WHERE, nvg_x1(c, NVG_OP_ISFINITE, m), m, nvg_xfloat(c, 0));
+}
+
+/* One pass for long rows: each chunk relative to its own maximum, then chunks rescaled in the chunk tree. */
+static int chunked_lse(nvg_call *c, nvg_node *x, const level *l, int n, nvg_node **state) {
+  int64_t chunk = l->column ? COLUMN_C : ROW_C, shape[NVM_MAX_RANK];
+  tiling t = tile(l, chunk, 1);
+  nvg_node *v = tiled(c, x, l, &t, -INFINITY);
+  state[0] = nvg_xreduce(c, NVG_OP_MAX, v, 1u << 2, 1);
+  nvg_node *e = nvg_x1(c, NVG_OP_EXP, nvg_x2(c, NVG_OP_SUBTRACT, v, finite_or_zero(c, state[0])));
+  state[1] = nvg_xreduce(c, NVG_OP_SUM, e, 1u << 2, 1);
+  for (int k = 0; k < n && state[1]; k++) {
+    int64_t three[3] = { l[k].before, k ? l[k].n : t.chunks, l[k].inside };
+    if (!merge(c, NVG_OP_LSE, state, 2, three, !k)) return 0;
+  }
+  uint32_t axes = 0;
+  for (int k = 0; k < n; k++) axes |= l[k].axes;
+  level_shape(x->aval, axes, shape);
+  for (int i = 0; i < 2; i++) state[i] = nvg_xreshape(c, state[i], x->aval->rank, shape);
+  return state[0] && state[1];
+}
+
+nvg_node *nvg_make_LOGSUMEXP(nvg_call *c) {
+  stat s;
+  if (open_stat(c, &s, 0)) return NULL;
+  if (!nvg_count_over(s.x, s.axes)) return nvg_bad(c, NVM_ERR_VALUE, "a reduction over no elements has no value");
+  level l[NVM_MAX_RANK];
+  int n = levels(s.x->aval, s.axes, l);
+  nvg_node *state[2];
+  if (nvg_count_over(s.x, s.axes) > ONE_PASS && s.x->aval->size) {
+    if (!chunked_lse(c, s.x, l, n, state)) return NULL;
+  } else {
+    state[0] = nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1);
+    nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, finite_or_zero(c, state[0]));
+    state[1] = nvg_xreduce(c, NVG_OP_SUM, nvg_x1(c, NVG_OP_EXP, d), s.axes, 1);
+  }
+  return close_stat(c, &s, nvg_x2(c, NVG_OP_ADD, nvg_x1(c, NVG_OP_LOG, state[1]), finite_or_zero(c, state[0])));
+}
+
+static nvg_node *softmax(nvg_call *c, int logarithm) {
+  stat s;
+  if (open_stat(c, &s, 1)) return NULL;
+  s.keep = 1;
+  if (!s.x->aval->size) return close_stat(c, &s, s.x);
+  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1)), *e = nvg_x1(c, NVG_OP_EXP, d);
+  nvg_node *sum = nvg_xreduce(c, NVG_OP_SUM, e, s.axes, 1);
+  return close_stat(c, &s, logarithm ? nvg_x2(c, NVG_OP_SUBTRACT, d, nvg_x1(c, NVG_OP_LOG, sum)) : nvg_x2(c, NVG_OP_DIVIDE, e, sum));
+}
+nvg_node *nvg_make_SOFTMAX(nvg_call *c) { return softmax(c, 0); }
+nvg_node *nvg_make_LOG_SOFTMAX(nvg_call *c) { return softmax(c, 1); }
+
+/* ---- norms and products */
+static nvg_node *squares(nvg_call *c, nvg_node *x) { /* abs(x)^2 without a root in between */
+  if (!x) return NULL;
+  if (nvg_parts(x->aval->dtype) == 1) return nvg_x2(c, NVG_OP_MULTIPLY, x, x);
+  nvg_node *re = nvg_x1(c, NVG_OP_REAL, x), *im = nvg_x1(c, NVG_OP_IMAG, x);
+  return nvg_x2(c, NVG_OP_ADD, nvg_x2(c, NVG_OP_MULTIPLY, re, re), nvg_x2(c, NVG_OP_MULTIPLY, im, im));
+}
+
+nvg_node *nvg_make_VECTOR_NORM(nvg_call *c) {
+  stat s;
+  double ord;
+  if (open_stat(c, &s, 0) || nvg_attr_float(c, "ord", 2, &ord)) return NULL;
+  nvg_node *r;
+  if (ord == 2) r = nvg_x1(c, NVG_OP_SQRT, nvg_xreduce(c, NVG_OP_SUM, squares(c, s.x), s.axes, 1));
+  else if (ord == 0) {
+    nvg_node *some = nvg_xcast(c, nvg_x2(c, NVG_OP_NOT_EQUAL, s.x, nvg_xint(c, 0)), nvg_real_of(s.x->aval->dtype), 1);
+    r = nvg_xreduce(c, NVG_OP_SUM, some, s.axes, 1);
+  } else {
+    nvg_node *a = nvg_x1(c, NVG_OP_ABS, s.x);
+    if (isinf(ord) && !nvg_count_over(s.x, s.axes)) return nvg_bad(c, NVM_ERR_VALUE, "a maximum over no elements has no value");
+    if (isinf(ord)) r = nvg_xreduce(c, ord > 0 ? NVG_OP_MAX : NVG_OP_MIN, a, s.axes, 1);
+    else if (ord == 1) r = nvg_xreduce(c, NVG_OP_SUM, a, s.axes, 1);
+    else {
+      r = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_POW, a, nvg_xfloat(c, ord)), s.axes, 1);
+      r = nvg_x2(c, NVG_OP_POW, r, nvg_xfloat(c, 1 / ord));
+    }
+  }
+  s.out = nvg_real_of(s.out);
+  return close_stat(c, &s, r);
+}
+
+nvg_node *nvg_make_COUNT_NONZERO(nvg_call *c) {
+  int64_t keep;
+  uint32_t axes;
+  nvg_node *x = c->in[0];
+  if (nvg_attr_int(c, "keepdims", 0, &keep) || nvg_attr_axes(c, "axis", x->aval->rank, &axes)) return NULL;
+  x = nvg_xcast(c, nvg_xcast(c, x->weak ? nvg_xcast(c, x, nvg_dtype_in(x, c->default_float), 1) : x, NVM_BOOL, 1), NVM_I64, 1);
+  return nvg_xreduce(c, NVG_OP_SUM, x, axes, (int)keep);
+}
+
+/* The operands of a product in one dtype, widened from 16 bits; that dtype, or -1 with a message. */
+static int factors(nvg_call *c, nvg_node **x) {
+  const nvg_op_info *o = &nvg_ops[c->op];
+  int t = nvg_rule_in(o->name, o->rule, c->in, 2, c->default_float);
+  for (int i = 0; i < 2 && t >= 0; i++)
+    if (!(x[i] = nvg_xcast(c, c->in[i], nvg_compute_of((nvm_dtype)t), 1))) return -1;
+  return t;
+}
+
+static nvg_node *rounded(nvg_call *c, nvg_node *r, int t) { return nvg_is_half((nvm_dtype)t) ? nvg_xcast(c, r, (nvm_dtype)t, 0) : r; }
+
+nvg_node *nvg_make_VECDOT(nvg_call *c) {
+  nvg_node *x[2];
+  int64_t axis;
+  int t = factors(c, x);
+  if (t < 0 || nvg_attr_int(c, "axis", -1, &axis)) return NULL;
+  int ra = x[0]->aval->rank, rb = x[1]->aval->rank, least = ra < rb ? ra : rb;
+  if (axis >= least || axis < -least)
+    return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, least);
+  if (axis >= 0 && ra != rb) return nvg_bad(c, NVM_ERR_INDEX, "a positive axis needs operands of as many dimensions");
+  int64_t na = x[0]->aval->shape[axis < 0 ? ra + axis : axis], nb = x[1]->aval->shape[axis < 0 ? rb + axis : axis];
+  if (na != nb) return nvg_bad(c, NVM_ERR_VALUE, "the extents %lld and %lld differ", (long long)na, (long long)nb);
+  nvg_node *p = nvg_x2(c, NVG_OP_MULTIPLY, nvg_x1(c, NVG_OP_CONJ, x[0]), x[1]);
+  if (!p) return NULL;
+  return rounded(c, nvg_xreduce(c, NVG_OP_SUM, p, 1u << (axis < 0 ? p->aval->rank + axis : axis), 0), t);
+}
+
+/* x as (..., its dimensions d0, d1 in three places of which one is new) */
+static nvg_node *spread(nvg_call *c, nvg_node *x, int at) {
+  int64_t shape[NVM_MAX_RANK];
+  int rank = x ? x->aval->rank : 0;
+  for (int d = 0, e = 0; d <= rank && x; d++) shape[d] = d == at ? 1 : x->aval->shape[e++];
+  return x ? nvg_xreshape(c, x, rank + 1, shape) : NULL;
+}
+
+static nvg_node *swapped(nvg_call *c, nvg_node *x) {
+  int64_t axes[NVM_MAX_RANK];
+  int r = x->aval->rank;
+  for (int d = 0; d < r; d++) axes[d] = d;
+  axes[r - 1] = r - 2, axes[r - 2] = r - 1;
+  return nvg_xpermute(c, x, axes);
+}
+
+nvg_node *nvg_make_MATMUL(nvg_call *c) {
+  nvg_node *x[2];
+  int t = factors(c, x);
+  if (t < 0) return NULL;
+  int ra = x[0]->aval->rank, rb = x[1]->aval->rank;
+  char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
+  nvg_shape_text(sa, ra, x[0]->aval->shape);
+  nvg_shape_text(sb, rb, x[1]->aval->shape);
+  if (!ra || !rb) return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s @ %s", sa, sb);
+  if (ra >= NVM_MAX_RANK || rb >= NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "at most %d dimensions", NVM_MAX_RANK - 1);
+  if (ra == 1) x[0] = spread(c, x[0], 0);
+  if (rb == 1) x[1] = spread(c, x[1], 1);
+  if (!x[0] || !x[1]) return NULL;
+  const int64_t *a = x[0]->aval->shape + x[0]->aval->rank, *b = x[1]->aval->shape + x[1]->aval->rank;
+  if (a[-1] != b[-2]) return nvg_bad(c, NVM_ERR_VALUE, "inner dimensions differ: %s @ %s", sa, sb);
+  int wide = b[-1] >= COLUMN; /* (..., m, k, n) summed over k reads rows of x2; else (..., m, n, k) rows of both */
+  x[0] = spread(c, x[0], x[0]->aval->rank - !wide);
+  x[1] = wide ? x[1] : swapped(c, x[1]);
+  x[1] = x[1] ? spread(c, x[1], x[1]->aval->rank - 2) : NULL;
+  nvg_node *p = nvg_x2(c, NVG_OP_MULTIPLY, x[0], x[1]);
+  if (!p) return NULL;
+  int r = p->aval->rank;
+  p = rounded(c, nvg_xreduce(c, NVG_OP_SUM, p, 1u << (wide ? r - 2 : r - 1), 0), t);
+  uint32_t drop = (ra == 1 ? 1u << (r - 3) : 0) | (rb == 1 ? 1u << (r - 2) : 0);
+  return drop ? nvg_xdrop(c, p, drop) : p;
+}

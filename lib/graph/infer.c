@@ -1,0 +1,124 @@
+/* Which dtype and shape an operation has: the rules of rules.def, NumPy's promotion and broadcasting, and whether there is a
+   fragment for it. Makes no node. */
+#include "graph/infer.h"
+#include <stdio.h>
+#include <string.h>
+#include "base/err.h"
+
+enum { UP_P, UP_F, UP_B, UP_N, OUT_T, OUT_B, OUT_R, OUT_I };
+typedef struct rule { const char *takes, *doc; uint8_t up, out; } rule;
+static const rule rules[NVG_NRULES] = {
+#define RULE(id, takes, up, out, doc) [NVG_R##id] = { takes, doc, UP_##up, OUT_##out },
+#include "graph/rules.def"
+#undef RULE
+};
+
+static int takes(const rule *r, nvm_dtype t) { return strchr(r->takes, "biifc"[nvg_class_of(t)]) != NULL; }
+
+nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float) { return nvg_common(&n, 1, default_float); }
+
+nvm_dtype nvg_common(nvg_node *const *in, int n, nvm_dtype default_float) {
+  int typed = -1, weak = -1;
+  for (int i = 0; i < n; i++) {
+    if (!in[i]) continue;
+    if (in[i]->weak) weak = in[i]->weak - 1 > weak ? in[i]->weak - 1 : weak;
+    else typed = typed < 0 ? (int)in[i]->aval->dtype : (int)nvg_promote((nvm_dtype)typed, in[i]->aval->dtype);
+  }
+  if (typed < 0) typed = NVM_BOOL;
+  return weak < 0 ? (nvm_dtype)typed : nvg_promote_weak((nvm_dtype)typed, (nvg_class)weak, default_float);
+}
+
+/* A Python integer may be compared with integers that cannot hold it: both become what holds all. */
+static nvm_dtype widen_for(nvg_node *const *in, int n, nvm_dtype t) {
+  for (int i = 0; i < n; i++) {
+    if (in[i]->weak != 1 + NVG_SIGNED || in[i]->op != NVG_OP_CONST) continue;
+    int64_t v = in[i]->attr[0];
+    if (t == NVM_U64 && v < 0) return NVM_F64;
+    if (t != NVM_U64 && nvg_bits_int(t, nvg_int_bits(t, v)) != v) return NVM_I64;
+  }
+  return t;
+}
+
+int nvg_rule_in(const char *who, nvg_rule id, nvg_node *const *in, int n, nvm_dtype default_float) {
+  const rule *r = &rules[id];
+  for (int i = 0; i < n; i++)
+    if (!takes(r, in[i]->aval->dtype)) {
+      nvb_fail(NVM_ERR_TYPE, "[%s] does not take %s; it takes: %s", who, nvg_dtype_name(in[i]->aval->dtype), r->doc);
+      return -1;
+    }
+  nvm_dtype t = nvg_common(in, n, default_float);
+  nvg_class c = nvg_class_of(t);
+  if (r->up == UP_B) return NVM_BOOL;
+  if (r->up == UP_F && c < NVG_FLOAT) return default_float;
+  if (r->out == OUT_B && (c == NVG_SIGNED || c == NVG_UNSIGNED)) t = widen_for(in, n, t);
+  return c == NVG_BOOLEAN && (id == NVG_RORDER || id == NVG_RARG) ? NVM_U8 : t;
+}
+
+nvm_dtype nvg_rule_out(nvg_rule r, nvm_dtype in) {
+  switch (rules[r].out) {
+  case OUT_B: return NVM_BOOL;
+  case OUT_R: return nvg_real_of(in);
+  case OUT_I: return NVM_I64;
+  default: return in;
+  }
+}
+
+const char *nvg_shape_text(char *out, int rank, const int64_t *shape) {
+  size_t n = (size_t)snprintf(out, NVG_SHAPE_TEXT, "(");
+  for (int d = 0; d < rank && n < NVG_SHAPE_TEXT; d++)
+    n += (size_t)snprintf(out + n, NVG_SHAPE_TEXT - n, d ? ", %lld" : "%lld", (long long)shape[d]);
+  if (n < NVG_SHAPE_TEXT) snprintf(out + n, NVG_SHAPE_TEXT - n, rank == 1 ? ",)" : ")");
+  return out;
+}
+
+static int broadcast_fault(const char *who, nvg_node *const *in, int n) {
+  char text[3][NVG_SHAPE_TEXT];
+  int k = 0;
+  for (int i = 0; i < n && k < 3; i++)
+    if (in[i]->aval->rank) nvg_shape_text(text[k++], in[i]->aval->rank, in[i]->aval->shape);
+  return nvb_fail(NVM_ERR_VALUE, k < 3 ? "[%s] shapes do not broadcast: %s and %s" : "[%s] shapes do not broadcast: %s, %s and %s",
+                  who, text[0], text[1], text[2]);
+}
+
+int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_t *shape) {
+  int r = 0;
+  for (int i = 0; i < n; i++) r = in[i]->aval->rank > r ? in[i]->aval->rank : r;
+  for (int d = 0; d < r; d++) shape[d] = 1;
+  for (int i = 0; i < n; i++) {
+    const nvg_aval *a = in[i]->aval;
+    for (int d = 0; d < a->rank; d++) {
+      int64_t *to = &shape[r - a->rank + d];
+      if (a->shape[d] == 1 || *to == a->shape[d]) continue;
+      if (*to != 1) return broadcast_fault(who, in, n);
+      *to = a->shape[d];
+    }
+  }
+  *rank = r;
+  return NVM_OK;
+}
+
+/* ---- fragments of MAP rows */
+static _Atomic(const nvg_frag *) found[NVG_NOPS][NVM_NDTYPES];
+
+const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in) {
+  const nvg_frag *f = atomic_load_explicit(&found[op][in], memory_order_acquire);
+  if (f) return f;
+  const nvg_op_info *o = &nvg_ops[op];
+  nvm_dtype type[2 * 3], part = nvg_compute_of(nvg_real_of(in));
+  int n = 0, parts = nvg_parts(in);
+  for (int i = 0; i < o->nin; i++) {
+    int flag = o->rule == NVG_RWHERE && i == 0;
+    for (int k = 0; k < (flag ? 1 : parts); k++) type[n++] = flag ? NVM_BOOL : part;
+  }
+  char name[64];
+  const char *base = in == NVM_BOOL && o->def.boolean ? o->def.boolean : o->def.frag;
+  snprintf(name, sizeof name, "%s%s", parts == 2 ? "c." : "", base);
+  f = nvg_frag_find(name, type, n);
+  if (!f) {
+    if (nvb_status() != NVM_ERR_MEMORY)
+      nvb_fail(NVM_ERR_TYPE, "[%s] is not defined for %s", o->name, nvg_dtype_name(in));
+    return NULL;
+  }
+  atomic_store_explicit(&found[op][in], f, memory_order_release);
+  return f;
+}

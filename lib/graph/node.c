@@ -1,0 +1,147 @@
+/* Lazy nodes: made in one allocation, counted, freed without recursion. A node never changes but for its value, which the
+   evaluation writes once. Decides nothing about what an operation means. */
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "graph/infer.h"
+
+static _Atomic int64_t pending_bytes;
+int64_t nvg_pending_bytes(void) { return atomic_load_explicit(&pending_bytes, memory_order_relaxed); }
+
+static int64_t bytes_of(const nvg_node *n) { return n->aval->size * nvg_size(n->aval->dtype); }
+
+nvg_node *nvg_node_ref(nvg_node *n) {
+  if (n) atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+  return n;
+}
+
+static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr) {
+  nvg_node *n = nvb_alloc(sizeof *n + sizeof *n->in * (size_t)nin + sizeof *n->attr * (size_t)nattr);
+  if (!n) return nvb_fail_memory(), NULL;
+  atomic_init(&n->refs, 1);
+  n->op = (uint16_t)op;
+  n->weak = n->flags = 0;
+  n->depth = 0;
+  n->aval = aval;
+  n->nin = nin;
+  n->nattr = nattr;
+  n->attr = (int64_t *)(n + 1);
+  n->in = (nvg_node **)(n->attr + nattr);
+  atomic_init(&n->value, NULL);
+  n->mark = NULL;
+  return n;
+}
+
+nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr) {
+  int ok = aval != NULL, depth = 0;
+  for (int i = 0; i < nin; i++) ok &= in[i] != NULL;
+  nvg_node *n = ok ? node_alloc(op, aval, nin, nattr) : NULL;
+  if (!n) {
+    for (int i = 0; i < nin; i++) nvg_node_unref(in[i]);
+    return NULL;
+  }
+  for (int i = 0; i < nin; i++) {
+    n->in[i] = in[i];
+    if (in[i]->depth > depth) depth = in[i]->depth;
+  }
+  n->depth = nin ? depth + 1 : 0;
+  if (nattr) memcpy(n->attr, attr, sizeof *attr * (size_t)nattr);
+  return n;
+}
+
+nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr) {
+  if (!aval) return NULL;
+  for (int i = 0; i < nin; i++)
+    if (!in[i]) return NULL;
+  for (int i = 0; i < nin; i++) nvg_node_ref(in[i]);
+  return nvg_node_take(op, aval, in, nin, attr, nattr);
+}
+
+/* A list of dead nodes runs through `mark`; operands that die join it. */
+void nvg_node_unref(nvg_node *n) {
+  if (!n || atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1) return;
+  n->mark = NULL;
+  for (nvg_node *dead = n; dead;) {
+    nvg_node *d = dead;
+    dead = d->mark;
+    for (int i = 0; i < d->nin; i++) {
+      nvg_node *x = d->in[i];
+      if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1) continue;
+      x->mark = dead;
+      dead = x;
+    }
+    nvg_value *v = atomic_load(&d->value);
+    if (v) {
+      if (d->op == NVG_OP_LEAF) atomic_fetch_sub_explicit(&pending_bytes, bytes_of(d), memory_order_relaxed);
+      if (v->unref) v->unref(v->buffer);
+      nvb_free(v);
+    }
+    nvb_free(d);
+  }
+}
+
+nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) {
+  nvg_node *n = aval ? node_alloc(NVG_OP_LEAF, aval, 0, 0) : NULL;
+  if (!n) {
+    if (v && v->unref) v->unref(v->buffer);
+    nvb_free(v);
+    return NULL;
+  }
+  atomic_init(&n->value, v);
+  if (v) atomic_fetch_add_explicit(&pending_bytes, bytes_of(n), memory_order_relaxed);
+  return n;
+}
+
+/* ---- constants */
+static nvg_node *constant(nvm_dtype t, uint64_t re, uint64_t im) {
+  int64_t bits[2] = { (int64_t)re, (int64_t)im };
+  return nvg_node_new(NVG_OP_CONST, nvg_aval_get(t, 0, NULL), NULL, 0, bits, nvg_parts(t));
+}
+
+nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i) {
+  nvm_dtype part = nvg_real_of(t);
+  if (nvg_class_of(t) < NVG_FLOAT) return constant(t, nvg_int_bits(t, i), 0);
+  return constant(t, nvg_float_bits(part, re), nvg_float_bits(part, im));
+}
+
+nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i) {
+  static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_I64, NVM_F64, NVM_C128 };
+  nvg_node *n = nvg_const(as[c], re, im, i);
+  if (n) n->weak = (uint8_t)(1 + c);
+  return n;
+}
+
+nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
+  nvm_dtype from = w->aval->dtype, part = nvg_real_of(t);
+  int floats = nvg_class_of(from) >= NVG_FLOAT;
+  int64_t i = floats ? 0 : nvg_bits_int(from, (uint64_t)w->attr[0]);
+  if (nvg_class_of(t) >= NVG_FLOAT) {
+    double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0]) : (double)i;
+    uint64_t bits = nvg_float_bits(part, re);
+    if (part == NVM_F32 && !floats) bits = nvg_float_bits(part, (float)i); /* one rounding, not two */
+    uint64_t im = nvg_parts(from) == 2 && nvg_parts(t) == 2
+                    ? nvg_float_bits(part, nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1])) : 0;
+    return constant(t, bits, im);
+  }
+  if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t)), NULL;
+  if (t != NVM_BOOL && nvg_bits_int(t, nvg_int_bits(t, i)) != i)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of %s", who, (long long)i, nvg_dtype_name(t)), NULL;
+  if (t == NVM_U64 && i < 0)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of uint64", who, (long long)i), NULL;
+  return constant(t, nvg_int_bits(t, i), 0);
+}
+
+/* ---- what a call owns */
+nvg_node *nvg_keep(nvg_call *c, nvg_node *n) {
+  if (!n) return NULL;
+  if (c->nown == c->cap) {
+    int cap = c->cap * 2;
+    nvg_node **own = nvb_alloc(sizeof *own * (size_t)cap);
+    if (!own) return nvg_node_unref(n), nvb_fail_memory(), NULL;
+    memcpy(own, c->own, sizeof *own * (size_t)c->nown);
+    if (c->own != c->inl) nvb_free(c->own);
+    c->own = own;
+    c->cap = cap;
+  }
+  return c->own[c->nown++] = n;
+}
