@@ -66,12 +66,7 @@ NVM_API int nvm_synchronize(nvm_ctx *ctx);
 NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
 NVM_API void nvm_free(void *p);
 
-/* ---- any operation by number: what bindings use. Attributes are typed and named as in nvm/ops.h's comments. */
-typedef struct nvm_attr {
-  const char *name;
-  char kind;          /* 'i' integer, 'b' bool, 'f' float, 'd' dtype (in i), 'I' n integers in is, 'n' none */
-  int64_t i; double f; const int64_t *is; int n;
-} nvm_attr;
+/* ---- any operation by number: what bindings use. Attributes (nvm_attr) are named as in the operation's signature. */
 typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info; /* signature: Python-like, "(x, /, *, axis=None, keepdims=False)" */
 NVM_API int nvm_op_count(void);
 NVM_API int nvm_op_get(nvm_op_info *out, int op);

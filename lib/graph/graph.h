@@ -100,9 +100,7 @@ int64_t nvg_pending_bytes(void);
 /* Builds the node(s) of an operation: inference, promotion, broadcasting, expansion of FUN rows. Operands are borrowed,
    the result is yours; NULL with a message that names the op, shapes and dtypes. Attributes by name of the op's row. An absent
    operand (a bound of clip) is NULL. */
-typedef struct nvg_attr { const char *name; char kind; /* 'i' int, 'f' float, 'c' complex (f, imaginary bits in i), 'I' ints,
-                                                          'd' dtype, 'b' bool, 'n' none */
-  int64_t i; double f; const int64_t *is; int n; } nvg_attr;
+typedef nvm_attr nvg_attr;
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float);
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
 nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
