@@ -1,0 +1,68 @@
+# Arithmetic of real types: the correctly rounded operations, rounding to integers, sign and order of magnitude.
+# Integer arithmetic that needs guards is in int.frag.
+
+frag add<T: num>(a: T, b: T) -> T { return a + b }
+frag subtract<T: num>(a: T, b: T) -> T { return a - b }
+frag multiply<T: num>(a: T, b: T) -> T { return a * b }
+frag divide<T: real>(a: T, b: T) -> T { return a / b }
+frag fma<T: real>(a: T, b: T, c: T) -> T { return fma(a, b, c) }
+frag negative<T: num>(x: T) -> T { return -x }
+frag positive<T: num>(x: T) -> T { return x }
+frag square<T: num>(x: T) -> T { return x * x }
+frag reciprocal<T: real>(x: T) -> T { return 1 / x }
+frag sqrt<T: real>(x: T) -> T { return sqrt(x) }
+frag rsqrt<T: real>(x: T) -> T { return 1 / sqrt(x) }
+frag abs<T: real>(x: T) -> T { return fabs(x) }
+frag abs<T: sint>(x: T) -> T { return select(x < 0, -x, x) }
+frag abs<T: uint>(x: T) -> T { return x }
+frag sign<T: real>(x: T) -> T { return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x))) }
+frag sign<T: sint>(x: T) -> T { return select(x > 0, 1, select(x < 0, -1, x)) }
+frag sign<T: uint>(x: T) -> T { return select(x > 0, 1, x) }
+frag heaviside<T: real>(x: T, h: T) -> T { return select(x > 0, 1, select(x < 0, 0, select(x == 0, h, x))) }
+
+frag floor<T: real>(x: T) -> T { return floor(x) }
+frag ceil<T: real>(x: T) -> T { return ceil(x) }
+frag trunc<T: real>(x: T) -> T { return trunc(x) }
+frag round<T: real>(x: T) -> T { return rint(x) }
+frag floor<T: int>(x: T) -> T { return x }
+frag ceil<T: int>(x: T) -> T { return x }
+frag trunc<T: int>(x: T) -> T { return x }
+frag round<T: int>(x: T) -> T { return x }
+
+frag real<T: any>(x: T) -> T { return x }
+frag conj<T: any>(x: T) -> T { return x }
+frag imag<T: real>(x: T) -> T { return select(x == x, 0, 0 * x) }
+frag imag<T: int>(x: T) -> T { return x ^ x }
+
+# the magnitude of a with the sign bit of b
+frag copysign<f32>(a: f32, b: f32) -> f32 {
+  return bits<f32>((bits<u32>(a) & 0x7fffffff) | (bits<u32>(b) & 0x80000000))
+}
+frag copysign<f64>(a: f64, b: f64) -> f64 {
+  return bits<f64>((bits<u64>(a) & 0x7fffffffffffffff) | (bits<u64>(b) & 0x8000000000000000))
+}
+
+# The next value from a towards b. Bits of one sign are ordered as integers; from 0 the step is the smallest subnormal.
+frag nextafter<f32>(a: f32, b: f32) -> f32 {
+  i = bits<i32>(a)
+  away = (a < b) == (a > 0)
+  y = bits<f32>(select(away, i + 1, i - 1))
+  y = select(a == 0, bits<f32>((bits<i32>(b) & 0x80000000) | 1), y)
+  return select(a == b, b, select((a == a) & (b == b), y, a + b))
+}
+frag nextafter<f64>(a: f64, b: f64) -> f64 {
+  i = bits<i64>(a)
+  away = (a < b) == (a > 0)
+  y = bits<f64>(select(away, i + 1, i - 1))
+  y = select(a == 0, bits<f64>((bits<i64>(b) & 0x8000000000000000) | 1), y)
+  return select(a == b, b, select((a == a) & (b == b), y, a + b))
+}
+
+# x * 2^n, rounded once
+frag ldexp<f32>(x: f32, n: i32) -> f32 {
+  c = select(n > 400, 400, select(n < -400, -400, n))
+  return f32(f64(x) * bits<f64>((i64(c) + 1023) << 52))
+}
+
+frag deg2rad<T: real>(x: T) -> T { return x * 0x1.1df46a2529d39p-6 }
+frag rad2deg<T: real>(x: T) -> T { return x * 0x1.ca5dc1a63c1f8p+5 }

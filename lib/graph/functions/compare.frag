@@ -1,0 +1,85 @@
+# Comparison, logic, classification and choice; the merges of the reductions that choose.
+
+frag equal<T: any>(a: T, b: T) -> bool { return a == b }
+frag not_equal<T: any>(a: T, b: T) -> bool { return a != b }
+frag less<T: num>(a: T, b: T) -> bool { return a < b }
+frag less_equal<T: num>(a: T, b: T) -> bool { return a <= b }
+frag greater<T: num>(a: T, b: T) -> bool { return a > b }
+frag greater_equal<T: num>(a: T, b: T) -> bool { return a >= b }
+frag less<bool>(a: bool, b: bool) -> bool { return ~a & b }
+frag less_equal<bool>(a: bool, b: bool) -> bool { return ~a | b }
+frag greater<bool>(a: bool, b: bool) -> bool { return a & ~b }
+frag greater_equal<bool>(a: bool, b: bool) -> bool { return a | ~b }
+
+frag logical_and<bool>(a: bool, b: bool) -> bool { return a & b }
+frag logical_or<bool>(a: bool, b: bool) -> bool { return a | b }
+frag logical_xor<bool>(a: bool, b: bool) -> bool { return a ^ b }
+frag logical_not<bool>(x: bool) -> bool { return ~x }
+frag logical_and<T: num>(a: T, b: T) -> bool { return (a != 0) & (b != 0) }
+frag logical_or<T: num>(a: T, b: T) -> bool { return (a != 0) | (b != 0) }
+frag logical_xor<T: num>(a: T, b: T) -> bool { return (a != 0) ^ (b != 0) }
+frag logical_not<T: num>(x: T) -> bool { return x == 0 }
+
+frag isnan<T: real>(x: T) -> bool { return x != x }
+frag isinf<T: real>(x: T) -> bool { return fabs(x) == inf }
+frag isfinite<T: real>(x: T) -> bool { return fabs(x) < inf }
+frag isnan<T: int>(x: T) -> bool { return x != x }
+frag isinf<T: int>(x: T) -> bool { return x != x }
+frag isfinite<T: int>(x: T) -> bool { return x == x }
+frag signbit<f32>(x: f32) -> bool { return bits<i32>(x) < 0 }
+frag signbit<f64>(x: f64) -> bool { return bits<i64>(x) < 0 }
+
+frag where<T: any>(c: bool, a: T, b: T) -> T { return select(c, a, b) }
+
+# NaN wins and -0 < +0: equal values have equal bits but for the sign of zero
+frag maximum<f32>(a: f32, b: f32) -> f32 {
+  e = bits<f32>(bits<u32>(a) & bits<u32>(b))
+  return select((a > b) | (a != a), a, select(a == b, e, b))
+}
+frag minimum<f32>(a: f32, b: f32) -> f32 {
+  e = bits<f32>(bits<u32>(a) | bits<u32>(b))
+  return select((a < b) | (a != a), a, select(a == b, e, b))
+}
+frag maximum<f64>(a: f64, b: f64) -> f64 {
+  e = bits<f64>(bits<u64>(a) & bits<u64>(b))
+  return select((a > b) | (a != a), a, select(a == b, e, b))
+}
+frag minimum<f64>(a: f64, b: f64) -> f64 {
+  e = bits<f64>(bits<u64>(a) | bits<u64>(b))
+  return select((a < b) | (a != a), a, select(a == b, e, b))
+}
+frag maximum<T: int>(a: T, b: T) -> T { return select(a > b, a, b) }
+frag minimum<T: int>(a: T, b: T) -> T { return select(a < b, a, b) }
+frag maximum<bool>(a: bool, b: bool) -> bool { return a | b }
+frag minimum<bool>(a: bool, b: bool) -> bool { return a & b }
+frag clip<T: any>(x: T, lo: T, hi: T) -> T { return minimum(maximum(x, lo), hi) }
+
+# Merges of (value, index): NaN wins, of equals the lower index; zeros are equal.
+frag argmax<T: real, I: sint>(a: T, i: I, b: T, j: I) -> (T, I) {
+  na = a != a
+  nb = b != b
+  first = (a > b) | (na & ~nb) | (((a == b) | (na & nb)) & (i <= j))
+  return select(first, a, b), select(first, i, j)
+}
+frag argmin<T: real, I: sint>(a: T, i: I, b: T, j: I) -> (T, I) {
+  na = a != a
+  nb = b != b
+  first = (a < b) | (na & ~nb) | (((a == b) | (na & nb)) & (i <= j))
+  return select(first, a, b), select(first, i, j)
+}
+frag argmax<T: int, I: sint>(a: T, i: I, b: T, j: I) -> (T, I) {
+  first = (a > b) | ((a == b) & (i <= j))
+  return select(first, a, b), select(first, i, j)
+}
+frag argmin<T: int, I: sint>(a: T, i: I, b: T, j: I) -> (T, I) {
+  first = (a < b) | ((a == b) & (i <= j))
+  return select(first, a, b), select(first, i, j)
+}
+frag argmax<I: sint>(a: bool, i: I, b: bool, j: I) -> (bool, I) {
+  first = (a & ~b) | ((a == b) & (i <= j))
+  return select(first, a, b), select(first, i, j)
+}
+frag argmin<I: sint>(a: bool, i: I, b: bool, j: I) -> (bool, I) {
+  first = (~a & b) | ((a == b) & (i <= j))
+  return select(first, a, b), select(first, i, j)
+}

@@ -1,0 +1,176 @@
+# Sine and cosine. x = k pi + r with |r| <= pi/2 and one odd polynomial; the cosine is the sine a quarter turn later, so
+# nothing is selected. The fast forms subtract k pi in three pieces; the full forms take |x| beyond that from the bits of
+# 1/(2 pi): the phase of x as a fraction of a turn in 64 (f32) or 128 (f64) bits.
+
+# 1/(2 pi) after a word of zeros, most significant first
+table turn32: u32 = { 0, 0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158 }
+table turn64: u64 = {
+  0, 0x28be60db9391054a, 0x7f09d5f47d4d3770, 0x36d8a5664f10e410, 0x7f9458eaf7aef158, 0x6dc91b8e909374b8,
+  0x01924bba82746487, 0x3f877ac72c4a69cf, 0xba208d7d4baed121, 0x3a671c09ad17df90, 0x4e64758e60d4ce7d,
+  0x272117e2ef7e4a0e, 0xc7fe25fff7816603, 0xfbcbc462d6829b47, 0xdb4d9fb3c9f2c26d, 0xd3d18fd9a797fa8b,
+  0x5d49eeb1faf97c5e, 0xcf41ce7de294a4ba, 0x9afed7ec47e35742, 0x1580cc11bf1edaea, 0xfc33ef0826bd0d87
+}
+
+# |x| / (2 pi) modulo 1, times 2^64, for 2^-8 <= |x| < inf
+frag phase<f32>(x: f32) -> u64 {
+  b = bits<i32>(x) & 0x7fffffff
+  m = u64((b & 0x7fffff) | 0x800000)
+  e = (b >> 23) - 118
+  o = select(e < 0, 0, e)
+  i = o >> 5
+  s = u64(o & 31)
+  a0 = u64(turn32[i])
+  a1 = u64(turn32[i + 1])
+  a2 = u64(turn32[i + 2])
+  a3 = u64(turn32[i + 3])
+  w0 = ((((a0 << 32) | a1) << s) >> 32) & 0xffffffff
+  w1 = ((((a1 << 32) | a2) << s) >> 32) & 0xffffffff
+  w2 = ((((a2 << 32) | a3) << s) >> 32) & 0xffffffff
+  return ((m * w0) << 32) + m * w1 + ((m * w2) >> 32)
+}
+# A phase's distance from the nearest half turn in radians, and the parity of the half turns
+frag half_turns<f32>(p: u64) -> (f32, i32) {
+  n = (p + 0x4000000000000000) >> 63
+  r = f64(bits<i64>(p - (n << 63))) * 0x1.921fb54442d18p-62
+  return f32(r), i32(n)
+}
+
+# sin(z) on |z| <= pi/2 + 0.004: z + z^3 P(z^2), degree 3 in z^2, relative error 2^-27; never above 1
+frag sin_half<f32>(z: f32) -> f32 {
+  s = z * z
+  p = fma(s, fma(s, fma(s, 0x1.5db894p-19, -0x1.9f7072p-13), 0x1.110ed8p-7), -0x1.55554cp-3)
+  return fma(s * z, p, z)
+}
+# x - h pi, for a multiple h of 1/2. With |x - h pi| < 2 the first difference is exact where it matters. The pieces of pi
+# are cut, not rounded, so that all have its sign and -0 stays -0.
+frag minus_pi<f32>(x: f32, h: f32) -> f32 {
+  return fma(h, -0x1.846988p-47, fma(h, -0x1.4442d0p-23, fma(h, -0x1.921fb4p+1, x)))
+}
+frag minus_pi<f64>(x: f64, h: f64) -> f64 {
+  return fma(h, -0x1.c1cd129024e08p-106, fma(h, -0x1.1a62633145c06p-53, fma(h, -0x1.921fb54442d18p+1, x)))
+}
+# (-1)^n sin(r). The sum above turns -0 to 0; signed puts the sign back, which only the sine needs.
+frag turned<f32>(r: f32, n: i32) -> f32 { return bits<f32>(bits<i32>(r) ^ (n << 31)) }
+frag turned<f64>(r: f64, n: i64) -> f64 { return bits<f64>(bits<i64>(r) ^ (n << 63)) }
+frag sin_signed<f32>(z: f32) -> f32 { return bits<f32>(bits<u32>(sin_half(z)) | (bits<u32>(z) & 0x80000000)) }
+frag sin_signed<f64>(z: f64) -> f64 { return bits<f64>(bits<u64>(sin_half(z)) | (bits<u64>(z) & 0x8000000000000000)) }
+frag sin_near<f32>(x: f32) -> (f32, i32) {
+  t = fma(x, 0x1.45f306p-2, 12582912)
+  return minus_pi(x, t - 12582912), bits<i32>(t)
+}
+frag cos_near<f32>(x: f32) -> (f32, i32) {
+  t = fma(x, 0x1.45f306p-2, 0.5) + 12582912
+  return minus_pi(x, (t - 12582912) - 0.5), bits<i32>(t)
+}
+
+frag sin<f32>(x: f32) -> f32 {
+  fast {
+    rare !(fabs(x) <= 1e5)
+    r, n = sin_near(x)
+    return sin_signed(turned(r, n))
+  }
+  full {
+    r, n = sin_near(x)
+    q, k = half_turns(phase(x))
+    far = !(fabs(x) <= 1e5)
+    q = select(x < 0, -q, q)
+    y = sin_signed(turned(select(far, q, r), select(far, k, n)))
+    return select(fabs(x) < inf, y, x - x)
+  }
+}
+frag cos<f32>(x: f32) -> f32 {
+  fast {
+    rare !(fabs(x) <= 1e5)
+    r, n = cos_near(x)
+    return sin_half(turned(r, n))
+  }
+  full {
+    r, n = cos_near(x)
+    q, k = half_turns(phase(x) + 0x4000000000000000)
+    far = !(fabs(x) <= 1e5)
+    y = sin_half(turned(select(far, q, r), select(far, k, n)))
+    return select(fabs(x) < inf, y, x - x)
+  }
+}
+
+# ---- f64
+# |x| / (2 pi) modulo 1, times 2^128, in two words, for 2^-12 <= |x| < inf
+frag phase<f64>(x: f64) -> (u64, u64) {
+  b = bits<i64>(x) & 0x7fffffffffffffff
+  m = bits<u64>((b & 0xfffffffffffff) | 0x10000000000000)
+  e = i32(b >> 52) - 1011
+  o = select(e < 0, 0, e)
+  i = o >> 6
+  s = u64(o & 63)
+  a0 = turn64[i]
+  a1 = turn64[i + 1]
+  a2 = turn64[i + 2]
+  a3 = turn64[i + 3]
+  c = 63 - s
+  w0 = (a0 << s) | ((a1 >> 1) >> c)
+  w1 = (a1 << s) | ((a2 >> 1) >> c)
+  w2 = (a2 << s) | ((a3 >> 1) >> c)
+  lo = m * w1 + mulhi(m, w2)
+  carry = select(lo < m * w1, u64(1), 0)
+  return m * w0 + mulhi(m, w1) + carry, lo
+}
+frag half_turns<f64>(hi: u64, lo: u64) -> (f64, i64) {
+  n = (hi + 0x4000000000000000) >> 63
+  d = bits<i64>(hi - (n << 63))
+  # d 2^64 + lo as three exact pieces of 32, 32 and 53 bits
+  h = f64(d >> 32)
+  g = f64(d & 0xffffffff)
+  l = f64(lo >> 11)
+  a = fma(h, 0x1p32, g)
+  b = fma(h, 0x1p32, -a) + g
+  v = fma(l, 0x1p-53, b)
+  r = a * 0x1.921fb54442d18p-62
+  return r + fma(v, 0x1.921fb54442d18p-62, fma(a, 0x1.921fb54442d18p-62, -r) + a * 0x1.1a62633145c06p-116), bits<i64>(n)
+}
+
+# sin(z) on |z| <= pi/2 + 1e-5: z + z^3 P(z^2), degree 7 in z^2, relative error 2^-60
+frag sin_half<f64>(z: f64) -> f64 {
+  s = z * z
+  p = fma(s, fma(s, fma(s, 0x1.87e89b109705bp-49, -0x1.ae410ff4df5e2p-41), 0x1.6123c4f2bb341p-33), -0x1.ae6454baca2b3p-26)
+  p = fma(s, fma(s, fma(s, fma(s, p, 0x1.71de3a5279688p-19), -0x1.a01a01a014aa1p-13), 0x1.11111111110c8p-7), -0x1.5555555555555p-3)
+  return fma(s * z, p, z)
+}
+frag sin_near<f64>(x: f64) -> (f64, i64) {
+  t = fma(x, 0x1.45f306dc9c883p-2, 0x1.8p52)
+  return minus_pi(x, t - 0x1.8p52), bits<i64>(t)
+}
+frag cos_near<f64>(x: f64) -> (f64, i64) {
+  t = fma(x, 0x1.45f306dc9c883p-2, 0.5) + 0x1.8p52
+  return minus_pi(x, (t - 0x1.8p52) - 0.5), bits<i64>(t)
+}
+frag sin<f64>(x: f64) -> f64 {
+  fast {
+    rare !(fabs(x) <= 1e9)
+    r, n = sin_near(x)
+    return sin_signed(turned(r, n))
+  }
+  full {
+    r, n = sin_near(x)
+    hi, lo = phase(x)
+    q, k = half_turns(hi, lo)
+    far = !(fabs(x) <= 1e9)
+    q = select(x < 0, -q, q)
+    y = sin_signed(turned(select(far, q, r), select(far, k, n)))
+    return select(fabs(x) < inf, y, x - x)
+  }
+}
+frag cos<f64>(x: f64) -> f64 {
+  fast {
+    rare !(fabs(x) <= 1e9)
+    r, n = cos_near(x)
+    return sin_half(turned(r, n))
+  }
+  full {
+    r, n = cos_near(x)
+    hi, lo = phase(x)
+    q, k = half_turns(hi + 0x4000000000000000, lo)
+    far = !(fabs(x) <= 1e9)
+    y = sin_half(turned(select(far, q, r), select(far, k, n)))
+    return select(fabs(x) < inf, y, x - x)
+  }
+}
