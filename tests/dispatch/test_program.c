@@ -1,0 +1,390 @@
+/* Programs: plans made by hand from kernel text, run in each tier, by several threads, after a fork, without memory, and
+   from the disk cache. Values are compared bit for bit with plain C. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "../suite.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/settings.h"
+#include "base/store.h"
+#include "dispatch/dispatch.h"
+
+enum { BLOCK = 1024 };
+static const char scale_text[] =
+  "kernel scale(x: f32[], y: mut f32[], a: f32, n: size) {\n"
+  "  grid (b = (n + 1023) // 1024) {\n"
+  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n"
+  "    Y = map(multiply, X, a)\n"
+  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n"
+  "  }\n"
+  "}\n"
+  "schedule cpu { L = \"j: I64 l16\" }\n";
+static const char add_text[] =
+  "kernel sum2(x: f32[], t: f32[], y: mut f32[], n: size) {\n"
+  "  grid (b = (n + 1023) // 1024) {\n"
+  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n"
+  "    T = load(t, b*1024 + j, L, where = b*1024 + j < n)\n"
+  "    Y = map(add, X, T)\n"
+  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n"
+  "  }\n"
+  "}\n"
+  "schedule cpu { L = \"j: I64 l16\" }\n";
+static const char pick_text[] =
+  "kernel pick(x: f32[], at: i64[], y: mut f32[], m: size, n: size) {\n"
+  "  grid (b = (n + 1023) // 1024) {\n"
+  "    I = load(at, b*1024 + j, L, where = b*1024 + j < n)\n"
+  "    check(I >= 0 & I < m, L)\n"
+  "    X = load(x, I, L, where = b*1024 + j < n)\n"
+  "    store(y, b*1024 + j, X, where = b*1024 + j < n)\n"
+  "  }\n"
+  "}\n"
+  "schedule cpu { L = \"j: I64 l16\" }\n";
+
+/* ---- plans by hand */
+static nvf_step step_of(nvb_arena *a, const char *text, const char *hero, int64_t n, const nvf_bind *bind) {
+  nvf_step s = { .hero = hero, .what = "made by hand", .blocks = (n + BLOCK - 1) / BLOCK, .grain = 4, .bytes_read = 4 * n,
+                 .bytes_written = 4 * n };
+  s.k = nvf_kernel_parse(a, text, "test");
+  s.s = nvf_schedule_find(s.k, "cpu");
+  s.bind = nvb_dup(a, bind, sizeof *bind * (size_t)s.k->nparam);
+  return s;
+}
+static uint64_t bits_of(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+static nvf_plan *plan_new(nvb_arena *a, int nstep, int nbuf) {
+  nvf_plan *p = NVB_NEW(a, nvf_plan);
+  p->arena = a;
+  p->nstep = nstep;
+  p->step = NVB_NEWN(a, nvf_step, nstep);
+  p->nbuf = nbuf;
+  p->buf = NVB_NEWN(a, nvf_buf, nbuf);
+  return p;
+}
+
+typedef struct request { int64_t n, m; float a; nvf_plan *plan; } request;
+
+/* y = x + a * x in two steps, the product in a temporary 64 bytes into the block */
+static void two_steps(nvb_arena *a, void *arg) {
+  request *r = arg;
+  nvf_plan *p = r->plan = plan_new(a, 2, 3);
+  p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .bytes = 4 * r->n, .donor = -1 };
+  p->buf[1] = (nvf_buf){ .kind = NVF_BTEMP, .bytes = 4 * r->n, .offset = 64, .last = 1, .donor = -1 };
+  p->buf[2] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
+  p->temp_bytes = 64 + 4 * r->n;
+  uint64_t n = (uint64_t)r->n;
+  p->step[0] = step_of(a, scale_text, "map", r->n,
+    (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0 }, { NVF_SCALAR, 0, 0, bits_of(r->a) }, { NVF_SIZE, 0, 0, n } });
+  p->step[1] = step_of(a, add_text, "map", r->n,
+    (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0 }, { NVF_BUFFER, 2, 0, 0 }, { NVF_SIZE, 0, 0, n } });
+}
+/* y = a * x[1:] by an offset of the binding */
+static void one_step(nvb_arena *a, void *arg) {
+  request *r = arg;
+  nvf_plan *p = r->plan = plan_new(a, 1, 2);
+  p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .donor = -1 };
+  p->buf[1] = (nvf_buf){ .kind = NVF_BOUT, .donor = -1 };
+  p->step[0] = step_of(a, scale_text, "map", r->n, (nvf_bind[]){ { NVF_BUFFER, 0, 4, 0 }, { NVF_BUFFER, 1, 0, 0 },
+    { NVF_SCALAR, 0, 0, bits_of(r->a) }, { NVF_SIZE, 0, 0, (uint64_t)r->n } });
+}
+static void gather(nvb_arena *a, void *arg) {
+  request *r = arg;
+  nvf_plan *p = r->plan = plan_new(a, 1, 3);
+  p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .id = 0, .donor = -1 };
+  p->buf[1] = (nvf_buf){ .kind = NVF_BLEAF, .id = 1, .donor = -1 };
+  p->buf[2] = (nvf_buf){ .kind = NVF_BOUT, .donor = -1 };
+  p->step[0] = step_of(a, pick_text, "gather", r->n, (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0 },
+    { NVF_BUFFER, 2, 0, 0 }, { NVF_SIZE, 0, 0, (uint64_t)r->m }, { NVF_SIZE, 0, 0, (uint64_t)r->n } });
+}
+
+/* A program whose plan is gone. */
+static int prepared(nvd_program **out, void (*make)(nvb_arena *, void *), int64_t n, int64_t m, float a) {
+  *out = NULL;
+  nvb_arena *arena = nvb_arena_new();
+  if (!arena)
+    return nvb_fail_memory();
+  request r = { n, m, a, NULL };
+  int status = nvb_protect(arena, make, &r);
+  if (!status)
+    status = nvd_prepare(out, r.plan);
+  nvb_arena_free(arena);
+  return status;
+}
+static nvd_program *program(void (*make)(nvb_arena *, void *), int64_t n, int64_t m, float a) {
+  nvd_program *p;
+  int status = prepared(&p, make, n, m, a);
+  ck_assert_msg(status == NVM_OK, "%d %s", status, nvb_message());
+  return p;
+}
+static float *data(int64_t n) {
+  float *x = malloc(sizeof *x * (size_t)(n + 1));
+  for (int64_t i = 0; i <= n; i++)
+    x[i] = (float)(i % 1013) * 0.37f - 100;
+  return x;
+}
+static int right(const float *x, const float *y, int64_t n, float a) {
+  for (int64_t i = 0; i < n; i++) {
+    volatile float t = a * x[i];
+    if (y[i] != x[i] + t)
+      return 0;
+  }
+  return 1;
+}
+static void run_two_steps(int64_t n) {
+  nvd_program *p = program(two_steps, n, 0, 1.7f);
+  float *x = data(n), *y = calloc((size_t)n, sizeof *y);
+  for (int i = 0; i < 12; i++) {
+    memset(y, 0, sizeof *y * (size_t)n);
+    ck_assert_int_eq(nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y }), NVM_OK);
+    ck_assert_msg(right(x, y, n, 1.7f), "%lld elements, run %d", (long long)n, i);
+  }
+  nvd_program_free(p);
+  free(x), free(y);
+}
+
+START_TEST(two_steps_in_every_tier) {
+  static const char *const tiers[] = { "0", "1", "auto" };
+  static const int64_t sizes[] = { 1, 5, 1000, 1024, 4097, 30000, 300000 };
+  for (int t = 0; t < 3; t++)
+    for (int threads = 1; threads <= 4; threads += 3) {
+      nvb_set("tier", tiers[t]), nvb_pool_set_threads(threads);
+      for (int i = 0; i < 7; i++)
+        run_two_steps(sizes[i]);
+    }
+}
+END_TEST
+
+START_TEST(offsets_and_scalars) {
+  nvd_program *p = program(one_step, 999, 0, -3.0f);
+  float *x = data(1000), y[1000] = { 0 };
+  int64_t before = nvd_kernels_run();
+  ck_assert_int_eq(nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y }), NVM_OK);
+  ck_assert_int_eq(nvd_kernels_run(), before + 1);
+  for (int i = 0; i < 999; i++)
+    ck_assert(y[i] == -3.0f * x[i + 1]);
+  ck_assert(y[999] == 0);
+  nvd_program_free(p);
+  free(x);
+}
+END_TEST
+
+/* ---- tiers: what is compiled when. Other texts than above, so that their kernels are new. */
+static void scale_run(nvd_program *p, int64_t n) {
+  float *x = data(n), *y = calloc((size_t)n, sizeof *y);
+  ck_assert_int_eq(nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y }), NVM_OK);
+  for (int64_t i = 0; i < n; i++)
+    ck_assert(y[i] == 2.0f * x[i + 1]);
+  free(x), free(y);
+}
+START_TEST(small_programs_compile_at_the_ninth_call) {
+  nvb_set("cache_dir", "off");
+  nvd_program *p = program(one_step, 100, 0, 2.0f);
+  for (int i = 0; i < 8; i++)
+    scale_run(p, 100);
+  ck_assert_int_eq(nvc_compiled(), 0);
+  scale_run(p, 100);
+  int64_t once = nvc_llvm_available() ? 1 : 0;
+  ck_assert_int_eq(nvc_compiled(), once);
+  nvd_program *q = program(one_step, 3000, 0, 2.0f); /* other sizes, the same kernel */
+  scale_run(q, 3000);
+  scale_run(p, 100);
+  ck_assert_int_eq(nvc_compiled(), once);
+  nvd_program_free(p), nvd_program_free(q);
+  p = program(one_step, 50, 0, 2.0f); /* it outlives its programs */
+  scale_run(p, 50);
+  ck_assert_int_eq(nvc_compiled(), once);
+  nvd_program_free(p);
+}
+END_TEST
+
+START_TEST(large_programs_compile_before_they_run) {
+  nvb_set("cache_dir", "off");
+  nvd_program *p = program(one_step, 20000, 0, 2.0f); /* 40,000 elements read and written */
+  scale_run(p, 20000);
+  ck_assert_int_eq(nvc_compiled(), 0);
+  scale_run(p, 20000); /* would cross 64 K */
+  ck_assert_int_eq(nvc_compiled(), nvc_llvm_available() ? 1 : 0);
+  nvd_program_free(p);
+}
+END_TEST
+
+START_TEST(tiers_can_be_forced) {
+  nvb_set("cache_dir", "off");
+  nvb_set("tier", "0");
+  nvd_program *p = program(one_step, 100000, 0, 2.0f);
+  for (int i = 0; i < 10; i++)
+    scale_run(p, 100000);
+  ck_assert_int_eq(nvc_compiled(), 0);
+  nvd_program_free(p);
+  nvb_set("tier", "1");
+  p = program(one_step, 10, 0, 2.0f);
+  ck_assert_int_eq(nvc_compiled(), nvc_llvm_available() ? 1 : 0);
+  nvd_program_free(p);
+}
+END_TEST
+
+START_TEST(code_comes_from_the_disk) {
+  char dir[] = "/tmp/nvm-program-XXXXXX", file[64];
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("cache_dir", dir), nvb_set("tier", "1");
+  nvd_program *p = program(one_step, 10, 0, 2.0f);
+  int64_t once = nvc_llvm_available() ? 1 : 0;
+  ck_assert_int_eq(nvc_compiled(), once);
+  ck_assert_int_eq(nvd_kernels_loaded(), 0);
+  nvd_program_free(p);
+  nvd_code_trim();
+  p = program(one_step, 10, 0, 2.0f);
+  ck_assert_int_eq(nvc_compiled(), once);
+  ck_assert_int_eq(nvd_kernels_loaded(), once);
+  scale_run(p, 10);
+  nvd_program_free(p);
+  nvb_store_close();
+  static const char *const names[] = { "cache.db", "cache.db-journal" };
+  for (int i = 0; i < 2; i++)
+    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
+  rmdir(dir);
+}
+END_TEST
+
+/* ---- failures */
+START_TEST(index_out_of_range_is_an_error) {
+  static const char *const tiers[] = { "0", "1" };
+  enum { N = 10000, M = 77 };
+  float *x = data(M), *y = calloc(N, sizeof *y);
+  int64_t *at = calloc(N, sizeof *at);
+  for (int t = 0; t < 2; t++) {
+    nvb_set("tier", tiers[t]);
+    nvd_program *p = program(gather, N, M, 0);
+    char *leaf[] = { (char *)x, (char *)at }, *out[] = { (char *)y };
+    for (int i = 0; i < N; i++)
+      at[i] = i % M;
+    ck_assert_int_eq(nvd_run(p, leaf, out), NVM_OK);
+    for (int i = 0; i < N; i++)
+      ck_assert(y[i] == x[i % M]);
+    at[N - 3] = M;
+    ck_assert_int_eq(nvd_run(p, leaf, out), NVM_ERR_INDEX);
+    ck_assert_msg(strstr(nvb_message(), "gather") && strstr(nvb_message(), "step 1 of 1"), "%s", nvb_message());
+    at[N - 3] = -1;
+    ck_assert_int_eq(nvd_run(p, leaf, out), NVM_ERR_INDEX);
+    at[N - 3] = 0;
+    ck_assert_int_eq(nvd_run(p, leaf, out), NVM_OK); /* a failed run leaves nothing behind */
+    nvd_program_free(p);
+  }
+  free(x), free(y), free(at);
+}
+END_TEST
+
+static int whole_life(float *x, float *y, int64_t n) {
+  nvd_program *p;
+  int status = prepared(&p, two_steps, n, 0, 1.7f);
+  if (!status)
+    status = nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y });
+  nvd_program_free(p);
+  return status;
+}
+/* From the n-th request on, or only the n-th, memory fails: a status or the right answer, and nothing lost either way. */
+static void sweep_failures(int64_t n, int sticky, int limit) {
+  float *x = data(n), *y = calloc((size_t)n, sizeof *y);
+  ck_assert_int_eq(whole_life(x, y, n), NVM_OK); /* what is made once for the process */
+  nvd_code_trim(), nvd_mem_trim();
+  int64_t before = nvb_live_blocks();
+  int met = 0, status;
+  for (int k = 1; k < limit; k++) {
+    memset(y, 0, sizeof *y * (size_t)n);
+    nvb_fail_alloc(k, sticky);
+    status = whole_life(x, y, n);
+    nvb_fail_alloc(0, 0);
+    if (status)
+      ck_assert_msg(status == NVM_ERR_MEMORY, "request %d: %d %s", k, status, nvb_message());
+    else
+      ck_assert(right(x, y, n, 1.7f));
+    met += status != 0;
+    nvd_code_trim(), nvd_mem_trim();
+    ck_assert_msg(nvb_live_blocks() == before, "request %d leaks %lld", k, (long long)(nvb_live_blocks() - before));
+  }
+  ck_assert_int_gt(met, 10);
+  free(x), free(y);
+}
+START_TEST(every_allocation_may_fail_interpreted) {
+  nvb_set("tier", "0"), nvb_set("cache_dir", "off"), nvb_pool_set_threads(2);
+  sweep_failures(300, 0, 80);
+  sweep_failures(300, 1, 80);
+  sweep_failures(1 << 20, 1, 80); /* temporaries from the buffers */
+}
+END_TEST
+START_TEST(every_allocation_may_fail_native) {
+  nvb_set("tier", "1"), nvb_set("cache_dir", "off");
+  sweep_failures(300, 0, 60);
+  sweep_failures(300, 1, 60);
+}
+END_TEST
+
+/* ---- threads and processes */
+static nvd_program *shared;
+static void *runner(void *arg) {
+  int64_t n = 20000;
+  float *x = data(n), *y = calloc((size_t)n, sizeof *y);
+  for (int i = 0; i < 40; i++) {
+    memset(y, 0, sizeof *y * (size_t)n);
+    if (nvd_run(shared, (char *[]){ (char *)x }, (char *[]){ (char *)y }) || !right(x, y, n, 0.3f))
+      *(int *)arg = 1;
+  }
+  free(x), free(y);
+  return NULL;
+}
+START_TEST(threads_share_a_program) {
+  nvb_pool_set_threads(3);
+  shared = program(two_steps, 20000, 0, 0.3f); /* compiled on the way */
+  pthread_t t[6];
+  int bad[6] = { 0 };
+  for (int i = 0; i < 6; i++)
+    pthread_create(&t[i], NULL, runner, &bad[i]);
+  for (int i = 0; i < 6; i++) {
+    pthread_join(t[i], NULL);
+    ck_assert_int_eq(bad[i], 0);
+  }
+  nvd_program_free(shared);
+}
+END_TEST
+
+START_TEST(fork_then_run) {
+  nvb_pool_set_threads(3);
+  run_two_steps(30000);
+  for (int i = 0; i < 10; i++) {
+    pid_t pid = fork();
+    if (!pid) {
+      alarm(60);
+      float *x = data(30000), *y = calloc(30000, sizeof *y);
+      _exit(whole_life(x, y, 30000) || !right(x, y, 30000, 1.7f));
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status), "the child ended with %x", (unsigned)status);
+  }
+}
+END_TEST
+
+START_TEST(many_programs_leave_nothing) {
+  nvb_set("tier", "0");
+  run_two_steps(2000);
+  nvd_code_trim(), nvd_mem_trim();
+  int64_t before = nvb_live_blocks();
+  for (int i = 0; i < 200; i++)
+    run_two_steps(100 + i);
+  nvd_code_trim(), nvd_mem_trim();
+  ck_assert_int_eq(nvb_live_blocks(), before);
+}
+END_TEST
+
+SUITE("program", two_steps_in_every_tier, offsets_and_scalars, small_programs_compile_at_the_ninth_call,
+      large_programs_compile_before_they_run, tiers_can_be_forced, code_comes_from_the_disk, index_out_of_range_is_an_error,
+      every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,
+      many_programs_leave_nothing)
