@@ -1,0 +1,536 @@
+/* The type nvm.Array: operators, attributes, protocols that ask for values. Decides when Python forces a value; everything that
+   computes is an operation of the library's table. */
+#include <string.h>
+#include "nvp.h"
+
+static void array_dealloc(PyObject *self) {
+  nvp_array *a = (nvp_array *)self;
+  PyTypeObject *type = Py_TYPE(self);
+  if (a->weakrefs) PyObject_ClearWeakRefs(self);
+  nvm_array_unref(a->h);
+  PyObject_Free(self);
+  Py_DECREF(type);
+  nvp_drain();
+}
+int nvp_is_array(PyObject *x) { return PyType_GetSlot(Py_TYPE(x), Py_tp_dealloc) == (void *)array_dealloc; }
+
+PyObject *nvp_wrap(nvp_state *st, nvm_array *h) {
+  if (!h) return nvp_raise(st);
+  nvp_array *a = PyObject_New(nvp_array, st->array);
+  if (!a) return nvm_array_unref(h), NULL;
+  a->h = h;
+  a->st = st;
+  a->weakrefs = NULL;
+  return (PyObject *)a;
+}
+PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+  if (st->fixed[f] < 0) return PyErr_SetString(PyExc_NotImplementedError, "this build of nvm lacks the operation"), NULL;
+  return nvp_wrap(st, nvm_apply(st->ctx, st->fixed[f], in, nin, attr, nattr));
+}
+
+/* ---- values */
+int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = nvm_eval(a, n);
+  Py_END_ALLOW_THREADS
+  nvp_drain();
+  return nvp_check(st, status);
+}
+int nvp_read(nvp_array *a, const void **data, int64_t *strides) {
+  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return -1;
+  return nvp_check(a->st, nvm_data(data, strides, a->h));
+}
+static double half(uint16_t h) { /* exact */
+  int e = h >> 10 & 31, m = h & 1023;
+  union { uint64_t u; double d; } inf = { 0x7ff0000000000000u | (uint64_t)m << 42 };
+  double v = e == 31 ? inf.d : e ? (1024 + m) * 1.0 : m;
+  for (int k = e == 31 ? 0 : (e ? e : 1) - 25; k; k += k < 0 ? 1 : -1) v = k < 0 ? v / 2 : v * 2;
+  return h >> 15 ? -v : v;
+}
+static double brain(uint16_t h) {
+  union { uint32_t u; float f; } v = { (uint32_t)h << 16 };
+  return v.f;
+}
+#define AS(type) (*(const type *)p)
+PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p) {
+  (void)st;
+  switch (t) {
+    case NVM_BOOL: return PyBool_FromLong(AS(uint8_t));
+    case NVM_I8: return PyLong_FromLong(AS(int8_t));
+    case NVM_I16: return PyLong_FromLong(AS(int16_t));
+    case NVM_I32: return PyLong_FromLong(AS(int32_t));
+    case NVM_I64: return PyLong_FromLongLong(AS(int64_t));
+    case NVM_U8: return PyLong_FromLong(AS(uint8_t));
+    case NVM_U16: return PyLong_FromLong(AS(uint16_t));
+    case NVM_U32: return PyLong_FromUnsignedLong(AS(uint32_t));
+    case NVM_U64: return PyLong_FromUnsignedLongLong(AS(uint64_t));
+    case NVM_F16: return PyFloat_FromDouble(half(AS(uint16_t)));
+    case NVM_BF16: return PyFloat_FromDouble(brain(AS(uint16_t)));
+    case NVM_F32: return PyFloat_FromDouble(AS(float));
+    case NVM_F64: return PyFloat_FromDouble(AS(double));
+    case NVM_C64: return PyComplex_FromDoubles(AS(float), ((const float *)p)[1]);
+    case NVM_C128: return PyComplex_FromDoubles(AS(double), ((const double *)p)[1]);
+    default: return PyErr_SetString(PyExc_SystemError, "unknown dtype"), NULL;
+  }
+}
+/* The only element, as a Python number; in a trace the error says what to write instead. */
+static PyObject *only(nvp_array *a, const char *who) {
+  const void *p;
+  int64_t strides[NVM_MAX_RANK];
+  if (nvp_tracing() && nvm_is_pending(a->h)) {
+    PyObject *hook = nvp_hook(a->st, "traced_value_message");
+    PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
+    if (text && nvp_eval(a->st, &a->h, 1)) { /* what depends on no parameter has a value even here */
+      PyErr_Clear();
+      PyErr_SetObject(PyExc_RuntimeError, text);
+    }
+    Py_XDECREF(text);
+    if (PyErr_Occurred()) return NULL;
+  }
+  return nvp_read(a, &p, strides) ? NULL : nvp_item(a->st, nvm_dtype_of(a->h), p);
+}
+static int one_element(nvp_array *a, const char *what) {
+  if (nvm_size(a->h) == 1) return 0;
+  return PyErr_Format(PyExc_ValueError, "the %s of an array with %lld elements is ambiguous; use any() or all()", what,
+                      (long long)nvm_size(a->h)), -1;
+}
+static int array_bool(PyObject *self) {
+  PyObject *v = one_element((nvp_array *)self, "truth value") ? NULL : only((nvp_array *)self, "bool");
+  int r = v ? PyObject_IsTrue(v) : -1;
+  Py_XDECREF(v);
+  return r;
+}
+static PyObject *scalar(PyObject *self, const char *who) {
+  nvp_array *a = (nvp_array *)self;
+  if (nvm_rank(a->h))
+    return PyErr_Format(PyExc_TypeError, "%s() needs a 0-dimensional array, this one has %d dimensions; item() takes one element",
+                        who, nvm_rank(a->h));
+  return only(a, who);
+}
+static PyObject *array_int(PyObject *self) {
+  PyObject *v = scalar(self, "int"), *r = v ? PyNumber_Long(v) : NULL;
+  Py_XDECREF(v);
+  return r;
+}
+static PyObject *array_float(PyObject *self) {
+  PyObject *v = scalar(self, "float");
+  double d = v ? PyFloat_AsDouble(v) : -1;
+  Py_XDECREF(v);
+  return d == -1 && PyErr_Occurred() ? NULL : PyFloat_FromDouble(d);
+}
+static PyObject *array_index(PyObject *self) {
+  nvm_dtype t = nvm_dtype_of(((nvp_array *)self)->h);
+  if (nvp_kind(t) != 'i' && nvp_kind(t) != 'u')
+    return PyErr_Format(PyExc_TypeError, "an array of %s cannot be an index", nvm_dtype_name(t));
+  return scalar(self, "index");
+}
+static PyObject *array_complex(PyObject *self, PyObject *unused) {
+  (void)unused;
+  PyObject *v = scalar(self, "complex");
+  if (!v || PyComplex_Check(v)) return v;
+  double re = PyFloat_AsDouble(v);
+  Py_DECREF(v);
+  return PyErr_Occurred() ? NULL : PyComplex_FromDoubles(re, 0);
+}
+
+/* ---- operators */
+/* A Python int beside an integer array must fit its dtype; a comparison is done in int64 instead. 1: *in was replaced */
+static int fit_int(nvp_state *st, PyObject *x, nvm_array *other, nvm_array **in, int compares) {
+  nvm_dtype t = nvm_dtype_of(other);
+  char kind = nvp_kind(t);
+  if (!PyLong_Check(x) || PyBool_Check(x) || (kind != 'i' && kind != 'u')) return 0;
+  int over = 0, bits = (int)nvm_dtype_size(t) * 8 - (kind == 'i');
+  long long i = PyLong_AsLongLongAndOverflow(x, &over);
+  if (over ? over > 0 && t == NVM_U64 : kind == 'u' ? i >= 0 && (bits >= 63 || !(i >> bits)) : bits == 63 || (i >> bits == 0 || i >> bits == -1))
+    return 0;
+  if (!compares || over) return PyErr_Format(PyExc_OverflowError, "the integer %R does not fit %s", x, nvm_dtype_name(t)), -1;
+  nvm_array *wide = nvm_array_new_host(st->ctx, NVM_I64, 0, NULL, NULL, &i, NULL, NULL);
+  if (!wide) return nvp_raise(st), -1;
+  nvm_array_unref(*in);
+  *in = wide;
+  return 1;
+}
+/* A type that asks for it by a higher __array_priority__ computes with nvm arrays itself. */
+static int defers(nvp_state *st, PyObject *x) {
+  if (nvp_is_scalar(x) || PyList_Check(x) || PyTuple_Check(x) || nvp_has_buffer(x)) return 0;
+  PyObject *p = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_priority);
+  double v = p && PyFloat_Check(p) ? PyFloat_AsDouble(p) : p && PyLong_Check(p) ? PyLong_AsDouble(p) : 0;
+  Py_XDECREF(p);
+  PyErr_Clear();
+  return v > 1000;
+}
+static PyObject *binary(PyObject *x, PyObject *y, nvp_fixed f) {
+  nvp_state *st = nvp_is_array(x) ? ((nvp_array *)x)->st : ((nvp_array *)y)->st;
+  PyObject *v[2] = { x, y };
+  nvm_array *in[2] = { NULL, NULL };
+  int owned[2] = { 0, 0 }, got = 1;
+  for (int i = 0; i < 2 && got > 0; i++)
+    if (Py_IS_TYPE(v[i], st->array)) in[i] = ((nvp_array *)v[i])->h;
+    else got = defers(st, v[i]) ? 0 : nvp_operand(st, v[i], &in[i], &owned[i]);
+  for (int i = 0; i < 2 && got > 0; i++)
+    if (owned[i] && fit_int(st, v[i], in[1 - i], &in[i], f >= NVP_LT && f <= NVP_GE) < 0) got = -1;
+  PyObject *r = got > 0 ? nvp_apply(st, f, in, 2, NULL, 0) : got ? NULL : Py_NewRef(Py_NotImplemented);
+  for (int i = 0; i < 2; i++)
+    if (owned[i] && in[i]) nvm_array_unref(in[i]);
+  return r;
+}
+static PyObject *unary(PyObject *x, nvp_fixed f) {
+  nvp_array *a = (nvp_array *)x;
+  return nvp_apply(a->st, f, &a->h, 1, NULL, 0);
+}
+/* x op= y writes to x's cell, so that other names and views of it see the new value; shape and dtype stay. */
+static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
+  PyObject *r = binary(x, y, f);
+  if (!r || r == Py_NotImplemented) return r;
+  nvp_array *a = (nvp_array *)x, *b = (nvp_array *)r;
+  nvm_dtype to = nvm_dtype_of(a->h), from = nvm_dtype_of(b->h);
+  static const char order[] = "buifc"; /* a kind may be stored in one to its right; int and uint in each other */
+  const char *kt = strchr(order, nvp_kind(to)), *kf = strchr(order, nvp_kind(from));
+  int ok = nvm_rank(a->h) == nvm_rank(b->h) &&
+           (!nvm_rank(a->h) || !memcmp(nvm_shape(a->h), nvm_shape(b->h), sizeof(int64_t) * (size_t)nvm_rank(a->h)));
+  if (kf > kt && !(*kf == 'i' && *kt == 'u'))
+    PyErr_Format(PyExc_TypeError, "an in-place operation cannot store %s in an array of %s", nvm_dtype_name(from), nvm_dtype_name(to));
+  else if (!ok) PyErr_SetString(PyExc_ValueError, "an in-place operation cannot change the shape of its array");
+  else ok = ok && !nvp_check(a->st, nvm_assign(a->h, b->h));
+  Py_DECREF(r);
+  return PyErr_Occurred() ? NULL : Py_NewRef(x);
+}
+#define BINARY(name, id) \
+  static PyObject *array_##name(PyObject *x, PyObject *y) { return binary(x, y, NVP_##id); } \
+  static PyObject *array_i##name(PyObject *x, PyObject *y) { return inplace(x, y, NVP_##id); }
+BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(floordiv, FLOORDIV) BINARY(mod, MOD)
+BINARY(matmul, MATMUL) BINARY(and, AND) BINARY(or, OR) BINARY(xor, XOR) BINARY(lshift, LSHIFT) BINARY(rshift, RSHIFT)
+static PyObject *array_pow(PyObject *x, PyObject *y, PyObject *m) {
+  return m == Py_None ? binary(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
+}
+static PyObject *array_ipow(PyObject *x, PyObject *y, PyObject *m) {
+  return m == Py_None ? inplace(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
+}
+static PyObject *array_divmod(PyObject *x, PyObject *y) {
+  PyObject *q = binary(x, y, NVP_FLOORDIV);
+  if (!q || q == Py_NotImplemented) return q;
+  PyObject *r = binary(x, y, NVP_MOD), *both = r ? PyTuple_Pack(2, q, r) : NULL;
+  Py_DECREF(q);
+  Py_XDECREF(r);
+  return both;
+}
+static PyObject *array_neg(PyObject *x) { return unary(x, NVP_NEG); }
+static PyObject *array_pos(PyObject *x) { return unary(x, NVP_POS); }
+static PyObject *array_abs(PyObject *x) { return unary(x, NVP_ABS); }
+static PyObject *array_invert(PyObject *x) { return unary(x, NVP_INVERT); }
+
+static PyObject *array_compare(PyObject *x, PyObject *y, int op) {
+  static const nvp_fixed which[] = { [Py_LT] = NVP_LT, [Py_LE] = NVP_LE, [Py_EQ] = NVP_EQ, [Py_NE] = NVP_NE,
+                                     [Py_GT] = NVP_GT, [Py_GE] = NVP_GE };
+  if (y == Py_None || PyUnicode_Check(y)) return Py_NewRef(Py_NotImplemented);
+  return binary(x, y, which[op]);
+}
+
+/* ---- shape */
+static PyObject *shape_tuple(nvm_array *h) {
+  int n = nvm_rank(h);
+  const int64_t *s = nvm_shape(h);
+  PyObject *t = PyTuple_New(n);
+  for (int i = 0; t && i < n; i++) {
+    PyObject *v = PyLong_FromLongLong(s[i]);
+    if (!v || PyTuple_SetItem(t, i, v)) Py_CLEAR(t);
+  }
+  return t;
+}
+static Py_ssize_t array_len(PyObject *self) {
+  nvp_array *a = (nvp_array *)self;
+  if (nvm_rank(a->h)) return nvm_shape(a->h)[0];
+  return PyErr_SetString(PyExc_TypeError, "len() of a 0-dimensional array"), -1;
+}
+static PyObject *permute(nvp_array *a, const int64_t *axes) {
+  nvm_attr at = { .name = "axes", .kind = 'I', .is = axes, .n = nvm_rank(a->h) };
+  return nvp_apply(a->st, NVP_PERMUTE, &a->h, 1, &at, 1);
+}
+static PyObject *reversed(nvp_array *a) {
+  int64_t axes[NVM_MAX_RANK];
+  for (int i = 0, n = nvm_rank(a->h); i < n; i++) axes[i] = n - 1 - i;
+  return permute(a, axes);
+}
+static PyObject *get_T(PyObject *self, void *u) {
+  (void)u;
+  return reversed((nvp_array *)self);
+}
+static PyObject *get_mT(PyObject *self, void *u) {
+  (void)u;
+  nvp_array *a = (nvp_array *)self;
+  int n = nvm_rank(a->h);
+  int64_t axes[NVM_MAX_RANK];
+  if (n < 2) return PyErr_SetString(PyExc_ValueError, "mT needs at least 2 dimensions"), NULL;
+  for (int i = 0; i < n; i++) axes[i] = i < n - 2 ? i : 2 * n - 3 - i;
+  return permute(a, axes);
+}
+static PyObject *get_ndim(PyObject *self, void *u) {
+  (void)u;
+  return PyLong_FromLong(nvm_rank(((nvp_array *)self)->h));
+}
+static PyObject *get_shape(PyObject *self, void *u) {
+  (void)u;
+  return shape_tuple(((nvp_array *)self)->h);
+}
+static PyObject *get_size(PyObject *self, void *u) {
+  (void)u;
+  return PyLong_FromLongLong(nvm_size(((nvp_array *)self)->h));
+}
+static PyObject *get_dtype(PyObject *self, void *u) {
+  (void)u;
+  nvp_array *a = (nvp_array *)self;
+  return nvp_dtype_object(a->st, nvm_dtype_of(a->h));
+}
+static PyObject *get_itemsize(PyObject *self, void *u) {
+  (void)u;
+  return PyLong_FromSize_t(nvm_dtype_size(nvm_dtype_of(((nvp_array *)self)->h)));
+}
+static PyObject *get_nbytes(PyObject *self, void *u) {
+  (void)u;
+  nvm_array *h = ((nvp_array *)self)->h;
+  return PyLong_FromLongLong(nvm_size(h) * (int64_t)nvm_dtype_size(nvm_dtype_of(h)));
+}
+static PyObject *get_device(PyObject *self, void *u) {
+  (void)self, (void)u;
+  return PyUnicode_InternFromString("cpu");
+}
+static PyObject *get_part(PyObject *self, void *name) { /* .real and .imag */
+  nvp_array *a = (nvp_array *)self;
+  PyObject *f = PyDict_GetItemString(a->st->functions, name);
+  if (!f) return PyErr_SetString(PyExc_AttributeError, name), NULL;
+  return PyObject_CallFunctionObjArgs(f, self, NULL);
+}
+static PyObject *get_none(PyObject *self, void *u) {
+  (void)self, (void)u;
+  return Py_NewRef(Py_None);
+}
+static PyObject *get_priority(PyObject *self, void *u) {
+  (void)self, (void)u;
+  return PyFloat_FromDouble(1000);
+}
+
+/* ---- methods that are no operation */
+static PyObject *hooked(PyObject *self, const char *name) {
+  PyObject *f = nvp_hook(((nvp_array *)self)->st, name);
+  return f ? PyObject_CallFunctionObjArgs(f, self, NULL) : NULL;
+}
+static PyObject *array_repr(PyObject *self) { return hooked(self, "repr"); }
+static PyObject *array_str(PyObject *self) { return hooked(self, "str"); }
+static PyObject *array_iter(PyObject *self) { return hooked(self, "iter"); }
+static PyObject *array_eval(PyObject *self, PyObject *unused) {
+  (void)unused;
+  nvp_array *a = (nvp_array *)self;
+  return nvp_eval(a->st, &a->h, 1) ? NULL : Py_NewRef(self);
+}
+static PyObject *array_copy(PyObject *self, PyObject *unused) {
+  (void)unused;
+  nvp_array *a = (nvp_array *)self;
+  return nvp_wrap(a->st, nvm_snapshot(a->h));
+}
+/* Nested lists; edge > 0: of longer dimensions the first and last `edge` items with Ellipsis between them. */
+typedef struct nest { nvp_state *st; nvm_dtype t; int64_t edge; } nest;
+static PyObject *nested(const nest *n, int rank, const int64_t *shape, const int64_t *strides, const char *p) {
+  if (!rank) return nvp_item(n->st, n->t, p);
+  int64_t cut = n->edge && shape[0] > 2 * n->edge ? n->edge : shape[0], len = cut < shape[0] ? 2 * cut + 1 : cut;
+  PyObject *list = PyList_New(len);
+  for (int64_t i = 0; list && i < len; i++) {
+    int64_t at = i <= cut ? i : shape[0] - (len - i);
+    PyObject *v = cut < shape[0] && i == cut ? Py_NewRef(Py_Ellipsis) : nested(n, rank - 1, shape + 1, strides + 1, p + at * strides[0]);
+    if (!v || PyList_SetItem(list, i, v)) Py_CLEAR(list);
+  }
+  return list;
+}
+static PyObject *lists(nvp_array *a, int64_t edge) {
+  const void *p;
+  int64_t strides[NVM_MAX_RANK + 1];
+  if (nvp_read(a, &p, strides)) return NULL;
+  nvm_array *keep = nvm_snapshot(a->h); /* no other thread's write takes the memory away */
+  nest n = { a->st, nvm_dtype_of(a->h), edge };
+  PyObject *r = keep ? nested(&n, nvm_rank(keep), nvm_shape(keep), strides, p) : nvp_raise(a->st);
+  nvm_array_unref(keep);
+  return r;
+}
+static PyObject *array_tolist(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return lists((nvp_array *)self, 0);
+}
+static PyObject *array_edges(PyObject *self, PyObject *n) {
+  long long edge = PyLong_AsLongLong(n);
+  return PyErr_Occurred() ? NULL : lists((nvp_array *)self, edge);
+}
+static PyObject *array_tobytes(PyObject *self, PyObject *unused) {
+  (void)unused;
+  nvp_array *a = (nvp_array *)self;
+  size_t n = (size_t)nvm_size(a->h) * nvm_dtype_size(nvm_dtype_of(a->h));
+  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
+  PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
+  if (b && nvp_check(a->st, nvm_copy_to_host(a->h, PyBytes_AsString(b), n))) Py_CLEAR(b);
+  return b;
+}
+static PyObject *array_item(PyObject *self, PyObject *args) {
+  nvp_array *a = (nvp_array *)self;
+  Py_ssize_t n = PyTuple_Size(args);
+  if (!n) {
+    if (nvm_size(a->h) == 1) return only(a, "item");
+    return PyErr_Format(PyExc_ValueError, "item() takes the only element of an array; this one has %lld; give its indices", (long long)nvm_size(a->h));
+  }
+  PyObject *flat = n == 1 && nvm_rank(a->h) != 1 ? PyObject_CallMethod(self, "reshape", "i", -1) : Py_NewRef(self);
+  PyObject *e = flat ? PyObject_GetItem(flat, args) : NULL, *r = NULL;
+  if (e && nvp_is_array(e) && !nvm_rank(((nvp_array *)e)->h)) r = only((nvp_array *)e, "item");
+  else if (e) PyErr_SetString(PyExc_ValueError, "item() needs an index for each dimension");
+  Py_XDECREF(flat);
+  Py_XDECREF(e);
+  return r;
+}
+static PyObject *array_flatten(PyObject *self, PyObject *unused) {
+  (void)unused;
+  nvp_array *a = (nvp_array *)self;
+  static const int64_t all[1] = { -1 };
+  nvm_attr at = { .name = "shape", .kind = 'I', .is = all, .n = 1 };
+  return nvp_apply(a->st, NVP_RESHAPE, &a->h, 1, &at, 1);
+}
+static PyObject *array_transpose(PyObject *self, PyObject *args) {
+  nvp_array *a = (nvp_array *)self;
+  PyObject *first = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : Py_None;
+  if (first == Py_None) return reversed(a);
+  PyObject *f = PyDict_GetItemString(a->st->functions, "permute_dims");
+  return f ? PyObject_CallFunctionObjArgs(f, self, PyTuple_Check(first) || PyList_Check(first) ? first : args, NULL) : NULL;
+}
+static PyObject *array_namespace(PyObject *self, PyObject *args, PyObject *kw) {
+  static char *names[] = { "api_version", NULL };
+  PyObject *version = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "|$O:__array_namespace__", names, &version)) return NULL;
+  PyObject *f = nvp_hook(((nvp_array *)self)->st, "namespace");
+  return f ? PyObject_CallFunctionObjArgs(f, version, NULL) : NULL;
+}
+static PyObject *array_array(PyObject *self, PyObject *args, PyObject *kw) {
+  static char *names[] = { "dtype", "copy", NULL };
+  PyObject *dtype = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:__array__", names, &dtype, &copy)) return NULL;
+  PyObject *f = nvp_hook(((nvp_array *)self)->st, "array");
+  return f ? PyObject_CallFunctionObjArgs(f, self, dtype, copy, NULL) : NULL;
+}
+static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
+  static char *names[] = { "", "stream", NULL };
+  PyObject *device, *stream = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream) || nvp_device(device)) return NULL;
+  if (stream != Py_None) return PyErr_SetString(PyExc_ValueError, "to_device: the CPU has no streams"), NULL;
+  return Py_NewRef(self);
+}
+static PyObject *array_dlpack_device(PyObject *self, PyObject *unused) {
+  (void)self, (void)unused;
+  return Py_BuildValue("(ii)", 1, 0);
+}
+static PyObject *array_reduce(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return hooked(self, "reduce");
+}
+
+/* ---- the buffer protocol: read only, and the export keeps the value alive whatever is written to the array later */
+typedef struct exported { nvm_array *keep; Py_ssize_t shape[NVM_MAX_RANK], strides[NVM_MAX_RANK]; } exported;
+
+static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
+  nvp_array *a = (nvp_array *)self;
+  nvm_dtype t = nvm_dtype_of(a->h);
+  const void *data;
+  int64_t strides[NVM_MAX_RANK];
+  view->obj = NULL;
+  if (flags & PyBUF_WRITABLE) return PyErr_SetString(PyExc_BufferError, "nvm arrays are read-only for others; write with a[...] = value"), -1;
+  if (!nvp_format(t)) return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack", nvm_dtype_name(t)), -1;
+  if (nvp_read(a, &data, strides)) return -1;
+  exported *e = PyMem_Calloc(1, sizeof *e);
+  if (!e) return PyErr_NoMemory(), -1;
+  if (!(e->keep = nvm_snapshot(a->h)) || nvm_data(&data, strides, e->keep)) return nvm_array_unref(e->keep), PyMem_Free(e), nvp_raise(a->st), -1;
+  int n = nvm_rank(e->keep), packed = 1;
+  Py_ssize_t size = (Py_ssize_t)nvm_dtype_size(t), len = size;
+  for (int d = n - 1; d >= 0; d--) {
+    e->shape[d] = (Py_ssize_t)nvm_shape(e->keep)[d];
+    e->strides[d] = (Py_ssize_t)strides[d];
+    packed &= e->shape[d] < 2 || e->strides[d] == len;
+    len *= e->shape[d];
+  }
+  int strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && n > 1 && len) packed = 0;
+  int contiguous = !strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS ||
+                   (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
+  if (contiguous && !packed && len) {
+    nvm_array_unref(e->keep);
+    PyMem_Free(e);
+    return PyErr_SetString(PyExc_BufferError, "the array's memory is not contiguous"), -1;
+  }
+  *view = (Py_buffer){ .buf = data ? (void *)(uintptr_t)data : e, .obj = Py_NewRef(self), .len = len, .itemsize = size, .readonly = 1,
+                       .ndim = (flags & PyBUF_ND) ? n : 1, .internal = e };
+  view->format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)nvp_format(t) : NULL;
+  view->shape = (flags & PyBUF_ND) ? e->shape : NULL;
+  view->strides = strided ? e->strides : NULL;
+  return 0;
+}
+static void array_releasebuffer(PyObject *self, Py_buffer *view) {
+  (void)self;
+  exported *e = view->internal;
+  nvm_array_unref(e->keep);
+  PyMem_Free(e);
+}
+
+/* ---- the type */
+static PyMethodDef methods[] = {
+  { "eval", array_eval, METH_NOARGS, "eval($self, /)\n--\n\nComputes the value now; returns the array itself." },
+  { "copy", array_copy, METH_NOARGS, "copy($self, /)\n--\n\nAn array of its own, which later writes to this one do not change." },
+  { "__copy__", array_copy, METH_NOARGS, NULL },
+  { "__deepcopy__", array_copy, METH_O, NULL },
+  { "tolist", array_tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers." },
+  { "tobytes", array_tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements in row-major order as bytes." },
+  { "_edges", array_edges, METH_O, NULL },
+  { "item", array_item, METH_VARARGS, "item($self, /, *index)\n--\n\nOne element as a Python number." },
+  { "flatten", array_flatten, METH_NOARGS, "flatten($self, /)\n--\n\nThe elements in row-major order as one dimension." },
+  { "ravel", array_flatten, METH_NOARGS, "ravel($self, /)\n--\n\nThe elements in row-major order as one dimension." },
+  { "transpose", array_transpose, METH_VARARGS, "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; without axes, reversed." },
+  { "to_device", (PyCFunction)(void (*)(void))array_to_device, METH_VARARGS | METH_KEYWORDS, "to_device($self, device, /, *, stream=None)\n--\n\nThe array on a device." },
+  { "__complex__", array_complex, METH_NOARGS, NULL },
+  { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS, "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only." },
+  { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS, "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
+  { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS, "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the array's memory, read only." },
+  { "__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU." },
+  { "__reduce__", array_reduce, METH_NOARGS, NULL },
+  { NULL, NULL, 0, NULL }
+};
+static PyGetSetDef getset[] = {
+  { "T", get_T, NULL, "the dimensions in reverse", NULL },
+  { "mT", get_mT, NULL, "the last two dimensions exchanged", NULL },
+  { "ndim", get_ndim, NULL, "number of dimensions", NULL },
+  { "shape", get_shape, NULL, "extents, a tuple", NULL },
+  { "size", get_size, NULL, "number of elements", NULL },
+  { "dtype", get_dtype, NULL, "nvm dtype of the elements", NULL },
+  { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
+  { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
+  { "device", get_device, NULL, "where the array lives", NULL },
+  { "real", get_part, NULL, "real part", "real" },
+  { "imag", get_part, NULL, "imaginary part", "imag" },
+  { "__array_ufunc__", get_none, NULL, "None: NumPy's ufuncs leave nvm arrays alone", NULL },
+  { "__array_priority__", get_priority, NULL, NULL, NULL },
+  { NULL, NULL, NULL, NULL, NULL }
+};
+static PyMemberDef members[] = {
+  { "__weaklistoffset__", T_PYSSIZET, offsetof(nvp_array, weakrefs), READONLY, NULL }, { NULL, 0, 0, 0, NULL }
+};
+static PyType_Slot slots[] = {
+  { Py_tp_dealloc, array_dealloc }, { Py_tp_repr, array_repr }, { Py_tp_str, array_str }, { Py_tp_iter, array_iter },
+  { Py_tp_hash, PyObject_HashNotImplemented }, { Py_tp_richcompare, array_compare }, { Py_tp_methods, methods },
+  { Py_tp_getset, getset }, { Py_tp_members, members }, { Py_mp_length, array_len }, { Py_mp_subscript, nvp_getitem },
+  { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer }, { Py_bf_releasebuffer, array_releasebuffer },
+  { Py_nb_add, array_add }, { Py_nb_subtract, array_sub }, { Py_nb_multiply, array_mul }, { Py_nb_true_divide, array_div },
+  { Py_nb_floor_divide, array_floordiv }, { Py_nb_remainder, array_mod }, { Py_nb_power, array_pow },
+  { Py_nb_matrix_multiply, array_matmul }, { Py_nb_and, array_and }, { Py_nb_or, array_or }, { Py_nb_xor, array_xor },
+  { Py_nb_lshift, array_lshift }, { Py_nb_rshift, array_rshift }, { Py_nb_divmod, array_divmod },
+  { Py_nb_negative, array_neg }, { Py_nb_positive, array_pos }, { Py_nb_absolute, array_abs }, { Py_nb_invert, array_invert },
+  { Py_nb_inplace_add, array_iadd }, { Py_nb_inplace_subtract, array_isub }, { Py_nb_inplace_multiply, array_imul },
+  { Py_nb_inplace_true_divide, array_idiv }, { Py_nb_inplace_floor_divide, array_ifloordiv },
+  { Py_nb_inplace_remainder, array_imod }, { Py_nb_inplace_power, array_ipow },
+  { Py_nb_inplace_matrix_multiply, array_imatmul }, { Py_nb_inplace_and, array_iand }, { Py_nb_inplace_or, array_ior },
+  { Py_nb_inplace_xor, array_ixor }, { Py_nb_inplace_lshift, array_ilshift }, { Py_nb_inplace_rshift, array_irshift },
+  { Py_nb_bool, array_bool }, { Py_nb_int, array_int }, { Py_nb_float, array_float }, { Py_nb_index, array_index },
+  { Py_tp_doc, "A lazy array: made by nvm's functions, computed when its value is asked for." }, { 0, NULL }
+};
+PyType_Spec nvp_array_spec = { .name = "nvm.Array", .basicsize = sizeof(nvp_array), .slots = slots,
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION };

@@ -1,0 +1,365 @@
+/* What becomes an array, and how: Python numbers (weak as operands, typed in asarray), nested lists, anything with a buffer,
+   DLPack or __array__. Decides what is copied and what is borrowed: memory is borrowed without being asked only where nobody
+   can write to it any more. */
+#include <string.h>
+#include "nvp.h"
+
+int nvp_device(PyObject *x) {
+  if (x == Py_None) return 0;
+  PyObject *name = PyObject_Str(x);
+  if (!name) return -1;
+  int cpu = !PyUnicode_CompareWithASCIIString(name, "cpu");
+  Py_DECREF(name);
+  if (!cpu) PyErr_Format(PyExc_ValueError, "the device is %R; this build has 'cpu'", x);
+  return cpu ? 0 : -1;
+}
+
+/* ---- Python numbers */
+int nvp_is_scalar(PyObject *x) {
+  if (PyFloat_CheckExact(x)) return 'f';
+  if (x == Py_True || x == Py_False) return 'b';
+  if (PyLong_Check(x)) return 'i';
+  if (PyComplex_CheckExact(x)) return 'c';
+  if (PyObject_CheckBuffer(x)) return 0; /* np.float64 is a float by inheritance, and typed */
+  return PyFloat_Check(x) ? 'f' : PyComplex_Check(x) ? 'c' : 0;
+}
+/* An int that only uint64 holds becomes a typed constant; what no dtype holds is an OverflowError. */
+static nvm_array *big_int(nvp_state *st, PyObject *x) {
+  uint64_t u = PyLong_AsUnsignedLongLong(x);
+  if (u == UINT64_MAX && PyErr_Occurred()) {
+    PyErr_Clear();
+    return PyErr_Format(PyExc_OverflowError, "the integer %R fits no dtype", x), NULL;
+  }
+  nvm_array *h = nvm_array_new_host(st->ctx, NVM_U64, 0, NULL, NULL, &u, NULL, NULL);
+  if (!h) nvp_raise(st);
+  return h;
+}
+nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind) {
+  nvm_array *h = NULL;
+  if (kind == 'f') h = nvm_apply_scalar(st->ctx, 'f', 0, PyFloat_AsDouble(x), 0);
+  else if (kind == 'b') h = nvm_apply_scalar(st->ctx, 'b', x == Py_True, 0, 0);
+  else if (kind == 'c') h = nvm_apply_scalar(st->ctx, 'c', 0, PyComplex_RealAsDouble(x), PyComplex_ImagAsDouble(x));
+  else {
+    int over = 0;
+    long long i = PyLong_AsLongLongAndOverflow(x, &over);
+    if (over) return big_int(st, x);
+    h = nvm_apply_scalar(st->ctx, 'i', i, 0, 0);
+  }
+  if (!h) nvp_raise(st);
+  return h;
+}
+
+/* ---- one element written into memory; f16 and bf16 are written as f32 and cast by the library */
+static nvm_dtype storage_of(nvm_dtype t) { return t == NVM_F16 || t == NVM_BF16 ? NVM_F32 : t; }
+
+static int write_int(char *p, nvm_dtype t, PyObject *x) {
+  PyObject *n = PyFloat_Check(x) ? PyNumber_Long(x) : PyNumber_Index(x); /* floats truncate, as NumPy's do */
+  if (!n) return -1;
+  int bits = (int)nvm_dtype_size(t) * 8, over = 0, fits;
+  long long i = PyLong_AsLongLongAndOverflow(n, &over);
+  unsigned long long u = (unsigned long long)i;
+  if (nvp_kind(t) == 'u') {
+    if (over > 0) {
+      u = PyLong_AsUnsignedLongLong(n);
+      over = PyErr_Occurred() != NULL;
+      PyErr_Clear();
+    } else if (i < 0) over = 1;
+    fits = !over && (bits == 64 || !(u >> bits));
+  } else fits = !over && (bits == 64 || (i >= -(1LL << (bits - 1)) && i < (1LL << (bits - 1))));
+  if (!fits) PyErr_Format(PyExc_OverflowError, "the integer %R does not fit %s", n, nvm_dtype_name(t));
+  Py_DECREF(n);
+  memcpy(p, &u, nvm_dtype_size(t)); /* little endian */
+  return fits ? 0 : -1;
+}
+static int write_element(char *p, nvm_dtype t, PyObject *x) {
+  if (t == NVM_BOOL) {
+    int v = PyObject_IsTrue(x);
+    *p = (char)(v > 0);
+    return v < 0 ? -1 : 0;
+  }
+  if (nvp_kind(t) != 'f' && nvp_kind(t) != 'c') return write_int(p, t, x);
+  double v[2] = { 0, 0 };
+  if (PyComplex_Check(x)) {
+    if (nvp_kind(t) == 'f') return PyErr_Format(PyExc_TypeError, "a complex number does not fit %s", nvm_dtype_name(t)), -1;
+    v[0] = PyComplex_RealAsDouble(x);
+    v[1] = PyComplex_ImagAsDouble(x);
+  } else v[0] = PyFloat_AsDouble(x);
+  if (v[0] == -1 && PyErr_Occurred()) return -1;
+  float f[2] = { (float)v[0], (float)v[1] };
+  int single = t == NVM_F32 || t == NVM_C64;
+  memcpy(p, single ? (void *)f : (void *)v, nvm_dtype_size(t));
+  return 0;
+}
+static PyObject *cast(nvp_state *st, nvm_array *h, nvm_dtype t) { /* takes h */
+  if (!h) return nvp_raise(st);
+  if (t == NVM_DTYPE_DEFAULT || nvm_dtype_of(h) == t) return nvp_wrap(st, h);
+  nvm_attr a = { .name = "dtype", .kind = 'd', .i = t };
+  PyObject *r = nvp_apply(st, NVP_ASTYPE, &h, 1, &a, 1);
+  nvm_array_unref(h);
+  return r;
+}
+
+/* ---- nested lists */
+typedef struct nest {
+  nvp_state *st;
+  int rank, arrays;          /* arrays: something other than a Python number was met */
+  int64_t shape[NVM_MAX_RANK];
+  int kinds;                 /* highest of b i f c met, as 1 2 3 4; 2: also an integer that needs uint64 */
+  int big;
+} nest;
+
+static int is_list(PyObject *x) { return PyList_Check(x) || PyTuple_Check(x); }
+static PyObject *list_at(PyObject *x, Py_ssize_t i) { /* borrowed */
+  return PyList_Check(x) ? PyList_GetItem(x, i) : PyTuple_GetItem(x, i);
+}
+static int64_t list_len(PyObject *x) { return PyList_Check(x) ? PyList_Size(x) : PyTuple_Size(x); }
+
+static int ragged(void) {
+  return PyErr_SetString(PyExc_ValueError, "[asarray] the nested sequences do not have the same lengths"), -1;
+}
+static void meet(nest *n, PyObject *x, char kind) {
+  int rank = kind == 'b' ? 1 : kind == 'i' ? 2 : kind == 'f' ? 3 : 4, over = 0;
+  if (rank > n->kinds) n->kinds = rank;
+  if (kind == 'i' && !n->big) n->big = (PyLong_AsLongLongAndOverflow(x, &over), over > 0);
+}
+/* Lengths must agree with n->shape; kinds of the leaves are gathered. */
+static int survey(nest *n, PyObject *x, int depth) {
+  if (!is_list(x)) {
+    char kind = (char)nvp_is_scalar(x);
+    if (!kind) return n->arrays = 1, 0;
+    if (depth != n->rank) return ragged();
+    return meet(n, x, kind), 0;
+  }
+  if (depth == n->rank || list_len(x) != n->shape[depth]) return n->arrays ? 0 : ragged();
+  for (Py_ssize_t i = 0; i < list_len(x) && !n->arrays; i++)
+    if (survey(n, list_at(x, i), depth + 1)) return -1;
+  return 0;
+}
+static int fill(PyObject *x, nvm_dtype t, char **to) {
+  if (!is_list(x)) {
+    int status = write_element(*to, t, x);
+    *to += nvm_dtype_size(t);
+    return status;
+  }
+  for (Py_ssize_t i = 0; i < list_len(x); i++)
+    if (fill(list_at(x, i), t, to)) return -1;
+  return 0;
+}
+/* Arrays among the items: each item becomes an array, and they are stacked. */
+static PyObject *stack(nvp_state *st, PyObject *x, nvm_dtype t) {
+  Py_ssize_t n = list_len(x), made = 0;
+  nvm_array **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
+  PyObject *r = NULL;
+  if (!in) return PyErr_NoMemory();
+  if (Py_EnterRecursiveCall(" in asarray")) return PyMem_Free(in), NULL;
+  for (; made < n; made++) {
+    PyObject *item = nvp_asarray(st, list_at(x, made), NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED);
+    if (!item) break;
+    in[made] = nvm_array_ref(((nvp_array *)item)->h);
+    Py_DECREF(item);
+  }
+  Py_LeaveRecursiveCall();
+  nvm_attr axis = { .name = "axis", .kind = 'i' };
+  if (made == n) r = nvp_apply(st, NVP_STACK, in, (int)n, &axis, 1);
+  while (made) nvm_array_unref(in[--made]);
+  PyMem_Free(in);
+  if (!r || t == NVM_DTYPE_DEFAULT) return r;
+  PyObject *c = cast(st, nvm_array_ref(((nvp_array *)r)->h), t);
+  Py_DECREF(r);
+  return c;
+}
+static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
+  nest n = { .st = st };
+  int64_t size = 1;
+  for (PyObject *at = x; is_list(at); at = list_at(at, 0)) {
+    if (n.rank == NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "[asarray] more than 32 dimensions"), NULL;
+    size *= n.shape[n.rank++] = list_len(at);
+    if (!list_len(at)) break;
+  }
+  if (survey(&n, x, 0)) return NULL;
+  if (n.arrays) return stack(st, x, t);
+  static const nvm_dtype natural[] = { NVM_F64, NVM_BOOL, NVM_I64, NVM_F64, NVM_C128 };
+  nvm_dtype found = n.kinds == 2 && n.big ? NVM_U64 : natural[n.kinds], as = storage_of(t == NVM_DTYPE_DEFAULT ? found : t);
+  char *data = PyMem_Malloc((size_t)size * nvm_dtype_size(as) + 1), *to = data;
+  if (!data) return PyErr_NoMemory();
+  nvm_array *h = NULL;
+  int bad = fill(x, as, &to);
+  if (!bad) h = nvm_array_new_host(st->ctx, as, n.rank, n.shape, NULL, data, NULL, NULL);
+  PyMem_Free(data);
+  return bad ? NULL : cast(st, h, t);
+}
+static PyObject *from_number(nvp_state *st, PyObject *x, char kind, nvm_dtype t) {
+  nest n = { .st = st };
+  meet(&n, x, kind);
+  nvm_dtype as = t != NVM_DTYPE_DEFAULT ? storage_of(t) : kind == 'b' ? NVM_BOOL : kind == 'f' ? NVM_F64
+               : kind == 'c' ? NVM_C128 : n.big ? NVM_U64 : NVM_I64;
+  char data[16];
+  return write_element(data, as, x) ? NULL : cast(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL), t);
+}
+
+/* ---- buffers */
+int nvp_has_buffer(PyObject *x) { return PyObject_CheckBuffer(x) && !PyBytes_Check(x) && !PyByteArray_Check(x); }
+
+/* True if nobody can write to the memory any more: bytes at the bottom, or an owner that is not writeable. */
+static int immutable(PyObject *x) {
+  PyObject *at = Py_NewRef(x);
+  int answer = 0;
+  while (at) {
+    if (PyBytes_Check(at) || at == Py_None) { answer = 1; break; }
+    PyObject *flags = PyObject_GetAttrString(at, "flags"), *next = NULL;
+    PyObject *writeable = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
+    if (writeable) {
+      if (PyObject_IsTrue(writeable) == 0) next = PyObject_GetAttrString(at, "base");
+    } else if (PyMemoryView_Check(at)) {
+      PyErr_Clear();
+      next = PyObject_GetAttrString(at, "obj");
+      if (next == Py_None) Py_CLEAR(next);
+    }
+    PyErr_Clear();
+    Py_XDECREF(flags);
+    Py_XDECREF(writeable);
+    Py_DECREF(at);
+    at = next;
+  }
+  Py_XDECREF(at);
+  return answer;
+}
+static int view_dims(const Py_buffer *v, int64_t *shape, int64_t *strides) {
+  if (v->ndim > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "[asarray] more than 32 dimensions"), -1;
+  for (int d = 0; d < v->ndim; d++) {
+    shape[d] = v->shape[d];
+    strides[d] = v->strides[d];
+  }
+  return 0;
+}
+/* Asks for x's buffer: 1 with *view held and *t set, 0 if its elements are none of nvm's, -1 on an error. */
+static int open_buffer(PyObject *x, Py_buffer *view, nvm_dtype *t) {
+  if (PyObject_GetBuffer(x, view, PyBUF_FULL_RO)) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
+    return PyErr_Clear(), 0;
+  }
+  if (!view->suboffsets && nvp_dtype_of_format(view->format, t) > 0 && (size_t)view->itemsize == nvm_dtype_size(*t)) return 1;
+  PyBuffer_Release(view);
+  return 0;
+}
+static PyObject *from_view(nvp_state *st, PyObject *x, const Py_buffer *v, nvm_dtype t, nvp_copy copy) {
+  int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
+  if (view_dims(v, shape, strides)) return NULL;
+  int aligned = (uintptr_t)v->buf % (nvm_dtype_size(t) > 8 ? 8 : nvm_dtype_size(t)) == 0;
+  for (int d = 0; d < v->ndim; d++) aligned &= strides[d] % (int64_t)nvm_dtype_size(t) == 0;
+  if (copy == NVP_COPY_NEVER && !aligned)
+    return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the elements do not lie on their natural boundaries"), NULL;
+  if (copy == NVP_COPY_ALWAYS || (copy == NVP_COPY_IF_NEEDED && !(v->readonly && immutable(x))))
+    return nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, NULL, NULL));
+  PyObject *owner = PyMemoryView_FromObject(x);
+  return owner ? nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, nvp_release, owner)) : NULL;
+}
+static void nothing(void *owner) { (void)owner; }
+int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
+  nvm_dtype t;
+  int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
+  int got = open_buffer(x, view, &t);
+  if (got <= 0) return got;
+  *out = view_dims(view, shape, strides) ? NULL
+       : nvm_array_new_host(st->ctx, t, view->ndim, shape, strides, view->buf, nothing, NULL);
+  if (*out) return 1;
+  PyBuffer_Release(view);
+  return nvp_raise(st), -1;
+}
+/* Byte-swapped and bfloat16 arrays, and things with only __array__ or __array_interface__: Python turns them into a pair,
+   a buffer and the dtype that its bits are meant as (None: as the buffer says). */
+static PyObject *from_foreign(nvp_state *st, PyObject *x, nvp_copy copy) {
+  PyObject *f = nvp_hook(st, "foreign"), *pair = f ? PyObject_CallFunctionObjArgs(f, x, NULL) : NULL;
+  if (!pair) return NULL;
+  PyObject *data = PyTuple_GetItem(pair, 0), *dtype = PyTuple_GetItem(pair, 1), *r = NULL;
+  Py_buffer view;
+  nvm_dtype found, want;
+  int got = data && dtype && !nvp_dtype_from(st, dtype, &want) ? open_buffer(data, &view, &found) : -1;
+  if (got == 0) PyErr_Format(PyExc_TypeError, "[asarray] nvm has no dtype for the elements of %R", x);
+  if (got == 1) {
+    r = from_view(st, data, &view, want == NVM_DTYPE_DEFAULT ? found : want, copy);
+    PyBuffer_Release(&view);
+  }
+  Py_DECREF(pair);
+  return r;
+}
+
+/* ---- asarray */
+static int has_attr(PyObject *x, PyObject *name) { /* of the type, where protocols live */
+  return PyObject_HasAttr((PyObject *)Py_TYPE(x), name);
+}
+/* A new Array, NULL raised, or None if x is nothing of the kind. */
+static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
+  Py_buffer view;
+  nvm_dtype t;
+  if (PyObject_CheckBuffer(x)) {
+    int got = open_buffer(x, &view, &t);
+    if (got < 0) return NULL;
+    if (!got) return from_foreign(st, x, copy);
+    PyObject *r = from_view(st, x, &view, t, copy);
+    PyBuffer_Release(&view);
+    return r;
+  }
+  if (has_attr(x, st->s_dlpack)) return nvp_from_dlpack(st, x, copy == NVP_COPY_IF_NEEDED ? NVP_COPY_ALWAYS : copy);
+  if (has_attr(x, st->s_array) || has_attr(x, st->s_array_interface)) return from_foreign(st, x, copy);
+  return Py_NewRef(Py_None);
+}
+static PyObject *from_array(nvp_state *st, nvp_array *a, nvm_dtype t, nvp_copy copy) {
+  if (t != NVM_DTYPE_DEFAULT && t != nvm_dtype_of(a->h)) {
+    if (copy == NVP_COPY_NEVER)
+      return PyErr_Format(PyExc_ValueError, "[asarray] copy=False, but %s has to be converted to %s",
+                          nvm_dtype_name(nvm_dtype_of(a->h)), nvm_dtype_name(t));
+    return cast(st, nvm_array_ref(a->h), t);
+  }
+  return copy == NVP_COPY_ALWAYS ? nvp_wrap(st, nvm_snapshot(a->h)) : Py_NewRef((PyObject *)a);
+}
+PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
+  if (Py_IS_TYPE(x, st->array)) return from_array(st, (nvp_array *)x, t, copy);
+  char kind = (char)nvp_is_scalar(x);
+  if (kind || is_list(x)) {
+    if (copy == NVP_COPY_NEVER) return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but lists and numbers are copied"), NULL;
+    return kind ? from_number(st, x, kind, t) : from_list(st, x, t);
+  }
+  PyObject *r = from_object(st, x, copy);
+  if (r == Py_None) {
+    Py_DECREF(r);
+    return PyErr_Format(PyExc_TypeError, "[asarray] %R is no array, list or number", x), NULL;
+  }
+  if (!r || t == NVM_DTYPE_DEFAULT) return r;
+  PyObject *c = from_array(st, (nvp_array *)r, t, copy == NVP_COPY_NEVER ? copy : NVP_COPY_IF_NEEDED);
+  Py_DECREF(r);
+  return c;
+}
+static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
+  static char *names[] = { "", "dtype", "device", "copy", NULL };
+  nvp_state *st = PyModule_GetState(m);
+  PyObject *x, *dtype = Py_None, *device = Py_None, *copy = Py_None;
+  nvm_dtype t;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &copy) || nvp_device(device) ||
+      nvp_dtype_from(st, dtype, &t))
+    return NULL;
+  int always = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+  if (always < 0) return NULL;
+  return nvp_asarray(st, x, t, copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER);
+}
+PyMethodDef nvp_asarray_def[] = {
+  { "asarray", (PyCFunction)(void (*)(void))asarray, METH_VARARGS | METH_KEYWORDS,
+    "asarray($module, obj, /, dtype=None, *, device=None, copy=None)\n--\n\n"
+    "An array of the data of obj: an array, a number, nested lists, or anything with a buffer, DLPack or __array__.\n"
+    "copy=False borrows the memory, which must not change while the array lives; None copies what somebody could write to." },
+  { NULL, NULL, 0, NULL }
+};
+
+/* ---- operands */
+int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned) {
+  if (Py_IS_TYPE(x, st->array)) return *out = ((nvp_array *)x)->h, *owned = 0, 1;
+  *owned = 1;
+  char kind = (char)nvp_is_scalar(x);
+  if (kind) return (*out = nvp_scalar(st, x, kind)) ? 1 : -1;
+  PyObject *a = is_list(x) ? from_list(st, x, NVM_DTYPE_DEFAULT) : from_object(st, x, NVP_COPY_IF_NEEDED);
+  if (!a) return -1;
+  int known = a != Py_None;
+  if (known) *out = nvm_array_ref(((nvp_array *)a)->h);
+  Py_DECREF(a);
+  return known;
+}

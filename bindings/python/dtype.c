@@ -1,0 +1,156 @@
+/* dtype objects: nvm.float32 and its kin. They compare equal to NumPy's dtypes and to names, and NumPy takes them for its own
+   through __numpy_dtype__. Decides also what counts as a dtype argument, and the buffer protocol's codes. */
+#include <string.h>
+#include "nvp.h"
+
+/* One row per dtype: kind, code of the buffer protocol (NULL: it has none), DLPack and finfo live elsewhere. */
+static const struct { char kind; const char *format; } rows[NVM_NDTYPES] = {
+  [NVM_BOOL] = { 'b', "?" },  [NVM_I8] = { 'i', "b" },  [NVM_I16] = { 'i', "h" },   [NVM_I32] = { 'i', "i" },
+  [NVM_I64] = { 'i', sizeof(long) == 8 ? "l" : "q" },   [NVM_U8] = { 'u', "B" },    [NVM_U16] = { 'u', "H" },
+  [NVM_U32] = { 'u', "I" },   [NVM_U64] = { 'u', sizeof(long) == 8 ? "L" : "Q" },   [NVM_F16] = { 'f', "e" },
+  [NVM_BF16] = { 'f', NULL }, [NVM_F32] = { 'f', "f" }, [NVM_F64] = { 'f', "d" },   [NVM_C64] = { 'c', "Zf" },
+  [NVM_C128] = { 'c', "Zd" },
+};
+char nvp_kind(nvm_dtype t) { return rows[t].kind; }
+const char *nvp_format(nvm_dtype t) { return rows[t].format; }
+
+static int integer_of(char code, nvm_dtype *out) { /* the C integer types, by size */
+  static const char codes[] = "bhilqnBHILQN";
+  const size_t sizes[] = { 1, sizeof(short), sizeof(int), sizeof(long), sizeof(long long), sizeof(Py_ssize_t) };
+  const char *at = strchr(codes, code);
+  if (!at || !code) return 0;
+  size_t i = (size_t)(at - codes), size = sizes[i % 6];
+  *out = (nvm_dtype)((i < 6 ? NVM_I8 : NVM_U8) + (size == 8 ? 3 : size == 4 ? 2 : size == 2 ? 1 : 0));
+  return 1;
+}
+int nvp_dtype_of_format(const char *f, nvm_dtype *out) {
+  int swapped = 0, standard = 0;
+  if (!f) return *out = NVM_U8, 1;
+  if (*f && strchr("@=<>!", *f)) {
+    standard = *f != '@';
+    swapped = *f == '>' || *f == '!'; /* nvm runs on little-endian machines only */
+    f++;
+  }
+  size_t n = strlen(f);
+  int known = 1;
+  if (n == 1 && standard && strchr("lL", *f)) *out = *f == 'l' ? NVM_I32 : NVM_U32;
+  else if (n == 1 && *f == '?') *out = NVM_BOOL;
+  else if (n == 1 && *f == 'e') *out = NVM_F16;
+  else if (n == 1 && *f == 'f') *out = NVM_F32;
+  else if (n == 1 && *f == 'd') *out = NVM_F64;
+  else if (!strcmp(f, "Zf")) *out = NVM_C64;
+  else if (!strcmp(f, "Zd")) *out = NVM_C128;
+  else known = n == 1 && integer_of(*f, out);
+  return !known ? 0 : swapped && nvm_dtype_size(*out) > 1 ? -1 : 1;
+}
+
+PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t) { return Py_NewRef(st->dtypes[t]); }
+
+/* ---- what counts as a dtype */
+static int by_name(PyObject *name, nvm_dtype *out) {
+  const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+  if (!s) return PyErr_Clear(), 0;
+  static const struct { const char *name; nvm_dtype t; } python[] = {
+    { "bool", NVM_BOOL }, { "bool_", NVM_BOOL }, { "int", NVM_I64 }, { "float", NVM_F64 }, { "complex", NVM_C128 },
+  };
+  for (size_t i = 0; i < sizeof python / sizeof *python; i++)
+    if (!strcmp(s, python[i].name)) return *out = python[i].t, 1;
+  return !nvm_dtype_find(out, s);
+}
+/* 1 found, 0 not a dtype */
+static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
+  if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;
+  if (PyUnicode_Check(x)) return by_name(x, out);
+  PyObject *const keys[2] = { st->s_name, st->s_dunder_name }; /* np.dtype('f4').name, np.float32.__name__, float.__name__ */
+  for (int i = 0; i < 2; i++) {
+    PyObject *name = PyObject_GetAttr(x, keys[i]);
+    int found = name && by_name(name, out);
+    if (!name) PyErr_Clear();
+    Py_XDECREF(name);
+    if (found) return 1;
+  }
+  return 0;
+}
+int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out) {
+  *out = NVM_DTYPE_DEFAULT;
+  if (x == Py_None || find(st, x, out)) return 0;
+  return PyErr_Format(PyExc_TypeError, "%R is not a dtype of nvm", x), -1;
+}
+
+/* ---- the type */
+static PyObject *dtype_repr(PyObject *self) {
+  return PyUnicode_FromFormat("nvm.%s", nvm_dtype_name(((nvp_dtype *)self)->t));
+}
+static PyObject *dtype_str(PyObject *self) { return PyUnicode_FromString(nvm_dtype_name(((nvp_dtype *)self)->t)); }
+static PyObject *dtype_compare(PyObject *self, PyObject *other, int op) {
+  nvp_dtype *d = (nvp_dtype *)self;
+  nvm_dtype t;
+  if (op != Py_EQ && op != Py_NE) return Py_NewRef(Py_NotImplemented);
+  if (other == Py_None || !find(d->st, other, &t)) return PyBool_FromLong(op == Py_NE);
+  return PyBool_FromLong((t == d->t) == (op == Py_EQ));
+}
+static Py_hash_t dtype_hash(PyObject *self) {
+  PyObject *name = dtype_str(self);
+  Py_hash_t h = name ? PyObject_Hash(name) : -1;
+  Py_XDECREF(name);
+  return h;
+}
+static PyObject *dtype_reduce(PyObject *self, PyObject *unused) { /* pickled as the module's attribute */
+  (void)unused;
+  return dtype_str(self);
+}
+static PyObject *get_itemsize(PyObject *self, void *u) {
+  (void)u;
+  return PyLong_FromSize_t(nvm_dtype_size(((nvp_dtype *)self)->t));
+}
+static PyObject *get_name(PyObject *self, void *u) {
+  (void)u;
+  return dtype_str(self);
+}
+static PyObject *get_kind(PyObject *self, void *u) {
+  (void)u;
+  const char k[2] = { nvp_kind(((nvp_dtype *)self)->t), 0 };
+  return PyUnicode_FromString(k);
+}
+static PyObject *get_numpy(PyObject *self, void *u) {
+  (void)u;
+  PyObject *f = nvp_hook(((nvp_dtype *)self)->st, "numpy_dtype");
+  return f ? PyObject_CallFunctionObjArgs(f, self, NULL) : NULL;
+}
+static PyObject *get_module(PyObject *self, void *u) {
+  (void)self, (void)u;
+  return PyUnicode_FromString("nvm");
+}
+static PyGetSetDef getset[] = {
+  { "name", get_name, NULL, "'float32'", NULL },
+  { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
+  { "kind", get_kind, NULL, "'b' bool, 'i' signed, 'u' unsigned, 'f' float, 'c' complex", NULL },
+  { "__numpy_dtype__", get_numpy, NULL, "NumPy's dtype of this name", NULL },
+  { "__module__", get_module, NULL, NULL, NULL },
+  { NULL, NULL, NULL, NULL, NULL }
+};
+static PyMethodDef dtype_methods[] = { { "__reduce__", dtype_reduce, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL } };
+static void dtype_dealloc(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+static PyType_Slot slots[] = {
+  { Py_tp_repr, dtype_repr }, { Py_tp_str, dtype_str }, { Py_tp_richcompare, dtype_compare }, { Py_tp_hash, dtype_hash },
+  { Py_tp_getset, getset }, { Py_tp_methods, dtype_methods }, { Py_tp_dealloc, dtype_dealloc },
+  { Py_tp_doc, "A data type: nvm.float32, nvm.int64, ..." }, { 0, NULL }
+};
+PyType_Spec nvp_dtype_spec = { .name = "nvm.DType", .basicsize = sizeof(nvp_dtype), .slots = slots,
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
+
+int nvp_add_dtypes(PyObject *m, nvp_state *st) {
+  for (int t = 0; t < NVM_NDTYPES; t++) {
+    nvp_dtype *d = PyObject_New(nvp_dtype, st->dtype);
+    if (!d) return -1;
+    d->t = (nvm_dtype)t;
+    d->st = st;
+    st->dtypes[t] = (PyObject *)d;
+    if (PyModule_AddObjectRef(m, nvm_dtype_name(d->t), (PyObject *)d)) return -1;
+  }
+  return 0;
+}

@@ -1,0 +1,374 @@
+/* The library's table of operations as Python functions and methods: one function object per row, made when the module starts.
+   A row's signature says which arguments are operands (the first ones) and which are attributes; nothing here knows an
+   operation by name, but for the list of names that are methods in NumPy too. */
+#include <stdlib.h>
+#include <string.h>
+#include "nvp.h"
+
+enum { PARAMS = 12, INTS = 128 };
+typedef struct param {
+  PyObject *name;       /* interned, owned */
+  const char *text;     /* the library's spelling: UTF-8 of name */
+  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'D' device (checked, not passed), 0: by value */
+  char required;
+} param;
+typedef struct op {
+  PyObject_HEAD
+  nvp_state *st;
+  int number, nin, nparam; /* nin -1: the first parameter is a list of arrays */
+  param p[PARAMS];
+  char *doc;            /* name(signature)\n--\n\ndoc, for inspect */
+  PyMethodDef def;
+} op;
+typedef struct method { PyObject_HEAD op *op; PyObject *self; } method; /* self NULL: in the type, not bound yet */
+
+/* ---- attributes */
+static int flatten_ints(PyObject *v, int64_t *ints, int *n, int max) {
+  if (!PyTuple_Check(v) && !PyList_Check(v)) {
+    if (*n == max) return PyErr_SetString(PyExc_ValueError, "too many integers in one argument"), -1;
+    PyObject *i = PyNumber_Index(v);
+    if (!i) return -1;
+    ints[(*n)++] = PyLong_AsLongLong(i);
+    Py_DECREF(i);
+    return PyErr_Occurred() ? -1 : 0;
+  }
+  PyObject *fast = PySequence_Tuple(v);
+  int status = fast ? 0 : -1;
+  for (Py_ssize_t k = 0; !status && k < PyTuple_Size(fast); k++) status = flatten_ints(PyTuple_GetItem(fast, k), ints, n, max);
+  Py_XDECREF(fast);
+  return status;
+}
+static int attr_number(nvm_attr *a, PyObject *v) {
+  if (PyBool_Check(v)) return a->kind = 'b', a->i = v == Py_True, 0;
+  if (PyIndex_Check(v)) {
+    PyObject *i = PyNumber_Index(v);
+    if (i) {
+      a->kind = 'i';
+      a->i = PyLong_AsLongLong(i);
+      a->f = (double)a->i;
+      Py_DECREF(i);
+      return PyErr_Occurred() ? -1 : 0;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1; /* a float array has __index__ too, which raises TypeError */
+    PyErr_Clear();
+  }
+  a->kind = 'f';
+  a->f = PyFloat_AsDouble(v);
+  return a->f == -1 && PyErr_Occurred() ? -1 : 0;
+}
+static int attr_dtype(nvp_state *st, nvm_attr *a, PyObject *v) {
+  nvm_dtype t;
+  if (nvp_dtype_from(st, v, &t)) return -1;
+  a->kind = t == NVM_DTYPE_DEFAULT ? 'n' : 'd';
+  a->i = t;
+  return 0;
+}
+/* ints: room for `max` integers, used from ints[0] on; a->n says how many. */
+static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *ints, int max) {
+  if (hint == 'd') return attr_dtype(st, a, v);
+  if (v == Py_None) return a->kind = 'n', 0;
+  if (hint == 'b') {
+    int yes = PyObject_IsTrue(v);
+    return a->kind = 'b', a->i = yes, yes < 0 ? -1 : 0;
+  }
+  if (PyTuple_Check(v) || PyList_Check(v)) {
+    a->kind = 'I';
+    a->is = ints;
+    return flatten_ints(v, ints, &a->n, max);
+  }
+  if (attr_number(a, v)) return -1;
+  if (hint == 'f') a->f = a->kind == 'f' ? a->f : (double)a->i, a->kind = 'f';
+  return 0;
+}
+
+/* ---- calling */
+static int argument_error(const op *o, const char *what, PyObject *name) {
+  nvm_op_info info;
+  if (!nvm_op_get(&info, o->number)) PyErr_Format(PyExc_TypeError, "%s%s: %s%S", info.name, info.signature, what, name);
+  return -1;
+}
+/* v[i]: the borrowed argument for parameter i, NULL if it was not given. */
+static int bind(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+  if (n > o->nparam) {
+    PyObject *count = PyLong_FromSsize_t(n);
+    if (count) argument_error(o, "too many arguments: ", count);
+    Py_XDECREF(count);
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < n; i++) v[i] = args[i];
+  Py_ssize_t nnames = names ? PyTuple_Size(names) : 0;
+  for (Py_ssize_t k = 0; k < nnames; k++) {
+    PyObject *name = PyTuple_GetItem(names, k);
+    int i = 0;
+    while (i < o->nparam && o->p[i].name != name) i++;
+    if (i == o->nparam) /* not the interned string */
+      for (i = 0; i < o->nparam && PyUnicode_Compare(o->p[i].name, name); i++) {}
+    if (i == o->nparam) return argument_error(o, "no argument ", name);
+    if (v[i]) return argument_error(o, "given twice: ", name);
+    v[i] = args[n + k];
+  }
+  for (int i = 0; i < o->nparam; i++)
+    if (!v[i] && o->p[i].required) return argument_error(o, "missing argument ", o->p[i].name);
+  return 0;
+}
+static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *owned) {
+  for (int i = 0; i < o->nin; i++) {
+    int own = 0, got = 1;
+    if (!v[i] || v[i] == Py_None) in[i] = nvm_none();
+    else got = nvp_operand(o->st, v[i], &in[i], &own);
+    if (got < 0) return -1;
+    if (!got) {
+      PyErr_Format(PyExc_TypeError, "%.100s: '%U' is %R, not an array", o->def.ml_name, o->p[i].name, (PyObject *)Py_TYPE(v[i]));
+      return -1;
+    }
+    if (own) *owned |= (uint64_t)1 << i;
+  }
+  return 0;
+}
+static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, int64_t *ints) {
+  int used = 0;
+  for (int i = o->nin < 0 ? 1 : o->nin; i < o->nparam; i++) {
+    if (!v[i]) continue;
+    if (o->p[i].hint == 'D') {
+      if (nvp_device(v[i])) return -1;
+      continue;
+    }
+    nvm_attr *a = &at[(*nat)++];
+    *a = (nvm_attr){ .name = o->p[i].text };
+    if (attr_of(o->st, a, o->p[i].hint, v[i], ints + used, INTS - used)) return -1;
+    used += a->n;
+  }
+  return 0;
+}
+/* The operands of an operation on a list of arrays. */
+static PyObject *call_list(const op *o, PyObject *list, const nvm_attr *at, int nat) {
+  PyObject *items = PySequence_Tuple(list);
+  if (!items) return NULL;
+  Py_ssize_t n = PyTuple_Size(items), made = 0;
+  nvm_array **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
+  int own, got = 1;
+  for (; in && made < n; made++) {
+    if ((got = nvp_operand(o->st, PyTuple_GetItem(items, made), &in[made], &own)) <= 0) break;
+    if (!own) nvm_array_ref(in[made]);
+  }
+  PyObject *r = NULL;
+  if (!in) PyErr_NoMemory();
+  else if (!got) PyErr_Format(PyExc_TypeError, "%.100s: item %zd is not an array", o->def.ml_name, made);
+  else if (got > 0) r = nvp_wrap(o->st, nvm_apply(o->st->ctx, o->number, in, (int)n, at, nat));
+  while (in && made) nvm_array_unref(in[--made]);
+  PyMem_Free(in);
+  Py_DECREF(items);
+  return r;
+}
+static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+  PyObject *v[PARAMS] = { 0 };
+  nvm_array *in[PARAMS];
+  nvm_attr at[PARAMS];
+  int64_t ints[INTS];
+  uint64_t owned = 0;
+  int nat = 0;
+  if (bind(o, v, args, n, names) || attributes(o, v, at, &nat, ints)) return NULL;
+  if (o->nin < 0) return call_list(o, v[0], at, nat);
+  PyObject *r = operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, nvm_apply(o->st->ctx, o->number, in, o->nin, at, nat));
+  for (int i = 0; owned; i++, owned >>= 1)
+    if (owned & 1) nvm_array_unref(in[i]);
+  return r;
+}
+static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+  return call((op *)self, args, n, names);
+}
+
+/* ---- reading a signature: (x, /, *, axis=None, keepdims=False) */
+static char hint_of(const char *name, const char *value) {
+  if (!strcmp(name, "dtype")) return 'd';
+  if (!strcmp(name, "device")) return 'D';
+  if (!strncmp(value, "True", 4) || !strncmp(value, "False", 5)) return 'b';
+  if (strpbrk(value, ".e") && strchr("0123456789-", *value) && *value) return 'f';
+  return 0;
+}
+static int read_param(op *o, char *item) { /* "axis=None", blanks stripped; cut up in place */
+  while (*item == ' ') item++;
+  if (!*item || !strcmp(item, "/") || !strcmp(item, "*")) return 0;
+  char *value = strchr(item, '=');
+  if (value) *value++ = 0;
+  if (o->nparam == PARAMS) return PyErr_Format(PyExc_SystemError, "operation with more than %d parameters", PARAMS), -1;
+  param *p = &o->p[o->nparam++];
+  if (!(p->name = PyUnicode_InternFromString(item))) return -1;
+  p->text = PyUnicode_AsUTF8AndSize(p->name, NULL);
+  p->required = !value;
+  p->hint = hint_of(item, value ? value : "");
+  return p->text ? 0 : -1;
+}
+static int read_signature(op *o, const char *signature) {
+  char buf[512], *at = buf, *comma;
+  size_t n = strlen(signature);
+  if (n < 2 || n >= sizeof buf) return PyErr_SetString(PyExc_SystemError, "a signature is too long"), -1;
+  memcpy(buf, signature + 1, n - 2);
+  buf[n - 2] = 0;
+  while ((comma = strchr(at, ','))) {
+    *comma = 0;
+    if (read_param(o, at)) return -1;
+    at = comma + 1;
+  }
+  return read_param(o, at);
+}
+/* What makes arrays takes a device, as the standard says; it is checked here and never reaches the library. */
+static void signature_of(char *out, size_t size, const nvm_op_info *info) {
+  const char *s = info->signature;
+  int n = (int)strlen(s) - 1, device = strstr(s, "dtype") && strcmp(info->kind, "RED") && strcmp(info->kind, "SCAN");
+  PyOS_snprintf(out, size, "%.*s%s", n, s, !device ? ")" : strchr(s, '*') ? ", device=None)" : ", *, device=None)");
+}
+static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
+  op *o = PyObject_New(op, st->op);
+  if (!o) return NULL;
+  memset((char *)o + sizeof(PyObject), 0, sizeof *o - sizeof(PyObject));
+  o->st = st;
+  o->number = number;
+  o->nin = info->nin;
+  char signature[512];
+  signature_of(signature, sizeof signature, info);
+  size_t n = strlen(info->name) + strlen(signature) + strlen(info->doc) + 16;
+  if (!(o->doc = malloc(n))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
+  PyOS_snprintf(o->doc, n, "%s%s\n--\n\n%s", info->name, signature, info->doc);
+  o->def = (PyMethodDef){ info->name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS, o->doc };
+  if (read_signature(o, signature)) return Py_DECREF((PyObject *)o), NULL;
+  return o;
+}
+static void op_dealloc(PyObject *self) {
+  op *o = (op *)self;
+  PyTypeObject *type = Py_TYPE(self);
+  for (int i = 0; i < o->nparam; i++) Py_XDECREF(o->p[i].name);
+  free(o->doc);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+static PyObject *op_repr(PyObject *self) { return PyUnicode_FromFormat("<operation %s of nvm>", ((op *)self)->def.ml_name); }
+static PyType_Slot op_slots[] = { { Py_tp_dealloc, op_dealloc }, { Py_tp_repr, op_repr }, { 0, NULL } };
+PyType_Spec nvp_op_spec = { .name = "nvm._nvm.Operation", .basicsize = sizeof(op), .slots = op_slots,
+                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
+
+int nvp_add_functions(PyObject *m, nvp_state *st) {
+  PyObject *home = PyUnicode_InternFromString("nvm");
+  int status = home ? 0 : -1;
+  for (int i = 0; !status && i < nvm_op_count(); i++) {
+    nvm_op_info info;
+    if (nvp_check(st, nvm_op_get(&info, i))) status = -1;
+    if (status || *info.name == '_') continue;
+    op *o = op_new(st, &info, i);
+    PyObject *f = o ? PyCFunction_NewEx(&o->def, (PyObject *)o, home) : NULL;
+    status = f ? PyDict_SetItemString(st->functions, info.name, f) || PyModule_AddObjectRef(m, info.name, f) ? -1 : 0 : -1;
+    Py_XDECREF(f);
+    Py_XDECREF((PyObject *)o);
+  }
+  Py_XDECREF(home);
+  return status;
+}
+
+/* ---- methods: operations whose first operand is the array, under NumPy's method names */
+static const struct { const char *name, *op; } methods[] = {
+  { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" }, { "argsort", "argsort" },
+  { "astype", "astype" }, { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" }, { "cumprod", "cumulative_prod" },
+  { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "dot", "matmul" }, { "max", "max" }, { "mean", "mean" },
+  { "min", "min" }, { "prod", "prod" }, { "repeat", "repeat" }, { "reshape", "reshape" }, { "round", "round" },
+  { "sort", "sort" }, { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" },
+  { "var", "var" },
+};
+static method *method_new(nvp_state *st, op *o, PyObject *self) {
+  method *b = PyObject_New(method, st->method);
+  if (!b) return NULL;
+  b->op = (op *)Py_NewRef((PyObject *)o);
+  b->self = Py_XNewRef(self);
+  return b;
+}
+static PyObject *method_get(PyObject *self, PyObject *obj, PyObject *type) {
+  (void)type;
+  method *b = (method *)self;
+  return !obj || obj == Py_None ? Py_NewRef(self) : (PyObject *)method_new(b->op->st, b->op, obj);
+}
+/* x.reshape(2, 3): several integers stand for one tuple of them. */
+static int gathers(const op *o, PyObject *const *v, Py_ssize_t n) {
+  if (n < 3 || o->nin != 1 || o->nparam < 2 || !o->p[1].required) return 0;
+  for (Py_ssize_t i = 1; i < n; i++)
+    if (!PyIndex_Check(v[i])) return 0;
+  return 1;
+}
+static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
+  method *b = (method *)self;
+  PyObject *v[PARAMS + PARAMS], *names = NULL, *axes = NULL, *key, *value, *r = NULL;
+  Py_ssize_t n = 0, given = PyTuple_Size(args), pos = 0, nkw = kw ? PyDict_Size(kw) : 0;
+  if (b->self) v[n++] = b->self;
+  if (!b->self && (!given || !Py_IS_TYPE(PyTuple_GetItem(args, 0), b->op->st->array)))
+    return PyErr_Format(PyExc_TypeError, "the method %s needs an nvm array", b->op->def.ml_name);
+  if (given + 1 > PARAMS || nkw > PARAMS - 1) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
+  for (Py_ssize_t i = 0; i < given; i++) v[n++] = PyTuple_GetItem(args, i);
+  if (gathers(b->op, v, n)) {
+    if (!(axes = PyTuple_GetSlice(args, b->self ? 0 : 1, given))) return NULL;
+    v[1] = axes;
+    n = 2;
+  }
+  if (nkw && !(names = PyTuple_New(nkw))) goto done;
+  for (Py_ssize_t k = 0; kw && PyDict_Next(kw, &pos, &key, &value); k++) {
+    PyTuple_SetItem(names, k, Py_NewRef(key));
+    v[n + k] = value;
+  }
+  r = call(b->op, v, n, names);
+done:
+  Py_XDECREF(names);
+  Py_XDECREF(axes);
+  return r;
+}
+static void method_dealloc(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  Py_DECREF((PyObject *)((method *)self)->op);
+  Py_XDECREF(((method *)self)->self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+static PyObject *get_doc(PyObject *self, void *u) {
+  (void)u;
+  const char *doc = strstr(((method *)self)->op->doc, "\n--\n\n");
+  return PyUnicode_FromString(doc ? doc + 5 : "");
+}
+static PyObject *get_name(PyObject *self, void *u) {
+  (void)u;
+  return PyUnicode_FromString(((method *)self)->op->def.ml_name);
+}
+static PyObject *get_signature(PyObject *self, void *u) { /* for inspect: bound methods lose their first parameter */
+  (void)u;
+  const op *o = ((method *)self)->op;
+  const char *from = o->doc + strlen(o->def.ml_name), *end = strstr(from, "\n--\n\n");
+  PyObject *whole = PyUnicode_FromStringAndSize(from, end - from);
+  PyObject *hook = whole && ((method *)self)->self ? nvp_hook(o->st, "bound_signature") : NULL;
+  if (!hook) return PyErr_Occurred() ? (Py_XDECREF(whole), NULL) : whole;
+  PyObject *r = PyObject_CallFunctionObjArgs(hook, whole, NULL);
+  Py_DECREF(whole);
+  return r;
+}
+static PyObject *get_self(PyObject *self, void *u) {
+  (void)u;
+  PyObject *s = ((method *)self)->self;
+  return Py_NewRef(s ? s : Py_None);
+}
+static PyGetSetDef method_getset[] = {
+  { "__doc__", get_doc, NULL, NULL, NULL }, { "__name__", get_name, NULL, NULL, NULL },
+  { "__text_signature__", get_signature, NULL, NULL, NULL }, { "__self__", get_self, NULL, NULL, NULL },
+  { NULL, NULL, NULL, NULL, NULL }
+};
+static PyType_Slot method_slots[] = {
+  { Py_tp_dealloc, method_dealloc }, { Py_tp_call, method_call }, { Py_tp_descr_get, method_get },
+  { Py_tp_getset, method_getset }, { 0, NULL }
+};
+PyType_Spec nvp_method_spec = { .name = "nvm._nvm.Method", .basicsize = sizeof(method), .slots = method_slots,
+                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
+
+int nvp_add_methods(nvp_state *st) {
+  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+    PyObject *f = PyDict_GetItemString(st->functions, methods[i].op);
+    if (!f) continue; /* a method exists where its operation does */
+    PyObject *b = (PyObject *)method_new(st, (op *)PyCFunction_GetSelf(f), NULL);
+    int status = b ? PyObject_SetAttrString((PyObject *)st->array, methods[i].name, b) : -1;
+    Py_XDECREF(b);
+    if (status) return -1;
+  }
+  return 0;
+}

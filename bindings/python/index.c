@@ -1,0 +1,219 @@
+/* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through. Index arrays, lists
+   and boolean masks are handed to the package's Python half. */
+#include <string.h>
+#include "nvp.h"
+
+typedef struct basic {
+  int rank;                               /* of the indexed array */
+  int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
+  int drop[NVM_MAX_RANK];
+  int nshape, fresh;                      /* shape of the result, None included; fresh: how many None */
+  int64_t shape[2 * NVM_MAX_RANK];
+} basic;
+
+/* 1: basic, 0: an index array, list or mask */
+static int is_basic(PyObject *k) {
+  if (PyLong_Check(k)) return !PyBool_Check(k);
+  if (PySlice_Check(k) || k == Py_None || k == Py_Ellipsis) return 1;
+  if (PyList_Check(k) || PyBool_Check(k)) return 0;
+  if (nvp_is_array(k)) {
+    char kind = nvp_kind(nvm_dtype_of(((nvp_array *)k)->h));
+    return !nvm_rank(((nvp_array *)k)->h) && (kind == 'i' || kind == 'u') && !nvp_tracing();
+  }
+  if (!PyIndex_Check(k)) return 0;
+  PyObject *i = PyNumber_Index(k); /* NumPy's integers yes, its longer arrays no */
+  if (!i) PyErr_Clear();
+  Py_XDECREF(i);
+  return i != NULL;
+}
+static int too_many(nvp_array *a, int n) {
+  return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d dimensions, %d were indexed", nvm_rank(a->h), n), -1;
+}
+static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
+  int64_t n = nvm_shape(a->h)[d];
+  if (PySlice_Check(k)) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(k, &start, &stop, &step)) return -1;
+    b->count[d] = PySlice_AdjustIndices((Py_ssize_t)n, &start, &stop, step);
+    b->start[d] = b->count[d] ? start : 0;
+    b->step[d] = b->count[d] > 1 ? step : 1;
+    b->shape[b->nshape++] = b->count[d];
+    return 0;
+  }
+  PyObject *v = PyNumber_Index(k);
+  long long i = v ? PyLong_AsLongLong(v) : -1;
+  Py_XDECREF(v);
+  if (PyErr_Occurred()) return -1;
+  if (i < -n || i >= n)
+    return PyErr_Format(PyExc_IndexError, "index %lld is out of range for dimension %d of extent %lld", i, d, (long long)n), -1;
+  b->start[d] = i < 0 ? i + n : i;
+  b->count[d] = b->step[d] = 1;
+  b->drop[d] = 1;
+  return 0;
+}
+static void whole(basic *b, nvp_array *a, int d) {
+  b->count[d] = b->shape[b->nshape++] = nvm_shape(a->h)[d];
+  b->step[d] = 1;
+}
+static int parse(basic *b, nvp_array *a, PyObject *const *k, int n) {
+  int used = 0, ellipsis = 0, d = 0;
+  for (int i = 0; i < n; i++) used += k[i] != Py_None && k[i] != Py_Ellipsis, ellipsis += k[i] == Py_Ellipsis;
+  b->rank = nvm_rank(a->h);
+  if (used > b->rank) return too_many(a, used);
+  if (ellipsis > 1) return PyErr_SetString(PyExc_IndexError, "an index can have one ellipsis (...) only"), -1;
+  for (int i = 0; i < n; i++) {
+    if (k[i] == Py_Ellipsis) {
+      for (int m = b->rank - used; m; m--) whole(b, a, d++);
+    } else if (k[i] == Py_None) {
+      if (++b->fresh > NVM_MAX_RANK) return PyErr_SetString(PyExc_IndexError, "more than 32 dimensions"), -1;
+      b->shape[b->nshape++] = 1;
+    } else if (one_dimension(b, a, d++, k[i])) return -1;
+  }
+  while (d < b->rank) whole(b, a, d++);
+  return 0;
+}
+/* 1: *b is filled, 0: not a basic key, -1 */
+static int parse_key(basic *b, nvp_array *a, PyObject *key) {
+  PyObject *k[3 * NVM_MAX_RANK];
+  int tuple = PyTuple_Check(key);
+  Py_ssize_t n = tuple ? PyTuple_Size(key) : 1;
+  if (n > 3 * NVM_MAX_RANK) return too_many(a, (int)n);
+  for (Py_ssize_t i = 0; i < n; i++) {
+    k[i] = tuple ? PyTuple_GetItem(key, i) : key;
+    if (!is_basic(k[i])) return 0;
+  }
+  memset(b, 0, sizeof *b);
+  return parse(b, a, k, (int)n) ? -1 : 1;
+}
+static nvm_array *view_of(nvp_array *a, const basic *b) {
+  return nvm_view(a->h, b->rank, b->start, b->count, b->step, b->drop);
+}
+static PyObject *reshaped(nvp_state *st, nvm_array *h, nvp_fixed f, const int64_t *shape, int n) { /* takes h */
+  nvm_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = n };
+  PyObject *r = h ? nvp_apply(st, f, &h, 1, &at, 1) : nvp_raise(st);
+  nvm_array_unref(h);
+  return r;
+}
+PyObject *nvp_getitem(PyObject *self, PyObject *key) {
+  nvp_array *a = (nvp_array *)self;
+  basic b;
+  int got = parse_key(&b, a, key);
+  if (got < 0) return NULL;
+  if (!got) {
+    PyObject *f = nvp_hook(a->st, "getitem");
+    return f ? PyObject_CallFunctionObjArgs(f, self, key, NULL) : NULL;
+  }
+  nvm_array *v = view_of(a, &b);
+  return b.fresh ? reshaped(a->st, v, NVP_RESHAPE, b.shape, b.nshape) : nvp_wrap(a->st, v);
+}
+
+/* ---- assignment */
+static int covers(const basic *b, nvp_array *a) { /* the key means the whole array, in its order */
+  for (int d = 0; d < b->rank; d++)
+    if (b->drop[d] || b->step[d] != 1 || b->count[d] != nvm_shape(a->h)[d]) return 0;
+  return 1;
+}
+/* `value` without leading dimensions of extent 1 that the target lacks; with None in the key, in the target's own shape. */
+static PyObject *fit(nvp_state *st, nvm_array *value, const basic *b, nvm_array *target) {
+  int extra = nvm_rank(value) - b->nshape;
+  const int64_t *s = nvm_shape(value);
+  PyObject *v;
+  if (extra > 0 && s[0] == 1) {
+    while (extra > 0 && *s == 1) s++, extra--;
+    v = reshaped(st, nvm_array_ref(value), NVP_RESHAPE, s, (int)(nvm_rank(value) - (s - nvm_shape(value))));
+  } else v = nvp_wrap(st, nvm_array_ref(value));
+  if (!v || !b->fresh) return v;
+  PyObject *wide = reshaped(st, nvm_array_ref(((nvp_array *)v)->h), NVP_BROADCAST, b->shape, b->nshape), *r = NULL;
+  if (wide) r = reshaped(st, nvm_array_ref(((nvp_array *)wide)->h), NVP_RESHAPE, nvm_shape(target), nvm_rank(target));
+  Py_DECREF(v);
+  Py_XDECREF(wide);
+  return r;
+}
+static int assign(nvp_array *a, const basic *b, PyObject *value) {
+  nvp_state *st = a->st;
+  nvm_array *v, *target = NULL;
+  int owned, got = nvp_operand(st, value, &v, &owned), status = -1;
+  if (got <= 0) return got ? -1 : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), -1);
+  PyObject *fitted = NULL;
+  if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(nvm_dtype_of(a->h)) != 'c')
+    PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s", nvm_dtype_name(nvm_dtype_of(a->h)));
+  else if (!(target = covers(b, a) ? nvm_array_ref(a->h) : view_of(a, b))) nvp_raise(st);
+  else if ((fitted = fit(st, v, b, target))) status = nvp_check(st, nvm_assign(target, ((nvp_array *)fitted)->h));
+  Py_XDECREF(fitted);
+  nvm_array_unref(target);
+  if (owned) nvm_array_unref(v);
+  nvp_drain();
+  return status;
+}
+int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
+  nvp_array *a = (nvp_array *)self;
+  basic b;
+  if (!value) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
+  int got = parse_key(&b, a, key);
+  if (got) return got < 0 ? -1 : assign(a, &b, value);
+  PyObject *f = nvp_hook(a->st, "setitem"), *r = f ? PyObject_CallFunctionObjArgs(f, self, key, value, NULL) : NULL;
+  Py_XDECREF(r);
+  return r ? 0 : -1;
+}
+
+/* ---- what needs values: positions of a mask, and writes at positions */
+/* nonzero(mask): int64 positions along each dimension, in row-major order */
+PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
+  (void)module;
+  if (!nvp_is_array(x) || nvm_dtype_of(((nvp_array *)x)->h) != NVM_BOOL) return PyErr_SetString(PyExc_TypeError, "a bool array is needed"), NULL;
+  nvp_array *a = (nvp_array *)x;
+  const void *data;
+  int64_t strides[NVM_MAX_RANK + 1], at[NVM_MAX_RANK + 1] = { 0 }, n = nvm_size(a->h), count = 0;
+  int rank = nvm_rank(a->h);
+  if (nvp_read(a, &data, strides)) return NULL;
+  int64_t *pos = PyMem_Malloc(sizeof *pos * (size_t)(n * rank + 1));
+  if (!pos) return PyErr_NoMemory();
+  const int64_t *shape = nvm_shape(a->h);
+  const char *p = data;
+  for (int64_t i = 0; i < n; i++) {
+    if (*p) {
+      for (int d = 0; d < rank; d++) pos[d * n + count] = at[d];
+      count++;
+    }
+    for (int d = rank - 1; d >= 0; d--) {
+      p += strides[d];
+      if (++at[d] < shape[d]) break;
+      p -= strides[d] * shape[d];
+      at[d] = 0;
+    }
+  }
+  PyObject *r = PyTuple_New(rank);
+  for (int d = 0; r && d < rank; d++) {
+    PyObject *v = nvp_wrap(a->st, nvm_array_new_host(a->st->ctx, NVM_I64, 1, &count, NULL, pos + d * n, NULL, NULL));
+    if (!v || PyTuple_SetItem(r, d, v)) Py_CLEAR(r);
+  }
+  PyMem_Free(pos);
+  return r;
+}
+static int packed(nvp_array *a, nvm_dtype t, int64_t size, void *to) {
+  if (nvm_dtype_of(a->h) != t || nvm_size(a->h) != size) return PyErr_SetString(PyExc_SystemError, "scatter: dtype or size"), -1;
+  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return -1;
+  return nvp_check(a->st, nvm_copy_to_host(a->h, to, (size_t)size * nvm_dtype_size(t)));
+}
+/* scatter(x, positions, values): x with values at positions of its row-major order; the last of equal positions wins */
+PyObject *nvp_scatter(PyObject *module, PyObject *args) {
+  nvp_state *st = PyModule_GetState(module);
+  nvp_array *x, *at, *v;
+  if (!PyArg_ParseTuple(args, "O!O!O!", st->array, &x, st->array, &at, st->array, &v)) return NULL;
+  nvm_dtype t = nvm_dtype_of(x->h);
+  size_t item = nvm_dtype_size(t);
+  int64_t n = nvm_size(x->h), k = nvm_size(at->h);
+  char *whole = PyMem_Malloc((size_t)n * item + 1), *from = PyMem_Malloc((size_t)k * item + 1);
+  int64_t *pos = PyMem_Malloc((size_t)k * sizeof *pos + 1);
+  PyObject *r = NULL;
+  if (!whole || !from || !pos) PyErr_NoMemory();
+  else if (!packed(x, t, n, whole) && !packed(at, NVM_I64, k, pos) && !packed(v, t, k, from)) {
+    for (int64_t i = 0; i < k; i++)
+      if (pos[i] >= 0 && pos[i] < n) memcpy(whole + (size_t)pos[i] * item, from + (size_t)i * item, item);
+    r = nvp_wrap(st, nvm_array_new_host(st->ctx, t, nvm_rank(x->h), nvm_shape(x->h), NULL, whole, NULL, NULL));
+  }
+  PyMem_Free(whole);
+  PyMem_Free(from);
+  PyMem_Free(pos);
+  return r;
+}

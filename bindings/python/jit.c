@@ -1,0 +1,584 @@
+/* nvm.jit: a function traced once for each signature of its arguments, then replayed. A signature is a list of words: the nesting
+   of tuples, lists and dicts, dtype and shape of each array, the kind of each Python number, and the static arguments, which
+   compare by type and value. The same words, read back, rebuild the arguments around placeholders and the results around
+   arrays. The warm path touches no Python code. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "nvp.h"
+
+enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_NAMED }; /* low byte of a word; operands above */
+enum { WORDS = 96, OBJECTS = 16, LEAVES = 32, KEEP = 512, BUCKETS = 64 };
+
+static _Thread_local int tracing;
+int nvp_tracing(void) { return tracing; }
+
+/* ---- words and the objects they refer to */
+typedef struct tree {
+  uint64_t *w, wi[WORDS];
+  PyObject **o, *oi[OBJECTS];       /* counted */
+  int n, cap, no, capo;
+} tree;
+static void tree_init(tree *t) {
+  t->w = t->wi, t->o = t->oi;
+  t->n = t->no = 0;
+  t->cap = WORDS, t->capo = OBJECTS;
+}
+static void tree_free(tree *t) {
+  while (t->no) Py_DECREF(t->o[--t->no]);
+  if (t->w != t->wi) PyMem_Free(t->w);
+  if (t->o != t->oi) PyMem_Free(t->o);
+}
+/* Makes room for n items in a block that starts out inside its owner. */
+static void *grow(void *at, void *inside, size_t item, int used, int *cap) {
+  void *p = PyMem_Malloc(item * (size_t)*cap * 2);
+  if (!p) return PyErr_NoMemory();
+  memcpy(p, at, item * (size_t)used);
+  if (at != inside) PyMem_Free(at);
+  *cap *= 2;
+  return p;
+}
+static int word(tree *t, uint64_t w) {
+  if (t->n == t->cap) {
+    void *p = grow(t->w, t->wi, sizeof *t->w, t->n, &t->cap);
+    if (!p) return -1;
+    t->w = p;
+  }
+  t->w[t->n++] = w;
+  return 0;
+}
+static int object(tree *t, PyObject *x) {
+  if (t->no == t->capo) {
+    void *p = grow(t->o, t->oi, sizeof *t->o, t->no, &t->capo);
+    if (!p) return -1;
+    t->o = p;
+  }
+  t->o[t->no++] = Py_NewRef(x);
+  return 0;
+}
+static uint64_t hash_words(const tree *t) {
+  uint64_t h = 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < t->n; i++) h = (h ^ t->w[i]) * 0xff51afd7ed558ccdu, h ^= h >> 32;
+  return h;
+}
+
+/* ---- static values: equal if type and value are (1, 1.0 and True differ; floats by their bits) */
+static int same_float(double a, double b) { return !memcmp(&a, &b, sizeof a); }
+static int same_static(PyObject *a, PyObject *b) {
+  if (a == b) return 1;
+  if (Py_TYPE(a) != Py_TYPE(b)) return 0;
+  if (PyFloat_CheckExact(a)) return same_float(PyFloat_AsDouble(a), PyFloat_AsDouble(b));
+  if (PyComplex_CheckExact(a))
+    return same_float(PyComplex_RealAsDouble(a), PyComplex_RealAsDouble(b)) &&
+           same_float(PyComplex_ImagAsDouble(a), PyComplex_ImagAsDouble(b));
+  if (PyTuple_CheckExact(a)) {
+    Py_ssize_t n = PyTuple_Size(a);
+    int same = n == PyTuple_Size(b);
+    for (Py_ssize_t i = 0; i < n && same > 0; i++) same = same_static(PyTuple_GetItem(a, i), PyTuple_GetItem(b, i));
+    return same;
+  }
+  return PyObject_RichCompareBool(a, b, Py_EQ);
+}
+static int flatten_static(tree *t, PyObject *x) {
+  Py_hash_t h = PyObject_Hash(x);
+  if (h == -1) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "[jit] a static argument must be hashable, and %R is not", (PyObject *)Py_TYPE(x));
+    return -1;
+  }
+  if (PyFloat_CheckExact(x)) h = 0; /* by bits, below: a NaN's hash is its address */
+  double d = PyFloat_CheckExact(x) ? PyFloat_AsDouble(x) : 0;
+  uint64_t bits;
+  memcpy(&bits, &d, sizeof bits);
+  return word(t, IS_STATIC) || word(t, (uint64_t)h ^ bits) || object(t, x) ? -1 : 0;
+}
+
+/* ---- a call: its signature and its arrays */
+typedef struct call {
+  nvp_state *st;
+  tree key;
+  nvm_array **in, *ini[LEAVES];     /* borrowed, or owned where the bit is set */
+  unsigned char *owned, ownedi[LEAVES];
+  int n, cap;
+  Py_buffer *view;                  /* buffers borrowed for the call */
+  int nview, capview;
+  int at;                           /* position of the argument that is being read, for messages */
+  PyObject *name;                   /* or its keyword */
+  int out;                          /* reading results: what is no array is a constant */
+} call;
+static void call_init(call *c, nvp_state *st, int out) {
+  c->st = st;
+  tree_init(&c->key);
+  c->in = c->ini, c->owned = c->ownedi;
+  c->n = c->nview = c->capview = 0;
+  c->cap = LEAVES;
+  c->view = NULL;
+  c->name = NULL;
+  c->out = out;
+}
+static void call_free(call *c) {
+  for (int i = 0; i < c->n; i++)
+    if (c->owned[i]) nvm_array_unref(c->in[i]);
+  for (int i = 0; i < c->nview; i++) PyBuffer_Release(&c->view[i]);
+  PyMem_Free(c->view);
+  if (c->in != c->ini) PyMem_Free(c->in);
+  if (c->owned != c->ownedi) PyMem_Free(c->owned);
+  tree_free(&c->key);
+}
+static int leaf(call *c, nvm_array *a, int owned) { /* takes a if owned, also when it fails */
+  if (c->n == c->cap) {
+    int cap = c->cap;
+    void *in = grow(c->in, c->ini, sizeof *c->in, c->n, &cap), *own = in ? grow(c->owned, c->ownedi, 1, c->n, &c->cap) : NULL;
+    if (in) c->in = in;
+    if (own) c->owned = own;
+    else {
+      if (owned) nvm_array_unref(a);
+      return -1;
+    }
+  }
+  c->in[c->n] = a;
+  c->owned[c->n++] = (unsigned char)owned;
+  return 0;
+}
+static int leaf_array(call *c, nvm_array *a, int owned) {
+  int rank = nvm_rank(a);
+  const int64_t *shape = nvm_shape(a);
+  if (leaf(c, a, owned)) return -1;
+  if (c->out) return word(&c->key, IS_ARRAY);
+  if (word(&c->key, IS_ARRAY | (uint64_t)nvm_dtype_of(a) << 8 | (uint64_t)rank << 32)) return -1;
+  for (int d = 0; d < rank; d++)
+    if (word(&c->key, (uint64_t)shape[d])) return -1;
+  return 0;
+}
+static int leaf_scalar(call *c, PyObject *x, char kind) {
+  union { int64_t i; double d[2]; uint8_t b; } v = { 0 };
+  nvm_dtype t = kind == 'b' ? NVM_BOOL : kind == 'i' ? NVM_I64 : kind == 'f' ? NVM_F64 : NVM_C128;
+  if (kind == 'b') v.b = x == Py_True;
+  else if (kind == 'i') v.i = PyLong_AsLongLong(x);
+  else if (kind == 'f') v.d[0] = PyFloat_AsDouble(x);
+  else v.d[0] = PyComplex_RealAsDouble(x), v.d[1] = PyComplex_ImagAsDouble(x);
+  if (kind == 'i' && v.i == -1 && PyErr_Occurred()) return -1;
+  nvm_array *a = nvm_array_new_host(c->st->ctx, t, 0, NULL, NULL, &v, NULL, NULL);
+  if (!a) return nvp_raise(c->st), -1;
+  return leaf(c, a, 1) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
+}
+/* A foreign array: borrowed for the call if it has a buffer, converted otherwise. 1, 0: it is none, -1 */
+static int leaf_foreign(call *c, PyObject *x) {
+  nvm_array *a = NULL;
+  int owned = 1, got = 0;
+  if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return 0;
+  if (nvp_has_buffer(x) && !c->out) {
+    if (c->nview == c->capview) {
+      int cap = c->capview ? 2 * c->capview : 8;
+      Py_buffer *v = PyMem_Realloc(c->view, sizeof *v * (size_t)cap);
+      if (!v) return PyErr_NoMemory(), -1;
+      c->view = v;
+      c->capview = cap;
+    }
+    if ((got = nvp_borrow(c->st, x, &a, &c->view[c->nview])) > 0) c->nview++;
+  }
+  if (!got) got = nvp_operand(c->st, x, &a, &owned);
+  return got <= 0 ? got : leaf_array(c, a, owned) ? -1 : 1;
+}
+
+static int flatten(call *c, PyObject *x);
+static int flatten_items(call *c, PyObject *x, int tag) {
+  int tuple = tag != IS_LIST;
+  Py_ssize_t n = tuple ? PyTuple_Size(x) : PyList_Size(x);
+  if (word(&c->key, (uint64_t)tag | (uint64_t)n << 32)) return -1;
+  if (tag == IS_NAMED && object(&c->key, (PyObject *)Py_TYPE(x))) return -1;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *item = Py_XNewRef(tuple ? PyTuple_GetItem(x, i) : PyList_GetItem(x, i));
+    int bad = !item || flatten(c, item);
+    Py_XDECREF(item);
+    if (bad) return -1;
+  }
+  return 0;
+}
+static int flatten_dict(call *c, PyObject *x, uint64_t *statics, PyObject *names) {
+  PyObject *key, *value;
+  Py_ssize_t pos = 0;
+  if (word(&c->key, IS_DICT | (uint64_t)PyDict_Size(x) << 32)) return -1;
+  while (PyDict_Next(x, &pos, &key, &value)) {
+    int fixed = names ? PySequence_Contains(names, key) : 0;
+    if (statics) c->name = key;
+    Py_hash_t h = PyObject_Hash(key);
+    if (fixed < 0 || h == -1 || word(&c->key, (uint64_t)h) || object(&c->key, key)) return -1;
+    if (fixed ? flatten_static(&c->key, value) : flatten(c, value)) return -1;
+  }
+  return 0;
+}
+static int refuse(call *c, PyObject *x) {
+  PyObject *type = (PyObject *)Py_TYPE(x);
+  if (c->name)
+    return PyErr_Format(PyExc_TypeError, "[jit] argument '%S' holds %R, which is no array or number; name it in static_argnames=(...) "
+                        "if it is a constant of the function", c->name, type), -1;
+  return PyErr_Format(PyExc_TypeError, "[jit] argument %d holds %R, which is no array or number; name it in static_argnums=(%d,) "
+                      "if it is a constant of the function", c->at, type, c->at), -1;
+}
+static int is_named(PyObject *x) { return !PyTuple_CheckExact(x) && PyObject_HasAttrString(x, "_fields"); }
+static int flatten(call *c, PyObject *x) {
+  if (Py_IS_TYPE(x, c->st->array)) return leaf_array(c, nvm_array_ref(((nvp_array *)x)->h), 1);
+  char kind = (char)nvp_is_scalar(x);
+  if (kind) return c->out ? flatten_static(&c->key, x) : leaf_scalar(c, x, kind);
+  if (x == Py_None) return word(&c->key, IS_NONE);
+  if (Py_EnterRecursiveCall(" in the arguments of a jitted function")) return -1;
+  int status;
+  if (PyTuple_Check(x)) status = flatten_items(c, x, is_named(x) ? IS_NAMED : IS_TUPLE);
+  else if (PyList_Check(x)) status = flatten_items(c, x, IS_LIST);
+  else if (PyDict_Check(x)) status = flatten_dict(c, x, NULL, NULL);
+  else {
+    status = leaf_foreign(c, x);
+    if (!status) status = c->out ? (word(&c->key, IS_STATIC) || word(&c->key, 0) || object(&c->key, x) ? -1 : 1) : refuse(c, x);
+    status = status < 0 ? -1 : 0;
+  }
+  Py_LeaveRecursiveCall();
+  return status;
+}
+
+/* ---- building values from words */
+typedef struct builder {
+  const tree *t;
+  int at, ao;
+  nvp_state *st;
+  nvm_array **a;                    /* inputs: placeholders are put here; results: arrays are taken from here */
+  int n, out;
+} builder;
+static PyObject *build_leaf(builder *b, uint64_t w) {
+  if (b->out) {
+    nvm_array *h = b->a[b->n];
+    b->a[b->n++] = NULL;
+    return nvp_wrap(b->st, h);
+  }
+  int rank = (int)(w >> 32);
+  nvm_array *p = (w & 255) == IS_SCALAR ? nvm_placeholder_scalar(b->st->ctx, (char)(w >> 8))
+               : nvm_placeholder(b->st->ctx, (nvm_dtype)(w >> 8 & 255), rank, (const int64_t *)b->t->w + b->at);
+  if (!p) return nvp_raise(b->st);
+  if ((w & 255) == IS_ARRAY) b->at += rank;
+  b->a[b->n++] = p;
+  return nvp_wrap(b->st, nvm_snapshot(p)); /* the function may write to its argument; the parameter stays */
+}
+static PyObject *build(builder *b);
+static PyObject *build_items(builder *b, uint64_t w) {
+  Py_ssize_t n = (Py_ssize_t)(w >> 32);
+  PyObject *type = (w & 255) == IS_NAMED ? b->t->o[b->ao++] : NULL;
+  int list = (w & 255) == IS_LIST;
+  PyObject *r = list ? PyList_New(n) : PyTuple_New(n);
+  for (Py_ssize_t i = 0; r && i < n; i++) {
+    PyObject *x = build(b);
+    if (!x || (list ? PyList_SetItem(r, i, x) : PyTuple_SetItem(r, i, x))) Py_CLEAR(r);
+  }
+  if (!r || !type) return r;
+  PyObject *named = PyObject_CallObject(type, r);
+  Py_DECREF(r);
+  return named;
+}
+static PyObject *build_dict(builder *b, uint64_t w) {
+  PyObject *r = PyDict_New();
+  for (uint64_t i = 0; r && i < w >> 32; i++) {
+    PyObject *key = b->t->o[b->ao++];
+    b->at++; /* its hash */
+    PyObject *x = build(b);
+    if (!x || PyDict_SetItem(r, key, x)) Py_CLEAR(r);
+    Py_XDECREF(x);
+  }
+  return r;
+}
+static PyObject *build(builder *b) {
+  uint64_t w = b->t->w[b->at++];
+  switch (w & 255) {
+    case IS_ARRAY: case IS_SCALAR: return build_leaf(b, w);
+    case IS_NONE: return Py_NewRef(Py_None);
+    case IS_STATIC: return b->at++, Py_NewRef(b->t->o[b->ao++]);
+    case IS_DICT: return build_dict(b, w);
+    default: return build_items(b, w);
+  }
+}
+
+/* ---- traced functions, by signature */
+typedef struct entry {
+  struct entry *next;
+  uint64_t hash, used;
+  int refs, nout, quick;            /* quick: has been seen to run in less than QUICK */
+  nvm_traced *t;                    /* NULL if no result is an array */
+  tree key, out;
+} entry;
+typedef struct jit {
+  PyObject_HEAD
+  nvp_state *st;
+  PyObject *fn, *names, *dict, *weakrefs; /* names: tuple of the static keywords */
+  uint64_t statics;                 /* bit i: positional argument i is static */
+  entry *bucket[BUCKETS];
+  int count;
+  uint64_t tick;
+} jit;
+
+static void entry_drop(entry *e) {
+  if (--e->refs) return;
+  nvm_traced_free(e->t);
+  tree_free(&e->key);
+  tree_free(&e->out);
+  PyMem_Free(e);
+}
+/* Moves a tree whose inline parts live in `from`. */
+static void tree_move(tree *to, tree *from) {
+  *to = *from;
+  if (from->w == from->wi) to->w = to->wi;
+  if (from->o == from->oi) to->o = to->oi;
+  tree_init(from);
+}
+static int same_key(const tree *a, const tree *b) {
+  if (a->n != b->n || a->no != b->no || memcmp(a->w, b->w, sizeof *a->w * (size_t)a->n)) return 0;
+  int same = 1;
+  for (int i = 0; i < a->no && same > 0; i++) same = same_static(a->o[i], b->o[i]);
+  return same;
+}
+/* NULL: not found, or an exception */
+static entry *find(jit *j, call *c, uint64_t h) {
+  for (entry *e = j->bucket[h % BUCKETS]; e; e = e->next) {
+    if (e->hash != h) continue;
+    int same = same_key(&e->key, &c->key);
+    if (same < 0) return NULL;
+    if (same) return e->used = ++j->tick, e;
+  }
+  return NULL;
+}
+static void forget_oldest(jit *j) {
+  entry **oldest = NULL;
+  for (int i = 0; i < BUCKETS; i++)
+    for (entry **e = &j->bucket[i]; *e; e = &(*e)->next)
+      if (!oldest || (*e)->used < (*oldest)->used) oldest = e;
+  if (!oldest) return;
+  entry *e = *oldest;
+  *oldest = e->next;
+  j->count--;
+  entry_drop(e);
+}
+static void keep(jit *j, entry *e) {
+  if (j->count == KEEP) forget_oldest(j);
+  e->used = ++j->tick;
+  e->next = j->bucket[e->hash % BUCKETS];
+  j->bucket[e->hash % BUCKETS] = e;
+  j->count++;
+}
+static void jit_forget(jit *j) {
+  for (int i = 0; i < BUCKETS; i++)
+    for (entry *e = j->bucket[i], *next; e; e = next) {
+      next = e->next;
+      j->bucket[i] = next;
+      entry_drop(e);
+    }
+  j->count = 0;
+}
+
+/* ---- tracing */
+/* Runs the function on placeholders; its result is left flattened in *out. */
+static int run_trace(jit *j, call *c, nvm_array **param, call *out) {
+  builder b = { .t = &c->key, .st = j->st, .a = param };
+  PyObject *args = build(&b), *kw = args ? build(&b) : NULL, *r = NULL;
+  tracing = 1;
+  if (kw) r = PyObject_Call(j->fn, args, kw);
+  int status = r && !flatten(out, r) ? 0 : -1;
+  tracing = 0;
+  Py_XDECREF(args);
+  Py_XDECREF(kw);
+  Py_XDECREF(r);
+  return status;
+}
+static entry *entry_new(jit *j, call *c, uint64_t h, nvm_array *const *param, call *out) {
+  nvm_traced *t = NULL;
+  if (out->n && nvp_check(j->st, nvm_traced_new(&t, j->st->ctx, param, c->n, out->in, out->n))) return NULL;
+  entry *e = PyMem_Calloc(1, sizeof *e);
+  if (!e) return nvm_traced_free(t), PyErr_NoMemory(), NULL;
+  e->refs = 1;
+  e->hash = h;
+  e->t = t;
+  e->nout = out->n;
+  tree_move(&e->key, &c->key);
+  tree_move(&e->out, &out->key);
+  return e;
+}
+static entry *trace(jit *j, call *c, uint64_t h) {
+  nvm_array **param = PyMem_Calloc((size_t)c->n + 1, sizeof *param);
+  entry *e = NULL;
+  call out;
+  if (!param) return PyErr_NoMemory(), NULL;
+  call_init(&out, j->st, 1);
+  if (!nvp_check(j->st, nvm_trace_begin(j->st->ctx))) {
+    if (!run_trace(j, c, param, &out)) e = entry_new(j, c, h, param, &out);
+    call_free(&out); /* before the trace ends: what it made belongs to it */
+    nvm_trace_end(j->st->ctx);
+  }
+  for (int i = 0; i < c->n; i++) nvm_array_unref(param[i]);
+  PyMem_Free(param);
+  nvp_drain();
+  if (e) keep(j, e);
+  return e;
+}
+
+/* ---- calling */
+static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
+  Py_ssize_t n = PyTuple_Size(args);
+  if (word(&c->key, IS_TUPLE | (uint64_t)n << 32)) return -1;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *x = PyTuple_GetItem(args, i);
+    c->at = (int)i;
+    if (i < 64 && j->statics >> i & 1 ? flatten_static(&c->key, x) : flatten(c, x)) return -1;
+  }
+  if (!kw) return word(&c->key, IS_DICT);
+  return flatten_dict(c, kw, &j->statics, j->names);
+}
+/* A call that takes some microseconds keeps the interpreter's lock, which costs 0.1 us to pass on. Sizes are part of the
+   signature, so what was quick once is quick again. */
+enum { QUICK = 20000 }; /* ns */
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+static int launch(entry *e, call *c, nvm_array **out) {
+  int status, wait = !e->quick;
+  for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
+  if (!wait) return nvm_traced_call(e->t, c->in, out);
+  Py_BEGIN_ALLOW_THREADS
+  int64_t start = now();
+  status = nvm_traced_call(e->t, c->in, out);
+  e->quick |= now() - start < QUICK;
+  Py_END_ALLOW_THREADS
+  return status;
+}
+static PyObject *run(jit *j, entry *e, call *c) {
+  nvm_array *few[LEAVES] = { NULL }, **out = few;
+  PyObject *r = NULL;
+  if (e->nout > LEAVES && !(out = PyMem_Calloc((size_t)e->nout, sizeof *out))) return PyErr_NoMemory();
+  e->refs++; /* another thread may forget it meanwhile */
+  if (!e->t || !nvp_check(j->st, launch(e, c, out))) {
+    builder b = { .t = &e->out, .st = j->st, .a = out, .out = 1 };
+    r = build(&b);
+  }
+  for (int i = 0; i < e->nout; i++) nvm_array_unref(out[i]);
+  if (out != few) PyMem_Free(out);
+  entry_drop(e);
+  return r;
+}
+/* The entry for these arguments, traced if it is new. */
+static entry *lookup(jit *j, call *c, PyObject *args, PyObject *kw) {
+  if (flatten_call(j, c, args, kw)) return NULL;
+  uint64_t h = hash_words(&c->key);
+  entry *e = find(j, c, h);
+  return e || PyErr_Occurred() ? e : trace(j, c, h);
+}
+static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
+  jit *j = (jit *)self;
+  if (tracing) return PyObject_Call(j->fn, args, kw); /* inlined */
+  call c;
+  call_init(&c, j->st, 0);
+  entry *e = lookup(j, &c, args, kw);
+  PyObject *r = e ? run(j, e, &c) : NULL;
+  call_free(&c);
+  return r;
+}
+static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
+  jit *j = (jit *)self;
+  if (tracing) return PyErr_SetString(PyExc_RuntimeError, "[jit] explain inside a traced function"), NULL;
+  call c;
+  char *text = NULL;
+  PyObject *r = NULL;
+  call_init(&c, j->st, 0);
+  entry *e = lookup(j, &c, args, kw);
+  if (e && !e->t) r = PyUnicode_FromString("no result of this function is an array: nothing runs\n");
+  else if (e && !nvp_check(j->st, nvm_traced_explain(&text, e->t))) r = PyUnicode_FromString(text);
+  nvm_free(text);
+  call_free(&c);
+  return r;
+}
+static PyObject *jit_cache_size(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return PyLong_FromLong(((jit *)self)->count);
+}
+static PyObject *jit_clear_cache(PyObject *self, PyObject *unused) {
+  (void)unused;
+  jit_forget((jit *)self);
+  return Py_NewRef(Py_None);
+}
+
+/* ---- the type */
+static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
+  PyObject *fn, *nums, *names;
+  if (kw && PyDict_Size(kw)) return PyErr_SetString(PyExc_TypeError, "use nvm.jit"), NULL;
+  if (!PyArg_ParseTuple(args, "OO!O!:Jitted", &fn, &PyTuple_Type, &nums, &PyTuple_Type, &names)) return NULL;
+  if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "[jit] %R cannot be called", fn);
+  uint64_t statics = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(nums); i++) {
+    long n = PyLong_AsLong(PyTuple_GetItem(nums, i));
+    if (PyErr_Occurred()) return NULL;
+    if (n < 0 || n > 63) return PyErr_SetString(PyExc_ValueError, "[jit] static_argnums must lie between 0 and 63"), NULL;
+    statics |= (uint64_t)1 << n;
+  }
+  allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  jit *j = (jit *)alloc(type, 0);
+  if (!j) return NULL;
+  j->st = PyType_GetModuleState(type);
+  j->fn = Py_NewRef(fn);
+  j->names = Py_NewRef(names);
+  j->statics = statics;
+  return (PyObject *)j;
+}
+static int jit_traverse(PyObject *self, visitproc visit, void *arg) {
+  jit *j = (jit *)self;
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(j->fn);
+  Py_VISIT(j->names);
+  Py_VISIT(j->dict);
+  for (int i = 0; i < BUCKETS; i++)
+    for (entry *e = j->bucket[i]; e; e = e->next) {
+      for (int k = 0; k < e->key.no; k++) Py_VISIT(e->key.o[k]);
+      for (int k = 0; k < e->out.no; k++) Py_VISIT(e->out.o[k]);
+    }
+  return 0;
+}
+static int jit_clear(PyObject *self) {
+  jit *j = (jit *)self;
+  jit_forget(j);
+  Py_CLEAR(j->fn);
+  Py_CLEAR(j->names);
+  Py_CLEAR(j->dict);
+  return 0;
+}
+static void jit_dealloc(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  if (((jit *)self)->weakrefs) PyObject_ClearWeakRefs(self);
+  jit_clear(self);
+  PyObject_GC_Del(self);
+  Py_DECREF(type);
+  nvp_drain();
+}
+static PyObject *jit_repr(PyObject *self) { return PyUnicode_FromFormat("<nvm.jit of %R>", ((jit *)self)->fn); }
+static PyObject *jit_get(PyObject *self, PyObject *obj, PyObject *type) { /* a method of a class */
+  (void)type;
+  if (!obj || obj == Py_None) return Py_NewRef(self);
+  PyObject *f = nvp_hook(((jit *)self)->st, "bound_method");
+  return f ? PyObject_CallFunctionObjArgs(f, self, obj, NULL) : NULL;
+}
+static PyMethodDef methods[] = {
+  { "explain", (PyCFunction)(void (*)(void))jit_explain, METH_VARARGS | METH_KEYWORDS, "explain($self, /, *args, **kwargs)\n--\n\nThe plan for these arguments, as text; nothing is run." },
+  { "cache_size", jit_cache_size, METH_NOARGS, "cache_size($self, /)\n--\n\nHow many signatures have been traced and kept." },
+  { "clear_cache", jit_clear_cache, METH_NOARGS, "clear_cache($self, /)\n--\n\nForgets every traced signature." },
+  { NULL, NULL, 0, NULL }
+};
+static PyMemberDef members[] = {
+  { "__dictoffset__", T_PYSSIZET, offsetof(jit, dict), READONLY, NULL },
+  { "__weaklistoffset__", T_PYSSIZET, offsetof(jit, weakrefs), READONLY, NULL },
+  { NULL, 0, 0, 0, NULL }
+};
+static PyGetSetDef getset[] = {
+  { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL }, { NULL, NULL, NULL, NULL, NULL }
+};
+static PyType_Slot slots[] = {
+  { Py_tp_new, jit_new }, { Py_tp_dealloc, jit_dealloc }, { Py_tp_traverse, jit_traverse }, { Py_tp_clear, jit_clear },
+  { Py_tp_call, jit_call }, { Py_tp_repr, jit_repr }, { Py_tp_descr_get, jit_get }, { Py_tp_methods, methods },
+  { Py_tp_members, members }, { Py_tp_getset, getset }, { Py_tp_doc, "A function made by nvm.jit." }, { 0, NULL }
+};
+PyType_Spec nvp_jit_spec = { .name = "nvm.Jitted", .basicsize = sizeof(jit), .slots = slots,
+                             .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE };

@@ -1,0 +1,310 @@
+/* The module nvm._nvm: its state, exceptions, settings and counters, and the queue of Python objects that are to be released by
+   a thread that may not touch Python. Names no operation. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nvp.h"
+
+/* ---- failures of the library as exceptions */
+PyObject *nvp_raise(nvp_state *st) {
+  PyObject *type = st->error;
+  switch ((nvm_status)nvm_last_status()) {
+    case NVM_ERR_VALUE: type = PyExc_ValueError; break;
+    case NVM_ERR_TYPE: type = PyExc_TypeError; break;
+    case NVM_ERR_INDEX: type = PyExc_IndexError; break;
+    case NVM_ERR_MEMORY: type = PyExc_MemoryError; break;
+    case NVM_ERR_STATE: type = PyExc_RuntimeError; break;
+    case NVM_ERR_UNSUPPORTED: type = PyExc_NotImplementedError; break;
+    default: break;
+  }
+  if (!PyErr_Occurred()) PyErr_SetString(type, nvm_last_error());
+  return NULL;
+}
+int nvp_check(nvp_state *st, int status) { return status ? nvp_raise(st), -1 : 0; }
+
+PyObject *nvp_hook(nvp_state *st, const char *name) {
+  PyObject *f = PyDict_GetItemString(st->hooks, name);
+  if (!f) PyErr_Format(PyExc_RuntimeError, "nvm._nvm was imported without the package nvm: '%s' is missing", name);
+  return f;
+}
+
+/* ---- the queue: any thread pushes, whoever holds the interpreter's lock drains */
+typedef struct owed { struct owed *next; void *what; int managed; } owed;
+static _Atomic(owed *) queue;
+
+void nvp_drain(void) {
+  if (!atomic_load_explicit(&queue, memory_order_relaxed)) return;
+  for (owed *o = atomic_exchange(&queue, NULL), *next; o; o = next) {
+    next = o->next;
+    if (o->managed) nvp_managed_delete(o->what);
+    else Py_DECREF((PyObject *)o->what);
+    free(o);
+  }
+}
+static int drain_later(void *unused) {
+  (void)unused;
+  nvp_drain();
+  return 0;
+}
+static void owe(void *what, int managed) {
+  owed *o = Py_IsInitialized() ? malloc(sizeof *o) : NULL;
+  if (!o) return; /* after the interpreter's end, or with no memory left, the object is leaked */
+  o->what = what;
+  o->managed = managed;
+  o->next = atomic_load(&queue);
+  while (!atomic_compare_exchange_weak(&queue, &o->next, o)) {}
+  if (!o->next) Py_AddPendingCall(drain_later, NULL); /* no matter if refused: every later call of nvm drains too */
+}
+void nvp_release(void *owner) { owe(owner, 0); }
+void nvp_release_capsule(void *managed) { owe(managed, 1); }
+
+/* ---- functions of the module */
+static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module); }
+
+/* The arrays among the arguments, which may be nested in tuples, lists and dicts. */
+typedef struct gather { nvp_state *st; nvm_array **a; Py_ssize_t n, cap; } gather;
+static int gather_from(gather *g, PyObject *x) {
+  if (Py_IS_TYPE(x, g->st->array)) {
+    if (g->n == g->cap) {
+      g->cap = g->cap ? 2 * g->cap : 16;
+      nvm_array **a = PyMem_Realloc(g->a, sizeof *a * (size_t)g->cap);
+      if (!a) return PyErr_NoMemory(), -1;
+      g->a = a;
+    }
+    g->a[g->n++] = nvm_array_ref(((nvp_array *)x)->h);
+    return 0;
+  }
+  PyObject *items = PyDict_Check(x) ? PyDict_Values(x) : PyTuple_Check(x) || PyList_Check(x) ? PySequence_Tuple(x) : NULL;
+  if (!items) return PyErr_Occurred() ? -1 : 0;
+  int status = Py_EnterRecursiveCall(" in the arrays given to nvm");
+  Py_ssize_t n = PySequence_Size(items);
+  for (Py_ssize_t i = 0; i < n && !status; i++) {
+    PyObject *item = PySequence_GetItem(items, i);
+    status = item ? gather_from(g, item) : -1;
+    Py_XDECREF(item);
+  }
+  Py_LeaveRecursiveCall();
+  Py_DECREF(items);
+  return status;
+}
+static void gather_free(gather *g) {
+  while (g->n) nvm_array_unref(g->a[--g->n]);
+  PyMem_Free(g->a);
+  nvp_drain();
+}
+static PyObject *mod_eval(PyObject *m, PyObject *args) {
+  gather g = { .st = state_of(m) };
+  int status = gather_from(&g, args);
+  if (!status && g.n) status = nvp_eval(g.st, g.a, (int)g.n);
+  gather_free(&g);
+  return status ? NULL : Py_NewRef(Py_None);
+}
+static PyObject *text_of(char *text) {
+  PyObject *r = PyUnicode_FromString(text ? text : "");
+  nvm_free(text);
+  return r;
+}
+static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
+  gather g = { .st = state_of(m) };
+  char *text = NULL;
+  int status = gather_from(&g, args);
+  if (!status && !g.n) status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"), -1);
+  if (!status) status = nvp_check(g.st, nvm_explain(&text, g.a, (int)g.n));
+  gather_free(&g);
+  return status ? NULL : text_of(text);
+}
+static PyObject *mod_synchronize(PyObject *m, PyObject *unused) {
+  (void)unused;
+  nvp_state *st = state_of(m);
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = nvm_synchronize(st->ctx);
+  Py_END_ALLOW_THREADS
+  nvp_drain();
+  return nvp_check(st, status) ? NULL : Py_NewRef(Py_None);
+}
+static PyObject *mod_set(PyObject *m, PyObject *args) {
+  const char *name;
+  PyObject *value;
+  if (!PyArg_ParseTuple(args, "sO:set", &name, &value)) return NULL;
+  PyObject *text = value == Py_True ? PyUnicode_FromString("1") : value == Py_False ? PyUnicode_FromString("0")
+                 : value == Py_None ? PyUnicode_FromString("") : PyObject_Str(value);
+  const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  int status = s ? nvp_check(state_of(m), nvm_set(name, s)) : -1;
+  Py_XDECREF(text);
+  return status ? NULL : Py_NewRef(Py_None);
+}
+static PyObject *mod_settings(PyObject *m, PyObject *unused) {
+  (void)m, (void)unused;
+  PyObject *d = PyDict_New();
+  const char *name, *value, *def, *doc;
+  for (int i = 0; d && nvm_setting(i, &name, &value, &def, &doc); i++) {
+    PyObject *row = Py_BuildValue("(sss)", value, def, doc);
+    if (!row || PyDict_SetItemString(d, name, row)) Py_CLEAR(d);
+    Py_XDECREF(row);
+  }
+  return d;
+}
+static PyObject *mod_counters(PyObject *m, PyObject *unused) {
+  (void)unused;
+  nvm_counters c;
+  if (nvp_check(state_of(m), nvm_counters_get(&c, NVM_COUNTERS_VERSION))) return NULL;
+  return Py_BuildValue("{sL sL sL sL sL sL sL}", "kernels_compiled", (long long)c.kernels_compiled, "kernels_loaded",
+                       (long long)c.kernels_loaded, "programs_planned", (long long)c.programs_planned, "evaluations",
+                       (long long)c.evaluations, "kernels_run", (long long)c.kernels_run, "bytes_used",
+                       (long long)c.bytes_used, "bytes_peak", (long long)c.bytes_peak);
+}
+static PyObject *mod_reset_peak(PyObject *m, PyObject *unused) {
+  (void)unused;
+  return nvp_check(state_of(m), nvm_counters_reset_peak()) ? NULL : Py_NewRef(Py_None);
+}
+static PyObject *mod_info(PyObject *m, PyObject *unused) {
+  (void)unused;
+  char *text = NULL;
+  return nvp_check(state_of(m), nvm_info(&text)) ? NULL : text_of(text);
+}
+static PyObject *mod_tracing(PyObject *m, PyObject *unused) {
+  (void)m, (void)unused;
+  return PyBool_FromLong(nvp_tracing());
+}
+static PyObject *mod_dtype(PyObject *m, PyObject *x) {
+  nvp_state *st = state_of(m);
+  nvm_dtype t;
+  return nvp_dtype_from(st, x, &t) ? NULL : nvp_dtype_object(st, t);
+}
+/* {name: (kind, operands, signature, doc)}: the library's table of operations */
+static PyObject *mod_table(PyObject *m, PyObject *unused) {
+  (void)unused;
+  nvp_state *st = state_of(m);
+  PyObject *d = PyDict_New();
+  for (int i = 0; d && i < nvm_op_count(); i++) {
+    nvm_op_info o;
+    PyObject *row = nvp_check(st, nvm_op_get(&o, i)) ? NULL : Py_BuildValue("(siss)", o.kind, o.nin, o.signature, o.doc);
+    if (!row || PyDict_SetItemString(d, o.name, row)) Py_CLEAR(d);
+    Py_XDECREF(row);
+  }
+  return d;
+}
+static PyObject *mod_has_buffer(PyObject *m, PyObject *x) {
+  (void)m;
+  return PyBool_FromLong(nvp_has_buffer(x));
+}
+/* from_bytes(data, dtype, shape): what pickles are rebuilt by */
+static PyObject *mod_from_bytes(PyObject *m, PyObject *args) {
+  nvp_state *st = state_of(m);
+  PyObject *data, *dtype, *shape;
+  int64_t n[NVM_MAX_RANK], size;
+  nvm_dtype t;
+  if (!PyArg_ParseTuple(args, "O!OO!:from_bytes", &PyBytes_Type, &data, &dtype, &PyTuple_Type, &shape) || nvp_dtype_from(st, dtype, &t))
+    return NULL;
+  int rank = (int)PyTuple_Size(shape);
+  if (t == NVM_DTYPE_DEFAULT || rank > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "from_bytes: dtype or shape"), NULL;
+  size = (int64_t)nvm_dtype_size(t);
+  for (int d = 0; d < rank; d++) {
+    n[d] = PyLong_AsLongLong(PyTuple_GetItem(shape, d));
+    if (PyErr_Occurred()) return NULL;
+    if (n[d] < 0 || __builtin_mul_overflow(size, n[d], &size)) return PyErr_SetString(PyExc_ValueError, "from_bytes: shape"), NULL;
+  }
+  if (size != PyBytes_Size(data)) return PyErr_SetString(PyExc_ValueError, "from_bytes: the shape does not fit the bytes"), NULL;
+  return nvp_wrap(st, nvm_array_new_host(st->ctx, t, rank, n, NULL, PyBytes_AsString(data), NULL, NULL));
+}
+static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
+  static char *names[] = { "", "device", "copy", NULL };
+  PyObject *x, *device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &copy)) return NULL;
+  if (nvp_device(device)) return NULL;
+  nvp_copy c = copy == Py_None ? NVP_COPY_IF_NEEDED : PyObject_IsTrue(copy) ? NVP_COPY_ALWAYS : NVP_COPY_NEVER;
+  return nvp_from_dlpack(state_of(m), x, c);
+}
+static PyMethodDef methods[] = {
+  { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of them too) together; shared work is done once." },
+  { "explain_arrays", mod_explain_arrays, METH_VARARGS, NULL },
+  { "synchronize", mod_synchronize, METH_NOARGS, "synchronize($module, /)\n--\n\nWaits until everything that was launched has finished." },
+  { "set", mod_set, METH_VARARGS, "set($module, name, value, /)\n--\n\nSets a setting: nvm.set('fuse', 'off'). nvm.settings() lists them." },
+  { "settings_table", mod_settings, METH_NOARGS, NULL },
+  { "counters", mod_counters, METH_NOARGS, "counters($module, /)\n--\n\nWhat the library has done in this process: a dict of numbers." },
+  { "reset_peak", mod_reset_peak, METH_NOARGS, "reset_peak($module, /)\n--\n\nLets counters()['bytes_peak'] start again at what is in use." },
+  { "info", mod_info, METH_NOARGS, "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a line each." },
+  { "tracing", mod_tracing, METH_NOARGS, "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit is tracing." },
+  { "dtype", mod_dtype, METH_O, "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, bool, int, float, complex) means." },
+  { "op_table", mod_table, METH_NOARGS, NULL },
+  { "has_buffer", mod_has_buffer, METH_O, NULL },
+  { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
+  { "positions", nvp_nonzero, METH_O, NULL },
+  { "scatter", nvp_scatter, METH_VARARGS, NULL },
+  { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,
+    "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not change while the array lives; copy=True copies." },
+  { NULL, NULL, 0, NULL }
+};
+
+/* ---- making and unmaking the state */
+static int add_type(PyObject *m, PyTypeObject **slot, PyType_Spec *spec, const char *public_name) {
+  *slot = (PyTypeObject *)PyType_FromModuleAndSpec(m, spec, NULL);
+  return *slot && (!public_name || !PyModule_AddObjectRef(m, public_name, (PyObject *)*slot)) ? 0 : -1;
+}
+static int intern_names(nvp_state *st) {
+  struct { PyObject **at; const char *text; } names[] = {
+    { &st->s_array_interface, "__array_interface__" }, { &st->s_dlpack, "__dlpack__" },
+    { &st->s_dlpack_device, "__dlpack_device__" }, { &st->s_array, "__array__" }, { &st->s_priority, "__array_priority__" },
+    { &st->s_name, "name" }, { &st->s_dunder_name, "__name__" }, { &st->s_dtype, "dtype" }, { &st->s_device, "device" },
+  };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!(*names[i].at = PyUnicode_InternFromString(names[i].text))) return -1;
+  return 0;
+}
+static void find_fixed(nvp_state *st) {
+  static const char *const names[] = {
+#define FIXED(id, name) name,
+#include "fixed.def"
+#undef FIXED
+  };
+  for (int i = 0; i < NVP_NFIXED; i++)
+    if (nvm_op_find(&st->fixed[i], names[i])) st->fixed[i] = -1;
+}
+static int module_exec(PyObject *m) {
+  nvp_state *st = state_of(m);
+  find_fixed(st);
+  if (!(st->functions = PyDict_New()) || !(st->hooks = PyDict_New()) || intern_names(st)) return -1;
+  if (!(st->error = PyErr_NewExceptionWithDoc("nvm.Error", "A device, the disk cache or nvm itself failed.",
+                                              PyExc_RuntimeError, NULL)))
+    return -1;
+  if (nvp_check(st, nvm_ctx_new(&st->ctx, NULL))) return -1;
+  return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
+         add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
+         add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
+         nvp_add_methods(st) || PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
+         PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
+         PyModule_AddStringConstant(m, "__version__", nvm_version()) ? -1 : 0;
+}
+#define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_dlpack_device) X(s_array) X(s_priority) \
+  X(s_name) X(s_dunder_name) X(s_dtype) X(s_device) X(array) X(dtype) X(op) X(method) X(jit)
+static int module_traverse(PyObject *m, visitproc visit, void *arg) {
+  nvp_state *st = state_of(m);
+#define X(name) Py_VISIT(st->name);
+  OBJECTS(X)
+#undef X
+  for (int t = 0; t < NVM_NDTYPES; t++) Py_VISIT(st->dtypes[t]);
+  return 0;
+}
+static int module_clear(PyObject *m) {
+  nvp_state *st = state_of(m);
+  Py_CLEAR(st->functions);
+  Py_CLEAR(st->hooks);
+  return 0;
+}
+static void module_free(void *m) {
+  nvp_state *st = state_of(m);
+#define X(name) Py_CLEAR(st->name);
+  OBJECTS(X)
+#undef X
+  for (int t = 0; t < NVM_NDTYPES; t++) Py_CLEAR(st->dtypes[t]);
+  nvm_ctx_free(st->ctx);
+  st->ctx = NULL;
+  nvp_drain();
+}
+static PyModuleDef_Slot slots[] = { { Py_mod_exec, (void *)module_exec }, { 0, NULL } };
+static PyModuleDef definition = {
+  .m_base = PyModuleDef_HEAD_INIT, .m_name = "nvm._nvm", .m_doc = "The C half of nvm.", .m_size = sizeof(nvp_state),
+  .m_methods = methods, .m_slots = slots, .m_traverse = module_traverse, .m_clear = module_clear, .m_free = module_free,
+};
+PyMODINIT_FUNC PyInit__nvm(void) { return PyModuleDef_Init(&definition); }

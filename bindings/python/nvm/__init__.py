@@ -1,0 +1,36 @@
+"""nvm: fused array mathematics.
+
+Functions build a lazy expression; it is planned, fused into few kernels and run when a value is needed. The functions come
+from the library's own table of operations (help(nvm.sin)); nvm.jit traces a Python function once and replays it.
+"""
+from . import _nvm
+from ._nvm import (Array, DType, Error, asarray, counters, dtype, eval, explain_arrays as _explain_arrays, from_dlpack, info,
+                   reset_peak, set, synchronize)
+from ._nvm import __version__
+
+globals().update(_nvm.functions)
+for _t in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+           "float64", "complex64", "complex128"):
+    globals()[_t] = getattr(_nvm, _t)
+
+from ._array_api import (__array_api_version__, __array_namespace_info__, can_cast, e, finfo, iinfo, inf, isdtype, nan, newaxis,
+                         pi, result_type)
+from ._creation import (array, broadcast_arrays, broadcast_shapes, empty, empty_like, full, full_like, meshgrid, nonzero, unstack)
+from ._jit import explain, jit
+from . import _index, _numpy, _print, linalg
+
+
+def settings():
+    """The settings of nvm and their values: a dict. nvm.set changes one; `python -m nvm settings` explains them."""
+    return {name: row[0] for name, row in _nvm.settings_table().items()}
+
+
+def _namespace(version):
+    if version is not None and version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+        raise ValueError(f"nvm follows the array API {__array_api_version__}, not {version!r}")
+    import sys
+    return sys.modules[__name__]
+
+
+_nvm.hooks["namespace"] = _namespace
+__all__ = sorted(n for n in globals() if not n.startswith("_")) + ["__version__", "__array_api_version__"]

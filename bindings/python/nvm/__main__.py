@@ -1,0 +1,37 @@
+"""python -m nvm info | settings | ops: what this installation is, what can be set, what it can compute."""
+import sys
+
+import nvm
+from nvm import _nvm
+
+
+def info():
+    print(nvm.info(), end="")
+    changed = {n: r for n, r in _nvm.settings_table().items() if r[0] != r[1]}
+    for name, (value, default, _) in changed.items():
+        print(f"{name} = {value} (default {default or 'empty'})")
+
+
+def settings():
+    for name, (value, default, doc) in _nvm.settings_table().items():
+        print(f"{name} = {value or '(empty)'}   [default {default or '(empty)'}]\n    {doc}")
+
+
+def ops():
+    for name, (kind, _, signature, doc) in _nvm.op_table().items():
+        if not name.startswith("_"):
+            print(f"{name}{signature}   {kind.lower()}: {doc}")
+
+
+def main(args):
+    commands = {"info": info, "settings": settings, "ops": ops}
+    command = commands.get(args[0] if args else "info")
+    if command is None or len(args) > 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    command()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,118 @@
+"""What the array API standard asks of a namespace beside functions of arrays: constants, dtype functions, inspection."""
+from collections import namedtuple
+import math
+
+from . import _nvm
+
+__array_api_version__ = "2025.12"
+e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
+
+_ALL = tuple(getattr(_nvm, n) for n in (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
+    "complex64", "complex128"))
+_KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+          "complex floating": "c", "numeric": "iufc"}
+_STANDARD = tuple(t for t in _ALL if t.name not in ("float16", "bfloat16"))
+
+
+def result_type(*arrays_and_dtypes):
+    """The dtype that these arrays, dtypes and Python numbers give when they meet; the numbers are weak."""
+    if not arrays_and_dtypes:
+        raise ValueError("result_type needs at least one argument")
+    typed, weak = [], []
+    for x in arrays_and_dtypes:
+        (weak if type(x) in (bool, int, float, complex) else typed).append(x)
+    if not typed:
+        best = max(weak, key=lambda x: (bool, int, float, complex).index(type(x)))
+        return _nvm.asarray(best).dtype
+    zeros = _nvm.functions["zeros"]
+    acc = None
+    for x in typed:
+        z = zeros((), dtype=x.dtype if isinstance(x, _nvm.Array) else _dtype_of(x))
+        acc = z if acc is None else _choose(acc, z)
+    for x in weak:
+        acc = _choose(acc, x)
+    return acc.dtype
+
+
+def _choose(a, b):  # the library promotes; nothing is computed
+    return _nvm.functions["where"](True, a, b)
+
+
+def _dtype_of(x):
+    try:
+        return _nvm.dtype(x)
+    except TypeError:
+        return _nvm.asarray(x).dtype
+
+
+def can_cast(from_, to, /):
+    """True if promotion alone leads from one dtype (or an array's) to the other."""
+    return result_type(from_, to) == _nvm.dtype(to)
+
+
+def isdtype(dtype, kind):
+    """Is the dtype of a kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating',
+    'numeric', a dtype, or a tuple of these."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    t = _nvm.dtype(dtype)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ValueError(f"{kind!r} is no kind of dtype")
+        return t.kind in _KINDS[kind]
+    return t == kind
+
+
+_finfo = namedtuple("finfo", "bits eps max min smallest_normal dtype")
+_iinfo = namedtuple("iinfo", "bits max min dtype")
+_FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}  # fraction bits, top exponent
+
+
+def _real_dtype(x):
+    t = x.dtype if isinstance(x, _nvm.Array) else _nvm.dtype(x)
+    return {"complex64": _nvm.float32, "complex128": _nvm.float64}.get(t.name, t)
+
+
+def finfo(type, /):
+    """Limits of a floating-point dtype (of the parts of a complex one)."""
+    t = _real_dtype(type)
+    if t.name not in _FLOATS:
+        raise TypeError(f"finfo needs a floating-point dtype, not {t.name}")
+    fraction, top = _FLOATS[t.name]
+    largest = math.ldexp(2.0 - 2.0 ** -fraction, top)
+    return _finfo(t.itemsize * 8, 2.0 ** -fraction, largest, -largest, 2.0 ** (1 - top), t)
+
+
+def iinfo(type, /):
+    """Limits of an integer dtype."""
+    t = type.dtype if isinstance(type, _nvm.Array) else _nvm.dtype(type)
+    if t.kind not in "iu":
+        raise TypeError(f"iinfo needs an integer dtype, not {t.name}")
+    bits = t.itemsize * 8
+    return _iinfo(bits, 2 ** (bits - (t.kind == "i")) - 1, -(2 ** (bits - 1)) if t.kind == "i" else 0, t)
+
+
+class _Info:
+    """What this namespace can do, as the standard's inspection functions tell it."""
+
+    def capabilities(self):
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 32}
+
+    def default_device(self):
+        return "cpu"
+
+    def devices(self):
+        return ("cpu",)
+
+    def default_dtypes(self, *, device=None):
+        return {"real floating": _nvm.float64, "complex floating": _nvm.complex128, "integral": _nvm.int64,
+                "indexing": _nvm.int64}
+
+    def dtypes(self, *, device=None, kind=None):
+        return {t.name: t for t in _STANDARD if kind is None or isdtype(t, kind)}
+
+
+def __array_namespace_info__():
+    """Capabilities, devices and dtypes of nvm."""
+    return _Info()

@@ -1,0 +1,125 @@
+"""Indexing by integer arrays, lists and boolean masks; integers, slices, Ellipsis and None alone are handled in C.
+
+An index array along one axis is a take; several become one take at their row-major positions. Masks need their values, since
+the shape of the result depends on them. Writing through index arrays needs the values too, and replaces the whole array.
+"""
+from . import _nvm
+from ._creation import broadcast_shapes
+
+_f = _nvm.functions
+
+
+def _normal(x, key):
+    """The key as a list of slices, None and int64 arrays (bool masks become their positions), Ellipsis spelled out."""
+    items = []
+    for k in key if isinstance(key, tuple) else (key,):
+        if isinstance(k, (list, bool)) or _nvm.has_buffer(k):
+            k = _nvm.asarray(k)
+            if k.size == 0 and k.dtype == _nvm.float64:  # x[[]]
+                k = k.astype(_nvm.int64)
+        if isinstance(k, _nvm.Array) and k.dtype == _nvm.bool:
+            items.append(k)
+        elif isinstance(k, _nvm.Array):
+            if k.dtype.kind not in "iu":
+                raise IndexError(f"an index array has integers or bools, not {k.dtype.name}")
+            items.append(k.astype(_nvm.int64))
+        elif k is None or k is Ellipsis or isinstance(k, slice):
+            items.append(k)
+        elif hasattr(k, "__index__"):
+            items.append(_nvm.asarray(k.__index__()))
+        else:
+            raise IndexError(f"{k!r} cannot index an array")
+    used = sum(k.ndim if _is_mask(k) else 1 for k in items if k is not None and k is not Ellipsis)
+    if used > x.ndim:
+        raise IndexError(f"too many indices: the array has {x.ndim} dimensions, {used} were indexed")
+    spelled = [slice(None)] * (x.ndim - used)
+    at = [i for i, k in enumerate(items) if k is Ellipsis]
+    if len(at) > 1:
+        raise IndexError("an index can have one ellipsis (...) only")
+    if not at:
+        return items + spelled
+    return items[:at[0]] + spelled + items[at[0] + 1:]
+
+
+def _is_mask(k):
+    return isinstance(k, _nvm.Array) and k.dtype == _nvm.bool
+
+
+def _spread(x, items):
+    """Masks as one position array per dimension; their shapes are checked."""
+    out, d = [], 0
+    for k in items:
+        if not _is_mask(k):
+            out.append(k)
+            d += k is not None
+            continue
+        if k.ndim == 0:
+            raise IndexError("a 0-dimensional mask is not supported; use where()")
+        if k.shape != x.shape[d:d + k.ndim]:
+            raise IndexError(f"a mask of shape {k.shape} indexes dimensions of shape {x.shape[d:d + k.ndim]}")
+        out += _nvm.positions(k)
+        d += k.ndim
+    return out
+
+
+def getitem(x, key):
+    items = _spread(x, _normal(x, key))
+    arrays = [k for k in items if isinstance(k, _nvm.Array)]
+    y = x[tuple(slice(None) if isinstance(k, _nvm.Array) else k for k in items)]  # slices and None
+    axes = [d for d, k in enumerate(items) if isinstance(k, _nvm.Array)]
+    shape = broadcast_shapes(*(k.shape for k in arrays))
+    together = axes[-1] - axes[0] == len(axes) - 1
+    rest = [d for d in range(y.ndim) if d not in axes]
+    if len(axes) == 1:
+        d = axes[0]
+        taken = _f["take"](y, arrays[0].reshape(-1), axis=d)
+        return taken.reshape(y.shape[:d] + shape + y.shape[d + 1:])
+    extents = [y.shape[d] for d in axes]
+    flat = _f["permute_dims"](y, axes + rest).reshape([_product(extents)] + [y.shape[d] for d in rest])
+    picked = _f["take"](flat, _linear(arrays, extents, shape), axis=0).reshape(shape + tuple(y.shape[d] for d in rest))
+    if not together or axes[0] == 0:
+        return picked
+    n = len(shape)
+    order = [n + i for i in range(axes[0])] + list(range(n)) + [n + i for i in range(axes[0], len(rest))]
+    return _f["permute_dims"](picked, order)
+
+
+def _product(extents):
+    p = 1
+    for n in extents:
+        p *= n
+    return p
+
+
+def _linear(arrays, extents, shape):
+    """Row-major positions of index tuples; one that is out of range leads out of range."""
+    where, position, bad = _f["where"], 0, False
+    for k, n in zip(arrays, extents):
+        position = position * n + where(k < 0, k + n, k)
+        bad = bad | ((k < -n) | (k >= n))
+    return _f["broadcast_to"](where(bad, _product(extents), position), shape).reshape(-1)
+
+
+def setitem(x, key, value):
+    mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if isinstance(mask, list) or _nvm.has_buffer(mask):
+        mask = _nvm.asarray(mask)
+    value = _nvm.asarray(value) if not isinstance(value, (bool, int, float, complex)) else value
+    if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and getattr(value, "ndim", 0) == 0:
+        x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
+        return
+    if _nvm.tracing():
+        raise NotImplementedError("inside nvm.jit an array can be written at integers and slices, or where a mask holds one "
+                                  "value; index arrays need values: use where(), or write outside")
+    where = getitem(_f["arange"](x.size).reshape(x.shape), key)
+    value = _f["broadcast_to"](_nvm.asarray(value), where.shape).astype(x.dtype)
+    x[...] = _nvm.scatter(x, where.reshape(-1), value.reshape(-1))
+
+
+def iterate(x):
+    if x.ndim == 0:
+        raise TypeError("iteration over a 0-dimensional array")
+    return (x[i] for i in range(x.shape[0]))
+
+
+_nvm.hooks.update(getitem=getitem, setitem=setitem, iter=iterate)

@@ -1,0 +1,83 @@
+"""nvm.jit and nvm.explain: what a decorator needs beside the calls themselves, which are C."""
+from types import MethodType
+
+from . import _nvm
+
+
+def _as_tuple(x, kind):
+    return (x,) if isinstance(x, kind) else tuple(x)
+
+
+def _statics(fn, nums, names):
+    """Positions and names of the static parameters; either way of naming one covers calls of both kinds."""
+    nums, names = list(_as_tuple(nums, int)), list(_as_tuple(names, str))
+    code = getattr(getattr(fn, "__wrapped__", fn), "__code__", None)
+    if code is None:
+        return tuple(nums), tuple(names)
+    parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    positional = parameters[:code.co_argcount]
+    open_ended = code.co_flags & 0x0c  # *args or **kwargs take what the list does not name
+    for i in nums:
+        if not -len(positional) <= i < len(positional) and not open_ended:
+            raise ValueError(f"[jit] static_argnums has {i}, but {fn!r} has {len(positional)} positional parameters")
+    nums = [i + len(positional) if i < 0 else i for i in nums]
+    for name in names:
+        if name not in parameters and not open_ended:
+            raise ValueError(f"[jit] static_argnames has {name!r}, which is no parameter of {fn!r}")
+    more = [i for i, p in enumerate(positional) if p in names and i not in nums]
+    names += [positional[i] for i in nums if i < len(positional) and positional[i] not in names]
+    return tuple(nums + more), tuple(names)
+
+
+def jit(fn=None, *, static_argnums=(), static_argnames=()):
+    """fn, traced once for each signature of its arguments and then replayed at the cost of a launch.
+
+    Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, lists and dicts of them; results likewise. A signature is the
+    nesting, the dtype and shape of each array and the kind of each number. Static arguments are constants of the trace: any
+    hashable value, compared by type and value. Inside the function arrays have no values, so that Python's if and while cannot
+    depend on them; use nvm.where. Arrays that fn captures are read again at each call.
+    """
+    if fn is None:
+        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+    nums, names = _statics(fn, static_argnums, static_argnames)
+    j = _nvm.Jitted(fn, nums, names)
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        if hasattr(fn, attribute):
+            j.__dict__[attribute] = getattr(fn, attribute)
+    j.__dict__["__wrapped__"] = fn
+    return j
+
+
+def explain(fn_or_array, /, *args, **kwargs):
+    """The plan of a function for these arguments, or of evaluating these arrays now: kernels, bytes against the minimum, and why
+    each edge that was not fused was not."""
+    if isinstance(fn_or_array, _nvm.Jitted):
+        return fn_or_array.explain(*args, **kwargs)
+    if callable(fn_or_array):
+        return jit(fn_or_array).explain(*args, **kwargs)
+    return _nvm.explain_arrays(fn_or_array, *args)
+
+
+_WAY_OUT = {
+    "bool": "use nvm.where(condition, a, b) instead of if; a condition on an argument's shape, or on a static argument "
+            "(static_argnames), is fine",
+    "index": "a shape, a slice bound or a range must be known: make that argument static (static_argnames)",
+}
+
+
+def _traced_value_message(x, who):
+    way = _WAY_OUT.get(who, "keep it an array, or make that argument static (static_argnames)")
+    shape = ", ".join(map(str, x.shape))
+    return (f"{who}() of a traced array ({x.dtype.name}, shape ({shape})): inside nvm.jit an array that depends on the arguments has "
+            f"no value yet; {way}")
+
+
+def _bound_signature(text):
+    """(x, /, *, axis=None) -> (*, axis=None)"""
+    parts = [p.strip() for p in text[1:-1].split(",")][1:]
+    if parts and parts[0] == "/":
+        parts = parts[1:]
+    return "(" + ", ".join(parts) + ")"
+
+
+_nvm.hooks.update(traced_value_message=_traced_value_message, bound_signature=_bound_signature, bound_method=MethodType)

@@ -1,0 +1,183 @@
+"""repr and str of arrays, the way NumPy prints them: columns of equal width, long arrays shortened to their edges. An array inside
+a traced function shows its dtype and shape."""
+import math
+import struct
+
+from . import _nvm
+
+THRESHOLD, EDGE, WIDTH, DIGITS = 1000, 3, 75, 8
+_DEFAULT = {"float64", "int64", "bool", "complex128"}
+
+
+def _round_trips(name):
+    """Does a decimal text give the number back in this dtype?"""
+    if name == "bfloat16":
+        def same(text, x):
+            try:
+                bits = struct.unpack("<I", struct.pack("<f", float(text)))[0]
+                back = (bits + 0x7fff + (bits >> 16 & 1)) >> 16 << 16
+                return struct.unpack("<f", struct.pack("<I", back & 0xffffffff))[0] == x
+            except OverflowError:
+                return False
+        return same
+    code = {"float16": "<e", "float32": "<f", "complex64": "<f"}.get(name)
+    if code is None:
+        return lambda text, x: float(text) == x
+
+    def same(text, x):
+        try:
+            return struct.unpack(code, struct.pack(code, float(text)))[0] == x
+        except OverflowError:
+            return False
+    return same
+
+
+def _shortest(x, same):
+    """Shortest scientific text that gives x back: digits d.ddd and the exponent."""
+    for p in range(17):
+        text = f"{x:.{p}e}"
+        if same(text, x):
+            break
+    return text
+
+
+def _positional(x, same):
+    """Like 1.25 or 3.: shortest, with at most DIGITS places after the point."""
+    mantissa, exponent = _shortest(x, same).split("e")
+    places = max(len(mantissa.partition(".")[2]) - int(exponent), 0)
+    text = f"{x:.{min(places, DIGITS)}f}"
+    whole, _, fraction = text.partition(".")
+    return whole + "." + fraction.rstrip("0")
+
+
+class _Float:
+    def __init__(self, values, name, sign=False):
+        self.same, self.sign = _round_trips(name), sign
+        finite = [x for x in values if math.isfinite(x)]
+        sizes = [abs(x) for x in finite if x]
+        self.scientific = bool(sizes) and (max(sizes) >= 1e8 or min(sizes) < 1e-4 or max(sizes) / min(sizes) > 1000)
+        self.right = 0
+        if self.scientific:
+            parts = [_shortest(x, self.same).split("e") for x in finite]
+            self.places = min(max((len(m.partition(".")[2]) for m, _ in parts), default=0), DIGITS)
+            texts = [self._scientific(x) for x in finite]
+            self.left = max((len(t.partition(".")[0]) for t in texts), default=0)
+            self.right = max((len(t.partition(".")[2]) for t in texts), default=0)
+        else:
+            texts = [self._signed(_positional(x, self.same)) for x in finite]
+            self.left = max((len(t.partition(".")[0]) for t in texts), default=0)
+            self.right = max((len(t.partition(".")[2]) for t in texts), default=0)
+        special = [self._special(x) for x in values if not math.isfinite(x)]
+        self.left = max([self.left] + [len(t) - self.right - 1 for t in special])
+
+    def _signed(self, text):
+        return "+" + text if self.sign and not text.startswith("-") else text
+
+    def _scientific(self, x):
+        mantissa, exponent = f"{x:.{self.places}e}".split("e")
+        if "." not in mantissa:
+            mantissa += "."
+        return self._signed(mantissa) + f"e{int(exponent):+03d}"
+
+    def _special(self, x):
+        return self._signed("nan" if x != x else "inf" if x > 0 else "-inf")
+
+    def __call__(self, x):
+        if not math.isfinite(x):
+            return self._special(x).rjust(self.left + 1 + self.right)
+        text = self._scientific(x) if self.scientific else self._signed(_positional(x, self.same))
+        whole, _, fraction = text.partition(".")
+        return whole.rjust(self.left) + "." + fraction.ljust(self.right)
+
+
+class _Complex:
+    def __init__(self, values, name):
+        self.re = _Float([z.real for z in values], name)
+        self.im = _Float([z.imag for z in values], name, sign=True)
+
+    def __call__(self, z):
+        im = self.im(z.imag)
+        body = im.rstrip()
+        return self.re(z.real) + body + "j" + im[len(body):]
+
+
+class _Plain:
+    def __init__(self, values):
+        self.width = max((len(str(v)) for v in values), default=0)
+
+    def __call__(self, v):
+        return str(v).rjust(self.width)
+
+
+def _leaves(nest):
+    for item in nest if isinstance(nest, list) else (nest,):
+        if isinstance(item, list):
+            yield from _leaves(item)
+        elif item is not Ellipsis:
+            yield item
+
+
+def _formatter(values, dtype):
+    if dtype.kind == "f":
+        return _Float(values, dtype.name)
+    return _Complex(values, dtype.name) if dtype.kind == "c" else _Plain(values)
+
+
+def _rows(nest, depth, indent, tail, separator, one):
+    """Text of a nest; `tail` columns are kept free behind it for brackets and what follows."""
+    if not isinstance(nest, list):
+        return one(nest)
+    if depth > 1:
+        items = ["..." if n is Ellipsis else _rows(n, depth - 1, indent + 1, tail + 1, separator, one) for n in nest]
+        return "[" + (separator.rstrip() + "\n" * (depth - 1) + " " * (indent + 1)).join(items) + "]"
+    room = WIDTH - max(len(separator.rstrip()), tail + 1)
+    lines, line = [], " " * (indent + 1)
+    for i, n in enumerate(nest):
+        word = "..." if n is Ellipsis else one(n)
+        last = i == len(nest) - 1
+        if len(line) + len(word) > (WIDTH - (tail + 1) if last else room) and len(line) > indent + 1:
+            lines.append(line.rstrip())
+            line = " " * (indent + 1)
+        line += word if last else word + separator
+    lines.append(line)
+    return "[" + "\n".join(lines)[indent + 1:] + "]"
+
+
+def _is_traced(x):
+    if not _nvm.tracing():
+        return False
+    try:
+        x.eval()
+    except RuntimeError:
+        return True
+    return False
+
+
+def _aval(x):
+    return f"<traced array of {x.dtype.name}, shape {x.shape}>"
+
+
+def _body(x, prefix, suffix, separator):
+    nest = x._edges(EDGE if x.size > THRESHOLD else 0)
+    return _rows(nest, x.ndim, len(prefix), len(suffix), separator, _formatter(list(_leaves(nest)), x.dtype))
+
+
+def array_repr(x):
+    if _is_traced(x):
+        return _aval(x)
+    suffix = ")" if x.dtype.name in _DEFAULT and x.size else f", dtype={x.dtype.name})"
+    if not x.size:
+        shape = "" if x.shape == (0,) else f", shape={x.shape}"
+        return f"array([]{shape}{suffix}"
+    return "array(" + _body(x, "array(", ")", ", ") + suffix
+
+
+def array_str(x):
+    if _is_traced(x):
+        return _aval(x)
+    if x.ndim == 0:
+        return str(x.item())
+    return _body(x, "", "", " ") if x.size else "[]"
+
+
+_nvm.hooks.update(repr=array_repr, str=array_str)

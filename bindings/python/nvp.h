@@ -1,0 +1,97 @@
+/* What the files of the Python extension share. It stands on include/nvm alone and on CPython's limited API 3.11: heap types,
+   multi-phase initialisation, every Python object in the module's state. */
+#ifndef NVP_H
+#define NVP_H
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <structmember.h>
+#include "nvm/nvm.h"
+
+typedef enum nvp_fixed { /* the operations that Python's syntax needs, found by name in the library's table */
+#define FIXED(id, name) NVP_##id,
+#include "fixed.def"
+#undef FIXED
+  NVP_NFIXED
+} nvp_fixed;
+
+typedef struct nvp_state {
+  nvm_ctx *ctx;
+  PyTypeObject *array, *dtype, *op, *method, *jit;
+  PyObject *error;                  /* nvm.Error */
+  PyObject *dtypes[NVM_NDTYPES];    /* nvm.float32 ... */
+  PyObject *functions;              /* dict: name -> function, the whole op table */
+  PyObject *hooks;                  /* dict: name -> the Python function that does the long version of something */
+  PyObject *s_array_interface, *s_dlpack, *s_dlpack_device, *s_array, *s_priority, *s_name, *s_dunder_name, *s_dtype, *s_device;
+  int fixed[NVP_NFIXED];            /* op numbers; -1: this library has no such operation */
+} nvp_state;
+
+typedef struct nvp_array {
+  PyObject_HEAD
+  nvm_array *h;                     /* owned */
+  nvp_state *st;                    /* lives as long as the type */
+  PyObject *weakrefs;
+} nvp_array;
+
+typedef struct nvp_dtype { PyObject_HEAD nvm_dtype t; nvp_state *st; } nvp_dtype;
+
+/* module.c */
+PyObject *nvp_raise(nvp_state *st);             /* sets the exception of the thread's last nvm failure; NULL */
+int nvp_check(nvp_state *st, int status);       /* 0, or -1 with the exception set */
+PyObject *nvp_hook(nvp_state *st, const char *name); /* borrowed; NULL with an exception */
+void nvp_release(void *owner);                  /* release callback of memory that a Python object owns: takes the reference
+                                                   itself or a queue does, where the thread may not touch Python */
+void nvp_release_capsule(void *managed);        /* the same for a DLPack managed tensor */
+void nvp_drain(void);                           /* frees what the queue holds; needs the interpreter's lock */
+extern const char nvp_doc_module[];
+
+/* array.c */
+extern PyType_Spec nvp_array_spec;
+int nvp_is_array(PyObject *x);                  /* without the state */
+PyObject *nvp_wrap(nvp_state *st, nvm_array *h);/* takes h; NULL raises */
+int nvp_eval(nvp_state *st, nvm_array *const *a, int n); /* without the interpreter's lock; 0 or -1 */
+int nvp_read(nvp_array *a, const void **data, int64_t *strides); /* evaluates; 0 or -1 */
+PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p);   /* one element as a Python number */
+PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+int nvp_add_methods(nvp_state *st);
+
+/* functions.c */
+extern PyType_Spec nvp_op_spec, nvp_method_spec;
+int nvp_add_functions(PyObject *module, nvp_state *st);
+
+/* convert.c: what an operand may be. 1 and a handle (*owned: the caller unrefs it), 0 not an array of any sort, -1 raised */
+int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned);
+int nvp_is_scalar(PyObject *x);                 /* a Python bool, int, float or complex (not NumPy's) : 'b' 'i' 'f' 'c' or 0 */
+nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind); /* weak; owned; NULL raised */
+typedef enum nvp_copy { NVP_COPY_NEVER, NVP_COPY_ALWAYS, NVP_COPY_IF_NEEDED } nvp_copy;
+PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy);
+int nvp_has_buffer(PyObject *x);                /* bytes-like things excluded */
+/* A handle over x's buffer for the length of a call; then unref it and release *view. 1, 0 (nothing held: no such dtype), -1 */
+int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view);
+int nvp_device(PyObject *x);                    /* 0 if it means the CPU (None, 'cpu'), else -1 */
+extern PyMethodDef nvp_asarray_def[];
+
+/* dtype.c */
+extern PyType_Spec nvp_dtype_spec;
+int nvp_add_dtypes(PyObject *module, nvp_state *st);
+int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out); /* dtype, NumPy dtype, name, bool/int/float/complex, None: default */
+PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t);         /* new reference */
+const char *nvp_format(nvm_dtype t);            /* buffer protocol; NULL: it has no code */
+int nvp_dtype_of_format(const char *format, nvm_dtype *out);    /* 1 found, 0 not, -1 wrong byte order */
+char nvp_kind(nvm_dtype t);                     /* 'b' 'i' 'u' 'f' 'c' */
+
+/* dlpack.c */
+PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy);
+void nvp_managed_delete(void *managed);
+
+/* index.c */
+PyObject *nvp_getitem(PyObject *self, PyObject *key);
+int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
+PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
+PyObject *nvp_scatter(PyObject *module, PyObject *args); /* (x, positions, values) */
+
+/* jit.c */
+extern PyType_Spec nvp_jit_spec;
+int nvp_tracing(void);                          /* the thread is inside a trace */
+#endif
