@@ -1,0 +1,284 @@
+/* Roles of axes and the price of a kernel candidate: which axes get a block per coordinate, which stay inside a block,
+   and how many nanoseconds that takes by bytes, operations and the share of the machine that the grid fills. */
+#include "fusion/planner.h"
+#include <string.h>
+
+typedef struct pricing {
+  const nvf_cand *k;
+  const nvb_caps *caps;
+  int nred, red[64];       /* reductions and scans, by instance */
+  int *depth;              /* reductions on the way to an instance, inside the kernel */
+  uint64_t *needed;        /* depths at which an instance is wanted */
+  uint64_t loop;           /* axes that may be walked one coordinate after the other */
+  int lane;
+} pricing;
+
+static double extent(const nvf_cand *k, uint64_t axes) {
+  double n = 1;
+  for (; axes; axes &= axes - 1)
+    n *= (double)k->axis.at[__builtin_ctzll(axes)].n;
+  return n;
+}
+
+static int is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
+static double least(double a, double b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
+
+int64_t nvf_lane_tile(const nvb_caps *caps) { return caps->kind == NVB_CPU ? 1024 : caps->width; }
+
+/* ---- which axis runs along memory */
+static void score(const nvf_cand *k, nvf_ix at, double n, double *sc) {
+  int terms;
+  const nvf_term *t = nvf_ix_terms(k->net->space, at, &terms);
+  for (int i = 0; i < terms; i++) {
+    const nvf_atom *a = nvf_ix_atom(k->net->space, t[i].atom);
+    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1))
+      sc[a->id] += n;
+  }
+}
+
+int nvf_lane_axis(const nvf_cand *k) {
+  double sc[64] = { 0 };
+  int best = -1;
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD)
+      score(k, k->inst.at[i].at, extent(k, k->inst.at[i].axes), sc);
+  for (int i = 0; i < k->put.n; i++)
+    score(k, k->put.at[i].at, (double)k->net->node[k->put.at[i].node].size, sc);
+  for (int a = 0; a < k->axis.n; a++)
+    if (sc[a] > 0 && (best < 0 || sc[a] > sc[best]))
+      best = a;
+  return best;
+}
+
+/* ---- depths, and the axes that may be a loop */
+static void depths(pricing *p) {
+  const nvf_cand *k = p->k;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    for (int j = 0; j < v->narg; j++)
+      if (p->depth[v->arg[j]] > p->depth[i])
+        p->depth[i] = p->depth[v->arg[j]];
+    if (is_red(v)) {
+      p->depth[i] += p->depth[i] < 62;
+      p->red[p->nred++] = i;
+    }
+  }
+  for (int i = k->inst.n - 1; i >= 0; i--) {
+    const nvf_inst *v = &k->inst.at[i];
+    if (!p->needed[i])
+      p->needed[i] = 1ull << p->depth[i];
+    uint64_t me = is_red(v) ? 1ull << (p->depth[i] - 1) : p->needed[i];
+    for (int j = 0; j < v->narg; j++)
+      if (!is_red(&k->inst.at[v->arg[j]]))
+        p->needed[v->arg[j]] |= me;
+  }
+}
+
+/* Axes kept by every reduction whose own axis appears again below its result: then only a row has to stay on chip. */
+static uint64_t loops(const pricing *p) {
+  const nvf_cand *k = p->k;
+  uint64_t *below = NVB_NEWN(k->net->arena, uint64_t, k->inst.n + 1), again = 0, out = ~0ull;
+  int number[64];
+  for (int r = 0; r < p->nred; r++)
+    number[r] = p->red[r];
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    for (int j = 0; j < v->narg; j++) {
+      below[i] |= below[v->arg[j]];
+      for (int r = 0; r < p->nred; r++)
+        if (number[r] == v->arg[j])
+          below[i] |= 1ull << r;
+    }
+    uint64_t axes = v->axes | (is_red(v) ? 1ull << v->axis : 0);
+    for (int r = 0; r < p->nred; r++)
+      if ((below[i] >> r & 1) && (axes >> k->inst.at[p->red[r]].axis & 1))
+        again |= 1ull << r;
+  }
+  for (int r = 0; r < p->nred; r++)
+    if (again >> r & 1)
+      out &= k->inst.at[p->red[r]].axes;
+  return again ? out : 0;
+}
+
+/* ---- bytes: views of one buffer that overlap count once */
+typedef struct stride { int64_t k, n; } stride;
+static int meets(int64_t d, const stride *t, int n) {
+  if (d == 0 || n == 0)
+    return d == 0;
+  int64_t q = d / t->k - (d % t->k && d < 0);
+  for (int64_t i = q; i <= q + 1; i++)
+    if (-t->n < i && i < t->n && meets(d - i * t->k, t + 1, n - 1))
+      return 1;
+  return 0;
+}
+
+/* Constant part, and the other terms as strides with extents, longest first; the identity of those terms is `rest`. */
+static int strides(const nvf_cand *k, nvf_ix at, int64_t *offset, nvf_ix *rest, stride *t) {
+  nvf_space *s = k->net->space;
+  int n, m = 0;
+  const nvf_term *term = nvf_ix_terms(s, at, &n);
+  *offset = 0;
+  *rest = at;
+  for (int i = 0; i < n; i++) {
+    int64_t c = term[i].c * nvf_value(s, term[i].by);
+    const nvf_atom *a = nvf_ix_atom(s, term[i].atom);
+    if (a->kind == NVF_AT_ONE) {
+      *offset += c;
+      continue;
+    }
+    stride x = { c < 0 ? -c : c, a->kind == NVF_AT_AXIS ? a->hi + 1 : (int64_t)1 << 30 };
+    int j = m++;
+    for (; j > 0 && t[j - 1].k < x.k; j--)
+      t[j] = t[j - 1];
+    t[j] = x;
+  }
+  for (int i = 0; i < n; i++)
+    if (term[i].atom == 0)
+      *rest = nvf_ix_sub(s, *rest, nvf_ix_mul(s, nvf_ix_size(s, term[i].by), 0, term[i].c));
+  return m;
+}
+
+typedef struct view { nvf_ix rest; int64_t offset; double n; } view;
+static double elements_read(const pricing *p, int node, const int *load, int n) {
+  view *seen = NVB_NEWN(p->k->net->arena, view, n);
+  int m = 0;
+  double sum = 0, size = (double)p->k->net->node[node].size;
+  for (int i = 0; i < n; i++) {
+    stride t[128];
+    view v = { .n = least(size, extent(p->k, p->k->inst.at[load[i]].axes)) };
+    int nt = strides(p->k, p->k->inst.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
+    while (j < m && seen[j].rest == v.rest && !meets(v.offset - seen[j].offset, t, nt))
+      j++;
+    if (j == m)
+      seen[m++] = v;
+    else
+      seen[j].n = most(seen[j].n, v.n);
+  }
+  for (int i = 0; i < m; i++)
+    sum += seen[i].n;
+  return least(sum, size);
+}
+
+/* ---- the price under one choice of reductions that are repeated in every block */
+typedef struct price { double time, blocks; uint64_t grid; double rd, wr, fl; } price;
+
+static uint64_t grid_of(const pricing *p, uint64_t repeated) {
+  const nvf_cand *k = p->k;
+  uint64_t g = (k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1) & ~k->reduced;
+  for (int r = 0; r < p->nred; r++)
+    if (!(repeated >> r & 1))
+      g &= k->inst.at[p->red[r]].axes;
+  for (int i = 0; i < k->put.n; i++) /* an output is written once: axes that it lacks are not grid axes, unless it is small */
+    if (k->net->node[k->put.at[i].node].size > 4096)
+      g &= k->put.at[i].axes;
+  return g;
+}
+
+static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int bound, double *l2) {
+  const nvf_cand *k = p->k;
+  nvb_arena *a = k->net->arena;
+  int *group = NVB_NEWN(a, int, k->inst.n + 1), ngroup = 0, *load = NVB_NEWN(a, int, k->inst.n + 1);
+  int *nodes = NVB_NEWN(a, int, k->inst.n + 1);
+  double spilled = 0;
+  uint64_t stay = tile & ~p->loop;
+  for (int i = 0; i < k->inst.n; i++) {
+    if (k->inst.at[i].kind != NVF_ILOAD)
+      continue;
+    int j = 0;
+    while (j < ngroup && nodes[j] != k->inst.at[i].node)
+      j++;
+    nodes[j] = k->inst.at[i].node;
+    ngroup += j == ngroup;
+    group[i] = j;
+  }
+  double *foot = NVB_NEWN(a, double, ngroup + 1);
+  uint64_t *phases = NVB_NEWN(a, uint64_t, ngroup + 1);
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD) {
+      const nvf_inst *v = &k->inst.at[i];
+      double w = nvg_size(k->net->node[v->node].dtype);
+      foot[group[i]] = most(foot[group[i]], w * extent(k, v->axes & stay) * (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1));
+      phases[group[i]] |= p->needed[i];
+    }
+  for (int j = 0; j < ngroup; j++)
+    spilled += phases[j] & (phases[j] - 1) ? foot[j] : 0;
+  int spill = spilled > (double)p->caps->onchip;
+  for (int j = 0; j < ngroup; j++) {
+    int n = 0, times = spill ? __builtin_popcountll(phases[j]) : 1;
+    double w = nvg_size(k->net->node[nodes[j]].dtype), size = (double)k->net->node[nodes[j]].size;
+    for (int i = 0; i < k->inst.n; i++)
+      if (k->inst.at[i].kind == NVF_ILOAD && group[i] == j) {
+        *l2 += w * least(size, extent(k, k->inst.at[i].axes)) * (n == 0 || bound ? times : 0.125); /* shifted reads of one tile are near */
+        load[n++] = i;
+      }
+    c->rd += w * times * elements_read(p, nodes[j], load, n);
+  }
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    if (v->kind == NVF_ILOAD || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
+      continue;
+    const nvg_frag *f = v->kind == NVF_IMAP || is_red(v) ? k->net->node[v->node].frag : NULL;
+    double per = f && f->cost > 1 ? f->cost : 1;
+    c->fl += per * extent(k, v->axes | (is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
+  }
+  for (int i = 0; i < k->put.n; i++)
+    c->wr += nvg_size(k->net->node[k->put.at[i].node].dtype) * (double)k->net->node[k->put.at[i].node].size;
+}
+
+static price price_of(const pricing *p, uint64_t repeated) {
+  const nvf_cand *k = p->k;
+  const nvb_caps *m = p->caps;
+  price c = { .grid = grid_of(p, repeated) };
+  uint64_t all = k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1, tile = all & ~c.grid, free = 0;
+  for (int r = 0; r < p->nred; r++)
+    free += repeated >> r & 1;
+  int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
+  double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
+  double coal = along < 16 && !cpu ? 1 : bound ? least(along, (double)nvf_lane_tile(m)) : cpu ? 4096 : 1;
+  double te = extent(k, tile), l2 = 0, redo = 0;
+  c.blocks = most(1, extent(k, c.grid) / coal);
+  traffic(p, &c, tile, coal, bound, &l2);
+  for (int r = 0; r < p->nred; r++) {
+    if (!(repeated >> r & 1))
+      continue;
+    const nvf_inst *v = &k->inst.at[p->red[r]];
+    double miss = extent(k, c.grid & ~v->axes), have = extent(k, c.grid & v->axes);
+    double times = cpu ? least(miss, c.blocks) : least(miss, most(1, 8 * m->units * coal / most(1, have)));
+    redo += (double)k->axis.at[v->axis].n * extent(k, v->axes) * times;
+  }
+  double share = cpu ? least(1, c.blocks / m->units)
+                     : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->units * m->threads));
+  double bw = cpu ? least(m->bandwidth, least(m->units, c.blocks) * m->unit_bandwidth) : m->bandwidth * share;
+  double busy = most((c.rd + c.wr) / bw, most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
+  if (extent(k, all) == 0)
+    busy = 0;
+  c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;
+  return c;
+}
+
+void nvf_assess(nvf_cand *k) {
+  nvb_arena *a = k->net->arena;
+  pricing p = { .k = k, .caps = k->net->caps, .depth = NVB_NEWN(a, int, k->inst.n + 1),
+                .needed = NVB_NEWN(a, uint64_t, k->inst.n + 1) };
+  uint64_t cheap = 0;
+  depths(&p);
+  p.loop = loops(&p);
+  p.lane = nvf_lane_axis(k);
+  for (int r = 0; r < p.nred; r++) {
+    const nvf_inst *v = &k->inst.at[p.red[r]];
+    if (v->kind == NVF_IRED && (k->net->node[v->node].finish || (double)k->axis.at[v->axis].n * extent(k, v->axes) <= 4096))
+      cheap |= 1ull << r;
+  }
+  price best = price_of(&p, 0);
+  if (cheap) {
+    price c = price_of(&p, cheap);
+    best = c.time < best.time ? c : best;
+  }
+  k->time = best.time;
+  k->grid = best.grid;
+  k->blocks = best.blocks;
+  k->bytes_read = (int64_t)best.rd;
+  k->bytes_written = (int64_t)best.wr;
+  k->flops = (int64_t)best.fl;
+}

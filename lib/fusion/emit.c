@@ -1,0 +1,467 @@
+/* Kernel text of a candidate: one statement per instance, addresses over sizes by name. The text names symbols, products
+   of them and schedule constants, never a value; every literal of the program is a scalar slot of its own. */
+#include "fusion/planner.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct emitter {
+  nvf_plan *plan;
+  nvf_step *step;
+  nvf_cand *k;
+  nvf_shape *s;
+  nvf_space *sp;
+  nvb_arena *a;
+  nvf_kernel *kn;
+  nvf_schedule *sched;
+  nvf_part *part;
+  const int *buf_of;
+  int *axis, *grid, *cut;          /* numbers in the kernel; -1 */
+  int **tile;                      /* by instance: its tiles; NULL until made */
+  nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
+  NVB_VEC(nvf_bind) bind;
+  uint64_t tiles;                  /* axes that a tile can have */
+  int layout, *checked;            /* checked: the index tile of an instance after its check */
+} emitter;
+
+static const nvf_node *node_of(const emitter *e, int i) { return &e->k->net->node[i]; }
+static const nvf_inst *inst_of(const emitter *e, int i) { return &e->k->inst.at[i]; }
+
+/* ---- parameters */
+static int param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
+  static const char *const name[] = { [NVF_BUFFER] = "x", [NVF_SIZE] = "n", [NVF_SCALAR] = "s" };
+  char text[16];
+  int n = 0;
+  for (int i = 0; i < e->kn->nparam; i++)
+    n += e->kn->param[i].kind == kind;
+  snprintf(text, sizeof text, "%s%d", name[kind], n);
+  b.kind = kind;
+  NVB_PUSH(e->a, e->bind, b);
+  return nvf_add_param(e->kn, kind, type, text);
+}
+
+static const nvf_expr *size_expr(emitter *e, nvf_prod p) {
+  int64_t k = nvf_factor(e->sp, p);
+  nvf_prod pure = nvf_quot(e->sp, p, nvf_int(e->sp, k ? k : 1));
+  const nvf_expr *c = nvf_x(e->kn, NVF_CONST, 0, k);
+  if (pure <= 0)
+    return c;
+  int fresh, *at = nvb_map_put(e->size_of, &pure, sizeof pure, &fresh);
+  if (fresh)
+    *at = param(e, NVF_SIZE, NVM_I64, (nvf_bind){ .bits = (uint64_t)nvf_value(e->sp, pure) });
+  return nvf_x2(e->kn, NVF_MUL, c, nvf_x(e->kn, NVF_PARAM, *at, 0));
+}
+
+static int buffer(emitter *e, int buf, nvm_dtype type, int written) {
+  int fresh, *at = nvb_map_put(e->buffer_of, &buf, sizeof buf, &fresh);
+  if (fresh)
+    *at = param(e, NVF_BUFFER, type, (nvf_bind){ .buf = buf });
+  e->kn->param[*at].written |= written;
+  return *at;
+}
+
+/* ---- index expressions and conditions */
+static const nvf_expr *coord(emitter *e, int a) {
+  const nvf_expr *g = e->grid[a] >= 0 ? nvf_x(e->kn, NVF_GRID, e->grid[a], 0) : NULL;
+  const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
+  if (!g || !t)
+    return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
+  return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)), t);
+}
+
+static int tile_at(emitter *e, int i, int part);
+
+static const nvf_expr *expr(emitter *e, nvf_ix x) {
+  int n;
+  const nvf_term *t = nvf_ix_terms(e->sp, x, &n);
+  const nvf_expr *sum = NULL;
+  for (int negative = 0; negative < 2; negative++)
+    for (int i = 0; i < n; i++) {
+      nvf_atom a = *nvf_ix_atom(e->sp, t[i].atom);
+      int64_t c = negative && sum ? -t[i].c : t[i].c;
+      if ((t[i].c < 0) != negative)
+        continue;
+      const nvf_expr *f = a.kind == NVF_AT_AXIS ? coord(e, a.id)
+                        : a.kind == NVF_AT_TILE ? nvf_x(e->kn, NVF_TILE, e->checked[a.id] >= 0 ? e->checked[a.id] : tile_at(e, a.id, 0), 0)
+                        : a.kind == NVF_AT_FLOOR ? nvf_x2(e->kn, NVF_DIV, expr(e, a.of), size_expr(e, a.by)) : nvf_x(e->kn, NVF_CONST, 0, 1);
+      f = nvf_x2(e->kn, NVF_MUL, f, size_expr(e, t[i].by));
+      f = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_CONST, 0, c), f);
+      sum = !sum ? f : nvf_x2(e->kn, negative ? NVF_SUB : NVF_ADD, sum, f);
+    }
+  return sum ? sum : nvf_x(e->kn, NVF_CONST, 0, 0);
+}
+
+static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
+  for (int i = 0; i < e->k->guard.at[guard].n; i++) {
+    nvf_bound b = e->k->guard.at[guard].b[i];
+    int64_t lo, hi;
+    nvf_ix_range(e->sp, b.e, &lo, &hi);
+    if (lo < 0)
+      c = nvf_and_rel(e->kn, c, NVF_GE, expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
+    if (hi >= nvf_value(e->sp, b.n))
+      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, b.e), size_expr(e, b.n));
+  }
+  return c;
+}
+
+/* Conditions of being inside the padding of the tile axes among `axes`, and of splits along them. */
+static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
+  for (int a = 0; a < e->k->axis.n; a++) {
+    nvf_prod n = e->k->axis.at[a].extent;
+    int exact = nvf_quot(e->sp, n, nvf_int(e->sp, nvf_factor(e->sp, n) ? nvf_factor(e->sp, n) : 1)) == 0 && e->k->axis.at[a].n == e->s->at[a].tile;
+    if ((axes & e->tiles) >> a & 1 && !exact)
+      c = nvf_and_rel(e->kn, c, NVF_LT, coord(e, a), size_expr(e, n));
+  }
+  for (int i = 0; i < e->k->valid.n; i++) {
+    uint64_t m = nvf_ix_axes(e->sp, e->k->valid.at[i].e);
+    if (m & axes && !(m & ~within))
+      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, e->k->valid.at[i].e), size_expr(e, e->k->valid.at[i].n));
+  }
+  return c;
+}
+
+/* ---- tiles */
+static int parts_of(const emitter *e, int i) {
+  const nvf_inst *v = inst_of(e, i);
+  if (v->kind == NVF_ITEST || v->kind == NVF_IINDEX)
+    return 1;
+  if (v->kind != NVF_IRED && v->kind != NVF_ISCAN)
+    return node_of(e, v->node)->parts;
+  int n = 0;
+  for (int j = 0; j < node_of(e, v->node)->nin; j++)
+    n += node_of(e, node_of(e, v->node)->in[j])->parts;
+  return n;
+}
+
+static int *new_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
+  int *t = NVB_NEWN(e->a, int, n + 1);
+  for (int i = 0; i < n; i++)
+    t[i] = nvf_add_tile(e->kn, nvg_real_of(type), name);
+  return t;
+}
+
+static nvf_stmt *statement(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, &e->part->body, op); }
+
+/* The layout of a tile over these axes. */
+static void lay(emitter *e, nvf_stmt *s, uint64_t axes) {
+  s->layout = e->layout;
+  axes &= e->tiles;
+  if (axes == e->tiles)
+    return;
+  s->nonly = 0;
+  s->only = NVB_NEWN(e->a, int, 65);
+  for (int i = 0; i < e->s->norder; i++)
+    if (axes >> e->s->order[i] & 1)
+      s->only[s->nonly++] = e->axis[e->s->order[i]];
+}
+
+static uint64_t constant_bits(const emitter *e, int i, int part) {
+  const nvf_node *n = node_of(e, inst_of(e, i)->node);
+  return n->kind == NVG_VCONST ? (part < 1 || n->parts > 1 ? (uint64_t)n->attr[part] : 0) : n->init[part];
+}
+
+/* An operand of a map: a tile, or a slot of its own for a constant. */
+static nvf_arg operand(emitter *e, int i, int part) {
+  if (inst_of(e, i)->kind != NVF_ICONST)
+    return (nvf_arg){ .kind = NVF_ATILE, .id = tile_at(e, i, part) };
+  nvm_dtype t = nvg_real_of(node_of(e, inst_of(e, i)->node)->dtype);
+  return (nvf_arg){ .kind = NVF_ASCALAR, .id = param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
+}
+
+static void apply(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
+  nvf_stmt *s = statement(e, NVF_MAP);
+  nvf_set(e->kn, s, nout, out, 0, NULL);
+  s->frag = f;
+  s->narg = narg;
+  s->arg = arg;
+  lay(e, s, axes);
+}
+
+static const nvg_frag *found(emitter *e, const nvg_frag *f, const char *what) {
+  if (!f)
+    nvb_throw(e->a, NVM_ERR_INTERNAL, "[fuse] there is no fragment %s", what);
+  return f;
+}
+
+/* c ? x : y, for values of type t */
+static const nvg_frag *choose(emitter *e, nvm_dtype t) {
+  return found(e, nvg_frag_find("where", (nvm_dtype[3]){ NVM_BOOL, t, t }, 3), "where");
+}
+
+/* The same values over these axes. */
+static int same_over(emitter *e, int i, int part, uint64_t axes) {
+  nvm_dtype t = nvg_real_of(node_of(e, inst_of(e, i)->node)->dtype);
+  int *out = new_tiles(e, 1, t, "w");
+  nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
+  *arg = operand(e, i, part);
+  apply(e, found(e, nvg_frag_cast(t, t), "cast"), 1, out, 1, arg, axes);
+  return *out;
+}
+
+static int tile_at(emitter *e, int i, int part) {
+  if (inst_of(e, i)->kind == NVF_ICONST && !e->tile[i])
+    e->tile[i] = NVB_NEWN(e->a, int, 3), e->tile[i][0] = same_over(e, i, 0, 0),
+    e->tile[i][1] = parts_of(e, i) > 1 ? same_over(e, i, 1, 0) : 0;
+  return e->tile[i][part];
+}
+
+/* ---- one statement or a few per instance */
+static void emit_load(emitter *e, int i) {
+  const nvf_inst *v = inst_of(e, i);
+  const nvf_node *n = node_of(e, v->node);
+  const nvf_expr *map = expr(e, v->at);
+  const nvf_cond *where = inside(e, unpadded(e, NULL, v->axes, v->axes), v->guard);
+  int buf = buffer(e, e->buf_of[v->node], n->dtype, 0);
+  e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
+  nvf_stmt *s = statement(e, NVF_LOAD);
+  nvf_set(e->kn, s, n->parts, e->tile[i], 0, NULL);
+  s->buf = buf;
+  s->map = map;
+  s->where = where;
+  lay(e, s, v->axes);
+}
+
+static void emit_map(emitter *e, int i) {
+  const nvf_inst *v = inst_of(e, i);
+  const nvf_node *n = node_of(e, v->node);
+  nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 2 * v->narg + 1);
+  int m = 0;
+  for (int j = 0; j < v->narg; j++)
+    for (int p = 0; p < parts_of(e, v->arg[j]); p++)
+      arg[m++] = operand(e, v->arg[j], p);
+  e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
+  apply(e, n->frag, n->parts, e->tile[i], m, arg, v->axes);
+}
+
+static void emit_select(emitter *e, int i) {
+  const nvf_inst *v = inst_of(e, i);
+  const nvf_node *n = node_of(e, v->node);
+  e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
+  for (int p = 0; p < n->parts; p++) {
+    nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 3);
+    arg[0] = operand(e, v->arg[0], 0);
+    arg[1] = operand(e, v->arg[1], p);
+    arg[2] = operand(e, v->arg[2], p);
+    apply(e, choose(e, nvg_real_of(n->dtype)), 1, e->tile[i] + p, 3, arg, v->axes);
+  }
+}
+
+static int stamp_name(emitter *e, nvf_stamp st) {
+  char text[32];
+  snprintf(text, sizeof text, "S%d_%d", st.c, st.w);
+  int name = nvf_add_name(e->kn, text);
+  nvf_binding *b = nvf_bind_name(e->kn, e->sched, name);
+  b->kind = NVF_BSTAMP;
+  b->stamp = st;
+  return name;
+}
+
+static void emit_reduction(emitter *e, int i) {
+  const nvf_inst *v = inst_of(e, i);
+  const nvf_node *n = node_of(e, v->node);
+  int parts = parts_of(e, i), *in = NVB_NEWN(e->a, int, parts + 1), *out = NVB_NEWN(e->a, int, parts + 1), m = 0;
+  for (int j = 0; j < v->narg; j++)
+    for (int p = 0; p < node_of(e, n->in[j])->parts; p++, m++) {
+      uint64_t all = inst_of(e, v->arg[j])->axes;
+      in[m] = inst_of(e, v->arg[j])->kind == NVF_ICONST ? same_over(e, v->arg[j], p, all) : tile_at(e, v->arg[j], p);
+      out[m] = *new_tiles(e, 1, node_of(e, n->in[j])->dtype, "r");
+    }
+  const nvf_cond *where = v->kind == NVF_IRED ? unpadded(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
+  nvf_stamp st;
+  nvf_stamp_of(e->k, e->s, v, &st);
+  int stamp = v->kind == NVF_IRED ? stamp_name(e, st) : -1;
+  e->tile[i] = out;
+  nvf_stmt *s = statement(e, v->kind == NVF_IRED ? NVF_REDUCE : NVF_SCAN);
+  nvf_set(e->kn, s, parts, out, parts, in);
+  s->frag = n->frag;
+  s->axis = e->axis[v->axis];
+  s->stamp = stamp;
+  s->where = where;
+  s->init = n->init ? nvb_dup(e->a, n->init, (size_t)parts * sizeof *n->init) : NULL;
+}
+
+static void emit_index(emitter *e, int i) {
+  const nvf_inst *v = inst_of(e, i);
+  const nvf_cond *where = v->kind == NVF_ITEST ? inside(e, NULL, v->guard) : NULL;
+  const nvf_expr *map = v->kind == NVF_IINDEX ? expr(e, v->at) : NULL;
+  e->tile[i] = new_tiles(e, 1, v->kind == NVF_ITEST ? NVM_BOOL : NVM_I64, v->kind == NVF_ITEST ? "p" : "t");
+  nvf_stmt *s = statement(e, v->kind == NVF_ITEST ? NVF_TEST : NVF_INDEX);
+  nvf_set(e->kn, s, 1, e->tile[i], 0, NULL);
+  s->where = where;
+  s->map = map;
+  lay(e, s, v->axes);
+}
+
+static void emit_pick(emitter *e, int i) {
+  const nvf_inst *v = inst_of(e, i);
+  const nvf_node *r = node_of(e, inst_of(e, v->arg[0])->node);
+  int at = 0;
+  for (int j = 0; j < v->pick && inst_of(e, v->arg[0])->kind != NVF_ICONST; j++)
+    at += node_of(e, r->in[j])->parts;
+  tile_at(e, v->arg[0], 0);
+  e->tile[i] = e->tile[v->arg[0]] + at;
+}
+
+/* An index has to be in range wherever it is used; padding counts as 0. */
+static void emit_check(emitter *e, const nvf_check *c) {
+  const nvf_inst *v = inst_of(e, c->inst);
+  const nvf_cond *mask = inside(e, unpadded(e, NULL, v->axes, v->axes), c->guard);
+  int t = tile_at(e, c->inst, 0), *in = new_tiles(e, 1, NVM_I64, "q");
+  if (mask) {
+    int *p = new_tiles(e, 1, NVM_BOOL, "p");
+    nvf_stmt *s = statement(e, NVF_TEST);
+    nvf_set(e->kn, s, 1, p, 0, NULL);
+    s->where = mask;
+    lay(e, s, v->axes);
+    nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 3);
+    arg[0] = (nvf_arg){ .kind = NVF_ATILE, .id = *p };
+    arg[1] = (nvf_arg){ .kind = NVF_ATILE, .id = t };
+    arg[2] = (nvf_arg){ .kind = NVF_ACONST, .type = NVM_I64 };
+    apply(e, choose(e, NVM_I64), 1, in, 3, arg, v->axes);
+    t = *in;
+  }
+  e->checked[c->inst] = t;
+  const nvf_expr *x = nvf_x(e->kn, NVF_TILE, t, 0);
+  const nvf_cond *ok = nvf_and_rel(e->kn, NULL, NVF_GE, x, nvf_x(e->kn, NVF_CONST, 0, 0));
+  ok = nvf_and_rel(e->kn, ok, NVF_LT, x, size_expr(e, c->n));
+  nvf_stmt *s = statement(e, NVF_CHECK);
+  s->where = ok;
+  lay(e, s, v->axes);
+}
+
+static void emit_inst(emitter *e, int i) {
+  switch (inst_of(e, i)->kind) {
+  case NVF_ILOAD: emit_load(e, i); break;
+  case NVF_ICONST: break;
+  case NVF_IINDEX: case NVF_ITEST: emit_index(e, i); break;
+  case NVF_IMAP: emit_map(e, i); break;
+  case NVF_ISELECT: emit_select(e, i); break;
+  case NVF_IRED: case NVF_ISCAN: emit_reduction(e, i); break;
+  case NVF_IPICK: emit_pick(e, i); break;
+  case NVF_ISAME: {
+    int n = parts_of(e, i);
+    e->tile[i] = NVB_NEWN(e->a, int, n + 1);
+    for (int p = 0; p < n; p++)
+      e->tile[i][p] = same_over(e, inst_of(e, i)->arg[0], p, inst_of(e, i)->axes);
+  }
+  }
+  for (int c = 0; c < e->k->check.n; c++)
+    if (e->k->check.at[c].inst == i)
+      emit_check(e, &e->k->check.at[c]);
+}
+
+/* Stores bypass the caches where the result is larger than the last one holds and nothing reads it soon. */
+static void stream(emitter *e, const nvf_stmt *s, int64_t bytes, int temp) {
+  if (!temp && e->k->net->caps->kind == NVB_CPU && bytes > e->k->net->caps->l2)
+    nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, "nt"), 1);
+}
+
+static void emit_put(emitter *e, const nvf_put *q, int buf) {
+  const nvf_node *n = node_of(e, q->node);
+  const nvf_inst *v = inst_of(e, q->inst);
+  int in[2];
+  for (int p = 0; p < n->parts; p++)
+    in[p] = v->kind == NVF_ICONST || ((v->axes ^ q->axes) & e->tiles) ? same_over(e, q->inst, p, q->axes) : tile_at(e, q->inst, p);
+  const nvf_expr *map = expr(e, q->at);
+  const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
+  for (int a = 0; a < e->k->axis.n; a++) /* copies in other blocks: the first one writes */
+    if (e->grid[a] >= 0 && !(q->axes >> a & 1))
+      where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
+  int x = buffer(e, buf, n->dtype, 1);
+  nvf_stmt *s = statement(e, NVF_STORE);
+  nvf_set(e->kn, s, 0, NULL, n->parts, in);
+  s->buf = x;
+  s->map = map;
+  s->where = where;
+  stream(e, s, n->size * nvg_size(n->dtype), e->plan->buf[buf].kind == NVF_BTEMP);
+}
+
+/* ---- axes, grid, layout */
+static void emit_axes(emitter *e) {
+  static const char letters[] = "ijkmpqruvwyz";
+  nvb_text layout = { .arena = e->a };
+  char name[16];
+  for (int a = 0, n = 0; a < e->k->axis.n; a++) {
+    e->axis[a] = e->grid[a] = e->cut[a] = -1;
+    if (!e->k->axis.at[a].extent)
+      continue;
+    snprintf(name, sizeof name, n < 12 ? "%c" : "%c%d", letters[n % 12], n / 12);
+    n++;
+    if (e->s->at[a].tile) {
+      e->axis[a] = nvf_add_axis(e->kn, name);
+      e->tiles |= 1ull << a;
+    }
+    if (e->s->at[a].cut) {
+      char big[20];
+      snprintf(big, sizeof big, "T%s", name);
+      e->cut[a] = nvf_add_name(e->kn, big);
+      nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->cut[a]);
+      b->kind = NVF_BINT;
+      b->value = e->s->at[a].tile;
+    }
+    if (!(e->k->grid >> a & 1))
+      continue;
+    const nvf_expr *n_of = size_expr(e, e->k->axis.at[a].extent), *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
+    if (t)
+      n_of = nvf_x2(e->kn, NVF_DIV, nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_ADD, n_of, t), nvf_x(e->kn, NVF_CONST, 0, 1)), t);
+    char grid[20];
+    snprintf(grid, sizeof grid, "b%s", name);
+    e->grid[a] = nvf_add_grid(e->kn, e->part, grid, n_of);
+  }
+  for (int i = 0; i < e->s->norder; i++)
+    nvb_print(&layout, "%s%s: %s", i ? "; " : "", e->kn->axis[e->axis[e->s->order[i]]], e->s->at[e->s->order[i]].digits);
+  e->layout = nvf_add_name(e->kn, "L");
+  nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->layout);
+  b->kind = NVF_BLAYOUT;
+  if (e->s->norder)
+    nvf_layout_parse(e->kn, &b->layout, nvb_text_get(&layout));
+}
+
+/* Blocks that a thread takes at once: some 40 us of work, but every unit gets several. */
+static int64_t grain_of(const nvf_step *s, const nvb_caps *c) {
+  double one = ((double)(s->bytes_read + s->bytes_written) / c->unit_bandwidth + (double)s->flops * c->units / c->rate) /
+               (double)(s->blocks ? s->blocks : 1);
+  int64_t n = (int64_t)(40000 / (one + 10)), fair = s->blocks / (4 * (int64_t)c->units);
+  n = n > fair ? fair : n;
+  return n < 1 ? 1 : n;
+}
+
+void nvf_emit(nvf_plan *p, nvf_step *step, nvf_cand *k, nvf_shape *s, const int *buf_of, const char *name) {
+  nvb_arena *a = p->arena;
+  emitter *e = NVB_NEW(a, emitter);
+  *e = (emitter){ .plan = p, .step = step, .k = k, .s = s, .sp = k->net->space, .a = a, .buf_of = buf_of };
+  e->kn = nvf_kernel_new(a, name);
+  e->sched = nvf_schedule_new(e->kn);
+  e->part = nvf_add_part(e->kn);
+  e->axis = NVB_NEWN(a, int, k->axis.n + 1);
+  e->grid = NVB_NEWN(a, int, k->axis.n + 1);
+  e->cut = NVB_NEWN(a, int, k->axis.n + 1);
+  e->tile = NVB_NEWN(a, int *, k->inst.n + 1);
+  e->checked = NVB_NEWN(a, int, k->inst.n + 1);
+  memset(e->checked, 0xff, sizeof(int) * ((size_t)k->inst.n + 1));
+  e->size_of = nvb_map_new(a);
+  e->buffer_of = nvb_map_new(a);
+  emit_axes(e);
+  for (int i = 0; i < k->inst.n; i++)
+    emit_inst(e, i);
+  for (int i = 0; i < k->put.n; i++) {
+    int node = k->put.at[i].node;
+    if (!node_of(e, node)->out)
+      emit_put(e, &k->put.at[i], buf_of[node]);
+    for (int o = 0; o < p->g->nout; o++)
+      if (k->net->out[o] == node)
+        for (int b = 0; b < p->nbuf; b++)
+          if (p->buf[b].kind == NVF_BOUT && p->buf[b].id == o)
+            emit_put(e, &k->put.at[i], b);
+  }
+  step->k = e->kn;
+  step->s = e->sched;
+  step->bind = e->bind.at;
+  step->bytes_read = k->bytes_read;
+  step->bytes_written = k->bytes_written;
+  step->flops = k->flops;
+  uint64_t *args = NVB_NEWN(a, uint64_t, e->bind.n + 1);
+  for (int i = 0; i < e->bind.n; i++)
+    args[i] = e->bind.at[i].bits;
+  step->blocks = nvf_blocks(e->kn, e->sched, args);
+  step->grain = grain_of(step, k->net->caps);
+}

@@ -1,0 +1,99 @@
+/* A plan as text: for dumps (every kernel with its schedule) and for people (steps, bytes against the minimum, why each
+   edge between steps was not fused); and what must hold of one. */
+#include "fusion/planner.h"
+#include <string.h>
+
+static void bytes(nvb_text *t, double b) {
+  static const char *const unit[] = { "B", "KB", "MB", "GB", "TB" };
+  int u = 0;
+  for (; b >= 1000 && u < 4; u++)
+    b /= 1000;
+  nvb_print(t, u ? "%.4g %s" : "%.0f %s", b, unit[u]);
+}
+
+void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
+  static const char *const kind[] = { [NVF_BLEAF] = "leaf", [NVF_BOUT] = "out", [NVF_BTEMP] = "temp" };
+  nvb_print(t, "plan: %d steps, %lld bytes of temporaries\n", p->nstep, (long long)p->temp_bytes);
+  for (int i = 0; i < p->nbuf; i++) {
+    const nvf_buf *b = &p->buf[i];
+    nvb_print(t, "buffer %d: %s", i, kind[b->kind]);
+    if (b->kind == NVF_BTEMP)
+      nvb_print(t, " at %lld, steps %d-%d", (long long)b->offset, b->first, b->last);
+    else
+      nvb_print(t, " %d", b->id);
+    if (b->donor >= 0)
+      nvb_print(t, " in the memory of leaf %d", b->donor);
+    nvb_print(t, ", %lld bytes\n", (long long)b->bytes);
+  }
+  for (int i = 0; i < p->nstep; i++) {
+    const nvf_step *s = &p->step[i];
+    nvb_print(t, "step %d: %s, %lld blocks, grain %lld, reads %lld, writes %lld, %lld operations\n", i, s->hero,
+              (long long)s->blocks, (long long)s->grain, (long long)s->bytes_read, (long long)s->bytes_written, (long long)s->flops);
+    for (int j = 0; j < s->k->nparam; j++) {
+      nvb_print(t, "  %s = ", s->k->param[j].name);
+      if (s->bind[j].kind == NVF_BUFFER)
+        nvb_print(t, "buffer %d\n", s->bind[j].buf);
+      else
+        nvb_print(t, s->bind[j].kind == NVF_SIZE ? "%lld\n" : "0x%llx\n", (long long)s->bind[j].bits);
+    }
+    nvf_kernel_print(t, s->k);
+    nvf_schedule_print(t, s->k, s->s, "cpu");
+  }
+}
+
+void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
+  int64_t moved = 0, flops = 0;
+  for (int i = 0; i < p->nstep; i++) {
+    moved += p->step[i].bytes_read + p->step[i].bytes_written;
+    flops += p->step[i].flops;
+  }
+  nvb_print(t, "%d kernel%s, ", p->nstep, p->nstep == 1 ? "" : "s");
+  bytes(t, (double)moved);
+  nvb_puts(t, " moved (at least ");
+  bytes(t, (double)p->bytes_min);
+  nvb_print(t, "), %.4g operations", (double)flops);
+  if (p->temp_bytes) {
+    nvb_puts(t, ", ");
+    bytes(t, (double)p->temp_bytes);
+    nvb_puts(t, " of temporaries");
+  }
+  nvb_puts(t, "\n");
+  for (int i = 0; i < p->nstep; i++) {
+    const nvf_step *s = &p->step[i];
+    nvb_print(t, "  %d. %s: %s; reads ", i + 1, s->hero, s->what);
+    bytes(t, (double)s->bytes_read);
+    nvb_puts(t, ", writes ");
+    bytes(t, (double)s->bytes_written);
+    nvb_print(t, "; %lld block%s\n", (long long)s->blocks, s->blocks == 1 ? "" : "s");
+  }
+  for (int i = 0; i < p->ncut; i++)
+    nvb_print(t, "  not fused: %d and %d: %s\n", p->cut[i].from + 1, p->cut[i].to + 1, p->cut[i].why);
+}
+
+void nvf_plan_check(nvb_arena *a, const nvf_plan *p) {
+  for (int i = 0; i < p->nstep; i++) {
+    const nvf_step *s = &p->step[i];
+    nvf_kernel_check(a, s->k, s->s);
+    for (int j = 0; j < s->k->nparam; j++) {
+      const nvf_param *q = &s->k->param[j];
+      if (q->kind != s->bind[j].kind)
+        nvb_throw(a, NVM_ERR_INTERNAL, "[plan] step %d: parameter %s is bound to another kind", i, q->name);
+      if (q->kind != NVF_BUFFER)
+        continue;
+      if (s->bind[j].buf < 0 || s->bind[j].buf >= p->nbuf)
+        nvb_throw(a, NVM_ERR_INTERNAL, "[plan] step %d: parameter %s has no buffer", i, q->name);
+      const nvf_buf *b = &p->buf[s->bind[j].buf];
+      if (b->kind == NVF_BTEMP && (i < b->first || i > b->last))
+        nvb_throw(a, NVM_ERR_INTERNAL, "[plan] step %d: parameter %s is not alive", i, q->name);
+      if (b->kind == NVF_BLEAF && q->written)
+        nvb_throw(a, NVM_ERR_INTERNAL, "[plan] step %d: parameter %s writes to a leaf", i, q->name);
+    }
+  }
+  for (int i = 0; i < p->nbuf; i++)
+    for (int j = 0; j < i; j++) {
+      const nvf_buf *x = &p->buf[i], *y = &p->buf[j];
+      if (x->kind == NVF_BTEMP && y->kind == NVF_BTEMP && x->first <= y->last && y->first <= x->last &&
+          x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes)
+        nvb_throw(a, NVM_ERR_INTERNAL, "[plan] temporaries %d and %d share bytes", i, j);
+    }
+}

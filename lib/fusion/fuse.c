@@ -1,0 +1,114 @@
+/* From a stamped graph to steps: the planner on one page. Each line of nvf_fuse is a whole thought; the words are those of
+   docs/architecture.md. */
+#include "fusion/planner.h"
+#include <string.h>
+
+/* ---- labels that are read off a finished kernel */
+static int is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
+
+/* An instance that has the axis of a reduction again below its result. */
+static int returns(const nvf_cand *k, int red) {
+  uint8_t *below = nvb_get(k->net->arena, (size_t)k->inst.n + 1);
+  below[red] = 1;
+  for (int i = red + 1; i < k->inst.n; i++) {
+    for (int j = 0; j < k->inst.at[i].narg; j++)
+      below[i] |= below[k->inst.at[i].arg[j]];
+    if (below[i] && (k->inst.at[i].axes >> k->inst.at[red].axis & 1))
+      return 1;
+  }
+  return 0;
+}
+
+static int crosses(const nvf_cand *k, const nvf_shape *s) { /* some memory is walked across its lines */
+  nvf_prod by;
+  int64_t c;
+  for (int i = 0; i < k->inst.n && s->lane >= 0; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD && nvf_ix_coef(k->net->space, k->inst.at[i].at, s->lane, &by, &c) == 2 && by)
+      return 1;
+  for (int i = 0; i < k->put.n && s->lane >= 0; i++)
+    if (nvf_ix_coef(k->net->space, k->put.at[i].at, s->lane, &by, &c) == 2 && by)
+      return 1;
+  return 0;
+}
+
+static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
+  int maps = 0, rows = 0, columns = 0, outside = 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    maps += v->kind == NVF_IMAP || v->kind == NVF_ISELECT;
+    if (v->kind == NVF_ISCAN)
+      return "scan";
+    if (!is_red(v) || k->net->node[v->node].finish)
+      continue;
+    if (returns(k, i))
+      return "normalisation";
+    rows += v->axis == s->lane;
+    columns += v->axis != s->lane;
+  }
+  for (int i = 0; i < k->put.n; i++)
+    outside |= k->put.at[i].axes != 0 && !k->net->node[k->put.at[i].node].block;
+  if (rows && !outside)
+    return "full-reduce";
+  return rows ? "row-reduce" : columns ? "column-reduce" : crosses(k, s) ? "transpose" : maps ? "map" : "copy";
+}
+
+static const char *what_of(const nvf_cand *k) {
+  nvb_text t = { .arena = k->net->arena };
+  int n = 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    const nvf_node *x = &k->net->node[v->node];
+    if ((v->kind != NVF_IMAP && !is_red(v)) || !x->name)
+      continue;
+    if (n++ < 12)
+      nvb_print(&t, "%s%s%s", n > 1 ? ", " : "", x->name, x->block ? " (partials)" : x->finish ? " (finish)" : "");
+  }
+  if (n > 12)
+    nvb_print(&t, " and %d more", n - 12);
+  return n ? nvb_text_get(&t) : "copy";
+}
+
+static int64_t least_bytes(const nvf_net *net) {
+  int64_t sum = 0;
+  for (int i = 0; i < net->n; i++)
+    sum += net->node[i].kind == NVG_VLEAF ? net->node[i].size * nvg_size(net->node[i].dtype) : 0;
+  for (int o = 0; o < net->g->nout; o++)
+    sum += net->node[net->out[o]].size * nvg_size(net->node[net->out[o]].dtype);
+  return sum;
+}
+
+/* ---- the choice, cheaper of two splits of long reductions */
+static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, int fuse) {
+  nvf_sizes *z = nvf_sizes_of(a, g);
+  nvf_net *net = nvf_net_of(a, g, z, caps, fuse ? NVF_SPLIT : NVF_WHOLE);
+  nvf_choice *best = nvf_search(net, fuse);
+  if (!fuse || !nvf_net_crossing(net))
+    return best;
+  nvf_choice *fine = nvf_search(nvf_net_of(a, g, z, caps, NVF_FINE), fuse);
+  return fine->time < best->time ? fine : best;
+}
+
+static void finish_step(nvf_plan *p, nvf_step *s, nvf_cand *k, const int *buf_of) {
+  nvf_collapse(k);
+  nvf_shape *shape = nvf_shape_of(k);
+  char name[32];
+  s->hero = hero_of(k, shape);
+  s->what = what_of(k);
+  strcpy(name, s->hero);
+  for (char *c = name; *c; c++)
+    *c = *c == '-' ? '_' : *c;
+  nvf_emit(p, s, k, shape, buf_of, name);
+}
+
+/* A vetoed kernel (it spilled, a solver refused it) takes the whole graph back to one kernel a value. */
+nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
+  nvf_plan *p = NVB_NEW(a, nvf_plan);
+  nvf_choice *c = choose(a, g, caps, o->fuse && !o->nveto);
+  int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
+  *p = (nvf_plan){ .arena = a, .g = g, .ncut = c->ncut, .cut = c->cut, .bytes_min = least_bytes(c->net) };
+  nvf_memory(p, c, buf_of);
+  p->step = NVB_NEWN(a, nvf_step, c->n + 1);
+  for (; p->nstep < c->n; p->nstep++)
+    finish_step(p, &p->step[p->nstep], c->k[p->nstep], buf_of);
+  return p;
+}

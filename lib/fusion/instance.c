@@ -1,0 +1,695 @@
+/* A kernel candidate, built on demand from its roots: an instance is a value at coordinates over named axes, under a
+   guard. Views rewrite coordinates, pad and concat add a guard and a select, what is stored elsewhere is loaded, and a
+   reduction takes the axis that makes its operand an instance which is already there (the diamond rule). Decides which
+   values of a kernel are the same value; never what a block or a lane is. */
+#include <setjmp.h>
+#include <string.h>
+#include "fusion/planner.h"
+
+typedef struct memo { int node, guard, inst; const nvf_ix *at; } memo;
+typedef struct merge { nvf_prod a, b; int dim; } merge; /* two adjacent dimensions of the first root that are one axis */
+typedef struct builder {
+  nvf_cand *k;
+  nvf_net *net;
+  nvf_space *s;
+  nvb_arena *a;
+  const uint64_t *stored;
+  nvb_map *known;
+  NVB_VEC(memo) memo;
+  NVB_VEC(int) red;                      /* instances of reductions */
+  merge merged[16];
+  int nmerge;
+  int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
+  const nvf_prod *root_dim;
+  const nvf_ix *root_at;
+  jmp_buf out;
+  const char *why;
+} builder;
+enum { ILLEGAL = 1, MERGE = 2 };
+
+static int inst(builder *b, int node, const nvf_ix *at, int guard, int force);
+
+_Noreturn static void illegal(builder *b, const char *why) {
+  b->why = why;
+  longjmp(b->out, ILLEGAL);
+}
+
+static const nvf_node *node_of(const builder *b, int i) { return &b->net->node[i]; }
+static nvf_ix *coords(builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }
+
+static int axis_new(builder *b, nvf_prod extent) {
+  if (b->k->axis.n == 64)
+    illegal(b, "more than 64 axes");
+  NVB_PUSH(b->a, b->k->axis, ((nvf_axis){ extent, nvf_value(b->s, extent) }));
+  return b->k->axis.n - 1;
+}
+
+static nvf_ix axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
+
+static int add_inst(builder *b, nvf_inst v) {
+  NVB_PUSH(b->a, b->k->inst, v);
+  return b->k->inst.n - 1;
+}
+
+static uint64_t axes_of(const builder *b, int i) { return b->k->inst.at[i].axes; }
+
+static int *args(builder *b, int n, const int *from) { return nvb_dup(b->a, from, (size_t)n * sizeof *from); }
+
+/* ---- guards */
+static uint64_t guard_axes(const builder *b, int g) {
+  uint64_t m = 0;
+  for (int i = 0; i < b->k->guard.at[g].n; i++)
+    m |= nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e);
+  return m;
+}
+
+static int guard_of(builder *b, int n, const nvf_bound *c) {
+  for (int g = 0; g < b->k->guard.n; g++)
+    if (b->k->guard.at[g].n == n && !memcmp(b->k->guard.at[g].b, c, (size_t)n * sizeof *c))
+      return g;
+  NVB_PUSH(b->a, b->k->guard, ((nvf_guard){ n, nvb_dup(b->a, c, (size_t)n * sizeof *c) }));
+  return b->k->guard.n - 1;
+}
+
+static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
+  nvf_bound all[128];
+  int m = b->k->guard.at[g].n;
+  if (m + n > 128)
+    illegal(b, "too many conditions");
+  memcpy(all, b->k->guard.at[g].b, (size_t)m * sizeof *all);
+  for (int i = 0; i < n; i++) {
+    int j = 0;
+    while (j < m && (all[j].e != c[i].e || all[j].n != c[i].n))
+      j++;
+    if (j == m)
+      all[m++] = c[i];
+  }
+  return guard_of(b, m, all);
+}
+
+/* Conditions of being inside that can fail; -1 if one always does. */
+static int conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *dim, nvf_bound *out) {
+  int n = 0;
+  for (int d = 0; d < rank; d++) {
+    int64_t lo, hi, most = nvf_value(b->s, dim[d]);
+    nvf_ix_range(b->s, at[d], &lo, &hi);
+    if (hi < 0 || lo >= most)
+      return -1;
+    if (lo < 0 || hi >= most)
+      out[n++] = (nvf_bound){ at[d], dim[d] };
+  }
+  return n;
+}
+
+/* Coordinates that are in range by themselves need no guard, and nothing below does either. */
+static int needed_guard(builder *b, const nvf_node *n, const nvf_ix *at, int g) {
+  nvf_bound c[128];
+  uint64_t mine = 0;
+  int m = 0;
+  if (!g || !conditions(b, n->rank, at, n->dim, c))
+    return 0;
+  for (int d = 0; d < n->rank; d++)
+    mine |= nvf_ix_axes(b->s, at[d]);
+  for (int i = 0; i < b->k->guard.at[g].n; i++)
+    if (nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e) & mine)
+      c[m++] = b->k->guard.at[g].b[i];
+  return guard_of(b, m, c);
+}
+
+/* ---- known instances */
+typedef struct key { int node, guard; nvf_ix at[NVM_MAX_RANK + 1]; } key;
+static size_t key_of(key *q, int node, int rank, const nvf_ix *at, int guard) {
+  q->node = node;
+  q->guard = guard;
+  memcpy(q->at, at, (size_t)rank * sizeof *at);
+  return offsetof(key, at) + (size_t)rank * sizeof *at;
+}
+
+static int seen_at(builder *b, int node, const nvf_ix *at) {
+  key q;
+  size_t n = key_of(&q, node, node_of(b, node)->rank, at, 0);
+  return nvb_map_find(b->known, &q, n) != NULL;
+}
+
+/* Coordinates of an operand of a view that only moves or repeats; NULL where it does more. */
+static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
+  const nvf_node *x = node_of(b, n->in[0]);
+  nvf_ix *e = coords(b, x->rank);
+  if (n->kind == NVG_VPERMUTE)
+    for (int d = 0; d < n->rank; d++)
+      e[n->attr[d]] = at[d];
+  else if (n->kind == NVG_VEXPAND)
+    for (int d = 0; d < n->rank; d++)
+      e[d] = x->dim[d] ? at[d] : 0;
+  else
+    return NULL;
+  return e;
+}
+
+/* Whether the value at these coordinates, or one it is made of, is an instance already. */
+static int seen(builder *b, int node, const nvf_ix *at) {
+  for (;;) {
+    const nvf_node *n = node_of(b, node);
+    if (seen_at(b, node, at))
+      return 1;
+    if (n->kind == NVG_VPERMUTE || n->kind == NVG_VEXPAND)
+      at = through(b, n, at);
+    else if (n->kind != NVG_VMAP)
+      return 0;
+    int next = -1;
+    for (int i = 0; i < n->nin && next < 0; i++)
+      if (node_of(b, n->in[i])->rank == n->rank && node_of(b, n->in[i])->kind != NVG_VCONST)
+        next = i;
+    if (next < 0)
+      return 0;
+    for (int i = next + 1; n->kind == NVG_VMAP && i < n->nin; i++) /* the others: one step is enough */
+      if (node_of(b, n->in[i])->rank == n->rank && seen_at(b, n->in[i], at))
+        return 1;
+    node = n->in[next];
+  }
+}
+
+/* ---- coordinates of roots */
+static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
+  nvf_ix *at = coords(b, n->rank);
+  int nd = 0, dims[NVM_MAX_RANK + 1];
+  for (int d = 0; d < n->rank; d++)
+    if (n->dim[d])
+      dims[nd++] = d;
+  for (int i = 0; i < nd;) {
+    nvf_prod run[NVM_MAX_RANK + 1], all = n->dim[dims[i]];
+    nvf_ix e[NVM_MAX_RANK + 1];
+    int j = i, m = 0;
+    run[m++] = all;
+    for (int go = first; go && j + 1 < nd; j += go) {
+      go = 0;
+      for (int q = 0; q < b->nmerge; q++)
+        go |= b->merged[q].dim == dims[j] && b->merged[q].a == n->dim[dims[j]] && b->merged[q].b == n->dim[dims[j + 1]];
+      if (go)
+        all = nvf_mul(b->s, all, run[m++] = n->dim[dims[j + 1]]);
+    }
+    nvf_ix_unlinear(b->s, axis_ix(b, axis_new(b, all)), m, run, e);
+    for (int q = 0; q < m; q++)
+      at[dims[i + q]] = e[q];
+    i = j + 1;
+  }
+  if (first) {
+    b->ndim = nd;
+    memcpy(b->dims, dims, sizeof dims);
+    b->root_dim = n->dim;
+    b->root_at = at;
+  }
+  return at;
+}
+
+/* The number of values of an expression that is a mixed radix of whole axes, else 0. */
+static int64_t mixed_radix(const builder *b, nvf_ix e) {
+  int n;
+  const nvf_term *t = nvf_ix_terms(b->s, e, &n);
+  int64_t have = 1;
+  for (int left = n; left; left--) {
+    int at = -1;
+    for (int i = 0; i < n && at < 0; i++)
+      if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS && t[i].c * nvf_value(b->s, t[i].by) == have)
+        at = i;
+    if (at < 0)
+      return 0;
+    have *= nvf_value(b->s, nvf_ix_atom(b->s, t[at].atom)->by);
+  }
+  return have;
+}
+
+/* An axis of some partial reduction over a run of just this length. */
+static int padded(const builder *b, nvf_ix e, int64_t length) {
+  for (int i = 0; i < b->red.n; i++) {
+    const nvf_inst *r = &b->k->inst.at[b->red.at[i]];
+    const nvf_node *n = node_of(b, r->node);
+    int64_t len = 1;
+    for (int64_t d = n->attr[0]; n->block && d < n->attr[0] + n->attr[1]; d++)
+      len *= nvf_value(b->s, node_of(b, n->in[0])->dim[d]);
+    if (n->block && len == length && (nvf_ix_axes(b->s, e) >> r->axis & 1))
+      return 1;
+  }
+  return 0;
+}
+
+static void builder_init(builder *b, nvf_cand *k, nvf_net *net, const uint64_t *stored) {
+  b->k = k;
+  b->net = net;
+  b->s = net->space;
+  b->a = net->arena;
+  b->stored = stored;
+  b->known = nvb_map_new(net->arena);
+  nvf_bound none = { 0 };
+  guard_of(b, 0, &none);
+}
+
+static int all_bare(const builder *b, int rank, const nvf_ix *at) {
+  uint64_t used = 0;
+  for (int d = 0; d < rank; d++) {
+    int a = at[d] ? nvf_ix_bare(b->s, at[d]) : -1;
+    if (at[d] && (a < 0 || (used >> a & 1)))
+      return 0;
+    used |= a < 0 ? 0 : 1ull << a;
+  }
+  return 1;
+}
+
+/* Tries to express the axes of a trial instance of the root by coordinates that the kernel has. */
+static int match(builder *b, const builder *t, const memo *mine, const memo *theirs, uint64_t want, nvf_ix *as) {
+  uint64_t have = 0, used = 0;
+  for (int d = 0; d < node_of(b, mine->node)->rank; d++) {
+    nvf_ix x = mine->at[d], y = theirs->at[d];
+    int z = nvf_ix_bare(t->s, y);
+    if (z < 0 || !(want >> z & 1) || (have >> z & 1))
+      continue;
+    int64_t n = mixed_radix(b, x), extent = t->k->axis.at[z].n;
+    int terms;
+    nvf_ix_terms(b->s, x, &terms);
+    if (n != extent && !(terms > 1 && n > extent && padded(b, x, extent)))
+      continue;
+    if (used & nvf_ix_axes(b->s, x))
+      return 0;
+    used |= nvf_ix_axes(b->s, x);
+    have |= 1ull << z;
+    as[z] = x;
+  }
+  return have == want;
+}
+
+/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as a stored root
+   of the same shape; else axes of its own. */
+static const nvf_ix *align(builder *b, int root) {
+  const nvf_node *n = node_of(b, root);
+  for (int i = 0; i < b->memo.n; i++)
+    if (b->memo.at[i].node == root && !b->memo.at[i].guard && all_bare(b, n->rank, b->memo.at[i].at))
+      return b->memo.at[i].at;
+  builder t = { 0 };
+  nvf_cand trial = { .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
+  builder_init(&t, &trial, b->net, b->stored);
+  const nvf_ix *zx = fresh(&t, n, 0);
+  uint64_t want = 0;
+  for (int d = 0; d < n->rank; d++)
+    want |= nvf_ix_axes(b->s, zx[d]);
+  if (!setjmp(t.out))
+    inst(&t, root, zx, 0, 1);
+  nvf_ix as[64];
+  int best = 0;
+  for (int r = NVM_MAX_RANK + 1; r >= 0 && !best && want; r--)
+    for (int i = 0; i < t.memo.n && !best; i++) {
+      if (node_of(b, t.memo.at[i].node)->rank != r || t.memo.at[i].guard)
+        continue;
+      int j = 0;
+      while (j < b->memo.n && (b->memo.at[j].node != t.memo.at[i].node || b->memo.at[j].guard))
+        j++;
+      best = j < b->memo.n && match(b, &t, &b->memo.at[j], &t.memo.at[i], want, as);
+    }
+  for (int i = 0; i < b->k->put.n && !best && want; i++) {
+    const nvf_node *q = node_of(b, b->k->put.at[i].node);
+    const memo *m = NULL;
+    for (int j = 0; j < b->memo.n && !m; j++)
+      m = b->memo.at[j].inst == b->k->put.at[i].inst && b->memo.at[j].node == b->k->put.at[i].node ? &b->memo.at[j] : NULL;
+    if (m && q->rank == n->rank && !memcmp(q->dim, n->dim, (size_t)n->rank * sizeof *n->dim))
+      return m->at;
+  }
+  if (!best)
+    return fresh(b, n, 0);
+  nvf_ix *at = coords(b, n->rank);
+  for (int d = 0; d < n->rank; d++)
+    at[d] = zx[d] ? as[nvf_ix_bare(b->s, zx[d])] : 0;
+  for (int d = 0; d < n->rank; d++) /* a longer mixed radix: its tail lies outside */
+    if (zx[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d])) {
+      int have = 0;
+      for (int i = 0; i < b->k->valid.n; i++)
+        have |= b->k->valid.at[i].e == at[d] && b->k->valid.at[i].n == n->dim[d];
+      if (!have)
+        NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[d], n->dim[d] }));
+    }
+  return at;
+}
+
+/* ---- instances by kind */
+static nvf_ix address(builder *b, const nvf_node *n, const nvf_ix *at) {
+  nvf_ix e = 0;
+  if (n->kind != NVG_VLEAF)
+    return nvf_ix_linear(b->s, n->rank, at, n->dim);
+  for (int d = 0; d < n->rank; d++)
+    if (n->stride[d] >= 0)
+      e = nvf_ix_add(b->s, e, nvf_ix_mul(b->s, at[d], n->stride[d], 1));
+  return e;
+}
+
+static int load(builder *b, int node, const nvf_ix *at, int guard) {
+  nvf_ix e = address(b, node_of(b, node), at);
+  return add_inst(b, (nvf_inst){ .kind = NVF_ILOAD, .node = node, .at = e, .guard = guard,
+                                 .axes = nvf_ix_axes(b->s, e) | guard_axes(b, guard) });
+}
+
+static int of_reshape(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
+  const nvf_node *x = node_of(b, n->in[0]);
+  nvf_ix *e = coords(b, x->rank);
+  for (int i = 0, j = 0; i < x->rank || j < n->rank;) { /* shortest runs with equal products */
+    int i0 = i, j0 = j;
+    int64_t p = i < x->rank ? nvf_value(b->s, x->dim[i++]) : 1, q = j < n->rank ? nvf_value(b->s, n->dim[j++]) : 1;
+    while (p != q)
+      if (p < q)
+        p *= nvf_value(b->s, x->dim[i++]);
+      else
+        q *= nvf_value(b->s, n->dim[j++]);
+    nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, j - j0, at + j0, n->dim + j0), i - i0, x->dim + i0, e + i0);
+  }
+  return inst(b, n->in[0], e, guard, 0);
+}
+
+static int of_slice(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
+  nvf_ix *e = coords(b, n->rank);
+  for (int d = 0; d < n->rank; d++) {
+    int64_t step = n->attr[2 * d + 1];
+    e[d] = nvf_ix_add(b->s, n->at[d], nvf_ix_mul(b->s, at[d], 0, step));
+  }
+  return inst(b, n->in[0], e, guard, 0);
+}
+
+/* pad, concat, roll: operands under guards, and a select where several can hold. */
+typedef struct piece { int node; const nvf_ix *at; } piece;
+static int of_pieces(builder *b, int n, const piece *p, int otherwise, int guard) {
+  int v = otherwise;
+  for (int i = n - 1; i >= 0; i--) {
+    const nvf_node *x = node_of(b, p[i].node);
+    nvf_bound c[NVM_MAX_RANK + 1];
+    int m = x->size ? conditions(b, x->rank, p[i].at, x->dim, c) : -1;
+    if (m < 0)
+      continue;
+    int in = inst(b, p[i].node, p[i].at, guard_join(b, guard, m, c), 0);
+    if (m == 0 || v < 0) {
+      v = in;
+      continue;
+    }
+    int g = guard_of(b, m, c);
+    int t = add_inst(b, (nvf_inst){ .kind = NVF_ITEST, .guard = g, .axes = guard_axes(b, g) });
+    int arg[3] = { t, in, v };
+    v = add_inst(b, (nvf_inst){ .kind = NVF_ISELECT, .node = p[i].node, .narg = 3, .arg = args(b, 3, arg),
+                                .axes = axes_of(b, t) | axes_of(b, in) | axes_of(b, v) });
+  }
+  return v;
+}
+
+static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
+  piece p[64];
+  int m = 0, axis = n->kind == NVG_VPAD ? 0 : (int)n->attr[0], v = -1;
+  if (n->nin > 64)
+    illegal(b, "more than 64 pieces");
+  if (n->kind == NVG_VPAD) {
+    nvf_ix *e = coords(b, n->rank);
+    for (int d = 0; d < n->rank; d++)
+      e[d] = nvf_ix_sub(b->s, at[d], n->at[d]);
+    p[m++] = (piece){ n->in[0], e };
+    v = inst(b, n->in[1], e, guard, 0);
+  } else
+    for (int i = 0; i < (n->kind == NVG_VROLL ? 2 : n->nin); i++) {
+      nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
+      if (n->kind == NVG_VCONCAT)
+        e[axis] = nvf_ix_sub(b->s, at[axis], n->at[i]);
+      else
+        e[axis] = nvf_ix_sub(b->s, nvf_ix_add(b->s, at[axis], n->at[0]), i ? nvf_ix_size(b->s, n->dim[axis]) : 0);
+      p[m++] = (piece){ n->in[n->kind == NVG_VROLL ? 0 : i], e };
+    }
+  v = of_pieces(b, m, p, v, guard);
+  if (v < 0)
+    illegal(b, "a select of nothing");
+  return v;
+}
+
+static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = node_of(b, node);
+  int *a = NVB_NEWN(b->a, int, n->nin + 1), depth = 0, left = n->nin;
+  uint64_t axes = 0;
+  for (; left; depth++) /* operands without reductions first, so that their axes are there to be taken */
+    for (int i = 0; i < n->nin; i++)
+      if (node_of(b, n->in[i])->depth == depth) {
+        a[i] = inst(b, n->in[i], at, guard, 0);
+        axes |= axes_of(b, a[i]);
+        left--;
+      }
+  return add_inst(b, (nvf_inst){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
+}
+
+static int spread(builder *b, int v, uint64_t axes) {
+  if ((axes_of(b, v) & axes) == axes)
+    return v;
+  return add_inst(b, (nvf_inst){ .kind = NVF_ISAME, .node = b->k->inst.at[v].node, .narg = 1, .arg = args(b, 1, &v),
+                                 .axes = axes_of(b, v) | axes });
+}
+
+/* A reduction over several dimensions wants them as one axis: if they are adjacent dimensions of the first root, the root
+   is built again with these merged. */
+static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint64_t kept) {
+  for (int i = 0; i + n <= b->ndim; i++) {
+    int ok = 1, news = 0;
+    for (int j = 0; j < n; j++) {
+      int d = b->dims[i + j];
+      ok &= b->root_dim[d] == dim[j] && !(nvf_ix_axes(b->s, b->root_at[d]) & kept);
+    }
+    for (int a = 0; a < b->k->axis.n; a++)
+      ok &= b->k->axis.at[a].extent != len || (kept >> a & 1);
+    for (int j = 0; ok && j + 1 < n; j++) {
+      merge m = { dim[j], dim[j + 1], b->dims[i + j] };
+      int have = 0;
+      for (int q = 0; q < b->nmerge; q++)
+        have |= !memcmp(&b->merged[q], &m, sizeof m);
+      if (have)
+        continue;
+      if (b->nmerge == 16)
+        illegal(b, "axes do not merge");
+      b->merged[b->nmerge++] = m;
+      news = 1;
+    }
+    if (news)
+      longjmp(b->out, MERGE);
+  }
+}
+
+static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix r, nvf_ix *e) {
+  const nvf_node *x = node_of(b, n->in[0]);
+  int a0 = (int)n->attr[0], run = (int)n->attr[1];
+  for (int d = 0; d < x->rank; d++)
+    e[d] = at[d + (n->block && d >= a0)];
+  nvf_ix_unlinear(b->s, r, run, x->dim + a0, e + a0);
+}
+
+static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = node_of(b, node), *x = node_of(b, n->in[0]);
+  int a0 = (int)n->attr[0], run = (int)n->attr[1], pick = -1, nz = 0, a;
+  nvf_prod len = 0, dims[NVM_MAX_RANK];
+  nvf_ix *e = coords(b, x->rank);
+  for (int d = a0; d < a0 + run; d++) {
+    len = nvf_mul(b->s, len, x->dim[d]);
+    if (x->dim[d])
+      dims[nz++] = x->dim[d];
+  }
+  if (nvf_value(b->s, len) == 0)
+    return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
+  if (b->red.n == 60)
+    illegal(b, "more than 60 reductions");
+  uint64_t kept = guard_axes(b, guard);
+  for (int d = 0; d < n->rank; d++)
+    kept |= nvf_ix_axes(b->s, at[d]);
+  if (!n->block && nz > 1)
+    ask_merge(b, len, nz, dims, kept);
+  nvf_prod want = n->block ? nvf_int(b->s, n->block) : len;
+  nvf_ix base = n->block ? nvf_ix_mul(b->s, at[a0], want, 1) : 0;
+  for (int pass = 0; pass < 2 && pick < 0; pass++) /* an axis that makes the operand one we have; one that is reduced */
+    for (a = 0; a < b->k->axis.n && pick < 0; a++) {
+      if (b->k->axis.at[a].extent != want || (kept >> a & 1))
+        continue;
+      reduced_coords(b, n, at, nvf_ix_add(b->s, base, axis_ix(b, a)), e);
+      if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e))
+        pick = a;
+    }
+  a = pick >= 0 ? pick : axis_new(b, want);
+  nvf_ix r = nvf_ix_add(b->s, base, axis_ix(b, a));
+  reduced_coords(b, n, at, r, e);
+  if (n->block && nvf_value(b->s, len) % n->block) { /* the padding of a split belongs to the kernel, not to this operand */
+    int have = 0;
+    for (int i = 0; i < b->k->valid.n; i++)
+      have |= b->k->valid.at[i].e == r && b->k->valid.at[i].n == len;
+    if (!have)
+      NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ r, len }));
+  }
+  int *arg = NVB_NEWN(b->a, int, n->nin + 1);
+  uint64_t axes = 1ull << a;
+  for (int i = 0; i < n->nin; i++)
+    axes |= axes_of(b, arg[i] = inst(b, n->in[i], e, guard, 0));
+  for (int i = 0; i < n->nin; i++)
+    arg[i] = spread(b, arg[i], axes);
+  b->k->reduced |= 1ull << a;
+  int v = add_inst(b, (nvf_inst){ .kind = NVF_IRED, .node = node, .narg = n->nin, .arg = arg, .axis = a,
+                                  .axes = axes & ~(1ull << a) });
+  NVB_PUSH(b->a, b->red, v);
+  return v;
+}
+
+static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = node_of(b, node);
+  nvf_ix along = at[n->attr[0]];
+  if (!along)
+    return inst(b, n->in[0], at, guard, 0);
+  int a = nvf_ix_bare(b->s, along);
+  if (a < 0 || guard)
+    illegal(b, "a scan runs along a whole axis");
+  int *arg = NVB_NEWN(b->a, int, n->nin + 1);
+  uint64_t axes = 1ull << a;
+  for (int i = 0; i < n->nin; i++)
+    axes |= axes_of(b, arg[i] = inst(b, n->in[i], at, guard, 0));
+  for (int i = 0; i < n->nin; i++)
+    arg[i] = spread(b, arg[i], axes);
+  b->k->reduced |= 1ull << a;
+  return add_inst(b, (nvf_inst){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
+}
+
+static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
+  const nvf_node *x = node_of(b, n->in[0]);
+  int axis = (int)n->attr[0], index = inst(b, n->in[1], at, guard, 0), have = 0;
+  nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
+  e[axis] = nvf_ix_tile(b->s, index, x->dim[axis], axes_of(b, index));
+  nvf_bound in = { e[axis], x->dim[axis] };
+  for (int i = 0; i < b->k->check.n; i++)
+    have |= b->k->check.at[i].inst == index && b->k->check.at[i].n == in.n && b->k->check.at[i].guard == guard;
+  if (!have)
+    NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, in.n, guard }));
+  return inst(b, n->in[0], e, guard_join(b, guard, 1, &in), 0);
+}
+
+static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = node_of(b, node);
+  const nvf_ix *e;
+  switch (n->kind) {
+  case NVG_VCONST: return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
+  case NVG_VIOTA: return add_inst(b, (nvf_inst){ .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]],
+                                                 .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
+  case NVG_VRESHAPE: return of_reshape(b, n, at, guard);
+  case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), inst(b, n->in[0], e, guard, 0);
+  case NVG_VSLICE: return of_slice(b, n, at, guard);
+  case NVG_VROLL: case NVG_VPAD: case NVG_VCONCAT: return of_select(b, n, at, guard);
+  case NVG_VRED: return of_reduction(b, node, at, guard);
+  case NVG_VSCAN: return of_scan(b, node, at, guard);
+  case NVG_VGATHER: return of_gather(b, n, at, guard);
+  case NVG_VMAP: return of_map(b, node, at, guard);
+  case NVG_VPICK: {
+    int r = inst(b, n->in[0], at, guard, 0);
+    return add_inst(b, (nvf_inst){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r), .pick = (int)n->attr[0],
+                                   .axes = axes_of(b, r) });
+  }
+  default: illegal(b, "an operation that no kernel can hold");
+  }
+}
+
+static int is_root(const builder *b, int node) {
+  for (int i = 0; i < b->k->nroot; i++)
+    if (b->k->root[i] == node)
+      return 1;
+  return 0;
+}
+
+/* The instance of a value at coordinates; `force` makes a stored root computed rather than loaded. */
+static int inst(builder *b, int node, const nvf_ix *at, int guard, int force) {
+  const nvf_node *n = node_of(b, node);
+  nvf_ix none[1] = { 0 };
+  if (n->rank == 0)
+    at = none;
+  guard = needed_guard(b, n, at, guard);
+  key q;
+  size_t size = key_of(&q, node, n->rank, at, guard);
+  const int *known = nvb_map_find(b->known, &q, size);
+  if (known)
+    return *known;
+  int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
+  if (!elsewhere && n->must && !all_bare(b, n->rank, at))
+    illegal(b, "read at other coordinates than it is made");
+  v = elsewhere ? load(b, node, at, guard) : of_kind(b, node, at, guard);
+  *nvb_map_put(b->known, &q, size, NULL) = v;
+  NVB_PUSH(b->a, b->memo, ((memo){ node, guard, v, nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at) }));
+  return v;
+}
+
+/* ---- the candidate */
+static int64_t space_of(const nvf_net *net, int r) {
+  const nvf_node *n = &net->node[r];
+  while (nvf_is_view(n->kind) || n->kind == NVG_VPICK)
+    n = &net->node[n->in[0]];
+  return n->kind == NVG_VRED ? net->node[n->in[0]].size : n->size;
+}
+
+static int is_partial(const nvf_net *net, int r) {
+  const nvf_node *n = &net->node[r];
+  return n->block || (n->kind == NVG_VPICK && net->node[n->in[0]].block);
+}
+
+/* Partials first, their axes are the finer ones; then the largest space. */
+static int before(const nvf_net *net, int a, int b) {
+  int64_t p[3] = { is_partial(net, a), space_of(net, a), net->node[a].size };
+  int64_t q[3] = { is_partial(net, b), space_of(net, b), net->node[b].size };
+  for (int i = 0; i < 3; i++)
+    if (p[i] != q[i])
+      return p[i] > q[i];
+  return a < b;
+}
+
+static void build(builder *b) {
+  nvf_cand *k = b->k;
+  for (int i = 0; i < k->nroot; i++) {
+    const nvf_node *n = node_of(b, k->root[i]);
+    if (!n->size)
+      continue;
+    const nvf_ix *at = i && b->memo.n ? align(b, k->root[i]) : fresh(b, n, 1);
+    int v = inst(b, k->root[i], at, 0, 1);
+    uint64_t axes = 0;
+    for (int d = 0; d < n->rank; d++)
+      axes |= nvf_ix_axes(b->s, at[d]);
+    NVB_PUSH(b->a, k->put, ((nvf_put){ k->root[i], nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
+  }
+}
+
+static void note_reads(nvf_cand *k) {
+  uint64_t *reads = NVB_NEWN(k->net->arena, uint64_t, k->net->n / 64 + 1);
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD)
+      nvf_put_bit(reads, k->inst.at[i].node);
+  k->reads = reads;
+}
+
+nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why) {
+  nvb_arena *a = net->arena;
+  int *order = nvb_dup(a, root, (size_t)nroot * sizeof *root);
+  for (int i = 1; i < nroot; i++)
+    for (int j = i; j > 0 && before(net, order[j], order[j - 1]); j--) {
+      int swap = order[j];
+      order[j] = order[j - 1];
+      order[j - 1] = swap;
+    }
+  builder *b = NVB_NEW(a, builder);
+  for (volatile int round = 0; round < 12; round++) {
+    merge merged[16];
+    int nmerge = b->nmerge;
+    memcpy(merged, b->merged, sizeof merged);
+    memset(b, 0, sizeof *b);
+    memcpy(b->merged, merged, sizeof merged);
+    b->nmerge = nmerge;
+    nvf_cand *k = NVB_NEW(a, nvf_cand);
+    *k = (nvf_cand){ .net = net, .nroot = nroot, .root = order };
+    builder_init(b, k, net, stored);
+    int left = setjmp(b->out);
+    if (!left) {
+      build(b);
+      k = b->k;
+      note_reads(k);
+      return k;
+    }
+    if (left == ILLEGAL) {
+      *why = b->why;
+      return NULL;
+    }
+  }
+  *why = "axes do not merge";
+  return NULL;
+}

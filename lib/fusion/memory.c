@@ -1,0 +1,112 @@
+/* Where the values of a plan lie: leaves, outputs, and one block of temporaries shared by lifetimes. An output takes a
+   donated leaf's memory only if nothing of it is read after, or at other places than, the write. */
+#include "fusion/planner.h"
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+static int reads(const nvf_cand *k, int node) { return nvf_has(k->reads, node); }
+
+static void lifetime(const nvf_choice *c, int node, int *first, int *last) {
+  *first = -1;
+  *last = -1;
+  for (int i = 0; i < c->n; i++) {
+    for (int j = 0; j < c->k[i]->put.n; j++)
+      if (c->k[i]->put.at[j].node == node)
+        *first = *last = i;
+    if (reads(c->k[i], node))
+      *last = i;
+  }
+}
+
+/* The lowest offset at which no other temporary of an overlapping lifetime lies. */
+static int64_t place(const nvf_plan *p, const nvf_buf *b) {
+  int64_t at = 0;
+  for (int again = 1; again;) {
+    again = 0;
+    for (int i = 0; i < p->nbuf; i++) {
+      const nvf_buf *o = &p->buf[i];
+      if (o == b || o->kind != NVF_BTEMP || o->offset < 0 || o->last < b->first || b->last < o->first)
+        continue;
+      int64_t end = o->offset + (o->bytes + ALIGN - 1) / ALIGN * ALIGN;
+      if (at < end && o->offset < at + b->bytes) {
+        at = end;
+        again = 1;
+      }
+    }
+  }
+  return at;
+}
+
+/* Whether every read of the leaf in this kernel is at the place of the write, unguarded. */
+static int in_place(const nvf_cand *k, int leaf, nvf_ix at) {
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD && k->inst.at[i].node == leaf && (k->inst.at[i].at != at || k->inst.at[i].guard))
+      return 0;
+  return 1;
+}
+
+static int is_packed(const nvg_leaf *l) {
+  int64_t s = 1;
+  for (int d = l->rank - 1; d >= 0; d--) {
+    if (l->shape[d] != 1 && l->stride[d] != s)
+      return 0;
+    s *= l->shape[d];
+  }
+  return 1;
+}
+
+static void donate(nvf_plan *p, const nvf_choice *c, nvf_buf *out, uint8_t *gone) {
+  const nvf_net *net = c->net;
+  int node = net->out[out->id], first, last, copies = 0;
+  lifetime(c, node, &first, &last);
+  for (int o = 0; o < p->g->nout; o++)
+    copies += net->out[o] == node;
+  for (int i = 0; i < net->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
+    const nvf_node *l = &net->node[i];
+    if (l->kind != NVG_VLEAF || !p->g->leaf[l->leaf].donated || gone[l->leaf] || !is_packed(&p->g->leaf[l->leaf]) ||
+        l->size * nvg_size(l->dtype) != out->bytes || i == node)
+      continue;
+    int from, to, ok = 1;
+    lifetime(c, i, &from, &to);
+    for (int j = 0; j < c->k[first]->put.n && to == first; j++)
+      ok &= in_place(c->k[first], i, c->k[first]->put.at[j].at);
+    if (to > first || !ok || (to == first && nvg_size(l->dtype) != nvg_size(net->node[node].dtype)))
+      continue;
+    out->donor = l->leaf;
+    gone[l->leaf] = 1;
+  }
+}
+
+void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of) {
+  const nvf_net *net = c->net;
+  const nvg_graph *g = p->g;
+  p->buf = NVB_NEWN(p->arena, nvf_buf, net->n + g->nout + 1);
+  for (int i = 0; i < net->n; i++) {
+    const nvf_node *n = &net->node[i];
+    nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
+    lifetime(c, i, &b.first, &b.last);
+    buf_of[i] = -1;
+    if (n->kind != NVG_VLEAF && (b.first < 0 || n->out))
+      continue;
+    b.kind = n->kind == NVG_VLEAF ? NVF_BLEAF : NVF_BTEMP;
+    buf_of[i] = p->nbuf;
+    p->buf[p->nbuf++] = b;
+  }
+  for (int o = 0; o < g->nout; o++) {
+    const nvf_node *n = &net->node[net->out[o]];
+    if (n->kind != NVG_VLEAF && buf_of[net->out[o]] < 0)
+      buf_of[net->out[o]] = p->nbuf;
+    p->buf[p->nbuf++] = (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
+  }
+  for (int i = 0; i < p->nbuf; i++)
+    if (p->buf[i].kind == NVF_BTEMP) {
+      p->buf[i].offset = place(p, &p->buf[i]);
+      int64_t end = p->buf[i].offset + (p->buf[i].bytes + ALIGN - 1) / ALIGN * ALIGN;
+      p->temp_bytes = end > p->temp_bytes ? end : p->temp_bytes;
+    }
+  uint8_t *gone = nvb_get(p->arena, (size_t)g->nleaf + 1);
+  for (int i = 0; i < p->nbuf; i++)
+    if (p->buf[i].kind == NVF_BOUT)
+      donate(p, c, &p->buf[i], gone);
+}

@@ -1,0 +1,120 @@
+/* What the files of the planner share: the canonical graph (net.c), a kernel candidate (instance.c) with its roles and
+   price (cost.c), the search (search.c), and what becomes of the winners (schedule.c, emit.c, memory.c). Nobody else
+   includes this. */
+#ifndef NVF_PLANNER_H
+#define NVF_PLANNER_H
+#include "fusion/index.h"
+#include "fusion/plan.h"
+
+/* ---- sizes.c: every dimension, offset and stride of a graph as a product of symbols */
+typedef struct nvf_sizes {
+  nvf_space *space;
+  nvf_prod **dim;      /* by value: extents; 0 (the product 1) where the extent is 1 */
+  nvf_ix **at;         /* by value: SLICE starts, PAD offsets, ROLL amount, CONCAT offset of each operand */
+  nvf_prod **stride;   /* by leaf */
+} nvf_sizes;
+nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g);
+
+/* ---- net.c: the canonical graph */
+typedef struct nvf_node {
+  nvg_vkind kind;
+  nvm_dtype dtype;
+  int parts;               /* tiles of a value: 2 for complex */
+  int rank;
+  const nvf_prod *dim;
+  int64_t size;
+  int nin, *in;
+  const int64_t *attr;
+  const nvf_ix *at;
+  const nvf_prod *stride;  /* LEAF */
+  int leaf, stamp_c, stamp_w, order_free;
+  const nvg_frag *frag;
+  const uint64_t *init;
+  const char *name;
+  int64_t block;           /* RED: elements of a partial's piece of the reduced run; 0: all of it */
+  int finish;              /* RED: merges partials */
+  int out;                 /* an output of the graph */
+  int must;                /* can only be read from memory */
+  int depth;               /* reductions on the way from the leaves */
+  int nuser, *user;
+} nvf_node;
+typedef struct nvf_net {
+  nvb_arena *arena;
+  const nvg_graph *g;
+  const nvb_caps *caps;
+  nvf_sizes *sizes;
+  nvf_space *space;
+  int n;
+  nvf_node *node;          /* in topological order */
+  int *out;                /* node of each output */
+} nvf_net;
+enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE }; /* long reductions: as they are; partials and a finish; along a neighbour's rows */
+nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split);
+int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
+
+/* ---- instance.c: a kernel candidate */
+typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED, NVF_IPICK,
+  NVF_ISCAN } nvf_ikind;
+typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <= e < n */
+typedef struct nvf_guard { int n; const nvf_bound *b; } nvf_guard;
+typedef struct nvf_inst {
+  nvf_ikind kind;
+  int node;            /* CONST, LOAD: whose value; MAP, RED, SCAN, PICK: which */
+  uint64_t axes;
+  int narg, *arg;
+  nvf_ix at;           /* LOAD: address in elements; INDEX: the value */
+  int guard;           /* LOAD, TEST; 0: none */
+  int axis;            /* RED, SCAN */
+  int pick;
+} nvf_inst;
+typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root */
+typedef struct nvf_check { int inst; nvf_prod n; int guard; } nvf_check;          /* an index that has to be in [0, n) */
+typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
+typedef struct nvf_cand {
+  nvf_net *net;
+  int nroot, *root;
+  NVB_VEC(nvf_axis) axis;
+  NVB_VEC(nvf_inst) inst;
+  NVB_VEC(nvf_guard) guard;
+  NVB_VEC(nvf_put) put;
+  NVB_VEC(nvf_bound) valid;   /* padding of splits: fails for the whole kernel */
+  NVB_VEC(nvf_check) check;
+  uint64_t reduced;           /* axes that some reduction takes */
+  /* cost.c */
+  double time;                /* ns */
+  uint64_t grid;              /* axes with a block per coordinate (or per piece of it) */
+  double blocks;              /* estimate, before tiles are cut */
+  int64_t bytes_read, bytes_written, flops;
+  const uint64_t *reads;      /* bit set of nodes it loads */
+} nvf_cand;
+/* NULL if the roots cannot share a kernel; *why then says so. stored: bit set of nodes kept in memory. */
+nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why);
+
+/* ---- cost.c */
+void nvf_assess(nvf_cand *k);                  /* roles and price */
+int nvf_lane_axis(const nvf_cand *k);          /* along which most bytes are contiguous; -1 if there is none */
+int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis in one block under a reduction */
+
+/* ---- search.c: groups of roots, one kernel each */
+typedef struct nvf_choice { nvf_net *net; int n; nvf_cand **k; double time; int ncut; nvf_cut *cut; } nvf_choice; /* in order */
+nvf_choice *nvf_search(nvf_net *net, int fuse);
+
+/* ---- schedule.c: places of axes, digits, hints */
+typedef struct nvf_place {
+  int64_t tile;        /* extent in the tile; 0: a grid axis only */
+  int cut;             /* grid and tile: coordinate = block * tile + axis */
+  char digits[48];     /* of the tile's extent */
+} nvf_place;
+typedef struct nvf_shape { int lane; nvf_place *at; int order[64], norder; } nvf_shape; /* order: tile axes, outermost loop first */
+void nvf_collapse(nvf_cand *k);
+nvf_shape *nvf_shape_of(nvf_cand *k);
+void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
+
+/* ---- emit.c, memory.c */
+void nvf_emit(nvf_plan *p, nvf_step *step, nvf_cand *k, nvf_shape *s, const int *buf_of, const char *name);
+void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of); /* buffers, lifetimes, offsets, donation */
+
+static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
+static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }
+static inline int nvf_is_view(nvg_vkind k) { return k >= NVG_VRESHAPE && k <= NVG_VROLL; }
+#endif

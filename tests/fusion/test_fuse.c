@@ -1,0 +1,203 @@
+/* Plans of small graphs: fused, and one kernel a value, against an evaluator that knows no plan, bit for bit. */
+#include "oracle.h"
+#include <check.h>
+
+typedef void (*builder_fn)(maker *m);
+
+static const int64_t *dims(const int64_t *d) { return d; }
+#define DIMS(...) dims((int64_t[]){ __VA_ARGS__ })
+
+static int row_keep(maker *m, const char *op, int x, int axis) { return m_red(m, op, x, axis, 1); }
+
+static void chain(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(37, 53), NULL), y = m_leaf(m, NVM_F32, 2, DIMS(37, 53), NULL);
+  int z = m_leaf(m, NVM_F32, 2, DIMS(37, 53), NULL);
+  m_out(m, m_2(m, "add", m_2(m, "multiply", x, y), m_2(m, "subtract", m_const(m, 2.5f), z)));
+}
+static void broadcast(maker *m) {
+  int x = m_leaf(m, NVM_F32, 3, DIMS(5, 7, 33), NULL), y = m_leaf(m, NVM_F32, 1, DIMS(33), NULL);
+  int z = m_leaf(m, NVM_F32, 3, DIMS(5, 1, 1), NULL);
+  m_out(m, m_2(m, "add", m_2(m, "multiply", x, y), z));
+}
+static void transposed(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(45, 45), NULL);
+  int t = m_view(m, NVG_VPERMUTE, x, 2, DIMS(45, 45), 2, DIMS(1, 0));
+  m_out(m, m_2(m, "add", x, t));
+}
+static void softmax(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(19, 1037), NULL);
+  int e = m_1(m, "exp", m_2(m, "subtract", x, row_keep(m, "maximum", x, 1)));
+  m_out(m, m_2(m, "divide", e, row_keep(m, "add", e, 1)));
+}
+static void short_rows(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(1901, 3), NULL);
+  int e = m_1(m, "exp", m_2(m, "subtract", x, row_keep(m, "maximum", x, 1)));
+  m_out(m, m_2(m, "divide", e, row_keep(m, "add", e, 1)));
+  m_out(m, row_keep(m, "add", x, 1));
+}
+static void columns(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(301, 77), NULL);
+  m_out(m, row_keep(m, "add", x, 0));
+  m_out(m, row_keep(m, "maximum", x, 0));
+}
+static void long_columns(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(3001, 70), NULL);
+  int d = m_2(m, "subtract", x, m_2(m, "divide", m_red(m, "add", x, 0, 1), m_const(m, 3001)));
+  m_out(m, m_2(m, "divide", d, m_red(m, "maximum", d, 0, 1)));
+}
+static void full_sum(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(517, 402), NULL);
+  m_out(m, m_red(m, "add", x, 0, 2));
+  m_out(m, m_red(m, "maximum", m_1(m, "exp", x), 0, 2));
+}
+static void scaled_by_sum(maker *m) {
+  int x = m_leaf(m, NVM_F32, 1, DIMS(200000), NULL);
+  m_out(m, m_2(m, "divide", x, m_red(m, "add", x, 0, 1)));
+}
+static void batch_norm(maker *m) {
+  int x = m_leaf(m, NVM_F32, 4, DIMS(6, 5, 7, 9), NULL);
+  int s = m_red(m, "add", m_red(m, "add", x, 2, 2), 0, 1);
+  m_out(m, m_2(m, "subtract", x, m_2(m, "divide", s, m_const(m, 378))));
+}
+static void mixed(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(611, 412), NULL);
+  m_out(m, m_red(m, "add", x, 0, 1));
+  m_out(m, m_red(m, "add", x, 1, 1));
+  m_out(m, m_red(m, "maximum", x, 0, 2));
+}
+static void stencil(maker *m) {
+  int x = m_leaf(m, NVM_F32, 1, DIMS(5000), NULL), sum = -1;
+  for (int i = 0; i < 3; i++) {
+    int s = m_view(m, NVG_VSLICE, x, 1, DIMS(4998), 2, DIMS(i, 1));
+    sum = sum < 0 ? s : m_2(m, "add", sum, s);
+  }
+  m_out(m, sum);
+}
+static void padded(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(33, 47), NULL);
+  int in[2] = { x, m_const(m, 0) };
+  int q = m_add(m, (nvg_val){ .kind = NVG_VPAD, .dtype = NVM_F32, .name = "pad" }, 2, DIMS(35, 49), 2, in, 2, DIMS(1, 1)), sum = -1;
+  for (int i = 0; i < 4; i++) {
+    int s = m_view(m, NVG_VSLICE, q, 2, DIMS(33, 47), 4, DIMS(i < 2 ? 2 * i : 1, 1, i < 2 ? 1 : 2 * (i - 2), 1));
+    sum = sum < 0 ? s : m_2(m, "add", sum, s);
+  }
+  m_out(m, m_2(m, "subtract", sum, m_2(m, "multiply", m_const(m, 4), x)));
+}
+static void rolled(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(33, 47), NULL);
+  int r = m_view(m, NVG_VROLL, x, 2, DIMS(33, 47), 2, DIMS(0, 1)), c = m_view(m, NVG_VROLL, x, 2, DIMS(33, 47), 2, DIMS(1, 46));
+  m_out(m, m_2(m, "add", r, m_2(m, "add", c, x)));
+}
+static void joined(maker *m) {
+  int a = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), b = m_leaf(m, NVM_F32, 1, DIMS(157), NULL);
+  int in[2] = { m_1(m, "exp", a), m_1(m, "abs", b) };
+  m_out(m, m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(457), 2, in, 1, DIMS(0)));
+}
+static void interleaved(maker *m) {
+  int a = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), b = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), in[2] = { a, b };
+  int c = m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(600), 2, in, 1, DIMS(0));
+  int r = m_view(m, NVG_VPERMUTE, m_reshape(m, c, 2, DIMS(2, 300)), 2, DIMS(300, 2), 2, DIMS(1, 0));
+  m_out(m, m_1(m, "exp", m_reshape(m, r, 1, DIMS(600))));
+}
+static void upsampled(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(17, 31), NULL);
+  int y = m_expand(m, m_reshape(m, x, 4, DIMS(17, 1, 31, 1)), 4, DIMS(17, 2, 31, 2));
+  m_out(m, m_1(m, "negative", m_reshape(m, y, 2, DIMS(34, 62))));
+}
+static void flipped(maker *m) {
+  int x = m_leaf(m, NVM_F32, 1, DIMS(777), NULL);
+  m_out(m, m_2(m, "add", x, m_view(m, NVG_VSLICE, x, 1, DIMS(777), 2, DIMS(776, -1))));
+}
+static void scalars(maker *m) {
+  int x = m_leaf(m, NVM_F32, 0, NULL, NULL), y = m_leaf(m, NVM_F32, 0, NULL, NULL);
+  m_out(m, m_1(m, "exp", m_2(m, "add", x, y)));
+  m_out(m, m_const(m, 3));
+}
+static void empty(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(0, 5), NULL);
+  m_out(m, m_red(m, "add", m_1(m, "exp", x), 0, 1));
+  m_out(m, m_1(m, "exp", x));
+}
+static void complex_product(maker *m) {
+  int x = m_leaf(m, NVM_C64, 2, DIMS(13, 57), NULL), y = m_leaf(m, NVM_C64, 1, DIMS(57), NULL);
+  int z = m_2(m, "multiply", x, y);
+  m_out(m, z);
+}
+static void gathered(maker *m) {
+  int x = m_leaf(m, NVM_F32, 1, DIMS(7), NULL), i = m_leaf(m, NVM_I64, 1, DIMS(513), NULL), in[2] = { x, i };
+  int g = m_add(m, (nvg_val){ .kind = NVG_VGATHER, .dtype = NVM_F32, .name = "take" }, 1, DIMS(513), 2, in, 1, DIMS(0));
+  m_out(m, m_1(m, "exp", g));
+}
+static void strided(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(40, 50), DIMS(1, 40)), y = m_leaf(m, NVM_F32, 2, DIMS(40, 50), DIMS(-50, 1));
+  int z = m_leaf(m, NVM_F32, 2, DIMS(40, 50), DIMS(0, 2));
+  m_out(m, m_2(m, "add", x, m_2(m, "multiply", y, z)));
+}
+static void copies(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(40, 50), NULL), t = m_view(m, NVG_VPERMUTE, x, 2, DIMS(50, 40), 2, DIMS(1, 0));
+  m_out(m, x);
+  m_out(m, t);
+  m_out(m, t);
+}
+static void outer_softmax(maker *m) {
+  int s[2];
+  for (int i = 0; i < 2; i++) {
+    int x = m_leaf(m, NVM_F32, 1, DIMS(321), NULL), e = m_1(m, "exp", m_2(m, "subtract", x, m_red(m, "maximum", x, 0, 1)));
+    s[i] = m_2(m, "divide", e, m_red(m, "add", e, 0, 1));
+  }
+  m_out(m, m_2(m, "multiply", m_reshape(m, s[0], 2, DIMS(321, 1)), s[1]));
+}
+
+static const struct { const char *name; builder_fn make; int kernels; } cases[] = {
+  { "chain", chain, 1 }, { "broadcast", broadcast, 1 }, { "transposed", transposed, 1 }, { "softmax", softmax, 1 },
+  { "short rows", short_rows, 1 }, { "columns", columns, 1 }, { "long columns", long_columns, 9 }, { "full sum", full_sum, 2 },
+  { "scaled by sum", scaled_by_sum, 2 }, { "batch norm", batch_norm, 1 }, { "mixed", mixed, 2 }, { "stencil", stencil, 1 },
+  { "padded", padded, 1 }, { "rolled", rolled, 1 }, { "joined", joined, 1 }, { "interleaved", interleaved, 1 },
+  { "upsampled", upsampled, 1 }, { "flipped", flipped, 1 }, { "scalars", scalars, 1 }, { "empty", empty, 1 },
+  { "complex", complex_product, 1 }, { "gathered", gathered, 1 }, { "strided", strided, 1 }, { "copies", copies, 1 },
+  { "outer of softmaxes", outer_softmax, 2 },
+};
+
+static void run_case(nvb_arena *a, void *arg) {
+  int i = *(int *)arg, verbose = getenv("VERBOSE") != NULL;
+  static const char *const machines[] = { "cpu16", "h200" };
+  for (int machine = 0; machine < 2; machine++)
+    for (int fuse = 1; fuse >= 0; fuse--) {
+      maker m = { .a = a };
+      cases[i].make(&m);
+      nvg_graph *g = m_graph(&m);
+      char **data = random_leaves(&m, g, 7);
+      value *want = evaluate(&m, g, data);
+      nvf_plan *p = nvf_fuse(a, g, nvb_caps_find(machines[machine]), &(nvf_options){ .fuse = fuse });
+      nvb_text t = { .arena = a };
+      if (verbose)
+        nvf_plan_print(&t, p), nvf_plan_explain(&t, p), printf("---- %s, fuse %d\n%s", cases[i].name, fuse, nvb_text_get(&t));
+      nvf_plan_check(a, p);
+      char **out = run_plan(&m, p, data);
+      for (int o = 0; o < g->nout; o++)
+        ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s, fuse %d: output %d differs in %d elements", cases[i].name, fuse, o,
+                      (int)differ(g, o, want, out[o]));
+      ck_assert_msg(!fuse || p->nstep <= cases[i].kernels, "%s: %d kernels", cases[i].name, p->nstep);
+    }
+}
+
+START_TEST(same_bits) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, run_case, &_i);
+  ck_assert_msg(rc == NVM_OK, "%s: %s", cases[_i].name, nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+int main(void) {
+  Suite *s = suite_create("fuse");
+  TCase *t = tcase_create("plans");
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, same_bits, 0, (int)(sizeof cases / sizeof *cases));
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_NORMAL);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
