@@ -97,7 +97,7 @@ typedef struct nvf_param {
 } nvf_param;
 typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid; /* extent over sizes and schedule constants */
 /* Blocks of part p follow those of part p - 1: siblings of different sizes share a launch. The last grid axis runs fastest. */
-enum { NVF_MAX_PARTS = 64, NVF_MAX_DIGITS = 24 };
+enum { NVF_MAX_PARTS = 64, NVF_MAX_GRID = 32, NVF_MAX_DIGITS = 24 }; /* grid: axes of a part */
 typedef struct nvf_part { int ngrid; nvf_grid *grid; nvf_block body; } nvf_part;
 typedef struct nvf_tile {
   const char *name;

@@ -82,6 +82,7 @@ nvf_part *nvf_add_part(nvf_kernel *k) {
 }
 
 int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent) {
+  if (p->ngrid == NVF_MAX_GRID) nvb_throw(k->arena, NVM_ERR_UNSUPPORTED, "[kernel] more than %d grid axes", NVF_MAX_GRID);
   MORE(k, p->grid, p->ngrid);
   p->grid[p->ngrid] = (nvf_grid){.name = fresh_name(k, name, 1), .extent = extent};
   return p->ngrid++;

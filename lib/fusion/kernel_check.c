@@ -94,12 +94,23 @@ static const nvf_layout *shared_tile(checker *c, int id) {
   return l;
 }
 
+/* The same digits in the same order: what is carried is one array. */
+static int same_order(const nvf_layout *a, const nvf_layout *b) {
+  int i = 0, j = 0;
+  for (;; i++, j++) {
+    while (i < a->n && a->d[i].extent == 1) i++;
+    while (j < b->n && b->d[j].extent == 1) j++;
+    if (i == a->n || j == b->n) return i == a->n && j == b->n;
+    if (a->d[i].axis != b->d[j].axis) return 0;
+  }
+}
+
 static void define(checker *c, int id, const nvf_layout *l, nvm_dtype type) {
   if (id < 0 || id >= c->k->ntile) fail(c, "a result is missing");
   if (tile_type(c, id) != type) fail(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)), nvg_dtype_short(type));
   if (c->open[id]) {
     if (!c->carried[id]) fail(c, "tile %s is assigned twice", tile_name(c, id));
-    if (!nvf_layout_eq(&c->t->tile[id], l)) fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
+    if (!nvf_layout_eq(&c->t->tile[id], l) || !same_order(&c->t->tile[id], l)) fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
     return;
   }
   if (c->k->tile[id].shared != (c->at->op == NVF_PUT)) fail(c, "tile %s: only put makes shared tiles", tile_name(c, id));
@@ -357,6 +368,7 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
   *l = *register_tile(c, s->in[0]);
   check_merge(c, s, n, l);
   nvf_layout rest = nvf_layout_without(l, s->axis);
+  if (!power2(nvf_extent(l, s->axis))) fail(c, "axis %s is scanned: its extent must be a power of two", axis_name(c, s->axis));
   for (int i = l->n; i-- > 0;)
     if (l->d[i].axis == s->axis) {
       if (l->d[i].extent > 1 && l->d[i].place != 'i' && l->d[i].place != 'I') fail(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));

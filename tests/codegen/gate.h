@@ -1,0 +1,175 @@
+/* Runs kernel texts of tests/kernels: every schedule of a text through the interpreter and, where LLVM is there, compiled;
+   all must give the same bits. Then the first result is compared with what the test computed in double precision. */
+#ifndef GATE_H
+#define GATE_H
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "codegen/codegen.h"
+#include "graph/dtype.h"
+
+enum { GATE_ARGS = 16 };
+typedef struct gate_arg { nvm_dtype type; void *data; int64_t n; int out; uint64_t bits; } gate_arg; /* n elements; data NULL: a value */
+typedef struct gate {
+  const char *file, *prefix; /* schedules whose names begin so */
+  int narg; gate_arg arg[GATE_ARGS];
+  int want;                  /* what every run returns */
+  int interpreted;           /* leave compiled code out: "the emitter does not have it" is no fault of this text */
+} gate;
+
+static inline void gate_in(gate *g, nvm_dtype t, void *data, int64_t n) { g->arg[g->narg++] = (gate_arg){t, data, n, 0, 0}; }
+static inline void gate_out(gate *g, nvm_dtype t, void *data, int64_t n) { g->arg[g->narg++] = (gate_arg){t, data, n, 1, 0}; }
+static inline void gate_size(gate *g, int64_t v) { g->arg[g->narg++] = (gate_arg){NVM_I64, NULL, 0, 0, (uint64_t)v}; }
+static inline void gate_f32(gate *g, float v) {
+  union { float f; uint32_t u; } x = {v};
+  g->arg[g->narg++] = (gate_arg){NVM_F32, NULL, 0, 0, x.u};
+}
+
+static inline char *gate_text(const char *name) {
+  static const char *const dirs[] = {"tests/kernels", "../tests/kernels", "../../tests/kernels", "../main/tests/kernels"};
+  char path[1024];
+  FILE *f = NULL;
+  for (size_t i = 0; i < sizeof dirs / sizeof *dirs && !f; i++) {
+    snprintf(path, sizeof path, "%s/%s", dirs[i], name);
+    f = fopen(path, "rb");
+  }
+  if (!f) { /* beside this source */
+    const char *slash = strrchr(__FILE__, '/');
+    snprintf(path, sizeof path, "%.*s/../kernels/%s", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".", name);
+    f = fopen(path, "rb");
+  }
+  ck_assert_msg(f != NULL, "no kernel text %s", name);
+  char *s = calloc(1, 1 << 20);
+  size_t n = fread(s, 1, (1 << 20) - 1, f);
+  fclose(f);
+  s[n] = 0;
+  return s;
+}
+
+static inline int gate_same(nvm_dtype t, const void *a, const void *b) {
+  nvm_dtype r = nvg_real_of(t);
+  int size = nvg_size(r);
+  for (int i = 0; i < nvg_size(t) / size; i++) {
+    const char *x = (const char *)a + i * size, *y = (const char *)b + i * size;
+    if (memcmp(x, y, (size_t)size) == 0) continue;
+    float fx, fy;
+    double dx, dy;
+    if (r == NVM_F32) { memcpy(&fx, x, 4); memcpy(&fy, y, 4); if (fx != fx && fy != fy) continue; }
+    if (r == NVM_F64) { memcpy(&dx, x, 8); memcpy(&dy, y, 8); if (dx != dx && dy != dy) continue; }
+    return 0;
+  }
+  return 1;
+}
+
+typedef struct gate_job { const gate *g; nvf_kernel *k; char *text; int runs; char *first[GATE_ARGS], *initial[GATE_ARGS]; } gate_job;
+
+/* Every output starts as the caller left it (so that updates in place can be tested) and lies between guards. */
+static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, nvc_interp *ip, nvc_entry entry, int64_t scratch) {
+  const gate *g = j->g;
+  enum { GUARD = 256 };
+  uint64_t args[GATE_ARGS];
+  char *copy[GATE_ARGS] = {0};
+  for (int i = 0; i < g->narg; i++) {
+    const gate_arg *a = &g->arg[i];
+    size_t bytes = (size_t)a->n * (size_t)nvg_size(a->type);
+    args[i] = a->bits;
+    if (!a->data) continue;
+    copy[i] = malloc(bytes + 2 * GUARD);
+    memset(copy[i], 0x5b, bytes + 2 * GUARD);
+    memcpy(copy[i] + GUARD, a->out ? j->initial[i] : a->data, bytes);
+    args[i] = (uint64_t)(uintptr_t)(copy[i] + GUARD);
+  }
+  int64_t blocks = nvf_blocks(j->k, s, args);
+  void *room = aligned_alloc(64, (size_t)(scratch + 127) / 64 * 64);
+  memset(room, 0xff, (size_t)scratch);
+  int got = 0;
+  for (int64_t lo = 0; lo < blocks && !got; lo += 3) { /* in chunks, as the pool does */
+    int64_t hi = lo + 3 < blocks ? lo + 3 : blocks;
+    got = ip ? nvc_interp_run(ip, args, lo, hi, room) : entry(args, lo, hi, room);
+  }
+  ck_assert_msg(got == g->want, "%s: schedule %s returned %d", g->file, name, got);
+  for (int i = 0; i < g->narg; i++) {
+    const gate_arg *a = &g->arg[i];
+    if (!copy[i]) continue;
+    size_t size = (size_t)nvg_size(a->type), bytes = (size_t)a->n * size;
+    for (int k = 0; k < GUARD; k++)
+      ck_assert_msg(copy[i][k] == 0x5b && copy[i][GUARD + (int64_t)bytes + k] == 0x5b, "%s: schedule %s wrote beside argument %d", g->file, name, i);
+    if (a->out && j->runs == 0) {
+      j->first[i] = malloc(bytes + 1);
+      memcpy(j->first[i], copy[i] + GUARD, bytes);
+    } else if (a->out) {
+      for (int64_t e = 0; e < a->n; e++)
+        ck_assert_msg(gate_same(a->type, j->first[i] + e * (int64_t)size, copy[i] + GUARD + e * (int64_t)size), "%s: schedule %s, %s: element %lld of argument %d differs",
+                      g->file, name, ip ? "interpreter" : "compiled", (long long)e, i);
+    } else ck_assert_msg(memcmp(copy[i] + GUARD, a->data, bytes) == 0, "%s: schedule %s wrote to argument %d", g->file, name, i);
+    free(copy[i]);
+  }
+  j->runs++;
+  free(room);
+}
+
+static inline void gate_work(nvb_arena *a, void *arg) {
+  gate_job *j = arg;
+  j->k = nvf_kernel_parse(a, j->text, j->g->file);
+  for (int i = 0; i < j->k->nsched; i++) {
+    const char *name = j->k->sched_name[i];
+    nvf_schedule *s = j->k->sched[i];
+    if (strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
+    nvc_interp *ip = nvc_interp_new(a, j->k, s);
+    gate_call(j, s, name, ip, NULL, nvc_interp_scratch(ip));
+#ifdef NVM_HAVE_LLVM
+    if (j->g->interpreted || !nvc_llvm_available()) continue;
+    nvc_object o;
+    nvc_code *code;
+    ck_assert_msg(nvc_compile(&o, j->k, s, nvc_target_host()) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
+    ck_assert_msg(nvc_load(&code, &o) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
+    gate_call(j, s, name, NULL, nvc_code_entry(code), o.scratch);
+    nvc_code_free(code);
+    nvb_free(o.bytes);
+#endif
+  }
+}
+
+/* Leaves the first run's outputs in the arguments. */
+static inline void gate_run(const gate *g) {
+  nvb_arena *a = nvb_arena_new();
+  gate_job j = {.g = g, .text = gate_text(g->file)};
+  for (int i = 0; i < g->narg; i++)
+    if (g->arg[i].out) {
+      size_t bytes = (size_t)g->arg[i].n * (size_t)nvg_size(g->arg[i].type);
+      j.initial[i] = malloc(bytes + 1);
+      memcpy(j.initial[i], g->arg[i].data, bytes);
+    }
+  int status = nvb_protect(a, gate_work, &j);
+  ck_assert_msg(status == NVM_OK, "%s", nvb_message());
+  ck_assert_msg(j.runs > 0, "%s has no schedule %s", g->file, g->prefix);
+  for (int i = 0; i < g->narg; i++) {
+    if (!g->arg[i].out) continue;
+    memcpy(g->arg[i].data, j.first[i], (size_t)g->arg[i].n * (size_t)nvg_size(g->arg[i].type));
+    free(j.first[i]);
+    free(j.initial[i]);
+  }
+  nvb_arena_free(a);
+  free(j.text);
+}
+
+/* ---- numbers */
+static uint32_t gate_seed = 1;
+static inline double gate_uniform(void) {
+  gate_seed = gate_seed * 1664525 + 1013904223;
+  return (gate_seed >> 8) / 16777216.0;
+}
+static inline float *gate_floats(int64_t n, double lo, double hi) {
+  float *x = malloc(sizeof *x * (size_t)(n + 1));
+  for (int64_t i = 0; i < n; i++) x[i] = (float)(lo + (hi - lo) * gate_uniform());
+  return x;
+}
+/* |got - want| <= tol (1 + |want|) */
+static inline void gate_close(const char *what, int64_t i, double got, double want, double tol) {
+  ck_assert_msg(fabs(got - want) <= tol * (1 + fabs(want)), "%s[%lld] is %.9g, should be %.9g", what, (long long)i, got, want);
+}
+#endif
