@@ -23,7 +23,7 @@ static size_t bucket(int rank, const int64_t *shape) {
 
 static record *seek(record *r, const record *end, int rank, const int64_t *shape) {
   for (; r != end; r = r->next)
-    if (r->rank == rank && !memcmp(r->shape, shape, sizeof *shape * (size_t)rank)) return r;
+    if (r->rank == rank && (!rank || !memcmp(r->shape, shape, sizeof *shape * (size_t)rank))) return r;
   return NULL;
 }
 

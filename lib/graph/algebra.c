@@ -1,0 +1,71 @@
+/* Value-exact algebra on one elementwise operation: the result has the same bits as the operation (or both are NaN), so it
+   may be used anywhere. Powers with small constant exponents are defined here. */
+#include "graph/lower.h"
+#include "graph/infer.h"
+
+static int as_shape(nvg_lower *l, int x, const nvg_val *v) {
+  return nvg_same_shape(nvg_at(l, x), v) ? x : nvg_add_full(l, x, v->rank, v->shape);
+}
+
+static int apply(nvg_lower *l, const char *frag, int a, int b, const nvg_val *v) {
+  int in[2] = { a, b };
+  return nvg_add_named(l, frag, nvg_at(l, a)->dtype, in, b < 0 ? 1 : 2, v);
+}
+
+static int times(nvg_lower *l, int a, int b, const nvg_val *v) {
+  return apply(l, nvg_parts(v->dtype) == 2 ? "c.multiply" : "multiply", a, b, v);
+}
+
+/* sqrt, but for pow(-0, 0.5) = +0 and pow(-inf, 0.5) = inf */
+static int root(nvg_lower *l, int x, const nvg_val *v) {
+  nvm_dtype t = nvg_at(l, x)->dtype;
+  int inf = nvg_add_number(l, t, __builtin_inf()), low = nvg_add_number(l, t, -__builtin_inf());
+  int r = apply(l, "sqrt", apply(l, "add", x, nvg_add_number(l, t, 0), v), -1, v), eq[2] = { x, low };
+  int pick[3] = { nvg_add_named(l, "equal", NVM_BOOL, eq, 2, v), inf, r };
+  return nvg_add_named(l, "where", t, pick, 3, v);
+}
+
+static int power(nvg_lower *l, const nvg_val *v, const int *in) {
+  int x = in[0], e = in[1], pairs = nvg_parts(v->dtype) == 2, whole = nvg_class_of(v->dtype) < NVG_FLOAT;
+  nvm_dtype t = nvg_at(l, x)->dtype;
+  if (nvg_is_number(l, e, 0)) return nvg_add_full(l, nvg_add_number(l, t, 1), v->rank, v->shape);
+  if (nvg_is_number(l, e, 1)) return as_shape(l, x, v);
+  if (nvg_is_number(l, e, 2)) return times(l, x, x, v);
+  if (nvg_is_number(l, e, 3)) return times(l, times(l, x, x, v), x, v);
+  if (nvg_is_number(l, e, 4)) return x = times(l, x, x, v), times(l, x, x, v);
+  if (whole || pairs) return -1;
+  if (nvg_is_number(l, e, -1)) return apply(l, "reciprocal", x, -1, v);
+  if (nvg_is_number(l, e, -2)) return apply(l, "reciprocal", times(l, x, x, v), -1, v);
+  if (nvg_is_number(l, e, 0.5)) return root(l, x, v);
+  if (nvg_is_number(l, e, -0.5)) return apply(l, "reciprocal", root(l, x, v), -1, v);
+  return -1;
+}
+
+/* The operand that a neutral constant on the other side leaves; -1 */
+static int without(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
+  if (right == right && nvg_is_number(l, in[1], right)) return as_shape(l, in[0], v);
+  if (left == left && nvg_is_number(l, in[0], left)) return as_shape(l, in[1], v);
+  return -1;
+}
+
+static int is_map(const nvg_lower *l, int v, int op) {
+  return nvg_at(l, v)->kind == NVG_VMAP && nvg_at(l, v)->op == op && nvg_at(l, v)->nin == 1;
+}
+
+int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in) {
+  const double none = __builtin_nan("");
+  int floats = nvg_class_of(v->dtype) >= NVG_FLOAT, pairs = nvg_parts(v->dtype) == 2;
+  uint64_t bit, rest;
+  switch (v->op) {
+  case NVG_OP_ADD: return v->dtype == NVM_BOOL || pairs ? -1 : without(l, v, in, floats ? -0.0 : 0, floats ? -0.0 : 0);
+  case NVG_OP_SUBTRACT: return pairs ? -1 : without(l, v, in, none, 0);
+  case NVG_OP_MULTIPLY: return v->dtype == NVM_BOOL || pairs ? -1 : without(l, v, in, 1, 1);
+  case NVG_OP_DIVIDE: return pairs ? -1 : without(l, v, in, none, 1);
+  case NVG_OP_POW: return power(l, v, in);
+  case NVG_OP_NEGATIVE: return is_map(l, in[0], NVG_OP_NEGATIVE) && nvg_same_shape(nvg_at(l, in[0]), nvg_at(l, nvg_at(l, in[0])->in[0]))
+                                 ? nvg_at(l, in[0])->in[0] : -1;
+  case NVG_OP_LOGICAL_NOT: return is_map(l, in[0], NVG_OP_LOGICAL_NOT) ? as_shape(l, nvg_at(l, in[0])->in[0], v) : -1;
+  case NVG_OP_WHERE: return nvg_const_of(l, in[0], &bit, &rest) ? as_shape(l, in[bit ? 1 : 2], v) : -1;
+  default: return -1;
+  }
+}

@@ -1,0 +1,157 @@
+/* From lazy nodes to the evaluation's own copy: what the roots need and has no value yet, equal values merged, the rest as
+   leaf slots. Decides which shared interior nodes are worth keeping as extra outputs; changes no node. */
+#include <string.h>
+#include "graph/graph_make.h"
+
+/* Node -> value, by address; the order of values comes from the walk, never from addresses. */
+typedef struct place { const nvg_node *node; int value; } place;
+typedef struct frame { nvg_node *node; int next; } frame;
+typedef struct collector {
+  nvb_arena *arena;
+  nvg_make make;
+  place *table;
+  size_t mask, filled;
+  NVB_VEC(frame) stack;
+  NVB_VEC(nvg_node *) inner;       /* pending nodes in topological order */
+  NVB_VEC(nvg_leaf) leaf;
+  NVB_VEC(nvg_node *) leaf_node;
+} collector;
+
+static place *find(collector *c, const nvg_node *n) {
+  uint64_t h = ((uint64_t)(uintptr_t)n >> 4) * 0x9e3779b97f4a7c15ull;
+  for (size_t i = (h >> 20) & c->mask;; i = (i + 1) & c->mask)
+    if (!c->table[i].node || c->table[i].node == n) return &c->table[i];
+}
+
+static void put(collector *c, const nvg_node *n, int value) {
+  if (++c->filled * 2 > c->mask) {
+    place *old = c->table;
+    size_t count = c->mask + 1;
+    c->table = NVB_NEWN(c->arena, place, count * 4);
+    c->mask = count * 4 - 1;
+    for (size_t i = 0; i < count; i++)
+      if (old[i].node) *find(c, old[i].node) = old[i];
+  }
+  *find(c, n) = (place){ n, value };
+}
+
+static int is_leaf(nvg_node *n) { return n->op == NVG_OP_LEAF || atomic_load_explicit(&n->value, memory_order_acquire) != NULL; }
+
+static int add_leaf(collector *c, nvg_node *n) {
+  const nvg_aval *a = n->aval;
+  nvg_value *v = atomic_load_explicit(&n->value, memory_order_acquire);
+  int64_t *stride = NVB_NEWN(c->arena, int64_t, a->rank + 1), packed = 1;
+  for (int d = a->rank - 1; d >= 0; d--) {
+    stride[d] = v ? v->stride[d] : packed;
+    packed *= a->shape[d];
+  }
+  nvg_leaf l = { .dtype = a->dtype, .rank = a->rank, .shape = a->shape, .stride = stride,
+                 .align16 = !v || (uintptr_t)v->data % 16 == 0, .weak_const = n->weak };
+  NVB_PUSH(c->arena, c->leaf, l);
+  NVB_PUSH(c->arena, c->leaf_node, n);
+  nvg_val val = { .kind = NVG_VLEAF, .op = NVG_OP_LEAF, .dtype = a->dtype, .rank = a->rank, .shape = a->shape, .leaf = c->leaf.n - 1,
+                  .name = "leaf" };
+  return nvg_make_add(&c->make, &val);
+}
+
+static int add_node(collector *c, nvg_node *n) {
+  int few[8], *in = n->nin <= 8 ? few : NVB_NEWN(c->arena, int, n->nin);
+  for (int i = 0; i < n->nin; i++) in[i] = find(c, n->in[i])->value;
+  int64_t inner = n->flags & NVG_INNER;
+  const nvg_op_info *o = &nvg_ops[n->op];
+  nvg_val v = { .kind = nvg_op_vkind((nvg_op)n->op), .op = n->op, .dtype = n->aval->dtype, .rank = n->aval->rank,
+                .shape = n->aval->shape, .nin = n->nin, .in = in, .nattr = n->nattr, .attr = n->attr, .name = o->name + (o->name[0] == '_') };
+  if (n->op == NVG_OP_CAST) v.nattr = 1, v.attr = &inner;
+  NVB_PUSH(c->arena, c->inner, n);
+  return nvg_make_add(&c->make, &v);
+}
+
+static void visit(collector *c, nvg_node *root) {
+  if (find(c, root)->node) return;
+  NVB_PUSH(c->arena, c->stack, ((frame){ root, 0 }));
+  while (c->stack.n) {
+    frame *f = &c->stack.at[c->stack.n - 1];
+    nvg_node *n = f->node;
+    int leaf = is_leaf(n);
+    if (!leaf && f->next < n->nin) {
+      nvg_node *x = n->in[f->next++];
+      if (!find(c, x)->node) NVB_PUSH(c->arena, c->stack, ((frame){ x, 0 }));
+      continue;
+    }
+    c->stack.n--;
+    if (!find(c, n)->node) put(c, n, leaf ? add_leaf(c, n) : add_node(c, n));
+  }
+}
+
+/* ---- extra outputs: work to make an element again, in simple operations (trees are counted as trees) */
+enum { DEAR = 32 };
+typedef struct price { double work; int fixed, dear; } price; /* fixed: computable now, no placeholder below */
+
+static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
+  price r = { .fixed = v->kind != NVG_VLEAF };
+  int reads = v->kind == NVG_VRED || v->kind == NVG_VSCAN;
+  for (int i = 0; i < v->nin; i++) {
+    const nvg_val *x = &g->v[v->in[i]];
+    r.work += p[v->in[i]].work + (reads ? (double)x->size : 0);
+    r.fixed &= p[v->in[i]].fixed;
+  }
+  if (v->kind == NVG_VMAP) r.work += (double)v->size;
+  r.dear = v->size && r.work > DEAR * (double)v->size && v->kind != NVG_VPICK;
+  return r;
+}
+
+/* An interior node that someone outside holds, and whose values would be dear to make again. A 16-bit map is never kept:
+   storing it would round it. */
+static int wanted(const nvg_val *v, const price *p, int refs, int uses) {
+  int half = nvg_is_half(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
+  return refs > uses && p->dear && p->fixed && !half;
+}
+
+static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int nroot) {
+  nvb_arena *a = c->arena;
+  NVB_VEC(int) out = { 0 };
+  NVB_VEC(nvg_node *) node = { 0 };
+  price *p = NVB_NEWN(a, price, g->n + 1);
+  int *uses = NVB_NEWN(a, int, g->n + 1);
+  uint8_t *taken = nvb_get(a, (size_t)g->n + 1);
+  for (int i = 0; i < nroot; i++) {
+    int v = find(c, roots[i])->value;
+    NVB_PUSH(a, out, v);
+    NVB_PUSH(a, node, roots[i]);
+    taken[v] = 1;
+  }
+  for (int i = 0; i < g->n; i++) {
+    p[i] = price_of(g, &g->v[i], p);
+    if (g->v[i].kind == NVG_VLEAF) p[i].fixed = atomic_load(&c->leaf_node.at[g->v[i].leaf]->value) != NULL;
+  }
+  for (int i = 0; i < c->inner.n; i++) /* edges of nodes that merged count for the value they became */
+    for (int j = 0; j < c->inner.at[i]->nin; j++) uses[find(c, c->inner.at[i]->in[j])->value]++;
+  int *refs = NVB_NEWN(a, int, g->n + 1), *copies = NVB_NEWN(a, int, g->n + 1);
+  for (int i = 0; i < c->inner.n; i++) {
+    int v = find(c, c->inner.at[i])->value;
+    refs[v] += atomic_load_explicit(&c->inner.at[i]->refs, memory_order_relaxed);
+    copies[v]++;
+  }
+  for (int i = 0; i < c->inner.n; i++) {
+    nvg_node *n = c->inner.at[i];
+    int v = find(c, n)->value;
+    if (taken[v] || copies[v] != 1 || !wanted(&g->v[v], &p[v], refs[v], uses[v])) continue;
+    NVB_PUSH(a, out, v);
+    NVB_PUSH(a, node, n);
+    taken[v] = 1;
+  }
+  g->nout = out.n;
+  g->out = out.at;
+  g->out_node = node.at;
+}
+
+nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {
+  collector c = { .arena = a, .mask = 63 };
+  c.table = NVB_NEWN(a, place, c.mask + 1);
+  nvg_make_init(&c.make, a);
+  for (int i = 0; i < nroot; i++) visit(&c, roots[i]);
+  nvg_graph *g = NVB_NEW(a, nvg_graph);
+  *g = (nvg_graph){ .arena = a, .n = c.make.v.n, .v = c.make.v.at, .nleaf = c.leaf.n, .leaf = c.leaf.at, .leaf_node = c.leaf_node.at };
+  add_outputs(&c, g, roots, nroot);
+  return g;
+}

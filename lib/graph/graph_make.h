@@ -1,0 +1,20 @@
+/* Making an evaluation graph: values are added in topological order and equal ones merge. Nothing outside lib/graph includes
+   this. */
+#ifndef NVG_GRAPH_MAKE_H
+#define NVG_GRAPH_MAKE_H
+#include "graph/graph.h"
+
+typedef struct nvg_make {
+  nvb_arena *arena;
+  nvb_map *seen;
+  NVB_VEC(nvg_val) v;
+} nvg_make;
+
+void nvg_make_init(nvg_make *m, nvb_arena *a);
+/* Adds v (its arrays are copied unless an equal value is there already); the value's number. */
+int nvg_make_add(nvg_make *m, const nvg_val *v);
+/* The graph of `out`, what they do not need left out, numbered anew; leaf slots stay as in `leaves`. */
+nvg_graph *nvg_make_done(nvg_make *m, const nvg_graph *leaves, const int *out, int nout);
+int64_t nvg_size_of(int rank, const int64_t *shape);
+int nvg_same_shape(const nvg_val *a, const nvg_val *b);
+#endif

@@ -1,0 +1,231 @@
+/* The evaluation graph as text, in both directions: a value a line. docs/architecture.md shows one.
+     leaf 0 f32[4, 3] strides(3, 1) align16
+     %0 = leaf{0} : f32[4, 3]
+     %1 = map exp(%0) : f32[4, 3]
+     %2 = red add(%1){1, 1} stamp(1024, 128) init(0x80000000) : f32[4, 1]
+     out %2
+   A trailing "@softmax" is the operation it comes from, where that is not the fragment's name. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "graph/graph_make.h"
+
+static const char *const kinds[] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute", "slice",
+                                     "expand", "roll", "pad", "concat", "gather", "scatter", "call" };
+static int has_frag(nvg_vkind k) { return k == NVG_VMAP || k == NVG_VRED || k == NVG_VSCAN; }
+
+/* ---- printing */
+static void print_list(nvb_text *t, const char *open, int n, const int64_t *at, const char *close) {
+  nvb_puts(t, open);
+  for (int i = 0; i < n; i++) nvb_print(t, i ? ", %lld" : "%lld", (long long)at[i]);
+  nvb_puts(t, close);
+}
+
+static void print_type(nvb_text *t, nvm_dtype d, int rank, const int64_t *shape) {
+  nvb_puts(t, nvg_dtype_short(d));
+  print_list(t, "[", rank, shape, "]");
+}
+
+static int parts_of(const nvg_graph *g, const nvg_val *v) {
+  int n = 0;
+  for (int i = 0; i < v->nin; i++) n += nvg_parts(g->v[v->in[i]].dtype);
+  return n;
+}
+
+static void print_bits(nvb_text *t, const char *open, int n, const uint64_t *bits, const char *close) {
+  nvb_puts(t, open);
+  for (int i = 0; i < n; i++) nvb_print(t, i ? ", 0x%llx" : "0x%llx", (unsigned long long)bits[i]);
+  nvb_puts(t, close);
+}
+
+static void print_val(nvb_text *t, const nvg_graph *g, int i) {
+  const nvg_val *v = &g->v[i];
+  const char *what = v->frag ? v->frag->name : has_frag(v->kind) ? nvg_ops[v->op].name : "";
+  nvb_print(t, "%%%d = %s%s%s", i, kinds[v->kind], *what ? " " : "", what);
+  for (int j = 0; j < v->nin; j++) nvb_print(t, "%s%%%d%s", j ? ", " : "(", v->in[j], j == v->nin - 1 ? ")" : "");
+  int64_t leaf = v->leaf;
+  if (v->kind == NVG_VLEAF) print_list(t, "{", 1, &leaf, "}");
+  else if (v->kind == NVG_VCONST) print_bits(t, "{", v->nattr, (const uint64_t *)v->attr, "}");
+  else if (v->nattr) print_list(t, "{", v->nattr, v->attr, "}");
+  if (v->stamp_c) nvb_print(t, " stamp(%d, %d)", v->stamp_c, v->stamp_w);
+  if (v->order_free) nvb_puts(t, " free");
+  if (v->init) print_bits(t, " init(", parts_of(g, v), v->init, ")");
+  nvb_puts(t, " : ");
+  print_type(t, v->dtype, v->rank, v->shape);
+  if (v->name && *v->name && strcmp(v->name, what) && strcmp(v->name, kinds[v->kind])) nvb_print(t, " @%s", v->name);
+  nvb_puts(t, "\n");
+}
+
+void nvg_graph_print(nvb_text *t, const nvg_graph *g) {
+  for (int i = 0; i < g->nleaf; i++) {
+    const nvg_leaf *l = &g->leaf[i];
+    nvb_print(t, "leaf %d ", i);
+    print_type(t, l->dtype, l->rank, l->shape);
+    print_list(t, " strides(", l->rank, l->stride, ")");
+    nvb_print(t, "%s%s", l->align16 ? " align16" : "", l->donated ? " donated" : "");
+    if (l->weak_const) nvb_print(t, " weak(%d)", l->weak_const);
+    nvb_puts(t, "\n");
+  }
+  for (int i = 0; i < g->n; i++) print_val(t, g, i);
+  for (int i = 0; i < g->nout; i++) nvb_print(t, "%s%%%d", i ? ", " : "out ", g->out[i]);
+  nvb_puts(t, "\n");
+}
+
+/* ---- parsing */
+typedef struct reader { nvb_arena *a; const char *s, *where; int line; nvg_graph *g; NVB_VEC(nvg_val) v; NVB_VEC(nvg_leaf) leaf; NVB_VEC(int) out; } reader;
+
+static _Noreturn void bad(reader *r, const char *what) {
+  nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: expected %s before \"%.20s\"", r->where, r->line, what, r->s);
+}
+static void space(reader *r) { while (*r->s == ' ' || *r->s == '\t') r->s++; }
+static int eat(reader *r, const char *word) {
+  space(r);
+  size_t n = strlen(word);
+  if (strncmp(r->s, word, n) || (isalnum((unsigned char)word[n - 1]) && isalnum((unsigned char)r->s[n]))) return 0;
+  r->s += n;
+  return 1;
+}
+static void want(reader *r, const char *word) { if (!eat(r, word)) bad(r, word); }
+static int64_t number(reader *r) {
+  space(r);
+  char *end;
+  int64_t n = r->s[0] == '0' && r->s[1] == 'x' ? (int64_t)strtoull(r->s, &end, 16) : strtoll(r->s, &end, 10);
+  if (end == r->s) bad(r, "a number");
+  r->s = end;
+  return n;
+}
+static char *word(reader *r) {
+  space(r);
+  const char *from = r->s;
+  while (isalnum((unsigned char)*r->s) || *r->s == '_' || *r->s == '.') r->s++;
+  if (from == r->s) bad(r, "a name");
+  char *w = nvb_dup(r->a, from, (size_t)(r->s - from) + 1);
+  w[r->s - from] = 0;
+  return w;
+}
+static int64_t *list(reader *r, const char *close, int *n) {
+  NVB_VEC(int64_t) v = { 0 };
+  while (!eat(r, close)) {
+    if (v.n) want(r, ",");
+    NVB_PUSH(r->a, v, number(r));
+  }
+  *n = v.n;
+  return v.at ? v.at : nvb_get(r->a, 8);
+}
+static nvm_dtype type(reader *r, int *rank, const int64_t **shape) {
+  const char *name = word(r);
+  int t = nvg_dtype_find(name);
+  if (t < 0) bad(r, "a dtype");
+  want(r, "[");
+  *shape = list(r, "]", rank);
+  if (*rank > NVM_MAX_RANK) bad(r, "fewer dimensions");
+  for (int d = 0; d < *rank; d++)
+    if ((*shape)[d] < 0) bad(r, "no negative extent");
+  return (nvm_dtype)t;
+}
+
+static void parse_leaf(reader *r) {
+  nvg_leaf l = { 0 };
+  int n;
+  if (number(r) != r->leaf.n) bad(r, "leaves in order");
+  l.dtype = type(r, &l.rank, &l.shape);
+  want(r, "strides");
+  want(r, "(");
+  l.stride = list(r, ")", &n);
+  if (n != l.rank) bad(r, "a stride for each dimension");
+  l.align16 = eat(r, "align16");
+  l.donated = eat(r, "donated");
+  if (eat(r, "weak")) want(r, "("), l.weak_const = (int)number(r), want(r, ")");
+  NVB_PUSH(r->a, r->leaf, l);
+}
+
+static void find_frag(reader *r, nvg_val *v, const char *name) {
+  nvm_dtype t[16];
+  int n = 0;
+  for (int side = 0; side < (v->kind == NVG_VMAP ? 1 : 2); side++)
+    for (int i = 0; i < v->nin; i++)
+      for (int k = 0; k < nvg_parts(r->v.at[v->in[i]].dtype); k++) {
+        if (n == 16) bad(r, "fewer operands");
+        t[n++] = nvg_real_of(r->v.at[v->in[i]].dtype);
+      }
+  int cast = v->kind == NVG_VMAP && v->nin == 1 && n == 1 && !strcmp(name, "cast");
+  v->frag = cast ? nvg_frag_cast(t[0], v->dtype) : nvg_frag_find(name, t, n);
+  v->op = cast ? NVG_OP_CAST : 0;
+  if (!v->frag) nvb_throw(r->a, nvb_status(), "%s:%d: %s", r->where, r->line, nvb_message());
+}
+
+static void parse_operands(reader *r, nvg_val *v) {
+  NVB_VEC(int) in = { 0 };
+  if (!eat(r, "(")) return;
+  do {
+    want(r, "%");
+    int64_t x = number(r);
+    if (x < 0 || x >= r->v.n) bad(r, "an earlier value");
+    NVB_PUSH(r->a, in, (int)x);
+  } while (eat(r, ","));
+  want(r, ")");
+  v->in = in.at;
+  v->nin = in.n;
+}
+
+static void parse_val(reader *r) {
+  nvg_val v = { 0 };
+  int n;
+  if (number(r) != r->v.n) bad(r, "values in order");
+  want(r, "=");
+  const char *kind = word(r), *frag = NULL;
+  int k = 0;
+  while (k < NVG_VCALL && strcmp(kinds[k], kind)) k++;
+  v.kind = (nvg_vkind)k;
+  if (has_frag(v.kind)) frag = word(r);
+  parse_operands(r, &v);
+  if (eat(r, "{")) v.attr = list(r, "}", &v.nattr);
+  if (v.kind == NVG_VLEAF) {
+    v.leaf = v.nattr == 1 ? (int)v.attr[0] : -1;
+    if (v.leaf < 0 || v.leaf >= r->leaf.n) bad(r, "a leaf's number");
+    v.nattr = 0;
+  }
+  if (eat(r, "stamp")) {
+    want(r, "(");
+    int64_t *s = list(r, ")", &n);
+    if (n != 2) bad(r, "two numbers");
+    v.stamp_c = (int)s[0], v.stamp_w = (int)s[1];
+  }
+  v.order_free = eat(r, "free");
+  if (eat(r, "init")) {
+    want(r, "(");
+    v.init = (uint64_t *)list(r, ")", &n);
+    nvg_graph g = { .v = r->v.at };
+    if (n != parts_of(&g, &v)) bad(r, "an identity for each state");
+  }
+  want(r, ":");
+  v.dtype = type(r, &v.rank, &v.shape);
+  v.size = nvg_size_of(v.rank, v.shape);
+  if (frag) find_frag(r, &v, frag);
+  v.name = eat(r, "@") ? word(r) : frag ? frag : kinds[k];
+  NVB_PUSH(r->a, r->v, v);
+}
+
+nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where) {
+  reader r = { .a = a, .s = text, .where = where, .line = 1 };
+  for (; *r.s; r.line++) {
+    if (eat(&r, "leaf")) parse_leaf(&r);
+    else if (eat(&r, "%")) parse_val(&r);
+    else if (eat(&r, "out"))
+      do {
+        want(&r, "%");
+        int64_t x = number(&r);
+        if (x < 0 || x >= r.v.n) bad(&r, "a value");
+        NVB_PUSH(a, r.out, (int)x);
+      } while (eat(&r, ","));
+    space(&r);
+    if (*r.s == '\n') r.s++;
+    else if (*r.s) bad(&r, "the end of the line");
+  }
+  nvg_graph *g = NVB_NEW(a, nvg_graph);
+  *g = (nvg_graph){ .arena = a, .n = r.v.n, .v = r.v.at, .nleaf = r.leaf.n, .leaf = r.leaf.at, .leaf_node = NVB_NEWN(a, nvg_node *, r.leaf.n + 1),
+                    .nout = r.out.n, .out = r.out.at, .out_node = NVB_NEWN(a, nvg_node *, r.out.n + 1) };
+  nvg_graph_check(a, g);
+  return g;
+}

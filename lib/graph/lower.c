@@ -1,0 +1,227 @@
+/* Values of the planner's language, added one at a time in their plainest form: scalars stay 0-d, views compose, constants
+   fold. Knows fragments and index maps, no operation. */
+#include "graph/lower.h"
+#include <string.h>
+#include "base/err.h"
+
+int nvg_add(nvg_lower *l, const nvg_val *v) {
+  nvg_val c = *v;
+  c.op = l->op;
+  c.name = l->name;
+  return nvg_make_add(&l->make, &c);
+}
+
+int nvg_add_const(nvg_lower *l, nvm_dtype t, uint64_t re, uint64_t im) {
+  int64_t bits[2] = { (int64_t)re, (int64_t)im };
+  nvg_val v = { .kind = NVG_VCONST, .dtype = t, .attr = bits, .nattr = nvg_parts(t) };
+  return nvg_add(l, &v);
+}
+
+static uint64_t number_bits(nvm_dtype t, double x) {
+  return nvg_class_of(t) < NVG_FLOAT ? nvg_int_bits(t, (int64_t)x) : nvg_float_bits(nvg_real_of(t), x);
+}
+int nvg_add_number(nvg_lower *l, nvm_dtype t, double x) { return nvg_add_const(l, t, number_bits(t, x), 0); }
+
+int nvg_add_full(nvg_lower *l, int scalar, int rank, const int64_t *shape) {
+  int64_t ones[NVM_MAX_RANK];
+  for (int d = 0; d < rank; d++) ones[d] = 1;
+  return nvg_add_expand(l, nvg_add_reshape(l, scalar, rank, ones), rank, shape);
+}
+
+int nvg_add_iota(nvg_lower *l, int rank, const int64_t *shape, int axis) {
+  int64_t at = axis;
+  nvg_val v = { .kind = NVG_VIOTA, .dtype = NVM_I64, .rank = rank, .shape = shape, .attr = &at, .nattr = 1 };
+  return nvg_add(l, &v);
+}
+
+/* ---- one element everywhere */
+static int uniform(const nvg_lower *l, int v) { /* what has size 1 and is spread to make v; -1 */
+  for (;;) {
+    const nvg_val *x = nvg_at(l, v);
+    if (x->size == 1) return v;
+    if (x->kind != NVG_VEXPAND && x->kind != NVG_VRESHAPE) return -1;
+    v = x->in[0];
+  }
+}
+
+int nvg_const_of(const nvg_lower *l, int v, uint64_t *re, uint64_t *im) {
+  const nvg_val *x = nvg_at(l, v);
+  while (x->kind == NVG_VEXPAND || x->kind == NVG_VRESHAPE) x = nvg_at(l, x->in[0]);
+  if (x->kind != NVG_VCONST) return 0;
+  *re = (uint64_t)x->attr[0];
+  *im = x->nattr > 1 ? (uint64_t)x->attr[1] : 0;
+  return 1;
+}
+
+int nvg_is_number(const nvg_lower *l, int v, double x) {
+  uint64_t re, im;
+  return nvg_const_of(l, v, &re, &im) && re == number_bits(nvg_at(l, v)->dtype, x) && !im;
+}
+
+/* ---- elementwise */
+static int fold(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int nin) {
+  uint64_t bits[16] __attribute__((aligned(16))), out[2] __attribute__((aligned(16))) = { 0 };
+  const void *from[16];
+  void *to[2] = { &out[0], &out[1] };
+  int n = 0;
+  for (int i = 0; i < nin; i++) {
+    const nvg_val *x = nvg_at(l, in[i]);
+    if (x->kind != NVG_VCONST) return -1;
+    for (int k = 0; k < x->nattr && n < 16; k++) bits[n] = (uint64_t)x->attr[k], from[n] = &bits[n], n++;
+  }
+  if (n != f->nparam || f->nresult > 2) return -1;
+  nvg_frag_run(f, from, to, 1, 1);
+  return nvg_add_const(l, t, out[0], out[1]);
+}
+
+int nvg_add_map(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int nin, int rank, const int64_t *shape) {
+  int at[8], flat = 0;
+  for (int i = 0; i < nin; i++) {
+    int u = uniform(l, in[i]);
+    at[i] = u < 0 ? in[i] : nvg_add_reshape(l, u, 0, NULL);
+    flat += u >= 0;
+  }
+  if (flat < nin || !rank) {
+    nvg_val v = { .kind = NVG_VMAP, .dtype = t, .rank = rank, .shape = shape, .nin = nin, .in = at, .frag = f };
+    int c = flat == nin ? fold(l, f, t, at, nin) : -1;
+    return c >= 0 ? c : nvg_add(l, &v);
+  }
+  return nvg_add_full(l, nvg_add_map(l, f, t, at, nin, 0, NULL), rank, shape);
+}
+
+static const nvg_frag *library(nvg_lower *l, const char *name, const int *in, int nin) {
+  nvm_dtype type[16];
+  int n = 0;
+  for (int i = 0; i < nin; i++)
+    for (int k = 0; k < nvg_parts(nvg_at(l, in[i])->dtype); k++) type[n++] = nvg_real_of(nvg_at(l, in[i])->dtype);
+  const nvg_frag *f = nvg_frag_find(name, type, n);
+  if (!f) nvb_throw(l->make.arena, nvb_status(), "[%s] %s", l->name, nvb_message());
+  return f;
+}
+
+int nvg_add_named(nvg_lower *l, const char *frag, nvm_dtype t, const int *in, int nin, const nvg_val *like) {
+  return nvg_add_map(l, library(l, frag, in, nin), t, in, nin, like->rank, like->shape);
+}
+
+/* ---- conversions */
+static int convert(nvg_lower *l, int v, nvm_dtype to) {
+  const nvg_val x = *nvg_at(l, v);
+  const nvg_frag *f = nvg_frag_cast(x.dtype, to);
+  if (!f) nvb_throw(l->make.arena, nvb_status(), "[%s] %s", l->name, nvb_message());
+  int op = l->op;
+  l->op = NVG_OP_CAST; /* told apart by the next conversion */
+  v = nvg_add_map(l, f, to, &v, 1, x.rank, x.shape);
+  l->op = op;
+  return v;
+}
+
+/* Is converting a to b and b to `to` the same as a to `to`, given that b holds every value of a? */
+static int composes(nvm_dtype a, nvm_dtype b, nvm_dtype to) {
+  if (!nvg_embeds(a, b) || nvg_parts(a) == 2 || nvg_parts(b) == 2 || nvg_parts(to) == 2) return 0;
+  int whole = nvg_class_of(a) < NVG_FLOAT;
+  /* out of range, a float saturates where an integer wraps */
+  return a == to || !whole || nvg_class_of(b) < NVG_FLOAT || nvg_class_of(to) >= NVG_FLOAT || to == NVM_BOOL || nvg_embeds(a, to);
+}
+
+static int part(nvg_lower *l, int v, const char *frag) {
+  return nvg_add_named(l, frag, nvg_real_of(nvg_at(l, v)->dtype), &v, 1, nvg_at(l, v));
+}
+
+int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to) {
+  const nvg_val x = *nvg_at(l, v);
+  nvm_dtype from = x.dtype, half = nvg_real_of(to);
+  if (from == to) return v;
+  if (nvg_parts(to) == 2) {
+    int pair[2];
+    pair[0] = nvg_add_cast(l, nvg_parts(from) == 2 ? part(l, v, "c.real") : v, half);
+    pair[1] = nvg_parts(from) == 2 ? nvg_add_cast(l, part(l, v, "c.imag"), half) : nvg_add_number(l, half, 0);
+    return nvg_add_named(l, "make", to, pair, 2, &x);
+  }
+  if (nvg_parts(from) == 2) { /* to bool: others are refused where they are asked for */
+    int pair[2] = { v, nvg_add_number(l, from, 0) };
+    return nvg_add_named(l, "c.not_equal", to, pair, 2, &x);
+  }
+  if (x.kind == NVG_VMAP && x.op == NVG_OP_CAST && x.nin == 1) {
+    int inner = x.in[0];
+    if (composes(nvg_at(l, inner)->dtype, from, to) && nvg_same_shape(nvg_at(l, inner), &x)) return nvg_add_cast(l, inner, to);
+  }
+  return convert(l, v, to);
+}
+
+int nvg_wide(nvg_lower *l, int v) { return nvg_add_cast(l, v, nvg_compute_of(nvg_at(l, v)->dtype)); }
+
+/* ---- views */
+static int view(nvg_lower *l, nvg_vkind kind, int v, const int64_t *attr, int nattr, int rank, const int64_t *shape) {
+  nvg_val n = { .kind = kind, .dtype = nvg_at(l, v)->dtype, .rank = rank, .shape = shape, .nin = 1, .in = &v, .attr = attr, .nattr = nattr };
+  return nvg_add(l, &n);
+}
+
+static int shaped(const nvg_val *x, int rank, const int64_t *shape) {
+  return x->rank == rank && (!rank || !memcmp(x->shape, shape, sizeof *shape * (size_t)rank));
+}
+
+int nvg_add_reshape(nvg_lower *l, int v, int rank, const int64_t *shape) {
+  while (nvg_at(l, v)->kind == NVG_VRESHAPE) v = nvg_at(l, v)->in[0];
+  const nvg_val *x = nvg_at(l, v);
+  if (shaped(x, rank, shape)) return v;
+  if (x->size == 1 && x->kind == NVG_VEXPAND) return nvg_add_reshape(l, x->in[0], rank, shape);
+  int u = x->kind == NVG_VEXPAND ? uniform(l, v) : -1;
+  if (u >= 0) return nvg_add_full(l, u, rank, shape);
+  return view(l, NVG_VRESHAPE, v, NULL, 0, rank, shape);
+}
+
+int nvg_add_expand(nvg_lower *l, int v, int rank, const int64_t *shape) {
+  while (nvg_at(l, v)->kind == NVG_VEXPAND) v = nvg_at(l, v)->in[0];
+  return shaped(nvg_at(l, v), rank, shape) ? v : view(l, NVG_VEXPAND, v, NULL, 0, rank, shape);
+}
+
+int nvg_add_permute(nvg_lower *l, int v, const int64_t *axes) {
+  int64_t through[NVM_MAX_RANK], shape[NVM_MAX_RANK];
+  const nvg_val *x = nvg_at(l, v);
+  int rank = x->rank, moved = 0, last = -1;
+  if (x->kind == NVG_VPERMUTE) {
+    for (int d = 0; d < rank; d++) through[d] = x->attr[axes[d]];
+    v = x->in[0];
+    x = nvg_at(l, v);
+    axes = through;
+  }
+  for (int d = 0; d < rank; d++) {
+    shape[d] = x->shape[axes[d]];
+    if (shape[d] == 1) continue;
+    moved |= axes[d] < last;
+    last = (int)axes[d];
+  }
+  if (!moved) return nvg_add_reshape(l, v, rank, shape); /* only extents of 1 changed places */
+  int u = uniform(l, v);
+  return u >= 0 ? nvg_add_full(l, u, rank, shape) : view(l, NVG_VPERMUTE, v, axes, rank, rank, shape);
+}
+
+int nvg_add_slice(nvg_lower *l, int v, const int64_t *attr, const int64_t *shape) {
+  int64_t through[2 * NVM_MAX_RANK];
+  const nvg_val *x = nvg_at(l, v);
+  int rank = x->rank, all = 1, u = uniform(l, v);
+  if (u >= 0) return nvg_add_full(l, u, rank, shape);
+  if (x->kind == NVG_VSLICE) {
+    for (int d = 0; d < rank; d++) {
+      through[2 * d] = x->attr[2 * d] + attr[2 * d] * x->attr[2 * d + 1];
+      through[2 * d + 1] = shape[d] > 1 ? attr[2 * d + 1] * x->attr[2 * d + 1] : 1;
+    }
+    v = x->in[0];
+    x = nvg_at(l, v);
+    attr = through;
+  }
+  for (int d = 0; d < rank; d++) all &= attr[2 * d] == 0 && attr[2 * d + 1] == 1 && shape[d] == x->shape[d];
+  return all ? v : view(l, NVG_VSLICE, v, attr, 2 * rank, rank, shape);
+}
+
+int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by) {
+  const nvg_val *x = nvg_at(l, v);
+  int64_t n = x->shape[axis], attr[2] = { axis, by };
+  if (x->kind == NVG_VROLL && x->attr[0] == axis) {
+    attr[1] = (by + x->attr[1]) % n;
+    v = x->in[0];
+    x = nvg_at(l, v);
+  }
+  if (!attr[1] || uniform(l, v) >= 0) return v;
+  return view(l, NVG_VROLL, v, attr, 2, x->rank, x->shape);
+}

@@ -1,0 +1,138 @@
+/* Reductions as runs of adjacent axes with a stamp each (docs/numerics.md section 4). The class of a stamp comes from the
+   reduction's own operand and axes, and from nothing else. */
+#include <string.h>
+#include "base/err.h"
+#include "graph/lower.h"
+
+enum { COLUMN = 16, ROW_C = 1024, ROW_W = 128, COLUMN_C = 64, COLUMN_W = 1 };
+
+/* Bits of an identity, for each part of a state. */
+static void identity(nvg_init init, nvm_dtype t, uint64_t *out) {
+  nvm_dtype part = nvg_real_of(t);
+  int floats = nvg_class_of(part) == NVG_FLOAT, bits = 8 * nvg_size(part);
+  int64_t least = nvg_class_of(t) == NVG_SIGNED ? INT64_MIN >> (64 - bits) : 0;
+  out[0] = out[1] = 0;
+  switch (init) {
+  case NVG_INIT_NEGZERO: out[0] = out[1] = floats ? nvg_float_bits(part, -0.0) : 0; break;
+  case NVG_INIT_ONE: out[0] = floats ? nvg_float_bits(part, 1) : 1; break;
+  case NVG_INIT_LEAST: out[0] = floats ? nvg_float_bits(part, -__builtin_inf()) : nvg_int_bits(t, least); break;
+  case NVG_INIT_MOST: out[0] = floats ? nvg_float_bits(part, __builtin_inf()) : t == NVM_BOOL ? 1 : nvg_int_bits(t, ~least); break;
+  case NVG_INIT_NONE: break;
+  }
+}
+
+static const nvg_frag *merge_of(nvg_lower *l, const char *frag, const nvm_dtype *state, int n) {
+  nvm_dtype type[16];
+  int k = 0;
+  char name[48];
+  int pairs = nvg_parts(state[0]) == 2;
+  for (int side = 0; side < 2; side++)
+    for (int i = 0; i < n; i++)
+      for (int p = 0; p < nvg_parts(state[i]); p++) type[k++] = nvg_real_of(state[i]);
+  strcpy(name, pairs ? "c." : "");
+  strncat(name, frag, sizeof name - 3);
+  const nvg_frag *f = nvg_frag_find(name, type, k);
+  if (!f) nvb_throw(l->make.arena, nvb_status(), "[%s] %s", l->name, nvb_message());
+  return f;
+}
+
+/* A run of axes of the operands `in`, kept as extent 1. stamp_c 0: by the class of the shape. */
+typedef struct run { const nvg_frag *frag; const uint64_t *init; int order_free, c, w; } run;
+static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first, int count) {
+  const nvg_val x = *nvg_at(l, in[0]);
+  int64_t shape[NVM_MAX_RANK], attr[2] = { first, count }, inside = 1;
+  for (int d = 0; d < x.rank; d++) shape[d] = d >= first && d < first + count ? 1 : x.shape[d];
+  for (int d = first + count; d < x.rank; d++) inside *= x.shape[d];
+  int column = inside >= COLUMN;
+  nvg_val v = { .kind = NVG_VRED, .dtype = x.dtype, .rank = x.rank, .shape = shape, .nin = nin, .in = in, .attr = attr, .nattr = 2,
+                .frag = r->frag, .init = r->init, .order_free = r->order_free,
+                .stamp_c = r->c ? r->c : column ? COLUMN_C : ROW_C, .stamp_w = r->c ? r->w : column ? COLUMN_W : ROW_W };
+  return nvg_add(l, &v);
+}
+
+/* The last run of marked axes at or before d, extents of 1 in between included; 0 if there is none. */
+static int last_run(const nvg_val *x, uint32_t axes, int *d, int *first, int *count) {
+  while (*d >= 0 && (!(axes >> *d & 1) || x->shape[*d] == 1)) --*d;
+  if (*d < 0) return 0;
+  int end = *d + 1, at = *d;
+  for (; *d >= 0 && ((axes >> *d & 1) || x->shape[*d] == 1); --*d)
+    if (axes >> *d & 1) at = *d;
+  *first = at;
+  *count = end - at;
+  return 1;
+}
+
+static uint32_t mask_of(const nvg_val *v) {
+  uint32_t m = 0;
+  for (int i = 0; i < v->nattr; i++) m |= 1u << v->attr[i];
+  return m;
+}
+
+static int positions(nvg_lower *l, const nvg_val *x, int axis) { return nvg_add_iota(l, x->rank, x->shape, axis); }
+
+/* argmax, argmin: (value, position) of one axis. */
+static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
+  const nvg_op_info *o = &nvg_ops[v->op];
+  const nvg_val at = *nvg_at(l, x);
+  int axis = (int)v->attr[0];
+  if (at.shape[axis] == 1) return nvg_add_full(l, nvg_add_const(l, NVM_I64, 0, 0), v->rank, v->shape);
+  nvm_dtype state[2] = { at.dtype, NVM_I64 };
+  uint64_t init[4];
+  identity(o->def.init, at.dtype, init);
+  init[1] = INT64_MAX; /* any element comes before none */
+  int in[2] = { x, positions(l, &at, axis) };
+  run r = { .frag = merge_of(l, o->def.frag, state, 2), .init = init, .order_free = 1 };
+  int red = add_run(l, &r, in, 2, axis, 1);
+  int64_t which = 1;
+  nvg_val pick = { .kind = NVG_VPICK, .dtype = NVM_I64, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red, .attr = &which, .nattr = 1 };
+  return nvg_add(l, &pick);
+}
+
+int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
+  const nvg_op_info *o = &nvg_ops[v->op];
+  nvm_dtype t = v->dtype;
+  int x = l->rep[v->in[0]];
+  if (o->rule == NVG_RARG) return arg_reduction(l, v, nvg_wide(l, nvg_add_cast(l, x, l->g->v[v->in[0]].dtype)));
+  x = nvg_wide(l, x);
+  nvm_dtype w = nvg_at(l, x)->dtype;
+  uint64_t init[2];
+  identity(o->def.init, w, init);
+  int sums = o->def.init == NVG_INIT_NEGZERO && nvg_class_of(w) >= NVG_FLOAT;
+  uint32_t axes = mask_of(v);
+  const nvg_val from = *nvg_at(l, x);
+  if (!from.size) return nvg_add_cast(l, nvg_add_full(l, sums ? nvg_add_number(l, w, 0) : nvg_add_const(l, w, init[0], init[1]), v->rank, v->shape), t);
+  const char *frag = w == NVM_BOOL && o->def.boolean ? o->def.boolean : o->def.frag;
+  run r = { .frag = merge_of(l, frag, &w, 1), .init = init, .order_free = o->def.free >> nvg_class_of(w) & 1 };
+  for (int d = from.rank - 1, first, count; last_run(nvg_at(l, x), axes, &d, &first, &count);) x = add_run(l, &r, &x, 1, first, count);
+  if (sums) {
+    int two[2] = { x, nvg_add_number(l, w, 0) };
+    x = nvg_add_named(l, nvg_parts(w) == 2 ? "c.add" : "add", w, two, 2, nvg_at(l, x));
+  }
+  return nvg_add_cast(l, x, t);
+}
+
+/* The three-state and two-state merges of expansions: attr is axis, chunk, width of the stamp (0: by the class). */
+int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
+  int in[3];
+  nvm_dtype state[3];
+  uint64_t init[3] = { 0 };
+  if (l->g->v[v->in[0]].shape[v->attr[0]] == 1) return -1;
+  for (int i = 0; i < v->nin; i++) in[i] = l->rep[v->in[i]], state[i] = nvg_at(l, in[i])->dtype;
+  if (v->op == NVG_OP_LSE) identity(NVG_INIT_LEAST, state[0], init), init[1] = 0;
+  run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin), .init = init, .c = (int)v->attr[1], .w = (int)v->attr[2] };
+  return add_run(l, &r, in, v->nin, (int)v->attr[0], 1);
+}
+
+int nvg_lower_scan(nvg_lower *l, const nvg_val *v) {
+  const nvg_op_info *o = &nvg_ops[v->op];
+  int x = nvg_wide(l, l->rep[v->in[0]]);
+  const nvg_val from = *nvg_at(l, x);
+  uint64_t init[2];
+  if (from.size && from.shape[v->attr[0]] > 1) {
+    identity(o->def.init, from.dtype, init);
+    nvg_val s = { .kind = NVG_VSCAN, .dtype = from.dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &x, .attr = v->attr, .nattr = 1,
+                  .frag = merge_of(l, o->def.frag, &from.dtype, 1), .init = init, .order_free = o->def.free >> nvg_class_of(from.dtype) & 1 };
+    x = nvg_add(l, &s);
+  }
+  return nvg_add_cast(l, x, v->dtype);
+}

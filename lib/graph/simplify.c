@@ -1,0 +1,108 @@
+/* From the graph as it was written to the planner's language: dtypes made legal, 16-bit rounding points placed, reductions
+   stamped, dead values gone. What is fixed here is the value of every element; nothing later may change it. */
+#include <string.h>
+#include "base/err.h"
+#include "graph/infer.h"
+#include "graph/lower.h"
+
+/* An operand with the rounding that its dtype asks for where it is read exactly. */
+static int rounded(nvg_lower *l, int from) { return nvg_add_cast(l, l->rep[from], l->g->v[from].dtype); }
+
+static int lower_map(nvg_lower *l, const nvg_val *v) {
+  const nvg_op_info *o = &nvg_ops[v->op];
+  int in[3];
+  for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, o->def.mark ? rounded(l, v->in[i]) : l->rep[v->in[i]]);
+  int r = nvg_rewrite(l, v, in);
+  if (r >= 0) return r;
+  const nvg_frag *f = nvg_map_frag((nvg_op)v->op, l->g->v[v->in[v->nin - 1]].dtype);
+  if (!f) nvb_throw(l->make.arena, nvb_status(), "%s", nvb_message());
+  return nvg_add_map(l, f, nvg_compute_of(v->dtype), in, v->nin, v->rank, v->shape);
+}
+
+/* attr[0]: a conversion that no user asked for. Between float dtypes such a one neither rounds what it reads to 16 bits nor,
+   where it loses nothing, what it makes. */
+static int lower_cast(nvg_lower *l, const nvg_val *v) {
+  nvm_dtype from = l->g->v[v->in[0]].dtype, to = v->dtype;
+  if (!v->attr[0] || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
+  return nvg_add_cast(l, nvg_wide(l, l->rep[v->in[0]]), nvg_is_half(to) && nvg_embeds(from, to) ? NVM_F32 : to);
+}
+
+static int lower_const(nvg_lower *l, const nvg_val *v) {
+  uint64_t re = (uint64_t)v->attr[0], im = v->nattr > 1 ? (uint64_t)v->attr[1] : 0;
+  if (!nvg_is_half(v->dtype)) return nvg_add_const(l, v->dtype, re, im);
+  return nvg_add_const(l, NVM_F32, nvg_float_bits(NVM_F32, nvg_bits_float(v->dtype, re)), 0);
+}
+
+/* pad, concat: all operands in one dtype; a single element of padding stays 0-d. */
+static int lower_select(nvg_lower *l, const nvg_val *v) {
+  int *in = NVB_NEWN(l->make.arena, int, v->nin);
+  for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, l->rep[v->in[i]]);
+  if (v->kind == NVG_VPAD) in[1] = nvg_add_reshape(l, in[1], 0, NULL);
+  int n = v->nin;
+  if (v->kind == NVG_VCONCAT) { /* empty pieces are none */
+    n = 0;
+    for (int i = 0; i < v->nin; i++)
+      if (nvg_at(l, in[i])->size) in[n++] = in[i];
+    if (n == 1) return in[0];
+  } else if (!nvg_at(l, in[0])->size) return nvg_add_full(l, in[1], v->rank, v->shape);
+  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = n, .in = in,
+                .attr = v->attr, .nattr = v->nattr };
+  return nvg_add(l, &c);
+}
+
+static int lower_gather(nvg_lower *l, const nvg_val *v) {
+  int in[2] = { l->rep[v->in[0]], l->rep[v->in[1]] };
+  nvg_val c = { .kind = NVG_VGATHER, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = 2, .in = in,
+                .attr = v->attr, .nattr = 1 };
+  return nvg_add(l, &c);
+}
+
+static int lower_pick(nvg_lower *l, const nvg_val *v) {
+  int red = l->rep[v->in[0]], which = (int)v->attr[0];
+  if (red < 0) return nvg_add_reshape(l, l->rep[l->g->v[v->in[0]].in[which]], v->rank, v->shape);
+  nvg_val c = { .kind = NVG_VPICK, .dtype = v->dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red, .attr = v->attr, .nattr = 1 };
+  return nvg_add(l, &c);
+}
+
+static int lower_value(nvg_lower *l, const nvg_val *v) {
+  int x = v->nin ? l->rep[v->in[0]] : -1;
+  switch (v->kind) {
+  case NVG_VLEAF: return nvg_add(l, v);
+  case NVG_VCONST: return lower_const(l, v);
+  case NVG_VIOTA: return nvg_add_iota(l, v->rank, v->shape, (int)v->attr[0]);
+  case NVG_VMAP: return v->op == NVG_OP_CAST ? lower_cast(l, v) : lower_map(l, v);
+  case NVG_VRED: return v->op == NVG_OP_MOMENTS || v->op == NVG_OP_LSE ? nvg_lower_merge(l, v) : nvg_lower_reduction(l, v);
+  case NVG_VSCAN: return nvg_lower_scan(l, v);
+  case NVG_VPICK: return lower_pick(l, v);
+  case NVG_VRESHAPE: return nvg_add_reshape(l, x, v->rank, v->shape);
+  case NVG_VPERMUTE: return nvg_add_permute(l, x, v->attr);
+  case NVG_VSLICE: return nvg_add_slice(l, x, v->attr, v->shape);
+  case NVG_VEXPAND: return nvg_add_expand(l, x, v->rank, v->shape);
+  case NVG_VROLL: return nvg_add_roll(l, x, (int)v->attr[0], v->attr[1]);
+  case NVG_VPAD: case NVG_VCONCAT: return lower_select(l, v);
+  case NVG_VGATHER: return lower_gather(l, v);
+  default: nvb_throw(l->make.arena, NVM_ERR_INTERNAL, "[%s] a value of kind %d was collected", v->name, (int)v->kind);
+  }
+}
+
+static int lower_empty(nvg_lower *l, const nvg_val *v) { /* nothing is computed for no elements */
+  return nvg_add_full(l, nvg_add_number(l, nvg_compute_of(v->dtype), 0), v->rank, v->shape);
+}
+
+nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
+  nvg_lower l = { .g = g };
+  nvg_make_init(&l.make, a);
+  l.rep = NVB_NEWN(a, int, g->n + 1);
+  uint8_t *wanted = nvb_get(a, (size_t)g->n + 1);
+  for (int i = 0; i < g->nout; i++) wanted[g->out[i]] = 1;
+  for (int i = 0; i < g->n; i++) {
+    const nvg_val *v = &g->v[i];
+    l.op = v->op;
+    l.name = v->name;
+    l.rep[i] = !v->size && v->kind != NVG_VLEAF ? lower_empty(&l, v) : lower_value(&l, v);
+    if (wanted[i]) l.rep[i] = nvg_add_cast(&l, l.rep[i], v->dtype); /* what is read is rounded for all that follows */
+  }
+  int *out = NVB_NEWN(a, int, g->nout + 1);
+  for (int i = 0; i < g->nout; i++) out[i] = l.rep[g->out[i]];
+  return nvg_make_done(&l.make, g, out, g->nout);
+}
