@@ -64,7 +64,7 @@ static int is_const(const nvg_build *b, int i) { return b->inst.at[i].prim == NV
 
 /* An operation on constants that C defines gives its constant; -1 otherwise. */
 static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
-  _Alignas(64) uint64_t in[3][16], out[16] = {0};
+  _Alignas(64) uint64_t in[3][NVG_GROUP], out[NVG_GROUP] = {0};
   nvm_dtype from = nvg_build_type(b, op[p == NVG_SEL]);
   if (p == NVG_DIV || p == NVG_REM || p == NVG_SHL || p == NVG_SHR) {
     if (nvg_class_of(type) != NVG_FLOAT) {
@@ -75,9 +75,9 @@ static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   int n = nvg_prims[p].n, size = nvg_size(from);
   for (int k = 0; k < n; k++) {
     int s = p == NVG_SEL && k == 0 ? 1 : size;
-    for (int j = 0; j < 16; j++) memcpy((char *)in[k] + j * s, &b->inst.at[op[k]].imm, (size_t)s);
+    for (int j = 0; j < NVG_GROUP; j++) memcpy((char *)in[k] + j * s, &b->inst.at[op[k]].imm, (size_t)s);
   }
-  nvg_step(&(nvg_step_args){.prim = p, .type = type, .from = from, .n = 16, .out = out, .x = in[0], .y = in[1], .z = in[2]});
+  nvg_step(&(nvg_step_args){.prim = p, .type = type, .from = from, .n = NVG_GROUP, .out = out, .x = in[0], .y = in[1], .z = in[2]});
   return nvg_emit_const(b, type, out[0] & nvg_mask(type));
 }
 

@@ -34,8 +34,9 @@ int nvg_inline(nvg_build *b, const nvg_frag *f, const int *arg, int *result);
 /* Dead code goes, constants move behind the parameters in the order of their first use. rare: -1 if there is none. */
 nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, int nresult, int rare, const nvg_frag *full);
 
-/* ---- the interpreter's step (frag_interp.c): n elements, a multiple of 16, of one instruction. `from`: type of the
+/* ---- the interpreter's step (frag_interp.c): n elements, whole groups, of one instruction. `from`: type of the
    operand that decides (the second of SEL, else the first). x, y, z and out do not overlap. */
+enum { NVG_GROUP = 64 };
 typedef struct nvg_step_args {
   nvg_prim prim; nvm_dtype type, from; int n; void *out; const void *x, *y, *z; uint64_t imm; const nvg_table *table;
 } nvg_step_args;

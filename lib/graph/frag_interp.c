@@ -1,19 +1,27 @@
 /* The interpreter: a fragment over n elements in blocks, one loop per instruction. All loops come from one table of
    expressions, compiled for three kinds of x86-64 CPU; the results do not depend on the kind. Never calls libm. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("O3") /* vectorises every loop below at any level of the build */
+#endif
 #include "graph/frag_impl.h"
 #include "graph/frag_soft.h"
 
 #define BLOCK 256 /* elements, at most */
-#define GROUP 16  /* every loop runs over whole groups: constant trip counts, no tails */
-enum { WORK_BYTES = 24 << 10, STACK_BYTES = 128 << 10 };
+#define GROUP NVG_GROUP /* every loop runs over whole groups, so that vectors need no tails */
+enum { WORK_BYTES = 96 << 10 }; /* on the stack, unless one group needs more */
+
+static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than the work */
+  return t == NVM_I64 || t == NVM_U64 || t == NVM_F64 ? 8 : t == NVM_I32 || t == NVM_U32 || t == NVM_F32 ? 4
+       : t == NVM_BOOL || t == NVM_I8 || t == NVM_U8 ? 1 : 2;
+}
 
 /* ---- one instruction. X, Y, Z: element i of the operands as type T; O: type of the result */
 #define OVER(O, T, expr)                                         \
   do {                                                           \
     O *restrict o = s->out;                                      \
     const T *x = s->x, *y = s->y, *z = s->z;                     \
-    for (int k = 0; k < s->n; k += GROUP)                        \
-      for (int i = k; i < k + GROUP; i++) o[i] = (O)(expr);      \
+    uint64_t n = (uint64_t)s->n / GROUP * GROUP;                 \
+    for (uint64_t i = 0; i < n; i++) o[i] = (O)(expr);           \
     (void)x, (void)y, (void)z;                                   \
     return;                                                      \
   } while (0)
@@ -56,7 +64,7 @@ typedef void step_fn(const nvg_step_args *s);
 static int unsigned_of(int t) { return t >= NVM_I8 && t <= NVM_I64 ? t + (NVM_U8 - NVM_I8) : t; }
 
 NVG_SOFT void convert(const nvg_step_args *s) {
-  int to = s->type, from = s->from, flt = nvg_class_of(s->from) == NVG_FLOAT;
+  int to = s->type, from = s->from, flt = from == NVM_F32 || from == NVM_F64;
   switch (PAIR(flt ? to : unsigned_of(to), from)) {
     FROM_ANY(U8, uint8_t) FROM_ANY(U16, uint16_t) FROM_ANY(U32, uint32_t) FROM_ANY(U64, uint64_t)
     FROM_ANY(F32, float) FROM_ANY(F64, double)
@@ -71,8 +79,8 @@ NVG_SOFT void convert(const nvg_step_args *s) {
 #define CHOOSE(T) case sizeof(T): { const uint8_t *c = s->x; OVER(T, T, c[i] ? Y : Z); }
 #define LOOK(T) case sizeof(T): { const uint64_t *t = s->table->bits; OVER(T, T, t[look_index(s->from, s->x, i)]); }
 
-NVG_SOFT uint64_t look_index(nvm_dtype t, const void *x, int i) {
-  switch (nvg_size(t)) {
+NVG_SOFT uint64_t look_index(nvm_dtype t, const void *x, uint64_t i) {
+  switch (size_of(t)) {
     case 1: return ((const uint8_t *)x)[i];
     case 2: return ((const uint16_t *)x)[i];
     case 4: return ((const uint32_t *)x)[i];
@@ -102,8 +110,8 @@ NVG_SOFT void step(const nvg_step_args *s, int fused) {
   switch (s->prim) {
     case NVG_CVT: convert(s); return;
     case NVG_SQRT: root(s); return;
-    case NVG_SEL: switch (nvg_size(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) } return;
-    case NVG_TABLE: switch (nvg_size(s->type)) { LOOK(uint8_t) LOOK(uint16_t) LOOK(uint32_t) LOOK(uint64_t) } return;
+    case NVG_SEL: switch (size_of(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) } return;
+    case NVG_TABLE: switch (size_of(s->type)) { LOOK(uint8_t) LOOK(uint16_t) LOOK(uint32_t) LOOK(uint64_t) } return;
     case NVG_FMA:
       if (s->type == NVM_F32) { if (fused) OVER(float, float, __builtin_fmaf(X, Y, Z)); else OVER(float, float, soft_fmaf(X, Y, Z)); }
       if (fused) OVER(double, double, __builtin_fma(X, Y, Z)); else OVER(double, double, soft_fma(X, Y, Z));
@@ -165,21 +173,24 @@ int nvg_step_limit(int variant) {
 }
 
 /* Folds signs and the mirrored comparisons into the loops that exist. */
-static void run_step(step_fn *fn, const nvg_step_args *s) {
-  nvg_step_args t = *s;
+static void fold_kinds(nvg_step_args *s) {
+  const void *x = s->x;
   switch (s->prim) {
-    case NVG_GT: t.prim = NVG_LT, t.x = s->y, t.y = s->x; break;
-    case NVG_GE: t.prim = NVG_LE, t.x = s->y, t.y = s->x; break;
-    case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_NEG: case NVG_AND: case NVG_OR: case NVG_XOR: case NVG_SHL: case NVG_EQ:
-    case NVG_NE: case NVG_CLZ: t.from = s->from == NVM_BOOL ? NVM_U8 : (nvm_dtype)unsigned_of(s->from); break;
-    case NVG_NOT: t.from = (nvm_dtype)unsigned_of(s->from); break;
-    case NVG_BITS: t.from = (nvm_dtype[]){NVM_U8, NVM_U16, NVM_U8, NVM_U32, NVM_U8, NVM_U8, NVM_U8, NVM_U64}[nvg_size(s->type) - 1]; break;
+    case NVG_GT: s->prim = NVG_LT, s->x = s->y, s->y = x; break;
+    case NVG_GE: s->prim = NVG_LE, s->x = s->y, s->y = x; break;
+    case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_NEG: case NVG_AND: case NVG_OR: case NVG_XOR: case NVG_SHL:
+    case NVG_EQ: case NVG_NE: case NVG_CLZ: s->from = s->from == NVM_BOOL ? NVM_U8 : (nvm_dtype)unsigned_of(s->from); break;
+    case NVG_NOT: s->from = (nvm_dtype)unsigned_of(s->from); break;
+    case NVG_BITS: s->from = size_of(s->type) == 8 ? NVM_U64 : size_of(s->type) == 4 ? NVM_U32 : size_of(s->type) == 2 ? NVM_U16 : NVM_U8; break;
     default: break;
   }
-  fn(&t);
 }
 
-void nvg_step(const nvg_step_args *s) { run_step(best(), s); }
+void nvg_step(const nvg_step_args *s) {
+  nvg_step_args t = *s;
+  fold_kinds(&t);
+  best()(&t);
+}
 
 /* ---- a fragment */
 typedef struct run {
@@ -192,7 +203,7 @@ typedef struct run {
 static void *place(const run *r, int i) { return r->work + (size_t)r->f->slot[i] * (size_t)r->block; }
 
 static void fill(void *out, nvm_dtype t, uint64_t bits, int n) {
-  switch (nvg_size(t)) {
+  switch (size_of(t)) {
     case 1: memset(out, (int)bits, (size_t)n); break;
     case 2: for (int i = 0; i < n; i++) ((uint16_t *)out)[i] = (uint16_t)bits; break;
     case 4: for (int i = 0; i < n; i++) ((uint32_t *)out)[i] = (uint32_t)bits; break;
@@ -201,7 +212,7 @@ static void fill(void *out, nvm_dtype t, uint64_t bits, int n) {
 }
 
 static void copy_value(const run *r, void *to, const void *from, int type) {
-  memcpy(to, from, (size_t)(r->n * nvg_size((nvm_dtype)type)));
+  memcpy(to, from, (size_t)(r->n * size_of((nvm_dtype)type)));
 }
 
 /* The PHIs of the loop at `loop` take their next values, all at once. */
@@ -220,7 +231,8 @@ static void run_inst(const run *r, int i) {
   if (x->b >= 0) s.y = place(r, x->b);
   if (x->c >= 0) s.z = place(r, x->c);
   if (x->prim == NVG_TABLE) s.table = &r->f->table[x->tab];
-  run_step(r->fn, &s);
+  fold_kinds(&s);
+  r->fn(&s);
 }
 
 static void run_block(const run *r) {
@@ -250,7 +262,7 @@ static void run_block(const run *r) {
 
 /* Tails of a block repeat its last element: they cost nothing and meet no value that the caller did not pass. */
 static void load(const run *r, int i, const void *const *in, int64_t lo, int n) {
-  size_t size = (size_t)nvg_size((nvm_dtype)r->f->inst[i].type);
+  size_t size = (size_t)size_of((nvm_dtype)r->f->inst[i].type);
   char *to = place(r, i);
   memcpy(to, (const char *)in[i] + (size_t)lo * size, (size_t)n * size);
   for (int k = n; k < r->n; k++) memcpy(to + (size_t)k * size, to + (size_t)(n - 1) * size, size);
@@ -258,8 +270,7 @@ static void load(const run *r, int i, const void *const *in, int64_t lo, int n) 
 
 static void run_all(const nvg_frag *f, const void *const *in, void *const *out, uint8_t *rare, int64_t n) {
   int block = BLOCK, least = n < BLOCK ? (int)(n + GROUP - 1) / GROUP * GROUP : BLOCK;
-  while (block > 64 && f->work * block > WORK_BYTES) block /= 2;
-  while (block > GROUP && f->work * block > STACK_BYTES) block /= 2;
+  while (block > GROUP && f->work * block > WORK_BYTES) block /= 2;
   if (block > least) block = least;
   char work[(size_t)f->work * (size_t)block + 64];
   run r = {.f = f, .fn = best(), .block = block};
@@ -272,7 +283,7 @@ static void run_all(const nvg_frag *f, const void *const *in, void *const *out, 
     for (int i = 0; i < f->nparam; i++) load(&r, i, in, lo, m);
     run_block(&r);
     for (int k = 0; out && k < f->nresult; k++) {
-      size_t size = (size_t)nvg_size((nvm_dtype)f->inst[f->result[k]].type);
+      size_t size = (size_t)size_of((nvm_dtype)f->inst[f->result[k]].type);
       memcpy((char *)out[k] + (size_t)lo * size, place(&r, f->result[k]), (size_t)m * size);
     }
     if (rare) memcpy(rare + lo, place(&r, f->rare), (size_t)m);

@@ -713,7 +713,8 @@ void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where) {
       NVB_PUSH(s->arena, s->def, d);
       *first = s->def.n;
     } else if (lex_take_word(&l, "table")) {
-      table_def t = {.unit = s->unit.n - 1, .at = (int)(l.tok - l.text), .name = lex_name(&l)};
+      table_def t = {.unit = s->unit.n - 1, .at = (int)(l.tok - l.text)}; /* the position before the name is taken */
+      t.name = lex_name(&l);
       NVB_PUSH(s->arena, s->table, t);
     } else if (!lex_take_word(&l, "kernel") && !lex_take_word(&l, "schedule")) lex_fail(&l, "frag or table is missing");
     lex_skip_to_body(&l);
