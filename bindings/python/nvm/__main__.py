@@ -20,7 +20,7 @@ def settings():
 def ops():
     for name, (kind, _, signature, doc) in _nvm.op_table().items():
         if not name.startswith("_"):
-            print(f"{name}{signature}   {kind.lower()}: {doc}")
+            print(f"{name}{signature}   {kind}: {doc}")
 
 
 def main(args):

@@ -1,0 +1,273 @@
+"""The Array type: operators, attributes, methods, values."""
+import copy
+import operator
+import pickle
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pytest
+
+import nvm
+import refs
+
+BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "lt", "le", "eq", "ne",
+          "gt", "ge"]
+BITS = {"and_", "or_", "xor", "lshift", "rshift"}
+
+
+def operands(name):
+    return ([7, 3, 12], [2, 1, 3]) if name in BITS else ([7.5, -3.0, 12.0], [2.0, 1.5, 4.0])
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_operators(name, rng):
+    op = getattr(operator, name)
+    x, y = map(np.asarray, operands(name))
+    if name == "pow":
+        x = np.abs(x)
+    a, b = nvm.asarray(x), nvm.asarray(y)
+    want = op(x, y)
+    scalar = 2 if name in BITS else 2.0
+    for got, ref in ((op(a, b), want), (op(a, y), want), (op(x, b), want), (op(a, y.tolist()), want), (op(a, scalar), op(x, scalar)),
+                     (op(scalar, a), op(scalar, x)), (op(a, y[1]), op(x, y[1])), (op(y[1], a), op(y[1], x))):
+        assert isinstance(got, nvm.Array)
+        assert got.dtype == ref.dtype
+        np.testing.assert_allclose(np.asarray(got), ref, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift",
+                                  "irshift"])
+def test_in_place_operators(name):
+    op = getattr(operator, name)
+    x, y = map(np.asarray, operands(name[1:] + "_" if name[1:] in ("and", "or") else name[1:]))
+    if name == "ipow":
+        x = np.abs(x)
+    a = nvm.asarray(x)
+    other, view = a, a[1:]
+    want = x.copy()
+    a = op(a, y)
+    want = op(want, y)
+    assert a is other
+    np.testing.assert_allclose(np.asarray(other), want, rtol=1e-15)
+    np.testing.assert_allclose(np.asarray(view), want[1:], rtol=1e-15)
+
+
+def test_in_place_keeps_dtype_and_shape():
+    a = nvm.ones(3, dtype=nvm.float32)
+    a += nvm.ones(3)
+    assert a.dtype == nvm.float32 and a.tolist() == [2, 2, 2]
+    with pytest.raises(TypeError):
+        b = nvm.ones(3, dtype=nvm.int32)
+        b += 0.5
+    with pytest.raises(ValueError):
+        a += nvm.ones((2, 3))
+
+
+def test_unary_operators():
+    a = nvm.asarray([1.5, -2.0])
+    assert (-a).tolist() == [-1.5, 2.0] and (+a).tolist() == [1.5, -2.0] and abs(a).tolist() == [1.5, 2.0]
+    assert (~nvm.asarray([1, -1])).tolist() == [-2, 0] and (~nvm.asarray([True])).tolist() == [False]
+    q, r = divmod(nvm.asarray([7, -7]), 3)
+    assert q.tolist() == [2, -3] and r.tolist() == [1, 2]
+
+
+def test_numpy_defers():
+    n, a = np.arange(3.0), nvm.arange(3.0)
+    for got in (n + a, n * a, n - a, n / (a + 1), n ** a, n < a, n @ a, np.float64(2) * a, n[0] + a):
+        assert isinstance(got, nvm.Array)
+    with pytest.raises(TypeError):
+        np.sin(a)
+    n += np.asarray(a)
+    assert n.tolist() == [0, 2, 4]
+
+
+def test_other_types_get_their_turn():
+    class Mine:
+        __array_priority__ = 2000
+
+        def __radd__(self, other):
+            return "mine"
+
+    class Unknown:
+        pass
+
+    assert nvm.ones(2) + Mine() == "mine"
+    with pytest.raises(TypeError):
+        nvm.ones(2) + Unknown()
+    with pytest.raises(TypeError):
+        nvm.ones(2) + "text"
+    assert (nvm.ones(2) == None) is False  # noqa: E711
+    assert (nvm.ones(2) != "a") is True
+
+
+def test_integers_must_fit():
+    a = nvm.asarray([1, 100], dtype=nvm.int8)
+    with pytest.raises(OverflowError, match="300"):
+        a + 300
+    with pytest.raises(OverflowError):
+        nvm.asarray([1], dtype=nvm.uint8) - (-1)
+    assert (a < 300).tolist() == [True, True] and (a == 300).tolist() == [False, False]
+    assert (nvm.asarray([1], dtype=nvm.uint8) > -1).tolist() == [True]
+    assert (a + 27).tolist() == [28, 127]
+    assert (nvm.asarray([1], dtype=nvm.uint64) + (2 ** 64 - 2)).tolist() == [2 ** 64 - 1]
+
+
+def test_attributes():
+    a = nvm.zeros((2, 3), dtype=nvm.float32)
+    assert (a.shape, a.ndim, a.size, a.dtype, a.device, a.itemsize, a.nbytes) == ((2, 3), 2, 6, nvm.float32, "cpu", 4, 24)
+    assert a.T.shape == (3, 2) and a.mT.shape == (3, 2) and len(a) == 2
+    assert a.to_device("cpu") is a
+    z = nvm.asarray([1 + 2j])
+    assert z.real.tolist() == [1.0] and z.imag.tolist() == [2.0]
+    assert a.__array_namespace__() is nvm and a.__array_namespace__(api_version="2024.12") is nvm
+    with pytest.raises(ValueError):
+        a.__array_namespace__(api_version="2020.01")
+    with pytest.raises(AttributeError):
+        a.no_such_thing
+    with pytest.raises(TypeError):
+        hash(a)
+    with pytest.raises(TypeError):
+        len(nvm.asarray(1))
+    assert weakref.ref(a)() is a
+
+
+METHODS = {"sum": {}, "prod": {}, "max": {}, "min": {}, "mean": {}, "var": {}, "std": {}, "any": {}, "all": {}, "argmax": {},
+           "argmin": {}}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_reduction_methods(name, rng):
+    x = rng.standard_normal((4, 5))
+    a = nvm.asarray(x)
+    for args, kw in (((), {}), ((0,), {}), ((1,), {"keepdims": True}), ((), {"axis": -1})):
+        np.testing.assert_allclose(np.asarray(getattr(a, name)(*args, **kw)), getattr(x, name)(*args, **kw), rtol=1e-14)
+
+
+def test_other_methods(rng):
+    x = rng.standard_normal((4, 6))
+    a = nvm.asarray(x)
+    for f in (lambda v: v.reshape(2, 12), lambda v: v.reshape((3, 8)), lambda v: v.reshape(-1), lambda v: v.T, lambda v: v.transpose(),
+              lambda v: v.transpose(1, 0), lambda v: v.transpose((1, 0)), lambda v: v.clip(-1, 1), lambda v: v.cumsum(axis=0),
+              lambda v: v.round(), lambda v: v.astype("float32"), lambda v: v.flatten(), lambda v: v.ravel(), lambda v: v.conj(),
+              lambda v: v.take(np.array([1, 0]), axis=0), lambda v: v.repeat(2, axis=1), lambda v: v.dot(v.T),
+              lambda v: v[None].squeeze(0), lambda v: v.copy(), lambda v: v.diagonal()):
+        np.testing.assert_allclose(np.asarray(f(a)), f(x), rtol=1e-13)
+    assert a.sum.__name__ == "sum" and "sum" in a.sum.__doc__
+    with pytest.raises(TypeError, match="nothing"):
+        a.sum(nothing=1)
+    with pytest.raises(TypeError):
+        nvm.Array.sum(3)
+
+
+def test_values():
+    assert bool(nvm.asarray(1.5)) is True and bool(nvm.asarray([0])) is False
+    assert int(nvm.asarray(3.7)) == 3 and float(nvm.asarray(2)) == 2.0 and complex(nvm.asarray(1 + 2j)) == 1 + 2j
+    assert complex(nvm.asarray(2.0)) == 2 + 0j
+    assert [10, 20, 30][nvm.asarray(1)] == 20 and operator.index(nvm.asarray(5, dtype=nvm.uint8)) == 5
+    for bad in (lambda: bool(nvm.ones(2)), lambda: bool(nvm.zeros(0))):
+        with pytest.raises(ValueError):
+            bad()
+    for bad in (lambda: int(nvm.ones(1)), lambda: float(nvm.ones(2)), lambda: operator.index(nvm.asarray(1.0)), lambda: float(nvm.asarray(1j))):
+        with pytest.raises(TypeError):
+            bad()
+
+
+@pytest.mark.parametrize("dtype", refs.ANY)
+def test_tolist_item_bytes(dtype):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    a = nvm.asarray(x)
+    assert a.tolist() == x.tolist() and a.T.tolist() == x.T.tolist() and type(a.tolist()[0][0]) is type(x.tolist()[0][0])
+    assert a[1, 2].item() == x[1, 2].item() and a.item(4) == x.item(4) and a.item(1, 1) == x.item(1, 1)
+    assert a.tobytes() == x.tobytes() and a.T.tobytes() == x.T.tobytes()
+    assert [r.tolist() for r in a] == x.tolist()
+    with pytest.raises(ValueError):
+        a.item()
+
+
+def test_halves_as_python_floats():
+    bits = np.arange(65536, dtype=np.uint16)
+    x = bits.view(np.float16)
+    np.testing.assert_array_equal(np.array(nvm.asarray(x).tolist()), x.astype(float))
+    wide = (bits.astype(np.uint32) << 16).view(np.float32)
+    finite = wide[np.isfinite(wide)]
+    np.testing.assert_array_equal(np.array(nvm.asarray(finite).astype(nvm.bfloat16).tolist()), finite.astype(float))
+
+
+def test_copies_and_pickles():
+    a = nvm.asarray([[1.5, 2], [3, 4]])
+    for b in (a.copy(), copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a)), pickle.loads(pickle.dumps(a.T)).T):
+        b[0, 0] = 9
+        assert a[0, 0].item() == 1.5 and b.shape == (2, 2) and b.dtype == a.dtype
+    h = nvm.asarray([1.5, -2]).astype(nvm.bfloat16)
+    assert pickle.loads(pickle.dumps(h)).tolist() == [1.5, -2]
+
+
+def test_eval_and_namespace():
+    a, b = nvm.ones(3) + 1, nvm.ones(3) * 3
+    assert nvm.eval(a, [b, {"k": a}]) is None
+    assert a.eval() is a
+    nvm.synchronize()
+    before = nvm.counters()["evaluations"]
+    a.tolist()
+    assert nvm.counters()["evaluations"] == before
+    assert nvm.__array_api_version__ == "2025.12" and nvm.newaxis is None and abs(nvm.pi - np.pi) == 0
+    i = nvm.__array_namespace_info__()
+    assert i.devices() == ("cpu",) and i.default_dtypes()["real floating"] == nvm.float64
+    assert set(i.dtypes(kind="bool")) == {"bool"} and i.capabilities()["max dimensions"] == 32
+
+
+def test_settings():
+    old = nvm.settings()
+    assert "NVM_FUSE" in old or "fuse" in old
+    nvm.set("fuse", "off")
+    try:
+        assert (nvm.ones(3) + 1).tolist() == [2, 2, 2]
+    finally:
+        nvm.set("fuse", "on")
+    with pytest.raises(ValueError):
+        nvm.set("no_such_setting", 1)
+    assert nvm.info()
+
+
+def test_explain():
+    text = nvm.explain(nvm.sum(nvm.ones((4, 5)) * 2 + 1, axis=0))
+    assert isinstance(text, str) and text.strip()
+    assert nvm.explain(lambda x: nvm.sin(x) * 2, np.ones(5)).strip()
+    with pytest.raises(TypeError):
+        nvm.explain()
+
+
+def test_import_is_light():
+    code = ("import time; t = time.perf_counter(); import nvm; d = time.perf_counter() - t; import sys; "
+            "assert 'numpy' not in sys.modules and 'inspect' not in sys.modules; nvm.ones(3).tolist(); repr(nvm.ones(3)); "
+            "assert 'numpy' not in sys.modules; print(d)")
+    times = [float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) for _ in range(3)]
+    assert min(times) < 0.1, times
+
+
+def test_command_line():
+    run = lambda *a: subprocess.run([sys.executable, "-m", "nvm", *a], capture_output=True, text=True)  # noqa: E731
+    assert nvm.__version__ in run("info").stdout
+    assert "NVM_FUSE" in run("settings").stdout.upper()
+    assert "softmax" in run("ops").stdout
+    assert run("nonsense").returncode == 2
+
+
+def test_signatures():
+    import inspect
+    assert str(inspect.signature(nvm.sum)) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
+    assert str(inspect.signature(nvm.zeros)) == "(shape, *, dtype=None, device=None)"
+    assert list(inspect.signature(nvm.ones(2).sum).parameters) == ["axis", "dtype", "keepdims"]
+    assert nvm.sin.__module__ == "nvm" and nvm.sin.__doc__
+    for name in nvm._nvm.functions:
+        inspect.signature(getattr(nvm, name))
+
+
+def test_argument_errors():
+    for call in (lambda: nvm.sin(), lambda: nvm.sin(1, 2), lambda: nvm.sum(1, axes=0), lambda: nvm.reshape(nvm.ones(2)),
+                 lambda: nvm.add(1, x2=object()), lambda: nvm.sin(x="a"), lambda: nvm.add(1, 2, x2=3)):
+        with pytest.raises(TypeError):
+            call()
+    assert float(nvm.add(x1=1, x2=2)) == 3

@@ -1,0 +1,166 @@
+"""a[key] and a[key] = value against NumPy."""
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+
+import nvm
+
+arrays = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
+
+
+def counted(shape):
+    return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
+
+
+def same(got, want):
+    np.testing.assert_array_equal(np.asarray(got), want)
+    assert got.shape == np.shape(want)
+
+
+
+@given(arrays, st.data())
+def test_basic_read(shape, data):
+    x = counted(shape)
+    key = data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    a = nvm.asarray(x)
+    same(a[key], x[key])
+    same(a[key] * 2, x[key] * 2)
+
+
+@given(arrays, st.data())
+def test_basic_write(shape, data):
+    x = counted(shape)
+    key = data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    a, n = nvm.asarray(x), x.copy()
+    target = n[key]
+    value = data.draw(st.sampled_from([-1.0, -np.arange(float(np.size(target))).reshape(np.shape(target)),
+                                       -np.ones((1,) + np.shape(target))]))
+    a[key] = value
+    n[key] = value
+    same(a, n)
+
+
+@given(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=5), st.data())
+def test_chained_views_write_through(shape, data):
+    x = counted(shape)
+    a, n = nvm.asarray(x), x.copy()
+    for value in (-1.0, -2.0):
+        va, vn = a, n
+        for _ in range(2):
+            key = data.draw(hnp.basic_indices(vn.shape, allow_ellipsis=True))
+            nxt = vn[key]
+            if not isinstance(nxt, np.ndarray):
+                break
+            va, vn = va[key], nxt
+        va[...] = value
+        vn[...] = value
+        va += 0.5
+        vn += 0.5
+        same(a, n)
+        same(va, vn)
+
+
+@given(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=5), st.data())
+def test_index_arrays(shape, data):
+    x = counted(shape)
+    key = data.draw(hnp.integer_array_indices(shape, result_shape=hnp.array_shapes(max_dims=2, max_side=4)))
+    a, n = nvm.asarray(x), x.copy()
+    same(a[key], x[key])
+    a[key] = -1.0
+    n[key] = -1.0
+    same(a, n)
+
+
+@pytest.mark.parametrize("key", [
+    np.s_[[0, 2]], np.s_[:, [1, -1, 0]], np.s_[[0, 1], [1, 2]], np.s_[..., [0, 1]], np.s_[1, [0, 2]], np.s_[[0, 1], :, [1, 2]],
+    np.s_[:, [0, 1], [1, 2]], np.s_[[[0], [1]], [0, 1, 2]], np.s_[1:, [0, 2], ::-1], np.s_[None, [0, 1]], np.s_[:, None, [0, 1]],
+    np.s_[[], :], np.s_[np.array([True, False, True])], np.s_[:, np.array([True, False, True, True])], np.s_[0, :, [0, 1]],
+    np.s_[[0, 1], 0, [0, 1]]])
+def test_mixed_keys(key):
+    x = counted((3, 4, 5))
+    a, n = nvm.asarray(x), x.copy()
+    same(a[key], x[key])
+    value = -np.arange(float(x[key].size)).reshape(x[key].shape)
+    a[key] = value
+    n[key] = value
+    same(a, n)
+
+
+@given(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5), st.data())
+def test_masks(shape, data):
+    x = counted(shape)
+    mask = data.draw(hnp.arrays(bool, shape[:data.draw(st.integers(1, len(shape)))]))
+    a, n = nvm.asarray(x), x.copy()
+    same(a[nvm.asarray(mask)], x[mask])
+    a[mask] = -1.0
+    n[mask] = -1.0
+    same(a, n)
+    values = np.arange(float(x[mask].size)).reshape(x[mask].shape) + 100
+    a[mask] = values
+    n[mask] = values
+    same(a, n)
+    for got, want in zip(nvm.nonzero(mask), np.nonzero(mask)):
+        same(got, want)
+
+
+def test_a_lazy_mask_writes_lazily():
+    a = nvm.arange(6.0)
+    before = nvm.counters()["evaluations"]
+    a[a > 2] = 0.0
+    assert nvm.counters()["evaluations"] == before
+    assert a.tolist() == [0, 1, 2, 0, 0, 0]
+
+
+def test_values_are_broadcast_and_cast():
+    a = nvm.zeros((2, 3), dtype=nvm.int32)
+    a[0] = [1.9, -1.9, 3]
+    a[1, :2] = nvm.asarray(7.0)
+    assert a.dtype == nvm.int32 and a.tolist() == [[1, -1, 3], [7, 7, 0]]
+    with pytest.raises(ValueError):
+        a[0] = [1, 2]
+    with pytest.raises(TypeError):
+        a[0] = 1j
+    with pytest.raises(TypeError):
+        a[0] = "x"
+    with pytest.raises(TypeError):
+        del a[0]
+
+
+def test_overlapping_copies_read_the_old_values():
+    a, n = nvm.arange(8), np.arange(8)
+    a[1:] = a[:-1]
+    n[1:] = n[:-1].copy()
+    same(a, n)
+    a[::-1] = a
+    same(a, n[::-1])
+
+
+def test_views_see_later_writes():
+    a = nvm.zeros((3, 4))
+    row, column, corner = a[1], a[:, 2], a[1:, 1:][0]
+    a[1, 2] = 5
+    assert row.tolist() == [0, 0, 5, 0] and column.tolist() == [0, 5, 0] and corner.tolist() == [0, 5, 0]
+    corner[0] = 7
+    assert a[1, 1].item() == 7 and row.tolist() == [0, 7, 5, 0]
+    b = a * 1
+    a[...] = 1
+    assert b[1, 1].item() == 7
+
+
+@pytest.mark.parametrize("key,error", [(np.s_[3], IndexError), (np.s_[-4], IndexError), (np.s_[0, 0, 0], IndexError),
+                                       (np.s_[..., ...], IndexError), (np.s_["a"], IndexError), (np.s_[1.0], IndexError),
+                                       (np.s_[::0], ValueError), (np.s_[[0.5]], IndexError), (np.s_[[0, 3]], IndexError),
+                                       (np.s_[[0], [4]], IndexError), (np.s_[np.array([True, False])], IndexError)])
+def test_errors(key, error):
+    a = nvm.zeros((3, 4))
+    with pytest.raises(error):
+        a[key].tolist()
+
+
+def test_keys_may_be_arrays():
+    a = nvm.arange(10)
+    assert a[nvm.asarray(3)].item() == 3 and a[np.int64(4)].item() == 4
+    assert a[nvm.asarray(2):nvm.asarray(5)].tolist() == [2, 3, 4]
+    i = nvm.argmax(a)
+    assert a[i].item() == 9

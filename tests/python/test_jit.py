@@ -1,0 +1,406 @@
+"""nvm.jit: signatures, nesting, statics, captured arrays, errors."""
+import collections
+import gc
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import nvm
+
+
+def traced():
+    """A jitted function that counts its traces."""
+    calls = []
+
+    @nvm.jit
+    def f(*args, **kw):
+        calls.append(1)
+        return body(*args, **kw)
+
+    def body(x, y=1.0):
+        return nvm.sin(x) * 2 + y
+    return f, calls
+
+
+def test_traced_once_per_signature(rng):
+    f, calls = traced()
+    x = rng.standard_normal(10)
+    for _ in range(3):
+        np.testing.assert_allclose(np.asarray(f(x)), np.sin(x) * 2 + 1, rtol=1e-15)
+    np.testing.assert_allclose(np.asarray(f(nvm.asarray(x))), np.sin(x) * 2 + 1, rtol=1e-15)  # the same signature
+    assert len(calls) == 1 and f.cache_size() == 1
+    f(x[:5]), f(x[::2]), f(x.astype("float32")), f(x.reshape(2, 5))
+    assert len(calls) == 4  # 5 elements at any stride are one signature
+    f(x, 2.0), f(x, 3.0), f(x, -1e300)
+    assert len(calls) == 5
+    f(x, 3), f(x, True), f(x, 1j), f(x, y=3.0)
+    assert len(calls) == 9
+    f.clear_cache()
+    f(x)
+    assert len(calls) == 10 and f.cache_size() == 1
+
+
+def test_python_numbers_are_weak_and_not_constants():
+    @nvm.jit
+    def f(x, k):
+        return x * k
+    x = np.arange(4, dtype="float32")
+    for k in (2.0, 3.0, -0.5):
+        y = f(x, k)
+        assert y.dtype == nvm.float32 and y.tolist() == (x * np.float32(k)).tolist()
+    assert f(x, 3).dtype == nvm.float32 and f(x, 3).tolist() == [0, 3, 6, 9] and f(x, 5).tolist() == [0, 5, 10, 15]
+    assert f(x, np.float64(2)).dtype == nvm.float64
+    assert f(x, 2j).dtype == nvm.complex64
+    assert f(np.arange(3), True).dtype == nvm.int64
+    assert f(2.0, 3.0).item() == 6.0 and f(2, 3).dtype == nvm.int64
+    with pytest.raises(OverflowError):
+        f(x, 2 ** 70)
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def test_nested_arguments_and_results():
+    @nvm.jit
+    def f(d, pair, *rest, **kw):
+        return {"sum": d["a"] + d["b"][0], "pair": (pair[1], [pair[0] * 2]), "rest": list(rest), "kw": kw, "none": None, "three": 3,
+                "name": "x", "point": Point(pair[0], 1.5)}
+    one, two = np.ones(2), np.full(2, 2.0)
+    for _ in range(2):
+        r = f({"a": one, "b": [two, None]}, (one, two), one, 2.5, k=two)
+        assert r["sum"].tolist() == [3, 3] and r["pair"][0].tolist() == [2, 2] and r["pair"][1][0].tolist() == [2, 2]
+        assert r["rest"][0].tolist() == [1, 1] and float(r["rest"][1]) == 2.5 and r["kw"]["k"].tolist() == [2, 2]
+        assert r["none"] is None and r["three"] == 3 and type(r["three"]) is int and r["name"] == "x"
+        assert isinstance(r["point"], Point) and r["point"].x.tolist() == [1, 1] and r["point"].y == 1.5
+    p = nvm.jit(lambda p: p.x - p.y)(Point(one, two))
+    assert p.tolist() == [-1, -1]
+    assert nvm.jit(lambda: None)() is None
+    assert nvm.jit(lambda: (1, "a"))() == (1, "a")
+    assert nvm.jit(lambda x: (x, x))(one)[1].tolist() == [1, 1]
+
+
+def test_many_arguments_and_results(rng):
+    n = 120
+    xs = [rng.standard_normal(3) for _ in range(n)]
+    f = nvm.jit(lambda xs: [x * i for i, x in enumerate(xs)])
+    for _ in range(2):
+        for i, y in enumerate(f(xs)):
+            np.testing.assert_array_equal(np.asarray(y), xs[i] * i)
+
+
+def test_deep_nesting_is_refused_not_a_crash():
+    deep = []
+    for _ in range(100000):
+        deep = [deep]
+    with pytest.raises(RecursionError):
+        nvm.jit(lambda x: x)(deep)
+    while deep:
+        deep = deep[0]
+
+
+@pytest.mark.parametrize("how", [{"static_argnums": 1}, {"static_argnums": (1,)}, {"static_argnums": -1}, {"static_argnames": "n"},
+                                 {"static_argnames": ("n",)}])
+def test_statics(how):
+    calls = []
+
+    def f(x, n):
+        calls.append(n)
+        return x * 2 if n == "twice" else x + float(n)
+    f = nvm.jit(f, **how)
+    x = np.ones(2)
+    assert f(x, "twice").tolist() == [2, 2] and f(x, n="twice").tolist() == [2, 2] and f(x, "twice").tolist() == [2, 2]
+    assert len(calls) == 2
+    calls.clear()
+    for n in (1, 1.0, True, np.float32(1), 0.0, -0.0, float("nan"), float("nan"), (1, 2.0).__len__(), 1):
+        f(x, n)
+    assert [type(c) for c in calls] == [int, float, bool, np.float32, float, float, float, int]
+
+
+def test_nested_statics_compare_by_type():
+    seen = []
+
+    @nvm.jit
+    def g(x, *, opts=()):
+        seen.append(opts)
+        return x
+    g = nvm.jit(g.__wrapped__, static_argnames="opts")
+    for opts in ((1, 2), (1, 2), (1.0, 2), (True, 2), (1, 2, 3), ((1,), 2), ((1.0,), 2), (0.0,), (-0.0,)):
+        g(np.ones(1), opts=opts)
+    assert len(seen) == 8
+
+
+def test_static_errors():
+    f = nvm.jit(lambda x, n: x, static_argnums=1)
+    with pytest.raises(TypeError, match="hashable"):
+        f(np.ones(1), [1])
+    with pytest.raises(TypeError, match="static_argnums"):
+        nvm.jit(lambda x, n: x)(np.ones(1), "mode")
+    with pytest.raises(TypeError, match="static_argnames"):
+        nvm.jit(lambda x, n: x)(np.ones(1), n=object())
+    with pytest.raises(TypeError):
+        nvm.jit(lambda x: x)(np.array(["a"]))
+    with pytest.raises(ValueError):
+        nvm.jit(lambda x: x, static_argnums=3)
+    with pytest.raises(ValueError):
+        nvm.jit(lambda x: x, static_argnames="y")
+    with pytest.raises(TypeError):
+        nvm.jit(3)
+
+    class Bad:
+        def __hash__(self):
+            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        f(np.ones(1), Bad())
+
+
+def test_objects_as_statics():
+    class Model:
+        def __init__(self, k):
+            self.k = k
+
+        @nvm.jit
+        def whole(self, x):
+            return x
+
+        def __call__(self, x):
+            return x * self.k
+    step = nvm.jit(lambda m, x: m(x), static_argnums=0)
+    a, b = Model(2), Model(3)
+    assert step(a, np.ones(1)).item() == 2 and step(b, np.ones(1)).item() == 3 and step(a, np.ones(1)).item() == 2
+    assert step.cache_size() == 2
+    Model.method = nvm.jit(lambda self, x: x + self.k, static_argnums=0)
+    assert a.method(np.ones(1)).item() == 3
+
+
+def test_decorator_forms():
+    @nvm.jit(static_argnames="n")
+    def f(x, n=2):
+        "doc"
+        return x * n
+    assert f(np.ones(2)).tolist() == [2, 2] and f(np.ones(2), 3).tolist() == [3, 3]
+    assert f.__name__ == "f" and f.__doc__ == "doc" and f.__wrapped__ and "f" in repr(f)
+    import inspect
+    assert str(inspect.signature(f)) == "(x, n=2)"
+
+
+def test_control_flow_on_traced_values():
+    def branch(x):
+        if x.sum() > 0:
+            return x
+        return -x
+    with pytest.raises(RuntimeError, match="where"):
+        nvm.jit(branch)(np.ones(3))
+    for f in (lambda x: float(x[0]), lambda x: int(x[0]), lambda x: complex(x[0]), lambda x: x[0].item(), lambda x: range(x[0].astype("int64")),
+              lambda x: x.tolist(), lambda x: np.asarray(x), lambda x: x.eval(), lambda x: memoryview(x), lambda x: x[x > 0], lambda x: nvm.eval(x)):
+        with pytest.raises(RuntimeError):
+            nvm.jit(f)(np.ones(3))
+    with pytest.raises(RuntimeError, match="static"):
+        nvm.jit(lambda x: nvm.zeros(3)[: x[0].astype("int64")])(np.ones(3))
+    assert nvm.jit(lambda x: x if x.shape[0] > 2 else -x)(np.ones(3)).tolist() == [1, 1, 1]
+    assert not nvm._nvm.tracing()
+    assert (nvm.ones(2) + 1).tolist() == [2, 2]
+
+
+def test_values_that_do_not_depend_on_arguments_are_known():
+    c = nvm.arange(3)
+
+    @nvm.jit
+    def f(x):
+        k = int(c.sum())
+        return x * k if c[0] == 0 else x
+    assert f(np.ones(2)).tolist() == [3, 3]
+
+
+def test_printing_in_a_trace():
+    shown = []
+
+    @nvm.jit
+    def f(x):
+        shown.extend([repr(x + 1), str(x)])
+        return x
+    f(np.ones((2, 3), "float32"))
+    assert all("float32" in s and "(2, 3)" in s for s in shown)
+
+
+def test_loops_unroll_and_inner_functions_inline(rng):
+    inner = nvm.jit(lambda x: nvm.exp(-x * x))
+
+    @nvm.jit
+    def f(x):
+        for _ in range(3):
+            x = inner(x) + 1
+        return x
+    x = rng.standard_normal(50)
+    want = x
+    for _ in range(3):
+        want = np.exp(-want * want) + 1
+    np.testing.assert_allclose(np.asarray(f(x)), want, rtol=1e-13)
+    assert inner.cache_size() == 0
+
+
+def test_captured_arrays_are_read_at_each_call():
+    w = nvm.ones(3)
+    f = nvm.jit(lambda x: x * w)
+    assert f(np.ones(3)).tolist() == [1, 1, 1]
+    w[1] = 5
+    assert f(np.ones(3)).tolist() == [1, 5, 1]
+    w *= 2
+    assert f(np.ones(3)).tolist() == [2, 10, 2]
+    assert f.cache_size() == 1
+    pending = nvm.ones(3) * 4
+    g = nvm.jit(lambda x: x + pending)
+    assert g(np.ones(3)).tolist() == [5, 5, 5]
+    assert nvm.jit(lambda: w)().tolist() == [2, 10, 2]
+
+
+def test_writes_in_a_trace():
+    @nvm.jit
+    def f(x):
+        x[0] = 7
+        x[1:] += 1
+        return x
+    a = nvm.zeros(3)
+    assert f(a).tolist() == [7, 1, 1] and a.tolist() == [0, 0, 0]
+    n = np.zeros(3)
+    assert f(n).tolist() == [7, 1, 1] and n.tolist() == [0, 0, 0]
+    w = nvm.zeros(3)
+
+    @nvm.jit
+    def g(x):
+        w[0] = x[0]
+        return x
+    with pytest.raises(RuntimeError, match="outside"):
+        g(np.ones(3))
+    assert w.tolist() == [0, 0, 0]
+
+
+def test_numpy_arguments_are_borrowed_for_the_call_only():
+    identity = nvm.jit(lambda x: (x, x[::-1], x.T, x * 1))
+    n = np.arange(4.0)
+    refs = sys.getrefcount(n)
+    out = identity(n)
+    assert sys.getrefcount(n) == refs
+    n[:] = -1
+    for o, want in zip(out, ([0, 1, 2, 3], [3, 2, 1, 0], [0, 1, 2, 3], [0, 1, 2, 3])):
+        assert o.tolist() == want
+    n.resize(8)  # nobody holds the buffer
+
+
+def test_results_do_not_alias_arguments():
+    a = nvm.arange(3)
+    f = nvm.jit(lambda x: x)
+    b = f(a)
+    a[0] = 9
+    assert b.tolist() == [0, 1, 2]
+    b[1] = 7
+    assert a.tolist() == [9, 1, 2]
+
+
+def test_views_with_other_strides_are_right(rng):
+    f = nvm.jit(lambda x: x * 2 + x.sum(axis=0))
+    x = rng.standard_normal((6, 6))
+    a = nvm.asarray(x)
+    for v in (lambda v: v, lambda v: v.T, lambda v: v[::-1], lambda v: v[:, ::-1], lambda v: np.broadcast_to(v[0], (6, 6)) if isinstance(v, np.ndarray) else nvm.broadcast_to(v[0], (6, 6))):
+        want = v(x) * 2 + v(x).sum(axis=0)
+        np.testing.assert_allclose(np.asarray(f(v(x))), want, rtol=1e-13)
+        np.testing.assert_allclose(np.asarray(f(v(a))), want, rtol=1e-13)
+    unaligned = np.frombuffer(b"\0" + x.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(6, 6)
+    np.testing.assert_allclose(np.asarray(f(unaligned)), x * 2 + x.sum(axis=0), rtol=1e-13)
+
+
+def test_exceptions_pass_through_and_leave_nothing():
+    class Marker:
+        pass
+
+    class Oops(Exception):
+        pass
+    m = Marker()
+    alive = weakref.ref(m)
+
+    @nvm.jit
+    def f(x, fail=True):
+        y = x + 1
+        if fail:
+            raise Oops
+        return y
+    f = nvm.jit(f.__wrapped__, static_argnames="fail")
+    x = np.ones(3)
+    refs = sys.getrefcount(x)
+    used = nvm.counters()["bytes_used"]
+    for _ in range(20):
+        with pytest.raises(Oops):
+            f(x)
+        with pytest.raises(ValueError):
+            nvm.jit(lambda x: x + nvm.ones(7))(x)
+    gc.collect()
+    assert sys.getrefcount(x) == refs and f.cache_size() == 0 and not nvm._nvm.tracing()
+    assert nvm.counters()["bytes_used"] <= used + 4096
+    assert f(x, fail=False).tolist() == [2, 2, 2]
+    del m
+    assert alive() is None
+
+
+def test_a_leaked_tracer_is_an_error_later():
+    kept = []
+    nvm.jit(lambda x: kept.append(x + 1) or x)(np.ones(3))
+    with pytest.raises(RuntimeError):
+        kept[0].tolist()
+    with pytest.raises(RuntimeError):
+        (kept[0] + 1).eval()
+
+
+def test_functions_are_collected():
+    class Big:
+        pass
+
+    def make():
+        big = Big()
+        f = nvm.jit(lambda x, s: x + (big is not None), static_argnums=1)
+        f(np.ones(2), f)  # a cycle through the cache
+        big.f = f
+        return weakref.ref(big), weakref.ref(f)
+    a, b = make()
+    gc.collect()
+    assert a() is None and b() is None
+
+
+def test_the_cache_is_bounded():
+    f = nvm.jit(lambda x, n: x + n, static_argnums=1)
+    x = np.ones(1)
+    for n in range(600):
+        assert f(x, n).item() == 1 + n
+    assert f.cache_size() <= 512
+    assert f(x, 0).item() == 1
+
+
+def test_a_function_may_call_itself_to_trace():
+    @nvm.jit
+    def power(x, n):
+        return x if n == 1 else x * power(x, n - 1)
+    power = nvm.jit(power.__wrapped__, static_argnums=1)
+    assert power(np.full(2, 3.0), 4).tolist() == [81, 81]
+
+
+def test_threads_share_a_function(rng):
+    f = nvm.jit(lambda x, k: nvm.sum(nvm.sin(x) * k))
+    xs = [rng.standard_normal(100 + i % 3) for i in range(8)]
+    bad = []
+
+    def work(x):
+        want = np.sin(x).sum()
+        for k in range(200):
+            if abs(float(f(x, float(k))) - want * k) > 1e-9 * (1 + k):
+                bad.append(k)
+    threads = [threading.Thread(target=work, args=(x,)) for x in xs]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not bad and f.cache_size() == 3
+
+
+def test_explain_of_a_function():
+    f = nvm.jit(lambda x: nvm.sum(x * 2, axis=1))
+    assert f.explain(np.ones((3, 4))).strip() and nvm.explain(f, np.ones((3, 4))) == f.explain(np.ones((3, 4)))
+    assert nvm.jit(lambda: 3).explain()

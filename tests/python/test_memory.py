@@ -1,0 +1,166 @@
+"""Nothing grows: long loops in constant memory, reference counts that come back."""
+import gc
+import resource
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import nvm
+
+
+def rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+
+
+def grows(step, warm, n):
+    for _ in range(warm):
+        step()
+    gc.collect()
+    before = rss()
+    for _ in range(n):
+        step()
+    gc.collect()
+    return rss() - before
+
+
+def test_a_million_lazy_steps():
+    x = nvm.zeros(8)
+    for _ in range(2000):
+        x = x + 1
+    before, blocks = rss(), sys.getallocatedblocks()
+    for _ in range(1_000_000):
+        x = x + 1
+    assert x.tolist() == [1_002_000.0] * 8
+    assert rss() - before < 16 << 20
+    assert sys.getallocatedblocks() - blocks < 1000
+
+
+def test_a_jitted_loop():
+    f = nvm.jit(lambda x, k: x * 0.5 + k)
+    x = nvm.zeros(100)
+
+    def step():
+        nonlocal x
+        x = f(x, 1.0)
+    assert grows(step, 2000, 100_000) < 4 << 20
+    assert abs(x[0].item() - 2) < 1e-12
+
+
+@pytest.mark.parametrize("step", [
+    lambda: nvm.asarray([1.0, 2.0, 3.0]) * 2,
+    lambda: nvm.asarray(np.ones(50)).sum().item(),
+    lambda: nvm.asarray(np.ones(50), copy=False).tolist(),
+    lambda: np.asarray(nvm.ones(3) + 1),
+    lambda: np.from_dlpack(nvm.ones(3)),
+    lambda: nvm.ones(3).__dlpack__(),
+    lambda: nvm.from_dlpack(np.ones(3)),
+    lambda: repr(nvm.ones((2, 3))),
+    lambda: nvm.ones(3)[1:].sum(),
+    lambda: nvm.ones(3).__setitem__(0, 5),
+    lambda: nvm.sum(nvm.ones((2, 2)), axis=0, keepdims=True),
+    lambda: nvm.concat([nvm.ones(2), [1.0]]),
+    lambda: list(nvm.ones(3)),
+    lambda: nvm.float32 == np.dtype("float32"),
+    lambda: nvm.result_type(nvm.float32, 1),
+], ids=range(15))
+def test_no_leak(step):
+    step()
+    assert grows(step, 300, 2000) < 1 << 20
+
+
+@pytest.mark.parametrize("bad", [
+    lambda: nvm.ones(3) + nvm.ones(4), lambda: nvm.sin("a"), lambda: nvm.asarray([[1], [1, 2]]), lambda: nvm.ones(3)[7],
+    lambda: nvm.concat([nvm.ones(2), object()]), lambda: nvm.sum(nvm.ones(2), axis=5), lambda: nvm.jit(lambda x: x + "a")(np.ones(3)),
+    lambda: nvm.ones(3).__dlpack__(dl_device=(2, 0)), lambda: nvm.zeros(3, device="tpu"), lambda: nvm.reshape(np.ones(6), (4, -1)),
+], ids=range(10))
+def test_errors_leak_nothing(bad):
+    def step():
+        with pytest.raises(Exception):
+            bad()
+    assert grows(step, 300, 2000) < 1 << 20
+
+
+def test_reference_counts():
+    n = np.ones(4)
+    a = nvm.asarray(n)
+    f = nvm.jit(lambda x, y: [x + y, {"k": x}])
+    objects = [n, a, nvm.float32, None, f, nvm.Array]
+
+    def work():
+        f(n, a)
+        f(a, y=n)
+        a + n, n + a, a + 1, 1.5 * a, a[0], a == n
+        a.sum(axis=0), a.astype(nvm.float32), nvm.asarray([n, a]), a.dtype, a.tolist(), a.item(0)
+        try:
+            a + nvm.ones(7)
+        except ValueError:
+            pass
+    work()
+    gc.collect()
+    before = [sys.getrefcount(o) for o in objects]
+    for _ in range(100):
+        work()
+    gc.collect()
+    after = [sys.getrefcount(o) for o in objects]
+    for o, x, y in zip(objects, before, after):
+        assert abs(x - y) < 20, (type(o), x, y)
+
+
+def test_threads_compute_apart(rng):
+    bad = []
+
+    def work(seed):
+        r = np.random.default_rng(seed)
+        for _ in range(60):
+            x = r.standard_normal((17, int(r.integers(1, 40))))
+            got = np.asarray(nvm.sum(nvm.exp(nvm.asarray(x)) * 2, axis=0))
+            if not np.allclose(got, (np.exp(x) * 2).sum(0)):
+                bad.append(seed)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not bad
+
+
+def test_threads_ask_for_the_same_array():
+    for _ in range(20):
+        x = nvm.arange(1000.0)
+        for _ in range(20):
+            x = x * 1.5 - x
+        got, threads = [], []
+        for _ in range(6):
+            threads.append(threading.Thread(target=lambda: got.append(float(x.sum()))))
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert len(got) == 6 and len(set(got)) == 1
+
+
+def test_the_interpreter_runs_on_while_nvm_computes():
+    x = nvm.asarray(np.random.default_rng(0).standard_normal(4_000_000))
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.wait(0.0005):
+            ticks.append(1)
+    t = threading.Thread(target=tick)
+    t.start()
+    y = x
+    for _ in range(30):
+        y = nvm.sin(y) + nvm.cos(y)
+    ticks.clear()
+    y.eval()
+    seen = len(ticks)
+    stop.set()
+    t.join()
+    assert seen > 2
+
+
+def test_depth_is_bounded():
+    x = nvm.ones(4)
+    for _ in range(20_000):
+        x = x * 1.0 + 0.0
+    del x
+    gc.collect()

@@ -1,0 +1,341 @@
+"""Every operation of the table against NumPy, over dtypes, odd shapes, views, empty arrays and special values."""
+import pathlib
+
+import numpy as np
+import pytest
+
+import nvm
+import refs
+
+SHAPES = [(), (0,), (1,), (7,), (3, 5), (2, 0, 3), (33, 17), (2, 3, 4), (1, 1000)]
+SPECIALS = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -2.5, 1e-40, 3e38]
+
+
+def test_every_operation_has_a_reference():
+    known = set(refs.MAPS) | set(refs.REDUCTIONS)
+    for file, names in refs.ELSEWHERE.items():
+        text = (pathlib.Path(__file__).parent / file).read_text()
+        for name in names:
+            assert f"nvm.{name}(" in text, f"{file} does not call nvm.{name}"
+        known |= set(names)
+    assert {n for n in nvm._nvm.op_table() if not n.startswith("_")} - known == set()
+
+
+def draw(rng, dtype, shape, lo=-4, hi=4):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return np.asarray(rng.integers(0, 2, shape), bool)
+    if dtype.kind in "iu":
+        low, high = (max(int(lo), 0), 12) if dtype.kind == "u" else (-12 if lo < 0 else int(np.ceil(lo)), 12)
+        return np.asarray(rng.integers(low, high + 1, shape), dtype)
+    x = rng.uniform(lo, hi, shape)
+    return np.asarray(x + 1j * rng.uniform(lo, hi, shape) if dtype.kind == "c" else x, dtype)
+
+
+def wide(x):
+    return x.astype({"float16": np.float32, "float32": np.float64, "float64": np.longdouble, "complex64": np.complex128,
+                     "complex128": np.complex256}.get(x.dtype.name, x.dtype))
+
+
+def reference(m, args):
+    if m.floats:
+        args = [a.astype(np.float64) if a.dtype.kind in "biu" else a for a in args]
+    if m.nin > 1:
+        t = np.result_type(*args)
+        args = [a.astype(t) for a in args]
+    t = args[0].dtype
+    half = t == np.float16
+    r = m.ref(*(wide(a) for a in args)) if (m.wide or half) and t.kind in "fc" else m.ref(*args)
+    r = np.asarray(r)
+    if r.dtype.kind in "fc" and t.kind in "fc":
+        r = r.astype(np.zeros(0, t).real.dtype if r.dtype.kind == "f" else t)
+    return r
+
+
+def ulps(got, want):
+    """Distance in units of the last place of `want`; NaN is near NaN only, infinities equal themselves only."""
+    if want.dtype.kind == "c":
+        size = np.abs(want)
+        unit = np.spacing(np.maximum(size, np.finfo(size.dtype).tiny).astype(size.dtype))
+        d = np.abs(got.astype(np.complex128) - want) / unit
+    else:
+        unit = np.spacing(np.maximum(np.abs(want), np.finfo(want.dtype).tiny).astype(want.dtype))
+        d = np.abs(got.astype(np.longdouble) - want.astype(np.longdouble)) / unit
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    return np.where(same, 0, np.where(np.isfinite(got) & np.isfinite(want), d, np.inf))
+
+
+def close(got, want, ulp, what):
+    assert got.dtype == want.dtype, (what, got.dtype, want.dtype)
+    assert got.shape == want.shape, (what, got.shape, want.shape)
+    if want.dtype.kind not in "fc" or not want.size:
+        np.testing.assert_array_equal(got, want, str(what))
+        return
+    d = ulps(got, want)
+    assert d.max() <= ulp, (what, float(d.max()), got.ravel()[d.argmax()], want.ravel()[d.argmax()])
+
+
+def bound(m, dtype):
+    """f16 results may be half a unit off where the f32 result lies near a tie; complex functions have a bound for the modulus."""
+    t = np.dtype(dtype)
+    if t == np.float16:
+        return max(m.ulp, 1)
+    return m.ulp * 4 + 2 if t.kind == "c" else m.ulp
+
+
+CASES = [(n, t) for n, m in refs.MAPS.items() for t in m.takes]
+
+
+@pytest.mark.parametrize("name,dtype", CASES)
+def test_map(name, dtype, rng):
+    m = refs.MAPS[name]
+    f = getattr(nvm, name)
+    for shape in SHAPES:
+        args = [draw(rng, dtype, shape, m.lo, m.hi) for _ in range(m.nin)]
+        close(np.asarray(f(*args, **m.attrs)), reference(m, args), bound(m, dtype), (name, dtype, shape))
+
+
+@pytest.mark.parametrize("name,dtype", CASES)
+def test_map_on_views(name, dtype, rng):
+    m = refs.MAPS[name]
+    f = getattr(nvm, name)
+    x = [draw(rng, dtype, (6, 8), m.lo, m.hi) for _ in range(m.nin)]
+    a = [nvm.asarray(v) for v in x]
+    for view in (lambda v: v.T, lambda v: v[::-1], lambda v: v[1:, ::-2], lambda v: v[3], lambda v: v[:, 2:3]):
+        close(np.asarray(f(*map(view, a))), reference(m, [view(v) for v in x]), bound(m, dtype), (name, dtype))
+    if m.nin == 2:
+        close(np.asarray(f(a[0], a[1][0])), reference(m, [x[0], x[1][0]]), bound(m, dtype), (name, dtype, "row"))
+        close(np.asarray(f(a[0][:, :1], a[1])), reference(m, [x[0][:, :1], x[1]]), bound(m, dtype), (name, dtype, "column"))
+
+
+@pytest.mark.parametrize("name,dtype", [(n, t) for n, t in CASES if refs.MAPS[n].special and t in refs.FLOATS])
+def test_map_on_special_values(name, dtype):
+    m = refs.MAPS[name]
+    one = np.asarray(SPECIALS, np.float64).astype(dtype)
+    args = [g.ravel() for g in np.meshgrid(*[one] * m.nin)]
+    want = reference(m, args)
+    got = np.asarray(getattr(nvm, name)(*args))
+    close(got, want, max(m.ulp, 1) if m.ulp else 0, (name, dtype))
+    if want.dtype.kind == "f" and m.ulp == 0 and name not in ("maximum", "minimum", "multiply", "divide", "reciprocal"):
+        zero = want == 0
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]), name)
+
+
+@pytest.mark.parametrize("name", [n for n, m in refs.MAPS.items() if m.nin == 2])
+def test_mixed_dtypes(name, rng):
+    m = refs.MAPS[name]
+    takes = [t for t in m.takes if t != "float16"]
+    for t in takes:
+        for u in takes:
+            expected = np.result_type(np.dtype(t), np.dtype(u))
+            if expected.name not in m.takes and not (m.floats and expected.kind in "biu"):
+                continue
+            args = [draw(rng, t, (3, 4), max(m.lo, 0), m.hi), draw(rng, u, (4,), max(m.lo, 0), m.hi)]
+            close(np.asarray(getattr(nvm, name)(*args)), reference(m, args), bound(m, expected), (name, t, u))
+
+
+@pytest.mark.parametrize("name", list(refs.MAPS))
+def test_refused_dtypes(name):
+    m = refs.MAPS[name]
+    for t in refs.ANY:
+        if t in m.takes or (m.floats and t in refs.INTS + refs.BOOL) or (name in ("fma", "nextafter") and t not in refs.COMPLEX):
+            continue
+        with pytest.raises(TypeError, match=name):
+            getattr(nvm, name)(*[nvm.ones(3, dtype=t)] * m.nin)
+
+
+@pytest.mark.parametrize("name", [n for n, m in refs.MAPS.items() if "float32" in m.takes and n not in ("nextafter", "fma")])
+def test_bfloat16(name, rng):
+    m = refs.MAPS[name]
+    args = [nvm.asarray(draw(rng, "float32", (40,), m.lo, m.hi)).astype(nvm.bfloat16) for _ in range(m.nin)]
+    got = getattr(nvm, name)(*args)
+    want = getattr(nvm, name)(*(a.astype(nvm.float32) for a in args))
+    if want.dtype == nvm.float32:
+        assert got.dtype == nvm.bfloat16
+        want = want.astype(nvm.bfloat16)
+    np.testing.assert_allclose(np.asarray(got.astype(nvm.float32)), np.asarray(want.astype(nvm.float32)), rtol=2 ** -7)
+
+
+# ---- reductions
+
+REDUCED = [(n, t) for n, r in refs.REDUCTIONS.items() for t in r.takes]
+
+
+def red_close(got, want, r, dtype, n, what):
+    assert got.dtype == want.dtype, (what, got.dtype, want.dtype)
+    assert got.shape == want.shape, (what, got.shape, want.shape)
+    if dtype in r.exact or want.dtype.kind not in "fc":
+        np.testing.assert_array_equal(got, want, str(what))
+    else:
+        eps = np.finfo(want.dtype).eps
+        np.testing.assert_allclose(got, want, rtol=eps * (8 + np.log2(n + 1)), atol=eps * 8 * np.sqrt(n + 1), err_msg=str(what))
+
+
+@pytest.mark.parametrize("name,dtype", REDUCED)
+def test_reduction(name, dtype, rng):
+    r = refs.REDUCTIONS[name]
+    f = getattr(nvm, name)
+    for shape in [(), (1,), (7,), (3, 5), (33, 40), (2, 3, 4), (1500,), (5, 1, 3), (0,), (3, 0)]:
+        x = draw(rng, dtype, shape)
+        if name == "prod" and np.dtype(dtype).kind in "fc":
+            x = draw(rng, dtype, shape, 0.9, 1.1)
+        axes = [None] + list(range(-x.ndim, x.ndim)) + ([] if r.one_axis or x.ndim < 2 else [(0, 1), (-1, 0)])
+        for axis in axes:
+            n = x.size if axis is None else int(np.prod([x.shape[a] for a in np.atleast_1d(axis)]))
+            if not n and not r.empty:
+                continue
+            for keep in (False, True):
+                want = np.asarray(r.ref(x, axis=axis, keepdims=keep))
+                red_close(np.asarray(f(x, axis=axis, keepdims=keep)), want, r, dtype, n, (name, dtype, shape, axis, keep))
+
+
+@pytest.mark.parametrize("name", list(refs.REDUCTIONS))
+def test_reduction_of_views(name, rng):
+    r = refs.REDUCTIONS[name]
+    x = draw(rng, "float64", (9, 70))
+    a = nvm.asarray(x)
+    for view in (lambda v: v.T, lambda v: v[::-1, 1:], lambda v: v[::2, ::-3], lambda v: v * 2 + 1):
+        for axis in (None, 0, 1):
+            want = np.asarray(r.ref(view(x), axis=axis))
+            red_close(np.asarray(getattr(nvm, name)(view(a), axis=axis)), want, r, "float64", 630, (name, axis))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std"])
+def test_reduction_of_nan_and_infinity(name):
+    ref = getattr(np, name)
+    for bad in (np.nan, np.inf, -np.inf):
+        x = np.arange(300.0)
+        x[117] = bad
+        np.testing.assert_array_equal(np.asarray(getattr(nvm, name)(x)), np.asarray(ref(x)))
+
+
+def test_argmax_takes_nan_and_the_first():
+    assert int(nvm.argmax([1.0, np.nan, 3.0, np.nan])) == 1
+    assert int(nvm.argmin([1.0, np.nan, -3.0])) == 1
+    assert int(nvm.argmax([2, 7, 7, 1])) == 1
+    assert int(nvm.argmin([2, 1, 7, 1])) == 1
+
+
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+def test_empty_extremum_is_an_error(name):
+    with pytest.raises(ValueError):
+        np.asarray(getattr(nvm, name)(nvm.zeros(0)))
+
+
+def test_sum_dtype_argument(rng):
+    x = draw(rng, "int8", (50,))
+    assert nvm.sum(x, dtype=nvm.float32).dtype == np.float32
+    assert float(nvm.sum(x, dtype="float64")) == x.sum()
+    assert nvm.sum(nvm.asarray(x)).dtype == nvm.int64
+
+
+def test_reductions_are_the_same_bits_fused_and_not(rng):
+    x, y = draw(rng, "float32", (37, 2100)), draw(rng, "float32", (37, 2100))
+    def f(x, y):
+        return nvm.sum(x * y, axis=1), nvm.sum(x * y), nvm.sum(nvm.asarray(x).T * nvm.asarray(y).T, axis=1)
+    fused = [np.asarray(v) for v in f(x, y)]
+    p = nvm.asarray(np.asarray(nvm.asarray(x) * y))
+    alone = [np.asarray(v) for v in (nvm.sum(p, axis=1), nvm.sum(p), nvm.sum(nvm.asarray(np.asarray(p.T)), axis=1))]
+    for a, b in zip(fused, alone):
+        np.testing.assert_array_equal(a, b)
+
+
+# ---- the rest of the elementwise and statistical operations
+
+@pytest.mark.parametrize("dtype", refs.ANY)
+def test_where(dtype, rng):
+    c, a, b = draw(rng, "bool", (5, 6)), draw(rng, dtype, (5, 6)), draw(rng, dtype, (6,))
+    close(np.asarray(nvm.where(c, a, b)), np.where(c, a, b), 0, dtype)
+    close(np.asarray(nvm.where(c[:, :1], a, 1)), np.where(c[:, :1], a, np.asarray(1, dtype)), 0, dtype)
+
+
+@pytest.mark.parametrize("dtype", refs.REAL)
+def test_clip(dtype, rng):
+    x = draw(rng, dtype, (4, 50))
+    for lo, hi in ((1, 3), (None, 2), (2, None), (None, None)):
+        want = x if lo is None and hi is None else np.clip(x, lo, hi)
+        close(np.asarray(nvm.clip(x, lo, hi)), want.astype(dtype), 0, (dtype, lo, hi))
+    assert np.isnan(float(nvm.clip(np.nan, 0.0, 1.0)))
+
+
+def test_isclose():
+    a = np.array([1.0, 1.0 + 1e-9, np.nan, np.inf, -np.inf, 2.0])
+    b = np.array([1.0, 1.0, np.nan, np.inf, np.inf, 2.1])
+    np.testing.assert_array_equal(np.asarray(nvm.isclose(a, b)), np.isclose(a, b))
+    np.testing.assert_array_equal(np.asarray(nvm.isclose(a, b, equal_nan=True)), np.isclose(a, b, equal_nan=True))
+
+
+@pytest.mark.parametrize("t", refs.ANY)
+@pytest.mark.parametrize("u", refs.ANY)
+def test_astype(t, u, rng):
+    if np.dtype(t).kind == "c" and np.dtype(u).kind != "c" and u != "bool":
+        return
+    x = draw(rng, t, (40,))
+    if np.dtype(u).kind == "u" and np.dtype(t).kind != "b":
+        x = np.abs(x) if np.dtype(t).kind in "fi" else x
+    close(np.asarray(nvm.astype(x, u)), x.astype(u), 0, (t, u))
+
+
+def test_astype_saturates():
+    x = np.array([1e30, -1e30, np.nan, np.inf, -np.inf, 3.99, -3.99])
+    assert nvm.astype(x, nvm.int32).tolist() == [2 ** 31 - 1, -2 ** 31, 0, 2 ** 31 - 1, -2 ** 31, 3, -3]
+    assert nvm.astype(x, nvm.uint8).tolist() == [255, 0, 0, 255, 0, 3, 0]
+
+
+def test_integer_corner_cases():
+    low = np.array([-128, -128, 5, 0], np.int8)
+    by = np.array([-1, 0, 0, 0], np.int8)
+    assert nvm.floor_divide(low, by).tolist() == [-128, 0, 0, 0]
+    assert nvm.remainder(low, by).tolist() == [0, 0, 0, 0]
+    assert nvm.abs(low).tolist() == [-128, -128, 5, 0]
+
+
+@pytest.mark.parametrize("dtype", refs.INTS + refs.FLOATS)
+def test_scans(dtype, rng):
+    for shape in ((1,), (40,), (3, 33), (2000,)):
+        x = draw(rng, dtype, shape, 0.9, 1.1)
+        for axis in range(len(shape)):
+            out = np.int64 if np.dtype(dtype).kind == "i" else np.uint64 if np.dtype(dtype).kind == "u" else dtype
+            for f, g in ((nvm.cumulative_sum, np.cumsum), (nvm.cumulative_prod, np.cumprod)):
+                want = g(x.astype(np.longdouble if np.dtype(dtype).kind == "f" else out), axis=axis).astype(out)
+                got = np.asarray(f(x, axis=axis))
+                assert got.dtype == want.dtype
+                np.testing.assert_allclose(got, want, rtol=1e-4 if dtype == "float32" else 1e-10)
+    got = np.asarray(nvm.cumulative_sum([1, 2, 3], include_initial=True))
+    assert got.tolist() == [0, 1, 3, 6]
+    assert nvm.cumulative_prod([2, 3]).tolist() == [2, 6]
+
+
+def test_softmax(rng):
+    x = draw(rng, "float64", (7, 130), -50, 50)
+    for axis in (0, 1, -1):
+        e = np.exp(x - x.max(axis=axis, keepdims=True))
+        want = e / e.sum(axis=axis, keepdims=True)
+        np.testing.assert_allclose(np.asarray(nvm.softmax(x, axis=axis)), want, rtol=1e-13)
+        np.testing.assert_allclose(np.asarray(nvm.log_softmax(x, axis=axis)), np.log(want), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", refs.INTS[3:4] + refs.FLOATS + refs.COMPLEX)
+def test_products(dtype, rng):
+    a, b = draw(rng, dtype, (2, 3, 4)), draw(rng, dtype, (4, 5))
+    np.testing.assert_allclose(np.asarray(nvm.matmul(a, b)), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(nvm.asarray(a) @ b), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(a @ nvm.asarray(b)), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(nvm.matmul(a[0, 0], b)), a[0, 0] @ b, rtol=1e-5)
+    c = draw(rng, dtype, (2, 3, 4))
+    np.testing.assert_allclose(np.asarray(nvm.vecdot(a, c)), np.sum(a.conj() * c, axis=-1), rtol=1e-5)
+    with pytest.raises(ValueError, match="matmul"):
+        nvm.matmul(a, a)
+
+
+def test_gelu_approximation(rng):
+    x = draw(rng, "float64", (100,))
+    want = x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3))) / 2
+    np.testing.assert_allclose(np.asarray(nvm.gelu(x, approximate=True)), want, rtol=1e-12, atol=1e-15)
+    assert np.abs(np.asarray(nvm.gelu(x)) - want).max() > 1e-6
+
+
+def test_vector_norm_orders(rng):
+    x = draw(rng, "float64", (50,))
+    for order in (1, 2, 3, 2.5, np.inf, -np.inf, 0):
+        np.testing.assert_allclose(float(nvm.vector_norm(x, ord=order)), np.linalg.norm(x, order), rtol=1e-12)

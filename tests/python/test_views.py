@@ -1,0 +1,166 @@
+"""Views, joins, gathers against NumPy: shapes and axes drawn at random."""
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+
+import nvm
+
+shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
+
+
+def counted(shape, dtype="int32"):
+    return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+def same(got, want):
+    got = np.asarray(got)
+    assert got.shape == want.shape and got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@given(shapes, st.data())
+def test_permute_move_transpose(shape, data):
+    x = counted(shape)
+    axes = data.draw(st.permutations(range(x.ndim)))
+    same(nvm.permute_dims(x, axes), np.transpose(x, axes))
+    same(nvm.asarray(x).T, x.T)
+    if x.ndim >= 2:
+        same(nvm.matrix_transpose(x), np.swapaxes(x, -1, -2))
+        same(nvm.asarray(x).mT, np.swapaxes(x, -1, -2))
+    if x.ndim:
+        a, b = (data.draw(st.integers(-x.ndim, x.ndim - 1)) for _ in range(2))
+        same(nvm.moveaxis(x, a, b), np.moveaxis(x, a, b))
+        same(nvm.flip(x, axis=a), np.flip(x, a))
+    same(nvm.flip(x), np.flip(x))
+
+
+@given(shapes, st.data())
+def test_reshape_chains(shape, data):
+    x = counted(shape)
+    a, n = nvm.asarray(x), x
+    for _ in range(3):
+        n = data.draw(st.sampled_from([n.reshape(-1), n.T, n.reshape(n.shape + (1,)), n.reshape((1,) + n.shape), n]))
+        a = nvm.asarray(x)
+    a, n = nvm.asarray(x), x
+    steps = data.draw(st.lists(st.sampled_from(["flat", "T", "tail", "rows"]), max_size=4))
+    for s in steps:
+        if s == "flat":
+            a, n = nvm.reshape(a, (-1,)), n.reshape(-1)
+        elif s == "T":
+            a, n = a.T, n.T
+        elif s == "tail":
+            a, n = nvm.reshape(a, n.shape + (1,)), n.reshape(n.shape + (1,))
+        elif n.size % 2 == 0 and n.size:
+            a, n = nvm.reshape(a, (2, -1)), n.reshape(2, -1)
+    same(a, n)
+    same(a + 1, n + 1)
+
+
+@given(shapes, st.data())
+def test_expand_squeeze_broadcast(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.integers(-x.ndim - 1, x.ndim))
+    y = np.expand_dims(x, axis)
+    same(nvm.expand_dims(x, axis=axis), y)
+    same(nvm.squeeze(nvm.asarray(y), axis=axis), x)
+    wide = tuple(data.draw(st.integers(0, 3)) for _ in range(data.draw(st.integers(0, 2)))) + x.shape
+    same(nvm.broadcast_to(x, wide), np.broadcast_to(x, wide))
+    assert nvm.broadcast_shapes(wide, x.shape) == np.broadcast_shapes(wide, x.shape)
+
+
+@given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=6), st.data())
+def test_roll_tile_repeat(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    shift = data.draw(st.integers(-9, 9))
+    same(nvm.roll(x, shift, axis=axis), np.roll(x, shift, axis))
+    same(nvm.roll(x, shift), np.roll(x, shift))
+    reps = tuple(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=4)))
+    same(nvm.tile(x, reps), np.tile(x, reps))
+    k = data.draw(st.integers(0, 3))
+    same(nvm.repeat(x, k, axis=axis), np.repeat(x, k, axis))
+    same(nvm.repeat(x, k), np.repeat(x, k))
+
+
+@given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=5), st.data())
+def test_concat_stack_pad(shape, data):
+    x = counted(shape, "float32")
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    longer = list(shape)
+    longer[axis] = data.draw(st.integers(0, 4))
+    y = counted(longer, "float64")
+    same(nvm.concat([x, y, x], axis=axis), np.concatenate([x, y, x], axis))
+    same(nvm.concat([x, y], axis=None), np.concatenate([x, y], None))
+    same(nvm.stack([x, x + 1], axis=axis), np.stack([x, x + 1], axis))
+    widths = [(data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))) for _ in shape]
+    same(nvm.pad(x, widths, constant_values=7), np.pad(x, widths, constant_values=7))
+    same(nvm.pad(x, 2), np.pad(x, 2))
+
+
+@given(hnp.array_shapes(min_dims=2, max_dims=3, max_side=6), st.integers(-6, 6))
+def test_triangles_and_diagonals(shape, k):
+    x = counted(shape) + 1
+    same(nvm.tril(x, k=k), np.tril(x, k))
+    same(nvm.triu(x, k=k), np.triu(x, k))
+    if -shape[-2] <= k <= shape[-1]:
+        same(nvm.diagonal(x, offset=k), np.diagonal(x, k, -2, -1))
+        same(nvm.linalg.trace(x, offset=k), np.asarray(np.trace(x, k, -2, -1).astype("int64")))
+
+
+@given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=6), st.data())
+def test_take(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    n = shape[axis]
+    index = np.array(data.draw(st.lists(st.integers(-n, n - 1), max_size=7)), np.int64)
+    same(nvm.take(x, index, axis=axis), np.take(x, index, axis))
+    many = list(shape)
+    many[axis] = 4
+    along = np.random.default_rng(3).integers(-n, n, many)
+    same(nvm.take_along_axis(x, along, axis=axis), np.take_along_axis(x, along, axis))
+
+
+def test_take_out_of_range_is_an_error():
+    for bad in (3, -4):
+        with pytest.raises(IndexError):
+            nvm.take([1, 2, 3], [0, bad], axis=0).tolist()
+
+
+def test_slice_and_update():
+    x = counted((4, 6))
+    same(nvm.slice(x, (1, 5), (2, 3), (2, -2)), x[1:4:2, 5::-2])
+    y = x.copy()
+    y[1:4:2, ::3] = -1
+    same(nvm.slice_update(x, np.full((2, 2), -1, "int32"), (1, 0), (2, 2), (2, 3)), y)
+
+
+def test_joins_fuse_with_what_follows(rng):
+    x = rng.standard_normal((6, 7))
+    got = nvm.sum(nvm.concat([x * 2, x + 1], axis=0) * 3, axis=0)
+    np.testing.assert_allclose(np.asarray(got), (np.concatenate([x * 2, x + 1]) * 3).sum(0), rtol=1e-13)
+
+
+def test_view_errors():
+    for call in (lambda: nvm.reshape(nvm.ones(6), (4, 2)), lambda: nvm.squeeze(nvm.ones((2, 3)), axis=0),
+                 lambda: nvm.permute_dims(nvm.ones((2, 3)), (0, 0)), lambda: nvm.broadcast_to(nvm.ones(3), (4,)),
+                 lambda: nvm.concat([nvm.ones(3), nvm.ones((2, 2))]), lambda: nvm.stack([nvm.ones(3), nvm.ones(2)])):
+        with pytest.raises(ValueError):
+            call()
+
+
+def test_compositions(rng):
+    x, y = rng.standard_normal((3, 4)), rng.standard_normal((4,))
+    for got, want in zip(nvm.broadcast_arrays(x, y), np.broadcast_arrays(x, y)):
+        same(got, want)
+    for indexing in ("xy", "ij"):
+        for got, want in zip(nvm.meshgrid([1, 2, 3], [4, 5], [6], indexing=indexing),
+                             np.meshgrid([1, 2, 3], [4, 5], [6], indexing=indexing)):
+            same(got, want)
+    assert [u.tolist() for u in nvm.unstack(nvm.asarray(x), axis=1)] == [x[:, i].tolist() for i in range(4)]
+    np.testing.assert_allclose(np.asarray(nvm.linalg.outer(y, y)), np.outer(y, y))
+    z = rng.standard_normal((4, 3, 5))
+    np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(x, z, axes=([1, 0], [0, 1]))), np.tensordot(x, z, ([1, 0], [0, 1])))
+    np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(y, y, axes=0)), np.tensordot(y, y, 0))
+    a, b = rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
+    np.testing.assert_allclose(np.asarray(nvm.linalg.cross(a, b)), np.cross(a, b))
