@@ -1,0 +1,211 @@
+/* Inside of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. Each file is a
+   room: types and helpers, fragments, index expressions, memory, runs, reductions, statements, moves, the whole kernel.
+   All of it runs under nvb_protect; LLVM's objects belong to the caller (llvm_jit.c). */
+#ifndef NVC_LLVM_EMIT_H
+#define NVC_LLVM_EMIT_H
+#include <llvm-c/Core.h>
+#include "codegen/codegen.h"
+
+typedef LLVMValueRef val;
+typedef LLVMTypeRef typ;
+typedef LLVMBasicBlockRef blk;
+typedef NVB_VEC(int) nvcl_ints;
+typedef NVB_VEC(nvf_stmt *) nvcl_stmts;
+
+enum { NVC_LANES = 64, NVC_LOOPS = 24, NVC_ARGS = 64 };
+#pragma GCC visibility push(hidden) /* names of the module, nvcl_, stay inside of it */
+
+/* ---- where the tiles of a kernel live */
+typedef enum nvcl_home {
+  NVC_SSA, /* made and used in one run, or outside of loops: a name per register item */
+  NVC_VAR, /* assigned again (carried): a stack slot per item, promoted by mem2reg */
+  NVC_MEM  /* scratch: [looped items][items][lanes] */
+} nvcl_home;
+typedef struct nvcl_tile {
+  nvcl_home home;
+  int nitem, lanes;        /* lanes: 1 (no lane digit) or the lanes of the kernel */
+  val *v;                  /* per item: value, or its stack slot */
+  int64_t off;             /* MEM, shared: bytes from the scratch */
+  const nvf_stmt *def;     /* the first statement that makes it */
+  int run;                 /* its run */
+  int mutable;
+  int norder, *order;      /* shared: axes, slowest first */
+  int64_t *extent;         /* shared: of those axes */
+} nvcl_tile;
+
+/* ---- runs: consecutive statements with the same loops */
+typedef struct nvcl_run {
+  int id, nloop, solo;     /* solo: a FOR or IF */
+  nvf_digit loop[NVC_LOOPS];
+  nvcl_stmts s;             /* in text order, loads that are repeated here first */
+  uint64_t carries;        /* relations that every effect carries: where one fails, nothing needs to be done */
+  struct nvcl_seq *body, *other;
+} nvcl_run;
+typedef struct nvcl_seq { int n; nvcl_run **run; } nvcl_seq;
+
+typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride; val v; } nvcl_loop;
+
+/* A value of an index expression at one register item: base + k + lanes; lanes: nothing, constants, or a vector. */
+typedef struct nvcl_xv {
+  val base;                /* i64; NULL: 0 */
+  int64_t k, unit;         /* unit divides base */
+  int form;                /* 0 the same in all lanes, 1 pat, 2 vec */
+  int64_t pat[NVC_LANES];
+  val vec;
+} nvcl_xv;
+
+typedef struct nvcl_mask { val one, all; } nvcl_mask; /* i1 for all lanes, and a vector of i1; NULL: true */
+
+typedef struct nvcl_group nvcl_group;
+typedef struct nvcl_red nvcl_red;
+
+typedef struct nvcl_em {
+  nvb_arena *a;
+  const nvf_kernel *k;
+  const nvf_schedule *s;
+  const nvf_typed *t;
+  const nvc_target *target;
+  LLVMContextRef c;
+  LLVMModuleRef m;
+  LLVMBuilderRef b;
+  val fn;
+  blk entry;               /* where stack slots are made */
+  blk failed;              /* returns `error` */
+  val error;
+  typ i1, i8, i16, i32, i64, f32, f64, half, ptr, tvoid;
+  int lanes;               /* of the part that is emitted */
+  val *param, *var, *grid, scratch, next_block; /* param: pointer, i64 or the scalar's value */
+  int64_t ahead;           /* added to the last block coordinate (prefetch) */
+  int ngrid;
+  int64_t scratch_bytes;
+  nvcl_loop loop[NVC_LOOPS + 4];
+  int nloop;
+  val *fixed;              /* by axis: its coordinate where a loop walks it that is no digit; NULL: none */
+  const int64_t *shift;    /* by axis: added to its coordinate; NULL: 0 */
+  nvg_fragset *frags;      /* transforms */
+  nvcl_tile *tile;
+  nvcl_run **run_of;        /* by statement id */
+  nvcl_ints *users;         /* by tile: statement ids */
+  const nvf_stmt **stmt;   /* by id */
+  int nrun;
+  nvcl_run *run;            /* the one being emitted */
+  int nrel;                /* relations of the part, at most 64 that are looked at */
+  struct nvf_rel *rel[64];
+  uint64_t known, active;  /* relations that hold here; carried ones that may not */
+  nvcl_group *group;        /* open group of maps with rare paths */
+  nvcl_ints cold_id; NVB_VEC(val) cold_fn; /* out-of-line functions by first statement */
+  NVB_VEC(nvcl_red *) red;  /* reductions of the run */
+  int streamed;            /* a non-temporal store was emitted */
+} nvcl_em;
+
+/* ---- llvm_types.c: types, constants, helpers */
+void nvcl_em_types(nvcl_em *e);
+typ nvcl_type(nvcl_em *e, nvm_dtype t);               /* in a register: bool i1, halves i16 */
+typ nvcl_memtype(nvcl_em *e, nvm_dtype t);            /* in memory: bool i8 */
+typ nvcl_vec(typ t, int n);                          /* t itself for n = 1 */
+val nvcl_int(nvcl_em *e, int64_t x);
+val nvcl_i32(nvcl_em *e, int x);
+val nvcl_bits(nvcl_em *e, nvm_dtype t, uint64_t bits, int n); /* constant in n lanes */
+val nvcl_consts(nvcl_em *e, typ t, const int64_t *x, int n);  /* integers, one per lane */
+val nvcl_zero(nvcl_em *e, nvm_dtype t, int n);
+val nvcl_splat(nvcl_em *e, val v, int n);             /* a scalar to n lanes; vectors pass */
+val nvcl_shuffle(nvcl_em *e, val a, val b, const int *lane, int n); /* b NULL: a alone */
+val nvcl_call(nvcl_em *e, const char *intrinsic, typ *over, int nover, val *arg, int narg);
+val nvcl_any(nvcl_em *e, val mask);                   /* i1: some lane is set */
+val nvcl_slot(nvcl_em *e, typ t, const char *name);   /* a stack slot in the entry block */
+val nvcl_gep(nvcl_em *e, val p, int64_t bytes);       /* p + bytes */
+val nvcl_load(nvcl_em *e, typ t, val p, unsigned align);
+void nvcl_store(nvcl_em *e, val v, val p, unsigned align);
+blk nvcl_block(nvcl_em *e, const char *name);
+void nvcl_at(nvcl_em *e, blk b);
+blk nvcl_here(nvcl_em *e);
+typedef struct nvcl_for { blk body, exit; val i, hi, step; } nvcl_for;
+void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name);
+void nvcl_for_end(nvcl_em *e, nvcl_for *f);
+void nvcl_attr(nvcl_em *e, val fn, const char *key, const char *value); /* value NULL: an enum attribute */
+void nvcl_attributes(nvcl_em *e, val fn);           /* those of every function: target, vector width, nounwind */
+
+/* ---- llvm_frag.c: fragments over vectors */
+/* arg[nparam], out[nresult] in n lanes. Returns the flag (i1 in n lanes), NULL if the form is never rare. */
+val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n);
+const nvg_frag *nvcl_frag_full(const nvg_frag *f);
+
+/* ---- llvm_index.c: coordinates, index expressions, conditions */
+int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l); /* 1, or the lanes of the part */
+int nvcl_items(const nvf_layout *l);                 /* register items */
+int nvcl_digit_value(const nvf_layout *l, int d, int item); /* of item digit d at an item */
+nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item);
+val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n); /* i64 in n lanes */
+val nvcl_uniform(nvcl_em *e, const nvf_expr *x);      /* scalar; axes count as 0 but for the loops that are open */
+nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item); /* relations that are known are left out */
+nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item);
+val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n);   /* i1 in n lanes; NULL: all */
+int nvcl_relation(nvcl_em *e, const struct nvf_rel *r); /* its number, -1 beyond 64 */
+uint64_t nvcl_relation_set(nvcl_em *e, const nvf_cond *c);
+/* Coefficient of `axis` in x: 1 and *c, or 0 if it is not a constant. */
+int nvcl_coef(const nvcl_em *e, const nvf_expr *x, int axis, int64_t *c);
+int nvcl_has(const nvf_expr *x, nvf_xkind kind);
+int64_t nvcl_name_value(const nvcl_em *e, int name);
+val nvcl_floor_div(nvcl_em *e, val a, val b);         /* scalars */
+
+/* ---- llvm_mem.c: elements of buffers and scratch */
+typedef struct nvcl_access {
+  val base;                /* address of element 0 */
+  nvm_dtype type;          /* of an element (a part of a pair) */
+  int parts;               /* 1, or 2 for pairs */
+  nvcl_xv at;               /* in elements (pairs count as one) */
+  int n;                   /* lanes */
+  val mask;                /* i1 in n lanes; NULL: all */
+  unsigned align;          /* known alignment of element 0, in bytes; 0: of the element */
+} nvcl_access;
+void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out);
+/* lane[i]: one of the lanes that store, ascending (copies store once) */
+void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *in, const nvf_layout *l, int stream);
+val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n);
+val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n);
+
+/* ---- llvm_run.c: homes of tiles, runs, loop nests */
+nvcl_seq *nvcl_plan_part(nvcl_em *e, const nvf_part *p);
+void nvcl_emit_seq(nvcl_em *e, const nvcl_seq *q);
+val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widened to l's lanes */
+void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
+val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
+val nvcl_tile_address(nvcl_em *e, int tile, int item);  /* MEM: at the open loops */
+int64_t nvcl_scratch(nvcl_em *e, int64_t bytes);        /* takes scratch; returns the offset */
+int nvcl_match_item(const nvf_layout *small, const nvf_layout *l, int item); /* item of `small` at item of l */
+void nvcl_uses(nvcl_em *e, const nvf_stmt *s, nvcl_ints *out);
+const nvf_layout *nvcl_layout_of(const nvcl_em *e, const nvf_stmt *s); /* that its loops and items walk */
+val nvcl_loop_value(const nvcl_em *e, const nvf_digit *d);
+
+/* ---- llvm_group.c: maps with rare paths */
+void nvcl_map(nvcl_em *e, const nvf_stmt *s);
+void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
+void nvcl_group_close(nvcl_em *e);
+
+/* ---- llvm_reduce.c */
+const nvf_stmt *nvcl_reduce_of(const nvcl_red *r);
+nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvcl_run *r);
+void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);              /* before loop `level` is opened */
+void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited);  /* rounds that loop `level` will do */
+void nvcl_reduce_step(nvcl_em *e, nvcl_red *r);
+void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
+void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
+
+/* ---- llvm_stmt.c, llvm_move.c */
+void nvcl_stmt(nvcl_em *e, nvf_stmt *s);
+void nvcl_relayout(nvcl_em *e, const nvf_stmt *s);
+void nvcl_dft(nvcl_em *e, const nvf_stmt *s);
+void nvcl_scan(nvcl_em *e, const nvf_stmt *s);
+void nvcl_contract(nvcl_em *e, const nvf_stmt *s);
+const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile);  /* address inside a shared tile */
+/* Where an element of a tile lies in its scratch (or among its items): its digits as an expression over the axes */
+const nvf_expr *nvcl_position(nvcl_em *e, const nvf_layout *l, int lanes);
+nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
+int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout); /* 0: the source must lie in scratch */
+int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name);
+
+/* ---- llvm_kernel.c: the whole module. Throws; returns the bytes of scratch. */
+int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,
+                        const nvf_schedule *s, const nvc_target *target);
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,239 @@
+/* Elements of buffers, shared tiles and scratch, one register item at a time. Decides the instruction from how the address
+   differs between the lanes: the same, constants (dense: vector accesses and shuffles), or anything (gather, scatter). */
+#include "codegen/llvm_emit.h"
+#include "graph/dtype.h"
+
+val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n) {
+  return t == NVM_BOOL ? LLVMBuildZExt(e->b, v, nvcl_vec(e->i8, n), "") : v;
+}
+val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n) {
+  return t == NVM_BOOL ? LLVMBuildICmp(e->b, LLVMIntNE, v, LLVMConstNull(nvcl_vec(e->i8, n)), "") : v;
+}
+
+static unsigned size_of(const nvcl_access *x) { return (unsigned)nvg_size(x->type); }
+
+/* Address of the element that lanes with offset `shift` access */
+static val address(nvcl_em *e, const nvcl_access *x, int64_t shift) {
+  typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
+  val p = x->base, at = x->at.base;
+  if (at) p = LLVMBuildInBoundsGEP2(e->b, step, p, &at, 1, "");
+  return nvcl_gep(e, p, (x->at.k + shift) * x->parts * (int64_t)size_of(x));
+}
+
+static val addresses(nvcl_em *e, const nvcl_access *x, val p, int part) {
+  typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
+  val at = x->at.form == 2 ? x->at.vec : nvcl_consts(e, e->i64, x->at.pat, x->n);
+  val v = LLVMBuildGEP2(e->b, step, p, &at, 1, "");
+  return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
+}
+
+/* ---- reading */
+static val scalar_read(nvcl_em *e, const nvcl_access *x, val p, int part, uint64_t other, val when) {
+  typ mem = nvcl_memtype(e, x->type);
+  p = nvcl_gep(e, p, part * (int64_t)size_of(x));
+  if (!when) return nvcl_from_memory(e, nvcl_load(e, mem, p, size_of(x)), x->type, 1);
+  blk from = nvcl_here(e), yes = nvcl_block(e, "read"), next = nvcl_block(e, "next");
+  val no = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, 1);
+  LLVMBuildCondBr(e->b, when, yes, next);
+  nvcl_at(e, yes);
+  val got = nvcl_load(e, mem, p, size_of(x));
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  val v = LLVMBuildPhi(e->b, mem, "");
+  LLVMAddIncoming(v, (val[]){no, got}, (blk[]){from, yes}, 2);
+  return nvcl_from_memory(e, v, x->type, 1);
+}
+
+static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t other, val *out) {
+  val p = address(e, x, shift), some = x->mask ? nvcl_any(e, x->mask) : NULL;
+  for (int j = 0; j < x->parts; j++) {
+    val v = nvcl_splat(e, scalar_read(e, x, p, j, other, some), x->n);
+    out[j] = x->mask ? LLVMBuildSelect(e->b, x->mask, v, nvcl_bits(e, x->type, other, x->n), "") : v;
+  }
+}
+
+static void gather(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
+  typ vt = nvcl_vec(nvcl_memtype(e, x->type), x->n);
+  val p = address(e, x, 0), no = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, x->n);
+  for (int j = 0; j < x->parts; j++) {
+    val at = addresses(e, x, p, j);
+    typ over[2] = {vt, LLVMTypeOf(at)};
+    val mask = x->mask ? x->mask : LLVMConstAllOnes(nvcl_vec(e->i1, x->n));
+    val arg[4] = {at, nvcl_i32(e, (int)size_of(x)), mask, no};
+    out[j] = nvcl_from_memory(e, nvcl_call(e, "llvm.masked.gather", over, 2, arg, 4), x->type, x->n);
+  }
+}
+
+/* All of [lo, lo + range) is read by pieces of n elements, the last one ending at the end; lanes pick. */
+static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t range, val *out) {
+  typ mem = nvcl_memtype(e, x->type);
+  int total = (int)range * x->parts, len = total < x->n ? total : x->n, pieces = (total + len - 1) / len;
+  val p = address(e, x, lo), piece[16];
+  for (int k = 0; k < pieces; k++) {
+    int from = k * len < total - len ? k * len : total - len;
+    unsigned align = x->align && !x->at.base && !x->at.k && !from && lo == 0 ? x->align : size_of(x);
+    piece[k] = nvcl_load(e, nvcl_vec(mem, len), nvcl_gep(e, p, from * (int64_t)size_of(x)), align);
+  }
+  for (int j = 0; j < x->parts; j++) {
+    val v = NULL;
+    for (int k = 0; k < pieces; k++) {
+      int lane[NVC_LANES];
+      for (int i = 0; i < x->n; i++) {
+        int q = (int)(x->at.pat[i] - lo) * x->parts + j, mine = q / len < pieces ? q / len : pieces - 1;
+        int from = k * len < total - len ? k * len : total - len;
+        lane[i] = mine == k ? (v ? x->n : 0) + q - from : v ? i : -1;
+      }
+      if (v && len < x->n) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] pieces of unequal size");
+      v = v ? nvcl_shuffle(e, v, piece[k], lane, x->n) : nvcl_shuffle(e, piece[k], NULL, lane, x->n);
+    }
+    out[j] = nvcl_from_memory(e, v, x->type, x->n);
+  }
+}
+
+static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
+  int lane[2 * NVC_LANES];
+  for (int i = 0; i < n * parts; i++) lane[i] = reversed ? n - 1 - i / parts : i / parts;
+  return nvcl_shuffle(e, mask, NULL, lane, n * parts);
+}
+
+static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int reversed, uint64_t other, val *out) {
+  int wide = x->n * x->parts;
+  typ vt = nvcl_vec(nvcl_memtype(e, x->type), wide), over[2] = {vt, e->ptr};
+  val no = LLVMConstNull(vt), arg[4] = {address(e, x, lo), nvcl_i32(e, (int)size_of(x)), repeat_mask(e, x->mask, x->n, x->parts, reversed), no};
+  if (wide <= NVC_LANES) arg[3] = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide);
+  val v = nvcl_call(e, "llvm.masked.load", over, 2, arg, 4);
+  for (int j = 0; j < x->parts; j++) {
+    int lane[NVC_LANES];
+    for (int i = 0; i < x->n; i++) lane[i] = (reversed ? x->n - 1 - i : i) * x->parts + j;
+    out[j] = nvcl_from_memory(e, nvcl_shuffle(e, v, NULL, lane, x->n), x->type, x->n);
+  }
+}
+
+static void span(const nvcl_access *x, int64_t *lo, int64_t *hi) {
+  *lo = *hi = x->at.pat[0];
+  for (int i = 1; i < x->n; i++) {
+    if (x->at.pat[i] < *lo) *lo = x->at.pat[i];
+    if (x->at.pat[i] > *hi) *hi = x->at.pat[i];
+  }
+}
+
+void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
+  int64_t lo = 0, hi = 0;
+  if (x->n == 1) {
+    val p = address(e, x, 0);
+    for (int j = 0; j < x->parts; j++) out[j] = scalar_read(e, x, p, j, other, x->mask);
+    return;
+  }
+  if (x->at.form == 1) span(x, &lo, &hi);
+  if (x->at.form == 0 || (x->at.form == 1 && lo == hi)) { same_read(e, x, lo, other, out); return; }
+  if (x->at.form == 1 && !x->mask && hi - lo < 4 * x->n) { dense_read(e, x, lo, hi - lo + 1, out); return; }
+  int up = x->at.form == 1, down = up;
+  for (int i = 0; up + down && i < x->n; i++) {
+    up &= x->at.pat[i] - lo == i;
+    down &= hi - x->at.pat[i] == i;
+  }
+  if (up || down) masked_read(e, x, lo, down, other, out);
+  else gather(e, x, other, out);
+}
+
+/* ---- writing */
+static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
+  if (!when) { nvcl_store(e, v, p, align); return; }
+  blk yes = nvcl_block(e, "write"), next = nvcl_block(e, "next");
+  LLVMBuildCondBr(e->b, when, yes, next);
+  nvcl_at(e, yes);
+  nvcl_store(e, v, p, align);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+}
+
+/* Past the caches where the address allows it: known only at run time. */
+static void stream_store(nvcl_em *e, val v, val p, unsigned align, unsigned bytes) {
+  unsigned whole = bytes < 64 ? bytes : 64;
+  val low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, p, e->i64, ""), nvcl_int(e, whole - 1), "");
+  val even = LLVMBuildICmp(e->b, LLVMIntEQ, low, nvcl_int(e, 0), "");
+  blk yes = nvcl_block(e, "stream"), no = nvcl_block(e, "plain"), next = nvcl_block(e, "next");
+  LLVMBuildCondBr(e->b, even, yes, no);
+  nvcl_at(e, yes);
+  val s = LLVMBuildStore(e->b, v, p);
+  LLVMSetAlignment(s, whole);
+  LLVMMetadataRef one = LLVMValueAsMetadata(nvcl_i32(e, 1));
+  LLVMSetMetadata(s, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11), LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, no);
+  nvcl_store(e, v, p, align);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  e->streamed = 1;
+}
+
+static void vector_store(nvcl_em *e, val v, val p, unsigned align, val mask, unsigned bytes, int stream) {
+  if (!mask && stream && bytes >= 16 && !(bytes & (bytes - 1))) { stream_store(e, v, p, align, bytes); return; }
+  if (!mask) { nvcl_store(e, v, p, align); return; }
+  typ over[2] = {LLVMTypeOf(v), e->ptr};
+  nvcl_call(e, "llvm.masked.store", over, 2, (val[]){v, p, nvcl_i32(e, (int)align), mask}, 4);
+}
+
+/* position[i]: lane that stores element lo + i; the parts of pairs interleave */
+static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m, int stream) {
+  val p = address(e, x, lo);
+  for (int half = 0; half < x->parts; half++) {
+    int lane[NVC_LANES], from[NVC_LANES];
+    for (int i = 0; i < m; i++) {
+      int q = half * m + i;
+      from[i] = position[q / x->parts];
+      lane[i] = from[i] + (q % x->parts) * x->n;
+    }
+    val v = nvcl_shuffle(e, in[0], x->parts == 2 ? in[1] : NULL, lane, m);
+    val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, from, m) : NULL;
+    val at = nvcl_gep(e, p, half * m * (int64_t)size_of(x));
+    if (m == 1) guarded_store(e, v, at, size_of(x), mask);
+    else vector_store(e, v, at, size_of(x), mask, (unsigned)m * size_of(x), stream);
+  }
+}
+
+static void scatter(nvcl_em *e, const nvcl_access *x, const val *in, const int *lane, int m) {
+  val p = address(e, x, 0);
+  val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, lane, m) : NULL;
+  for (int j = 0; j < x->parts; j++) {
+    val at = nvcl_shuffle(e, addresses(e, x, p, j), NULL, lane, m), v = nvcl_shuffle(e, in[j], NULL, lane, m);
+    if (m == 1) { guarded_store(e, v, at, size_of(x), mask); continue; }
+    if (!mask) mask = LLVMConstAllOnes(nvcl_vec(e->i1, m));
+    typ over[2] = {LLVMTypeOf(v), LLVMTypeOf(at)};
+    nvcl_call(e, "llvm.masked.scatter", over, 2, (val[]){v, at, nvcl_i32(e, (int)size_of(x)), mask}, 4);
+  }
+}
+
+static int writers(const nvcl_access *x, const nvf_layout *l, int *lane) {
+  int m = 0;
+  for (int i = 0; i < x->n; i++) {
+    int self = 0;
+    for (int d = 0; d < l->n; d++)
+      if (l->d[d].place == 'l') self += i / l->d[d].pstride % l->d[d].extent * l->d[d].pstride;
+    if (self == i) lane[m++] = i;
+  }
+  return m;
+}
+
+void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *raw, const nvf_layout *l, int stream) {
+  int lane[NVC_LANES], position[NVC_LANES], dense = x->at.form < 2;
+  val in[2];
+  for (int j = 0; j < x->parts; j++) in[j] = nvcl_to_memory(e, raw[j], x->type, x->n);
+  if (x->n == 1) {
+    val p = address(e, x, 0);
+    for (int j = 0; j < x->parts; j++) guarded_store(e, in[j], nvcl_gep(e, p, j * (int64_t)size_of(x)), size_of(x), x->mask);
+    return;
+  }
+  int m = writers(x, l, lane);
+  int64_t lo = x->at.form == 1 ? x->at.pat[lane[0]] : 0;
+  for (int i = 0; x->at.form == 1 && i < m; i++) lo = x->at.pat[lane[i]] < lo ? x->at.pat[lane[i]] : lo;
+  for (int i = 0; i < m; i++) position[i] = -1;
+  for (int i = 0; dense && i < m; i++) {
+    int64_t at = (x->at.form == 1 ? x->at.pat[lane[i]] : 0) - lo;
+    if (at < m) position[at] = lane[i];
+    dense &= at < m;
+  }
+  for (int i = 0; i < m; i++) dense &= position[i] >= 0;
+  if (dense) dense_write(e, x, in, lo, position, m, stream);
+  else scatter(e, x, in, lane, m);
+}

@@ -1,0 +1,266 @@
+/* Emits runs: loop nests around statements. Decides how a loop is cut: as far as every relation holds for whole vectors
+   without masks, then with masks, and not at all where no effect is left. Also where a tile's values are read and written. */
+#include "codegen/llvm_emit.h"
+#include "graph/dtype.h"
+
+/* ---- tiles */
+int nvcl_match_item(const nvf_layout *small, const nvf_layout *l, int item) {
+  int at = 0;
+  for (int i = 0; i < small->n; i++) {
+    if (small->d[i].place != 'i') continue;
+    int v = 0;
+    for (int j = 0; l && j < l->n; j++)
+      if (l->d[j].place == 'i' && l->d[j].axis == small->d[i].axis && l->d[j].stride == small->d[i].stride && l->d[j].extent == small->d[i].extent)
+        v = nvcl_digit_value(l, j, item);
+    at = at * small->d[i].extent + v;
+  }
+  return at;
+}
+
+val nvcl_tile_address(nvcl_em *e, int tile, int item) {
+  const nvcl_tile *t = &e->tile[tile];
+  const nvf_layout *l = &e->t->tile[tile];
+  int64_t bytes = (int64_t)t->lanes * nvg_size(e->k->tile[tile].type);
+  val at = NULL;
+  for (int i = 0; i < l->n; i++) {
+    if (l->d[i].place != 'I' || l->d[i].extent == 1) continue;
+    val v = nvcl_loop_value(e, &l->d[i]);
+    if (!v) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] tile %s is used outside of its loops", e->k->tile[tile].name);
+    at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, l->d[i].extent), ""), v, "") : v;
+  }
+  val p = e->scratch;
+  if (at) {
+    at = LLVMBuildNSWMul(e->b, at, nvcl_int(e, t->nitem * bytes), "");
+    p = LLVMBuildInBoundsGEP2(e->b, e->i8, p, &at, 1, "");
+  }
+  return nvcl_gep(e, p, t->off + item * bytes);
+}
+
+static unsigned slot_align(nvcl_em *e, int tile) {
+  int64_t bytes = (int64_t)e->tile[tile].lanes * nvg_size(e->k->tile[tile].type);
+  return bytes >= 64 ? 64 : (unsigned)(bytes & -bytes);
+}
+
+val nvcl_tile_item(nvcl_em *e, int tile, int item) {
+  const nvcl_tile *t = &e->tile[tile];
+  nvm_dtype type = e->k->tile[tile].type;
+  if (t->home == NVC_VAR) return nvcl_load(e, nvcl_vec(nvcl_type(e, type), t->lanes), t->v[item], 16);
+  if (t->home == NVC_SSA || (!t->mutable && t->run == e->run->id && t->v[item])) return t->v[item];
+  val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), nvcl_tile_address(e, tile, item), slot_align(e, tile));
+  return nvcl_from_memory(e, v, type, t->lanes);
+}
+
+val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item) {
+  val v = nvcl_tile_item(e, tile, nvcl_match_item(&e->t->tile[tile], l, item));
+  if (!v) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] tile %s has no value", e->k->tile[tile].name);
+  return l ? nvcl_splat(e, v, nvcl_layout_lanes(e, l)) : v;
+}
+
+void nvcl_define(nvcl_em *e, int tile, int item, val v) {
+  nvcl_tile *t = &e->tile[tile];
+  nvm_dtype type = e->k->tile[tile].type;
+  v = nvcl_splat(e, v, t->lanes);
+  if (t->home == NVC_VAR) {
+    if (!t->v[item]) {
+      t->v[item] = nvcl_slot(e, nvcl_vec(nvcl_type(e, type), t->lanes), e->k->tile[tile].name);
+      LLVMSetAlignment(t->v[item], 64);
+    }
+    nvcl_store(e, v, t->v[item], 16);
+    return;
+  }
+  if (t->home == NVC_MEM) nvcl_store(e, nvcl_to_memory(e, v, type, t->lanes), nvcl_tile_address(e, tile, item), slot_align(e, tile));
+  t->v[item] = v;
+}
+
+/* ---- how far a loop goes */
+typedef struct cut { uint64_t set; int exact; val full, any; } cut; /* set: relations that hold in [0, full) */
+
+/* a (cmp) b as x < 0 with x = sign * (a - b) + plus */
+static int normal(const struct nvf_rel *r, int *sign, int *plus) {
+  *sign = r->cmp == NVF_LT || r->cmp == NVF_LE ? 1 : -1;
+  *plus = r->cmp == NVF_LE || r->cmp == NVF_GE ? -1 : 0;
+  return r->cmp != NVF_EQ && r->cmp != NVF_NE;
+}
+
+static const nvf_layout *widest_with(nvcl_em *e, const nvcl_run *r, int q) {
+  const nvf_layout *best = NULL;
+  for (int i = 0; i < r->s.n; i++) {
+    const nvf_stmt *s = r->s.at[i];
+    if (s->op == NVF_CHECK || s->op == NVF_TEST || !(nvcl_relation_set(e, s->where) >> q & 1)) continue;
+    const nvf_layout *l = nvcl_layout_of(e, s);
+    if (!best || l->n > best->n) best = l;
+  }
+  return best;
+}
+
+static int level_of(const nvcl_run *r, const nvf_digit *d) {
+  for (int i = 0; d->place == 'I' && i < r->nloop; i++)
+    if (r->loop[i].axis == d->axis && r->loop[i].stride == d->stride && r->loop[i].extent == d->extent) return i;
+  return r->nloop;
+}
+
+/* Range of x over the digits inside of loop `level`, and its step there. 0 if it is not linear in them. */
+static int linear(nvcl_em *e, const nvcl_run *r, int q, int level, const nvf_layout *l, int64_t *step, int64_t *lo, int64_t *hi, int *deepest) {
+  int sign, plus;
+  if (!normal(e->rel[q], &sign, &plus)) return 0;
+  *step = *lo = *hi = 0;
+  *deepest = 1;
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    int64_t a, b;
+    int at = level_of(r, d);
+    if (d->extent == 1 || at < level) continue;
+    if (!nvcl_coef(e, e->rel[q]->a, d->axis, &a) || !nvcl_coef(e, e->rel[q]->b, d->axis, &b)) return 0;
+    int64_t c = sign * (a - b) * d->stride;
+    if (at == level) { *step = c; continue; }
+    *(c < 0 ? lo : hi) += c * (d->extent - 1);
+    if (c && at < r->nloop) *deepest = 0;
+  }
+  *lo += plus;
+  *hi += plus;
+  return *step > 0;
+}
+
+/* Rounds j in [0, extent) with x + most + step * j < 0: ceil(-(x + most) / step), clamped */
+static val rounds(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent) {
+  val t = LLVMBuildNSWSub(e->b, nvcl_int(e, step - 1 - most), x, "");
+  t = nvcl_floor_div(e, t, nvcl_int(e, step));
+  t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){t, nvcl_int(e, 0)}, 2);
+  return nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, extent)}, 2);
+}
+
+static val at_open_loops(nvcl_em *e, const nvcl_run *r, int q) {
+  nvf_layout l = {.n = r->nloop};
+  for (int i = 0; i < r->nloop; i++) l.d[i] = r->loop[i];
+  nvf_expr minus = {.kind = NVF_SUB, .a = e->rel[q]->a, .b = e->rel[q]->b};
+  int sign, plus;
+  normal(e->rel[q], &sign, &plus);
+  if (sign < 0) { minus.a = e->rel[q]->b; minus.b = e->rel[q]->a; }
+  nvcl_xv x = nvcl_index(e, &minus, &l, 0);
+  return nvcl_index_value(e, &x, 1);
+}
+
+static val lesser(nvcl_em *e, val a, val b) { return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b; }
+
+static cut cut_loop(nvcl_em *e, const nvcl_run *r, int level) {
+  int64_t extent = r->loop[level].extent;
+  cut c = {.exact = 1};
+  for (int q = 0; q < e->nrel; q++) {
+    int64_t step, lo, hi;
+    int deepest;
+    const nvf_layout *l = e->known >> q & 1 ? NULL : widest_with(e, r, q);
+    if (!l || !linear(e, r, q, level, l, &step, &lo, &hi, &deepest)) continue;
+    int stops = r->carries >> q & 1;
+    if (!stops && !deepest) continue;
+    val x = at_open_loops(e, r, q), any = stops ? rounds(e, x, lo, step, extent) : NULL;
+    if (stops) c.any = lesser(e, c.any, any);
+    if (!deepest) continue;
+    c.full = lesser(e, c.full, lo == hi && stops ? any : rounds(e, x, hi, step, extent));
+    c.exact &= lo == hi && stops;
+    c.set |= 1ull << q;
+  }
+  if (!c.any) c.any = nvcl_int(e, extent);
+  c.full = c.full ? lesser(e, c.full, c.any) : c.any;
+  return c;
+}
+
+/* ---- nests */
+static void level(nvcl_em *e, nvcl_run *r, int p);
+
+static void one_loop(nvcl_em *e, nvcl_run *r, int p, val lo, val hi) {
+  nvcl_for f;
+  nvcl_for_begin(e, &f, lo, hi, nvcl_int(e, 1), e->k->axis[r->loop[p].axis]);
+  e->loop[e->nloop++] = (nvcl_loop){r->loop[p].axis, r->loop[p].extent, r->loop[p].stride, f.i};
+  level(e, r, p + 1);
+  e->nloop--;
+  nvcl_for_end(e, &f);
+}
+
+static void body(nvcl_em *e, nvcl_run *r) {
+  for (int i = 0; i < r->s.n; i++) {
+    nvcl_group_touch(e, r->s.at[i]);
+    nvcl_stmt(e, r->s.at[i]);
+  }
+  nvcl_group_close(e);
+}
+
+static void level(nvcl_em *e, nvcl_run *r, int p) {
+  for (int i = 0; i < e->red.n; i++) nvcl_reduce_before(e, e->red.at[i], p);
+  if (p == r->nloop) {
+    body(e, r);
+  } else {
+    uint64_t known = e->known, active = e->active;
+    cut c = cut_loop(e, r, p);
+    for (int i = 0; i < e->red.n; i++) nvcl_reduce_limit(e, e->red.at[i], p, c.any);
+    e->known = known | c.set;
+    one_loop(e, r, p, nvcl_int(e, 0), c.full);
+    e->known = known;
+    if (!c.exact) {
+      e->active = active | (c.set & r->carries);
+      one_loop(e, r, p, c.full, c.any);
+    }
+    e->active = active;
+  }
+  for (int i = 0; i < e->red.n; i++) nvcl_reduce_after(e, e->red.at[i], p);
+}
+
+static void copy_tile(nvcl_em *e, int to, int from) {
+  const nvf_layout *l = &e->t->tile[to];
+  nvf_digit loop[NVC_LOOPS];
+  nvcl_for f[NVC_LOOPS];
+  int n = 0, open = e->nloop;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].place == 'I' && l->d[i].extent > 1) loop[n++] = l->d[i];
+  for (int i = 0; i < n; i++) {
+    nvcl_for_begin(e, &f[i], nvcl_int(e, 0), nvcl_int(e, loop[i].extent), nvcl_int(e, 1), "copy");
+    e->loop[e->nloop++] = (nvcl_loop){loop[i].axis, loop[i].extent, loop[i].stride, f[i].i};
+  }
+  for (int i = 0; i < e->tile[to].nitem; i++) nvcl_define(e, to, i, nvcl_tile_item(e, from, i));
+  while (n-- > 0) nvcl_for_end(e, &f[n]);
+  e->nloop = open;
+}
+
+static void emit_for(nvcl_em *e, nvcl_run *r) {
+  const nvf_stmt *s = r->s.at[0];
+  for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].inner, s->carry[i].outer);
+  val lo = nvcl_uniform(e, s->lo), hi = nvcl_uniform(e, s->hi), step = s->step ? nvcl_uniform(e, s->step) : nvcl_int(e, 1);
+  nvcl_for f;
+  nvcl_for_begin(e, &f, lo, hi, step, e->k->var[s->var]);
+  e->var[s->var] = f.i;
+  nvcl_emit_seq(e, r->body);
+  nvcl_for_end(e, &f);
+  e->run = r;
+  for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].outer, s->carry[i].inner);
+}
+
+static void emit_if(nvcl_em *e, nvcl_run *r) {
+  nvcl_mask m = nvcl_cond(e, r->s.at[0]->where, NULL, 0);
+  val c = m.one ? m.one : LLVMConstInt(e->i1, 1, 0);
+  blk yes = nvcl_block(e, "then"), no = nvcl_block(e, "else"), next = nvcl_block(e, "next");
+  LLVMBuildCondBr(e->b, c, yes, no);
+  nvcl_at(e, yes);
+  if (r->body) nvcl_emit_seq(e, r->body);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, no);
+  if (r->other) nvcl_emit_seq(e, r->other);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+}
+
+void nvcl_emit_seq(nvcl_em *e, const nvcl_seq *q) {
+  for (int i = 0; i < q->n; i++) {
+    nvcl_run *r = q->run[i];
+    e->run = r;
+    e->red.n = 0;
+    if (r->solo) {
+      (r->s.at[0]->op == NVF_FOR ? emit_for : emit_if)(e, r);
+      continue;
+    }
+    for (int j = 0; j < r->s.n; j++)
+      if (r->s.at[j]->op == NVF_REDUCE) {
+        nvcl_red *red = nvcl_reduce_new(e, r->s.at[j], r);
+        NVB_PUSH(e->a, e->red, red);
+      }
+    level(e, r, 0);
+  }
+}

@@ -1,0 +1,190 @@
+/* Scans, in the order of docs/numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number, blocks
+   from left to right; the value is (carry + e) + p. One element at a time, from scratch to scratch, in small loops. */
+#include "codegen/llvm_emit.h"
+#include "graph/dtype.h"
+
+enum { RUN = 16, RUNS = 64 };
+typedef struct scan {
+  nvcl_em *e;
+  const nvf_stmt *s;
+  const nvg_frag *merge;
+  const nvf_layout *l;
+  int n;                       /* states */
+  int64_t len, run, runs, block; /* elements; of a run; runs; runs of a block */
+  int64_t *total, *before;     /* scratch, per state, by run */
+  val *carry;                  /* stack slots */
+} scan;
+
+static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
+
+static val get(const scan *c, int i, val p) {
+  nvm_dtype t = type_of(c, i);
+  return nvcl_from_memory(c->e, nvcl_load(c->e, nvcl_memtype(c->e, t), p, (unsigned)nvg_size(t)), t, 1);
+}
+static void set(const scan *c, int i, val p, val v) {
+  nvm_dtype t = type_of(c, i);
+  nvcl_store(c->e, nvcl_to_memory(c->e, v, t, 1), p, (unsigned)nvg_size(t));
+}
+
+static val by_run(const scan *c, const int64_t *off, int i, val at) {
+  return LLVMBuildInBoundsGEP2(c->e->b, nvcl_memtype(c->e, type_of(c, i)), nvcl_gep(c->e, c->e->scratch, off[i]), &at, 1, "");
+}
+
+/* Address of an element of a tile of layout l; axes in `fixed` */
+static val element(const scan *c, int tile, const nvf_layout *l, int i) {
+  nvcl_em *e = c->e;
+  nvcl_xv x = nvcl_index(e, nvcl_position(e, l, nvcl_layout_lanes(e, l)), NULL, 0);
+  val at = nvcl_index_value(e, &x, 1);
+  return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), nvcl_gep(e, e->scratch, e->tile[tile].off), &at, 1, "");
+}
+
+static void operand(const scan *c, val at, val *out) {
+  c->e->fixed[c->s->axis] = at;
+  val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, NULL, 0), 1);
+  for (int i = 0; i < c->n; i++) {
+    out[i] = get(c, i, element(c, c->s->in[i], c->l, i));
+    if (when) out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], 1), "");
+  }
+}
+
+static void merge(const scan *c, val *a, const val *b) { nvcl_merge(c->e, c->merge, a, b, c->n, 1); }
+static val plus(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
+static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
+
+static void open_loop(const scan *c, nvcl_for *f, val lo, val hi, int64_t step) {
+  nvcl_for_begin(c->e, f, lo, hi, nvcl_int(c->e, step), "scan");
+}
+
+/* p of every element, and the totals of the runs */
+static void prefixes(const scan *c) {
+  nvcl_for q, t;
+  val acc[NVC_ARGS], x[NVC_ARGS];
+  open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
+  operand(c, times(c, q.i, c->run), acc);
+  for (int i = 0; i < c->n; i++) {
+    set(c, i, element(c, c->s->out[i], c->l, i), acc[i]);
+    set(c, i, by_run(c, c->total, i, q.i), acc[i]);
+  }
+  open_loop(c, &t, nvcl_int(c->e, 1), nvcl_int(c->e, c->run), 1);
+  operand(c, plus(c, times(c, q.i, c->run), t.i), x);
+  for (int i = 0; i < c->n; i++) acc[i] = get(c, i, by_run(c, c->total, i, q.i));
+  merge(c, acc, x);
+  for (int i = 0; i < c->n; i++) {
+    set(c, i, element(c, c->s->out[i], c->l, i), acc[i]);
+    set(c, i, by_run(c, c->total, i, q.i), acc[i]);
+  }
+  nvcl_for_end(c->e, &t);
+  nvcl_for_end(c->e, &q);
+}
+
+static void merge_into(const scan *c, const int64_t *left, val at_left, const int64_t *right, val at_right, const int64_t *to, val at) {
+  val a[NVC_ARGS], b[NVC_ARGS];
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, by_run(c, left, i, at_left));
+    b[i] = get(c, i, by_run(c, right, i, at_right));
+  }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) set(c, i, by_run(c, to, i, at), a[i]);
+}
+
+/* e of the runs of the block at `first`; groups of `size` runs take the total of the group to their left. */
+static void exclusive(const scan *c, val first) {
+  for (int64_t size = 1; size < c->block; size *= 2) {
+    nvcl_for g, n;
+    open_loop(c, &g, nvcl_int(c->e, 0), nvcl_int(c->e, c->block), 2 * size);
+    val left = plus(c, first, g.i), at = plus(c, left, nvcl_int(c->e, size));
+    for (int i = 0; i < c->n; i++) set(c, i, by_run(c, c->before, i, at), get(c, i, by_run(c, c->total, i, left)));
+    open_loop(c, &n, nvcl_int(c->e, 1), nvcl_int(c->e, size), 1);
+    merge_into(c, c->total, left, c->before, plus(c, at, n.i), c->before, plus(c, at, n.i));
+    nvcl_for_end(c->e, &n);
+    merge_into(c, c->total, left, c->total, at, c->total, left);
+    nvcl_for_end(c->e, &g);
+  }
+}
+
+/* carry + e for the runs of the block, then the next carry */
+static void carry_over(const scan *c, val first) {
+  nvcl_for n;
+  val a[NVC_ARGS], b[NVC_ARGS];
+  open_loop(c, &n, nvcl_int(c->e, 1), nvcl_int(c->e, c->block), 1);
+  val at = plus(c, first, n.i);
+  for (int i = 0; i < c->n; i++) { a[i] = get(c, i, c->carry[i]); b[i] = get(c, i, by_run(c, c->before, i, at)); }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) set(c, i, by_run(c, c->before, i, at), a[i]);
+  nvcl_for_end(c->e, &n);
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, c->carry[i]);
+    b[i] = get(c, i, by_run(c, c->total, i, first));
+    set(c, i, by_run(c, c->before, i, first), a[i]);
+  }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], a[i]);
+}
+
+static void blocks(const scan *c, int has) {
+  nvcl_for b;
+  exclusive(c, nvcl_int(c->e, 0)); /* the first block has no carry unless one is given */
+  if (has) carry_over(c, nvcl_int(c->e, 0));
+  else for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], get(c, i, by_run(c, c->total, i, nvcl_int(c->e, 0))));
+  open_loop(c, &b, nvcl_int(c->e, c->block), nvcl_int(c->e, c->runs), c->block);
+  exclusive(c, b.i);
+  carry_over(c, b.i);
+  nvcl_for_end(c->e, &b);
+}
+
+static void values(const scan *c, int has) {
+  nvcl_for q, t;
+  val a[NVC_ARGS], b[NVC_ARGS];
+  open_loop(c, &q, nvcl_int(c->e, has ? 0 : 1), nvcl_int(c->e, c->runs), 1);
+  open_loop(c, &t, nvcl_int(c->e, 0), nvcl_int(c->e, c->run), 1);
+  c->e->fixed[c->s->axis] = plus(c, times(c, q.i, c->run), t.i);
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, by_run(c, c->before, i, q.i));
+    b[i] = get(c, i, element(c, c->s->out[i], c->l, i));
+  }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) set(c, i, element(c, c->s->out[i], c->l, i), a[i]);
+  nvcl_for_end(c->e, &t);
+  nvcl_for_end(c->e, &q);
+}
+
+static void one_line(scan *c) {
+  nvcl_em *e = c->e;
+  nvf_layout rest = nvf_layout_without(c->l, c->s->axis);
+  int has = c->s->nin > c->n;
+  e->fixed[c->s->axis] = NULL;
+  for (int i = 0; i < c->n && has; i++) set(c, i, c->carry[i], get(c, i, element(c, c->s->in[c->n + i], &rest, i)));
+  prefixes(c);
+  blocks(c, has);
+  values(c, has);
+  e->fixed[c->s->axis] = NULL;
+  for (int i = 0; i < c->n && has; i++) set(c, i, element(c, c->s->out[c->n + i], &rest, i), get(c, i, c->carry[i]));
+}
+
+void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
+  scan c = {.e = e, .s = s, .merge = nvcl_frag_full(s->frag), .l = &e->t->tile[s->in[0]], .n = s->frag->nresult};
+  int axis[NVF_MAX_DIGITS], n = nvf_layout_axes(c.l, axis), open = 0;
+  nvcl_for f[NVF_MAX_DIGITS];
+  c.len = nvf_extent(c.l, s->axis);
+  if (c.len & (c.len - 1)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan over %lld elements", (long long)c.len);
+  if (s->where && s->where->ntile) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan where a tile holds");
+  c.run = c.len < RUN ? c.len : RUN;
+  c.runs = c.len / c.run;
+  c.block = c.runs < RUNS ? c.runs : RUNS;
+  c.total = NVB_NEWN(e->a, int64_t, c.n);
+  c.before = NVB_NEWN(e->a, int64_t, c.n);
+  c.carry = NVB_NEWN(e->a, val, c.n);
+  for (int i = 0; i < c.n; i++) {
+    c.total[i] = nvcl_scratch(e, c.runs * nvg_size(type_of(&c, i)));
+    c.before[i] = nvcl_scratch(e, c.runs * nvg_size(type_of(&c, i)));
+    c.carry[i] = nvcl_slot(e, nvcl_memtype(e, type_of(&c, i)), "carry");
+  }
+  for (int i = 0; i < n; i++) {
+    if (axis[i] == s->axis) continue;
+    nvcl_for_begin(e, &f[open], nvcl_int(e, 0), nvcl_int(e, nvf_extent(c.l, axis[i])), nvcl_int(e, 1), "line");
+    e->fixed[axis[i]] = f[open++].i;
+  }
+  one_line(&c);
+  while (open-- > 0) nvcl_for_end(e, &f[open]);
+  for (int i = 0; i < n; i++) e->fixed[axis[i]] = NULL;
+}

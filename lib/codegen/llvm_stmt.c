@@ -1,0 +1,175 @@
+/* One statement inside its loops: memory, conditions, shared tiles. What goes along an axis or between layouts is in
+   llvm_reduce.c, llvm_scan.c and llvm_move.c. */
+#include "codegen/llvm_emit.h"
+#include <string.h>
+#include "graph/dtype.h"
+
+int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name) {
+  for (int i = 0; i < e->s->nhint; i++)
+    if (e->s->hint[i].stmt == s->id && strcmp(e->k->name[e->s->hint[i].name], name) == 0) return e->s->hint[i].value;
+  return 0;
+}
+
+static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
+  nvm_dtype t = e->k->param[s->buf].type;
+  int n = nvcl_layout_lanes(e, l);
+  return (nvcl_access){.base = e->param[s->buf], .type = nvg_real_of(t), .parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1,
+                       .at = nvcl_index(e, s->map, l, item), .n = n, .mask = nvcl_mask_value(e, nvcl_cond(e, s->where, l, item), n)};
+}
+
+/* Asks for the lines that the block `ahead` blocks later will read here. A prefetch never faults. */
+static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, int64_t ahead) {
+  e->ahead = ahead;
+  nvcl_xv at = nvcl_index(e, s->map, l, item);
+  e->ahead = 0;
+  nvm_dtype t = e->k->param[s->buf].type;
+  int64_t size = nvg_size(t), bytes = at.form == 1 ? size * nvcl_layout_lanes(e, l) : size;
+  if (at.form == 2) return;
+  at.k += at.form == 1 ? at.pat[0] : 0;
+  at.form = 0;
+  val i = LLVMBuildMul(e->b, nvcl_index_value(e, &at, 1), nvcl_int(e, size), "");
+  val p = LLVMBuildGEP2(e->b, e->i8, e->param[s->buf], &i, 1, "");
+  for (int64_t k = 0; k < bytes; k += 64)
+    nvcl_call(e, "llvm.prefetch", &e->ptr, 1, (val[]){nvcl_gep(e, p, k), nvcl_i32(e, 0), nvcl_i32(e, 2), nvcl_i32(e, 1)}, 4);
+}
+
+static void emit_load(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  int64_t ahead = nvcl_hint(e, s, "prefetch");
+  for (int i = 0; i < nvcl_items(l); i++) {
+    val out[2];
+    nvcl_access x = buffer_access(e, s, l, i);
+    if (ahead) prefetch(e, s, l, i, ahead);
+    nvcl_read(e, &x, s->has_other ? s->other : 0, out);
+    for (int j = 0; j < s->nout; j++) nvcl_define(e, s->out[j], i, out[j]);
+  }
+}
+
+static void emit_store(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  int stream = nvcl_hint(e, s, "nt") != 0;
+  for (int i = 0; i < nvcl_items(l); i++) {
+    val in[2];
+    nvcl_access x = buffer_access(e, s, l, i);
+    for (int j = 0; j < s->nin; j++) in[j] = nvcl_tile_at(e, s->in[j], l, i);
+    nvcl_write(e, &x, in, l, stream);
+  }
+}
+
+/* Lane by lane: blocks run at the same time, so the maximum is atomic. */
+static void emit_atomic(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  nvm_dtype t = e->k->param[s->buf].type;
+  LLVMAtomicRMWBinOp op = nvg_class_of(t) == NVG_SIGNED ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+  for (int i = 0; i < nvcl_items(l); i++) {
+    nvcl_access x = buffer_access(e, s, l, i);
+    val at = nvcl_index_value(e, &x.at, x.n), v = nvcl_tile_at(e, s->in[0], l, i);
+    for (int j = 0; j < x.n; j++) {
+      val aj = x.n == 1 ? at : LLVMBuildExtractElement(e->b, at, nvcl_i32(e, j), "");
+      val vj = x.n == 1 ? v : LLVMBuildExtractElement(e->b, v, nvcl_i32(e, j), "");
+      val mj = !x.mask || x.n == 1 ? x.mask : LLVMBuildExtractElement(e->b, x.mask, nvcl_i32(e, j), "");
+      blk yes = nvcl_block(e, "atomic"), next = nvcl_block(e, "next");
+      LLVMBuildCondBr(e->b, mj ? mj : LLVMConstInt(e->i1, 1, 0), yes, next);
+      nvcl_at(e, yes);
+      val p = LLVMBuildGEP2(e->b, nvcl_memtype(e, t), x.base, &aj, 1, "");
+      LLVMBuildAtomicRMW(e->b, op, p, vj, LLVMAtomicOrderingMonotonic, 0);
+      LLVMBuildBr(e->b, next);
+      nvcl_at(e, next);
+    }
+  }
+}
+
+static void emit_check(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  int n = nvcl_layout_lanes(e, l);
+  for (int i = 0; i < nvcl_items(l); i++) {
+    val ok = nvcl_mask_value(e, nvcl_cond(e, s->where, l, i), n);
+    if (!ok) continue;
+    blk bad = nvcl_block(e, "bad"), next = nvcl_block(e, "next");
+    LLVMBuildCondBr(e->b, LLVMBuildFreeze(e->b, nvcl_any(e, LLVMBuildNot(e->b, ok, "")), ""), bad, next);
+    nvcl_at(e, bad);
+    nvcl_store(e, nvcl_i32(e, s->id + 1), e->error, 4);
+    LLVMBuildBr(e->b, e->failed);
+    nvcl_at(e, next);
+  }
+}
+
+static void emit_index(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  int n = nvcl_layout_lanes(e, l);
+  for (int i = 0; i < nvcl_items(l); i++) {
+    nvcl_xv x = nvcl_index(e, s->map, l, i);
+    nvcl_define(e, s->out[0], i, nvcl_index_value(e, &x, n));
+  }
+}
+
+static void emit_test(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  int n = nvcl_layout_lanes(e, l);
+  for (int i = 0; i < nvcl_items(l); i++) {
+    val m = nvcl_mask_value(e, nvcl_cond(e, s->where, l, i), n);
+    nvcl_define(e, s->out[0], i, m ? m : LLVMConstAllOnes(nvcl_vec(e->i1, n)));
+  }
+}
+
+/* ---- shared tiles: row-major arrays in scratch */
+const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile) {
+  const nvcl_tile *t = &e->tile[tile];
+  nvf_expr *sum = NVB_NEW(e->a, nvf_expr);
+  for (int i = 0; i < t->norder; i++) { /* ((a * extent + b) * extent + c */
+    nvf_expr *x = NVB_NEWN(e->a, nvf_expr, 4);
+    x[0] = (nvf_expr){.kind = NVF_CONST, .value = t->extent[i]};
+    x[1] = (nvf_expr){.kind = NVF_MUL, .a = sum, .b = &x[0]};
+    x[2] = (nvf_expr){.kind = NVF_AXIS, .id = t->order[i]};
+    x[3] = (nvf_expr){.kind = NVF_ADD, .a = &x[1], .b = &x[2]};
+    sum = &x[3];
+  }
+  return sum;
+}
+
+nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item) {
+  return (nvcl_access){.base = nvcl_gep(e, e->scratch, e->tile[tile].off), .type = e->k->tile[tile].type, .parts = 1,
+                       .at = nvcl_index(e, map, l, item), .n = nvcl_layout_lanes(e, l)};
+}
+
+static void emit_put(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  const nvf_expr *map = nvcl_shared_map(e, s->out[0]);
+  for (int i = 0; i < nvcl_items(l); i++) {
+    nvcl_access x = nvcl_shared(e, s->out[0], map, l, i);
+    val v = nvcl_tile_at(e, s->in[0], l, i);
+    nvcl_write(e, &x, &v, l, 0);
+  }
+}
+
+static void emit_get(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  const nvf_expr *map = nvcl_shared_map(e, s->in[0]);
+  for (int i = 0; i < nvcl_items(l); i++) {
+    nvcl_access x = nvcl_shared(e, s->in[0], map, l, i);
+    val v;
+    nvcl_read(e, &x, 0, &v);
+    nvcl_define(e, s->out[0], i, v);
+  }
+}
+
+static void emit_reduce(nvcl_em *e, const nvf_stmt *s) {
+  for (int i = 0; i < e->red.n; i++)
+    if (nvcl_reduce_of(e->red.at[i]) == s) nvcl_reduce_step(e, e->red.at[i]);
+}
+
+void nvcl_stmt(nvcl_em *e, nvf_stmt *s) {
+  const nvf_layout *l = nvcl_layout_of(e, s);
+  switch (s->op) {
+  case NVF_LOAD: emit_load(e, s, l); break;
+  case NVF_STORE: emit_store(e, s, l); break;
+  case NVF_MAP: nvcl_map(e, s); break;
+  case NVF_REDUCE: emit_reduce(e, s); break;
+  case NVF_SCAN: nvcl_scan(e, s); break;
+  case NVF_RELAYOUT: nvcl_relayout(e, s); break;
+  case NVF_DFT: nvcl_dft(e, s); break;
+  case NVF_PUT: emit_put(e, s, l); break;
+  case NVF_GET: emit_get(e, s, l); break;
+  case NVF_CONTRACT: nvcl_contract(e, s); break;
+  case NVF_ZEROS:
+    for (int i = 0; i < nvcl_items(l); i++) nvcl_define(e, s->out[0], i, nvcl_zero(e, e->k->tile[s->out[0]].type, nvcl_layout_lanes(e, l)));
+    break;
+  case NVF_INDEX: emit_index(e, s, l); break;
+  case NVF_TEST: emit_test(e, s, l); break;
+  case NVF_CHECK: emit_check(e, s, l); break;
+  case NVF_ATOMIC_MAX: emit_atomic(e, s, l); break;
+  case NVF_FOR: case NVF_IF: break; /* runs of their own */
+  }
+}
