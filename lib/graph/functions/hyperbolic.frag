@@ -26,14 +26,75 @@ frag expm1_normal(x: f64) -> f64 {
   return fma(s, p, s - 1)
 }
 
-# -e / (e + 2) with e = exp(-2 |x|) - 1, which is 1 from 9.02 (19.1) on
-frag tanh(x: f32) -> f32 {
-  a = fabs(x)
-  e = expm1_normal(-2 * select(a > 9.5, 9.5, a))
-  return copysign(e / (e + 2), x)
+# expm1 has the sign of x, also at -0. Below -40 it is -1; above, it is exp where 2^n would overflow.
+frag expm1<f32>(x: f32) -> f32 {
+  fast {
+    rare !(x <= 88)
+    return copysign(expm1_normal(select(x < -40, -40, x)), x)
+  }
+  full {
+    y = copysign(expm1_normal(select(x < -40, -40, select(x > 88, 88, x))), x)
+    return select(x > 88, exp(x), y)
+  }
 }
-frag tanh(x: f64) -> f64 {
+frag expm1<f64>(x: f64) -> f64 {
+  fast {
+    rare !(x <= 709)
+    return copysign(expm1_normal(select(x < -40, -40, x)), x)
+  }
+  full {
+    y = copysign(expm1_normal(select(x < -40, -40, select(x > 709, 709, x))), x)
+    return select(x > 709, exp(x), y)
+  }
+}
+
+# |x| < 0.6: x + x^3 P(x^2), P of degree 4 (10), relative error 2^-28.4 (2^-57.7); else 1 - 2 / (exp(2 |x|) + 1),
+# which is 1 from 9.02 (19.1) on
+frag tanh<f32>(x: f32) -> f32 {
+  s = x * x
+  p = fma(s, fma(s, fma(s, -0x1.828776p-8, 0x1.54c3c2p-6), -0x1.b89abap-5), 0x1.1109bep-3)
+  small = fma(s * x, fma(s, p, -0x1.55553ep-2), x)
   a = fabs(x)
-  e = expm1_normal(-2 * select(a > 20, 20, a))
-  return copysign(e / (e + 2), x)
+  e, t = exp_parts(2 * select(a > 9.5, 9.5, a))
+  return copysign(select(a >= 0.6, 1 - 2 / (scale(e, t) + 1), small), x)
+}
+frag tanh<f64>(x: f64) -> f64 {
+  s = x * x
+  p = fma(s, fma(s, fma(s, -0x1.201fcaca7c987p-16, 0x1.4ca10b6cc5b8ep-14), -0x1.e329d279ae7dap-13), 0x1.33dabeb05ff63p-11)
+  p = fma(s, fma(s, fma(s, p, -0x1.7d79cf4c6244ep-10), 0x1.d6d0c578e8b9cp-9), -0x1.226e22902f4c9p-7)
+  p = fma(s, fma(s, fma(s, p, 0x1.664f47f0199b2p-6), -0x1.ba1ba1b7816c9p-5), 0x1.111111110e1d2p-3)
+  small = fma(s * x, fma(s, p, -0x1.5555555555530p-2), x)
+  a = fabs(x)
+  e, t = exp_parts(2 * select(a > 20, 20, a))
+  return copysign(select(a >= 0.6, 1 - 2 / (scale(e, t) + 1), small), x)
+}
+
+# |x| < 1: x + x^3 P(x^2), P of degree 3 (6), relative error 2^-31.6 (2^-61.4). Elsewhere (e^a - e^-a) / 2 and
+# (e^a + e^-a) / 2 with h = e^a / 2 taken at n - 1, so that it overflows only with the result; e^-a = 1 / (2 h) / 2.
+frag half_exp<f32>(a: f32) -> f32 {
+  p, t = exp_parts(select(a > 91, 91, a))
+  return scale_any(p, t - 1)
+}
+frag half_exp<f64>(a: f64) -> f64 {
+  p, t = exp_parts(select(a > 712, 712, a))
+  return scale_any(p, t - 1)
+}
+frag sinh<f32>(x: f32) -> f32 {
+  s = x * x
+  p = fma(s, fma(s, fma(s, 0x1.756c1ep-19, 0x1.a022bcp-13), 0x1.1110e0p-7), 0x1.555556p-3)
+  a = fabs(x)
+  h = half_exp(a)
+  return copysign(select(a < 1, fma(s * a, p, a), h - 0.25 / h), x)
+}
+frag sinh<f64>(x: f64) -> f64 {
+  s = x * x
+  p = fma(s, fma(s, fma(s, 0x1.b5ce9177864c6p-41, 0x1.6116e91bcefb9p-33), 0x1.ae6470019d9d2p-26), 0x1.71de3a3b03e59p-19)
+  p = fma(s, fma(s, fma(s, p, 0x1.a01a01a037269p-13), 0x1.111111111101ep-7), 0x1.5555555555556p-3)
+  a = fabs(x)
+  h = half_exp(a)
+  return copysign(select(a < 1, fma(s * a, p, a), h - 0.25 / h), x)
+}
+frag cosh<T: real>(x: T) -> T {
+  h = half_exp(fabs(x))
+  return h + 0.25 / h
 }

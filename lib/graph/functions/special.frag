@@ -21,24 +21,47 @@ frag erf(x: f32) -> f32 {
   return select(a >= 0.9, copysign(1 - e, x), small)
 }
 
-# exp(z^2) erfc(z) for z in [0, 27.5]: t P(t), t = 1 / (1 + 0.35 z), P of degree 22, relative error 2^-55.4
-frag erfcx_near(z: f64) -> f64 {
-  t = 1 / fma(z, 0x1.6666666666666p-2, 1)
-  p = fma(t, fma(t, fma(t, -0x1.741287ae3c166p-9, 0x1.0cab627e48146p-5), -0x1.6312f6a9eb533p-3), 0x1.1abf56edbf696p-1)
-  p = fma(t, fma(t, fma(t, p, -0x1.2c6f55ac79725p+0), 0x1.bd66648430287p+0), -0x1.d476ebb71fe25p+0)
-  p = fma(t, fma(t, fma(t, p, 0x1.5df6e80c3149dp+0), -0x1.6d90f0228ce57p-1), 0x1.d5120151c1eeap-3)
-  p = fma(t, fma(t, fma(t, p, 0x1.04d632224fb79p-7), -0x1.b2ea4e9d94383p-5), 0x1.89f54f4754bb5p-6)
-  p = fma(t, fma(t, fma(t, p, -0x1.b4cecdda79f5dp-6), -0x1.ade1099f4621dp-14), 0x1.fc7b463e51e35p-7)
-  p = fma(t, fma(t, fma(t, p, 0x1.9059be2fcf782p-5), 0x1.66d7285fa83d8p-4), 0x1.04589fc573287p-3)
-  p = fma(t, fma(t, fma(t, p, 0x1.4a19a8029fd6bp-3), 0x1.7ba414050e876p-3), 0x1.94693d63f7f7ap-3)
-  return t * fma(t, p, 0x1.94693d6c575cap-3)
+# exp(z^2) erfc(z) for z in [0, 27.5]: t P(t - 0.59375), t = 1 / (1 + 0.35 z), P of degree 22, relative error 2^-54.3.
+# R' = 2 z R - 2 / sqrt(pi) makes good that t is rounded.
+frag erfcx_near(z: f64) -> (f64, f64) {
+  w = fma(z, 0x1.6666666666666p-2, 1)
+  t = 1 / w
+  d = fma(fma(z, 0x1.6666666666666p-2, 1 - w), t, fma(w, t, -1)) * w * 0x1.6db6db6db6db7p+1
+  y = t - 0.59375
+  p = fma(y, fma(y, -0x1.3c147d3d9b997p-9, -0x1.e50e731a4581fp-9), 0x1.193d189914e1ap-8)
+  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.854cab20526c7p-8), -0x1.d570eff250bfdp-8), -0x1.084eea241fafap-8), 0x1.72b40c0be5157p-7)
+  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.a205382eb9aa8p-10), -0x1.f8ea41e07a6c2p-7), 0x1.60ca52b55b819p-7), 0x1.3fba80c9c0cd1p-6)
+  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.99915bc7c1cebp-6), -0x1.c19ca577c99ccp-6), 0x1.913f9082b4ceep-5), 0x1.c344324387a72p-5)
+  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.6765ae994099ep-4), -0x1.587c646d598b0p-3), 0x1.1fbab0e88a428p-4), 0x1.1f9d3bd7cc27ep-1)
+  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.ecec089522f18p-1), 0x1.04d0614e8180fp+0), 0x1.8b5a43ddaff20p-1), 0x1.c0ebf6f8db0dbp-2)
+  r = t * p
+  return r, fma(d, fma(2 * z, r, -0x1.20dd750429b6dp+0), fma(t, p, -r))
 }
-# exp(-(s + l)) as a mantissa and its exponent, |l| below half a unit of s
-frag exp_minus(s: f64, l: f64) -> (f64, f64) {
+# exp(-(s + l)) as a mantissa in two parts and its exponent, |l| below half a unit of s
+frag exp_minus(s: f64, l: f64) -> (f64, f64, f64) {
   t = fma(s, -0x1.71547652b82fep+0, 0x1.8p52)
   n = t - 0x1.8p52
-  r = fma(n, -0x1.abc9e3b39803fp-56, fma(n, -0x1.62e42fefa39efp-1, -s))
-  return exp_near(r - l), t
+  h = fma(n, -0x1.62e42fefa39efp-1, -s)
+  c = fma(n, -0x1.abc9e3b39803fp-56, -l)
+  r = h + c
+  z = expm1_near(r)
+  e = 1 + z
+  return e, fma((h - r) + c, e, (1 - e) + z), t
+}
+frag exp_minus(s: f32, l: f32) -> (f32, f32, f32) {
+  t = fma(s, -0x1.715476p+0, 12582912)
+  n = t - 12582912
+  h = fma(n, -0x1.62e43p-1, -s)
+  c = fma(n, 0x1.05c61p-29, -l)
+  r = h + c
+  z = expm1_near(r)
+  e = 1 + z
+  return e, fma((h - r) + c, e, (1 - e) + z), t
+}
+# (a + b) (c + d) rounded nearly once
+frag product<T: real>(a: T, b: T, c: T, d: T) -> T {
+  y = a * c
+  return y + (fma(a, c, -y) + fma(a, d, b * c))
 }
 # x + x P(x^2) on |x| < 0.85, P of degree 10, relative error 2^-56
 frag erf_near(x: f64) -> f64 {
@@ -53,8 +76,9 @@ frag erfc_upper(x: f64) -> f64 {
   a = fabs(x)
   z = select(a > 27.5, 27.5, a)
   s = z * z
-  p, t = exp_minus(s, fma(z, z, -s))
-  return scale_any(p * erfcx_near(z), t)
+  e, f, t = exp_minus(s, fma(z, z, -s))
+  r, q = erfcx_near(z)
+  return scale_any(product(e, f, r, q), t)
 }
 frag erf(x: f64) -> f64 {
   return select(fabs(x) < 0.85, erf_near(x), copysign(1 - erfc_upper(x), x))
@@ -65,41 +89,44 @@ frag erfc(x: f64) -> f64 {
 }
 frag erfc(x: f32) -> f32 { return f32(erfc(f64(x))) }
 
-# The normal distribution's tail Phi(-h) for h in [0, 14.5] as a mantissa and its exponent: exp(-h^2 / 2) t P(t),
-# t = 1 / (1 + h / 4), P of degree 9, relative error 2^-26.7
-frag normal_tail(h: f32) -> (f32, f32) {
+# x Phi(x), where the tail Phi(-h) of the normal distribution is exp(-h^2 / 2) R(h), R = t P(t), t = 1 / (1 + h / 4), P of
+# degree 9 on h <= 14.5, relative error 2^-26.7. The rounding of t is made good by R' = h R - 1 / sqrt(2 pi).
+frag gelu_near(x: f32) -> f32 {
+  a = fabs(x)
+  h = select(a > 12.5, 12.5, a)
   s = h * h
-  l = fma(h, h, -s)
-  t = fma(s, -0x1.715476p-1, 12582912)
-  n = t - 12582912
-  r = fma(n, 0x1.05c61p-29, fma(n, -0x1.62e43p-1, -0.5 * s))
-  e = exp_near(fma(l, -0.5, r))
-  u = 1 / fma(h, 0.25, 1)
+  e, f, t = exp_minus(0.5 * s, 0.5 * fma(h, h, -s))
+  w = fma(h, 0.25, 1)
+  u = 1 / w
   p = fma(u, fma(u, fma(u, 0x1.14bed2p-6, -0x1.0853400p-4), 0x1.c9b314p-5), 0x1.7298200p-6)
   p = fma(u, fma(u, fma(u, p, 0x1.2276820p-6), 0x1.5777f2p-4), 0x1.2b0e28p-4)
-  p = fma(u, fma(u, fma(u, p, 0x1.864cdep-4), 0x1.97a3c6p-4), 0x1.988f9cp-4)
-  return e * (u * p), t
+  g = fma(u, fma(u, p, 0x1.864cdep-4), 0x1.97a3c6p-4)
+  p = fma(u, g, 0x1.988f9cp-4)
+  d = fma(fma(h, 0.25, 1 - w), u, fma(w, u, -1)) * w
+  c = u * p
+  l = fma(4 * d, fma(h, c, -0x1.988454p-2), fma(u, fma(u, g, 0x1.988f9cp-4 - p), fma(u, p, -c)))
+  return fma(-h, scale(product(e, f, c, l), t), select(x < 0, -0.0, x))
 }
-frag normal_tail(h: f64) -> (f64, f64) {
+frag gelu<f32>(x: f32) -> f32 {
+  fast {
+    rare !(x >= -12)
+    return gelu_near(x)
+  }
+  full { return select(x >= -12, gelu_near(x), f32(gelu(f64(x)))) }
+}
+frag gelu<f64>(x: f64) -> f64 {
+  a = fabs(x)
+  h = select(a > 39, 39, a)
   s = h * h
-  p, t = exp_minus(0.5 * s, 0.5 * fma(h, h, -s))
-  return 0.5 * p * erfcx_near(h * 0x1.6a09e667f3bcdp-1), t
-}
-# x Phi(x)
-frag gelu(x: f32) -> f32 {
-  h = fabs(x)
-  p, t = normal_tail(select(h > 15, 15, h))
-  q = scale_any(select(x < 0, x, 1) * p, t)
-  return select(x < 0, select(x == -inf, -0.0, q), fma(-x, q, x))
-}
-frag gelu(x: f64) -> f64 {
-  h = fabs(x)
-  p, t = normal_tail(select(h > 39, 39, h))
-  q = scale_any(select(x < 0, x, 1) * p, t)
-  return select(x < 0, select(x == -inf, -0.0, q), fma(-x, q, x))
+  e, f, t = exp_minus(0.5 * s, 0.5 * fma(h, h, -s))
+  r, l = erfcx_near(h * 0x1.6a09e667f3bcdp-1)
+  q = 0.5 * product(e, f, r, l)
+  y = select(x < 0, scale_any(-h * q, t), fma(-h, scale_any(q, t), x))
+  return select(x == x, y, x)
 }
 
 frag sigmoid<T: real>(x: T) -> T {
   e = exp(-fabs(x))
-  return select(x < 0, e, 1) / (1 + e)
+  n = select(x < 0, e, 1)
+  return fma(-n, e / (1 + e), n)
 }

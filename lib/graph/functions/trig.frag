@@ -111,8 +111,8 @@ frag phase<f64>(x: f64) -> (u64, u64) {
   w1 = (a1 << s) | ((a2 >> 1) >> c)
   w2 = (a2 << s) | ((a3 >> 1) >> c)
   lo = m * w1 + mulhi(m, w2)
-  carry = select(lo < m * w1, u64(1), 0)
-  return m * w0 + mulhi(m, w1) + carry, lo
+  c1 = select(lo < m * w1, u64(1), 0)
+  return m * w0 + mulhi(m, w1) + c1, lo
 }
 frag half_turns<f64>(hi: u64, lo: u64) -> (f64, i64) {
   n = (hi + 0x4000000000000000) >> 63
