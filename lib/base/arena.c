@@ -75,7 +75,7 @@ static void *chunk_new(nvb_arena *a, size_t bytes) {
 void *nvb_get(nvb_arena *a, size_t bytes) {
   if (bytes > PTRDIFF_MAX - ALIGN)
     unwind(a, nvb_fail_memory());
-  size_t n = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  size_t n = bytes ? (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
   if (n > (size_t)(a->end - a->at)) {
     if (n > a->next / 4)
       return memset(chunk_new(a, n), 0, n);

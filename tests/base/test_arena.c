@@ -11,6 +11,7 @@ static void fill(nvb_arena *a, void *arg) {
   for (int i = 0; i < n; i++) {
     size_t size = (size_t)i * 37 % 5000;
     p[i] = nvb_get(a, size);
+    ck_assert_ptr_nonnull(p[i]); /* also for no bytes */
     ck_assert_uint_eq((uintptr_t)p[i] % 16, 0);
     for (size_t k = 0; k < size; k++)
       ck_assert_int_eq(p[i][k], 0);
