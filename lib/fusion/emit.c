@@ -20,7 +20,8 @@ typedef struct emitter {
   nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
   NVB_VEC(nvf_bind) bind;
   uint64_t tiles;                  /* axes that a tile can have */
-  int layout, *checked;            /* checked: the index tile of an instance after its check */
+  nvb_map *layouts;                /* set of axes -> name */
+  int *checked;            /* checked: the index tile of an instance after its check */
 } emitter;
 
 static const nvf_node *node_of(const emitter *e, int i) { return &e->k->net->node[i]; }
@@ -70,24 +71,47 @@ static const nvf_expr *coord(emitter *e, int a) {
 
 static int tile_at(emitter *e, int i, int part);
 
+/* Terms in an order that does not depend on values or on history: longest strides first, as far as symbols tell. */
+static int sooner(const emitter *e, const nvf_term *x, const nvf_term *y) {
+  const nvf_atom *p = nvf_ix_atom(e->sp, x->atom), *q = nvf_ix_atom(e->sp, y->atom);
+  int64_t c = x->c < 0 ? -x->c : x->c, d = y->c < 0 ? -y->c : y->c;
+  int64_t a[5] = { x->c < 0, -nvf_degree(e->sp, x->by), -c, -(int64_t)p->kind, p->id };
+  int64_t b[5] = { y->c < 0, -nvf_degree(e->sp, y->by), -d, -(int64_t)q->kind, q->id };
+  for (int i = 0; i < 5; i++)
+    if (a[i] != b[i])
+      return a[i] < b[i];
+  return 0;
+}
+
+static const nvf_expr *atom_expr(emitter *e, nvf_atom a);
+
 static const nvf_expr *expr(emitter *e, nvf_ix x) {
   int n;
-  const nvf_term *t = nvf_ix_terms(e->sp, x, &n);
+  const nvf_term *terms = nvf_ix_terms(e->sp, x, &n);
+  nvf_term *t = nvb_dup(e->a, terms, (size_t)n * sizeof *t);
   const nvf_expr *sum = NULL;
-  for (int negative = 0; negative < 2; negative++)
-    for (int i = 0; i < n; i++) {
-      nvf_atom a = *nvf_ix_atom(e->sp, t[i].atom);
-      int64_t c = negative && sum ? -t[i].c : t[i].c;
-      if ((t[i].c < 0) != negative)
-        continue;
-      const nvf_expr *f = a.kind == NVF_AT_AXIS ? coord(e, a.id)
-                        : a.kind == NVF_AT_TILE ? nvf_x(e->kn, NVF_TILE, e->checked[a.id] >= 0 ? e->checked[a.id] : tile_at(e, a.id, 0), 0)
-                        : a.kind == NVF_AT_FLOOR ? nvf_x2(e->kn, NVF_DIV, expr(e, a.of), size_expr(e, a.by)) : nvf_x(e->kn, NVF_CONST, 0, 1);
-      f = nvf_x2(e->kn, NVF_MUL, f, size_expr(e, t[i].by));
-      f = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_CONST, 0, c), f);
-      sum = !sum ? f : nvf_x2(e->kn, negative ? NVF_SUB : NVF_ADD, sum, f);
+  for (int i = 1; i < n; i++)
+    for (int j = i; j > 0 && sooner(e, &t[j], &t[j - 1]); j--) {
+      nvf_term swap = t[j];
+      t[j] = t[j - 1];
+      t[j - 1] = swap;
     }
+  for (int i = 0; i < n; i++) { /* positive terms first */
+    int minus = sum && t[i].c < 0;
+    const nvf_expr *f = nvf_x2(e->kn, NVF_MUL, atom_expr(e, *nvf_ix_atom(e->sp, t[i].atom)), size_expr(e, t[i].by));
+    f = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_CONST, 0, minus ? -t[i].c : t[i].c), f);
+    sum = !sum ? f : nvf_x2(e->kn, minus ? NVF_SUB : NVF_ADD, sum, f);
+  }
   return sum ? sum : nvf_x(e->kn, NVF_CONST, 0, 0);
+}
+
+static const nvf_expr *atom_expr(emitter *e, nvf_atom a) {
+  switch (a.kind) {
+  case NVF_AT_AXIS: return coord(e, a.id);
+  case NVF_AT_TILE: return nvf_x(e->kn, NVF_TILE, e->checked[a.id] >= 0 ? e->checked[a.id] : tile_at(e, a.id, 0), 0);
+  case NVF_AT_FLOOR: return nvf_x2(e->kn, NVF_DIV, expr(e, a.of), size_expr(e, a.by));
+  default: return nvf_x(e->kn, NVF_CONST, 0, 1);
+  }
 }
 
 static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
@@ -141,17 +165,28 @@ static int *new_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
 
 static nvf_stmt *statement(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, &e->part->body, op); }
 
-/* The layout of a tile over these axes. */
+/* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all. */
 static void lay(emitter *e, nvf_stmt *s, uint64_t axes) {
-  s->layout = e->layout;
+  int fresh, *at;
+  nvb_text text = { .arena = e->a }, name = { .arena = e->a };
   axes &= e->tiles;
-  if (axes == e->tiles)
-    return;
-  s->nonly = 0;
-  s->only = NVB_NEWN(e->a, int, 65);
-  for (int i = 0; i < e->s->norder; i++)
-    if (axes >> e->s->order[i] & 1)
-      s->only[s->nonly++] = e->axis[e->s->order[i]];
+  at = nvb_map_put(e->layouts, &axes, sizeof axes, &fresh);
+  if (fresh) {
+    nvb_puts(&name, "L");
+    for (int i = 0; i < e->s->norder; i++) {
+      int a = e->s->order[i];
+      if (!(axes >> a & 1))
+        continue;
+      nvb_print(&text, "%s%s: %s", text.n ? "; " : "", e->kn->axis[e->axis[a]], e->s->at[a].digits);
+      nvb_puts(&name, e->kn->axis[e->axis[a]]);
+    }
+    *at = nvf_add_name(e->kn, nvb_text_get(&name));
+    nvf_binding *b = nvf_bind_name(e->kn, e->sched, *at);
+    b->kind = NVF_BLAYOUT;
+    if (text.n)
+      nvf_layout_parse(e->kn, &b->layout, nvb_text_get(&text));
+  }
+  s->layout = *at;
 }
 
 static uint64_t constant_bits(const emitter *e, int i, int part) {
@@ -378,7 +413,6 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
 /* ---- axes, grid, layout */
 static void emit_axes(emitter *e) {
   static const char letters[] = "ijkmpqruvwyz";
-  nvb_text layout = { .arena = e->a };
   char name[16];
   for (int a = 0, n = 0; a < e->k->axis.n; a++) {
     e->axis[a] = e->grid[a] = e->cut[a] = -1;
@@ -407,13 +441,6 @@ static void emit_axes(emitter *e) {
     snprintf(grid, sizeof grid, "b%s", name);
     e->grid[a] = nvf_add_grid(e->kn, e->part, grid, n_of);
   }
-  for (int i = 0; i < e->s->norder; i++)
-    nvb_print(&layout, "%s%s: %s", i ? "; " : "", e->kn->axis[e->axis[e->s->order[i]]], e->s->at[e->s->order[i]].digits);
-  e->layout = nvf_add_name(e->kn, "L");
-  nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->layout);
-  b->kind = NVF_BLAYOUT;
-  if (e->s->norder)
-    nvf_layout_parse(e->kn, &b->layout, nvb_text_get(&layout));
 }
 
 /* Blocks that a thread takes at once: some 40 us of work, but every unit gets several. */
@@ -439,6 +466,7 @@ void nvf_emit(nvf_plan *p, nvf_step *step, nvf_cand *k, nvf_shape *s, const int 
   e->checked = NVB_NEWN(a, int, k->inst.n + 1);
   memset(e->checked, 0xff, sizeof(int) * ((size_t)k->inst.n + 1));
   e->size_of = nvb_map_new(a);
+  e->layouts = nvb_map_new(a);
   e->buffer_of = nvb_map_new(a);
   emit_axes(e);
   for (int i = 0; i < k->inst.n; i++)

@@ -32,14 +32,18 @@ static int crosses(const nvf_cand *k, const nvf_shape *s) { /* some memory is wa
 }
 
 static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
-  int maps = 0, rows = 0, columns = 0, outside = 0;
+  int maps = 0, rows = 0, columns = 0, outside = 0, merges = 0;
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     maps += v->kind == NVF_IMAP || v->kind == NVF_ISELECT;
     if (v->kind == NVF_ISCAN)
       return "scan";
-    if (!is_red(v) || k->net->node[v->node].finish)
+    if (!is_red(v))
       continue;
+    if (k->net->node[v->node].finish) {
+      merges++;
+      continue;
+    }
     if (returns(k, i))
       return "normalisation";
     rows += v->axis == s->lane;
@@ -47,9 +51,9 @@ static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
   }
   for (int i = 0; i < k->put.n; i++)
     outside |= k->put.at[i].axes != 0 && !k->net->node[k->put.at[i].node].block;
-  if (rows && !outside)
+  if ((rows || merges) && !outside)
     return "full-reduce";
-  return rows ? "row-reduce" : columns ? "column-reduce" : crosses(k, s) ? "transpose" : maps ? "map" : "copy";
+  return rows ? "row-reduce" : columns ? "column-reduce" : crosses(k, s) ? "transpose" : maps ? "map" : merges ? "column-reduce" : "copy";
 }
 
 static const char *what_of(const nvf_cand *k) {
@@ -77,14 +81,41 @@ static int64_t least_bytes(const nvf_net *net) {
   return sum;
 }
 
-/* ---- the choice, cheaper of two splits of long reductions */
+/* ---- the choice, the cheaper of two splits of long reductions */
+/* Partials that ended in one kernel with their finish: taken apart for nothing. */
+static int for_nothing(const nvf_choice *c, uint8_t *whole) {
+  int n = 0;
+  for (int i = 0; i < c->net->n; i++) {
+    int stored = !c->net->node[i].block;
+    for (int k = 0; k < c->n && !stored; k++)
+      for (int j = 0; j < c->k[k]->put.n && !stored; j++) {
+        const nvf_node *r = &c->net->node[c->k[k]->put.at[j].node];
+        stored = c->k[k]->put.at[j].node == i || (r->kind == NVG_VPICK && r->in[0] == i);
+      }
+    if (!stored)
+      n += !whole[c->net->node[i].value], whole[c->net->node[i].value] = 1;
+  }
+  return n;
+}
+
+static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split) {
+  uint8_t *whole = nvb_get(a, (size_t)g->n + 1);
+  nvf_choice *best = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1), *c = best;
+  for (int round = 0; round < 3 && for_nothing(c, whole); round++) {
+    c = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1);
+    best = c->time <= best->time ? c : best;
+  }
+  return best;
+}
+
 static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, int fuse) {
   nvf_sizes *z = nvf_sizes_of(a, g);
-  nvf_net *net = nvf_net_of(a, g, z, caps, fuse ? NVF_SPLIT : NVF_WHOLE);
-  nvf_choice *best = nvf_search(net, fuse);
-  if (!fuse || !nvf_net_crossing(net))
+  if (!fuse)
+    return nvf_search(nvf_net_of(a, g, z, caps, NVF_WHOLE, NULL), 0);
+  nvf_choice *best = split_as(a, g, z, caps, NVF_SPLIT);
+  if (!nvf_net_crossing(best->net))
     return best;
-  nvf_choice *fine = nvf_search(nvf_net_of(a, g, z, caps, NVF_FINE), fuse);
+  nvf_choice *fine = split_as(a, g, z, caps, NVF_FINE);
   return fine->time < best->time ? fine : best;
 }
 

@@ -54,6 +54,7 @@ nvf_prod nvf_symbol(nvf_space *s, int64_t value) {
 
 nvf_prod nvf_int(nvf_space *s, int64_t k) { return product_of(s, k, 0, NULL); }
 int64_t nvf_value(const nvf_space *s, nvf_prod p) { return s->prod.at[p].value; }
+int nvf_degree(const nvf_space *s, nvf_prod p) { return s->prod.at[p].n; }
 int64_t nvf_factor(const nvf_space *s, nvf_prod p) { return s->prod.at[p].k; }
 
 nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b) {

@@ -29,6 +29,7 @@ nvf_prod nvf_int(nvf_space *s, int64_t k);                 /* a number that the 
 nvf_prod nvf_mul(nvf_space *s, nvf_prod a, nvf_prod b);
 nvf_prod nvf_quot(nvf_space *s, nvf_prod a, nvf_prod b);   /* a / b where b divides a symbolically, else -1 */
 int64_t nvf_value(const nvf_space *s, nvf_prod p);
+int nvf_degree(const nvf_space *s, nvf_prod p);             /* how many symbols it is a product of */
 int64_t nvf_factor(const nvf_space *s, nvf_prod p);        /* its integer factor */
 void nvf_same(nvf_space *s, nvf_prod a, nvf_prod b);       /* the graph proves a = b; they have one value */
 nvf_prod nvf_proved(nvf_space *s, nvf_prod p);             /* with all that is proved so far put in */

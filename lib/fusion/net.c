@@ -225,7 +225,7 @@ static void link_users(nvf_net *net) {
   }
 }
 
-nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split) {
+nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const uint8_t *whole) {
   nvf_net *net = NVB_NEW(a, nvf_net);
   *net = (nvf_net){ .arena = a, .g = g, .caps = caps, .sizes = z, .space = z->space };
   weaver w = { .net = net, .a = a, .node = NVB_NEWN(a, int, g->n), .pieces = nvb_map_new(a) };
@@ -239,14 +239,14 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_ca
       continue;
     nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin, .attr = v->attr,
                    .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w, .order_free = v->order_free,
-                   .frag = v->frag, .init = v->init, .name = v->name };
+                   .frag = v->frag, .init = v->init, .name = v->name, .value = i };
     n.in = NVB_NEWN(a, int, v->nin + 1);
     for (int j = 0; j < v->nin; j++)
       n.in[j] = w.node[v->in[j]];
     if (v->kind == NVG_VLEAF)
       n.stride = z->stride[v->leaf];
     int same = v->kind == NVG_VRESHAPE && same_shape(v, &g->v[v->in[0]]);
-    w.node[i] = same ? n.in[0] : v->kind == NVG_VRED ? fold(&w, v, n, split, side[i])
+    w.node[i] = same ? n.in[0] : v->kind == NVG_VRED ? fold(&w, v, n, whole && whole[i] ? NVF_WHOLE : split, side[i])
               : v->kind == NVG_VPICK ? picked(&w, v, n) : weave(&w, n);
   }
   net->n = w.made.n;

@@ -34,6 +34,7 @@ typedef struct nvf_node {
   int64_t block;           /* RED: elements of a partial's piece of the reduced run; 0: all of it */
   int finish;              /* RED: merges partials */
   int out;                 /* an output of the graph */
+  int value;               /* of the graph; what a partial and a finish stand for too */
   int must;                /* can only be read from memory */
   int depth;               /* reductions on the way from the leaves */
   int nuser, *user;
@@ -49,7 +50,8 @@ typedef struct nvf_net {
   int *out;                /* node of each output */
 } nvf_net;
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE }; /* long reductions: as they are; partials and a finish; along a neighbour's rows */
-nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split);
+/* whole: by value, reductions that stay together; NULL: none has to */
+nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
 
 /* ---- instance.c: a kernel candidate */

@@ -4,10 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static int64_t power_up(int64_t n) {
-  int64_t p = 1;
+/* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What is
+   items rather than a loop (up to 32) is finer, and so are the lanes of short rows. */
+static int64_t size_class(int64_t n, int64_t least) {
+  static const int64_t fine[] = { 1, 4, 16, 32, 64, 128, 1024 };
+  int64_t p = 1024;
+  for (int i = 6; i >= 0; i--)
+    p = fine[i] >= n && fine[i] >= least ? fine[i] : p;
   while (p < n)
-    p *= 2;
+    p *= 8;
   return p;
 }
 
@@ -154,30 +159,26 @@ static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
 
 /* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long enough to
    fill the block, and never so wide that units have nothing to do. */
-static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a, int width) {
+static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
   static const int64_t classes[] = { 64, 256, 1024 };
   int64_t n = k->axis.at[a].n, t = 0;
   double inside = tile_elements(k, s, a), others = 1;
+  for (int b = 0; b < k->axis.n; b++)
+    if (is_scanned(k, b))
+      return 64; /* lines side by side */
   int several = 0;
   for (int b = 0; b < k->axis.n; b++)
     if (b != a && (k->grid >> b & 1) && live(k, b))
       several++, others *= (double)k->axis.at[b].n;
-  if (!k->reduced) {
-    if (several && n < 1024)
-      return power_up(n < width ? width : n);
-    return n <= 64 ? 64 : n <= 1024 ? 1024 : 4096;
-  }
+  if (!k->reduced)
+    return several && n < 1024 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 4096;
   int bound = 0; /* reductions whose results differ along the lanes, or finishes that every block repeats */
   for (int i = 0; i < k->inst.n; i++)
     bound |= is_red(&k->inst.at[i]) && (k->inst.at[i].axes >> a & 1);
   if (!bound)
-    return n <= 1024 ? 1024 : 16384;
-  if (inside <= 64) {
-    t = (int64_t)(8192 / inside);
-    while (t > 256 && t >= 2 * n)
-      t /= 2;
-    return t < width ? width : t;
-  }
+    return 16384;
+  if (inside <= 64)
+    return 256;
   for (int i = 0; i < 3; i++)
     if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->net->caps->units))
       t = classes[i];
@@ -230,10 +231,8 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
 static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
   char *out = s->at[a].digits;
   int64_t p = s->at[a].tile;
-  if (is_scanned(k, a)) { /* runs of 16 in sequence, runs side by side, blocks of 1024 one after the other */
-    add_digit(out, 48, 0, 'I', p / 1024);
-    add_digit(out, 48, 0, 'i', (p < 1024 ? p : 1024) / 16 / width);
-    add_digit(out, 48, 0, 'l', s->lane >= 0 ? 1 : width);
+  if (is_scanned(k, a)) { /* runs of 16 are items */
+    add_digit(out, 48, 0, 'I', p / 16);
     add_digit(out, 48, 0, 'i', 16);
     return;
   }
@@ -257,10 +256,7 @@ static void stack_rows(const nvf_cand *k, nvf_shape *s) {
       best = a;
   if (best < 0 || k->reduced || have > 1024)
     return;
-  int64_t t = (int64_t)(2048 / have);
-  while (t > 4 && t >= 2 * k->axis.at[best].n)
-    t /= 2;
-  s->at[best] = (nvf_place){ .tile = t, .cut = 1 };
+  s->at[best] = (nvf_place){ .tile = (int64_t)(2048 / have), .cut = 1 };
 }
 
 nvf_shape *nvf_shape_of(nvf_cand *k) {
@@ -271,13 +267,12 @@ nvf_shape *nvf_shape_of(nvf_cand *k) {
   s->lane = lane_of(k, width);
   for (int i = 0; i < k->axis.n; i++)
     if (live(k, i) && !(k->grid >> i & 1)) {
-      int64_t p = power_up(k->axis.at[i].n), least = is_scanned(k, i) ? 16 : i == s->lane ? width : 1;
-      s->at[i].tile = p < least ? least : p;
-      if (i == s->lane && (k->reduced >> i & 1)) /* row classes: short ones share a tile */
-        s->at[i].tile = p <= 4 * width ? 4 * width : p;
+      nvf_prod e = k->axis.at[i].extent;
+      int exact = nvf_quot(k->net->space, e, nvf_int(k->net->space, nvf_factor(k->net->space, e))) == 0; /* a block of a split */
+      s->at[i].tile = exact ? k->axis.at[i].n : size_class(k->axis.at[i].n, i == s->lane ? 4 * width : is_scanned(k, i) ? 16 : 1);
     }
   if (s->lane >= 0 && (k->grid >> s->lane & 1))
-    s->at[s->lane] = (nvf_place){ .tile = lane_tile(k, s, s->lane, width), .cut = 1 };
+    s->at[s->lane] = (nvf_place){ .tile = lane_tile(k, s, s->lane), .cut = 1 };
   stack_rows(k, s);
   for (int i = 0; i < k->axis.n; i++)
     if (s->at[i].tile) {

@@ -113,6 +113,13 @@ static inline int m_red(maker *m, const char *name, int x, int at, int n) {
   return m_add(m, r, v.rank, shape, 1, &x, 2, attr);
 }
 
+static inline int m_scan(maker *m, int x, int axis) {
+  const nvg_val v = m->v.at[x];
+  static const uint64_t init = 0x80000000u;
+  nvg_val r = { .kind = NVG_VSCAN, .dtype = v.dtype, .frag = nvg_frag_find("add", (nvm_dtype[2]){ v.dtype, v.dtype }, 2), .init = &init, .name = "cumsum" };
+  return m_add(m, r, v.rank, v.shape, 1, &x, 1, (int64_t[1]){ axis });
+}
+
 static inline void m_out(maker *m, int x) { NVB_PUSH(m->a, m->out, x); }
 static inline nvg_graph *m_graph(maker *m) {
   nvg_graph *g = NVB_NEW(m->a, nvg_graph);
@@ -250,6 +257,41 @@ static inline void eval_red(maker *m, const nvg_graph *g, const nvg_val *v, valu
   }
 }
 
+/* One line of a sum scan of f32 (numerics.md section 4: runs of 16, blocks of 1,024). */
+static inline float group_total(const float *total, int at, int n, int runs) { /* aligned group of n runs, absent ones skipped */
+  if (n == 1)
+    return total[at];
+  float low = group_total(total, at, n / 2, runs);
+  return at + n / 2 < runs ? low + group_total(total, at + n / 2, n / 2, runs) : low;
+}
+static inline void scan_line(const float *x, float *y, int64_t n, int64_t step) {
+  float carry = 0;
+  for (int64_t b = 0; b < n; b += 1024) {
+    int64_t len = n - b < 1024 ? n - b : 1024;
+    float total[64], in[1024];
+    int runs = (int)((len + 15) / 16);
+    for (int64_t i = 0; i < len; i++)
+      total[i / 16] = in[i] = i % 16 ? in[i - 1] + x[(b + i) * step] : x[(b + i) * step];
+    for (int64_t i = 0; i < len; i++) {
+      int r = (int)(i / 16), have = 0;
+      float e = 0;
+      for (int bit = 1; bit <= r; bit *= 2)
+        if (r & bit) {
+          float left = group_total(total, (r & ~(2 * bit - 1)), bit, runs);
+          e = have ? left + e : left;
+          have = 1;
+        }
+      float base = b ? (have ? carry + e : carry) : e;
+      y[(b + i) * step] = b || have ? base + in[i] : in[i];
+    }
+    int top = 1;
+    while (top < runs)
+      top *= 2;
+    float all = group_total(total, 0, top, runs);
+    carry = b ? carry + all : all;
+  }
+}
+
 /* data: of each leaf, at its first element */
 static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
   value *val = NVB_NEWN(m->a, value, g->n);
@@ -270,6 +312,15 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
       for (int s = 0; s < v->nin * val[i].n; s++)
         state[i][s] = s < val[i].n ? val[i].part[s] : nvb_get(m->a, (size_t)(16 * v->size) + 16);
       eval_red(m, g, v, val, state[i]);
+      continue;
+    }
+    if (v->kind == NVG_VSCAN) {
+      int64_t n = v->shape[v->attr[0]], inner = 1;
+      for (int d = (int)v->attr[0] + 1; d < v->rank; d++)
+        inner *= v->shape[d];
+      for (int64_t o = 0; o < v->size; o++)
+        if (o / inner % n == 0)
+          scan_line((float *)val[v->in[0]].part[0] + o, (float *)val[i].part[0] + o, n, inner);
       continue;
     }
     if (v->kind == NVG_VPICK) {

@@ -120,8 +120,12 @@ static void empty(maker *m) {
 }
 static void complex_product(maker *m) {
   int x = m_leaf(m, NVM_C64, 2, DIMS(13, 57), NULL), y = m_leaf(m, NVM_C64, 1, DIMS(57), NULL);
-  int z = m_2(m, "multiply", x, y);
-  m_out(m, z);
+  nvg_fragset *f = nvg_fragset_new(m->a);
+  nvm_dtype t[4] = { NVM_F32, NVM_F32, NVM_F32, NVM_F32 };
+  nvg_fragset_parse(f, "frag product<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a*c - b*d, a*d + b*c }", "test");
+  int in[2] = { x, m_expand(m, y, 2, DIMS(13, 57)) };
+  m_out(m, m_add(m, (nvg_val){ .kind = NVG_VMAP, .dtype = NVM_C64, .frag = nvg_fragset_find(f, "product", t, 4), .name = "product" }, 2,
+                 DIMS(13, 57), 2, in, 0, NULL));
 }
 static void gathered(maker *m) {
   int x = m_leaf(m, NVM_F32, 1, DIMS(7), NULL), i = m_leaf(m, NVM_I64, 1, DIMS(513), NULL), in[2] = { x, i };
@@ -147,6 +151,17 @@ static void outer_softmax(maker *m) {
   }
   m_out(m, m_2(m, "multiply", m_reshape(m, s[0], 2, DIMS(321, 1)), s[1]));
 }
+static void scanned_rows(maker *m) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(37, 2500), NULL);
+  m_out(m, m_1(m, "exp", m_2(m, "multiply", m_scan(m, m_1(m, "abs", x), 1), m_const(m, -0.01f))));
+}
+static void scanned_columns(maker *m) {
+  m_out(m, m_scan(m, m_leaf(m, NVM_F32, 2, DIMS(1100, 70), NULL), 0));
+}
+static void scanned_line(maker *m) {
+  int s = m_scan(m, m_leaf(m, NVM_F32, 1, DIMS(3001), NULL), 0);
+  m_out(m, m_2(m, "subtract", s, m_view(m, NVG_VSLICE, s, 1, DIMS(3001), 2, DIMS(3000, -1))));
+}
 
 static const struct { const char *name; builder_fn make; int kernels; } cases[] = {
   { "chain", chain, 1 }, { "broadcast", broadcast, 1 }, { "transposed", transposed, 1 }, { "softmax", softmax, 1 },
@@ -155,7 +170,8 @@ static const struct { const char *name; builder_fn make; int kernels; } cases[] 
   { "padded", padded, 1 }, { "rolled", rolled, 1 }, { "joined", joined, 1 }, { "interleaved", interleaved, 1 },
   { "upsampled", upsampled, 1 }, { "flipped", flipped, 1 }, { "scalars", scalars, 1 }, { "empty", empty, 1 },
   { "complex", complex_product, 1 }, { "gathered", gathered, 1 }, { "strided", strided, 1 }, { "copies", copies, 1 },
-  { "outer of softmaxes", outer_softmax, 2 },
+  { "outer of softmaxes", outer_softmax, 2 }, { "scanned rows", scanned_rows, 1 }, { "scanned columns", scanned_columns, 1 },
+  { "scanned line", scanned_line, 2 },
 };
 
 static void run_case(nvb_arena *a, void *arg) {

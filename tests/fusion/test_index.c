@@ -1,0 +1,133 @@
+/* Index expressions: floors and remainders that cancel, intervals, what is proved equal and what is not. */
+#include <check.h>
+#include <stdlib.h>
+#include "base/err.h"
+#include "fusion/index.h"
+#include "suite.h"
+
+typedef struct fixture { nvf_space *s; nvf_prod n, m, b; nvf_ix i, j, k; } fixture;
+
+static fixture make(nvb_arena *a) { /* axes i < n, j < m, k < b */
+  fixture f = { .s = nvf_space_new(a) };
+  f.n = nvf_symbol(f.s, 37);
+  f.m = nvf_symbol(f.s, 12);
+  f.b = nvf_symbol(f.s, 8);
+  f.i = nvf_ix_axis(f.s, 0, f.n);
+  f.j = nvf_ix_axis(f.s, 1, f.m);
+  f.k = nvf_ix_axis(f.s, 2, f.b);
+  return f;
+}
+
+static void reshapes(nvb_arena *a, void *arg) {
+  fixture f = make(a);
+  (void)arg;
+  nvf_prod dim[3] = { f.n, f.m, f.b }, two[2] = { f.n, nvf_mul(f.s, f.m, f.b) };
+  nvf_ix at[3] = { f.i, f.j, f.k }, back[3], mid[2];
+  nvf_ix flat = nvf_ix_linear(f.s, 3, at, dim);
+  nvf_ix_unlinear(f.s, flat, 3, dim, back); /* there and back */
+  ck_assert(back[0] == f.i && back[1] == f.j && back[2] == f.k);
+  nvf_ix_unlinear(f.s, flat, 2, two, mid);
+  ck_assert(mid[0] == f.i);
+  ck_assert(mid[1] == nvf_ix_add(f.s, nvf_ix_mul(f.s, f.j, f.b, 1), f.k));
+  ck_assert(nvf_ix_div(f.s, nvf_ix_add(f.s, nvf_ix_mul(f.s, f.i, f.b, 1), f.k), f.b) == f.i); /* 0 <= k < b by proof */
+}
+
+static void one_axis_taken_apart(nvb_arena *a, void *arg) {
+  fixture f = make(a);
+  (void)arg;
+  nvf_prod all = nvf_mul(f.s, f.n, f.m);
+  nvf_ix r = nvf_ix_axis(f.s, 3, all), q = nvf_ix_div(f.s, r, f.m), t = nvf_ix_mod(f.s, r, f.m);
+  int64_t lo, hi;
+  nvf_ix_range(f.s, t, &lo, &hi); /* r - m * floor(r / m) is seen as a remainder */
+  ck_assert_int_eq(lo, 0);
+  ck_assert_int_eq(hi, 11);
+  nvf_ix_range(f.s, q, &lo, &hi);
+  ck_assert_int_eq(hi, 36);
+  ck_assert(nvf_ix_add(f.s, nvf_ix_mul(f.s, q, f.m, 1), t) == r);
+  ck_assert(nvf_ix_div(f.s, q, f.b) == nvf_ix_div(f.s, r, nvf_mul(f.s, f.m, f.b))); /* floors of floors */
+  ck_assert_int_eq(nvf_ix_floors(f.s, r), 0);
+  nvf_ix coarse = nvf_ix_div(f.s, nvf_ix_add(f.s, nvf_ix_mul(f.s, f.i, 0, 4), nvf_ix_axis(f.s, 4, nvf_int(f.s, 4))), nvf_int(f.s, 8));
+  ck_assert(coarse == nvf_ix_div(f.s, f.i, nvf_int(f.s, 2))); /* (4 i + j) / 8 with j < 4 is i / 2 */
+}
+
+static void equalities(nvb_arena *a, void *arg) {
+  nvf_space *s = nvf_space_new(a);
+  (void)arg;
+  nvf_prod x = nvf_symbol(s, 12), y = nvf_symbol(s, 12), p = nvf_symbol(s, 3), q = nvf_symbol(s, 4), z = nvf_symbol(s, 12);
+  nvf_same(s, x, y);
+  nvf_same(s, y, nvf_mul(s, p, q));
+  ck_assert_int_eq(nvf_proved(s, x), nvf_mul(s, p, q));
+  ck_assert_int_eq(nvf_proved(s, y), nvf_mul(s, q, p));
+  ck_assert_int_eq(nvf_proved(s, z), z); /* the same value is no proof */
+  ck_assert_int_eq(nvf_quot(s, nvf_proved(s, x), q), p);
+  ck_assert_int_lt(nvf_quot(s, z, q), 0);
+  ck_assert_int_eq(nvf_quot(s, nvf_mul(s, z, nvf_int(s, 6)), nvf_int(s, 2)), nvf_mul(s, z, nvf_int(s, 3)));
+}
+
+/* Random expressions against their values. */
+static int64_t value(const nvf_space *s, nvf_ix e, const int64_t *axis) {
+  int n;
+  const nvf_term *t = nvf_ix_terms(s, e, &n);
+  int64_t sum = 0;
+  for (int i = 0; i < n; i++) {
+    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
+    int64_t v = 1;
+    if (a->kind == NVF_AT_AXIS)
+      v = axis[a->id];
+    if (a->kind == NVF_AT_FLOOR) {
+      int64_t x = value(s, a->of, axis), d = nvf_value(s, a->by);
+      v = x / d - (x % d < 0);
+    }
+    sum += t[i].c * nvf_value(s, t[i].by) * v;
+  }
+  return sum;
+}
+
+static void random_values(nvb_arena *a, void *arg) {
+  (void)arg;
+  srand(5);
+  for (int round = 0; round < 3000; round++) {
+    nvf_space *s = nvf_space_new(a);
+    nvf_prod p[6] = { nvf_symbol(s, 1 + rand() % 9), nvf_symbol(s, 1 + rand() % 9), nvf_int(s, 1 + rand() % 6), nvf_symbol(s, 2) };
+    p[4] = nvf_mul(s, p[0], p[1]);
+    p[5] = nvf_mul(s, p[2], p[3]);
+    nvf_ix e[12];
+    int64_t at[3], want[12];
+    int n = 3;
+    for (int i = 0; i < 3; i++) {
+      e[i] = nvf_ix_axis(s, i, p[i]);
+      want[i] = at[i] = rand() % nvf_value(s, p[i]);
+    }
+    for (; n < 12; n++) {
+      int x = rand() % n, y = rand() % n, by = rand() % 6;
+      int64_t d = nvf_value(s, p[by]), c = rand() % 7 - 3, f = want[x] / d - (want[x] % d < 0);
+      switch (rand() % 4) {
+      case 0: e[n] = nvf_ix_add(s, e[x], nvf_ix_mul(s, e[y], p[by], c)); want[n] = want[x] + want[y] * d * c; break;
+      case 1: e[n] = nvf_ix_div(s, e[x], p[by]); want[n] = f; break;
+      case 2: e[n] = nvf_ix_mod(s, e[x], p[by]); want[n] = want[x] - d * f; break;
+      default: e[n] = nvf_ix_add(s, e[x], nvf_ix_int(s, c)); want[n] = want[x] + c; break;
+      }
+      int64_t lo, hi;
+      nvf_ix_range(s, e[n], &lo, &hi);
+      ck_assert_int_eq(value(s, e[n], at), want[n]);
+      ck_assert(lo <= want[n] && want[n] <= hi);
+      nvf_ix to[64] = { nvf_ix_add(s, e[1], nvf_ix_int(s, 1)), -1, -1 }; /* substitution, with the same simplifications */
+      int64_t moved[3] = { at[1] + 1, at[1], at[2] };
+      ck_assert_int_eq(value(s, nvf_ix_subst(s, e[n], to), at), value(s, e[n], moved));
+    }
+  }
+}
+
+static void run(void (*fn)(nvb_arena *, void *)) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, fn, NULL);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+
+START_TEST(reshapes_there_and_back_cancel) { run(reshapes); } END_TEST
+START_TEST(an_axis_taken_apart_is_known_again) { run(one_axis_taken_apart); } END_TEST
+START_TEST(equality_is_proved_never_guessed) { run(equalities); } END_TEST
+START_TEST(values_are_kept) { run(random_values); } END_TEST
+
+SUITE("index", reshapes_there_and_back_cancel, an_axis_taken_apart_is_known_again, equality_is_proved_never_guessed, values_are_kept)

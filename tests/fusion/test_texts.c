@@ -1,0 +1,82 @@
+/* The promise of planner.md: texts name sizes and never show them, so random shapes of one program end in few texts. */
+#include <check.h>
+#include "oracle.h"
+#include "suite.h"
+
+static uint64_t seen[512];
+static int nseen;
+
+static void note(const nvf_plan *p) {
+  for (int i = 0; i < p->nstep; i++) {
+    nvb_hash h = nvf_kernel_hash(p->step[i].k, p->step[i].s);
+    int j = 0;
+    while (j < nseen && seen[j] != h.lo)
+      j++;
+    if (j < nseen)
+      continue;
+    seen[nseen++] = h.lo;
+    if (getenv("VERBOSE")) {
+      nvb_text t = { .arena = p->arena };
+      nvf_kernel_print(&t, p->step[i].k);
+      nvf_schedule_print(&t, p->step[i].k, p->step[i].s, "cpu");
+      puts(nvb_text_get(&t));
+    }
+  }
+}
+
+static int64_t size(int most) { /* log-uniform */
+  int64_t n = 1;
+  for (int bits = rand() % (most + 1); bits; bits--)
+    n = 2 * n + (rand() & 1);
+  return n;
+}
+
+static void chain(maker *m) {
+  int64_t shape[4];
+  int rank = 1 + rand() % 4, in[3];
+  for (int d = 0; d < rank; d++)
+    shape[d] = size(24 / rank);
+  for (int i = 0; i < 3; i++)
+    in[i] = m_leaf(m, NVM_F32, rank, shape, NULL);
+  m_out(m, m_2(m, "add", m_2(m, "multiply", in[0], in[1]), m_1(m, "exp", in[2])));
+}
+
+static void softmax(maker *m) {
+  int64_t shape[3];
+  int rank = 2 + rand() % 2;
+  for (int d = 0; d < rank; d++)
+    shape[d] = 2 + size(d == rank - 1 ? 13 : 5);
+  int x = m_leaf(m, NVM_F32, rank, shape, NULL);
+  int e = m_1(m, "exp", m_2(m, "subtract", x, m_red(m, "maximum", x, rank - 1, 1)));
+  m_out(m, m_2(m, "divide", e, m_red(m, "add", e, rank - 1, 1)));
+}
+
+static void column_sum(maker *m) {
+  int64_t shape[2] = { 2 + size(13), 16 + size(11) };
+  m_out(m, m_red(m, "add", m_leaf(m, NVM_F32, 2, shape, NULL), 0, 1));
+}
+
+static void count(nvb_arena *a, void *arg) {
+  void (*make)(maker *) = *(void (**)(maker *))arg;
+  nseen = 0;
+  srand(11);
+  for (int i = 0; i < 200; i++) {
+    maker m = { .a = a };
+    make(&m);
+    note(nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 }));
+  }
+}
+
+static int texts(void (*make)(maker *)) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, count, &make);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+  return nseen;
+}
+
+START_TEST(chains_of_any_shape) { ck_assert_int_le(texts(chain), 4); } END_TEST
+START_TEST(softmax_over_the_last_axis) { ck_assert_int_le(texts(softmax), 12); } END_TEST
+START_TEST(sums_of_columns) { ck_assert_int_le(texts(column_sum), 60); } END_TEST
+
+SUITE("texts", chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns)
