@@ -6,9 +6,8 @@ frag make<T: real>(re: T, im: T) -> (T, T) { return re, im }
 frag moments<T: real>(na: T, ma: T, sa: T, nb: T, mb: T, sb: T) -> (T, T, T) {
   n = na + nb
   d = mb - ma
-  f = nb / n
-  m = ma + d * f
-  s = (sa + sb) + (d * d) * (na * f)
+  m = ma * (na / n) + mb * (nb / n)   # as ma + d * nb / n, but the same either way round
+  s = (sa + sb) + (d * d) * (na * nb / n)
   ea = na == 0
   eb = nb == 0
   return n, select(ea, mb, select(eb, ma, m)), select(ea, sb, select(eb, sa, s))
