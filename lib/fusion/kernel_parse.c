@@ -270,7 +270,8 @@ static void call_map(parser *p, nvf_stmt *s, made *m) {
         a.type = (nvm_dtype)t;
         a.bits = nvf_lex_const(&p->l, a.type);
         nvf_lex_expect(&p->l, ")");
-      } else a = (nvf_arg){NVF_AAXIS, axis_named(p, word), 0, NVM_I64};
+      } else if (word[0] >= 'A' && word[0] <= 'Z') nvf_lex_fail_at(&p->l, here, "there is no tile '%s' here", word);
+      else a = (nvf_arg){NVF_AAXIS, axis_named(p, word), 0, NVM_I64};
     }
     NVB_PUSH(p->l.arena, arg, a);
     if (arg.n > MAX_LIST) nvf_lex_fail(&p->l, "more than %d operands", MAX_LIST);

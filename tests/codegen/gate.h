@@ -2,11 +2,11 @@
    all must give the same bits. Then the first result is compared with what the test computed in double precision. */
 #ifndef GATE_H
 #define GATE_H
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "codegen/codegen.h"
@@ -121,7 +121,7 @@ static inline void gate_work(nvb_arena *a, void *arg) {
     if (strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
     nvc_interp *ip = nvc_interp_new(a, j->k, s);
     gate_call(j, s, name, ip, NULL, nvc_interp_scratch(ip));
-#ifdef NVM_HAVE_LLVM
+#ifndef GATE_INTERPRETED
     if (j->g->interpreted || !nvc_llvm_available()) continue;
     nvc_object o;
     nvc_code *code;

@@ -238,22 +238,4 @@ START_TEST(argmin) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("gate");
-  TCase *t = tcase_create("texts");
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, softmax);
-  tcase_add_test(t, fftconv);
-  tcase_add_test(t, gemm);
-  tcase_add_test(t, seed);
-  tcase_add_test(t, columns);
-  tcase_add_test(t, sum);
-  tcase_add_test(t, transpose);
-  tcase_add_test(t, argmin);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+SUITE("gate", softmax, fftconv, gemm, seed, columns, sum, transpose, argmin)

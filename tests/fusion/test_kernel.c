@@ -1,0 +1,348 @@
+/* Kernel text both ways, what the checker refuses and why, and that no text crashes. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../suite.h"
+#include "base/err.h"
+#include "fusion/kernel.h"
+
+static char *read_text(const char *dir, const char *name) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  FILE *f = fopen(path, "rb");
+  if (!f) return NULL;
+  char *s = calloc(1, 1 << 18);
+  size_t n = fread(s, 1, (1 << 18) - 1, f);
+  s[n] = 0;
+  fclose(f);
+  return s;
+}
+
+enum { MAX_TEXTS = 64 };
+static char *texts[MAX_TEXTS], *names[MAX_TEXTS];
+static int ntexts;
+
+static void read_all(void) {
+  const char *dir = "tests/kernels";
+  DIR *d = opendir(dir);
+  if (!d) d = opendir(dir = "../tests/kernels");
+  if (!d) d = opendir(dir = "../../tests/kernels");
+  ck_assert_msg(d != NULL, "run this in the root of the source");
+  for (struct dirent *e; (e = readdir(d)) && ntexts < MAX_TEXTS;)
+    if (strstr(e->d_name, ".kir")) {
+      names[ntexts] = strdup(e->d_name);
+      texts[ntexts++] = read_text(dir, e->d_name);
+    }
+  closedir(d);
+  ck_assert_int_ge(ntexts, 9);
+}
+
+/* ---- print and parse */
+static char *print_all(nvb_arena *a, nvf_kernel *k) {
+  nvb_text t = {.arena = a};
+  nvf_kernel_print(&t, k);
+  for (int i = 0; i < k->nsched; i++) nvf_schedule_print(&t, k, k->sched[i], k->sched_name[i]);
+  return t.s;
+}
+
+static void round_trip(nvb_arena *a, void *text) {
+  nvf_kernel *k = nvf_kernel_parse(a, text, "text");
+  char *once = print_all(a, k);
+  nvf_kernel *k2 = nvf_kernel_parse(a, once, "printed");
+  char *twice = print_all(a, k2);
+  ck_assert_str_eq(once, twice);
+  ck_assert_int_eq(k->nsched, k2->nsched);
+  for (int i = 0; i < k->nsched; i++) {
+    ck_assert(nvb_hash_eq(nvf_kernel_hash(k, k->sched[i]), nvf_kernel_hash(k2, k2->sched[i])));
+    for (int j = 0; j < i; j++) ck_assert(!nvb_hash_eq(nvf_kernel_hash(k, k->sched[i]), nvf_kernel_hash(k, k->sched[j])));
+    nvf_kernel_check(a, k, k->sched[i]);
+    nvf_kernel_check(a, k2, k2->sched[i]);
+  }
+}
+
+START_TEST(texts_round_trip) {
+  read_all();
+  for (int i = 0; i < ntexts; i++) {
+    nvb_arena *a = nvb_arena_new();
+    ck_assert_msg(nvb_protect(a, round_trip, texts[i]) == NVM_OK, "%s: %s", names[i], nvb_message());
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+/* ---- refusals: a body (or a whole text) and a piece of the message */
+static const char head[] = "frag two(a: f32, b: f32) -> (f32, f32) { return a, b }\n"
+                           "frag left(a: f32, b: f32) -> f32 { return a + b * 0.5 }\n"
+                           "kernel k(x: f32[], y: mut f32[], i: i64[], z: mut c64[], w: mut i64[], n: size, s: f32) {\n"
+                           "grid () { all = index(r + j + t + k, A) }\n grid (b = n) {\n";
+static const char tail[] = "\n} }\nschedule c { A = \"r: i1; j: i1; t: i1; k: i1\"; L = \"j: i4 l16\"; M = \"r: i2; j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
+                           "  O = \"j: i3\"; B = 64; S = stamp(1024, 16); Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; K = \"k: i4\" }";
+static const struct { const char *body, *says; } wrong[] = {
+  {"X = load(x, j, L) Y = load(x, j, N) Z = map(add, X, Y)", "needs a relayout"},
+  {"X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S) X2 = map(add, X, m)", "needs a relayout"},
+  {"X = load(x, q, L)", "no axis q"},
+  {"X = load(x, j, L) store(y, b, X)", "would be stored to one place"},
+  {"X = load(x, j, L) store(y, r*64 + j, X)", "no axis r"},
+  {"X = load(x, j, L) store(x, j, X)", "not marked mut"},
+  {"X = load(i, j, L) store(y, j, X)", "is i64, the buffer f32"},
+  {"X = load(x, j, O) m = reduce(add, X, j, S)", "power of two"},
+  {"X = load(x, j, L) m = reduce(add, X, j, Z)", "it must be items or a loop"},
+  {"X = load(x, j, V) m = reduce(add, X, j, U)", "crosses a border"},
+  {"X = load(x, j, N) m = reduce(add, X, j, U)", "crosses a border"},
+  {"X = load(x, j, L) m = reduce(left, X, j, S)", "not commutative"},
+  {"X = load(x, j, L) m = reduce(add, X, j, S, init = (0.0))", "not the identity"},
+  {"X = load(x, j, L) m = reduce(maximum, X, j, S, init = (-3.0e38))", "not the identity"},
+  {"X = load(x, j, L) m = reduce(add, X, j, S, where = j < n)", "needs init"},
+  {"X = load(x, j, L) m = reduce(add, X, j, Q)", "gives no stamp 'Q'"},
+  {"X = load(x, j, Q)", "gives no layout 'Q'"},
+  {"X = load(x, j*Q, L)", "gives no constant 'Q'"},
+  {"X = load(x, j, only(L, r))", "has no axis r"},
+  {"X = load(x, j, W)", "share lanes"},
+  {"X = load(x, j, L) X = load(x, j, L)", "assigned already"},
+  {"X = load(x, j, L) Y = map(add, X, Z)", "there is no tile 'Z'"},
+  {"X = load(x, j, L) Y = map(add, X, y)", "cannot be an operand"},
+  {"X = load(x, j, L) Y = map(add, X, 1.5, X)", "add"},
+  {"X = load(x, j, L) Y = map(two, X, X)", "makes 2 tiles, not 1"},
+  {"X, Y = load(x, j, L)", "makes 1 tile, not 2"},
+  {"X = load(z, j, L)", "makes 2 tiles, not 1"},
+  {"X = load(x, j, L) store(z, j, X)", "',' is missing"},
+  {"Y = map(add, 1.5, 2.5, layout = L)", "needs a dtype"},
+  {"Y = map(add, f32(1.5), f32(2.5))", "needs a layout"},
+  {"X = load(x, j, L) P = put(X, [j]) Y = map(exp, P)", "get it first"},
+  {"X = load(x, j, L) Y = get(X, N)", "put it first"},
+  {"X = load(x, j, L) P = put(X, [r])", "no axis r"},
+  {"X = load(x, j, L) Y = relayout(X, M)", "extent"},
+  {"X = load(x, t*16 + j, H) Y = load(x, t*16 + j, H) a, c = dft(X, Y, t, 1)", "must be all items"},
+  {"X = load(x, t*16 + j, F) Y = load(x, t*16 + j, F) a, c = dft(X, Y, t, 2)", "sign is 1 or -1"},
+  {"X = load(x, j, L) Y = load(x, k, K) a = zeros(f32, L) c = contract(a, X, Y, k)", "put it first"},
+  {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { c = load(x, j, N) }", "must keep its layout"},
+  {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { d = map(add, a, c) }", "has no value here"},
+  {"for t in range(0, n, 1) { a = zeros(f32, L) } store(y, j, a)", "there is no tile 'a' here"},
+  {"for t in range(0, n, 0) { }", "must be positive"},
+  {"for t in range(0, j, 1) { }", "the same in the whole block"},
+  {"if j < n { }", "the same in the whole block"},
+  {"X = load(x, j // 0, L)", "divisor must be positive"},
+  {"X = load(x, s, L)", "is no size"},
+  {"X = load(x, j, L) store(y, X, X)", "is no integer"},
+  {"X = load(x, j, L, where = X)", "a bool tile"},
+  {"X = load(x, j, L) atomic_max(y, j, X)", "for integers"},
+  {"X = load(x, j, L) Y = scan(add, X, j) store(y, j, Y) Z = scan(add, X, j, carry = X)", "makes 2 tiles"},
+  {"X = load(x, j, V) P = load(x, j, N) Y = scan(add, P, j) Z = scan(add, X, j, where = j < n)", "needs init"},
+  {"X = nothing(x)", "no operation 'nothing'"},
+  {"X = load(x, 99999999999999999999, L)", "too large"},
+  {"X = load(x, j, L, other = 1, other = 2)", "given twice"},
+  {"X = load(i, j, L, other = 1.5)", "not an integer"},
+  {"X = load(i, j, L, other = 9223372036854775808)", "does not fit"},
+  {"X = load(x, j, L", "is missing"},
+  {"\"", "not closed"},
+};
+
+static void check_text(nvb_arena *a, void *text) {
+  nvf_kernel *k = nvf_kernel_parse(a, text, "text");
+  for (int i = 0; i < k->nsched; i++) nvf_kernel_check(a, k, k->sched[i]);
+}
+
+static void refuse(const char *text, const char *says) {
+  nvb_arena *a = nvb_arena_new();
+  int status = nvb_protect(a, check_text, (void *)(uintptr_t)text);
+  ck_assert_msg(status != NVM_OK, "accepted, should say '%s': %s", says, text);
+  ck_assert_msg(strstr(nvb_message(), says) != NULL, "'%s' does not say '%s': %s", nvb_message(), says, text);
+  nvb_arena_free(a);
+}
+
+START_TEST(refusals) {
+  char text[8192];
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    snprintf(text, sizeof text, "%s%s%s", head, wrong[i].body, tail);
+    refuse(text, wrong[i].says);
+  }
+  refuse("", "no kernel");
+  refuse("kernel a() { } schedule s { }", "no grid");
+  refuse("kernel a(x: f32) { grid () { } } kernel b() { }", "one kernel");
+  refuse("schedule s { } kernel b() { }", "behind its kernel");
+  refuse("kernel a(x: f32, x: f32) { }", "is a parameter already");
+  refuse("kernel a() { grid () { } } schedule s { S = stamp(16, 32) }", "powers of two");
+  refuse("kernel a() { grid () { } } schedule s { L = \"j: i4\" }", "no such axis");
+  refuse("kernel a() { grid () { } } schedule s { hint 3 nt = 1 }", "no statement 3");
+}
+END_TEST
+
+START_TEST(messages_have_places) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert(nvb_protect(a, check_text, (void *)(uintptr_t)"kernel a(x: f32[]) {\n  grid () {\n    X = lod(x, j, L)\n  }\n}") == NVM_ERR_VALUE);
+  ck_assert_msg(strncmp(nvb_message(), "text:3:9: ", 10) == 0, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+/* ---- building by hand */
+static void build(nvb_arena *a, void *arg) {
+  (void)arg;
+  nvf_kernel *k = nvf_kernel_new(a, "copy");
+  int n = nvf_add_param(k, NVF_SIZE, NVM_I64, "n"), x = nvf_add_param(k, NVF_BUFFER, NVM_F64, "x"), y = nvf_add_param(k, NVF_BUFFER, NVM_F64, "x");
+  int j = nvf_add_axis(k, "J"), L = nvf_add_name(k, "L"), B = nvf_add_name(k, "B");
+  ck_assert_str_eq(k->axis[j], "j");
+  ck_assert_str_eq(k->param[y].name, "x_1");
+  ck_assert_int_eq(nvf_add_name(k, "L"), L);
+  k->param[y].written = 1;
+  nvf_part *p = nvf_add_part(k);
+  const nvf_expr *size = nvf_x(k, NVF_PARAM, n, 0), *block = nvf_x(k, NVF_NAME, B, 0), *one = nvf_x(k, NVF_CONST, 0, 1);
+  int g = nvf_add_grid(k, p, "b", nvf_x2(k, NVF_DIV, nvf_x2(k, NVF_SUB, nvf_x2(k, NVF_ADD, size, block), one), block));
+  const nvf_expr *at = nvf_x2(k, NVF_ADD, nvf_x2(k, NVF_MUL, nvf_x(k, NVF_GRID, g, 0), block), nvf_x(k, NVF_AXIS, j, 0));
+  nvf_stmt *s = nvf_add_stmt(k, &p->body, NVF_LOAD);
+  int t = nvf_add_tile(k, NVM_F64, "x");
+  nvf_set(k, s, 1, &t, 0, NULL);
+  s->buf = x;
+  s->map = at;
+  s->layout = L;
+  s->where = nvf_and_rel(k, NULL, NVF_LT, at, size);
+  nvf_stmt *o = nvf_add_stmt(k, &p->body, NVF_STORE);
+  nvf_set(k, o, 0, NULL, 1, &t);
+  o->buf = y;
+  o->map = at;
+  o->where = s->where;
+  nvf_schedule *c = nvf_schedule_new(k);
+  nvf_bind_name(k, c, B)->kind = NVF_BINT;
+  nvf_bind_name(k, c, B)->value = 64;
+  nvf_bind_name(k, c, L)->kind = NVF_BLAYOUT;
+  nvf_layout_parse(k, &nvf_bind_name(k, c, L)->layout, "j: i4 l16");
+  nvf_add_hint(k, c, 1, nvf_add_name(k, "nt"), 1);
+  nvf_typed *typed = nvf_kernel_check(a, k, c);
+  ck_assert_int_eq(nvf_extent(&typed->tile[t], j), 64);
+  uint64_t args[3] = {129};
+  ck_assert_int_eq(nvf_blocks(k, c, args), 3);
+  nvb_text text = {.arena = a};
+  nvf_kernel_print(&text, k);
+  nvf_schedule_print(&text, k, c, "c");
+  nvf_kernel *k2 = nvf_kernel_parse(a, text.s, "printed");
+  nvf_schedule *c2 = nvf_schedule_find(k2, "c");
+  ck_assert(nvb_hash_eq(nvf_kernel_hash(k, c), nvf_kernel_hash(k2, c2)));
+  ck_assert(nvf_schedule_find(k2, "d") == NULL);
+}
+
+START_TEST(building) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(nvb_protect(a, build, NULL) == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+static void fold(nvb_arena *a, void *arg) {
+  (void)arg;
+  nvf_kernel *k = nvf_kernel_new(a, "fold");
+  const nvf_expr *m7 = nvf_x(k, NVF_CONST, 0, -7), *two = nvf_x(k, NVF_CONST, 0, 2), *zero = nvf_x(k, NVF_CONST, 0, 0);
+  const nvf_expr *x = nvf_x(k, NVF_AXIS, nvf_add_axis(k, "j"), 0);
+  ck_assert_int_eq(nvf_x2(k, NVF_DIV, m7, two)->value, -4);
+  ck_assert_int_eq(nvf_x2(k, NVF_MOD, m7, two)->value, 1);
+  ck_assert_ptr_eq(nvf_x2(k, NVF_ADD, x, zero), x);
+  ck_assert_int_eq(nvf_x2(k, NVF_MUL, x, zero)->value, 0);
+  ck_assert_int_eq(nvf_x2(k, NVF_DIV, two, zero)->kind, NVF_DIV);
+}
+
+START_TEST(folding) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(nvb_protect(a, fold, NULL) == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+/* ---- layouts */
+static void layouts(nvb_arena *a, void *arg) {
+  (void)arg;
+  nvf_kernel *k = nvf_kernel_new(a, "l");
+  int r = nvf_add_axis(k, "r"), j = nvf_add_axis(k, "j");
+  nvf_layout l, m;
+  nvf_layout_parse(k, &l, "r: l2; j: I8 l4 i2 l4");
+  ck_assert_int_eq(nvf_extent(&l, j), 256);
+  ck_assert_int_eq(nvf_extent(&l, 7), 1);
+  ck_assert_int_eq(l.d[0].pstride, 16);
+  ck_assert_int_eq(l.d[2].pstride, 4);
+  ck_assert_int_eq(l.d[2].stride, 8);
+  m = nvf_layout_only(&l, &r, 1);
+  ck_assert(nvf_layout_within(&m, &l) && !nvf_layout_within(&l, &m) && !nvf_layout_eq(&l, &m));
+  m = nvf_layout_without(&l, r);
+  ck_assert_int_eq(m.n, 4);
+  nvb_text t = {.arena = a};
+  nvf_layout_print(&t, k, &l);
+  ck_assert_str_eq(t.s, "r: l2; j: I8 l4 i2 l4");
+  nvf_layout_parse(k, &l, "r: l2@1; j: l4@2");
+  t = (nvb_text){.arena = a};
+  nvf_layout_print(&t, k, &l);
+  ck_assert_str_eq(t.s, "r: l2@1; j: l4@2");
+  int axes[24];
+  ck_assert_int_eq(nvf_layout_axes(&l, axes), 2);
+  ck_assert_int_eq(axes[1], j);
+}
+
+START_TEST(layout_text) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(nvb_protect(a, layouts, NULL) == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+/* ---- no text crashes: random edits parse, or say where they are wrong; what parses prints and parses again */
+static void parse_and_print(nvb_arena *a, void *text) {
+  nvf_kernel *k = nvf_kernel_parse(a, text, "text");
+  char *once = print_all(a, k);
+  nvf_kernel *k2 = nvf_kernel_parse(a, once, "printed");
+  ck_assert_str_eq(once, print_all(a, k2));
+}
+
+static uint32_t seed = 7;
+static uint32_t next(uint32_t n) {
+  seed = seed * 1664525 + 1013904223;
+  return (seed >> 8) % n;
+}
+
+START_TEST(edits) {
+  static const char spice[] = "(){}[]<>,;:=+-*/%&!\"@#.0123456789abijlwLRSX_ \n";
+  read_all();
+  int parsed = 0, checked = 0;
+  for (int round = 0; round < 3000; round++) {
+    const char *from = texts[round % ntexts];
+    size_t n = strlen(from);
+    char *s = calloc(1, n + 64);
+    memcpy(s, from, n);
+    for (uint32_t edits = 1 + next(3); edits; edits--) {
+      size_t at = next((uint32_t)n);
+      uint32_t len = 1 + next(12);
+      switch (next(4)) {
+      case 0: s[at] = spice[next(sizeof spice - 1)]; break;
+      case 1: s[at] = (char)(1 + next(255)); break;
+      case 2: if (at + len < n) { memmove(s + at, s + at + len, n - at - len + 1); n -= len; } break;
+      default: if (at + 2 * len < n) memmove(s + at, s + at + len, len);
+      }
+    }
+    nvb_arena *a = nvb_arena_new();
+    int status = nvb_protect(a, parse_and_print, s);
+    ck_assert_msg(status == NVM_OK || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE, "%d: %s\n%s", status, nvb_message(), s);
+    if (status == NVM_OK) {
+      parsed++;
+      status = nvb_protect(a, check_text, s);
+      ck_assert_msg(status == NVM_OK || status == NVM_ERR_VALUE, "%d: %s\n%s", status, nvb_message(), s);
+      checked += status == NVM_OK;
+    }
+    nvb_arena_free(a);
+    free(s);
+  }
+  ck_assert_int_gt(parsed, 100);
+  ck_assert_int_gt(checked, 50);
+}
+END_TEST
+
+START_TEST(deep_nesting_is_refused) {
+  char *s = calloc(1, 400000);
+  strcpy(s, "kernel a(x: f32[]) { grid () { X = load(x, ");
+  memset(s + strlen(s), '(', 100000);
+  refuse(s, "nested too deeply");
+  memset(s, 0, 400000);
+  strcpy(s, "kernel a(x: f32[]) { grid () { X = load(x, j");
+  for (char *p = s + strlen(s), *end = p + 100000; p < end; p += 2) memcpy(p, "+j", 2);
+  refuse(s, "too long");
+  free(s);
+}
+END_TEST
+
+SUITE("kernel", texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits, deep_nesting_is_refused)
