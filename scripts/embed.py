@@ -14,7 +14,8 @@ def main():
     args.add_argument('-o', '--output', default='/dev/stdout')
     args.add_argument('file', nargs='*')
     args = args.parse_args()
-    out = ['/* Made by scripts/embed.py. */', '#include "graph/frag_impl.h"', '', f'const nvg_text {args.symbol}[] = {{']
+    out = ['/* Made by scripts/embed.py. */', '#pragma GCC diagnostic ignored "-Woverlength-strings"',
+           '#include "graph/frag_impl.h"', '', f'const nvg_text {args.symbol}[] = {{']
     for path in sorted(args.file, key=os.path.basename):
         out.append(f'  {{"{os.path.basename(path)}",')
         with open(path, encoding='utf-8') as f:

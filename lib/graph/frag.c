@@ -103,13 +103,16 @@ static int *last_uses(nvb_arena *a, const nvg_frag *f) {
   return last;
 }
 
-/* Constants are filled once per run and keep their places. END's place is room for the next values of its loop's PHIs. */
+/* Constants are filled once per run and share their places with nothing. END's place is room for the next values of its loop's PHIs. */
 int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
   slots s = {.arena = a};
   int *last = last_uses(a, f), *slot = NVB_NEWN(a, int, f->ninst + 1);
   NVB_VEC(int) live = {0}, loop = {0};
+  for (int i = 0; i < f->ninst; i++)
+    if (f->inst[i].prim == NVG_CONST) slot[i] = slot_take(&s, (nvm_dtype)f->inst[i].type);
   for (int i = 0; i < f->ninst; i++) {
     const nvg_inst *x = &f->inst[i];
+    if (x->prim == NVG_CONST) continue;
     slot[i] = x->prim == NVG_END ? -1 : slot_take(&s, (nvm_dtype)x->type);
     if (x->prim == NVG_LOOP) NVB_PUSH(a, loop, i);
     if (x->prim == NVG_END) {
@@ -118,7 +121,7 @@ int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
       slot[i] = s.top;
       s.top += room;
     }
-    if (x->prim == NVG_CONST || x->prim == NVG_END) continue;
+    if (x->prim == NVG_END) continue;
     NVB_PUSH(a, live, i);
     int kept = 0;
     for (int k = 0; k < live.n; k++) {

@@ -57,6 +57,8 @@ void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where); /* in
 const nvg_frag *nvg_fragset_query(nvg_fragset *s, nvg_frag_query *q);      /* this set alone; NULL without a message if absent */
 const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status);         /* the library; *status: a text fault or memory */
 nvg_fragset *nvg_library_set(nvb_arena *a);                                /* a set that does not look in the library */
+/* What asks for definition k with all its generic types bound to `type`: 0 past the last one, -1 if it does not take it. */
+int nvg_fragset_instance(nvg_fragset *s, int k, int type, nvg_frag_query *q);
 void nvg_fragset_forget_calls(nvg_fragset *s);                             /* after a throw out of a compilation */
 int nvg_query_fail(const nvg_frag_query *q);                               /* "no fragment exp(i32)"; NVM_ERR_TYPE */
 

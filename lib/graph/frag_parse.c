@@ -156,11 +156,11 @@ static int bind(int *bound, const def *d, const type_expr *t, int type) {
 
 static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param) {
   int weight = 0, w;
-  if (d->nparam != q->nparam || (q->ntarg && q->ntarg != d->ngen)) return -1;
+  if (d->nparam != q->nparam || q->ntarg > d->ngen) return -1;
   for (int i = 0; i < d->ngen; i++) {
     const generic *g = &d->gen[i];
     bound[i] = g->type;
-    if (!q->ntarg) continue;
+    if (i >= q->ntarg) continue; /* the rest follow from the operands */
     if (g->type >= 0 ? g->type != q->targ[i] : !(class_bit(q->targ[i]) & classes[g->cls].mask)) return -1;
     weight += g->type >= 0 ? EXACT : classes[g->cls].weight;
     bound[i] = q->targ[i];
@@ -737,6 +737,22 @@ void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where) {
     nvg_frag_query q = {.name = name.p, .len = name.n, .targ = targ, .param = param, .nparam = d->nparam};
     nvg_fragset_query(s, &q);
   }
+}
+
+int nvg_fragset_instance(nvg_fragset *s, int k, int type, nvg_frag_query *q) {
+  if (k >= s->def.n) return 0;
+  def *d = &s->def.at[k];
+  if (!d->parsed) parse_header(s, d);
+  lexer l = lex_open(s->arena, s->unit.at[d->unit].text, s->unit.at[d->unit].name, d->at);
+  int *bound = NVB_NEWN(s->arena, int, d->ngen + 1), *param = NVB_NEWN(s->arena, int, d->nparam + 1), ok = 1;
+  for (int i = 0; i < d->ngen; i++) {
+    bound[i] = d->gen[i].type >= 0 ? d->gen[i].type : type;
+    ok &= d->gen[i].type >= 0 || (class_bit(type) & classes[d->gen[i].cls].mask);
+  }
+  for (int i = 0; i < d->nparam; i++) param[i] = type_of(&d->param[i], bound);
+  slice name = lex_name(&l);
+  *q = (nvg_frag_query){.name = name.p, .len = name.n, .targ = bound, .ntarg = d->ngen, .param = param, .nparam = d->nparam};
+  return ok ? 1 : -1;
 }
 
 const nvg_frag *nvg_fragset_find(nvg_fragset *s, const char *name, const nvm_dtype *param, int nparam) {
