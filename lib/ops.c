@@ -15,15 +15,18 @@ static int gather(nvg_node **node, nvm_array *const *in, int nin) {
   }
   return 1;
 }
-nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (op < 0 || op >= NVG_NOPS || nvg_ops[op].name[0] == '_')
-    return nvb_fail(NVM_ERR_VALUE, "[apply] there is no operation %d", op), NULL;
-  nvg_node *few[FEW], **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
+static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+  nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
-  nvg_node *r = gather(node, in, nin) ? nvg_apply((nvg_op)op, node, nin, attr, nattr, ctx->default_float) : NULL;
+  nvg_node *r = gather(node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
   if (r && nvh_settle(r)) nvg_node_unref(r), r = NULL;
   return nvh_array_new(ctx, r);
+}
+nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+  if (op < 0 || op >= NVG_NOPS || nvg_ops[op].name[0] == '_')
+    return nvb_fail(NVM_ERR_VALUE, "[apply] there is no operation %d", op), NULL;
+  return apply(ctx, (nvg_op)op, in, nin, attr, nattr);
 }
 int nvm_op_count(void) { return NVG_NOPS; }
 int nvm_op_get(nvm_op_info *out, int op) {
@@ -39,4 +42,170 @@ int nvm_op_find(int *out, const char *name) {
   if (op < 0) return nvb_fail(NVM_ERR_VALUE, "there is no operation '%s'", name);
   *out = op;
   return NVM_OK;
+}
+
+/* ---- nvm/ops.h: the innermost scope keeps what they make. MAP, RED and SCAN rows are written by the table: a row without its
+   prototype does not compile (-Werror=missing-prototypes). */
+static nvm_array *make(nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+  nvm_ctx *c = nvh_scope_ctx();
+  return c ? nvh_scope_keep(apply(c, op, in, nin, attr, nattr)) : NULL;
+}
+#define MAKE(op, in, ...) \
+  make(NVG_OP_##op, in, (int)(sizeof(in) / sizeof *(in)), (nvm_attr[]){ __VA_ARGS__ }, \
+       (int)(sizeof((nvm_attr[]){ __VA_ARGS__ }) / sizeof(nvm_attr)))
+#define IN(...) ((nvm_array *[]){ __VA_ARGS__ })
+
+static nvm_attr an_int(const char *name, int64_t v) { return (nvm_attr){ .name = name, .kind = 'i', .i = v }; }
+static nvm_attr a_bool(const char *name, int v) { return (nvm_attr){ .name = name, .kind = 'b', .i = v != 0 }; }
+static nvm_attr a_float(const char *name, double v) { return (nvm_attr){ .name = name, .kind = 'f', .f = v }; }
+static nvm_attr a_dtype(nvm_dtype t) { return (nvm_attr){ .name = "dtype", .kind = t == NVM_DTYPE_DEFAULT ? 'n' : 'd', .i = t }; }
+static nvm_attr some_ints(const char *name, const int64_t *v, int n) { return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n }; }
+typedef struct axes { int64_t at[NVM_MAX_RANK + 1]; } axes;
+/* NULL: absent, so all. More than can be are refused by the operation, which counts them. */
+static nvm_attr some_axes(axes *keep, const int *axis, int n) {
+  if (!axis) return (nvm_attr){ .name = "axis", .kind = 'n' };
+  n = n < 0 ? 0 : n > NVM_MAX_RANK + 1 ? NVM_MAX_RANK + 1 : n;
+  for (int i = 0; i < n; i++) keep->at[i] = axis[i];
+  return n == 1 ? an_int("axis", keep->at[0]) : some_ints("axis", keep->at, n);
+}
+
+#define MAP_1(id, c) nvm_array *nvm_##c(nvm_array *x) { return make(NVG_OP_##id, &x, 1, NULL, 0); }
+#define MAP_2(id, c) nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2) { return make(NVG_OP_##id, IN(x1, x2), 2, NULL, 0); }
+#define MAP_3(id, c) \
+  nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2, nvm_array *x3) { return make(NVG_OP_##id, IN(x1, x2, x3), 3, NULL, 0); }
+#define BY_MAP(id, c, nin) MAP_##nin(id, c)
+#define BY_RED(id, c, nin) \
+  nvm_array *nvm_##c(nvm_array *x, const int *axis, int n, int keepdims) { \
+    axes keep; \
+    return MAKE(id, IN(x), some_axes(&keep, axis, n), a_bool("keepdims", keepdims)); \
+  }
+#define BY_SCAN(id, c, nin) nvm_array *nvm_##c(nvm_array *x, int axis) { return MAKE(id, IN(x), an_int("axis", axis)); }
+#define BY_LEAF(id, c, nin)
+#define BY_NODE(id, c, nin)
+#define BY_VIEW(id, c, nin)
+#define BY_SEL(id, c, nin)
+#define BY_GATHER(id, c, nin)
+#define BY_GEN(id, c, nin)
+#define BY_FUN(id, c, nin)
+#define OP(kind, id, c, name, nin, rule, def, sig, doc) BY_##kind(id, c, nin)
+#include "graph/ops.def"
+#undef OP
+
+/* ---- compositions with options */
+BY_RED(COUNT_NONZERO, count_nonzero, 1)
+BY_RED(MEAN, mean, 1)
+BY_RED(LOGSUMEXP, logsumexp, 1)
+BY_SCAN(SOFTMAX, softmax, 1)
+BY_SCAN(LOG_SOFTMAX, log_softmax, 1)
+MAP_3(CLIP, clip)
+MAP_2(MATMUL, matmul)
+nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double atol, int equal_nan) {
+  return MAKE(ISCLOSE, IN(x1, x2), a_float("rtol", rtol), a_float("atol", atol), a_bool("equal_nan", equal_nan));
+}
+nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype) { return MAKE(ASTYPE, IN(x), a_dtype(dtype)); }
+static nvm_array *spread(nvg_op op, nvm_array *x, const int *axis, int n, double correction, int keepdims) {
+  axes keep;
+  nvm_attr at[] = { some_axes(&keep, axis, n), a_float("correction", correction), a_bool("keepdims", keepdims) };
+  return make(op, &x, 1, at, 3);
+}
+nvm_array *nvm_var(nvm_array *x, const int *axis, int n, double correction, int keepdims) {
+  return spread(NVG_OP_VAR, x, axis, n, correction, keepdims);
+}
+nvm_array *nvm_std(nvm_array *x, const int *axis, int n, double correction, int keepdims) {
+  return spread(NVG_OP_STD, x, axis, n, correction, keepdims);
+}
+nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axis, int n, int keepdims) {
+  axes keep;
+  return MAKE(VECTOR_NORM, IN(x), a_float("ord", ord), some_axes(&keep, axis, n), a_bool("keepdims", keepdims));
+}
+nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis) { return MAKE(VECDOT, IN(x1, x2), an_int("axis", axis)); }
+
+/* ---- views and rearrangements */
+nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape) { return MAKE(RESHAPE, IN(x), some_ints("shape", shape, rank)); }
+nvm_array *nvm_permute_dims(nvm_array *x, const int *axis) {
+  int64_t at[NVM_MAX_RANK];
+  int n = nvm_rank(x);
+  for (int i = 0; i < n; i++) at[i] = axis[i];
+  return MAKE(PERMUTE_DIMS, IN(x), some_ints("axes", at, n));
+}
+MAP_1(MATRIX_TRANSPOSE, matrix_transpose)
+nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination) {
+  return MAKE(MOVEAXIS, IN(x), an_int("source", source), an_int("destination", destination));
+}
+BY_SCAN(EXPAND_DIMS, expand_dims, 1)
+BY_SCAN(SQUEEZE, squeeze, 1)
+nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape) {
+  return MAKE(BROADCAST_TO, IN(x), some_ints("shape", shape, rank));
+}
+static const int64_t *ones(void) {
+  static const int64_t one[NVM_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+  return one;
+}
+nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step) {
+  int n = nvm_rank(x);
+  return MAKE(SLICE, IN(x), some_ints("start", start, n), some_ints("count", count, n), some_ints("step", step ? step : ones(), n));
+}
+nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count, const int64_t *step) {
+  int n = nvm_rank(x);
+  return MAKE(SLICE_UPDATE, IN(x, values), some_ints("start", start, n), some_ints("count", count, n),
+              some_ints("step", step ? step : ones(), n));
+}
+nvm_array *nvm_flip(nvm_array *x, const int *axis, int n) {
+  axes keep;
+  return MAKE(FLIP, IN(x), some_axes(&keep, axis, n));
+}
+nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis) { return MAKE(ROLL, IN(x), an_int("shift", shift), an_int("axis", axis)); }
+nvm_array *nvm_diagonal(nvm_array *x, int64_t offset) { return MAKE(DIAGONAL, IN(x), an_int("offset", offset)); }
+nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions) {
+  return MAKE(TILE, IN(x), some_ints("repetitions", repetitions, n));
+}
+nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis) {
+  return MAKE(REPEAT, IN(x), an_int("repeats", repeats), an_int("axis", axis));
+}
+static nvm_array *join(nvg_op op, nvm_array *const *arrays, int n, int axis) {
+  nvm_attr at = an_int("axis", axis);
+  return make(op, arrays, n, &at, 1);
+}
+nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis) { return join(NVG_OP_CONCAT, arrays, n, axis); }
+nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis) { return join(NVG_OP_STACK, arrays, n, axis); }
+nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value) {
+  int64_t width[2 * NVM_MAX_RANK];
+  int n = nvm_rank(x);
+  for (int d = 0; d < n; d++) width[2 * d] = before[d], width[2 * d + 1] = after[d];
+  return MAKE(PAD, IN(x), some_ints("pad_width", width, 2 * n), a_float("constant_values", value));
+}
+nvm_array *nvm_tril(nvm_array *x, int64_t k) { return MAKE(TRIL, IN(x), an_int("k", k)); }
+nvm_array *nvm_triu(nvm_array *x, int64_t k) { return MAKE(TRIU, IN(x), an_int("k", k)); }
+nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis) { return MAKE(TAKE, IN(x, indices), an_int("axis", axis)); }
+nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis) {
+  return MAKE(TAKE_ALONG_AXIS, IN(x, indices), an_int("axis", axis));
+}
+
+/* ---- creation */
+static nvm_array *create(nvm_ctx *ctx, nvg_op op, const nvm_attr *attr, int n) {
+  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", nvg_ops[op].name), nvh_scope_keep(NULL);
+  return nvh_scope_keep(apply(ctx, op, NULL, 0, attr, n));
+}
+nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value) {
+  return create(ctx, NVG_OP_FULL, (nvm_attr[]){ some_ints("shape", shape, rank), a_float("fill_value", value), a_dtype(dtype) }, 3);
+}
+nvm_array *nvm_zeros(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape) {
+  return create(ctx, NVG_OP_ZEROS, (nvm_attr[]){ some_ints("shape", shape, rank), a_dtype(dtype) }, 2);
+}
+nvm_array *nvm_ones(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape) {
+  return create(ctx, NVG_OP_ONES, (nvm_attr[]){ some_ints("shape", shape, rank), a_dtype(dtype) }, 2);
+}
+nvm_array *nvm_full_like(nvm_array *x, double value) { return MAKE(FULL_LIKE, IN(x), a_float("fill_value", value)); }
+MAP_1(ZEROS_LIKE, zeros_like)
+MAP_1(ONES_LIKE, ones_like)
+nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k) {
+  return create(ctx, NVG_OP_EYE, (nvm_attr[]){ an_int("n_rows", rows), an_int("n_cols", cols), an_int("k", k), a_dtype(dtype) }, 4);
+}
+nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step) {
+  return create(ctx, NVG_OP_ARANGE,
+                (nvm_attr[]){ a_float("start", start), a_float("stop", stop), a_float("step", step), a_dtype(dtype) }, 4);
+}
+nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint) {
+  return create(ctx, NVG_OP_LINSPACE, (nvm_attr[]){ a_float("start", start), a_float("stop", stop), an_int("num", num),
+                                                    a_bool("endpoint", endpoint), a_dtype(dtype) }, 5);
 }

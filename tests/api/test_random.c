@@ -70,11 +70,11 @@ static int check(nvm_ctx *ctx, uint64_t seed, int all, rg *g) {
 
 int main(int argc, char **argv) {
   const char *env = getenv("NVM_RANDOM_COUNT");
-  long count = argc > 1 ? atol(argv[1]) : env ? atol(env) : 2000, first = argc > 2 ? atol(argv[2]) : 1, bad = 0;
+  long most = getenv("NVM_RANDOM_MOST") ? atol(getenv("NVM_RANDOM_MOST")) : 5, count = argc > 1 ? atol(argv[1]) : env ? atol(env) : 2000, first = argc > 2 ? atol(argv[2]) : 1, bad = 0;
   nvm_ctx *ctx;
   static rg g;
   if (nvm_ctx_new(&ctx, NULL)) return 1;
-  for (long i = 0; i < count && bad < 5; i++) bad += check(ctx, (uint64_t)(first + i), argc > 3, &g);
+  for (long i = 0; i < count && bad < most; i++) bad += check(ctx, (uint64_t)(first + i), argc > 3, &g);
   printf("%ld graphs, %ld with differences\n", count, bad);
   nvm_ctx_free(ctx);
   return bad != 0;
