@@ -176,14 +176,7 @@ int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
   if (at != few) nvb_free(at);
   return status;
 }
-void nvh_attach(nvg_node *n, nvg_value *v) {
-  nvg_value *none = NULL;
-  if (!atomic_compare_exchange_strong(&n->value, &none, v)) { nvh_value_free(v); return; }
-  int nin = n->nin;
-  n->nin = 0;
-  n->depth = 0;
-  for (int i = 0; i < nin; i++) nvg_node_unref(n->in[i]);
-}
+void nvh_attach(nvg_node *n, nvg_value *v) { nvg_node_set(n, v); }
 
 /* ---- the memory of programs */
 enum { SLOTS = 1 << 13, KEEP = 4096 };

@@ -129,7 +129,7 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   int *refs = NVB_NEWN(a, int, g->n + 1), *copies = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < c->inner.n; i++) {
     int v = find(c, c->inner.at[i])->value;
-    refs[v] += atomic_load_explicit(&c->inner.at[i]->refs, memory_order_relaxed);
+    refs[v] += (int)(uint32_t)atomic_load_explicit(&c->inner.at[i]->refs, memory_order_relaxed);
     copies[v]++;
   }
   for (int i = 0; i < c->inner.n; i++) {

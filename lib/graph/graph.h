@@ -80,14 +80,15 @@ typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by th
 } nvg_value;
 
 typedef struct nvg_node {
-  atomic_int refs;
+  _Atomic uint64_t refs;               /* low half: owners of any kind; high half: those that are pending nodes */
   uint16_t op;                         /* nvg_op */
   uint8_t weak;                        /* 0-d Python-like scalar: 1 + nvg_class */
   uint8_t flags;                       /* NVG_INNER ... */
-  int depth;                           /* longest chain of pending nodes below */
+  _Atomic uint8_t pinned;              /* its bytes are among nvg_pending_bytes */
+  int32_t depth;                       /* longest chain of pending nodes below */
   const nvg_aval *aval;
   int nin, nattr;
-  struct nvg_node **in;                /* counted; dropped when the value arrives */
+  struct nvg_node **in;                /* counted; dropped by nvg_node_set */
   int64_t *attr;                       /* integers, or bits of floats; meaning by op, listed in ops.def */
   _Atomic(nvg_value *) value;          /* write-once */
   void *mark;                          /* links nodes that are being freed */
@@ -95,7 +96,9 @@ typedef struct nvg_node {
 enum { NVG_INNER = 1 };                /* a cast that no user asked for: not a rounding point of 16-bit values */
 nvg_node *nvg_node_ref(nvg_node *n);
 void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
-int64_t nvg_pending_bytes(void);
+/* Gives n its value (v is taken; freed if it has one already), drops its operands. 1 if v became the value. */
+int nvg_node_set(nvg_node *n, nvg_value *v);
+int64_t nvg_pending_bytes(void);       /* of values that nobody but pending nodes holds */
 
 /* Builds the node(s) of an operation: inference, promotion, broadcasting, expansion of FUN rows. Operands are borrowed,
    the result is yours; NULL with a message that names the op, shapes and dtypes. Attributes by name of the op's row. An absent

@@ -5,14 +5,46 @@
 #include "base/mem.h"
 #include "graph/infer.h"
 
+/* ---- counts. An operand's owner is a pending node: USER counts it in both halves. */
+#define USER (1ull << 32 | 1)
+static uint32_t owners(uint64_t refs) { return (uint32_t)refs; }
+static uint32_t users(uint64_t refs) { return (uint32_t)(refs >> 32); }
+
 static _Atomic int64_t pending_bytes;
 int64_t nvg_pending_bytes(void) { return atomic_load_explicit(&pending_bytes, memory_order_relaxed); }
 
-static int64_t bytes_of(const nvg_node *n) { return n->aval->size * nvg_size(n->aval->dtype); }
+/* Values that only pending nodes own are counted once. Threads may pass each other here: it is an estimate for flushing. */
+static void pin(nvg_node *n, int on) {
+  if (atomic_exchange_explicit(&n->pinned, (uint8_t)on, memory_order_relaxed) == on) return;
+  int64_t bytes = n->aval->size * nvg_size(n->aval->dtype);
+  atomic_fetch_add_explicit(&pending_bytes, on ? bytes : -bytes, memory_order_relaxed);
+}
+static void pin_if_alone(nvg_node *n, uint64_t refs) {
+  if (owners(refs) == users(refs) && atomic_load_explicit(&n->value, memory_order_relaxed)) pin(n, 1);
+}
 
 nvg_node *nvg_node_ref(nvg_node *n) {
-  if (n) atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+  if (!n) return NULL;
+  atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+  if (atomic_load_explicit(&n->pinned, memory_order_relaxed)) pin(n, 0);
   return n;
+}
+
+/* A reference becomes that of a pending node. */
+static void use(nvg_node *n) {
+  if (atomic_load_explicit(&n->refs, memory_order_relaxed) == 1) { /* nobody else knows it yet */
+    atomic_store_explicit(&n->refs, USER, memory_order_relaxed);
+    return;
+  }
+  uint64_t refs = atomic_fetch_add_explicit(&n->refs, USER - 1, memory_order_relaxed) + USER - 1;
+  pin_if_alone(n, refs);
+}
+
+/* 1 if that was the last owner. */
+static int release(nvg_node *n, uint64_t by) {
+  uint64_t refs = atomic_fetch_sub_explicit(&n->refs, by, memory_order_acq_rel) - by;
+  if (owners(refs) && by == 1) pin_if_alone(n, refs);
+  return !owners(refs);
 }
 
 static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr) {
@@ -21,6 +53,7 @@ static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr)
   atomic_init(&n->refs, 1);
   n->op = (uint16_t)op;
   n->weak = n->flags = 0;
+  atomic_init(&n->pinned, 0);
   n->depth = 0;
   n->aval = aval;
   n->nin = nin;
@@ -42,6 +75,7 @@ nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, in
   }
   for (int i = 0; i < nin; i++) {
     n->in[i] = in[i];
+    use(in[i]);
     if (in[i]->depth > depth) depth = in[i]->depth;
   }
   n->depth = nin ? depth + 1 : 0;
@@ -57,38 +91,49 @@ nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int
   return nvg_node_take(op, aval, in, nin, attr, nattr);
 }
 
+static void value_free(nvg_value *v) {
+  if (v && v->unref) v->unref(v->buffer);
+  nvb_free(v);
+}
+
 /* A list of dead nodes runs through `mark`; operands that die join it. */
-void nvg_node_unref(nvg_node *n) {
-  if (!n || atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1) return;
-  n->mark = NULL;
-  for (nvg_node *dead = n; dead;) {
+static void bury(nvg_node *dead) {
+  while (dead) {
     nvg_node *d = dead;
     dead = d->mark;
     for (int i = 0; i < d->nin; i++) {
       nvg_node *x = d->in[i];
-      if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1) continue;
+      if (!release(x, USER)) continue;
       x->mark = dead;
       dead = x;
     }
-    nvg_value *v = atomic_load(&d->value);
-    if (v) {
-      if (d->op == NVG_OP_LEAF) atomic_fetch_sub_explicit(&pending_bytes, bytes_of(d), memory_order_relaxed);
-      if (v->unref) v->unref(v->buffer);
-      nvb_free(v);
-    }
+    if (atomic_load_explicit(&d->pinned, memory_order_relaxed)) pin(d, 0);
+    value_free(atomic_load(&d->value));
     nvb_free(d);
   }
 }
 
+void nvg_node_unref(nvg_node *n) {
+  if (!n || !release(n, 1)) return;
+  n->mark = NULL;
+  bury(n);
+}
+
+int nvg_node_set(nvg_node *n, nvg_value *v) {
+  nvg_value *none = NULL;
+  if (!atomic_compare_exchange_strong(&n->value, &none, v)) return value_free(v), 0;
+  int nin = n->nin;
+  n->nin = n->depth = 0;
+  for (int i = 0; i < nin; i++)
+    if (release(n->in[i], USER)) n->in[i]->mark = NULL, bury(n->in[i]);
+  pin_if_alone(n, atomic_load(&n->refs));
+  return 1;
+}
+
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) {
   nvg_node *n = aval ? node_alloc(NVG_OP_LEAF, aval, 0, 0) : NULL;
-  if (!n) {
-    if (v && v->unref) v->unref(v->buffer);
-    nvb_free(v);
-    return NULL;
-  }
+  if (!n) return value_free(v), NULL;
   atomic_init(&n->value, v);
-  if (v) atomic_fetch_add_explicit(&pending_bytes, bytes_of(n), memory_order_relaxed);
   return n;
 }
 

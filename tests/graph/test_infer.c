@@ -1,0 +1,186 @@
+/* Shapes, dtypes and messages of every kind of operation; and each row of the table, over all dtypes. */
+#include "nodes.h"
+
+START_TEST(elementwise_shapes_and_dtypes) {
+  nvg_node *x = leaf(NVM_F32, 2, 3, 4), *y = leaf(NVM_I32, 1, 4), *z = leaf(NVM_F16, 3, 2, 1, 1);
+  is_aval(op2("add", x, y), NVM_F64, "3,4");
+  is_aval(op2("add", x, real(2)), NVM_F32, "3,4");
+  is_aval(op2("multiply", z, real(2)), NVM_F16, "2,1,1");
+  is_aval(op2("add", z, leaf(NVM_BF16, 1, 1)), NVM_F32, "2,1,1");
+  is_aval(op2("subtract", z, x), NVM_F32, "2,3,4");
+  is_aval(op2("divide", y, y), NVM_F64, "4");
+  is_aval(op2("less", x, whole(1)), NVM_BOOL, "3,4");
+  is_aval(op1("exp", y), NVM_F64, "4");
+  is_aval(op1("abs", leaf(NVM_C64, 1, 5)), NVM_F32, "5");
+  is_aval(op1("logical_not", x), NVM_BOOL, "3,4");
+  is_aval(op3("where", leaf(NVM_BOOL, 2, 3, 1), x, whole(0)), NVM_F32, "3,4");
+  is_aval(op2("add", real(1), whole(2)), NVM_F64, "");
+  is_aval(op2("maximum", leaf(NVM_BOOL, 1, 3), leaf(NVM_BOOL, 1, 3)), NVM_BOOL, "3");
+  is_aval(op2("add", leaf(NVM_F32, 2, 0, 1), leaf(NVM_F32, 1, 5)), NVM_F32, "0,5");
+  ck_assert_ptr_eq(op1("floor", y), y);
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(elementwise_faults) {
+  nvg_node *x = leaf(NVM_F32, 2, 3, 4), *i = leaf(NVM_I8, 1, 4), *b = leaf(NVM_BOOL, 1, 4);
+  is_fault(op2("add", x, leaf(NVM_F32, 1, 5)), NVM_ERR_VALUE, "[add] shapes do not broadcast: (3, 4) and (5,)");
+  is_fault(op3("where", b, x, leaf(NVM_F32, 1, 3)), NVM_ERR_VALUE, "[where] shapes do not broadcast: (4,), (3, 4) and (3,)");
+  is_fault(op2("subtract", b, b), NVM_ERR_TYPE, "[subtract] does not take bool; it takes: numbers, promoted");
+  is_fault(op2("bitwise_and", x, i), NVM_ERR_TYPE, "[bitwise_and] does not take float32; it takes: bool or integers, promoted");
+  is_fault(op1("negative", b), NVM_ERR_TYPE, "[negative] does not take bool; it takes: numbers, promoted");
+  is_fault(op2("add", i, whole(300)), NVM_ERR_VALUE, "[add] the integer 300 is out of range of int8");
+  is_fault(op2("pow", i, whole(-1)), NVM_ERR_VALUE,
+           "[pow] integers to a negative integer power are not integers; cast to a float first");
+  is_fault(op2("less", leaf(NVM_C64, 1, 2), real(0)), NVM_ERR_TYPE, "[less] does not take complex64; it takes: real dtypes or bool, promoted, give bool");
+  is_fault(op1("add", x), NVM_ERR_VALUE, "[add] takes 2 operands, not 1: (x1, x2, /)");
+  is_fault(op2("add", x, NULL), NVM_ERR_VALUE, "[add] operand 2 is absent");
+  is_fault(op1a("exp", x, I("base", 2)), NVM_ERR_VALUE, "[exp] has no attribute base: (x, /)");
+  is_fault(call("_cast", &x, 1, NULL, 0), NVM_ERR_VALUE, "[_cast] is not an operation that can be called");
+  is_aval(op2("less", i, whole(300)), NVM_BOOL, "4"); /* what int8 cannot hold can still be compared */
+  is_aval(op2("equal", leaf(NVM_U64, 1, 4), whole(-1)), NVM_BOOL, "4");
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(reductions) {
+  nvg_node *x = leaf(NVM_F32, 3, 2, 3, 4), *none = leaf(NVM_F32, 2, 3, 0);
+  is_aval(op1("sum", x), NVM_F32, "");
+  is_aval(op1a("sum", x, L("axis", 0, 2)), NVM_F32, "3");
+  is_aval(op1a("sum", x, I("axis", -1), I("keepdims", 1)), NVM_F32, "2,3,1");
+  is_aval(op1a("sum", x, D("dtype", NVM_F64)), NVM_F64, "");
+  is_aval(op1("sum", leaf(NVM_BOOL, 1, 3)), NVM_I64, "");
+  is_aval(op1("sum", leaf(NVM_U8, 1, 3)), NVM_U64, "");
+  is_aval(op1("prod", leaf(NVM_I16, 1, 3)), NVM_I64, "");
+  is_aval(op1("mean", leaf(NVM_I16, 1, 3)), NVM_F64, "");
+  is_aval(op1("mean", leaf(NVM_C64, 1, 3)), NVM_C64, "");
+  is_aval(op1a("var", leaf(NVM_F16, 2, 30, 40), I("axis", 0)), NVM_F16, "40");
+  is_aval(op1("argmax", x), NVM_I64, "");
+  is_aval(op1a("argmin", x, I("axis", 1), I("keepdims", 1)), NVM_I64, "2,1,4");
+  is_aval(op1a("softmax", x, I("axis", 0)), NVM_F32, "2,3,4");
+  is_aval(op1a("logsumexp", leaf(NVM_F64, 2, 40, 20000), I("axis", 1)), NVM_F64, "40");
+  is_aval(op1a("cumulative_sum", x, I("axis", 1), I("include_initial", 1)), NVM_F32, "2,4,4");
+  is_aval(op1a("vector_norm", leaf(NVM_C128, 2, 3, 4), F("ord", 3), I("axis", 0)), NVM_F64, "4");
+  is_aval(op1("any", none), NVM_BOOL, "");
+  is_aval(op1a("max", none, I("axis", 0)), NVM_F32, "0");
+  is_fault(op1a("max", none, I("axis", 1)), NVM_ERR_VALUE, "[max] a reduction over no elements has no value");
+  is_fault(op1a("sum", x, I("axis", 3)), NVM_ERR_INDEX, "[sum] axis 3 is out of range for 3 dimensions");
+  is_fault(op1a("sum", x, L("axis", 0, -3)), NVM_ERR_VALUE, "[sum] axis -3 is given twice");
+  is_fault(op1a("argmax", x, L("axis", 0, 1)), NVM_ERR_TYPE, "[argmax] axis must be an integer");
+  is_fault(op1("cumulative_sum", x), NVM_ERR_VALUE, "[cumulative_sum] an array of 3 dimensions needs an axis");
+  is_fault(op1a("sum", leaf(NVM_C64, 1, 2), D("dtype", NVM_F32)), NVM_ERR_TYPE, "[sum] complex numbers do not convert to float32");
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(views) {
+  nvg_node *x = leaf(NVM_F32, 3, 2, 3, 4);
+  is_aval(op1a("reshape", x, L("shape", 4, -1)), NVM_F32, "4,6");
+  is_aval(op1a("permute_dims", x, L("axes", 2, 0, -2)), NVM_F32, "4,2,3");
+  is_aval(op1("matrix_transpose", x), NVM_F32, "2,4,3");
+  is_aval(op1a("moveaxis", x, I("source", 0), I("destination", -1)), NVM_F32, "3,4,2");
+  is_aval(op1a("expand_dims", x, L("axis", 0, -1)), NVM_F32, "1,2,3,4,1");
+  is_aval(op1a("squeeze", leaf(NVM_F32, 3, 1, 3, 1), L("axis", 0, 2)), NVM_F32, "3");
+  is_aval(op1a("broadcast_to", leaf(NVM_F32, 1, 3), L("shape", 2, 3)), NVM_F32, "2,3");
+  is_aval(op1a("slice", x, L("start", 1, 2, 3), L("count", 1, 3, 2), L("step", 1, -1, -3)), NVM_F32, "1,3,2");
+  is_aval(op1a("roll", x, I("shift", 5)), NVM_F32, "2,3,4");
+  is_aval(op1a("diagonal", x, I("offset", 2)), NVM_F32, "2,2");
+  is_aval(op1a("diagonal", x, I("offset", -1)), NVM_F32, "2,2");
+  is_aval(op1a("tile", leaf(NVM_F32, 2, 2, 3), L("repetitions", 2, 1, 2)), NVM_F32, "2,2,6");
+  is_aval(op1a("repeat", leaf(NVM_F32, 2, 2, 3), I("repeats", 3), I("axis", 1)), NVM_F32, "2,9");
+  is_aval(op1a("repeat", leaf(NVM_F32, 2, 2, 3), I("repeats", 2)), NVM_F32, "12");
+  is_aval(op1a("pad", leaf(NVM_F32, 2, 2, 3), L("pad_width", 1, 2, 0, 1)), NVM_F32, "5,4");
+  is_aval(opn("concat", 2, leaf(NVM_F32, 2, 2, 3), leaf(NVM_I32, 2, 5, 3)), NVM_F64, "7,3");
+  is_aval(opn("stack", 3, leaf(NVM_F32, 1, 2), leaf(NVM_F32, 1, 2), leaf(NVM_F32, 1, 2)), NVM_F32, "3,2");
+  is_aval(op2a("take", x, leaf(NVM_I32, 2, 5, 6), I("axis", 1)), NVM_F32, "2,5,6,4");
+  is_aval(op2a("take_along_axis", x, leaf(NVM_I64, 3, 2, 3, 9), I("axis", 2)), NVM_F32, "2,3,9");
+  is_aval(op2a("slice_update", x, real(1), L("start", 0, 2, 0), L("count", 2, 2, 2), L("step", 1, -1, 2)), NVM_F32, "2,3,4");
+  is_fault(op1a("reshape", x, L("shape", 5, -1)), NVM_ERR_VALUE, "[reshape] cannot reshape (2, 3, 4) into (5, -1)");
+  is_fault(op1a("permute_dims", x, L("axes", 0, 1)), NVM_ERR_VALUE, "[permute_dims] axes must name each of the 3 dimensions once");
+  is_fault(op1a("squeeze", x, I("axis", 0)), NVM_ERR_VALUE, "[squeeze] dimension 0 has extent 2, not 1");
+  is_fault(op1a("broadcast_to", x, L("shape", 2, 2, 4)), NVM_ERR_VALUE, "[broadcast_to] (2, 3, 4) does not broadcast to (2, 2, 4)");
+  is_fault(op1a("slice", x, L("start", 0, 0, 2), L("count", 1, 1, 3), L("step", 1, 1, 1)), NVM_ERR_INDEX,
+           "[slice] 3 elements from 2 at step 1 leave dimension 2 of extent 4");
+  is_fault(opn("concat", 2, leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 4)), NVM_ERR_VALUE, "[concat] shapes (2, 3) and (2, 4) differ outside axis 0");
+  is_fault(op2a("take", x, leaf(NVM_F32, 1, 2), I("axis", 0)), NVM_ERR_TYPE, "[take] indices must be integers, not float32");
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(creation_and_products) {
+  is_aval(op0("zeros", L("shape", 2, 3)), NVM_F64, "2,3");
+  is_aval(op0("full", L("shape", 2), I("fill_value", 7)), NVM_I64, "2");
+  is_aval(op0("full", L("shape", 2), F("fill_value", 7), D("dtype", NVM_I8)), NVM_I8, "2");
+  is_aval(op0("eye", I("n_rows", 3), D("dtype", NVM_F32)), NVM_F32, "3,3");
+  is_aval(op0("arange", I("start", 5)), NVM_I64, "5");
+  is_aval(op0("arange", I("start", 10), I("stop", 0), I("step", -3)), NVM_I64, "4");
+  is_aval(op0("arange", F("start", 0), F("stop", 1), F("step", 0.3)), NVM_F64, "4");
+  is_aval(op0("arange", I("start", 3), I("stop", 3)), NVM_I64, "0");
+  is_aval(op0("linspace", I("start", 0), I("stop", 1), I("num", 11)), NVM_F64, "11");
+  is_aval(op2("matmul", leaf(NVM_F32, 2, 3, 4), leaf(NVM_F32, 2, 4, 50)), NVM_F32, "3,50");
+  is_aval(op2("matmul", leaf(NVM_F32, 1, 4), leaf(NVM_F32, 3, 7, 4, 5)), NVM_F32, "7,5");
+  is_aval(op2("matmul", leaf(NVM_I32, 1, 4), leaf(NVM_I32, 1, 4)), NVM_I32, "");
+  is_aval(op2("matmul", leaf(NVM_F16, 3, 6, 3, 4), leaf(NVM_F16, 1, 4)), NVM_F16, "6,3");
+  is_fault(op2("matmul", leaf(NVM_F32, 2, 3, 4), leaf(NVM_F32, 2, 5, 6)), NVM_ERR_VALUE, "[matmul] inner dimensions differ: (3, 4) @ (5, 6)");
+  is_aval(op2a("vecdot", leaf(NVM_C64, 2, 3, 4), leaf(NVM_C64, 1, 4), I("axis", -1)), NVM_C64, "3");
+  is_fault(op0("full", L("shape", -1), I("fill_value", 0)), NVM_ERR_VALUE, "[full] negative extent in shape (-1,)");
+  is_fault(op0("arange", I("start", 0), I("stop", 4), I("step", 0)), NVM_ERR_VALUE, "[arange] step is zero");
+  is_fault(op0("zeros", L("shape", 1ll << 40, 1ll << 40)), NVM_ERR_VALUE, "[zeros] shape (1099511627776, 1099511627776) has too many elements");
+  drop_nodes();
+}
+END_TEST
+
+/* Attributes that let each operation run on a (2, 3) array. */
+static int attrs_of(const char *name, nvg_attr *at) {
+  static const int64_t two[] = { 0, 1 }, one[] = { 1, 1 }, none[] = { 0, 0 }, shape[] = { 2, 3 };
+  static const struct { const char *op, *attr; char kind; int64_t i; const int64_t *is; int n; } need[] = {
+    { "astype", "dtype", 'd', NVM_F32, NULL, 0 }, { "reshape", "shape", 'I', 0, shape, 2 }, { "permute_dims", "axes", 'I', 0, two, 2 },
+    { "moveaxis", "source", 'i', 0, NULL, 0 }, { "moveaxis", "destination", 'i', 1, NULL, 0 }, { "broadcast_to", "shape", 'I', 0, shape, 2 },
+    { "slice", "start", 'I', 0, none, 2 }, { "slice", "count", 'I', 0, one, 2 }, { "slice", "step", 'I', 0, one, 2 },
+    { "slice_update", "start", 'I', 0, none, 2 }, { "slice_update", "count", 'I', 0, shape, 2 }, { "slice_update", "step", 'I', 0, one, 2 },
+    { "roll", "shift", 'i', 1, NULL, 0 }, { "tile", "repetitions", 'i', 2, NULL, 0 }, { "repeat", "repeats", 'i', 2, NULL, 0 },
+    { "pad", "pad_width", 'i', 1, NULL, 0 }, { "full", "shape", 'I', 0, shape, 2 }, { "zeros", "shape", 'I', 0, shape, 2 },
+    { "ones", "shape", 'I', 0, shape, 2 }, { "eye", "n_rows", 'i', 3, NULL, 0 }, { "arange", "start", 'i', 3, NULL, 0 },
+    { "linspace", "num", 'i', 5, NULL, 0 }, { "cumulative_sum", "axis", 'i', 1, NULL, 0 }, { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
+  };
+  int n = 0;
+  for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+    if (!strcmp(need[i].op, name)) at[n++] = (nvg_attr){ need[i].attr, need[i].kind, need[i].i, 0, need[i].is, need[i].n };
+  return n;
+}
+
+/* Each callable row, each dtype: a legal graph, or a message that names the operation. Every row takes some dtype. */
+START_TEST(every_row_builds_or_explains) {
+  for (int op = 0; op < NVG_NOPS; op++) {
+    const nvg_op_info *o = &nvg_ops[op];
+    if (o->kind == NVG_KLEAF || o->kind == NVG_KNODE) continue;
+    int worked = 0;
+    for (nvm_dtype t = 0; t < NVM_NDTYPES; t++) {
+      nvg_attr at[4];
+      int nat = attrs_of(o->name, at), nin = o->nin < 0 ? 2 : o->nin;
+      nvm_dtype second = o->kind == NVG_KGATHER ? NVM_I64 : t;
+      if (!strcmp(o->name, "squeeze")) {
+        nvg_node *x = leaf(t, 2, 1, 3);
+        worked += op1a("squeeze", x, I("axis", 0)) != NULL;
+        continue;
+      }
+      nvg_node *in[3] = { leaf(t, 2, 2, 3), leaf(second, 2, 2, 3), leaf(t, 2, 2, 3) };
+      nvg_node *r = keep(nvg_apply((nvg_op)op, in, nin, at, nat, NVM_F64));
+      if (!r) {
+        char start[64];
+        snprintf(start, sizeof start, "[%s] ", o->name);
+        ck_assert_msg(!strncmp(nvb_message(), start, strlen(start)), "%s: %s", o->name, nvb_message());
+        ck_assert_int_eq(nvb_status(), NVM_ERR_TYPE);
+        continue;
+      }
+      worked++;
+      ck_assert_msg(stages(&r, 1, NULL) == NVM_OK, "%s of %s: %s", o->name, nvg_dtype_name(t), nvb_message());
+      drop_nodes();
+    }
+    ck_assert_msg(worked > 0, "%s takes no dtype: %s", o->name, nvb_message());
+    drop_nodes();
+  }
+}
+END_TEST
+
+SUITE("graph_infer", elementwise_shapes_and_dtypes, elementwise_faults, reductions, views, creation_and_products, every_row_builds_or_explains)
