@@ -79,15 +79,12 @@ static void depths(pricing *p) {
 static uint64_t loops(const pricing *p) {
   const nvf_cand *k = p->k;
   uint64_t *below = NVB_NEWN(k->net->arena, uint64_t, k->inst.n + 1), again = 0, out = ~0ull;
-  int number[64];
-  for (int r = 0; r < p->nred; r++)
-    number[r] = p->red[r];
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     for (int j = 0; j < v->narg; j++) {
       below[i] |= below[v->arg[j]];
       for (int r = 0; r < p->nred; r++)
-        if (number[r] == v->arg[j])
+        if (p->red[r] == v->arg[j])
           below[i] |= 1ull << r;
     }
     uint64_t axes = v->axes | (is_red(v) ? 1ull << v->axis : 0);
@@ -180,15 +177,17 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
   nvb_arena *a = k->net->arena;
   int *group = NVB_NEWN(a, int, k->inst.n + 1), ngroup = 0, *load = NVB_NEWN(a, int, k->inst.n + 1);
   int *nodes = NVB_NEWN(a, int, k->inst.n + 1);
+  uint64_t *axes = NVB_NEWN(a, uint64_t, k->inst.n + 1); /* views over different axes are far from each other */
   double spilled = 0;
   uint64_t stay = tile & ~p->loop;
   for (int i = 0; i < k->inst.n; i++) {
     if (k->inst.at[i].kind != NVF_ILOAD)
       continue;
     int j = 0;
-    while (j < ngroup && nodes[j] != k->inst.at[i].node)
+    while (j < ngroup && (nodes[j] != k->inst.at[i].node || axes[j] != k->inst.at[i].axes))
       j++;
     nodes[j] = k->inst.at[i].node;
+    axes[j] = k->inst.at[i].axes;
     ngroup += j == ngroup;
     group[i] = j;
   }
@@ -235,7 +234,7 @@ static price price_of(const pricing *p, uint64_t repeated) {
     free += repeated >> r & 1;
   int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
-  double coal = along < 16 && !cpu ? 1 : bound ? least(along, (double)nvf_lane_tile(m)) : cpu ? 4096 : 1;
+  double coal = along < 16 && !cpu ? 1 : bound ? least(along, (double)nvf_lane_tile(m)) : cpu ? (p->nred ? 16384 : 4096) : 1;
   double te = extent(k, tile), l2 = 0, redo = 0;
   c.blocks = most(1, extent(k, c.grid) / coal);
   traffic(p, &c, tile, coal, bound, &l2);

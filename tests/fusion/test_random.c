@@ -1,0 +1,193 @@
+/* Random graphs of every kind of value: fused for three machines, and one kernel a value, against the evaluator. */
+#include <check.h>
+#include "oracle.h"
+
+enum { ROUNDS = 15, SEEDS = 8 };
+static const char *const unary[] = { "exp", "abs", "negative", "sqrt", "sin" };
+static const char *const binary[] = { "add", "subtract", "multiply", "maximum", "minimum" };
+static int any(int n) { return rand() % n; }
+
+typedef struct pool { int at[64], n; } pool;
+static int pick(pool *p) { return p->at[any(3) ? p->n - 1 - any(p->n < 4 ? p->n : 4) : any(p->n)]; }
+
+static int reshaped(maker *m, int x) { /* merges or splits dimensions */
+  const nvg_val v = m->v.at[x];
+  int64_t shape[NVM_MAX_RANK];
+  int rank = 0;
+  if (v.rank >= 2 && any(2)) {
+    int at = any(v.rank - 1);
+    for (int d = 0; d < v.rank; d++)
+      if (d == at + 1)
+        shape[rank - 1] *= v.shape[d];
+      else
+        shape[rank++] = v.shape[d];
+    return m_reshape(m, x, rank, shape);
+  }
+  for (int d = 0; d < v.rank; d++) {
+    int64_t f = v.shape[d] % 2 == 0 && any(2) ? 2 : v.shape[d] % 3 == 0 ? 3 : 1;
+    if (f > 1 && rank < 4)
+      shape[rank++] = any(2) ? f : v.shape[d] / f, shape[rank] = v.shape[d] / shape[rank - 1], rank++;
+    else
+      shape[rank++] = v.shape[d];
+  }
+  return m_reshape(m, x, rank, shape);
+}
+
+static int view(maker *m, int x) {
+  const nvg_val v = m->v.at[x];
+  int64_t shape[8], attr[16];
+  int axis = v.rank ? any(v.rank) : 0, in[2];
+  memcpy(shape, v.shape, sizeof *shape * (size_t)v.rank);
+  if (!v.rank)
+    return x;
+  switch (any(7)) {
+  case 0: {
+    for (int d = 0; d < v.rank; d++)
+      attr[d] = d;
+    for (int d = v.rank - 1; d > 0; d--) {
+      int e = any(d + 1);
+      int64_t swap = attr[d];
+      attr[d] = attr[e];
+      attr[e] = swap;
+    }
+    for (int d = 0; d < v.rank; d++)
+      shape[d] = v.shape[attr[d]];
+    return m_view(m, NVG_VPERMUTE, x, v.rank, shape, v.rank, attr);
+  }
+  case 1:
+    for (int d = 0; d < v.rank; d++) {
+      int64_t step = any(3) ? 1 : any(2) ? -1 : 2, n = v.shape[d], start = n > 2 ? any(3) : 0;
+      if (step == -1)
+        start = n - 1 - start;
+      shape[d] = step > 0 ? (n - start + step - 1) / step : start + 1;
+      attr[2 * d] = start;
+      attr[2 * d + 1] = step;
+    }
+    return m_view(m, NVG_VSLICE, x, v.rank, shape, 2 * v.rank, attr);
+  case 2: return m_view(m, NVG_VROLL, x, v.rank, shape, 2, (int64_t[2]){ axis, any((int)v.shape[axis]) });
+  case 3: return reshaped(m, x);
+  case 4:
+    in[0] = x;
+    in[1] = m_const(m, (float)any(3));
+    for (int d = 0; d < v.rank; d++) {
+      attr[d] = any(2);
+      shape[d] += attr[d] + any(2);
+    }
+    return m_add(m, (nvg_val){ .kind = NVG_VPAD, .dtype = NVM_F32, .name = "pad" }, v.rank, shape, 2, in, v.rank, attr);
+  case 5:
+    in[0] = x;
+    in[1] = any(2) ? x : m_1(m, unary[any(5)], x);
+    shape[axis] *= 2;
+    return m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, v.rank, shape, 2, in, 1, (int64_t[1]){ axis });
+  default:
+    shape[axis] = v.shape[axis] == 1 ? 5 : v.shape[axis];
+    return m_expand(m, x, v.rank, shape);
+  }
+}
+
+static int together(maker *m, int x, int y) { /* broadcasting where shapes allow it */
+  const nvg_val a = m->v.at[x], b = m->v.at[y];
+  for (int d = 1; d <= a.rank && d <= b.rank; d++) {
+    int64_t p = a.shape[a.rank - d], q = b.shape[b.rank - d];
+    if (p != q && p != 1 && q != 1)
+      return m_1(m, unary[any(5)], x);
+  }
+  return m_2(m, binary[any(5)], x, y);
+}
+
+static void write_graph(maker *m) {
+  static const int64_t sizes[] = { 1, 2, 3, 4, 6, 12, 17, 24, 40, 130 };
+  pool p = { .n = 0 };
+  int64_t shape[3];
+  int rank = 1 + any(3), big = any(10) == 0;
+  for (int d = 0; d < rank; d++)
+    shape[d] = sizes[any(rank == 1 ? 10 : 9)] * (big && d == 0 ? 600 : 1);
+  for (int i = 0; i < 1 + any(3); i++) { /* leaves that broadcast against each other */
+    int64_t mine[3];
+    for (int d = 0; d < rank; d++)
+      mine[d] = i && any(4) == 0 ? 1 : shape[d];
+    p.at[p.n++] = m_leaf(m, NVM_F32, rank, mine, NULL);
+  }
+  for (int steps = 3 + any(12); steps; steps--) {
+    int x = pick(&p), y = -1;
+    const nvg_val v = m->v.at[x];
+    switch (any(10)) {
+    case 0: case 1: y = m_1(m, unary[any(5)], x); break;
+    case 2: case 3: case 4: y = together(m, x, pick(&p)); break;
+    case 5: y = m_2(m, binary[any(5)], x, m_const(m, (float)any(5) / 2)); break;
+    case 6: case 7: y = v.size < 200000 ? view(m, x) : x; break;
+    case 8:
+      if (v.rank && v.size > 1) {
+        int axis = any(v.rank), n = 1 + any(v.rank - axis);
+        y = m_red(m, any(2) ? "add" : "maximum", x, axis, n);
+      }
+      break;
+    default:
+      if (v.rank && any(3) == 0)
+        y = m_scan(m, x, any(v.rank));
+    }
+    if (y >= 0 && m->v.at[y].size < 400000)
+      p.at[p.n++] = y;
+  }
+  for (int i = 1 + any(3); i; i--)
+    m_out(m, pick(&p));
+}
+
+static void run_one(nvb_arena *a, void *arg) {
+  static const char *const machines[] = { "cpu16", "h200", "toy" };
+  nvb_caps toy = *nvb_caps_find("cpu16");
+  int seed = *(int *)arg, verbose = getenv("VERBOSE") != NULL;
+  toy.units = 4;
+  toy.launch = 300;
+  toy.onchip = 3000;
+  toy.width = 8;
+  maker m = { .a = a };
+  srand((unsigned)seed);
+  write_graph(&m);
+  nvg_graph *g = m_graph(&m);
+  char **data = random_leaves(&m, g, (unsigned)seed);
+  value *want = evaluate(&m, g, data);
+  for (int i = 0; i < 4; i++) {
+    nvf_plan *p = nvf_fuse(a, g, i == 2 ? &toy : nvb_caps_find(machines[i % 3]), &(nvf_options){ .fuse = i < 3 });
+    nvb_text t = { .arena = a };
+    if (verbose) {
+      nvg_graph_print(&t, g);
+      nvf_plan_print(&t, p);
+      puts(nvb_text_get(&t));
+    }
+    nvf_plan_check(a, p);
+    char **out = run_plan(&m, p, data);
+    for (int o = 0; o < g->nout; o++)
+      ck_assert_msg(differ(g, o, want, out[o]) == 0, "seed %d, plan %d: output %d differs in %d of %d elements", seed, i, o,
+                    (int)differ(g, o, want, out[o]), (int)g->v[g->out[o]].size);
+  }
+}
+
+static void run_seed(int seed) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, run_one, &seed);
+  ck_assert_msg(rc == NVM_OK, "seed %d: %s", seed, nvb_message());
+  nvb_arena_free(a);
+}
+
+START_TEST(same_bits_however_planned) {
+  const char *one = getenv("SEED");
+  for (int i = 0; i < ROUNDS && !one; i++)
+    run_seed(_i * ROUNDS + i);
+  if (one && _i == 0)
+    run_seed(atoi(one));
+}
+END_TEST
+
+int main(void) {
+  Suite *s = suite_create("random");
+  TCase *t = tcase_create("graphs");
+  tcase_set_timeout(t, 200);
+  tcase_add_loop_test(t, same_bits_however_planned, 0, getenv("MANY") ? atoi(getenv("MANY")) : SEEDS);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_NORMAL);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
