@@ -120,7 +120,8 @@ int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axi
 /* Operand i may be absent if the signature gives it a default. */
 static int is_optional(const nvg_op_info *o, int i) {
   const char *s = o->sig + 1;
-  for (; i && *s; s++) i -= *s == ',';
+  for (; i && *s; s++) i -= *s == ',' && s[-1] != '/';
+  if (!strncmp(s, " /,", 3)) s += 3;
   return s[strcspn(s, "=,)")] == '=';
 }
 
