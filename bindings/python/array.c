@@ -301,15 +301,6 @@ static PyObject *get_part(PyObject *self, void *name) { /* .real and .imag */
   if (!f) return PyErr_SetString(PyExc_AttributeError, name), NULL;
   return PyObject_CallFunctionObjArgs(f, self, NULL);
 }
-static PyObject *get_none(PyObject *self, void *u) {
-  (void)self, (void)u;
-  return Py_NewRef(Py_None);
-}
-static PyObject *get_priority(PyObject *self, void *u) {
-  (void)self, (void)u;
-  return PyFloat_FromDouble(1000);
-}
-
 /* ---- methods that are no operation */
 static PyObject *hooked(PyObject *self, const char *name) {
   PyObject *f = nvp_hook(((nvp_array *)self)->st, name);
@@ -507,8 +498,6 @@ static PyGetSetDef getset[] = {
   { "device", get_device, NULL, "where the array lives", NULL },
   { "real", get_part, NULL, "real part", "real" },
   { "imag", get_part, NULL, "imaginary part", "imag" },
-  { "__array_ufunc__", get_none, NULL, "None: NumPy's ufuncs leave nvm arrays alone", NULL },
-  { "__array_priority__", get_priority, NULL, NULL, NULL },
   { NULL, NULL, NULL, NULL, NULL }
 };
 static PyMemberDef members[] = {
@@ -534,3 +523,12 @@ static PyType_Slot slots[] = {
 };
 PyType_Spec nvp_array_spec = { .name = "nvm.Array", .basicsize = sizeof(nvp_array), .slots = slots,
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION };
+
+/* NumPy looks these up on the type: its ufuncs leave nvm arrays alone, and its operators let ours have their turn. */
+int nvp_finish_array(nvp_state *st) {
+  PyObject *type = (PyObject *)st->array, *priority = PyFloat_FromDouble(1000);
+  int status = priority && !PyObject_SetAttrString(type, "__array_ufunc__", Py_None) &&
+               !PyObject_SetAttrString(type, "__array_priority__", priority) ? 0 : -1;
+  Py_XDECREF(priority);
+  return status;
+}

@@ -272,7 +272,7 @@ static int module_exec(PyObject *m) {
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
          add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
          add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
-         nvp_add_methods(st) || PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
+         nvp_add_methods(st) || nvp_finish_array(st) || PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
          PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
          PyModule_AddStringConstant(m, "__version__", nvm_version()) ? -1 : 0;
 }

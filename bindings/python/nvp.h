@@ -53,11 +53,12 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n); /* without the interpre
 int nvp_read(nvp_array *a, const void **data, int64_t *strides); /* evaluates; 0 or -1 */
 PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p);   /* one element as a Python number */
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
-int nvp_add_methods(nvp_state *st);
+int nvp_finish_array(nvp_state *st);
 
 /* functions.c */
 extern PyType_Spec nvp_op_spec, nvp_method_spec;
 int nvp_add_functions(PyObject *module, nvp_state *st);
+int nvp_add_methods(nvp_state *st);              /* to the type Array */
 
 /* convert.c: what an operand may be. 1 and a handle (*owned: the caller unrefs it), 0 not an array of any sort, -1 raised */
 int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned);

@@ -140,7 +140,7 @@ MAPS = {
     "sigmoid": flt(_sigmoid, 3, complex=False),
     "relu": Map(lambda x: np.maximum(x, 0), 1, REAL, special=False),
     "silu": flt(lambda x: x * _sigmoid(x), 4, complex=False, special=False),
-    "gelu": flt(lambda x: x * (1 + _each(_erf)(np.asarray(x / np.sqrt(2), np.float64))) / 2, 6, complex=False, special=False,
+    "gelu": flt(lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2, 12, complex=False, special=False,
                 wide=False, lo=-2),
     "ceil": Map(np.ceil, 1, BOOL + REAL), "floor": Map(np.floor, 1, BOOL + REAL), "trunc": Map(np.trunc, 1, BOOL + REAL),
     "round": Map(np.round, 1, NUM),

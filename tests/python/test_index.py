@@ -35,7 +35,7 @@ def test_basic_write(shape, data):
     a, n = nvm.asarray(x), x.copy()
     target = n[key]
     value = data.draw(st.sampled_from([-1.0, -np.arange(float(np.size(target))).reshape(np.shape(target)),
-                                       -np.ones((1,) + np.shape(target))]))
+                                       -np.ones((1,) * (np.ndim(target) > 0) + np.shape(target))]))
     a[key] = value
     n[key] = value
     same(a, n)

@@ -38,12 +38,10 @@ def wide(x):
 
 
 def reference(m, args):
-    if m.floats:
-        args = [a.astype(np.float64) if a.dtype.kind in "biu" else a for a in args]
-    if m.nin > 1:
-        t = np.result_type(*args)
-        args = [a.astype(t) for a in args]
-    t = args[0].dtype
+    t = np.result_type(*args)
+    if m.floats and t.kind in "biu":
+        t = np.dtype(np.float64)
+    args = [a.astype(t) for a in args]
     half = t == np.float16
     r = m.ref(*(wide(a) for a in args)) if (m.wide or half) and t.kind in "fc" else m.ref(*args)
     r = np.asarray(r)
@@ -246,7 +244,8 @@ def test_reductions_are_the_same_bits_fused_and_not(rng):
 def test_where(dtype, rng):
     c, a, b = draw(rng, "bool", (5, 6)), draw(rng, dtype, (5, 6)), draw(rng, dtype, (6,))
     close(np.asarray(nvm.where(c, a, b)), np.where(c, a, b), 0, dtype)
-    close(np.asarray(nvm.where(c[:, :1], a, 1)), np.where(c[:, :1], a, np.asarray(1, dtype)), 0, dtype)
+    one = True if dtype == "bool" else 1
+    close(np.asarray(nvm.where(c[:, :1], a, one)), np.where(c[:, :1], a, np.asarray(1, dtype)), 0, dtype)
 
 
 @pytest.mark.parametrize("dtype", refs.REAL)

@@ -50,6 +50,12 @@ def _positional(x, same):
     return whole + "." + fraction.rstrip("0")
 
 
+def _places(x, same):
+    """Digits after the point of the scientific text, at most DIGITS, without the zeros that rounding leaves at the end."""
+    n = min(len(_shortest(x, same).split("e")[0].partition(".")[2]), DIGITS)
+    return len(f"{x:.{n}e}".split("e")[0].partition(".")[2].rstrip("0"))
+
+
 class _Float:
     def __init__(self, values, name, sign=False):
         self.same, self.sign = _round_trips(name), sign
@@ -58,8 +64,8 @@ class _Float:
         self.scientific = bool(sizes) and (max(sizes) >= 1e8 or min(sizes) < 1e-4 or max(sizes) / min(sizes) > 1000)
         self.right = 0
         if self.scientific:
-            parts = [_shortest(x, self.same).split("e") for x in finite]
-            self.places = min(max((len(m.partition(".")[2]) for m, _ in parts), default=0), DIGITS)
+            self.places = max((_places(x, self.same) for x in finite), default=0)
+            self.exponent = max(len(str(abs(int(f"{x:.{self.places}e}".split("e")[1])))) for x in finite)
             texts = [self._scientific(x) for x in finite]
             self.left = max((len(t.partition(".")[0]) for t in texts), default=0)
             self.right = max((len(t.partition(".")[2]) for t in texts), default=0)
@@ -77,7 +83,7 @@ class _Float:
         mantissa, exponent = f"{x:.{self.places}e}".split("e")
         if "." not in mantissa:
             mantissa += "."
-        return self._signed(mantissa) + f"e{int(exponent):+03d}"
+        return self._signed(mantissa) + f"e{int(exponent):+0{max(self.exponent, 2) + 1}d}"
 
     def _special(self, x):
         return self._signed("nan" if x != x else "inf" if x > 0 else "-inf")
@@ -165,11 +171,14 @@ def _body(x, prefix, suffix, separator):
 def array_repr(x):
     if _is_traced(x):
         return _aval(x)
-    suffix = ")" if x.dtype.name in _DEFAULT and x.size else f", dtype={x.dtype.name})"
-    if not x.size:
-        shape = "" if x.shape == (0,) else f", shape={x.shape}"
-        return f"array([]{shape}{suffix}"
-    return "array(" + _body(x, "array(", ")", ", ") + suffix
+    body = _body(x, "array(", ")", ", ") if x.size else "[]"
+    extra = [f"shape={x.shape}"] if x.size > THRESHOLD or not x.size and x.shape != (0,) else []
+    extra += [f"dtype={x.dtype.name}"] if x.dtype.name not in _DEFAULT or not x.size else []
+    if not extra:
+        return f"array({body})"
+    text, tail = f"array({body},", ", ".join(extra) + ")"
+    space = " " if len(text) - text.rfind("\n") + len(tail) <= WIDTH else "\n" + " " * len("array(")
+    return text + space + tail
 
 
 def array_str(x):
