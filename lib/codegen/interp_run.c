@@ -48,11 +48,6 @@ static int run_if(nvc_run *r, const nvc_ins *i) {
   return i->other ? nvc_run_list(r, i->other) : 0;
 }
 
-static int run_check(nvc_run *r, const nvc_ins *i) {
-  int good = i->shape.v.n ? nvc_all(r, i) : nvc_holds(r, i->s->where);
-  return good ? 0 : i->s->id + 1;
-}
-
 static int run_ins(nvc_run *r, const nvc_ins *i) {
   switch (i->s->op) {
   case NVF_LOAD: nvc_do_load(r, i); return 0;
@@ -68,7 +63,7 @@ static int run_ins(nvc_run *r, const nvc_ins *i) {
   case NVF_TEST: nvc_do_test(r, i); return 0;
   case NVF_FOR: return run_for(r, i);
   case NVF_IF: return run_if(r, i);
-  case NVF_CHECK: return run_check(r, i);
+  case NVF_CHECK: return nvc_all(r, i) ? 0 : i->s->id + 1;
   }
   return 0;
 }

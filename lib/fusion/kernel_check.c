@@ -475,7 +475,7 @@ static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
     const nvf_layout *x = register_tile(c, s->where->tile[i]);
     if (x->n > l->n) *l = *x;
   }
-  check_cond(c, s->where, s->layout >= 0 || l->n ? l : NULL);
+  check_cond(c, s->where, s->layout >= 0 || s->where->ntile ? l : NULL);
 }
 
 /* ---- blocks */

@@ -1,0 +1,244 @@
+/* Texts that nobody had in mind while the language was built, and the statements that the gate leaves out. */
+#include "gate.h"
+
+START_TEST(attention) {
+  int heads = 2, n = 71, d = 64, all = heads * n * d;
+  float *q = gate_floats(all, -2, 2), *k = gate_floats(all, -2, 2), *v = gate_floats(all, -1, 1), *o = calloc((size_t)all, 4);
+  gate g = {.file = "attention.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, q, all);
+  gate_in(&g, NVM_F32, k, all);
+  gate_in(&g, NVM_F32, v, all);
+  gate_out(&g, NVM_F32, o, all);
+  gate_size(&g, n);
+  gate_size(&g, heads);
+  gate_run(&g);
+  double *p = calloc((size_t)n, 8);
+  for (int r = 0; r < heads * n; r++) {
+    const float *kh = k + r / n * n * d, *vh = v + r / n * n * d;
+    double sum = 0, top = -1e300;
+    for (int j = 0; j < n; j++) {
+      p[j] = 0;
+      for (int e = 0; e < d; e++) p[j] += (double)q[r * d + e] * kh[j * d + e] / 8;
+      top = fmax(top, p[j]);
+    }
+    for (int j = 0; j < n; j++) sum += p[j] = exp(p[j] - top);
+    for (int e = 0; e < d; e++) {
+      double want = 0;
+      for (int j = 0; j < n; j++) want += p[j] / sum * vh[j * d + e];
+      gate_close("attention", r * d + e, o[r * d + e], want, 3e-6);
+    }
+  }
+  free(q); free(k); free(v); free(o); free(p);
+}
+END_TEST
+
+START_TEST(layernorm) {
+  int rows = 150, n = 70;
+  float *x = gate_floats(rows * n, 1, 5), *y = calloc((size_t)(rows * n), 4);
+  gate g = {.file = "layernorm.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, rows * n);
+  gate_out(&g, NVM_F32, y, rows * n);
+  gate_size(&g, n);
+  gate_size(&g, rows);
+  gate_f32(&g, (float)rows);
+  gate_f32(&g, 1e-5f);
+  gate_run(&g);
+  for (int j = 0; j < n; j++) {
+    double m = 0, v = 0;
+    for (int i = 0; i < rows; i++) m += x[i * n + j] / (double)rows;
+    for (int i = 0; i < rows; i++) v += (x[i * n + j] - m) * (x[i * n + j] - m) / rows;
+    for (int i = 0; i < rows; i++) gate_close("layernorm", i * n + j, y[i * n + j], (x[i * n + j] - m) / sqrt(v + 1e-5), 3e-6);
+  }
+  free(x); free(y);
+}
+END_TEST
+
+/* numerics.md section 4, one value at a time. */
+static void scan_row(const float *x, float *y, int n) {
+  enum { BLOCK = 1024, RUN = 16 };
+  float carry = 0;
+  for (int b = 0; b < n; b += BLOCK) {
+    float p[BLOCK], e[64], group[7][64];
+    int has[64] = {0};
+    for (int i = 0; i < BLOCK; i++) p[i] = (i % RUN ? p[i - 1] : -0.0f) + (b + i < n ? x[b + i] : 0);
+    for (int r = 0; r < 64; r++) group[0][r] = p[r * RUN + RUN - 1];
+    for (int l = 1; l < 7; l++)
+      for (int q = 0; q < 64 >> l; q++) group[l][q] = group[l - 1][2 * q] + group[l - 1][2 * q + 1];
+    for (int r = 0; r < 64; r++)
+      for (int l = 0; l < 6; l++)
+        if (r >> l & 1) {
+          e[r] = has[r] ? group[l][(r >> l) - 1] + e[r] : group[l][(r >> l) - 1];
+          has[r] = 1;
+        }
+    for (int i = 0; i < BLOCK && b + i < n; i++) {
+      int r = i / RUN;
+      float before = b && has[r] ? carry + e[r] : b ? carry : e[r];
+      y[b + i] = b || has[r] ? before + p[i] : p[i];
+    }
+    carry = b ? carry + group[6][0] : group[6][0];
+  }
+}
+START_TEST(scan) {
+  int rows = 3, n = 2500;
+  float *x = gate_floats(rows * n, -1, 2), *y = calloc((size_t)(rows * n), 4), *want = calloc((size_t)(rows * n), 4);
+  x[0] = -0.0f;
+  gate g = {.file = "scan.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, rows * n);
+  gate_out(&g, NVM_F32, y, rows * n);
+  gate_size(&g, n);
+  gate_size(&g, rows);
+  gate_run(&g);
+  for (int r = 0; r < rows; r++) scan_row(x + r * n, want + r * n, n);
+  for (int i = 0; i < rows * n; i++) ck_assert_msg(gate_same(NVM_F32, &y[i], &want[i]), "element %d: %.9g, should be %.9g", i, y[i], want[i]);
+  free(x); free(y); free(want);
+}
+END_TEST
+
+START_TEST(stencil) {
+  int h = 37, w = 83;
+  float *x = gate_floats(h * w, 0, 1), *y = calloc((size_t)(h * w), 4);
+  gate g = {.file = "stencil.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, h * w);
+  gate_out(&g, NVM_F32, y, h * w);
+  gate_size(&g, h);
+  gate_size(&g, w);
+  gate_run(&g);
+  for (int i = 0; i < h; i++)
+    for (int j = 0; j < w; j++) {
+      double s = 0;
+      for (int a = i - 1; a <= i + 1; a++)
+        for (int b = j - 1; b <= j + 1; b++)
+          if (a >= 0 && a < h && b >= 0 && b < w) s += x[a * w + b];
+      gate_close("stencil", i * w + j, y[i * w + j], s / 9, 1e-6);
+    }
+  free(x); free(y);
+}
+END_TEST
+
+START_TEST(nearest) {
+  int n = 200, rows = 50;
+  float *x = gate_floats(rows, 0, 1), *c = gate_floats(n, 0, 1), *labels = gate_floats(n, -5, 5), *o = calloc((size_t)rows, 4);
+  c[150] = c[20];
+  x[7] = c[20];
+  gate g = {.file = "nearest.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, rows);
+  gate_in(&g, NVM_F32, c, n);
+  gate_in(&g, NVM_F32, labels, n);
+  gate_out(&g, NVM_F32, o, rows);
+  gate_size(&g, n);
+  gate_size(&g, rows);
+  gate_f32(&g, 0.5f);
+  gate_run(&g);
+  for (int r = 0; r < rows; r++) {
+    int at = 0;
+    for (int j = 1; j < n; j++)
+      if (fabsf(x[r] - c[j]) < fabsf(x[r] - c[at])) at = j;
+    gate_close("nearest", r, o[r], labels[at] - 0.5 * fabsf(x[r] - c[at]), 1e-6);
+  }
+  free(x); free(c); free(labels); free(o);
+}
+END_TEST
+
+START_TEST(gather) {
+  int m = 90, n = 1000;
+  float *x = gate_floats(m, 0, 1), *y = gate_floats(n, 2, 3), *z = calloc((size_t)n, 4);
+  int32_t *idx = calloc((size_t)n, 4);
+  uint8_t *mask = calloc((size_t)n, 1);
+  for (int i = 0; i < n; i++) { idx[i] = (int)(gate_uniform() * m); mask[i] = gate_uniform() < .5; }
+  gate g = {.file = "gather.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, m);
+  gate_in(&g, NVM_I32, idx, n);
+  gate_in(&g, NVM_BOOL, mask, n);
+  gate_in(&g, NVM_F32, y, n);
+  gate_out(&g, NVM_F32, z, n);
+  gate_size(&g, m);
+  gate_size(&g, n);
+  gate_run(&g);
+  for (int i = 0; i < n; i++) ck_assert(z[i] == (mask[i] ? x[idx[i]] : y[i]));
+  idx[600] = m; /* out of range: the check (statement 2) says so */
+  g.want = 3;
+  g.arg[4].out = 2; /* a failed run may leave anything */
+  gate_run(&g);
+  free(x); free(y); free(z); free(idx); free(mask);
+}
+END_TEST
+
+START_TEST(scatter) {
+  int m = 50, n = 333;
+  float *x = gate_floats(n, 0, 1), *y = gate_floats(m, 5, 6), *want = calloc((size_t)m, 4);
+  int64_t *idx = calloc((size_t)n, 8), *last = calloc((size_t)m, 8);
+  for (int i = 0; i < n; i++) idx[i] = (int)(gate_uniform() * (m - 3));
+  memcpy(want, y, (size_t)m * 4);
+  for (int i = 0; i < n; i++) want[idx[i]] = x[i];
+  gate g = {.file = "scatter1.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_I64, idx, n);
+  gate_out(&g, NVM_I64, last, m);
+  gate_size(&g, n);
+  gate_run(&g);
+  gate h = {.file = "scatter2.kir", .prefix = "cpu"};
+  gate_in(&h, NVM_F32, x, n);
+  gate_in(&h, NVM_I64, idx, n);
+  gate_in(&h, NVM_I64, last, m);
+  gate_out(&h, NVM_F32, y, m);
+  gate_size(&h, n);
+  gate_run(&h);
+  for (int i = 0; i < m; i++) ck_assert(y[i] == want[i]);
+  free(x); free(y); free(want); free(idx); free(last);
+}
+END_TEST
+
+static float half(uint16_t h) { /* finite and normal */
+  return ldexpf((float)(0x400 | (h & 0x3ff)), ((h >> 10) & 31) - 25) * (h >> 15 ? -1 : 1);
+}
+START_TEST(pieces) {
+  int n = 100, m = 45;
+  int64_t *i64 = calloc((size_t)n, 8);
+  uint8_t *t = calloc((size_t)(m * m), 1);
+  double *u = calloc((size_t)n, 8);
+  uint16_t *x = calloc((size_t)n, 2);
+  for (int i = 0; i < n; i++) x[i] = (uint16_t)(0x2000 + gate_uniform() * 0x3000 + (i % 2) * 0x8000);
+  gate g = {.file = "pieces.kir", .prefix = "cpu"};
+  gate_out(&g, NVM_I64, i64, n);
+  gate_out(&g, NVM_BOOL, t, m * m);
+  gate_out(&g, NVM_F64, u, n);
+  gate_in(&g, NVM_F16, x, n);
+  gate_size(&g, n);
+  gate_size(&g, m);
+  gate_run(&g);
+  for (int i = 0; i < n; i++) {
+    int q = (i - 5 >= 0 ? i - 5 : i - 7) / 3;
+    ck_assert_int_eq(i64[i], q * 10 + (i - 5 - 3 * q));
+    ck_assert(u[i] == (i < 64 ? 2.0 * half(x[i]) : (double)half(x[i]) - half(x[n - 1 - i])));
+  }
+  for (int c = 0; c < m; c++)
+    for (int j = 0; j < m; j++) ck_assert_int_eq(t[c * m + j], j <= c && j != 3);
+  free(i64); free(t); free(u); free(x);
+}
+END_TEST
+
+START_TEST(once) {
+  int n = 11;
+  double *x = calloc((size_t)n, 16), s[2] = {0}, *f = calloc(48, 16), re = 1, im = 0;
+  for (int i = 0; i < n; i++) {
+    x[2 * i] = 1 + i;
+    x[2 * i + 1] = -i;
+    re *= 1 + i;
+    im -= i;
+  }
+  gate g = {.file = "once.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_C128, x, n);
+  gate_out(&g, NVM_C128, s, 1);
+  gate_out(&g, NVM_C128, f, 48);
+  gate_size(&g, n);
+  gate_run(&g);
+  ck_assert(s[0] == re && s[1] == im);
+  for (int b = 0; b < 3; b++)
+    for (int j = 0; j < 16; j++) {
+      ck_assert(f[2 * (b * 16 + j)] == (j < n ? x[2 * j] : 1));
+      ck_assert(f[2 * (b * 16 + j) + 1] == (j < n ? x[2 * j + 1] : 1));
+    }
+  free(x); free(f);
+}
+END_TEST
+
+SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once)
