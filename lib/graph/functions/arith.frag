@@ -66,3 +66,64 @@ frag ldexp<f32>(x: f32, n: i32) -> f32 {
 
 frag deg2rad<T: real>(x: T) -> T { return x * 0x1.1df46a2529d39p-6 }
 frag rad2deg<T: real>(x: T) -> T { return x * 0x1.ca5dc1a63c1f8p+5 }
+
+# sqrt(a^2 + b^2); an infinity wins over NaN
+frag hypot(a: f32, b: f32) -> f32 {
+  x = f64(a)
+  y = f64(b)
+  r = f32(sqrt(x * x + y * y))
+  return select((fabs(a) == inf) | (fabs(b) == inf), inf, r)
+}
+frag hypot(a: f64, b: f64) -> f64 {
+  x = fabs(a)
+  y = fabs(b)
+  big = (x > 0x1p500) | (y > 0x1p500)
+  tiny = (x < 0x1p-500) & (y < 0x1p-500)
+  k = select(big, 0x1p-600, select(tiny, 0x1p600, f64(1)))
+  u = select(x > y, x, y) * k
+  v = select(x > y, y, x) * k
+  s = u * u
+  q = v * v
+  w = s + q
+  r = sqrt(w)
+  r = r + select(w > 0, (fma(-r, r, w) + (((s - w) + q) + fma(u, u, -s) + fma(v, v, -q))) / (2 * r), 0)
+  r = r * select(big, 0x1p600, select(tiny, 0x1p-600, f64(1)))
+  return select((x == inf) | (y == inf), inf, select((x != x) | (y != y), a + b, r))
+}
+
+# C's fmod: a - trunc(a / b) b exactly. Where the quotient has fewer bits than a float it is one step; the loop takes 22
+# (50) bits of the quotient at a time, from the top, with b scaled by powers of 2.
+frag fmod_step<T: real>(r: T, b: T) -> T {
+  q = trunc(r / b)
+  y = fma(-q, b, r)
+  return select(y < 0, y + b, y)
+}
+frag fmod<f32>(a: f32, b: f32) -> f32 { return f32(fmod_wide(f64(a), f64(b))) }
+frag fmod_wide(a: f64, b: f64) -> f64 {
+  d = fabs(b)
+  for k in 6 carry (r = fabs(a)) {
+    s = d * bits<f64>(i64(1273 - 50 * k) << 52)
+    r = select(r >= s, fmod_step(r, s), r)
+  }
+  return select((d > 0) & (fabs(a) < inf), select(d < inf, copysign(r, a), a), (a - a) / 0)
+}
+frag fmod<f64>(a: f64, b: f64) -> f64 {
+  fast {
+    x = fabs(a)
+    d = fabs(b)
+    rare !((d >= 0x1p-1022) & (d < inf) & (x <= d * 0x1p50))
+    return copysign(fmod_step(x, d), a)
+  }
+  full {
+    d = fabs(b)
+    for k in 42 carry (r = fabs(a)) {
+      e = 50 * (41 - k)
+      h = e >> 1
+      s = d * bits<f64>(i64(h + 1023) << 52)
+      s = s * bits<f64>(i64(e - h + 1023) << 52)
+      r = select(r >= s, fmod_step(r, s), r)
+    }
+    ok = (d > 0) & (fabs(a) < inf) & (d == d)
+    return select(ok, select(d < inf, copysign(r, a), a), (a - a) / 0 + b)
+  }
+}

@@ -1,11 +1,5 @@
 # The error function, the normal distribution and the activations made of them.
 
-# 2^f on |f| <= 0.501, degree 6, relative error 2^-27.5
-frag exp2_near(f: f32) -> f32 {
-  p = fma(f, fma(f, fma(f, 0x1.4bce94p-13, 0x1.5fbdp-10), 0x1.3b21dp-7), 0x1.c6ada8p-5)
-  return fma(f, fma(f, fma(f, p, 0x1.ebfbe6p-3), 0x1.62e432p-1), 1)
-}
-
 # |x| < 0.9: x + x P(x^2), P of degree 5, relative error 2^-25.9; else 1 - 2^-g, g = -log2(erfc) of degree 6
 # on [0.9, 4], absolute error 2^-29 of the result, which is 1 from 3.92 on
 frag erf(x: f32) -> f32 {
@@ -21,21 +15,22 @@ frag erf(x: f32) -> f32 {
   return select(a >= 0.9, copysign(1 - e, x), small)
 }
 
-# exp(z^2) erfc(z) for z in [0, 27.5]: t P(t - 0.59375), t = 1 / (1 + 0.35 z), P of degree 22, relative error 2^-54.3.
-# R' = 2 z R - 2 / sqrt(pi) makes good that t is rounded.
-frag erfcx_near(z: f64) -> (f64, f64) {
+# exp(z^2) erfc(z) at z + zl, z in [0, 27.5], in two parts: t P(t - 0.25), t = 1 / (1 + 0.35 z), P of degree 22, relative error
+# 2^-54.7. R' = 2 z R - 2 / sqrt(pi) makes good that t is rounded.
+frag erfcx_near(z: f64, zl: f64) -> (f64, f64) {
   w = fma(z, 0x1.6666666666666p-2, 1)
   t = 1 / w
-  d = fma(fma(z, 0x1.6666666666666p-2, 1 - w), t, fma(w, t, -1)) * w * 0x1.6db6db6db6db7p+1
-  y = t - 0.59375
-  p = fma(y, fma(y, -0x1.3c147d3d9b997p-9, -0x1.e50e731a4581fp-9), 0x1.193d189914e1ap-8)
-  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.854cab20526c7p-8), -0x1.d570eff250bfdp-8), -0x1.084eea241fafap-8), 0x1.72b40c0be5157p-7)
-  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.a205382eb9aa8p-10), -0x1.f8ea41e07a6c2p-7), 0x1.60ca52b55b819p-7), 0x1.3fba80c9c0cd1p-6)
-  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.99915bc7c1cebp-6), -0x1.c19ca577c99ccp-6), 0x1.913f9082b4ceep-5), 0x1.c344324387a72p-5)
-  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.6765ae994099ep-4), -0x1.587c646d598b0p-3), 0x1.1fbab0e88a428p-4), 0x1.1f9d3bd7cc27ep-1)
-  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.ecec089522f18p-1), 0x1.04d0614e8180fp+0), 0x1.8b5a43ddaff20p-1), 0x1.c0ebf6f8db0dbp-2)
+  d = fma(fma(z, 0x1.6666666666666p-2, 1 - w), t, fma(w, t, -1)) * w * 0x1.6db6db6db6db7p+1 + zl
+  y = t - 0.25
+  p = fma(y, fma(y, -0x1.c90a1da9b1fd3p-9, 0x1.5ead37f620950p-6), -0x1.befc78df63f5bp-5)
+  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.1afacbe0527dap-4), -0x1.124c7ba8fcb81p-5), -0x1.da4d4e8f33344p-7), 0x1.87d2da6103e5ep-7)
+  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.1f1a208490cfap-6), -0x1.66c07d176a69bp-8), -0x1.57331a0a14c6ap-6), -0x1.1742fcf134317p-8)
+  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.81bad3d6970bdp-6), 0x1.6c837a5676b03p-6), -0x1.f34934cbb042ep-7), -0x1.a0c2021b5c722p-5)
+  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.291c2b9fb5595p-5), 0x1.77a470d0ef5e3p-5), 0x1.5c0f3a832d284p-3), 0x1.2700c9cda71d4p-2)
+  g = fma(y, fma(y, fma(y, p, 0x1.709d4c34d436ep-2), 0x1.7ba541c7edeccp-2), 0x1.524488261d327p-2)
+  p = fma(y, g, 0x1.0bcf0e3fabfa6p-2)
   r = t * p
-  return r, fma(d, fma(2 * z, r, -0x1.20dd750429b6dp+0), fma(t, p, -r))
+  return r, fma(d, fma(2 * z, r, -0x1.20dd750429b6dp+0), fma(t, fma(y, g, 0x1.0bcf0e3fabfa6p-2 - p), fma(t, p, -r)))
 }
 # exp(-(s + l)) as a mantissa in two parts and its exponent, |l| below half a unit of s
 frag exp_minus(s: f64, l: f64) -> (f64, f64, f64) {
@@ -77,7 +72,7 @@ frag erfc_upper(x: f64) -> f64 {
   z = select(a > 27.5, 27.5, a)
   s = z * z
   e, f, t = exp_minus(s, fma(z, z, -s))
-  r, q = erfcx_near(z)
+  r, q = erfcx_near(z, 0)
   return scale_any(product(e, f, r, q), t)
 }
 frag erf(x: f64) -> f64 {
@@ -89,8 +84,8 @@ frag erfc(x: f64) -> f64 {
 }
 frag erfc(x: f32) -> f32 { return f32(erfc(f64(x))) }
 
-# x Phi(x), where the tail Phi(-h) of the normal distribution is exp(-h^2 / 2) R(h), R = t P(t), t = 1 / (1 + h / 4), P of
-# degree 9 on h <= 14.5, relative error 2^-26.7. The rounding of t is made good by R' = h R - 1 / sqrt(2 pi).
+# x Phi(x), where the tail Phi(-h) of the normal distribution is exp(-h^2 / 2) R(h), R = u P(u - 0.5), u = 1 / (1 + h / 4),
+# P of degree 9 on h <= 12.6, relative error 2^-25.7. The rounding of u is made good by R' = h R - 1 / sqrt(2 pi).
 frag gelu_near(x: f32) -> f32 {
   a = fabs(x)
   h = select(a > 12.5, 12.5, a)
@@ -98,13 +93,14 @@ frag gelu_near(x: f32) -> f32 {
   e, f, t = exp_minus(0.5 * s, 0.5 * fma(h, h, -s))
   w = fma(h, 0.25, 1)
   u = 1 / w
-  p = fma(u, fma(u, fma(u, 0x1.14bed2p-6, -0x1.0853400p-4), 0x1.c9b314p-5), 0x1.7298200p-6)
-  p = fma(u, fma(u, fma(u, p, 0x1.2276820p-6), 0x1.5777f2p-4), 0x1.2b0e28p-4)
-  g = fma(u, fma(u, p, 0x1.864cdep-4), 0x1.97a3c6p-4)
-  p = fma(u, g, 0x1.988f9cp-4)
+  y = u - 0.5
+  p = fma(y, fma(y, fma(y, 0x1.fcb99ap-7, 0x1.aa51d2p-7), -0x1.9e4c58p-5), -0x1.cda1acp-5)
+  p = fma(y, fma(y, fma(y, p, 0x1.ed9e14p-5), 0x1.eed5eap-3), 0x1.7dff7ap-2)
+  g = fma(y, fma(y, p, 0x1.8c6d9cp-2), 0x1.373e3ap-2)
+  p = fma(y, g, 0x1.82b4bcp-3)
   d = fma(fma(h, 0.25, 1 - w), u, fma(w, u, -1)) * w
   c = u * p
-  l = fma(4 * d, fma(h, c, -0x1.988454p-2), fma(u, fma(u, g, 0x1.988f9cp-4 - p), fma(u, p, -c)))
+  l = fma(4 * d, fma(h, c, -0x1.988454p-2), fma(u, fma(y, g, 0x1.82b4bcp-3 - p), fma(u, p, -c)))
   return fma(-h, scale(product(e, f, c, l), t), select(x < 0, -0.0, x))
 }
 frag gelu<f32>(x: f32) -> f32 {
@@ -119,9 +115,12 @@ frag gelu<f64>(x: f64) -> f64 {
   h = select(a > 39, 39, a)
   s = h * h
   e, f, t = exp_minus(0.5 * s, 0.5 * fma(h, h, -s))
-  r, l = erfcx_near(h * 0x1.6a09e667f3bcdp-1)
+  z = h * 0x1.6a09e667f3bcdp-1
+  r, l = erfcx_near(z, fma(h, 0x1.6a09e667f3bcdp-1, -z) + h * -0x1.bdd3413b26456p-55)
   q = 0.5 * product(e, f, r, l)
-  y = select(x < 0, scale_any(-h * q, t), fma(-h, scale_any(q, t), x))
+  g = -0.5 * h * e
+  n = product(g, fma(-0.5 * h, e, -g) - 0.5 * h * f, r, l)
+  y = select(x < -0.5, scale_any(n, t), fma(-h, scale_any(q, t), select(x < 0, -0.0, x)))
   return select(x == x, y, x)
 }
 
@@ -130,3 +129,79 @@ frag sigmoid<T: real>(x: T) -> T {
   n = select(x < 0, e, 1)
   return fma(-n, e / (1 + e), n)
 }
+frag relu<T: num>(x: T) -> T { return select(x <= 0, 0, x) }
+frag silu<f32>(x: f32) -> f32 {
+  fast {
+    rare !(x >= -86)
+    return silu_near(x)
+  }
+  full { return select(x >= -86, silu_near(x), f32(silu(f64(x)))) }
+}
+# x / (1 + e^-x), for negative x as n - n e / (1 + e) with n = x e
+frag silu_near<T: real>(x: T) -> T {
+  p, f, t = exp_minus(fabs(select(x > 87, 87, x)), 0)
+  e = scale(p, t)
+  n = select(x < 0, scale(product(x, 0, p, f), t), x)
+  return fma(-n, e / (1 + e), n)
+}
+frag silu<f64>(x: f64) -> f64 {
+  c = select(x < -760, -760, x)
+  p, t = exp_parts(c)
+  return select(x >= -86, silu_near(x), select(x < 0, scale_any(c * p, t), x))
+}
+frag softplus<T: real>(x: T) -> T {
+  y = log1p_near(exp(-fabs(x)))
+  return select(x > 0, x + y, y)
+}
+frag log_sigmoid<T: real>(x: T) -> T { return -softplus(-x) }
+# x / (1 + e^-v), v = 2 sqrt(2 / pi) (x + 0.044715 x^3) in two parts
+frag gelu_tanh_of<T: real>(x: T, top: T, a: T, al: T, b: T, bl: T) -> T {
+  h = fabs(x)
+  c = select(h > top, top, h)
+  s = c * c
+  p = b * s
+  v = p + a
+  vl = select(p > a, (p - v) + a, (a - v) + p) + (fma(b, s, -p) + fma(b, fma(c, c, -s), fma(bl, s, al)))
+  w = c * v
+  e, f, t = exp_minus(w, fma(c, v, -w) + c * vl)
+  d = scale_any(e + f, t)
+  n = select(x < 0, scale_any(product(c, 0, e, f), t), h)
+  y = fma(-n, d / (1 + d), n)
+  return select(x < 0, -y, y)
+}
+frag gelu_tanh(x: f32) -> f32 { return gelu_tanh_of(x, 11, 0x1.988454p+0, -0x1.857936p-25, 0x1.2444f2p-4, 0x1.49b16ap-29) }
+frag gelu_tanh(x: f64) -> f64 { return gelu_tanh_of(x, 22, 0x1.9884533d43651p+0, -0x1.cbc0d30ebfd15p-54, 0x1.2444f2a4d8b4bp-4, -0x1.6c843a29d1c7p-61) }
+
+# sin(pi x) / (pi x)
+frag sinc(x: f64) -> f64 {
+  a = fabs(x)
+  r = a - 2 * rint(0.5 * a)
+  z = select(r > 0.5, 1 - r, select(r < -0.5, -1 - r, r))
+  u = z * 0x1.921fb54442d18p+1
+  l = fma(z, 0x1.921fb54442d18p+1, -u) + z * 0x1.1a62633145c07p-53
+  y = sin_half(u)
+  y = fma(l, sqrt(1 - y * y), y)
+  d = a * 0x1.921fb54442d18p+1
+  q = y / d
+  q = q - q * ((fma(a, 0x1.921fb54442d18p+1, -d) + a * 0x1.1a62633145c07p-53) / d)
+  return select(a == 0, 1, select(a == inf, 0, q))
+}
+frag sinc(x: f32) -> f32 { return f32(sinc(f64(x))) }
+
+# The bits over 3 start within 4 %; two Halley steps; one Newton step on an exact residual.
+frag cbrt(x: f64) -> f64 {
+  a = fabs(x)
+  tiny = a < 0x1p-960
+  huge = a > 0x1p960
+  m = a * select(tiny, 0x1p120, select(huge, 0x1p-120, f64(1)))
+  y = bits<f64>(mulhi(bits<u64>(m), 0x5555555555555556) + 0x2a9f7893782da1ce)
+  c = y * y * y
+  y = y * ((c + 2 * m) / (2 * c + m))
+  c = y * y * y
+  y = y * ((c + 2 * m) / (2 * c + m))
+  s = y * y
+  y = y + (fma(-s, y, m) - fma(y, y, -s) * y) / (3 * s)
+  y = y * select(tiny, 0x1p-40, select(huge, 0x1p40, f64(1)))
+  return select((a > 0) & (a < inf), copysign(y, x), x)
+}
+frag cbrt(x: f32) -> f32 { return f32(cbrt(f64(x))) }
