@@ -39,7 +39,7 @@ static int fits(char letter, int t) {
 
 static int converts(int from, int to) {
   if (from == NVM_F16 || to == NVM_F16) return from == NVM_F32 || to == NVM_F32;
-  return fits('A', from) && fits('N', to);
+  return fits('A', from) && fits('N', to) && from != to;
 }
 
 int nvg_prim_type(nvg_prim p, const int *t, int want) {

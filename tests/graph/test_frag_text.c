@@ -77,11 +77,11 @@ START_TEST(errors_say_where) {
   fails("frag f(x: f32) -> f32 { a, b = x; return a }", "t:1:33: 2 names for 1 values");
   fails("frag f(x: f32) -> f32 { for k in 0 carry (a = x) { } return a }", "t:1:36: the rounds are a whole number from 1 to 2^20");
   fails("frag f(x: f32) -> f32 { y = x for k in 2 carry (a = x) { y = a } return y }", "t:1:64: y is changed in a loop that does not carry it");
-  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) { a = x < 1 } return a }", "t:1:62: a changes its type in the loop");
+  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) { a = x < 1 } return a }", "t:1:64: a changes its type in the loop");
   fails("frag f(x: f32) -> f32 { for k in 2 carry (a = 0) { } return a }", "t:1:48: the literal needs a type, as in f32(1)");
   fails("frag f(i: i32) -> f32 { return tab[i] }", "t:1:35: no table tab above");
   fails("table a: f32 = { 1, x }\nfrag f(i: i32) -> f32 { return a[i] }", "t:1:21: a number is missing");
-  fails("frag f(return: f32) -> f32 { x = 1; return = x return x }", "t:1:46: an expression is missing");
+  fails("frag f(return: f32) -> f32 { x = 1; return = x return x }", "t:1:44: an expression is missing");
   fails("hello", "t:1:1: frag or table is missing");
 } END_TEST
 
