@@ -108,6 +108,13 @@ static int lane_moments(nvg_call *c, nvg_node *x, const level *l, nvg_node **sta
   nvm_dtype type = v->aval->dtype;
   nvg_node *first = nvg_xrange(c, v, 2, 0, 1, 1), *d = nvg_x2(c, NVG_OP_SUBTRACT, v, first);
   int64_t five[5] = { 1, t.chunks, t.seq, t.lanes, 1 }, lane[5] = { 1, t.chunks, 1, t.lanes, 1 };
+  int64_t shape[3] = { l->before, t.chunks * t.lanes, l->inside };
+  if (t.seq == 1) { /* a lane is one element */
+    state[0] = nvg_xexpand(c, nvg_xconst(c, type, 1, 0), 5, v->aval->shape);
+    state[1] = v;
+    state[2] = nvg_xexpand(c, nvg_xconst(c, type, 0, 0), 5, v->aval->shape);
+    return state[0] && state[2] && merge(c, NVG_OP_MOMENTS, state, 3, shape, 1);
+  }
   n = nvg_xconst(c, type, (double)t.seq, 0);
   if (t.padded != l->n) { /* elements past the end count nothing */
     int64_t flat[3] = { 1, t.padded, 1 };
@@ -125,7 +132,6 @@ static int lane_moments(nvg_call *c, nvg_node *x, const level *l, nvg_node **sta
   nvg_node *shift = nvg_x2(c, NVG_OP_DIVIDE, s1, some);
   state[1] = nvg_x2(c, NVG_OP_ADD, first, shift);
   state[2] = nvg_x2(c, NVG_OP_SUBTRACT, s2, nvg_x2(c, NVG_OP_MULTIPLY, s1, shift));
-  int64_t shape[3] = { l->before, t.chunks * t.lanes, l->inside };
   state[0] = state[1] ? nvg_xexpand(c, n, 5, state[1]->aval->shape) : NULL;
   return state[0] && state[2] && merge(c, NVG_OP_MOMENTS, state, 3, shape, 1);
 }

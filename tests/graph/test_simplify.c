@@ -1,0 +1,208 @@
+/* The stamped graph of what users write, against texts in golden/ (NVM_UPDATE=1 writes them anew), each parsed back; and the
+   rewrites one by one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "nodes.h"
+
+static const char *golden;
+static void compare(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
+  (void)raw;
+  nvb_text t = { .arena = a }, again = { .arena = a };
+  nvg_graph_print(&t, g);
+  const nvg_graph *back = nvg_graph_parse(a, nvb_text_get(&t), golden);
+  nvg_graph_print(&again, back);
+  ck_assert_str_eq(nvb_text_get(&again), nvb_text_get(&t));
+  nvb_hash h = nvg_graph_hash(g), k = nvg_graph_hash(back);
+  ck_assert(nvb_hash_eq(h, k));
+  char path[256], want[1 << 16];
+  snprintf(path, sizeof path, "tests/graph/golden/%s.graph", golden);
+  if (getenv("NVM_UPDATE")) {
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(nvb_text_get(&t), f);
+    fclose(f);
+  }
+  FILE *f = fopen(path, "r");
+  ck_assert_msg(f != NULL, "no %s", path);
+  want[fread(want, 1, sizeof want - 1, f)] = 0;
+  fclose(f);
+  ck_assert_str_eq(nvb_text_get(&t), want);
+}
+static void is_golden(const char *name, nvg_node *n) {
+  ck_assert_msg(n != NULL, "%s", nvb_message());
+  golden = name;
+  ck_assert_msg(stages(&n, 1, compare) == NVM_OK, "%s: %s", name, nvb_message());
+  drop_nodes();
+}
+
+START_TEST(reductions_get_their_stamps) {
+  nvg_node *x = leaf(NVM_F32, 2, 4, 1000);
+  is_golden("softmax", op1("softmax", x));
+  is_golden("sum_separated", op1a("sum", leaf(NVM_F32, 4, 8, 32, 7, 9), L("axis", 0, 2, 3)));
+  is_golden("sum_column", op1a("sum", leaf(NVM_F64, 2, 100, 16), I("axis", 0)));
+  is_golden("sum_narrow_column", op1a("sum", leaf(NVM_F64, 2, 100, 15), I("axis", 0)));
+  is_golden("sum_over_extents_of_1", op1a("sum", leaf(NVM_F32, 3, 5, 1, 6), L("axis", 0, 2)));
+  is_golden("sum_of_one", op1a("sum", leaf(NVM_F32, 2, 5, 1), I("axis", 1)));
+  is_golden("sum_of_none", op1a("sum", leaf(NVM_F32, 2, 5, 0), I("axis", 1)));
+  is_golden("sum_of_bool", op1("sum", leaf(NVM_BOOL, 1, 9)));
+  is_golden("max_of_int8", op1("max", leaf(NVM_I8, 1, 9)));
+  is_golden("argmax", op1a("argmax", leaf(NVM_F32, 2, 4, 100), I("axis", 1)));
+  is_golden("cumulative_sum", op1("cumulative_sum", leaf(NVM_F32, 1, 99)));
+}
+END_TEST
+
+START_TEST(variance_takes_one_pass_where_that_pays) {
+  is_golden("var_rows", op1a("var", leaf(NVM_F32, 2, 4, 1000), I("axis", 1)));
+  is_golden("var_long_rows", op1a("var", leaf(NVM_F32, 2, 2, 20000), I("axis", 1)));
+  is_golden("var_columns", op1a("var", leaf(NVM_F32, 2, 6400, 32), I("axis", 0)));
+  is_golden("var_two_levels", op1a("var", leaf(NVM_F32, 3, 32, 64, 100), L("axis", 0, 2), F("correction", 1)));
+  is_golden("logsumexp_long", op1("logsumexp", leaf(NVM_F32, 1, 20001)));
+}
+END_TEST
+
+START_TEST(sixteen_bits_round_at_the_marks) {
+  nvg_node *h = leaf(NVM_F16, 1, 8), *w = leaf(NVM_BF16, 1, 8);
+  is_golden("half_chain", op1("exp", op2("add", op2("multiply", h, h), real(1))));
+  h = leaf(NVM_F16, 1, 8);
+  is_golden("half_compare", op3("where", op2("less", op2("multiply", h, h), real(1)), op2("multiply", h, h), h));
+  h = leaf(NVM_F16, 1, 8);
+  is_golden("half_sum", op2("add", op1a("sum", op2("multiply", h, h), I("keepdims", 1)), h));
+  h = leaf(NVM_F16, 1, 8);
+  is_golden("half_cast", op1a("astype", op2("multiply", h, h), D("dtype", NVM_F32)));
+  h = leaf(NVM_F16, 1, 8);
+  w = leaf(NVM_BF16, 1, 8);
+  is_golden("half_mixed", op2("add", op2("multiply", h, h), w));
+  is_golden("half_softmax", op1("softmax", op2("multiply", leaf(NVM_F16, 1, 8), real(2))));
+}
+END_TEST
+
+static int values;
+static nvg_vkind last_kind;
+static void count_values(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
+  (void)a, (void)raw;
+  values = g->n;
+  last_kind = g->v[g->out[0]].kind;
+}
+/* How many values are left, and what kind makes the output. */
+static void leaves(nvg_node *n, int count, nvg_vkind kind) {
+  ck_assert_msg(n != NULL, "%s", nvb_message());
+  ck_assert_msg(stages(&n, 1, count_values) == NVM_OK, "%s", nvb_message());
+  ck_assert_int_eq(values, count);
+  ck_assert_int_eq(last_kind, kind);
+}
+
+START_TEST(exact_algebra_and_no_other) {
+  nvg_node *x = leaf(NVM_F32, 1, 8), *i = leaf(NVM_I32, 1, 8);
+  leaves(op2("multiply", x, real(1)), 1, NVG_VLEAF);
+  leaves(op2("add", x, real(-0.0)), 1, NVG_VLEAF);
+  leaves(op2("add", x, real(0.0)), 3, NVG_VMAP); /* -0 + 0 is +0 */
+  leaves(op2("subtract", x, real(0.0)), 1, NVG_VLEAF);
+  leaves(op2("subtract", x, real(-0.0)), 3, NVG_VMAP);
+  leaves(op2("subtract", real(0.0), x), 3, NVG_VMAP);
+  leaves(op2("add", i, whole(0)), 1, NVG_VLEAF);
+  leaves(op2("divide", x, real(1)), 1, NVG_VLEAF);
+  leaves(op2("multiply", x, real(0)), 3, NVG_VMAP);
+  leaves(op1("negative", op1("negative", x)), 1, NVG_VLEAF);
+  leaves(op2("multiply", op2("multiply", x, real(2)), op2("multiply", x, real(2))), 4, NVG_VMAP); /* equal values are one */
+  leaves(op3("where", op0("full", L("shape", 8), I("fill_value", 1), D("dtype", NVM_BOOL)), x, i), 2, NVG_VMAP);
+  leaves(op2("multiply", op0("ones", L("shape", 8), D("dtype", NVM_F32)), x), 1, NVG_VLEAF);
+  leaves(op2("add", scalar(NVM_F32), op0("zeros", L("shape", 8), D("dtype", NVM_F32))), 5, NVG_VEXPAND); /* computed once, then spread */
+  leaves(op2("add", op0("full", L("shape", 8), F("fill_value", 2)), real(3)), 3, NVG_VEXPAND);
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(powers_with_small_exponents) {
+  nvg_node *x = leaf(NVM_F32, 1, 8), *i = leaf(NVM_I32, 1, 8);
+  leaves(op2("pow", x, real(2)), 2, NVG_VMAP);
+  leaves(op2("pow", x, whole(4)), 3, NVG_VMAP);
+  leaves(op2("pow", x, real(1)), 1, NVG_VLEAF);
+  leaves(op2("pow", x, real(0)), 3, NVG_VEXPAND);
+  leaves(op2("pow", x, real(-1)), 2, NVG_VMAP);
+  leaves(op2("pow", i, whole(3)), 3, NVG_VMAP);
+  leaves(op2("pow", x, real(0.5)), 8, NVG_VMAP); /* sqrt, but for -0 and -inf */
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(casts_compose_only_where_they_are_exact) {
+  nvg_node *i = leaf(NVM_I32, 1, 8), *f = leaf(NVM_F32, 1, 8), *b = leaf(NVM_I8, 1, 8);
+#define to(x, t) op1a("astype", x, D("dtype", t))
+  leaves(to(to(i, NVM_F64), NVM_I32), 1, NVG_VLEAF);
+  leaves(to(to(i, NVM_F32), NVM_I32), 3, NVG_VMAP);  /* f32 does not hold every int32 */
+  leaves(to(to(f, NVM_F64), NVM_F32), 1, NVG_VLEAF);
+  leaves(to(to(f, NVM_F16), NVM_F32), 3, NVG_VMAP);
+  leaves(to(to(i, NVM_F64), NVM_I8), 3, NVG_VMAP);   /* a float saturates, an integer wraps */
+  leaves(to(to(b, NVM_F32), NVM_I16), 2, NVG_VMAP);
+  leaves(to(to(i, NVM_I64), NVM_I8), 2, NVG_VMAP);
+  leaves(to(to(b, NVM_F32), NVM_BOOL), 2, NVG_VMAP);
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(views_of_views_are_one) {
+  nvg_node *x = leaf(NVM_F32, 3, 4, 5, 6);
+  leaves(op1a("reshape", op1a("reshape", x, L("shape", 120)), L("shape", 4, 5, 6)), 1, NVG_VLEAF);
+  leaves(op1("matrix_transpose", op1("matrix_transpose", x)), 1, NVG_VLEAF);
+  leaves(op1("flip", op1("flip", x)), 1, NVG_VLEAF);
+  leaves(op1a("roll", op1a("roll", x, I("shift", 2), I("axis", 1)), I("shift", 3), I("axis", 1)), 1, NVG_VLEAF);
+  leaves(op1a("permute_dims", leaf(NVM_F32, 3, 1, 5, 1), L("axes", 1, 0, 2)), 2, NVG_VRESHAPE);
+  leaves(op1a("sum", leaf(NVM_F32, 2, 4, 0), I("axis", 0)), 3, NVG_VEXPAND);
+  drop_nodes();
+}
+END_TEST
+
+/* ---- collect */
+static int nout, nleaf, nraw;
+static void count_collected(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
+  (void)a, (void)g;
+  nout = raw->nout, nleaf = raw->nleaf, nraw = raw->n;
+}
+
+static nvg_node *with_value(int64_t n) {
+  nvg_value *v = nvb_calloc(1, sizeof *v);
+  v->stride[0] = 1;
+  return keep(nvg_leaf_new(nvg_aval_get(NVM_F32, 1, &n), v));
+}
+
+START_TEST(dear_values_that_others_hold_are_kept) {
+  nvg_node *x = with_value(1000), *s = op1("sum", x), *m = op2("multiply", x, real(2));
+  nvg_node *y = op2("add", m, s);
+  ck_assert_int_eq(stages(&y, 1, count_collected), NVM_OK);
+  ck_assert_int_eq(nout, 2); /* the sum, not the product */
+  nvg_node *p = leaf(NVM_F32, 1, 1000), *t = op2("add", p, op1("sum", p));
+  ck_assert_int_eq(stages(&t, 1, count_collected), NVM_OK);
+  ck_assert_int_eq(nout, 1); /* nothing has a value while tracing */
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(equal_nodes_are_one_and_leaves_differ) {
+  nvg_node *x = leaf(NVM_F32, 1, 8), *y = leaf(NVM_F32, 1, 8);
+  nvg_node *a = op2("add", op1("sin", x), op1("sin", x)), *b = op2("add", op1("sin", x), op1("sin", y));
+  ck_assert_int_eq(stages(&a, 1, count_collected), NVM_OK);
+  ck_assert_int_eq(nleaf, 1);
+  ck_assert_int_eq(nraw, 3);
+  ck_assert_int_eq(stages(&b, 1, count_collected), NVM_OK);
+  ck_assert_int_eq(nleaf, 2);
+  ck_assert_int_eq(nraw, 5);
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(a_node_with_a_value_is_a_leaf) {
+  nvg_node *x = leaf(NVM_F32, 1, 8), *y = op1("sin", x), *z = op1("cos", y);
+  nvg_value *v = nvb_calloc(1, sizeof *v);
+  v->stride[0] = 1;
+  ck_assert_int_eq(nvg_node_set(y, v), 1);
+  ck_assert_int_eq(nvg_node_set(y, nvb_calloc(1, sizeof *v)), 0);
+  ck_assert_int_eq(stages(&z, 1, count_collected), NVM_OK);
+  ck_assert_int_eq(nleaf, 1);
+  ck_assert_int_eq(nraw, 2);
+  drop_nodes();
+}
+END_TEST
+
+SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays, sixteen_bits_round_at_the_marks,
+      exact_algebra_and_no_other, powers_with_small_exponents, casts_compose_only_where_they_are_exact, views_of_views_are_one,
+      dear_values_that_others_hold_are_kept, equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)
