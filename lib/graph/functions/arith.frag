@@ -98,7 +98,15 @@ frag fmod_step<T: real>(r: T, b: T) -> T {
   y = fma(-q, b, r)
   return select(y < 0, y + b, y)
 }
-frag fmod<f32>(a: f32, b: f32) -> f32 { return f32(fmod_wide(f64(a), f64(b))) }
+frag fmod<f32>(a: f32, b: f32) -> f32 {
+  fast {
+    x = fabs(a)
+    d = fabs(b)
+    rare !((d >= 0x1p-126) & (d < inf) & (x <= d * 0x1p22))
+    return copysign(fmod_step(x, d), a)
+  }
+  full { return f32(fmod_wide(f64(a), f64(b))) }
+}
 frag fmod_wide(a: f64, b: f64) -> f64 {
   d = fabs(b)
   for k in 6 carry (r = fabs(a)) {
@@ -118,12 +126,38 @@ frag fmod<f64>(a: f64, b: f64) -> f64 {
     d = fabs(b)
     for k in 42 carry (r = fabs(a)) {
       e = 50 * (41 - k)
-      h = e >> 1
-      s = d * bits<f64>(i64(h + 1023) << 52)
-      s = s * bits<f64>(i64(e - h + 1023) << 52)
+      f = bits<f64>(i64((e >> 2) + 1023) << 52)
+      s = d * f * f * f * f * bits<f64>(i64((e & 3) + 1023) << 52)
       r = select(r >= s, fmod_step(r, s), r)
     }
     ok = (d > 0) & (fabs(a) < inf) & (d == d)
     return select(ok, select(d < inf, copysign(r, a), a), (a - a) / 0 + b)
   }
 }
+
+# The array API's remainder and floor division: the sign of the divisor, exact infinities.
+frag remainder<T: real>(a: T, b: T) -> T {
+  r = fmod(a, b)
+  y = select(r == 0, copysign(r, b), select((r < 0) != (b < 0), r + b, r))
+  return select((r != 0) & (fabs(b) == inf), select((a < 0) != (b < 0), b, a), y)
+}
+# floor((a - remainder) / b), whose quotient is an integer but for its rounding
+frag floor_divide<T: real>(a: T, b: T) -> T {
+  r = fmod(a, b)
+  q = (a - r) / b
+  n = rint(q)
+  n = select((r != 0) & ((r < 0) != (b < 0)), n - 1, n)
+  z = select(n == 0, copysign(n, a / b), n)
+  tiny = (fabs(b) == inf) & (fabs(a) < inf)
+  edge = (b == 0) | (fabs(a) == inf)
+  far = select((a != 0) & ((a < 0) != (b < 0)), -1, copysign(0 * a, a / b))
+  return select(edge, select(fabs(b) < inf, a / b, (a - a) / 0), select(tiny, far, z))
+}
+
+# log(e^a + e^b). What cancels against the greater operand is lost: the error is bounded relative to max(|a|, |b|, 1).
+frag logaddexp<f64>(a: f64, b: f64) -> f64 {
+  m = select(a > b, a, b)
+  d = fabs(a - b)
+  return select(a == b, a + 0x1.62e42fefa39efp-1, select(d < inf, m + log1p_near(exp(-d)), select(d == d, m, a + b)))
+}
+frag logaddexp<f32>(a: f32, b: f32) -> f32 { return f32(logaddexp(f64(a), f64(b))) }

@@ -130,6 +130,24 @@ frag sigmoid<T: real>(x: T) -> T {
   return fma(-n, e / (1 + e), n)
 }
 frag relu<T: num>(x: T) -> T { return select(x <= 0, 0, x) }
+frag power<f32>(t: f32) -> f32 { return bits<f32>((bits<i32>(t) << 23) + 0x3f800000) }
+frag power<f64>(t: f64) -> f64 { return bits<f64>((bits<i64>(t) << 52) + 0x3ff0000000000000) }
+# x / (1 + e^-v) for a v of the sign of x, h = |x|, e^-|v| = (e + f) 2^n; for negative x it is x e^v / (1 + e^v)
+frag logistic<T: real>(x: T, h: T, e: T, f: T, t: T) -> T {
+  a = e * power(t)
+  b = f * power(t)
+  w = 1 + a
+  r = 1 / w
+  n = select(x < 0, h * a, h)
+  l = select(x < 0, fma(h, a, -n) + h * b, 0)
+  q = n * r
+  return copysign(fma(r, (fma(-q, w, n) - q * (((1 - w) + a) + b)) + l, q), x)
+}
+frag silu_near<T: real>(x: T) -> T {
+  h = fabs(select(x > 86, 86, x))
+  e, f, t = exp_minus(h, 0)
+  return select(x > 86, x, logistic(x, h, e, f, t))
+}
 frag silu<f32>(x: f32) -> f32 {
   fast {
     rare !(x >= -86)
@@ -137,40 +155,46 @@ frag silu<f32>(x: f32) -> f32 {
   }
   full { return select(x >= -86, silu_near(x), f32(silu(f64(x)))) }
 }
-# x / (1 + e^-x), for negative x as n - n e / (1 + e) with n = x e
-frag silu_near<T: real>(x: T) -> T {
-  p, f, t = exp_minus(fabs(select(x > 87, 87, x)), 0)
-  e = scale(p, t)
-  n = select(x < 0, scale(product(x, 0, p, f), t), x)
-  return fma(-n, e / (1 + e), n)
-}
 frag silu<f64>(x: f64) -> f64 {
   c = select(x < -760, -760, x)
   p, t = exp_parts(c)
-  return select(x >= -86, silu_near(x), select(x < 0, scale_any(c * p, t), x))
+  return select(x >= -86, silu_near(x), scale_any(c * p, t))
 }
 frag softplus<T: real>(x: T) -> T {
   y = log1p_near(exp(-fabs(x)))
   return select(x > 0, x + y, y)
 }
 frag log_sigmoid<T: real>(x: T) -> T { return -softplus(-x) }
-# x / (1 + e^-v), v = 2 sqrt(2 / pi) (x + 0.044715 x^3) in two parts
-frag gelu_tanh_of<T: real>(x: T, top: T, a: T, al: T, b: T, bl: T) -> T {
-  h = fabs(x)
-  c = select(h > top, top, h)
+# x / (1 + e^-v), v = 2 sqrt(2 / pi) (x + 0.044715 x^3) = x (a + b x^2) in two parts
+frag gelu_tanh_exp<T: real>(c: T, a: T, al: T, b: T, bl: T) -> (T, T, T) {
   s = c * c
   p = b * s
   v = p + a
   vl = select(p > a, (p - v) + a, (a - v) + p) + (fma(b, s, -p) + fma(b, fma(c, c, -s), fma(bl, s, al)))
   w = c * v
   e, f, t = exp_minus(w, fma(c, v, -w) + c * vl)
-  d = scale_any(e + f, t)
-  n = select(x < 0, scale_any(product(c, 0, e, f), t), h)
-  y = fma(-n, d / (1 + d), n)
-  return select(x < 0, -y, y)
+  return e, f, t
 }
-frag gelu_tanh(x: f32) -> f32 { return gelu_tanh_of(x, 11, 0x1.988454p+0, -0x1.857936p-25, 0x1.2444f2p-4, 0x1.49b16ap-29) }
-frag gelu_tanh(x: f64) -> f64 { return gelu_tanh_of(x, 22, 0x1.9884533d43651p+0, -0x1.cbc0d30ebfd15p-54, 0x1.2444f2a4d8b4bp-4, -0x1.6c843a29d1c7p-61) }
+frag gelu_tanh_near(x: f32) -> f32 {
+  h = fabs(x)
+  c = select(h > 9.9, 9.9, h)
+  e, f, t = gelu_tanh_exp(c, 0x1.988454p+0, -0x1.857936p-25, 0x1.2444f2p-4, 0x1.49b16ap-29)
+  return select(x > 9.9, x, logistic(x, c, e, f, t))
+}
+frag gelu_tanh<f32>(x: f32) -> f32 {
+  fast {
+    rare !(x >= -9.9)
+    return gelu_tanh_near(x)
+  }
+  full { return select(x >= -9.9, gelu_tanh_near(x), f32(gelu_tanh(f64(x)))) }
+}
+frag gelu_tanh<f64>(x: f64) -> f64 {
+  h = fabs(x)
+  c = select(h > 22.5, 22.5, h)
+  e, f, t = gelu_tanh_exp(c, 0x1.9884533d43651p+0, -0x1.cbc0d30ebfd15p-54, 0x1.2444f2a4d8b4bp-4, -0x1.6c843a29d1c7p-61)
+  y = select(h > 20, -scale_any(product(c, 0, e, f), t), logistic(x, c, e, f, select(h > 20, 0x1.8p52, t)))
+  return select(x > 20, x, y)
+}
 
 # sin(pi x) / (pi x)
 frag sinc(x: f64) -> f64 {
@@ -184,7 +208,7 @@ frag sinc(x: f64) -> f64 {
   d = a * 0x1.921fb54442d18p+1
   q = y / d
   q = q - q * ((fma(a, 0x1.921fb54442d18p+1, -d) + a * 0x1.1a62633145c07p-53) / d)
-  return select(a == 0, 1, select(a == inf, 0, q))
+  return select(a == 0, 1, select(a >= 0x1p53, 0, q))
 }
 frag sinc(x: f32) -> f32 { return f32(sinc(f64(x))) }
 

@@ -1,0 +1,109 @@
+# Powers of real numbers, and the logarithm of the gamma function.
+
+# log |x| in two parts, for 0 < |x| < inf, with some 64 bits: log((1 + s) / (1 - s)) = 2 s + s^3 (2/3 + s^2 T(s^2)), T of degree 7
+# on s^2 <= 0.0295, relative error of the whole 2^-66
+frag log_two(x: f64) -> (f64, f64) {
+  tiny = x < 0x1p-1022
+  f, n = log_parts(select(tiny, x * 0x1p54, x))
+  k = select(tiny, n - 54, n)
+  d = 2 + f
+  s = f / d
+  sl = (fma(-s, d, f) - s * ((2 - d) + f)) / d
+  z = s * s
+  zl = fma(s, s, -z) + 2 * s * sl
+  p = fma(z, fma(z, fma(z, 0x1.eb1396200999ap-4, 0x1.de3324d17af80p-4), 0x1.1120b7826cdfep-3), 0x1.3b1362a97982cp-3)
+  p = z * fma(z, fma(z, fma(z, fma(z, p, 0x1.745d1832821e4p-3), 0x1.c71c71c580056p-3), 0x1.2492492493038p-2), 0x1.9999999999996p-2)
+  c = 0x1.5555555555555p-1 + p
+  cl = (0x1.5555555555555p-1 - c) + p + 0x1.5555555555555p-55
+  w = s * z
+  wl = fma(s, z, -w) + (s * zl + sl * z)
+  u = w * c
+  ul = fma(w, c, -u) + (w * cl + wl * c)
+  h = 2 * s + u
+  hl = ((2 * s - h) + u) + (2 * sl + ul)
+  e = k * 0x1.62e42fefa39efp-1
+  el = fma(k, 0x1.62e42fefa39efp-1, -e) + k * 0x1.abc9e3b39803fp-56
+  y = e + h
+  return y, ((e - y) + h) + (el + hl)
+}
+# |x|^y for 0 < |x| < inf
+frag pow_size(a: f64, y: f64) -> f64 {
+  h, l = log_two(a)
+  p = y * h
+  q = fma(y, h, -p) + y * l
+  far = !(fabs(p) < 800)
+  e, f, t = exp_minus(select(far, select(p > 0, -800, select(p < 0, f64(800), p)), -p), select(far, 0, -q))
+  return scale_any(e + f, t)
+}
+frag pow_size(a: f32, y: f32) -> f32 {
+  f, k = log_parts(f64(a))
+  p = f64(y) * log_sum(f, k)
+  e, t = exp_parts(select(p > 110, 110, select(p < -110, -110, p)))
+  return f32(scale(e, t))
+}
+# The cases of C's pow: x^0 and 1^y are 1 even with NaN; a negative x has a power only for whole y
+frag pow<T: real>(x: T, y: T) -> T {
+  a = fabs(x)
+  whole = rint(y) == y
+  odd = whole & (rint(0.5 * y) != 0.5 * y)
+  edge = (a == 0) | (a == inf)
+  ok = (a > 0) & (a < inf) & (fabs(y) < inf)
+  z = pow_size(select(ok, a, 1), select(ok, y, 1))
+  z = select(edge, select((a == 0) == (y < 0), inf, z - z), z)
+  z = select(fabs(y) == inf, select(a == 1, 1, select((a > 1) == (y > 0), inf, z - z)), z)
+  z = select(odd, copysign(z, x), select((x < 0) & (a < inf) & !whole, (x - x) / 0, z))
+  z = select((x != x) | (y != y), x + y, z)
+  return select((x == 1) | (y == 0), 1, z)
+}
+
+# ---- log |gamma(x)|
+# lgamma(2 + t) = t A(t) on |t| <= 1/2, A of degree 17, relative error 2^-55. What is not in [1.5, 2.5] gets there by
+# gamma(x + 1) = x gamma(x); from 8.5 on Stirling's series, whose coefficients are Bernoulli's numbers.
+frag lgamma_near(t: f64) -> f64 {
+  p = fma(t, fma(t, 0x1.3fb3ca36cafc7p-22, -0x1.37b4ecf7cd52dp-21), 0x1.e31ba1fda1d2ep-21)
+  p = fma(t, fma(t, fma(t, fma(t, p, -0x1.090ef6ce2f090p-19), 0x1.26d8710ffcac4p-18), -0x1.3d4b0e1d45bc5p-17), 0x1.57fe080b6f5acp-16)
+  p = fma(t, fma(t, fma(t, fma(t, p, -0x1.78d911616a5ecp-15), 0x1.a12827b200167p-14), -0x1.d3fd69d547fb4p-13), 0x1.0b36ae812a8a3p-11)
+  p = fma(t, fma(t, fma(t, fma(t, p, -0x1.38ac5bfe616fbp-10), 0x1.7add6eb023533p-9), -0x1.e404fc21d603cp-8), 0x1.51322ac7d6f87p-6)
+  return t * fma(t, fma(t, fma(t, p, -0x1.13e001a55755fp-4), 0x1.4a34cc4a60fa8p-2), 0x1.b0ee6072093cep-2)
+}
+frag stirling(x: f64) -> f64 {
+  r = 1 / x
+  s = r * r
+  p = fma(s, fma(s, fma(s, 0x1.a41a41a41a41ap-8, -0x1.f6ab0d9993c7dp-10), 0x1.b951e2b18ff23p-11), -0x1.3813813813814p-11)
+  p = r * fma(s, fma(s, fma(s, p, 0x1.a01a01a01a01ap-11), -0x1.6c16c16c16c17p-9), 0x1.5555555555555p-4)
+  h, l = log_two(x)
+  m = x - 0.5
+  a = m * h
+  b = a - x
+  e = fma(m, h, -a) + m * l + ((a - b) - x)
+  return b + (e + (p + 0x1.d67f1c864beb5p-1))
+}
+frag lgamma_upper(x: f64) -> f64 {
+  big = x >= 8.5
+  low = select(big, 3, x)
+  for k in 6 carry (p = x - x + 1, y = low) {
+    m = y > 2.5
+    y = select(m, y - 1, y)
+    p = select(m, p * y, p)
+  }
+  one = low < 1.5
+  two = low < 0.5
+  p = select(one, select(two, low * (low + 1), low), p)
+  t = select(two, low, select(one, low - 1, y - 2))
+  l = log(p)
+  z = lgamma_near(t) + select(one, -l, l)
+  return select(big, stirling(select(big, x, 9)), z)
+}
+frag lgamma(x: f64) -> f64 {
+  a = fabs(x)
+  r = a - 2 * rint(0.5 * a)
+  f = fabs(r)
+  s = sin_half(select(f > 0.5, 1 - f, f) * 0x1.921fb54442d18p+1)
+  left = x < 0
+  u = lgamma_upper(select(left, a + 1, select(a < 0x1p1000, a, 9)))
+  small = log(a)
+  y = select(left, log(0x1.921fb54442d18p+1 / (a * s)) - u, u)
+  y = select(a < 0x1p-60, -small, select(a > 0x1p1000, a * (select(a < inf, small, a) - 1), y))
+  return select((a == 0) | (a == inf) | (left & (rint(a) == a)), inf, select(x == x, y, x))
+}
+frag lgamma(x: f32) -> f32 { return f32(lgamma(f64(x))) }
