@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_CALLS = 48, MAX_LIST = 256 };
+enum { MAX_CALLS = 48, MAX_LIST = 256, MAX_NEST = 256, FEW = 6 };
 
 typedef struct type_expr { int8_t fn; int8_t var; int8_t type; } type_expr; /* fn: 0, 's'igned, 'u'nsigned of the rest */
 typedef struct generic { slice name; int cls; int type; } generic;          /* a variable of a class, or (type >= 0) one type */
@@ -183,7 +183,8 @@ static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param
 /* The most specific definition that takes the call, its types bound and q's literals typed; NULL if there is none. */
 static const def *resolve(nvg_fragset *s, nvg_frag_query *q, int *bound) {
   const int *first = nvb_map_find(s->names, q->name, (size_t)q->len);
-  int best = -1, found = -1, *param = NVB_NEWN(s->arena, int, q->nparam + 1), trial[16];
+  int best = -1, found = -1, param[MAX_LIST], trial[16];
+  if (q->nparam > MAX_LIST) return NULL;
   for (int k = first ? *first - 1 : -1; k >= 0; k = s->def.at[k].next) {
     if (!s->def.at[k].parsed) parse_header(s, &s->def.at[k]);
     int w = matches(&s->def.at[k], q, trial, param);
@@ -218,7 +219,7 @@ typedef struct compiler {
   nvg_build *b;
   NVB_VEC(name_value) env;
   int loop_env;           /* names below are outside the innermost loop */
-  int full, rare, rare_ok;
+  int full, rare, rare_ok, nest;
   int *result, nresult;
 } compiler;
 
@@ -378,8 +379,8 @@ static int prim_takes(compiler *c, nvg_prim p, const value *v) {
 }
 
 static value call(compiler *c, slice name) {
-  int targ[16], ntarg = 0, n = 0;
-  value v[MAX_LIST];
+  int targ[16], ntarg = 0, n = 0, room = FEW;
+  value few[FEW], *v = few; /* calls nest: the stack holds few */
   if (lex_take(&c->l, '<')) {
     do {
       type_expr te = need_type(&c->l, c->d);
@@ -390,7 +391,11 @@ static value call(compiler *c, slice name) {
   }
   lex_expect(&c->l, '(');
   while (c->l.kind != ')') {
-    if (n == MAX_LIST) lex_fail(&c->l, "too many arguments");
+    if (n == room) {
+      value *more = NVB_NEWN(c->s->arena, value, room * 4);
+      v = memcpy(more, v, sizeof *v * (size_t)n);
+      room *= 4;
+    }
     v[n++] = expression(c, 0);
     if (!lex_take(&c->l, ',')) break;
   }
@@ -420,7 +425,15 @@ static value word(compiler *c) {
   lex_fail(&c->l, "%.*s has no value here", name.n, name.p);
 }
 
+static value operand(compiler *c);
 static value unary(compiler *c) {
+  if (++c->nest > MAX_NEST) lex_fail(&c->l, "expressions are nested too deeply");
+  value v = operand(c);
+  c->nest--;
+  return v;
+}
+
+static value operand(compiler *c) {
   lexer *l = &c->l;
   if (lex_take(l, '-')) {
     value v = unary(c);
@@ -652,7 +665,7 @@ static int query_key(char *out, const nvg_frag_query *q) {
 const nvg_frag *nvg_fragset_query(nvg_fragset *s, nvg_frag_query *q) {
   int untyped = 0, bound[16], fresh;
   const def *d = NULL;
-  char small[128], *key = small;
+  char small[256], *key = small;
   if (q->len + q->ntarg + q->nparam + 2 > (int)sizeof small) key = nvb_get(s->arena, (size_t)(q->len + q->ntarg + q->nparam + 2));
   for (int i = 0; i < q->nparam; i++) untyped |= q->param[i] < 0;
   if (untyped && !(d = resolve(s, q, bound))) return NULL;
@@ -668,8 +681,7 @@ const nvg_frag *nvg_fragset_query(nvg_fragset *s, nvg_frag_query *q) {
   memcpy(name, q->name, (size_t)q->len);
   const nvg_frag *full = NULL;
   s->calls++;
-  def copy = *d; /* compiling may index more definitions */
-  const nvg_frag *f = compile_form(s, &copy, bound, q->param, name, &full);
+  const nvg_frag *f = compile_form(s, d, bound, q->param, name, &full);
   s->calls--;
   NVB_PUSH(s->arena, s->made, f);
   *nvb_map_put(s->done, key, (size_t)n, &fresh) = s->made.n;

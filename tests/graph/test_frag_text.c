@@ -85,6 +85,14 @@ START_TEST(errors_say_where) {
   fails("hello", "t:1:1: frag or table is missing");
 } END_TEST
 
+START_TEST(nesting_is_bounded) {
+  static char deep[20000];
+  strcpy(deep, "frag f(x: f32) -> f32 { return ");
+  for (int i = 0; i < 5000; i++) strcat(deep, "-(");
+  strcat(deep, "x }");
+  fails(deep, "t:1:288: expressions are nested too deeply");
+} END_TEST
+
 START_TEST(lookups_fail_with_types) {
   nvm_dtype t[2] = {NVM_F32, NVM_I64};
   ck_assert_ptr_null(nvg_frag_find("no_such_function", t, 2));
@@ -316,6 +324,7 @@ int main(void) {
   tcase_add_checked_fixture(c, setup, teardown);
   tcase_set_timeout(c, 120);
   tcase_add_test(c, errors_say_where);
+  tcase_add_test(c, nesting_is_bounded);
   tcase_add_test(c, lookups_fail_with_types);
   tcase_add_test(c, operators_and_literals);
   tcase_add_test(c, literals_round_once);

@@ -1,0 +1,185 @@
+/* The library of fragments: casts of every pair of types, sharing between threads, lack of memory. */
+#include "graph/frag_impl.h"
+#include "base/mem.h"
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+START_TEST(every_cast_is_there) {
+  for (int from = NVM_BOOL; from < NVM_C64; from++)
+    for (int to = NVM_BOOL; to < NVM_C64; to++) {
+      const nvg_frag *f = nvg_frag_cast((nvm_dtype)from, (nvm_dtype)to);
+      ck_assert_msg(f != NULL, "%s to %s: %s", nvg_dtype_short((nvm_dtype)from), nvg_dtype_short((nvm_dtype)to), nvb_message());
+      ck_assert_int_eq(f->inst[0].type, from);
+      ck_assert_int_eq(f->inst[f->result[0]].type, to);
+      if (from == to) ck_assert_int_eq(f->result[0], 0);
+      ck_assert_ptr_eq(f, nvg_frag_cast((nvm_dtype)from, (nvm_dtype)to));
+    }
+  ck_assert_ptr_null(nvg_frag_cast(NVM_C64, NVM_F32));
+  ck_assert_int_eq(nvb_status(), NVM_ERR_TYPE);
+} END_TEST
+
+/* What a double is as an integer: truncated, saturated, NaN gives 0. */
+static int64_t clipped(double x, nvm_dtype to) {
+  int width = nvg_size(to) * 8, sign = nvg_class_of(to) == NVG_SIGNED;
+  double end = ldexp(1, width - sign);
+  if (isnan(x)) return 0;
+  if (x >= end) return (int64_t)(nvg_mask(to) >> sign);
+  if (x < (sign ? -end : 0)) return sign ? -(int64_t)(nvg_mask(to) >> 1) - 1 : 0;
+  return sign || x < 0x1p63 ? (int64_t)x : (int64_t)(uint64_t)x;
+}
+START_TEST(floats_to_integers_saturate) {
+  static const double xs[] = {0, 0.9, -0.9, 1.5, -1.5, 127, 127.9, 128, -128, -128.9, -129, 255.5, 256, 32767.5, 65535.5, 65536, 2147483520.0,
+                              2147483647.0, 2147483648.0, -2147483648.0, -2147483904.0, 4294967040.0, 4294967295.0, 4294967296.0, 0x1p62,
+                              0x1p63, -0x1p63, 0x1.fffffep63, 0x1p64, 1e30, -1e30, 5e-324, INFINITY, -INFINITY, NAN};
+  for (int from = NVM_F32; from <= NVM_F64; from++)
+    for (int to = NVM_I8; to <= NVM_U64; to++)
+      for (unsigned i = 0; i < sizeof xs / sizeof *xs; i++) {
+        float f = (float)xs[i];
+        double x = from == NVM_F32 ? (double)f : xs[i];
+        uint64_t got = 0;
+        nvg_frag_run(nvg_frag_cast((nvm_dtype)from, (nvm_dtype)to), (const void *[]){from == NVM_F32 ? (void *)&f : (void *)&x}, (void *[]){&got}, 1, 1);
+        uint64_t want = (uint64_t)clipped(x, (nvm_dtype)to) & nvg_mask((nvm_dtype)to);
+        ck_assert_msg(got == want, "%a to %s: %llx, not %llx", x, nvg_dtype_short((nvm_dtype)to), (unsigned long long)got, (unsigned long long)want);
+      }
+} END_TEST
+
+static float bf16(uint16_t h) {
+  uint32_t u = (uint32_t)h << 16;
+  float f;
+  memcpy(&f, &u, 4);
+  return f;
+}
+
+START_TEST(bf16_is_the_upper_half) {
+  static uint16_t h[1 << 16], again[1 << 16];
+  static float f[1 << 16];
+  for (int i = 0; i < 1 << 16; i++) h[i] = (uint16_t)i;
+  nvg_frag_run(nvg_frag_cast(NVM_BF16, NVM_F32), (const void *[]){h}, (void *[]){f}, 1 << 16, 1);
+  nvg_frag_run(nvg_frag_cast(NVM_F32, NVM_BF16), (const void *[]){f}, (void *[]){again}, 1 << 16, 1);
+  for (int i = 0; i < 1 << 16; i++) {
+    float want = bf16(h[i]);
+    ck_assert(isnan(want) ? isnan(f[i]) && isnan(bf16(again[i])) : f[i] == want && again[i] == h[i]);
+  }
+} END_TEST
+
+/* every f32 from 0 to infinity: the nearest bf16, ties to even */
+START_TEST(f32_to_bf16_rounds_to_even) {
+  enum { N = 1 << 16 };
+  static uint32_t u[N];
+  static uint16_t h[N];
+  const nvg_frag *f = nvg_frag_cast(NVM_F32, NVM_BF16);
+  for (uint64_t lo = 0; lo <= 0x7f800000; lo += N) {
+    int n = lo == 0x7f800000 ? 1 : N, bad = 0;
+    for (int i = 0; i < n; i++) u[i] = (uint32_t)lo + (uint32_t)i;
+    nvg_frag_run(f, (const void *[]){u}, (void *[]){h}, n, 1);
+    for (int i = 0; i < n; i++) { /* the bits of a float are in order, so is their rounding */
+      uint32_t down = u[i] >> 16, rest = u[i] & 0xffff;
+      bad += h[i] != down + (rest > 0x8000 || (rest == 0x8000 && (down & 1)));
+    }
+    ck_assert_msg(!bad, "%d wrong from %llx on", bad, (unsigned long long)lo);
+  }
+} END_TEST
+
+/* f64 to f16: around every half-way point, where a way through f32 would round twice */
+START_TEST(f64_to_f16_rounds_once) {
+  const nvg_frag *f = nvg_frag_cast(NVM_F64, NVM_F16);
+  for (int i = 0; i < 0x7bff; i++) {
+    double lo = i < 0x400 ? ldexp(i, -24) : ldexp(1024 + (i & 0x3ff), (i >> 10) - 25), hi;
+    hi = i + 1 < 0x400 ? ldexp(i + 1, -24) : ldexp(1024 + ((i + 1) & 0x3ff), ((i + 1) >> 10) - 25);
+    double mid = (lo + hi) / 2, x[5] = {mid, nextafter(mid, 0), nextafter(mid, INFINITY), lo, mid * (1 + 0x1p-40)};
+    int want[5] = {i & 1 ? i + 1 : i, i, i + 1, i, i + 1};
+    uint16_t h[5];
+    nvg_frag_run(f, (const void *[]){x}, (void *[]){h}, 5, 1);
+    for (int k = 0; k < 5; k++) ck_assert_msg(h[k] == want[k], "%a gives %04x, not %04x", x[k], h[k], (unsigned)want[k]);
+  }
+} END_TEST
+
+START_TEST(integers_become_halves) {
+  for (int from = NVM_I32; from <= NVM_U64; from++) {
+    if (nvg_size((nvm_dtype)from) < 4) continue;
+    for (int e = 0; e < nvg_size((nvm_dtype)from) * 8 - 1; e++)
+      for (int d = -2; d <= 2; d++)
+        for (int tie = 0; tie < 2; tie++) { /* near 2^e and near half-way between two bf16 */
+          uint64_t v = (1ull << e) + (tie && e > 8 ? 1ull << (e - 8) : 0) + (uint64_t)(int64_t)d;
+          uint16_t h;
+          v &= nvg_mask((nvm_dtype)from) >> 1;
+          nvg_frag_run(nvg_frag_cast((nvm_dtype)from, NVM_BF16), (const void *[]){&v}, (void *[]){&h}, 1, 1);
+          long double err = fabsl((long double)bf16(h) - (long double)v), up = fabsl((long double)bf16((uint16_t)(h + 1)) - (long double)v);
+          long double down = h ? fabsl((long double)bf16((uint16_t)(h - 1)) - (long double)v) : 1e30L;
+          ck_assert_msg((err < up || (err == up && !(h & 1))) && (err < down || (err == down && !(h & 1))), "%llu gives %a",
+                        (unsigned long long)v, (double)bf16(h));
+        }
+  }
+} END_TEST
+
+/* ---- threads */
+static const char *const names[] = {"exp", "log", "sin", "cos", "tanh", "add", "multiply", "divide", "maximum", "where_is_it"};
+enum { NAMES = sizeof names / sizeof *names, THREADS = 8 };
+static const nvg_frag *found[THREADS][NAMES];
+static pthread_barrier_t gate;
+static void *look(void *arg) {
+  int me = (int)(intptr_t)arg;
+  nvm_dtype t[2] = {NVM_F32, NVM_F32};
+  pthread_barrier_wait(&gate);
+  for (int k = 0; k < NAMES; k++) {
+    int i = (k + me) % NAMES, two = i >= 5 && i <= 8;
+    found[me][i] = nvg_frag_find(names[i], t, two ? 2 : 1);
+  }
+  return NULL;
+}
+START_TEST(threads_share_the_library) {
+  pthread_t th[THREADS];
+  pthread_barrier_init(&gate, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++) ck_assert_int_eq(pthread_create(&th[i], NULL, look, (void *)(intptr_t)i), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(th[i], NULL);
+  for (int k = 0; k < NAMES; k++)
+    for (int i = 0; i < THREADS; i++) {
+      ck_assert_ptr_eq(found[i][k], found[0][k]);
+      ck_assert((found[i][k] != NULL) == (k < NAMES - 1));
+    }
+  pthread_barrier_destroy(&gate);
+} END_TEST
+
+/* Each request for memory fails in its turn, from the index on; what is found in the end is whole. */
+START_TEST(out_of_memory_leaves_the_library_whole) {
+  nvm_dtype t[1] = {NVM_F64};
+  const nvg_frag *f = NULL;
+  int failures = 0;
+  for (int n = 1;; n++) {
+    nvb_fail_alloc(n, 1);
+    f = nvg_frag_find("sin", t, 1);
+    nvb_fail_alloc(0, 0);
+    if (f) break;
+    ck_assert_int_eq(nvb_status(), NVM_ERR_MEMORY);
+    failures++;
+  }
+  ck_assert_int_gt(failures, 2);
+  double x = 0.5, y;
+  nvg_frag_run(f, (const void *[]){&x}, (void *[]){&y}, 1, 1);
+  ck_assert(fabs(y - sin(0.5)) < 1e-15);
+  ck_assert_ptr_eq(f, nvg_frag_find("sin", t, 1));
+} END_TEST
+
+int main(void) {
+  Suite *s = suite_create("frag_library");
+  TCase *c = tcase_create("library");
+  tcase_set_timeout(c, 120);
+  tcase_add_test(c, every_cast_is_there);
+  tcase_add_test(c, floats_to_integers_saturate);
+  tcase_add_test(c, bf16_is_the_upper_half);
+  tcase_add_test(c, f32_to_bf16_rounds_to_even);
+  tcase_add_test(c, f64_to_f16_rounds_once);
+  tcase_add_test(c, integers_become_halves);
+  tcase_add_test(c, threads_share_the_library);
+  tcase_add_test(c, out_of_memory_leaves_the_library_whole);
+  suite_add_tcase(s, c);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_NORMAL);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
