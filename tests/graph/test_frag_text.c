@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,6 +238,21 @@ START_TEST(other_items_are_skipped) {
   ck_assert(f32_at("f", 1, 0) == 2);
 } END_TEST
 
+START_TEST(the_manual_has_every_primitive) {
+  static char page[1 << 16];
+  const char *root = getenv("NVM_SOURCE");
+  char path[1024], row[64];
+  snprintf(path, sizeof path, "%s/docs/fragments.md", root ? root : ".");
+  FILE *f = fopen(path, "rb");
+  ck_assert_ptr_nonnull(f);
+  ck_assert_uint_gt(fread(page, 1, sizeof page - 1, f), 1000);
+  fclose(f);
+  for (int p = 0; p < NVG_NPRIMS; p++) {
+    snprintf(row, sizeof row, "| %s |", nvg_prims[p].id);
+    ck_assert_msg(strstr(page, row) != NULL, "docs/fragments.md lacks %s", nvg_prims[p].id);
+  }
+} END_TEST
+
 /* ---- the library */
 typedef struct trip { nvg_fragset *lib; int k, type, count; } trip;
 static void same_again(nvb_arena *a, const nvg_frag *f) {
@@ -336,6 +352,7 @@ int main(void) {
   tcase_add_test(c, rare_goes_up_to_the_callers);
   tcase_add_test(c, equal_functions_have_equal_hashes);
   tcase_add_test(c, other_items_are_skipped);
+  tcase_add_test(c, the_manual_has_every_primitive);
   tcase_add_test(c, every_library_fragment_reads_back);
   tcase_add_test(c, printed_forms_read_back);
   tcase_add_test(c, out_of_memory_is_clean);
