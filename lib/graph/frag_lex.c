@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int same(slice a, slice b) { return a.n == b.n && !memcmp(a.p, b.p, (size_t)a.n); }
-int is(slice a, const char *word) { return !strncmp(a.p, word, (size_t)a.n) && !word[a.n]; }
 
-void lex_fail(const lexer *l, const char *fmt, ...) {
+void nvg_lex_fail(const lexer *l, const char *fmt, ...) {
   char what[512];
   va_list ap;
   va_start(ap, fmt);
@@ -49,10 +47,10 @@ static void number(lexer *l) {
   l->word = (slice){l->tok, (int)(p - l->tok)};
   l->p = p;
   l->kind = T_NUMBER;
-  if (l->word.n > 100 || kind_of(*p) & LETTER) lex_fail(l, "not a number");
+  if (l->word.n > 100 || kind_of(*p) & LETTER) nvg_lex_fail(l, "not a number");
 }
 
-void lex_next(lexer *l) {
+void nvg_lex_next(lexer *l) {
   l->before = (int)(l->tok - l->text);
   for (;; l->p++) {
     if (*l->p == '#') while (*l->p && *l->p != '\n') l->p++;
@@ -75,69 +73,69 @@ void lex_next(lexer *l) {
   }
 }
 
-lexer lex_open(nvb_arena *a, const char *text, const char *where, int at) {
+lexer nvg_lex_open(nvb_arena *a, const char *text, const char *where, int at) {
   lexer l = {.arena = a, .text = text, .where = where, .tok = text + at, .p = text + at};
-  lex_next(&l);
+  nvg_lex_next(&l);
   return l;
 }
 
-int lex_take(lexer *l, int kind) {
+int nvg_lex_take(lexer *l, int kind) {
   if (kind == '>' && l->kind == TWO('>', '>')) { /* closes two lists of types */
     l->kind = '>';
     l->tok++;
     return 1;
   }
   if (l->kind != kind) return 0;
-  lex_next(l);
+  nvg_lex_next(l);
   return 1;
 }
 
-void lex_expect(lexer *l, int kind) {
-  if (!lex_take(l, kind)) lex_fail(l, "'%c' is missing", kind);
+void nvg_lex_expect(lexer *l, int kind) {
+  if (!nvg_lex_take(l, kind)) nvg_lex_fail(l, "'%c' is missing", kind);
 }
 
-slice lex_name(lexer *l) {
-  if (l->kind != T_NAME) lex_fail(l, "a name is missing");
+slice nvg_lex_name(lexer *l) {
+  if (l->kind != T_NAME) nvg_lex_fail(l, "a name is missing");
   slice s = l->word;
-  lex_next(l);
+  nvg_lex_next(l);
   return s;
 }
 
-int lex_take_word(lexer *l, const char *word) {
+int nvg_lex_take_word(lexer *l, const char *word) {
   if (l->kind != T_NAME || !is(l->word, word)) return 0;
-  lex_next(l);
+  nvg_lex_next(l);
   return 1;
 }
 
-void lex_word(lexer *l, const char *word) {
-  if (!lex_take_word(l, word)) lex_fail(l, "'%s' is missing", word);
+void nvg_lex_word(lexer *l, const char *word) {
+  if (!nvg_lex_take_word(l, word)) nvg_lex_fail(l, "'%s' is missing", word);
 }
 
 /* Both look at characters, not tokens: this is what indexes the library. Strings may hold braces, comments anything. */
 static const char *next_brace(const lexer *l, const char *p) {
   for (; *p && *p != '{' && *p != '}'; p++) {
     if (*p == '#') while (p[1] && p[1] != '\n') p++;
-    if (*p == '"') while (*++p != '"') if (!*p) lex_fail(l, "a string does not end");
+    if (*p == '"') while (*++p != '"') if (!*p) nvg_lex_fail(l, "a string does not end");
   }
   return p;
 }
 
-void lex_skip(lexer *l) {
+void nvg_lex_skip(lexer *l) {
   const char *p = l->tok;
   for (int depth = 1; depth; p++) {
     p = next_brace(l, p);
-    if (!*p) lex_fail(l, "'}' is missing");
+    if (!*p) nvg_lex_fail(l, "'}' is missing");
     depth += *p == '{' ? 1 : -1;
   }
   l->p = p;
-  lex_next(l);
+  nvg_lex_next(l);
 }
 
-void lex_skip_to_body(lexer *l) {
+void nvg_lex_skip_to_body(lexer *l) {
   const char *p = next_brace(l, l->tok);
-  if (*p != '{') lex_fail(l, "'{' is missing");
+  if (*p != '{') nvg_lex_fail(l, "'{' is missing");
   l->p = p + 1;
-  lex_next(l);
+  nvg_lex_next(l);
 }
 
 /* ---- numbers */
@@ -153,7 +151,7 @@ static uint64_t real_bits(int type, float f, double d) {
   return type == NVM_F32 ? u : v;
 }
 
-uint64_t lex_float(int type, slice text, int negative) {
+uint64_t nvg_lex_float(int type, slice text, int negative) {
   uint64_t sign = (uint64_t)negative << (type == NVM_F32 ? 31 : 63);
   char s[104];
   memcpy(s, text.p, (size_t)text.n);
@@ -165,45 +163,45 @@ uint64_t lex_float(int type, slice text, int negative) {
   return sign | (type == NVM_F32 ? real_bits(type, strtof_l(s, NULL, c_locale), 0) : real_bits(type, 0, strtod_l(s, NULL, c_locale)));
 }
 
-uint64_t lex_float_of_int(int type, uint64_t magnitude, int negative) {
+uint64_t nvg_lex_float_of_int(int type, uint64_t magnitude, int negative) {
   return (uint64_t)negative << (type == NVM_F32 ? 31 : 63) | real_bits(type, (float)magnitude, (double)magnitude);
 }
 
 /* ---- table name: type = { literals }; integers may be given by their bits in hexadecimal */
 static uint64_t table_entry(lexer *l, nvm_dtype type) {
-  int negative = lex_take(l, '-');
+  int negative = nvg_lex_take(l, '-');
   nvg_class cls = nvg_class_of(type);
   uint64_t mask = nvg_mask(type), bits;
-  if (l->kind == T_NAME && cls == NVG_FLOAT && (is(l->word, "inf") || is(l->word, "nan"))) bits = lex_float(type, l->word, negative);
-  else if (l->kind != T_NUMBER) lex_fail(l, "a number is missing");
-  else if (cls == NVG_FLOAT) bits = lex_float(type, l->word, negative);
+  if (l->kind == T_NAME && cls == NVG_FLOAT && (is(l->word, "inf") || is(l->word, "nan"))) bits = nvg_lex_float(type, l->word, negative);
+  else if (l->kind != T_NUMBER) nvg_lex_fail(l, "a number is missing");
+  else if (cls == NVG_FLOAT) bits = nvg_lex_float(type, l->word, negative);
   else {
     uint64_t most = cls == NVG_UNSIGNED || l->hex ? mask : (mask >> 1) + (uint64_t)negative;
-    if (!l->is_int || l->mag > most || (negative && cls == NVG_UNSIGNED && l->mag)) lex_fail(l, "the number does not fit %s", nvg_dtype_short(type));
+    if (!l->is_int || l->mag > most || (negative && cls == NVG_UNSIGNED && l->mag)) nvg_lex_fail(l, "the number does not fit %s", nvg_dtype_short(type));
     bits = (negative ? 0 - l->mag : l->mag) & mask;
   }
-  lex_next(l);
+  nvg_lex_next(l);
   return bits;
 }
 
-nvg_table lex_table(nvb_arena *a, const char *text, const char *where, int at) {
-  lexer l = lex_open(a, text, where, at);
+nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int at) {
+  lexer l = nvg_lex_open(a, text, where, at);
   NVB_VEC(uint64_t) bits = {0};
-  lex_name(&l);
-  lex_expect(&l, ':');
-  slice s = lex_name(&l);
+  nvg_lex_name(&l);
+  nvg_lex_expect(&l, ':');
+  slice s = nvg_lex_name(&l);
   char name[8] = "";
   memcpy(name, s.p, (size_t)(s.n < 7 ? s.n : 7));
   int type = nvg_dtype_find(name);
   nvg_class cls = type >= 0 ? nvg_class_of((nvm_dtype)type) : NVG_COMPLEX;
-  if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_half((nvm_dtype)type)) lex_fail(&l, "a table holds integers, f32 or f64");
-  lex_expect(&l, '=');
-  lex_expect(&l, '{');
+  if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_half((nvm_dtype)type)) nvg_lex_fail(&l, "a table holds integers, f32 or f64");
+  nvg_lex_expect(&l, '=');
+  nvg_lex_expect(&l, '{');
   while (l.kind != '}') {
     NVB_PUSH(a, bits, table_entry(&l, (nvm_dtype)type));
-    if (!lex_take(&l, ',')) break;
+    if (!nvg_lex_take(&l, ',')) break;
   }
-  if (l.kind != '}') lex_fail(&l, "'}' is missing");
-  if (!bits.n) lex_fail(&l, "the table is empty");
+  if (l.kind != '}') nvg_lex_fail(&l, "'}' is missing");
+  if (!bits.n) nvg_lex_fail(&l, "the table is empty");
   return (nvg_table){.n = bits.n, .type = (nvm_dtype)type, .bits = bits.at};
 }

@@ -2,6 +2,7 @@
 #ifndef NVG_FRAG_LEX_H
 #define NVG_FRAG_LEX_H
 #include "graph/frag_impl.h"
+#include <string.h>
 
 enum { T_END = 0, T_NAME = 256, T_NUMBER = 257 };
 #define TWO(a, b) ((a) << 9 | (b)) /* a token of two characters */
@@ -16,22 +17,22 @@ typedef struct lexer {
   uint64_t mag;
 } lexer;
 
-lexer lex_open(nvb_arena *a, const char *text, const char *where, int at); /* the first token is read */
-void lex_next(lexer *l);
-_Noreturn void lex_fail(const lexer *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int lex_take(lexer *l, int kind);        /* 1 and past it if it is the current token; '>' is taken off '>>' */
-void lex_expect(lexer *l, int kind);
-slice lex_name(lexer *l);
-int lex_take_word(lexer *l, const char *word);
-void lex_word(lexer *l, const char *word);
-void lex_skip(lexer *l);                 /* behind a '{' that was taken: to behind its '}' */
-void lex_skip_to_body(lexer *l);         /* behind the next '{' */
-int same(slice a, slice b);
-int is(slice a, const char *word);
+lexer nvg_lex_open(nvb_arena *a, const char *text, const char *where, int at); /* the first token is read */
+void nvg_lex_next(lexer *l);
+_Noreturn void nvg_lex_fail(const lexer *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int nvg_lex_take(lexer *l, int kind);        /* 1 and past it if it is the current token; '>' is taken off '>>' */
+void nvg_lex_expect(lexer *l, int kind);
+slice nvg_lex_name(lexer *l);
+int nvg_lex_take_word(lexer *l, const char *word);
+void nvg_lex_word(lexer *l, const char *word);
+void nvg_lex_skip(lexer *l);                 /* behind a '{' that was taken: to behind its '}' */
+void nvg_lex_skip_to_body(lexer *l);         /* behind the next '{' */
+static inline int same(slice a, slice b) { return a.n == b.n && !memcmp(a.p, b.p, (size_t)a.n); }
+static inline int is(slice a, const char *word) { return !strncmp(a.p, word, (size_t)a.n) && !word[a.n]; }
 
 /* Bits of a number as type f32 or f64, rounded once. */
-uint64_t lex_float(int type, slice text, int negative);
-uint64_t lex_float_of_int(int type, uint64_t magnitude, int negative);
+uint64_t nvg_lex_float(int type, slice text, int negative);
+uint64_t nvg_lex_float_of_int(int type, uint64_t magnitude, int negative);
 /* The table whose name stands at `at`. */
-nvg_table lex_table(nvb_arena *a, const char *text, const char *where, int at);
+nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int at);
 #endif
