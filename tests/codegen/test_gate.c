@@ -28,6 +28,33 @@ START_TEST(softmax) {
 }
 END_TEST
 
+static void across_of(const char *prefix, int rows, int cols) {
+  float *x = gate_floats(rows * cols, -4, 4), *y = calloc((size_t)(rows * cols), 4);
+  gate g = {.file = "across.kir", .prefix = prefix};
+  gate_in(&g, NVM_F32, x, rows * cols);
+  gate_out(&g, NVM_F32, y, rows * cols);
+  gate_size(&g, rows);
+  gate_size(&g, cols);
+  gate_run(&g);
+  for (int j = 0; j < cols; j++) {
+    double m = -INFINITY, s = 0;
+    for (int i = 0; i < rows; i++) m = fmax(m, x[i * cols + j]);
+    for (int i = 0; i < rows; i++) s += exp(x[i * cols + j] - m);
+    for (int i = 0; i < rows; i++) {
+      int at = i * cols + j;
+      gate_close("across", at, y[at] * rows, exp(x[at] - m) / s * rows, 2e-6);
+    }
+  }
+  free(x);
+  free(y);
+}
+START_TEST(across) {
+  across_of("items", 61, 3);
+  across_of("lanes", 33, 2);
+  across_of("whole", 4000, 5);
+}
+END_TEST
+
 static void fft_of(const char *prefix, int n, int nb, int count) {
   int64_t all = (int64_t)n * count;
   float *x = gate_floats(2 * all, -1, 1), *h = gate_floats(2 * n, -1, 1), *tw = calloc((size_t)nb, 8), *y = calloc((size_t)all, 8);
@@ -238,4 +265,4 @@ START_TEST(argmin) {
 }
 END_TEST
 
-SUITE("gate", softmax, fftconv, gemm, seed, columns, sum, transpose, argmin)
+SUITE("gate", softmax, across, fftconv, gemm, seed, columns, sum, transpose, argmin)
