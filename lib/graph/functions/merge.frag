@@ -1,22 +1,20 @@
-# Merges of reductions with several states, and the parts of complex numbers.
+# Merges of reduction states that are more than one value. add, multiply, maximum, minimum, logical_and, argmax ... merge too.
 
-frag make<T: real>(re: T, im: T) -> (T, T) { return re, im }
-
-# Chan, Golub, LeVeque 1979: count, mean and sum of squared deviations of two disjoint sets. An empty set changes nothing.
-frag moments<T: real>(na: T, ma: T, sa: T, nb: T, mb: T, sb: T) -> (T, T, T) {
-  n = na + nb
-  d = mb - ma
-  m = ma * (na / n) + mb * (nb / n)   # as ma + d * nb / n, but the same either way round
-  s = (sa + sb) + (d * d) * (na * nb / n)
-  ea = na == 0
-  eb = nb == 0
-  return n, select(ea, mb, select(eb, ma, m)), select(ea, sb, select(eb, sa, s))
+# Chan's formula on (n, mean, sum of squared deviations); n = 0 is the identity
+frag chan<T: real>(n: T, m: T, s: T, o: T, p: T, t: T) -> (T, T, T) {
+  k = n + o
+  d = p - m
+  f = o / k
+  mean = fma(d, f, m)
+  sum = s + t + d * d * n * f
+  return k, select(n == 0, p, select(o == 0, m, mean)), select(n == 0, t, select(o == 0, s, sum))
 }
-
-# Maxima, and sums of exponentials relative to them.
-frag logsumexp<T: real>(ma: T, sa: T, mb: T, sb: T) -> (T, T) {
-  m = maximum(ma, mb)
-  fa = select(ma == m, 1, exp(ma - m))
-  fb = select(mb == m, 1, exp(mb - m))
-  return m, sa * fa + sb * fb
+# (max, sum of exp(x - max)); (-inf, 0) is the identity
+frag logsumexp<T: real>(m: T, s: T, n: T, t: T) -> (T, T) {
+  k = maximum(m, n)
+  z = select(fabs(k) == inf, 0, k)
+  a = select(m == k, 1, exp(m - z))
+  b = select(n == k, 1, exp(n - z))
+  return k, s * a + t * b
 }
+# Products and sums of complex parts are c.multiply and c.add.

@@ -1,0 +1,268 @@
+# Complex functions, c.<name>: each operand and result as its real and its imaginary part. The f32 forms of the functions
+# that are more than arithmetic go through f64. Special values are those of C's annex G, which the array API follows.
+
+frag c.add<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a + c, b + d }
+frag c.subtract<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a - c, b - d }
+frag c.multiply<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a * c - b * d, a * d + b * c }
+frag c.square<T: real>(a: T, b: T) -> (T, T) { return a * a - b * b, a * b + b * a }
+frag c.negative<T: real>(a: T, b: T) -> (T, T) { return -a, -b }
+frag c.positive<T: real>(a: T, b: T) -> (T, T) { return a, b }
+frag c.conj<T: real>(a: T, b: T) -> (T, T) { return a, -b }
+frag c.real<T: real>(a: T, b: T) -> T { return a }
+frag c.imag<T: real>(a: T, b: T) -> T { return b }
+frag c.abs<T: real>(a: T, b: T) -> T { return hypot(a, b) }
+frag c.round<T: real>(a: T, b: T) -> (T, T) { return rint(a), rint(b) }
+frag c.equal<T: real>(a: T, b: T, c: T, d: T) -> bool { return (a == c) & (b == d) }
+frag c.not_equal<T: real>(a: T, b: T, c: T, d: T) -> bool { return (a != c) | (b != d) }
+frag c.isnan<T: real>(a: T, b: T) -> bool { return (a != a) | (b != b) }
+frag c.isinf<T: real>(a: T, b: T) -> bool { return (fabs(a) == inf) | (fabs(b) == inf) }
+frag c.isfinite<T: real>(a: T, b: T) -> bool { return (fabs(a) < inf) & (fabs(b) < inf) }
+frag c.where<T: real>(m: bool, a: T, b: T, c: T, d: T) -> (T, T) { return select(m, a, c), select(m, b, d) }
+frag c.logical_not<T: real>(a: T, b: T) -> bool { return (a == 0) & (b == 0) }
+frag c.logical_and<T: real>(a: T, b: T, c: T, d: T) -> bool { return ((a != 0) | (b != 0)) & ((c != 0) | (d != 0)) }
+frag c.logical_or<T: real>(a: T, b: T, c: T, d: T) -> bool { return (a != 0) | (b != 0) | (c != 0) | (d != 0) }
+frag c.logical_xor<T: real>(a: T, b: T, c: T, d: T) -> bool { return ((a != 0) | (b != 0)) ^ ((c != 0) | (d != 0)) }
+
+# Smith's division: by the greater part of the divisor first
+frag c.divide<T: real>(a: T, b: T, c: T, d: T) -> (T, T) {
+  flip = fabs(c) < fabs(d)
+  p = select(flip, d, c)
+  q = select(flip, c, d)
+  r = q / p
+  n = p + q * r
+  x = select(flip, a * r + b, a + b * r)
+  y = select(flip, b * r - a, b - a * r)
+  zero = (c == 0) & (d == 0)
+  return select(zero, a / fabs(c), x / n), select(zero, b / fabs(c), y / n)
+}
+frag c.reciprocal<T: real>(a: T, b: T) -> (T, T) {
+  r, i = c.divide(select(a == a, 1, a), 0 * select(fabs(a) < inf, a, 0), a, b)
+  return r, i
+}
+# z / |z|; 0 stays 0, an infinite part counts as 1 and the other as 0 unless infinite too
+frag c.sign<T: real>(a: T, b: T) -> (T, T) {
+  k = select((fabs(a) > 1) | (fabs(b) > 1), 0.25, T(4))
+  p = fabs(a) == inf
+  q = fabs(b) == inf
+  any = p | q
+  u = select(any, select(p, T(1), 0), fabs(a) * k)
+  v = select(any, select(q, T(1), 0), fabs(b) * k)
+  h = hypot(u, v)
+  h = select(h == 0, 1, h)
+  bad = (a != a) | (b != b)
+  return select(bad, a + b, copysign(u / h, a)), select(bad, a + b, copysign(v / h, b))
+}
+
+frag c.sqrt(a: f64, b: f64) -> (f64, f64) {
+  x = fabs(a)
+  y = fabs(b)
+  big = (x > 0x1p1000) | (y > 0x1p1000)
+  tiny = (x < 0x1p-900) & (y < 0x1p-900)
+  k = select(big, 0x1p-4, select(tiny, 0x1p120, f64(1)))
+  u = x * k
+  v = y * k
+  w = sqrt(0.5 * (hypot(u, v) + u))
+  h = select(w == 0, v, v / (2 * w))
+  s = select(big, 4, select(tiny, 0x1p-60, f64(1)))
+  left = a < 0
+  r = select(left, h, w) * s
+  i = select(left, w, h) * s
+  r = select(x == inf, select(left, select(b == b, 0, b), x), r)
+  i = select(x == inf, select(left, x, select(b == b, 0, b)), i)
+  return select(y == inf, y, r), select(y == inf, b, select(i == i, copysign(i, b), i))
+}
+
+# e^p (cos y, sin y) where e^x = p 2^n overflows or vanishes only with the result
+frag c.exp(a: f64, b: f64) -> (f64, f64) {
+  p, t = exp_parts(select(a > 1418, 1418, select(a < -800, -800, a)))
+  r = scale_any(p * cos(b), t)
+  i = scale_any(p * sin(b), t)
+  fine = fabs(b) < inf
+  r = select(a == inf, select(fine, copysign(a, r), a), select((a == -inf) & !fine, 0, r))
+  i = select((a == inf) & fine, copysign(a, i), select((a == -inf) & !fine, 0, i))
+  return select(b == 0, exp(a), r), select(b == 0, b, i)
+}
+# 2 r = log((1 + h)^2 + ...): log sqrt(x^2 + y^2), near |z| = 1 from x^2 + y^2 - 1 without loss
+frag log_abs(a: f64, b: f64) -> f64 {
+  x = fabs(a)
+  y = fabs(b)
+  m = select(x > y, x, y)
+  n = select(x > y, y, x)
+  s = m * m
+  q = n * n
+  near = (s + q > 0.5) & (s + q < 3) & (m > 0.5)
+  h = s - 1
+  u = h + q
+  l = select(fabs(h) > q, (h - u) + q, (q - u) + h) + ((s - (h + 1)) + fma(m, m, -s) + fma(n, n, -q))
+  big = m > 0x1p500
+  tiny = m < 0x1p-500
+  k = select(big, 0x1p-600, select(tiny, 0x1p600, f64(1)))
+  far = log(hypot(x * k, y * k)) + select(big, 0x1.9fe3d67077ab7p+8, select(tiny, -0x1.9fe3d67077ab7p+8, f64(0)))
+  z = u + l
+  one = select(near, z, 0)
+  return select((x == inf) | (y == inf), inf, select(near, 0.5 * log1p_pair(one, select(near, (u - z) + l, 0)), far))
+}
+frag c.log(a: f64, b: f64) -> (f64, f64) { return log_abs(a, b), atan2(b, a) }
+frag c.log2(a: f64, b: f64) -> (f64, f64) {
+  return log_abs(a, b) * 0x1.71547652b82fep+0, atan2(b, a) * 0x1.71547652b82fep+0
+}
+frag c.log10(a: f64, b: f64) -> (f64, f64) {
+  return log_abs(a, b) * 0x1.bcb7b1526e50ep-2, atan2(b, a) * 0x1.bcb7b1526e50ep-2
+}
+# log |1 + z| = log1p(2 a + a^2 + b^2) / 2
+frag c.log1p(a: f64, b: f64) -> (f64, f64) {
+  s = a * a
+  q = b * b
+  near = (fabs(a) < 0.75) & (fabs(b) < 0.75)
+  h = 2 * a + s
+  hl = (2 * a - h) + s
+  u = h + q
+  l = select(fabs(h) > q, (h - u) + q, (q - u) + h) + (hl + fma(a, a, -s) + fma(b, b, -q))
+  z = u + l
+  one = select(near, z, 0)
+  r = select(near, 0.5 * log1p_pair(one, select(near, (u - z) + l, 0)), log_abs(1 + a, b))
+  return r, atan2(b, 1 + a)
+}
+frag c.expm1(a: f64, b: f64) -> (f64, f64) {
+  e, i = c.exp(a, b)
+  s = sin(0.5 * b)
+  r = fma(expm1(a), cos(b), -2 * s * s)
+  r = select((a < 1) & (fabs(b) < inf), r, e - 1)
+  return select(b == 0, expm1(a), r), i
+}
+
+# sinh z = sinh a cos b + i cosh a sin b, cosh z = cosh a cos b + i sinh a sin b; beyond 700 through e^|a| / 2
+frag c.sinh(a: f64, b: f64) -> (f64, f64) {
+  p, t = exp_parts(select(fabs(a) > 1418, 1418, fabs(a)))
+  big = fabs(a) > 700
+  c = cos(b)
+  s = sin(b)
+  r = select(big, copysign(1, a) * scale_any(p * c, t - 1), sinh(a) * c)
+  i = select(big, scale_any(p * s, t - 1), cosh(a) * s)
+  fine = fabs(b) < inf
+  whole = fabs(a) == inf
+  r = select(whole, select(fine, select(c < 0, -a, a), a), r)
+  i = select(whole & fine, copysign(inf, s), i)
+  return select((a == 0) & !fine, a, r), select(b == 0, b, i)
+}
+frag c.cosh(a: f64, b: f64) -> (f64, f64) {
+  p, t = exp_parts(select(fabs(a) > 1418, 1418, fabs(a)))
+  big = fabs(a) > 700
+  c = cos(b)
+  s = sin(b)
+  r = select(big, scale_any(p * c, t - 1), cosh(a) * c)
+  i = select(big, copysign(1, a) * scale_any(p * s, t - 1), sinh(a) * s)
+  fine = fabs(b) < inf
+  whole = fabs(a) == inf
+  r = select(whole, select(fine, copysign(inf, c), fabs(a)), r)
+  i = select(whole & fine, select(s < 0, -a, a), i)
+  zero = ((a == 0) & !fine) | (b == 0)
+  return r, select(zero, copysign(0, a) * copysign(1, b), i)
+}
+# With t = tan b, k = 1 + t^2, s = sinh a: (k s sqrt(1 + s^2) + i t) / (1 + k s^2); from 22 on +-1 and 4 sin b cos b e^(-2 |a|)
+frag c.tanh(a: f64, b: f64) -> (f64, f64) {
+  x = fabs(a)
+  far = x > 22
+  fine = fabs(b) < inf
+  t = tan(b)
+  k = 1 + t * t
+  s = sinh(select(far, 1, a))
+  d = 1 + k * s * s
+  r = select(far, copysign(1, a), k * s * sqrt(1 + s * s) / d)
+  i = select(far, 4 * sin(b) * cos(b) * exp(-2 * x), t / d)
+  i = select((x == inf) & !fine, copysign(0, b), i)
+  r = select(fine | (x == inf) | (x == 0), select(fine | (x == inf), r, a), b - b)
+  return r, select(b == 0, b, i)
+}
+frag c.sin<T: real>(a: T, b: T) -> (T, T) {
+  r, i = c.sinh(-b, a)
+  return i, -r
+}
+frag c.cos<T: real>(a: T, b: T) -> (T, T) {
+  r, i = c.cosh(-b, a)
+  return r, i
+}
+frag c.tan<T: real>(a: T, b: T) -> (T, T) {
+  r, i = c.tanh(-b, a)
+  return i, -r
+}
+
+# Kahan's forms by sqrt(1 - z) and sqrt(1 + z); beyond 2^100 by log(2 |z|)
+frag far_log(a: f64, b: f64) -> f64 { return log_abs(a, b) + 0x1.62e42fefa39efp-1 }
+frag c.asin(a: f64, b: f64) -> (f64, f64) {
+  far = !((fabs(a) < 0x1p100) & (fabs(b) < 0x1p100))
+  x = select(far, 1, a)
+  y = select(far, 1, b)
+  p, q = c.sqrt(1 - x, -y)
+  u, v = c.sqrt(1 + x, y)
+  r = select(far, atan2(a, fabs(b)), atan2(x, p * u - q * v))
+  i = asinh(p * v - q * u)
+  return select(a == 0, a, r), select(b == 0, select(fabs(a) <= 1, b, copysign(select(far, far_log(a, b), i), b)), copysign(select(far, far_log(a, b), i), b))
+}
+frag c.acos(a: f64, b: f64) -> (f64, f64) {
+  far = !((fabs(a) < 0x1p100) & (fabs(b) < 0x1p100))
+  x = select(far, 1, a)
+  y = select(far, 1, b)
+  p, q = c.sqrt(1 - x, -y)
+  u, v = c.sqrt(1 + x, y)
+  r = select(far, atan2(fabs(b), a), 2 * atan2(p, u))
+  i = select(far, far_log(a, b), asinh(u * q - v * p))
+  return select((a == 0) & (b != b), 0x1.921fb54442d18p+0, r), -copysign(i, b)
+}
+frag c.acosh<T: real>(a: T, b: T) -> (T, T) {
+  r, i = c.acos(a, b)
+  return fabs(i), select(r == r, copysign(r, b), r)
+}
+frag c.asinh<T: real>(a: T, b: T) -> (T, T) {
+  r, i = c.asin(-b, a)
+  return i, -r
+}
+frag c.atanh(a: f64, b: f64) -> (f64, f64) {
+  x = fabs(a)
+  y = fabs(b)
+  far = !((x < 0x1p100) & (y < 0x1p100))
+  u = select(far, 2, x)
+  v = select(far, 2, y)
+  d = (1 - u) * (1 - u) + v * v
+  r = select(d < 0x1p-900, 0.5 * (0x1.62e42fefa39efp-1 - log_abs(1 - u, v)), 0.25 * log1p(4 * u / select(d < 0x1p-900, 1, d)))
+  i = 0.5 * atan2(2 * v, (1 - u) * (1 + u) - v * v)
+  h = hypot(x * 0x1p-200, y * 0x1p-200)
+  r = select(far, select((x == inf) | (y == inf), 0, (x * 0x1p-200) / h / h * 0x1p-200), r)
+  i = select(far, select((y == inf) | (y == y), 0x1.921fb54442d18p+0, y), i)
+  r = select((x != x) & (y != inf), x, select((x == 0) , 0, r))
+  i = select((x != x) & (y != inf), x, i)
+  r = select((y != y) & (x != 0) & (x != inf), y, r)
+  r = select((x == 1) & (y == 0), inf, r)
+  return copysign(r, a), select(i == i, copysign(select((y == 0) & (x <= 1), 0, i), b), i)
+}
+frag c.atan<T: real>(a: T, b: T) -> (T, T) {
+  r, i = c.atanh(-b, a)
+  return i, -r
+}
+# exp(w log z); 0 to a power of positive real part is 0, z^0 is 1
+frag c.pow(a: f64, b: f64, c: f64, d: f64) -> (f64, f64) {
+  l, g = c.log(a, b)
+  r, i = c.exp(c * l - d * g, c * g + d * l)
+  zero = (a == 0) & (b == 0)
+  one = (c == 0) & (d == 0)
+  none = zero & (c > 0)
+  return select(one, 1, select(none, 0, r)), select(one, 0, select(none, 0, i))
+}
+
+frag c.sqrt(a: f32, b: f32) -> (f32, f32) { r, i = c.sqrt(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.exp(a: f32, b: f32) -> (f32, f32) { r, i = c.exp(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.log(a: f32, b: f32) -> (f32, f32) { r, i = c.log(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.log2(a: f32, b: f32) -> (f32, f32) { r, i = c.log2(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.log10(a: f32, b: f32) -> (f32, f32) { r, i = c.log10(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.log1p(a: f32, b: f32) -> (f32, f32) { r, i = c.log1p(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.expm1(a: f32, b: f32) -> (f32, f32) { r, i = c.expm1(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.sinh(a: f32, b: f32) -> (f32, f32) { r, i = c.sinh(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.cosh(a: f32, b: f32) -> (f32, f32) { r, i = c.cosh(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.tanh(a: f32, b: f32) -> (f32, f32) { r, i = c.tanh(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.asin(a: f32, b: f32) -> (f32, f32) { r, i = c.asin(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.acos(a: f32, b: f32) -> (f32, f32) { r, i = c.acos(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.atanh(a: f32, b: f32) -> (f32, f32) { r, i = c.atanh(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.pow(a: f32, b: f32, c: f32, d: f32) -> (f32, f32) {
+  r, i = c.pow(f64(a), f64(b), f64(c), f64(d))
+  return f32(r), f32(i)
+}
