@@ -47,7 +47,8 @@ int nvg_prim_type(nvg_prim p, const int *t, int want) {
   for (int i = 0; i < info->n; i++)
     if (t[i] < 0 || t[i] >= NVM_C64) return -1;
   if (p == NVG_CVT) return converts(t[0], want) ? want : -1;
-  if (p == NVG_BITS) return nvg_size((nvm_dtype)t[0]) == nvg_size((nvm_dtype)want) && t[0] != NVM_BOOL && want != NVM_BOOL ? want : -1;
+  if (p == NVG_BITS)
+    return nvg_size((nvm_dtype)t[0]) == nvg_size((nvm_dtype)want) && t[0] != NVM_BOOL && want != NVM_BOOL ? want : -1;
   if (p == NVG_MULHI && nvg_size((nvm_dtype)t[0]) < 4) return -1;
   for (int i = 0; i < info->n; i++) {
     if (!fits(info->in[i], t[i])) return -1;
@@ -78,7 +79,8 @@ static int slot_take(slots *s, nvm_dtype t) {
 
 /* last[i]: the last instruction that reads value i, moved to the end of the outermost loop that does not contain i */
 static int *last_uses(nvb_arena *a, const nvg_frag *f) {
-  int *last = NVB_NEWN(a, int, f->ninst + 1), *end = NVB_NEWN(a, int, f->ninst + 1), *open = NVB_NEWN(a, int, f->ninst + 1);
+  int *last = NVB_NEWN(a, int, f->ninst + 1), *end = NVB_NEWN(a, int, f->ninst + 1),
+      *open = NVB_NEWN(a, int, f->ninst + 1);
   int depth = 0;
   for (int i = 0; i < f->ninst; i++) { /* end[i]: where the loop opened at i closes */
     if (f->inst[i].prim == NVG_LOOP) open[depth++] = i;
@@ -103,7 +105,8 @@ static int *last_uses(nvb_arena *a, const nvg_frag *f) {
   return last;
 }
 
-/* Constants are filled once per run and share their places with nothing. END's place is room for the next values of its loop's PHIs. */
+/* Constants are filled once per run and share their places with nothing. END's place is room for the next values of
+   its loop's PHIs. */
 int nvg_frag_slots(nvb_arena *a, nvg_frag *f) {
   slots s = {.arena = a};
   int *last = last_uses(a, f), *slot = NVB_NEWN(a, int, f->ninst + 1);
@@ -153,7 +156,8 @@ static void check_inst(nvb_arena *a, const nvg_frag *f, int i, const int *hidden
     t[k] = f->inst[op[k]].type;
   }
   MUST(x->prim == NVG_END || nvg_prim_type((nvg_prim)x->prim, t, x->type) == x->type, "types that do not fit");
-  MUST((x->prim == NVG_PARAM) == (i < f->nparam) && (x->prim != NVG_PARAM || x->imm == (uint64_t)i), "parameters come first, in order");
+  MUST((x->prim == NVG_PARAM) == (i < f->nparam) && (x->prim != NVG_PARAM || x->imm == (uint64_t)i),
+       "parameters come first, in order");
   MUST(x->prim != NVG_CONST || !(x->imm & ~nvg_mask((nvm_dtype)x->type)), "constant wider than its type");
   MUST(x->prim != NVG_TABLE || (x->tab < f->ntable && f->table[x->tab].type == (nvm_dtype)x->type), "no such table");
   MUST(x->prim != NVG_PHI || phi_ok, "a PHI that does not follow its LOOP");
@@ -183,8 +187,10 @@ void nvg_frag_check(nvb_arena *a, const nvg_frag *f) {
   MUST((f->rare >= 0) == (f->full != NULL), "rare and the full form come together");
   if (f->rare < 0) return;
   MUST(f->rare < f->ninst && !hidden[f->rare] && f->inst[f->rare].type == NVM_BOOL, "rare is not a visible bool");
-  MUST(f->full->rare < 0 && f->full->nparam == f->nparam && f->full->nresult == f->nresult, "the full form has another shape");
-  for (int k = 0; k < f->nparam; k++) MUST(f->full->inst[k].type == f->inst[k].type, "the full form has other parameters");
+  MUST(f->full->rare < 0 && f->full->nparam == f->nparam && f->full->nresult == f->nresult,
+       "the full form has another shape");
+  for (int k = 0; k < f->nparam; k++)
+    MUST(f->full->inst[k].type == f->inst[k].type, "the full form has other parameters");
   for (int k = 0; k < f->nresult; k++)
     MUST(f->full->inst[f->full->result[k]].type == f->inst[f->result[k]].type, "the full form has other results");
   nvg_frag_check(a, f->full);

@@ -17,7 +17,7 @@ extern const nvg_prim_info nvg_prims[NVG_NPRIMS];
 
 typedef struct nvg_inst {
   uint8_t prim;     /* nvg_prim */
-  uint8_t type;     /* nvm_dtype of the value: bool, integers, f32, f64; f16, bf16 only at CVT and BITS, PARAM, results */
+  uint8_t type;     /* nvm_dtype of the value: bool, integers, f32, f64; f16, bf16 at CVT, BITS, PARAM, results alone */
   uint16_t tab;     /* TABLE: which table */
   int32_t a, b, c;  /* operands: earlier instructions (a PHI's b may be later); -1 if unused */
   uint64_t imm;     /* CONST: the bits, zero extended; LOOP: rounds; PARAM: its number */
@@ -31,32 +31,34 @@ typedef struct nvg_frag {
   const nvg_inst *inst;        /* the nparam PARAMs come first */
   const int *result;           /* instruction of each result */
   const nvg_table *table;
-  int rare;                    /* instruction of type bool: true where the results are not valid; -1 if they always are */
+  int rare;                    /* instruction of type bool: true where the results are not valid; -1: they always are */
   const struct nvg_frag *full; /* with rare >= 0: the same function valid everywhere, without a flag of its own.
                                   Where `rare` is false both give the same bits. */
-  const int *slot; int work;   /* interpreters: place of each value in work memory and all of it, in bytes per element */
+  const int *slot; int work;   /* interpreter: place of each value in work memory and its size, in bytes per element */
   int cost;                    /* simple operations of the fast form, for the planner */
   nvb_hash hash;               /* of the instructions and the full form: equal hash, equal function */
 } nvg_frag;
 
-/* ---- the library (lib/graph/functions/ *.frag, compiled in as text, parsed at first use, kept for the process; thread-safe)
+/* ---- the library (lib/graph/functions/ *.frag: compiled in as text, parsed at first use, kept for the process).
+   Thread-safe.
    Finds or instantiates `name` for operand types; complex operands are given as their two parts of type f32 / f64.
    Definitions are generic by class; the most specific wins. NULL with a message (NVM_ERR_TYPE) if there is none. */
 const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int nparam);
-/* Conversion of a value of one dtype to another as numerics.md section 2 and 5 say (saturating, rounding once). Real types. */
+/* Conversion of one dtype to another as numerics.md sections 2 and 5 say (saturating, rounding once). Real types. */
 const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to);
 
 /* ---- text: grammar in docs/fragments.md
    Parses every `frag` of `text` into the arena, callable by later ones and by kernel text parsed with the same set. */
 typedef struct nvg_fragset nvg_fragset;
 nvg_fragset *nvg_fragset_new(nvb_arena *a);                    /* sees the library */
-void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where); /* throws NVM_ERR_VALUE with where:line:col */
+/* Faults of the text throw NVM_ERR_VALUE with where:line:col; a set that threw is of no further use. */
+void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where);
 const nvg_frag *nvg_fragset_find(nvg_fragset *s, const char *name, const nvm_dtype *param, int nparam);
 void nvg_frag_print(nvb_text *t, const nvg_frag *f);            /* parses back to the same hash */
 void nvg_frag_check(nvb_arena *a, const nvg_frag *f);           /* throws NVM_ERR_INTERNAL at the first broken rule */
 
 /* ---- the interpreter: applies f to n elements. in[i] and out[i] point to n packed elements of the parameter's or
-   result's dtype (bool: one byte). full: use the full form (the oracle does). Work memory is on the stack, blocks of 256. */
+   result's dtype (bool: one byte). full: use the full form (the oracle does). Work memory is on the stack (96 KB). */
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full);
 /* rare[i] of the fast form, for tests */
 void nvg_frag_flags(const nvg_frag *f, const void *const *in, uint8_t *rare, int64_t n);

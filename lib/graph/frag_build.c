@@ -1,5 +1,5 @@
-/* The builder: instructions one at a time, equal ones merged, constants folded by the interpreter itself, then dead code
-   dropped and the constants put in front, so that equal functions get equal hashes. Never reads text. */
+/* The builder: instructions one at a time, equal ones merged, constants folded by the interpreter itself, then dead
+   code dropped and the constants put in front, so that equal functions get equal hashes. Never reads text. */
 #include "graph/frag_impl.h"
 #include <string.h>
 
@@ -71,17 +71,20 @@ static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
       uint64_t y = b->inst.at[op[1]].imm, width = (uint64_t)nvg_size(type) * 8;
       if (p == NVG_SHL || p == NVG_SHR ? y >= width : y == 0 || y == nvg_mask(type)) return -1;
     }
-  } else if (p == NVG_TABLE || (p == NVG_CVT && nvg_class_of(from) == NVG_FLOAT && nvg_class_of(type) != NVG_FLOAT)) return -1;
+  } else if (p == NVG_TABLE || (p == NVG_CVT && nvg_class_of(from) == NVG_FLOAT && nvg_class_of(type) != NVG_FLOAT))
+    return -1;
   int n = nvg_prims[p].n, size = nvg_size(from);
   for (int k = 0; k < n; k++) {
     int s = p == NVG_SEL && k == 0 ? 1 : size;
     for (int j = 0; j < NVG_GROUP; j++) memcpy((char *)in[k] + j * s, &b->inst.at[op[k]].imm, (size_t)s);
   }
-  nvg_step(&(nvg_step_args){.prim = p, .type = type, .from = from, .n = NVG_GROUP, .out = out, .x = in[0], .y = in[1], .z = in[2]});
+  nvg_step(&(nvg_step_args){
+      .prim = p, .type = type, .from = from, .n = NVG_GROUP, .out = out, .x = in[0], .y = in[1], .z = in[2]});
   return nvg_emit_const(b, type, out[0] & nvg_mask(type));
 }
 
-/* Rewrites that keep every bit: selects with a known or no choice, logic with a constant, conversions to the same type. */
+/* Rewrites that keep every bit: selects with a known or no choice, logic with a constant, conversions to the same
+   type. */
 static int simplify(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   int n = nvg_prims[p].n, all = n > 0;
   for (int k = 0; k < n; k++) all &= is_const(b, op[k]);
@@ -111,17 +114,21 @@ int nvg_emit_const(nvg_build *b, nvm_dtype type, uint64_t bits) {
 }
 
 int nvg_emit_param(nvg_build *b, nvm_dtype type) {
-  return append(b, (nvg_inst){.prim = NVG_PARAM, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = (uint64_t)b->inst.n});
+  return append(
+      b, (nvg_inst){.prim = NVG_PARAM, .type = (uint8_t)type, .a = -1, .b = -1, .c = -1, .imm = (uint64_t)b->inst.n});
 }
 
 int nvg_emit_table(nvg_build *b, const nvg_table *t, int index) {
   int k = 0;
   for (; k < b->table.n; k++) {
     const nvg_table *u = &b->table.at[k];
-    if (u->n == t->n && u->type == t->type && (u->bits == t->bits || !memcmp(u->bits, t->bits, sizeof *t->bits * (size_t)t->n))) break;
+    if (u->n == t->n && u->type == t->type &&
+        (u->bits == t->bits || !memcmp(u->bits, t->bits, sizeof *t->bits * (size_t)t->n)))
+      break;
   }
   if (k == b->table.n) NVB_PUSH(b->arena, b->table, *t);
-  return intern(b, (nvg_inst){.prim = NVG_TABLE, .type = (uint8_t)t->type, .tab = (uint16_t)k, .a = index, .b = -1, .c = -1});
+  return intern(
+      b, (nvg_inst){.prim = NVG_TABLE, .type = (uint8_t)t->type, .tab = (uint16_t)k, .a = index, .b = -1, .c = -1});
 }
 
 /* ---- loops */
@@ -242,7 +249,8 @@ static void measure(nvg_frag *f) {
   f->hash = f->full ? nvb_hash_mix(h, &f->full->hash, sizeof f->full->hash) : h;
 }
 
-nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, int nresult, int rare, const nvg_frag *full) {
+nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, int nresult, int rare,
+                           const nvg_frag *full) {
   nvb_arena *a = b->arena;
   int total = b->inst.n, nroot = nresult + 1, ntable = 0;
   int *root = NVB_NEWN(a, int, nroot), *new = NVB_NEWN(a, int, total + 1), *work = NVB_NEWN(a, int, total + 1);

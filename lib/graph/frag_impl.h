@@ -32,7 +32,8 @@ int nvg_build_depth(const nvg_build *b); /* open loops */
 /* Copies f in; results[f->nresult]; returns its rare value or -1. */
 int nvg_inline(nvg_build *b, const nvg_frag *f, const int *arg, int *result);
 /* Dead code goes, constants move behind the parameters in the order of their first use. rare: -1 if there is none. */
-nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, int nresult, int rare, const nvg_frag *full);
+nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, int nresult, int rare,
+                           const nvg_frag *full);
 
 /* ---- the interpreter's step (frag_interp.c): n elements, whole groups, of one instruction. `from`: type of the
    operand that decides (the second of SEL, else the first). x, y, z and out do not overlap. */
@@ -42,7 +43,7 @@ typedef struct nvg_step_args {
 } nvg_step_args;
 void nvg_step(const nvg_step_args *s);
 enum { NVG_MAX_LOOPS = 16 };   /* nesting */
-/* Variants of the loops by CPU: how many this CPU runs, and the best one to use from now on (tests; 0: all). Same bits. */
+/* Variants of the loops by CPU, of the same bits: how many this CPU runs; the best to use from now on (0: all). */
 int nvg_step_variants(void);
 int nvg_step_limit(int variant);
 
@@ -53,11 +54,14 @@ typedef struct nvg_frag_query { /* what a call asks for */
   int *param; int nparam;     /* nvm_dtype; NVG_WEAK_*: an untyped literal, replaced by the type that it takes */
 } nvg_frag_query;
 enum { NVG_WEAK_INT = -1, NVG_WEAK_FLOAT = -2 };
-void nvg_fragset_add(nvg_fragset *s, const char *text, const char *where); /* indexes the text, compiles nothing; text stays */
-const nvg_frag *nvg_fragset_query(nvg_fragset *s, nvg_frag_query *q);      /* this set alone; NULL without a message if absent */
-const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status);         /* the library; *status: a text fault or memory */
-nvg_fragset *nvg_library_set(nvb_arena *a);                                /* a set that does not look in the library */
-/* What asks for definition k with all its generic types bound to `type`: 0 past the last one, -1 if it does not take it. */
+void nvg_fragset_add(nvg_fragset *s, const char *text,
+                     const char *where); /* indexes the text, compiles nothing; text stays */
+const nvg_frag *nvg_fragset_query(nvg_fragset *s,
+                                  nvg_frag_query *q); /* this set alone; NULL without a message if absent */
+const nvg_frag *nvg_library_query(nvg_frag_query *q, int *status); /* the library; *status: a text fault or memory */
+nvg_fragset *nvg_library_set(nvb_arena *a);                        /* a set that does not look in the library */
+/* What asks for definition k with all its generic types bound to `type`: 0 past the last one, -1 if it does not take
+   that. */
 int nvg_fragset_instance(nvg_fragset *s, int k, int type, nvg_frag_query *q);
 void nvg_fragset_forget_calls(nvg_fragset *s);                             /* after a throw out of a compilation */
 int nvg_query_fail(const nvg_frag_query *q);                               /* "no fragment exp(i32)"; NVM_ERR_TYPE */

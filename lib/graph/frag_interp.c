@@ -32,8 +32,11 @@ static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than 
 #define AT(prim, t, O, T, expr) case KEY(NVG_##prim, NVM_##t): OVER(O, T, expr);
 
 /* Kinds of type. W: a type in which arithmetic wraps (C widens 8 and 16 bits to int). */
-#define WIDTHS(P) P(U8, uint8_t, uint32_t) P(U16, uint16_t, uint32_t) P(U32, uint32_t, uint32_t) P(U64, uint64_t, uint64_t)
-#define INTS(P) P(I8, int8_t) P(I16, int16_t) P(I32, int32_t) P(I64, int64_t) P(U8, uint8_t) P(U16, uint16_t) P(U32, uint32_t) P(U64, uint64_t)
+#define WIDTHS(P) \
+  P(U8, uint8_t, uint32_t) P(U16, uint16_t, uint32_t) P(U32, uint32_t, uint32_t) P(U64, uint64_t, uint64_t)
+#define INTS(P)                                                     \
+  P(I8, int8_t) P(I16, int16_t) P(I32, int32_t) P(I64, int64_t)     \
+  P(U8, uint8_t) P(U16, uint16_t) P(U32, uint32_t) P(U64, uint64_t)
 #define FLOATS(P) P(F32, float) P(F64, double)
 
 /* what depends on the width alone: the caller passes the unsigned type */
@@ -110,11 +113,19 @@ NVG_SOFT void step(const nvg_step_args *s, int fused) {
   switch (s->prim) {
     case NVG_CVT: convert(s); return;
     case NVG_SQRT: root(s); return;
-    case NVG_SEL: switch (size_of(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) } return;
-    case NVG_TABLE: switch (size_of(s->type)) { LOOK(uint8_t) LOOK(uint16_t) LOOK(uint32_t) LOOK(uint64_t) } return;
+    case NVG_SEL:
+      switch (size_of(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) }
+      return;
+    case NVG_TABLE:
+      switch (size_of(s->type)) { LOOK(uint8_t) LOOK(uint16_t) LOOK(uint32_t) LOOK(uint64_t) }
+      return;
     case NVG_FMA:
-      if (s->type == NVM_F32) { if (fused) OVER(float, float, __builtin_fmaf(X, Y, Z)); else OVER(float, float, soft_fmaf(X, Y, Z)); }
-      if (fused) OVER(double, double, __builtin_fma(X, Y, Z)); else OVER(double, double, soft_fma(X, Y, Z));
+      if (s->type == NVM_F32) {
+        if (fused) OVER(float, float, __builtin_fmaf(X, Y, Z));
+        else OVER(float, float, soft_fmaf(X, Y, Z));
+      }
+      if (fused) OVER(double, double, __builtin_fma(X, Y, Z));
+      else OVER(double, double, soft_fma(X, Y, Z));
     default: break;
   }
   switch (KEY(s->prim, s->from)) {
@@ -150,8 +161,9 @@ int nvg_step_variants(void) {
 #if defined __x86_64__
   __builtin_cpu_init();
   int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  int v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+  int v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd");
   return v3 && v4 ? 3 : v3 ? 2 : 1;
 #else
   return 1;
@@ -179,9 +191,11 @@ static void fold_kinds(nvg_step_args *s) {
     case NVG_GT: s->prim = NVG_LT, s->x = s->y, s->y = x; break;
     case NVG_GE: s->prim = NVG_LE, s->x = s->y, s->y = x; break;
     case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_NEG: case NVG_AND: case NVG_OR: case NVG_XOR: case NVG_SHL:
-    case NVG_EQ: case NVG_NE: case NVG_CLZ: s->from = s->from == NVM_BOOL ? NVM_U8 : (nvm_dtype)unsigned_of(s->from); break;
+    case NVG_EQ: case NVG_NE: case NVG_CLZ:
+      s->from = s->from == NVM_BOOL ? NVM_U8 : (nvm_dtype)unsigned_of(s->from);
+      break;
     case NVG_NOT: s->from = (nvm_dtype)unsigned_of(s->from); break;
-    case NVG_BITS: s->from = size_of(s->type) == 8 ? NVM_U64 : size_of(s->type) == 4 ? NVM_U32 : size_of(s->type) == 2 ? NVM_U16 : NVM_U8; break;
+    case NVG_BITS: s->from = (nvm_dtype)(NVM_U8 + (size_of(s->type) == 8 ? 3 : size_of(s->type) >> 1)); break;
     default: break;
   }
 }
@@ -219,8 +233,10 @@ static void copy_value(const run *r, void *to, const void *from, int type) {
 static void next_round(const run *r, int loop, int end) {
   const nvg_inst *x = r->f->inst;
   char *room = place(r, end);
-  for (int k = loop + 1; x[k].prim == NVG_PHI; k++) copy_value(r, room + (size_t)((k - loop - 1) * 8 * r->block), place(r, x[k].b), x[k].type);
-  for (int k = loop + 1; x[k].prim == NVG_PHI; k++) copy_value(r, place(r, k), room + (size_t)((k - loop - 1) * 8 * r->block), x[k].type);
+  for (int k = loop + 1; x[k].prim == NVG_PHI; k++)
+    copy_value(r, room + (size_t)((k - loop - 1) * 8 * r->block), place(r, x[k].b), x[k].type);
+  for (int k = loop + 1; x[k].prim == NVG_PHI; k++)
+    copy_value(r, place(r, k), room + (size_t)((k - loop - 1) * 8 * r->block), x[k].type);
 }
 
 static void run_inst(const run *r, int i) {

@@ -35,9 +35,13 @@ static void number(lexer *l) {
   l->hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
   if (l->hex) p += 2;
   for (;; p++) {
-    int d = *p >= '0' && *p <= '9' ? *p - '0' : l->hex && (*p | 32) >= 'a' && (*p | 32) <= 'f' ? (*p | 32) - 'a' + 10 : -1;
+    int d = *p >= '0' && *p <= '9'                           ? *p - '0'
+            : l->hex && (*p | 32) >= 'a' && (*p | 32) <= 'f' ? (*p | 32) - 'a' + 10
+                                                             : -1;
     if (d >= 0) {
-      if (__builtin_mul_overflow(l->mag, l->hex ? 16u : 10u, &l->mag) || __builtin_add_overflow(l->mag, (uint64_t)d, &l->mag)) l->is_int = 0;
+      if (__builtin_mul_overflow(l->mag, l->hex ? 16u : 10u, &l->mag) ||
+          __builtin_add_overflow(l->mag, (uint64_t)d, &l->mag))
+        l->is_int = 0;
     } else if (*p == '.') l->is_int = 0;
     else if ((*p | 32) == (l->hex ? 'p' : 'e')) {
       l->is_int = 0;
@@ -160,7 +164,8 @@ uint64_t nvg_lex_float(int type, slice text, int negative) {
   if (s[0] == 'n') return sign | real_bits(type, __builtin_nanf(""), __builtin_nan(""));
   if (s[0] == 'i') return sign | real_bits(type, __builtin_inff(), __builtin_inf());
   if (!c_locale) return sign | real_bits(type, strtof(s, NULL), strtod(s, NULL));
-  return sign | (type == NVM_F32 ? real_bits(type, strtof_l(s, NULL, c_locale), 0) : real_bits(type, 0, strtod_l(s, NULL, c_locale)));
+  return sign | (type == NVM_F32 ? real_bits(type, strtof_l(s, NULL, c_locale), 0)
+                                 : real_bits(type, 0, strtod_l(s, NULL, c_locale)));
 }
 
 uint64_t nvg_lex_float_of_int(int type, uint64_t magnitude, int negative) {
@@ -172,12 +177,14 @@ static uint64_t table_entry(lexer *l, nvm_dtype type) {
   int negative = nvg_lex_take(l, '-');
   nvg_class cls = nvg_class_of(type);
   uint64_t mask = nvg_mask(type), bits;
-  if (l->kind == T_NAME && cls == NVG_FLOAT && (is(l->word, "inf") || is(l->word, "nan"))) bits = nvg_lex_float(type, l->word, negative);
+  if (l->kind == T_NAME && cls == NVG_FLOAT && (is(l->word, "inf") || is(l->word, "nan")))
+    bits = nvg_lex_float(type, l->word, negative);
   else if (l->kind != T_NUMBER) nvg_lex_fail(l, "a number is missing");
   else if (cls == NVG_FLOAT) bits = nvg_lex_float(type, l->word, negative);
   else {
     uint64_t most = cls == NVG_UNSIGNED || l->hex ? mask : (mask >> 1) + (uint64_t)negative;
-    if (!l->is_int || l->mag > most || (negative && cls == NVG_UNSIGNED && l->mag)) nvg_lex_fail(l, "the number does not fit %s", nvg_dtype_short(type));
+    if (!l->is_int || l->mag > most || (negative && cls == NVG_UNSIGNED && l->mag))
+      nvg_lex_fail(l, "the number does not fit %s", nvg_dtype_short(type));
     bits = (negative ? 0 - l->mag : l->mag) & mask;
   }
   nvg_lex_next(l);
@@ -194,7 +201,8 @@ nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int a
   memcpy(name, s.p, (size_t)(s.n < 7 ? s.n : 7));
   int type = nvg_dtype_find(name);
   nvg_class cls = type >= 0 ? nvg_class_of((nvm_dtype)type) : NVG_COMPLEX;
-  if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_half((nvm_dtype)type)) nvg_lex_fail(&l, "a table holds integers, f32 or f64");
+  if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_half((nvm_dtype)type))
+    nvg_lex_fail(&l, "a table holds integers, f32 or f64");
   nvg_lex_expect(&l, '=');
   nvg_lex_expect(&l, '{');
   while (l.kind != '}') {

@@ -55,14 +55,17 @@ static const nvg_frag *find(const char *name, const int *targ, int ntarg, const 
   int types[16], *p = types, status = NVM_OK;
   if (nparam > 16 && !(p = nvb_alloc(sizeof *p * (size_t)nparam))) return nvb_fail_memory(), NULL;
   for (int i = 0; i < nparam; i++) p[i] = param[i];
-  nvg_frag_query q = {.name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = p, .nparam = nparam};
+  nvg_frag_query q = {
+      .name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = p, .nparam = nparam};
   const nvg_frag *f = nvg_library_query(&q, &status);
   if (!f && !status) nvg_query_fail(&q);
   if (p != types) nvb_free(p);
   return f;
 }
 
-const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int nparam) { return find(name, NULL, 0, param, nparam); }
+const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int nparam) {
+  return find(name, NULL, 0, param, nparam);
+}
 
 const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to) {
   int targ = to;

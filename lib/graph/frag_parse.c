@@ -1,13 +1,21 @@
-/* Text to fragments. A set indexes its definitions by name and compiles one when a call asks for it with concrete types,
-   straight from the text in one pass, twice where it has a rare flag (fast and full form). Grammar: docs/fragments.md. */
+/* Bodies of fragments: a definition is compiled for concrete types straight from the text in one pass, twice where it
+   has a rare flag (fast and full form). Grammar: docs/fragments.md. Never chooses between definitions. */
 #include "graph/frag_set.h"
 #include <string.h>
 
 enum { MAX_NEST = 256, FEW = 6 };
 
 /* ---- compiling one body */
-typedef struct value { int inst, weak, neg, hex, nmulti; uint64_t mag; slice text; int *multi; } value; /* weak: 0, 'i', 'f' */
-typedef struct name_value { slice name; value v; } name_value;
+typedef struct value {
+  int inst, weak, neg, hex, nmulti;
+  uint64_t mag;
+  slice text;
+  int *multi;
+} value; /* weak: 0, 'i', 'f' */
+typedef struct name_value {
+  slice name;
+  value v;
+} name_value;
 typedef struct compiler {
   lexer l;
   nvg_fragset *s;
@@ -29,8 +37,10 @@ static int type_at(compiler *c, int inst) { return nvg_build_type(c->b, inst); }
 static int literal(compiler *c, const value *v, int t) {
   uint64_t bits = 0, mask = nvg_mask((nvm_dtype)t);
   nvg_class cls = nvg_class_of((nvm_dtype)t);
-  if (nvg_is_half((nvm_dtype)t) || cls == NVG_BOOLEAN) nvg_lex_fail(&c->l, "a number cannot be of type %s here", nvg_dtype_short((nvm_dtype)t));
-  if (cls == NVG_FLOAT) bits = v->weak == 'i' ? nvg_lex_float_of_int(t, v->mag, v->neg) : nvg_lex_float(t, v->text, v->neg);
+  if (nvg_is_half((nvm_dtype)t) || cls == NVG_BOOLEAN)
+    nvg_lex_fail(&c->l, "a number cannot be of type %s here", nvg_dtype_short((nvm_dtype)t));
+  if (cls == NVG_FLOAT)
+    bits = v->weak == 'i' ? nvg_lex_float_of_int(t, v->mag, v->neg) : nvg_lex_float(t, v->text, v->neg);
   else {
     uint64_t most = cls == NVG_UNSIGNED || v->hex ? mask : (mask >> 1) + (uint64_t)v->neg;
     if (v->weak != 'i' || v->mag > most || (v->neg && cls == NVG_UNSIGNED && v->mag))
@@ -61,7 +71,8 @@ static value apply(compiler *c, nvg_prim p, const value *v) {
   if (type < 0) {
     const char *name[3];
     for (int i = 0; i < 3; i++) name[i] = i < info->n ? nvg_dtype_short((nvm_dtype)t[i]) : "";
-    nvg_lex_fail(&c->l, "%s does not take (%s%s%s%s%s)", info->text, name[0], info->n > 1 ? ", " : "", name[1], info->n > 2 ? ", " : "", name[2]);
+    nvg_lex_fail(&c->l, "%s does not take (%s%s%s%s%s)", info->text, name[0], info->n > 1 ? ", " : "", name[1],
+                 info->n > 2 ? ", " : "", name[2]);
   }
   return typed(nvg_emit(c->b, p, (nvm_dtype)type, op[0], op[1], op[2]));
 }
@@ -108,7 +119,8 @@ static value reinterpret(compiler *c) {
   int op = single(c, &v, -1), from = type_at(c, op), t = nvg_type_of(&te, c->bound);
   if (from == t) return typed(op);
   if (nvg_prim_type(NVG_BITS, &from, t) < 0)
-    nvg_lex_fail(&c->l, "the bits of %s are not those of %s", nvg_dtype_short((nvm_dtype)from), nvg_dtype_short((nvm_dtype)t));
+    nvg_lex_fail(&c->l, "the bits of %s are not those of %s", nvg_dtype_short((nvm_dtype)from),
+                 nvg_dtype_short((nvm_dtype)t));
   return typed(nvg_emit(c->b, NVG_BITS, (nvm_dtype)t, op, -1, -1));
 }
 
@@ -130,7 +142,8 @@ static value limit(compiler *c, slice word) {
 static value element(compiler *c, slice name) {
   table_def *t = NULL;
   for (int k = 0; k < c->s->table.n; k++)
-    if (c->s->table.at[k].unit == c->d->unit && c->s->table.at[k].at < c->d->at && same(c->s->table.at[k].name, name)) t = &c->s->table.at[k];
+    if (c->s->table.at[k].unit == c->d->unit && c->s->table.at[k].at < c->d->at && same(c->s->table.at[k].name, name))
+      t = &c->s->table.at[k];
   if (!t) nvg_lex_fail(&c->l, "no table %.*s above", name.n, name.p);
   if (!t->parsed) t->t = nvg_lex_table(c->s->arena, c->l.text, c->l.where, t->at), t->parsed = 1;
   nvg_lex_expect(&c->l, '[');
@@ -309,8 +322,9 @@ static void assign(compiler *c, slice name, value v) {
 }
 
 static void reserved(compiler *c, slice s) {
-  static const char *const words[] = {"return", "rare", "for", "in", "carry", "fast", "full", "frag", "table", "true", "false",
-                                      "inf", "nan", "bits", "width", "lowest", "highest", "signed", "unsigned"};
+  static const char *const words[] = {"return", "rare",   "for",     "in",     "carry",   "fast", "full",
+                                      "frag",   "table",  "true",    "false",  "inf",     "nan",  "bits",
+                                      "width",  "lowest", "highest", "signed", "unsigned"};
   for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
     if (is(s, words[i])) nvg_lex_fail(&c->l, "%s is a word of the language", words[i]);
   if (nvg_type_word(s) >= 0 || nvg_type_variable(c->d, s) >= 0) nvg_lex_fail(&c->l, "%.*s is a type", s.n, s.p);
@@ -342,7 +356,8 @@ static void loop(compiler *c) {
   reserved(c, k);
   nvg_lex_word(&c->l, "in");
   value rounds = expression(c, 0);
-  if (rounds.weak != 'i' || rounds.neg || !rounds.mag || rounds.mag > 1 << 20) nvg_lex_fail(&c->l, "the rounds are a whole number from 1 to 2^20");
+  if (rounds.weak != 'i' || rounds.neg || !rounds.mag || rounds.mag > 1 << 20)
+    nvg_lex_fail(&c->l, "the rounds are a whole number from 1 to 2^20");
   if (nvg_build_depth(c->b) == NVG_MAX_LOOPS) nvg_lex_fail(&c->l, "loops are nested too deeply");
   nvg_lex_word(&c->l, "carry");
   nvg_lex_expect(&c->l, '(');
@@ -387,14 +402,17 @@ static void flag(compiler *c) {
 static void give(compiler *c) {
   value v[NVG_MAX_LIST];
   int n = list(c, v);
-  if (c->d->nresult && n != c->d->nresult) nvg_lex_fail(&c->l, "%d results are declared, %d returned", c->d->nresult, n);
+  if (c->d->nresult && n != c->d->nresult)
+    nvg_lex_fail(&c->l, "%d results are declared, %d returned", c->d->nresult, n);
   c->result = NVB_NEWN(c->s->arena, int, n);
   c->nresult = n;
   for (int i = 0; i < n; i++) {
     int t = i < c->d->nresult ? nvg_type_of(&c->d->result[i], c->bound) : -1;
     c->result[i] = single(c, &v[i], t);
     int got = type_at(c, c->result[i]);
-    if (t >= 0 && got != t) nvg_lex_fail(&c->l, "result %d is %s, declared %s", i + 1, nvg_dtype_short((nvm_dtype)got), nvg_dtype_short((nvm_dtype)t));
+    if (t >= 0 && got != t)
+      nvg_lex_fail(&c->l, "result %d is %s, declared %s", i + 1, nvg_dtype_short((nvm_dtype)got),
+                   nvg_dtype_short((nvm_dtype)t));
   }
 }
 
@@ -428,7 +446,8 @@ static void block(compiler *c, int top) {
   nvg_lex_next(&c->l);
 }
 
-static nvg_frag *compile_form(nvg_fragset *s, const def *d, const int *bound, const int *param, const char *name, const nvg_frag **full) {
+static nvg_frag *compile_form(nvg_fragset *s, const def *d, const int *bound, const int *param, const char *name,
+                              const nvg_frag **full) {
   compiler c = {.s = s, .d = d, .bound = bound, .full = full == NULL, .rare = -1, .b = nvg_build_new(s->arena)};
   c.l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, s->unit.at[d->unit].name, d->body);
   for (int i = 0; i < d->nparam; i++) {

@@ -1,5 +1,5 @@
-/* Fragments as text: concrete types, one statement per instruction, constants as literals. Parsing it gives a fragment of
-   the same hash. */
+/* Fragments as text: concrete types, one statement per instruction, constants as literals. Parsing it gives a fragment
+   of the same hash. */
 #include "graph/frag_impl.h"
 #include <string.h>
 

@@ -149,7 +149,8 @@ static int matches(const def *d, const nvg_frag_query *q, int *bound, int *param
   }
   for (int i = 0; i < q->nparam; i++) { /* untyped literals take what is left */
     int t = param[i] = nvg_type_of(&d->param[i], bound), bit = class_bit(t);
-    if (t < 0 || (q->param[i] < 0 && !(bit & (q->param[i] == NVG_WEAK_FLOAT ? C_REAL : C_REAL | C_SINT | C_UINT)))) return -1;
+    if (t < 0 || (q->param[i] < 0 && !(bit & (q->param[i] == NVG_WEAK_FLOAT ? C_REAL : C_REAL | C_SINT | C_UINT))))
+      return -1;
   }
   for (int i = 0; i < d->ngen; i++)
     if (bound[i] < 0) return -1;
@@ -274,7 +275,8 @@ void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where) {
     const def *d = &s->def.at[k];
     int generic_too = 0, *param = NVB_NEWN(s->arena, int, d->nparam + 1), targ[NVG_MAX_GENERIC];
     for (int i = 0; i < d->ngen; i++) generic_too |= (targ[i] = d->gen[i].type) < 0;
-    for (int i = 0; i < d->nparam; i++) generic_too |= d->param[i].var >= 0, param[i] = resign(d->param[i].fn, d->param[i].type);
+    for (int i = 0; i < d->nparam; i++)
+      generic_too |= d->param[i].var >= 0, param[i] = resign(d->param[i].fn, d->param[i].type);
     if (generic_too) continue;
     lexer l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, where, d->at);
     slice name = nvg_lex_name(&l);
@@ -295,7 +297,8 @@ int nvg_fragset_instance(nvg_fragset *s, int k, int type, nvg_frag_query *q) {
   }
   for (int i = 0; i < d->nparam; i++) param[i] = nvg_type_of(&d->param[i], bound);
   slice name = nvg_lex_name(&l);
-  *q = (nvg_frag_query){.name = name.p, .len = name.n, .targ = bound, .ntarg = d->ngen, .param = param, .nparam = d->nparam};
+  *q = (nvg_frag_query){
+      .name = name.p, .len = name.n, .targ = bound, .ntarg = d->ngen, .param = param, .nparam = d->nparam};
   return ok ? 1 : -1;
 }
 

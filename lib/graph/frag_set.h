@@ -1,13 +1,21 @@
-/* Definitions of fragments: what a set knows of its texts before anything is compiled. Shared by frag_set.c, which finds the
-   definition that takes a call, and frag_parse.c, which compiles it. */
+/* Definitions of fragments: what a set knows of its texts before anything is compiled. Shared by frag_set.c, which
+   finds the definition that takes a call, and frag_parse.c, which compiles it. */
 #ifndef NVG_FRAG_SET_H
 #define NVG_FRAG_SET_H
 #include "graph/frag_lex.h"
 
 enum { NVG_MAX_CALLS = 48, NVG_MAX_LIST = 256, NVG_MAX_GENERIC = 16 };
 
-typedef struct type_expr { int8_t fn; int8_t var; int8_t type; } type_expr; /* fn: 0, 's'igned, 'u'nsigned of the rest */
-typedef struct generic { slice name; int cls; int type; } generic;          /* a variable of a class, or (type >= 0) one type */
+typedef struct type_expr {
+  int8_t fn;
+  int8_t var;
+  int8_t type;
+} type_expr; /* fn: 0, 's'igned, 'u'nsigned of the rest */
+typedef struct generic {
+  slice name;
+  int cls;
+  int type;
+} generic; /* a variable of a class, or (type >= 0) one type */
 typedef struct def {
   int unit, at, next, parsed; /* at: the name; next: the definition of the name before, or -1 */
   int ngen, nparam, nresult, body, line_known;

@@ -27,8 +27,8 @@ NVG_ROUNDINGS(double, uint64_t, 0x1p52, 0x8000000000000000u, bits_f64, f64_bits)
 /* ---- f16 */
 NVG_SOFT float f32_of_f16(uint16_t h) {
   uint32_t sign = (uint32_t)(h & 0x8000) << 16, m = (uint32_t)(h & 0x7fff) << 13;
-  uint32_t normal = m + 0x38000000u, special = m + 0x70000000u;                    /* exponent + 112; inf and NaN + 224 */
-  uint32_t small = bits_f32(f32_bits(m + 0x38800000u) - 0x1p-14f);                 /* subnormals: 2^-14 (1 + f) - 2^-14 */
+  uint32_t normal = m + 0x38000000u, special = m + 0x70000000u;    /* exponent + 112; inf and NaN + 224 */
+  uint32_t small = bits_f32(f32_bits(m + 0x38800000u) - 0x1p-14f); /* subnormals: 2^-14 (1 + f) - 2^-14 */
   uint32_t r = m >= 0x0f800000u ? special : normal;
   return f32_bits((m < 0x00800000u ? small : r) | sign);
 }
@@ -86,7 +86,8 @@ NVG_SOFT double soft_close(soft_u128 s, int e, int sticky, uint64_t sign) {
 static __attribute__((unused, noinline)) double soft_fma(double a, double b, double c) {
   const uint64_t inf = 0x7ff0000000000000u;
   if ((bits_f64(a) & inf) == inf || (bits_f64(b) & inf) == inf || (bits_f64(c) & inf) == inf || a == 0 || b == 0) {
-    if ((bits_f64(a) & inf) != inf && (bits_f64(b) & inf) != inf && (bits_f64(c) & inf) == inf) return c; /* the product is finite */
+    if ((bits_f64(a) & inf) != inf && (bits_f64(b) & inf) != inf && (bits_f64(c) & inf) == inf)
+      return c; /* the product is finite */
     return a * b + c;
   }
   soft_num x = soft_open(a), y = soft_open(b), z = soft_open(c);
@@ -94,7 +95,8 @@ static __attribute__((unused, noinline)) double soft_fma(double a, double b, dou
   int pe = x.e + y.e - 20, qe = z.e - 73;
   uint64_t ps = x.sign ^ y.sign, qs = z.sign;
   if (!q) return soft_close(p, pe, 0, ps);
-  int ptop = 127 - __builtin_clzll((uint64_t)(p >> 64)) + pe, qtop = 125 + qe; /* p and q are normalised to bits 124, 125 */
+  /* the top bit of p is 124 or 125, that of q 125 */
+  int ptop = 127 - __builtin_clzll((uint64_t)(p >> 64)) + pe, qtop = 125 + qe;
   if (qtop > ptop || (qtop == ptop && qe > pe)) {
     soft_u128 t = p; p = q, q = t;
     int te = pe; pe = qe, qe = te;

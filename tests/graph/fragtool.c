@@ -1,11 +1,11 @@
-/* A bench for fragment texts: parses .frag files, prints a function's instructions, evaluates it, compares fast and full.
-   fragtool FILE.frag... -- print  NAME TYPES                    types by commas: f32,i32; NAME may be cast:bf16
-                            eval   NAME TYPES VALUE...           VALUE: 1.5, -3, inf, 0x1.8p3, or bits as =3fc00000
-                            range  NAME TYPES LO HI COUNT [VALUE...]  first parameter steps through [LO, HI]
-                            compare NAME TYPES [VALUE...]        fast against full over every f32 (other types: 2^24 samples)
-                            all    NAME TYPES                    raw little-endian results for all 2^32 (f32), to stdout
-   gcc -std=gnu11 -g -O2 -ffp-contract=off -D_GNU_SOURCE -Ilib -Iinclude tests/graph/fragtool.c lib/graph/frag*.c lib/graph/dtype.c \
-       lib/base/{mem,err,arena,text,hash}.c -o fragtool -lpthread */
+/* A bench for fragment texts: parses .frag files, prints a function's instructions, evaluates it, compares its forms.
+   fragtool FILE.frag... -- print  NAME TYPES              types by commas: f32,i32; NAME may be cast:bf16
+                            eval   NAME TYPES VALUE...     VALUE: 1.5, -3, inf, 0x1.8p3, or bits as =3fc00000
+                            range  NAME TYPES LO HI COUNT [VALUE...]   the first parameter steps through [LO, HI]
+                            compare NAME TYPES [VALUE...]  fast against full: every f32, else 2^24 samples
+                            all    NAME TYPES              raw results for all 2^32 (f32), to stdout
+   gcc -std=gnu11 -g -O2 -ffp-contract=off -D_GNU_SOURCE -Ilib -Iinclude tests/graph/fragtool.c lib/graph/frag*.c \
+       lib/graph/dtype.c lib/base/{mem,err,arena,text,hash}.c -o fragtool -lpthread */
 #include "graph/frag_impl.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,9 @@ static void show(int t, uint64_t u) {
   else printf("%llu (%0*llx)", (unsigned long long)u, w, (unsigned long long)u);
 }
 
-static void put(void *p, int t, int i, uint64_t u) { memcpy((char *)p + i * nvg_size((nvm_dtype)t), &u, (size_t)nvg_size((nvm_dtype)t)); }
+static void put(void *p, int t, int i, uint64_t u) {
+  memcpy((char *)p + i * nvg_size((nvm_dtype)t), &u, (size_t)nvg_size((nvm_dtype)t));
+}
 static uint64_t get(const void *p, int t, int i) {
   uint64_t u = 0;
   memcpy(&u, (const char *)p + i * nvg_size((nvm_dtype)t), (size_t)nvg_size((nvm_dtype)t));
@@ -67,7 +69,8 @@ static const nvg_frag *find(nvb_arena *a, nvg_fragset *s, char *name, char *type
     if ((param[n++] = nvg_dtype_find(w)) < 0) nvb_throw(a, NVM_ERR_TYPE, "no type %s", w);
   char *colon = strchr(name, ':');
   if (colon) *colon = 0, targ[0] = nvg_dtype_find(colon + 1), ntarg = 1;
-  nvg_frag_query q = {.name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = param, .nparam = n};
+  nvg_frag_query q = {
+      .name = name, .len = (int)strlen(name), .targ = targ, .ntarg = ntarg, .param = param, .nparam = n};
   const nvg_frag *f = nvg_fragset_query(s, &q);
   if (!f) nvb_throw(a, nvg_query_fail(&q), "%s", nvb_message());
   nvg_frag_check(a, f);
@@ -103,9 +106,11 @@ static int nan_bits(int t, uint64_t u) {
 
 static void compare(const nvg_frag *f, char **fixed, int nfixed, int dump) {
   int t = type_in(f, 0), exhaustive = nvg_size((nvm_dtype)t) <= 4;
-  uint64_t all = exhaustive ? 1ull << nvg_size((nvm_dtype)t) * 8 : 1 << 24, bad = 0, rares = 0, seed = 88172645463325252u;
+  uint64_t all = exhaustive ? 1ull << nvg_size((nvm_dtype)t) * 8 : 1 << 24, bad = 0, rares = 0,
+           seed = 88172645463325252u;
   for (int k = 1; k < f->nparam; k++)
-    for (int i = 0; i < N; i++) put(value[k], type_in(f, k), i, parse_value(type_in(f, k), k <= nfixed ? fixed[k - 1] : "1"));
+    for (int i = 0; i < N; i++)
+      put(value[k], type_in(f, k), i, parse_value(type_in(f, k), k <= nfixed ? fixed[k - 1] : "1"));
   for (uint64_t lo = 0; lo < all; lo += N) {
     int n = all - lo < N ? (int)(all - lo) : N;
     for (int i = 0; i < n; i++) {
@@ -130,7 +135,9 @@ static void compare(const nvg_frag *f, char **fixed, int nfixed, int dump) {
       if (differs && !rare[i] && bad++ < 10) line(f, i);
     }
   }
-  if (!dump) printf("%llu values, %llu rare, %llu differ where not rare\n", (unsigned long long)all, (unsigned long long)rares, (unsigned long long)bad);
+  if (!dump)
+    printf("%llu values, %llu rare, %llu differ where not rare\n", (unsigned long long)all, (unsigned long long)rares,
+           (unsigned long long)bad);
 }
 
 static void range(const nvg_frag *f, char **arg, int n) {
@@ -140,7 +147,8 @@ static void range(const nvg_frag *f, char **arg, int n) {
     char s[64];
     snprintf(s, sizeof s, "%.17g", count > 1 ? lo + (hi - lo) * i / (count - 1) : lo);
     put(value[0], type_in(f, 0), i, parse_value(type_in(f, 0), s));
-    for (int k = 1; k < f->nparam; k++) put(value[k], type_in(f, k), i, parse_value(type_in(f, k), k + 2 < n ? arg[k + 2] : "1"));
+    for (int k = 1; k < f->nparam; k++)
+      put(value[k], type_in(f, k), i, parse_value(type_in(f, k), k + 2 < n ? arg[k + 2] : "1"));
   }
   apply(f, count, 0);
   apply(f, count, 1);
@@ -152,14 +160,16 @@ static void work(nvb_arena *a, void *arg) {
   int i = 1;
   (void)arg;
   for (; i < argc_ && strcmp(argv_[i], "--"); i++) nvg_fragset_add(s, slurp(a, argv_[i]), argv_[i]);
-  if (argc_ - i < 4) nvb_throw(a, NVM_ERR_VALUE, "usage: fragtool FILE... -- print|eval|range|compare|all NAME TYPES ...");
+  if (argc_ - i < 4)
+    nvb_throw(a, NVM_ERR_VALUE, "usage: fragtool FILE... -- print|eval|range|compare|all NAME TYPES ...");
   char *what = argv_[i + 1], **rest = argv_ + i + 4;
   int nrest = argc_ - i - 4;
   const nvg_frag *f = find(a, s, argv_[i + 2], argv_[i + 3]);
   if (!strcmp(what, "print")) {
     nvb_text t = {.arena = a};
     nvg_frag_print(&t, f);
-    printf("%s# %d instructions, cost %d, rare %s, %d bytes of work per element\n", nvb_text_get(&t), f->ninst, f->cost, f->rare < 0 ? "no" : "yes", f->work);
+    printf("%s# %d instructions, cost %d, rare %s, %d bytes of work per element\n", nvb_text_get(&t), f->ninst, f->cost,
+           f->rare < 0 ? "no" : "yes", f->work);
   } else if (!strcmp(what, "eval") && nrest >= f->nparam) {
     for (int k = 0; k < f->nparam; k++) put(value[k], type_in(f, k), 0, parse_value(type_in(f, k), rest[k]));
     apply(f, 1, 0);

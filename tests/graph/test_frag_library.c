@@ -12,7 +12,8 @@ START_TEST(every_cast_is_there) {
   for (int from = NVM_BOOL; from < NVM_C64; from++)
     for (int to = NVM_BOOL; to < NVM_C64; to++) {
       const nvg_frag *f = nvg_frag_cast((nvm_dtype)from, (nvm_dtype)to);
-      ck_assert_msg(f != NULL, "%s to %s: %s", nvg_dtype_short((nvm_dtype)from), nvg_dtype_short((nvm_dtype)to), nvb_message());
+      ck_assert_msg(f != NULL, "%s to %s: %s", nvg_dtype_short((nvm_dtype)from), nvg_dtype_short((nvm_dtype)to),
+                    nvb_message());
       ck_assert_int_eq(f->inst[0].type, from);
       ck_assert_int_eq(f->inst[f->result[0]].type, to);
       if (from == to) ck_assert_int_eq(f->result[0], 0);
@@ -32,18 +33,52 @@ static int64_t clipped(double x, nvm_dtype to) {
   return sign || x < 0x1p63 ? (int64_t)x : (int64_t)(uint64_t)x;
 }
 START_TEST(floats_to_integers_saturate) {
-  static const double xs[] = {0, 0.9, -0.9, 1.5, -1.5, 127, 127.9, 128, -128, -128.9, -129, 255.5, 256, 32767.5, 65535.5, 65536, 2147483520.0,
-                              2147483647.0, 2147483648.0, -2147483648.0, -2147483904.0, 4294967040.0, 4294967295.0, 4294967296.0, 0x1p62,
-                              0x1p63, -0x1p63, 0x1.fffffep63, 0x1p64, 1e30, -1e30, 5e-324, INFINITY, -INFINITY, NAN};
+  static const double xs[] = {0,
+                              0.9,
+                              -0.9,
+                              1.5,
+                              -1.5,
+                              127,
+                              127.9,
+                              128,
+                              -128,
+                              -128.9,
+                              -129,
+                              255.5,
+                              256,
+                              32767.5,
+                              65535.5,
+                              65536,
+                              2147483520.0,
+                              2147483647.0,
+                              2147483648.0,
+                              -2147483648.0,
+                              -2147483904.0,
+                              4294967040.0,
+                              4294967295.0,
+                              4294967296.0,
+                              0x1p62,
+                              0x1p63,
+                              -0x1p63,
+                              0x1.fffffep63,
+                              0x1p64,
+                              1e30,
+                              -1e30,
+                              5e-324,
+                              INFINITY,
+                              -INFINITY,
+                              NAN};
   for (int from = NVM_F32; from <= NVM_F64; from++)
     for (int to = NVM_I8; to <= NVM_U64; to++)
       for (unsigned i = 0; i < sizeof xs / sizeof *xs; i++) {
         float f = (float)xs[i];
         double x = from == NVM_F32 ? (double)f : xs[i];
         uint64_t got = 0;
-        nvg_frag_run(nvg_frag_cast((nvm_dtype)from, (nvm_dtype)to), (const void *[]){from == NVM_F32 ? (void *)&f : (void *)&x}, (void *[]){&got}, 1, 1);
+        nvg_frag_run(nvg_frag_cast((nvm_dtype)from, (nvm_dtype)to),
+                     (const void *[]){from == NVM_F32 ? (void *)&f : (void *)&x}, (void *[]){&got}, 1, 1);
         uint64_t want = (uint64_t)clipped(x, (nvm_dtype)to) & nvg_mask((nvm_dtype)to);
-        ck_assert_msg(got == want, "%a to %s: %llx, not %llx", x, nvg_dtype_short((nvm_dtype)to), (unsigned long long)got, (unsigned long long)want);
+        ck_assert_msg(got == want, "%a to %s: %llx, not %llx", x, nvg_dtype_short((nvm_dtype)to),
+                      (unsigned long long)got, (unsigned long long)want);
       }
 } END_TEST
 
@@ -94,7 +129,8 @@ START_TEST(f64_to_f16_rounds_once) {
     int want[5] = {i & 1 ? i + 1 : i, i, i + 1, i, i + 1};
     uint16_t h[5];
     nvg_frag_run(f, (const void *[]){x}, (void *[]){h}, 5, 1);
-    for (int k = 0; k < 5; k++) ck_assert_msg(h[k] == want[k], "%a gives %04x, not %04x", x[k], h[k], (unsigned)want[k]);
+    for (int k = 0; k < 5; k++)
+      ck_assert_msg(h[k] == want[k], "%a gives %04x, not %04x", x[k], h[k], (unsigned)want[k]);
   }
 } END_TEST
 
@@ -108,16 +144,18 @@ START_TEST(integers_become_halves) {
           uint16_t h;
           v &= nvg_mask((nvm_dtype)from) >> 1;
           nvg_frag_run(nvg_frag_cast((nvm_dtype)from, NVM_BF16), (const void *[]){&v}, (void *[]){&h}, 1, 1);
-          long double err = fabsl((long double)bf16(h) - (long double)v), up = fabsl((long double)bf16((uint16_t)(h + 1)) - (long double)v);
+          long double err = fabsl((long double)bf16(h) - (long double)v),
+                      up = fabsl((long double)bf16((uint16_t)(h + 1)) - (long double)v);
           long double down = h ? fabsl((long double)bf16((uint16_t)(h - 1)) - (long double)v) : 1e30L;
-          ck_assert_msg((err < up || (err == up && !(h & 1))) && (err < down || (err == down && !(h & 1))), "%llu gives %a",
-                        (unsigned long long)v, (double)bf16(h));
+          ck_assert_msg((err < up || (err == up && !(h & 1))) && (err < down || (err == down && !(h & 1))),
+                        "%llu gives %a", (unsigned long long)v, (double)bf16(h));
         }
   }
 } END_TEST
 
 /* ---- threads */
-static const char *const names[] = {"exp", "log", "sin", "cos", "tanh", "add", "multiply", "divide", "maximum", "where_is_it"};
+static const char *const names[] = {"exp", "log",      "sin",    "cos",     "tanh",
+                                    "add", "multiply", "divide", "maximum", "where_is_it"};
 enum { NAMES = sizeof names / sizeof *names, THREADS = 8 };
 static const nvg_frag *found[THREADS][NAMES];
 static pthread_barrier_t gate;

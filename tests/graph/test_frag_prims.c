@@ -1,5 +1,5 @@
-/* Every primitive on edge values of every type it takes, in every variant of the loops that this CPU runs, against plain C
-   written another way (long double, 128-bit integers, libm). */
+/* Every primitive on edge values of every type it takes, in every variant of the loops that this CPU runs, against
+   plain C written another way (128-bit integers, libm). */
 #include "graph/frag_impl.h"
 #include <check.h>
 #include <fenv.h>
@@ -37,10 +37,55 @@ static uint64_t cut(int t, i128 x) { return (uint64_t)x & nvg_mask((nvm_dtype)t)
 static int nan_of(int t, uint64_t u) { return is_float(t) && isnan(real(t, u)); }
 
 static int edges(int t, uint64_t *v) {
-  static const double fs[] = {0, 1, 0.5, 1.5, 2.5, 3, 7.75, 1e-3, 1234567.5, 8388607.5, 8388608, 16777217, 4503599627370495.5, 9007199254740993.0,
-                              0x1p-126, 0x1p-149, 0x1.8p-140, 0x1p-1022, 0x1p-1074, 0x1.fffffep127, 0x1.fffffffffffffp1023, 1e10, 1e-30, INFINITY};
-  static const int64_t is[] = {0, 1, 2, 3, 5, 7, 10, 63, 100, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536, 0x12345678, 0x7fffffff,
-                               0x80000000, 0xffffffff, 0x100000000, 0x123456789abcdef0, 0x7fffffffffffffff};
+  static const double fs[] = {0,
+                              1,
+                              0.5,
+                              1.5,
+                              2.5,
+                              3,
+                              7.75,
+                              1e-3,
+                              1234567.5,
+                              8388607.5,
+                              8388608,
+                              16777217,
+                              4503599627370495.5,
+                              9007199254740993.0,
+                              0x1p-126,
+                              0x1p-149,
+                              0x1.8p-140,
+                              0x1p-1022,
+                              0x1p-1074,
+                              0x1.fffffep127,
+                              0x1.fffffffffffffp1023,
+                              1e10,
+                              1e-30,
+                              INFINITY};
+  static const int64_t is[] = {0,
+                               1,
+                               2,
+                               3,
+                               5,
+                               7,
+                               10,
+                               63,
+                               100,
+                               127,
+                               128,
+                               255,
+                               256,
+                               1000,
+                               32767,
+                               32768,
+                               65535,
+                               65536,
+                               0x12345678,
+                               0x7fffffff,
+                               0x80000000,
+                               0xffffffff,
+                               0x100000000,
+                               0x123456789abcdef0,
+                               0x7fffffffffffffff};
   int n = 0;
   if (t == NVM_BOOL) return v[0] = 0, v[1] = 1, 2;
   if (is_float(t)) {
@@ -66,14 +111,27 @@ static int int_model(int p, int t, const uint64_t *v, uint64_t *r) {
       *r = cut(t, p == NVG_DIV ? x / y : x % y);
       return 1;
     case NVG_NEG: *r = cut(t, -x); return 1;
-    case NVG_MULHI: *r = is_signed(t) ? cut(t, (x * y) >> width) : cut(t, (i128)(((u128)x * (u128)y) >> width)); return 1;
+    case NVG_MULHI:
+      *r = is_signed(t) ? cut(t, (x * y) >> width) : cut(t, (i128)(((u128)x * (u128)y) >> width));
+      return 1;
     case NVG_AND: *r = v[0] & v[1]; return 1;
     case NVG_OR: *r = v[0] | v[1]; return 1;
     case NVG_XOR: *r = v[0] ^ v[1]; return 1;
     case NVG_NOT: *r = ~v[0] & nvg_mask((nvm_dtype)t); return 1;
-    case NVG_SHL: if (y < 0 || y >= width) return 0; *r = cut(t, (i128)((u128)x << (int)y)); return 1;
-    case NVG_SHR: if (y < 0 || y >= width) return 0; *r = cut(t, x >> (int)y); return 1;
-    case NVG_CLZ: { uint64_t n = 0; while (n < (uint64_t)width && !(v[0] >> (width - 1 - (int)n) & 1)) n++; *r = n; return 1; }
+    case NVG_SHL:
+      if (y < 0 || y >= width) return 0;
+      *r = cut(t, (i128)((u128)x << (int)y));
+      return 1;
+    case NVG_SHR:
+      if (y < 0 || y >= width) return 0;
+      *r = cut(t, x >> (int)y);
+      return 1;
+    case NVG_CLZ: {
+      uint64_t n = 0;
+      while (n < (uint64_t)width && !(v[0] >> (width - 1 - (int)n) & 1)) n++;
+      *r = n;
+      return 1;
+    }
     case NVG_EQ: *r = x == y; return 1;
     case NVG_NE: *r = x != y; return 1;
     case NVG_LT: *r = x < y; return 1;
@@ -118,7 +176,8 @@ static uint64_t f16_bits(float x) { /* by search: the nearest f16, ties to even 
   if (isnan(x)) return 0x7e00;
   if (m >= 65520) return sign | 0x7c00;
   for (uint64_t h = 0; h < 0x7c00; h++) {
-    double v = h < 0x400 ? (double)h * 0x1p-24 : ldexp(1024 + (double)(h & 0x3ff), (int)(h >> 10) - 25), d = fabs(v - m);
+    double v = h < 0x400 ? (double)h * 0x1p-24 : ldexp(1024 + (double)(h & 0x3ff), (int)(h >> 10) - 25),
+           d = fabs(v - m);
     if (d < least || (d == least && !(h & 1))) least = d, best = h;
   }
   return sign | best;
@@ -159,17 +218,27 @@ static void flush(int p, int to, int from, int n, int variant) {
   if (!n) return;
   for (int k = 0; k < 3; k++) {
     int size = p == NVG_SEL && k == 0 ? 1 : bytes(from);
-    for (int i = 0; i < (n + NVG_GROUP - 1) / NVG_GROUP * NVG_GROUP; i++) memcpy(in[k] + i * size, &tuple[k][i < n ? i : n - 1], (size_t)size);
+    for (int i = 0; i < (n + NVG_GROUP - 1) / NVG_GROUP * NVG_GROUP; i++)
+      memcpy(in[k] + i * size, &tuple[k][i < n ? i : n - 1], (size_t)size);
   }
-  nvg_step(&(nvg_step_args){.prim = (nvg_prim)p, .type = (nvm_dtype)to, .from = (nvm_dtype)from, .n = (n + NVG_GROUP - 1) / NVG_GROUP * NVG_GROUP,
-                            .out = out, .x = in[0], .y = in[1], .z = in[2]});
+  nvg_step(&(nvg_step_args){.prim = (nvg_prim)p,
+                            .type = (nvm_dtype)to,
+                            .from = (nvm_dtype)from,
+                            .n = (n + NVG_GROUP - 1) / NVG_GROUP * NVG_GROUP,
+                            .out = out,
+                            .x = in[0],
+                            .y = in[1],
+                            .z = in[2]});
   for (int i = 0; i < n; i++) {
     uint64_t got = 0;
     memcpy(&got, out + i * bytes(to), (size_t)bytes(to));
-    if (got == want[i] || (nan_of(to, got) && nan_of(to, want[i])) || (to == NVM_F16 && (got & 0x7fff) > 0x7c00 && (want[i] & 0x7fff) > 0x7c00)) continue;
-    ck_abort_msg("variant %d: %s %s -> %s of %llx %llx %llx: got %llx, want %llx", variant, nvg_prims[p].id, nvg_dtype_short((nvm_dtype)from),
-                 nvg_dtype_short((nvm_dtype)to), (unsigned long long)tuple[0][i], (unsigned long long)tuple[1][i],
-                 (unsigned long long)tuple[2][i], (unsigned long long)got, (unsigned long long)want[i]);
+    if (got == want[i] || (nan_of(to, got) && nan_of(to, want[i])) ||
+        (to == NVM_F16 && (got & 0x7fff) > 0x7c00 && (want[i] & 0x7fff) > 0x7c00))
+      continue;
+    ck_abort_msg("variant %d: %s %s -> %s of %llx %llx %llx: got %llx, want %llx", variant, nvg_prims[p].id,
+                 nvg_dtype_short((nvm_dtype)from), nvg_dtype_short((nvm_dtype)to), (unsigned long long)tuple[0][i],
+                 (unsigned long long)tuple[1][i], (unsigned long long)tuple[2][i], (unsigned long long)got,
+                 (unsigned long long)want[i]);
   }
 }
 
@@ -200,7 +269,8 @@ START_TEST(every_primitive_every_type) {
       for (int from = NVM_BOOL; from <= NVM_F64; from++)
         for (int to = NVM_BOOL; to <= NVM_F64; to++) {
           int t[3] = {p == NVG_SEL ? NVM_BOOL : from, from, from};
-          if (from == NVM_F16 || from == NVM_BF16 || to == NVM_BF16 || nvg_prim_type((nvg_prim)p, t, to) != to) continue;
+          if (from == NVM_F16 || from == NVM_BF16 || to == NVM_BF16 || nvg_prim_type((nvg_prim)p, t, to) != to)
+            continue;
           seen[p] += try_types(p, from, to, variant);
         }
   }
@@ -219,13 +289,14 @@ START_TEST(f16_to_f32_is_exact) {
       int e = i >> 10 & 31, m = i & 0x3ff;
       double v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
       if (i & 0x8000) v = -v;
-      ck_assert_msg(isnan(v) ? isnan(f[i]) : f[i] == v && !signbit(f[i]) == !signbit(v), "f16 %04x gives %a", i, (double)f[i]);
+      ck_assert_msg(isnan(v) ? isnan(f[i]) : f[i] == v && !signbit(f[i]) == !signbit(v), "f16 %04x gives %a", i,
+                    (double)f[i]);
     }
   }
   nvg_step_limit(0);
 } END_TEST
 
-/* every f32 from 0 to infinity and one in 257 of the rest: a multiple of the f16 unit at the size of x, the nearest one */
+/* every f32 from 0 to infinity and one in 257 of the rest: the nearest multiple of the f16 unit at the size of x */
 static int wrong_f16(const float *f, const uint16_t *h, const float *back, int n) {
   int bad = 0;
   for (int i = 0; i < n; i++) {
@@ -300,8 +371,11 @@ typedef struct made { const nvg_frag *f; } made;
 static void build(nvb_arena *a, void *arg) {
   nvg_fragset *s = nvg_fragset_new(a);
   nvm_dtype t[3] = {NVM_F32, NVM_I16, NVM_BOOL};
-  nvg_fragset_parse(s, "table t: f32 = { 0.5, 2 }\nfrag f(x: f32, i: i16, b: bool) -> (f64, i16) {\n"
-                       "  y = select(b, x, -x)\n  for k in 3 carry (y = y, q = f64(1)) { y = y * t[i & 1] + f32(k); q = q * 2 + f64(y) }\n  return q, i + i16(3) }", "t");
+  nvg_fragset_parse(s,
+                    "table t: f32 = { 0.5, 2 }\nfrag f(x: f32, i: i16, b: bool) -> (f64, i16) {\n"
+                    "  y = select(b, x, -x)\n  for k in 3 carry (y = y, q = f64(1)) { y = y * t[i & 1] + f32(k); q = q "
+                    "* 2 + f64(y) }\n  return q, i + i16(3) }",
+                    "t");
   ((made *)arg)->f = nvg_fragset_find(s, "f", t, 3);
 }
 START_TEST(any_length_gives_the_same) {

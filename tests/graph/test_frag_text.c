@@ -71,15 +71,20 @@ START_TEST(errors_say_where) {
   fails("frag f(x: f32) -> bool { return x < 1 < 2 }", "t:1:39: comparisons do not chain: use && and parentheses");
   fails("frag f(x: f32) -> f32 { return x", "t:1:25: '}' is missing");
   fails("frag f(x: f33) -> f32 { return x }", "t:1:11: a type is missing");
-  fails("frag f<T: reel>(x: T) -> T { return x }", "t:1:15: unknown class (bool, int, sint, uint, real, half, num, any)");
+  fails("frag f<T: reel>(x: T) -> T { return x }",
+        "t:1:15: unknown class (bool, int, sint, uint, real, half, num, any)");
   fails("frag f(x: f32) -> f32 { rare x < 0; return x }", "t:1:30: rare belongs into a fast block, outside loops");
   fails("frag f(x: f32) -> f32 { return nothing(x) }", "t:1:43: [nothing] no definition takes (f32)");
   fails("frag f(x: f32) -> f32 { return f(x) }", "t:1:6: f calls itself");
   fails("frag f(x: f32) -> f32 { a, b = x; return a }", "t:1:33: 2 names for 1 values");
-  fails("frag f(x: f32) -> f32 { for k in 0 carry (a = x) { } return a }", "t:1:36: the rounds are a whole number from 1 to 2^20");
-  fails("frag f(x: f32) -> f32 { y = x for k in 2 carry (a = x) { y = a } return y }", "t:1:64: y is changed in a loop that does not carry it");
-  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) { a = x < 1 } return a }", "t:1:64: a changes its type in the loop");
-  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = 0) { } return a }", "t:1:48: the literal needs a type, as in f32(1)");
+  fails("frag f(x: f32) -> f32 { for k in 0 carry (a = x) { } return a }",
+        "t:1:36: the rounds are a whole number from 1 to 2^20");
+  fails("frag f(x: f32) -> f32 { y = x for k in 2 carry (a = x) { y = a } return y }",
+        "t:1:64: y is changed in a loop that does not carry it");
+  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = x) { a = x < 1 } return a }",
+        "t:1:64: a changes its type in the loop");
+  fails("frag f(x: f32) -> f32 { for k in 2 carry (a = 0) { } return a }",
+        "t:1:48: the literal needs a type, as in f32(1)");
   fails("frag f(i: i32) -> f32 { return tab[i] }", "t:1:35: no table tab above");
   fails("table a: f32 = { 1, x }\nfrag f(i: i32) -> f32 { return a[i] }", "t:1:21: a number is missing");
   fails("frag f(return: f32) -> f32 { x = 1; return = x return x }", "t:1:44: an expression is missing");
@@ -172,9 +177,11 @@ START_TEST(several_results) {
 } END_TEST
 
 START_TEST(loops) {
-  must_parse("frag fib(n: i32, b: i32) -> i32 { x = n; for k in 10 carry (x = x, b = b) { x, b = b, x + b } return x }\n"
-             "frag tri(n: i32, b: i32) -> i32 { for i in 4 carry (s = n) { for j in 3 carry (s = s, q = i) { s = s + q * j; q = q + 1 } } return s + b }\n"
-             "frag twice(x: i32, y: i32) -> i32 { return fib(x, y) + tri(x, y) + fib(x, y) }");
+  must_parse(
+      "frag fib(n: i32, b: i32) -> i32 { x = n; for k in 10 carry (x = x, b = b) { x, b = b, x + b } return x }\n"
+      "frag tri(n: i32, b: i32) -> i32 { for i in 4 carry (s = n) { for j in 3 carry (s = s, q = i) { s = s + q * j; q "
+      "= q + 1 } } return s + b }\n"
+      "frag twice(x: i32, y: i32) -> i32 { return fib(x, y) + tri(x, y) + fib(x, y) }");
   int a = 0, b = 1, s = 7;
   for (int k = 0; k < 10; k++) { int t = a + b; a = b, b = t; }
   for (int i = 0; i < 4; i++) for (int j = 0, q = i; j < 3; j++) s += q * j, q++;
@@ -195,11 +202,12 @@ START_TEST(tables) {
 } END_TEST
 
 START_TEST(rare_goes_up_to_the_callers) {
-  must_parse("frag low(x: f32) -> f32 { fast { rare x < 0; return x } full { return select(x < 0, 10, x) } }\n"
-             "frag high(x: f32) -> f32 { y = x + 1; fast { rare x > 100; return y } full { return select(x > 100, 20, y) } }\n"
-             "frag both(x: f32) -> f32 { return low(x) + high(x) }\n"
-             "frag loop(x: f32) -> f32 { for k in 3 carry (s = f32(0)) { s = s + low(x) } return s }\n"
-             "frag never(x: f32) -> f32 { fast { rare 1 < i32(0); return x } full { return -x } }");
+  must_parse(
+      "frag low(x: f32) -> f32 { fast { rare x < 0; return x } full { return select(x < 0, 10, x) } }\n"
+      "frag high(x: f32) -> f32 { y = x + 1; fast { rare x > 100; return y } full { return select(x > 100, 20, y) } }\n"
+      "frag both(x: f32) -> f32 { return low(x) + high(x) }\n"
+      "frag loop(x: f32) -> f32 { for k in 3 carry (s = f32(0)) { s = s + low(x) } return s }\n"
+      "frag never(x: f32) -> f32 { fast { rare 1 < i32(0); return x } full { return -x } }");
   const nvg_frag *f = find("both", 1, NVM_F32, 0);
   ck_assert_int_ge(f->rare, 0);
   ck_assert_int_lt(f->full->rare, 0);
@@ -310,7 +318,8 @@ START_TEST(every_library_fragment_reads_back) {
 START_TEST(printed_forms_read_back) {
   must_parse("table t: i32 = { 1, -2, 3 }\ntable u: f32 = { 0.1, -inf, 1e-45 }\n"
              "frag f(x: f32, i: i32) -> (f32, bool, i32) {\n  fast { rare x < 0; return x / 3 + u[i], false, t[1] }\n"
-             "  full { for k in 3 carry (a = x, b = i, c = true) { a, b = f32(b) + bits<f32>(u32(0x7fc12345)), t[b] - k } return a - 1e-40, c, b } }");
+             "  full { for k in 3 carry (a = x, b = i, c = true) { a, b = f32(b) + bits<f32>(u32(0x7fc12345)), t[b] - "
+             "k } return a - 1e-40, c, b } }");
   nvm_dtype ty[2] = {NVM_F32, NVM_I32};
   wanted w = {"f", ty, 2, NULL};
   ck_assert_int_eq(nvb_protect(arena, find_in, &w), NVM_OK);
@@ -319,7 +328,8 @@ START_TEST(printed_forms_read_back) {
 } END_TEST
 
 START_TEST(out_of_memory_is_clean) {
-  const char *text = "table t: i32 = { 1, 2 }\nfrag f<T: real>(x: T) -> T { for k in 3 carry (x = x) { x = x * 2 + T(t[k]) } return x }\n"
+  const char *text = "table t: i32 = { 1, 2 }\nfrag f<T: real>(x: T) -> T { for k in 3 carry (x = x) { x = x * 2 + "
+                     "T(t[k]) } return x }\n"
                      "frag g(x: f32) -> f32 { return f(x) + f(x + 1) }";
   int n = 1;
   for (;; n++) {
