@@ -91,6 +91,7 @@ typedef struct nvcl_em {
   nvcl_run *run;            /* the one being emitted */
   int nrel;                /* relations of the part, at most 64 that are looked at */
   struct nvf_rel *rel[64];
+  val clamped, threshold; blk clamped_in; /* the last mask's base, and what its lanes are compared with */
   uint64_t known, active;  /* relations that hold here; carried ones that may not */
   nvcl_group *group;        /* open group of maps with rare paths */
   nvcl_ints cold_id; NVB_VEC(val) cold_fn; /* out-of-line functions by first statement */
@@ -119,7 +120,7 @@ void nvcl_store(nvcl_em *e, val v, val p, unsigned align);
 blk nvcl_block(nvcl_em *e, const char *name);
 void nvcl_at(nvcl_em *e, blk b);
 blk nvcl_here(nvcl_em *e);
-typedef struct nvcl_for { blk body, exit; val i, hi, step; } nvcl_for;
+typedef struct nvcl_for { blk body, exit; val phi, i, hi, step; } nvcl_for;
 void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name);
 void nvcl_for_end(nvcl_em *e, nvcl_for *f);
 void nvcl_attr(nvcl_em *e, val fn, const char *key, const char *value); /* value NULL: an enum attribute */

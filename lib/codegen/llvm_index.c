@@ -240,19 +240,23 @@ static LLVMIntPredicate predicate(nvf_cmp c) {
   return p[c];
 }
 
-/* lanes + s (cmp) 0 as a compare of 32-bit constants with one clamped threshold */
+/* base + k + lanes (cmp) 0 as a compare of 32-bit constants, k + lanes, with -base, clamped: items of one statement share it */
 static val narrow_compare(nvcl_em *e, nvf_cmp cmp, const nvcl_xv *x) {
-  int64_t lo = x->pat[0], hi = x->pat[0];
-  for (int i = 1; i < e->lanes; i++) {
-    lo = x->pat[i] < lo ? x->pat[i] : lo;
-    hi = x->pat[i] > hi ? x->pat[i] : hi;
+  enum { FAR = 1 << 30 };
+  int64_t at[NVC_LANES];
+  for (int i = 0; i < e->lanes; i++) {
+    at[i] = x->k + x->pat[i];
+    if (at[i] <= -FAR || at[i] >= FAR) return NULL;
   }
-  if (lo < -(1 << 30) || hi > 1 << 30) return NULL;
-  val t = LLVMBuildNSWSub(e->b, nvcl_int(e, -x->k), x->base ? x->base : nvcl_int(e, 0), "");
-  t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){t, nvcl_int(e, lo - 1)}, 2);
-  t = nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, hi + 1)}, 2);
-  t = nvcl_splat(e, LLVMBuildTrunc(e->b, t, e->i32, ""), e->lanes);
-  return LLVMBuildICmp(e->b, predicate(cmp), nvcl_consts(e, e->i32, x->pat, e->lanes), t, "");
+  if (!x->base || e->clamped != x->base || e->clamped_in != nvcl_here(e)) {
+    val t = x->base ? LLVMBuildNSWNeg(e->b, x->base, "") : nvcl_int(e, 0);
+    t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){t, nvcl_int(e, -FAR)}, 2);
+    t = nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, FAR)}, 2);
+    e->threshold = nvcl_splat(e, LLVMBuildTrunc(e->b, t, e->i32, ""), e->lanes);
+    e->clamped = x->base;
+    e->clamped_in = nvcl_here(e);
+  }
+  return LLVMBuildICmp(e->b, predicate(cmp), nvcl_consts(e, e->i32, at, e->lanes), e->threshold, "");
 }
 
 static val and2(nvcl_em *e, val a, val b) { return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b; }

@@ -1,6 +1,7 @@
 /* Reductions under a stamp. Sequence digits accumulate (in stack slots that become registers, or in scratch where kept
    loops lie inside), then the register tree by the bits of the index, lowest first, then chunk results from looped
-   chunks in an array, near first. Masked elements are the identity. Decides places, never the order: the stamp does. */
+   chunks in an array, near first. Where lanes of the stamp are loops, all accumulators lie in one array and the tree
+   walks it bit by bit. Masked elements are the identity. Decides places, never the order: the stamp does. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -14,6 +15,7 @@ struct nvcl_red {
   int64_t c, w, extent;
   int first, start;        /* level of the outermost loop of the axis; level before which accumulators are cleared */
   int looped_chunks, nchunk, inside; /* inside: kept loops lie inside the accumulation */
+  int spread;              /* lanes of the stamp are loops: the array has all loops but those in sequence */
   val *slot;               /* [state][item of acc] */
   int64_t *acc_off, *chunk_off; /* scratch, per state */
 };
@@ -26,10 +28,16 @@ static int part_of(const nvcl_red *r, const nvf_digit *d) {
   return d->stride >= r->c ? CHUNK : d->stride >= r->w ? SEQUENCE : LANE;
 }
 
-static int64_t kept_rounds(const nvcl_red *r, int from) {
+/* Do arrays of accumulators and of chunk results have this loop as a dimension? */
+static int counts(const nvcl_red *r, const nvf_digit *d) {
+  int p = part_of(r, d);
+  return p == KEPT || (r->spread && p != SEQUENCE);
+}
+
+static int64_t rounds(const nvcl_red *r, int from) {
   int64_t n = 1;
   for (int i = from; i < r->r->nloop; i++)
-    if (part_of(r, &r->r->loop[i]) == KEPT) n *= r->r->loop[i].extent;
+    if (counts(r, &r->r->loop[i])) n *= r->r->loop[i].extent;
   return n;
 }
 
@@ -43,9 +51,11 @@ static void find_levels(nvcl_red *r) {
     int p = part_of(r, &run->loop[i]);
     if (p == SEQUENCE) r->start = i;
     if (p == CHUNK) { r->looped_chunks = 1; r->nchunk *= run->loop[i].extent; }
+    r->spread |= p == LANE;
     if (p != KEPT) r->first = i;
   }
-  r->inside = kept_rounds(r, r->start) > 1;
+  if (r->spread) { r->start = r->first; r->looped_chunks = 0; }
+  r->inside = r->spread || rounds(r, r->start) > 1;
 }
 
 static int64_t state_bytes(nvcl_em *e, const nvcl_red *r, int i, int lanes) { return (int64_t)lanes * nvg_size(state_type(e, r, i)); }
@@ -72,9 +82,9 @@ nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvcl_run *run) {
       r->slot[i * nacc + k] = nvcl_slot(e, nvcl_vec(nvcl_type(e, state_type(e, r, i)), r->n), "acc");
       LLVMSetAlignment(r->slot[i * nacc + k], 64);
     }
-    if (r->inside) r->acc_off[i] = nvcl_scratch(e, kept_rounds(r, r->start) * nacc * state_bytes(e, r, i, r->n));
+    if (r->inside) r->acc_off[i] = nvcl_scratch(e, rounds(r, r->start) * nacc * state_bytes(e, r, i, r->n));
     if (r->looped_chunks)
-      r->chunk_off[i] = nvcl_scratch(e, r->nchunk * kept_rounds(r, r->first) * r->ny * state_bytes(e, r, i, e->tile[s->out[0]].lanes));
+      r->chunk_off[i] = nvcl_scratch(e, r->nchunk * rounds(r, r->first) * r->ny * state_bytes(e, r, i, e->tile[s->out[0]].lanes));
   }
   return r;
 }
@@ -90,7 +100,7 @@ void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate,
 static val array_address(nvcl_em *e, const nvcl_red *r, int64_t off, val lead, int from, int items, int item, int64_t bytes) {
   val at = lead;
   for (int i = from; i < r->r->nloop; i++) {
-    if (part_of(r, &r->r->loop[i]) != KEPT) continue;
+    if (!counts(r, &r->r->loop[i])) continue;
     val v = nvcl_loop_value(e, &r->r->loop[i]);
     at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, r->r->loop[i].extent), ""), v, "") : v;
   }
@@ -126,14 +136,14 @@ static void set_acc(nvcl_em *e, const nvcl_red *r, int i, int item, val v) {
   else nvcl_store(e, v, r->slot[i * nvcl_items(&r->acc) + item], 16);
 }
 
-/* The kept loops from level `from` on, opened again around something that happens after them. */
+/* The loops of the arrays from level `from` on, opened again around something that happens after them. */
 typedef struct nest { nvcl_for f[NVC_LOOPS]; int n, open; } nest;
 static void nest_open(nvcl_em *e, nest *t, const nvcl_red *r, int from) {
   t->n = 0;
   t->open = e->nloop;
   for (int i = from; i < r->r->nloop; i++) {
     const nvf_digit *d = &r->r->loop[i];
-    if (part_of(r, d) != KEPT) continue;
+    if (!counts(r, d)) continue;
     nvcl_for_begin(e, &t->f[t->n], nvcl_int(e, 0), nvcl_int(e, d->extent), nvcl_int(e, 1), "kept");
     e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, t->f[t->n++].i};
   }
@@ -253,9 +263,15 @@ static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
   }
 }
 
+static void to_result(nvcl_em *e, const nvcl_red *r, val *out) {
+  for (int i = 0; i < r->ny * r->nstate; i++)
+    if (e->tile[r->s->out[0]].lanes == 1 && LLVMGetTypeKind(LLVMTypeOf(out[i])) == LLVMVectorTypeKind)
+      out[i] = LLVMBuildExtractElement(e->b, out[i], nvcl_i32(e, 0), "");
+}
+
 /* out[item of y][state] */
 static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
-  int nacc = nvcl_items(&r->acc), per = nacc / r->ny, lanes = e->tile[r->s->out[0]].lanes;
+  int nacc = nvcl_items(&r->acc), per = nacc / r->ny;
   val *v = NVB_NEWN(e->a, val, nacc * r->nstate);
   int *first = NVB_NEWN(e->a, int, r->ny), low = lanes_are_low(e, r) || r->n == 1;
   for (int k = 0; k < nacc; k++) {
@@ -270,9 +286,82 @@ static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
     int y = nvcl_match_item(r->y, &r->acc, k);
     for (int i = 0; i < r->nstate; i++) out[y * r->nstate + i] = v[(low ? y * per : k) * r->nstate + i];
   }
-  for (int i = 0; i < r->ny * r->nstate; i++)
-    if (lanes == 1 && LLVMGetTypeKind(LLVMTypeOf(out[i])) == LLVMVectorTypeKind)
-      out[i] = LLVMBuildExtractElement(e->b, out[i], nvcl_i32(e, 0), "");
+  to_result(e, r, out);
+}
+
+/* ---- lanes of the stamp that are loops: the whole tree over the array */
+/* Opens the array's loops for bit b. Digits of the axis that are merged already stand at 0; `pair`, the loop whose bit is
+   merged, visits the lower one of each two. */
+static void nest_open_bit(nvcl_em *e, nest *t, const nvcl_red *r, int64_t b, const nvf_digit *pair) {
+  t->n = 0;
+  t->open = e->nloop;
+  for (int i = r->first; i < r->r->nloop; i++) {
+    const nvf_digit *d = &r->r->loop[i];
+    int64_t m = d == pair ? b / d->stride : 0;
+    val v = nvcl_int(e, 0);
+    if (!counts(r, d)) continue;
+    if (d->axis != r->s->axis || b < d->stride * d->extent) {
+      nvcl_for_begin(e, &t->f[t->n], v, nvcl_int(e, d->extent - m), nvcl_int(e, m ? 2 * m : 1), "tree");
+      v = t->f[t->n++].i;
+    }
+    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, v};
+  }
+}
+
+static void load_accs(nvcl_em *e, const nvcl_red *r, val *v) {
+  for (int k = 0; k < nvcl_items(&r->acc); k++)
+    for (int i = 0; i < r->nstate; i++) v[k * r->nstate + i] = get_acc(e, r, i, k);
+}
+
+static void store_accs(nvcl_em *e, const nvcl_red *r, const val *v) {
+  for (int k = 0; k < nvcl_items(&r->acc); k++)
+    for (int i = 0; i < r->nstate; i++) set_acc(e, r, i, k, v[k * r->nstate + i]);
+}
+
+static const nvf_digit *loop_with_bit(const nvcl_red *r, int64_t b) {
+  for (int i = r->first; i < r->r->nloop; i++) {
+    const nvf_digit *d = &r->r->loop[i];
+    if (d->axis == r->s->axis && b >= d->stride && b < d->stride * d->extent) return d;
+  }
+  return NULL;
+}
+
+static void merge_loop_bit(nvcl_em *e, const nvcl_red *r, const nvf_digit *d, int64_t b) {
+  int nacc = nvcl_items(&r->acc), at = 0;
+  val *lo = NVB_NEWN(e->a, val, nacc * r->nstate), *hi = NVB_NEWN(e->a, val, nacc * r->nstate);
+  nest t;
+  nest_open_bit(e, &t, r, b, d);
+  while (e->loop[at].axis != d->axis || e->loop[at].stride != d->stride) at++;
+  val v = e->loop[at].v;
+  load_accs(e, r, lo);
+  e->loop[at].v = LLVMBuildNSWAdd(e->b, v, nvcl_int(e, b / d->stride), "");
+  load_accs(e, r, hi);
+  e->loop[at].v = v;
+  for (int k = 0; k < nacc; k++) nvcl_merge(e, r->merge, &lo[k * r->nstate], &hi[k * r->nstate], r->nstate, r->n);
+  store_accs(e, r, lo);
+  nest_close(e, &t);
+}
+
+static void spread_tree(nvcl_em *e, const nvcl_red *r) {
+  val *v = NVB_NEWN(e->a, val, nvcl_items(&r->acc) * r->nstate), *out = NVB_NEWN(e->a, val, r->ny * r->nstate);
+  nest t;
+  for (int64_t b = 1; b < r->extent; b *= 2) {
+    const nvf_digit *d = loop_with_bit(r, b);
+    if (b >= r->w && b < r->c) continue;
+    if (d) { merge_loop_bit(e, r, d, b); continue; }
+    nest_open_bit(e, &t, r, b, NULL);
+    load_accs(e, r, v);
+    merge_bit(e, r, v, b);
+    store_accs(e, r, v);
+    nest_close(e, &t);
+  }
+  nest_open_bit(e, &t, r, r->extent, NULL);
+  for (int k = nvcl_items(&r->acc); k-- > 0;)
+    for (int i = 0; i < r->nstate; i++) out[nvcl_match_item(r->y, &r->acc, k) * r->nstate + i] = get_acc(e, r, i, k);
+  to_result(e, r, out);
+  for (int k = 0; k < r->ny; k++)
+    for (int i = 0; i < r->nstate; i++) nvcl_define(e, r->s->out[i], k, out[k * r->nstate + i]);
+  nest_close(e, &t);
 }
 
 /* ---- looped chunks */
@@ -317,6 +406,10 @@ static void chunk_tree(nvcl_em *e, nvcl_red *r) {
 }
 
 void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level) {
+  if (r->spread) {
+    if (level == r->first) spread_tree(e, r);
+    return;
+  }
   if (level == r->start) {
     int lanes = e->tile[r->s->out[0]].lanes;
     val *out = NVB_NEWN(e->a, val, r->ny * r->nstate), chunk = r->looped_chunks ? chunk_number(e, r) : NULL;

@@ -164,6 +164,19 @@ static cut cut_loop(nvcl_em *e, const nvcl_run *r, int level) {
   return c;
 }
 
+/* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked copy
+   would cost compile time and gain nothing. */
+static int heavy(nvcl_em *e, const nvcl_run *r) {
+  enum { MANY = 48 };
+  int cost = 0;
+  for (int i = 0; i < r->s.n; i++) {
+    const nvf_stmt *s = r->s.at[i];
+    if (s->op == NVF_MAP) cost += s->frag->cost * nvcl_items(nvcl_layout_of(e, s));
+    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvcl_hint(e, s, "nt"))) return 0;
+  }
+  return e->target->width == 64 && cost > MANY;
+}
+
 /* ---- nests */
 static void level(nvcl_em *e, nvcl_run *r, int p);
 
@@ -192,13 +205,16 @@ static void level(nvcl_em *e, nvcl_run *r, int p) {
     uint64_t known = e->known, active = e->active;
     cut c = cut_loop(e, r, p);
     for (int i = 0; i < e->red.n; i++) nvcl_reduce_limit(e, e->red.at[i], p, c.any);
-    e->known = known | c.set;
-    one_loop(e, r, p, nvcl_int(e, 0), c.full);
-    e->known = known;
-    if (!c.exact) {
-      e->active = active | (c.set & r->carries);
-      one_loop(e, r, p, c.full, c.any);
+    int split = !c.exact && !heavy(e, r);
+    if (c.exact) e->known = known | c.set;
+    if (split) {
+      e->known = known | c.set;
+      one_loop(e, r, p, nvcl_int(e, 0), c.full);
+      e->known = known;
     }
+    if (!c.exact) e->active = active | (c.set & r->carries);
+    one_loop(e, r, p, split ? c.full : nvcl_int(e, 0), c.any);
+    e->known = known;
     e->active = active;
   }
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_after(e, e->red.at[i], p);

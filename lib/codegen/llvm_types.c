@@ -125,6 +125,14 @@ blk nvcl_block(nvcl_em *e, const char *name) { return LLVMAppendBasicBlockInCont
 void nvcl_at(nvcl_em *e, blk b) { LLVMPositionBuilderAtEnd(e->b, b); }
 blk nvcl_here(nvcl_em *e) { return LLVMGetInsertBlock(e->b); }
 
+/* The same value, of which LLVM knows nothing: loop strength reduction would take half of the compile time to rewrite the
+   addresses of a loop body, and vectors hide a few scalar instructions anyway. */
+static val opaque(nvcl_em *e, val x) {
+  typ t = LLVMFunctionType(e->i64, &e->i64, 1, 0);
+  val copy = LLVMGetInlineAsm(t, "", 0, "=r,0", 4, 0, 0, LLVMInlineAsmDialectATT, 0);
+  return LLVMBuildCall2(e->b, t, copy, &x, 1, "");
+}
+
 /* for (i = lo; i < hi; i += step), tested at the bottom behind a guard, which goes where both ends are constants */
 void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name) {
   blk before = nvcl_here(e);
@@ -136,14 +144,15 @@ void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const cha
   if (LLVMIsAConstantInt(some) && LLVMConstIntGetZExtValue(some)) LLVMBuildBr(e->b, f->body);
   else LLVMBuildCondBr(e->b, some, f->body, f->exit);
   nvcl_at(e, f->body);
-  f->i = LLVMBuildPhi(e->b, e->i64, name);
-  LLVMAddIncoming(f->i, &lo, &before, 1);
+  f->phi = LLVMBuildPhi(e->b, e->i64, name);
+  LLVMAddIncoming(f->phi, &lo, &before, 1);
+  f->i = opaque(e, f->phi);
 }
 
 void nvcl_for_end(nvcl_em *e, nvcl_for *f) {
-  val next = LLVMBuildNSWAdd(e->b, f->i, f->step, "");
+  val next = LLVMBuildNSWAdd(e->b, f->phi, f->step, "");
   blk here = nvcl_here(e);
-  LLVMAddIncoming(f->i, &next, &here, 1);
+  LLVMAddIncoming(f->phi, &next, &here, 1);
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, f->hi, ""), f->body, f->exit);
   nvcl_at(e, f->exit);
 }
