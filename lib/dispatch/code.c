@@ -3,6 +3,7 @@
 #include "dispatch/code.h"
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -215,17 +216,27 @@ static void to_store(nvb_hash key, const nvc_object *o) {
   nvb_free(row);
 }
 
+static double clock_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 static int compile(kernel *c) {
+  double start = clock_ms();
   const nvc_target *t = nvc_target_host();
   nvb_hash key = nvc_code_key(c->ir, c->schedule, t);
-  if (from_store(&c->code, &c->k.native_scratch, key))
+  if (from_store(&c->code, &c->k.native_scratch, key)) {
+    nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, clock_ms() - start);
     return NVM_OK;
+  }
   nvc_object o = { 0 };
   int status = nvc_compile(&o, c->ir, c->schedule, t);
   if (!status)
     status = nvc_load(&c->code, &o);
   if (!status) {
     c->k.native_scratch = o.scratch;
+    nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes", c->ir->title, clock_ms() - start, o.n);
     to_store(key, &o);
   }
   nvb_free(o.bytes);

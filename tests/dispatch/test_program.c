@@ -90,8 +90,8 @@ static void two_steps(nvb_arena *a, void *arg) {
 static void one_step(nvb_arena *a, void *arg) {
   request *r = arg;
   nvf_plan *p = r->plan = plan_new(a, 1, 2);
-  p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .donor = -1 };
-  p->buf[1] = (nvf_buf){ .kind = NVF_BOUT, .donor = -1 };
+  p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .bytes = 4 * r->n + 4, .donor = -1 };
+  p->buf[1] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
   p->step[0] = step_of(a, scale_text, "map", r->n, (nvf_bind[]){ { NVF_BUFFER, 0, 4, 0 }, { NVF_BUFFER, 1, 0, 0 },
     { NVF_SCALAR, 0, 0, bits_of(r->a) }, { NVF_SIZE, 0, 0, (uint64_t)r->n } });
 }
@@ -254,6 +254,66 @@ START_TEST(code_comes_from_the_disk) {
 }
 END_TEST
 
+/* ---- under observation */
+typedef struct forged { nvb_hash key; nvc_object object; int status; } forged;
+static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found as that of x * a */
+  forged *f = arg;
+  char text[sizeof scale_text + 16];
+  const char *at = strstr(scale_text, "multiply");
+  snprintf(text, sizeof text, "%.*sadd%s", (int)(at - scale_text), scale_text, at + strlen("multiply"));
+  nvf_kernel *right = nvf_kernel_parse(a, scale_text, "right"), *wrong = nvf_kernel_parse(a, text, "wrong");
+  f->key = nvc_code_key(right, nvf_schedule_find(right, "cpu"), nvc_target_host());
+  f->status = nvc_compile(&f->object, wrong, nvf_schedule_find(wrong, "cpu"), nvc_target_host());
+}
+START_TEST(wrong_code_is_found_out) {
+  char dir[] = "/tmp/nvm-forged-XXXXXX", file[64];
+  if (!nvc_llvm_available())
+    return;
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("cache_dir", dir), nvb_set("tier", "1"), nvb_set("check", "bits");
+  nvb_arena *a = nvb_arena_new();
+  forged f = { 0 };
+  ck_assert_int_eq(nvb_protect(a, forge, &f), NVM_OK);
+  ck_assert_int_eq(f.status, NVM_OK);
+  nvb_arena_free(a);
+  char *row = malloc(sizeof f.object.scratch + f.object.n);
+  memcpy(row, &f.object.scratch, sizeof f.object.scratch);
+  memcpy(row + sizeof f.object.scratch, f.object.bytes, f.object.n);
+  nvb_store_put("code", f.key, row, sizeof f.object.scratch + f.object.n);
+  nvd_program *p = program(one_step, 100, 0, 2.0f);
+  float *x = data(100), y[100];
+  ck_assert_int_eq(nvd_run(p, (char *[]){ (char *)x }, (char *[]){ (char *)y }), NVM_ERR_INTERNAL);
+  ck_assert_msg(strstr(nvb_message(), "[bits]") && strstr(nvb_message(), "element 0"), "%s", nvb_message());
+  nvd_program_free(p);
+  free(x), free(row), nvb_free(f.object.bytes);
+  nvb_store_close();
+  static const char *const names[] = { "cache.db", "cache.db-journal" };
+  for (int i = 0; i < 2; i++)
+    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
+  rmdir(dir);
+}
+END_TEST
+
+START_TEST(right_code_passes) {
+  char dir[] = "/tmp/nvm-runs-XXXXXX", file[64], line[512] = "";
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("cache_dir", "off"), nvb_set("tier", "1"), nvb_set("check", "bits"), nvb_set("dump", "run"), nvb_set("dump_dir", dir);
+  run_two_steps(30000);
+  nvb_set("tier", "0");
+  run_two_steps(300);
+  for (int i = 2; i >= 1; i--) {
+    snprintf(file, sizeof file, "%s/step%d.run", dir, i);
+    FILE *f = fopen(file, "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
+    fclose(f);
+    unlink(file);
+  }
+  ck_assert_int_eq(strncmp(line, "1/2 map, interpreted: 1 blocks by 4", 35), 0);
+  rmdir(dir);
+}
+END_TEST
+
 /* ---- failures */
 START_TEST(index_out_of_range_is_an_error) {
   static const char *const tiers[] = { "0", "1" };
@@ -385,6 +445,7 @@ START_TEST(many_programs_leave_nothing) {
 END_TEST
 
 SUITE("program", two_steps_in_every_tier, offsets_and_scalars, small_programs_compile_at_the_ninth_call,
-      large_programs_compile_before_they_run, tiers_can_be_forced, code_comes_from_the_disk, index_out_of_range_is_an_error,
+      large_programs_compile_before_they_run, tiers_can_be_forced, code_comes_from_the_disk, wrong_code_is_found_out,
+      right_code_passes, index_out_of_range_is_an_error,
       every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,
       many_programs_leave_nothing)
