@@ -8,6 +8,7 @@ frag c.square<T: real>(a: T, b: T) -> (T, T) { return a * a - b * b, a * b + b *
 frag c.negative<T: real>(a: T, b: T) -> (T, T) { return -a, -b }
 frag c.positive<T: real>(a: T, b: T) -> (T, T) { return a, b }
 frag c.conj<T: real>(a: T, b: T) -> (T, T) { return a, -b }
+frag make<T: real>(a: T, b: T) -> (T, T) { return a, b }
 frag c.real<T: real>(a: T, b: T) -> T { return a }
 frag c.imag<T: real>(a: T, b: T) -> T { return b }
 frag c.abs<T: real>(a: T, b: T) -> T { return hypot(a, b) }

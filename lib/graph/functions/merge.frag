@@ -1,7 +1,7 @@
 # Merges of reduction states that are more than one value. add, multiply, maximum, minimum, logical_and, argmax ... merge too.
 
 # Chan's formula on (n, mean, sum of squared deviations); n = 0 is the identity
-frag chan<T: real>(n: T, m: T, s: T, o: T, p: T, t: T) -> (T, T, T) {
+frag moments<T: real>(n: T, m: T, s: T, o: T, p: T, t: T) -> (T, T, T) {
   k = n + o
   d = p - m
   f = o / k
