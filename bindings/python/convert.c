@@ -34,19 +34,36 @@ static nvm_array *big_int(nvp_state *st, PyObject *x) {
   if (!h) nvp_raise(st);
   return h;
 }
-nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind) {
-  nvm_array *h = NULL;
-  if (kind == 'f') h = nvm_apply_scalar(st->ctx, 'f', 0, PyFloat_AsDouble(x), 0);
-  else if (kind == 'b') h = nvm_apply_scalar(st->ctx, 'b', x == Py_True, 0, 0);
-  else if (kind == 'c') h = nvm_apply_scalar(st->ctx, 'c', 0, PyComplex_RealAsDouble(x), PyComplex_ImagAsDouble(x));
-  else {
-    int over = 0;
-    long long i = PyLong_AsLongLongAndOverflow(x, &over);
-    if (over) return big_int(st, x);
-    h = nvm_apply_scalar(st->ctx, 'i', i, 0, 0);
+/* x * 2.0 in a loop makes its 2.0 once: weak scalars are values without a place, so that a trace may share them. */
+static nvm_array *number(nvp_state *st, char kind, int64_t i, double d) {
+  uint64_t bits = (uint64_t)i;
+  if (kind == 'f') memcpy(&bits, &d, sizeof bits);
+  nvp_number *n = &st->numbers[(bits * 0x9e3779b97f4a7c15u ^ (uint64_t)kind << 58) >> 58];
+  if (!n->h || n->bits != bits || n->kind != kind) {
+    nvm_array *h = nvm_apply_scalar(st->ctx, kind, i, d, 0);
+    if (!h) return nvp_raise(st), NULL;
+    nvm_array_unref(n->h);
+    *n = (nvp_number){ bits, kind, h };
   }
-  if (!h) nvp_raise(st);
-  return h;
+  return nvm_array_ref(n->h);
+}
+void nvp_forget_numbers(nvp_state *st) {
+  for (int i = 0; i < NVP_NUMBERS; i++) {
+    nvm_array_unref(st->numbers[i].h);
+    st->numbers[i].h = NULL;
+  }
+}
+nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind) {
+  if (kind == 'f') return number(st, 'f', 0, PyFloat_AsDouble(x));
+  if (kind == 'b') return number(st, 'b', x == Py_True, 0);
+  if (kind == 'c') {
+    nvm_array *h = nvm_apply_scalar(st->ctx, 'c', 0, PyComplex_RealAsDouble(x), PyComplex_ImagAsDouble(x));
+    if (!h) nvp_raise(st);
+    return h;
+  }
+  int over = 0;
+  long long i = PyLong_AsLongLongAndOverflow(x, &over);
+  return over ? big_int(st, x) : number(st, 'i', i, 0);
 }
 
 /* ---- one element written into memory; f16 and bf16 are written as f32 and cast by the library */

@@ -298,6 +298,7 @@ static void module_free(void *m) {
   OBJECTS(X)
 #undef X
   for (int t = 0; t < NVM_NDTYPES; t++) Py_CLEAR(st->dtypes[t]);
+  nvp_forget_numbers(st);
   nvm_ctx_free(st->ctx);
   st->ctx = NULL;
   nvp_drain();

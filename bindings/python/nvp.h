@@ -3,7 +3,9 @@
 #ifndef NVP_H
 #define NVP_H
 #define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
 #define Py_LIMITED_API 0x030B0000
+#endif
 #include <Python.h>
 #include <structmember.h>
 #include "nvm/nvm.h"
@@ -15,8 +17,12 @@ typedef enum nvp_fixed { /* the operations that Python's syntax needs, found by 
   NVP_NFIXED
 } nvp_fixed;
 
+enum { NVP_NUMBERS = 64 };
+typedef struct nvp_number { uint64_t bits; char kind; nvm_array *h; } nvp_number;
+
 typedef struct nvp_state {
   nvm_ctx *ctx;
+  nvp_number numbers[NVP_NUMBERS];  /* weak scalars that were made lately, by kind and bits */
   PyTypeObject *array, *dtype, *op, *method, *jit;
   PyObject *error;                  /* nvm.Error */
   PyObject *dtypes[NVM_NDTYPES];    /* nvm.float32 ... */
@@ -63,7 +69,8 @@ int nvp_add_methods(nvp_state *st);              /* to the type Array */
 /* convert.c: what an operand may be. 1 and a handle (*owned: the caller unrefs it), 0 not an array of any sort, -1 raised */
 int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned);
 int nvp_is_scalar(PyObject *x);                 /* a Python bool, int, float or complex (not NumPy's) : 'b' 'i' 'f' 'c' or 0 */
-nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind); /* weak; owned; NULL raised */
+nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind); /* weak; a reference; NULL raised */
+void nvp_forget_numbers(nvp_state *st);
 typedef enum nvp_copy { NVP_COPY_NEVER, NVP_COPY_ALWAYS, NVP_COPY_IF_NEEDED } nvp_copy;
 PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy);
 int nvp_has_buffer(PyObject *x);                /* bytes-like things excluded */
