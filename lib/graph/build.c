@@ -100,6 +100,10 @@ nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int inner) {
   if (a->weak && a->op == NVG_OP_CONST) return nvg_keep(c, nvg_const_as(nvg_ops[c->op].name, a, t));
   return nvg_keep(c, cast(nvg_node_ref(a), t, inner));
 }
+nvg_node *nvg_typed(nvg_call *c) {
+  nvg_node *x = c->in[0];
+  return x->weak ? nvg_xcast(c, x, nvg_dtype_in(x, c->default_float), 1) : x;
+}
 nvg_node *nvg_xfloat(nvg_call *c, double v) { return nvg_keep(c, nvg_weak(NVG_FLOAT, v, 0, 0)); }
 nvg_node *nvg_xint(nvg_call *c, int64_t v) { return nvg_keep(c, nvg_weak(NVG_SIGNED, 0, 0, v)); }
 nvg_node *nvg_xconst(nvg_call *c, nvm_dtype t, double re, int64_t i) { return nvg_keep(c, nvg_const(t, re, 0, i)); }
@@ -145,6 +149,12 @@ nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t 
   for (int d = 0; d < a->aval->rank; d++) s[d] = 0, n[d] = a->aval->shape[d], t[d] = 1;
   s[axis] = start, n[axis] = count, t[axis] = step;
   return nvg_xslice(c, a, s, n, t);
+}
+
+nvg_node *nvg_xflip(nvg_call *c, nvg_node *x, uint32_t axes) {
+  for (int d = 0; x && d < x->aval->rank; d++)
+    if (axes >> d & 1) x = nvg_xrange(c, x, d, x->aval->shape[d] - 1, x->aval->shape[d], -1);
+  return x;
 }
 
 nvg_node *nvg_xpad(nvg_call *c, nvg_node *a, nvg_node *fill, const int64_t *before, const int64_t *shape) {

@@ -35,17 +35,14 @@ nvg_node *nvg_make_ISCLOSE(nvg_call *c) {
 }
 
 nvg_node *nvg_make_ASTYPE(nvg_call *c) {
-  nvg_node *x = c->in[0];
+  nvg_node *x = nvg_typed(c);
   int t;
-  if (nvg_attr_dtype(c, "dtype", -1, &t)) return NULL;
+  if (!x || nvg_attr_dtype(c, "dtype", -1, &t)) return NULL;
   if (t < 0) return nvg_bad(c, NVM_ERR_VALUE, "dtype is missing");
   nvg_attr_get(c, "copy"); /* arrays are values: a copy cannot be told from the original */
-  if (x->weak) x = nvg_xcast(c, x, nvg_dtype_in(x, c->default_float), 1);
-  if (!x) return NULL;
   nvm_dtype to = (nvm_dtype)t;
   if (nvg_parts(x->aval->dtype) == 2 && nvg_parts(to) == 1 && to != NVM_BOOL)
     return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)", nvg_dtype_name(to));
   if (x->aval->dtype == to && !nvg_is_half(to)) return x;
-  nvg_node *n = nvg_keep(c, nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, to), &x, 1, NULL, 0));
-  return n;
+  return nvg_keep(c, nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, to), &x, 1, NULL, 0));
 }

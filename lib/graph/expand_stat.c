@@ -49,14 +49,14 @@ typedef struct level { int64_t before, n, inside; int column; uint32_t axes; } l
 
 static int levels(const nvg_aval *a, uint32_t axes, level *out) {
   int n = 0;
-  int64_t inside = 1, kept = 1;
+  int64_t inside = 1;
   for (int d = a->rank - 1; d >= 0;) {
     if (!(axes >> d & 1) || a->shape[d] == 1) {
-      kept *= a->shape[d], inside *= a->shape[d], d--;
+      inside *= a->shape[d--];
       continue;
     }
     level *l = &out[n++];
-    *l = (level){ .n = 1, .inside = inside, .column = kept >= COLUMN };
+    *l = (level){ .n = 1, .inside = inside, .column = inside >= COLUMN };
     for (; d >= 0 && ((axes >> d & 1) || a->shape[d] == 1); d--) l->n *= a->shape[d], l->axes |= 1u << d;
     l->before = 1;
     for (int e = 0; e <= d; e++) l->before *= a->shape[e];
@@ -260,7 +260,7 @@ nvg_node *nvg_make_COUNT_NONZERO(nvg_call *c) {
   uint32_t axes;
   nvg_node *x = c->in[0];
   if (nvg_attr_int(c, "keepdims", 0, &keep) || nvg_attr_axes(c, "axis", x->aval->rank, &axes)) return NULL;
-  x = nvg_xcast(c, nvg_xcast(c, x->weak ? nvg_xcast(c, x, nvg_dtype_in(x, c->default_float), 1) : x, NVM_BOOL, 1), NVM_I64, 1);
+  x = nvg_xcast(c, nvg_xcast(c, nvg_typed(c), NVM_BOOL, 1), NVM_I64, 1);
   return nvg_xreduce(c, NVG_OP_SUM, x, axes, (int)keep);
 }
 

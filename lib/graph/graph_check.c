@@ -29,8 +29,8 @@ static void check_reduction(const checker *c, const nvg_val *v) {
   int parts = 0, scan = v->kind == NVG_VSCAN;
   must(c, v->frag && v->init, "a reduction needs a merge and identities");
   must(c, v->nattr == (scan ? 1 : 2), "the axes are missing");
-  int64_t from = v->attr[0], to = from + (scan ? 1 : v->attr[1]);
-  must(c, from >= 0 && to > from && to <= x->rank && x->rank == v->rank, "the axes are out of range");
+  int64_t from = v->attr[0], len = scan ? 1 : v->attr[1], to = from + len;
+  must(c, from >= 0 && from < x->rank && len > 0 && len <= x->rank && to <= x->rank && x->rank == v->rank, "the axes are out of range");
   for (int d = 0; d < v->rank; d++)
     must(c, v->shape[d] == (!scan && d >= from && d < to ? 1 : x->shape[d]), "the shape does not follow from the operand's");
   for (int k = 0; k < v->nin; k++) {
@@ -54,12 +54,14 @@ static void check_view(const checker *c, const nvg_val *v) {
     case NVG_VEXPAND: must(c, v->shape[d] == x->shape[d] || x->shape[d] == 1, "only extents of 1 are repeated"); break;
     case NVG_VSLICE: {
       must(c, v->nattr == 2 * v->rank, "a slice needs start and step of each dimension");
-      int64_t last = a[2 * d] + (v->shape[d] - 1) * a[2 * d + 1];
+      int64_t last;
+      int wild = __builtin_mul_overflow(v->shape[d] - 1, a[2 * d + 1], &last) || __builtin_add_overflow(last, a[2 * d], &last);
+      must(c, !v->shape[d] || !wild, "the slice leaves its operand");
       must(c, !v->shape[d] || (a[2 * d] >= 0 && a[2 * d] < x->shape[d] && last >= 0 && last < x->shape[d]), "the slice leaves its operand");
       break;
     }
     case NVG_VROLL: must(c, v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] && nvg_same_shape(v, x), "the amount is out of range"); break;
-    case NVG_VPAD: must(c, v->nin == 2 && !operand(c, 1)->rank && v->nattr == v->rank && a[d] >= 0 && a[d] + x->shape[d] <= v->shape[d], "the operand does not fit"); break;
+    case NVG_VPAD: must(c, v->nin == 2 && !operand(c, 1)->rank && v->nattr == v->rank && a[d] >= 0 && x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d], "the operand does not fit"); break;
     default: break;
     }
   }

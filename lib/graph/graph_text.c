@@ -76,7 +76,8 @@ void nvg_graph_print(nvb_text *t, const nvg_graph *g) {
 typedef struct reader { nvb_arena *a; const char *s, *where; int line; nvg_graph *g; NVB_VEC(nvg_val) v; NVB_VEC(nvg_leaf) leaf; NVB_VEC(int) out; } reader;
 
 static _Noreturn void bad(reader *r, const char *what) {
-  nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: expected %s before \"%.20s\"", r->where, r->line, what, r->s);
+  size_t rest = strcspn(r->s, "\n");
+  nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: expected %s before \"%.*s\"", r->where, r->line, what, rest < 24 ? (int)rest : 24, r->s);
 }
 static void space(reader *r) { while (*r->s == ' ' || *r->s == '\t') r->s++; }
 static int eat(reader *r, const char *word) {
@@ -120,8 +121,9 @@ static nvm_dtype type(reader *r, int *rank, const int64_t **shape) {
   want(r, "[");
   *shape = list(r, "]", rank);
   if (*rank > NVM_MAX_RANK) bad(r, "fewer dimensions");
+  int64_t size = 16;
   for (int d = 0; d < *rank; d++)
-    if ((*shape)[d] < 0) bad(r, "no negative extent");
+    if ((*shape)[d] < 0 || __builtin_mul_overflow(size, (*shape)[d] ? (*shape)[d] : 1, &size)) bad(r, "an array that can be");
   return (nvm_dtype)t;
 }
 

@@ -52,6 +52,8 @@ int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n);
 /* Axes as a mask over `rank` dimensions; negative ones count from the end; absent: all. A status. */
 int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask);
 int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axis); /* exactly one */
+/* start, count, step (absent: 1) of each dimension, checked to lie inside. A status. */
+int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, int64_t *step);
 nvg_node *nvg_fill_attr(nvg_call *c, const char *name, nvm_dtype t);  /* a number (default 0) as a constant of dtype t */
 nvg_node *nvg_bad(nvg_call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* "[op] ..."; NULL */
 
@@ -75,6 +77,7 @@ nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a);
 nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b);
 nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d);
 nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int inner);
+nvg_node *nvg_typed(nvg_call *c); /* operand 0; a Python scalar as the array that it would be alone */
 nvg_node *nvg_xfloat(nvg_call *c, double v);         /* weak scalars */
 nvg_node *nvg_xint(nvg_call *c, int64_t v);
 nvg_node *nvg_xconst(nvg_call *c, nvm_dtype t, double re, int64_t i);
@@ -84,6 +87,7 @@ nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape);
 nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes);
 nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step);
 nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t count, int64_t step); /* of one axis */
+nvg_node *nvg_xflip(nvg_call *c, nvg_node *a, uint32_t axes);
 nvg_node *nvg_xpad(nvg_call *c, nvg_node *a, nvg_node *fill, const int64_t *before, const int64_t *shape);
 nvg_node *nvg_xjoin(nvg_call *c, nvg_node *const *in, int n, int axis);
 nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis);

@@ -1,0 +1,99 @@
+/* Graph text: what it says wrong is refused with its line, whatever the bytes; hashes tell graphs apart. */
+#include "nodes.h"
+
+static const char good[] =
+  "leaf 0 f32[4, 3] strides(3, 1) align16\n"
+  "leaf 1 c64[4] strides(1)\n"
+  "%0 = leaf{0} : f32[4, 3]\n"
+  "%1 = map exp(%0) : f32[4, 3]\n"
+  "%2 = red add(%1){1, 1} stamp(1024, 128) init(0x80000000) : f32[4, 1] @sum\n"
+  "%3 = slice(%1){3, -1, 0, 2} : f32[4, 2]\n"
+  "%4 = leaf{1} : c64[4]\n"
+  "%5 = iota{0} : i64[4, 3]\n"
+  "%6 = red argmax(%0, %5){0, 1} stamp(64, 1) free init(0xff800000, 0x7fffffffffffffff) : f32[1, 3]\n"
+  "%7 = pick(%6){1} : i64[1, 3]\n"
+  "%8 = map cast(%0) : f16[4, 3]\n"
+  "out %2, %3, %4, %7, %8\n";
+
+static const char *text;
+static nvb_hash hash;
+static void parse(nvb_arena *a, void *arg) {
+  nvg_graph *g = nvg_graph_parse(a, text, "t");
+  nvb_text out = { .arena = a };
+  nvg_graph_print(&out, g);
+  hash = nvg_graph_hash(g);
+  if (arg) ck_assert_str_eq(nvb_text_get(&out), text);
+}
+static int parsed(const char *s, int exactly) {
+  nvb_arena *a = nvb_arena_new();
+  text = s;
+  int status = nvb_protect(a, parse, exactly ? &text : NULL);
+  nvb_arena_free(a);
+  return status;
+}
+
+START_TEST(text_leads_back) { ck_assert_msg(parsed(good, 1) == NVM_OK, "%s", nvb_message()); }
+END_TEST
+
+static char *replaced(const char *from, const char *to) {
+  static char out[4096];
+  const char *at = strstr(good, from);
+  ck_assert_ptr_nonnull(at);
+  snprintf(out, sizeof out, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
+  return out;
+}
+
+START_TEST(faults_are_named) {
+  static const struct { const char *from, *to; int status; const char *message; } bad[] = {
+    { "map exp(%0)", "map exp(%1)", NVM_ERR_VALUE, "t:4: expected an earlier value before \") : f32[4, 3]\"" },
+    { "exp(%0) : f32[4, 3]", "exp(%0) : f32[4, 4]", NVM_ERR_INTERNAL, "graph: %1 (exp): operands have the result's shape or are 0-d" },
+    { "exp(%0) : f32[4, 3]", "exp(%0) : f64[4, 3]", NVM_ERR_INTERNAL, "graph: %1 (exp): the fragment gives another dtype" },
+    { "{1, 1} stamp", "{1, 2} stamp", NVM_ERR_INTERNAL, "graph: %2 (sum): the axes are out of range" },
+    { "stamp(1024, 128)", "stamp(1000, 128)", NVM_ERR_INTERNAL, "graph: %2 (sum): the stamp is not two powers of two" },
+    { "{3, -1, 0, 2}", "{3, -2, 0, 2}", NVM_ERR_INTERNAL, "graph: %3 (slice): the slice leaves its operand" },
+    { "pick(%6){1}", "pick(%6){2}", NVM_ERR_INTERNAL, "graph: %7 (pick): no such state" },
+    { "leaf{1} : c64[4]", "leaf{1} : c64[5]", NVM_ERR_INTERNAL, "graph: %4 (leaf): the leaf is another" },
+    { "init(0x80000000)", "init(0x80000000, 1)", NVM_ERR_VALUE, "t:5: expected an identity for each state before \" : f32[4, 1] @sum\"" },
+    { "out %2", "out %12", NVM_ERR_VALUE, "t:12: expected a value before \", %3, %4, %7, %8\"" },
+    { "f32[4, 3] strides", "f33[4, 3] strides", NVM_ERR_VALUE, "t:1: expected a dtype before \"[4, 3] strides(3, 1) ali\"" },
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    ck_assert_int_eq(parsed(replaced(bad[i].from, bad[i].to), 0), bad[i].status);
+    ck_assert_str_eq(nvb_message(), bad[i].message);
+  }
+}
+END_TEST
+
+START_TEST(any_bytes_are_refused_or_parsed) {
+  uint64_t seed = 1;
+  char s[sizeof good];
+  int fine = 0;
+  for (int round = 0; round < 20000; round++) {
+    memcpy(s, good, sizeof s);
+    for (int k = 0; k < 1 + round % 3; k++) {
+      seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+      static const char glyphs[] = "0123456789%()[]{},:=-xfiu \nredmapslice";
+      s[(seed >> 33) % (sizeof s - 1)] = glyphs[(seed >> 20) % (sizeof glyphs - 1)];
+    }
+    fine += parsed(s, 0) == NVM_OK;
+  }
+  ck_assert_int_gt(fine, 0);
+  ck_assert_int_lt(fine, 20000);
+}
+END_TEST
+
+START_TEST(hashes_tell_graphs_apart) {
+  static const char *const change[][2] = { { "strides(3, 1)", "strides(1, 4)" }, { " align16", "" }, { "{3, -1, 0, 2}", "{3, -1, 1, 1}" },
+    { "map exp", "map sin" }, { "stamp(1024, 128)", "stamp(64, 1)" }, { "out %2, %3", "out %3, %2" }, { "align16", "align16 donated" } };
+  nvb_hash seen[8];
+  ck_assert_int_eq(parsed(good, 0), NVM_OK);
+  seen[0] = hash;
+  for (int i = 0; i < 7; i++) {
+    ck_assert_msg(parsed(replaced(change[i][0], change[i][1]), 0) == NVM_OK, "%s", nvb_message());
+    seen[i + 1] = hash;
+    for (int j = 0; j <= i; j++) ck_assert_msg(!nvb_hash_eq(seen[j], hash), "%s", change[i][1]);
+  }
+}
+END_TEST
+
+SUITE("graph_text", text_leads_back, faults_are_named, any_bytes_are_refused_or_parsed, hashes_tell_graphs_apart)
