@@ -85,13 +85,14 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, nvc
     args[i] = (uint64_t)(uintptr_t)(copy[i] + GUARD);
   }
   int64_t blocks = nvf_blocks(j->k, s, args);
-  void *room = aligned_alloc(64, (size_t)(scratch + 127) / 64 * 64);
-  memset(room, 0xff, (size_t)scratch);
+  char *room = aligned_alloc(64, (size_t)(scratch + GUARD + 63) / 64 * 64);
+  memset(room, 0x5b, (size_t)scratch + GUARD);
   int got = 0;
   for (int64_t lo = 0; lo < blocks && !got; lo += 3) { /* in chunks, as the pool does */
     int64_t hi = lo + 3 < blocks ? lo + 3 : blocks;
     got = ip ? nvc_interp_run(ip, args, lo, hi, room) : entry(args, lo, hi, room);
   }
+  for (int i = 0; i < GUARD; i++) ck_assert_msg(room[scratch + i] == 0x5b, "%s: schedule %s wrote behind its scratch", g->file, name);
   ck_assert_msg(got == g->want, "%s: schedule %s returned %d", g->file, name, got);
   for (int i = 0; i < g->narg; i++) {
     const gate_arg *a = &g->arg[i];

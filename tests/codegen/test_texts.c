@@ -241,4 +241,84 @@ START_TEST(once) {
 }
 END_TEST
 
-SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once)
+START_TEST(carried) {
+  int n = 150;
+  double *x = calloc((size_t)n, 8), *y = calloc((size_t)n * 3, 8), *want = calloc((size_t)n * 3, 8);
+  int8_t *i = calloc((size_t)n, 1);
+  uint16_t *u = calloc((size_t)n, 2);
+  for (int k = 0; k < n; k++) {
+    x[k] = gate_uniform();
+    i[k] = (int8_t)(gate_uniform() * 130 - 5);
+    u[k] = (uint16_t)((k * 7) % n + (k % 2) * n);
+    y[n + k] = y[2 * n + k] = want[n + k] = want[2 * n + k] = -1;
+  }
+  gate g = {.file = "carried.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F64, x, n);
+  gate_in(&g, NVM_I8, i, n);
+  gate_in(&g, NVM_U16, u, n);
+  gate_out(&g, NVM_F64, y, 3 * n);
+  gate_size(&g, n);
+  gate_run(&g);
+  for (int k = 0; k < n; k++) {
+    double a = x[k], z = 0;
+    for (int t = 0; t < 3; t++) {
+      double p = a, s = a + z;
+      if (t == 1) {
+        a = s * 0.5;
+        z = p;
+      } else {
+        for (int q = t; q < 4; q += 2) z += i[k] + q >= 0 ? x[i[k] + q] : 0;
+        a = a - z;
+      }
+    }
+    want[n - 1 - k] = a;
+    want[n + u[k]] = z;
+  }
+  for (int k = 0; k < 3 * n; k++) ck_assert_msg(y[k] == want[k], "element %d: %g, should be %g", k, y[k], want[k]);
+  g.arg[4].bits = 0; /* an empty grid touches nothing */
+  g.arg[3].out = 0;
+  gate_run(&g);
+  free(x); free(y); free(want); free(i); free(u);
+}
+END_TEST
+
+START_TEST(middle) {
+  int n = 37;
+  float *x = gate_floats(4 * 32 * n, -1, 1), *y = calloc((size_t)n, 4);
+  int64_t *z = calloc((size_t)n, 8);
+  gate g = {.file = "middle.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, 4 * 32 * n);
+  gate_out(&g, NVM_F32, y, n);
+  gate_out(&g, NVM_I64, z, n);
+  gate_size(&g, n);
+  gate_run(&g);
+  for (int k = 0; k < n; k++) {
+    float top = -INFINITY;
+    int64_t sum = 0;
+    for (int r = 0; r < 4; r++) {
+      float lane[8];
+      for (int p = 0; p < 8; p++) { /* chunk p / 2, lane p % 2: four elements in sequence */
+        lane[p] = -0.0f;
+        for (int q = 0; q < 4; q++) {
+          int j = p / 2 * 8 + q * 2 + p % 2;
+          float v = (r + j) % 3 != 1 && j != 7 ? x[(r * 32 + j) * n + k] : -0.0f;
+          lane[p] = q ? lane[p] + v : v;
+        }
+      }
+      float s = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+      top = s > top ? s : top;
+    }
+    for (int j = 0; j < 29; j++) {
+      int64_t least = INT64_MAX;
+      for (int r = 0; r < 4; r++)
+        if ((r + j) % 3 != 1 && j * 1000 + r * 100 - k < least) least = j * 1000 + r * 100 - k;
+      sum += least;
+    }
+    ck_assert_msg(y[k] == top, "column %d: %g, should be %g", k, y[k], top);
+    ck_assert_int_eq(z[k], sum);
+  }
+  free(x); free(y); free(z);
+}
+END_TEST
+
+SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once, carried, middle)
