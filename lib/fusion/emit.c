@@ -6,7 +6,7 @@
 
 typedef struct emitter {
   nvf_plan *plan;
-  nvf_step *step;
+  int letters;
   nvf_cand *k;
   nvf_shape *s;
   nvf_space *sp;
@@ -414,12 +414,12 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
 static void emit_axes(emitter *e) {
   static const char letters[] = "ijkmpqruvwyz";
   char name[16];
-  for (int a = 0, n = 0; a < e->k->axis.n; a++) {
+  for (int a = 0; a < e->k->axis.n; a++) {
     e->axis[a] = e->grid[a] = e->cut[a] = -1;
     if (!e->k->axis.at[a].extent)
       continue;
-    snprintf(name, sizeof name, n < 12 ? "%c" : "%c%d", letters[n % 12], n / 12);
-    n++;
+    snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
+    e->letters++; /* parts have axes of their own */
     if (e->s->at[a].tile) {
       e->axis[a] = nvf_add_axis(e->kn, name);
       e->tiles |= 1ull << a;
@@ -452,12 +452,10 @@ static int64_t grain_of(const nvf_step *s, const nvb_caps *c) {
   return n < 1 ? 1 : n;
 }
 
-void nvf_emit(nvf_plan *p, nvf_step *step, nvf_cand *k, nvf_shape *s, const int *buf_of, const char *name) {
-  nvb_arena *a = p->arena;
-  emitter *e = NVB_NEW(a, emitter);
-  *e = (emitter){ .plan = p, .step = step, .k = k, .s = s, .sp = k->net->space, .a = a, .buf_of = buf_of };
-  e->kn = nvf_kernel_new(a, name);
-  e->sched = nvf_schedule_new(e->kn);
+static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
+  nvb_arena *a = e->a;
+  e->k = k;
+  e->s = s;
   e->part = nvf_add_part(e->kn);
   e->axis = NVB_NEWN(a, int, k->axis.n + 1);
   e->grid = NVB_NEWN(a, int, k->axis.n + 1);
@@ -465,31 +463,42 @@ void nvf_emit(nvf_plan *p, nvf_step *step, nvf_cand *k, nvf_shape *s, const int 
   e->tile = NVB_NEWN(a, int *, k->inst.n + 1);
   e->checked = NVB_NEWN(a, int, k->inst.n + 1);
   memset(e->checked, 0xff, sizeof(int) * ((size_t)k->inst.n + 1));
-  e->size_of = nvb_map_new(a);
   e->layouts = nvb_map_new(a);
-  e->buffer_of = nvb_map_new(a);
+  e->tiles = 0;
   emit_axes(e);
   for (int i = 0; i < k->inst.n; i++)
     emit_inst(e, i);
   for (int i = 0; i < k->put.n; i++) {
     int node = k->put.at[i].node;
     if (!node_of(e, node)->out)
-      emit_put(e, &k->put.at[i], buf_of[node]);
-    for (int o = 0; o < p->g->nout; o++)
+      emit_put(e, &k->put.at[i], e->buf_of[node]);
+    for (int o = 0; o < e->plan->g->nout; o++)
       if (k->net->out[o] == node)
-        for (int b = 0; b < p->nbuf; b++)
-          if (p->buf[b].kind == NVF_BOUT && p->buf[b].id == o)
+        for (int b = 0; b < e->plan->nbuf; b++)
+          if (e->plan->buf[b].kind == NVF_BOUT && e->plan->buf[b].id == o)
             emit_put(e, &k->put.at[i], b);
+  }
+}
+
+void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name) {
+  nvb_arena *a = p->arena;
+  emitter *e = NVB_NEW(a, emitter);
+  *e = (emitter){ .plan = p, .sp = k[0]->net->space, .a = a, .buf_of = buf_of, .kn = nvf_kernel_new(a, name) };
+  e->sched = nvf_schedule_new(e->kn);
+  e->size_of = nvb_map_new(a);
+  e->buffer_of = nvb_map_new(a);
+  for (int i = 0; i < n; i++) {
+    emit_part(e, k[i], s[i]);
+    step->bytes_read += k[i]->bytes_read;
+    step->bytes_written += k[i]->bytes_written;
+    step->flops += k[i]->flops;
   }
   step->k = e->kn;
   step->s = e->sched;
   step->bind = e->bind.at;
-  step->bytes_read = k->bytes_read;
-  step->bytes_written = k->bytes_written;
-  step->flops = k->flops;
   uint64_t *args = NVB_NEWN(a, uint64_t, e->bind.n + 1);
   for (int i = 0; i < e->bind.n; i++)
     args[i] = e->bind.at[i].bits;
   step->blocks = nvf_blocks(e->kn, e->sched, args);
-  step->grain = grain_of(step, k->net->caps);
+  step->grain = grain_of(step, k[0]->net->caps);
 }

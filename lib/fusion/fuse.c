@@ -119,16 +119,30 @@ static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps
   return fine->time < best->time ? fine : best;
 }
 
-static void finish_step(nvf_plan *p, nvf_step *s, nvf_cand *k, const int *buf_of) {
-  nvf_collapse(k);
-  nvf_shape *shape = nvf_shape_of(k);
+/* The kernels from `first` on that share a step; the label is that of the dearest. Returns the kernel after them. */
+static int finish_step(nvf_plan *p, const nvf_choice *c, int first, const int *buf_of) {
+  nvf_step *s = &p->step[p->nstep];
+  nvf_shape *shape[NVF_MAX_PARTS];
+  nvb_text what = { .arena = p->arena };
   char name[32];
-  s->hero = hero_of(k, shape);
-  s->what = what_of(k);
+  int n = 0;
+  double most = -1;
+  for (int i = first; i < c->n && c->step[i] == p->nstep; i++, n++) {
+    nvf_cand *k = c->k[i];
+    nvf_collapse(k);
+    shape[n] = nvf_shape_of(k);
+    if (k->time > most) {
+      most = k->time;
+      s->hero = hero_of(k, shape[n]);
+    }
+    nvb_print(&what, "%s%s", n ? " | " : "", what_of(k));
+  }
+  s->what = nvb_text_get(&what);
   strcpy(name, s->hero);
-  for (char *c = name; *c; c++)
-    *c = *c == '-' ? '_' : *c;
-  nvf_emit(p, s, k, shape, buf_of, name);
+  for (char *at = name; *at; at++)
+    *at = *at == '-' ? '_' : *at;
+  nvf_emit(p, s, n, c->k + first, shape, buf_of, name);
+  return first + n;
 }
 
 /* A vetoed kernel (it spilled, a solver refused it) takes the whole graph back to one kernel a value. */
@@ -138,8 +152,8 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
   *p = (nvf_plan){ .arena = a, .g = g, .ncut = c->ncut, .cut = c->cut, .bytes_min = least_bytes(c->net) };
   nvf_memory(p, c, buf_of);
-  p->step = NVB_NEWN(a, nvf_step, c->n + 1);
-  for (; p->nstep < c->n; p->nstep++)
-    finish_step(p, &p->step[p->nstep], c->k[p->nstep], buf_of);
+  p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);
+  for (int k = 0; k < c->n; p->nstep++)
+    k = finish_step(p, c, k, buf_of);
   return p;
 }

@@ -13,9 +13,9 @@ static void lifetime(const nvf_choice *c, int node, int *first, int *last) {
   for (int i = 0; i < c->n; i++) {
     for (int j = 0; j < c->k[i]->put.n; j++)
       if (c->k[i]->put.at[j].node == node)
-        *first = *last = i;
+        *first = *last = c->step[i];
     if (reads(c->k[i], node))
-      *last = i;
+      *last = c->step[i];
   }
 }
 
@@ -39,11 +39,27 @@ static int64_t place(const nvf_plan *p, const nvf_buf *b) {
 }
 
 /* Whether every read of the leaf in this kernel is at the place of the write, unguarded. */
-static int in_place(const nvf_cand *k, int leaf, nvf_ix at) {
+static int reads_there(const nvf_cand *k, int leaf, nvf_ix at) {
   for (int i = 0; i < k->inst.n; i++)
     if (k->inst.at[i].kind == NVF_ILOAD && k->inst.at[i].node == leaf && (k->inst.at[i].at != at || k->inst.at[i].guard))
       return 0;
   return 1;
+}
+
+/* Whether the node may be written over the leaf in this step: one kernel reads the leaf and stores all there is. */
+static int in_place(const nvf_choice *c, int step, int leaf, int node) {
+  int ok = 1;
+  for (int i = 0; i < c->n; i++) {
+    int makes = 0;
+    if (c->step[i] != step)
+      continue;
+    for (int j = 0; j < c->k[i]->put.n; j++) {
+      makes |= c->k[i]->put.at[j].node == node;
+      ok &= !reads(c->k[i], leaf) || reads_there(c->k[i], leaf, c->k[i]->put.at[j].at);
+    }
+    ok &= makes || !reads(c->k[i], leaf);
+  }
+  return ok;
 }
 
 static int is_packed(const nvg_leaf *l) {
@@ -67,11 +83,9 @@ static void donate(nvf_plan *p, const nvf_choice *c, nvf_buf *out, uint8_t *gone
     if (l->kind != NVG_VLEAF || !p->g->leaf[l->leaf].donated || gone[l->leaf] || !is_packed(&p->g->leaf[l->leaf]) ||
         l->size * nvg_size(l->dtype) != out->bytes || i == node)
       continue;
-    int from, to, ok = 1;
+    int from, to;
     lifetime(c, i, &from, &to);
-    for (int j = 0; j < c->k[first]->put.n && to == first; j++)
-      ok &= in_place(c->k[first], i, c->k[first]->put.at[j].at);
-    if (to > first || !ok || (to == first && nvg_size(l->dtype) != nvg_size(net->node[node].dtype)))
+    if (to > first || (to == first && !in_place(c, first, i, node)) || (to == first && nvg_size(l->dtype) != nvg_size(net->node[node].dtype)))
       continue;
     out->donor = l->leaf;
     gone[l->leaf] = 1;

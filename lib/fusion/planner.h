@@ -97,8 +97,8 @@ void nvf_assess(nvf_cand *k);                  /* roles and price */
 int nvf_lane_axis(const nvf_cand *k);          /* along which most bytes are contiguous; -1 if there is none */
 int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis in one block under a reduction */
 
-/* ---- search.c: groups of roots, one kernel each */
-typedef struct nvf_choice { nvf_net *net; int n; nvf_cand **k; double time; int ncut; nvf_cut *cut; } nvf_choice; /* in order */
+/* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
+typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut; nvf_cut *cut; } nvf_choice;
 nvf_choice *nvf_search(nvf_net *net, int fuse);
 
 /* ---- schedule.c: places of axes, digits, hints */
@@ -113,7 +113,7 @@ nvf_shape *nvf_shape_of(nvf_cand *k);
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
 
 /* ---- emit.c, memory.c */
-void nvf_emit(nvf_plan *p, nvf_step *step, nvf_cand *k, nvf_shape *s, const int *buf_of, const char *name);
+void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name);
 void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of); /* buffers, lifetimes, offsets, donation */
 
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }

@@ -91,7 +91,11 @@ static int disputed(search *s, int node) {
 
 static int is_candidate(search *s, int i) {
   const nvf_node *n = node_of(s, i);
-  if (n->out || n->must)
+  if (n->out)
+    return 1;
+  if (!n->nuser)
+    return 0;
+  if (n->must)
     return 1;
   if (n->kind == NVG_VRED)
     return n->nin == 1;
@@ -313,39 +317,72 @@ static void cuts(search *s, const state *t, uint64_t **needs, const int *place, 
   for (int i = 0; i < t->n; i++)
     for (int j = 0; j < t->n; j++)
       if (i != j && place[i] >= 0 && place[j] >= 0 && reads_from(&t->g[i], &t->g[j]))
-        c->cut[c->ncut++] = (nvf_cut){ place[j], place[i], reason(s, t, needs, i, j) };
+        c->cut[c->ncut++] = (nvf_cut){ c->step[place[j]], c->step[place[i]], reason(s, t, needs, i, j) };
 }
 
-static nvf_choice *ordered(search *s, state *t, int explain) {
+/* The step of each kernel, in an order in which all is there when it is read: what waits for nothing comes first. */
+static int level_of(const state *t, uint64_t **needs, int *level, int i) {
+  if (level[i] >= 0)
+    return level[i];
+  int deep = 0;
+  for (int j = 0; j < t->n; j++)
+    if (nvf_has(needs[i], j)) {
+      int l = level_of(t, needs, level, j) + 1;
+      deep = l > deep ? l : deep;
+    }
+  return level[i] = deep;
+}
+
+/* Kernels that do not wait for each other share a launch, as parts of one grid, where a launch is worth something. */
+static int may_share(const search *s, const nvf_choice *c, int first, int i) {
+  double least = 5 * s->net->caps->launch, buffers = 0;
+  int small = c->k[i]->time < least;
+  for (int j = first; j < i; j++)
+    small |= c->k[j]->time < least;
+  for (int j = first; j <= i; j++) {
+    buffers += c->k[j]->put.n;
+    for (int w = 0; w < s->words; w++)
+      buffers += __builtin_popcountll(c->k[j]->reads[w]);
+  }
+  return small && buffers <= s->net->caps->max_buffers && i - first < NVF_MAX_PARTS;
+}
+
+static nvf_choice *ordered(search *s, state *t, int fuse) {
   nvf_choice *c = NVB_NEW(s->a, nvf_choice);
   uint64_t **needs = NVB_NEWN(s->a, uint64_t *, t->n + 1);
-  int *place = NVB_NEWN(s->a, int, t->n + 1), done = 0;
-  uint8_t *out = nvb_get(s->a, (size_t)t->n + 1);
+  int *place = NVB_NEWN(s->a, int, t->n + 1), *level = NVB_NEWN(s->a, int, t->n + 1), first = 0, last = -1;
   c->net = s->net;
   c->k = NVB_NEWN(s->a, nvf_cand *, t->n + 1);
+  c->step = NVB_NEWN(s->a, int, t->n + 1);
   c->time = t->time;
   closure(s, t, needs);
-  while (done < t->n)
+  memset(level, 0xff, sizeof *level * (size_t)t->n);
+  for (int i = 0; i < t->n; i++)
+    level_of(t, needs, level, i);
+  for (int l = 0; l < t->n; l++)
     for (int i = 0; i < t->n; i++) {
-      int ready = !out[i];
-      for (int j = 0; j < t->n && ready; j++)
-        ready = !nvf_has(needs[i], j) || out[j];
-      if (!ready)
+      if (level[i] != l)
         continue;
-      out[i] = 1;
-      done++;
       place[i] = t->g[i].k->put.n ? c->n : -1;
-      if (t->g[i].k->put.n)
-        c->k[c->n++] = t->g[i].k;
-      break;
+      if (!t->g[i].k->put.n)
+        continue;
+      c->k[c->n] = t->g[i].k;
+      if (!fuse || last != l || !may_share(s, c, first, c->n)) {
+        first = c->n;
+        c->nstep++;
+      }
+      last = l;
+      c->step[c->n++] = c->nstep - 1;
     }
-  if (explain)
+  if (fuse)
     cuts(s, t, needs, place, c);
   return c;
 }
 
 /* One kernel a value: nothing is copied or merged, views are still views. */
 static int is_value(const nvf_node *n) {
+  if (!n->nuser && !n->out)
+    return 0;
   return n->out || n->must || n->kind == NVG_VMAP || n->kind == NVG_VSCAN || (n->kind == NVG_VRED && n->nin == 1) ||
          n->kind == NVG_VPICK || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
 }

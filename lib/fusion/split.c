@@ -1,0 +1,260 @@
+/* Reductions taken apart without changing a bit: long ones with too few results become partials (aligned subtrees of the
+   stamp) and a finish of stamp (1, 1); ones whose source is also read in the pieces of a stamp are written by those pieces, so
+   that both can ride in one kernel. Decides lengths of pieces; whether partials pay is decided by the search. */
+#include "fusion/split.h"
+#include <string.h>
+
+nvf_weaver *nvf_weaver_new(nvf_net *net, int split) {
+  const nvg_graph *g = net->g;
+  nvf_weaver *w = NVB_NEW(net->arena, nvf_weaver);
+  *w = (nvf_weaver){ .net = net, .a = net->arena, .split = split, .node = NVB_NEWN(net->arena, int, g->n + 1),
+                     .state = NVB_NEWN(net->arena, int *, g->n + 1), .largest = NVB_NEWN(net->arena, int64_t, g->n + 1),
+                     .pieces = nvb_map_new(net->arena) };
+  for (int i = 0; i < g->n; i++) {
+    w->largest[i] = g->v[i].kind == NVG_VLEAF ? g->v[i].size : 1;
+    for (int j = 0; j < g->v[i].nin; j++)
+      w->largest[i] = w->largest[g->v[i].in[j]] > w->largest[i] ? w->largest[g->v[i].in[j]] : w->largest[i];
+  }
+  return w;
+}
+
+int nvf_weave(nvf_weaver *w, nvf_node n) {
+  n.size = 1;
+  for (int d = 0; d < n.rank; d++)
+    n.size *= nvf_value(w->net->space, n.dim[d]);
+  n.parts = nvg_class_of(n.dtype) == NVG_COMPLEX ? 2 : 1;
+  NVB_PUSH(w->a, w->made, n);
+  return w->made.n - 1;
+}
+
+int64_t nvf_count(const nvg_val *v, int from, int to) {
+  int64_t n = 1;
+  for (int d = from; d < to; d++)
+    n *= v->shape[d];
+  return n;
+}
+
+static nvf_node made(const nvf_weaver *w, int i) { return w->made.at[i]; }
+static int *ints(nvf_weaver *w, int n, const int *from) { return nvb_dup(w->a, from, (size_t)n * sizeof *from); }
+static const int64_t *attrs(nvf_weaver *w, int64_t a, int64_t b) { return nvb_dup(w->a, (int64_t[2]){ a, b }, 2 * sizeof a); }
+
+/* Dimensions with `drop` of them from `at` on replaced by n others. */
+static const nvf_prod *with_dims(nvf_weaver *w, const nvf_node *x, int at, int drop, int n, const nvf_prod *p) {
+  nvf_prod *d = NVB_NEWN(w->a, nvf_prod, x->rank + n + 1);
+  memcpy(d, x->dim, (size_t)at * sizeof *d);
+  memcpy(d + at, p, (size_t)n * sizeof *d);
+  memcpy(d + at + n, x->dim + at + drop, (size_t)(x->rank - at - drop) * sizeof *d);
+  return d;
+}
+
+static int reshaped(nvf_weaver *w, int from, int rank, const nvf_prod *dim) {
+  const nvf_node x = made(w, from);
+  if (x.rank == rank && !memcmp(x.dim, dim, (size_t)rank * sizeof *dim))
+    return from;
+  nvf_node r = { .kind = NVG_VRESHAPE, .dtype = x.dtype, .rank = rank, .dim = dim, .nin = 1, .in = ints(w, 1, &from),
+                 .name = x.name, .value = x.value };
+  return nvf_weave(w, r);
+}
+
+/* ---- one reduction: its results, with the run's dimensions as 1 */
+static void results(nvf_weaver *w, int red, const int *in, int *out) {
+  const nvf_node r = made(w, red);
+  for (int i = 0; i < r.nin; i++) {
+    nvf_node pick = { .kind = NVG_VPICK, .dtype = made(w, in[i]).dtype, .rank = r.rank, .dim = r.dim, .nin = 1,
+                      .in = ints(w, 1, &red), .attr = attrs(w, i, 0), .name = r.name, .value = r.value };
+    out[i] = r.nin == 1 ? red : nvf_weave(w, pick);
+  }
+}
+
+static void reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int *out) {
+  const nvf_node x = made(w, in[0]);
+  nvf_prod ones[NVM_MAX_RANK + 4] = { 0 };
+  n.in = ints(w, n.nin, in);
+  n.rank = x.rank;
+  n.dim = with_dims(w, &x, at, run, run, ones);
+  n.attr = attrs(w, at, run);
+  n.stamp_c = st.c;
+  n.stamp_w = st.w;
+  results(w, nvf_weave(w, n), in, out);
+}
+
+/* ---- long runs */
+static int64_t pieces_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
+
+/* Elements of a piece of a run of `len`, or 0 where it stays together. weight: leaf elements behind one element. */
+typedef struct extent { int64_t len, inner, kept, weight; } extent;
+static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side) {
+  int64_t tile = nvf_lane_tile(c), b = chunk;
+  int64_t blocks = e->inner >= 16 ? e->kept / e->inner * ((e->inner + tile - 1) / tile) : e->kept;
+  if (c->kind != NVB_CPU && e->inner >= 16)
+    blocks = e->kept / c->width;
+  blocks = blocks < 1 ? 1 : blocks;
+  if (e->len * e->kept * e->weight < 65536 || (blocks >= c->units && !side))
+    return 0;
+  if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every unit */
+    int64_t want = side ? 4 * c->units : (c->units + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
+    b = e->inner >= 16 ? 512 : 32768;
+    while (b > chunk && (b * e->weight > (e->inner >= 16 ? 512 : 65536) || (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
+      b /= 2;
+    while (pieces_of(e->len, b) > most)
+      b *= 2;
+  } else {
+    int64_t want = 4 * c->units / (side ? 1 : blocks);
+    while (b * 2 * (want < 1 ? 1 : want) <= e->len || pieces_of(e->len, b) > 1024)
+      b *= 2;
+  }
+  return b < e->len ? b : 0;
+}
+
+static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int64_t block, int *out) {
+  nvf_space *s = w->net->space;
+  const nvf_node x = made(w, in[0]);
+  nvf_prod len = 0, key[2], dims[NVM_MAX_RANK + 4] = { 0 };
+  for (int d = at; d < at + run; d++)
+    len = nvf_mul(s, len, x.dim[d]);
+  key[0] = len;
+  key[1] = (nvf_prod)block;
+  int fresh, *pieces = nvb_map_put(w->pieces, key, sizeof key, &fresh), mid[64];
+  if (fresh)
+    *pieces = nvf_symbol(s, pieces_of(nvf_value(s, len), block));
+  dims[0] = *pieces;
+  nvf_node p = n, f = n;
+  p.in = ints(w, n.nin, in);
+  p.block = block;
+  p.rank = x.rank + 1;
+  p.dim = with_dims(w, &x, at, run, run + 1, dims);
+  p.attr = attrs(w, at, run);
+  p.stamp_c = st.c;
+  p.stamp_w = st.w;
+  results(w, nvf_weave(w, p), in, mid);
+  f.finish = 1;
+  reduce(w, f, mid, at, 1, (nvf_stamp){ 1, 1 }, out);
+  dims[0] = 0;
+  const nvf_prod *dim = with_dims(w, &x, at, run, run, dims);
+  for (int i = 0; i < n.nin; i++)
+    out[i] = reshaped(w, out[i], x.rank, dim);
+}
+
+typedef struct manner { int whole, side; int64_t largest; } manner;
+static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m, int *out) {
+  const nvf_node x = made(w, in[0]);
+  extent e = { 1, 1, 1, 1 };
+  for (int d = 0; d < x.rank; d++) {
+    int64_t k = nvf_value(w->net->space, x.dim[d]);
+    e.len *= d >= at && d < at + run ? k : 1;
+    e.inner *= d >= at + run ? k : 1;
+    e.kept *= d >= at && d < at + run ? 1 : k;
+  }
+  e.weight = e.inner >= 16 && x.size && m->largest > x.size ? m->largest / x.size : 1;
+  int side = m->side || (w->net->caps->kind == NVB_CPU && e.weight >= 16);
+  int64_t block = m->whole || w->split == NVF_WHOLE ? 0 : piece(w->net->caps, &e, st.c, side);
+  if (block)
+    split(w, n, in, at, run, st, block, out);
+  else
+    reduce(w, n, in, at, run, st, out);
+}
+
+/* ---- by the pieces of the stamp */
+static int power2(int64_t n) { return n > 0 && !(n & (n - 1)); }
+
+/* Product of the dimensions of a value from the boundary where `lo` elements lie before to that of `hi`; -1 if there are no
+   such boundaries. */
+static nvf_prod between(nvf_weaver *w, int value, int64_t lo, int64_t hi) {
+  const nvg_val *v = &w->net->g->v[value];
+  int64_t n = 1;
+  nvf_prod p = 0;
+  int open = n == lo, closed = n == hi;
+  for (int d = 0; d < v->rank && !closed; d++) {
+    if (open)
+      p = nvf_mul(w->net->space, p, w->net->sizes->dim[value][d]);
+    n *= v->shape[d];
+    open |= n == lo;
+    closed = open && n == hi;
+  }
+  return open && closed ? p : -1;
+}
+
+/* A sum over a run whose operand is also read in chunks of the stamp: lanes in sequence, the lanes of a chunk, the chunks, each
+   a reduction of its own. Returns 0 if nothing reads it so. */
+static int by_chunks(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
+  const nvg_graph *g = w->net->g;
+  const nvg_val *x = &g->v[v->in[0]];
+  int at = (int)v->attr[0], run = (int)v->attr[1];
+  int64_t len = nvf_count(x, at, at + run), before = nvf_count(x, 0, at), c = v->stamp_c, l = v->stamp_w;
+  if (v->nin != 1 || !x->size || c <= l || len % c || len < 2 * c)
+    return 0;
+  for (int i = 0; i < g->n; i++) {
+    if (g->v[i].kind != NVG_VRESHAPE || g->v[i].in[0] != v->in[0])
+      continue;
+    nvf_prod dim[3] = { between(w, i, before, before * len / c), between(w, i, before * len / c, before * len / l),
+                        between(w, i, before * len / l, before * len) };
+    const nvf_node from = made(w, n.in[0]);
+    if (dim[0] < 0 || dim[1] < 0 || dim[2] < 0 || from.rank + 3 - run > NVM_MAX_RANK)
+      continue;
+    int y = reshaped(w, n.in[0], from.rank + 3 - run, with_dims(w, &from, at, run, 3, dim));
+    reduce(w, n, &y, at + 1, 1, (nvf_stamp){ (int)(c / l), 1 }, out);
+    if (l > 1)
+      reduce(w, n, out, at + 2, 1, (nvf_stamp){ 1, 1 }, out);
+    long_reduce(w, n, out, at, 1, (nvf_stamp){ 1, 1 }, m, out);
+    return 1;
+  }
+  return 0;
+}
+
+/* A tree over an axis that two dimensions were merged into, the inner one a power of two: first that one, then the other. */
+static int by_lanes(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
+  const nvg_graph *g = w->net->g;
+  const nvg_val *x = &g->v[v->in[0]];
+  int at = (int)v->attr[0], run = (int)v->attr[1];
+  int64_t len = nvf_count(x, at, at + run), before = nvf_count(x, 0, at);
+  if (!x->size || run != 1 || v->stamp_c != 1 || v->stamp_w != 1)
+    return 0;
+  for (int i = 0; i < v->nin; i++) {
+    const nvg_val *r = &g->v[v->in[i]], *y = r->kind == NVG_VRESHAPE ? &g->v[r->in[0]] : NULL;
+    int64_t k = 1, last = 1;
+    for (int d = 0; y && d < y->rank && k < before * len; d++) /* the last dimension inside the run */
+      k *= last = y->shape[d];
+    if (!y || k != before * len || !power2(last) || last == 1 || last >= len)
+      continue;
+    nvf_prod dim[2] = { between(w, r->in[0], before, before * len / last), between(w, r->in[0], before * len / last, before * len) };
+    if (dim[0] < 0 || dim[1] < 0)
+      continue;
+    int in[64];
+    for (int j = 0; j < n.nin; j++) {
+      const nvf_node from = made(w, n.in[j]);
+      in[j] = reshaped(w, n.in[j], from.rank + 1, with_dims(w, &from, at, 1, 2, dim));
+    }
+    reduce(w, n, in, at + 1, 1, (nvf_stamp){ 1, 1 }, in);
+    long_reduce(w, n, in, at, 1, (nvf_stamp){ 1, 1 }, m, out);
+    return 1;
+  }
+  return 0;
+}
+
+/* A reduction free of order over several axes, as one over each: so that its rows can ride with others. */
+static void by_axes(nvf_weaver *w, const nvg_val *v, nvf_node n, int *out) {
+  out[0] = n.in[0];
+  for (int d = (int)(v->attr[0] + v->attr[1]) - 1; d >= v->attr[0]; d--)
+    if (made(w, out[0]).dim[d])
+      reduce(w, n, out, d, 1, (nvf_stamp){ v->stamp_c, v->stamp_w }, out);
+}
+
+void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side) {
+  const nvg_val *x = &w->net->g->v[v->in[0]];
+  int64_t len = nvf_count(x, (int)v->attr[0], (int)(v->attr[0] + v->attr[1]));
+  int *out = NVB_NEWN(w->a, int, v->nin + 1);
+  manner m = { whole, side, w->largest[v->in[0]] };
+  if (v->nin > 60)
+    nvb_throw(w->a, NVM_ERR_UNSUPPORTED, "[fuse] a reduction of more than 60 states");
+  memcpy(out, n.in, (size_t)v->nin * sizeof *out);
+  if (len == 1)
+    ; /* the states themselves */
+  else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
+    by_axes(w, v, n, out);
+  else if (w->split == NVF_WHOLE || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
+    long_reduce(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_stamp){ v->stamp_c, v->stamp_w }, &m, out);
+  for (int i = 0; i < v->nin; i++)
+    out[i] = reshaped(w, out[i], v->rank, n.dim);
+  w->state[n.value] = out;
+  w->node[n.value] = v->nin == 1 ? out[0] : -1;
+}

@@ -1,0 +1,23 @@
+/* How reductions are taken apart while the canonical graph is woven (net.c, split.c only). */
+#ifndef NVF_SPLIT_H
+#define NVF_SPLIT_H
+#include "fusion/planner.h"
+
+typedef struct nvf_weaver {
+  nvf_net *net;
+  nvb_arena *a;
+  int split;
+  int *node;        /* of each graph value; of a reduction with several results: -1 */
+  int **state;      /* of each reduction: the nodes of its results */
+  int64_t *largest; /* of each graph value: elements of the largest leaf below it */
+  nvb_map *pieces;  /* (length, block) -> product: how many pieces there are */
+  NVB_VEC(nvf_node) made;
+} nvf_weaver;
+
+nvf_weaver *nvf_weaver_new(nvf_net *net, int split);
+int nvf_weave(nvf_weaver *w, nvf_node n);                 /* adds a node; its number */
+int64_t nvf_count(const nvg_val *v, int from, int to);    /* product of extents */
+/* Adds what a reduction becomes and notes node and states. whole: it is not cut into partials; side: another reduction of
+   the same source goes along other axes, so pieces follow its rows. */
+void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side);
+#endif
