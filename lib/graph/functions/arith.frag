@@ -139,7 +139,7 @@ frag fmod<f64>(a: f64, b: f64) -> f64 {
 frag remainder<T: real>(a: T, b: T) -> T {
   r = fmod(a, b)
   y = select(r == 0, copysign(r, b), select((r < 0) != (b < 0), r + b, r))
-  return select((r != 0) & (fabs(b) == inf), select((a < 0) != (b < 0), b, a), y)
+  return select((fabs(r) > 0) & (fabs(b) == inf), select((a < 0) != (b < 0), b, a), y)
 }
 # floor((a - remainder) / b), whose quotient is an integer but for its rounding
 frag floor_divide<T: real>(a: T, b: T) -> T {
