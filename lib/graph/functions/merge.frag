@@ -1,12 +1,13 @@
-# Merges of reduction states that are more than one value. add, multiply, maximum, minimum, logical_and, argmax ... merge too.
+# Merges of reduction states that are more than one value. add, multiply, maximum, minimum, logical_and, argmax ...
+# merge too.
 
-# Chan's formula on (n, mean, sum of squared deviations); n = 0 is the identity
+# Chan's formula on (n, mean, sum of squared deviations); n = 0 is the identity. A merge has the same bits either way round, so
+# the mean is not m + d * o / k.
 frag moments<T: real>(n: T, m: T, s: T, o: T, p: T, t: T) -> (T, T, T) {
   k = n + o
   d = p - m
-  f = o / k
-  mean = fma(d, f, m)
-  sum = s + t + d * d * n * f
+  mean = m * (n / k) + p * (o / k)
+  sum = (s + t) + d * d * (n * o / k)
   return k, select(n == 0, p, select(o == 0, m, mean)), select(n == 0, t, select(o == 0, s, sum))
 }
 # (max, sum of exp(x - max)); (-inf, 0) is the identity
