@@ -31,6 +31,7 @@ class Map:
     lo: float = -4
     hi: float = 4
     special: bool = True
+    unit: float = 0              # ulp are counted in units of the last place of at least this size (the function has zeros)
     wide: bool = True            # the reference of floats is computed one precision wider and rounded
     out: object = None           # dtype of the result; None: that of the reference
     attrs: dict = field(default_factory=dict)
@@ -128,7 +129,7 @@ MAPS = {
     "exp": flt(np.exp), "exp2": flt(np.exp2, complex=False), "expm1": flt(np.expm1, special=False),
     "log": flt(np.log, special=False), "log1p": flt(np.log1p, special=False, lo=-0.9), "log2": flt(np.log2, special=False),
     "log10": flt(np.log10, special=False),
-    "logaddexp": flt(np.logaddexp, 3, 2, complex=False),
+    "logaddexp": flt(np.logaddexp, 3, 2, complex=False, unit=1),
     "sin": flt(np.sin, special=False), "cos": flt(np.cos, special=False), "tan": flt(np.tan, 3, special=False),
     "asin": flt(np.arcsin, lo=-1, hi=1, special=False), "acos": flt(np.arccos, lo=-1, hi=1, special=False),
     "atan": flt(np.arctan, special=False), "atan2": flt(np.arctan2, 2, 2, complex=False),
@@ -136,12 +137,12 @@ MAPS = {
     "asinh": flt(np.arcsinh, special=False), "acosh": flt(np.arccosh, lo=1, hi=9, special=False),
     "atanh": flt(np.arctanh, lo=-0.99, hi=0.99, special=False),
     "erf": flt(_each(_erf), complex=False, wide=False), "erfc": flt(_each(_erfc), 4, complex=False, wide=False),
-    "lgamma": flt(_each(_lgamma), 8, complex=False, wide=False, lo=0.1, hi=30),
+    "lgamma": flt(_each(_lgamma), 8, complex=False, wide=False, lo=0.1, hi=30, unit=1),
     "sigmoid": flt(_sigmoid, 3, complex=False),
     "relu": Map(lambda x: np.maximum(x, 0), 1, REAL, special=False),
     "silu": flt(lambda x: x * _sigmoid(x), 4, complex=False, special=False),
-    "gelu": flt(lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2, 12, complex=False, special=False,
-                wide=False, lo=-2),
+    "gelu": flt(lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2, 150, complex=False, special=False,
+                wide=False, lo=-2),  # far to the left the rounding of x / sqrt 2 is magnified by x^2, in the reference too
     "ceil": Map(np.ceil, 1, BOOL + REAL), "floor": Map(np.floor, 1, BOOL + REAL), "trunc": Map(np.trunc, 1, BOOL + REAL),
     "round": Map(np.round, 1, NUM),
     "real": Map(np.real, 1, NUM), "imag": Map(np.imag, 1, NUM), "conj": Map(np.conj, 1, NUM),
