@@ -222,22 +222,32 @@ static double clock_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+typedef struct naming { const kernel *c; const nvc_target *target; nvb_hash key; } naming;
+static void name_code(nvb_arena *a, void *arg) { /* spells the kernel, in its own arena */
+  (void)a;
+  naming *n = arg;
+  n->key = nvc_code_key(n->c->ir, n->c->schedule, n->target);
+}
+
 static int compile(kernel *c) {
   double start = clock_ms();
   const nvc_target *t = nvc_target_host();
-  nvb_hash key = nvc_code_key(c->ir, c->schedule, t);
-  if (from_store(&c->code, &c->k.native_scratch, key)) {
+  naming n = { c, t, { 0, 0 } };
+  int status = nvb_protect(c->arena, name_code, &n);
+  if (status)
+    return status;
+  if (from_store(&c->code, &c->k.native_scratch, n.key)) {
     nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, clock_ms() - start);
     return NVM_OK;
   }
   nvc_object o = { 0 };
-  int status = nvc_compile(&o, c->ir, c->schedule, t);
+  status = nvc_compile(&o, c->ir, c->schedule, t);
   if (!status)
     status = nvc_load(&c->code, &o);
   if (!status) {
     c->k.native_scratch = o.scratch;
     nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes", c->ir->title, clock_ms() - start, o.n);
-    to_store(key, &o);
+    to_store(n.key, &o);
   }
   nvb_free(o.bytes);
   return status;
