@@ -1,6 +1,5 @@
-/* What the library's functions promise beyond accuracy: integers defined everywhere, casts that saturate and round once, the
-   order of NaN and signed zeros, the special values of complex functions (against the C library's, where it follows annex
-   G), merges, and that every operation of the table finds its function. */
+/* What the library's functions promise beyond accuracy: integers defined everywhere, casts that saturate and round
+   once, the order of NaN and signed zeros, the special values of complex functions (as the C library has them), merges. */
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,9 +52,12 @@ static __int128_t power(__int128_t a, __int128_t b) {
 }
 
 START_TEST(integers) {
-  static const uint64_t v[] = { 0, 1, 2, 3, 7, 8, 15, 16, 31, 63, 64, 100, 127, 128, 200, 255, 32767, 32768, 0x7fffffff, 0x80000000, 0xffffffff,
-    0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0xfffffffffffffff9, 0xffffffffffffff80, 0x123456789abcdef };
-  static const char *const names[] = { "floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift", "pow", "fmod", "add", "multiply",
+  static const uint64_t v[] = { 0, 1, 2, 3, 7, 8, 15, 16, 31, 63, 64, 100, 127, 128, 200, 255, 32767, 32768,
+    0x7fffffff, 0x80000000, 0xffffffff,
+    0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0xfffffffffffffff9, 0xffffffffffffff80,
+      0x123456789abcdef };
+  static const char *const names[] = { "floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift", "pow",
+    "fmod", "add", "multiply",
     "maximum", "minimum" };
   for (nvm_dtype t = NVM_I8; t <= NVM_U64; t++)
     for (unsigned o = 0; o < sizeof names / sizeof *names; o++) {
@@ -77,8 +79,8 @@ START_TEST(integers) {
             default: want = a < b ? a : b;
           }
           apply(f, in, out);
-          ck_assert_msg(out[0] == cut(t, (uint64_t)want), "%s<%s>(%lld, %lld) = %llx", names[o], nvg_dtype_name(t), (long long)a, (long long)b,
-            (unsigned long long)out[0]);
+          ck_assert_msg(out[0] == cut(t, (uint64_t)want), "%s<%s>(%lld, %lld) = %llx", names[o], nvg_dtype_name(t),
+            (long long)a, (long long)b, (unsigned long long)out[0]);
         }
       const nvg_frag *g = find("abs", 1, (nvm_dtype[]){ t });
       for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
@@ -91,11 +93,13 @@ START_TEST(integers) {
 } END_TEST
 
 /* ---- casts */
-static const double floats[] = { 0, 0.5, 1, 1.5, 2.5, 126.9, 127, 127.5, 128, 128.9, 129, 255, 255.9, 256, 32767.5, 32768, 65504, 65519, 65520, 65535.9,
-  65536, 2147483520, 2147483647.5, 2147483648, 4294967295.5, 4294967296, 0x1p62, 0x1.fffffep62, 0x1.fffffffffffffp62, 0x1p63, 0x1.fffffffffffffp63, 0x1p64,
-  1e30, 1e300, 0x1p-24, 0x1.8p-25, 0x1p-25, 0x1.000001p-25, 0x1.0000000000001p-25, 0x1.002p0, 0x1.006p0, 0x1.00200001p0, 0x1.001fffffffffp0,
-  0x1.01p0, 0x1.03p0, 0x1.0100000001p0, 0x1.00ffffffffp0, 0x1.01000000000001p0, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1.fffffep127, 0x1.ffp127, 0x1.feffffp127,
-  INFINITY, NAN };
+static const double floats[] = {
+  0, 0.5, 1, 1.5, 2.5, 126.9, 127, 127.5, 128, 128.9, 129, 255, 255.9, 256, 32767.5, 32768, 65504, 65519, 65520,
+  65535.9, 65536, 2147483520, 2147483647.5, 2147483648, 4294967295.5, 4294967296, 0x1p62, 0x1.fffffep62,
+  0x1.fffffffffffffp62, 0x1p63, 0x1.fffffffffffffp63, 0x1p64, 1e30, 1e300, 0x1p-24, 0x1.8p-25, 0x1p-25,
+  0x1.000001p-25, 0x1.0000000000001p-25, 0x1.002p0, 0x1.006p0, 0x1.00200001p0, 0x1.001fffffffffp0, 0x1.01p0, 0x1.03p0,
+  0x1.0100000001p0, 0x1.00ffffffffp0, 0x1.01000000000001p0, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1.fffffep127,
+  0x1.ffp127, 0x1.feffffp127, INFINITY, NAN };
 
 static uint64_t saturated(nvm_dtype t, double x) {
   int w = nvg_size(t) * 8, sign = nvg_class_of(t) == NVG_SIGNED;
@@ -114,7 +118,8 @@ START_TEST(float_to_integer) {
         for (int sign = -1; sign < 2; sign += 2) {
           uint64_t in = bits(s, sign * floats[i]), out;
           apply(f, &in, &out);
-          ck_assert_msg(out == saturated(t, real(s, in)), "%s(%a) = %llx", nvg_dtype_name(t), real(s, in), (unsigned long long)out);
+          ck_assert_msg(out == saturated(t, real(s, in)), "%s(%a) = %llx", nvg_dtype_name(t), real(s, in),
+            (unsigned long long)out);
         }
     }
 } END_TEST
@@ -140,7 +145,8 @@ static void narrow(nvm_dtype t, int digits, int least, double top) {
     ck_assert(f != NULL);
     for (int i = 0; i < 20000; i++) {
       s = s * 6364136223846793005u + 1442695040888963407u;
-      double x = i < (int)(sizeof floats / sizeof *floats) ? floats[i] : ldexp((double)(int64_t)s, (int)(s >> 7) % 50 - 90);
+      double x = i < (int)(sizeof floats / sizeof *floats) ? floats[i] : ldexp((double)(int64_t)s,
+        (int)(s >> 7) % 50 - 90);
       if (i % 3 == 0 && isfinite(x)) { /* near a tie */
         int e;
         frexp(x, &e);
@@ -149,7 +155,8 @@ static void narrow(nvm_dtype t, int digits, int least, double top) {
       uint64_t in = bits(from[k], s & 1 ? x : -x), out;
       apply(f, &in, &out);
       double want = rounded(real(from[k], in), digits, least, top), got = half_value(t, out);
-      ck_assert_msg((isnan(got) && isnan(want)) || (got == want && !signbit(got) == !signbit(want)), "%s(%a) = %a, not %a", nvg_dtype_name(t),
+      ck_assert_msg((isnan(got) && isnan(want)) || (got == want && !signbit(got) == !signbit(want)),
+        "%s(%a) = %a, not %a", nvg_dtype_name(t),
         real(from[k], in), got, want);
     }
   }
@@ -165,7 +172,8 @@ START_TEST(halves) {
         uint64_t in = (uint64_t)x, out;
         apply(f, &in, &out);
         long double u = ldexpl(1, (sh - 7) > 0 ? sh - 7 : 0), q = nearbyintl((long double)x / u) * u;
-        ck_assert_msg((long double)half_value(NVM_BF16, out) == q, "bf16(%lld) = %a", (long long)x, half_value(NVM_BF16, out));
+        ck_assert_msg((long double)half_value(NVM_BF16, out) == q, "bf16(%lld) = %a", (long long)x,
+          half_value(NVM_BF16, out));
         if (x < 0) continue;
         apply(g, &in, &out);
         ck_assert((long double)half_value(NVM_BF16, out) == q);
@@ -189,28 +197,39 @@ static void same(const char *name, nvm_dtype t, double a, double b, double want)
   uint64_t in[2] = { bits(t, a), bits(t, b) }, out;
   apply(find(name, 2, (nvm_dtype[]){ t, t }), in, &out);
   double got = real(t, out);
-  ck_assert_msg(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "%s(%g, %g) = %g, not %g", name, a, b, got, want);
+  ck_assert_msg(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "%s(%g, %g) = %g, not %g",
+    name, a, b, got, want);
 }
 START_TEST(order) {
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++) {
-    same("maximum", t, -0.0, 0.0, 0.0), same("maximum", t, 0.0, -0.0, 0.0), same("minimum", t, 0.0, -0.0, -0.0), same("minimum", t, -0.0, 0.0, -0.0);
-    same("maximum", t, NAN, 1, NAN), same("maximum", t, 1, NAN, NAN), same("minimum", t, NAN, -INFINITY, NAN), same("minimum", t, 1, NAN, NAN);
+    same("maximum", t, -0.0, 0.0, 0.0), same("maximum", t, 0.0, -0.0, 0.0), same("minimum", t, 0.0, -0.0, -0.0),
+      same("minimum", t, -0.0, 0.0, -0.0);
+    same("maximum", t, NAN, 1, NAN), same("maximum", t, 1, NAN, NAN), same("minimum", t, NAN, -INFINITY, NAN),
+      same("minimum", t, 1, NAN, NAN);
     same("maximum", t, -INFINITY, INFINITY, INFINITY), same("maximum", t, -3, -2, -2), same("minimum", t, -3, -2, -3);
     same("copysign", t, 3, -0.0, -3), same("copysign", t, -INFINITY, 1, INFINITY);
-    same("nextafter", t, 0, 1, t == NVM_F32 ? 0x1p-149 : 0x1p-1074), same("nextafter", t, 1, 1, 1), same("nextafter", t, 0, -0.0, -0.0);
-    same("nextafter", t, 1, INFINITY, t == NVM_F32 ? 0x1.000002p0 : 0x1.0000000000001p0), same("nextafter", t, 1, NAN, NAN);
-    same("nextafter", t, -1, 0, t == NVM_F32 ? -0x1.fffffep-1 : -0x1.fffffffffffffp-1), same("nextafter", t, INFINITY, 0, t == NVM_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023);
+    same("nextafter", t, 0, 1, t == NVM_F32 ? 0x1p-149 : 0x1p-1074), same("nextafter", t, 1, 1, 1), same("nextafter",
+      t, 0, -0.0, -0.0);
+    same("nextafter", t, 1, INFINITY, t == NVM_F32 ? 0x1.000002p0 : 0x1.0000000000001p0), same("nextafter", t, 1, NAN,
+      NAN);
+    same("nextafter", t, -1, 0, t == NVM_F32 ? -0x1.fffffep-1 : -0x1.fffffffffffffp-1), same("nextafter", t, INFINITY,
+      0, t == NVM_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023);
   }
 } END_TEST
 
 /* the array API's tables */
 START_TEST(division) {
   static const struct { double a, b, q, r; } v[] = {
-    { 7, 2, 3, 1 }, { -7, 2, -4, 1 }, { 7, -2, -4, -1 }, { -7, -2, 3, -1 }, { 6, 3, 2, 0 }, { -6, 3, -2, 0 }, { 6, -3, -2, -0.0 }, { 0.0, 3, 0, 0 }, { -0.0, 3, -0.0, 0 },
-    { 0.0, -3, -0.0, -0.0 }, { -0.0, -3, 0, -0.0 }, { 0, 0, NAN, NAN }, { 1, 0, INFINITY, NAN }, { -1, 0, -INFINITY, NAN }, { 1, -0.0, -INFINITY, NAN }, { -1, -0.0, INFINITY, NAN },
-    { INFINITY, 2, INFINITY, NAN }, { INFINITY, -2, -INFINITY, NAN }, { -INFINITY, 2, -INFINITY, NAN }, { -INFINITY, -2, INFINITY, NAN }, { INFINITY, INFINITY, NAN, NAN },
-    { 3, INFINITY, 0, 3 }, { 3, -INFINITY, -1, -INFINITY }, { -3, INFINITY, -1, INFINITY }, { -3, -INFINITY, 0, -3 }, { 0.0, INFINITY, 0, 0 }, { -0.0, INFINITY, -0.0, 0 },
-    { NAN, 1, NAN, NAN }, { 1, NAN, NAN, NAN }, { 0x1p100, 3, 0x1.5555555555555p98, 1 }, { 0.5, 1, 0, 0.5 }, { -0.5, 1, -1, 0.5 }, { 1, 0.1f, 9, 0 } };
+    { 7, 2, 3, 1 }, { -7, 2, -4, 1 }, { 7, -2, -4, -1 }, { -7, -2, 3, -1 }, { 6, 3, 2, 0 }, { -6, 3, -2, 0 }, { 6, -3,
+      -2, -0.0 }, { 0.0, 3, 0, 0 }, { -0.0, 3, -0.0, 0 },
+    { 0.0, -3, -0.0, -0.0 }, { -0.0, -3, 0, -0.0 }, { 0, 0, NAN, NAN }, { 1, 0, INFINITY, NAN }, { -1, 0, -INFINITY,
+      NAN }, { 1, -0.0, -INFINITY, NAN }, { -1, -0.0, INFINITY, NAN },
+    { INFINITY, 2, INFINITY, NAN }, { INFINITY, -2, -INFINITY, NAN }, { -INFINITY, 2, -INFINITY, NAN }, { -INFINITY,
+      -2, INFINITY, NAN }, { INFINITY, INFINITY, NAN, NAN },
+    { 3, INFINITY, 0, 3 }, { 3, -INFINITY, -1, -INFINITY }, { -3, INFINITY, -1, INFINITY }, { -3, -INFINITY, 0, -3 },
+      { 0.0, INFINITY, 0, 0 }, { -0.0, INFINITY, -0.0, 0 },
+    { NAN, 1, NAN, NAN }, { 1, NAN, NAN, NAN }, { 0x1p100, 3, 0x1.5555555555555p98, 1 }, { 0.5, 1, 0, 0.5 }, { -0.5, 1,
+      -1, 0.5 }, { 1, 0.1f, 9, 0 } };
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
     for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
       if (v[i].b != 0.1f) same("remainder", t, v[i].a, v[i].b, v[i].r);
@@ -220,7 +239,8 @@ START_TEST(division) {
 
 START_TEST(arg_merges) {
   static const struct { double a, b; int64_t i, j, max, min; } v[] = {
-    { 1, 2, 0, 1, 1, 0 }, { 2, 2, 5, 3, 3, 3 }, { NAN, 2, 7, 3, 7, 7 }, { 2, NAN, 7, 9, 9, 9 }, { NAN, NAN, 7, 3, 3, 3 }, { -0.0, 0.0, 4, 9, 4, 4 } };
+    { 1, 2, 0, 1, 1, 0 }, { 2, 2, 5, 3, 3, 3 }, { NAN, 2, 7, 3, 7, 7 }, { 2, NAN, 7, 9, 9, 9 }, { NAN, NAN, 7, 3, 3,
+      3 }, { -0.0, 0.0, 4, 9, 4, 4 } };
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
     for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
       uint64_t in[4] = { bits(t, v[i].a), (uint64_t)v[i].i, bits(t, v[i].b), (uint64_t)v[i].j }, out[2];
@@ -237,7 +257,8 @@ START_TEST(moments) {
   double a[] = { 1, 2, 3, 4, 10, -6 }, state[3] = { 0, 0, 0 };
   const nvg_frag *f = find("moments", 6, t);
   for (int i = 0; i < 6; i++) {
-    uint64_t in[6] = { of_f64(state[0]), of_f64(state[1]), of_f64(state[2]), of_f64(1), of_f64(a[i]), of_f64(0) }, out[3];
+    uint64_t in[6] = { of_f64(state[0]), of_f64(state[1]), of_f64(state[2]), of_f64(1), of_f64(a[i]), of_f64(0) },
+      out[3];
     apply(f, in, out);
     for (int k = 0; k < 3; k++) state[k] = to_f64(out[k]);
   }
@@ -254,27 +275,34 @@ static int kind(double x) { return isnan(x) ? 1 : isinf(x) ? 2 : x == 0 ? 3 : 0;
 static void complex_like(const char *name, double complex (*ref)(double complex)) {
   static const double v[] = { 0, -0.0, 1, -1, 0.5, -0.5, 3, -3, 1e-5, 1e10, INFINITY, -INFINITY, NAN };
   enum { N = sizeof v / sizeof *v };
-  const nvg_frag *f = find(name, 2, (nvm_dtype[]){ NVM_F64, NVM_F64 }), *g = find(name, 2, (nvm_dtype[]){ NVM_F32, NVM_F32 });
+  const nvg_frag *f = find(name, 2, (nvm_dtype[]){ NVM_F64, NVM_F64 }), *g = find(name, 2, (nvm_dtype[]){ NVM_F32,
+    NVM_F32 });
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++) {
-      uint64_t in[2] = { of_f64(v[i]), of_f64(v[j]) }, out[2], small[2] = { of_f32((float)v[i]), of_f32((float)v[j]) }, low[2];
+      uint64_t in[2] = { of_f64(v[i]), of_f64(v[j]) }, out[2], small[2] = { of_f32((float)v[i]), of_f32((float)v[j]) },
+        low[2];
       double complex w = ref(CMPLX(v[i], v[j]));
       int finite = isfinite(v[i]) && isfinite(v[j]);
       apply(f, in, out);
       apply(g, small, low);
       for (int k = 0; k < 2; k++) {
         double want = k ? cimag(w) : creal(w), got = to_f64(out[k]), got32 = (double)to_f32(low[k]);
-        int ok = kind(got) == kind(want) && (kind(want) || fabs(got - want) <= 8e-16 * fabs(want)) && (!finite || isnan(want) || !signbit(got) == !signbit(want));
+        int ok = kind(got) == kind(want) && (kind(want) || fabs(got - want) <= 8e-16 * fabs(want)) && (!finite ||
+          isnan(want) || !signbit(got) == !signbit(want));
         ck_assert_msg(ok, "%s(%g, %g) part %d is %g, not %g", name, v[i], v[j], k, got, want);
         if (v[i] != 1e10 && v[j] != 1e10 && v[i] != 1e-5 && v[j] != 1e-5)
-          ck_assert_msg(kind(got32) == kind(want) && (kind(want) || fabs(got32 - want) <= 1e-6 * fabs(want)), "%s<f32>(%g, %g)", name, v[i], v[j]);
+          ck_assert_msg(kind(got32) == kind(want) && (kind(want) || fabs(got32 - want) <= 1e-6 * fabs(want)),
+            "%s<f32>(%g, %g)", name, v[i], v[j]);
       }
     }
 }
 START_TEST(complex_functions) {
-  complex_like("c.sqrt", csqrt), complex_like("c.exp", cexp), complex_like("c.log", clog), complex_like("c.sinh", csinh), complex_like("c.cosh", ccosh);
-  complex_like("c.tanh", ctanh), complex_like("c.asinh", casinh), complex_like("c.acosh", cacosh), complex_like("c.atanh", catanh), complex_like("c.asin", casin);
-  complex_like("c.acos", cacos), complex_like("c.atan", catan), complex_like("c.sin", csin), complex_like("c.cos", ccos), complex_like("c.tan", ctan);
+  complex_like("c.sqrt", csqrt), complex_like("c.exp", cexp), complex_like("c.log", clog), complex_like("c.sinh",
+    csinh), complex_like("c.cosh", ccosh);
+  complex_like("c.tanh", ctanh), complex_like("c.asinh", casinh), complex_like("c.acosh", cacosh),
+    complex_like("c.atanh", catanh), complex_like("c.asin", casin);
+  complex_like("c.acos", cacos), complex_like("c.atan", catan), complex_like("c.sin", csin), complex_like("c.cos",
+    ccos), complex_like("c.tan", ctan);
 } END_TEST
 
 START_TEST(complex_arithmetic) {
@@ -298,7 +326,8 @@ START_TEST(complex_arithmetic) {
 
 /* ---- both forms */
 START_TEST(forms_agree) {
-  static const char *const names[] = { "exp", "log", "sin", "cos", "tan", "tanh", "gelu", "sigmoid", "silu", "expm1", "log1p", "exp2" };
+  static const char *const names[] = { "exp", "log", "sin", "cos", "tan", "tanh", "gelu", "sigmoid", "silu", "expm1",
+    "log1p", "exp2" };
   enum { BLOCK = 4096 };
   static uint32_t x[BLOCK], fast[BLOCK], full[BLOCK];
   static uint8_t rare[BLOCK];
@@ -323,10 +352,14 @@ START_TEST(forms_agree) {
 
 START_TEST(exact_points) {
   static const struct { const char *name; double x, y; } v[] = {
-    { "exp", 0, 1 }, { "exp2", 10, 1024 }, { "exp2", -3, 0.125 }, { "log", 1, 0 }, { "log2", 8, 3 }, { "log2", 0x1p-20, -20 }, { "log10", 1, 0 }, { "cos", 0, 1 },
-    { "cosh", 0, 1 }, { "cbrt", 27, 3 }, { "sigmoid", 0, 0.5 }, { "tan", -0.0, -0.0 }, { "sin", -0.0, -0.0 }, { "tanh", -0.0, -0.0 }, { "expm1", -0.0, -0.0 },
-    { "log1p", -0.0, -0.0 }, { "asinh", -0.0, -0.0 }, { "atanh", -0.0, -0.0 }, { "erf", -0.0, -0.0 }, { "gelu", -0.0, -0.0 }, { "silu", -0.0, -0.0 },
-    { "cbrt", -0.0, -0.0 }, { "relu", -2, 0 }, { "relu", 2, 2 }, { "sign", -0.0, 0 }, { "sign", -7, -1 }, { "round", 2.5, 2 }, { "round", -0.5, -0.0 }, { "trunc", -1.5, -1 } };
+    { "exp", 0, 1 }, { "exp2", 10, 1024 }, { "exp2", -3, 0.125 }, { "log", 1, 0 }, { "log2", 8, 3 }, { "log2", 0x1p-20,
+      -20 }, { "log10", 1, 0 }, { "cos", 0, 1 },
+    { "cosh", 0, 1 }, { "cbrt", 27, 3 }, { "sigmoid", 0, 0.5 }, { "tan", -0.0, -0.0 }, { "sin", -0.0, -0.0 }, { "tanh",
+      -0.0, -0.0 }, { "expm1", -0.0, -0.0 },
+    { "log1p", -0.0, -0.0 }, { "asinh", -0.0, -0.0 }, { "atanh", -0.0, -0.0 }, { "erf", -0.0, -0.0 }, { "gelu", -0.0,
+      -0.0 }, { "silu", -0.0, -0.0 },
+    { "cbrt", -0.0, -0.0 }, { "relu", -2, 0 }, { "relu", 2, 2 }, { "sign", -0.0, 0 }, { "sign", -7, -1 }, { "round",
+      2.5, 2 }, { "round", -0.5, -0.0 }, { "trunc", -1.5, -1 } };
   for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
     for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
       uint64_t in = bits(t, v[i].x), out;
@@ -335,5 +368,6 @@ START_TEST(exact_points) {
     }
 } END_TEST
 
-SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, moments, complex_functions, complex_arithmetic,
+SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, moments,
+  complex_functions, complex_arithmetic,
   forms_agree, exact_points)

@@ -1,5 +1,5 @@
-/* The table of functions with their references and bounds, and the measurement of the interpreter's full form. An error is
-   counted in units in the last place of the exact result, those of the smallest normal number below it. */
+/* The table of functions with their references and bounds, and the measurement of the interpreter's full form. An error
+   is counted in units in the last place of the exact result; below the normal numbers, in units of the least. */
 #include "ulp.h"
 #include <math.h>
 #include <stdlib.h>
@@ -159,8 +159,10 @@ const ulp_function ulp_functions[] = {
 const int ulp_nfunctions = sizeof ulp_functions / sizeof *ulp_functions;
 
 /* ---- samples */
-static const double edges[] = { 0, 1, 0.5, 2, 3, 10, 100, 1e10, 1e-10, 1.5, 2.5, 3.5, 0x1p-149, 0x1p-1074, 0x1p-126, 0x1p-1022, 0x1.fffffep127,
-  0x1.fffffffffffffp1023, 0x1.921fb54442d18p0, 0x1.921fb54442d18p1, 0x1.921fb6p1, 88.7, 87.3, 103.9, 104.1, 709.7, 745.1, 1e5, 1e9,
+static const double edges[] = { 0, 1, 0.5, 2, 3, 10, 100, 1e10, 1e-10, 1.5, 2.5, 3.5, 0x1p-149, 0x1p-1074, 0x1p-126,
+  0x1p-1022, 0x1.fffffep127,
+  0x1.fffffffffffffp1023, 0x1.921fb54442d18p0, 0x1.921fb54442d18p1, 0x1.921fb6p1, 88.7, 87.3, 103.9, 104.1, 709.7,
+    745.1, 1e5, 1e9,
   0x1.6ac5b262ca1ffp849, 4503599627370497, 16777217, INFINITY };
 enum { NEDGE = sizeof edges / sizeof *edges };
 
@@ -204,7 +206,8 @@ static void judge(const ulp_function *f, nvm_dtype t, const double *x, double go
   double want = t == NVM_F32 ? (double)mpfr_get_flt(m[2], MPFR_RNDN) : mpfr_get_d(m[2], MPFR_RNDN);
   double top = t == NVM_F32 ? 0x1.fffffcp127 : 0x1.ffffffffffffep1023;
   int a = special(want), b = special(got);
-  if (a != b && !(fabs(want) >= top && fabs(got) >= top) && !((a > 3 || b > 3) && fabs(want) + fabs(got) < 4 * unit(t, 0) && (signbit(want) == signbit(got) || !a))) {
+  if (a != b && !(fabs(want) >= top && fabs(got) >= top) && !((a > 3 || b > 3) && fabs(want) + fabs(got) < 4 * unit(t,
+    0) && (signbit(want) == signbit(got) || !a))) {
     out->edge++;
     out->edge_at[0] = x[0], out->edge_at[1] = x[1], out->edge_got = got, out->edge_want = want;
   }

@@ -1,4 +1,4 @@
-/* Accuracy of the library's functions against MPFR: the table of functions with their promised bounds, and the measurement. */
+/* Accuracy of the library's functions against MPFR: the table of functions with their bounds, and the measurement. */
 #ifndef NVM_TESTS_ULP_H
 #define NVM_TESTS_ULP_H
 #include <mpfr.h>
@@ -19,11 +19,13 @@ extern const int ulp_nfunctions;
 
 typedef struct ulp_result {
   double max, at[2], got;  /* the worst case */
-  long edge;               /* results that are NaN, infinite or a signed zero where MPFR's rounded one is not, or vice versa */
+  long edge;               /* results that are NaN, infinite or a signed zero where MPFR's rounded one is not,
+    or vice versa */
   double edge_at[2], edge_got, edge_want;
   long differ;             /* results of the fast form, not flagged, that are not the full form's */
   long rare;
 } ulp_result;
-/* t: NVM_F32 or NVM_F64; n samples from `seed`, the first of which are the edge values. 0 and a message if there is no such fragment. */
+/* t: NVM_F32 or NVM_F64; n samples from `seed`, the first of which are the edge values. 0 and a message if there is no
+   such fragment. */
 int ulp_measure(const ulp_function *f, nvm_dtype t, int n, uint64_t seed, ulp_result *out);
 #endif

@@ -1,4 +1,5 @@
-# Conversions: cast<to>(x: from). Floats round once, to nearest even; float to integer truncates and saturates, NaN gives 0.
+# Conversions: cast<to>(x: from). Floats round once, to nearest even; float to integer truncates and saturates, NaN
+# gives 0.
 
 frag saturate<T: real, U: sint>(x: T, zero: U) -> U {
   min = ~zero << (clz(zero) - 1)
@@ -13,7 +14,8 @@ frag saturate<T: real, U: uint>(x: T, zero: U) -> U {
   ok = (t >= 0) & (t < end)
   return select(ok, U(select(ok, t, 0)), select(x > 0, ~zero, zero))
 }
-# rounded to odd: to nearest, then a wrong last bit 0 moves towards x. A further rounding to half the bits is then right.
+# rounded to odd: to nearest, then a wrong last bit 0 moves towards x. A further rounding to half the bits is then
+# right.
 frag odd_f32(x: f64) -> f32 {
   y = f32(x)
   b = bits<u32>(y)

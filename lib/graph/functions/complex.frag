@@ -1,5 +1,6 @@
-# Complex functions, c.<name>: each operand and result as its real and its imaginary part. The f32 forms of the functions
-# that are more than arithmetic go through f64. Special values are those of C's annex G, which the array API follows.
+# Complex functions, c.<name>: each operand and result as its real and its imaginary part. The f32 forms of the
+# functions that are more than arithmetic go through f64. Special values are those of C's annex G, which the array API
+# follows.
 
 frag c.add<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a + c, b + d }
 frag c.subtract<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a - c, b - d }
@@ -83,7 +84,7 @@ frag c.exp(a: f64, b: f64) -> (f64, f64) {
   i = select((a == inf) & fine, copysign(a, i), select((a == -inf) & !fine, 0, i))
   return select(b == 0, exp(a), r), select(b == 0, b, i)
 }
-# 2 r = log((1 + h)^2 + ...): log sqrt(x^2 + y^2), near |z| = 1 from x^2 + y^2 - 1 without loss
+# log |z|, near 1 from x^2 + y^2 - 1 in two parts
 frag log_abs(a: f64, b: f64) -> f64 {
   x = fabs(a)
   y = fabs(b)
@@ -160,7 +161,8 @@ frag c.cosh(a: f64, b: f64) -> (f64, f64) {
   zero = ((a == 0) & !fine) | (b == 0)
   return r, select(zero, copysign(0, a) * copysign(1, b), i)
 }
-# With t = tan b, k = 1 + t^2, s = sinh a: (k s sqrt(1 + s^2) + i t) / (1 + k s^2); from 22 on +-1 and 4 sin b cos b e^(-2 |a|)
+# With t = tan b, k = 1 + t^2, s = sinh a: (k s sqrt(1 + s^2) + i t) / (1 + k s^2);
+# from 22 on +-1 and 4 sin b cos b e^(-2 |a|)
 frag c.tanh(a: f64, b: f64) -> (f64, f64) {
   x = fabs(a)
   far = x > 22
@@ -198,7 +200,8 @@ frag c.asin(a: f64, b: f64) -> (f64, f64) {
   u, v = c.sqrt(1 + x, y)
   r = select(far, atan2(a, fabs(b)), atan2(x, p * u - q * v))
   i = asinh(p * v - q * u)
-  return select(a == 0, a, r), select(b == 0, select(fabs(a) <= 1, b, copysign(select(far, far_log(a, b), i), b)), copysign(select(far, far_log(a, b), i), b))
+  i = copysign(select(far, far_log(a, b), i), b)
+  return select(a == 0, a, r), select((b == 0) & (fabs(a) <= 1), b, i)
 }
 frag c.acos(a: f64, b: f64) -> (f64, f64) {
   far = !((fabs(a) < 0x1p100) & (fabs(b) < 0x1p100))
@@ -225,12 +228,14 @@ frag c.atanh(a: f64, b: f64) -> (f64, f64) {
   u = select(far, 2, x)
   v = select(far, 2, y)
   d = (1 - u) * (1 - u) + v * v
-  r = select(d < 0x1p-900, 0.5 * (0x1.62e42fefa39efp-1 - log_abs(1 - u, v)), 0.25 * log1p(4 * u / select(d < 0x1p-900, 1, d)))
+  pole = d < 0x1p-900
+  r = 0.25 * log1p(4 * u / select(pole, 1, d))
+  r = select(pole, 0.5 * (0x1.62e42fefa39efp-1 - log_abs(1 - u, v)), r)
   i = 0.5 * atan2(2 * v, (1 - u) * (1 + u) - v * v)
   h = hypot(x * 0x1p-200, y * 0x1p-200)
   r = select(far, select((x == inf) | (y == inf), 0, (x * 0x1p-200) / h / h * 0x1p-200), r)
-  i = select(far, select((y == inf) | (y == y), 0x1.921fb54442d18p+0, y), i)
-  r = select((x != x) & (y != inf), x, select((x == 0) , 0, r))
+  i = select(far, select(y == y, 0x1.921fb54442d18p+0, y), i)
+  r = select((x != x) & (y != inf), x, select(x == 0, 0, r))
   i = select((x != x) & (y != inf), x, i)
   r = select((y != y) & (x != 0) & (x != inf), y, r)
   r = select((x == 1) & (y == 0), inf, r)

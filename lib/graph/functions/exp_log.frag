@@ -45,7 +45,8 @@ frag log_parts<f32>(x: f32) -> (f32, f32) {
 # ln2 as one constant costs 0.05 ulp, since the product is exact.
 frag log_sum<f32>(f: f32, k: f32) -> f32 {
   q = fma(f, fma(f, fma(f, -0x1.39bacap-4, 0x1.0951f6p-3), -0x1.0f632p-3), 0x1.224ad8p-3)
-  q = fma(f, fma(f, fma(f, fma(f, fma(f, q, -0x1.541e8ap-3), 0x1.99a588p-3), -0x1.000450p-2), 0x1.55554ep-2), -0x1.fffff8p-2)
+  q = fma(f, fma(f, fma(f, q, -0x1.541e8ap-3), 0x1.99a588p-3), -0x1.000450p-2)
+  q = fma(f, fma(f, q, 0x1.55554ep-2), -0x1.fffff8p-2)
   return fma(k, 0x1.62e43p-24, fma(f * f, q, f))
 }
 frag log<f32>(x: f32) -> f32 {
@@ -136,8 +137,10 @@ frag exp2_near(f: f32) -> f32 {
 }
 frag exp2_near(f: f64) -> f64 {
   p = fma(f, fma(f, fma(f, 0x1.f94a0d25ede7fp-36, 0x1.ebda333265d31p-32), 0x1.e4ace173c1005p-28), 0x1.b5238b9079d88p-24)
-  p = fma(f, fma(f, fma(f, fma(f, p, 0x1.62c02a31cd9c1p-20), 0x1.ffcbfd2534a2cp-17), 0x1.430912f6d915ep-13), 0x1.5d87fe7879eafp-10)
-  p = fma(f, fma(f, fma(f, fma(f, p, 0x1.3b2ab6fba5266p-7), 0x1.c6b08d704a1c3p-5), 0x1.ebfbdff82c58ep-3), 0x1.62e42fefa39efp-1)
+  p = fma(f, fma(f, p, 0x1.62c02a31cd9c1p-20), 0x1.ffcbfd2534a2cp-17)
+  p = fma(f, fma(f, p, 0x1.430912f6d915ep-13), 0x1.5d87fe7879eafp-10)
+  p = fma(f, fma(f, p, 0x1.3b2ab6fba5266p-7), 0x1.c6b08d704a1c3p-5)
+  p = fma(f, fma(f, p, 0x1.ebfbdff82c58ep-3), 0x1.62e42fefa39efp-1)
   return fma(f, p, 1)
 }
 frag exp2<f32>(x: f32) -> f32 {
@@ -238,8 +241,8 @@ frag log1p<f64>(x: f64) -> f64 {
   }
 }
 
-# log(1 + f) b for b = log2(e) or log10(e) = h + l, plus k log_b(2) = kh + kl. In f32 the factor is part of the polynomial's
-# first term in two pieces; in f64 the logarithm itself is.
+# log(1 + f) b for b = log2(e) or log10(e) = h + l, plus k log_b(2) = kh + kl. In f32 the factor is part of the
+# polynomial's first term in two pieces; in f64 the logarithm itself is.
 frag log_base_f32(x: f32) -> (f32, f32) {
   tiny = x < 0x1p-126
   f, k = log_parts(select(tiny, x * 8388608, x))
@@ -252,14 +255,17 @@ frag log_edges<T: real>(x: T, y: T) -> T {
 frag log2<f32>(x: f32) -> f32 {
   f, k = log_base_f32(x)
   q = fma(f, fma(f, fma(f, -0x1.c59108p-4, 0x1.7ed2acp-3), -0x1.878cp-3), 0x1.a2cd76p-3)
-  q = fma(f, fma(f, fma(f, fma(f, fma(f, q, -0x1.eaa9acp-3), 0x1.277f52p-2), -0x1.715af8p-2), 0x1.ec7094p-2), -0x1.71547p-1)
+  q = fma(f, fma(f, fma(f, q, -0x1.eaa9acp-3), 0x1.277f52p-2), -0x1.715af8p-2)
+  q = fma(f, fma(f, q, 0x1.ec7094p-2), -0x1.71547p-1)
   return log_edges(x, k + fma(f, 0x1.715476p+0, fma(f, 0x1.4ae0cp-26, f * f * q)))
 }
 frag log10<f32>(x: f32) -> f32 {
   f, k = log_base_f32(x)
   q = fma(f, fma(f, fma(f, -0x1.0a5358p-5, 0x1.c9497p-5), -0x1.d801b2p-5), 0x1.f8d29ep-5)
-  q = fma(f, fma(f, fma(f, fma(f, fma(f, q, -0x1.276cf2p-4), 0x1.63cdep-4), -0x1.bcbf26p-4), 0x1.287a72p-3), -0x1.bcb7aap-3)
-  return log_edges(x, fma(k, 0x1.344136p-2, fma(f, 0x1.bcb7b2p-2, fma(k, -0x1.ec10cp-27, fma(f, -0x1.5b235ep-27, f * f * q)))))
+  q = fma(f, fma(f, fma(f, q, -0x1.276cf2p-4), 0x1.63cdep-4), -0x1.bcbf26p-4)
+  q = fma(f, fma(f, q, 0x1.287a72p-3), -0x1.bcb7aap-3)
+  y = fma(k, -0x1.ec10cp-27, fma(f, -0x1.5b235ep-27, f * f * q))
+  return log_edges(x, fma(k, 0x1.344136p-2, fma(f, 0x1.bcb7b2p-2, y)))
 }
 # k and log(1 + f) in two parts
 frag log_pair(x: f64) -> (f64, f64, f64) {
@@ -284,5 +290,6 @@ frag log2<f64>(x: f64) -> f64 {
 }
 frag log10<f64>(x: f64) -> f64 {
   k, a, b = log_pair(x)
-  return log_edges(x, log_scaled(k, 0x1.34413509f79ffp-2, -0x1.9dc1da994fd21p-59, a, b, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57))
+  y = log_scaled(k, 0x1.34413509f79ffp-2, -0x1.9dc1da994fd21p-59, a, b, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57)
+  return log_edges(x, y)
 }

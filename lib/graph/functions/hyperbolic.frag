@@ -7,7 +7,8 @@ frag expm1_near(r: f32) -> f32 {
 }
 frag expm1_near(r: f64) -> f64 {
   q = fma(r, fma(r, fma(r, 0x1.1f3a34a21e25bp-29, 0x1.af5d597467280p-26), 0x1.27e4f7de27c65p-22), 0x1.71ddf90fb4cc9p-19)
-  q = fma(r, fma(r, fma(r, fma(r, q, 0x1.a01a019eb408fp-16), 0x1.a01a01afa9851p-13), 0x1.6c16c16c1672ep-10), 0x1.111111110f6f4p-7)
+  q = fma(r, fma(r, q, 0x1.a01a019eb408fp-16), 0x1.a01a01afa9851p-13)
+  q = fma(r, fma(r, q, 0x1.6c16c16c1672ep-10), 0x1.111111110f6f4p-7)
   return fma(r * r, fma(r, fma(r, fma(r, q, 0x1.5555555555559p-5), 0x1.5555555555559p-3), 0.5), r)
 }
 # x within the range where 2^n is a normal number
@@ -60,7 +61,8 @@ frag tanh<f32>(x: f32) -> f32 {
 }
 frag tanh<f64>(x: f64) -> f64 {
   s = x * x
-  p = fma(s, fma(s, fma(s, -0x1.201fcaca7c987p-16, 0x1.4ca10b6cc5b8ep-14), -0x1.e329d279ae7dap-13), 0x1.33dabeb05ff63p-11)
+  p = fma(s, fma(s, -0x1.201fcaca7c987p-16, 0x1.4ca10b6cc5b8ep-14), -0x1.e329d279ae7dap-13)
+  p = fma(s, p, 0x1.33dabeb05ff63p-11)
   p = fma(s, fma(s, fma(s, p, -0x1.7d79cf4c6244ep-10), 0x1.d6d0c578e8b9cp-9), -0x1.226e22902f4c9p-7)
   p = fma(s, fma(s, fma(s, p, 0x1.664f47f0199b2p-6), -0x1.ba1ba1b7816c9p-5), 0x1.111111110e1d2p-3)
   small = fma(s * x, fma(s, p, -0x1.5555555555530p-2), x)

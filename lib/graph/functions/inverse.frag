@@ -1,7 +1,7 @@
 # Inverse trigonometric and hyperbolic functions.
 
-# ---- arc tangent
-# x^3 P(x^2) / x: atan on |x| <= 1 in f32, P of degree 8, relative error 2^-28.3; on |x| <= tan(pi/8) in f64, P of degree 10, 2^-58.9
+# ---- arc tangent: x + x^3 P(x^2), in f32 on |x| <= 1, P of degree 8, relative error 2^-28.3; in f64 on
+# |x| <= tan(pi/8), P of degree 10, 2^-58.9
 frag atan_poly(s: f32) -> f32 {
   p = fma(s, fma(s, fma(s, -0x1.d461dep-10, 0x1.6489e4p-7), -0x1.fdb6dep-6), 0x1.da37e8p-5)
   p = fma(s, fma(s, fma(s, p, -0x1.580a5ep-4), 0x1.c08c52p-4), -0x1.242086p-3)
@@ -9,7 +9,8 @@ frag atan_poly(s: f32) -> f32 {
 }
 frag atan_poly(s: f64) -> f64 {
   p = fma(s, fma(s, fma(s, -0x1.24b166bf1d188p-6, 0x1.3784a3ca005a1p-5), -0x1.9cb3ec991f089p-5), 0x1.df089fd11f963p-5)
-  p = fma(s, fma(s, fma(s, fma(s, p, -0x1.10eb44c33e81bp-4), 0x1.3b110f05f39e6p-4), -0x1.745cf84b8f01dp-4), 0x1.c71c70e104eaap-4)
+  p = fma(s, fma(s, p, -0x1.10eb44c33e81bp-4), 0x1.3b110f05f39e6p-4)
+  p = fma(s, fma(s, p, -0x1.745cf84b8f01dp-4), 0x1.c71c70e104eaap-4)
   return fma(s, fma(s, fma(s, p, -0x1.24924922a0606p-3), 0x1.999999999564dp-3), -0x1.555555555553cp-2)
 }
 # the angle of the point (x, y) in the first quadrant, both finite or one infinite, not both 0
@@ -81,8 +82,10 @@ frag asin_poly(s: f32) -> f32 {
 }
 frag asin_poly(s: f64) -> f64 {
   p = fma(s, fma(s, fma(s, 0x1.05803bd37397ep-5, -0x1.0a026533c737bp-6), 0x1.400d8fcebcddfp-6), 0x1.abb2817afad4ap-8)
-  p = fma(s, fma(s, fma(s, fma(s, p, 0x1.8ec588ac3b4f3p-7), 0x1.c6fd772fa6d4ap-7), 0x1.1c6be48b4b765p-6), 0x1.6e89f418371e2p-6)
-  return fma(s, fma(s, fma(s, fma(s, p, 0x1.f1c72c3a5b037p-6), 0x1.6db6db42770b5p-5), 0x1.333333336e840p-4), 0x1.5555555555390p-3)
+  p = fma(s, fma(s, p, 0x1.8ec588ac3b4f3p-7), 0x1.c6fd772fa6d4ap-7)
+  p = fma(s, fma(s, p, 0x1.1c6be48b4b765p-6), 0x1.6e89f418371e2p-6)
+  p = fma(s, fma(s, p, 0x1.f1c72c3a5b037p-6), 0x1.6db6db42770b5p-5)
+  return fma(s, fma(s, p, 0x1.333333336e840p-4), 0x1.5555555555390p-3)
 }
 frag asin_of<T: real>(x: T, pio2: T, pio2l: T) -> T {
   a = fabs(x)

@@ -1,7 +1,7 @@
 # Powers of real numbers, and the logarithm of the gamma function.
 
-# log |x| in two parts, for 0 < |x| < inf, with some 64 bits: log((1 + s) / (1 - s)) = 2 s + s^3 (2/3 + s^2 T(s^2)), T of degree 7
-# on s^2 <= 0.0295, relative error of the whole 2^-66
+# log |x| in two parts, for 0 < |x| < inf, with some 64 bits: log((1 + s) / (1 - s)) = 2 s + s^3 (2/3 + s^2 T(s^2)), T
+# of degree 7 on s^2 <= 0.0295, relative error of the whole 2^-66
 frag log_two(x: f64) -> (f64, f64) {
   tiny = x < 0x1p-1022
   f, n = log_parts(select(tiny, x * 0x1p54, x))
@@ -12,7 +12,8 @@ frag log_two(x: f64) -> (f64, f64) {
   z = s * s
   zl = fma(s, s, -z) + 2 * s * sl
   p = fma(z, fma(z, fma(z, 0x1.eb1396200999ap-4, 0x1.de3324d17af80p-4), 0x1.1120b7826cdfep-3), 0x1.3b1362a97982cp-3)
-  p = z * fma(z, fma(z, fma(z, fma(z, p, 0x1.745d1832821e4p-3), 0x1.c71c71c580056p-3), 0x1.2492492493038p-2), 0x1.9999999999996p-2)
+  p = fma(z, fma(z, p, 0x1.745d1832821e4p-3), 0x1.c71c71c580056p-3)
+  p = z * fma(z, fma(z, p, 0x1.2492492493038p-2), 0x1.9999999999996p-2)
   c = 0x1.5555555555555p-1 + p
   cl = (0x1.5555555555555p-1 - c) + p + 0x1.5555555555555p-55
   w = s * z
@@ -61,16 +62,21 @@ frag pow<T: real>(x: T, y: T) -> T {
 # gamma(x + 1) = x gamma(x); from 8.5 on Stirling's series, whose coefficients are Bernoulli's numbers.
 frag lgamma_near(t: f64) -> f64 {
   p = fma(t, fma(t, 0x1.1f4ed73bfe4bdp-24, 0x1.23e99d20f51e7p-25), 0x1.31b23b7b9bc79p-27)
-  p = fma(t, fma(t, fma(t, fma(t, p, -0x1.7175ef9aa239ap-23), 0x1.c8a3923f9abfdp-23), -0x1.bb6962c5d5154p-22), 0x1.026926c2bec14p-20)
-  p = fma(t, fma(t, fma(t, fma(t, p, -0x1.130749fb00393p-19), 0x1.2560b0b824411p-18), -0x1.3caee83a0f302p-17), 0x1.581094d9684a0p-16)
-  p = fma(t, fma(t, fma(t, fma(t, p, -0x1.78deb046cd6e1p-15), 0x1.a1279ccdeb1a3p-14), -0x1.d3fd4b46902fdp-13), 0x1.0b36afafe6415p-11)
-  p = fma(t, fma(t, fma(t, fma(t, p, -0x1.38ac5c2d2180ep-10), 0x1.7add6ead5a8e4p-9), -0x1.e404fc218e52dp-8), 0x1.51322ac7d8766p-6)
+  p = fma(t, fma(t, p, -0x1.7175ef9aa239ap-23), 0x1.c8a3923f9abfdp-23)
+  p = fma(t, fma(t, p, -0x1.bb6962c5d5154p-22), 0x1.026926c2bec14p-20)
+  p = fma(t, fma(t, p, -0x1.130749fb00393p-19), 0x1.2560b0b824411p-18)
+  p = fma(t, fma(t, p, -0x1.3caee83a0f302p-17), 0x1.581094d9684a0p-16)
+  p = fma(t, fma(t, p, -0x1.78deb046cd6e1p-15), 0x1.a1279ccdeb1a3p-14)
+  p = fma(t, fma(t, p, -0x1.d3fd4b46902fdp-13), 0x1.0b36afafe6415p-11)
+  p = fma(t, fma(t, p, -0x1.38ac5c2d2180ep-10), 0x1.7add6ead5a8e4p-9)
+  p = fma(t, fma(t, p, -0x1.e404fc218e52dp-8), 0x1.51322ac7d8766p-6)
   return t * fma(t, fma(t, fma(t, p, -0x1.13e001a557608p-4), 0x1.4a34cc4a60fa6p-2), 0x1.b0ee6072093cep-2)
 }
 frag stirling(x: f64) -> f64 {
   r = 1 / x
   s = r * r
-  p = fma(s, fma(s, fma(s, 0x1.a41a41a41a41ap-8, -0x1.f6ab0d9993c7dp-10), 0x1.b951e2b18ff23p-11), -0x1.3813813813814p-11)
+  p = fma(s, fma(s, 0x1.a41a41a41a41ap-8, -0x1.f6ab0d9993c7dp-10), 0x1.b951e2b18ff23p-11)
+  p = fma(s, p, -0x1.3813813813814p-11)
   p = r * fma(s, fma(s, fma(s, p, 0x1.a01a01a01a01ap-11), -0x1.6c16c16c16c17p-9), 0x1.5555555555555p-4)
   h, l = log_two(x)
   m = x - 0.5

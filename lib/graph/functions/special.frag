@@ -15,18 +15,22 @@ frag erf(x: f32) -> f32 {
   return select(a >= 0.9, copysign(1 - e, x), small)
 }
 
-# exp(z^2) erfc(z) at z + zl, z in [0, 27.5], in two parts: t P(t - 0.25), t = 1 / (1 + 0.35 z), P of degree 22, relative error
-# 2^-54.7. R' = 2 z R - 2 / sqrt(pi) makes good that t is rounded.
+# exp(z^2) erfc(z) at z + zl, z in [0, 27.5], in two parts: t P(t - 0.25), t = 1 / (1 + 0.35 z), P of degree 22,
+# relative error 2^-54.7. R' = 2 z R - 2 / sqrt(pi) makes good that t is rounded.
 frag erfcx_near(z: f64, zl: f64) -> (f64, f64) {
   w = fma(z, 0x1.6666666666666p-2, 1)
   t = 1 / w
   d = fma(fma(z, 0x1.6666666666666p-2, 1 - w), t, fma(w, t, -1)) * w * 0x1.6db6db6db6db7p+1 + zl
   y = t - 0.25
   p = fma(y, fma(y, -0x1.c90a1da9b1fd3p-9, 0x1.5ead37f620950p-6), -0x1.befc78df63f5bp-5)
-  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.1afacbe0527dap-4), -0x1.124c7ba8fcb81p-5), -0x1.da4d4e8f33344p-7), 0x1.87d2da6103e5ep-7)
-  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.1f1a208490cfap-6), -0x1.66c07d176a69bp-8), -0x1.57331a0a14c6ap-6), -0x1.1742fcf134317p-8)
-  p = fma(y, fma(y, fma(y, fma(y, p, 0x1.81bad3d6970bdp-6), 0x1.6c837a5676b03p-6), -0x1.f34934cbb042ep-7), -0x1.a0c2021b5c722p-5)
-  p = fma(y, fma(y, fma(y, fma(y, p, -0x1.291c2b9fb5595p-5), 0x1.77a470d0ef5e3p-5), 0x1.5c0f3a832d284p-3), 0x1.2700c9cda71d4p-2)
+  p = fma(y, fma(y, p, 0x1.1afacbe0527dap-4), -0x1.124c7ba8fcb81p-5)
+  p = fma(y, fma(y, p, -0x1.da4d4e8f33344p-7), 0x1.87d2da6103e5ep-7)
+  p = fma(y, fma(y, p, 0x1.1f1a208490cfap-6), -0x1.66c07d176a69bp-8)
+  p = fma(y, fma(y, p, -0x1.57331a0a14c6ap-6), -0x1.1742fcf134317p-8)
+  p = fma(y, fma(y, p, 0x1.81bad3d6970bdp-6), 0x1.6c837a5676b03p-6)
+  p = fma(y, fma(y, p, -0x1.f34934cbb042ep-7), -0x1.a0c2021b5c722p-5)
+  p = fma(y, fma(y, p, -0x1.291c2b9fb5595p-5), 0x1.77a470d0ef5e3p-5)
+  p = fma(y, fma(y, p, 0x1.5c0f3a832d284p-3), 0x1.2700c9cda71d4p-2)
   g = fma(y, fma(y, fma(y, p, 0x1.709d4c34d436ep-2), 0x1.7ba541c7edeccp-2), 0x1.524488261d327p-2)
   p = fma(y, g, 0x1.0bcf0e3fabfa6p-2)
   r = t * p
@@ -61,7 +65,8 @@ frag product<T: real>(a: T, b: T, c: T, d: T) -> T {
 # x + x P(x^2) on |x| < 0.85, P of degree 10, relative error 2^-56
 frag erf_near(x: f64) -> f64 {
   s = x * x
-  p = fma(s, fma(s, fma(s, 0x1.6d0bc16ad63e4p-27, -0x1.50b1e9e0da901p-23), 0x1.b82277cb91d39p-20), -0x1.f4b04807030a1p-17)
+  p = fma(s, fma(s, 0x1.6d0bc16ad63e4p-27, -0x1.50b1e9e0da901p-23), 0x1.b82277cb91d39p-20)
+  p = fma(s, p, -0x1.f4b04807030a1p-17)
   p = fma(s, fma(s, fma(s, p, 0x1.f9a17d908267bp-14), -0x1.c02da69cea31bp-11), 0x1.565bcccaeb608p-8)
   p = fma(s, fma(s, fma(s, p, -0x1.b82ce310fa685p-6), 0x1.ce2f21a03e050p-4), -0x1.812746b03798dp-2)
   return fma(x, fma(s, p, 0x1.06eba8214db68p-3), x)
@@ -84,8 +89,8 @@ frag erfc(x: f64) -> f64 {
 }
 frag erfc(x: f32) -> f32 { return f32(erfc(f64(x))) }
 
-# x Phi(x), where the tail Phi(-h) of the normal distribution is exp(-h^2 / 2) R(h), R = u P(u - 0.5), u = 1 / (1 + h / 4),
-# P of degree 9 on h <= 12.6, relative error 2^-25.7. The rounding of u is made good by R' = h R - 1 / sqrt(2 pi).
+# x Phi(x), where the tail Phi(-h) of the normal distribution is exp(-h^2 / 2) R(h), R = u P(u - 0.5),
+# u = 1 / (1 + h / 4), P of degree 9 on h <= 12.6, relative error 2^-25.7. The rounding of u is made good by R' = h R - 1 / sqrt(2 pi).
 frag gelu_near(x: f32) -> f32 {
   a = fabs(x)
   h = select(a > 12.5, 12.5, a)

@@ -1,9 +1,11 @@
-# Sine and cosine. x = k pi + r with |r| <= pi/2 and one odd polynomial; the cosine is the sine a quarter turn later, so
-# nothing is selected. The fast forms subtract k pi in three pieces; the full forms take |x| beyond that from the bits of
-# 1/(2 pi): the phase of x as a fraction of a turn in 64 (f32) or 128 (f64) bits.
+# Sine and cosine. x = k pi + r with |r| <= pi/2 and one odd polynomial; the cosine is the sine a quarter turn later,
+# so nothing is selected. The fast forms subtract k pi in three pieces; the full forms take |x| beyond that from the
+# bits of 1/(2 pi): the phase of x as a fraction of a turn in 64 (f32) or 128 (f64) bits.
 
 # 1/(2 pi) after a word of zeros, most significant first
-table turn32: u32 = { 0, 0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158 }
+table turn32: u32 = {
+  0, 0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158
+}
 table turn64: u64 = {
   0, 0x28be60db9391054a, 0x7f09d5f47d4d3770, 0x36d8a5664f10e410, 0x7f9458eaf7aef158, 0x6dc91b8e909374b8,
   0x01924bba82746487, 0x3f877ac72c4a69cf, 0xba208d7d4baed121, 0x3a671c09ad17df90, 0x4e64758e60d4ce7d,
@@ -41,8 +43,8 @@ frag sin_half<f32>(z: f32) -> f32 {
   p = fma(s, fma(s, fma(s, 0x1.5db894p-19, -0x1.9f7072p-13), 0x1.110ed8p-7), -0x1.55554cp-3)
   return fma(s * z, p, z)
 }
-# x - h pi, for a multiple h of 1/2. With |x - h pi| < 2 the first difference is exact where it matters. The pieces of pi
-# are cut, not rounded, so that all have its sign and -0 stays -0.
+# x - h pi, for a multiple h of 1/2. With |x - h pi| < 2 the first difference is exact where it matters. The pieces of
+# pi are cut, not rounded, so that all have its sign and -0 stays -0.
 frag minus_pi<f32>(x: f32, h: f32) -> f32 {
   return fma(h, -0x1.846988p-47, fma(h, -0x1.4442d0p-23, fma(h, -0x1.921fb4p+1, x)))
 }
@@ -134,8 +136,10 @@ frag half_turns<f64>(hi: u64, lo: u64) -> (f64, i64) {
 # sin(z) on |z| <= pi/2 + 1e-5: z + z^3 P(z^2), degree 7 in z^2, relative error 2^-60
 frag sin_half<f64>(z: f64) -> f64 {
   s = z * z
-  p = fma(s, fma(s, fma(s, 0x1.87e89b109705bp-49, -0x1.ae410ff4df5e2p-41), 0x1.6123c4f2bb341p-33), -0x1.ae6454baca2b3p-26)
-  p = fma(s, fma(s, fma(s, fma(s, p, 0x1.71de3a5279688p-19), -0x1.a01a01a014aa1p-13), 0x1.11111111110c8p-7), -0x1.5555555555555p-3)
+  p = fma(s, fma(s, 0x1.87e89b109705bp-49, -0x1.ae410ff4df5e2p-41), 0x1.6123c4f2bb341p-33)
+  p = fma(s, p, -0x1.ae6454baca2b3p-26)
+  p = fma(s, fma(s, p, 0x1.71de3a5279688p-19), -0x1.a01a01a014aa1p-13)
+  p = fma(s, fma(s, p, 0x1.11111111110c8p-7), -0x1.5555555555555p-3)
   return fma(s * z, p, z)
 }
 frag sin_near<f64>(x: f64) -> (f64, i64) {
@@ -186,8 +190,10 @@ frag tan_poly(s: f32) -> f32 {
 }
 frag tan_poly(s: f64) -> f64 {
   p = fma(s, fma(s, 0x1.6502e1f021ba4p-16, -0x1.86893aef4ffafp-15), 0x1.83cbda3b6c5e9p-14)
-  p = fma(s, fma(s, fma(s, fma(s, p, -0x1.ef7cb3a22da85p-16), 0x1.22cd2668917f3p-13), 0x1.d0494cd25bd1dp-13), 0x1.38271c931b251p-11)
-  p = fma(s, fma(s, fma(s, fma(s, p, 0x1.7d56522fd0391p-10), 0x1.d6d998fd88fe9p-9), 0x1.226e0fa7a3230p-7), 0x1.664f49c06ac5fp-6)
+  p = fma(s, fma(s, p, -0x1.ef7cb3a22da85p-16), 0x1.22cd2668917f3p-13)
+  p = fma(s, fma(s, p, 0x1.d0494cd25bd1dp-13), 0x1.38271c931b251p-11)
+  p = fma(s, fma(s, p, 0x1.7d56522fd0391p-10), 0x1.d6d998fd88fe9p-9)
+  p = fma(s, fma(s, p, 0x1.226e0fa7a3230p-7), 0x1.664f49c06ac5fp-6)
   return fma(s, fma(s, fma(s, p, 0x1.ba1ba1b3eb50dp-5), 0x1.1111111118d8cp-3), 0x1.55555555554e8p-2)
 }
 # r + l in two parts, so that the reciprocal is rounded once
