@@ -115,11 +115,15 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
 int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
   int in[3];
   nvm_dtype state[3];
-  uint64_t init[3] = { 0 };
+  uint64_t init[3][2];
   if (l->g->v[v->in[0]].shape[v->attr[0]] == 1) return -1;
-  for (int i = 0; i < v->nin; i++) in[i] = l->rep[v->in[i]], state[i] = nvg_at(l, in[i])->dtype;
-  if (v->op == NVG_OP_LSE) identity(NVG_INIT_LEAST, state[0], init), init[1] = 0;
-  run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin), .init = init, .c = (int)v->attr[1], .w = (int)v->attr[2] };
+  for (int i = 0; i < v->nin; i++) {
+    in[i] = l->rep[v->in[i]];
+    state[i] = nvg_at(l, in[i])->dtype;
+    identity(v->op == NVG_OP_LSE && i == 0 ? NVG_INIT_LEAST : NVG_INIT_NEGZERO, state[i], init[i]);
+  }
+  uint64_t first[3] = { init[0][0], init[1][0], init[v->nin - 1][0] };
+  run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin), .init = first, .c = (int)v->attr[1], .w = (int)v->attr[2] };
   return add_run(l, &r, in, v->nin, (int)v->attr[0], 1);
 }
 
