@@ -77,7 +77,7 @@ typedef struct nvf_stmt {
   int narg; nvf_arg *arg;     /* MAP */
   int axis;                   /* REDUCE, SCAN, DFT, CONTRACT */
   int stamp;                  /* REDUCE: name of a stamp of the schedule */
-  uint64_t *init;             /* REDUCE, SCAN: identity of each state, bits */
+  uint64_t *init;             /* REDUCE: identity of each state, bits; SCAN: the same, needed with `where` */
   int sign;                   /* DFT: -1 or 1 */
   int norder; int *order;     /* PUT: axes, slowest first */
   int var; const nvf_expr *lo, *hi, *step; /* FOR */

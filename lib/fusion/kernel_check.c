@@ -329,7 +329,7 @@ static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *
   }
   if (!has_axis(l, s->axis)) fail(c, "the tile has no axis %s", axis_name(c, s->axis));
   check_cond(c, s->where, l);
-  if (s->where && !s->init) fail(c, "`where` needs init");
+  if (!s->init && (s->where || s->op == NVF_REDUCE)) fail(c, "%s needs init", s->where ? "`where`" : "a reduction");
   try_merge(c, s, n);
 }
 
