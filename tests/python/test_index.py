@@ -104,6 +104,18 @@ def test_masks(shape, data):
         same(got, want)
 
 
+@pytest.mark.parametrize("mask", [True, False])
+def test_masks_without_dimensions(mask):
+    x = counted((2, 3))
+    a, n = nvm.asarray(x), x.copy()
+    same(a[nvm.asarray(mask)], x[mask])
+    same(a[mask], x[mask])
+    same(nvm.asarray(5.0)[nvm.asarray(mask)], np.asarray(5.0)[mask])
+    a[mask] = -1.0
+    n[mask] = -1.0
+    same(a, n)
+
+
 def test_a_lazy_mask_writes_lazily():
     a = nvm.arange(6.0)
     before = nvm.counters()["evaluations"]

@@ -164,3 +164,21 @@ def test_compositions(rng):
     np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(y, y, axes=0)), np.tensordot(y, y, 0))
     a, b = rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
     np.testing.assert_allclose(np.asarray(nvm.linalg.cross(a, b)), np.cross(a, b))
+
+
+@given(st.lists(st.integers(-5, 5), max_size=20), st.lists(st.integers(-6, 6), max_size=9))
+def test_searches(sorted_from, probes):
+    x, v = np.sort(np.array(sorted_from, "int64")), np.array(probes, "int64")
+    for side in ("left", "right"):
+        if x.size:
+            same(nvm.searchsorted(x, v, side=side), np.searchsorted(x, v, side))
+    same(nvm.isin(v, x), np.isin(v, x))
+    same(nvm.isin(v, x, invert=True), np.isin(v, x, invert=True))
+
+
+@given(hnp.array_shapes(max_dims=3, max_side=5), st.data())
+def test_diff(shape, data):
+    x = counted(shape) ** 2
+    axis, n = data.draw(st.integers(-x.ndim, x.ndim - 1)), data.draw(st.integers(0, 3))
+    same(nvm.diff(x, axis=axis, n=n), np.diff(x, n=n, axis=axis))
+    same(nvm.diff(x, axis=axis, prepend=x, append=x), np.diff(x, axis=axis, prepend=x, append=x))

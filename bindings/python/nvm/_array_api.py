@@ -1,5 +1,4 @@
 """What the array API standard asks of a namespace beside functions of arrays: constants, dtype functions, inspection."""
-from collections import namedtuple
 import math
 
 from . import _nvm
@@ -64,8 +63,19 @@ def isdtype(dtype, kind):
     return t == kind
 
 
-_finfo = namedtuple("finfo", "bits eps max min smallest_normal dtype")
-_iinfo = namedtuple("iinfo", "bits max min dtype")
+class _Limits:
+    """What finfo and iinfo return."""
+
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+    def __repr__(self):
+        return "(" + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items()) + ")"
+
+    def __eq__(self, other):
+        return isinstance(other, _Limits) and self.__dict__ == other.__dict__
+
+
 _FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}  # fraction bits, top exponent
 
 
@@ -81,7 +91,7 @@ def finfo(type, /):
         raise TypeError(f"finfo needs a floating-point dtype, not {t.name}")
     fraction, top = _FLOATS[t.name]
     largest = math.ldexp(2.0 - 2.0 ** -fraction, top)
-    return _finfo(t.itemsize * 8, 2.0 ** -fraction, largest, -largest, 2.0 ** (1 - top), t)
+    return _Limits(bits=t.itemsize * 8, eps=2.0 ** -fraction, max=largest, min=-largest, smallest_normal=2.0 ** (1 - top), dtype=t)
 
 
 def iinfo(type, /):
@@ -90,7 +100,8 @@ def iinfo(type, /):
     if t.kind not in "iu":
         raise TypeError(f"iinfo needs an integer dtype, not {t.name}")
     bits = t.itemsize * 8
-    return _iinfo(bits, 2 ** (bits - (t.kind == "i")) - 1, -(2 ** (bits - 1)) if t.kind == "i" else 0, t)
+    sign = t.kind == "i"
+    return _Limits(bits=bits, max=2 ** (bits - sign) - 1, min=-(2 ** (bits - 1)) if sign else 0, dtype=t)
 
 
 class _Info:

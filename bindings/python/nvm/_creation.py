@@ -85,3 +85,46 @@ def nonzero(x, /):
     if x.ndim == 0:
         raise ValueError("nonzero needs at least one dimension")
     return _nvm.positions(x if x.dtype == _nvm.bool else x != 0)
+
+
+def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+    """Differences of neighbours along an axis, n times."""
+    x = _nvm.asarray(x)
+    parts = [_nvm.asarray(p) for p in (prepend, x, append) if p is not None]
+    x = _f["concat"](parts, axis=axis) if len(parts) > 1 else x
+    if n < 0:
+        raise ValueError("[diff] n must not be negative")
+    axis = axis + x.ndim if axis < 0 else axis
+    if not 0 <= axis < x.ndim:
+        raise ValueError(f"[diff] axis {axis} is out of range for {x.ndim} dimensions")
+    at = (slice(None),) * axis
+    for _ in range(n):
+        later, earlier = x[at + (slice(1, None),)], x[at + (slice(None, -1),)]
+        x = later != earlier if x.dtype == _nvm.bool else later - earlier
+    return x
+
+
+def isin(x1, x2, /, *, invert=False):
+    """For each element of x1, is it equal to some element of x2?"""
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2).reshape(-1)
+    found = _f["any"](x1[..., None] == x2, axis=-1)
+    return ~found if invert else found
+
+
+def searchsorted(x1, x2, /, *, side="left", sorter=None):
+    """Where the elements of x2 belong in the sorted x1: before equal ones ('left') or behind them ('right')."""
+    if side not in ("left", "right"):
+        raise ValueError("[searchsorted] side is 'left' or 'right'")
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
+    if x1.ndim != 1:
+        raise ValueError("[searchsorted] x1 must have one dimension")
+    if sorter is not None:
+        x1 = _f["take"](x1, sorter, axis=0)
+    before = _f["less"] if side == "left" else _f["less_equal"]
+    n = x1.shape[0]
+    position = _f["zeros"](x2.shape, dtype=_nvm.int64)
+    for bit in reversed(range(n.bit_length())):  # the most elements that lie before, from the highest bit down
+        more = position + (1 << bit)
+        probe = _f["take"](x1, _f["minimum"](more, n).reshape(-1) - 1, axis=0).reshape(x2.shape)
+        position = _f["where"]((more <= n) & before(probe, x2), more, position)
+    return position

@@ -46,7 +46,7 @@ def _is_mask(k):
 
 
 def _spread(x, items):
-    """Masks as one position array per dimension; their shapes are checked."""
+    """Masks as one position array per dimension (a 0-d mask: of a dimension of its own, new in x); their shapes are checked."""
     out, d = [], 0
     for k in items:
         if not _is_mask(k):
@@ -54,16 +54,17 @@ def _spread(x, items):
             d += k is not None
             continue
         if k.ndim == 0:
-            raise IndexError("a 0-dimensional mask is not supported; use where()")
+            x = _f["expand_dims"](x, axis=d)
+            k = k.reshape(1)
         if k.shape != x.shape[d:d + k.ndim]:
             raise IndexError(f"a mask of shape {k.shape} indexes dimensions of shape {x.shape[d:d + k.ndim]}")
         out += _nvm.positions(k)
         d += k.ndim
-    return out
+    return x, out
 
 
 def getitem(x, key):
-    items = _spread(x, _normal(x, key))
+    x, items = _spread(x, _normal(x, key))
     arrays = [k for k in items if isinstance(k, _nvm.Array)]
     y = x[tuple(slice(None) if isinstance(k, _nvm.Array) else k for k in items)]  # slices and None
     axes = [d for d, k in enumerate(items) if isinstance(k, _nvm.Array)]
