@@ -9,7 +9,7 @@
 #include "base/pool.h"
 #include "base/settings.h"
 
-enum { LINE = 64, KEEP = 256 << 10 }; /* bytes of memory that a context keeps between runs */
+enum { LINE = 64, KEEP = 32 << 10 }; /* bytes of memory that a context keeps between runs: there may be 4,096 programs */
 
 static _Atomic int64_t kernels_run;
 static _Thread_local int refused;

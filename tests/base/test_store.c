@@ -2,6 +2,7 @@
    refused, kill -9, forks. Whatever happens, a blob that is handed out is the blob that was put. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,6 +251,33 @@ START_TEST(killed_writers_leave_no_harm) {
 }
 END_TEST
 
+static void *threaded(void *arg) {
+  for (int i = 0; i < 150; i++) {
+    put(i % 40);
+    if (get((i * 7) % 40) < 0)
+      *(int *)arg = 1;
+    if (i % 50 == 49)
+      nvb_store_close();
+  }
+  return NULL;
+}
+START_TEST(threads_share_it) {
+  fresh("threads");
+  pthread_t t[4];
+  int bad[4] = { 0 };
+  for (int i = 0; i < 4; i++)
+    pthread_create(&t[i], NULL, threaded, &bad[i]);
+  ck_assert_int_eq(in_children(2, race), 0); /* forked in the middle of it */
+  for (int i = 0; i < 4; i++) {
+    pthread_join(t[i], NULL);
+    ck_assert_int_eq(bad[i], 0);
+  }
+  for (int i = 0; i < 40; i++)
+    ck_assert_int_eq(get(i), 1);
+  sweep();
+}
+END_TEST
+
 /* Another process in the middle of a transaction, as SQLite's own lock bytes say it. */
 static void hold_lock(int ready, int done) {
   int fd = open(file, O_RDWR);
@@ -440,5 +468,5 @@ START_TEST(no_memory_is_a_miss) {
 END_TEST
 
 SUITE("store", puts_and_gets, off_and_homeless, writable_folder_is_refused, symlinks_are_refused, foreign_folder_is_refused,
-      eight_processes_on_a_cold_store, fork_with_an_open_store, killed_writers_leave_no_harm, held_lock_is_a_miss,
+      eight_processes_on_a_cold_store, fork_with_an_open_store, killed_writers_leave_no_harm, threads_share_it, held_lock_is_a_miss,
       every_flipped_byte_heals, every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss)
