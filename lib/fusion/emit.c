@@ -466,8 +466,8 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
   emit_axes(e);
-  for (int i = 0; i < k->inst.n; i++)
-    emit_inst(e, i);
+  for (int i = 0, *order = nvf_order(k); i < k->inst.n; i++)
+    emit_inst(e, order[i]);
   for (int i = 0; i < k->put.n; i++) {
     int node = k->put.at[i].node;
     if (!node_of(e, node)->out)

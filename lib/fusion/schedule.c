@@ -118,6 +118,38 @@ static int is_scanned(const nvf_cand *k, int axis) {
   return 0;
 }
 
+/* ---- the order of statements */
+/* By phases: a phase ends where a reduction's result is wanted. What a later phase alone wants is made there, and all that one
+   phase reads stands together, so that emitters find one loop for it. Instances are numbered in dependence order. */
+int *nvf_order(const nvf_cand *k) {
+  int n = k->inst.n, *phase = NVB_NEWN(k->net->arena, int, n + 1), *when = NVB_NEWN(k->net->arena, int, n + 1);
+  int *order = NVB_NEWN(k->net->arena, int, n + 1), m = 0, last = 0;
+  for (int i = 0; i < n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    for (int j = 0; j < v->narg; j++)
+      phase[i] = phase[v->arg[j]] > phase[i] ? phase[v->arg[j]] : phase[i];
+    phase[i] += is_red(v);
+    last = phase[i] > last ? phase[i] : last;
+    when[i] = -1;
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    const nvf_inst *v = &k->inst.at[i];
+    int at = is_red(v) ? phase[i] - 1 : when[i] > phase[i] ? when[i] : phase[i];
+    when[i] = at;
+    for (int j = 0; j < v->narg; j++)
+      if (when[v->arg[j]] < 0 || when[v->arg[j]] > at)
+        when[v->arg[j]] = at;
+  }
+  for (int c = 0; c < k->check.n; c++) /* an index tile and its check come before every load that uses it */
+    for (int i = k->check.at[c].inst; i >= 0; i--)
+      when[i] = 0;
+  for (int p = 0; p <= last; p++)
+    for (int i = 0; i < n; i++)
+      if (when[i] == p)
+        order[m++] = i;
+  return order;
+}
+
 /* ---- the axis with the lanes */
 static int may_have_lanes(const nvf_cand *k, int a, int width) {
   nvf_stamp st[64];
