@@ -61,7 +61,7 @@ static int run(job *j) {
   if (!leaf) return nvb_fail_memory();
   for (int i = 0; i < nleaf; i++) leaf[i] = atomic_load(&j->g->leaf_node[i]->value);
   int status = nvh_program_run(j->program, leaf, out);
-  for (int i = 0; i < nout && !status; i++) nvh_attach(j->g->out_node[i], out[i]);
+  for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
   nvb_free(leaf);
   return status;
 }
@@ -143,6 +143,8 @@ __attribute__((constructor)) static void at_fork(void) { pthread_atfork(before_f
 
 enum { DEPTH = 512 };
 int nvh_settle(nvg_node *n) {
-  if (n->depth < DEPTH || nvh_tracing()) return NVM_OK;
+  int64_t limit = nvb_int(NVB_MEM_LIMIT);
+  int large = limit > 0 && nvg_pending_bytes() > limit / 4;
+  if ((n->depth < DEPTH && !large) || nvh_tracing() || atomic_load(&n->value)) return NVM_OK;
   return nvh_eval(&n, 1);
 }

@@ -36,7 +36,7 @@ void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int6
 /* eval.c */
 int nvh_eval(nvg_node *const *roots, int n); /* gives every root its value; a status */
 int nvh_explain(char **text, nvg_node *const *roots, int n);
-int nvh_settle(nvg_node *n);                 /* evaluates a node whose pending graph has grown too deep */
+int nvh_settle(nvg_node *n);                 /* evaluates a node whose pending graph has grown too deep, or pins too much */
 
 /* programs.c: what runs, and what it is remembered by */
 typedef struct nvh_output {
@@ -58,7 +58,6 @@ void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least re
 void nvh_program_unref(nvh_program *p);
 /* Runs on leaf values; out[i] becomes the new value of output i. A status; a failure leaves nothing behind. */
 int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out);
-void nvh_attach(nvg_node *n, nvg_value *v);            /* takes v: the node has its value and drops its operands */
 void nvh_value_free(nvg_value *v);
 int64_t nvh_planned(void);
 int64_t nvh_evaluations(void);

@@ -176,7 +176,6 @@ int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
   if (at != few) nvb_free(at);
   return status;
 }
-void nvh_attach(nvg_node *n, nvg_value *v) { nvg_node_set(n, v); }
 
 /* ---- the memory of programs */
 enum { SLOTS = 1 << 13, KEEP = 4096 };

@@ -107,7 +107,7 @@ static LLVMTargetMachineRef machine(const nvc_target *t) {
   LLVMTargetMachineRef tm = NULL;
   once();
   if (LLVMGetTargetFromTriple(triple, &target, &err)) fail_text(err, triple);
-  else tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelJITDefault);
+  else tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
   LLVMDisposeMessage(triple);
   return tm;
 }

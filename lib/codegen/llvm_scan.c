@@ -1,5 +1,6 @@
 /* Scans, in the order of docs/numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number, blocks
-   from left to right; the value is (carry + e) + p. One element at a time, from scratch to scratch, in small loops. */
+   from left to right; the value is (carry + e) + p. From scratch to scratch, in small loops, one element of all lanes at a
+   time; where lanes lie along the axis itself, one element. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -9,7 +10,8 @@ typedef struct scan {
   const nvf_stmt *s;
   const nvg_frag *merge;
   const nvf_layout *l;
-  int n;                       /* states */
+  nvf_layout walk;             /* l with all digits but the lanes as loops, and without lanes if the axis has some */
+  int n, lanes;                /* states; elements at a time */
   int64_t len, run, runs, block; /* elements; of a run; runs; runs of a block */
   int64_t *total, *before;     /* scratch, per state, by run */
   val *carry;                  /* stack slots */
@@ -19,35 +21,36 @@ static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i
 
 static val get(const scan *c, int i, val p) {
   nvm_dtype t = type_of(c, i);
-  return nvcl_from_memory(c->e, nvcl_load(c->e, nvcl_memtype(c->e, t), p, (unsigned)nvg_size(t)), t, 1);
+  return nvcl_from_memory(c->e, nvcl_load(c->e, nvcl_vec(nvcl_memtype(c->e, t), c->lanes), p, (unsigned)nvg_size(t)), t, c->lanes);
 }
 static void set(const scan *c, int i, val p, val v) {
   nvm_dtype t = type_of(c, i);
-  nvcl_store(c->e, nvcl_to_memory(c->e, v, t, 1), p, (unsigned)nvg_size(t));
+  nvcl_store(c->e, nvcl_to_memory(c->e, v, t, c->lanes), p, (unsigned)nvg_size(t));
 }
 
 static val by_run(const scan *c, const int64_t *off, int i, val at) {
+  at = LLVMBuildNSWMul(c->e->b, at, nvcl_int(c->e, c->lanes), "");
   return LLVMBuildInBoundsGEP2(c->e->b, nvcl_memtype(c->e, type_of(c, i)), nvcl_gep(c->e, c->e->scratch, off[i]), &at, 1, "");
 }
 
-/* Address of an element of a tile of layout l; axes in `fixed` */
+/* Address of an element of a tile of layout l (of lane 0: lanes lie side by side) */
 static val element(const scan *c, int tile, const nvf_layout *l, int i) {
   nvcl_em *e = c->e;
-  nvcl_xv x = nvcl_index(e, nvcl_position(e, l, nvcl_layout_lanes(e, l)), NULL, 0);
+  nvcl_xv x = nvcl_index(e, nvcl_position(e, l, nvcl_layout_lanes(e, l)), &c->walk, 0);
   val at = nvcl_index_value(e, &x, 1);
   return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), nvcl_gep(e, e->scratch, e->tile[tile].off), &at, 1, "");
 }
 
 static void operand(const scan *c, val at, val *out) {
   c->e->fixed[c->s->axis] = at;
-  val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, NULL, 0), 1);
+  val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, &c->walk, 0), c->lanes);
   for (int i = 0; i < c->n; i++) {
     out[i] = get(c, i, element(c, c->s->in[i], c->l, i));
-    if (when) out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], 1), "");
+    if (when) out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], c->lanes), "");
   }
 }
 
-static void merge(const scan *c, val *a, const val *b) { nvcl_merge(c->e, c->merge, a, b, c->n, 1); }
+static void merge(const scan *c, val *a, const val *b) { nvcl_merge(c->e, c->merge, a, b, c->n, c->lanes); }
 static val plus(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
 static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
 
@@ -161,30 +164,53 @@ static void one_line(scan *c) {
   for (int i = 0; i < c->n && has; i++) set(c, i, element(c, c->s->out[c->n + i], &rest, i), get(c, i, c->carry[i]));
 }
 
+/* Lanes of other axes stay lanes; where the axis has lanes itself, all are walked one by one. */
+static void plan_walk(scan *c) {
+  int along = 0;
+  for (int i = 0; i < c->l->n; i++) along |= c->l->d[i].place == 'l' && c->l->d[i].extent > 1 && c->l->d[i].axis == c->s->axis;
+  for (int i = 0; i < c->l->n; i++) {
+    nvf_digit d = c->l->d[i];
+    if (d.axis == c->s->axis) continue;
+    if (d.place != 'l' || along) d.place = 'I';
+    c->walk.d[c->walk.n++] = d;
+  }
+  c->lanes = along ? 1 : nvcl_layout_lanes(c->e, c->l);
+}
+
+static void take_room(scan *c) {
+  nvcl_em *e = c->e;
+  c->run = c->len < RUN ? c->len : RUN;
+  c->runs = c->len / c->run;
+  c->block = c->runs < RUNS ? c->runs : RUNS;
+  c->total = NVB_NEWN(e->a, int64_t, c->n);
+  c->before = NVB_NEWN(e->a, int64_t, c->n);
+  c->carry = NVB_NEWN(e->a, val, c->n);
+  for (int i = 0; i < c->n; i++) {
+    nvm_dtype t = type_of(c, i);
+    c->total[i] = nvcl_scratch(e, c->runs * c->lanes * nvg_size(t));
+    c->before[i] = nvcl_scratch(e, c->runs * c->lanes * nvg_size(t));
+    c->carry[i] = nvcl_slot(e, nvcl_vec(nvcl_memtype(e, t), c->lanes), "carry");
+    LLVMSetAlignment(c->carry[i], 64);
+  }
+}
+
 void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
   scan c = {.e = e, .s = s, .merge = nvcl_frag_full(s->frag), .l = &e->t->tile[s->in[0]], .n = s->frag->nresult};
-  int axis[NVF_MAX_DIGITS], n = nvf_layout_axes(c.l, axis), open = 0;
   nvcl_for f[NVF_MAX_DIGITS];
+  int open = 0, loops = e->nloop;
   c.len = nvf_extent(c.l, s->axis);
   if (c.len & (c.len - 1)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan over %lld elements", (long long)c.len);
   if (s->where && s->where->ntile) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan where a tile holds");
-  c.run = c.len < RUN ? c.len : RUN;
-  c.runs = c.len / c.run;
-  c.block = c.runs < RUNS ? c.runs : RUNS;
-  c.total = NVB_NEWN(e->a, int64_t, c.n);
-  c.before = NVB_NEWN(e->a, int64_t, c.n);
-  c.carry = NVB_NEWN(e->a, val, c.n);
-  for (int i = 0; i < c.n; i++) {
-    c.total[i] = nvcl_scratch(e, c.runs * nvg_size(type_of(&c, i)));
-    c.before[i] = nvcl_scratch(e, c.runs * nvg_size(type_of(&c, i)));
-    c.carry[i] = nvcl_slot(e, nvcl_memtype(e, type_of(&c, i)), "carry");
-  }
-  for (int i = 0; i < n; i++) {
-    if (axis[i] == s->axis) continue;
-    nvcl_for_begin(e, &f[open], nvcl_int(e, 0), nvcl_int(e, nvf_extent(c.l, axis[i])), nvcl_int(e, 1), "line");
-    e->fixed[axis[i]] = f[open++].i;
+  plan_walk(&c);
+  take_room(&c);
+  for (int i = 0; i < c.walk.n; i++) {
+    const nvf_digit *d = &c.walk.d[i];
+    if (d->place != 'I' || d->extent == 1) continue;
+    nvcl_for_begin(e, &f[open], nvcl_int(e, 0), nvcl_int(e, d->extent), nvcl_int(e, 1), "line");
+    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, f[open++].i};
   }
   one_line(&c);
+  e->nloop = loops;
   while (open-- > 0) nvcl_for_end(e, &f[open]);
-  for (int i = 0; i < n; i++) e->fixed[axis[i]] = NULL;
+  e->fixed[s->axis] = NULL;
 }

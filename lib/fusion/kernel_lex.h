@@ -2,6 +2,7 @@
 #ifndef NVF_KERNEL_LEX_H
 #define NVF_KERNEL_LEX_H
 #include "base/text.h"
+#include "fusion/kernel.h"
 #include "nvm/types.h"
 
 typedef enum nvf_tok { NVF_T_END, NVF_T_NAME, NVF_T_NUMBER, NVF_T_STRING, NVF_T_OP } nvf_tok;
@@ -28,4 +29,6 @@ int nvf_lex_type(nvf_lex *l);                            /* takes the name of a 
 /* A constant of a type, as bits: [-] number, inf, nan, true, false, or bits<type>(0x...). Throws if it does not fit. */
 uint64_t nvf_lex_const(nvf_lex *l, nvm_dtype type);
 void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits); /* reads back to the same bits */
+/* Bindings and hints up to the closing brace or the end (kernel_schedule.c). */
+void nvf_schedule_read(nvf_lex *l, nvf_kernel *k, nvf_schedule *s);
 #endif

@@ -32,6 +32,7 @@ static const entry *lookup(parser *p, const char *name) {
   return NULL;
 }
 
+static int is_upper(const char *name) { return name[0] >= 'A' && name[0] <= 'Z'; }
 static int is_tile(const entry *e) { return e && (e->kind == S_TILE || e->kind == S_CARRIED); }
 
 static int axis_named(parser *p, const char *name) {
@@ -43,7 +44,7 @@ static int axis_named(parser *p, const char *name) {
 
 static int take_axis(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "an axis");
-  if (lookup(p, name) || (name[0] >= 'A' && name[0] <= 'Z')) nvf_lex_fail_at(&p->l, at, "'%s' is no axis", name);
+  if (lookup(p, name) || is_upper(name)) nvf_lex_fail_at(&p->l, at, "'%s' is no axis", name);
   return axis_named(p, name);
 }
 
@@ -67,7 +68,7 @@ static const nvf_expr *expression(parser *p);
 static const nvf_expr *name_value(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a name");
   const entry *e = lookup(p, name);
-  if (!e && name[0] >= 'A' && name[0] <= 'Z') return nvf_x(p->k, NVF_NAME, nvf_add_name(p->k, name), 0);
+  if (!e && is_upper(name)) return nvf_x(p->k, NVF_NAME, nvf_add_name(p->k, name), 0);
   if (!e) return nvf_x(p->k, NVF_AXIS, axis_named(p, name), 0);
   switch (e->kind) {
   case S_GRID: return nvf_x(p->k, NVF_GRID, e->id, 0);
@@ -232,47 +233,72 @@ static void call_store(parser *p, nvf_stmt *s, made *m) {
   keywords(p, s, 0, 0, NULL, NULL);
 }
 
-/* The first tile's dtype types bare numbers, so they wait until all operands are read. */
+/* One operand of map. A bare number gets its dtype later, from the first tile: kind ACONST without a name. */
+static nvf_arg operand(parser *p, int *is_bare) {
+  const char *at = p->l.s;
+  nvf_lex start = p->l;
+  nvf_arg a = {.kind = NVF_ACONST};
+  *is_bare = p->l.kind == NVF_T_NUMBER || nvf_lex_is(&p->l, "-");
+  if (*is_bare) {
+    nvf_lex_const(&p->l, NVM_F64);
+    return a;
+  }
+  if (nvf_lex_accept(&p->l, "bits")) {
+    nvf_lex_expect(&p->l, "<");
+    a.type = (nvm_dtype)nvf_lex_type(&p->l);
+    if (pair(a.type)) nvf_lex_fail_at(&p->l, at, "a constant is real");
+    p->l = start;
+    a.bits = nvf_lex_const(&p->l, a.type);
+    return a;
+  }
+  const char *word = nvf_lex_name(&p->l, "an operand");
+  const entry *e = lookup(p, word);
+  if (is_tile(e)) return (nvf_arg){NVF_ATILE, e->id, 0, p->k->tile[e->id].type};
+  if (e && e->kind == S_PARAM && p->k->param[e->id].kind != NVF_BUFFER)
+    return (nvf_arg){NVF_ASCALAR, e->id, 0, p->k->param[e->id].type};
+  if (e) nvf_lex_fail_at(&p->l, at, "'%s' cannot be an operand of map", word);
+  if (nvf_lex_accept(&p->l, "(")) {
+    int t = nvg_dtype_find(word);
+    if (t < 0 || pair((nvm_dtype)t)) nvf_lex_fail_at(&p->l, at, "'%s' is no real dtype", word);
+    a.type = (nvm_dtype)t;
+    a.bits = nvf_lex_const(&p->l, a.type);
+    nvf_lex_expect(&p->l, ")");
+    return a;
+  }
+  if (is_upper(word)) nvf_lex_fail_at(&p->l, at, "there is no tile '%s' here", word);
+  return (nvf_arg){NVF_AAXIS, axis_named(p, word), 0, NVM_I64};
+}
+
+static const nvg_frag *map_frag(parser *p, const char *at, const char *name, const nvf_arg *arg, int n) {
+  nvm_dtype type[MAX_LIST];
+  for (int i = 0; i < n; i++) type[i] = arg[i].type;
+  int to = nvg_dtype_find(name);
+  if (to >= 0 && (pair((nvm_dtype)to) || n != 1))
+    nvf_lex_fail_at(&p->l, at, "a conversion takes one operand to a real dtype");
+  const nvg_frag *f = to >= 0 ? nvg_frag_cast(type[0], (nvm_dtype)to) : nvg_fragset_find(p->k->frags, name, type, n);
+  if (!f) nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
+  return f;
+}
+
 static void call_map(parser *p, nvf_stmt *s, made *m) {
   NVB_VEC(nvf_arg) arg = {0};
   struct { nvf_lex at; int arg; } bare[8];
-  int nbare = 0, first = -1;
+  int nbare = 0, first = -1, is_bare;
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
   while (!nvf_lex_is(&p->l, ")")) {
-    if (keyword(p, "layout")) { layout(p, s); break; }
+    if (keyword(p, "layout")) {
+      layout(p, s);
+      break;
+    }
     nvf_lex_expect(&p->l, ",");
-    nvf_arg a = {.kind = NVF_ACONST};
-    const char *here = p->l.s;
     nvf_lex start = p->l;
-    if (p->l.kind == NVF_T_NUMBER || nvf_lex_is(&p->l, "-")) {
-      if (nbare == 8) nvf_lex_fail(&p->l, "too many numbers without a dtype");
+    nvf_arg a = operand(p, &is_bare);
+    if (is_bare && nbare == 8) nvf_lex_fail(&p->l, "too many numbers without a dtype");
+    if (is_bare) {
       bare[nbare].at = start;
       bare[nbare++].arg = arg.n;
-      nvf_lex_const(&p->l, NVM_F64);
-    } else if (nvf_lex_is(&p->l, "bits")) {
-      nvf_lex_next(&p->l);
-      nvf_lex_expect(&p->l, "<");
-      a.type = (nvm_dtype)nvf_lex_type(&p->l);
-      if (pair(a.type)) nvf_lex_fail_at(&p->l, here, "a constant is real");
-      p->l = start;
-      a.bits = nvf_lex_const(&p->l, a.type);
-    } else {
-      const char *word = nvf_lex_name(&p->l, "an operand");
-      const entry *e = lookup(p, word);
-      if (is_tile(e)) {
-        a = (nvf_arg){NVF_ATILE, e->id, 0, p->k->tile[e->id].type};
-        if (first < 0) first = e->id;
-      } else if (e && e->kind == S_PARAM && p->k->param[e->id].kind != NVF_BUFFER) a = (nvf_arg){NVF_ASCALAR, e->id, 0, p->k->param[e->id].type};
-      else if (e) nvf_lex_fail_at(&p->l, here, "'%s' cannot be an operand of map", word);
-      else if (nvf_lex_accept(&p->l, "(")) {
-        int t = nvg_dtype_find(word);
-        if (t < 0 || pair((nvm_dtype)t)) nvf_lex_fail_at(&p->l, here, "'%s' is no real dtype", word);
-        a.type = (nvm_dtype)t;
-        a.bits = nvf_lex_const(&p->l, a.type);
-        nvf_lex_expect(&p->l, ")");
-      } else if (word[0] >= 'A' && word[0] <= 'Z') nvf_lex_fail_at(&p->l, here, "there is no tile '%s' here", word);
-      else a = (nvf_arg){NVF_AAXIS, axis_named(p, word), 0, NVM_I64};
     }
+    if (a.kind == NVF_ATILE && first < 0) first = a.id;
     NVB_PUSH(p->l.arena, arg, a);
     if (arg.n > MAX_LIST) nvf_lex_fail(&p->l, "more than %d operands", MAX_LIST);
   }
@@ -283,12 +309,7 @@ static void call_map(parser *p, nvf_stmt *s, made *m) {
     a->type = p->k->tile[first].type;
     a->bits = nvf_lex_const(&bare[i].at, a->type);
   }
-  nvm_dtype type[MAX_LIST];
-  for (int i = 0; i < arg.n; i++) type[i] = arg.at[i].type;
-  int to = nvg_dtype_find(name);
-  if (to >= 0 && (pair((nvm_dtype)to) || arg.n != 1)) nvf_lex_fail_at(&p->l, at, "a conversion takes one operand to a real dtype");
-  s->frag = to >= 0 ? nvg_frag_cast(type[0], (nvm_dtype)to) : nvg_fragset_find(p->k->frags, name, type, arg.n);
-  if (!s->frag) nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
+  s->frag = map_frag(p, at, name, arg.at, arg.n);
   s->narg = arg.n;
   s->arg = arg.at;
   for (int i = 0; i < s->frag->nresult; i++) give(m, (nvm_dtype)s->frag->inst[s->frag->result[i]].type);
@@ -580,61 +601,7 @@ static void kernel(parser *p) {
   while (!nvf_lex_accept(&p->l, "}")) part(p);
 }
 
-/* ---- schedules */
-typedef struct layout_job { nvf_kernel *k; nvf_layout *out; const char *text; } layout_job;
-static void layout_text(nvb_arena *a, void *arg) {
-  layout_job *j = arg;
-  (void)a;
-  nvf_layout_parse(j->k, j->out, j->text);
-}
-
-static void binding(parser *p, nvf_schedule *s) {
-  nvf_lex *l = &p->l;
-  nvf_binding *b = nvf_bind_name(p->k, s, nvf_add_name(p->k, nvf_lex_name(l, "a name")));
-  nvf_lex_expect(l, "=");
-  const char *at = l->s;
-  if (l->kind == NVF_T_STRING) {
-    char *text = nvb_get(l->arena, (size_t)l->n + 1);
-    memcpy(text, l->s, (size_t)l->n);
-    b->kind = NVF_BLAYOUT;
-    int status = nvb_protect(l->arena, layout_text, &(layout_job){p->k, &b->layout, text});
-    if (status == NVM_ERR_MEMORY) nvb_throw(l->arena, status, "%s", nvb_message());
-    if (status) nvf_lex_fail(l, "%s", nvb_strdup(l->arena, nvb_message()));
-    nvf_lex_next(l);
-  } else if (nvf_lex_accept(l, "stamp")) {
-    int64_t v[2];
-    nvf_lex_expect(l, "(");
-    v[0] = nvf_lex_int(l);
-    nvf_lex_expect(l, ",");
-    v[1] = nvf_lex_int(l);
-    nvf_lex_expect(l, ")");
-    if (v[0] < 1 || v[1] < 1 || v[0] > 1 << 30 || v[1] > v[0] || (v[0] & (v[0] - 1)) || (v[1] & (v[1] - 1)))
-      nvf_lex_fail_at(l, at, "a stamp is two powers of two, chunk >= lanes");
-    b->kind = NVF_BSTAMP;
-    b->stamp = (nvf_stamp){(int)v[0], (int)v[1]};
-  } else {
-    int minus = nvf_lex_accept(l, "-");
-    b->kind = NVF_BINT;
-    b->value = minus ? -nvf_lex_int(l) : nvf_lex_int(l);
-  }
-}
-
-static void schedule_body(parser *p, nvf_schedule *s) {
-  nvf_lex *l = &p->l;
-  while (l->kind != NVF_T_END && !nvf_lex_is(l, "}")) {
-    if (nvf_lex_accept(l, ";")) continue;
-    if (!nvf_lex_accept(l, "hint")) { binding(p, s); continue; }
-    const char *at = l->s;
-    int64_t stmt = nvf_lex_int(l);
-    if (stmt >= p->k->nstmt) nvf_lex_fail_at(l, at, "there is no statement %lld", (long long)stmt);
-    int name = nvf_add_name(p->k, nvf_lex_name(l, "a hint"));
-    nvf_lex_expect(l, "=");
-    int minus = nvf_lex_accept(l, "-");
-    int64_t value = nvf_lex_int(l);
-    nvf_add_hint(p->k, s, (int)stmt, name, minus ? -value : value);
-  }
-}
-
+/* ---- the whole text */
 static void schedule(parser *p) {
   nvf_kernel *k = p->k;
   nvf_lex_expect(&p->l, "schedule");
@@ -642,7 +609,7 @@ static void schedule(parser *p) {
   if (nvf_schedule_find(k, name)) nvf_lex_fail_at(&p->l, at, "there are two schedules '%s'", name);
   nvf_schedule *s = nvf_schedule_new(k);
   nvf_lex_expect(&p->l, "{");
-  schedule_body(p, s);
+  nvf_schedule_read(&p->l, k, s);
   nvf_lex_expect(&p->l, "}");
   const char **names = NVB_NEWN(k->arena, const char *, k->nsched + 1);
   nvf_schedule **all = NVB_NEWN(k->arena, nvf_schedule *, k->nsched + 1);
@@ -652,21 +619,6 @@ static void schedule(parser *p) {
   all[k->nsched++] = s;
   k->sched_name = names;
   k->sched = all;
-}
-
-nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name) {
-  for (int i = 0; i < k->nsched; i++)
-    if (strcmp(k->sched_name[i], name) == 0) return k->sched[i];
-  return NULL;
-}
-
-nvf_schedule *nvf_schedule_parse(nvf_kernel *k, const char *text) {
-  parser p = {.k = k};
-  nvf_schedule *s = nvf_schedule_new(k);
-  nvf_lex_open(&p.l, k->arena, text, "schedule");
-  schedule_body(&p, s);
-  if (p.l.kind != NVF_T_END) nvf_lex_fail(&p.l, "the schedule ends here");
-  return s;
 }
 
 /* Leaves only what belongs to fragments: all from a kernel or schedule to its closing brace becomes blank, lines stay. */

@@ -90,7 +90,8 @@ frag erfc(x: f64) -> f64 {
 frag erfc(x: f32) -> f32 { return f32(erfc(f64(x))) }
 
 # x Phi(x), where the tail Phi(-h) of the normal distribution is exp(-h^2 / 2) R(h), R = u P(u - 0.5),
-# u = 1 / (1 + h / 4), P of degree 9 on h <= 12.6, relative error 2^-25.7. The rounding of u is made good by R' = h R - 1 / sqrt(2 pi).
+# u = 1 / (1 + h / 4), P of degree 9 on h <= 12.6, relative error 2^-25.7. R' = h R - 1 / sqrt(2 pi) makes good that u
+# is rounded.
 frag gelu_near(x: f32) -> f32 {
   a = fabs(x)
   h = select(a > 12.5, 12.5, a)
