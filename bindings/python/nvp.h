@@ -99,6 +99,9 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
 PyObject *nvp_scatter(PyObject *module, PyObject *args); /* (x, positions, values) */
 
+/* order.c */
+PyObject *nvp_order(PyObject *module, PyObject *args);   /* (x, descending) */
+
 /* jit.c */
 extern PyType_Spec nvp_jit_spec;
 int nvp_tracing(void);                          /* the thread is inside a trace */

@@ -176,6 +176,41 @@ def test_searches(sorted_from, probes):
     same(nvm.isin(v, x, invert=True), np.isin(v, x, invert=True))
 
 
+numbers = st.sampled_from(["int8", "uint16", "int64", "uint64", "float16", "float32", "float64", "bool"])
+
+
+@given(numbers.flatmap(lambda t: hnp.arrays(t, hnp.array_shapes(max_dims=3, max_side=8))), st.data())
+def test_sort(x, data):
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    same(nvm.argsort(x, axis=axis), np.argsort(x, axis=axis, kind="stable"))
+    same(nvm.sort(x, axis=axis), np.sort(x, axis=axis, kind="stable"))
+    if x.dtype.kind != "f" or not np.isnan(x).any():
+        down = np.asarray(nvm.argsort(x, axis=axis, descending=True))
+        np.testing.assert_array_equal(np.take_along_axis(x, down, axis), np.flip(np.sort(x, axis), axis))
+
+
+@given(numbers.flatmap(lambda t: hnp.arrays(t, hnp.array_shapes(min_side=0, max_dims=2, max_side=8))))
+def test_unique(x):
+    u, n = nvm.unique_all(x), np.unique_all(x)
+    for got, want in zip(u, n):
+        same(got, want)
+    assert u.values.shape == u.counts.shape == nvm.unique_values(x).shape and nvm.unique_counts(x).counts.shape == u.counts.shape
+    same(nvm.unique_inverse(x).inverse_indices, n.inverse_indices)
+
+
+def test_unique_of_complex_numbers():
+    u = nvm.unique_counts([1 + 2j, 1 + 1j, 1 + 2j, 0.0])
+    assert u.values.tolist() == [0, 1 + 1j, 1 + 2j] and u.counts.tolist() == [1, 1, 2] and "counts=" in repr(u)
+
+
+@given(hnp.array_shapes(max_dims=3, max_side=5), st.data())
+def test_repeat_by_counts(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=shape[axis], max_size=shape[axis])), "int64")
+    same(nvm.repeat(x, times, axis=axis), np.repeat(x, times, axis))
+
+
 @given(hnp.array_shapes(max_dims=3, max_side=5), st.data())
 def test_diff(shape, data):
     x = counted(shape) ** 2

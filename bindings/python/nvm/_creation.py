@@ -103,28 +103,3 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
         x = later != earlier if x.dtype == _nvm.bool else later - earlier
     return x
 
-
-def isin(x1, x2, /, *, invert=False):
-    """For each element of x1, is it equal to some element of x2?"""
-    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2).reshape(-1)
-    found = _f["any"](x1[..., None] == x2, axis=-1)
-    return ~found if invert else found
-
-
-def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Where the elements of x2 belong in the sorted x1: before equal ones ('left') or behind them ('right')."""
-    if side not in ("left", "right"):
-        raise ValueError("[searchsorted] side is 'left' or 'right'")
-    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
-    if x1.ndim != 1:
-        raise ValueError("[searchsorted] x1 must have one dimension")
-    if sorter is not None:
-        x1 = _f["take"](x1, sorter, axis=0)
-    before = _f["less"] if side == "left" else _f["less_equal"]
-    n = x1.shape[0]
-    position = _f["zeros"](x2.shape, dtype=_nvm.int64)
-    for bit in reversed(range(n.bit_length())):  # the most elements that lie before, from the highest bit down
-        more = position + (1 << bit)
-        probe = _f["take"](x1, _f["minimum"](more, n).reshape(-1) - 1, axis=0).reshape(x2.shape)
-        position = _f["where"]((more <= n) & before(probe, x2), more, position)
-    return position

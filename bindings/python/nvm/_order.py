@@ -1,0 +1,127 @@
+"""Sorting, searching and sets. Sorting and what follows from it need the values of their arrays, so that inside nvm.jit they are
+errors; searches are lazy."""
+from . import _nvm
+
+_f = _nvm.functions
+
+
+def argsort(x, /, *, axis=-1, descending=False, stable=True):
+    """Positions that sort x along an axis; equal elements keep their order, NaN comes last (first if descending)."""
+    x = _f["moveaxis"](x, axis, -1)
+    return _f["moveaxis"](_nvm.order(x, descending), -1, axis)
+
+
+def sort(x, /, *, axis=-1, descending=False, stable=True):
+    """x sorted along an axis."""
+    return _f["take_along_axis"](x, argsort(x, axis=axis, descending=descending), axis=axis)
+
+
+class _Named(tuple):
+    """A tuple whose items have names too."""
+    _fields = ()
+
+    def __new__(cls, *items):
+        return tuple.__new__(cls, items)
+
+    def __getattr__(self, name):
+        if name not in self._fields:
+            raise AttributeError(name)
+        return self[self._fields.index(name)]
+
+    def __repr__(self):
+        return f"{type(self).__name__}(" + ", ".join(f"{n}={v!r}" for n, v in zip(self._fields, self)) + ")"
+
+
+class unique_all_result(_Named):
+    _fields = ("values", "indices", "inverse_indices", "counts")
+
+
+class unique_counts_result(_Named):
+    _fields = ("values", "counts")
+
+
+class unique_inverse_result(_Named):
+    _fields = ("values", "inverse_indices")
+
+
+def _order(x):
+    """Positions that bring equal elements together: of complex numbers by real part, then imaginary part."""
+    if x.dtype.kind != "c":
+        return _nvm.order(x, False)
+    by_imaginary = _nvm.order(_f["imag"](x), False)
+    return _f["take"](by_imaginary, _nvm.order(_f["real"](x)[by_imaginary], False), axis=0)
+
+
+def unique_all(x, /):
+    """Values that occur, where each occurs first, which one each element is, and how often each occurs. Each NaN is a value of its
+    own."""
+    x = _nvm.asarray(x)
+    flat = x.reshape(-1)
+    n = flat.shape[0]
+    order = _order(flat)
+    ordered = _f["take"](flat, order, axis=0)
+    fresh = _f["concat"]([_f["ones"]((min(n, 1),), dtype=_nvm.bool), ordered[1:] != ordered[:-1]]).eval()
+    starts = _nvm.positions(fresh)[0]
+    counts = _f["concat"]([starts[1:], _nvm.asarray([n])]) - starts if n else starts
+    which = _f["cumulative_sum"](fresh, dtype=_nvm.int64) - 1 if n else starts
+    inverse = _nvm.scatter(_f["zeros"]((n,), dtype=_nvm.int64), order, which).reshape(x.shape)
+    return unique_all_result(_f["take"](ordered, starts, axis=0), _f["take"](order, starts, axis=0), inverse, counts)
+
+
+def unique_counts(x, /):
+    """Values that occur, and how often."""
+    u = unique_all(x)
+    return unique_counts_result(u.values, u.counts)
+
+
+def unique_inverse(x, /):
+    """Values that occur, and which one each element is."""
+    u = unique_all(x)
+    return unique_inverse_result(u.values, u.inverse_indices)
+
+
+def unique_values(x, /):
+    """Values that occur, sorted."""
+    return unique_all(x).values
+
+
+def repeat(x, repeats, /, *, axis=None):
+    """Each element repeated: the same number of times, or as often as an array of counts says (whose values are needed)."""
+    if isinstance(repeats, int):
+        return _f["repeat"](x, repeats, axis=axis)
+    repeats = _nvm.asarray(repeats)
+    if repeats.size == 1:
+        return _f["repeat"](x, int(repeats.reshape(())), axis=axis)
+    x = _nvm.asarray(x).reshape(-1) if axis is None else _nvm.asarray(x)
+    axis = 0 if axis is None else axis
+    if repeats.shape != (x.shape[axis],):
+        raise ValueError(f"[repeat] {repeats.shape} counts for an axis of extent {x.shape[axis]}")
+    ends = _f["cumulative_sum"](repeats, dtype=_nvm.int64) if repeats.size else repeats.astype(_nvm.int64)
+    total = int(_f["sum"](repeats))
+    return _f["take"](x, searchsorted(ends, _f["arange"](total), side="right"), axis=axis)
+
+
+def isin(x1, x2, /, *, invert=False):
+    """For each element of x1, is it equal to some element of x2?"""
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2).reshape(-1)
+    found = _f["any"](x1[..., None] == x2, axis=-1)
+    return ~found if invert else found
+
+
+def searchsorted(x1, x2, /, *, side="left", sorter=None):
+    """Where the elements of x2 belong in the sorted x1: before equal ones ('left') or behind them ('right')."""
+    if side not in ("left", "right"):
+        raise ValueError("[searchsorted] side is 'left' or 'right'")
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
+    if x1.ndim != 1:
+        raise ValueError("[searchsorted] x1 must have one dimension")
+    if sorter is not None:
+        x1 = _f["take"](x1, sorter, axis=0)
+    before = _f["less"] if side == "left" else _f["less_equal"]
+    n = x1.shape[0]
+    position = _f["zeros"](x2.shape, dtype=_nvm.int64)
+    for bit in reversed(range(n.bit_length())):  # the most elements that lie before, from the highest bit down
+        more = position + (1 << bit)
+        probe = _f["take"](x1, _f["minimum"](more, n).reshape(-1) - 1, axis=0).reshape(x2.shape)
+        position = _f["where"]((more <= n) & before(probe, x2), more, position)
+    return position
