@@ -6,14 +6,17 @@
 #include "fusion/dft.h"
 #include "graph/dtype.h"
 
-typedef struct life { int born, dies; int64_t bytes; } life;
+typedef struct life {
+  int born, dies;
+  int64_t bytes;
+} life;
 typedef struct maker {
   nvb_arena *a;
   nvc_interp *p;
-  nvg_fragset *frags;   /* of transforms */
-  uint8_t *changes;     /* by tile: carried, so its elements are written again */
-  life *life;           /* by slot */
-  int now;              /* statements so far, loops' ends included */
+  nvg_fragset *frags; /* of transforms */
+  uint8_t *changes;   /* by tile: carried, so its elements are written again */
+  life *life;         /* by slot */
+  int now;            /* statements so far, loops' ends included */
   int64_t work;
 } maker;
 
@@ -51,7 +54,10 @@ static nvc_operand see(const maker *m, const nvc_shape *over, int tile) {
 
 static nvc_operand see_arg(const maker *m, const nvc_shape *over, const nvf_arg *a) {
   if (a->kind == NVF_ATILE) return see(m, over, a->id);
-  nvc_operand o = {.from = a->kind == NVF_AAXIS ? NVC_COORD : a->kind == NVF_ASCALAR ? NVC_SCALAR : NVC_WORD, .word = a->bits};
+  nvc_operand o = {.from = a->kind == NVF_AAXIS     ? NVC_COORD
+                           : a->kind == NVF_ASCALAR ? NVC_SCALAR
+                                                    : NVC_WORD,
+                   .word = a->bits};
   o.id = a->kind == NVF_AAXIS ? place_of(over, a->id) : a->id;
   o.size = nvg_size(a->kind == NVF_AAXIS ? NVM_I64 : a->kind == NVF_ASCALAR ? m->p->k->param[a->id].type : a->type);
   o.v = (nvc_view){1, {over->total}, {0}};
@@ -123,7 +129,8 @@ static nvc_list *make_list(maker *m, const nvf_block *b);
 /* A copy without change of order needs no memory of its own, unless either is written again. */
 static void share(maker *m, const nvf_stmt *s, const nvc_shape *shape) {
   for (int i = 0; i < s->nout; i++)
-    if (see(m, shape, s->in[i]).whole && !m->changes[s->in[i]] && !m->changes[s->out[i]]) m->p->slot[s->out[i]] = m->p->slot[s->in[i]];
+    if (see(m, shape, s->in[i]).whole && !m->changes[s->in[i]] && !m->changes[s->out[i]])
+      m->p->slot[s->out[i]] = m->p->slot[s->in[i]];
 }
 
 static void add_refs(maker *m, nvc_ins *i, const nvf_expr *x) {
@@ -247,10 +254,13 @@ static void make_ins(maker *m, nvc_ins *i, const nvf_stmt *s) {
   m->now++;
   switch (s->op) {
   case NVF_MAP: work = make_map(m, i); break;
-  case NVF_REDUCE: case NVF_SCAN: work = make_merge(m, i); break;
+  case NVF_REDUCE:
+  case NVF_SCAN: work = make_merge(m, i); break;
   case NVF_DFT: work = make_dft(m, i); break;
   case NVF_CONTRACT: work = make_contract(m, i); break;
-  case NVF_RELAYOUT: case NVF_PUT: case NVF_GET: work = make_copy(m, i); break;
+  case NVF_RELAYOUT:
+  case NVF_PUT:
+  case NVF_GET: work = make_copy(m, i); break;
   case NVF_FOR: make_for(m, i); return;
   case NVF_IF:
     i->body = make_list(m, s->body);

@@ -10,7 +10,10 @@ enum { STATES = 8, WIDE = 64 }; /* WIDE: elements from which a merge runs in pla
 static int size_of(const nvc_interp *p, int tile) { return nvg_size(p->k->tile[tile].type); }
 
 /* An array of states: element e of state j at at[j] + e * size[j]. */
-typedef struct states { int n, size[STATES]; char *at[STATES]; } states;
+typedef struct states {
+  int n, size[STATES];
+  char *at[STATES];
+} states;
 
 static states states_of(const nvc_run *r, const int *tile, int n) {
   states s = {.n = n};
@@ -78,13 +81,15 @@ static states operands(const nvc_run *r, const nvc_ins *i, int n, char **work) {
   states room = take(&x, work, i->shape.total);
   nvc_run below = *r;
   below.work = *work; /* evaluated masks lie behind */
-  for (int j = 0; j < n; j++) x.at[j] = (char *)(uintptr_t)nvc_masked(&below, i, x.at[j], x.size[j], i->s->init[j], room.at[j]);
+  for (int j = 0; j < n; j++)
+    x.at[j] = (char *)(uintptr_t)nvc_masked(&below, i, x.at[j], x.size[j], i->s->init[j], room.at[j]);
   return x;
 }
 
 /* ---- reductions. Lane p of chunk c is row c * W + p: what follows the sequences is one tree over all rows, pairs first. */
 static void sequences(const nvc_ins *i, const states *x, const states *acc, char *work) {
-  int64_t seq = i->chunk / i->lanes, run = i->lanes * i->inner, n = i->outer * i->len / i->chunk, whole = i->chunk * i->inner;
+  int64_t seq = i->chunk / i->lanes, run = i->lanes * i->inner, n = i->outer * i->len / i->chunk,
+          whole = i->chunk * i->inner;
   if (run < WIDE && n > 1) { /* step q of all sequences at once */
     nvc_view v = view2(n, whole, run, 1);
     states step = take(x, &work, n * run);
@@ -134,13 +139,18 @@ void nvc_do_reduce(const nvc_run *r, const nvc_ins *i) {
 
 int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i) {
   int64_t rows = i->outer * (i->len / i->chunk) * i->lanes;
-  return (i->s->where ? room_for(p, i->s, i->s->nin, i->shape.total) : 0) + 3 * room_for(p, i->s, i->s->nin, rows * i->inner);
+  return (i->s->where ? room_for(p, i->s, i->s->nin, i->shape.total) : 0) +
+         3 * room_for(p, i->s, i->s->nin, rows * i->inner);
 }
 
 /* ---- scans: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number, blocks from left to right.
    The value is (carry + e) + p; what is absent is skipped. */
 enum { RUN = 16, RUNS = 64 };
-typedef struct scan { const nvc_ins *i; int64_t run, runs, in; states p, total, e, room; } scan;
+typedef struct scan {
+  const nvc_ins *i;
+  int64_t run, runs, in;
+  states p, total, e, room;
+} scan;
 
 /* e of the runs of a block: from the lowest set bit of the run's number upward, total of the group to the left + e. */
 static void exclusive(const scan *s, int64_t first, int64_t count) {
@@ -148,7 +158,8 @@ static void exclusive(const scan *s, int64_t first, int64_t count) {
   for (int64_t size = 1; size < count; size *= 2) {
     for (int64_t g = 1; g * size < count; g += 2) {
       int64_t at = first + g * size, n = count - g * size < size ? count - g * size : size;
-      states left = states_at(&total, (g - 1) * size * s->in), e = states_at(&s->e, at * s->in), more = states_at(&e, s->in);
+      states left = states_at(&total, (g - 1) * size * s->in), e = states_at(&s->e, at * s->in),
+             more = states_at(&e, s->in);
       copy(&e, &left, s->in);
       if (n > 1) {
         nvc_view v = view2(n - 1, 0, s->in, 1);
@@ -253,7 +264,8 @@ void nvc_do_dft(const nvc_run *r, const nvc_ins *i) {
     }
     for (int64_t t = 0; t < 2 * n; t++) out[t] = place + t * NVC_BATCH * size;
     nvg_frag_run(i->frag, in, out, m, 1);
-    for (int64_t t = 0; t < 2 * n; t++) nvc_spread(nvc_tile(r, s->out[t % 2]) + t / 2 * i->along[0] * size, out[t], size, &i->op[0].v, start, m);
+    for (int64_t t = 0; t < 2 * n; t++)
+      nvc_spread(nvc_tile(r, s->out[t % 2]) + t / 2 * i->along[0] * size, out[t], size, &i->op[0].v, start, m);
   }
 }
 

@@ -24,15 +24,18 @@ void nvc_view_collapse(nvc_view *v) {
   v->n = n;
 }
 
-#define ROW(T)                                                                                                     \
-  case sizeof(T): {                                                                                                \
-    T *t = to;                                                                                                     \
-    const T *f = from;                                                                                             \
-    for (int64_t i = 0; i < n; i++) t[i * ts] = f[i * fs];                                                         \
-    return;                                                                                                        \
+#define ROW(T)                                                                                                         \
+  case sizeof(T): {                                                                                                    \
+    T *t = to;                                                                                                         \
+    const T *f = from;                                                                                                 \
+    for (int64_t i = 0; i < n; i++) t[i * ts] = f[i * fs];                                                             \
+    return;                                                                                                            \
   }
 static void row(void *to, int64_t ts, const void *from, int64_t fs, int size, int64_t n) {
-  if (ts == 1 && fs == 1) { memcpy(to, from, (size_t)(n * size)); return; }
+  if (ts == 1 && fs == 1) {
+    memcpy(to, from, (size_t)(n * size));
+    return;
+  }
   switch (size) { ROW(uint8_t) ROW(uint16_t) ROW(uint32_t) ROW(uint64_t) }
 }
 
@@ -87,9 +90,15 @@ static void coordinates(int64_t *to, const nvc_shape *s, int d, int64_t start, i
   }
 }
 
-const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n, void *room) {
-  if (o->from == NVC_COORD) { coordinates(room, &i->shape, o->id, start, n); return room; }
-  const char *base = o->from == NVC_TILE ? nvc_tile(r, o->id) : o->from == NVC_WORD ? (const char *)&o->word : (const char *)&r->args[o->id];
+const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
+                           void *room) {
+  if (o->from == NVC_COORD) {
+    coordinates(room, &i->shape, o->id, start, n);
+    return room;
+  }
+  const char *base = o->from == NVC_TILE   ? nvc_tile(r, o->id)
+                     : o->from == NVC_WORD ? (const char *)&o->word
+                                           : (const char *)&r->args[o->id];
   if (o->whole) return base + start * o->size;
   nvc_gather(room, base, o->size, &o->v, start, n);
   return room;
@@ -164,7 +173,9 @@ int nvc_expr_depth(const nvf_expr *x) {
 }
 
 /* ---- linear forms: value at the first element, and what each axis of the shape adds */
-typedef struct linear { int64_t base, coef[NVC_RANK]; } linear;
+typedef struct linear {
+  int64_t base, coef[NVC_RANK];
+} linear;
 
 static linear linear_of(const nvc_run *r, const nvc_shape *s, const nvf_expr *x) {
   linear l;
@@ -186,7 +197,10 @@ static linear difference(const nvc_run *r, const nvc_shape *s, const nvf_expr *a
   return x;
 }
 
-typedef struct guard { int n, never; linear below[MASKS]; } guard;
+typedef struct guard {
+  int n, never;
+  linear below[MASKS];
+} guard;
 
 /* Forms that hold for the whole tile are left out; one that holds nowhere makes it `never`. */
 static void add_form(guard *g, const nvc_shape *s, linear l) {
@@ -209,7 +223,10 @@ static void guard_of(const nvc_run *r, const nvc_shape *s, const nvf_cond *c, gu
 
 /* The elements t of [0, n) with base + coef t < 0, cut with [*lo, *hi). */
 static void cut(int64_t base, int64_t coef, int64_t *lo, int64_t *hi) {
-  if (coef == 0) { if (base >= 0) *hi = *lo; return; }
+  if (coef == 0) {
+    if (base >= 0) *hi = *lo;
+    return;
+  }
   if (coef > 0) {
     int64_t end = floor_div(-base - 1, coef) + 1;
     if (end < *hi) *hi = end;
@@ -222,14 +239,15 @@ static void cut(int64_t base, int64_t coef, int64_t *lo, int64_t *hi) {
 
 /* Rows of a guarded move between a packed tile and memory at linear addresses. */
 typedef struct mover {
-  char *mem;           /* element 0 */
-  int64_t scale;       /* elements of a part between neighbours: 2 for pairs */
-  int size, back;      /* back: from the tile to memory */
+  char *mem;      /* element 0 */
+  int64_t scale;  /* elements of a part between neighbours: 2 for pairs */
+  int size, back; /* back: from the tile to memory */
   char *tile;
   uint64_t other;
 } mover;
 
-static void move_row(const mover *m, int64_t address, int64_t stride, int64_t first, int64_t n, int64_t lo, int64_t hi) {
+static void move_row(const mover *m, int64_t address, int64_t stride, int64_t first, int64_t n, int64_t lo,
+                     int64_t hi) {
   char *t = m->tile + first * m->size;
   if (hi > lo) {
     char *mem = m->mem + (address + lo * stride) * m->scale * m->size;
@@ -261,8 +279,14 @@ static void move_guarded(const mover *m, const nvc_shape *s, const linear *map, 
 }
 
 static void move_linear(const mover *m, const nvc_shape *s, const linear *map, const guard *g) {
-  if (g->never) { if (!m->back) nvc_fill(m->tile, m->size, m->other, s->total); return; }
-  if (g->n) { move_guarded(m, s, map, g); return; }
+  if (g->never) {
+    if (!m->back) nvc_fill(m->tile, m->size, m->other, s->total);
+    return;
+  }
+  if (g->n) {
+    move_guarded(m, s, map, g);
+    return;
+  }
   nvc_view v = s->v;
   for (int d = 0; d < v.n; d++) v.stride[d] = map->coef[d] * m->scale;
   nvc_view_collapse(&v);
@@ -271,11 +295,14 @@ static void move_linear(const mover *m, const nvc_shape *s, const linear *map, c
 
 /* ---- evaluated addresses and masks */
 static void widen(int64_t *to, const void *from, nvm_dtype t, int64_t n) {
-#define WIDEN(D, T) case D: for (int64_t i = 0; i < n; i++) to[i] = (int64_t)((const T *)from)[i]; return;
+#define WIDEN(D, T)                                                                                                    \
+  case D:                                                                                                              \
+    for (int64_t i = 0; i < n; i++) to[i] = (int64_t)((const T *)from)[i];                                             \
+    return;
   switch (t) {
-    WIDEN(NVM_I8, int8_t) WIDEN(NVM_I16, int16_t) WIDEN(NVM_I32, int32_t) WIDEN(NVM_I64, int64_t)
-    WIDEN(NVM_U8, uint8_t) WIDEN(NVM_U16, uint16_t) WIDEN(NVM_U32, uint32_t) WIDEN(NVM_U64, uint64_t)
-  default: return;
+    WIDEN(NVM_I8, int8_t)
+    WIDEN(NVM_I16, int16_t) WIDEN(NVM_I32, int32_t) WIDEN(NVM_I64, int64_t) WIDEN(NVM_U8, uint8_t)
+        WIDEN(NVM_U16, uint16_t) WIDEN(NVM_U32, uint32_t) WIDEN(NVM_U64, uint64_t) default : return;
   }
 }
 
@@ -286,8 +313,12 @@ static const nvc_operand *tile_operand(const nvc_ins *i, int tile) {
 }
 
 /* Values at elements [start, start + n), n <= NVC_BATCH, in to[0]; to[1], to[2] ... are free for parts of it. */
-static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n, int64_t (*to)[NVC_BATCH]) {
-  if (!varies(x)) { nvc_fill(to[0], 8, (uint64_t)nvc_scalar(r, x), n); return; }
+static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n,
+                   int64_t (*to)[NVC_BATCH]) {
+  if (!varies(x)) {
+    nvc_fill(to[0], 8, (uint64_t)nvc_scalar(r, x), n);
+    return;
+  }
   if (x->kind == NVF_AXIS) {
     for (int d = 0; d < i->shape.v.n; d++)
       if (i->shape.axis[d] == x->id) coordinates(to[0], &i->shape, d, start, n);
@@ -303,14 +334,22 @@ static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_
   else values(r, i, x->b, start, n, to + 1);
   int64_t *a = to[0], *b = to[1];
   switch (x->kind) {
-  case NVF_ADD: for (int64_t j = 0; j < n; j++) a[j] += b[j]; return;
-  case NVF_SUB: for (int64_t j = 0; j < n; j++) a[j] -= b[j]; return;
-  case NVF_MUL: for (int64_t j = 0; j < n; j++) a[j] *= b[j]; return;
-  default: for (int64_t j = 0; j < n; j++) a[j] = apply(x->kind, a[j], b[j]);
+  case NVF_ADD:
+    for (int64_t j = 0; j < n; j++) a[j] += b[j];
+    return;
+  case NVF_SUB:
+    for (int64_t j = 0; j < n; j++) a[j] -= b[j];
+    return;
+  case NVF_MUL:
+    for (int64_t j = 0; j < n; j++) a[j] *= b[j];
+    return;
+  default:
+    for (int64_t j = 0; j < n; j++) a[j] = apply(x->kind, a[j], b[j]);
   }
 }
 
-static void mask_of(const nvc_run *r, const nvc_ins *i, int64_t start, int64_t n, uint8_t *mask, int64_t (*room)[NVC_BATCH]) {
+static void mask_of(const nvc_run *r, const nvc_ins *i, int64_t start, int64_t n, uint8_t *mask,
+                    int64_t (*room)[NVC_BATCH]) {
   const nvf_cond *c = i->s->where;
   memset(mask, 1, (size_t)n);
   for (int q = 0; c && q < c->nrel; q++) {
@@ -324,27 +363,28 @@ static void mask_of(const nvc_run *r, const nvc_ins *i, int64_t start, int64_t n
   }
 }
 
-#define MOVE(T)                                                                                                    \
-  case sizeof(T):                                                                                                  \
-    for (int64_t j = 0; j < n; j++) {                                                                              \
-      T *t = (T *)m->tile + start + j, *e = (T *)m->mem + address[j] * m->scale;                                   \
-      if (m->back) { if (mask[j]) *e = *t; } else *t = mask[j] ? *e : (T)m->other;                                 \
-    }                                                                                                              \
+#define MOVE(T)                                                                                                        \
+  case sizeof(T):                                                                                                      \
+    for (int64_t j = 0; j < n; j++) {                                                                                  \
+      T *t = (T *)m->tile + start + j, *e = (T *)m->mem + address[j] * m->scale;                                       \
+      if (m->back) {                                                                                                   \
+        if (mask[j]) *e = *t;                                                                                          \
+      } else *t = mask[j] ? *e : (T)m->other;                                                                          \
+    }                                                                                                                  \
     return;
 static void move_evaluated(const mover *m, const int64_t *address, const uint8_t *mask, int64_t start, int64_t n) {
   switch (m->size) { MOVE(uint8_t) MOVE(uint16_t) MOVE(uint32_t) MOVE(uint64_t) }
 }
 
-#define RAISE(D, T)                                                                                                \
-  case D: {                                                                                                        \
-    T *e = (T *)mem + at, v = *(const T *)value, now = __atomic_load_n(e, __ATOMIC_RELAXED);                       \
-    while (now < v && !__atomic_compare_exchange_n(e, &now, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}          \
-    return;                                                                                                        \
+#define RAISE(D, T)                                                                                                    \
+  case D: {                                                                                                            \
+    T *e = (T *)mem + at, v = *(const T *)value, now = __atomic_load_n(e, __ATOMIC_RELAXED);                           \
+    while (now < v && !__atomic_compare_exchange_n(e, &now, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}              \
+    return;                                                                                                            \
   }
 static void raise(nvm_dtype t, char *mem, int64_t at, const void *value) {
   switch (t) {
-    RAISE(NVM_I32, int32_t) RAISE(NVM_I64, int64_t) RAISE(NVM_U32, uint32_t) RAISE(NVM_U64, uint64_t)
-  default: return;
+    RAISE(NVM_I32, int32_t) RAISE(NVM_I64, int64_t) RAISE(NVM_U32, uint32_t) RAISE(NVM_U64, uint64_t) default : return;
   }
 }
 
@@ -355,7 +395,12 @@ static void access(const nvc_run *r, const nvc_ins *i, int back) {
   int parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, size = nvg_size(t) / parts;
   mover m[2];
   for (int p = 0; p < parts; p++)
-    m[p] = (mover){(char *)(uintptr_t)r->args[s->buf] + p * size, parts, size, back, nvc_tile(r, back ? s->in[p] : s->out[p]), s->has_other ? s->other : 0};
+    m[p] = (mover){(char *)(uintptr_t)r->args[s->buf] + p * size,
+                   parts,
+                   size,
+                   back,
+                   nvc_tile(r, back ? s->in[p] : s->out[p]),
+                   s->has_other ? s->other : 0};
   if (i->affine) {
     guard g;
     linear map = linear_of(r, &i->shape, s->map);
@@ -363,7 +408,7 @@ static void access(const nvc_run *r, const nvc_ins *i, int back) {
     for (int p = 0; p < parts; p++) move_linear(&m[p], &i->shape, &map, &g);
     return;
   }
-  int64_t (*room)[NVC_BATCH] = (void *)r->work;
+  int64_t(*room)[NVC_BATCH] = (void *)r->work;
   uint8_t mask[NVC_BATCH];
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
@@ -381,7 +426,7 @@ void nvc_do_load(const nvc_run *r, const nvc_ins *i) { access(r, i, 0); }
 void nvc_do_store(const nvc_run *r, const nvc_ins *i) { access(r, i, 1); }
 
 void nvc_do_index(const nvc_run *r, const nvc_ins *i) {
-  int64_t (*room)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
+  int64_t(*room)[NVC_BATCH] = (void *)r->work, *out = (int64_t *)(void *)nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
     values(r, i, i->s->map, start, n, room);

@@ -51,14 +51,19 @@ static int run_if(nvc_run *r, const nvc_ins *i) {
 static int run_ins(nvc_run *r, const nvc_ins *i) {
   switch (i->s->op) {
   case NVF_LOAD: nvc_do_load(r, i); return 0;
-  case NVF_STORE: case NVF_ATOMIC_MAX: nvc_do_store(r, i); return 0;
+  case NVF_STORE:
+  case NVF_ATOMIC_MAX: nvc_do_store(r, i); return 0;
   case NVF_MAP: run_map(r, i); return 0;
   case NVF_REDUCE: nvc_do_reduce(r, i); return 0;
   case NVF_SCAN: nvc_do_scan(r, i); return 0;
-  case NVF_RELAYOUT: case NVF_PUT: case NVF_GET: run_copy(r, i); return 0;
+  case NVF_RELAYOUT:
+  case NVF_PUT:
+  case NVF_GET: run_copy(r, i); return 0;
   case NVF_DFT: nvc_do_dft(r, i); return 0;
   case NVF_CONTRACT: nvc_do_contract(r, i); return 0;
-  case NVF_ZEROS: memset(nvc_tile(r, i->s->out[0]), 0, (size_t)(i->shape.total * nvg_size(r->p->k->tile[i->s->out[0]].type))); return 0;
+  case NVF_ZEROS:
+    memset(nvc_tile(r, i->s->out[0]), 0, (size_t)(i->shape.total * nvg_size(r->p->k->tile[i->s->out[0]].type)));
+    return 0;
   case NVF_INDEX: nvc_do_index(r, i); return 0;
   case NVF_TEST: nvc_do_test(r, i); return 0;
   case NVF_FOR: return run_for(r, i);

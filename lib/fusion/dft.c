@@ -4,22 +4,37 @@
 #include "fusion/dft.h"
 #include "base/err.h"
 
-typedef struct cpx { int re, im; } cpx; /* names v<re>, v<im> */
+typedef struct cpx {
+  int re, im;
+} cpx; /* names v<re>, v<im> */
 typedef struct writer {
   nvb_arena *arena;
   nvb_text t;
   int next, sign;
   nvm_dtype type;
   int twisted;
-  cpx power[NVF_DFT_MAX + 1];                       /* by n: the twist of a transform of n items, w^(N / n) */
-  cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2];     /* by n and q: its product with the q-th root; re 0: not made yet */
+  cpx power[NVF_DFT_MAX + 1];                   /* by n: the twist of a transform of n items, w^(N / n) */
+  cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2]; /* by n and q: its product with the q-th root; re 0: not made yet */
 } writer;
 
-static const double quarter[17] = { /* cos(2 pi k / 64) */
-  0x1.0000000000000p+0, 0x1.fd88da3d12526p-1, 0x1.f6297cff75cb0p-1, 0x1.e9f4156c62ddap-1, 0x1.d906bcf328d46p-1,
-  0x1.c38b2f180bdb1p-1, 0x1.a9b66290ea1a3p-1, 0x1.8bc806b151741p-1, 0x1.6a09e667f3bcdp-1, 0x1.44cf325091dd6p-1,
-  0x1.1c73b39ae68c8p-1, 0x1.e2b5d3806f63bp-2, 0x1.87de2a6aea963p-2, 0x1.294062ed59f06p-2, 0x1.8f8b83c69a60bp-3,
-  0x1.917a6bc29b42cp-4, 0};
+static const double quarter[17] = {/* cos(2 pi k / 64) */
+                                   0x1.0000000000000p+0,
+                                   0x1.fd88da3d12526p-1,
+                                   0x1.f6297cff75cb0p-1,
+                                   0x1.e9f4156c62ddap-1,
+                                   0x1.d906bcf328d46p-1,
+                                   0x1.c38b2f180bdb1p-1,
+                                   0x1.a9b66290ea1a3p-1,
+                                   0x1.8bc806b151741p-1,
+                                   0x1.6a09e667f3bcdp-1,
+                                   0x1.44cf325091dd6p-1,
+                                   0x1.1c73b39ae68c8p-1,
+                                   0x1.e2b5d3806f63bp-2,
+                                   0x1.87de2a6aea963p-2,
+                                   0x1.294062ed59f06p-2,
+                                   0x1.8f8b83c69a60bp-3,
+                                   0x1.917a6bc29b42cp-4,
+                                   0};
 
 static double cos64(int k) { return k <= 16 ? quarter[k] : -quarter[32 - k]; } /* 0 <= k <= 32 */
 static double sin64(int k) { return k <= 16 ? quarter[16 - k] : quarter[k - 16]; }
@@ -29,23 +44,56 @@ static void root(const writer *w, int n, int q, double *c, double *s) {
   int k = q * (64 / n);
   *c = cos64(k);
   *s = w->sign * sin64(k);
-  if (w->type == NVM_F32) { *c = (float)*c; *s = (float)*s; }
+  if (w->type == NVM_F32) {
+    *c = (float)*c;
+    *s = (float)*s;
+  }
 }
 
 static int put(writer *w) { /* the name of what is written next */
   nvb_print(&w->t, "  v%d = ", w->next);
   return w->next++;
 }
-static int add(writer *w, int a, int b) { int v = put(w); nvb_print(&w->t, "v%d + v%d\n", a, b); return v; }
-static int sub(writer *w, int a, int b) { int v = put(w); nvb_print(&w->t, "v%d - v%d\n", a, b); return v; }
-static int mul(writer *w, int a, int b) { int v = put(w); nvb_print(&w->t, "v%d * v%d\n", a, b); return v; }
-static int neg(writer *w, int a) { int v = put(w); nvb_print(&w->t, "-v%d\n", a); return v; }
-static int mulk(writer *w, double k, int a) { int v = put(w); nvb_print(&w->t, "%a * v%d\n", k, a); return v; }
-static int fmak(writer *w, double k, int a, int b) { int v = put(w); nvb_print(&w->t, "fma(%a, v%d, v%d)\n", k, a, b); return v; }
-static int fma3(writer *w, int a, int b, int c) { int v = put(w); nvb_print(&w->t, "fma(v%d, v%d, v%d)\n", a, b, c); return v; }
+static int add(writer *w, int a, int b) {
+  int v = put(w);
+  nvb_print(&w->t, "v%d + v%d\n", a, b);
+  return v;
+}
+static int sub(writer *w, int a, int b) {
+  int v = put(w);
+  nvb_print(&w->t, "v%d - v%d\n", a, b);
+  return v;
+}
+static int mul(writer *w, int a, int b) {
+  int v = put(w);
+  nvb_print(&w->t, "v%d * v%d\n", a, b);
+  return v;
+}
+static int neg(writer *w, int a) {
+  int v = put(w);
+  nvb_print(&w->t, "-v%d\n", a);
+  return v;
+}
+static int mulk(writer *w, double k, int a) {
+  int v = put(w);
+  nvb_print(&w->t, "%a * v%d\n", k, a);
+  return v;
+}
+static int fmak(writer *w, double k, int a, int b) {
+  int v = put(w);
+  nvb_print(&w->t, "fma(%a, v%d, v%d)\n", k, a, b);
+  return v;
+}
+static int fma3(writer *w, int a, int b, int c) {
+  int v = put(w);
+  nvb_print(&w->t, "fma(v%d, v%d, v%d)\n", a, b, c);
+  return v;
+}
 
 /* The other half of a butterfly: 2 e - p, where p = e + f o */
-static cpx mirror(writer *w, cpx e, cpx p) { return (cpx){fmak(w, 2, e.re, neg(w, p.re)), fmak(w, 2, e.im, neg(w, p.im))}; }
+static cpx mirror(writer *w, cpx e, cpx p) {
+  return (cpx){fmak(w, 2, e.re, neg(w, p.re)), fmak(w, 2, e.im, neg(w, p.im))};
+}
 
 static void butterfly(writer *w, int n, int q, cpx e, cpx o, cpx *lo, cpx *hi) {
   if (q == 0) {

@@ -42,7 +42,8 @@ nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name) {
 
 int nvf_add_param(nvf_kernel *k, nvf_pkind kind, nvm_dtype type, const char *name) {
   MORE(k, k->param, k->nparam);
-  k->param[k->nparam] = (nvf_param){.name = fresh_name(k, name, 0), .kind = kind, .type = kind == NVF_SIZE ? NVM_I64 : type};
+  k->param[k->nparam] =
+      (nvf_param){.name = fresh_name(k, name, 0), .kind = kind, .type = kind == NVF_SIZE ? NVM_I64 : type};
   return k->nparam++;
 }
 
@@ -82,7 +83,8 @@ nvf_part *nvf_add_part(nvf_kernel *k) {
 }
 
 int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent) {
-  if (p->ngrid == NVF_MAX_GRID) nvb_throw(k->arena, NVM_ERR_UNSUPPORTED, "[kernel] more than %d grid axes", NVF_MAX_GRID);
+  if (p->ngrid == NVF_MAX_GRID)
+    nvb_throw(k->arena, NVM_ERR_UNSUPPORTED, "[kernel] more than %d grid axes", NVF_MAX_GRID);
   MORE(k, p->grid, p->ngrid);
   p->grid[p->ngrid] = (nvf_grid){.name = fresh_name(k, name, 1), .extent = extent};
   return p->ngrid++;
@@ -133,7 +135,8 @@ static int is_const(const nvf_expr *x, int64_t v) { return x->kind == NVF_CONST 
 
 const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b) {
   int64_t v;
-  if (a->kind == NVF_CONST && b->kind == NVF_CONST && fold(kind, a->value, b->value, &v)) return nvf_x(k, NVF_CONST, 0, v);
+  if (a->kind == NVF_CONST && b->kind == NVF_CONST && fold(kind, a->value, b->value, &v))
+    return nvf_x(k, NVF_CONST, 0, v);
   if (is_const(b, 0) && (kind == NVF_ADD || kind == NVF_SUB)) return a;
   if (is_const(a, 0) && kind == NVF_ADD) return b;
   if (is_const(b, 1) && (kind == NVF_MUL || kind == NVF_DIV)) return a;
@@ -187,15 +190,20 @@ void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t va
 }
 
 /* ---- sizes of a grid */
-static int64_t value_of(const nvf_schedule *s, int name) { return name < s->nbind && s->bind[name].kind == NVF_BINT ? s->bind[name].value : 0; }
+static int64_t value_of(const nvf_schedule *s, int name) {
+  return name < s->nbind && s->bind[name].kind == NVF_BINT ? s->bind[name].value : 0;
+}
 
-int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, const uint64_t *args, const int64_t *grid) {
+int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, const uint64_t *args,
+                 const int64_t *grid) {
   switch (x->kind) {
   case NVF_CONST: return x->value;
   case NVF_PARAM: return (int64_t)args[x->id];
   case NVF_NAME: return value_of(s, x->id);
   case NVF_GRID: return grid ? grid[x->id] : 0;
-  case NVF_AXIS: case NVF_VAR: case NVF_TILE: return 0;
+  case NVF_AXIS:
+  case NVF_VAR:
+  case NVF_TILE: return 0;
   default: break;
   }
   int64_t a = nvf_eval(k, s, x->a, args, grid), b = nvf_eval(k, s, x->b, args, grid), v = 0;

@@ -19,10 +19,23 @@ typedef struct checker {
   int next;                /* id of the next statement in text order */
 } checker;
 
-static const char *const op_name[] = {[NVF_LOAD] = "load", [NVF_STORE] = "store", [NVF_MAP] = "map", [NVF_REDUCE] = "reduce",
-  [NVF_SCAN] = "scan", [NVF_RELAYOUT] = "relayout", [NVF_DFT] = "dft", [NVF_PUT] = "put", [NVF_GET] = "get",
-  [NVF_CONTRACT] = "contract", [NVF_ZEROS] = "zeros", [NVF_INDEX] = "index", [NVF_TEST] = "test", [NVF_FOR] = "for",
-  [NVF_IF] = "if", [NVF_CHECK] = "check", [NVF_ATOMIC_MAX] = "atomic_max"};
+static const char *const op_name[] = {[NVF_LOAD] = "load",
+                                      [NVF_STORE] = "store",
+                                      [NVF_MAP] = "map",
+                                      [NVF_REDUCE] = "reduce",
+                                      [NVF_SCAN] = "scan",
+                                      [NVF_RELAYOUT] = "relayout",
+                                      [NVF_DFT] = "dft",
+                                      [NVF_PUT] = "put",
+                                      [NVF_GET] = "get",
+                                      [NVF_CONTRACT] = "contract",
+                                      [NVF_ZEROS] = "zeros",
+                                      [NVF_INDEX] = "index",
+                                      [NVF_TEST] = "test",
+                                      [NVF_FOR] = "for",
+                                      [NVF_IF] = "if",
+                                      [NVF_CHECK] = "check",
+                                      [NVF_ATOMIC_MAX] = "atomic_max"};
 
 static _Noreturn __attribute__((format(printf, 2, 3))) void fail(checker *c, const char *fmt, ...) {
   char what[512];
@@ -42,13 +55,17 @@ static int has_axis(const nvf_layout *l, int axis) {
     if (l->d[i].axis == axis) return 1;
   return 0;
 }
-static int is_int(nvm_dtype t) { nvg_class g = nvg_class_of(t); return g == NVG_SIGNED || g == NVG_UNSIGNED; }
+static int is_int(nvm_dtype t) {
+  nvg_class g = nvg_class_of(t);
+  return g == NVG_SIGNED || g == NVG_UNSIGNED;
+}
 static int power2(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 /* ---- names of the schedule */
 static const nvf_binding *bound(checker *c, int name, nvf_bkind kind, const char *what) {
   if (name < 0 || name >= c->k->nname) fail(c, "%s is missing", what);
-  if (name >= c->s->nbind || c->s->bind[name].kind != kind) fail(c, "the schedule gives no %s '%s'", what, c->k->name[name]);
+  if (name >= c->s->nbind || c->s->bind[name].kind != kind)
+    fail(c, "the schedule gives no %s '%s'", what, c->k->name[name]);
   return &c->s->bind[name];
 }
 
@@ -56,7 +73,8 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
   int64_t all = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlw", d->place)) fail(c, "layout %s is damaged", name);
+    if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlw", d->place))
+      fail(c, "layout %s is damaged", name);
     if ((all *= d->extent) > (int64_t)1 << 28) fail(c, "layout %s: a tile of more than 2^28 elements", name);
     for (int j = 0; j < i; j++) { /* digits of one place may not share lanes */
       const nvf_digit *e = &l->d[j];
@@ -72,13 +90,15 @@ static nvf_layout named_layout(checker *c, const nvf_stmt *s) {
   check_places(c, &b->layout, c->k->name[s->layout]);
   if (s->nonly < 0) return b->layout;
   for (int i = 0; i < s->nonly; i++)
-    if (!has_axis(&b->layout, s->only[i])) fail(c, "layout %s has no axis %s", c->k->name[s->layout], axis_name(c, s->only[i]));
+    if (!has_axis(&b->layout, s->only[i]))
+      fail(c, "layout %s has no axis %s", c->k->name[s->layout], axis_name(c, s->only[i]));
   return nvf_layout_only(&b->layout, s->only, s->nonly);
 }
 
 /* ---- tiles */
 static const nvf_layout *value(checker *c, int id) {
-  if (id < 0 || id >= c->k->ntile || !c->open[id]) fail(c, "tile %s has no value here", id < 0 || id >= c->k->ntile ? "?" : tile_name(c, id));
+  if (id < 0 || id >= c->k->ntile || !c->open[id])
+    fail(c, "tile %s has no value here", id < 0 || id >= c->k->ntile ? "?" : tile_name(c, id));
   return &c->t->tile[id];
 }
 
@@ -107,19 +127,23 @@ static int same_order(const nvf_layout *a, const nvf_layout *b) {
 
 static void define(checker *c, int id, const nvf_layout *l, nvm_dtype type) {
   if (id < 0 || id >= c->k->ntile) fail(c, "a result is missing");
-  if (tile_type(c, id) != type) fail(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)), nvg_dtype_short(type));
+  if (tile_type(c, id) != type)
+    fail(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)), nvg_dtype_short(type));
   if (c->open[id]) {
     if (!c->carried[id]) fail(c, "tile %s is assigned twice", tile_name(c, id));
-    if (!nvf_layout_eq(&c->t->tile[id], l) || !same_order(&c->t->tile[id], l)) fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
+    if (!nvf_layout_eq(&c->t->tile[id], l) || !same_order(&c->t->tile[id], l))
+      fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
     return;
   }
-  if (c->k->tile[id].shared != (c->at->op == NVF_PUT)) fail(c, "tile %s: only put makes shared tiles", tile_name(c, id));
+  if (c->k->tile[id].shared != (c->at->op == NVF_PUT))
+    fail(c, "tile %s: only put makes shared tiles", tile_name(c, id));
   c->t->tile[id] = *l;
   c->open[id] = 1;
 }
 
 static void counts(checker *c, const nvf_stmt *s, int nin, int nout) {
-  if ((nin >= 0 && s->nin != nin) || (nout >= 0 && s->nout != nout)) fail(c, "%d operands and %d results", s->nin, s->nout);
+  if ((nin >= 0 && s->nin != nin) || (nout >= 0 && s->nout != nout))
+    fail(c, "%d operands and %d results", s->nin, s->nout);
 }
 
 /* ---- expressions. `l`: layout whose axes are coordinates; NULL: the same in the whole block. */
@@ -128,7 +152,8 @@ static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
   switch (x->kind) {
   case NVF_CONST: return;
   case NVF_PARAM:
-    if (x->id < 0 || x->id >= c->k->nparam || c->k->param[x->id].kind != NVF_SIZE) fail(c, "an index expression needs a size");
+    if (x->id < 0 || x->id >= c->k->nparam || c->k->param[x->id].kind != NVF_SIZE)
+      fail(c, "an index expression needs a size");
     return;
   case NVF_NAME: bound(c, x->id, NVF_BINT, "constant"); return;
   case NVF_GRID:
@@ -149,7 +174,8 @@ static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
   default:
     check_expr(c, x->a, l);
     check_expr(c, x->b, l);
-    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && x->b->kind == NVF_CONST && x->b->value <= 0) fail(c, "a divisor must be positive");
+    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && x->b->kind == NVF_CONST && x->b->value <= 0)
+      fail(c, "a divisor must be positive");
   }
 }
 
@@ -160,7 +186,8 @@ static void check_cond(checker *c, const nvf_cond *w, const nvf_layout *l) {
   }
   for (int i = 0; w && i < w->ntile; i++) {
     if (!l) fail(c, "tile %s where all must be the same in the whole block", tile_name(c, w->tile[i]));
-    if (!nvf_layout_within(register_tile(c, w->tile[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, w->tile[i]));
+    if (!nvf_layout_within(register_tile(c, w->tile[i]), l))
+      fail(c, "tile %s needs a relayout", tile_name(c, w->tile[i]));
     if (tile_type(c, w->tile[i]) != NVM_BOOL) fail(c, "tile %s is no bool", tile_name(c, w->tile[i]));
   }
 }
@@ -200,7 +227,9 @@ static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
   *l = *register_tile(c, s->in[0]);
   for (int i = 0; i < s->nin; i++) {
     if (!nvf_layout_eq(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
-    if (tile_type(c, s->in[i]) != nvg_real_of(t)) fail(c, "tile %s is %s, the buffer %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])), nvg_dtype_short(t));
+    if (tile_type(c, s->in[i]) != nvg_real_of(t))
+      fail(c, "tile %s is %s, the buffer %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
+           nvg_dtype_short(t));
   }
   check_expr(c, s->map, l);
   check_cond(c, s->where, l);
@@ -209,7 +238,8 @@ static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
     return;
   }
   for (int i = 0, n = nvf_layout_axes(l, axes); i < n; i++)
-    if (nvf_extent(l, axes[i]) > 1 && !uses_axis(c, s->map, axes[i]) && !pinned(c, s->where, axes[i])) fail(c, "axis %s would be stored to one place", axis_name(c, axes[i]));
+    if (nvf_extent(l, axes[i]) > 1 && !uses_axis(c, s->map, axes[i]) && !pinned(c, s->where, axes[i]))
+      fail(c, "axis %s would be stored to one place", axis_name(c, axes[i]));
 }
 
 /* ---- maps: the result has the layout named, else that of an operand that all others fit into */
@@ -219,7 +249,9 @@ static nvf_layout map_layout(checker *c, const nvf_stmt *s) {
   for (int i = 0; i < s->narg; i++) {
     if (s->arg[i].kind != NVF_ATILE) continue;
     const nvf_layout *l = register_tile(c, s->arg[i].id);
-    if (!best || (l->n > best->n && nvf_layout_within(best, l)) || (!nvf_layout_within(l, best) && nvf_layout_within(best, l))) best = l;
+    if (!best || (l->n > best->n && nvf_layout_within(best, l)) ||
+        (!nvf_layout_within(l, best) && nvf_layout_within(best, l)))
+      best = l;
   }
   if (!best) fail(c, "without tiles a map needs a layout");
   return *best;
@@ -227,20 +259,29 @@ static nvf_layout map_layout(checker *c, const nvf_stmt *s) {
 
 static nvm_dtype arg_type(checker *c, const nvf_arg *a) {
   int scalar = a->kind == NVF_ASCALAR;
-  if (scalar && (a->id < 0 || a->id >= c->k->nparam || c->k->param[a->id].kind == NVF_BUFFER)) fail(c, "an operand is no scalar");
-  return a->kind == NVF_ATILE ? tile_type(c, a->id) : scalar ? c->k->param[a->id].type : a->kind == NVF_AAXIS ? NVM_I64 : a->type;
+  if (scalar && (a->id < 0 || a->id >= c->k->nparam || c->k->param[a->id].kind == NVF_BUFFER))
+    fail(c, "an operand is no scalar");
+  return a->kind == NVF_ATILE   ? tile_type(c, a->id)
+         : scalar               ? c->k->param[a->id].type
+         : a->kind == NVF_AAXIS ? NVM_I64
+                                : a->type;
 }
 
 static void check_map(checker *c, const nvf_stmt *s, nvf_layout *l) {
   const nvg_frag *f = s->frag;
   if (!f) fail(c, "the fragment is missing");
   *l = map_layout(c, s);
-  if (f->nparam != s->narg || f->nresult != s->nout) fail(c, "fragment %s takes %d operands and makes %d results, not %d and %d", f->name, f->nparam, f->nresult, s->narg, s->nout);
+  if (f->nparam != s->narg || f->nresult != s->nout)
+    fail(c, "fragment %s takes %d operands and makes %d results, not %d and %d", f->name, f->nparam, f->nresult,
+         s->narg, s->nout);
   for (int i = 0; i < s->narg; i++) {
     const nvf_arg *a = &s->arg[i];
-    if (a->kind == NVF_ATILE && !nvf_layout_within(register_tile(c, a->id), l)) fail(c, "tile %s needs a relayout", tile_name(c, a->id));
+    if (a->kind == NVF_ATILE && !nvf_layout_within(register_tile(c, a->id), l))
+      fail(c, "tile %s needs a relayout", tile_name(c, a->id));
     if (a->kind == NVF_AAXIS && !has_axis(l, a->id)) fail(c, "the tile has no axis %s", axis_name(c, a->id));
-    if (arg_type(c, a) != f->inst[i].type) fail(c, "operand %d of %s is %s, not %s", i + 1, f->name, nvg_dtype_short(arg_type(c, a)), nvg_dtype_short((nvm_dtype)f->inst[i].type));
+    if (arg_type(c, a) != f->inst[i].type)
+      fail(c, "operand %d of %s is %s, not %s", i + 1, f->name, nvg_dtype_short(arg_type(c, a)),
+           nvg_dtype_short((nvm_dtype)f->inst[i].type));
   }
   for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, (nvm_dtype)f->inst[f->result[i]].type);
 }
@@ -254,8 +295,14 @@ static uint64_t sample(nvm_dtype t, uint32_t *seed, int wild, int j) {
   *seed = *seed * 1664525 + 1013904223;
   int v = (int)(*seed >> 27) - 12; /* -12 ... 19 */
   if (!wild && v <= 0) v = 1 - v;
-  union { double d; uint64_t u; } d = {.d = wild && j < 4 ? special[j] : v * 0.25};
-  union { float f; uint32_t u; } f = {.f = (float)d.d};
+  union {
+    double d;
+    uint64_t u;
+  } d = {.d = wild && j < 4 ? special[j] : v * 0.25};
+  union {
+    float f;
+    uint32_t u;
+  } f = {.f = (float)d.d};
   switch (nvg_class_of(t)) {
   case NVG_FLOAT: return t == NVM_F64 ? d.u : t == NVM_F32 ? f.u : 0x3c00u + (uint64_t)(v & 15);
   case NVG_BOOLEAN: return v & 1;
@@ -263,7 +310,11 @@ static uint64_t sample(nvm_dtype t, uint32_t *seed, int wild, int j) {
   }
 }
 
-typedef struct states { uint64_t word[STATES][TRIES]; nvm_dtype type[STATES]; int n; } states; /* packed per state */
+typedef struct states {
+  uint64_t word[STATES][TRIES];
+  nvm_dtype type[STATES];
+  int n;
+} states; /* packed per state */
 
 static void run_merge(const nvg_frag *f, const states *a, const states *b, states *out) {
   const void *in[2 * STATES];
@@ -279,8 +330,18 @@ static void run_merge(const nvg_frag *f, const states *a, const states *b, state
 static int same_value(nvm_dtype t, const void *a, const void *b) {
   int size = nvg_size(t);
   if (memcmp(a, b, (size_t)size) == 0) return 1;
-  if (t == NVM_F32) { float x, y; memcpy(&x, a, 4); memcpy(&y, b, 4); return x != x && y != y; }
-  if (t == NVM_F64) { double x, y; memcpy(&x, a, 8); memcpy(&y, b, 8); return x != x && y != y; }
+  if (t == NVM_F32) {
+    float x, y;
+    memcpy(&x, a, 4);
+    memcpy(&y, b, 4);
+    return x != x && y != y;
+  }
+  if (t == NVM_F64) {
+    double x, y;
+    memcpy(&x, a, 8);
+    memcpy(&y, b, 8);
+    return x != x && y != y;
+  }
   return 0;
 }
 
@@ -325,7 +386,8 @@ static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *
   for (int i = 0; i < n; i++) {
     nvm_dtype t = tile_type(c, s->in[i]);
     if (!nvf_layout_eq(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
-    if (f->inst[i].type != t || f->inst[n + i].type != t || f->inst[f->result[i]].type != t) fail(c, "the merge %s does not keep %s", f->name, nvg_dtype_short(t));
+    if (f->inst[i].type != t || f->inst[n + i].type != t || f->inst[f->result[i]].type != t)
+      fail(c, "the merge %s does not keep %s", f->name, nvg_dtype_short(t));
   }
   if (!has_axis(l, s->axis)) fail(c, "the tile has no axis %s", axis_name(c, s->axis));
   check_cond(c, s->where, l);
@@ -338,7 +400,8 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   int64_t n = nvf_extent(l, s->axis);
   const nvf_binding *b = bound(c, s->stamp, NVF_BSTAMP, "stamp");
   if (!power2(n)) fail(c, "axis %s is reduced: its extent must be a power of two", axis_name(c, s->axis));
-  if (!power2(b->stamp.c) || !power2(b->stamp.w) || b->stamp.w > b->stamp.c) fail(c, "a stamp is two powers of two, chunk >= lanes");
+  if (!power2(b->stamp.c) || !power2(b->stamp.w) || b->stamp.w > b->stamp.c)
+    fail(c, "a stamp is two powers of two, chunk >= lanes");
   int64_t C = b->stamp.c < n ? b->stamp.c : n, W = b->stamp.w < C ? b->stamp.w : C;
   int inside = 0; /* a chunk digit that is no loop was seen */
   for (int i = 0; i < l->n; i++) {
@@ -346,9 +409,14 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
     if (d->axis != s->axis || d->extent == 1) continue;
     int64_t end = d->stride * d->extent;
     int lane = end <= W, seq = d->stride >= W && end <= C, chunk = d->stride >= C;
-    if (!lane && !seq && !chunk) fail(c, "digit %c%d of axis %s crosses a border of the stamp (%lld, %lld)", d->place, (int)d->extent, axis_name(c, s->axis), (long long)C, (long long)W);
-    if (seq && d->place != 'i' && d->place != 'I') fail(c, "digit %c%d of axis %s is in sequence: it must be items or a loop", d->place, (int)d->extent, axis_name(c, s->axis));
-    if (chunk && d->place == 'I' && inside) fail(c, "looped chunks must be the outermost digits of axis %s", axis_name(c, s->axis));
+    if (!lane && !seq && !chunk)
+      fail(c, "digit %c%d of axis %s crosses a border of the stamp (%lld, %lld)", d->place, (int)d->extent,
+           axis_name(c, s->axis), (long long)C, (long long)W);
+    if (seq && d->place != 'i' && d->place != 'I')
+      fail(c, "digit %c%d of axis %s is in sequence: it must be items or a loop", d->place, (int)d->extent,
+           axis_name(c, s->axis));
+    if (chunk && d->place == 'I' && inside)
+      fail(c, "looped chunks must be the outermost digits of axis %s", axis_name(c, s->axis));
     inside |= chunk && d->place != 'I';
   }
 }
@@ -370,15 +438,18 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
   *l = *register_tile(c, s->in[0]);
   check_merge(c, s, n, l);
   nvf_layout rest = nvf_layout_without(l, s->axis);
-  if (!power2(nvf_extent(l, s->axis))) fail(c, "axis %s is scanned: its extent must be a power of two", axis_name(c, s->axis));
+  if (!power2(nvf_extent(l, s->axis)))
+    fail(c, "axis %s is scanned: its extent must be a power of two", axis_name(c, s->axis));
   for (int i = l->n; i-- > 0;)
     if (l->d[i].axis == s->axis) {
-      if (l->d[i].extent > 1 && l->d[i].place != 'i' && l->d[i].place != 'I') fail(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));
+      if (l->d[i].extent > 1 && l->d[i].place != 'i' && l->d[i].place != 'I')
+        fail(c, "the lowest digit of axis %s must be items or a loop", axis_name(c, s->axis));
       break;
     }
   for (int i = n; i < s->nin; i++) {
     if (!nvf_layout_eq(register_tile(c, s->in[i]), &rest)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
-    if (tile_type(c, s->in[i]) != tile_type(c, s->in[i - n])) fail(c, "tile %s has another dtype than what it carries", tile_name(c, s->in[i]));
+    if (tile_type(c, s->in[i]) != tile_type(c, s->in[i - n]))
+      fail(c, "tile %s has another dtype than what it carries", tile_name(c, s->in[i]));
   }
   for (int i = 0; i < s->nout; i++) define(c, s->out[i], i < n ? l : &rest, tile_type(c, s->in[i]));
 }
@@ -387,7 +458,9 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
 static void same_axes(checker *c, const nvf_layout *a, const nvf_layout *b) {
   int axes[NVF_MAX_DIGITS], na = nvf_layout_axes(a, axes);
   for (int i = 0; i < na; i++)
-    if (nvf_extent(b, axes[i]) != nvf_extent(a, axes[i])) fail(c, "axis %s has extent %lld, then %lld", axis_name(c, axes[i]), (long long)nvf_extent(a, axes[i]), (long long)nvf_extent(b, axes[i]));
+    if (nvf_extent(b, axes[i]) != nvf_extent(a, axes[i]))
+      fail(c, "axis %s has extent %lld, then %lld", axis_name(c, axes[i]), (long long)nvf_extent(a, axes[i]),
+           (long long)nvf_extent(b, axes[i]));
 }
 
 static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* get too */
@@ -398,7 +471,8 @@ static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* ge
   same_axes(c, from, l);
   same_axes(c, l, from);
   for (int i = 1; i < s->nin; i++)
-    if (!nvf_layout_eq(register_tile(c, s->in[i]), from)) fail(c, "tiles of one relayout have one layout; %s has not", tile_name(c, s->in[i]));
+    if (!nvf_layout_eq(register_tile(c, s->in[i]), from))
+      fail(c, "tiles of one relayout have one layout; %s has not", tile_name(c, s->in[i]));
   for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, tile_type(c, s->in[i]));
 }
 
@@ -425,11 +499,15 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (has_axis(l, s->axis)) fail(c, "the sum still has axis %s", axis_name(c, s->axis));
   for (int i = 1; i < 3; i++) {
     const nvf_layout *x = shared_tile(c, s->in[i]);
-    if (tile_type(c, s->in[i]) != t) fail(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])), nvg_dtype_short(t));
+    if (tile_type(c, s->in[i]) != t)
+      fail(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
+           nvg_dtype_short(t));
     if (!has_axis(x, s->axis)) fail(c, "tile %s has no axis %s", tile_name(c, s->in[i]), axis_name(c, s->axis));
-    if (nvf_extent(x, s->axis) != nvf_extent(&c->t->tile[s->in[1]], s->axis)) fail(c, "axis %s has two extents", axis_name(c, s->axis));
+    if (nvf_extent(x, s->axis) != nvf_extent(&c->t->tile[s->in[1]], s->axis))
+      fail(c, "axis %s has two extents", axis_name(c, s->axis));
     for (int j = 0, n = nvf_layout_axes(x, axes); j < n; j++)
-      if (axes[j] != s->axis && nvf_extent(x, axes[j]) != nvf_extent(l, axes[j])) fail(c, "axis %s of tile %s is not in the sum", axis_name(c, axes[j]), tile_name(c, s->in[i]));
+      if (axes[j] != s->axis && nvf_extent(x, axes[j]) != nvf_extent(l, axes[j]))
+        fail(c, "axis %s of tile %s is not in the sum", axis_name(c, axes[j]), tile_name(c, s->in[i]));
   }
   define(c, s->out[0], l, t);
 }
@@ -444,12 +522,15 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (t != NVM_F32 && t != NVM_F64) fail(c, "dft is for f32 and f64");
   if (s->sign != 1 && s->sign != -1) fail(c, "the sign is 1 or -1");
   if (!has_axis(l, s->axis)) fail(c, "the tile has no axis %s", axis_name(c, s->axis));
-  if (!power2(n) || n > NVF_DFT_MAX) fail(c, "axis %s has %lld items: a power of two up to %d", axis_name(c, s->axis), (long long)n, NVF_DFT_MAX);
+  if (!power2(n) || n > NVF_DFT_MAX)
+    fail(c, "axis %s has %lld items: a power of two up to %d", axis_name(c, s->axis), (long long)n, NVF_DFT_MAX);
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].place != 'i') fail(c, "axis %s must be all items", axis_name(c, s->axis));
+    if (l->d[i].axis == s->axis && l->d[i].extent > 1 && l->d[i].place != 'i')
+      fail(c, "axis %s must be all items", axis_name(c, s->axis));
   for (int i = 0; i < s->nin; i++) {
     const nvf_layout *x = register_tile(c, s->in[i]);
-    if (i < 2 ? !nvf_layout_eq(x, l) : !nvf_layout_within(x, &rest)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (i < 2 ? !nvf_layout_eq(x, l) : !nvf_layout_within(x, &rest))
+      fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != t) fail(c, "tile %s has another dtype", tile_name(c, s->in[i]));
   }
   for (int i = 0; i < 2; i++) define(c, s->out[i], l, t);
@@ -519,15 +600,19 @@ static void check_stmt(checker *c, const nvf_stmt *s) {
   c->t->stmt[s->id] = l;
   switch (s->op) {
   case NVF_LOAD: check_load(c, s, l); break;
-  case NVF_STORE: case NVF_ATOMIC_MAX: check_store(c, s, l); break;
+  case NVF_STORE:
+  case NVF_ATOMIC_MAX: check_store(c, s, l); break;
   case NVF_MAP: check_map(c, s, l); break;
   case NVF_REDUCE: check_reduce(c, s, l); break;
   case NVF_SCAN: check_scan(c, s, l); break;
-  case NVF_RELAYOUT: case NVF_GET: check_relayout(c, s, l); break;
+  case NVF_RELAYOUT:
+  case NVF_GET: check_relayout(c, s, l); break;
   case NVF_PUT: check_put(c, s, l); break;
   case NVF_DFT: check_dft(c, s, l); break;
   case NVF_CONTRACT: check_contract(c, s, l); break;
-  case NVF_ZEROS: case NVF_INDEX: case NVF_TEST: check_made(c, s, l); break;
+  case NVF_ZEROS:
+  case NVF_INDEX:
+  case NVF_TEST: check_made(c, s, l); break;
   case NVF_CHECK: check_check(c, s, l); break;
   case NVF_FOR: check_for(c, s); break;
   case NVF_IF: check_if(c, s); break;

@@ -24,7 +24,10 @@ nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n) {
   nvf_layout r = {0};
   for (int i = 0; i < l->n; i++)
     for (int j = 0; j < n; j++)
-      if (l->d[i].axis == axes[j]) { r.d[r.n++] = l->d[i]; break; }
+      if (l->d[i].axis == axes[j]) {
+        r.d[r.n++] = l->d[i];
+        break;
+      }
   return r;
 }
 
@@ -36,7 +39,8 @@ nvf_layout nvf_layout_without(const nvf_layout *l, int axis) {
 }
 
 static int same_digit(const nvf_digit *a, const nvf_digit *b) {
-  return a->axis == b->axis && a->extent == b->extent && a->stride == b->stride && a->place == b->place && a->pstride == b->pstride;
+  return a->axis == b->axis && a->extent == b->extent && a->stride == b->stride && a->place == b->place &&
+         a->pstride == b->pstride;
 }
 
 int nvf_layout_within(const nvf_layout *a, const nvf_layout *b) {
@@ -48,7 +52,9 @@ int nvf_layout_within(const nvf_layout *a, const nvf_layout *b) {
   return 1;
 }
 
-int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b) { return nvf_layout_within(a, b) && nvf_layout_within(b, a); }
+int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b) {
+  return nvf_layout_within(a, b) && nvf_layout_within(b, a);
+}
 
 void nvf_layout_finish(nvf_layout *l) {
   int lane = 1, warp = 1;
@@ -59,18 +65,26 @@ void nvf_layout_finish(nvf_layout *l) {
       if (l->d[j].axis == d->axis) d->stride *= l->d[j].extent;
     int *run = d->place == 'l' ? &lane : d->place == 'w' ? &warp : NULL;
     if (!run) d->pstride = 0;
-    else if (d->pstride <= 0) { d->pstride = *run; *run *= d->extent; }
+    else if (d->pstride <= 0) {
+      d->pstride = *run;
+      *run *= d->extent;
+    }
   }
 }
 
 /* ---- text */
-typedef struct reader { nvf_kernel *k; const char *text, *p; } reader;
+typedef struct reader {
+  nvf_kernel *k;
+  const char *text, *p;
+} reader;
 
 static _Noreturn void fail(reader *r, const char *what) {
   nvb_throw(r->k->arena, NVM_ERR_VALUE, "[layout] %s at column %d of \"%s\"", what, (int)(r->p - r->text) + 1, r->text);
 }
 
-static void skip(reader *r) { while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r') r->p++; }
+static void skip(reader *r) {
+  while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r') r->p++;
+}
 
 static int number(reader *r) {
   int64_t v = 0;
@@ -82,7 +96,9 @@ static int number(reader *r) {
 
 static int axis_of(reader *r) {
   const char *from = r->p;
-  while ((*r->p >= 'a' && *r->p <= 'z') || (*r->p >= 'A' && *r->p <= 'Z') || (*r->p >= '0' && *r->p <= '9') || *r->p == '_') r->p++;
+  while ((*r->p >= 'a' && *r->p <= 'z') || (*r->p >= 'A' && *r->p <= 'Z') || (*r->p >= '0' && *r->p <= '9') ||
+         *r->p == '_')
+    r->p++;
   size_t n = (size_t)(r->p - from);
   if (n == 0) fail(r, "the name of an axis is missing");
   for (int i = 0; i < r->k->naxis; i++)
@@ -119,7 +135,10 @@ void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text) {
   for (skip(&r); *r.p;) {
     int axis = axis_of(&r), first = out->n;
     skip(&r);
-    if (*r.p++ != ':') { r.p--; fail(&r, "':' is missing"); }
+    if (*r.p++ != ':') {
+      r.p--;
+      fail(&r, "':' is missing");
+    }
     for (skip(&r); *r.p && *r.p != ';'; skip(&r)) {
       if (*r.p != 'i' && *r.p != 'I' && *r.p != 'l' && *r.p != 'w') fail(&r, "a digit begins with i, I, l or w");
       digit(&r, out, axis);

@@ -14,7 +14,10 @@ static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <
 void nvf_lex_fail_at(nvf_lex *l, const char *at, const char *fmt, ...) {
   int line = 1, col = 1;
   for (const char *p = l->text; p < at; p++, col++)
-    if (*p == '\n') { line++; col = 0; }
+    if (*p == '\n') {
+      line++;
+      col = 0;
+    }
   char what[512];
   va_list ap;
   va_start(ap, fmt);
@@ -34,7 +37,8 @@ static void skip_space(nvf_lex *l) {
 /* Digits, letters and dots; a sign behind the exponent's letter. */
 static void take_number(nvf_lex *l) {
   int hex = l->p[0] == '0' && (l->p[1] == 'x' || l->p[1] == 'X');
-  for (char last = 0; is_digit(*l->p) || is_letter(*l->p) || *l->p == '.' || *l->p == '+' || *l->p == '-'; last = *l->p++) {
+  for (char last = 0; is_digit(*l->p) || is_letter(*l->p) || *l->p == '.' || *l->p == '+' || *l->p == '-';
+       last = *l->p++) {
     if (*l->p != '+' && *l->p != '-') continue;
     int exponent = hex ? last == 'p' || last == 'P' : last == 'e' || last == 'E';
     if (!exponent) break;
@@ -65,7 +69,10 @@ void nvf_lex_next(nvf_lex *l) {
     l->kind = NVF_T_OP;
     l->p++;
     for (size_t i = 0; i < sizeof two / sizeof *two; i++)
-      if (l->s[0] == two[i][0] && l->s[1] == two[i][1]) { l->p = l->s + 2; break; }
+      if (l->s[0] == two[i][0] && l->s[1] == two[i][1]) {
+        l->p = l->s + 2;
+        break;
+      }
   }
   l->n = (int)(l->p - l->s);
 }
@@ -76,7 +83,8 @@ void nvf_lex_open(nvf_lex *l, nvb_arena *a, const char *text, const char *where)
 }
 
 int nvf_lex_is(const nvf_lex *l, const char *token) {
-  return (l->kind == NVF_T_NAME || l->kind == NVF_T_OP) && (size_t)l->n == strlen(token) && memcmp(l->s, token, (size_t)l->n) == 0;
+  return (l->kind == NVF_T_NAME || l->kind == NVF_T_OP) && (size_t)l->n == strlen(token) &&
+         memcmp(l->s, token, (size_t)l->n) == 0;
 }
 
 int nvf_lex_accept(nvf_lex *l, const char *token) {
@@ -112,11 +120,15 @@ static uint64_t unsigned_value(nvf_lex *l) {
   uint64_t v = 0;
   token_text(l, s, sizeof s);
   int hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
-  for (const char *p = s + 2 * hex; ; p++) {
-    uint64_t d = is_digit(*p) ? (uint64_t)(*p - '0') : *p >= 'a' && *p <= 'f' ? (uint64_t)(*p - 'a') + 10 : 99, base = hex ? 16 : 10;
+  for (const char *p = s + 2 * hex;; p++) {
+    uint64_t d = is_digit(*p)             ? (uint64_t)(*p - '0')
+                 : *p >= 'a' && *p <= 'f' ? (uint64_t)(*p - 'a') + 10
+                                          : 99,
+             base = hex ? 16 : 10;
     if (!*p && p > s + 2 * hex) break;
     if (d >= base) nvf_lex_fail(l, "not an integer: %s", s);
-    if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, d, &v)) nvf_lex_fail(l, "the number is too large");
+    if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, d, &v))
+      nvf_lex_fail(l, "the number is too large");
   }
   nvf_lex_next(l);
   return v;
@@ -136,13 +148,32 @@ int nvf_lex_type(nvf_lex *l) {
   return t;
 }
 
+char *nvf_lex_fragments(nvf_lex *l) {
+  char *copy = nvb_strdup(l->arena, l->text);
+  while (l->kind != NVF_T_END) {
+    int ours = nvf_lex_is(l, "kernel") || nvf_lex_is(l, "schedule");
+    const char *from = l->s;
+    while (l->kind != NVF_T_END && !nvf_lex_is(l, "{")) nvf_lex_next(l);
+    for (int depth = 0; l->kind != NVF_T_END;) {
+      depth += nvf_lex_is(l, "{") - nvf_lex_is(l, "}");
+      if (depth == 0) break;
+      nvf_lex_next(l);
+    }
+    for (const char *q = from; ours && q < l->p; q++)
+      if (*q != '\n') copy[q - l->text] = ' ';
+    if (l->kind != NVF_T_END) nvf_lex_next(l);
+  }
+  return copy;
+}
+
 /* ---- constants */
 static double float_value(nvf_lex *l, int narrow) {
   if (nvf_lex_accept(l, "inf")) return __builtin_inf();
   if (nvf_lex_accept(l, "nan")) return __builtin_nan("");
   char s[96], *end;
   token_text(l, s, sizeof s);
-  locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(c); /* a decimal point, whatever the user's locale */
+  locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0),
+           old = uselocale(c); /* a decimal point, whatever the user's locale */
   double v = narrow ? (double)strtof(s, &end) : strtod(s, &end);
   uselocale(old);
   if (c) freelocale(c);
@@ -160,19 +191,28 @@ static uint64_t cast_bits(nvm_dtype from, nvm_dtype to, uint64_t bits) {
 }
 
 static uint64_t float_bits(nvm_dtype type, double v) {
-  union { double d; uint64_t u; } d = {.d = v};
-  union { float f; uint32_t u; } f = {.f = (float)v};
+  union {
+    double d;
+    uint64_t u;
+  } d = {.d = v};
+  union {
+    float f;
+    uint32_t u;
+  } f = {.f = (float)v};
   if (type == NVM_F64) return d.u;
   return type == NVM_F32 ? f.u : cast_bits(NVM_F64, type, d.u);
 }
 
-static uint64_t ones(nvm_dtype type) { return nvg_size(type) >= 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * nvg_size(type)) - 1; }
+static uint64_t ones(nvm_dtype type) {
+  return nvg_size(type) >= 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * nvg_size(type)) - 1;
+}
 
 static uint64_t int_const(nvf_lex *l, nvm_dtype type, int minus) {
   const char *at = l->s;
   uint64_t v = unsigned_value(l), top = (ones(type) >> 1) + 1;
   int is_signed = nvg_class_of(type) == NVG_SIGNED;
-  if (is_signed ? v > top - !minus : v > ones(type) || (minus && v)) nvf_lex_fail_at(l, at, "the number does not fit %s", nvg_dtype_short(type));
+  if (is_signed ? v > top - !minus : v > ones(type) || (minus && v))
+    nvf_lex_fail_at(l, at, "the number does not fit %s", nvg_dtype_short(type));
   return (minus ? 0 - v : v) & ones(type);
 }
 
@@ -203,8 +243,14 @@ uint64_t nvf_lex_const(nvf_lex *l, nvm_dtype type) {
 }
 
 void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits) {
-  union { uint64_t u; double d; } d;
-  union { uint32_t u; float f; } f;
+  union {
+    uint64_t u;
+    double d;
+  } d;
+  union {
+    uint32_t u;
+    float f;
+  } f;
   switch (nvg_class_of(type)) {
   case NVG_BOOLEAN: nvb_puts(t, bits ? "true" : "false"); return;
   case NVG_UNSIGNED: nvb_print(t, "%llu", (unsigned long long)bits); return;

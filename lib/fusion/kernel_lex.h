@@ -26,6 +26,9 @@ const char *nvf_lex_name(nvf_lex *l, const char *what);  /* takes a name; `what`
 int64_t nvf_lex_int(nvf_lex *l);                         /* takes an integer, no sign */
 int nvf_lex_type(nvf_lex *l);                            /* takes the name of a dtype */
 
+/* From the first token on: a copy of the text in which kernels and schedules are blank and all lines stay. */
+char *nvf_lex_fragments(nvf_lex *l);
+
 /* A constant of a type, as bits: [-] number, inf, nan, true, false, or bits<type>(0x...). Throws if it does not fit. */
 uint64_t nvf_lex_const(nvf_lex *l, nvm_dtype type);
 void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits); /* reads back to the same bits */

@@ -6,10 +6,18 @@
 #include "fusion/kernel.h"
 #include "graph/dtype.h"
 
-enum { MAX_DEPTH = 64, MAX_LIST = 160, MAX_TERMS = 4096 }; /* nested expressions and blocks; tiles, terms of a statement */
+enum {
+  MAX_DEPTH = 64,
+  MAX_LIST = 160,
+  MAX_TERMS = 4096
+}; /* nested expressions and blocks; tiles, terms of a statement */
 
 typedef enum seen { S_PARAM, S_GRID, S_VAR, S_TILE, S_CARRIED } seen; /* CARRIED: a tile that may be assigned again */
-typedef struct entry { const char *name; seen kind; int id; } entry;
+typedef struct entry {
+  const char *name;
+  seen kind;
+  int id;
+} entry;
 typedef struct parser {
   nvf_lex l;
   nvf_kernel *k;
@@ -18,13 +26,17 @@ typedef struct parser {
   int depth, terms;
 } parser;
 
-typedef struct tiles { int n, id[MAX_LIST]; } tiles;
+typedef struct tiles {
+  int n, id[MAX_LIST];
+} tiles;
 
 static void enter(parser *p) {
   if (++p->depth > MAX_DEPTH) nvf_lex_fail(&p->l, "nested too deeply");
 }
 
-static void declare(parser *p, const char *name, seen kind, int id) { NVB_PUSH(p->l.arena, p->scope, ((entry){name, kind, id})); }
+static void declare(parser *p, const char *name, seen kind, int id) {
+  NVB_PUSH(p->l.arena, p->scope, ((entry){name, kind, id}));
+}
 
 static const entry *lookup(parser *p, const char *name) {
   for (int i = p->scope.n; i-- > 0;)
@@ -58,7 +70,8 @@ static int take_tile(parser *p) {
 static int take_buffer(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a buffer");
   const entry *e = lookup(p, name);
-  if (!e || e->kind != S_PARAM || p->k->param[e->id].kind != NVF_BUFFER) nvf_lex_fail_at(&p->l, at, "there is no buffer '%s'", name);
+  if (!e || e->kind != S_PARAM || p->k->param[e->id].kind != NVF_BUFFER)
+    nvf_lex_fail_at(&p->l, at, "there is no buffer '%s'", name);
   return e->id;
 }
 
@@ -96,7 +109,10 @@ static const nvf_expr *factor(parser *p) {
 static const nvf_expr *term(parser *p) {
   const nvf_expr *x = factor(p);
   for (;;) {
-    nvf_xkind kind = nvf_lex_is(&p->l, "*") ? NVF_MUL : nvf_lex_is(&p->l, "//") ? NVF_DIV : nvf_lex_is(&p->l, "%") ? NVF_MOD : NVF_CONST;
+    nvf_xkind kind = nvf_lex_is(&p->l, "*")    ? NVF_MUL
+                     : nvf_lex_is(&p->l, "//") ? NVF_DIV
+                     : nvf_lex_is(&p->l, "%")  ? NVF_MOD
+                                               : NVF_CONST;
     if (kind == NVF_CONST) return x;
     nvf_lex_next(&p->l);
     x = nvf_x2(p->k, kind, x, factor(p));
@@ -114,9 +130,13 @@ static const nvf_expr *expression(parser *p) {
 }
 
 static int comparison(parser *p, nvf_cmp *c) {
-  static const char *const text[] = {[NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
+  static const char *const text[] = {
+      [NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
   for (int i = NVF_LT; i <= NVF_GT; i++)
-    if (nvf_lex_accept(&p->l, text[i])) { *c = (nvf_cmp)i; return 1; }
+    if (nvf_lex_accept(&p->l, text[i])) {
+      *c = (nvf_cmp)i;
+      return 1;
+    }
   return 0;
 }
 
@@ -156,8 +176,12 @@ static void push(parser *p, tiles *t, int id) {
 
 static tiles tile_or_list(parser *p) { /* X or (X, ...) */
   tiles t = {0};
-  if (!nvf_lex_accept(&p->l, "(")) { push(p, &t, take_tile(p)); return t; }
-  do push(p, &t, take_tile(p)); while (nvf_lex_accept(&p->l, ","));
+  if (!nvf_lex_accept(&p->l, "(")) {
+    push(p, &t, take_tile(p));
+    return t;
+  }
+  do push(p, &t, take_tile(p));
+  while (nvf_lex_accept(&p->l, ","));
   nvf_lex_expect(&p->l, ")");
   return t;
 }
@@ -177,8 +201,10 @@ static int keyword(parser *p, const char *name) {
 static void keywords(parser *p, nvf_stmt *s, int others, int states, const int *state, tiles *carry) {
   for (;;) {
     const char *at = p->l.p;
-    if (keyword(p, "where")) { no_twice(p, at, s->where != NULL); s->where = condition(p); }
-    else if (others && keyword(p, "other")) {
+    if (keyword(p, "where")) {
+      no_twice(p, at, s->where != NULL);
+      s->where = condition(p);
+    } else if (others && keyword(p, "other")) {
       no_twice(p, at, s->has_other);
       s->other = nvf_lex_const(&p->l, nvg_real_of(p->k->param[s->buf].type));
       s->has_other = 1;
@@ -191,14 +217,19 @@ static void keywords(parser *p, nvf_stmt *s, int others, int states, const int *
         s->init[i] = nvf_lex_const(&p->l, p->k->tile[state[i]].type);
       }
       nvf_lex_expect(&p->l, ")");
-    } else if (carry && keyword(p, "carry")) { no_twice(p, at, carry->n != 0); *carry = tile_or_list(p); }
-    else break;
+    } else if (carry && keyword(p, "carry")) {
+      no_twice(p, at, carry->n != 0);
+      *carry = tile_or_list(p);
+    } else break;
   }
   nvf_lex_expect(&p->l, ")");
 }
 
 /* ---- the calls: each reads behind its '(' and leaves the dtypes of its results in `made` */
-typedef struct made { int n; nvm_dtype type[2 * MAX_LIST]; } made;
+typedef struct made {
+  int n;
+  nvm_dtype type[2 * MAX_LIST];
+} made;
 
 static void give(made *m, nvm_dtype t) { m->type[m->n++] = t; }
 static void give_tiles(parser *p, made *m, const tiles *t) {
@@ -282,7 +313,10 @@ static const nvg_frag *map_frag(parser *p, const char *at, const char *name, con
 
 static void call_map(parser *p, nvf_stmt *s, made *m) {
   NVB_VEC(nvf_arg) arg = {0};
-  struct { nvf_lex at; int arg; } bare[8];
+  struct {
+    nvf_lex at;
+    int arg;
+  } bare[8];
   int nbare = 0, first = -1, is_bare;
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a fragment");
   while (!nvf_lex_is(&p->l, ")")) {
@@ -379,7 +413,8 @@ static void call_put(parser *p, nvf_stmt *s, made *m) {
   push(p, &in, take_tile(p));
   nvf_lex_expect(&p->l, ",");
   nvf_lex_expect(&p->l, "[");
-  do push(p, &axes, take_axis(p)); while (nvf_lex_accept(&p->l, ","));
+  do push(p, &axes, take_axis(p));
+  while (nvf_lex_accept(&p->l, ","));
   nvf_lex_expect(&p->l, "]");
   nvf_lex_expect(&p->l, ")");
   s->norder = axes.n;
@@ -435,12 +470,26 @@ static void call_check(parser *p, nvf_stmt *s, made *m) {
   nvf_lex_expect(&p->l, ")");
 }
 
-static const struct call { const char *name; nvf_op op; void (*read)(parser *, nvf_stmt *, made *); } calls[] = {
-  {"load", NVF_LOAD, call_load},       {"store", NVF_STORE, call_store},          {"map", NVF_MAP, call_map},
-  {"reduce", NVF_REDUCE, call_merge},  {"scan", NVF_SCAN, call_merge},            {"relayout", NVF_RELAYOUT, call_relayout},
-  {"dft", NVF_DFT, call_dft},          {"put", NVF_PUT, call_put},                {"get", NVF_GET, call_get},
-  {"contract", NVF_CONTRACT, call_contract}, {"zeros", NVF_ZEROS, call_make},     {"index", NVF_INDEX, call_make},
-  {"test", NVF_TEST, call_make},       {"check", NVF_CHECK, call_check},          {"atomic_max", NVF_ATOMIC_MAX, call_store},
+static const struct call {
+  const char *name;
+  nvf_op op;
+  void (*read)(parser *, nvf_stmt *, made *);
+} calls[] = {
+    {"load", NVF_LOAD, call_load},
+    {"store", NVF_STORE, call_store},
+    {"map", NVF_MAP, call_map},
+    {"reduce", NVF_REDUCE, call_merge},
+    {"scan", NVF_SCAN, call_merge},
+    {"relayout", NVF_RELAYOUT, call_relayout},
+    {"dft", NVF_DFT, call_dft},
+    {"put", NVF_PUT, call_put},
+    {"get", NVF_GET, call_get},
+    {"contract", NVF_CONTRACT, call_contract},
+    {"zeros", NVF_ZEROS, call_make},
+    {"index", NVF_INDEX, call_make},
+    {"test", NVF_TEST, call_make},
+    {"check", NVF_CHECK, call_check},
+    {"atomic_max", NVF_ATOMIC_MAX, call_store},
 };
 
 /* ---- statements */
@@ -460,7 +509,9 @@ static int assign(parser *p, const char *at, const char *name, nvm_dtype type) {
 }
 
 static void call(parser *p, nvf_block *b) {
-  struct { const char *at, *name; } left[MAX_LIST];
+  struct {
+    const char *at, *name;
+  } left[MAX_LIST];
   int nleft = 0;
   const char *at = p->l.s, *word = nvf_lex_name(&p->l, "a statement");
   if (!nvf_lex_is(&p->l, "(")) {
@@ -557,7 +608,10 @@ static void param(parser *p) {
   const char *at = p->l.s, *name = nvf_lex_name(&p->l, "a parameter");
   if (lookup(p, name)) nvf_lex_fail_at(&p->l, at, "'%s' is a parameter already", name);
   nvf_lex_expect(&p->l, ":");
-  if (nvf_lex_accept(&p->l, "size")) { declare(p, name, S_PARAM, nvf_add_param(p->k, NVF_SIZE, NVM_I64, name)); return; }
+  if (nvf_lex_accept(&p->l, "size")) {
+    declare(p, name, S_PARAM, nvf_add_param(p->k, NVF_SIZE, NVM_I64, name));
+    return;
+  }
   int written = nvf_lex_accept(&p->l, "mut"), unique = nvf_lex_accept(&p->l, "unique");
   at = p->l.s;
   nvm_dtype t = (nvm_dtype)nvf_lex_type(&p->l);
@@ -621,31 +675,12 @@ static void schedule(parser *p) {
   k->sched = all;
 }
 
-/* Leaves only what belongs to fragments: all from a kernel or schedule to its closing brace becomes blank, lines stay. */
-static char *fragment_text(nvf_lex *l, char *copy) {
-  while (l->kind != NVF_T_END) {
-    int ours = nvf_lex_is(l, "kernel") || nvf_lex_is(l, "schedule");
-    const char *from = l->s;
-    while (l->kind != NVF_T_END && !nvf_lex_is(l, "{")) nvf_lex_next(l);
-    for (int depth = 0; l->kind != NVF_T_END;) {
-      depth += nvf_lex_is(l, "{") - nvf_lex_is(l, "}");
-      if (depth == 0) break;
-      nvf_lex_next(l);
-    }
-    for (const char *q = from; ours && q < l->p; q++)
-      if (*q != '\n') copy[q - l->text] = ' ';
-    if (l->kind != NVF_T_END) nvf_lex_next(l);
-  }
-  return copy;
-}
-
 static int at_ours(parser *p) { return nvf_lex_is(&p->l, "kernel") || nvf_lex_is(&p->l, "schedule"); }
 
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where) {
   parser p = {.k = nvf_kernel_new(a, "")};
   nvf_lex_open(&p.l, a, text, where);
-  char *frags = fragment_text(&p.l, nvb_strdup(a, text));
-  nvg_fragset_parse(p.k->frags, frags, where);
+  nvg_fragset_parse(p.k->frags, nvf_lex_fragments(&p.l), where);
   int kernels = 0;
   for (nvf_lex_open(&p.l, a, text, where); p.l.kind != NVF_T_END;) {
     if (at_ours(&p)) {

@@ -7,22 +7,33 @@
 #include "fusion/kernel.h"
 #include "graph/dtype.h"
 
-typedef struct printer { nvb_text *t; const nvf_kernel *k; const nvf_part *part; int depth; } printer;
+typedef struct printer {
+  nvb_text *t;
+  const nvf_kernel *k;
+  const nvf_part *part;
+  int depth;
+} printer;
 
 /* ---- expressions */
-static int strength(nvf_xkind kind) { return kind == NVF_ADD || kind == NVF_SUB ? 1 : kind == NVF_MUL || kind == NVF_DIV || kind == NVF_MOD ? 2 : 3; }
+static int strength(nvf_xkind kind) {
+  return kind == NVF_ADD || kind == NVF_SUB ? 1 : kind == NVF_MUL || kind == NVF_DIV || kind == NVF_MOD ? 2 : 3;
+}
 
 static void leaf(printer *p, const nvf_expr *x) {
   const nvf_kernel *k = p->k;
-  const char *name = x->kind == NVF_PARAM ? k->param[x->id].name : x->kind == NVF_NAME ? k->name[x->id]
-                   : x->kind == NVF_GRID ? p->part->grid[x->id].name : x->kind == NVF_AXIS ? k->axis[x->id]
-                   : x->kind == NVF_VAR ? k->var[x->id] : k->tile[x->id].name;
+  const char *name = x->kind == NVF_PARAM  ? k->param[x->id].name
+                     : x->kind == NVF_NAME ? k->name[x->id]
+                     : x->kind == NVF_GRID ? p->part->grid[x->id].name
+                     : x->kind == NVF_AXIS ? k->axis[x->id]
+                     : x->kind == NVF_VAR  ? k->var[x->id]
+                                           : k->tile[x->id].name;
   nvb_puts(p->t, name);
 }
 
 /* `least`: weaker operators need parentheses. A negative constant stands as 0 - n, which folds back. */
 static void expression(printer *p, const nvf_expr *x, int least) {
-  static const char *const sign[] = {[NVF_ADD] = " + ", [NVF_SUB] = " - ", [NVF_MUL] = "*", [NVF_DIV] = "//", [NVF_MOD] = "%"};
+  static const char *const sign[] = {
+      [NVF_ADD] = " + ", [NVF_SUB] = " - ", [NVF_MUL] = "*", [NVF_DIV] = "//", [NVF_MOD] = "%"};
   int own = strength(x->kind);
   if (x->kind == NVF_CONST && x->value < 0) nvb_print(p->t, "(0 - %llu)", 0 - (unsigned long long)x->value);
   else if (x->kind == NVF_CONST) nvb_print(p->t, "%lld", (long long)x->value);
@@ -37,7 +48,8 @@ static void expression(printer *p, const nvf_expr *x, int least) {
 }
 
 static void condition(printer *p, const nvf_cond *c) {
-  static const char *const sign[] = {[NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
+  static const char *const sign[] = {
+      [NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
   for (int i = 0; i < c->nrel; i++) {
     if (i) nvb_puts(p->t, " & ");
     expression(p, c->rel[i].a, 1);
@@ -61,7 +73,10 @@ static void bundle(printer *p, const int *id, int n) { /* X or (X, Y) */
 
 static void layout(printer *p, const nvf_stmt *s) {
   const char *name = p->k->name[s->layout];
-  if (s->nonly < 0) { nvb_puts(p->t, name); return; }
+  if (s->nonly < 0) {
+    nvb_puts(p->t, name);
+    return;
+  }
   nvb_print(p->t, "only(%s", name);
   for (int i = 0; i < s->nonly; i++) nvb_print(p->t, ", %s", p->k->axis[s->only[i]]);
   nvb_puts(p->t, ")");
@@ -120,7 +135,9 @@ static void arguments(printer *p, const nvf_stmt *s) {
   const nvf_kernel *k = p->k;
   nvb_text *t = p->t;
   switch (s->op) {
-  case NVF_LOAD: case NVF_STORE: case NVF_ATOMIC_MAX:
+  case NVF_LOAD:
+  case NVF_STORE:
+  case NVF_ATOMIC_MAX:
     nvb_print(t, "%s, ", k->param[s->buf].name);
     expression(p, s->map, 1);
     nvb_puts(t, ", ");
@@ -130,9 +147,13 @@ static void arguments(printer *p, const nvf_stmt *s) {
   case NVF_MAP:
     nvb_puts(t, frag_name(s));
     for (int i = 0; i < s->narg; i++) operand(p, &s->arg[i]);
-    if (s->layout >= 0) { nvb_puts(t, ", layout = "); layout(p, s); }
+    if (s->layout >= 0) {
+      nvb_puts(t, ", layout = ");
+      layout(p, s);
+    }
     break;
-  case NVF_REDUCE: case NVF_SCAN:
+  case NVF_REDUCE:
+  case NVF_SCAN:
     nvb_print(t, "%s, ", s->frag->name);
     bundle(p, s->in, s->op == NVF_SCAN ? s->frag->nresult : s->nin);
     nvb_print(t, ", %s", k->axis[s->axis]);
@@ -141,22 +162,45 @@ static void arguments(printer *p, const nvf_stmt *s) {
   case NVF_DFT:
     tiles(p, s->in, 2);
     nvb_print(t, ", %s, %d", k->axis[s->axis], s->sign);
-    if (s->nin == 4) { nvb_puts(t, ", "); tiles(p, s->in + 2, 2); }
+    if (s->nin == 4) {
+      nvb_puts(t, ", ");
+      tiles(p, s->in + 2, 2);
+    }
     break;
   case NVF_PUT:
     tiles(p, s->in, 1);
     for (int i = 0; i < s->norder; i++) nvb_print(t, "%s%s", i ? ", " : ", [", k->axis[s->order[i]]);
     nvb_puts(t, "]");
     break;
-  case NVF_RELAYOUT: case NVF_GET: tiles(p, s->in, s->nin); nvb_puts(t, ", "); layout(p, s); break;
-  case NVF_CONTRACT: tiles(p, s->in, 3); nvb_print(t, ", %s", k->axis[s->axis]); break;
-  case NVF_ZEROS: nvb_print(t, "%s, ", nvg_dtype_short(k->tile[s->out[0]].type)); layout(p, s); break;
-  case NVF_INDEX: expression(p, s->map, 1); nvb_puts(t, ", "); layout(p, s); break;
-  case NVF_TEST: case NVF_CHECK:
-    condition(p, s->where);
-    if (s->layout >= 0) { nvb_puts(t, ", "); layout(p, s); }
+  case NVF_RELAYOUT:
+  case NVF_GET:
+    tiles(p, s->in, s->nin);
+    nvb_puts(t, ", ");
+    layout(p, s);
     break;
-  case NVF_FOR: case NVF_IF: break;
+  case NVF_CONTRACT:
+    tiles(p, s->in, 3);
+    nvb_print(t, ", %s", k->axis[s->axis]);
+    break;
+  case NVF_ZEROS:
+    nvb_print(t, "%s, ", nvg_dtype_short(k->tile[s->out[0]].type));
+    layout(p, s);
+    break;
+  case NVF_INDEX:
+    expression(p, s->map, 1);
+    nvb_puts(t, ", ");
+    layout(p, s);
+    break;
+  case NVF_TEST:
+  case NVF_CHECK:
+    condition(p, s->where);
+    if (s->layout >= 0) {
+      nvb_puts(t, ", ");
+      layout(p, s);
+    }
+    break;
+  case NVF_FOR:
+  case NVF_IF: break;
   }
   keywords(p, s);
 }
@@ -172,7 +216,8 @@ static void loop(printer *p, const nvf_stmt *s) {
   expression(p, s->step, 1);
   nvb_puts(p->t, ")");
   for (int i = 0; i < s->ncarry; i++)
-    nvb_print(p->t, "%s%s = %s", i ? ", " : " carry (", p->k->tile[s->carry[i].inner].name, p->k->tile[s->carry[i].outer].name);
+    nvb_print(p->t, "%s%s = %s", i ? ", " : " carry (", p->k->tile[s->carry[i].inner].name,
+              p->k->tile[s->carry[i].outer].name);
   nvb_puts(p->t, s->ncarry ? ") " : " ");
   block(p, s->body);
 }
@@ -188,10 +233,23 @@ static void branch(printer *p, const nvf_stmt *s) {
 }
 
 static void statement(printer *p, const nvf_stmt *s) {
-  static const char *const name[] = {[NVF_LOAD] = "load", [NVF_STORE] = "store", [NVF_MAP] = "map", [NVF_REDUCE] = "reduce",
-    [NVF_SCAN] = "scan", [NVF_RELAYOUT] = "relayout", [NVF_DFT] = "dft", [NVF_PUT] = "put", [NVF_GET] = "get",
-    [NVF_CONTRACT] = "contract", [NVF_ZEROS] = "zeros", [NVF_INDEX] = "index", [NVF_TEST] = "test", [NVF_FOR] = "for",
-    [NVF_IF] = "if", [NVF_CHECK] = "check", [NVF_ATOMIC_MAX] = "atomic_max"};
+  static const char *const name[] = {[NVF_LOAD] = "load",
+                                     [NVF_STORE] = "store",
+                                     [NVF_MAP] = "map",
+                                     [NVF_REDUCE] = "reduce",
+                                     [NVF_SCAN] = "scan",
+                                     [NVF_RELAYOUT] = "relayout",
+                                     [NVF_DFT] = "dft",
+                                     [NVF_PUT] = "put",
+                                     [NVF_GET] = "get",
+                                     [NVF_CONTRACT] = "contract",
+                                     [NVF_ZEROS] = "zeros",
+                                     [NVF_INDEX] = "index",
+                                     [NVF_TEST] = "test",
+                                     [NVF_FOR] = "for",
+                                     [NVF_IF] = "if",
+                                     [NVF_CHECK] = "check",
+                                     [NVF_ATOMIC_MAX] = "atomic_max"};
   nvb_print(p->t, "%*s", 2 * p->depth, "");
   if (s->op == NVF_FOR) loop(p, s);
   else if (s->op == NVF_IF) branch(p, s);
@@ -235,7 +293,10 @@ static int in_library(const nvg_frag *f) {
   return found == f;
 }
 
-typedef struct frag_list { nvb_arena *a; NVB_VEC(const nvg_frag *) all; } frag_list;
+typedef struct frag_list {
+  nvb_arena *a;
+  NVB_VEC(const nvg_frag *) all;
+} frag_list;
 
 /* Each fragment once, in the order of use. */
 static void frags_of(frag_list *l, const nvf_block *b) {
@@ -258,7 +319,9 @@ static frag_list all_frags(nvb_arena *a, const nvf_kernel *k) {
 static void param(printer *p, const nvf_param *q) {
   nvb_print(p->t, "%s: ", q->name);
   if (q->kind == NVF_SIZE) nvb_puts(p->t, "size");
-  else nvb_print(p->t, "%s%s%s%s", q->written ? "mut " : "", q->unique ? "unique " : "", nvg_dtype_short(q->type), q->kind == NVF_BUFFER ? "[]" : "");
+  else
+    nvb_print(p->t, "%s%s%s%s", q->written ? "mut " : "", q->unique ? "unique " : "", nvg_dtype_short(q->type),
+              q->kind == NVF_BUFFER ? "[]" : "");
 }
 
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k) {
@@ -281,7 +344,10 @@ void nvf_kernel_print(nvb_text *t, const nvf_kernel *k) {
 }
 
 /* ---- schedules, in the order of the names: equal schedules print alike however they were made */
-typedef struct bound { const char *name; const nvf_binding *b; } bound;
+typedef struct bound {
+  const char *name;
+  const nvf_binding *b;
+} bound;
 static int by_name(const void *a, const void *b) { return strcmp(((const bound *)a)->name, ((const bound *)b)->name); }
 
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name) {

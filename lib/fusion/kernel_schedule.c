@@ -1,0 +1,79 @@
+/* The inside of schedules: what names of a kernel are bound to, and hints. Knows layouts by nvf_layout_parse alone. */
+#include <string.h>
+#include "base/err.h"
+#include "fusion/kernel.h"
+#include "fusion/kernel_lex.h"
+
+typedef struct layout_job {
+  nvf_kernel *k;
+  nvf_layout *out;
+  const char *text;
+} layout_job;
+static void layout_text(nvb_arena *a, void *arg) {
+  layout_job *j = arg;
+  (void)a;
+  nvf_layout_parse(j->k, j->out, j->text);
+}
+
+static void binding(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
+  nvf_binding *b = nvf_bind_name(k, s, nvf_add_name(k, nvf_lex_name(l, "a name")));
+  nvf_lex_expect(l, "=");
+  const char *at = l->s;
+  if (l->kind == NVF_T_STRING) {
+    char *text = nvb_get(l->arena, (size_t)l->n + 1);
+    memcpy(text, l->s, (size_t)l->n);
+    b->kind = NVF_BLAYOUT;
+    int status = nvb_protect(l->arena, layout_text, &(layout_job){k, &b->layout, text});
+    if (status == NVM_ERR_MEMORY) nvb_throw(l->arena, status, "%s", nvb_message());
+    if (status) nvf_lex_fail(l, "%s", nvb_strdup(l->arena, nvb_message()));
+    nvf_lex_next(l);
+  } else if (nvf_lex_accept(l, "stamp")) {
+    int64_t v[2];
+    nvf_lex_expect(l, "(");
+    v[0] = nvf_lex_int(l);
+    nvf_lex_expect(l, ",");
+    v[1] = nvf_lex_int(l);
+    nvf_lex_expect(l, ")");
+    if (v[0] < 1 || v[1] < 1 || v[0] > 1 << 30 || v[1] > v[0] || (v[0] & (v[0] - 1)) || (v[1] & (v[1] - 1)))
+      nvf_lex_fail_at(l, at, "a stamp is two powers of two, chunk >= lanes");
+    b->kind = NVF_BSTAMP;
+    b->stamp = (nvf_stamp){(int)v[0], (int)v[1]};
+  } else {
+    int minus = nvf_lex_accept(l, "-");
+    b->kind = NVF_BINT;
+    b->value = minus ? -nvf_lex_int(l) : nvf_lex_int(l);
+  }
+}
+
+void nvf_schedule_read(nvf_lex *l, nvf_kernel *k, nvf_schedule *s) {
+  while (l->kind != NVF_T_END && !nvf_lex_is(l, "}")) {
+    if (nvf_lex_accept(l, ";")) continue;
+    if (!nvf_lex_accept(l, "hint")) {
+      binding(l, k, s);
+      continue;
+    }
+    const char *at = l->s;
+    int64_t stmt = nvf_lex_int(l);
+    if (stmt >= k->nstmt) nvf_lex_fail_at(l, at, "there is no statement %lld", (long long)stmt);
+    int name = nvf_add_name(k, nvf_lex_name(l, "a hint"));
+    nvf_lex_expect(l, "=");
+    int minus = nvf_lex_accept(l, "-");
+    int64_t value = nvf_lex_int(l);
+    nvf_add_hint(k, s, (int)stmt, name, minus ? -value : value);
+  }
+}
+
+nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name) {
+  for (int i = 0; i < k->nsched; i++)
+    if (strcmp(k->sched_name[i], name) == 0) return k->sched[i];
+  return NULL;
+}
+
+nvf_schedule *nvf_schedule_parse(nvf_kernel *k, const char *text) {
+  nvf_lex l;
+  nvf_schedule *s = nvf_schedule_new(k);
+  nvf_lex_open(&l, k->arena, text, "schedule");
+  nvf_schedule_read(&l, k, s);
+  if (l.kind != NVF_T_END) nvf_lex_fail(&l, "the schedule ends here");
+  return s;
+}
