@@ -1,5 +1,6 @@
 /* What the library's functions promise beyond accuracy: integers defined everywhere, casts that saturate and round
-   once, the order of NaN and signed zeros, the special values of complex functions (as the C library has them), merges. */
+   once, the order of NaN and signed zeros, the special values of complex functions (as the C library has them),
+   merges. */
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -305,6 +306,37 @@ START_TEST(complex_functions) {
     ccos), complex_like("c.tan", ctan);
 } END_TEST
 
+/* random values against long double, by component */
+static void complex_near(const char *name, long double complex (*ref)(long double complex), double bound) {
+  const nvg_frag *f = find(name, 2, (nvm_dtype[]){ NVM_F64, NVM_F64 });
+  uint64_t s = 88172645463325252u;
+  for (int i = 0; i < 3000; i++) {
+    double z[2];
+    uint64_t in[2], out[2];
+    for (int k = 0; k < 2; k++) {
+      s = s * 6364136223846793005u + 1442695040888963407u;
+      z[k] = ldexp((double)(int64_t)s, i % 2 ? -62 : (int)((s >> 5) % 18) - 77);
+      in[k] = of_f64(z[k]);
+    }
+    long double complex w = ref(CMPLXL(z[0], z[1]));
+    apply(f, in, out);
+    for (int k = 0; k < 2; k++) {
+      long double want = k ? cimagl(w) : creall(w);
+      int e;
+      frexpl(want, &e);
+      double error = (double)fabsl(((long double)to_f64(out[k]) - want) / ldexpl(1, e - 53));
+      ck_assert_msg(error <= bound, "%s(%a, %a) part %d: %.2f ulp", name, z[0], z[1], k, error);
+    }
+  }
+}
+START_TEST(complex_accuracy) {
+  complex_near("c.sqrt", csqrtl, 4), complex_near("c.exp", cexpl, 4), complex_near("c.log", clogl, 4);
+  complex_near("c.sinh", csinhl, 4), complex_near("c.cosh", ccoshl, 4), complex_near("c.tanh", ctanhl, 5);
+  complex_near("c.sin", csinl, 4), complex_near("c.cos", ccosl, 4), complex_near("c.tan", ctanl, 5);
+  complex_near("c.asin", casinl, 5), complex_near("c.acos", cacosl, 5), complex_near("c.atan", catanl, 4);
+  complex_near("c.asinh", casinhl, 5), complex_near("c.acosh", cacoshl, 5), complex_near("c.atanh", catanhl, 4);
+} END_TEST
+
 START_TEST(complex_arithmetic) {
   const nvm_dtype t[4] = { NVM_F64, NVM_F64, NVM_F64, NVM_F64 };
   double a = 1.1, b = -2.3, c = 0.7, d = 5.9;
@@ -369,5 +401,5 @@ START_TEST(exact_points) {
 } END_TEST
 
 SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, moments,
-  complex_functions, complex_arithmetic,
+  complex_functions, complex_accuracy, complex_arithmetic,
   forms_agree, exact_points)

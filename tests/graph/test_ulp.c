@@ -6,7 +6,7 @@
 #include "suite.h"
 #include "ulp.h"
 
-enum { SAMPLES = 24 * 1024 };
+enum { SAMPLES = 12 * 1024 };
 
 static void hold(nvm_dtype t) {
   for (int i = 0; i < ulp_nfunctions; i++) {
@@ -30,8 +30,8 @@ static int run(void) {
 }
 
 static void print_worst(const char *type, const ulp_result *r) {
-  printf("    %s: %a at %a, %a; %ld edges (%a, %a: %a, not %a); %ld differ\n", type, r->got, r->at[0], r->at[1], r->edge,
-    r->edge_at[0], r->edge_at[1], r->edge_got, r->edge_want, r->differ);
+  printf("    %s: %a at %a, %a; %ld edges (%a, %a: %a, not %a); %ld differ\n", type, r->got, r->at[0], r->at[1],
+    r->edge, r->edge_at[0], r->edge_at[1], r->edge_got, r->edge_want, r->differ);
 }
 
 int main(int argc, char **argv) {
