@@ -1,6 +1,6 @@
-/* Memory of one evaluation, freed in one call, and the one way out of a stage that cannot go on.
-   A stage runs under nvb_protect; deep inside, nvb_throw (or an allocation that fails) unwinds to it, as lua_pcall does.
-   What a stage holds outside the arena (LLVM objects, locks) is released by its caller after nvb_protect returns. */
+/* Memory of one evaluation, freed in one call, and the one way out of a stage that cannot go on. A stage runs
+   under nvb_protect; deep inside, nvb_throw (or an allocation that fails) unwinds to it, as lua_pcall does. What a
+   stage holds outside the arena (LLVM objects, locks) is released by its caller after nvb_protect returns. */
 #ifndef NVB_ARENA_H
 #define NVB_ARENA_H
 #include <stddef.h>
@@ -22,9 +22,11 @@ int nvb_protect(nvb_arena *a, void (*fn)(nvb_arena *a, void *arg), void *arg);
 /* Sets the message and leaves to the innermost nvb_protect of this arena. */
 _Noreturn void nvb_throw(nvb_arena *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* A growing array in an arena: NVB_VEC(int) v = {0}; NVB_PUSH(a, v, 7); v.at[i], v.n. Old storage stays in the arena. */
+/* A growing array in an arena: NVB_VEC(int) v = {0}; NVB_PUSH(a, v, 7); v.at[i], v.n. Old storage stays in the
+   arena. */
 #define NVB_VEC(T) struct { T *at; int n, cap; }
 #define NVB_PUSH(a, v, x) \
-  ((v).n == (v).cap ? (v).at = nvb_grow((a), (v).at, (v).n, &(v).cap, sizeof *(v).at), (void)0 : (void)0, (v).at[(v).n++] = (x))
+  ((v).n == (v).cap ? (v).at = nvb_grow((a), (v).at, (v).n, &(v).cap, sizeof *(v).at), (void)0 : (void)0, \
+   (v).at[(v).n++] = (x))
 void *nvb_grow(nvb_arena *a, const void *old, int n, int *cap, size_t size);
 #endif

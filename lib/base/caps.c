@@ -53,7 +53,8 @@ const nvb_caps *nvb_caps_cpu(void) {
   double share = (double)here.units / family->units;
   here.onchip = cache_size(_SC_LEVEL2_CACHE_SIZE, family->onchip);
   here.l2 = cache_size(_SC_LEVEL3_CACHE_SIZE, family->l2);
-  here.bandwidth = here.units * here.unit_bandwidth < here.bandwidth ? here.units * here.unit_bandwidth : here.bandwidth;
+  double together = here.units * here.unit_bandwidth;
+  here.bandwidth = together < family->bandwidth ? together : family->bandwidth;
   here.l2_bandwidth *= share;
   here.rate *= share * here.width / family->width;
   return &here;

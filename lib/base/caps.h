@@ -21,6 +21,8 @@ typedef struct nvb_caps {
   int64_t split_min;    /* elements of a reduction from which splitting it over blocks can pay */
 } nvb_caps;
 
-const nvb_caps *nvb_caps_cpu(void);    /* this machine, with the pool's thread count; valid until the thread's next call */
-const nvb_caps *nvb_caps_find(const char *name); /* "h200", "cpu16": the machines of the planner's tests; NULL if unknown */
+/* This machine, with the pool's thread count; valid until the thread's next call. */
+const nvb_caps *nvb_caps_cpu(void);
+/* "h200", "cpu16": the machines of the planner's tests; NULL if unknown. */
+const nvb_caps *nvb_caps_find(const char *name);
 #endif

@@ -1,5 +1,5 @@
-/* The heap of the library: malloc with a count of live blocks and an injector of failures. Decides nothing about sizes or
-   reuse (arenas and dispatch's buffers do) and never sets a message: NULL is the whole answer. */
+/* The heap of the library: malloc with a count of live blocks and an injector of failures. Decides nothing about
+   sizes or reuse (arenas and dispatch's buffers do) and never sets a message: NULL is the whole answer. */
 #include "base/mem.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,11 +9,12 @@ static _Atomic int64_t fail_at;   /* requests until one fails, 0: none will */
 static _Atomic int fail_sticky;   /* 1: every request after that one fails too; 2: that is so now */
 
 int nvb_alloc_fails(void) {
-  if (!atomic_load_explicit(&fail_at, memory_order_relaxed) && !atomic_load_explicit(&fail_sticky, memory_order_relaxed))
+  int64_t n = atomic_load_explicit(&fail_at, memory_order_relaxed);
+  int sticky = atomic_load_explicit(&fail_sticky, memory_order_relaxed);
+  if (!n && !sticky)
     return 0;
-  if (atomic_load(&fail_sticky) == 2)
+  if (sticky == 2)
     return 1;
-  int64_t n = atomic_load(&fail_at);
   while (n > 0 && !atomic_compare_exchange_weak(&fail_at, &n, n - 1))
     ;
   if (n != 1)

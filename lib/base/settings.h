@@ -13,8 +13,10 @@ typedef enum nvb_setting {
 int64_t nvb_int(nvb_setting s);            /* INT and SIZE (suffixes K, M, G) */
 const char *nvb_str(nvb_setting s);        /* STR; stays valid until the setting changes */
 int nvb_has(nvb_setting s, const char *word); /* is the word in the comma list of a STR (or is it "all")? */
-int nvb_set(const char *name, const char *value); /* by environment name or without NVM_, any case; a status */
-int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc); /* 0 past the end */
+/* By environment name or without NVM_, any case; value NULL: the default. A status. */
+int nvb_set(const char *name, const char *value);
+/* Row i of the table; 0 past the end. */
+int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc);
 uint64_t nvb_settings_version(void);       /* grows with each change: part of program keys */
 const char *nvb_env(const char *name);     /* other environment variables (HOME, XDG_CACHE_HOME, OMP_NUM_THREADS) */
 void nvb_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* only if NVM_VERBOSE >= level */

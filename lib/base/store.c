@@ -1,6 +1,7 @@
-/* The disk cache over SQLite, the only file that includes it. One connection behind one lock. Decides where the file may
-   lie, when a row is believed, what is dropped when it grows, and when a damaged file is replaced. It never waits longer
-   than BUSY_MS, never touches a file that someone else holds, and no failure here is an error of the caller. */
+/* The disk cache over SQLite, the only file that includes it. One connection behind one lock. Decides where the
+   file may lie, when a row is believed, what is dropped when it grows, and when a damaged file is replaced. It
+   never waits longer than BUSY_MS, never touches a file that someone else holds, and no failure here is an error
+   of the caller. */
 #include "base/store.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,8 @@ enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, BEGIN, COMMIT, NSTMT };
 /* id: 64 bits of the hash of (kind, key). sum: hash of (kind, key, blob), what a row is believed by. */
 static const char schema[] =
   "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
-  "CREATE TABLE IF NOT EXISTS entry1(id INTEGER PRIMARY KEY, kind TEXT, used INTEGER, size INTEGER, sum BLOB, blob BLOB);"
+  "CREATE TABLE IF NOT EXISTS entry1(id INTEGER PRIMARY KEY, kind TEXT, used INTEGER, size INTEGER, sum BLOB, "
+  "blob BLOB);"
   "CREATE INDEX IF NOT EXISTS use1 ON entry1(used, size); COMMIT";
 static const char *const sql[NSTMT] = {
   [GET] = "SELECT used, sum, blob FROM entry1 WHERE id = ?1",
@@ -30,7 +32,8 @@ static const char *const sql[NSTMT] = {
   [DROP] = "DELETE FROM entry1 WHERE id = ?1",
   [TOTAL] = "SELECT sum(size) FROM entry1",
   [EVICT] = "DELETE FROM entry1 WHERE id IN (SELECT id FROM (SELECT id, "
-            "sum(size) OVER (ORDER BY used DESC, id DESC ROWS UNBOUNDED PRECEDING) AS upto FROM entry1) WHERE upto > ?1)",
+            "sum(size) OVER (ORDER BY used DESC, id DESC ROWS UNBOUNDED PRECEDING) AS upto FROM entry1) "
+            "WHERE upto > ?1)",
   [BEGIN] = "BEGIN IMMEDIATE",
   [COMMIT] = "COMMIT",
 };
@@ -198,8 +201,8 @@ static void failed(int rc) {
     }
     heal();
     break;
-  case SQLITE_CORRUPT: case SQLITE_NOTADB: case SQLITE_FORMAT: case SQLITE_ERROR: case SQLITE_MISMATCH: case SQLITE_SCHEMA:
-  case SQLITE_TOOBIG:
+  case SQLITE_CORRUPT: case SQLITE_NOTADB: case SQLITE_FORMAT: case SQLITE_ERROR: case SQLITE_MISMATCH:
+  case SQLITE_SCHEMA: case SQLITE_TOOBIG:
     heal();
     break;
   default: /* a full disk, and what a damaged tree makes of page numbers, look the same */
@@ -349,8 +352,8 @@ static void keep_small(int64_t more) {
     sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
 }
 
-/* A row that cannot be found right after it was put lies in a damaged tree; both in one transaction, so that nobody else
-   can have taken it away. */
+/* A row that cannot be found right after it was put lies in a damaged tree; both in one transaction, so that
+   nobody else can have taken it away. */
 static int write_row(const char *kind, nvb_hash name, const void *blob, size_t bytes) {
   nvb_hash sum = nvb_hash_mix(name, blob, bytes);
   sqlite3_stmt *q = store.stmt[PUT];

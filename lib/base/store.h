@@ -1,5 +1,6 @@
 /* The disk cache: one SQLite file per user, rows of (kind, key, blob) whose content hash is checked at every read.
-   Whatever is wrong with it (absent, damaged, locked, full, foreign-owned) reads as a miss and never as a wrong result. */
+   Whatever is wrong with it (absent, damaged, locked, full, foreign-owned) reads as a miss and never as a wrong
+   result. */
 #ifndef NVB_STORE_H
 #define NVB_STORE_H
 #include "base/hash.h"

@@ -137,11 +137,12 @@ nvd_buf *nvd_buf_new(size_t bytes) {
     heap.peak = heap.used;
   pthread_mutex_unlock(&heap.lock);
   if (!c && limit && size > limit - used)
-    return nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use would exceed NVM_MEM_LIMIT, %lld", bytes,
-                    (long long)used, (long long)limit), NULL;
+    nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use would exceed NVM_MEM_LIMIT, %lld", bytes,
+             (long long)used, (long long)limit);
+  else if (!c)
+    nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory: %zu bytes more than the %lld in use", bytes, (long long)used);
   if (!c)
-    return nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory: %zu bytes more than the %lld in use", bytes, (long long)used),
-           NULL;
+    return NULL;
   c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = cap, .data = c->b.data };
   return &c->b;
 }

@@ -140,7 +140,13 @@ void nvd_code_trim(void) {
 }
 
 /* ---- making. A kernel outlives the plan it came with, so it is parsed again from its own text. */
-typedef struct request { const nvf_kernel *k; const nvf_schedule *s; const char *text; nvb_hash key; kernel *made; } request;
+typedef struct request {
+  const nvf_kernel *k;
+  const nvf_schedule *s;
+  const char *text;
+  nvb_hash key;
+  kernel *made;
+} request;
 
 static void spell(nvb_arena *work, void *arg) {
   request *r = arg;
@@ -253,7 +259,8 @@ static int compile(kernel *c) {
   return status;
 }
 
-/* What failed for want of memory is tried again at a later call; anything else stays interpreted, with the same bits. */
+/* What failed for want of memory is tried again at a later call; anything else stays interpreted, with the same
+   bits. */
 static nvc_entry go_native(kernel *c) {
   pthread_mutex_lock(&table.building);
   nvc_entry e = atomic_load(&c->k.entry);

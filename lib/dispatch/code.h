@@ -1,4 +1,5 @@
-/* Kernels of the process: one object for each kernel text, shared by the programs that have it. Inside dispatch only. */
+/* Kernels of the process: one object for each kernel text, shared by the programs that have it. Inside dispatch
+   only. */
 #ifndef NVD_CODE_H
 #define NVD_CODE_H
 #include <stdatomic.h>
@@ -14,7 +15,8 @@ typedef struct nvd_kernel {
   atomic_int hopeless;                   /* no native code can be had for it: it stays interpreted */
 } nvd_kernel;
 
-/* The kernel of this text, made if it is new: a counted reference. A status; `work` holds what is only needed meanwhile. */
+/* The kernel of this text, made if it is new: a counted reference. A status; `work` holds what is only needed
+   meanwhile. */
 int nvd_kernel_get(nvd_kernel **out, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s);
 void nvd_kernel_unref(nvd_kernel *k);    /* NULL is fine */
 /* Counts a call that processes so many elements; compiles if the tier says that this call is to run natively. */

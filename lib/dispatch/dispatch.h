@@ -5,7 +5,13 @@
 #include "fusion/plan.h"
 
 /* ---- buffers: 64-byte aligned (2 MiB with huge pages from 4 MiB up), from a caching allocator, counted */
-typedef struct nvd_buf { _Atomic int refs; size_t bytes, cap; char *data; void (*release)(void *owner); void *owner; } nvd_buf;
+typedef struct nvd_buf {
+  _Atomic int refs;
+  size_t bytes, cap;             /* asked for; there, and what the counters count */
+  char *data;
+  void (*release)(void *owner);  /* foreign memory: called when the last reference goes */
+  void *owner;
+} nvd_buf;
 nvd_buf *nvd_buf_new(size_t bytes);                          /* NULL with a message: memory, or over NVM_MEM_LIMIT */
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner); /* foreign memory */
 nvd_buf *nvd_buf_ref(nvd_buf *b);
@@ -14,7 +20,7 @@ int64_t nvd_mem_used(void);  int64_t nvd_mem_peak(void);  void nvd_mem_reset_pea
 
 /* ---- programs */
 typedef struct nvd_program nvd_program;
-int nvd_prepare(nvd_program **out, const nvf_plan *p);       /* a status; obtains code and memory sizes; keeps no arena */
+int nvd_prepare(nvd_program **out, const nvf_plan *p); /* a status; obtains code and memory sizes; keeps no arena */
 int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
 /* leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status. Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);

@@ -1,6 +1,6 @@
-/* Programs: the steps of a plan with all that running them needs, apart from the plan's memory. A run takes its memory and
-   its code before its first step, so that after that only an index out of range can fail it. Never decides what a step
-   computes or how it is cut into blocks: that is the plan's. */
+/* Programs: the steps of a plan with all that running them needs, apart from the plan's memory. A run takes its
+   memory and its code before its first step, so that after that only an index out of range can fail it. Never
+   decides what a step computes or how it is cut into blocks: that is the plan's. */
 #include "dispatch/program.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/pool.h"
 #include "base/settings.h"
 
-enum { LINE = 64, KEEP = 32 << 10 }; /* bytes of memory that a context keeps between runs: there may be 4,096 programs */
+enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: bytes that a context keeps between runs; there may be 4,096 programs */
 
 static _Atomic int64_t kernels_run;
 static _Thread_local int refused;
@@ -26,8 +26,8 @@ static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const 
   }
   const nvf_buf *buf = &plan->buf[b->buf];
   int64_t offset = b->offset + (buf->kind == NVF_BTEMP ? buf->offset : 0);
-  p->address[p->naddress++] = (nvd_address){ arg, buf->kind, buf->id, offset, param->written ? buf->bytes - b->offset : 0,
-                                             param->type };
+  int64_t written = param->written ? buf->bytes - b->offset : 0;
+  p->address[p->naddress++] = (nvd_address){ arg, buf->kind, buf->id, offset, written, param->type };
 }
 
 static void prepare(nvb_arena *a, void *arg) {
@@ -45,7 +45,8 @@ static void prepare(nvb_arena *a, void *arg) {
     const nvf_step *from = &plan->step[i];
     nvd_step *s = &p->step[i];
     *s = (nvd_step){ .blocks = from->blocks, .grain = from->grain > 0 ? from->grain : 1, .first = at,
-                     .bytes = from->bytes_read + from->bytes_written, .hero = nvb_strdup(a, from->hero ? from->hero : "map"),
+                     .bytes = from->bytes_read + from->bytes_written,
+                     .hero = nvb_strdup(a, from->hero ? from->hero : "map"),
                      .what = nvb_strdup(a, from->what ? from->what : "") };
     p->wide |= s->blocks > s->grain;
     for (int j = 0; j < from->k->nparam; j++)
@@ -143,7 +144,8 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
   return ((size_t)scratch + LINE - 1) & ~(size_t)(LINE - 1);
 }
 
-/* Memory for the run: the context's own if it is little, else a buffer that the run gives back. NULL when there is none. */
+/* Memory for the run: the context's own if it is little, else a buffer that the run gives back. NULL when there is
+   none. */
 static char *find_memory(nvd_context *c, size_t need, nvd_buf **buf) {
   if (need > KEEP) {
     *buf = nvd_buf_new(need);
@@ -184,8 +186,10 @@ int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry en
     run_blocks(&j, 0, s->blocks, 0);
   else
     nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
-  return j.failed ? nvb_fail(NVM_ERR_INDEX, "[%s] an index is out of range in step %d of %d: %s", s->hero, i + 1, p->nstep, s->what)
-                  : NVM_OK;
+  if (!j.failed)
+    return NVM_OK;
+  return nvb_fail(NVM_ERR_INDEX, "[%s] an index is out of range in step %d of %d: %s", s->hero, i + 1, p->nstep,
+                  s->what);
 }
 
 static int run_steps(const nvd_program *p, const nvd_context *c) {

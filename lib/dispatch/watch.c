@@ -25,7 +25,8 @@ static int both_nan(const char *a, const char *b, nvm_dtype part) {
   return 0;
 }
 
-static int64_t first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type) { /* an element; -1: none */
+/* The element where they differ first, -1 if nowhere. */
+static int64_t first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type) {
   nvm_dtype part = nvg_real_of(type);
   int64_t size = nvg_size(part);
   if (!memcmp(a, b, (size_t)bytes))
@@ -48,7 +49,8 @@ static int64_t written_bytes(const nvd_program *p, int i) {
 
 typedef enum copying { SAVE, RESTORE, COMPARE } copying;
 /* For COMPARE: the place of the first difference as "element 7 of argument 2", or NULL. */
-static const char *each_written(const nvd_program *p, const nvd_context *c, int i, char *copy, copying what, char *text, size_t n) {
+static const char *each_written(const nvd_program *p, const nvd_context *c, int i, char *copy, copying what, char *text,
+                                size_t n) {
   int end = i + 1 < p->nstep ? p->step[i + 1].first : p->narg;
   for (int k = 0; k < p->naddress; k++) {
     const nvd_address *b = &p->address[k];
@@ -85,8 +87,8 @@ static int run_twice(const nvd_program *p, const nvd_context *c, int i) {
     status = nvd_step_run(p, c, i, NULL);
   }
   if (!status && (differs = each_written(p, c, i, after, COMPARE, place, sizeof place)))
-    status = nvb_fail(NVM_ERR_INTERNAL, "[bits] native and interpreted code differ in step %d of %d, %s: %s", i + 1, p->nstep,
-                      differs, p->step[i].what);
+    status = nvb_fail(NVM_ERR_INTERNAL, "[bits] native and interpreted code differ in step %d of %d, %s: %s", i + 1,
+                      p->nstep, differs, p->step[i].what);
   nvb_free(before);
   nvb_free(after);
   return status;
@@ -102,8 +104,8 @@ static int64_t clock_ns(void) {
 static void report(const nvd_program *p, const nvd_context *c, int i, int64_t ns, int status) {
   const nvd_step *s = &p->step[i];
   char line[512];
-  snprintf(line, sizeof line, "%d/%d %s, %s: %" PRId64 " blocks by %" PRId64 ", %.1f us, %.2f GB/s%s: %s\n", i + 1, p->nstep,
-           s->hero, c->entry[i] ? "native" : "interpreted", s->blocks, s->grain, (double)ns * 1e-3,
+  snprintf(line, sizeof line, "%d/%d %s, %s: %" PRId64 " blocks by %" PRId64 ", %.1f us, %.2f GB/s%s: %s\n", i + 1,
+           p->nstep, s->hero, c->entry[i] ? "native" : "interpreted", s->blocks, s->grain, (double)ns * 1e-3,
            (double)s->bytes / (double)(ns ? ns : 1), status ? ", failed" : "", s->what);
   char name[32];
   snprintf(name, sizeof name, "step%d", i + 1);

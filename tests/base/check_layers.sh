@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails, with the offending lines, when an include points against the direction of the rooms, a vendor's header or getenv is
-# outside its room, a binding looks inside lib, or a file of lib has 900 lines or more.
+# Fails, with the offending lines, when an include points against the direction of the rooms, a vendor's header or
+# getenv is outside its room, a binding looks inside lib, or a file of lib has 900 lines or more.
 set -u
 cd "${1:-$(dirname "$0")/../..}" || exit 2
 rooms='base graph fusion codegen dispatch autotune'
@@ -24,8 +24,9 @@ for room in $rooms; do
     "$(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' lib/$room | grep -vE "\"(${rooms// /|}|nvm)/")"
 done
 report 'include/nvm includes a room:' "$(grep -rnE "#[[:space:]]*include[[:space:]]*[\"<](${rooms// /|})/" include)"
+inner="#[[:space:]]*include[[:space:]]*[\"<](\.\./lib|lib|${rooms// /|})/"
 report 'bindings, examples or benchmarks look inside lib:' \
-  "$(grep -rnE --include='*.[ch]' "#[[:space:]]*include[[:space:]]*[\"<](\.\./lib|lib|${rooms// /|})/" bindings examples benchmarks 2>/dev/null)"
+  "$(grep -rnE --include='*.[ch]' "$inner" bindings examples benchmarks 2>/dev/null)"
 
 only() { # pattern, the folders where it may stand, title
   local where
@@ -39,5 +40,6 @@ only "${inc}(llvm-c|nvrtc)" 'lib/codegen' 'a compiler outside lib/codegen:'
 only "${inc}(cuda|cublas|cufft|cusolver|nccl|cblas|lapacke)" 'lib/dispatch' 'a device library outside lib/dispatch:'
 only "${inc}Python\.h" 'bindings' 'Python outside bindings:'
 
-report 'files of 900 lines or more:' "$(find lib -name '*.[ch]' -o -name '*.def' -o -name '*.frag' | xargs wc -l | awk '$2 != "total" && $1 >= 900')"
+report 'files of 900 lines or more:' "$(find lib -name '*.[ch]' -o -name '*.def' -o -name '*.frag' | xargs wc -l |
+  awk '$2 != "total" && $1 >= 900')"
 exit $bad

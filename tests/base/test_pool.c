@@ -1,4 +1,5 @@
-/* The thread pool: every index once, nested and concurrent runs, fork, thread counts, the floating-point environment. */
+/* The thread pool: every index once, nested and concurrent runs, fork, thread counts, the floating-point
+   environment. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -217,4 +218,5 @@ END_TEST
 #endif
 
 SUITE("pool", every_index_once, many_short_runs, nested_runs_do_not_wait, concurrent_runs, fork_then_run,
-      fork_while_another_thread_runs, thread_count_from_the_environment, own_setting_goes_first, facts_of_machines FP_TESTS)
+      fork_while_another_thread_runs, thread_count_from_the_environment, own_setting_goes_first, facts_of_machines
+      FP_TESTS)

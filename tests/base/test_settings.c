@@ -110,5 +110,5 @@ START_TEST(dumps_go_to_files) {
 }
 END_TEST
 
-SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name, what_cannot_be_is_refused, lists_have_words,
-      table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)
+SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name, what_cannot_be_is_refused,
+      lists_have_words, table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)

@@ -1,5 +1,5 @@
-/* The disk cache under attack: races on a cold file, flipped bytes, truncation, locks held by others, folders that must be
-   refused, kill -9, forks. Whatever happens, a blob that is handed out is the blob that was put. */
+/* The disk cache under attack: races on a cold file, flipped bytes, truncation, locks held by others, folders that
+   must be refused, kill -9, forks. Whatever happens, a blob that is handed out is the blob that was put. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -467,6 +467,7 @@ START_TEST(no_memory_is_a_miss) {
 }
 END_TEST
 
-SUITE("store", puts_and_gets, off_and_homeless, writable_folder_is_refused, symlinks_are_refused, foreign_folder_is_refused,
-      eight_processes_on_a_cold_store, fork_with_an_open_store, killed_writers_leave_no_harm, threads_share_it, held_lock_is_a_miss,
-      every_flipped_byte_heals, every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss)
+SUITE("store", puts_and_gets, off_and_homeless, writable_folder_is_refused, symlinks_are_refused,
+      foreign_folder_is_refused, eight_processes_on_a_cold_store, fork_with_an_open_store,
+      killed_writers_leave_no_harm, threads_share_it, held_lock_is_a_miss, every_flipped_byte_heals,
+      every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss)

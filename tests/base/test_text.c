@@ -17,9 +17,9 @@ static const char *spelled(nvb_arena *a, double x) {
 static void floats(nvb_arena *a, void *arg) {
   (void)arg;
   static const struct { double x; const char *s; } known[] = {
-    { 1, "1.0" }, { 0, "0.0" }, { -0.0, "-0.0" }, { 0.1, "0.1" }, { -2.5, "-2.5" }, { 1e300, "1e+300" }, { 1e22, "1e+22" },
-    { 100, "1e+02" }, { 5e-324, "5e-324" }, { 1.0 / 3, "0.3333333333333333" }, { INFINITY, "inf" }, { -INFINITY, "-inf" },
-    { NAN, "nan" }, { 123456, "123456.0" },
+    { 1, "1.0" }, { 0, "0.0" }, { -0.0, "-0.0" }, { 0.1, "0.1" }, { -2.5, "-2.5" }, { 1e300, "1e+300" },
+    { 1e22, "1e+22" }, { 100, "1e+02" }, { 5e-324, "5e-324" }, { 1.0 / 3, "0.3333333333333333" },
+    { INFINITY, "inf" }, { -INFINITY, "-inf" }, { NAN, "nan" }, { 123456, "123456.0" },
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     ck_assert_str_eq(spelled(a, known[i].x), known[i].s);

@@ -203,5 +203,5 @@ START_TEST(threads_share_it) {
 }
 END_TEST
 
-SUITE("buffer", alignment_and_size, freed_memory_is_used_again, counters, cache_is_bounded, limit_is_kept, foreign_memory,
-      every_request_may_fail, threads_share_it)
+SUITE("buffer", alignment_and_size, freed_memory_is_used_again, counters, cache_is_bounded, limit_is_kept,
+      foreign_memory, every_request_may_fail, threads_share_it)

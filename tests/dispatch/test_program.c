@@ -1,5 +1,5 @@
-/* Programs: plans made by hand from kernel text, run in each tier, by several threads, after a fork, without memory, and
-   from the disk cache. Values are compared bit for bit with plain C. */
+/* Programs: plans made by hand from kernel text, run in each tier, by several threads, after a fork, without
+   memory, and from the disk cache. Values are compared bit for bit with plain C. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ static const char pick_text[] =
 
 /* ---- plans by hand */
 static nvf_step step_of(nvb_arena *a, const char *text, const char *hero, int64_t n, const nvf_bind *bind) {
-  nvf_step s = { .hero = hero, .what = "made by hand", .blocks = (n + BLOCK - 1) / BLOCK, .grain = 4, .bytes_read = 4 * n,
-                 .bytes_written = 4 * n };
+  nvf_step s = { .hero = hero, .what = "made by hand", .blocks = (n + BLOCK - 1) / BLOCK, .grain = 4,
+                 .bytes_read = 4 * n, .bytes_written = 4 * n };
   s.k = nvf_kernel_parse(a, text, "test");
   s.s = nvf_schedule_find(s.k, "cpu");
   s.bind = nvb_dup(a, bind, sizeof *bind * (size_t)s.k->nparam);
@@ -82,7 +82,8 @@ static void two_steps(nvb_arena *a, void *arg) {
   p->temp_bytes = 64 + 4 * r->n;
   uint64_t n = (uint64_t)r->n;
   p->step[0] = step_of(a, scale_text, "map", r->n,
-    (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0 }, { NVF_SCALAR, 0, 0, bits_of(r->a) }, { NVF_SIZE, 0, 0, n } });
+    (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0 }, { NVF_SCALAR, 0, 0, bits_of(r->a) },
+                  { NVF_SIZE, 0, 0, n } });
   p->step[1] = step_of(a, add_text, "map", r->n,
     (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0 }, { NVF_BUFFER, 2, 0, 0 }, { NVF_SIZE, 0, 0, n } });
 }
@@ -297,7 +298,8 @@ END_TEST
 START_TEST(right_code_passes) {
   char dir[] = "/tmp/nvm-runs-XXXXXX", file[64], line[512] = "";
   ck_assert_ptr_nonnull(mkdtemp(dir));
-  nvb_set("cache_dir", "off"), nvb_set("tier", "1"), nvb_set("check", "bits"), nvb_set("dump", "run"), nvb_set("dump_dir", dir);
+  nvb_set("cache_dir", "off"), nvb_set("tier", "1"), nvb_set("check", "bits");
+  nvb_set("dump", "run"), nvb_set("dump_dir", dir);
   run_two_steps(30000);
   nvb_set("tier", "0");
   run_two_steps(300);
@@ -350,7 +352,8 @@ static int whole_life(float *x, float *y, int64_t n) {
   nvd_program_free(p);
   return status;
 }
-/* From the n-th request on, or only the n-th, memory fails: a status or the right answer, and nothing lost either way. */
+/* From the n-th request on, or only the n-th, memory fails: a status or the right answer, and nothing lost either
+   way. */
 static void sweep_failures(int64_t n, int sticky, int limit) {
   float *x = data(n), *y = calloc((size_t)n, sizeof *y);
   ck_assert_int_eq(whole_life(x, y, n), NVM_OK); /* what is made once for the process */
