@@ -1,0 +1,110 @@
+"""Writes nvm/__init__.pyi from the package as it is: python -P make_stubs.py OUTPUT. The functions' types follow from the library's
+table of operations (operands, attributes and their defaults), so that no operation is named here."""
+import inspect
+import sys
+
+import nvm
+
+HEAD = '''# Made by bindings/python/make_stubs.py.
+from builtins import bool as _bool  # nvm.bool is a dtype
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+Scalar = _bool | int | float | complex
+ArrayLike = Any  # Array, NumPy array, number, nested sequence, anything with a buffer, DLPack or __array__
+DTypeLike = Any  # DType, NumPy dtype, name, bool, int, float, complex
+Axes = int | Sequence[int] | None
+
+linalg: ModuleType
+'''
+ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "str | None", "axis": "Axes", "axes": "Axes", "shape": "int | Sequence[int]"}
+ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": "int", "size": "int", "itemsize": "int", "nbytes": "int",
+         "shape": "tuple[int, ...]", "dtype": "DType", "device": "str"}
+RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int", "__float__": "float",
+           "__complex__": "complex", "__index__": "int", "__len__": "int", "__iter__": "Iterator[Array]", "__divmod__": "tuple[Array, Array]",
+           "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]", "__array_namespace__": "ModuleType",
+           "__repr__": "str", "__str__": "str", "__hash__": "None", "__setitem__": "None", "__delitem__": "None"}
+SKIPPED = {"__getattribute__", "__doc__", "__new__", "__init__", "__reduce__", "__module__", "__weakref__", "__hash__", "__delitem__",
+           "__array_ufunc__", "__array_priority__", "_edges"}
+
+
+def annotated(parameters, operands, method):
+    """Source text of a parameter list; the first `operands` parameters are arrays. Methods take all by position, as NumPy's do."""
+    out, seen_star = [], method
+    positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    for i, p in enumerate(parameters):
+        if p.kind is p.KEYWORD_ONLY and not seen_star:
+            out.append("*")
+            seen_star = True
+        seen_star |= p.kind is p.VAR_POSITIONAL
+        kind = ("ArrayLike" if operands > 0 else "Sequence[ArrayLike]") if i < abs(operands) else ATTRIBUTES.get(p.name)
+        if kind is None:
+            kind = {bool: "_bool", int: "int", float: "float", str: "str"}.get(type(p.default), "Any")
+        if i < operands and p.default is None:
+            kind += " | None"
+        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        default = "" if p.default is p.empty else " = " + repr(p.default)
+        out.append(f"{star}{p.name}: {kind}{default}")
+        if positional and p is positional[-1]:
+            out.append("/")
+    return ", ".join(out)
+
+
+def function(name, f, operands, result, first=(), method=False):
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except ValueError:
+        return f"def {name}({', '.join(first + ('*args: Any', '**kwargs: Any'))}) -> {result}: ..."
+    text = annotated([p for p in parameters if p.name != "self"], operands, method)
+    return f"def {name}({', '.join(first + ((text,) if text else ()))}) -> {result}: ..."
+
+
+def array_class():
+    yield "class Array:"
+    for name, value in sorted(vars(nvm.Array).items()):
+        if name in SKIPPED:
+            continue
+        if name in ARRAY:
+            yield f"    @property\n    def {name}(self) -> {ARRAY[name]}: ..."
+        elif callable(value):
+            dunder = name.startswith("__") and name not in ("__array__", "__dlpack__", "__array_namespace__")
+            result = RETURNS.get(name, "Any" if name in ("__array__", "__dlpack__", "__buffer__") else "Array")
+            if dunder:
+                try:
+                    n = len(inspect.signature(value).parameters) - 1
+                except ValueError:
+                    n = 1
+                yield f"    def {name}(self{''.join(f', a{i}: Any = ...' for i in range(n))}) -> {result}: ..."
+            elif isinstance(value, type(vars(nvm.Array)["sum"])):
+                yield "    " + function(name, getattr(nvm.ones(1), name), 0, result, ("self",), True)
+            else:
+                yield "    " + function(name, value, 0, result, ("self",))
+
+
+def lines():
+    table = nvm._nvm.op_table()
+    yield HEAD
+    yield "class DType:\n    name: str\n    itemsize: int\n    kind: str\n"
+    yield "class Error(RuntimeError): ...\n"
+    yield ("class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n    def explain(self, *args: Any, **kwargs: Any) -> str: ..."
+           "\n    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n")
+    yield from array_class()
+    yield ""
+    for name in nvm.__all__:
+        value = getattr(nvm, name)
+        if isinstance(value, nvm.DType):
+            yield f"{name}: DType"
+        elif isinstance(value, (float, str)) or value is None:
+            yield f"{name}: {type(value).__name__ if value is not None else 'None'}"
+        elif inspect.ismodule(value) or inspect.isclass(value):
+            continue
+        elif name in table and value is nvm._nvm.functions[name]:
+            yield function(name, value, table[name][1], "Array")
+        else:
+            yield function(name, value, 0, "Any")
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "w") as out:
+        out.write("\n".join(lines()) + "\n")
