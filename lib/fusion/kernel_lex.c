@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/err.h"
 #include "graph/dtype.h"
 #include "graph/frag.h"
 
@@ -182,25 +183,19 @@ static double float_value(nvf_lex *l, int narrow) {
   return v;
 }
 
-static uint64_t cast_bits(nvm_dtype from, nvm_dtype to, uint64_t bits) {
+static uint64_t cast_bits(nvb_arena *a, nvm_dtype from, nvm_dtype to, uint64_t bits) {
   uint64_t out = 0;
-  const void *in = &bits;
-  void *to_out = &out;
-  nvg_frag_run(nvg_frag_cast(from, to), &in, &to_out, 1, 1);
+  const nvg_frag *f = nvg_frag_cast(from, to);
+  if (!f) nvb_throw(a, nvb_status(), "%s", nvb_strdup(a, nvb_message()));
+  nvg_frag_run(f, (const void *[]){&bits}, (void *[]){&out}, 1, 1);
   return out;
 }
 
-static uint64_t float_bits(nvm_dtype type, double v) {
-  union {
-    double d;
-    uint64_t u;
-  } d = {.d = v};
-  union {
-    float f;
-    uint32_t u;
-  } f = {.f = (float)v};
+static uint64_t float_bits(nvb_arena *a, nvm_dtype type, double v) {
+  union { double d; uint64_t u; } d = {.d = v};
+  union { float f; uint32_t u; } f = {.f = (float)v};
   if (type == NVM_F64) return d.u;
-  return type == NVM_F32 ? f.u : cast_bits(NVM_F64, type, d.u);
+  return type == NVM_F32 ? f.u : cast_bits(a, NVM_F64, type, d.u);
 }
 
 static uint64_t ones(nvm_dtype type) {
@@ -239,7 +234,7 @@ uint64_t nvf_lex_const(nvf_lex *l, nvm_dtype type) {
   }
   if (nvg_class_of(type) != NVG_FLOAT) return int_const(l, type, minus);
   double v = float_value(l, type == NVM_F32);
-  return float_bits(type, minus ? -v : v);
+  return float_bits(l->arena, type, minus ? -v : v);
 }
 
 void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits) {
@@ -262,7 +257,7 @@ void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits) {
   default: break;
   }
   f.u = (uint32_t)bits;
-  d.u = type == NVM_F64 ? bits : type == NVM_F32 ? (d.d = (double)f.f, d.u) : cast_bits(type, NVM_F64, bits);
-  if (d.d == d.d && float_bits(type, d.d) == bits) nvb_putf(t, d.d);
+  d.u = type == NVM_F64 ? bits : type == NVM_F32 ? (d.d = (double)f.f, d.u) : cast_bits(t->arena, type, NVM_F64, bits);
+  if (d.d == d.d && float_bits(t->arena, type, d.d) == bits) nvb_putf(t, d.d);
   else nvb_print(t, "bits<%s>(0x%llx)", nvg_dtype_short(type), (unsigned long long)bits);
 }

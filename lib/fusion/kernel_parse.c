@@ -300,6 +300,13 @@ static nvf_arg operand(parser *p, int *is_bare) {
   return (nvf_arg){NVF_AAXIS, axis_named(p, word), 0, NVM_I64};
 }
 
+/* f, unless it was not found: then why, at the place of the name; what is no fault of the text passes as it is. */
+static const nvg_frag *known(parser *p, const char *at, const nvg_frag *f) {
+  if (f) return f;
+  if (nvb_status() != NVM_ERR_TYPE) nvb_throw(p->l.arena, nvb_status(), "%s", nvb_strdup(p->l.arena, nvb_message()));
+  nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
+}
+
 static const nvg_frag *map_frag(parser *p, const char *at, const char *name, const nvf_arg *arg, int n) {
   nvm_dtype type[MAX_LIST];
   for (int i = 0; i < n; i++) type[i] = arg[i].type;
@@ -307,8 +314,7 @@ static const nvg_frag *map_frag(parser *p, const char *at, const char *name, con
   if (to >= 0 && (pair((nvm_dtype)to) || n != 1))
     nvf_lex_fail_at(&p->l, at, "a conversion takes one operand to a real dtype");
   const nvg_frag *f = to >= 0 ? nvg_frag_cast(type[0], (nvm_dtype)to) : nvg_fragset_find(p->k->frags, name, type, n);
-  if (!f) nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
-  return f;
+  return known(p, at, f);
 }
 
 static void call_map(parser *p, nvf_stmt *s, made *m) {
@@ -356,7 +362,7 @@ static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
   tiles in = tile_or_list(p), carry = {0};
   for (int i = 0; i < 2 * in.n; i++) type[i] = p->k->tile[in.id[i % in.n]].type;
   s->frag = nvg_fragset_find(p->k->frags, name, type, 2 * in.n);
-  if (!s->frag) nvf_lex_fail_at(&p->l, at, "%s", nvb_message());
+  known(p, at, s->frag);
   nvf_lex_expect(&p->l, ",");
   s->axis = take_axis(p);
   if (s->op == NVF_REDUCE) {

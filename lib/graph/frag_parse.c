@@ -164,6 +164,7 @@ static value call_frag(compiler *c, slice name, const int *targ, int ntarg, valu
   int status;
   const nvg_frag *f = nvg_fragset_call(c->s, &q, &status);
   if (!f && !status) nvg_query_fail(&q);
+  if (!f && status == NVM_ERR_MEMORY) nvb_throw(c->s->arena, status, "%s", nvb_strdup(c->s->arena, nvb_message()));
   if (!f) nvg_lex_fail(&c->l, "%s", nvb_message());
   for (int i = 0; i < n; i++) param[i] = single(c, &v[i], param[i]);
   if ((c->full || nvg_build_depth(c->b)) && f->full) f = f->full; /* a flag cannot leave a loop */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "../suite.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "fusion/kernel.h"
 
 static char *read_text(const char *dir, const char *name) {
@@ -346,4 +347,24 @@ START_TEST(deep_nesting_is_refused) {
 }
 END_TEST
 
-SUITE("kernel", texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits, deep_nesting_is_refused)
+/* The n-th request for memory fails, for every n: a status, never a crash or a wrong kernel. */
+START_TEST(lack_of_memory) {
+  read_all();
+  int failed = 0;
+  for (int i = 0; i < ntexts; i++)
+    for (int n = 1, done = 0; !done; n++) {
+      nvb_arena *a = nvb_arena_new();
+      ck_assert(a != NULL);
+      nvb_fail_alloc(n, 0);
+      int status = nvb_protect(a, round_trip, texts[i]);
+      nvb_fail_alloc(0, 0);
+      ck_assert_msg(status == NVM_OK || status == NVM_ERR_MEMORY, "%s, request %d: %d %s", names[i], n, status, nvb_message());
+      failed += status != NVM_OK;
+      done = status == NVM_OK;
+      nvb_arena_free(a);
+    }
+  ck_assert_int_gt(failed, 10);
+}
+END_TEST
+
+SUITE("kernel", lack_of_memory, texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits, deep_nesting_is_refused)
