@@ -423,7 +423,11 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *x = PyTuple_GetItem(args, i);
     c->at = (int)i;
-    if (i < 64 && j->statics >> i & 1 ? flatten_static(&c->key, x) : flatten(c, x)) return -1;
+    int fixed = i < 64 && j->statics >> i & 1, bad;
+    if (fixed) bad = flatten_static(&c->key, x);
+    else if (Py_IS_TYPE(x, c->st->array)) bad = leaf_array(c, ((nvp_array *)x)->h, 0); /* the tuple holds it for the call */
+    else bad = flatten(c, x);
+    if (bad) return -1;
   }
   if (!kw) return word(&c->key, IS_DICT);
   return flatten_dict(c, kw, &j->statics, j->names);
