@@ -1,6 +1,7 @@
 /* Maps. Fast forms are inline; a sequence of maps behind a rare flag forms a group whose flags are ORed and tested once. The
    cold branch calls an out-of-line function that redoes the whole group in the full forms, so that the hot loop stays
-   small; it is made once per group and shared by all copies of the loop. */
+   small; it is made once per group and shared by all copies of the loop. Where the full forms are short it works on
+   vectors; long ones, which took more time to compile than all the rest, are left unoptimised and redo flagged lanes alone. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -14,7 +15,11 @@ struct nvcl_group {
   NVB_VEC(slot) in;        /* what comes from outside */
   NVB_VEC(slot) out;       /* what is used outside: kind ATILE */
   int64_t bytes;
+  int lone;                /* the cold side goes lane by lane */
+  slot flags;              /* with `lone`: which lanes */
 };
+
+enum { LONG = 64 }; /* cost of full forms up to which they are compiled for vectors */
 
 static int makes(const nvcl_group *g, int tile) {
   for (int i = 0; g && i < g->map.n; i++)
@@ -108,6 +113,10 @@ static int wanted(nvcl_em *e, const nvcl_group *g, int tile) {
 }
 
 static void find_slots(nvcl_em *e, nvcl_group *g) {
+  int cost = 0;
+  for (int i = 0; i < g->map.n; i++) cost += nvcl_frag_full(g->map.at[i].s->frag)->cost;
+  g->lone = cost > LONG || g->n == 1;
+  if (g->lone) g->flags = new_slot(g, NVF_ATILE, -1, NVM_BOOL);
   for (int i = 0; i < g->map.n; i++) {
     const nvf_stmt *s = g->map.at[i].s;
     for (int k = 0; k < s->narg; k++) {
@@ -174,17 +183,28 @@ static val cold_function(nvcl_em *e, nvcl_group *g) {
     if (e->cold_id.at[i] == key) return e->cold_fn.at[i];
   blk here = nvcl_here(e), entry = e->entry;
   val fn = e->fn, f = LLVMAddFunction(e->m, "nvm_cold", LLVMFunctionType(e->tvoid, &e->ptr, 1, 0));
-  int lanes = e->target->width / 4 < g->n ? e->target->width / 4 : g->n;
+  int lanes = g->lone ? 1 : e->target->width / 4 < g->n ? e->target->width / 4 : g->n;
   LLVMSetLinkage(f, LLVMInternalLinkage);
   nvcl_attr(e, f, "noinline", NULL);
   nvcl_attr(e, f, "cold", NULL);
+  if (g->lone) nvcl_attr(e, f, "optnone", NULL);
   nvcl_attributes(e, f);
   e->fn = f;
   e->entry = nvcl_block(e, "entry");
   nvcl_at(e, e->entry);
   nvcl_for loop;
   nvcl_for_begin(e, &loop, nvcl_int(e, 0), nvcl_int(e, (int64_t)g->n * g->nitem), nvcl_int(e, lanes), "lane");
+  blk next = g->lone ? nvcl_block(e, "next") : NULL;
+  if (g->lone) {
+    blk yes = nvcl_block(e, "flagged");
+    LLVMBuildCondBr(e->b, read_slot(e, &g->flags, LLVMGetParam(f, 0), loop.i, 1), yes, next);
+    nvcl_at(e, yes);
+  }
   redo_lanes(e, g, LLVMGetParam(f, 0), loop.i, lanes);
+  if (g->lone) {
+    LLVMBuildBr(e->b, next);
+    nvcl_at(e, next);
+  }
   nvcl_for_end(e, &loop);
   LLVMBuildRetVoid(e->b);
   e->fn = fn;
@@ -212,6 +232,32 @@ static val flags(nvcl_em *e, nvcl_group *g) {
   return all;
 }
 
+static const made *maker_of(const nvcl_group *g, int tile, int *which) {
+  for (int m = 0; m < g->map.n; m++)
+    for (int o = 0; o < g->map.at[m].s->nout; o++)
+      if (g->map.at[m].s->out[o] == tile) { *which = o; return &g->map.at[m]; }
+  return NULL;
+}
+
+/* Fills the buffer: what the group was given and, where lanes are redone one by one, the flags and the fast results. */
+static void fill_buffer(nvcl_em *e, nvcl_group *g, val buffer) {
+  for (int k = 0; k < g->nitem; k++) {
+    val at = nvcl_int(e, (int64_t)k * g->n);
+    for (int i = 0; i < g->in.n; i++) {
+      nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
+      write_slot(e, &g->in.at[i], buffer, at, g->n, argument(e, &a, g->l, k, g->n));
+    }
+    if (!g->lone) continue;
+    val none = LLVMConstNull(nvcl_vec(e->i1, g->n));
+    write_slot(e, &g->flags, buffer, at, g->n, g->flag[k] ? g->flag[k] : none);
+    for (int i = 0; i < g->out.n; i++) {
+      int o = 0;
+      const made *m = maker_of(g, g->out.at[i].id, &o);
+      write_slot(e, &g->out.at[i], buffer, at, g->n, m->out[o * g->nitem + k]);
+    }
+  }
+}
+
 /* Calls the cold function over what the group was given; the values then and before meet in PHIs. */
 static void redo(nvcl_em *e, nvcl_group *g, val some) {
   val fn = cold_function(e, g), buffer = nvcl_slot(e, LLVMArrayType2(e->i8, (uint64_t)g->bytes), "cold");
@@ -219,11 +265,7 @@ static void redo(nvcl_em *e, nvcl_group *g, val some) {
   blk before = nvcl_here(e), cold = nvcl_block(e, "cold"), next = nvcl_block(e, "next");
   seldom(e, LLVMBuildCondBr(e->b, LLVMBuildFreeze(e->b, nvcl_any(e, some), ""), cold, next));
   nvcl_at(e, cold);
-  for (int i = 0; i < g->in.n; i++)
-    for (int k = 0; k < g->nitem; k++) {
-      nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
-      write_slot(e, &g->in.at[i], buffer, nvcl_int(e, (int64_t)k * g->n), g->n, argument(e, &a, g->l, k, g->n));
-    }
+  fill_buffer(e, g, buffer);
   LLVMBuildCall2(e->b, LLVMGlobalGetValueType(fn), fn, &buffer, 1, "");
   val *redone = NVB_NEWN(e->a, val, g->out.n * g->nitem);
   for (int i = 0; i < g->out.n; i++)
