@@ -225,6 +225,19 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     c->wr += nvg_size(k->net->node[k->put.at[i].node].dtype) * (double)k->net->node[k->put.at[i].node].size;
 }
 
+/* Bytes that results of reductions take between phases where a block cannot keep them: written and read once more. */
+static double between(const pricing *p, uint64_t tile, double coal) {
+  const nvf_cand *k = p->k;
+  double kept = 0, all = 0;
+  for (int r = 0; r < p->nred; r++) {
+    const nvf_inst *v = &k->inst.at[p->red[r]];
+    double w = nvg_size(k->net->node[v->node].dtype);
+    kept += w * extent(k, v->axes & tile) * (p->lane >= 0 && (v->axes & ~tile) >> p->lane & 1 ? coal : 1);
+    all += w * extent(k, v->axes);
+  }
+  return kept > (double)p->caps->onchip ? 2 * all : 0;
+}
+
 static price price_of(const pricing *p, uint64_t repeated) {
   const nvf_cand *k = p->k;
   const nvb_caps *m = p->caps;
@@ -249,7 +262,7 @@ static price price_of(const pricing *p, uint64_t repeated) {
   double share = cpu ? least(1, c.blocks / m->units)
                      : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->units * m->threads));
   double bw = cpu ? least(m->bandwidth, least(m->units, c.blocks) * m->unit_bandwidth) : m->bandwidth * share;
-  double busy = most((c.rd + c.wr) / bw, most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
+  double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw, most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
   if (extent(k, all) == 0)
     busy = 0;
   c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;

@@ -384,9 +384,12 @@ static void emit_inst(emitter *e, int i) {
       emit_check(e, &e->k->check.at[c]);
 }
 
-/* Stores bypass the caches where the result is larger than the last one holds and nothing reads it soon. */
+/* Stores bypass the caches where the result is larger than what a program may hope to keep of the last one, and nothing of
+   this plan reads it. */
 static void stream(emitter *e, const nvf_stmt *s, int64_t bytes, int temp) {
-  if (!temp && e->k->net->caps->kind == NVB_CPU && bytes > e->k->net->caps->l2)
+  const nvb_caps *c = e->k->net->caps;
+  int64_t share = c->l2 < 16 << 20 ? c->l2 : 16 << 20;
+  if (!temp && c->kind == NVB_CPU && bytes > share)
     nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, "nt"), 1);
 }
 
@@ -452,6 +455,20 @@ static int64_t grain_of(const nvf_step *s, const nvb_caps *c) {
   return n < 1 ? 1 : n;
 }
 
+/* No two buffers of a step overlap, but an output and the leaf whose memory it takes. */
+static void mark_unique(emitter *e) {
+  for (int i = 0; i < e->kn->nparam; i++) {
+    const nvf_buf *b = e->kn->param[i].kind == NVF_BUFFER ? &e->plan->buf[e->bind.at[i].buf] : NULL;
+    e->kn->param[i].unique = b != NULL;
+    for (int j = 0; j < e->kn->nparam && b; j++) {
+      const nvf_buf *o = e->kn->param[j].kind == NVF_BUFFER ? &e->plan->buf[e->bind.at[j].buf] : NULL;
+      if (o && ((b->kind == NVF_BOUT && o->kind == NVF_BLEAF && b->donor == o->id) ||
+                (o->kind == NVF_BOUT && b->kind == NVF_BLEAF && o->donor == b->id)))
+        e->kn->param[i].unique = 0;
+    }
+  }
+}
+
 static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   nvb_arena *a = e->a;
   e->k = k;
@@ -466,7 +483,7 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
   emit_axes(e);
-  for (int i = 0, *order = nvf_order(k); i < k->inst.n; i++)
+  for (int i = 0, *order = nvf_order(k, s); i < k->inst.n; i++)
     emit_inst(e, order[i]);
   for (int i = 0; i < k->put.n; i++) {
     int node = k->put.at[i].node;
@@ -493,6 +510,7 @@ void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape 
     step->bytes_written += k[i]->bytes_written;
     step->flops += k[i]->flops;
   }
+  mark_unique(e);
   step->k = e->kn;
   step->s = e->sched;
   step->bind = e->bind.at;

@@ -5,14 +5,15 @@
 #include <string.h>
 
 /* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What is
-   items rather than a loop (up to 32) is finer, and so are the lanes of short rows. */
-static int64_t size_class(int64_t n, int64_t least) {
-  static const int64_t fine[] = { 1, 4, 16, 32, 64, 128, 1024 };
-  int64_t p = 1024;
-  for (int i = 6; i >= 0; i--)
+   items rather than a loop (up to 32) is finer, so are the lanes of short rows; and chunks that are merged by a tree of whole
+   tiles (`step` 2) are not to be many more than there are. */
+static int64_t size_class(int64_t n, int64_t least, int step) {
+  static const int64_t fine[] = { 1, 4, 16, 32, 64, 128 };
+  int64_t p = step > 2 ? 1024 : 256;
+  for (int i = 5; i >= 0; i--)
     p = fine[i] >= n && fine[i] >= least ? fine[i] : p;
   while (p < n)
-    p *= 8;
+    p *= step;
   return p;
 }
 
@@ -119,11 +120,9 @@ static int is_scanned(const nvf_cand *k, int axis) {
 }
 
 /* ---- the order of statements */
-/* By phases: a phase ends where a reduction's result is wanted. What a later phase alone wants is made there, and all that one
-   phase reads stands together, so that emitters find one loop for it. Instances are numbered in dependence order. */
-int *nvf_order(const nvf_cand *k) {
-  int n = k->inst.n, *phase = NVB_NEWN(k->net->arena, int, n + 1), *when = NVB_NEWN(k->net->arena, int, n + 1);
-  int *order = NVB_NEWN(k->net->arena, int, n + 1), m = 0, last = 0;
+/* Phases: one ends where a reduction's result is wanted; what a later one alone wants is made there. */
+static int phases(const nvf_cand *k, int *when) {
+  int n = k->inst.n, *phase = NVB_NEWN(k->net->arena, int, n + 1), last = 0;
   for (int i = 0; i < n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     for (int j = 0; j < v->narg; j++)
@@ -143,10 +142,46 @@ int *nvf_order(const nvf_cand *k) {
   for (int c = 0; c < k->check.n; c++) /* an index tile and its check come before every load that uses it */
     for (int i = k->check.at[c].inst; i >= 0; i--)
       when[i] = 0;
+  return last;
+}
+
+static uint64_t loops_of(const nvf_cand *k, const nvf_shape *s, int i) {
+  const nvf_inst *v = &k->inst.at[i];
+  uint64_t axes = v->axes | (is_red(v) ? 1ull << v->axis : 0), tile = 0;
+  for (int a = 0; a < k->axis.n; a++)
+    tile |= s->at[a].tile ? 1ull << a : 0;
+  return axes & tile;
+}
+
+/* The next of a phase whose operands are there: over the same axes as the last one, else over as few as can be. -1: none. */
+static int next_of(const nvf_cand *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase, uint64_t now) {
+  int best = -1, fewest = 65;
+  for (int i = 0; i < k->inst.n; i++) {
+    int ready = when[i] == phase && !done[i];
+    for (int j = 0; j < k->inst.at[i].narg && ready; j++)
+      ready = done[k->inst.at[i].arg[j]];
+    uint64_t axes = loops_of(k, s, i);
+    if (ready && (axes == now || k->check.n))
+      return i;
+    if (ready && __builtin_popcountll(axes) < fewest) {
+      fewest = __builtin_popcountll(axes);
+      best = i;
+    }
+  }
+  return best;
+}
+
+/* Phase by phase, and in each few changes of axes: statements over the same axes that stand together are one loop. */
+int *nvf_order(const nvf_cand *k, const nvf_shape *s) {
+  int n = k->inst.n, *when = NVB_NEWN(k->net->arena, int, n + 1), *order = NVB_NEWN(k->net->arena, int, n + 1), m = 0;
+  uint8_t *done = nvb_get(k->net->arena, (size_t)n + 1);
+  int last = phases(k, when);
+  uint64_t now = ~0ull;
   for (int p = 0; p <= last; p++)
-    for (int i = 0; i < n; i++)
-      if (when[i] == p)
-        order[m++] = i;
+    for (int i; (i = next_of(k, s, when, done, p, now)) >= 0; now = loops_of(k, s, i)) {
+      order[m++] = i;
+      done[i] = 1;
+    }
   return order;
 }
 
@@ -253,6 +288,10 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
       }
     }
     items = a != s->lane && p <= 32;
+    if (!items && a != s->lane && w >= 16 && hi <= 64) { /* rows in sequence: a few to each visit of an accumulator */
+      add_digit(out, size, 1, 'i', 4);
+      w /= 4;
+    }
     add_digit(out, size, 1, items ? 'i' : 'I', w);
     lo = hi;
   }
@@ -301,7 +340,8 @@ nvf_shape *nvf_shape_of(nvf_cand *k) {
     if (live(k, i) && !(k->grid >> i & 1)) {
       nvf_prod e = k->axis.at[i].extent;
       int exact = nvf_quot(k->net->space, e, nvf_int(k->net->space, nvf_factor(k->net->space, e))) == 0; /* a block of a split */
-      s->at[i].tile = exact ? k->axis.at[i].n : size_class(k->axis.at[i].n, i == s->lane ? 4 * width : is_scanned(k, i) ? 16 : 1);
+      s->at[i].tile = exact ? k->axis.at[i].n : size_class(k->axis.at[i].n, i == s->lane ? 4 * width : is_scanned(k, i) ? 16 : 1,
+                                                            (k->reduced >> i & 1) && i != s->lane && !is_scanned(k, i) ? 2 : 8);
     }
   if (s->lane >= 0 && (k->grid >> s->lane & 1))
     s->at[s->lane] = (nvf_place){ .tile = lane_tile(k, s, s->lane), .cut = 1 };
