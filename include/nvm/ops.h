@@ -1,13 +1,14 @@
-/* Operations: each returns a new lazy array that belongs to the innermost open scope, or NULL with a message; NULL operands
-   pass through. Nothing is computed until a value is needed.
+/* Operations: each returns a new lazy array that belongs to the innermost open scope, or NULL with a message; NULL
+   operands pass through. Nothing is computed until a value is needed.
 
-   Shapes of several operands broadcast as NumPy's: aligned at the last dimension, extents of 1 repeat. dtypes promote as
-   NumPy 2's (NEP 50): numbers made by nvm_float, nvm_int ... take the dtype of what they meet; float16 with bfloat16 gives
-   float32. "numbers" are integers, floats and complex; "floats" below means that integers and bool become the context's
-   default float first. Special values are those of the array API standard, and docs/numerics.md says what it leaves open.
-   NVM_ERR_VALUE: shapes that do not fit, an axis given twice; NVM_ERR_TYPE: a dtype the operation does not take;
-   NVM_ERR_INDEX: an axis or a slice out of range. Axes may be negative, counting from the end.
-   Attribute names for nvm_apply stand in each operation's signature (nvm_op_get). */
+   Shapes of several operands broadcast as NumPy's: aligned at the last dimension, extents of 1 repeat. dtypes promote
+   as NumPy 2's (NEP 50): numbers made by nvm_float, nvm_int ... take the dtype of what they meet; float16 with bfloat16
+   gives float32. "numbers" are integers, floats and complex; "floats" below means that integers and bool become the
+   context's default float first. Special values are those of the array API standard, and docs/numerics.md says what it
+   leaves open.
+   NVM_ERR_VALUE: shapes that do not fit, an axis given twice; NVM_ERR_TYPE: a dtype the operation does not
+   take; NVM_ERR_INDEX: an axis or a slice out of range. Axes may be negative, counting from the end. Attribute names
+   for nvm_apply stand in each operation's signature (nvm_op_get). */
 #ifndef NVM_OPS_H
 #define NVM_OPS_H
 #include "nvm/types.h"
@@ -22,7 +23,8 @@ NVM_API nvm_array *nvm_mul(nvm_array *x1, nvm_array *x2);          /* x1 * x2; o
 NVM_API nvm_array *nvm_div(nvm_array *x1, nvm_array *x2);          /* x1 / x2; floats and complex */
 NVM_API nvm_array *nvm_floor_divide(nvm_array *x1, nvm_array *x2); /* floor(x1 / x2); real numbers */
 NVM_API nvm_array *nvm_remainder(nvm_array *x1, nvm_array *x2);    /* x1 modulo x2, the sign of x2; real numbers */
-NVM_API nvm_array *nvm_pow(nvm_array *x1, nvm_array *x2);          /* numbers; a negative integer scalar as exponent of integers: NVM_ERR_VALUE */
+/* numbers; a negative integer scalar as exponent of integers: NVM_ERR_VALUE */
+NVM_API nvm_array *nvm_pow(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_neg(nvm_array *x);                          /* -x; numbers */
 NVM_API nvm_array *nvm_positive(nvm_array *x);                     /* x; numbers */
 NVM_API nvm_array *nvm_abs(nvm_array *x);                          /* numbers; complex gives its real dtype */
@@ -74,7 +76,8 @@ NVM_API nvm_array *nvm_sigmoid(nvm_array *x);                      /* 1 / (1 + e
 NVM_API nvm_array *nvm_relu(nvm_array *x);                         /* maximum(x, 0) */
 NVM_API nvm_array *nvm_silu(nvm_array *x);                         /* x * sigmoid(x) */
 NVM_API nvm_array *nvm_gelu(nvm_array *x);                         /* x * (1 + erf(x / sqrt 2)) / 2 */
-NVM_API nvm_array *nvm_gelu_tanh(nvm_array *x);                    /* its approximation by tanh (Hendrycks, Gimpel 2016) */
+/* its approximation by tanh (Hendrycks, Gimpel 2016) */
+NVM_API nvm_array *nvm_gelu_tanh(nvm_array *x);
 
 /* ---- rounding, parts, tests. Integers round to themselves; their parts are themselves and 0. */
 NVM_API nvm_array *nvm_ceil(nvm_array *x);
@@ -90,8 +93,8 @@ NVM_API nvm_array *nvm_isinf(nvm_array *x);
 NVM_API nvm_array *nvm_isnan(nvm_array *x);
 NVM_API nvm_array *nvm_signbit(nvm_array *x);                      /* floats -> bool */
 
-/* ---- comparisons (bool; equal and not_equal take any dtype, the others real numbers and bool), logic (any dtype: is it other
-   than zero), bits (integers and bool), choice */
+/* ---- comparisons (bool; equal and not_equal take any dtype, the others real numbers and bool), logic (any dtype: is
+   it other than zero), bits (integers and bool), choice */
 NVM_API nvm_array *nvm_equal(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_not_equal(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_less(nvm_array *x1, nvm_array *x2);
@@ -106,39 +109,45 @@ NVM_API nvm_array *nvm_bitwise_and(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_bitwise_or(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_bitwise_xor(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_bitwise_invert(nvm_array *x);
-NVM_API nvm_array *nvm_bitwise_left_shift(nvm_array *x1, nvm_array *x2);  /* integers; 0 for amounts outside [0, width) */
+/* integers; 0 for amounts outside [0, width) */
+NVM_API nvm_array *nvm_bitwise_left_shift(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_bitwise_right_shift(nvm_array *x1, nvm_array *x2); /* integers; the sign for such amounts */
-NVM_API nvm_array *nvm_where(nvm_array *condition, nvm_array *x1, nvm_array *x2); /* the condition as bool, the others promoted */
+/* the condition as bool, the others promoted */
+NVM_API nvm_array *nvm_where(nvm_array *condition, nvm_array *x1, nvm_array *x2);
 /* abs(x1 - x2) <= atol + rtol * abs(x2), or equal; with equal_nan two NaN too. Floats -> bool. */
 NVM_API nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double atol, int equal_nan);
-/* Conversion: rounds once to nearest even; floats to integers truncate and saturate, NaN gives 0; integers wrap; complex to real:
-   NVM_ERR_TYPE. */
+/* Conversion: rounds once to nearest even; floats to integers truncate and saturate, NaN gives 0; integers wrap;
+   complex to real: NVM_ERR_TYPE. */
 NVM_API nvm_array *nvm_astype(nvm_array *x, nvm_dtype dtype);
 
 /* ---- reductions over `axes` (naxes of them; NULL: all). keepdims: reduced dimensions stay with extent 1. The order of
-   floating-point sums depends on the shape alone (docs/numerics.md section 4). No elements: sum 0, prod 1, all true, any false, the
-   others NVM_ERR_VALUE. */
-NVM_API nvm_array *nvm_sum(nvm_array *x, const int *axes, int naxes, int keepdims);  /* bool, narrow integers: as int64, uint64 */
+   floating-point sums depends on the shape alone (docs/numerics.md section 4). No elements: sum 0, prod 1, all true,
+   any false, the others NVM_ERR_VALUE. */
+/* bool, narrow integers: as int64, uint64 */
+NVM_API nvm_array *nvm_sum(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_prod(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_max(nvm_array *x, const int *axes, int naxes, int keepdims);  /* NaN wins; real numbers, bool */
 NVM_API nvm_array *nvm_min(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_all(nvm_array *x, const int *axes, int naxes, int keepdims);  /* -> bool */
 NVM_API nvm_array *nvm_any(nvm_array *x, const int *axes, int naxes, int keepdims);
-NVM_API nvm_array *nvm_argmax(nvm_array *x, const int *axes, int naxes, int keepdims); /* one axis or all; the first position; -> int64 */
+/* one axis or all; the first position; -> int64 */
+NVM_API nvm_array *nvm_argmax(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_argmin(nvm_array *x, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_count_nonzero(nvm_array *x, const int *axes, int naxes, int keepdims); /* -> int64 */
 NVM_API nvm_array *nvm_mean(nvm_array *x, const int *axes, int naxes, int keepdims); /* floats and complex */
-NVM_API nvm_array *nvm_var(nvm_array *x, const int *axes, int naxes, double correction, int keepdims); /* over count - correction; floats */
+/* over count - correction; floats */
+NVM_API nvm_array *nvm_var(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
 NVM_API nvm_array *nvm_std(nvm_array *x, const int *axes, int naxes, double correction, int keepdims);
 NVM_API nvm_array *nvm_logsumexp(nvm_array *x, const int *axes, int naxes, int keepdims); /* floats */
 NVM_API nvm_array *nvm_softmax(nvm_array *x, int axis);            /* exp(x - max) / its sum; floats */
 NVM_API nvm_array *nvm_log_softmax(nvm_array *x, int axis);
-NVM_API nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axes, int naxes, int keepdims); /* ord may be inf, -inf, 0 */
+/* ord may be inf, -inf, 0 */
+NVM_API nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axes, int naxes, int keepdims);
 NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis);     /* inclusive; dtypes as sum */
 NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis */
-/* (..., m, k) @ (..., k, n); one-dimensional operands are a row and a column. Numbers. Computed as the broadcast product summed
-   over k. */
+/* (..., m, k) @ (..., k, n); one-dimensional operands are a row and a column. Numbers. Computed as the broadcast
+   product summed over k. */
 NVM_API nvm_array *nvm_matmul(nvm_array *x1, nvm_array *x2);
 
 /* ---- views: no element is copied before a value is needed. Any dtype. */
@@ -147,22 +156,27 @@ NVM_API nvm_array *nvm_permute_dims(nvm_array *x, const int *axes);             
 NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);
 NVM_API nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination);
 NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);
-NVM_API nvm_array *nvm_squeeze(nvm_array *x, int axis);                         /* an extent other than 1: NVM_ERR_VALUE */
+/* an extent other than 1: NVM_ERR_VALUE */
+NVM_API nvm_array *nvm_squeeze(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape);
-NVM_API nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step); /* step NULL: 1 */
+/* step NULL: 1 */
+NVM_API nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step);
 NVM_API nvm_array *nvm_flip(nvm_array *x, const int *axes, int naxes);          /* NULL: all */
-NVM_API nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis);             /* element i goes to i + shift, cyclically */
+/* element i goes to i + shift, cyclically */
+NVM_API nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis);
 NVM_API nvm_array *nvm_diagonal(nvm_array *x, int64_t offset);                  /* of the last two dimensions */
 NVM_API nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions);
 NVM_API nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis);
 NVM_API nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis);
 NVM_API nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis);
-NVM_API nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value); /* one entry per dimension */
-NVM_API nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count, const int64_t *step);
+/* one entry per dimension */
+NVM_API nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value);
+NVM_API nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count,
+                                    const int64_t *step);
 NVM_API nvm_array *nvm_tril(nvm_array *x, int64_t k);                           /* zeros above the k-th diagonal */
 NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k);
-NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);        /* integers; negative ones count from the end; one out of
-                                                                                   range fails when the value is read */
+/* integers; negative ones count from the end; one out of range fails when the value is read */
+NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);
 NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis);
 
 /* ---- creation */
@@ -172,8 +186,10 @@ NVM_API nvm_array *nvm_ones(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64
 NVM_API nvm_array *nvm_full_like(nvm_array *x, double value);
 NVM_API nvm_array *nvm_zeros_like(nvm_array *x);
 NVM_API nvm_array *nvm_ones_like(nvm_array *x);
-NVM_API nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k); /* ones on the k-th diagonal */
-NVM_API nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step); /* start + i * step below stop */
+/* ones on the k-th diagonal */
+NVM_API nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k);
+/* start + i * step below stop */
+NVM_API nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step);
 NVM_API nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint);
 
 #ifdef __cplusplus

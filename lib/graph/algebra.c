@@ -1,5 +1,5 @@
-/* Value-exact algebra on one elementwise operation: the result has the same bits as the operation (or both are NaN), so it
-   may be used anywhere. Powers with small constant exponents are defined here. */
+/* Value-exact algebra on one elementwise operation: the result has the same bits as the operation (or both are NaN), so
+   it may be used anywhere. Powers with small constant exponents are defined here. */
 #include "graph/lower.h"
 #include "graph/infer.h"
 
@@ -62,7 +62,8 @@ int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in) {
   case NVG_OP_MULTIPLY: return v->dtype == NVM_BOOL || pairs ? -1 : without(l, v, in, 1, 1);
   case NVG_OP_DIVIDE: return pairs ? -1 : without(l, v, in, none, 1);
   case NVG_OP_POW: return power(l, v, in);
-  case NVG_OP_NEGATIVE: return is_map(l, in[0], NVG_OP_NEGATIVE) && nvg_same_shape(nvg_at(l, in[0]), nvg_at(l, nvg_at(l, in[0])->in[0]))
+  case NVG_OP_NEGATIVE: return is_map(l, in[0], NVG_OP_NEGATIVE) &&
+    nvg_same_shape(nvg_at(l, in[0]), nvg_at(l, nvg_at(l, in[0])->in[0]))
                                  ? nvg_at(l, in[0])->in[0] : -1;
   case NVG_OP_LOGICAL_NOT: return is_map(l, in[0], NVG_OP_LOGICAL_NOT) ? as_shape(l, nvg_at(l, in[0])->in[0], v) : -1;
   case NVG_OP_WHERE: return nvg_const_of(l, in[0], &bit, &rest) ? as_shape(l, in[bit ? 1 : 2], v) : -1;

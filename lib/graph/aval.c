@@ -1,5 +1,6 @@
-/* Shapes and dtypes, interned for the process: one record per shape holds the avals of every dtype, so that equal shapes
-   have one address and changing the dtype is pointer arithmetic. Records are only ever added; readers take no lock. */
+/* Shapes and dtypes, interned for the process: one record per shape holds the avals of every dtype, so that equal
+   shapes have one address and changing the dtype is pointer arithmetic. Records are only ever added; readers take no
+   lock. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"

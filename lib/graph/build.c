@@ -1,5 +1,5 @@
-/* How nodes are put together: elementwise operations with their promotion and broadcasting, and the one-node helpers that
-   every builder and expansion is written with. */
+/* How nodes are put together: elementwise operations with their promotion and broadcasting, and the one-node helpers
+   that every builder and expansion is written with. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
@@ -51,7 +51,8 @@ static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n)
 }
 
 static int pow_fault(nvg_node *const *in, nvm_dtype t) {
-  if (nvg_class_of(t) != NVG_SIGNED || in[1]->op != NVG_OP_CONST || nvg_bits_int(in[1]->aval->dtype, (uint64_t)in[1]->attr[0]) >= 0)
+  if (nvg_class_of(t) != NVG_SIGNED || in[1]->op != NVG_OP_CONST ||
+      nvg_bits_int(in[1]->aval->dtype, (uint64_t)in[1]->attr[0]) >= 0)
     return NVM_OK;
   return nvb_fail(NVM_ERR_VALUE, "[pow] integers to a negative integer power are not integers; cast to a float first");
 }

@@ -1,5 +1,5 @@
-/* Arrays from nothing: constants and coordinates. A value is computed where it is used, so none of these occupies memory
-   until someone reads it whole. */
+/* Arrays from nothing: constants and coordinates. A value is computed where it is used, so none of these occupies
+   memory until someone reads it whole. */
 #include <math.h>
 #include <string.h>
 #include "graph/infer.h"
@@ -65,7 +65,8 @@ nvg_node *nvg_make_ONES_LIKE(nvg_call *c) { return like(c, nvg_xint(c, 1)); }
 nvg_node *nvg_make_EYE(nvg_call *c) {
   int64_t shape[2], k;
   int t;
-  if (nvg_attr_int(c, "n_rows", -1, &shape[0]) || nvg_attr_int(c, "n_cols", shape[0], &shape[1]) || nvg_attr_int(c, "k", 0, &k) ||
+  if (nvg_attr_int(c, "n_rows", -1, &shape[0]) || nvg_attr_int(c, "n_cols", shape[0], &shape[1]) ||
+      nvg_attr_int(c, "k", 0, &k) ||
       nvg_attr_dtype(c, "dtype", (int)c->default_float, &t)) return NULL;
   if (shape[0] < 0 || shape[1] < 0) return nvg_bad(c, NVM_ERR_VALUE, "n_rows and n_cols must be 0 or more");
   nvg_node *off = nvg_x2(c, NVG_OP_SUBTRACT, nvg_xiota(c, 2, shape, 1), nvg_xiota(c, 2, shape, 0));
@@ -85,7 +86,8 @@ static double as_double(const nvg_attr *a, double def) { return !a ? def : a->ki
 
 static int64_t steps_between(int64_t a, int64_t b, int64_t step) { /* ceil((b - a) / step), at least 0 */
   if (step > 0 ? b <= a : b >= a) return 0;
-  uint64_t gap = step > 0 ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b, by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+  uint64_t gap = step > 0 ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b;
+  uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
   uint64_t n = (gap - 1) / by + 1;
   return n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
@@ -94,7 +96,8 @@ nvg_node *nvg_make_ARANGE(nvg_call *c) {
   const nvg_attr *a = nvg_attr_get(c, "start"), *b = nvg_attr_get(c, "stop"), *s = nvg_attr_get(c, "step");
   int ka = number_class(c, a, "start"), kb = number_class(c, b, "stop"), ks = number_class(c, s, "step"), t;
   if (ka < 0 || kb < 0 || ks < 0) return NULL;
-  if (ka == NVG_COMPLEX || kb == NVG_COMPLEX || ks == NVG_COMPLEX) return nvg_bad(c, NVM_ERR_TYPE, "takes real numbers");
+  if (ka == NVG_COMPLEX || kb == NVG_COMPLEX || ks == NVG_COMPLEX)
+    return nvg_bad(c, NVM_ERR_TYPE, "takes real numbers");
   if (!a) return nvg_bad(c, NVM_ERR_VALUE, "start is missing");
   int floats = ka == NVG_FLOAT || kb == NVG_FLOAT || ks == NVG_FLOAT;
   if (nvg_attr_dtype(c, "dtype", (int)(floats ? c->default_float : NVM_I64), &t)) return NULL;
@@ -120,11 +123,14 @@ nvg_node *nvg_make_LINSPACE(nvg_call *c) {
   a = nvg_xcast(c, a, w, 1);
   b = nvg_xcast(c, b, w, 1);
   int64_t parts = end ? n - 1 : n;
-  nvg_node *step = nvg_x2(c, NVG_OP_DIVIDE, nvg_x2(c, NVG_OP_SUBTRACT, b, a), nvg_xfloat(c, parts > 0 ? (double)parts : 1));
+  nvg_node *step = nvg_x2(c, NVG_OP_DIVIDE, nvg_x2(c, NVG_OP_SUBTRACT, b, a),
+                          nvg_xfloat(c, parts > 0 ? (double)parts : 1));
   nvg_node *r = ramp(c, a, step, n, w);
-  if (end && n > 1) r = nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_EQUAL, nvg_xiota(c, 1, &n, 0), nvg_xint(c, n - 1)), b, r);
+  if (end && n > 1)
+    r = nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_EQUAL, nvg_xiota(c, 1, &n, 0), nvg_xint(c, n - 1)), b, r);
   nvm_dtype to = (nvm_dtype)t;
   if (nvg_class_of(to) < NVG_FLOAT && w == NVM_F64) r = nvg_x1(c, NVG_OP_FLOOR, r);
-  if (w == NVM_C128 && nvg_class_of(to) != NVG_COMPLEX) return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s", nvg_dtype_name(to));
+  if (w == NVM_C128 && nvg_class_of(to) != NVG_COMPLEX)
+    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s", nvg_dtype_name(to));
   return nvg_xcast(c, r, to, 1);
 }

@@ -1,12 +1,12 @@
-/* Selections: arrays put together from pieces and constants, and elements picked by position. Where a piece lies is told by
-   coordinates; nothing is stored on the way. */
+/* Selections: arrays put together from pieces and constants, and elements picked by position. Where a piece lies is
+   told by coordinates; nothing is stored on the way. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
 #include "graph/infer.h"
 
-/* values at a slice of x: what they cover is told by coordinates, where they come from by padding. A step spreads them by
-   zeros in between; a negative one turns them round first. */
+/* values at a slice of x: what they cover is told by coordinates, where they come from by padding. A step spreads them
+   by zeros in between; a negative one turns them round first. */
 nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK], shape[NVM_MAX_RANK];
   nvg_node *x = nvg_typed(c), *v = c->in[1], *inside = NULL;
@@ -37,10 +37,12 @@ nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
     shape[d] = n;
     before[d] = start[d];
     v = nvg_xpad(c, v, zero, before, shape);
-    nvg_node *i = nvg_xiota(c, rank, x->aval->shape, d), *off = nvg_x2(c, NVG_OP_SUBTRACT, i, nvg_xint(c, start[d])), *in;
-    in = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_GREATER_EQUAL, off, nvg_xint(c, 0)),
+    nvg_node *i = nvg_xiota(c, rank, x->aval->shape, d), *off = nvg_x2(c, NVG_OP_SUBTRACT, i, nvg_xint(c, start[d]));
+    nvg_node *in = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_GREATER_EQUAL, off, nvg_xint(c, 0)),
                 nvg_x2(c, NVG_OP_LESS_EQUAL, off, nvg_xint(c, (count[d] - 1) * s)));
-    if (s > 1) in = nvg_x2(c, NVG_OP_LOGICAL_AND, in, nvg_x2(c, NVG_OP_EQUAL, nvg_x2(c, NVG_OP_REMAINDER, off, nvg_xint(c, s)), nvg_xint(c, 0)));
+    if (s > 1)
+      in = nvg_x2(c, NVG_OP_LOGICAL_AND, in,
+                  nvg_x2(c, NVG_OP_EQUAL, nvg_x2(c, NVG_OP_REMAINDER, off, nvg_xint(c, s)), nvg_xint(c, 0)));
     inside = inside ? nvg_x2(c, NVG_OP_LOGICAL_AND, inside, in) : in;
     if (!inside) return NULL;
   }
@@ -67,7 +69,8 @@ static nvg_node *join(nvg_call *c, nvg_node **at, int axis) {
     int fits = v->rank == first->rank;
     for (int d = 0; fits && d < v->rank; d++) fits = d == axis || v->shape[d] == first->shape[d];
     if (!fits)
-      return nvg_bad(c, NVM_ERR_VALUE, "shapes %s and %s differ outside axis %d", nvg_shape_text(a, first->rank, first->shape),
+      return nvg_bad(c, NVM_ERR_VALUE, "shapes %s and %s differ outside axis %d",
+                     nvg_shape_text(a, first->rank, first->shape),
                      nvg_shape_text(b, v->rank, v->shape), axis);
   }
   return nvg_xjoin(c, at, c->nin, axis);
@@ -86,14 +89,16 @@ static nvg_node *stack(nvg_call *c, nvg_node **at) {
   const nvg_aval *first = at[0]->aval;
   int axis, rank = first->rank + 1;
   int64_t shape[NVM_MAX_RANK];
-  if (rank > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK);
+  if (rank > NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK);
   if (nvg_attr_axis(c, "axis", rank, 0, &axis)) return NULL;
   for (int d = 0, from = 0; d < rank; d++) shape[d] = d == axis ? 1 : first->shape[from++];
   for (int i = 0; i < c->nin; i++) {
     const nvg_aval *v = at[i]->aval;
     char a[NVG_SHAPE_TEXT], b[NVG_SHAPE_TEXT];
     if (v->shape != first->shape)
-      return nvg_bad(c, NVM_ERR_VALUE, "shapes %s and %s differ", nvg_shape_text(a, first->rank, first->shape), nvg_shape_text(b, v->rank, v->shape));
+      return nvg_bad(c, NVM_ERR_VALUE, "shapes %s and %s differ", nvg_shape_text(a, first->rank, first->shape),
+                     nvg_shape_text(b, v->rank, v->shape));
     if (!(at[i] = nvg_xreshape(c, at[i], rank, shape))) return NULL;
   }
   return nvg_xjoin(c, at, c->nin, axis);
@@ -145,7 +150,8 @@ static nvg_node *positions(nvg_call *c, nvg_node *index, int64_t n) {
     return nvg_bad(c, NVM_ERR_TYPE, "indices must be integers, not %s", nvg_dtype_name(index->aval->dtype));
   nvg_node *i = nvg_xcast(c, index, NVM_I64, 1);
   if (k == NVG_UNSIGNED) return i;
-  return nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_LESS, i, nvg_xint(c, 0)), nvg_x2(c, NVG_OP_ADD, i, nvg_xint(c, n)), i);
+  return nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_LESS, i, nvg_xint(c, 0)), nvg_x2(c, NVG_OP_ADD, i, nvg_xint(c, n)),
+                i);
 }
 
 nvg_node *nvg_make_TAKE(nvg_call *c) {
@@ -159,7 +165,8 @@ nvg_node *nvg_make_TAKE(nvg_call *c) {
   if (!index) return NULL;
   int64_t shape[NVM_MAX_RANK], out[2 * NVM_MAX_RANK];
   int rank = x->aval->rank, k = index->aval->rank, m = 0;
-  if (rank - 1 + k > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "the result has more than %d dimensions", NVM_MAX_RANK);
+  if (rank - 1 + k > NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, "the result has more than %d dimensions", NVM_MAX_RANK);
   for (int d = 0; d < rank; d++)
     if (d != axis) out[m++] = x->aval->shape[d];
     else for (int e = 0; e < k; e++) out[m++] = index->aval->shape[e];
@@ -174,7 +181,8 @@ nvg_node *nvg_make_TAKE_ALONG_AXIS(nvg_call *c) {
   int axis;
   if (!x || nvg_attr_axis(c, "axis", x->aval->rank, -1, &axis)) return NULL;
   int rank = x->aval->rank;
-  if (index->aval->rank != rank) return nvg_bad(c, NVM_ERR_VALUE, "indices have %d dimensions, the array %d", index->aval->rank, rank);
+  if (index->aval->rank != rank)
+    return nvg_bad(c, NVM_ERR_VALUE, "indices have %d dimensions, the array %d", index->aval->rank, rank);
   if (!(index = positions(c, index, x->aval->shape[axis]))) return NULL;
   int64_t grid[NVM_MAX_RANK], own[NVM_MAX_RANK];
   for (int d = 0; d < rank; d++) {

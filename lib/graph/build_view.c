@@ -12,7 +12,9 @@ static int shape_attr(nvg_call *c, const char *name, int64_t size, int infer, in
   char text[NVG_SHAPE_TEXT];
   for (int d = 0; d < *rank; d++) {
     if (shape[d] == -1 && infer && hole < 0) hole = d;
-    else if (shape[d] < 0) return nvg_bad(c, NVM_ERR_VALUE, "negative extent in %s %s", name, nvg_shape_text(text, *rank, shape)), NVM_ERR_VALUE;
+    else if (shape[d] < 0)
+      return nvg_bad(c, NVM_ERR_VALUE, "negative extent in %s %s", name, nvg_shape_text(text, *rank, shape)),
+          NVM_ERR_VALUE;
     else if (__builtin_mul_overflow(known, shape[d], &known)) known = -1;
   }
   if (hole >= 0) shape[hole] = known > 0 ? size / known : 0;
@@ -20,7 +22,8 @@ static int shape_attr(nvg_call *c, const char *name, int64_t size, int infer, in
     if (hole >= 0) shape[hole] = -1;
     char from[NVG_SHAPE_TEXT];
     const nvg_aval *a = c->in[0]->aval;
-    nvg_bad(c, NVM_ERR_VALUE, "cannot reshape %s into %s", nvg_shape_text(from, a->rank, a->shape), nvg_shape_text(text, *rank, shape));
+    nvg_bad(c, NVM_ERR_VALUE, "cannot reshape %s into %s", nvg_shape_text(from, a->rank, a->shape),
+            nvg_shape_text(text, *rank, shape));
     return NVM_ERR_VALUE;
   }
   return NVM_OK;
@@ -61,7 +64,8 @@ nvg_node *nvg_make_MOVEAXIS(nvg_call *c) {
   int n, m, rank = x ? x->aval->rank : 0;
   uint32_t gone, filled;
   if (!x || nvg_attr_axes(c, "source", rank, &gone) || nvg_attr_axes(c, "destination", rank, &filled)) return NULL;
-  if (nvg_attr_ints(c, "source", NVM_MAX_RANK, from, &n) || nvg_attr_ints(c, "destination", NVM_MAX_RANK, to, &m)) return NULL;
+  if (nvg_attr_ints(c, "source", NVM_MAX_RANK, from, &n) || nvg_attr_ints(c, "destination", NVM_MAX_RANK, to, &m))
+    return NULL;
   if (n != m || n < 0) return nvg_bad(c, NVM_ERR_VALUE, "source and destination must have the same number of axes");
   for (int k = 0; k < n; k++) axes[to[k] < 0 ? to[k] + rank : to[k]] = from[k] < 0 ? from[k] + rank : from[k];
   for (int d = 0, next = 0; d < rank; d++) {
@@ -79,7 +83,8 @@ nvg_node *nvg_make_EXPAND_DIMS(nvg_call *c) {
   uint32_t made;
   if (!x || nvg_attr_ints(c, "axis", NVM_MAX_RANK, axes, &n)) return NULL;
   int count = n < 0 ? 1 : n, rank = x->aval->rank + count;
-  if (rank > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK);
+  if (rank > NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK);
   if (n < 0) made = 1;
   else if (nvg_attr_axes(c, "axis", rank, &made)) return NULL;
   for (int d = 0, from = 0; d < rank; d++) shape[d] = made >> d & 1 ? 1 : x->aval->shape[from++];
@@ -109,7 +114,8 @@ nvg_node *nvg_make_BROADCAST_TO(nvg_call *c) {
   }
   char from[NVG_SHAPE_TEXT], to[NVG_SHAPE_TEXT];
   if (!fits)
-    return nvg_bad(c, NVM_ERR_VALUE, "%s does not broadcast to %s", nvg_shape_text(from, a->rank, a->shape), nvg_shape_text(to, rank, shape));
+    return nvg_bad(c, NVM_ERR_VALUE, "%s does not broadcast to %s", nvg_shape_text(from, a->rank, a->shape),
+                   nvg_shape_text(to, rank, shape));
   return nvg_xexpand(c, x, rank, shape);
 }
 
@@ -130,7 +136,8 @@ int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, i
     int bad = count[d] < 0 || __builtin_mul_overflow(count[d] ? count[d] - 1 : 0, step[d], &last) ||
               __builtin_add_overflow(last, start[d], &last);
     if (bad || (count[d] && (start[d] < 0 || start[d] >= a->shape[d] || last < 0 || last >= a->shape[d]))) {
-      nvg_bad(c, NVM_ERR_INDEX, "%lld elements from %lld at step %lld leave dimension %d of extent %lld", (long long)count[d],
+      nvg_bad(c, NVM_ERR_INDEX, "%lld elements from %lld at step %lld leave dimension %d of extent %lld",
+              (long long)count[d],
               (long long)start[d], (long long)step[d], d, (long long)a->shape[d]);
       return NVM_ERR_INDEX;
     }
@@ -160,7 +167,8 @@ nvg_node *nvg_make_ROLL(nvg_call *c) {
   int64_t shift[NVM_MAX_RANK], axes[NVM_MAX_RANK];
   int ns, na;
   nvg_node *x = nvg_typed(c);
-  if (!x || nvg_attr_ints(c, "shift", NVM_MAX_RANK, shift, &ns) || nvg_attr_ints(c, "axis", NVM_MAX_RANK, axes, &na)) return NULL;
+  if (!x || nvg_attr_ints(c, "shift", NVM_MAX_RANK, shift, &ns) || nvg_attr_ints(c, "axis", NVM_MAX_RANK, axes, &na))
+    return NULL;
   if (ns < 1) return nvg_bad(c, NVM_ERR_VALUE, "shift is missing");
   const nvg_aval *a = x->aval;
   if (na < 0) {
@@ -170,7 +178,8 @@ nvg_node *nvg_make_ROLL(nvg_call *c) {
   if (ns != na && ns != 1 && na != 1) return nvg_bad(c, NVM_ERR_VALUE, "%d shifts for %d axes", ns, na);
   for (int k = 0; k < (ns > na ? ns : na); k++) {
     int64_t d = axes[na == 1 ? 0 : k];
-    if (d < -a->rank || d >= a->rank) return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)d, a->rank);
+    if (d < -a->rank || d >= a->rank)
+      return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)d, a->rank);
     x = rotate(c, x, (int)(d < 0 ? d + a->rank : d), shift[ns == 1 ? 0 : k]);
   }
   return x;
@@ -200,7 +209,8 @@ nvg_node *nvg_make_TILE(nvg_call *c) {
   if (n < 0) return nvg_bad(c, NVM_ERR_VALUE, "repetitions is missing");
   int rank = n > x->aval->rank ? n : x->aval->rank, wide = 0;
   for (int d = 0; d < rank; d++) {
-    int64_t r = d < rank - n ? 1 : rep[d - (rank - n)], e = d < rank - x->aval->rank ? 1 : x->aval->shape[d - (rank - x->aval->rank)];
+    int own = d - (rank - x->aval->rank);
+    int64_t r = d < rank - n ? 1 : rep[d - (rank - n)], e = own < 0 ? 1 : x->aval->shape[own];
     if (r < 0) return nvg_bad(c, NVM_ERR_VALUE, "negative repetition %lld", (long long)r);
     if (r != 1 && e != 1) from[wide] = 1, to[wide++] = r, from[wide] = e, to[wide++] = e;
     else from[wide] = e, to[wide++] = e == 1 ? r : e;

@@ -1,5 +1,5 @@
-/* From lazy nodes to the evaluation's own copy: what the roots need and has no value yet, equal values merged, the rest as
-   leaf slots. Decides which shared interior nodes are worth keeping as extra outputs; changes no node. */
+/* From lazy nodes to the evaluation's own copy: what the roots need and has no value yet, equal values merged, the rest
+   as leaf slots. Decides which shared interior nodes are worth keeping as extra outputs; changes no node. */
 #include <string.h>
 #include "graph/graph_make.h"
 
@@ -35,7 +35,9 @@ static void put(collector *c, const nvg_node *n, int value) {
   *find(c, n) = (place){ n, value };
 }
 
-static int is_leaf(nvg_node *n) { return n->op == NVG_OP_LEAF || atomic_load_explicit(&n->value, memory_order_acquire) != NULL; }
+static int is_leaf(nvg_node *n) {
+  return n->op == NVG_OP_LEAF || atomic_load_explicit(&n->value, memory_order_acquire) != NULL;
+}
 
 static int add_leaf(collector *c, nvg_node *n) {
   const nvg_aval *a = n->aval;
@@ -49,7 +51,8 @@ static int add_leaf(collector *c, nvg_node *n) {
                  .align16 = !v || (uintptr_t)v->data % 16 == 0, .weak_const = n->weak };
   NVB_PUSH(c->arena, c->leaf, l);
   NVB_PUSH(c->arena, c->leaf_node, n);
-  nvg_val val = { .kind = NVG_VLEAF, .op = NVG_OP_LEAF, .dtype = a->dtype, .rank = a->rank, .shape = a->shape, .leaf = c->leaf.n - 1,
+  nvg_val val = { .kind = NVG_VLEAF, .op = NVG_OP_LEAF, .dtype = a->dtype, .rank = a->rank, .shape = a->shape,
+                  .leaf = c->leaf.n - 1,
                   .name = "leaf" };
   return nvg_make_add(&c->make, &val);
 }
@@ -60,7 +63,8 @@ static int add_node(collector *c, nvg_node *n) {
   int64_t inner = n->flags & NVG_INNER;
   const nvg_op_info *o = &nvg_ops[n->op];
   nvg_val v = { .kind = nvg_op_vkind((nvg_op)n->op), .op = n->op, .dtype = n->aval->dtype, .rank = n->aval->rank,
-                .shape = n->aval->shape, .nin = n->nin, .in = in, .nattr = n->nattr, .attr = n->attr, .name = o->name + (o->name[0] == '_') };
+                .shape = n->aval->shape, .nin = n->nin, .in = in, .nattr = n->nattr, .attr = n->attr,
+                    .name = o->name + (o->name[0] == '_') };
   if (n->op == NVG_OP_CAST) v.nattr = 1, v.attr = &inner;
   NVB_PUSH(c->arena, c->inner, n);
   return nvg_make_add(&c->make, &v);
@@ -100,8 +104,8 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
   return r;
 }
 
-/* An interior node that someone outside holds, and whose values would be dear to make again. A 16-bit map is never kept:
-   storing it would round it. */
+/* An interior node that someone outside holds, and whose values would be dear to make again. A 16-bit map is never
+   kept: storing it would round it. */
 static int wanted(const nvg_val *v, const price *p, int refs, int uses) {
   int half = nvg_is_half(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
   return refs > uses && p->dear && p->fixed && !half;
@@ -151,7 +155,8 @@ nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {
   nvg_make_init(&c.make, a);
   for (int i = 0; i < nroot; i++) visit(&c, roots[i]);
   nvg_graph *g = NVB_NEW(a, nvg_graph);
-  *g = (nvg_graph){ .arena = a, .n = c.make.v.n, .v = c.make.v.at, .nleaf = c.leaf.n, .leaf = c.leaf.at, .leaf_node = c.leaf_node.at };
+  *g = (nvg_graph){ .arena = a, .n = c.make.v.n, .v = c.make.v.at, .nleaf = c.leaf.n, .leaf = c.leaf.at,
+                    .leaf_node = c.leaf_node.at };
   add_outputs(&c, g, roots, nroot);
   return g;
 }

@@ -22,16 +22,20 @@ nvg_node *nvg_make_CLIP(nvg_call *c) {
 nvg_node *nvg_make_ISCLOSE(nvg_call *c) {
   double rtol, atol;
   int64_t nan_too;
-  if (nvg_attr_float(c, "rtol", 1e-5, &rtol) || nvg_attr_float(c, "atol", 1e-8, &atol) || nvg_attr_int(c, "equal_nan", 0, &nan_too)) return NULL;
+  if (nvg_attr_float(c, "rtol", 1e-5, &rtol) || nvg_attr_float(c, "atol", 1e-8, &atol) ||
+      nvg_attr_int(c, "equal_nan", 0, &nan_too)) return NULL;
   int t = nvg_rule_in("isclose", NVG_RFLT, c->in, 2, c->default_float);
   if (t < 0) return NULL;
-  nvg_node *a = nvg_xcast(c, c->in[0], nvg_compute_of((nvm_dtype)t), 1), *b = nvg_xcast(c, c->in[1], nvg_compute_of((nvm_dtype)t), 1);
+  nvg_node *a = nvg_xcast(c, c->in[0], nvg_compute_of((nvm_dtype)t), 1),
+      *b = nvg_xcast(c, c->in[1], nvg_compute_of((nvm_dtype)t), 1);
   nvg_node *gap = nvg_x1(c, NVG_OP_ABS, nvg_x2(c, NVG_OP_SUBTRACT, a, b)), *size = nvg_x1(c, NVG_OP_ABS, b);
   nvg_node *most = nvg_x2(c, NVG_OP_ADD, nvg_x2(c, NVG_OP_MULTIPLY, size, nvg_xfloat(c, rtol)), nvg_xfloat(c, atol));
-  nvg_node *near = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_LESS_EQUAL, gap, most), nvg_x1(c, NVG_OP_ISFINITE, b));
+  nvg_node *near = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_LESS_EQUAL, gap, most),
+                          nvg_x1(c, NVG_OP_ISFINITE, b));
   nvg_node *r = nvg_x2(c, NVG_OP_LOGICAL_OR, near, nvg_x2(c, NVG_OP_EQUAL, a, b));
   if (!nan_too) return r;
-  return nvg_x2(c, NVG_OP_LOGICAL_OR, r, nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x1(c, NVG_OP_ISNAN, a), nvg_x1(c, NVG_OP_ISNAN, b)));
+  return nvg_x2(c, NVG_OP_LOGICAL_OR, r,
+                nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x1(c, NVG_OP_ISNAN, a), nvg_x1(c, NVG_OP_ISNAN, b)));
 }
 
 nvg_node *nvg_make_ASTYPE(nvg_call *c) {

@@ -1,5 +1,5 @@
-/* Statistics and norms as expansions into reductions and maps (docs/numerics.md section 4). 16-bit operands are widened on
-   the way in and the result alone is rounded. Which elements meet in which order follows from the shapes used here. */
+/* Statistics and norms as expansions into reductions and maps (docs/numerics.md section 4). 16-bit operands are widened
+   on the way in and the result alone is rounded. Which elements meet in which order follows from these shapes. */
 #include <math.h>
 #include <string.h>
 #include "graph/infer.h"
@@ -64,7 +64,7 @@ static int levels(const nvg_aval *a, uint32_t axes, level *out) {
   return n;
 }
 
-/* A level's elements laid out as (before, chunk, sequence, lane, inside), padded with `fill` where n does not fill up. */
+/* A level's elements laid out as (before, chunk, sequence, lane, inside), padded where n does not fill up. */
 typedef struct tiling { int64_t chunks, seq, lanes, padded; } tiling;
 
 static tiling tile(const level *l, int64_t chunk, int64_t width) {
@@ -128,7 +128,8 @@ static int lane_moments(nvg_call *c, nvg_node *x, const level *l, nvg_node **sta
   }
   n = nvg_xexpand(c, n, 5, lane);
   nvg_node *some = nvg_x2(c, NVG_OP_MAXIMUM, n, nvg_xfloat(c, 1));
-  nvg_node *s1 = nvg_xreduce(c, NVG_OP_SUM, d, 1u << 2, 1), *s2 = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), 1u << 2, 1);
+  nvg_node *s1 = nvg_xreduce(c, NVG_OP_SUM, d, 1u << 2, 1),
+      *s2 = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), 1u << 2, 1);
   nvg_node *shift = nvg_x2(c, NVG_OP_DIVIDE, s1, some);
   state[1] = nvg_x2(c, NVG_OP_ADD, first, shift);
   state[2] = nvg_x2(c, NVG_OP_SUBTRACT, s2, nvg_x2(c, NVG_OP_MULTIPLY, s1, shift));
@@ -217,9 +218,11 @@ static nvg_node *softmax(nvg_call *c, int logarithm) {
   if (open_stat(c, &s, 1)) return NULL;
   s.keep = 1;
   if (!s.x->aval->size) return close_stat(c, &s, s.x);
-  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1)), *e = nvg_x1(c, NVG_OP_EXP, d);
+  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1)),
+      *e = nvg_x1(c, NVG_OP_EXP, d);
   nvg_node *sum = nvg_xreduce(c, NVG_OP_SUM, e, s.axes, 1);
-  return close_stat(c, &s, logarithm ? nvg_x2(c, NVG_OP_SUBTRACT, d, nvg_x1(c, NVG_OP_LOG, sum)) : nvg_x2(c, NVG_OP_DIVIDE, e, sum));
+  if (logarithm) return close_stat(c, &s, nvg_x2(c, NVG_OP_SUBTRACT, d, nvg_x1(c, NVG_OP_LOG, sum)));
+  return close_stat(c, &s, nvg_x2(c, NVG_OP_DIVIDE, e, sum));
 }
 nvg_node *nvg_make_SOFTMAX(nvg_call *c) { return softmax(c, 0); }
 nvg_node *nvg_make_LOG_SOFTMAX(nvg_call *c) { return softmax(c, 1); }
@@ -243,7 +246,8 @@ nvg_node *nvg_make_VECTOR_NORM(nvg_call *c) {
     r = nvg_xreduce(c, NVG_OP_SUM, some, s.axes, 1);
   } else {
     nvg_node *a = nvg_x1(c, NVG_OP_ABS, s.x);
-    if (isinf(ord) && !nvg_count_over(s.x, s.axes)) return nvg_bad(c, NVM_ERR_VALUE, "a maximum over no elements has no value");
+    if (isinf(ord) && !nvg_count_over(s.x, s.axes))
+      return nvg_bad(c, NVM_ERR_VALUE, "a maximum over no elements has no value");
     if (isinf(ord)) r = nvg_xreduce(c, ord > 0 ? NVG_OP_MAX : NVG_OP_MIN, a, s.axes, 1);
     else if (ord == 1) r = nvg_xreduce(c, NVG_OP_SUM, a, s.axes, 1);
     else {
@@ -273,7 +277,9 @@ static int factors(nvg_call *c, nvg_node **x) {
   return t;
 }
 
-static nvg_node *rounded(nvg_call *c, nvg_node *r, int t) { return nvg_is_half((nvm_dtype)t) ? nvg_xcast(c, r, (nvm_dtype)t, 0) : r; }
+static nvg_node *rounded(nvg_call *c, nvg_node *r, int t) {
+  return nvg_is_half((nvm_dtype)t) ? nvg_xcast(c, r, (nvm_dtype)t, 0) : r;
+}
 
 nvg_node *nvg_make_VECDOT(nvg_call *c) {
   nvg_node *x[2];
@@ -316,7 +322,8 @@ nvg_node *nvg_make_MATMUL(nvg_call *c) {
   nvg_shape_text(sa, ra, x[0]->aval->shape);
   nvg_shape_text(sb, rb, x[1]->aval->shape);
   if (!ra || !rb) return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s @ %s", sa, sb);
-  if (ra >= NVM_MAX_RANK || rb >= NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "at most %d dimensions", NVM_MAX_RANK - 1);
+  if (ra >= NVM_MAX_RANK || rb >= NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, "at most %d dimensions", NVM_MAX_RANK - 1);
   if (ra == 1) x[0] = spread(c, x[0], 0);
   if (rb == 1) x[1] = spread(c, x[1], 1);
   if (!x[0] || !x[1]) return NULL;

@@ -9,9 +9,11 @@
 /* ---- the evaluation graph's kinds of value; after nvg_simplify no others are left: this is the planner's language. */
 typedef enum nvg_vkind {
   NVG_VLEAF,    /* leaf slot `leaf` */
-  NVG_VCONST,   /* 0-d constant: bits in attr[0] (attr[1]: imaginary part); a scalar slot of the kernel, unless it is structural */
+  /* 0-d constant: bits in attr[0] (attr[1]: imaginary part); a scalar slot of the kernel, unless it is structural */
+  NVG_VCONST,
   NVG_VIOTA,    /* i64: the coordinate along axis attr[0] */
-  NVG_VMAP,     /* frag over the parts of the operands (a complex value is two parts); operands have this shape or are 0-d */
+  /* frag over the parts of the operands (a complex value is two parts); operands have this shape or are 0-d */
+  NVG_VMAP,
   NVG_VRED,     /* nin states over one run of adjacent axes [attr[0], attr[0] + attr[1]), kept as extent 1; several
                    results: read by PICK. frag merges two states, init is the identity */
   NVG_VSCAN,    /* as RED along axis attr[0], same shape */
@@ -23,9 +25,10 @@ typedef enum nvg_vkind {
   NVG_VROLL,    /* element i of dimension attr[0] is operand element (i + attr[1]) mod extent, attr[1] in [0, extent) */
   NVG_VPAD,     /* in[0] at offsets attr[d]; elsewhere the 0-d in[1] */
   NVG_VCONCAT,  /* along axis attr[0] */
-  NVG_VGATHER,  /* out[c] = in[0][c with coordinate attr[0] replaced by in[1][c]]; in[1] i64, this shape, checked in range;
-                   in[0] has the same rank and has to be stored */
-  NVG_VSCATTER, /* copy of in[0] with in[2] stored at coordinate in[1] along attr[0]; the last in row-major order wins */
+  NVG_VGATHER,  /* out[c] = in[0][c with coordinate attr[0] replaced by in[1][c]]; in[1] i64, this shape, checked in
+                   range; in[0] has the same rank and has to be stored */
+  /* copy of in[0] with in[2] stored at coordinate in[1] along attr[0]; the last in row-major order wins */
+  NVG_VSCATTER,
   NVG_VCALL     /* library step (later) */
 } nvg_vkind;
 
@@ -47,7 +50,8 @@ typedef enum nvg_rule { /* dtype rules of operands and result */
 } nvg_rule;
 typedef enum nvg_init { NVG_INIT_NONE, NVG_INIT_NEGZERO, NVG_INIT_ONE, NVG_INIT_LEAST, NVG_INIT_MOST } nvg_init;
 typedef struct nvg_def {   /* what an op is made of; classes are bits 1 << nvg_class */
-  const char *frag;        /* MAP: the fragment, for complex operands "c." and this; RED, SCAN: the merge of two states */
+  /* MAP: the fragment, for complex operands "c." and this; RED, SCAN: the merge of two states */
+  const char *frag;
   const char *boolean;     /* the fragment for bool, where that is another */
   uint8_t same, no, yes;   /* classes for which the op is its operand, or constant false, or constant true */
   uint8_t mark;            /* 16-bit operands are rounded first (numerics.md section 5) */
@@ -58,7 +62,8 @@ typedef struct nvg_def {   /* what an op is made of; classes are bits 1 << nvg_c
 typedef struct nvg_op_info {
   nvg_kind kind;
   const char *id, *c, *name; /* c: nvm_<c> of the C API; name: the array API's, starting with _ if nobody can call it */
-  int nin;                   /* operands: the first names of sig; -1: one list of them. Absent ones are NULL in nvg_apply */
+  /* operands: the first names of sig; -1: one list of them. Absent ones are NULL in nvg_apply */
+  int nin;
   nvg_rule rule;
   nvg_def def;
   const char *sig, *doc;     /* sig: of the Python function; names after the operands are attributes */
@@ -68,8 +73,10 @@ int nvg_op_find(const char *name);     /* array API name; -1 if there is none */
 nvg_vkind nvg_op_vkind(nvg_op op);     /* of its nodes */
 
 /* ---- lazy nodes */
-typedef struct nvg_aval { nvm_dtype dtype; int rank; int64_t size; const int64_t *shape; } nvg_aval; /* interned for the process; compare by pointer, and shapes by their pointers */
-const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape); /* NULL with a message: rank, negative or overflowing size, memory */
+/* interned for the process; compare by pointer, and shapes by their pointers */
+typedef struct nvg_aval { nvm_dtype dtype; int rank; int64_t size; const int64_t *shape; } nvg_aval;
+/* NULL with a message: rank, negative or overflowing size, memory */
+const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape);
 const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t); /* the same shape with another dtype; cannot fail */
 
 typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the hallway over dispatch's buffers */
@@ -101,8 +108,8 @@ int nvg_node_set(nvg_node *n, nvg_value *v);
 int64_t nvg_pending_bytes(void);       /* of values that nobody but pending nodes holds */
 
 /* Builds the node(s) of an operation: inference, promotion, broadcasting, expansion of FUN rows. Operands are borrowed,
-   the result is yours; NULL with a message that names the op, shapes and dtypes. Attributes by name of the op's row. An absent
-   operand (a bound of clip) is NULL. */
+   the result is yours; NULL with a message that names the op, shapes and dtypes. Attributes by name of the op's row. An
+   absent operand (a bound of clip) is NULL. */
 typedef nvm_attr nvg_attr;
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float);
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
@@ -124,7 +131,8 @@ typedef struct nvg_val {
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
-typedef struct nvg_leaf { nvm_dtype dtype; int rank; const int64_t *shape, *stride; int align16; int donated; int weak_const; } nvg_leaf;
+typedef struct nvg_leaf { nvm_dtype dtype; int rank; const int64_t *shape, *stride; int align16; int donated;
+                          int weak_const; } nvg_leaf;
 typedef struct nvg_graph {
   nvb_arena *arena;
   int n; nvg_val *v;           /* in topological order */
@@ -133,10 +141,11 @@ typedef struct nvg_graph {
   nvg_node **out_node;         /* the nodes they belong to */
 } nvg_graph;
 
-/* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, dear shared interior
-   nodes as extra outputs (after the nroot roots). Throws. */
+/* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, dear shared
+   interior nodes as extra outputs (after the nroot roots). Throws. */
 nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot);
-/* Legal, stamped graph: dtypes legalised, 16-bit marks, reductions as runs of axes with stamps, dead code gone, exact algebra. */
+/* Legal, stamped graph: dtypes legalised, 16-bit marks, reductions as runs of axes with stamps, dead code gone, exact
+   algebra. */
 nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g);
 nvb_hash nvg_graph_hash(const nvg_graph *g);      /* structure, shapes, dtypes, strides of leaves; not addresses */
 void nvg_graph_print(nvb_text *t, const nvg_graph *g);

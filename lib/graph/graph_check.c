@@ -1,11 +1,13 @@
-/* The rules of the planner's language, value by value (graph.h, nvg_vkind). Says what is broken first; changes nothing. */
+/* The rules of the planner's language, value by value (graph.h, nvg_vkind). Says what is broken first. */
 #include "graph/graph_make.h"
 #include "base/err.h"
 
 typedef struct checker { nvb_arena *a; const nvg_graph *g; int i; } checker;
 
 static void must(const checker *c, int holds, const char *rule) {
-  if (!holds) nvb_throw(c->a, NVM_ERR_INTERNAL, "graph: %%%d (%s): %s", c->i, c->g->v[c->i].name ? c->g->v[c->i].name : "?", rule);
+  if (!holds)
+    nvb_throw(c->a, NVM_ERR_INTERNAL, "graph: %%%d (%s): %s", c->i, c->g->v[c->i].name ? c->g->v[c->i].name : "?",
+              rule);
 }
 static const nvg_val *operand(const checker *c, int k) { return &c->g->v[c->g->v[c->i].in[k]]; }
 
@@ -16,12 +18,14 @@ static void check_map(const checker *c, const nvg_val *v) {
     const nvg_val *x = operand(c, k);
     must(c, nvg_same_shape(x, v) || !x->rank, "operands have the result's shape or are 0-d");
     for (int p = 0; p < nvg_parts(x->dtype); p++, parts++)
-      must(c, parts < v->frag->nparam && v->frag->inst[parts].type == (uint8_t)nvg_real_of(x->dtype), "a parameter has another dtype");
+      must(c, parts < v->frag->nparam && v->frag->inst[parts].type == (uint8_t)nvg_real_of(x->dtype),
+           "a parameter has another dtype");
   }
   must(c, parts == v->frag->nparam, "the fragment takes another number of parameters");
   must(c, v->frag->nresult == nvg_parts(v->dtype), "the fragment has another number of results");
   for (int k = 0; k < v->frag->nresult; k++)
-    must(c, v->frag->inst[v->frag->result[k]].type == (uint8_t)nvg_real_of(v->dtype), "the fragment gives another dtype");
+    must(c, v->frag->inst[v->frag->result[k]].type == (uint8_t)nvg_real_of(v->dtype),
+         "the fragment gives another dtype");
 }
 
 static void check_reduction(const checker *c, const nvg_val *v) {
@@ -30,16 +34,19 @@ static void check_reduction(const checker *c, const nvg_val *v) {
   must(c, v->frag && v->init, "a reduction needs a merge and identities");
   must(c, v->nattr == (scan ? 1 : 2), "the axes are missing");
   int64_t from = v->attr[0], len = scan ? 1 : v->attr[1], to = from + len;
-  must(c, from >= 0 && from < x->rank && len > 0 && len <= x->rank && to <= x->rank && x->rank == v->rank, "the axes are out of range");
+  must(c, from >= 0 && from < x->rank && len > 0 && len <= x->rank && to <= x->rank && x->rank == v->rank,
+       "the axes are out of range");
   for (int d = 0; d < v->rank; d++)
-    must(c, v->shape[d] == (!scan && d >= from && d < to ? 1 : x->shape[d]), "the shape does not follow from the operand's");
+    must(c, v->shape[d] == (!scan && d >= from && d < to ? 1 : x->shape[d]),
+         "the shape does not follow from the operand's");
   for (int k = 0; k < v->nin; k++) {
     must(c, nvg_same_shape(operand(c, k), x), "states have one shape");
     parts += nvg_parts(operand(c, k)->dtype);
   }
   must(c, v->frag->nparam == 2 * parts && v->frag->nresult == parts, "the merge does not take two states");
   int c_ = v->stamp_c, w = v->stamp_w;
-  must(c, scan || (c_ > 0 && w > 0 && !(c_ & (c_ - 1)) && !(w & (w - 1)) && w <= c_), "the stamp is not two powers of two");
+  must(c, scan || (c_ > 0 && w > 0 && !(c_ & (c_ - 1)) && !(w & (w - 1)) && w <= c_),
+       "the stamp is not two powers of two");
 }
 
 static void check_view(const checker *c, const nvg_val *v) {
@@ -50,18 +57,24 @@ static void check_view(const checker *c, const nvg_val *v) {
   for (int d = 0; d < v->rank && v->kind != NVG_VRESHAPE; d++) {
     const int64_t *a = v->attr;
     switch (v->kind) {
-    case NVG_VPERMUTE: must(c, v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && v->shape[d] == x->shape[a[d]], "not a permutation"); break;
+    case NVG_VPERMUTE: must(c, v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && v->shape[d] == x->shape[a[d]],
+                            "not a permutation"); break;
     case NVG_VEXPAND: must(c, v->shape[d] == x->shape[d] || x->shape[d] == 1, "only extents of 1 are repeated"); break;
     case NVG_VSLICE: {
       must(c, v->nattr == 2 * v->rank, "a slice needs start and step of each dimension");
       int64_t last;
-      int wild = __builtin_mul_overflow(v->shape[d] - 1, a[2 * d + 1], &last) || __builtin_add_overflow(last, a[2 * d], &last);
+      int wild = __builtin_mul_overflow(v->shape[d] - 1, a[2 * d + 1], &last) ||
+          __builtin_add_overflow(last, a[2 * d], &last);
       must(c, !v->shape[d] || !wild, "the slice leaves its operand");
-      must(c, !v->shape[d] || (a[2 * d] >= 0 && a[2 * d] < x->shape[d] && last >= 0 && last < x->shape[d]), "the slice leaves its operand");
+      must(c, !v->shape[d] || (a[2 * d] >= 0 && a[2 * d] < x->shape[d] && last >= 0 && last < x->shape[d]),
+           "the slice leaves its operand");
       break;
     }
-    case NVG_VROLL: must(c, v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] && nvg_same_shape(v, x), "the amount is out of range"); break;
-    case NVG_VPAD: must(c, v->nin == 2 && !operand(c, 1)->rank && v->nattr == v->rank && a[d] >= 0 && x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d], "the operand does not fit"); break;
+    case NVG_VROLL: must(c, v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] &&
+                         nvg_same_shape(v, x), "the amount is out of range"); break;
+    case NVG_VPAD: must(c, v->nin == 2 && !operand(c, 1)->rank && v->nattr == v->rank && a[d] >= 0 &&
+                        x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d], "the operand does not fit");
+                        break;
     default: break;
     }
   }
@@ -84,7 +97,8 @@ static void check_gather(const checker *c, const nvg_val *v) {
   must(c, v->nin >= 2 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
   const nvg_val *x = operand(c, 0), *i = operand(c, 1);
   must(c, x->rank == v->rank && x->dtype == v->dtype, "the operand has another rank or dtype");
-  must(c, i->dtype == NVM_I64 && (v->kind == NVG_VSCATTER || nvg_same_shape(i, v)), "positions are int64 of the result's shape");
+  must(c, i->dtype == NVM_I64 && (v->kind == NVG_VSCATTER || nvg_same_shape(i, v)),
+       "positions are int64 of the result's shape");
   for (int d = 0; d < v->rank; d++) must(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
 }
 
@@ -92,8 +106,11 @@ static void check_value(const checker *c, const nvg_val *v) {
   must(c, (unsigned)v->dtype < NVM_NDTYPES && v->rank >= 0 && v->rank <= NVM_MAX_RANK, "no such dtype or rank");
   must(c, v->size == nvg_size_of(v->rank, v->shape), "the size is wrong");
   for (int k = 0; k < v->nin; k++) must(c, v->in[k] >= 0 && v->in[k] < c->i, "operands come first");
-  static const int least[] = { [NVG_VMAP] = 1, [NVG_VRED] = 1, [NVG_VSCAN] = 1, [NVG_VPICK] = 1, [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1, [NVG_VSLICE] = 1,
-                               [NVG_VEXPAND] = 1, [NVG_VROLL] = 1, [NVG_VPAD] = 2, [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2, [NVG_VSCATTER] = 3, [NVG_VCALL] = 0 };
+  static const int least[] = {
+    [NVG_VMAP] = 1, [NVG_VRED] = 1, [NVG_VSCAN] = 1, [NVG_VPICK] = 1, [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1,
+    [NVG_VSLICE] = 1, [NVG_VEXPAND] = 1, [NVG_VROLL] = 1, [NVG_VPAD] = 2, [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2,
+    [NVG_VSCATTER] = 3, [NVG_VCALL] = 0
+  };
   must(c, v->nin >= least[v->kind], "operands are missing");
   switch (v->kind) {
   case NVG_VLEAF: {
@@ -104,10 +121,12 @@ static void check_value(const checker *c, const nvg_val *v) {
     break;
   }
   case NVG_VCONST: must(c, !v->rank && v->nattr == nvg_parts(v->dtype), "a constant is 0-d and has its bits"); break;
-  case NVG_VIOTA: must(c, v->dtype == NVM_I64 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank, "coordinates are int64 of an axis"); break;
+  case NVG_VIOTA: must(c, v->dtype == NVM_I64 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank,
+                       "coordinates are int64 of an axis"); break;
   case NVG_VMAP: check_map(c, v); break;
   case NVG_VRED: case NVG_VSCAN: check_reduction(c, v); break;
-  case NVG_VPICK: must(c, operand(c, 0)->kind == NVG_VRED && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < operand(c, 0)->nin, "no such state"); break;
+  case NVG_VPICK: must(c, operand(c, 0)->kind == NVG_VRED && v->nattr == 1 && v->attr[0] >= 0 &&
+                       v->attr[0] < operand(c, 0)->nin, "no such state"); break;
   case NVG_VCONCAT: check_concat(c, v); break;
   case NVG_VGATHER: case NVG_VSCATTER: check_gather(c, v); break;
   case NVG_VCALL: break;

@@ -30,8 +30,9 @@ static int states(const nvg_make *m, const nvg_val *v) {
 static size_t key_of(const nvg_make *m, const nvg_val *v, uint64_t *key) {
   size_t n = 0;
   int raw = !v->frag && (v->kind == NVG_VMAP || v->kind == NVG_VRED || v->kind == NVG_VSCAN);
-  key[n++] = (uint64_t)v->kind | (uint64_t)v->dtype << 8 | (uint64_t)v->rank << 16 | (uint64_t)v->nin << 24 | (uint64_t)(raw ? v->op : 0) << 48;
-  key[n++] = (uint64_t)v->leaf | (uint64_t)v->stamp_c << 32 | (uint64_t)v->stamp_w << 48 | (uint64_t)v->order_free << 63;
+  uint64_t op = raw ? (uint64_t)v->op : 0, stamp = (uint64_t)v->stamp_c | (uint64_t)v->stamp_w << 16;
+  key[n++] = (uint64_t)v->kind | (uint64_t)v->dtype << 8 | (uint64_t)v->rank << 16 | (uint64_t)v->nin << 24 | op << 48;
+  key[n++] = (uint64_t)v->leaf | stamp << 32 | (uint64_t)v->order_free << 63;
   key[n++] = v->frag ? v->frag->hash.lo : 0;
   key[n++] = v->frag ? v->frag->hash.hi : 0;
   for (int d = 0; d < v->rank; d++) key[n++] = (uint64_t)v->shape[d];
@@ -68,7 +69,8 @@ nvg_graph *nvg_make_done(nvg_make *m, const nvg_graph *leaves, const int *out, i
   for (int i = m->v.n - 1; i >= 0; i--)
     for (int j = 0; live[i] && j < m->v.at[i].nin; j++) live[m->v.at[i].in[j]] = 1;
   *g = (nvg_graph){ .arena = a, .v = NVB_NEWN(a, nvg_val, m->v.n + 1), .nleaf = leaves->nleaf, .leaf = leaves->leaf,
-                    .leaf_node = leaves->leaf_node, .nout = nout, .out = NVB_NEWN(a, int, nout + 1), .out_node = leaves->out_node };
+                    .leaf_node = leaves->leaf_node, .nout = nout, .out = NVB_NEWN(a, int, nout + 1),
+                        .out_node = leaves->out_node };
   for (int i = 0; i < m->v.n; i++) {
     if (!live[i]) continue;
     nvg_val *v = &g->v[g->n];
@@ -94,7 +96,8 @@ nvb_hash nvg_graph_hash(const nvg_graph *g) {
     if (n + need > 256) h = nvb_hash_mix(h, key, n * sizeof *key), n = 0;
     if (need <= 256) n += key_of(&m, v, key + n) / sizeof *key;
     else { /* a value with very many operands: hashed in pieces */
-      uint64_t head[4] = { (uint64_t)v->kind | (uint64_t)v->dtype << 8, (uint64_t)v->nin, (uint64_t)v->op, (uint64_t)v->rank };
+      uint64_t head[4] = { (uint64_t)v->kind | (uint64_t)v->dtype << 8, (uint64_t)v->nin, (uint64_t)v->op,
+                           (uint64_t)v->rank };
       h = nvb_hash_mix(h, head, sizeof head);
       h = nvb_hash_mix(h, v->in, sizeof *v->in * (size_t)v->nin);
       h = nvb_hash_mix(h, v->attr, sizeof *v->attr * (size_t)v->nattr);
@@ -104,7 +107,8 @@ nvb_hash nvg_graph_hash(const nvg_graph *g) {
   h = nvb_hash_mix(h, key, n * sizeof *key);
   for (int i = 0; i < g->nleaf; i++) {
     const nvg_leaf *l = &g->leaf[i];
-    uint64_t head[2] = { (uint64_t)l->dtype | (uint64_t)l->rank << 8, (uint64_t)l->align16 | (uint64_t)l->donated << 1 | (uint64_t)l->weak_const << 2 };
+    uint64_t head[2] = { (uint64_t)l->dtype | (uint64_t)l->rank << 8,
+                         (uint64_t)l->align16 | (uint64_t)l->donated << 1 | (uint64_t)l->weak_const << 2 };
     h = nvb_hash_mix(h, head, sizeof head);
     h = nvb_hash_mix(h, l->shape, sizeof *l->shape * (size_t)l->rank);
     h = nvb_hash_mix(h, l->stride, sizeof *l->stride * (size_t)l->rank);

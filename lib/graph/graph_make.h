@@ -1,5 +1,5 @@
-/* Making an evaluation graph: values are added in topological order and equal ones merge. Nothing outside lib/graph includes
-   this. */
+/* Making an evaluation graph: values are added in topological order and equal ones merge. Nothing outside lib/graph
+   includes this. */
 #ifndef NVG_GRAPH_MAKE_H
 #define NVG_GRAPH_MAKE_H
 #include "graph/graph.h"

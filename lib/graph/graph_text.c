@@ -11,7 +11,8 @@
 #include "base/err.h"
 #include "graph/graph_make.h"
 
-static const char *const kinds[] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute", "slice",
+static const char *const kinds[] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute",
+                                     "slice",
                                      "expand", "roll", "pad", "concat", "gather", "scatter", "call" };
 static int has_frag(nvg_vkind k) { return k == NVG_VMAP || k == NVG_VRED || k == NVG_VSCAN; }
 
@@ -73,11 +74,13 @@ void nvg_graph_print(nvb_text *t, const nvg_graph *g) {
 }
 
 /* ---- parsing */
-typedef struct reader { nvb_arena *a; const char *s, *where; int line; nvg_graph *g; NVB_VEC(nvg_val) v; NVB_VEC(nvg_leaf) leaf; NVB_VEC(int) out; } reader;
+typedef struct reader { nvb_arena *a; const char *s, *where; int line; nvg_graph *g; NVB_VEC(nvg_val) v;
+                        NVB_VEC(nvg_leaf) leaf; NVB_VEC(int) out; } reader;
 
 static _Noreturn void bad(reader *r, const char *what) {
   size_t rest = strcspn(r->s, "\n");
-  nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: expected %s before \"%.*s\"", r->where, r->line, what, rest < 24 ? (int)rest : 24, r->s);
+  nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: expected %s before \"%.*s\"", r->where, r->line, what,
+            rest < 24 ? (int)rest : 24, r->s);
 }
 static void space(reader *r) { while (*r->s == ' ' || *r->s == '\t') r->s++; }
 static int eat(reader *r, const char *word) {
@@ -123,7 +126,8 @@ static nvm_dtype type(reader *r, int *rank, const int64_t **shape) {
   if (*rank > NVM_MAX_RANK) bad(r, "fewer dimensions");
   int64_t size = 16;
   for (int d = 0; d < *rank; d++)
-    if ((*shape)[d] < 0 || __builtin_mul_overflow(size, (*shape)[d] ? (*shape)[d] : 1, &size)) bad(r, "an array that can be");
+    if ((*shape)[d] < 0 || __builtin_mul_overflow(size, (*shape)[d] ? (*shape)[d] : 1, &size))
+      bad(r, "an array that can be");
   return (nvm_dtype)t;
 }
 
@@ -226,8 +230,9 @@ nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where) {
     else if (*r.s) bad(&r, "the end of the line");
   }
   nvg_graph *g = NVB_NEW(a, nvg_graph);
-  *g = (nvg_graph){ .arena = a, .n = r.v.n, .v = r.v.at, .nleaf = r.leaf.n, .leaf = r.leaf.at, .leaf_node = NVB_NEWN(a, nvg_node *, r.leaf.n + 1),
-                    .nout = r.out.n, .out = r.out.at, .out_node = NVB_NEWN(a, nvg_node *, r.out.n + 1) };
+  *g = (nvg_graph){ .arena = a, .n = r.v.n, .v = r.v.at, .nleaf = r.leaf.n, .leaf = r.leaf.at,
+                    .leaf_node = NVB_NEWN(a, nvg_node *, r.leaf.n + 1), .nout = r.out.n, .out = r.out.at,
+                    .out_node = NVB_NEWN(a, nvg_node *, r.out.n + 1) };
   nvg_graph_check(a, g);
   return g;
 }

@@ -1,5 +1,5 @@
-/* Which dtype and shape an operation has: the rules of rules.def, NumPy's promotion and broadcasting, and whether there is a
-   fragment for it. Makes no node. */
+/* Which dtype and shape an operation has: the rules of rules.def, NumPy's promotion and broadcasting, and whether there
+   is a fragment for it. Makes no node. */
 #include "graph/infer.h"
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,8 @@ static const rule rules[NVG_NRULES] = {
 };
 
 static int takes(const rule *r, nvm_dtype t) {
-  return strchr(r->takes, "biifc"[nvg_class_of(t)]) || (nvg_class_of(t) == NVG_FLOAT && !nvg_is_half(t) && strchr(r->takes, 'w'));
+  return strchr(r->takes, "biifc"[nvg_class_of(t)]) ||
+      (nvg_class_of(t) == NVG_FLOAT && !nvg_is_half(t) && strchr(r->takes, 'w'));
 }
 
 nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float) { return nvg_common(&n, 1, default_float); }
@@ -78,8 +79,8 @@ static int broadcast_fault(const char *who, nvg_node *const *in, int n) {
   int k = 0;
   for (int i = 0; i < n && k < 3; i++)
     if (in[i]->aval->rank) nvg_shape_text(text[k++], in[i]->aval->rank, in[i]->aval->shape);
-  return nvb_fail(NVM_ERR_VALUE, k < 3 ? "[%s] shapes do not broadcast: %s and %s" : "[%s] shapes do not broadcast: %s, %s and %s",
-                  who, text[0], text[1], text[2]);
+  if (k < 3) return nvb_fail(NVM_ERR_VALUE, "[%s] shapes do not broadcast: %s and %s", who, text[0], text[1]);
+  return nvb_fail(NVM_ERR_VALUE, "[%s] shapes do not broadcast: %s, %s and %s", who, text[0], text[1], text[2]);
 }
 
 int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_t *shape) {

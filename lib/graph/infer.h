@@ -1,6 +1,6 @@
-/* Inside of building: one call of an operation, what its builder may ask and make. Nothing outside lib/graph includes this.
-   A builder works with borrowed nodes: what the helpers make belongs to the call and is released with it. NULL operands pass
-   through every helper, so that a builder checks only what it reads. */
+/* Inside of building: one call of an operation, what its builder may ask and make. Nothing outside lib/graph includes
+   this. A builder works with borrowed nodes: what the helpers make belongs to the call and is released with it. NULL
+   operands pass through every helper, so that a builder checks only what it reads. */
 #ifndef NVG_INFER_H
 #define NVG_INFER_H
 #include "graph/graph.h"
@@ -48,14 +48,17 @@ const nvg_attr *nvg_attr_get(nvg_call *c, const char *name); /* NULL if absent o
 int nvg_attr_int(nvg_call *c, const char *name, int64_t def, int64_t *out);   /* a status, as the next */
 int nvg_attr_float(nvg_call *c, const char *name, double def, double *out);
 int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out);
-int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n); /* one int counts as a list; *n = -1: absent */
+int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n);
+/* one int counts as a list; *n = -1: absent */
 /* Axes as a mask over `rank` dimensions; negative ones count from the end; absent: all. A status. */
 int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask);
 int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axis); /* exactly one */
 /* start, count, step (absent: 1) of each dimension, checked to lie inside. A status. */
 int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, int64_t *step);
-nvg_node *nvg_fill_attr(nvg_call *c, const char *name, nvm_dtype t);  /* a number (default 0) as a constant of dtype t */
-nvg_node *nvg_bad(nvg_call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* "[op] ..."; NULL */
+/* a number (default 0) as a constant of dtype t */
+nvg_node *nvg_fill_attr(nvg_call *c, const char *name, nvm_dtype t);
+/* "[op] ..."; NULL */
+nvg_node *nvg_bad(nvg_call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- inference (infer.c) */
 enum { NVG_SHAPE_TEXT = 512 };
@@ -66,7 +69,8 @@ nvm_dtype nvg_common(nvg_node *const *in, int n, nvm_dtype default_float);
 /* Checks the rule's classes and gives the operands' dtype; -1 with a message. */
 int nvg_rule_in(const char *who, nvg_rule r, nvg_node *const *in, int n, nvm_dtype default_float);
 nvm_dtype nvg_rule_out(nvg_rule r, nvm_dtype in);
-/* The fragment of a MAP row on operands of this dtype (16 bits: in float32), found once and remembered; NULL with a message. */
+/* The fragment of a MAP row on operands of this dtype (16 bits: in float32), found once and remembered; NULL with a
+   message. */
 const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in);
 int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_t *shape); /* a status */
 

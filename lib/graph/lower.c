@@ -1,5 +1,5 @@
-/* Values of the planner's language, added one at a time in their plainest form: scalars stay 0-d, views compose, constants
-   fold. Knows fragments and index maps, no operation. */
+/* Values of the planner's language, added one at a time in their plainest form: scalars stay 0-d, views compose,
+   constants fold. Knows fragments and index maps, no operation. */
 #include "graph/lower.h"
 #include <string.h>
 #include "base/err.h"
@@ -120,7 +120,8 @@ static int composes(nvm_dtype a, nvm_dtype b, nvm_dtype to) {
   if (!nvg_embeds(a, b) || nvg_parts(a) == 2 || nvg_parts(b) == 2 || nvg_parts(to) == 2) return 0;
   int whole = nvg_class_of(a) < NVG_FLOAT;
   /* out of range, a float saturates where an integer wraps */
-  return a == to || !whole || nvg_class_of(b) < NVG_FLOAT || nvg_class_of(to) >= NVG_FLOAT || to == NVM_BOOL || nvg_embeds(a, to);
+  return a == to || !whole || nvg_class_of(b) < NVG_FLOAT || nvg_class_of(to) >= NVG_FLOAT || to == NVM_BOOL ||
+      nvg_embeds(a, to);
 }
 
 static int part(nvg_lower *l, int v, const char *frag) {
@@ -143,7 +144,8 @@ int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to) {
   }
   if (x.kind == NVG_VMAP && x.op == NVG_OP_CAST && x.nin == 1) {
     int inner = x.in[0];
-    if (composes(nvg_at(l, inner)->dtype, from, to) && nvg_same_shape(nvg_at(l, inner), &x)) return nvg_add_cast(l, inner, to);
+    if (composes(nvg_at(l, inner)->dtype, from, to) && nvg_same_shape(nvg_at(l, inner), &x))
+      return nvg_add_cast(l, inner, to);
   }
   return convert(l, v, to);
 }
@@ -152,7 +154,8 @@ int nvg_wide(nvg_lower *l, int v) { return nvg_add_cast(l, v, nvg_compute_of(nvg
 
 /* ---- views */
 static int view(nvg_lower *l, nvg_vkind kind, int v, const int64_t *attr, int nattr, int rank, const int64_t *shape) {
-  nvg_val n = { .kind = kind, .dtype = nvg_at(l, v)->dtype, .rank = rank, .shape = shape, .nin = 1, .in = &v, .attr = attr, .nattr = nattr };
+  nvg_val n = { .kind = kind, .dtype = nvg_at(l, v)->dtype, .rank = rank, .shape = shape, .nin = 1, .in = &v,
+                .attr = attr, .nattr = nattr };
   return nvg_add(l, &n);
 }
 

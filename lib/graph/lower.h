@@ -1,5 +1,5 @@
-/* Inside of nvg_simplify: adding values of the planner's language. Each call returns the number of a value that has what was
-   asked for; equal values are one, views of views are one view, constants are folded. All of it throws. */
+/* Inside of nvg_simplify: adding values of the planner's language. Each call returns the number of a value that has
+   what was asked for; equal values are one, views of views are one view, constants are folded. All of it throws. */
 #ifndef NVG_LOWER_H
 #define NVG_LOWER_H
 #include "graph/graph_make.h"
@@ -7,8 +7,8 @@
 typedef struct nvg_lower {
   nvg_make make;
   const nvg_graph *g;   /* what is simplified */
-  int *rep;             /* by value of g: its counterpart. 16-bit values have one of that dtype if they are rounded there,
-                           else one of float32 */
+  int *rep;             /* by value of g: its counterpart. 16-bit values have one of that dtype if they are rounded
+                           there, else one of float32 */
   int op;               /* of the value in hand, and how the user called it */
   const char *name;
 } nvg_lower;
@@ -18,11 +18,13 @@ static inline const nvg_val *nvg_at(const nvg_lower *l, int v) { return &l->make
 /* ---- lower.c */
 int nvg_add(nvg_lower *l, const nvg_val *v);
 int nvg_add_const(nvg_lower *l, nvm_dtype t, uint64_t re, uint64_t im);
-int nvg_add_number(nvg_lower *l, nvm_dtype t, double x);              /* float dtypes from x, others from its integer part */
+/* float dtypes from x, others from its integer part */
+int nvg_add_number(nvg_lower *l, nvm_dtype t, double x);
 int nvg_add_full(nvg_lower *l, int scalar, int rank, const int64_t *shape); /* a value of one element, everywhere */
 int nvg_add_iota(nvg_lower *l, int rank, const int64_t *shape, int axis);
 int nvg_add_map(nvg_lower *l, const nvg_frag *f, nvm_dtype t, const int *in, int nin, int rank, const int64_t *shape);
-int nvg_add_named(nvg_lower *l, const char *frag, nvm_dtype t, const int *in, int nin, const nvg_val *like); /* library fragment */
+/* library fragment */
+int nvg_add_named(nvg_lower *l, const char *frag, nvm_dtype t, const int *in, int nin, const nvg_val *like);
 int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to);
 int nvg_wide(nvg_lower *l, int v);                                    /* 16 bits as float32, others as they are */
 int nvg_add_reshape(nvg_lower *l, int v, int rank, const int64_t *shape);
@@ -32,7 +34,8 @@ int nvg_add_expand(nvg_lower *l, int v, int rank, const int64_t *shape);
 int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by);
 /* The constant that v has everywhere: 1 and its bits, or 0. */
 int nvg_const_of(const nvg_lower *l, int v, uint64_t *re, uint64_t *im);
-int nvg_is_number(const nvg_lower *l, int v, double x);               /* is it that constant, bit for bit, in its dtype */
+/* is it that constant, bit for bit, in its dtype */
+int nvg_is_number(const nvg_lower *l, int v, double x);
 
 /* ---- reduce.c */
 int nvg_lower_reduction(nvg_lower *l, const nvg_val *v);

@@ -1,5 +1,5 @@
-/* Lazy nodes: made in one allocation, counted, freed without recursion. A node never changes but for its value, which the
-   evaluation writes once. Decides nothing about what an operation means. */
+/* Lazy nodes: made in one allocation, counted, freed without recursion. A node never changes but for its value, which
+   the evaluation writes once. Decides nothing about what an operation means. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
@@ -13,7 +13,8 @@ static uint32_t users(uint64_t refs) { return (uint32_t)(refs >> 32); }
 static _Atomic int64_t pending_bytes;
 int64_t nvg_pending_bytes(void) { return atomic_load_explicit(&pending_bytes, memory_order_relaxed); }
 
-/* Values that only pending nodes own are counted once. Threads may pass each other here: it is an estimate for flushing. */
+/* Values that only pending nodes own are counted once. Threads may pass each other here: it is an estimate for
+   flushing. */
 static void pin(nvg_node *n, int on) {
   if (atomic_exchange_explicit(&n->pinned, (uint8_t)on, memory_order_relaxed) == on) return;
   int64_t bytes = n->aval->size * nvg_size(n->aval->dtype);
@@ -170,7 +171,8 @@ nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
   }
   if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t)), NULL;
   if (t != NVM_BOOL && nvg_bits_int(t, nvg_int_bits(t, i)) != i)
-    return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of %s", who, (long long)i, nvg_dtype_name(t)), NULL;
+    return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of %s", who, (long long)i, nvg_dtype_name(t)),
+        NULL;
   if (t == NVM_U64 && i < 0)
     return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of uint64", who, (long long)i), NULL;
   return constant(t, nvg_int_bits(t, i), 0);

@@ -1,5 +1,5 @@
-/* Reductions as runs of adjacent axes with a stamp each (docs/numerics.md section 4). The class of a stamp comes from the
-   reduction's own operand and axes, and from nothing else. */
+/* Reductions as runs of adjacent axes with a stamp each (docs/numerics.md section 4). The class of a stamp comes from
+   the reduction's own operand and axes, and from nothing else. */
 #include <string.h>
 #include "base/err.h"
 #include "graph/lower.h"
@@ -16,7 +16,8 @@ static void identity(nvg_init init, nvm_dtype t, uint64_t *out) {
   case NVG_INIT_NEGZERO: out[0] = out[1] = floats ? nvg_float_bits(part, -0.0) : 0; break;
   case NVG_INIT_ONE: out[0] = floats ? nvg_float_bits(part, 1) : 1; break;
   case NVG_INIT_LEAST: out[0] = floats ? nvg_float_bits(part, -__builtin_inf()) : nvg_int_bits(t, least); break;
-  case NVG_INIT_MOST: out[0] = floats ? nvg_float_bits(part, __builtin_inf()) : t == NVM_BOOL ? 1 : nvg_int_bits(t, ~least); break;
+  case NVG_INIT_MOST: out[0] = floats ? nvg_float_bits(part, __builtin_inf()) : t == NVM_BOOL
+    ? 1 : nvg_int_bits(t, ~least); break;
   case NVG_INIT_NONE: break;
   }
 }
@@ -44,9 +45,11 @@ static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first
   for (int d = 0; d < x.rank; d++) shape[d] = d >= first && d < first + count ? 1 : x.shape[d];
   for (int d = first + count; d < x.rank; d++) inside *= x.shape[d];
   int column = inside >= COLUMN;
-  nvg_val v = { .kind = NVG_VRED, .dtype = x.dtype, .rank = x.rank, .shape = shape, .nin = nin, .in = in, .attr = attr, .nattr = 2,
+  nvg_val v = { .kind = NVG_VRED, .dtype = x.dtype, .rank = x.rank, .shape = shape, .nin = nin, .in = in, .attr = attr,
+                .nattr = 2,
                 .frag = r->frag, .init = r->init, .order_free = r->order_free,
-                .stamp_c = r->c ? r->c : column ? COLUMN_C : ROW_C, .stamp_w = r->c ? r->w : column ? COLUMN_W : ROW_W };
+                .stamp_c = r->c ? r->c : column ? COLUMN_C : ROW_C, .stamp_w = r->c ? r->w : column
+                    ? COLUMN_W : ROW_W };
   return nvg_add(l, &v);
 }
 
@@ -84,7 +87,8 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   run r = { .frag = merge_of(l, o->def.frag, state, 2), .init = init, .order_free = 1 };
   int red = add_run(l, &r, in, 2, axis, 1);
   int64_t which = 1;
-  nvg_val pick = { .kind = NVG_VPICK, .dtype = NVM_I64, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red, .attr = &which, .nattr = 1 };
+  nvg_val pick = { .kind = NVG_VPICK, .dtype = NVM_I64, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red,
+                   .attr = &which, .nattr = 1 };
   return nvg_add(l, &pick);
 }
 
@@ -100,10 +104,13 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
   int sums = o->def.init == NVG_INIT_NEGZERO && nvg_class_of(w) >= NVG_FLOAT;
   uint32_t axes = mask_of(v);
   const nvg_val from = *nvg_at(l, x);
-  if (!from.size) return nvg_add_cast(l, nvg_add_full(l, sums ? nvg_add_number(l, w, 0) : nvg_add_const(l, w, init[0], init[1]), v->rank, v->shape), t);
+  if (!from.size)
+    return nvg_add_cast(l, nvg_add_full(l, sums ? nvg_add_number(l, w, 0) : nvg_add_const(l, w, init[0], init[1]),
+                                        v->rank, v->shape), t);
   const char *frag = w == NVM_BOOL && o->def.boolean ? o->def.boolean : o->def.frag;
   run r = { .frag = merge_of(l, frag, &w, 1), .init = init, .order_free = o->def.free >> nvg_class_of(w) & 1 };
-  for (int d = from.rank - 1, first, count; last_run(nvg_at(l, x), axes, &d, &first, &count);) x = add_run(l, &r, &x, 1, first, count);
+  for (int d = from.rank - 1, first, count; last_run(nvg_at(l, x), axes, &d, &first, &count);)
+    x = add_run(l, &r, &x, 1, first, count);
   if (sums) {
     int two[2] = { x, nvg_add_number(l, w, 0) };
     x = nvg_add_named(l, nvg_parts(w) == 2 ? "c.add" : "add", w, two, 2, nvg_at(l, x));
@@ -123,7 +130,8 @@ int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
     identity(v->op == NVG_OP_LSE && i == 0 ? NVG_INIT_LEAST : NVG_INIT_NEGZERO, state[i], init[i]);
   }
   uint64_t first[3] = { init[0][0], init[1][0], init[v->nin - 1][0] };
-  run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin), .init = first, .c = (int)v->attr[1], .w = (int)v->attr[2] };
+  run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin), .init = first, .c = (int)v->attr[1],
+            .w = (int)v->attr[2] };
   return add_run(l, &r, in, v->nin, (int)v->attr[0], 1);
 }
 
@@ -134,8 +142,10 @@ int nvg_lower_scan(nvg_lower *l, const nvg_val *v) {
   uint64_t init[2];
   if (from.size && from.shape[v->attr[0]] > 1) {
     identity(o->def.init, from.dtype, init);
-    nvg_val s = { .kind = NVG_VSCAN, .dtype = from.dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &x, .attr = v->attr, .nattr = 1,
-                  .frag = merge_of(l, o->def.frag, &from.dtype, 1), .init = init, .order_free = o->def.free >> nvg_class_of(from.dtype) & 1 };
+    nvg_val s = { .kind = NVG_VSCAN, .dtype = from.dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &x,
+                  .attr = v->attr, .nattr = 1,
+                  .frag = merge_of(l, o->def.frag, &from.dtype, 1), .init = init,
+                      .order_free = o->def.free >> nvg_class_of(from.dtype) & 1 };
     x = nvg_add(l, &s);
   }
   return nvg_add_cast(l, x, v->dtype);

@@ -1,5 +1,6 @@
-/* From the graph as it was written to the planner's language: dtypes made legal, 16-bit rounding points placed, reductions
-   stamped, dead values gone. What is fixed here is the value of every element; nothing later may change it. */
+/* From the graph as it was written to the planner's language: dtypes made legal, 16-bit rounding points placed,
+   reductions stamped, dead values gone. What is fixed here is the value of every element; nothing later may change it.
+   */
 #include <string.h>
 #include "base/err.h"
 #include "graph/infer.h"
@@ -19,8 +20,8 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
   return nvg_add_map(l, f, nvg_compute_of(v->dtype), in, v->nin, v->rank, v->shape);
 }
 
-/* attr[0]: a conversion that no user asked for. Between float dtypes such a one neither rounds what it reads to 16 bits nor,
-   where it loses nothing, what it makes. */
+/* attr[0]: a conversion that no user asked for. Between float dtypes such a one neither rounds what it reads to 16 bits
+   nor, where it loses nothing, what it makes. */
 static int lower_cast(nvg_lower *l, const nvg_val *v) {
   nvm_dtype from = l->g->v[v->in[0]].dtype, to = v->dtype;
   if (!v->attr[0] || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
@@ -45,14 +46,16 @@ static int lower_select(nvg_lower *l, const nvg_val *v) {
       if (nvg_at(l, in[i])->size) in[n++] = in[i];
     if (n == 1) return in[0];
   } else if (!nvg_at(l, in[0])->size) return nvg_add_full(l, in[1], v->rank, v->shape);
-  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = n, .in = in,
+  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = n,
+                .in = in,
                 .attr = v->attr, .nattr = v->nattr };
   return nvg_add(l, &c);
 }
 
 static int lower_gather(nvg_lower *l, const nvg_val *v) {
   int in[2] = { l->rep[v->in[0]], l->rep[v->in[1]] };
-  nvg_val c = { .kind = NVG_VGATHER, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = 2, .in = in,
+  nvg_val c = { .kind = NVG_VGATHER, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = 2,
+                .in = in,
                 .attr = v->attr, .nattr = 1 };
   return nvg_add(l, &c);
 }
@@ -60,7 +63,8 @@ static int lower_gather(nvg_lower *l, const nvg_val *v) {
 static int lower_pick(nvg_lower *l, const nvg_val *v) {
   int red = l->rep[v->in[0]], which = (int)v->attr[0];
   if (red < 0) return nvg_add_reshape(l, l->rep[l->g->v[v->in[0]].in[which]], v->rank, v->shape);
-  nvg_val c = { .kind = NVG_VPICK, .dtype = v->dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red, .attr = v->attr, .nattr = 1 };
+  nvg_val c = { .kind = NVG_VPICK, .dtype = v->dtype, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red,
+                .attr = v->attr, .nattr = 1 };
   return nvg_add(l, &c);
 }
 
@@ -71,7 +75,8 @@ static int lower_value(nvg_lower *l, const nvg_val *v) {
   case NVG_VCONST: return lower_const(l, v);
   case NVG_VIOTA: return nvg_add_iota(l, v->rank, v->shape, (int)v->attr[0]);
   case NVG_VMAP: return v->op == NVG_OP_CAST ? lower_cast(l, v) : lower_map(l, v);
-  case NVG_VRED: return v->op == NVG_OP_MOMENTS || v->op == NVG_OP_LSE ? nvg_lower_merge(l, v) : nvg_lower_reduction(l, v);
+  case NVG_VRED: return v->op == NVG_OP_MOMENTS || v->op == NVG_OP_LSE
+    ? nvg_lower_merge(l, v) : nvg_lower_reduction(l, v);
   case NVG_VSCAN: return nvg_lower_scan(l, v);
   case NVG_VPICK: return lower_pick(l, v);
   case NVG_VRESHAPE: return nvg_add_reshape(l, x, v->rank, v->shape);

@@ -58,12 +58,6 @@ frag nextafter<f64>(a: f64, b: f64) -> f64 {
   return select(a == b, b, select((a == a) & (b == b), y, a + b))
 }
 
-# x * 2^n, rounded once
-frag ldexp<f32>(x: f32, n: i32) -> f32 {
-  c = select(n > 400, 400, select(n < -400, -400, n))
-  return f32(f64(x) * bits<f64>((i64(c) + 1023) << 52))
-}
-
 frag deg2rad<T: real>(x: T) -> T { return x * 0x1.1df46a2529d39p-6 }
 frag rad2deg<T: real>(x: T) -> T { return x * 0x1.ca5dc1a63c1f8p+5 }
 

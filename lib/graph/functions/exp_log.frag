@@ -35,6 +35,10 @@ frag exp<f32>(x: f32) -> f32 {
   }
 }
 
+# y where x is positive and finite
+frag log_edges<T: real>(x: T, y: T) -> T {
+  return select(x > 0, select(x < inf, y, x), select(x == 0, -inf, (x - x) / 0))
+}
 # x = m 2^k with m in [sqrt(1/2), sqrt(2)): m - 1, and k 2^23 as a float
 frag log_parts<f32>(x: f32) -> (f32, f32) {
   a = bits<i32>(x)
@@ -59,7 +63,7 @@ frag log<f32>(x: f32) -> f32 {
     tiny = x < 0x1p-126
     f, k = log_parts(select(tiny, x * 8388608, x))
     y = log_sum(f, select(tiny, k - 192937984, k))
-    return select(x > 0, select(x < inf, y, x), select(x == 0, -inf, (x - x) / 0))
+    return log_edges(x, y)
   }
 }
 
@@ -125,7 +129,7 @@ frag log<f64>(x: f64) -> f64 {
     tiny = x < 0x1p-1022
     f, k = log_parts(select(tiny, x * 0x1p54, x))
     y = log_sum(f, select(tiny, k - 54, k))
-    return select(x > 0, select(x < inf, y, x), select(x == 0, -inf, (x - x) / 0))
+    return log_edges(x, y)
   }
 }
 
@@ -247,9 +251,6 @@ frag log_base_f32(x: f32) -> (f32, f32) {
   tiny = x < 0x1p-126
   f, k = log_parts(select(tiny, x * 8388608, x))
   return f, select(tiny, k - 192937984, k) * 0x1p-23
-}
-frag log_edges<T: real>(x: T, y: T) -> T {
-  return select(x > 0, select(x < inf, y, x), select(x == 0, -inf, (x - x) / 0))
 }
 # f log2(e) + f^2 Q(f), Q of degree 8, relative error 2^-27.5; with log10(e) 2^-27.7
 frag log2<f32>(x: f32) -> f32 {
