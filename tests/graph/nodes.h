@@ -29,7 +29,7 @@ static inline nvg_node *call(const char *name, nvg_node *const *in, int nin, con
   ck_assert_msg(op >= 0, "no operation %s", name);
   return keep(nvg_apply((nvg_op)op, in, nin, at, nat, NVM_F64));
 }
-#define attrs_(...) (nvg_attr[]){ __VA_ARGS__ }, (int)(sizeof((nvg_attr[]){ __VA_ARGS__ }) / sizeof(nvg_attr))
+#define attrs_(...) (nvg_attr[]){ __VA_ARGS__ }, COUNT_(nvg_attr, __VA_ARGS__)
 #define op0(name, ...) call(name, NULL, 0, attrs_(__VA_ARGS__))
 #define op1(name, a) call(name, (nvg_node *[]){ a }, 1, NULL, 0)
 #define op2(name, a, b) call(name, (nvg_node *[]){ a, b }, 2, NULL, 0)
@@ -38,16 +38,18 @@ static inline nvg_node *call(const char *name, nvg_node *const *in, int nin, con
 #define op2a(name, a, b, ...) call(name, (nvg_node *[]){ a, b }, 2, attrs_(__VA_ARGS__))
 #define opn(name, n, ...) call(name, (nvg_node *[]){ __VA_ARGS__ }, n, NULL, 0)
 
+#define COUNT_(T, ...) (int)(sizeof((T[]){ __VA_ARGS__ }) / sizeof(T))
 #define I(n_, v) { .name = n_, .kind = 'i', .i = v }
 #define F(n_, v) { .name = n_, .kind = 'f', .f = v }
 #define D(n_, v) { .name = n_, .kind = 'd', .i = v }
-#define L(n_, ...) { .name = n_, .kind = 'I', .is = (int64_t[]){ __VA_ARGS__ }, .n = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8) }
+#define L(n_, ...) { .name = n_, .kind = 'I', .is = (int64_t[]){ __VA_ARGS__ }, .n = COUNT_(int64_t, __VA_ARGS__) }
 #define NONE(n_) { .name = n_, .kind = 'n' }
 
 static inline void is_aval(const nvg_node *n, nvm_dtype t, const char *shape) {
   char text[256] = "";
   ck_assert_msg(n != NULL, "%s", nvb_message());
-  for (int d = 0; d < n->aval->rank; d++) sprintf(text + strlen(text), d ? ",%lld" : "%lld", (long long)n->aval->shape[d]);
+  for (int d = 0; d < n->aval->rank; d++)
+    sprintf(text + strlen(text), d ? ",%lld" : "%lld", (long long)n->aval->shape[d]);
   ck_assert_str_eq(text, shape);
   ck_assert_str_eq(nvg_dtype_name(n->aval->dtype), nvg_dtype_name(t));
 }
@@ -58,14 +60,16 @@ static inline void is_fault(const nvg_node *n, int status, const char *message) 
 }
 
 /* Collects and simplifies roots[0..n) and hands both graphs to `look`. */
-typedef struct staged { nvg_node *const *roots; int n; void (*look)(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g); } staged;
+typedef struct staged { nvg_node *const *roots; int n;
+                        void (*look)(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g); } staged;
 static inline void stage_(nvb_arena *a, void *arg) {
   staged *s = arg;
   nvg_graph *raw = nvg_collect(a, s->roots, s->n), *g = nvg_simplify(a, raw);
   nvg_graph_check(a, g);
   if (s->look) s->look(a, raw, g);
 }
-static inline int stages(nvg_node *const *roots, int n, void (*look)(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g)) {
+static inline int stages(nvg_node *const *roots, int n,
+                         void (*look)(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g)) {
   nvb_arena *a = nvb_arena_new();
   staged s = { roots, n, look };
   int status = a ? nvb_protect(a, stage_, &s) : NVM_ERR_MEMORY;

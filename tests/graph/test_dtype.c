@@ -4,13 +4,17 @@
 #include "../suite.h"
 #include "graph/dtype.h"
 
-/* numpy.result_type (2.4) of every pair in this order, one letter a result; then of Python's True, 1, 1.0, 1j with each. */
-static const nvm_dtype order[] = { NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64, NVM_F16, NVM_F32,
+/* numpy.result_type (2.4) of every pair in this order, one letter a result; then of Python's True, 1, 1.0, 1j with
+   each. */
+static const nvm_dtype order[] = { NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64,
+                                   NVM_F16, NVM_F32,
                                    NVM_F64, NVM_C64, NVM_C128 };
 enum { N = sizeof order / sizeof *order };
 static const char letters[] = "b12345678hfdcz";
-static const char *const numpy[] = { "b12345678hfdcz", "11234234dhfdcz", "22234234dffdcz", "33334334ddddzz", "44444444ddddzz",
-  "522345678hfdcz", "633346678ffdcz", "744447778dddzz", "8dddd8888dddzz", "hhfddhfddhfdcz", "fffddffddffdcz", "ddddddddddddzz",
+static const char *const numpy[] = { "b12345678hfdcz", "11234234dhfdcz", "22234234dffdcz", "33334334ddddzz",
+                                     "44444444ddddzz",
+  "522345678hfdcz", "633346678ffdcz", "744447778dddzz", "8dddd8888dddzz", "hhfddhfddhfdcz", "fffddffddffdcz",
+      "ddddddddddddzz",
   "ccczzcczzcczcz", "zzzzzzzzzzzzzz" };
 static const char *const weak[] = { "b12345678hfdcz", "412345678hfdcz", "dddddddddhfdcz", "zzzzzzzzzcczcz" };
 static const nvg_class weak_class[] = { NVG_BOOLEAN, NVG_SIGNED, NVG_FLOAT, NVG_COMPLEX };
@@ -19,7 +23,8 @@ START_TEST(promotes_as_numpy) {
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++) {
       nvm_dtype want = order[strchr(letters, numpy[i][j]) - letters];
-      ck_assert_msg(nvg_promote(order[i], order[j]) == want, "%s with %s", nvg_dtype_name(order[i]), nvg_dtype_name(order[j]));
+      ck_assert_msg(nvg_promote(order[i], order[j]) == want, "%s with %s", nvg_dtype_name(order[i]),
+                    nvg_dtype_name(order[j]));
     }
   for (int k = 0; k < 4; k++)
     for (int j = 0; j < N; j++)
@@ -60,7 +65,8 @@ START_TEST(embedding_keeps_every_value) {
       int64_t low = nvg_class_of(a) == NVG_SIGNED ? INT64_MIN >> (64 - 8 * nvg_size(a)) : 0;
       uint64_t high = a == NVM_BOOL ? 1 : (UINT64_MAX >> (64 - 8 * nvg_size(a))) >> (nvg_class_of(a) == NVG_SIGNED);
       int fits;
-      if (nvg_class_of(b) == NVG_FLOAT) fits = high <= 1ull << (b == NVM_F64 ? 53 : b == NVM_F32 ? 24 : b == NVM_F16 ? 11 : 8);
+      if (nvg_class_of(b) == NVG_FLOAT)
+        fits = high <= 1ull << (b == NVM_F64 ? 53 : b == NVM_F32 ? 24 : b == NVM_F16 ? 11 : 8);
       else {
         int64_t lo = nvg_class_of(b) == NVG_SIGNED ? INT64_MIN >> (64 - 8 * nvg_size(b)) : 0;
         uint64_t hi = (UINT64_MAX >> (64 - 8 * nvg_size(b))) >> (nvg_class_of(b) == NVG_SIGNED);
@@ -106,5 +112,6 @@ START_TEST(integer_bits) {
 }
 END_TEST
 
-SUITE("graph_dtype", promotes_as_numpy, promotion_is_a_semilattice_with_bfloat16, names_lead_back, embedding_keeps_every_value,
+SUITE("graph_dtype", promotes_as_numpy, promotion_is_a_semilattice_with_bfloat16, names_lead_back,
+      embedding_keeps_every_value,
       half_bits_round_to_nearest_even, integer_bits)

@@ -46,16 +46,20 @@ static char *replaced(const char *from, const char *to) {
 START_TEST(faults_are_named) {
   static const struct { const char *from, *to; int status; const char *message; } bad[] = {
     { "map exp(%0)", "map exp(%1)", NVM_ERR_VALUE, "t:4: expected an earlier value before \") : f32[4, 3]\"" },
-    { "exp(%0) : f32[4, 3]", "exp(%0) : f32[4, 4]", NVM_ERR_INTERNAL, "graph: %1 (exp): operands have the result's shape or are 0-d" },
-    { "exp(%0) : f32[4, 3]", "exp(%0) : f64[4, 3]", NVM_ERR_INTERNAL, "graph: %1 (exp): the fragment gives another dtype" },
+    { "exp(%0) : f32[4, 3]", "exp(%0) : f32[4, 4]", NVM_ERR_INTERNAL,
+      "graph: %1 (exp): operands have the result's shape or are 0-d" },
+    { "exp(%0) : f32[4, 3]", "exp(%0) : f64[4, 3]", NVM_ERR_INTERNAL,
+      "graph: %1 (exp): the fragment gives another dtype" },
     { "{1, 1} stamp", "{1, 2} stamp", NVM_ERR_INTERNAL, "graph: %2 (sum): the axes are out of range" },
     { "stamp(1024, 128)", "stamp(1000, 128)", NVM_ERR_INTERNAL, "graph: %2 (sum): the stamp is not two powers of two" },
     { "{3, -1, 0, 2}", "{3, -2, 0, 2}", NVM_ERR_INTERNAL, "graph: %3 (slice): the slice leaves its operand" },
     { "pick(%6){1}", "pick(%6){2}", NVM_ERR_INTERNAL, "graph: %7 (pick): no such state" },
     { "leaf{1} : c64[4]", "leaf{1} : c64[5]", NVM_ERR_INTERNAL, "graph: %4 (leaf): the leaf is another" },
-    { "init(0x80000000)", "init(0x80000000, 1)", NVM_ERR_VALUE, "t:5: expected an identity for each state before \" : f32[4, 1] @sum\"" },
+    { "init(0x80000000)", "init(0x80000000, 1)", NVM_ERR_VALUE,
+      "t:5: expected an identity for each state before \" : f32[4, 1] @sum\"" },
     { "out %2", "out %12", NVM_ERR_VALUE, "t:12: expected a value before \", %3, %4, %7, %8\"" },
-    { "f32[4, 3] strides", "f33[4, 3] strides", NVM_ERR_VALUE, "t:1: expected a dtype before \"[4, 3] strides(3, 1) ali\"" },
+    { "f32[4, 3] strides", "f33[4, 3] strides", NVM_ERR_VALUE,
+      "t:1: expected a dtype before \"[4, 3] strides(3, 1) ali\"" },
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     ck_assert_int_eq(parsed(replaced(bad[i].from, bad[i].to), 0), bad[i].status);
@@ -83,8 +87,10 @@ START_TEST(any_bytes_are_refused_or_parsed) {
 END_TEST
 
 START_TEST(hashes_tell_graphs_apart) {
-  static const char *const change[][2] = { { "strides(3, 1)", "strides(1, 4)" }, { " align16", "" }, { "{3, -1, 0, 2}", "{3, -1, 1, 1}" },
-    { "map exp", "map sin" }, { "stamp(1024, 128)", "stamp(64, 1)" }, { "out %2, %3", "out %3, %2" }, { "align16", "align16 donated" } };
+  static const char *const change[][2] = { { "strides(3, 1)", "strides(1, 4)" }, { " align16", "" },
+                                           { "{3, -1, 0, 2}", "{3, -1, 1, 1}" },
+    { "map exp", "map sin" }, { "stamp(1024, 128)", "stamp(64, 1)" }, { "out %2, %3", "out %3, %2" },
+        { "align16", "align16 donated" } };
   nvb_hash seen[8];
   ck_assert_int_eq(parsed(good, 0), NVM_OK);
   seen[0] = hash;

@@ -25,14 +25,17 @@ END_TEST
 START_TEST(elementwise_faults) {
   nvg_node *x = leaf(NVM_F32, 2, 3, 4), *i = leaf(NVM_I8, 1, 4), *b = leaf(NVM_BOOL, 1, 4);
   is_fault(op2("add", x, leaf(NVM_F32, 1, 5)), NVM_ERR_VALUE, "[add] shapes do not broadcast: (3, 4) and (5,)");
-  is_fault(op3("where", b, x, leaf(NVM_F32, 1, 3)), NVM_ERR_VALUE, "[where] shapes do not broadcast: (4,), (3, 4) and (3,)");
+  is_fault(op3("where", b, x, leaf(NVM_F32, 1, 3)), NVM_ERR_VALUE,
+           "[where] shapes do not broadcast: (4,), (3, 4) and (3,)");
   is_fault(op2("subtract", b, b), NVM_ERR_TYPE, "[subtract] does not take bool; it takes: numbers, promoted");
-  is_fault(op2("bitwise_and", x, i), NVM_ERR_TYPE, "[bitwise_and] does not take float32; it takes: bool or integers, promoted");
+  is_fault(op2("bitwise_and", x, i), NVM_ERR_TYPE,
+           "[bitwise_and] does not take float32; it takes: bool or integers, promoted");
   is_fault(op1("negative", b), NVM_ERR_TYPE, "[negative] does not take bool; it takes: numbers, promoted");
   is_fault(op2("add", i, whole(300)), NVM_ERR_VALUE, "[add] the integer 300 is out of range of int8");
   is_fault(op2("pow", i, whole(-1)), NVM_ERR_VALUE,
            "[pow] integers to a negative integer power are not integers; cast to a float first");
-  is_fault(op2("less", leaf(NVM_C64, 1, 2), real(0)), NVM_ERR_TYPE, "[less] does not take complex64; it takes: real dtypes or bool, promoted, give bool");
+  is_fault(op2("less", leaf(NVM_C64, 1, 2), real(0)), NVM_ERR_TYPE,
+           "[less] does not take complex64; it takes: real dtypes or bool, promoted, give bool");
   is_fault(op1("add", x), NVM_ERR_VALUE, "[add] takes 2 operands, not 1: (x1, x2, /)");
   is_fault(op2("add", x, NULL), NVM_ERR_VALUE, "[add] operand 2 is absent");
   is_fault(op1a("exp", x, I("base", 2)), NVM_ERR_VALUE, "[exp] has no attribute base: (x, /)");
@@ -68,7 +71,8 @@ START_TEST(reductions) {
   is_fault(op1a("sum", x, L("axis", 0, -3)), NVM_ERR_VALUE, "[sum] axis -3 is given twice");
   is_fault(op1a("argmax", x, L("axis", 0, 1)), NVM_ERR_TYPE, "[argmax] axis must be an integer");
   is_fault(op1("cumulative_sum", x), NVM_ERR_VALUE, "[cumulative_sum] an array of 3 dimensions needs an axis");
-  is_fault(op1a("sum", leaf(NVM_C64, 1, 2), D("dtype", NVM_F32)), NVM_ERR_TYPE, "[sum] complex numbers do not convert to float32");
+  is_fault(op1a("sum", leaf(NVM_C64, 1, 2), D("dtype", NVM_F32)), NVM_ERR_TYPE,
+           "[sum] complex numbers do not convert to float32");
   drop_nodes();
 }
 END_TEST
@@ -94,15 +98,20 @@ START_TEST(views) {
   is_aval(opn("stack", 3, leaf(NVM_F32, 1, 2), leaf(NVM_F32, 1, 2), leaf(NVM_F32, 1, 2)), NVM_F32, "3,2");
   is_aval(op2a("take", x, leaf(NVM_I32, 2, 5, 6), I("axis", 1)), NVM_F32, "2,5,6,4");
   is_aval(op2a("take_along_axis", x, leaf(NVM_I64, 3, 2, 3, 9), I("axis", 2)), NVM_F32, "2,3,9");
-  is_aval(op2a("slice_update", x, real(1), L("start", 0, 2, 0), L("count", 2, 2, 2), L("step", 1, -1, 2)), NVM_F32, "2,3,4");
+  is_aval(op2a("slice_update", x, real(1), L("start", 0, 2, 0), L("count", 2, 2, 2), L("step", 1, -1, 2)), NVM_F32,
+          "2,3,4");
   is_fault(op1a("reshape", x, L("shape", 5, -1)), NVM_ERR_VALUE, "[reshape] cannot reshape (2, 3, 4) into (5, -1)");
-  is_fault(op1a("permute_dims", x, L("axes", 0, 1)), NVM_ERR_VALUE, "[permute_dims] axes must name each of the 3 dimensions once");
+  is_fault(op1a("permute_dims", x, L("axes", 0, 1)), NVM_ERR_VALUE,
+           "[permute_dims] axes must name each of the 3 dimensions once");
   is_fault(op1a("squeeze", x, I("axis", 0)), NVM_ERR_VALUE, "[squeeze] dimension 0 has extent 2, not 1");
-  is_fault(op1a("broadcast_to", x, L("shape", 2, 2, 4)), NVM_ERR_VALUE, "[broadcast_to] (2, 3, 4) does not broadcast to (2, 2, 4)");
+  is_fault(op1a("broadcast_to", x, L("shape", 2, 2, 4)), NVM_ERR_VALUE,
+           "[broadcast_to] (2, 3, 4) does not broadcast to (2, 2, 4)");
   is_fault(op1a("slice", x, L("start", 0, 0, 2), L("count", 1, 1, 3), L("step", 1, 1, 1)), NVM_ERR_INDEX,
            "[slice] 3 elements from 2 at step 1 leave dimension 2 of extent 4");
-  is_fault(opn("concat", 2, leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 4)), NVM_ERR_VALUE, "[concat] shapes (2, 3) and (2, 4) differ outside axis 0");
-  is_fault(op2a("take", x, leaf(NVM_F32, 1, 2), I("axis", 0)), NVM_ERR_TYPE, "[take] indices must be integers, not float32");
+  is_fault(opn("concat", 2, leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 4)), NVM_ERR_VALUE,
+           "[concat] shapes (2, 3) and (2, 4) differ outside axis 0");
+  is_fault(op2a("take", x, leaf(NVM_F32, 1, 2), I("axis", 0)), NVM_ERR_TYPE,
+           "[take] indices must be integers, not float32");
   drop_nodes();
 }
 END_TEST
@@ -121,11 +130,13 @@ START_TEST(creation_and_products) {
   is_aval(op2("matmul", leaf(NVM_F32, 1, 4), leaf(NVM_F32, 3, 7, 4, 5)), NVM_F32, "7,5");
   is_aval(op2("matmul", leaf(NVM_I32, 1, 4), leaf(NVM_I32, 1, 4)), NVM_I32, "");
   is_aval(op2("matmul", leaf(NVM_F16, 3, 6, 3, 4), leaf(NVM_F16, 1, 4)), NVM_F16, "6,3");
-  is_fault(op2("matmul", leaf(NVM_F32, 2, 3, 4), leaf(NVM_F32, 2, 5, 6)), NVM_ERR_VALUE, "[matmul] inner dimensions differ: (3, 4) @ (5, 6)");
+  is_fault(op2("matmul", leaf(NVM_F32, 2, 3, 4), leaf(NVM_F32, 2, 5, 6)), NVM_ERR_VALUE,
+           "[matmul] inner dimensions differ: (3, 4) @ (5, 6)");
   is_aval(op2a("vecdot", leaf(NVM_C64, 2, 3, 4), leaf(NVM_C64, 1, 4), I("axis", -1)), NVM_C64, "3");
   is_fault(op0("full", L("shape", -1), I("fill_value", 0)), NVM_ERR_VALUE, "[full] negative extent in shape (-1,)");
   is_fault(op0("arange", I("start", 0), I("stop", 4), I("step", 0)), NVM_ERR_VALUE, "[arange] step is zero");
-  is_fault(op0("zeros", L("shape", 1ll << 40, 1ll << 40)), NVM_ERR_VALUE, "[zeros] shape (1099511627776, 1099511627776) has too many elements");
+  is_fault(op0("zeros", L("shape", 1ll << 40, 1ll << 40)), NVM_ERR_VALUE,
+           "[zeros] shape (1099511627776, 1099511627776) has too many elements");
   drop_nodes();
 }
 END_TEST
@@ -134,18 +145,25 @@ END_TEST
 static int attrs_of(const char *name, nvg_attr *at) {
   static const int64_t two[] = { 0, 1 }, one[] = { 1, 1 }, none[] = { 0, 0 }, shape[] = { 3, 3 };
   static const struct { const char *op, *attr; char kind; int64_t i; const int64_t *is; int n; } need[] = {
-    { "astype", "dtype", 'd', NVM_F32, NULL, 0 }, { "reshape", "shape", 'I', 0, shape, 2 }, { "permute_dims", "axes", 'I', 0, two, 2 },
-    { "moveaxis", "source", 'i', 0, NULL, 0 }, { "moveaxis", "destination", 'i', 1, NULL, 0 }, { "broadcast_to", "shape", 'I', 0, shape, 2 },
+    { "astype", "dtype", 'd', NVM_F32, NULL, 0 }, { "reshape", "shape", 'I', 0, shape, 2 },
+        { "permute_dims", "axes", 'I', 0, two, 2 },
+    { "moveaxis", "source", 'i', 0, NULL, 0 }, { "moveaxis", "destination", 'i', 1, NULL, 0 },
+        { "broadcast_to", "shape", 'I', 0, shape, 2 },
     { "slice", "start", 'I', 0, none, 2 }, { "slice", "count", 'I', 0, one, 2 }, { "slice", "step", 'I', 0, one, 2 },
-    { "slice_update", "start", 'I', 0, none, 2 }, { "slice_update", "count", 'I', 0, shape, 2 }, { "slice_update", "step", 'I', 0, one, 2 },
-    { "roll", "shift", 'i', 1, NULL, 0 }, { "tile", "repetitions", 'i', 2, NULL, 0 }, { "repeat", "repeats", 'i', 2, NULL, 0 },
-    { "pad", "pad_width", 'i', 1, NULL, 0 }, { "full", "shape", 'I', 0, shape, 2 }, { "zeros", "shape", 'I', 0, shape, 2 },
+    { "slice_update", "start", 'I', 0, none, 2 }, { "slice_update", "count", 'I', 0, shape, 2 },
+        { "slice_update", "step", 'I', 0, one, 2 },
+    { "roll", "shift", 'i', 1, NULL, 0 }, { "tile", "repetitions", 'i', 2, NULL, 0 },
+        { "repeat", "repeats", 'i', 2, NULL, 0 },
+    { "pad", "pad_width", 'i', 1, NULL, 0 }, { "full", "shape", 'I', 0, shape, 2 },
+        { "zeros", "shape", 'I', 0, shape, 2 },
     { "ones", "shape", 'I', 0, shape, 2 }, { "eye", "n_rows", 'i', 3, NULL, 0 }, { "arange", "start", 'i', 3, NULL, 0 },
-    { "linspace", "num", 'i', 5, NULL, 0 }, { "cumulative_sum", "axis", 'i', 1, NULL, 0 }, { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
+    { "linspace", "num", 'i', 5, NULL, 0 }, { "cumulative_sum", "axis", 'i', 1, NULL, 0 },
+        { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
   };
   int n = 0;
   for (size_t i = 0; i < sizeof need / sizeof *need; i++)
-    if (!strcmp(need[i].op, name)) at[n++] = (nvg_attr){ need[i].attr, need[i].kind, need[i].i, 0, need[i].is, need[i].n };
+    if (!strcmp(need[i].op, name))
+      at[n++] = (nvg_attr){ need[i].attr, need[i].kind, need[i].i, 0, need[i].is, need[i].n };
   return n;
 }
 
@@ -183,4 +201,5 @@ START_TEST(every_row_builds_or_explains) {
 }
 END_TEST
 
-SUITE("graph_infer", elementwise_shapes_and_dtypes, elementwise_faults, reductions, views, creation_and_products, every_row_builds_or_explains)
+SUITE("graph_infer", elementwise_shapes_and_dtypes, elementwise_faults, reductions, views, creation_and_products,
+      every_row_builds_or_explains)

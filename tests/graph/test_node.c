@@ -12,7 +12,8 @@ static nvg_value *value(int64_t stride) {
 }
 
 START_TEST(a_chain_of_a_million_nodes_is_freed_flat) {
-  nvg_node *warm = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 8 }), NULL), *once = nvg_apply(NVG_OP_NEGATIVE, &warm, 1, NULL, 0, NVM_F64);
+  nvg_node *warm = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 8 }), NULL),
+      *once = nvg_apply(NVG_OP_NEGATIVE, &warm, 1, NULL, 0, NVM_F64);
   ck_assert_ptr_nonnull(once);
   nvg_node_unref(once);
   int64_t before = nvb_live_blocks();
@@ -42,14 +43,16 @@ START_TEST(avals_are_one_per_shape_and_dtype) {
   ck_assert_ptr_null(nvg_aval_get(NVM_F32, 1, (int64_t[]){ -1 }));
   ck_assert_str_eq(nvb_message(), "negative extent in shape (-1,)");
   ck_assert_ptr_null(nvg_aval_get(NVM_F32, 3, (int64_t[]){ 1ll << 31, 1ll << 31, 4 }));
-  ck_assert_ptr_null(nvg_aval_get(NVM_F32, 3, (int64_t[]){ 1ll << 40, 0, 1ll << 40 })); /* too many bytes but for the 0 */
+  /* too many bytes but for the 0 */
+  ck_assert_ptr_null(nvg_aval_get(NVM_F32, 3, (int64_t[]){ 1ll << 40, 0, 1ll << 40 }));
   ck_assert_ptr_null(nvg_aval_get(NVM_F32, 33, (int64_t[33]){ 0 }));
 }
 END_TEST
 
 START_TEST(a_value_is_released_once_with_its_node) {
   released = 0;
-  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 8 }), value(1)), *y = nvg_apply(NVG_OP_SIN, &x, 1, NULL, 0, NVM_F64);
+  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 8 }), value(1)),
+      *y = nvg_apply(NVG_OP_SIN, &x, 1, NULL, 0, NVM_F64);
   nvg_node_unref(x);
   ck_assert_int_eq(released, 0);
   nvg_node_unref(y);
@@ -61,7 +64,8 @@ END_TEST
 
 START_TEST(bytes_that_only_pending_nodes_hold_are_counted) {
   int64_t before = nvg_pending_bytes();
-  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 100 }), value(1)), *y = nvg_apply(NVG_OP_NEGATIVE, &x, 1, NULL, 0, NVM_F64);
+  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 100 }), value(1)),
+      *y = nvg_apply(NVG_OP_NEGATIVE, &x, 1, NULL, 0, NVM_F64);
   ck_assert_int_eq(nvg_pending_bytes(), before); /* the caller holds x too */
   nvg_node *again = nvg_node_ref(x);
   nvg_node_unref(x);
@@ -93,7 +97,8 @@ END_TEST
 
 /* A bit of everything that allocates while building. */
 static int build_and_stage(void) {
-  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 2, (int64_t[]){ 40, 1000 }), NULL), *w = nvg_weak(NVG_FLOAT, 2, 0, 0), *r[4] = { NULL };
+  nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 2, (int64_t[]){ 40, 1000 }), NULL),
+      *w = nvg_weak(NVG_FLOAT, 2, 0, 0), *r[4] = { NULL };
   nvg_attr axis = I("axis", 0);
   int status = NVM_ERR_MEMORY;
   if (x && w) {
@@ -129,5 +134,7 @@ START_TEST(each_allocation_may_fail_and_nothing_is_left) {
 }
 END_TEST
 
-SUITE("graph_node", a_chain_of_a_million_nodes_is_freed_flat, avals_are_one_per_shape_and_dtype, a_value_is_released_once_with_its_node,
-      bytes_that_only_pending_nodes_hold_are_counted, threads_agree_on_avals, each_allocation_may_fail_and_nothing_is_left)
+SUITE("graph_node", a_chain_of_a_million_nodes_is_freed_flat, avals_are_one_per_shape_and_dtype,
+      a_value_is_released_once_with_its_node,
+      bytes_that_only_pending_nodes_hold_are_counted, threads_agree_on_avals,
+          each_allocation_may_fail_and_nothing_is_left)

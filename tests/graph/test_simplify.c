@@ -1,5 +1,5 @@
-/* The stamped graph of what users write, against texts in golden/ (NVM_UPDATE=1 writes them anew), each parsed back; and the
-   rewrites one by one. */
+/* The stamped graph of what users write, against texts in golden/ (NVM_UPDATE=1 writes them anew), each parsed back;
+   and the rewrites one by one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "nodes.h"
@@ -103,10 +103,12 @@ START_TEST(exact_algebra_and_no_other) {
   leaves(op2("divide", x, real(1)), 1, NVG_VLEAF);
   leaves(op2("multiply", x, real(0)), 3, NVG_VMAP);
   leaves(op1("negative", op1("negative", x)), 1, NVG_VLEAF);
-  leaves(op2("multiply", op2("multiply", x, real(2)), op2("multiply", x, real(2))), 4, NVG_VMAP); /* equal values are one */
+  /* equal values are one */
+  leaves(op2("multiply", op2("multiply", x, real(2)), op2("multiply", x, real(2))), 4, NVG_VMAP);
   leaves(op3("where", op0("full", L("shape", 8), I("fill_value", 1), D("dtype", NVM_BOOL)), x, i), 2, NVG_VMAP);
   leaves(op2("multiply", op0("ones", L("shape", 8), D("dtype", NVM_F32)), x), 1, NVG_VLEAF);
-  leaves(op2("add", scalar(NVM_F32), op0("zeros", L("shape", 8), D("dtype", NVM_F32))), 5, NVG_VEXPAND); /* computed once, then spread */
+  /* computed once, then spread */
+  leaves(op2("add", scalar(NVM_F32), op0("zeros", L("shape", 8), D("dtype", NVM_F32))), 5, NVG_VEXPAND);
   leaves(op2("add", op0("full", L("shape", 8), F("fill_value", 2)), real(3)), 3, NVG_VEXPAND);
   drop_nodes();
 }
@@ -203,6 +205,8 @@ START_TEST(a_node_with_a_value_is_a_leaf) {
 }
 END_TEST
 
-SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays, sixteen_bits_round_at_the_marks,
-      exact_algebra_and_no_other, powers_with_small_exponents, casts_compose_only_where_they_are_exact, views_of_views_are_one,
+SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays,
+      sixteen_bits_round_at_the_marks,
+      exact_algebra_and_no_other, powers_with_small_exponents, casts_compose_only_where_they_are_exact,
+          views_of_views_are_one,
       dear_values_that_others_hold_are_kept, equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)
