@@ -329,8 +329,14 @@ static void complex_near(const char *name, long double complex (*ref)(long doubl
     }
   }
 }
+static long double complex log1p_of(long double complex z) {
+  long double x = creall(z), y = cimagl(z);
+  int near = fabsl(x) < 1.5L && fabsl(y) < 1.5L && x * (2 + x) + y * y > -0.5L;
+  return CMPLXL(near ? 0.5L * log1pl(x * (2 + x) + y * y) : logl(hypotl(1 + x, y)), atan2l(y, 1 + x));
+}
 START_TEST(complex_accuracy) {
   complex_near("c.sqrt", csqrtl, 4), complex_near("c.exp", cexpl, 4), complex_near("c.log", clogl, 4);
+  complex_near("c.log1p", log1p_of, 4);
   complex_near("c.sinh", csinhl, 4), complex_near("c.cosh", ccoshl, 4), complex_near("c.tanh", ctanhl, 5);
   complex_near("c.sin", csinl, 4), complex_near("c.cos", ccosl, 4), complex_near("c.tan", ctanl, 5);
   complex_near("c.asin", casinl, 5), complex_near("c.acos", cacosl, 5), complex_near("c.atan", catanl, 4);

@@ -115,10 +115,10 @@ frag c.log10(a: f64, b: f64) -> (f64, f64) {
 frag c.log1p(a: f64, b: f64) -> (f64, f64) {
   s = a * a
   q = b * b
-  near = (fabs(a) < 0.75) & (fabs(b) < 0.75)
   h = 2 * a + s
   hl = (2 * a - h) + s
   u = h + q
+  near = (fabs(a) < 1.5) & (fabs(b) < 1.5) & (u > -0.5)
   l = select(fabs(h) > q, (h - u) + q, (q - u) + h) + (hl + fma(a, a, -s) + fma(b, b, -q))
   z = u + l
   one = select(near, z, 0)
