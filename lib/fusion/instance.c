@@ -277,6 +277,23 @@ static int match(builder *b, const builder *t, const memo *mine, const memo *the
   return have == want;
 }
 
+/* Coordinates of a value of the same shape, but for extents of 1; NULL where the shapes differ. */
+static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *q, const nvf_ix *at) {
+  nvf_ix *e = coords(b, n->rank);
+  int j = 0;
+  for (int d = 0; d < n->rank; d++) {
+    while (n->dim[d] && j < q->rank && !q->dim[j])
+      j++;
+    if (n->dim[d] && (j == q->rank || q->dim[j] != n->dim[d]))
+      return NULL;
+    e[d] = n->dim[d] ? at[j++] : 0;
+  }
+  for (; j < q->rank; j++)
+    if (q->dim[j])
+      return NULL;
+  return e;
+}
+
 /* Coordinates for a further root: where it was met; else through a value shared with what is there; else as a stored root
    of the same shape; else axes of its own. */
 static const nvf_ix *align(builder *b, int root) {
@@ -305,12 +322,12 @@ static const nvf_ix *align(builder *b, int root) {
       best = j < b->memo.n && match(b, &t, &b->memo.at[j], &t.memo.at[i], want, as);
     }
   for (int i = 0; i < b->k->put.n && !best && want; i++) {
-    const nvf_node *q = node_of(b, b->k->put.at[i].node);
     const memo *m = NULL;
     for (int j = 0; j < b->memo.n && !m; j++)
       m = b->memo.at[j].inst == b->k->put.at[i].inst && b->memo.at[j].node == b->k->put.at[i].node ? &b->memo.at[j] : NULL;
-    if (m && q->rank == n->rank && !memcmp(q->dim, n->dim, (size_t)n->rank * sizeof *n->dim))
-      return m->at;
+    const nvf_ix *at = m ? by_position(b, n, node_of(b, m->node), m->at) : NULL;
+    if (at)
+      return at;
   }
   if (!best)
     return fresh(b, n, 0);

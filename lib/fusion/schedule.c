@@ -265,7 +265,7 @@ static void add_digit(char *out, size_t size, int at_front, char place, int64_t 
 static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, char *out, size_t size) {
   int64_t p = s->at[a].tile, cut[160], lo = 1;
   nvf_stamp st[64];
-  int n = stamps(k, a, st, 62), m = 0, items = 1;
+  int n = stamps(k, a, st, 62), m = 0;
   if (!n)
     st[n++] = a == s->lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
   for (int i = 0; i < n; i++) {
@@ -287,8 +287,11 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
         w = 1;
       }
     }
-    items = a != s->lane && p <= 32;
-    if (!items && a != s->lane && w >= 16 && hi <= 64) { /* rows in sequence: a few to each visit of an accumulator */
+    int items = a != s->lane && p <= 32;
+    int seq = 0;
+    for (int i = 0; i < n; i++)
+      seq |= st[i].w <= lo && hi <= st[i].c;
+    if (seq && !items && a != s->lane && w >= 16) { /* rows in sequence: a few to each visit of an accumulator */
       add_digit(out, size, 1, 'i', 4);
       w /= 4;
     }

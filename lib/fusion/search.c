@@ -257,13 +257,26 @@ static int merged(search *s, const state *t, uint64_t **needs, int i, int j, sta
   return tidy(s, out);
 }
 
+/* Whether two values have one shape, but for extents of 1. */
+static int alike(const nvf_node *p, const nvf_node *q) {
+  int j = 0;
+  for (int d = 0; d < p->rank; d++) {
+    while (p->dim[d] && j < q->rank && !q->dim[j])
+      j++;
+    if (p->dim[d] && (j == q->rank || q->dim[j++] != p->dim[d]))
+      return 0;
+  }
+  for (; j < q->rank; j++)
+    if (q->dim[j])
+      return 0;
+  return 1;
+}
+
 static int same_space(const search *s, const group *x, const group *y) {
   for (int i = 0; i < x->n; i++)
-    for (int j = 0; j < y->n; j++) {
-      const nvf_node *p = node_of(s, x->root[i]), *q = node_of(s, y->root[j]);
-      if (p->rank == q->rank && !memcmp(p->dim, q->dim, (size_t)p->rank * sizeof *p->dim))
+    for (int j = 0; j < y->n; j++)
+      if (alike(node_of(s, x->root[i]), node_of(s, y->root[j])))
         return 1;
-    }
   return 0;
 }
 

@@ -243,7 +243,9 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side) 
   const nvg_val *x = &w->net->g->v[v->in[0]];
   int64_t len = nvf_count(x, (int)v->attr[0], (int)(v->attr[0] + v->attr[1]));
   int *out = NVB_NEWN(w->a, int, v->nin + 1);
-  manner m = { whole, side, w->largest[v->in[0]] };
+  manner m = { whole, side, 1 };
+  for (int i = 0; i < v->nin; i++)
+    m.largest = w->largest[v->in[i]] > m.largest ? w->largest[v->in[i]] : m.largest;
   if (v->nin > 60)
     nvb_throw(w->a, NVM_ERR_UNSUPPORTED, "[fuse] a reduction of more than 60 states");
   memcpy(out, n.in, (size_t)v->nin * sizeof *out);
