@@ -189,6 +189,13 @@ def test_sort(x, data):
         np.testing.assert_array_equal(np.take_along_axis(x, down, axis), np.flip(np.sort(x, axis), axis))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_nan_and_zeros_in_a_sort(dtype):
+    x = np.array([np.nan, 1, -np.nan, -np.inf, 0.0, -0.0, np.inf], dtype)
+    x[2] = np.copysign(x[2], -1)
+    assert nvm.argsort(x).tolist() == [3, 4, 5, 1, 6, 0, 2]
+
+
 @given(numbers.flatmap(lambda t: hnp.arrays(t, hnp.array_shapes(min_side=0, max_dims=2, max_side=8))))
 def test_unique(x):
     u, n = nvm.unique_all(x), np.unique_all(x)
