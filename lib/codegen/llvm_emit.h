@@ -29,6 +29,7 @@ typedef struct nvcl_tile {
   const nvf_stmt *def;     /* the first statement that makes it */
   int run;                 /* its run */
   int mutable;
+  int repeated;            /* its load is done again in later runs */
   int norder, *order;      /* shared: axes, slowest first */
   int64_t *extent;         /* shared: of those axes */
 } nvcl_tile;
@@ -203,7 +204,7 @@ const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile);  /* address inside a shar
 const nvf_expr *nvcl_position(nvcl_em *e, const nvf_layout *l, int lanes);
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
 int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout); /* 0: the source must lie in scratch */
-int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name);
+int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name, int64_t absent);
 
 /* ---- llvm_kernel.c: the whole module. Throws; returns the bytes of scratch. */
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,

@@ -132,6 +132,7 @@ static void repeat_in(nvcl_em *e, nvcl_run *r, const nvf_stmt *d) {
     if (r->s.at[i] == d) return;
     at += r->s.at[i]->id < d->id && e->run_of[r->s.at[i]->id] != r;
   }
+  for (int i = 0; i < d->nout; i++) e->tile[d->out[i]].repeated = 1;
   NVB_PUSH(e->a, r->s, (nvf_stmt *)d);
   for (int i = r->s.n - 1; i > at; i--) r->s.at[i] = r->s.at[i - 1];
   r->s.at[at] = (nvf_stmt *)d;

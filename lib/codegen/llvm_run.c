@@ -172,7 +172,7 @@ static int heavy(nvcl_em *e, const nvcl_run *r) {
   for (int i = 0; i < r->s.n; i++) {
     const nvf_stmt *s = r->s.at[i];
     if (s->op == NVF_MAP) cost += s->frag->cost * nvcl_items(nvcl_layout_of(e, s));
-    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvcl_hint(e, s, "nt"))) return 0;
+    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvcl_hint(e, s, "nt", 0))) return 0;
   }
   return e->target->width == 64 && cost > MANY;
 }
