@@ -4,6 +4,8 @@
 #include "fusion/split.h"
 #include <string.h>
 
+enum { LONGEST = 1 << 24 }; /* a run that is more than a tile may hold is always cut */
+
 nvf_weaver *nvf_weaver_new(nvf_net *net, int split) {
   const nvg_graph *g = net->g;
   nvf_weaver *w = NVB_NEW(net->arena, nvf_weaver);
@@ -146,8 +148,8 @@ static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int ru
     e.kept *= d >= at && d < at + run ? 1 : k;
   }
   e.weight = e.inner >= 16 && x.size && m->largest > x.size ? m->largest / x.size : 1;
-  int side = m->side || (w->net->caps->kind == NVB_CPU && e.weight >= 16);
-  int64_t block = m->whole || w->split == NVF_WHOLE ? 0 : piece(w->net->caps, &e, st.c, side);
+  int endless = e.len > LONGEST, side = m->side || endless || (w->net->caps->kind == NVB_CPU && e.weight >= 16);
+  int64_t block = (m->whole || w->split == NVF_WHOLE) && !endless ? 0 : piece(w->net->caps, &e, st.c, side);
   if (block)
     split(w, n, in, at, run, st, block, out);
   else

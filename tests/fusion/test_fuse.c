@@ -205,11 +205,93 @@ START_TEST(same_bits) {
 }
 END_TEST
 
+/* An output takes a donated leaf's memory where nothing of it is read elsewhere or later. */
+static nvf_plan *donated(maker *m, void (*make)(maker *)) {
+  make(m);
+  for (int i = 0; i < m->leaf.n; i++)
+    m->leaf.at[i].donated = 1;
+  return nvf_fuse(m->a, m_graph(m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+}
+static const nvf_buf *output(const nvf_plan *p, int o) {
+  for (int i = 0; i < p->nbuf; i++)
+    if (p->buf[i].kind == NVF_BOUT && p->buf[i].id == o)
+      return &p->buf[i];
+  return NULL;
+}
+static void donations(nvb_arena *a, void *arg) {
+  (void)arg;
+  struct { builder_fn make; int takes; } c[] = { { chain, 1 }, { transposed, 0 }, { softmax, 1 }, { stencil, 0 }, { rolled, 0 },
+                                                 { columns, 0 }, { scaled_by_sum, 1 }, { flipped, 0 } };
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    maker m = { .a = a };
+    nvf_plan *p = donated(&m, c[i].make);
+    ck_assert_msg((output(p, 0)->donor >= 0) == c[i].takes, "case %d: donor %d", (int)i, output(p, 0)->donor);
+    for (int s = 0; s < p->nstep && c[i].takes; s++) /* what overlaps is not called unique */
+      for (int j = 0; j < p->step[s].k->nparam; j++) {
+        const nvf_param *q = &p->step[s].k->param[j];
+        const nvf_buf *b = q->kind == NVF_BUFFER ? &p->buf[p->step[s].bind[j].buf] : NULL;
+        ck_assert(!b || b->kind != NVF_BOUT || !q->unique || p->nstep > 1);
+      }
+  }
+}
+START_TEST(donated_memory) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, donations, NULL);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+/* An index out of range is found, and only where it is used. */
+static void out_of_range(nvb_arena *a, void *arg) {
+  maker m = { .a = a };
+  gathered(&m);
+  nvg_graph *g = m_graph(&m);
+  char **data = random_leaves(&m, g, 3);
+  ((int64_t *)data[1])[100] = *(int64_t *)arg;
+  run_plan(&m, nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 }), data);
+}
+START_TEST(indices_are_checked) {
+  int64_t index[] = { 6, 7, -1 };
+  for (int i = 0; i < 3; i++) {
+    nvb_arena *a = nvb_arena_new();
+    ck_assert_int_eq(nvb_protect(a, out_of_range, &index[i]), i ? NVM_ERR_INDEX : NVM_OK);
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+/* What explain prints names the steps, the bytes and every edge that was not fused. */
+static void explained(nvb_arena *a, void *arg) {
+  (void)arg;
+  maker m = { .a = a };
+  scaled_by_sum(&m);
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  nvb_text t = { .arena = a };
+  nvf_plan_explain(&t, p);
+  ck_assert_ptr_nonnull(strstr(nvb_text_get(&t), "2 kernels, 2.4 MB moved"));
+  ck_assert_ptr_nonnull(strstr(nvb_text_get(&t), "not fused: 1 and 2: together "));
+  nvf_veto v = { 0, "spills" };
+  nvf_plan *q = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1, .nveto = 1, .veto = &v });
+  ck_assert_int_ge(q->nstep, 2);
+  nvf_plan_check(a, q);
+}
+START_TEST(plans_explain_themselves) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, explained, NULL);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
 int main(void) {
   Suite *s = suite_create("fuse");
   TCase *t = tcase_create("plans");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, same_bits, 0, (int)(sizeof cases / sizeof *cases));
+  tcase_add_test(t, donated_memory);
+  tcase_add_test(t, indices_are_checked);
+  tcase_add_test(t, plans_explain_themselves);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);
