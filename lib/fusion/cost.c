@@ -219,6 +219,8 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
       continue;
     const nvg_frag *f = v->kind == NVF_IMAP || is_red(v) ? k->net->node[v->node].frag : NULL;
     double per = f && f->cost > 1 ? f->cost : 1;
+    if (p->caps->kind == NVB_CPU) /* what lacks grid axes is computed again in every block along them */
+      per *= most(1, least(extent(k, c->grid & ~v->axes), c->blocks));
     c->fl += per * extent(k, v->axes | (is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
   }
   for (int i = 0; i < k->put.n; i++)
@@ -247,7 +249,7 @@ static price price_of(const pricing *p, uint64_t repeated) {
     free += repeated >> r & 1;
   int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
-  double coal = along < 16 && !cpu ? 1 : bound ? least(along, (double)nvf_lane_tile(m)) : cpu ? (p->nred ? 16384 : 4096) : 1;
+  double coal = along < 16 && !cpu ? 1 : bound ? least(along, (double)nvf_lane_tile(m)) : !cpu ? 1 : p->nred ? least(along, 16384) : 4096;
   double te = extent(k, tile), l2 = 0, redo = 0;
   c.blocks = most(1, extent(k, c.grid) / coal);
   traffic(p, &c, tile, coal, bound, &l2);
