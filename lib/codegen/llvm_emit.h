@@ -1,6 +1,6 @@
-/* Inside of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. Each file is a
-   room: types and helpers, fragments, index expressions, memory, runs, reductions, statements, moves, the whole kernel.
-   All of it runs under nvb_protect; LLVM's objects belong to the caller (llvm_jit.c). */
+/* Inside of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. A file each:
+   types and helpers, fragments, index expressions, memory, plan, runs, groups of maps, reductions, scans, statements,
+   moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller (llvm_jit.c). */
 #ifndef NVC_LLVM_EMIT_H
 #define NVC_LLVM_EMIT_H
 #include <llvm-c/Core.h>
@@ -139,7 +139,8 @@ int nvcl_digit_value(const nvf_layout *l, int d, int item); /* of item digit d a
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item);
 val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n); /* i64 in n lanes */
 val nvcl_uniform(nvcl_em *e, const nvf_expr *x);      /* scalar; axes count as 0 but for the loops that are open */
-nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item); /* relations that are known are left out */
+/* Relations that are known are left out. */
+nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item);
 nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item);
 val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n);   /* i1 in n lanes; NULL: all */
 int nvcl_relation(nvcl_em *e, const struct nvf_rel *r); /* its number, -1 beyond 64 */
@@ -166,14 +167,15 @@ void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *in, const nvf_layou
 val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 
-/* ---- llvm_run.c: homes of tiles, runs, loop nests */
+/* ---- llvm_plan.c: homes of tiles, runs */
 nvcl_seq *nvcl_plan_part(nvcl_em *e, const nvf_part *p);
+int64_t nvcl_scratch(nvcl_em *e, int64_t bytes);        /* takes scratch; returns the offset */
+/* ---- llvm_run.c: loop nests, values of tiles */
 void nvcl_emit_seq(nvcl_em *e, const nvcl_seq *q);
 val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widened to l's lanes */
 void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
 val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
 val nvcl_tile_address(nvcl_em *e, int tile, int item);  /* MEM: at the open loops */
-int64_t nvcl_scratch(nvcl_em *e, int64_t bytes);        /* takes scratch; returns the offset */
 int nvcl_match_item(const nvf_layout *small, const nvf_layout *l, int item); /* item of `small` at item of l */
 void nvcl_uses(nvcl_em *e, const nvf_stmt *s, nvcl_ints *out);
 const nvf_layout *nvcl_layout_of(const nvcl_em *e, const nvf_stmt *s); /* that its loops and items walk */

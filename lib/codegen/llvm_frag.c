@@ -1,11 +1,21 @@
-/* A fragment over vectors of n lanes: one IR operation, or a short fixed sequence, per primitive. What is not in this file
-   is not emitted: no library calls, no half or bfloat arithmetic, no frem, no saturating conversion, no fast-math flag.
-   Bit for bit what the interpreter's step computes, NaN payloads excepted. */
+/* A fragment over vectors of n lanes: one IR operation, or a short fixed sequence, per primitive. What is not in this
+   file is not emitted: no library calls, no half or bfloat arithmetic, no frem, no saturating conversion, no fast-math
+   flag. Bit for bit what the interpreter's step computes, NaN payloads excepted. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
-typedef struct open_loop { int inst; blk header; val i; } open_loop;
-typedef struct state { nvcl_em *e; const nvg_frag *f; val *v; int n, depth; open_loop loop[8]; } state;
+typedef struct open_loop {
+  int inst;
+  blk header;
+  val i;
+} open_loop;
+typedef struct state {
+  nvcl_em *e;
+  const nvg_frag *f;
+  val *v;
+  int n, depth;
+  open_loop loop[8];
+} state;
 
 const nvg_frag *nvcl_frag_full(const nvg_frag *f) { return f->rare >= 0 ? f->full : f; }
 
@@ -56,7 +66,8 @@ static val high_half(state *s, nvm_dtype t, val a, val b) {
   val hi = LLVMBuildAdd(B, LLVMBuildMul(B, ah, bh, ""), LLVMBuildLShr(B, mid, half, ""), "");
   hi = LLVMBuildAdd(B, hi, LLVMBuildLShr(B, mid2, half, ""), "");
   if (!is_signed(t)) return hi;
-  val zero = word(s, t, 0), na = LLVMBuildICmp(B, LLVMIntSLT, a, zero, ""), nb = LLVMBuildICmp(B, LLVMIntSLT, b, zero, "");
+  val zero = word(s, t, 0), na = LLVMBuildICmp(B, LLVMIntSLT, a, zero, ""),
+      nb = LLVMBuildICmp(B, LLVMIntSLT, b, zero, "");
   hi = LLVMBuildSub(B, hi, LLVMBuildSelect(B, na, b, zero, ""), "");
   return LLVMBuildSub(B, hi, LLVMBuildSelect(B, nb, a, zero, ""), "");
 }
@@ -69,7 +80,8 @@ static val shift(state *s, nvg_prim p, nvm_dtype t, val a, val by) {
 }
 
 static val compare(state *s, nvg_prim p, nvm_dtype t, val a, val b) {
-  static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+  static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+                                           LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
   static const LLVMIntPredicate sint[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
   static const LLVMIntPredicate uint[] = {LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
   int i = p - NVG_EQ;
@@ -103,7 +115,8 @@ static val convert(state *s, nvm_dtype from, nvm_dtype to, val a) {
 }
 
 static val reinterpret(state *s, nvm_dtype from, nvm_dtype to, val a) {
-  if (to == NVM_BOOL || from == NVM_BOOL) return convert(s, from == NVM_BOOL ? from : NVM_U8, to == NVM_BOOL ? to : NVM_U8, a);
+  if (to == NVM_BOOL || from == NVM_BOOL)
+    return convert(s, from == NVM_BOOL ? from : NVM_U8, to == NVM_BOOL ? to : NVM_U8, a);
   return LLVMBuildBitCast(s->e->b, a, vec_type(s, to), "");
 }
 
@@ -197,7 +210,8 @@ static val arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, v
   case NVG_OR: return LLVMBuildOr(B, a, b, "");
   case NVG_XOR: return LLVMBuildXor(B, a, b, "");
   case NVG_NOT: return LLVMBuildNot(B, a, "");
-  case NVG_SHL: case NVG_SHR: return shift(s, in->prim, t, a, b);
+  case NVG_SHL:
+  case NVG_SHR: return shift(s, in->prim, t, a, b);
   case NVG_CLZ: return nvcl_call(s->e, "llvm.ctlz", &vt, 1, (val[]){a, LLVMConstNull(s->e->i1)}, 2);
   default: return compare(s, in->prim, t, a, b);
   }
@@ -205,7 +219,8 @@ static val arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, v
 
 static val instruction(state *s, int i, const val *arg) {
   const nvg_inst *in = &s->f->inst[i];
-  val a = in->a >= 0 && in->prim != NVG_PHI ? s->v[in->a] : NULL, b = in->b >= 0 && in->prim != NVG_PHI ? s->v[in->b] : NULL;
+  val a = in->a >= 0 && in->prim != NVG_PHI ? s->v[in->a] : NULL,
+      b = in->b >= 0 && in->prim != NVG_PHI ? s->v[in->b] : NULL;
   val c = in->c >= 0 ? s->v[in->c] : NULL;
   nvm_dtype from = in->a >= 0 ? s->f->inst[in->a].type : in->type;
   switch (in->prim) {

@@ -1,22 +1,31 @@
-/* Maps. Fast forms are inline; a sequence of maps behind a rare flag forms a group whose flags are ORed and tested once. The
-   cold branch calls an out-of-line function that redoes the whole group in the full forms, so that the hot loop stays
-   small; it is made once per group and shared by all copies of the loop. Where the full forms are short it works on
-   vectors; long ones, which took more time to compile than all the rest, are left unoptimised and redo flagged lanes alone. */
+/* Maps. Fast forms are inline; a sequence of maps behind a rare flag forms a group whose flags are ORed and tested
+   once. The cold branch calls an out-of-line function that redoes the whole group in the full forms, so that the hot
+   loop stays small; it is made once per group and shared by all copies of the loop. Where the full forms are short it
+   works on vectors; long ones, which took more time to compile than all the rest, are left unoptimised and redo flagged
+   lanes alone. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
-typedef struct made { const nvf_stmt *s; val *out; } made; /* out: [result][item], of the fast form */
-typedef struct slot { nvf_akind kind; int id; nvm_dtype type; int64_t off; } slot;
+typedef struct made {
+  const nvf_stmt *s;
+  val *out;
+} made; /* out: [result][item], of the fast form */
+typedef struct slot {
+  nvf_akind kind;
+  int id;
+  nvm_dtype type;
+  int64_t off;
+} slot;
 struct nvcl_group {
   const nvf_layout *l;
   int n, nitem;
   NVB_VEC(made) map;
-  val *flag;               /* per item, i1 in n lanes; NULL: never */
-  NVB_VEC(slot) in;        /* what comes from outside */
-  NVB_VEC(slot) out;       /* what is used outside: kind ATILE */
+  val *flag;         /* per item, i1 in n lanes; NULL: never */
+  NVB_VEC(slot) in;  /* what comes from outside */
+  NVB_VEC(slot) out; /* what is used outside: kind ATILE */
   int64_t bytes;
-  int lone;                /* the cold side goes lane by lane */
-  slot flags;              /* with `lone`: which lanes */
+  int lone;   /* the cold side goes lane by lane */
+  slot flags; /* with `lone`: which lanes */
 };
 
 enum { LONG = 64 }; /* cost of full forms up to which they are compiled for vectors */
@@ -123,7 +132,9 @@ static void find_slots(nvcl_em *e, nvcl_group *g) {
       const nvf_arg *a = &s->arg[k];
       nvm_dtype type = a->kind == NVF_ATILE ? e->k->tile[a->id].type : a->kind == NVF_AAXIS ? NVM_I64 : a->type;
       if (a->kind == NVF_ASCALAR) type = e->k->param[a->id].type;
-      if (a->kind == NVF_ACONST || (a->kind == NVF_ATILE && makes(g, a->id)) || find_slot(g->in.at, g->in.n, a->kind, a->id) >= 0) continue;
+      if (a->kind == NVF_ACONST || (a->kind == NVF_ATILE && makes(g, a->id)) ||
+          find_slot(g->in.at, g->in.n, a->kind, a->id) >= 0)
+        continue;
       slot n = new_slot(g, a->kind, a->id, type);
       NVB_PUSH(e->a, g->in, n);
     }
@@ -144,7 +155,8 @@ static val slot_address(nvcl_em *e, const slot *s, val buffer, val at) {
 
 static val read_slot(nvcl_em *e, const slot *s, val buffer, val at, int n) {
   val p = slot_address(e, s, buffer, at);
-  return nvcl_from_memory(e, nvcl_load(e, nvcl_vec(nvcl_memtype(e, s->type), n), p, (unsigned)nvg_size(s->type)), s->type, n);
+  return nvcl_from_memory(e, nvcl_load(e, nvcl_vec(nvcl_memtype(e, s->type), n), p, (unsigned)nvg_size(s->type)),
+                          s->type, n);
 }
 
 static void write_slot(nvcl_em *e, const slot *s, val buffer, val at, int n, val v) {
@@ -164,7 +176,8 @@ static void redo_lanes(nvcl_em *e, nvcl_group *g, val buffer, val at, int n) {
     val arg[NVC_ARGS], res[NVC_ARGS];
     for (int k = 0; k < s->narg; k++) {
       const nvf_arg *a = &s->arg[k];
-      arg[k] = a->kind == NVF_ACONST ? nvcl_bits(e, a->type, a->bits, n) : value.at[find_slot(known.at, known.n, a->kind, a->id)];
+      arg[k] = a->kind == NVF_ACONST ? nvcl_bits(e, a->type, a->bits, n)
+                                     : value.at[find_slot(known.at, known.n, a->kind, a->id)];
     }
     nvcl_frag(e, nvcl_frag_full(s->frag), arg, res, n);
     for (int o = 0; o < s->nout; o++) {
@@ -218,7 +231,8 @@ static val cold_function(nvcl_em *e, nvcl_group *g) {
 static void seldom(nvcl_em *e, val branch) {
   LLVMMetadataRef w[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14), LLVMValueAsMetadata(nvcl_i32(e, 1)),
                           LLVMValueAsMetadata(nvcl_i32(e, 1 << 20))};
-  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, "prof", 4), LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, w, 3)));
+  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, "prof", 4),
+                  LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, w, 3)));
 }
 
 /* Lanes that no effect will ever look at do not count. */
@@ -235,7 +249,10 @@ static val flags(nvcl_em *e, nvcl_group *g) {
 static const made *maker_of(const nvcl_group *g, int tile, int *which) {
   for (int m = 0; m < g->map.n; m++)
     for (int o = 0; o < g->map.at[m].s->nout; o++)
-      if (g->map.at[m].s->out[o] == tile) { *which = o; return &g->map.at[m]; }
+      if (g->map.at[m].s->out[o] == tile) {
+        *which = o;
+        return &g->map.at[m];
+      }
   return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* Index expressions and conditions at one register item: a part that all lanes share (scalar i64) and what the lanes
-   differ by, kept as constants as long as possible, because constants decide how memory is accessed. Division is floored. */
+   differ by, kept as constants as long as possible, because constants decide how memory is accessed. Division is
+   floored. */
 #include "codegen/llvm_emit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,11 @@ int64_t nvcl_name_value(const nvcl_em *e, int name) {
 
 /* ---- arithmetic on nvcl_xv */
 static int64_t gcd(int64_t a, int64_t b) {
-  for (a = llabs(a), b = llabs(b); b;) { int64_t r = a % b; a = b; b = r; }
+  for (a = llabs(a), b = llabs(b); b;) {
+    int64_t r = a % b;
+    a = b;
+    b = r;
+  }
   return a;
 }
 static int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -62,14 +67,19 @@ static nvcl_xv settle(nvcl_xv x) {
 
 static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
   LLVMBuilderRef B = e->b;
-  nvcl_xv r = {.k = x.k + sign * y.k, .unit = gcd(x.unit, y.unit), .base = x.base, .form = x.form > y.form ? x.form : y.form};
-  if (y.base) r.base = sign > 0 ? (x.base ? LLVMBuildNSWAdd(B, x.base, y.base, "") : y.base)
-                                : (x.base ? LLVMBuildNSWSub(B, x.base, y.base, "") : LLVMBuildNSWNeg(B, y.base, ""));
+  nvcl_xv r = {
+      .k = x.k + sign * y.k, .unit = gcd(x.unit, y.unit), .base = x.base, .form = x.form > y.form ? x.form : y.form};
+  if (y.base)
+    r.base = sign > 0 ? (x.base ? LLVMBuildNSWAdd(B, x.base, y.base, "") : y.base)
+                      : (x.base ? LLVMBuildNSWSub(B, x.base, y.base, "") : LLVMBuildNSWNeg(B, y.base, ""));
   if (r.form == 1)
     for (int i = 0; i < e->lanes; i++) r.pat[i] = (x.form ? x.pat[i] : 0) + sign * (y.form ? y.pat[i] : 0);
   if (r.form == 2) {
     val a = lanes_value(e, &x), b = lanes_value(e, &y);
-    r.vec = !b ? a : a ? (sign > 0 ? LLVMBuildAdd(B, a, b, "") : LLVMBuildSub(B, a, b, "")) : sign > 0 ? b : LLVMBuildNeg(B, b, "");
+    r.vec = !b         ? a
+            : a        ? (sign > 0 ? LLVMBuildAdd(B, a, b, "") : LLVMBuildSub(B, a, b, ""))
+            : sign > 0 ? b
+                       : LLVMBuildNeg(B, b, "");
   }
   return settle(r);
 }
@@ -92,7 +102,11 @@ static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
     val v = LLVMBuildMul(e->b, nvcl_index_value(e, &x, e->lanes), nvcl_index_value(e, &y, e->lanes), "");
     return (nvcl_xv){.form = 2, .vec = v};
   }
-  if (x.form) { nvcl_xv t = x; x = y; y = t; }
+  if (x.form) {
+    nvcl_xv t = x;
+    x = y;
+    y = t;
+  }
   val by = scalar_value(e, &x), s = scalar_value(e, &y), l = lanes_value(e, &y);
   nvcl_xv r = {.form = y.form ? 2 : 0, .unit = 1};
   if (y.base || y.k) r.base = LLVMBuildNSWMul(e->b, s, by, "");
@@ -117,8 +131,8 @@ val nvcl_floor_div(nvcl_em *e, val a, val b) {
   return LLVMBuildAdd(B, q, LLVMBuildSExt(B, LLVMBuildICmp(B, LLVMIntSLT, r, nvcl_int(e, 0), ""), e->i64, ""), "");
 }
 
-/* Floored quotient of vectors by one divisor. Through doubles: exact for |a| < 2^51, far beyond any address; the guess is
-   off by one at most. */
+/* Floored quotient of vectors by one divisor. Through doubles: exact for |a| < 2^51, far beyond any address; the guess
+   is off by one at most. */
 static val vector_div(nvcl_em *e, val a, val d) {
   LLVMBuilderRef B = e->b;
   int n = e->lanes;
@@ -128,7 +142,8 @@ static val vector_div(nvcl_em *e, val a, val d) {
     if (!(c & (c - 1))) return LLVMBuildAShr(B, a, nvcl_splat(e, nvcl_int(e, __builtin_ctzll((uint64_t)c)), n), "");
   }
   d = positive(e, d);
-  val x = LLVMBuildSIToFP(B, a, vd, ""), y = nvcl_splat(e, LLVMBuildSIToFP(B, d, e->f64, ""), n), dv = nvcl_splat(e, d, n);
+  val x = LLVMBuildSIToFP(B, a, vd, ""), y = nvcl_splat(e, LLVMBuildSIToFP(B, d, e->f64, ""), n),
+      dv = nvcl_splat(e, d, n);
   val f = LLVMBuildFDiv(B, x, y, ""), q = LLVMBuildFPToSI(B, nvcl_call(e, "llvm.floor", &vd, 1, &f, 1), vi, "");
   val r = LLVMBuildSub(B, a, LLVMBuildMul(B, q, dv, ""), "");
   q = LLVMBuildAdd(B, q, LLVMBuildSExt(B, LLVMBuildICmp(B, LLVMIntSLT, r, LLVMConstNull(vi), ""), vi, ""), "");
@@ -165,7 +180,8 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
 /* ---- leaves */
 val nvcl_loop_value(const nvcl_em *e, const nvf_digit *d) {
   for (int i = e->nloop; i-- > 0;)
-    if (e->loop[i].axis == d->axis && e->loop[i].stride == d->stride && e->loop[i].extent == d->extent) return e->loop[i].v;
+    if (e->loop[i].axis == d->axis && e->loop[i].stride == d->stride && e->loop[i].extent == d->extent)
+      return e->loop[i].v;
   return NULL;
 }
 
@@ -240,7 +256,8 @@ static LLVMIntPredicate predicate(nvf_cmp c) {
   return p[c];
 }
 
-/* base + k + lanes (cmp) 0 as a compare of 32-bit constants, k + lanes, with -base, clamped: items of one statement share it */
+/* base + k + lanes (cmp) 0 as a compare of 32-bit constants, k + lanes, with -base, clamped: items of one statement
+ * share it */
 static val narrow_compare(nvcl_em *e, nvf_cmp cmp, const nvcl_xv *x) {
   enum { FAR = 1 << 30 };
   int64_t at[NVC_LANES];

@@ -1,5 +1,6 @@
 /* The border of libnvm_llvm.so: target machine, passes, object code, and its loading through ORC. Decides the passes.
-   LLVM's fatal errors unwind to the call that was running; after one the module is dead, and what LLVM held is leaked. */
+   LLVM's fatal errors unwind to the call that was running; after one the module is dead, and what LLVM held is leaked.
+ */
 #include <dlfcn.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -20,7 +21,8 @@
 #include "codegen/llvm_emit.h"
 #include "codegen/llvm_module.h"
 
-/* Fragments come merged and folded, so little is left to do: the same kernel speed as default<O3> at an eighth of its time. */
+/* Fragments come merged and folded, so little is left to do: the same kernel speed as default<O3> at an eighth of its
+ * time. */
 static const char passes[] = "function(mem2reg,early-cse,loop-mssa(licm))";
 
 /* ---- fatal errors */
@@ -58,7 +60,8 @@ static int died(void) {
 /* Runs work(arg) with LLVM's fatal errors caught. */
 static int caught(int (*work)(void *), void *arg) {
   jmp_buf at;
-  if (__atomic_load_n(&dead, __ATOMIC_ACQUIRE)) return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error");
+  if (__atomic_load_n(&dead, __ATOMIC_ACQUIRE))
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error");
   enter(&at);
   if (setjmp(at)) return died();
   int status = work(arg);
@@ -107,7 +110,9 @@ static LLVMTargetMachineRef machine(const nvc_target *t) {
   LLVMTargetMachineRef tm = NULL;
   once();
   if (LLVMGetTargetFromTriple(triple, &target, &err)) fail_text(err, triple);
-  else tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+  else
+    tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                 LLVMCodeModelSmall);
   LLVMDisposeMessage(triple);
   return tm;
 }
@@ -140,7 +145,10 @@ static void dump_asm(job *j) {
   LLVMMemoryBufferRef text;
   char *err = NULL;
   if (!nvb_has(NVB_DUMP, "asm")) return;
-  if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMAssemblyFile, &err, &text)) { LLVMDisposeMessage(err); return; }
+  if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMAssemblyFile, &err, &text)) {
+    LLVMDisposeMessage(err);
+    return;
+  }
   nvb_dump("asm", j->k->title, LLVMGetBufferStart(text));
   LLVMDisposeMemoryBuffer(text);
 }
@@ -158,7 +166,8 @@ static int optimise(job *j) {
 static int assemble(job *j) {
   LLVMMemoryBufferRef object;
   char *err = NULL;
-  if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMObjectFile, &err, &object)) return fail_text(err, "object code");
+  if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMObjectFile, &err, &object))
+    return fail_text(err, "object code");
   j->out->n = LLVMGetBufferSize(object);
   j->out->bytes = nvb_alloc(j->out->n);
   if (j->out->bytes) memcpy(j->out->bytes, LLVMGetBufferStart(object), j->out->n);
@@ -195,8 +204,8 @@ static int build(job *j) {
     dump_asm(j);
     status = assemble(j);
   }
-  nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes", j->k->title, emitted - start, optimised - emitted,
-          thread_ms() - optimised, j->out->n);
+  nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes", j->k->title, emitted - start,
+          optimised - emitted, thread_ms() - optimised, j->out->n);
   return status;
 }
 
@@ -221,8 +230,13 @@ static int compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, 
   return caught(compile_job, &j);
 }
 
-/* ---- loading: one library of symbols per object, because all of them define nvm_kernel; emptied ones are used again */
-typedef struct loaded { LLVMOrcJITDylibRef lib; LLVMOrcResourceTrackerRef tracker; struct loaded *next; } loaded;
+/* ---- loading: one library of symbols per object, because all of them define nvm_kernel; emptied ones are used again
+ */
+typedef struct loaded {
+  LLVMOrcJITDylibRef lib;
+  LLVMOrcResourceTrackerRef tracker;
+  struct loaded *next;
+} loaded;
 static LLVMOrcLLJITRef jit;
 static loaded *spare;
 static int nlib;
@@ -249,14 +263,23 @@ static int start_jit(void) {
 static loaded *take_library(void) {
   loaded *l = spare;
   char name[32];
-  if (l) { spare = l->next; return l; }
-  if (!(l = nvb_calloc(1, sizeof *l))) { nvb_fail_memory(); return NULL; }
+  if (l) {
+    spare = l->next;
+    return l;
+  }
+  if (!(l = nvb_calloc(1, sizeof *l))) {
+    nvb_fail_memory();
+    return NULL;
+  }
   snprintf(name, sizeof name, "nvm%d", nlib++);
   l->lib = LLVMOrcExecutionSessionCreateBareJITDylib(LLVMOrcLLJITGetExecutionSession(jit), name);
   return l;
 }
 
-typedef struct found { LLVMErrorRef err; LLVMOrcExecutorAddress at; } found;
+typedef struct found {
+  LLVMErrorRef err;
+  LLVMOrcExecutorAddress at;
+} found;
 static void on_found(LLVMErrorRef err, LLVMOrcCSymbolMapPairs pairs, size_t n, void *arg) {
   found *f = arg;
   f->err = err;
@@ -265,9 +288,11 @@ static void on_found(LLVMErrorRef err, LLVMOrcCSymbolMapPairs pairs, size_t n, v
 
 static int look_up(loaded *l, nvc_entry *entry) {
   LLVMOrcCJITDylibSearchOrderElement order = {l->lib, LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly};
-  LLVMOrcCLookupSetElement name = {LLVMOrcLLJITMangleAndIntern(jit, "nvm_kernel"), LLVMOrcSymbolLookupFlagsRequiredSymbol};
+  LLVMOrcCLookupSetElement name = {LLVMOrcLLJITMangleAndIntern(jit, "nvm_kernel"),
+                                   LLVMOrcSymbolLookupFlagsRequiredSymbol};
   found f = {0};
-  LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(jit), LLVMOrcLookupKindStatic, &order, 1, &name, 1, on_found, &f);
+  LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(jit), LLVMOrcLookupKindStatic, &order, 1, &name, 1,
+                                on_found, &f);
   if (f.err) return fail_with(f.err, "the kernel's symbol");
   if (!f.at) return nvb_fail(NVM_ERR_INTERNAL, "[llvm] an object without a kernel");
   memcpy(entry, &f.at, sizeof *entry);
@@ -278,12 +303,17 @@ static void empty_library(loaded *l) {
   LLVMErrorRef err = LLVMOrcResourceTrackerRemove(l->tracker);
   if (err) LLVMConsumeError(err);
   LLVMOrcReleaseResourceTracker(l->tracker);
-  LLVMOrcSymbolStringPoolClearDeadEntries(LLVMOrcExecutionSessionGetSymbolStringPool(LLVMOrcLLJITGetExecutionSession(jit)));
+  LLVMOrcSymbolStringPoolClearDeadEntries(
+      LLVMOrcExecutionSessionGetSymbolStringPool(LLVMOrcLLJITGetExecutionSession(jit)));
   l->next = spare;
   spare = l;
 }
 
-typedef struct load_job { void **handle; nvc_entry *entry; const nvc_object *o; } load_job;
+typedef struct load_job {
+  void **handle;
+  nvc_entry *entry;
+  const nvc_object *o;
+} load_job;
 static pthread_mutex_t jit_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int load_job_run(void *arg) {

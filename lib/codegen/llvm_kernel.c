@@ -1,5 +1,5 @@
-/* The whole module: nvm_kernel unpacks the parameter slots and calls nvm_body, whose parameters can say that buffers do not
-   overlap. The body loops over blocks, finds the part and the block coordinates, and runs the part's sequence. */
+/* The whole module: nvm_kernel unpacks the parameter slots and calls nvm_body, whose parameters can say that buffers do
+   not overlap. The body loops over blocks, finds the part and the block coordinates, and runs the part's sequence. */
 #include "codegen/llvm_emit.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -9,7 +9,8 @@ static typ param_type(nvcl_em *e, const nvf_param *p) {
 }
 
 static void say(nvcl_em *e, val fn, unsigned param, const char *word) {
-  LLVMAddAttributeAtIndex(fn, param + 1, LLVMCreateEnumAttribute(e->c, LLVMGetEnumAttributeKindForName(word, strlen(word)), 0));
+  LLVMAddAttributeAtIndex(fn, param + 1,
+                          LLVMCreateEnumAttribute(e->c, LLVMGetEnumAttributeKindForName(word, strlen(word)), 0));
 }
 
 static val declare_body(nvcl_em *e) {
@@ -58,7 +59,8 @@ static void count_lanes(nvcl_em *e, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_layout *l = nvcl_layout_of(e, b->s[i]);
     for (int j = 0; j < l->n; j++)
-      if (l->d[j].place == 'l' && l->d[j].extent * l->d[j].pstride > e->lanes) e->lanes = l->d[j].extent * l->d[j].pstride;
+      if (l->d[j].place == 'l' && l->d[j].extent * l->d[j].pstride > e->lanes)
+        e->lanes = l->d[j].extent * l->d[j].pstride;
     if (b->s[i]->body) count_lanes(e, b->s[i]->body);
     if (b->s[i]->other_body) count_lanes(e, b->s[i]->other_body);
   }
@@ -158,7 +160,8 @@ static void emit_blocks(nvcl_em *e, val lo, val hi) {
 }
 
 static void leave(nvcl_em *e, val status) {
-  if (e->streamed) nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* streamed stores are seen before the return */
+  if (e->streamed)
+    nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* streamed stores are seen before the return */
   LLVMBuildRet(e->b, status);
 }
 

@@ -1,5 +1,6 @@
-/* Elements of buffers, shared tiles and scratch, one register item at a time. Decides the instruction from how the address
-   differs between the lanes: the same, constants (dense: vector accesses and shuffles), or anything (gather, scatter). */
+/* Elements of buffers, shared tiles and scratch, one register item at a time. Decides the instruction from how the
+   address differs between the lanes: the same, constants (dense: vector accesses and shuffles), or anything (gather,
+   scatter). */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -99,7 +100,8 @@ static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
 static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int reversed, uint64_t other, val *out) {
   int wide = x->n * x->parts;
   typ vt = nvcl_vec(nvcl_memtype(e, x->type), wide), over[2] = {vt, e->ptr};
-  val no = LLVMConstNull(vt), arg[4] = {address(e, x, lo), nvcl_i32(e, (int)size_of(x)), repeat_mask(e, x->mask, x->n, x->parts, reversed), no};
+  val no = LLVMConstNull(vt),
+      arg[4] = {address(e, x, lo), nvcl_i32(e, (int)size_of(x)), repeat_mask(e, x->mask, x->n, x->parts, reversed), no};
   if (wide <= NVC_LANES) arg[3] = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide);
   val v = nvcl_call(e, "llvm.masked.load", over, 2, arg, 4);
   for (int j = 0; j < x->parts; j++) {
@@ -125,8 +127,14 @@ void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
     return;
   }
   if (x->at.form == 1) span(x, &lo, &hi);
-  if (x->at.form == 0 || (x->at.form == 1 && lo == hi)) { same_read(e, x, lo, other, out); return; }
-  if (x->at.form == 1 && !x->mask && hi - lo < 4 * x->n) { dense_read(e, x, lo, hi - lo + 1, out); return; }
+  if (x->at.form == 0 || (x->at.form == 1 && lo == hi)) {
+    same_read(e, x, lo, other, out);
+    return;
+  }
+  if (x->at.form == 1 && !x->mask && hi - lo < 4 * x->n) {
+    dense_read(e, x, lo, hi - lo + 1, out);
+    return;
+  }
   int up = x->at.form == 1, down = up;
   for (int i = 0; up + down && i < x->n; i++) {
     up &= x->at.pat[i] - lo == i;
@@ -138,7 +146,10 @@ void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
 
 /* ---- writing */
 static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
-  if (!when) { nvcl_store(e, v, p, align); return; }
+  if (!when) {
+    nvcl_store(e, v, p, align);
+    return;
+  }
   blk yes = nvcl_block(e, "write"), next = nvcl_block(e, "next");
   LLVMBuildCondBr(e->b, when, yes, next);
   nvcl_at(e, yes);
@@ -158,7 +169,8 @@ static void stream_store(nvcl_em *e, val v, val p, unsigned align, unsigned byte
   val s = LLVMBuildStore(e->b, v, p);
   LLVMSetAlignment(s, whole);
   LLVMMetadataRef one = LLVMValueAsMetadata(nvcl_i32(e, 1));
-  LLVMSetMetadata(s, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11), LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));
+  LLVMSetMetadata(s, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11),
+                  LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));
   LLVMBuildBr(e->b, next);
   nvcl_at(e, no);
   nvcl_store(e, v, p, align);
@@ -168,14 +180,21 @@ static void stream_store(nvcl_em *e, val v, val p, unsigned align, unsigned byte
 }
 
 static void vector_store(nvcl_em *e, val v, val p, unsigned align, val mask, unsigned bytes, int stream) {
-  if (!mask && stream && bytes >= 16 && !(bytes & (bytes - 1))) { stream_store(e, v, p, align, bytes); return; }
-  if (!mask) { nvcl_store(e, v, p, align); return; }
+  if (!mask && stream && bytes >= 16 && !(bytes & (bytes - 1))) {
+    stream_store(e, v, p, align, bytes);
+    return;
+  }
+  if (!mask) {
+    nvcl_store(e, v, p, align);
+    return;
+  }
   typ over[2] = {LLVMTypeOf(v), e->ptr};
   nvcl_call(e, "llvm.masked.store", over, 2, (val[]){v, p, nvcl_i32(e, (int)align), mask}, 4);
 }
 
 /* position[i]: lane that stores element lo + i; the parts of pairs interleave */
-static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m, int stream) {
+static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m,
+                        int stream) {
   val p = address(e, x, lo);
   for (int half = 0; half < x->parts; half++) {
     int lane[NVC_LANES], from[NVC_LANES];
@@ -197,7 +216,10 @@ static void scatter(nvcl_em *e, const nvcl_access *x, const val *in, const int *
   val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, lane, m) : NULL;
   for (int j = 0; j < x->parts; j++) {
     val at = nvcl_shuffle(e, addresses(e, x, p, j), NULL, lane, m), v = nvcl_shuffle(e, in[j], NULL, lane, m);
-    if (m == 1) { guarded_store(e, v, at, size_of(x), mask); continue; }
+    if (m == 1) {
+      guarded_store(e, v, at, size_of(x), mask);
+      continue;
+    }
     if (!mask) mask = LLVMConstAllOnes(nvcl_vec(e->i1, m));
     typ over[2] = {LLVMTypeOf(v), LLVMTypeOf(at)};
     nvcl_call(e, "llvm.masked.scatter", over, 2, (val[]){v, at, nvcl_i32(e, (int)size_of(x)), mask}, 4);
@@ -221,7 +243,8 @@ void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *raw, const nvf_layo
   for (int j = 0; j < x->parts; j++) in[j] = nvcl_to_memory(e, raw[j], x->type, x->n);
   if (x->n == 1) {
     val p = address(e, x, 0);
-    for (int j = 0; j < x->parts; j++) guarded_store(e, in[j], nvcl_gep(e, p, j * (int64_t)size_of(x)), size_of(x), x->mask);
+    for (int j = 0; j < x->parts; j++)
+      guarded_store(e, in[j], nvcl_gep(e, p, j * (int64_t)size_of(x)), size_of(x), x->mask);
     return;
   }
   int m = writers(x, l, lane);

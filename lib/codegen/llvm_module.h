@@ -7,11 +7,12 @@
 typedef struct nvc_llvm {
   int abi;
   const char *version;
-  void (*host)(nvc_target *t);   /* this CPU, whole */
-  int (*compile)(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t); /* a status; any thread */
-  int (*load)(void **handle, nvc_entry *entry, const nvc_object *o);                               /* a status; any thread */
+  void (*host)(nvc_target *t); /* this CPU, whole */
+  int (*compile)(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s,
+                 const nvc_target *t);                               /* a status; any thread */
+  int (*load)(void **handle, nvc_entry *entry, const nvc_object *o); /* a status; any thread */
   void (*unload)(void *handle);
-  const int *dead;               /* not 0 after a fatal error: every call fails from then on, loaded code still runs */
+  const int *dead; /* not 0 after a fatal error: every call fails from then on, loaded code still runs */
 } nvc_llvm;
 typedef const nvc_llvm *(*nvc_llvm_open)(void); /* symbol "nvm_llvm_open" */
 #endif

@@ -1,12 +1,20 @@
-/* Between layouts and along item axes: relayout (exchanges of lane and item bits in registers, else through scratch), the
-   transform of item axes, contraction of shared tiles. */
+/* Between layouts and along item axes: relayout (exchanges of lane and item bits in registers, else through scratch),
+   the transform of item axes, contraction of shared tiles. */
 #include "codegen/llvm_emit.h"
 #include "fusion/dft.h"
 #include "graph/dtype.h"
 
 /* ---- relayout. A bit of an axis index is named by axis and weight; both layouts give each a place. */
-typedef struct bit { int axis; int64_t weight; char place; int at; } bit; /* at: l: lane bit's weight; i: item's step */
-typedef struct bits { int n; bit b[64]; } bits;
+typedef struct bit {
+  int axis;
+  int64_t weight;
+  char place;
+  int at;
+} bit; /* at: l: lane bit's weight; i: item's step */
+typedef struct bits {
+  int n;
+  bit b[64];
+} bits;
 
 static int collect(const nvf_layout *l, bits *out) { /* 0 if some extent is no power of two */
   out->n = 0;
@@ -36,7 +44,9 @@ static bits only(const bits *s, char place) {
   return r;
 }
 
-typedef struct exchange { bits from, to, lane, vec; } exchange; /* lane: what each lane bit holds now; vec: each vector bit */
+typedef struct exchange {
+  bits from, to, lane, vec;
+} exchange; /* lane: what each lane bit holds now; vec: each vector bit */
 
 /* Can registers alone do it: all lanes in use on both sides, and the lanes of the source within what one round of the
    result's loops makes? */
@@ -78,8 +88,11 @@ const nvf_expr *nvcl_position(nvcl_em *e, const nvf_layout *l, int lanes) {
 }
 
 static nvcl_access source(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item) {
-  return (nvcl_access){.base = nvcl_gep(e, e->scratch, e->tile[tile].off), .type = e->k->tile[tile].type, .parts = 1,
-                       .at = nvcl_index(e, map, l, item), .n = nvcl_layout_lanes(e, l)};
+  return (nvcl_access){.base = nvcl_gep(e, e->scratch, e->tile[tile].off),
+                       .type = e->k->tile[tile].type,
+                       .parts = 1,
+                       .at = nvcl_index(e, map, l, item),
+                       .n = nvcl_layout_lanes(e, l)};
 }
 
 static val source_vector(nvcl_em *e, int tile, const nvf_expr *map, const exchange *x, int c, const nvf_layout *to) {
@@ -135,8 +148,15 @@ static void exchange_bits(nvcl_em *e, exchange *x, val *vec) {
       if (x->lane.b[j].axis == want.b[i].axis && x->lane.b[j].weight == want.b[i].weight) q = j;
     if (q == p) continue;
     bit t = x->lane.b[p];
-    if (v >= 0) { trade(e, vec, nvec, p, v); x->lane.b[p] = x->vec.b[v]; x->vec.b[v] = t; }
-    else { trade_lanes(e, vec, nvec, p, q); x->lane.b[p] = x->lane.b[q]; x->lane.b[q] = t; }
+    if (v >= 0) {
+      trade(e, vec, nvec, p, v);
+      x->lane.b[p] = x->vec.b[v];
+      x->vec.b[v] = t;
+    } else {
+      trade_lanes(e, vec, nvec, p, q);
+      x->lane.b[p] = x->lane.b[q];
+      x->lane.b[q] = t;
+    }
   }
 }
 
@@ -166,12 +186,18 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
   exchange x;
   for (int k = 0; k < s->nin; k++) {
     const nvf_expr *map = nvcl_position(e, from, nvcl_layout_lanes(e, from));
-    if (!equal && plan_exchange(e, from, to, &x)) { in_registers(e, s->in[k], s->out[k], x, map, to); continue; }
+    if (!equal && plan_exchange(e, from, to, &x)) {
+      in_registers(e, s->in[k], s->out[k], x, map, to);
+      continue;
+    }
     for (int i = 0; i < nvcl_items(to); i++) {
       val v;
       nvcl_access a;
       if (equal) v = nvcl_tile_at(e, s->in[k], to, i);
-      else { a = source(e, s->in[k], map, to, i); nvcl_read(e, &a, 0, &v); }
+      else {
+        a = source(e, s->in[k], map, to, i);
+        nvcl_read(e, &a, 0, &v);
+      }
       nvcl_define(e, s->out[k], i, v);
     }
   }
@@ -205,7 +231,8 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
   }
 }
 
-/* ---- out = acc + sum over the axis, ascending, of A * B: outer products of broadcasts and vectors held in registers */
+/* ---- out = acc + sum over the axis, ascending, of A * B: outer products of broadcasts and vectors held in registers
+ */
 void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   int n = nvcl_layout_lanes(e, l), items = nvcl_items(l), k = 0;

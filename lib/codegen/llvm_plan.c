@@ -1,6 +1,6 @@
 /* Before anything is emitted: statements with the same loops become runs, cut where a value is not yet there inside the
-   loop; tiles get homes (a name, a stack slot, scratch; loads are repeated instead); and each run learns which relations
-   all its effects carry, so that its loops may stop where one of them fails. */
+   loop; tiles get homes (a name, a stack slot, scratch; loads are repeated instead); and each run learns which
+   relations all its effects carry, so that its loops may stop where one of them fails. */
 #include "codegen/llvm_emit.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -8,7 +8,10 @@
 static void expr_tiles(nvcl_em *e, const nvf_expr *x, nvcl_ints *out) {
   if (!x) return;
   if (x->kind == NVF_TILE) NVB_PUSH(e->a, *out, x->id);
-  if (x->kind >= NVF_ADD) { expr_tiles(e, x->a, out); expr_tiles(e, x->b, out); }
+  if (x->kind >= NVF_ADD) {
+    expr_tiles(e, x->a, out);
+    expr_tiles(e, x->b, out);
+  }
 }
 
 void nvcl_uses(nvcl_em *e, const nvf_stmt *s, nvcl_ints *out) {
@@ -30,8 +33,13 @@ void nvcl_uses(nvcl_em *e, const nvf_stmt *s, nvcl_ints *out) {
 const nvf_layout *nvcl_layout_of(const nvcl_em *e, const nvf_stmt *s) {
   static const nvf_layout none;
   switch (s->op) {
-  case NVF_STORE: case NVF_REDUCE: case NVF_SCAN: case NVF_PUT: case NVF_ATOMIC_MAX: return &e->t->tile[s->in[0]];
-  case NVF_FOR: case NVF_IF: return &none;
+  case NVF_STORE:
+  case NVF_REDUCE:
+  case NVF_SCAN:
+  case NVF_PUT:
+  case NVF_ATOMIC_MAX: return &e->t->tile[s->in[0]];
+  case NVF_FOR:
+  case NVF_IF: return &none;
   case NVF_CHECK: return e->t->stmt[s->id] ? e->t->stmt[s->id] : &none;
   default: return &e->t->tile[s->out[0]];
   }
@@ -67,7 +75,9 @@ static int must_cut(nvcl_em *e, const nvcl_run *r, const nvf_stmt *s) {
       for (int k = 0; k < uses.n; k++)
         if (uses.at[k] == d->out[j]) return 1;
     int stored = d->op == NVF_STORE || d->op == NVF_ATOMIC_MAX;
-    if (r->nloop && stored && (s->op == NVF_LOAD || s->op == NVF_ATOMIC_MAX || s->op == NVF_STORE) && s->buf == d->buf && s->op != d->op) return 1;
+    if (r->nloop && stored && (s->op == NVF_LOAD || s->op == NVF_ATOMIC_MAX || s->op == NVF_STORE) &&
+        s->buf == d->buf && s->op != d->op)
+      return 1;
   }
   return r->nloop && s->op == NVF_CONTRACT;
 }
@@ -177,8 +187,9 @@ static int read_in_scratch(nvcl_em *e, int tile) {
   for (int i = 0; i < e->users[tile].n; i++) {
     const nvf_stmt *u = e->stmt[e->users[tile].at[i]];
     if (u->op == NVF_SCAN) return 1;
-    if (u->op == NVF_RELAYOUT && !nvf_layout_eq(&e->t->tile[u->in[0]], &e->t->tile[u->out[0]])
-        && (has_loops(&e->t->tile[u->in[0]]) || has_loops(&e->t->tile[u->out[0]]) || !nvcl_in_registers(e, u))) return 1;
+    if (u->op == NVF_RELAYOUT && !nvf_layout_eq(&e->t->tile[u->in[0]], &e->t->tile[u->out[0]]) &&
+        (has_loops(&e->t->tile[u->in[0]]) || has_loops(&e->t->tile[u->out[0]]) || !nvcl_in_registers(e, u)))
+      return 1;
   }
   return 0;
 }
@@ -188,7 +199,10 @@ static void give_home(nvcl_em *e, int tile) {
   const nvf_stmt *d = t->def;
   const nvf_layout *l = &e->t->tile[tile];
   if (!d) return;
-  if (d->op == NVF_PUT) { share(e, tile, d); return; }
+  if (d->op == NVF_PUT) {
+    share(e, tile, d);
+    return;
+  }
   nvcl_run *r = e->run_of[d->id];
   t->run = r->id;
   t->nitem = nvcl_items(l);
@@ -199,7 +213,10 @@ static void give_home(nvcl_em *e, int tile) {
     else t->home = NVC_VAR;
     return;
   }
-  if (d->op == NVF_SCAN || read_in_scratch(e, tile)) { give_scratch(e, tile); return; }
+  if (d->op == NVF_SCAN || read_in_scratch(e, tile)) {
+    give_scratch(e, tile);
+    return;
+  }
   if (!has_loops(l)) return;
   for (int i = 0; i < e->users[tile].n; i++) {
     nvcl_run *u = e->run_of[e->users[tile].at[i]];
@@ -241,12 +258,19 @@ static uint64_t outward(const nvcl_em *e, const nvf_stmt *s, const nvcl_run *r, 
 static uint64_t effect(nvcl_em *e, const nvf_stmt *s, const nvcl_run *r, uint64_t all) {
   uint64_t own = nvcl_relation_set(e, s->where), kept = 0;
   switch (s->op) {
-  case NVF_STORE: case NVF_ATOMIC_MAX: return own;
-  case NVF_CHECK: case NVF_SCAN: case NVF_PUT: case NVF_CONTRACT: case NVF_FOR: case NVF_IF: return 0;
+  case NVF_STORE:
+  case NVF_ATOMIC_MAX: return own;
+  case NVF_CHECK:
+  case NVF_SCAN:
+  case NVF_PUT:
+  case NVF_CONTRACT:
+  case NVF_FOR:
+  case NVF_IF: return 0;
   case NVF_REDUCE:
     for (int i = 0; i < e->nrel; i++) {
       int64_t a, b;
-      if (nvcl_coef(e, e->rel[i]->a, s->axis, &a) && nvcl_coef(e, e->rel[i]->b, s->axis, &b) && a == b) kept |= 1ull << i;
+      if (nvcl_coef(e, e->rel[i]->a, s->axis, &a) && nvcl_coef(e, e->rel[i]->b, s->axis, &b) && a == b)
+        kept |= 1ull << i;
     }
     return own | (kept & outward(e, s, r, all));
   default: return outward(e, s, r, all);

@@ -11,13 +11,13 @@ struct nvcl_red {
   const nvf_layout *x, *y; /* operand, result */
   nvf_layout acc;          /* operand without the sequence digits */
   const nvg_frag *merge;
-  int nstate, n, ny;       /* states; lanes of the accumulators; register items of the result */
+  int nstate, n, ny; /* states; lanes of the accumulators; register items of the result */
   int64_t c, w, extent;
-  int first, start;        /* level of the outermost loop of the axis; level before which accumulators are cleared */
+  int first, start; /* level of the outermost loop of the axis; level before which accumulators are cleared */
   int looped_chunks, nchunk, inside; /* inside: kept loops lie inside the accumulation */
-  int spread;              /* lanes of the stamp are loops: the array has all loops but those in sequence */
-  val *slot;               /* [state][item of acc] */
-  int64_t *acc_off, *chunk_off; /* scratch, per state */
+  int spread;                        /* lanes of the stamp are loops: the array has all loops but those in sequence */
+  val *slot;                         /* [state][item of acc] */
+  int64_t *acc_off, *chunk_off;      /* scratch, per state */
 };
 
 const nvf_stmt *nvcl_reduce_of(const nvcl_red *r) { return r->s; }
@@ -50,15 +50,23 @@ static void find_levels(nvcl_red *r) {
   for (int i = run->nloop; i-- > 0;) {
     int p = part_of(r, &run->loop[i]);
     if (p == SEQUENCE) r->start = i;
-    if (p == CHUNK) { r->looped_chunks = 1; r->nchunk *= run->loop[i].extent; }
+    if (p == CHUNK) {
+      r->looped_chunks = 1;
+      r->nchunk *= run->loop[i].extent;
+    }
     r->spread |= p == LANE;
     if (p != KEPT) r->first = i;
   }
-  if (r->spread) { r->start = r->first; r->looped_chunks = 0; }
+  if (r->spread) {
+    r->start = r->first;
+    r->looped_chunks = 0;
+  }
   r->inside = r->spread || rounds(r, r->start) > 1;
 }
 
-static int64_t state_bytes(nvcl_em *e, const nvcl_red *r, int i, int lanes) { return (int64_t)lanes * nvg_size(state_type(e, r, i)); }
+static int64_t state_bytes(nvcl_em *e, const nvcl_red *r, int i, int lanes) {
+  return (int64_t)lanes * nvg_size(state_type(e, r, i));
+}
 
 nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvcl_run *run) {
   nvcl_red *r = NVB_NEW(e->a, nvcl_red);
@@ -84,20 +92,25 @@ nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvcl_run *run) {
     }
     if (r->inside) r->acc_off[i] = nvcl_scratch(e, rounds(r, r->start) * nacc * state_bytes(e, r, i, r->n));
     if (r->looped_chunks)
-      r->chunk_off[i] = nvcl_scratch(e, r->nchunk * rounds(r, r->first) * r->ny * state_bytes(e, r, i, e->tile[s->out[0]].lanes));
+      r->chunk_off[i] = nvcl_scratch(e, r->nchunk * rounds(r, r->first) * r->ny *
+                                            state_bytes(e, r, i, e->tile[s->out[0]].lanes));
   }
   return r;
 }
 
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n) {
   val arg[NVC_ARGS] = {0}, out[NVC_ARGS];
-  for (int i = 0; i < nstate; i++) { arg[i] = a[i]; arg[nstate + i] = b[i]; }
+  for (int i = 0; i < nstate; i++) {
+    arg[i] = a[i];
+    arg[nstate + i] = b[i];
+  }
   nvcl_frag(e, f, arg, out, n);
   for (int i = 0; i < nstate; i++) a[i] = out[i];
 }
 
 /* ---- arrays in scratch: [lead][kept loops from level `from`][items] */
-static val array_address(nvcl_em *e, const nvcl_red *r, int64_t off, val lead, int from, int items, int item, int64_t bytes) {
+static val array_address(nvcl_em *e, const nvcl_red *r, int64_t off, val lead, int from, int items, int item,
+                         int64_t bytes) {
   val at = lead;
   for (int i = from; i < r->r->nloop; i++) {
     if (!counts(r, &r->r->loop[i])) continue;
@@ -137,7 +150,10 @@ static void set_acc(nvcl_em *e, const nvcl_red *r, int i, int item, val v) {
 }
 
 /* The loops of the arrays from level `from` on, opened again around something that happens after them. */
-typedef struct nest { nvcl_for f[NVC_LOOPS]; int n, open; } nest;
+typedef struct nest {
+  nvcl_for f[NVC_LOOPS];
+  int n, open;
+} nest;
 static void nest_open(nvcl_em *e, nest *t, const nvcl_red *r, int from) {
   t->n = 0;
   t->open = e->nloop;
@@ -153,7 +169,9 @@ static void nest_close(nvcl_em *e, nest *t) {
   e->nloop = t->open;
 }
 
-static val identity(nvcl_em *e, const nvcl_red *r, int i, int n) { return nvcl_bits(e, state_type(e, r, i), r->s->init[i], n); }
+static val identity(nvcl_em *e, const nvcl_red *r, int i, int n) {
+  return nvcl_bits(e, state_type(e, r, i), r->s->init[i], n);
+}
 
 void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level) {
   nest t;
@@ -171,7 +189,8 @@ static val chunk_address(nvcl_em *e, const nvcl_red *r, int i, val chunk, int it
 
 /* Chunks that the loops will not reach hold the identity. */
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
-  if (!r->looped_chunks || level < r->first || part_of(r, &r->r->loop[level]) != CHUNK || LLVMIsAConstantInt(visited)) return;
+  if (!r->looped_chunks || level < r->first || part_of(r, &r->r->loop[level]) != CHUNK || LLVMIsAConstantInt(visited))
+    return;
   if (level != r->first) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a masked axis with two loops of chunks");
   nest t;
   nvcl_for f;
@@ -209,12 +228,13 @@ static int lanes_are_low(nvcl_em *e, const nvcl_red *r) {
       lanes *= r->x->d[i].extent;
     }
   for (int i = 0; i < r->acc.n; i++)
-    if (r->acc.d[i].axis == r->s->axis && r->acc.d[i].place == 'i' && r->acc.d[i].extent > 1) low &= r->acc.d[i].stride >= lanes;
+    if (r->acc.d[i].axis == r->s->axis && r->acc.d[i].place == 'i' && r->acc.d[i].extent > 1)
+      low &= r->acc.d[i].stride >= lanes;
   return lanes == e->lanes && lanes > 1 && low;
 }
 
-/* One result item: its accumulators in the order of the index, as one long row of count * n elements. Neighbours merge until
-   one is left; even and odd elements of two vectors are picked together, so that all lanes work. */
+/* One result item: its accumulators in the order of the index, as one long row of count * n elements. Neighbours merge
+   until one is left; even and odd elements of two vectors are picked together, so that all lanes work. */
 static void halve(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
   int even[NVC_LANES], odd[NVC_LANES];
   while (count > 1 || n > 1) {
@@ -227,7 +247,10 @@ static void halve(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
       count /= 2;
       continue;
     }
-    for (int i = 0; i < out; i++) { even[i] = 2 * i; odd[i] = 2 * i + 1; }
+    for (int i = 0; i < out; i++) {
+      even[i] = 2 * i;
+      odd[i] = 2 * i + 1;
+    }
     for (int p = 0; p < (pair ? count / 2 : 1); p++) {
       val a[NVC_ARGS], b[NVC_ARGS];
       for (int i = 0; i < r->nstate; i++) {
@@ -253,7 +276,8 @@ static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
     for (int j = i + 1; j < r->acc.n; j++)
       if (r->acc.d[j].place == 'i') step *= r->acc.d[j].extent;
     for (int k = 0; k < nacc && d->place == 'i'; k++)
-      if (!(nvcl_digit_value(&r->acc, i, k) & (2 * m - 1))) nvcl_merge(e, r->merge, &v[k * r->nstate], &v[(k + m * step) * r->nstate], r->nstate, r->n);
+      if (!(nvcl_digit_value(&r->acc, i, k) & (2 * m - 1)))
+        nvcl_merge(e, r->merge, &v[k * r->nstate], &v[(k + m * step) * r->nstate], r->nstate, r->n);
     for (int k = 0; k < nacc && d->place == 'l'; k++) {
       val other[NVC_ARGS];
       for (int j = 0; j < r->n; j++) lane[j] = j ^ (m * d->pstride);
@@ -290,8 +314,8 @@ static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
 }
 
 /* ---- lanes of the stamp that are loops: the whole tree over the array */
-/* Opens the array's loops for bit b. Digits of the axis that are merged already stand at 0; `pair`, the loop whose bit is
-   merged, visits the lower one of each two. */
+/* Opens the array's loops for bit b. Digits of the axis that are merged already stand at 0; `pair`, the loop whose bit
+   is merged, visits the lower one of each two. */
 static void nest_open_bit(nvcl_em *e, nest *t, const nvcl_red *r, int64_t b, const nvf_digit *pair) {
   t->n = 0;
   t->open = e->nloop;
@@ -348,7 +372,10 @@ static void spread_tree(nvcl_em *e, const nvcl_red *r) {
   for (int64_t b = 1; b < r->extent; b *= 2) {
     const nvf_digit *d = loop_with_bit(r, b);
     if (b >= r->w && b < r->c) continue;
-    if (d) { merge_loop_bit(e, r, d, b); continue; }
+    if (d) {
+      merge_loop_bit(e, r, d, b);
+      continue;
+    }
     nest_open_bit(e, &t, r, b, NULL);
     load_accs(e, r, v);
     merge_bit(e, r, v, b);

@@ -1,5 +1,6 @@
 /* Emits runs: loop nests around statements. Decides how a loop is cut: as far as every relation holds for whole vectors
-   without masks, then with masks, and not at all where no effect is left. Also where a tile's values are read and written. */
+   without masks, then with masks, and not at all where no effect is left. Also where a tile's values are read and
+   written. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -10,7 +11,8 @@ int nvcl_match_item(const nvf_layout *small, const nvf_layout *l, int item) {
     if (small->d[i].place != 'i') continue;
     int v = 0;
     for (int j = 0; l && j < l->n; j++)
-      if (l->d[j].place == 'i' && l->d[j].axis == small->d[i].axis && l->d[j].stride == small->d[i].stride && l->d[j].extent == small->d[i].extent)
+      if (l->d[j].place == 'i' && l->d[j].axis == small->d[i].axis && l->d[j].stride == small->d[i].stride &&
+          l->d[j].extent == small->d[i].extent)
         v = nvcl_digit_value(l, j, item);
     at = at * small->d[i].extent + v;
   }
@@ -46,7 +48,8 @@ val nvcl_tile_item(nvcl_em *e, int tile, int item) {
   nvm_dtype type = e->k->tile[tile].type;
   if (t->home == NVC_VAR) return nvcl_load(e, nvcl_vec(nvcl_type(e, type), t->lanes), t->v[item], 16);
   if (t->home == NVC_SSA || (!t->mutable && t->run == e->run->id && t->v[item])) return t->v[item];
-  val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), nvcl_tile_address(e, tile, item), slot_align(e, tile));
+  val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), nvcl_tile_address(e, tile, item),
+                    slot_align(e, tile));
   return nvcl_from_memory(e, v, type, t->lanes);
 }
 
@@ -68,12 +71,17 @@ void nvcl_define(nvcl_em *e, int tile, int item, val v) {
     nvcl_store(e, v, t->v[item], 16);
     return;
   }
-  if (t->home == NVC_MEM) nvcl_store(e, nvcl_to_memory(e, v, type, t->lanes), nvcl_tile_address(e, tile, item), slot_align(e, tile));
+  if (t->home == NVC_MEM)
+    nvcl_store(e, nvcl_to_memory(e, v, type, t->lanes), nvcl_tile_address(e, tile, item), slot_align(e, tile));
   t->v[item] = v;
 }
 
 /* ---- how far a loop goes */
-typedef struct cut { uint64_t set; int exact; val full, any; } cut; /* set: relations that hold in [0, full) */
+typedef struct cut {
+  uint64_t set;
+  int exact;
+  val full, any;
+} cut; /* set: relations that hold in [0, full) */
 
 /* a (cmp) b as x < 0 with x = sign * (a - b) + plus */
 static int normal(const struct nvf_rel *r, int *sign, int *plus) {
@@ -100,7 +108,8 @@ static int level_of(const nvcl_run *r, const nvf_digit *d) {
 }
 
 /* Range of x over the digits inside of loop `level`, and its step there. 0 if it is not linear in them. */
-static int linear(nvcl_em *e, const nvcl_run *r, int q, int level, const nvf_layout *l, int64_t *step, int64_t *lo, int64_t *hi, int *deepest) {
+static int linear(nvcl_em *e, const nvcl_run *r, int q, int level, const nvf_layout *l, int64_t *step, int64_t *lo,
+                  int64_t *hi, int *deepest) {
   int sign, plus;
   if (!normal(e->rel[q], &sign, &plus)) return 0;
   *step = *lo = *hi = 0;
@@ -112,7 +121,10 @@ static int linear(nvcl_em *e, const nvcl_run *r, int q, int level, const nvf_lay
     if (d->extent == 1 || at < level) continue;
     if (!nvcl_coef(e, e->rel[q]->a, d->axis, &a) || !nvcl_coef(e, e->rel[q]->b, d->axis, &b)) return 0;
     int64_t c = sign * (a - b) * d->stride;
-    if (at == level) { *step = c; continue; }
+    if (at == level) {
+      *step = c;
+      continue;
+    }
     *(c < 0 ? lo : hi) += c * (d->extent - 1);
     if (c && at < r->nloop) *deepest = 0;
   }
@@ -135,12 +147,17 @@ static val at_open_loops(nvcl_em *e, const nvcl_run *r, int q) {
   nvf_expr minus = {.kind = NVF_SUB, .a = e->rel[q]->a, .b = e->rel[q]->b};
   int sign, plus;
   normal(e->rel[q], &sign, &plus);
-  if (sign < 0) { minus.a = e->rel[q]->b; minus.b = e->rel[q]->a; }
+  if (sign < 0) {
+    minus.a = e->rel[q]->b;
+    minus.b = e->rel[q]->a;
+  }
   nvcl_xv x = nvcl_index(e, &minus, &l, 0);
   return nvcl_index_value(e, &x, 1);
 }
 
-static val lesser(nvcl_em *e, val a, val b) { return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b; }
+static val lesser(nvcl_em *e, val a, val b) {
+  return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b;
+}
 
 static cut cut_loop(nvcl_em *e, const nvcl_run *r, int level) {
   int64_t extent = r->loop[level].extent;
@@ -164,8 +181,8 @@ static cut cut_loop(nvcl_em *e, const nvcl_run *r, int level) {
   return c;
 }
 
-/* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked copy
-   would cost compile time and gain nothing. */
+/* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked
+   copy would cost compile time and gain nothing. */
 static int heavy(nvcl_em *e, const nvcl_run *r) {
   enum { MANY = 48 };
   int cost = 0;
@@ -239,7 +256,8 @@ static void copy_tile(nvcl_em *e, int to, int from) {
 static void emit_for(nvcl_em *e, nvcl_run *r) {
   const nvf_stmt *s = r->s.at[0];
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].inner, s->carry[i].outer);
-  val lo = nvcl_uniform(e, s->lo), hi = nvcl_uniform(e, s->hi), step = s->step ? nvcl_uniform(e, s->step) : nvcl_int(e, 1);
+  val lo = nvcl_uniform(e, s->lo), hi = nvcl_uniform(e, s->hi),
+      step = s->step ? nvcl_uniform(e, s->step) : nvcl_int(e, 1);
   nvcl_for f;
   nvcl_for_begin(e, &f, lo, hi, step, e->k->var[s->var]);
   e->var[s->var] = f.i;

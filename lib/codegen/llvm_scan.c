@@ -1,6 +1,6 @@
-/* Scans, in the order of docs/numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number, blocks
-   from left to right; the value is (carry + e) + p. From scratch to scratch, in small loops, one element of all lanes at a
-   time; where lanes lie along the axis itself, one element. */
+/* Scans, in the order of docs/numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number,
+   blocks from left to right; the value is (carry + e) + p. From scratch to scratch, in small loops, one element of all
+   lanes at a time; where lanes lie along the axis itself, one element. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -10,18 +10,19 @@ typedef struct scan {
   const nvf_stmt *s;
   const nvg_frag *merge;
   const nvf_layout *l;
-  nvf_layout walk;             /* l with all digits but the lanes as loops, and without lanes if the axis has some */
-  int n, lanes;                /* states; elements at a time */
+  nvf_layout walk;               /* l with all digits but the lanes as loops, and without lanes if the axis has some */
+  int n, lanes;                  /* states; elements at a time */
   int64_t len, run, runs, block; /* elements; of a run; runs; runs of a block */
-  int64_t *total, *before;     /* scratch, per state, by run */
-  val *carry;                  /* stack slots */
+  int64_t *total, *before;       /* scratch, per state, by run */
+  val *carry;                    /* stack slots */
 } scan;
 
 static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
 
 static val get(const scan *c, int i, val p) {
   nvm_dtype t = type_of(c, i);
-  return nvcl_from_memory(c->e, nvcl_load(c->e, nvcl_vec(nvcl_memtype(c->e, t), c->lanes), p, (unsigned)nvg_size(t)), t, c->lanes);
+  return nvcl_from_memory(c->e, nvcl_load(c->e, nvcl_vec(nvcl_memtype(c->e, t), c->lanes), p, (unsigned)nvg_size(t)), t,
+                          c->lanes);
 }
 static void set(const scan *c, int i, val p, val v) {
   nvm_dtype t = type_of(c, i);
@@ -30,7 +31,8 @@ static void set(const scan *c, int i, val p, val v) {
 
 static val by_run(const scan *c, const int64_t *off, int i, val at) {
   at = LLVMBuildNSWMul(c->e->b, at, nvcl_int(c->e, c->lanes), "");
-  return LLVMBuildInBoundsGEP2(c->e->b, nvcl_memtype(c->e, type_of(c, i)), nvcl_gep(c->e, c->e->scratch, off[i]), &at, 1, "");
+  return LLVMBuildInBoundsGEP2(c->e->b, nvcl_memtype(c->e, type_of(c, i)), nvcl_gep(c->e, c->e->scratch, off[i]), &at,
+                               1, "");
 }
 
 /* Address of an element of a tile of layout l (of lane 0: lanes lie side by side) */
@@ -38,7 +40,8 @@ static val element(const scan *c, int tile, const nvf_layout *l, int i) {
   nvcl_em *e = c->e;
   nvcl_xv x = nvcl_index(e, nvcl_position(e, l, nvcl_layout_lanes(e, l)), &c->walk, 0);
   val at = nvcl_index_value(e, &x, 1);
-  return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), nvcl_gep(e, e->scratch, e->tile[tile].off), &at, 1, "");
+  return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), nvcl_gep(e, e->scratch, e->tile[tile].off), &at, 1,
+                               "");
 }
 
 static void operand(const scan *c, val at, val *out) {
@@ -46,7 +49,8 @@ static void operand(const scan *c, val at, val *out) {
   val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, &c->walk, 0), c->lanes);
   for (int i = 0; i < c->n; i++) {
     out[i] = get(c, i, element(c, c->s->in[i], c->l, i));
-    if (when) out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], c->lanes), "");
+    if (when)
+      out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], c->lanes), "");
   }
 }
 
@@ -80,7 +84,8 @@ static void prefixes(const scan *c) {
   nvcl_for_end(c->e, &q);
 }
 
-static void merge_into(const scan *c, const int64_t *left, val at_left, const int64_t *right, val at_right, const int64_t *to, val at) {
+static void merge_into(const scan *c, const int64_t *left, val at_left, const int64_t *right, val at_right,
+                       const int64_t *to, val at) {
   val a[NVC_ARGS], b[NVC_ARGS];
   for (int i = 0; i < c->n; i++) {
     a[i] = get(c, i, by_run(c, left, i, at_left));
@@ -111,7 +116,10 @@ static void carry_over(const scan *c, val first) {
   val a[NVC_ARGS], b[NVC_ARGS];
   open_loop(c, &n, nvcl_int(c->e, 1), nvcl_int(c->e, c->block), 1);
   val at = plus(c, first, n.i);
-  for (int i = 0; i < c->n; i++) { a[i] = get(c, i, c->carry[i]); b[i] = get(c, i, by_run(c, c->before, i, at)); }
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, c->carry[i]);
+    b[i] = get(c, i, by_run(c, c->before, i, at));
+  }
   merge(c, a, b);
   for (int i = 0; i < c->n; i++) set(c, i, by_run(c, c->before, i, at), a[i]);
   nvcl_for_end(c->e, &n);
@@ -128,7 +136,8 @@ static void blocks(const scan *c, int has) {
   nvcl_for b;
   exclusive(c, nvcl_int(c->e, 0)); /* the first block has no carry unless one is given */
   if (has) carry_over(c, nvcl_int(c->e, 0));
-  else for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], get(c, i, by_run(c, c->total, i, nvcl_int(c->e, 0))));
+  else
+    for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], get(c, i, by_run(c, c->total, i, nvcl_int(c->e, 0))));
   open_loop(c, &b, nvcl_int(c->e, c->block), nvcl_int(c->e, c->runs), c->block);
   exclusive(c, b.i);
   carry_over(c, b.i);
@@ -167,7 +176,8 @@ static void one_line(scan *c) {
 /* Lanes of other axes stay lanes; where the axis has lanes itself, all are walked one by one. */
 static void plan_walk(scan *c) {
   int along = 0;
-  for (int i = 0; i < c->l->n; i++) along |= c->l->d[i].place == 'l' && c->l->d[i].extent > 1 && c->l->d[i].axis == c->s->axis;
+  for (int i = 0; i < c->l->n; i++)
+    along |= c->l->d[i].place == 'l' && c->l->d[i].extent > 1 && c->l->d[i].axis == c->s->axis;
   for (int i = 0; i < c->l->n; i++) {
     nvf_digit d = c->l->d[i];
     if (d.axis == c->s->axis) continue;

@@ -13,11 +13,16 @@ int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name, int64_t
 static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->param[s->buf].type;
   int n = nvcl_layout_lanes(e, l);
-  return (nvcl_access){.base = e->param[s->buf], .type = nvg_real_of(t), .parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1,
-                       .at = nvcl_index(e, s->map, l, item), .n = n, .mask = nvcl_mask_value(e, nvcl_cond(e, s->where, l, item), n)};
+  return (nvcl_access){.base = e->param[s->buf],
+                       .type = nvg_real_of(t),
+                       .parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1,
+                       .at = nvcl_index(e, s->map, l, item),
+                       .n = n,
+                       .mask = nvcl_mask_value(e, nvcl_cond(e, s->where, l, item), n)};
 }
 
-/* Asks for the lines of what this load, `bytes` later, or the block `ahead` blocks later will read. A prefetch never faults. */
+/* Asks for the lines of what this load, `bytes` later, or the block `ahead` blocks later will read. A prefetch never
+ * faults. */
 static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, int64_t ahead, int64_t bytes) {
   e->ahead = ahead;
   nvcl_xv at = nvcl_index(e, s->map, l, item);
@@ -38,15 +43,15 @@ static int moves(const nvcl_em *e, const nvf_expr *x) { /* with the block */
   return x->kind >= NVF_ADD ? moves(e, x->a) || moves(e, x->b) : x->kind == NVF_GRID && x->id == e->ngrid - 1;
 }
 
-/* Blocks ahead that a load asks for. Without a hint: one, where later runs load the same again, because memory would rest
-   while they compute (softmax 4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores). */
+/* Blocks ahead that a load asks for. Without a hint: one, where later runs load the same again, because memory would
+   rest while they compute (softmax 4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores). */
 static int64_t blocks_ahead(const nvcl_em *e, const nvf_stmt *s) {
   if (e->run_of[s->id] != e->run || !moves(e, s->map)) return 0;
   return nvcl_hint(e, s, "prefetch", e->tile[s->out[0]].repeated);
 }
 
-/* Bytes ahead where a loop does nothing but read and reduce: at the end of each chunk its tree lets the memory rest (sum of
-   2^24 elements: 4.7 -> 3.9 ms with 512-bit vectors). */
+/* Bytes ahead where a loop does nothing but read and reduce: at the end of each chunk its tree lets the memory rest
+   (sum of 2^24 elements: 4.7 -> 3.9 ms with 512-bit vectors). */
 static int64_t bytes_ahead(const nvcl_em *e, const nvf_stmt *s) {
   if (e->run_of[s->id] != e->run || e->run->nloop == 0 || e->red.n == 0 || e->active) return 0;
   return nvcl_hint(e, s, "prefetch", -1) < 0 && !e->tile[s->out[0]].repeated ? 8192 : 0;
@@ -141,8 +146,11 @@ const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile) {
 }
 
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item) {
-  return (nvcl_access){.base = nvcl_gep(e, e->scratch, e->tile[tile].off), .type = e->k->tile[tile].type, .parts = 1,
-                       .at = nvcl_index(e, map, l, item), .n = nvcl_layout_lanes(e, l)};
+  return (nvcl_access){.base = nvcl_gep(e, e->scratch, e->tile[tile].off),
+                       .type = e->k->tile[tile].type,
+                       .parts = 1,
+                       .at = nvcl_index(e, map, l, item),
+                       .n = nvcl_layout_lanes(e, l)};
 }
 
 static void emit_put(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
@@ -183,12 +191,14 @@ void nvcl_stmt(nvcl_em *e, nvf_stmt *s) {
   case NVF_GET: emit_get(e, s, l); break;
   case NVF_CONTRACT: nvcl_contract(e, s); break;
   case NVF_ZEROS:
-    for (int i = 0; i < nvcl_items(l); i++) nvcl_define(e, s->out[0], i, nvcl_zero(e, e->k->tile[s->out[0]].type, nvcl_layout_lanes(e, l)));
+    for (int i = 0; i < nvcl_items(l); i++)
+      nvcl_define(e, s->out[0], i, nvcl_zero(e, e->k->tile[s->out[0]].type, nvcl_layout_lanes(e, l)));
     break;
   case NVF_INDEX: emit_index(e, s, l); break;
   case NVF_TEST: emit_test(e, s, l); break;
   case NVF_CHECK: emit_check(e, s, l); break;
   case NVF_ATOMIC_MAX: emit_atomic(e, s, l); break;
-  case NVF_FOR: case NVF_IF: break; /* runs of their own */
+  case NVF_FOR:
+  case NVF_IF: break; /* runs of their own */
   }
 }

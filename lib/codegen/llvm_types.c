@@ -1,5 +1,5 @@
-/* Types, constants and five-line helpers over LLVM's builder. Decides how a dtype lies in a register (bool i1, halves i16:
-   LLVM's half and bfloat lower to library calls) and in memory; never what is computed. */
+/* Types, constants and five-line helpers over LLVM's builder. Decides how a dtype lies in a register (bool i1, halves
+   i16: LLVM's half and bfloat lower to library calls) and in memory; never what is computed. */
 #include "codegen/llvm_emit.h"
 #include <string.h>
 #include "base/text.h"
@@ -21,11 +21,18 @@ void nvcl_em_types(nvcl_em *e) {
 typ nvcl_type(nvcl_em *e, nvm_dtype t) {
   switch (t) {
   case NVM_BOOL: return e->i1;
-  case NVM_I8: case NVM_U8: return e->i8;
-  case NVM_I16: case NVM_U16: case NVM_F16: case NVM_BF16: return e->i16;
-  case NVM_I32: case NVM_U32: return e->i32;
-  case NVM_I64: case NVM_U64: return e->i64;
-  case NVM_F32: case NVM_C64: return e->f32;
+  case NVM_I8:
+  case NVM_U8: return e->i8;
+  case NVM_I16:
+  case NVM_U16:
+  case NVM_F16:
+  case NVM_BF16: return e->i16;
+  case NVM_I32:
+  case NVM_U32: return e->i32;
+  case NVM_I64:
+  case NVM_U64: return e->i64;
+  case NVM_F32:
+  case NVM_C64: return e->f32;
   default: return e->f64;
   }
 }
@@ -125,8 +132,8 @@ blk nvcl_block(nvcl_em *e, const char *name) { return LLVMAppendBasicBlockInCont
 void nvcl_at(nvcl_em *e, blk b) { LLVMPositionBuilderAtEnd(e->b, b); }
 blk nvcl_here(nvcl_em *e) { return LLVMGetInsertBlock(e->b); }
 
-/* The same value, of which LLVM knows nothing: loop strength reduction would take half of the compile time to rewrite the
-   addresses of a loop body, and vectors hide a few scalar instructions anyway. */
+/* The same value, of which LLVM knows nothing: loop strength reduction would take half of the compile time to rewrite
+   the addresses of a loop body, and vectors hide a few scalar instructions anyway. */
 static val opaque(nvcl_em *e, val x) {
   typ t = LLVMFunctionType(e->i64, &e->i64, 1, 0);
   val copy = LLVMGetInlineAsm(t, "", 0, "=r,0", 4, 0, 0, LLVMInlineAsmDialectATT, 0);
@@ -158,7 +165,8 @@ void nvcl_for_end(nvcl_em *e, nvcl_for *f) {
 }
 
 void nvcl_attr(nvcl_em *e, val fn, const char *key, const char *value) {
-  LLVMAttributeRef at = value ? LLVMCreateStringAttribute(e->c, key, (unsigned)strlen(key), value, (unsigned)strlen(value))
+  LLVMAttributeRef at = value ? LLVMCreateStringAttribute(e->c, key, (unsigned)strlen(key), value,
+                                                          (unsigned)strlen(value))
                               : LLVMCreateEnumAttribute(e->c, LLVMGetEnumAttributeKindForName(key, strlen(key)), 0);
   LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex, at);
 }

@@ -1,5 +1,5 @@
-/* Native code for this CPU, seen from the core: finds libnvm_llvm.so beside libnvm.so at the first need and passes calls
-   on. Decides the target (NVM_ISA) and the key of compiled code; knows nothing of LLVM. */
+/* Native code for this CPU, seen from the core: finds libnvm_llvm.so beside libnvm.so at the first need and passes
+   calls on. Decides the target (NVM_ISA) and the key of compiled code; knows nothing of LLVM. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,16 +12,21 @@
 enum { FORMAT = 1 }; /* of the object code in caches: grows when emitted code changes */
 
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
-static const nvc_llvm *llvm;     /* set once by `opened` */
+static const nvc_llvm *llvm; /* set once by `opened` */
 static char why_not[256];
 static int64_t compiled;
 
-struct nvc_code { void *handle; nvc_entry entry; };
+struct nvc_code {
+  void *handle;
+  nvc_entry entry;
+};
 
 /* ---- the module */
 static void beside_us(char *path, size_t n) {
   Dl_info info;
-  const char *slash = dladdr((void *)(uintptr_t)nvc_llvm_available, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
+  const char *slash = dladdr((void *)(uintptr_t)nvc_llvm_available, &info) && info.dli_fname
+                          ? strrchr(info.dli_fname, '/')
+                          : NULL;
   snprintf(path, n, "%.*slibnvm_llvm.so", slash ? (int)(slash - info.dli_fname) + 1 : 0, slash ? info.dli_fname : "");
 }
 
@@ -51,7 +56,8 @@ const char *nvc_llvm_version(void) { return module() ? llvm->version : why_not; 
 
 int nvc_llvm_available(void) {
   if (!module()) return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] %s", why_not), 0;
-  if (__atomic_load_n(llvm->dead, __ATOMIC_ACQUIRE)) return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error"), 0;
+  if (__atomic_load_n(llvm->dead, __ATOMIC_ACQUIRE))
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error"), 0;
   const char *f = nvc_target_host()->features;
   if (!strstr(f, "+fma") || !strstr(f, "+avx2") || !strstr(f, "+f16c"))
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] this CPU lacks AVX2, FMA or F16C: the interpreter runs everything"), 0;

@@ -1,13 +1,15 @@
-/* What the LLVM emitter may emit, against the interpreter: every primitive and library function over edge values of every
-   dtype, every way an address or a condition can depend on the lane. Each kernel runs with 16, 8, 4 lanes and one. */
+/* What the LLVM emitter may emit, against the interpreter: every primitive and library function over edge values of
+   every dtype, every way an address or a condition can depend on the lane. Each kernel runs with 16, 8, 4 lanes and
+   one. */
 #include "gate.h"
 #include "base/text.h"
 
 enum { N = 301 };
-static const nvm_dtype reals[] = {NVM_F32, NVM_F64}, ints[] = {NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64};
+static const nvm_dtype reals[] = {NVM_F32, NVM_F64},
+                       ints[] = {NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64};
 static const char schedules[] =
-  "schedule cpu16 { L = \"j: I2 l16\"; B = 32 }\nschedule cpu8 { L = \"j: I2 i2 l8\"; B = 32 }\n"
-  "schedule cpu4 { L = \"j: i8 l4\"; B = 32 }\nschedule cpu1 { L = \"j: I8 i2\"; B = 16 }\n";
+    "schedule cpu16 { L = \"j: I2 l16\"; B = 32 }\nschedule cpu8 { L = \"j: I2 i2 l8\"; B = 32 }\n"
+    "schedule cpu4 { L = \"j: i8 l4\"; B = 32 }\nschedule cpu1 { L = \"j: I8 i2\"; B = 16 }\n";
 
 /* Interpreted and compiled under every schedule of the text: the same bits. */
 static void same(gate *g, const char *text) {
@@ -25,11 +27,16 @@ static void same(gate *g, const char *text) {
 
 /* ---- values: the edges of a dtype, then random bits and small numbers */
 static uint64_t edge(nvm_dtype t, int i) {
-  static const double real[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, 3, -7, 100, 1e-40, -1e-40, 1e30, -1e30, INFINITY, -INFINITY, NAN,
-    0x1p23, 0x1.000002p23, 1e-310, 88.7, -87.4, -104, 1e5, 3.14159265, 0x1.fffffep127, 709.5, -745};
+  static const double real[] = {0.0,   -0.0,     1,         -1,  0.5,        -0.5,           1.5,
+                                2.5,   3,        -7,        100, 1e-40,      -1e-40,         1e30,
+                                -1e30, INFINITY, -INFINITY, NAN, 0x1p23,     0x1.000002p23,  1e-310,
+                                88.7,  -87.4,    -104,      1e5, 3.14159265, 0x1.fffffep127, 709.5,
+                                -745};
   int n = sizeof real / sizeof *real;
   if (t == NVM_F32 || t == NVM_F64) {
-    double d = i < n ? real[i] : i % 3 ? (gate_uniform() - 0.5) * 20 : ldexp(gate_uniform() - 0.5, (int)(gate_uniform() * 240) - 120);
+    double d = i < n   ? real[i]
+               : i % 3 ? (gate_uniform() - 0.5) * 20
+                       : ldexp(gate_uniform() - 0.5, (int)(gate_uniform() * 240) - 120);
     float f = (float)d;
     uint64_t u = 0;
     memcpy(&u, t == NVM_F32 ? (void *)&f : (void *)&d, (size_t)nvg_size(t));
@@ -38,7 +45,10 @@ static uint64_t edge(nvm_dtype t, int i) {
   uint64_t r = (uint64_t)(gate_uniform() * 16777216) * 0x9e3779b97f4a7c15ull, top = 1ull << (8 * nvg_size(t) - 1);
   if (t == NVM_BOOL) return r >> 60 & 1;
   switch (i) {
-  case 0: case 1: case 2: case 3: return (uint64_t)(i - 1);
+  case 0:
+  case 1:
+  case 2:
+  case 3: return (uint64_t)(i - 1);
   case 4: return top;
   case 5: return top - 1;
   case 6: return top + 1;
@@ -55,7 +65,13 @@ static void *values(nvm_dtype t, int shift) {
   return p;
 }
 
-typedef struct writer { nvb_arena *a; nvb_text frags, body, params; gate g; int next; void *own[GATE_ARGS]; } writer;
+typedef struct writer {
+  nvb_arena *a;
+  nvb_text frags, body, params;
+  gate g;
+  int next;
+  void *own[GATE_ARGS];
+} writer;
 
 static void begin(writer *w) {
   *w = (writer){.a = nvb_arena_new()};
@@ -78,7 +94,8 @@ static void result(writer *w, nvm_dtype t, int which, const char *tile) {
 }
 static void end(writer *w) {
   nvb_text t = {.arena = w->a};
-  nvb_print(&t, "%s\nkernel t(%sn: size) {\n  grid (b = (n + B - 1) // B) {\n%s  }\n}\n%s", nvb_text_get(&w->frags), w->params.s, w->body.s, schedules);
+  nvb_print(&t, "%s\nkernel t(%sn: size) {\n  grid (b = (n + B - 1) // B) {\n%s  }\n}\n%s", nvb_text_get(&w->frags),
+            w->params.s, w->body.s, schedules);
   gate_size(&w->g, N);
   same(&w->g, t.s);
   for (int i = 0; i < GATE_ARGS; i++) free(w->own[i]);
@@ -106,8 +123,21 @@ static void expressions(nvm_dtype t, nvm_dtype r, const char *const *list, int n
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 START_TEST(real_primitives) {
-  static const char *const same_type[] = {"x + y", "x - y", "x * y", "x / y", "-x", "fabs(x)", "fma(x, y, z)", "sqrt(x)", "rint(x)",
-    "floor(x)", "ceil(x)", "trunc(x)", "select(x < y, z, x)", "-(x * y) + z", "fma(-x, y, -z)"};
+  static const char *const same_type[] = {"x + y",
+                                          "x - y",
+                                          "x * y",
+                                          "x / y",
+                                          "-x",
+                                          "fabs(x)",
+                                          "fma(x, y, z)",
+                                          "sqrt(x)",
+                                          "rint(x)",
+                                          "floor(x)",
+                                          "ceil(x)",
+                                          "trunc(x)",
+                                          "select(x < y, z, x)",
+                                          "-(x * y) + z",
+                                          "fma(-x, y, -z)"};
   static const char *const truth[] = {"x == y", "x != y", "x < y", "x <= y", "x > y", "x >= y", "!(x < y) & (y == z)"};
   for (int i = 0; i < COUNT(reals); i++) {
     expressions(reals[i], reals[i], same_type, COUNT(same_type));
@@ -117,10 +147,23 @@ START_TEST(real_primitives) {
 END_TEST
 
 START_TEST(int_primitives) {
-  static const char *const same_type[] = {"x + y", "x - y", "x * y", "-x", "x & y", "x | y", "x ^ y", "~x", "clz(x)",
-    "x / select((y == 0) | (y == ~(x ^ x)), 3, y)", "rem(x, select((y == 0) | (y == ~(x ^ x)), 3, y))", "x << (y & (clz(x ^ x) - 1))",
-    "x >> (y & (clz(x ^ x) - 1))", "select(x < y, z, x)"};
-  static const char *const truth[] = {"x == y", "x != y", "x < y", "x <= y", "x > y", "x >= y"}, *const high[] = {"mulhi(x, y)", "mulhi(z, y)"};
+  static const char *const same_type[] = {"x + y",
+                                          "x - y",
+                                          "x * y",
+                                          "-x",
+                                          "x & y",
+                                          "x | y",
+                                          "x ^ y",
+                                          "~x",
+                                          "clz(x)",
+                                          "x / select((y == 0) | (y == ~(x ^ x)), 3, y)",
+                                          "rem(x, select((y == 0) | (y == ~(x ^ x)), 3, y))",
+                                          "x << (y & (clz(x ^ x) - 1))",
+                                          "x >> (y & (clz(x ^ x) - 1))",
+                                          "select(x < y, z, x)"};
+  static const char *const truth[] = {"x == y", "x != y", "x < y", "x <= y", "x > y", "x >= y"}, *const high[] = {
+                                                                                                     "mulhi(x, y)",
+                                                                                                     "mulhi(z, y)"};
   for (int i = 0; i < COUNT(ints); i++) {
     expressions(ints[i], ints[i], same_type, COUNT(same_type));
     expressions(ints[i], NVM_BOOL, truth, COUNT(truth));
@@ -136,12 +179,16 @@ START_TEST(bits_tables_loops) {
   input(&w, NVM_U8, "k", 1);
   output(&w, NVM_F32, 2);
   output(&w, NVM_I32, 2);
-  nvb_puts(&w.frags, "table steps: f32 = {1.5, -2, 3, 0x1p-140, 7, 11, 13, 17}\ntable words: i64 = {1, -1, 0x7fffffffffffffff, 5}\n"
-    "frag pick(k: u8) -> f32 { return steps[k & 7] }\nfrag word(k: u8) -> i32 { return i32(words[k & 3] >> 7) }\n"
-    "frag spell(x: f32) -> i32 { return bits<i32>(x) ^ bits<i32>(x * 2) }\n"
-    "frag twist(x: f32, k: u8) -> f32 {\n  for q in 5 carry (a = x, b = f32(k)) { c = fma(a, 0.5, b); b = a - f32(q); a = c }\n"
-    "  for q in 3 carry (d = a) { d = d * b }\n  return d + b }\n");
-  nvb_puts(&w.body, "    P = map(pick, Xk)\n    W = map(word, Xk)\n    S = map(spell, Xx)\n    T = map(twist, Xx, Xk)\n");
+  nvb_puts(
+      &w.frags,
+      "table steps: f32 = {1.5, -2, 3, 0x1p-140, 7, 11, 13, 17}\ntable words: i64 = {1, -1, 0x7fffffffffffffff, 5}\n"
+      "frag pick(k: u8) -> f32 { return steps[k & 7] }\nfrag word(k: u8) -> i32 { return i32(words[k & 3] >> 7) }\n"
+      "frag spell(x: f32) -> i32 { return bits<i32>(x) ^ bits<i32>(x * 2) }\n"
+      "frag twist(x: f32, k: u8) -> f32 {\n  for q in 5 carry (a = x, b = f32(k)) { c = fma(a, 0.5, b); b = a - "
+      "f32(q); a = c }\n"
+      "  for q in 3 carry (d = a) { d = d * b }\n  return d + b }\n");
+  nvb_puts(&w.body,
+           "    P = map(pick, Xk)\n    W = map(word, Xk)\n    S = map(spell, Xx)\n    T = map(twist, Xx, Xk)\n");
   result(&w, NVM_F32, 0, "P");
   result(&w, NVM_F32, 1, "T");
   result(&w, NVM_I32, 0, "W");
@@ -151,7 +198,8 @@ START_TEST(bits_tables_loops) {
 END_TEST
 
 START_TEST(casts) {
-  static const nvm_dtype all[] = {NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64, NVM_F16, NVM_BF16, NVM_F32, NVM_F64};
+  static const nvm_dtype all[] = {NVM_BOOL, NVM_I8,  NVM_I16, NVM_I32,  NVM_I64, NVM_U8, NVM_U16,
+                                  NVM_U32,  NVM_U64, NVM_F16, NVM_BF16, NVM_F32, NVM_F64};
   for (int f = 0; f < COUNT(all); f++) {
     writer w;
     begin(&w);
@@ -190,9 +238,19 @@ static void functions(const char *const *names, int n, nvm_dtype t, int nparam) 
   end(&w);
 }
 
-static const char *const one[][6] = {{"sin", "cos", "tan"}, {"exp", "exp2", "expm1"}, {"log", "log2", "log10", "log1p"}, {"sinh", "cosh", "tanh"},
-  {"asin", "acos", "atan"}, {"asinh", "acosh", "atanh"}, {"sqrt", "reciprocal", "square", "negative", "abs", "sign"}, {"floor", "ceil", "trunc", "round"}};
-static const char *const two[][6] = {{"add", "subtract", "multiply", "divide"}, {"minimum", "maximum", "copysign"}, {"floor_divide", "remainder"}, {"atan2", "hypot"}, {"pow", "logaddexp"}};
+static const char *const one[][6] = {{"sin", "cos", "tan"},
+                                     {"exp", "exp2", "expm1"},
+                                     {"log", "log2", "log10", "log1p"},
+                                     {"sinh", "cosh", "tanh"},
+                                     {"asin", "acos", "atan"},
+                                     {"asinh", "acosh", "atanh"},
+                                     {"sqrt", "reciprocal", "square", "negative", "abs", "sign"},
+                                     {"floor", "ceil", "trunc", "round"}};
+static const char *const two[][6] = {{"add", "subtract", "multiply", "divide"},
+                                     {"minimum", "maximum", "copysign"},
+                                     {"floor_divide", "remainder"},
+                                     {"atan2", "hypot"},
+                                     {"pow", "logaddexp"}};
 static void library(nvm_dtype t) {
   for (int i = 0; i < COUNT(one); i++) {
     int n = 0;
@@ -205,11 +263,15 @@ static void library(nvm_dtype t) {
     functions(two[i], n, t, 2);
   }
 }
-START_TEST(library_f32) { library(NVM_F32); } END_TEST
-START_TEST(library_f64) { library(NVM_F64); } END_TEST
+START_TEST(library_f32) { library(NVM_F32); }
+END_TEST
+START_TEST(library_f64) { library(NVM_F64); }
+END_TEST
 
 START_TEST(library_int) {
-  static const char *const names[] = {"add", "subtract", "multiply", "minimum", "maximum", "bitwise_and", "bitwise_left_shift", "bitwise_right_shift", "floor_divide", "remainder"};
+  static const char *const names[] = {"add",          "subtract",    "multiply",           "minimum",
+                                      "maximum",      "bitwise_and", "bitwise_left_shift", "bitwise_right_shift",
+                                      "floor_divide", "remainder"};
   for (int i = 0; i < COUNT(ints); i++) functions(names, COUNT(names), ints[i], 2);
 }
 END_TEST
@@ -222,25 +284,49 @@ static void address(nvm_dtype t, const char *map, const char *where, int pairs) 
   int size = nvg_size(t);
   char *x = calloc(4096, (size_t)size), *o = calloc(3 * 96, (size_t)size), *p = calloc(4096, (size_t)size);
   for (int i = 0; i < 4096 * size; i++) x[i] = (char)(t == NVM_BOOL ? i * 7 / 3 & 1 : i * 37 + i / 256);
-  nvb_print(&s, "kernel t(x: %s[], o: mut %s[], p: mut %s[], n: size, s: size) {\n  grid (b = 3) {\n", nvg_dtype_short(t), nvg_dtype_short(t), nvg_dtype_short(t));
+  nvb_print(&s, "kernel t(x: %s[], o: mut %s[], p: mut %s[], n: size, s: size) {\n  grid (b = 3) {\n",
+            nvg_dtype_short(t), nvg_dtype_short(t), nvg_dtype_short(t));
   const char *tiles = pairs ? "X, Y" : "X";
-  nvb_print(&s, "    %s = load(x, %s, L%s%s)\n    store(o, b*96 + j, %s)\n", tiles, map, *where ? ", where = " : "", where, tiles);
-  nvb_print(&s, "    store(p, b*1000 + 2*(%s) + b, %s%s%s)\n  }\n}\n", strchr(map, 'j') && !strpbrk(map, "/%") ? map : "j", tiles, *where ? ", where = " : "", where);
-  nvb_puts(&s, "schedule cpu16 { L = \"j: I3 i2 l16\" }\nschedule cpu8 { L = \"j: I3 I4 l8\" }\nschedule cpu4 { L = \"j: i6 I4 l4\" }\n"
-               "schedule cpu1 { L = \"j: I48 i2\" }\nschedule cpuswap { L = \"j: I6 l4@4 l4@1\" }\nschedule cpurow { L = \"j: l4@4 I6 l4@1\" }\n");
+  nvb_print(&s, "    %s = load(x, %s, L%s%s)\n    store(o, b*96 + j, %s)\n", tiles, map, *where ? ", where = " : "",
+            where, tiles);
+  nvb_print(&s, "    store(p, b*1000 + 2*(%s) + b, %s%s%s)\n  }\n}\n",
+            strchr(map, 'j') && !strpbrk(map, "/%") ? map : "j", tiles, *where ? ", where = " : "", where);
+  nvb_puts(&s, "schedule cpu16 { L = \"j: I3 i2 l16\" }\nschedule cpu8 { L = \"j: I3 I4 l8\" }\nschedule cpu4 { L = "
+               "\"j: i6 I4 l4\" }\n"
+               "schedule cpu1 { L = \"j: I48 i2\" }\nschedule cpuswap { L = \"j: I6 l4@4 l4@1\" }\nschedule cpurow { L "
+               "= \"j: l4@4 I6 l4@1\" }\n");
   gate_in(&g, t, x, 4096);
   gate_out(&g, t, o, 3 * 96);
   gate_out(&g, t, p, 4096);
   gate_size(&g, 77);
   gate_size(&g, 5);
   same(&g, s.s);
-  free(x); free(o); free(p);
+  free(x);
+  free(o);
+  free(p);
   nvb_arena_free(a);
 }
 
 START_TEST(addresses) {
-  static const char *const map[] = {"j", "b*96 + j", "95 - j", "n + 18 - j", "2*j + 1", "3*j", "5*j + b", "s*j", "n - s*j + 400", "j // 4", "j % 8", "j // 3 + b",
-    "(7*j + b) % n", "(j + 3) // 16", "2*(j // 4) + j % 4", "(j*s) // 7", "(j - 50 + n) % 13", "7", "b"};
+  static const char *const map[] = {"j",
+                                    "b*96 + j",
+                                    "95 - j",
+                                    "n + 18 - j",
+                                    "2*j + 1",
+                                    "3*j",
+                                    "5*j + b",
+                                    "s*j",
+                                    "n - s*j + 400",
+                                    "j // 4",
+                                    "j % 8",
+                                    "j // 3 + b",
+                                    "(7*j + b) % n",
+                                    "(j + 3) // 16",
+                                    "2*(j // 4) + j % 4",
+                                    "(j*s) // 7",
+                                    "(j - 50 + n) % 13",
+                                    "7",
+                                    "b"};
   for (int i = 0; i < COUNT(map); i++) address(NVM_F32, map[i], "", 0);
   for (int i = 0; i < COUNT(map); i += 2) address(NVM_C64, map[i], "", 1);
   for (int i = 0; i < COUNT(map); i += 4) {
@@ -254,8 +340,11 @@ START_TEST(addresses) {
 END_TEST
 
 START_TEST(conditions) {
-  static const char *const where[] = {"j < n", "j <= n", "j > 3", "j >= s", "j == 17", "j != 17", "2*j + 3 < n", "n - j > s & j >= 2", "j // 8 < s", "j % 3 == 1",
-    "b < 2", "b*96 + j < 3*n", "j < n & b == 1", "n > 76", "s > 5", "j*s < n", "n - s*j >= 0"};
+  static const char *const where[] = {"j < n",          "j <= n",     "j > 3",       "j >= s",
+                                      "j == 17",        "j != 17",    "2*j + 3 < n", "n - j > s & j >= 2",
+                                      "j // 8 < s",     "j % 3 == 1", "b < 2",       "b*96 + j < 3*n",
+                                      "j < n & b == 1", "n > 76",     "s > 5",       "j*s < n",
+                                      "n - s*j >= 0"};
   static const char *const map[] = {"j", "n + 18 - j", "3*j", "j // 4"};
   for (int i = 0; i < COUNT(where); i++) {
     address(NVM_F32, map[i % 2], where[i], 0);
@@ -279,4 +368,5 @@ START_TEST(errors) {
 }
 END_TEST
 
-SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int, addresses, conditions, errors)
+SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int,
+      addresses, conditions, errors)
