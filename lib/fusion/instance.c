@@ -25,7 +25,7 @@ typedef struct builder {
   jmp_buf out;
   const char *why;
 } builder;
-enum { ILLEGAL = 1, MERGE = 2 };
+enum { ILLEGAL = 1, MERGE = 2, MOST_INSTANCES = 8192 };
 
 static int inst(builder *b, int node, const nvf_ix *at, int guard, int force);
 
@@ -47,6 +47,8 @@ static int axis_new(builder *b, nvf_prod extent) {
 static nvf_ix axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
 
 static int add_inst(builder *b, nvf_inst v) {
+  if (b->k->inst.n == MOST_INSTANCES)
+    illegal(b, "too many instances");
   NVB_PUSH(b->a, b->k->inst, v);
   return b->k->inst.n - 1;
 }

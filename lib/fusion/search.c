@@ -4,19 +4,22 @@
 #include "fusion/planner.h"
 #include <string.h>
 
-enum { DEAR = 6, MOST_TRIALS = 4000 };
-typedef struct group { int n, *root; nvf_cand *k; } group;
-typedef struct state { int n; group *g; double time; } state;
+/* MOST_VISITS: instances that a search may build (some 30 ms of them); then what is best so far stands. */
+enum { DEAR = 6, CROWD = 12, MOST_VISITS = 60000 };
+typedef struct group { int n, *root; nvf_cand *k; int id; } group; /* id: its own, a new one when it changes */
+typedef struct state { int n; group *g; double time; uint64_t *stored; } state;
 typedef struct search {
   nvf_net *net;
   nvb_arena *a;
-  int words, trials;
+  int words, visits, ids;
   uint64_t **above;        /* nodes that a node is made from, itself included */
   uint64_t **sink;         /* sinks that a node ends in */
   nvb_map *known;          /* roots and stored values above them -> candidate */
   NVB_VEC(nvf_cand *) cand;
   NVB_VEC(const char *) why;
   const char *last;        /* why the last trial was refused */
+  nvb_map *pairs;          /* two groups -> what merging them gains; number 0: nothing */
+  NVB_VEC(double) gain;
 } search;
 
 static uint64_t *bits(search *s) { return NVB_NEWN(s->a, uint64_t, s->words); }
@@ -89,6 +92,10 @@ static int disputed(search *s, int node) {
   return shifts > 1;
 }
 
+static int is_made(const nvf_node *n) {
+  return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
+}
+
 static int is_candidate(search *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out)
@@ -101,7 +108,7 @@ static int is_candidate(search *s, int i) {
     return n->nin == 1;
   if (n->kind == NVG_VPICK)
     return 1;
-  return n->kind == NVG_VMAP && work(s, i) >= DEAR && disputed(s, i);
+  return is_made(n) && work(s, i) >= DEAR && disputed(s, i);
 }
 
 /* ---- candidates, by roots and by what is stored above them */
@@ -124,7 +131,6 @@ static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored)
     const char *why = NULL;
     int buffers = 0;
     *at = s->cand.n;
-    s->trials++;
     nvf_cand *k = nvf_cand_new(s->net, key, n, stored, &why);
     for (int w = 0; k && w < s->words; w++)
       buffers += __builtin_popcountll(k->reads[w]);
@@ -132,19 +138,12 @@ static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored)
       k = NULL, why = "more buffers than a kernel may have";
     if (k)
       nvf_assess(k);
+    s->visits += k ? k->inst.n : 100;
     NVB_PUSH(s->a, s->cand, k);
     NVB_PUSH(s->a, s->why, why);
   }
   s->last = s->why.at[*at];
   return s->cand.at[*at];
-}
-
-static uint64_t *stored_by(search *s, int n, const group *g) {
-  uint64_t *set = bits(s);
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < g[i].n; j++)
-      nvf_put_bit(set, g[i].root[j]);
-  return set;
 }
 
 /* ---- dependences between groups */
@@ -155,106 +154,110 @@ static int reads_from(const group *x, const group *y) {
   return 0;
 }
 
-/* needs[i]: bit set of groups that group i reads from, with theirs. 0 if there is a cycle. */
-static int closure(search *s, const state *t, uint64_t **needs) {
-  int words = t->n / 64 + 1, changed = 1;
+/* needs[i]: bit set of groups that group i reads from, with theirs. */
+static void closure(search *s, const state *t, uint64_t **needs) {
+  int words = t->n / 64 + 1;
   for (int i = 0; i < t->n; i++) {
     needs[i] = NVB_NEWN(s->a, uint64_t, words);
     for (int j = 0; j < t->n; j++)
       if (i != j && reads_from(&t->g[i], &t->g[j]))
         nvf_put_bit(needs[i], j);
   }
-  while (changed) {
+  for (int changed = 1; changed;) { /* groups stand nearly in order: one round, and one to see that it was enough */
     changed = 0;
     for (int i = 0; i < t->n; i++)
       for (int j = 0; j < t->n; j++)
-        if (nvf_has(needs[i], j))
-          for (int w = 0; w < words; w++) {
-            uint64_t more = needs[i][w] | needs[j][w];
-            changed |= more != needs[i][w];
-            needs[i][w] = more;
-          }
+        for (int w = 0; nvf_has(needs[i], j) && w < words; w++) {
+          uint64_t more = needs[i][w] | needs[j][w];
+          changed |= more != needs[i][w];
+          needs[i][w] = more;
+        }
   }
-  for (int i = 0; i < t->n; i++)
-    if (nvf_has(needs[i], i))
-      return 0;
-  return 1;
 }
 
-static int is_cyclic(search *s, const state *t) {
-  return !closure(s, t, NVB_NEWN(s->a, uint64_t *, t->n + 1));
+/* ---- moves, priced by the kernels that they change */
+typedef struct move { int from, to; double gain; } move; /* to < 0: copy `from` into its readers */
+
+static uint64_t *stored_without(search *s, const state *t, int n, const int *root) {
+  uint64_t *set = nvb_dup(s->a, t->stored, (size_t)s->words * sizeof *set);
+  for (int i = 0; i < n; i++)
+    set[root[i] >> 6] &= ~(1ull << (root[i] & 63));
+  return set;
 }
 
-/* ---- states */
-/* Kernels of all groups, and their time; 0 if some cannot be or they form a cycle. */
-static int complete(search *s, state *t) {
-  uint64_t *stored = stored_by(s, t->n, t->g);
-  t->time = 0;
-  for (int i = 0; i < t->n; i++) {
-    t->g[i].k = make(s, t->g[i].n, t->g[i].root, stored);
-    if (!t->g[i].k)
-      return 0;
-    t->time += t->g[i].k->put.n ? t->g[i].k->time : 0;
-  }
-  if (!is_cyclic(s, t))
-    return 1;
-  s->last = "the kernels would wait for each other";
-  return 0;
-}
+static double time_of(const nvf_cand *k) { return k->put.n ? k->time : 0; }
 
-/* Roots that nobody outside their kernel reads are registers, not buffers. */
-static int tidy(search *s, state *t) {
-  for (int again = 1; again;) {
-    again = 0;
-    if (!complete(s, t))
-      return 0;
-    for (int i = 0; i < t->n && !again; i++)
-      for (int j = 0; j < t->g[i].n && !again && t->g[i].n > 1; j++) {
-        int r = t->g[i].root[j], used = node_of(s, r)->out;
-        for (int q = 0; q < t->n && !used; q++)
-          used = q != i && nvf_has(t->g[q].k->reads, r);
-        if (used)
-          continue;
-        int *root = nvb_dup(s->a, t->g[i].root, (size_t)t->g[i].n * sizeof *root);
-        memmove(root + j, root + j + 1, (size_t)(t->g[i].n - j - 1) * sizeof *root);
-        t->g[i] = (group){ t->g[i].n - 1, root, NULL };
-        again = 1;
-      }
-  }
-  return 1;
-}
-
-static state copied(search *s, const state *t) {
-  state n = *t;
-  n.g = nvb_dup(s->a, t->g, (size_t)(t->n + 1) * sizeof *t->g);
-  return n;
-}
-
-static int copy_into_readers(search *s, const state *t, int i, state *out) {
-  *out = copied(s, t);
-  memmove(out->g + i, out->g + i + 1, (size_t)(out->n - i - 1) * sizeof *out->g);
-  out->n--;
-  return complete(s, out);
-}
-
-static int merged(search *s, const state *t, uint64_t **needs, int i, int j, state *out) {
-  *out = copied(s, t);
-  group all = { 0, NVB_NEWN(s->a, int, s->net->n + 1), NULL };
-  int n = 0, at = -1;
-  for (int q = 0; q < t->n; q++) {
-    int between = (nvf_has(needs[j], q) && nvf_has(needs[q], i)) || (nvf_has(needs[i], q) && nvf_has(needs[q], j));
-    if (q != i && q != j && !between) {
-      out->g[n++] = t->g[q];
+/* The readers of a group without it. Returns what is gained, or -1 where a reader cannot do without. out: NULL, or t changed. */
+static double copied(search *s, const state *t, int i, state *out) {
+  uint64_t *stored = stored_without(s, t, t->g[i].n, t->g[i].root);
+  double gain = time_of(t->g[i].k);
+  group *g = out ? NVB_NEWN(s->a, group, t->n + 1) : NULL;
+  for (int j = 0, n = 0; j < t->n; j++) {
+    group x = t->g[j];
+    if (j == i)
       continue;
+    if (reads_from(&x, &t->g[i])) {
+      gain += time_of(x.k);
+      x.k = make(s, x.n, x.root, stored);
+      if (!x.k)
+        return -1;
+      gain -= time_of(x.k);
+      x.id = s->ids++;
     }
-    if (at < 0)
-      at = n++;
-    memcpy(all.root + all.n, t->g[q].root, (size_t)t->g[q].n * sizeof *all.root);
-    all.n += t->g[q].n;
+    if (g)
+      g[n++] = x;
   }
-  out->g[at] = all;
-  out->n = n;
-  return tidy(s, out);
+  if (out)
+    *out = (state){ t->n - 1, g, t->time - gain, stored };
+  return gain;
+}
+
+static int read_outside(const search *s, const state *t, const uint8_t *member, int root) {
+  for (int q = 0; q < t->n; q++)
+    if (!member[q] && nvf_has(t->g[q].k->reads, root))
+      return 1;
+  return node_of(s, root)->out;
+}
+
+/* Some groups as one; of their roots those that nobody else reads are registers, not buffers. */
+static double joined(search *s, const state *t, const uint8_t *member, state *out) {
+  int *root = NVB_NEWN(s->a, int, s->net->n + 1), *gone = NVB_NEWN(s->a, int, s->net->n + 1), n = 0, m = 0, kept = 0;
+  double gain = 0;
+  for (int q = 0; q < t->n; q++)
+    for (int r = 0; r < t->g[q].n && member[q]; r++) {
+      root[n++] = t->g[q].root[r];
+      gain += r ? 0 : time_of(t->g[q].k);
+    }
+  nvf_cand *all = make(s, n, root, t->stored);
+  if (!all)
+    return -1;
+  for (int r = 0; r < n; r++)
+    if (read_outside(s, t, member, root[r]))
+      root[kept++] = root[r];
+    else
+      gone[m++] = root[r];
+  uint64_t *stored = m && kept ? stored_without(s, t, m, gone) : t->stored;
+  nvf_cand *k = m && kept ? make(s, kept, root, stored) : all;
+  if (!k)
+    return -1;
+  gain -= time_of(k);
+  if (out) {
+    *out = (state){ 0, NVB_NEWN(s->a, group, t->n + 1), t->time - gain, stored };
+    for (int q = 0, put = 0; q < t->n; q++)
+      if (!member[q])
+        out->g[out->n++] = t->g[q];
+      else if (!put++)
+        out->g[out->n++] = (group){ m && kept ? kept : n, root, k, s->ids++ };
+  }
+  return gain;
+}
+
+/* Two groups and all between them. */
+static double merged(search *s, const state *t, uint64_t **needs, int i, int j, state *out) {
+  uint8_t *member = nvb_get(s->a, (size_t)t->n + 1);
+  for (int q = 0; q < t->n; q++)
+    member[q] = q == i || q == j || (nvf_has(needs[j], q) && nvf_has(needs[q], i)) || (nvf_has(needs[i], q) && nvf_has(needs[q], j));
+  return joined(s, t, member, out);
 }
 
 /* Whether two values have one shape, but for extents of 1. */
@@ -288,40 +291,74 @@ static int is_near(const search *s, const group *x, const group *y) {
   return reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) || same_space(s, x, y);
 }
 
-static void offer(const state *now, const state *next, state *best) {
-  if (next->time < now->time - 1e-6 && next->time < best->time - 1e-6)
-    *best = *next;
+/* What a merge gains, kept by the groups' identities: only pairs that the last move touched are priced again. */
+static double merge_gain(search *s, const state *t, uint64_t **needs, int i, int j) {
+  int key[2] = { t->g[i].id, t->g[j].id }, fresh, *at = nvb_map_put(s->pairs, key, sizeof key, &fresh);
+  if (fresh) {
+    *at = s->gain.n;
+    NVB_PUSH(s->a, s->gain, -1);
+    if (is_near(s, &t->g[i], &t->g[j]) && s->visits < MOST_VISITS)
+      s->gain.at[*at] = merged(s, t, needs, i, j, NULL);
+  }
+  return s->gain.at[*at];
+}
+
+/* Many groups: those of one shape that read the same and do not wait for each other are tried together before pairs are. */
+static void siblings(search *s, state *t) {
+  for (int i = 0; i < t->n && t->n > CROWD; i++) {
+    uint64_t **needs = NVB_NEWN(s->a, uint64_t *, t->n + 1);
+    uint8_t *member = nvb_get(s->a, (size_t)t->n + 1);
+    int n = 0;
+    closure(s, t, needs);
+    for (int j = i; j < t->n; j++) {
+      member[j] = j == i || (is_near(s, &t->g[i], &t->g[j]) && same_space(s, &t->g[i], &t->g[j]));
+      for (int q = i; q < j && member[j]; q++)
+        member[j] = !member[q] || (!nvf_has(needs[j], q) && !nvf_has(needs[q], j));
+      n += member[j];
+    }
+    state next;
+    if (n > 1 && joined(s, t, member, &next) > 1e-6)
+      *t = next;
+  }
 }
 
 /* The best move; 0 if nothing gains. maps: only copies of maps. */
 static int step(search *s, state *t, int maps) {
   uint64_t **needs = NVB_NEWN(s->a, uint64_t *, t->n + 1);
-  state best = *t, next;
+  move best = { -1, -1, 1e-6 };
+  state next;
   closure(s, t, needs);
-  for (int i = 0; i < t->n; i++) {
+  for (int i = 0; i < t->n && s->visits < MOST_VISITS; i++) {
     const nvf_node *n = node_of(s, t->g[i].root[0]);
-    if (t->g[i].n == 1 && !n->out && !n->must && (!maps || n->kind == NVG_VMAP) && copy_into_readers(s, t, i, &next))
-      offer(t, &next, &best);
+    if (t->g[i].n > 1 || n->out || n->must || (maps && !is_made(n)))
+      continue;
+    double gain = copied(s, t, i, NULL);
+    if (gain > best.gain)
+      best = (move){ i, -1, gain };
   }
   for (int i = 0; i < t->n && !maps; i++)
-    for (int j = i + 1; j < t->n && s->trials < MOST_TRIALS; j++) {
-      double least = t->g[i].k->time < t->g[j].k->time ? t->g[i].k->time : t->g[j].k->time;
-      if (is_near(s, &t->g[i], &t->g[j]) && least > t->time - best.time && merged(s, t, needs, i, j, &next))
-        offer(t, &next, &best);
+    for (int j = i + 1; j < t->n; j++) {
+      double gain = merge_gain(s, t, needs, i, j);
+      if (gain > best.gain)
+        best = (move){ i, j, gain };
     }
-  if (best.time >= t->time)
+  if (best.from < 0)
     return 0;
-  *t = best;
+  double gain = best.to < 0 ? copied(s, t, best.from, &next) : merged(s, t, needs, best.from, best.to, &next);
+  if (gain > 1e-6)
+    *t = next;
+  else /* a price from before another move */
+    *nvb_map_put(s->pairs, (int[2]){ t->g[best.from].id, t->g[best.to].id }, 2 * sizeof(int), NULL) = 0;
   return 1;
 }
 
 /* ---- the result */
 static const char *reason(search *s, const state *t, uint64_t **needs, int i, int j) {
-  state next;
-  if (!merged(s, t, needs, i, j, &next))
+  double gain = merged(s, t, needs, i, j, NULL);
+  if (gain == -1)
     return s->last ? s->last : "the kernels cannot be one";
   nvb_text text = { .arena = s->a };
-  nvb_print(&text, "together %.1f us instead of %.1f", next.time / 1000, t->time / 1000);
+  nvb_print(&text, "together %.1f us instead of %.1f", (t->time - gain) / 1000, t->time / 1000);
   return nvb_text_get(&text);
 }
 
@@ -396,35 +433,77 @@ static nvf_choice *ordered(search *s, state *t, int fuse) {
 static int is_value(const nvf_node *n) {
   if (!n->nuser && !n->out)
     return 0;
-  return n->out || n->must || n->kind == NVG_VMAP || n->kind == NVG_VSCAN || (n->kind == NVG_VRED && n->nin == 1) ||
-         n->kind == NVG_VPICK || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
+  return n->out || n->must || is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
+}
+
+static void add_root(search *s, state *t, int i) {
+  const nvf_node *n = node_of(s, i);
+  int at = t->n, *root = NVB_NEWN(s->a, int, n->kind == NVG_VPICK ? 64 : 1); /* 64: more states than split.c takes */
+  for (int q = 0; q < t->n && n->kind == NVG_VPICK; q++) { /* states of one reduction are made together */
+    const nvf_node *m = node_of(s, t->g[q].root[0]);
+    at = m->kind == NVG_VPICK && m->in[0] == n->in[0] ? q : at;
+  }
+  nvf_put_bit(t->stored, i);
+  if (at < t->n)
+    t->g[at].root[t->g[at].n++] = i;
+  else {
+    *root = i;
+    t->g[t->n++] = (group){ 1, root, NULL, s->ids++ };
+  }
+}
+
+/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. */
+static int middle(search *s, const state *t, int root) {
+  int best = -1, most = 0, total = 0, *stack = NVB_NEWN(s->a, int, s->net->n + 1), n = 0;
+  uint64_t *cone = bits(s);
+  stack[n++] = root;
+  nvf_put_bit(cone, root);
+  while (n) {
+    const nvf_node *x = node_of(s, stack[--n]);
+    total++;
+    for (int j = 0; j < x->nin; j++)
+      if (!nvf_has(cone, x->in[j]) && !nvf_has(t->stored, x->in[j])) {
+        nvf_put_bit(cone, x->in[j]);
+        stack[n++] = x->in[j];
+      }
+  }
+  for (int i = 0; i < s->net->n; i++) {
+    int below = 0;
+    if (i == root || !nvf_has(cone, i) || !is_made(node_of(s, i)))
+      continue;
+    for (int w = 0; w < s->words; w++)
+      below += __builtin_popcountll(s->above[i][w] & cone[w]);
+    below = below < total - below ? below : total - below;
+    if (below > most) {
+      most = below;
+      best = i;
+    }
+  }
+  return best;
 }
 
 nvf_choice *nvf_search(nvf_net *net, int fuse) {
-  search s = { .net = net, .a = net->arena, .words = net->n / 64 + 1, .known = nvb_map_new(net->arena) };
-  state t = { .g = NVB_NEWN(s.a, group, net->n + 1) };
+  search s = { .net = net, .a = net->arena, .words = net->n / 64 + 1, .known = nvb_map_new(net->arena), .pairs = nvb_map_new(net->arena) };
+  state t = { .g = NVB_NEWN(s.a, group, net->n + 1), .stored = bits(&s) };
+  NVB_PUSH(s.a, s.gain, -1);
   reach(&s);
-  for (int i = 0; i < net->n; i++) {
-    const nvf_node *n = &net->node[i];
-    int *root = nvb_dup(s.a, &i, sizeof i);
-    if (fuse ? !is_candidate(&s, i) : !is_value(n))
+  for (int i = 0; i < net->n; i++)
+    if (fuse ? is_candidate(&s, i) : is_value(&net->node[i]))
+      add_root(&s, &t, i);
+  for (int i = 0; i < t.n; i++) {
+    t.g[i].k = make(&s, t.g[i].n, t.g[i].root, t.stored);
+    int cut = t.g[i].k ? -1 : middle(&s, &t, t.g[i].root[0]);
+    if (!t.g[i].k && cut < 0)
+      nvb_throw(s.a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s.last ? s.last : "unknown");
+    if (cut < 0)
       continue;
-    int j = t.n; /* states of one reduction are made together */
-    for (int q = 0; q < t.n && n->kind == NVG_VPICK; q++) {
-      const nvf_node *m = &net->node[t.g[q].root[0]];
-      j = m->kind == NVG_VPICK && m->in[0] == n->in[0] ? q : j;
-    }
-    if (j == t.n)
-      t.g[t.n++] = (group){ 1, root, NULL };
-    else {
-      root = NVB_NEWN(s.a, int, t.g[j].n + 1);
-      memcpy(root, t.g[j].root, (size_t)t.g[j].n * sizeof *root);
-      root[t.g[j].n] = i;
-      t.g[j] = (group){ t.g[j].n + 1, root, NULL };
-    }
+    add_root(&s, &t, cut);
+    i = -1; /* others may read it too */
   }
-  if (!complete(&s, &t))
-    nvb_throw(s.a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s.last ? s.last : "unknown");
+  for (int i = 0; i < t.n; i++)
+    t.time += time_of(t.g[i].k);
+  if (fuse)
+    siblings(&s, &t);
   for (int maps = 1; fuse && maps >= 0; maps--) /* a stored map makes a bad merge look good: copies of maps first */
     while (step(&s, &t, maps))
       ;
