@@ -2,6 +2,7 @@
    digits cut at the borders of the stamps. Changes no bits; sizes of tiles depend on classes of sizes, never on sizes. */
 #include "fusion/planner.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What is
@@ -253,7 +254,7 @@ static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
 }
 
 static void add_digit(char *out, size_t size, int at_front, char place, int64_t n) {
-  char one[24], all[48];
+  char one[24], all[96];
   if (n <= 1)
     return;
   snprintf(one, sizeof one, "%c%lld", place, (long long)n);
@@ -261,9 +262,18 @@ static void add_digit(char *out, size_t size, int at_front, char place, int64_t 
   snprintf(out, size, "%s", all);
 }
 
+/* Register items that the axes placed so far ask for: what is straight-line code must stay short. */
+static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
+  int64_t n = 1;
+  for (int a = 0; a < k->axis.n; a++)
+    for (const char *p = strchr(s->at[a].digits, 'i'); p; p = strchr(p + 1, 'i'))
+      n *= strtoll(p + 1, NULL, 10);
+  return n;
+}
+
 /* Digits of a reduced axis: lowest first, cut at the borders of lane, sequence and chunk. */
 static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, char *out, size_t size) {
-  int64_t p = s->at[a].tile, cut[160], lo = 1;
+  int64_t p = s->at[a].tile, cut[160], lo = 1, placed = items_placed(k, s);
   nvf_stamp st[64];
   int n = stamps(k, a, st, 62), m = 0;
   if (!n)
@@ -287,7 +297,7 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
         w = 1;
       }
     }
-    int items = a != s->lane && p <= 32;
+    int items = a != s->lane && p * placed <= 32;
     int seq = 0;
     for (int i = 0; i < n; i++)
       seq |= st[i].w <= lo && hi <= st[i].c;
