@@ -107,7 +107,12 @@ frag gelu_near(x: f32) -> f32 {
   d = fma(fma(h, 0.25, 1 - w), u, fma(w, u, -1)) * w
   c = u * p
   l = fma(4 * d, fma(h, c, -0x1.988454p-2), fma(u, fma(y, g, 0x1.82b4bcp-3 - p), fma(u, p, -c)))
-  return fma(-h, scale(product(e, f, c, l), t), select(x < 0, -0.0, x))
+  k = power(t)
+  m = e * c
+  n = (fma(e, c, -m) + fma(e, l, f * c)) * k
+  m = m * k
+  r = fma(-h, m, select(x < 0, -0.0, x))
+  return copysign(r + (select(x < 0, fma(-h, m, -r), 0) - h * n), x)
 }
 frag gelu<f32>(x: f32) -> f32 {
   fast {
