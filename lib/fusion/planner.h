@@ -108,9 +108,9 @@ typedef struct nvf_place {
   char digits[48];     /* of the tile's extent */
 } nvf_place;
 typedef struct nvf_shape { int lane; nvf_place *at; int order[64], norder; } nvf_shape; /* order: tile axes, outermost loop first */
-int *nvf_order(const nvf_cand *k);              /* instances in the order of their statements */
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
+int *nvf_order(const nvf_cand *k, const nvf_shape *s); /* instances in the order of their statements */
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
 
 /* ---- emit.c, memory.c */

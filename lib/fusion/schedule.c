@@ -283,6 +283,10 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
     cut[m++] = st[i].c < p ? st[i].c : p;
   }
   cut[m++] = p;
+  if (is_scanned(k, a)) { /* runs of 16 are items */
+    add_digit(out, size, 1, 'i', 16);
+    lo = 16;
+  }
   while (lo < p) {
     int64_t hi = p;
     for (int i = 0; i < m; i++)
@@ -301,7 +305,7 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
     int seq = 0;
     for (int i = 0; i < n; i++)
       seq |= st[i].w <= lo && hi <= st[i].c;
-    if (seq && !items && a != s->lane && w >= 16) { /* rows in sequence: a few to each visit of an accumulator */
+    if (seq && !items && a != s->lane && w >= 16 && !is_scanned(k, a)) { /* rows in sequence: a few to each visit of an accumulator */
       add_digit(out, size, 1, 'i', 4);
       w /= 4;
     }
@@ -315,11 +319,6 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
 static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
   char *out = s->at[a].digits;
   int64_t p = s->at[a].tile;
-  if (is_scanned(k, a)) { /* runs of 16 are items */
-    add_digit(out, 48, 0, 'I', p / 16);
-    add_digit(out, 48, 0, 'i', 16);
-    return;
-  }
   if (k->reduced >> a & 1)
     reduced_digits(k, s, a, width, out, 48);
   else if (a == s->lane) {
