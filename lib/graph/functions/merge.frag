@@ -21,3 +21,10 @@ frag logsumexp<T: real>(m: T, s: T, n: T, t: T) -> (T, T) {
   return k, s * a + t * b
 }
 # Products and sums of complex parts are c.multiply and c.add.
+# Products. A complex 1 is no identity of c.multiply (it spoils infinities and signs of zeros), so that an exact 1 is skipped.
+frag prod<T: num>(a: T, b: T) -> T { return a * b }
+frag c.prod<T: real>(a: T, b: T, c: T, d: T) -> (T, T) {
+  left = a == 1 && b == 0 && 1 / b > 0
+  right = c == 1 && d == 0 && 1 / d > 0
+  return select(left, c, select(right, a, a * c - b * d)), select(left, d, select(right, b, a * d + b * c))
+}
