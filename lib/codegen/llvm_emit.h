@@ -202,8 +202,6 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s);
 void nvcl_scan(nvcl_em *e, const nvf_stmt *s);
 void nvcl_contract(nvcl_em *e, const nvf_stmt *s);
 const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile);  /* address inside a shared tile */
-/* Where an element of a tile lies in its scratch (or among its items): its digits as an expression over the axes */
-const nvf_expr *nvcl_position(nvcl_em *e, const nvf_layout *l, int lanes);
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
 int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout); /* 0: the source must lie in scratch */
 int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name, int64_t absent);

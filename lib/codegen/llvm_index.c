@@ -55,8 +55,14 @@ val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n) {
   return x->base || x->k ? LLVMBuildAdd(e->b, s, l, "") : l;
 }
 
-/* A known scalar constant moves from base to k. */
-static nvcl_xv settle(nvcl_xv x) {
+/* A known scalar constant moves from base to k; so does what all lanes share. */
+static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
+  int flat = x.form == 1;
+  for (int i = 1; flat && i < e->lanes; i++) flat = x.pat[i] == x.pat[0];
+  if (flat) {
+    x.k += x.pat[0];
+    x.form = 0;
+  }
   if (x.base && LLVMIsAConstantInt(x.base)) {
     x.k += LLVMConstIntGetSExtValue(x.base);
     x.base = NULL;
@@ -81,7 +87,7 @@ static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
             : sign > 0 ? b
                        : LLVMBuildNeg(B, b, "");
   }
-  return settle(r);
+  return settle(e, r);
 }
 
 static nvcl_xv times_const(nvcl_em *e, nvcl_xv x, int64_t c) {
@@ -111,7 +117,7 @@ static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
   nvcl_xv r = {.form = y.form ? 2 : 0, .unit = 1};
   if (y.base || y.k) r.base = LLVMBuildNSWMul(e->b, s, by, "");
   if (l) r.vec = LLVMBuildMul(e->b, nvcl_splat(e, by, e->lanes), l, "");
-  return settle(r);
+  return settle(e, r);
 }
 
 static val positive(nvcl_em *e, val b) { /* a divisor that never traps */
@@ -164,13 +170,13 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
       r.base = LLVMBuildExactSDiv(e->b, x.base, nvcl_int(e, d), "");
       r.unit = x.unit / d;
     }
-    return r;
+    return settle(e, r);
   }
   val by = scalar_value(e, &y);
   if (!x.form) {
     val a = scalar_value(e, &x), q = nvcl_floor_div(e, a, by);
     if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, by, ""), "");
-    return settle((nvcl_xv){.base = q, .unit = 1});
+    return settle(e, (nvcl_xv){.base = q, .unit = 1});
   }
   val a = nvcl_index_value(e, &x, e->lanes), q = vector_div(e, a, by);
   if (mod) q = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, q, nvcl_splat(e, by, e->lanes), ""), "");
@@ -192,7 +198,7 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
     val v = nvcl_loop_value(e, d);
     if (!v) return; /* a loop that is not open yet counts as 0 */
     nvcl_xv y = {.base = v, .unit = 1};
-    *x = add(e, *x, times_const(e, settle(y), d->stride), 1);
+    *x = add(e, *x, times_const(e, settle(e, y), d->stride), 1);
   }
   if (d->place == 'l' && d->extent > 1) {
     x->form = 1;
@@ -202,7 +208,7 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
 
 static nvcl_xv coordinate(nvcl_em *e, int axis, const nvf_layout *l, int item) {
   nvcl_xv x = {0};
-  if (e->fixed[axis]) return settle((nvcl_xv){.base = e->fixed[axis], .unit = 1});
+  if (e->fixed[axis]) return settle(e, (nvcl_xv){.base = e->fixed[axis], .unit = 1});
   for (int i = 0; l && i < l->n; i++)
     if (l->d[i].axis == axis) coordinate_digit(e, &x, l, i, item);
   if (e->shift) x.k += e->shift[axis];
@@ -216,13 +222,13 @@ static nvcl_xv of_tile(nvcl_em *e, int tile, const nvf_layout *l, int item) {
   typ to = nvcl_vec(e->i64, n);
   if (nvg_size(t) < 8)
     v = nvg_class_of(t) == NVG_SIGNED ? LLVMBuildSExt(e->b, v, to, "") : LLVMBuildZExt(e->b, v, to, "");
-  return n == 1 ? settle((nvcl_xv){.base = v, .unit = 1}) : (nvcl_xv){.form = 2, .vec = v};
+  return n == 1 ? settle(e, (nvcl_xv){.base = v, .unit = 1}) : (nvcl_xv){.form = 2, .vec = v};
 }
 
 static nvcl_xv block_coordinate(nvcl_em *e, int id) {
   nvcl_xv x = {.base = e->grid[id], .unit = 1};
   if (id == e->ngrid - 1) x.k = e->ahead;
-  return settle(x);
+  return settle(e, x);
 }
 
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item) {
@@ -231,7 +237,7 @@ nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item)
   case NVF_NAME: return (nvcl_xv){.k = nvcl_name_value(e, x->id)};
   case NVF_PARAM: return (nvcl_xv){.base = e->param[x->id], .unit = 1};
   case NVF_GRID: return block_coordinate(e, x->id);
-  case NVF_VAR: return settle((nvcl_xv){.base = e->var[x->id], .unit = 1});
+  case NVF_VAR: return settle(e, (nvcl_xv){.base = e->var[x->id], .unit = 1});
   case NVF_AXIS: return coordinate(e, x->id, l, item);
   case NVF_TILE: return of_tile(e, x->id, l, item);
   default: break;

@@ -64,7 +64,8 @@ static int plan_exchange(nvcl_em *e, const nvf_layout *a, const nvf_layout *b, e
   return x->vec.n < 16;
 }
 
-const nvf_expr *nvcl_position(nvcl_em *e, const nvf_layout *l, int lanes) {
+/* Where an element of a tile lies in its scratch (or among its items): its digits as an expression over the axes */
+static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
   nvf_expr *sum = NVB_NEW(e->a, nvf_expr);
   int64_t item = lanes, loop = (int64_t)lanes * nvcl_items(l);
   for (int i = l->n; i-- > 0;) {
@@ -185,7 +186,7 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
   int equal = nvf_layout_eq(from, to);
   exchange x;
   for (int k = 0; k < s->nin; k++) {
-    const nvf_expr *map = nvcl_position(e, from, nvcl_layout_lanes(e, from));
+    const nvf_expr *map = position(e, from, nvcl_layout_lanes(e, from));
     if (!equal && plan_exchange(e, from, to, &x)) {
       in_registers(e, s->in[k], s->out[k], x, map, to);
       continue;

@@ -35,13 +35,34 @@ static val by_run(const scan *c, const int64_t *off, int i, val at) {
                                1, "");
 }
 
-/* Address of an element of a tile of layout l (of lane 0: lanes lie side by side) */
+static val plus(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
+static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
+
+/* The number that a digit stands at: of a kept axis its loop's, of the scanned one a part of where the scan is. */
+static val digit_at(const scan *c, const nvf_digit *d) {
+  nvcl_em *e = c->e;
+  val at = d->axis == c->s->axis ? e->fixed[d->axis] : NULL;
+  if (!at) return nvcl_loop_value(e, d);
+  at = nvcl_floor_div(e, at, nvcl_int(e, d->stride));
+  return LLVMBuildAnd(e->b, at, nvcl_int(e, d->extent - 1), ""); /* the extent of the axis is a power of two */
+}
+
+/* Address of an element of a tile of layout l (of lane 0: lanes of kept axes lie side by side) */
 static val element(const scan *c, int tile, const nvf_layout *l, int i) {
   nvcl_em *e = c->e;
-  nvcl_xv x = nvcl_index(e, nvcl_position(e, l, nvcl_layout_lanes(e, l)), &c->walk, 0);
-  val at = nvcl_index_value(e, &x, 1);
-  return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), nvcl_gep(e, e->scratch, e->tile[tile].off), &at, 1,
-                               "");
+  int lanes = nvcl_layout_lanes(e, l);
+  int64_t item = lanes, loop = (int64_t)lanes * nvcl_items(l);
+  val at = nvcl_int(e, 0);
+  for (int k = l->n; k-- > 0;) {
+    const nvf_digit *d = &l->d[k];
+    int64_t by = d->place == 'l' ? d->pstride : d->place == 'i' ? item : loop;
+    if (d->place == 'i') item *= d->extent;
+    if (d->place == 'I') loop *= d->extent;
+    if (d->extent == 1 || (d->place == 'l' && c->lanes > 1)) continue;
+    at = plus(c, at, times(c, digit_at(c, d), by));
+  }
+  val p = nvcl_gep(e, e->scratch, e->tile[tile].off);
+  return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), p, &at, 1, "");
 }
 
 static void operand(const scan *c, val at, val *out) {
@@ -55,8 +76,6 @@ static void operand(const scan *c, val at, val *out) {
 }
 
 static void merge(const scan *c, val *a, const val *b) { nvcl_merge(c->e, c->merge, a, b, c->n, c->lanes); }
-static val plus(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
-static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
 
 static void open_loop(const scan *c, nvcl_for *f, val lo, val hi, int64_t step) {
   nvcl_for_begin(c->e, f, lo, hi, nvcl_int(c->e, step), "scan");

@@ -357,6 +357,28 @@ START_TEST(conditions) {
 }
 END_TEST
 
+/* ---- scans: lanes beside the axis, along it, and both kinds of loops */
+START_TEST(scans) {
+  static const char text[] = "kernel t(x: f32[], y: mut f32[], rows: size, n: size) {\n"
+    "  grid (b = (rows + T - 1) // T) {\n"
+    "    X = load(x, (b*T + i)*n + j, L, where = b*T + i < rows & j < n)\n"
+    "    Y = scan(add, X, j, where = j < n, init = (-0.0))\n"
+    "    store(y, (b*T + i)*n + j, Y, where = b*T + i < rows & j < n)\n  }\n}\n"
+    "schedule cpu16 { L = \"j: I128 i16; i: I4 l16\"; T = 64 }\nschedule cpu8 { L = \"i: I2 i2 l8; j: i2 I64 i16\"; T = 32 }\n"
+    "schedule cpu4 { L = \"i: I3; j: I32 l4 i16\"; T = 3 }\nschedule cpu1 { L = \"i: i2; j: I2048\"; T = 2 }\n";
+  int rows = 70, n = 1500;
+  float *x = gate_floats(rows * n, -1, 1), *y = calloc((size_t)(rows * n), 4);
+  gate g = {0};
+  gate_in(&g, NVM_F32, x, rows * n);
+  gate_out(&g, NVM_F32, y, rows * n);
+  gate_size(&g, rows);
+  gate_size(&g, n);
+  same(&g, text);
+  free(x);
+  free(y);
+}
+END_TEST
+
 /* ---- the border */
 START_TEST(errors) {
   if (!nvc_llvm_available()) return;
@@ -369,4 +391,4 @@ START_TEST(errors) {
 END_TEST
 
 SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int,
-      addresses, conditions, errors)
+      addresses, conditions, scans, errors)
