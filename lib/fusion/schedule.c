@@ -254,12 +254,16 @@ static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
 }
 
 static void add_digit(char *out, size_t size, int at_front, char place, int64_t n) {
-  char one[24], all[96];
+  char one[24];
+  size_t have = strlen(out), more;
   if (n <= 1)
     return;
-  snprintf(one, sizeof one, "%c%lld", place, (long long)n);
-  snprintf(all, sizeof all, "%s%s%s", at_front ? one : out, *out ? " " : "", at_front ? out : one);
-  snprintf(out, size, "%s", all);
+  more = (size_t)snprintf(one, sizeof one, at_front && have ? "%c%lld " : have ? " %c%lld" : "%c%lld", place, (long long)n);
+  if (have + more >= size)
+    return; /* no axis has so many digits */
+  memmove(out + (at_front ? more : 0), out, have + 1);
+  memcpy(out + (at_front ? 0 : have), one, more);
+  out[have + more] = 0;
 }
 
 /* Register items that the axes placed so far ask for: what is straight-line code must stay short. */
