@@ -1,7 +1,6 @@
 /* The border of libnvm_llvm.so: target machine, passes, object code, and its loading through ORC. Decides the passes.
    LLVM's fatal errors unwind to the call that was running; after one the module is dead, and what LLVM held is leaked.
  */
-#include <dlfcn.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
