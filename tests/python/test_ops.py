@@ -236,6 +236,27 @@ def test_reductions_are_the_same_bits_fused_and_not(rng):
         np.testing.assert_array_equal(a, b)
 
 
+def test_settings_never_change_bits(rng):
+    x, y = draw(rng, "float32", (61, 300)), draw(rng, "float64", (300,))
+    graphs = {
+        "map": lambda: nvm.sin(x) * nvm.exp(nvm.asarray(x) * 0.5) - x, "mixed": lambda: nvm.asarray(x) * y + 1,
+        "softmax": lambda: nvm.softmax(x, axis=1), "variance": lambda: nvm.var(x, axis=0) + nvm.mean(x, axis=0),
+        "norm": lambda: (nvm.asarray(x) - nvm.mean(x, axis=1, keepdims=True)) / nvm.sqrt(nvm.var(x, axis=1, keepdims=True) + 1e-5),
+        "views": lambda: nvm.sum(nvm.asarray(x)[::-2, 3:].T * 2 + 1, axis=0), "scan": lambda: nvm.cumulative_sum(x, axis=1) * 2,
+        "matmul": lambda: nvm.asarray(x) @ nvm.asarray(x).T, "join": lambda: nvm.sum(nvm.concat([x, nvm.asarray(x) * 2]) + 1, axis=1),
+    }
+    want = {name: f().tobytes() for name, f in graphs.items()}
+    old = nvm.settings()
+    for name, value in (("tier", "0"), ("tier", "1"), ("fuse", "off"), ("num_threads", "1")):
+        key = next(k for k in old if k.lower().removeprefix("nvm_") == name)
+        nvm.set(name, value)
+        try:
+            for g, f in graphs.items():
+                assert f().tobytes() == want[g], (name, value, g)
+        finally:
+            nvm.set(name, old[key])
+
+
 # ---- the rest of the elementwise and statistical operations
 
 @pytest.mark.parametrize("dtype", refs.ANY)
