@@ -108,7 +108,7 @@ static const nvf_expr *expr(emitter *e, nvf_ix x) {
 static const nvf_expr *atom_expr(emitter *e, nvf_atom a) {
   switch (a.kind) {
   case NVF_AT_AXIS: return coord(e, a.id);
-  case NVF_AT_TILE: return nvf_x(e->kn, NVF_TILE, e->checked[a.id] >= 0 ? e->checked[a.id] : tile_at(e, a.id, 0), 0);
+  case NVF_AT_TILE: return nvf_x(e->kn, NVF_TILE, e->checked[a.id], 0);
   case NVF_AT_FLOOR: return nvf_x2(e->kn, NVF_DIV, expr(e, a.of), size_expr(e, a.by));
   default: return nvf_x(e->kn, NVF_CONST, 0, 1);
   }
@@ -336,31 +336,31 @@ static void emit_pick(emitter *e, int i) {
   e->tile[i] = e->tile[v->arg[0]] + at;
 }
 
-/* An index has to be in range wherever it is used; padding counts as 0. */
-static void emit_check(emitter *e, const nvf_check *c) {
-  const nvf_inst *v = inst_of(e, c->inst);
-  const nvf_cond *mask = inside(e, unpadded(e, NULL, v->axes, v->axes), c->guard);
+/* An index has to be in range wherever it is used; elsewhere it counts as 0. */
+static void emit_check(emitter *e, int check) {
+  const nvf_check *c = &e->k->check.at[check];
+  const nvf_cond *mask = inside(e, unpadded(e, NULL, c->axes, c->axes), c->guard);
   int t = tile_at(e, c->inst, 0), *in = new_tiles(e, 1, NVM_I64, "q");
   if (mask) {
     int *p = new_tiles(e, 1, NVM_BOOL, "p");
     nvf_stmt *s = statement(e, NVF_TEST);
     nvf_set(e->kn, s, 1, p, 0, NULL);
     s->where = mask;
-    lay(e, s, v->axes);
+    lay(e, s, c->axes);
     nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 3);
     arg[0] = (nvf_arg){ .kind = NVF_ATILE, .id = *p };
-    arg[1] = (nvf_arg){ .kind = NVF_ATILE, .id = t };
+    arg[1] = operand(e, c->inst, 0);
     arg[2] = (nvf_arg){ .kind = NVF_ACONST, .type = NVM_I64 };
-    apply(e, choose(e, NVM_I64), 1, in, 3, arg, v->axes);
+    apply(e, choose(e, NVM_I64), 1, in, 3, arg, c->axes);
     t = *in;
   }
-  e->checked[c->inst] = t;
+  e->checked[check] = t;
   const nvf_expr *x = nvf_x(e->kn, NVF_TILE, t, 0);
   const nvf_cond *ok = nvf_and_rel(e->kn, NULL, NVF_GE, x, nvf_x(e->kn, NVF_CONST, 0, 0));
   ok = nvf_and_rel(e->kn, ok, NVF_LT, x, size_expr(e, c->n));
   nvf_stmt *s = statement(e, NVF_CHECK);
   s->where = ok;
-  lay(e, s, v->axes);
+  lay(e, s, c->axes);
 }
 
 static void emit_inst(emitter *e, int i) {
@@ -381,7 +381,7 @@ static void emit_inst(emitter *e, int i) {
   }
   for (int c = 0; c < e->k->check.n; c++)
     if (e->k->check.at[c].inst == i)
-      emit_check(e, &e->k->check.at[c]);
+      emit_check(e, c);
 }
 
 /* Stores bypass the caches where the result is larger than what a program may hope to keep of the last one, and nothing of
@@ -478,8 +478,7 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->grid = NVB_NEWN(a, int, k->axis.n + 1);
   e->cut = NVB_NEWN(a, int, k->axis.n + 1);
   e->tile = NVB_NEWN(a, int *, k->inst.n + 1);
-  e->checked = NVB_NEWN(a, int, k->inst.n + 1);
-  memset(e->checked, 0xff, sizeof(int) * ((size_t)k->inst.n + 1));
+  e->checked = NVB_NEWN(a, int, k->check.n + 1);
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
   emit_axes(e);

@@ -246,13 +246,17 @@ static void builder_init(builder *b, nvf_cand *k, nvf_net *net, const uint64_t *
   guard_of(b, 0, &none);
 }
 
-static int all_bare(const builder *b, int rank, const nvf_ix *at) {
+/* Whether these coordinates run over all of a value: each dimension a whole axis of its own. A part of it that was met (an element,
+   a slice from 0 on) is no place to store it from. */
+static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
-  for (int d = 0; d < rank; d++) {
+  for (int d = 0; d < n->rank; d++) {
+    if (!n->dim[d])
+      continue;
     int a = at[d] ? nvf_ix_bare(b->s, at[d]) : -1;
-    if (at[d] && (a < 0 || (used >> a & 1)))
+    if (a < 0 || (used >> a & 1) || b->k->axis.at[a].n != nvf_value(b->s, n->dim[d]))
       return 0;
-    used |= a < 0 ? 0 : 1ull << a;
+    used |= 1ull << a;
   }
   return 1;
 }
@@ -301,7 +305,7 @@ static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *
 static const nvf_ix *align(builder *b, int root) {
   const nvf_node *n = node_of(b, root);
   for (int i = 0; i < b->memo.n; i++)
-    if (b->memo.at[i].node == root && !b->memo.at[i].guard && all_bare(b, n->rank, b->memo.at[i].at))
+    if (b->memo.at[i].node == root && !b->memo.at[i].guard && covers(b, n, b->memo.at[i].at))
       return b->memo.at[i].at;
   builder t = { 0 };
   nvf_cand trial = { .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
@@ -568,14 +572,15 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
 
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
   const nvf_node *x = node_of(b, n->in[0]);
-  int axis = (int)n->attr[0], index = inst(b, n->in[1], at, guard, 0), have = 0;
+  int axis = (int)n->attr[0], index = inst(b, n->in[1], at, guard, 0), c = 0;
+  uint64_t axes = axes_of(b, index) | guard_axes(b, guard);
   nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
-  e[axis] = nvf_ix_tile(b->s, index, x->dim[axis], axes_of(b, index));
+  while (c < b->k->check.n && (b->k->check.at[c].inst != index || b->k->check.at[c].n != x->dim[axis] || b->k->check.at[c].guard != guard))
+    c++;
+  if (c == b->k->check.n)
+    NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, x->dim[axis], guard, axes }));
+  e[axis] = nvf_ix_tile(b->s, c, x->dim[axis], axes);
   nvf_bound in = { e[axis], x->dim[axis] };
-  for (int i = 0; i < b->k->check.n; i++)
-    have |= b->k->check.at[i].inst == index && b->k->check.at[i].n == in.n && b->k->check.at[i].guard == guard;
-  if (!have)
-    NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, in.n, guard }));
   return inst(b, n->in[0], e, guard_join(b, guard, 1, &in), 0);
 }
 
@@ -623,7 +628,7 @@ static int inst(builder *b, int node, const nvf_ix *at, int guard, int force) {
   if (known)
     return *known;
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
-  if (!elsewhere && n->must && !all_bare(b, n->rank, at))
+  if (!elsewhere && n->must && !covers(b, n, at))
     illegal(b, "read at other coordinates than it is made");
   v = elsewhere ? load(b, node, at, guard) : of_kind(b, node, at, guard);
   *nvb_map_put(b->known, &q, size, NULL) = v;

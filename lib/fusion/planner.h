@@ -70,7 +70,7 @@ typedef struct nvf_inst {
   int pick;
 } nvf_inst;
 typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root */
-typedef struct nvf_check { int inst; nvf_prod n; int guard; } nvf_check;          /* an index that has to be in [0, n) */
+typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; } nvf_check; /* an index that has to be in [0, n) where the guard holds */
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
 typedef struct nvf_cand {
   nvf_net *net;

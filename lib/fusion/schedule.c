@@ -48,7 +48,7 @@ static int collapse(nvf_cand *k, int a, int b) {
   for (int i = 0; i < k->put.n; i++)
     ok &= joint(k->put.at[i].axes, a, b);
   for (int i = 0; i < k->check.n; i++)
-    ok &= !(k->inst.at[k->check.at[i].inst].axes & pair);
+    ok &= !(k->check.at[i].axes & pair);
   if (!ok)
     return 0;
   nvf_ix *at = NVB_NEWN(mem, nvf_ix, k->inst.n + 1), *put = NVB_NEWN(mem, nvf_ix, k->put.n + 1);
