@@ -161,6 +161,27 @@ def yardstick(threads):
                 times={k: float(v) for k, v in (line.split() for line in out.splitlines())})
 
 
+def latency():
+    """Calls, plans, compiles and memory: benchmarks/latency.c and benchmarks/py_overhead.py."""
+    lib, exe, source = HERE.parent / "build" / "lib", HERE.parent / "build" / "latency", HERE / "latency.c"
+    subprocess.run(["gcc", "-O2", f"-I{HERE.parent / 'include'}", str(source), "-o", str(exe), f"-L{lib}", "-lnvm", f"-Wl,-rpath,{lib}"],
+                   check=True)
+    env = dict(os.environ, NVM_NUM_THREADS="1")
+    out = subprocess.run([str(exe)], capture_output=True, text=True, check=True, env=env).stdout
+    py = subprocess.run([sys.executable, str(HERE / "py_overhead.py"), "--json"], capture_output=True, text=True, check=True, env=env).stdout
+    empty = [sys.executable, "-c", "pass"], [sys.executable, "-c", "import nvm"]
+    imports = []
+    for command in empty:
+        times = []
+        for _ in range(9):
+            start = time.perf_counter()
+            subprocess.run(command, check=True)
+            times.append(time.perf_counter() - start)
+        imports.append(statistics.median(times))
+    c = {k: float(v) for k, v in (line.split() for line in out.splitlines())}
+    return dict(c=c, python=json.loads(py), import_ms=(imports[1] - imports[0]) * 1e3)
+
+
 def run(peer, threads, names):
     if peer == "c":
         return yardstick(threads)
@@ -213,6 +234,9 @@ def main():
                 by["floor"] = copy * ROWS[name][1] / (8 * N)
         result["threads"][threads] = rows
         report(threads, rows)
+    if "nvm" in args.peers.split(","):
+        result["latency"] = latency()
+        print("\n" + json.dumps(result["latency"], indent=1))
     if args.output:
         pathlib.Path(args.output).write_text(json.dumps(result, indent=1) + "\n")
 
