@@ -71,6 +71,10 @@ static void results(nvf_weaver *w, int red, const int *in, int *out) {
 static void reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int *out) {
   const nvf_node x = made(w, in[0]);
   nvf_prod ones[NVM_MAX_RANK + 4] = { 0 };
+  if (!memcmp(x.dim + at, ones, (size_t)run * sizeof *ones)) { /* one element is its own result */
+    memmove(out, in, (size_t)n.nin * sizeof *out);
+    return;
+  }
   n.in = ints(w, n.nin, in);
   n.rank = x.rank;
   n.dim = with_dims(w, &x, at, run, run, ones);
@@ -96,7 +100,7 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
   if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every unit */
     int64_t want = side ? 4 * c->units : (c->units + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
     b = e->inner >= 16 ? 512 : 32768;
-    while (b > chunk && (b * e->weight > (e->inner >= 16 ? 512 : 65536) || (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
+    while (b > chunk && b > 2 && (b * e->weight > (e->inner >= 16 ? 512 : 65536) || (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
       b /= 2;
     while (pieces_of(e->len, b) > most)
       b *= 2;
