@@ -244,7 +244,7 @@ static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
   for (int i = 0; i < k->inst.n; i++)
     bound |= is_red(&k->inst.at[i]) && (k->inst.at[i].axes >> a & 1);
   if (!bound)
-    return 16384;
+    return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
   if (inside <= 64)
     return 256;
   for (int i = 0; i < 3; i++)
@@ -309,7 +309,7 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
     int seq = 0;
     for (int i = 0; i < n; i++)
       seq |= st[i].w <= lo && hi <= st[i].c;
-    if (seq && !items && a != s->lane && w >= 16 && !is_scanned(k, a)) { /* rows in sequence: a few to each visit of an accumulator */
+    if (seq && !items && a != s->lane && w >= 16 && placed <= 8 && !is_scanned(k, a)) { /* rows in sequence: a few to each visit of an accumulator */
       add_digit(out, size, 1, 'i', 4);
       w /= 4;
     }
@@ -362,11 +362,12 @@ nvf_shape *nvf_shape_of(nvf_cand *k) {
   if (s->lane >= 0 && (k->grid >> s->lane & 1))
     s->at[s->lane] = (nvf_place){ .tile = lane_tile(k, s, s->lane), .cut = 1 };
   stack_rows(k, s);
+  if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
+    digits_of(k, s, s->lane, width);
   for (int i = 0; i < k->axis.n; i++)
-    if (s->at[i].tile) {
+    if (s->at[i].tile && i != s->lane) {
       digits_of(k, s, i, width);
-      if (i != s->lane)
-        s->order[s->norder++] = i;
+      s->order[s->norder++] = i;
     }
   if (s->lane >= 0)
     s->order[s->norder++] = s->lane;
