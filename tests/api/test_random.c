@@ -14,8 +14,8 @@ static const struct mode { const char *name, *fuse, *tier, *threads; int flush, 
   { "fused, 2 threads", "on", "0", "2", 0, 1 },
   { "fused, 7 threads, flush-to-zero in the caller", "on", "0", "7", 1, 1 },
   { "fused, native", "on", "1", "1", 0, 10 },
-  { "fused, native, 7 threads", "on", "1", "7", 1, 10 },
-  { "node by node, native", "off", "1", "2", 0, 10 },
+  { "fused, native, 7 threads", "on", "1", "7", 1, 50 },
+  { "node by node, native", "off", "1", "2", 0, 50 },
 };
 enum { NMODES = sizeof modes / sizeof *modes };
 
