@@ -172,8 +172,11 @@ static void run_seed(int seed) {
 
 START_TEST(same_bits_however_planned) {
   const char *one = getenv("SEED");
+  static const int found[] = { 614, 901 }; /* an axis that is scanned and reduced */
   for (int i = 0; i < ROUNDS && !one; i++)
     run_seed(_i * ROUNDS + i);
+  for (int i = 0; i < 2 && !one && _i == 0; i++)
+    run_seed(found[i]);
   if (one && _i == 0)
     run_seed(atoi(one));
 }
