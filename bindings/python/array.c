@@ -1,5 +1,5 @@
-/* The type nvm.Array: operators, attributes, protocols that ask for values. Decides when Python forces a value; everything that
-   computes is an operation of the library's table. */
+/* The type nvm.Array: operators, attributes, protocols that ask for values. Decides when Python forces a value;
+   everything that computes is an operation of the library's table. */
 #include <string.h>
 #include "nvp.h"
 
@@ -24,7 +24,8 @@ PyObject *nvp_wrap(nvp_state *st, nvm_array *h) {
   return (PyObject *)a;
 }
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (st->fixed[f] < 0) return PyErr_SetString(PyExc_NotImplementedError, "this build of nvm lacks the operation"), NULL;
+  if (st->fixed[f] < 0) return PyErr_SetString(PyExc_NotImplementedError, "this build of nvm lacks the operation"),
+      NULL;
   return nvp_wrap(st, nvm_apply(st->ctx, st->fixed[f], in, nin, attr, nattr));
 }
 
@@ -104,7 +105,8 @@ static int array_bool(PyObject *self) {
 static PyObject *scalar(PyObject *self, const char *who) {
   nvp_array *a = (nvp_array *)self;
   if (nvm_rank(a->h))
-    return PyErr_Format(PyExc_TypeError, "%s() needs a 0-dimensional array, this one has %d dimensions; item() takes one element",
+    return PyErr_Format(PyExc_TypeError, "%s() needs a 0-dimensional array, this one has %d dimensions; item() takes "
+        "one element",
                         who, nvm_rank(a->h));
   return only(a, who);
 }
@@ -135,16 +137,18 @@ static PyObject *array_complex(PyObject *self, PyObject *unused) {
 }
 
 /* ---- operators */
-/* A Python int beside an integer array must fit its dtype; a comparison is done in int64 instead. 1: *in was replaced */
+/* A Python int beside an integer array must fit its dtype; a comparison is done in int64 instead. 1: *in is another. */
 static int fit_int(nvp_state *st, PyObject *x, nvm_array *other, nvm_array **in, int compares) {
   nvm_dtype t = nvm_dtype_of(other);
   char kind = nvp_kind(t);
   if (!PyLong_Check(x) || PyBool_Check(x) || (kind != 'i' && kind != 'u')) return 0;
   int over = 0, bits = (int)nvm_dtype_size(t) * 8 - (kind == 'i');
   long long i = PyLong_AsLongLongAndOverflow(x, &over);
-  if (over ? over > 0 && t == NVM_U64 : kind == 'u' ? i >= 0 && (bits >= 63 || !(i >> bits)) : bits == 63 || (i >> bits == 0 || i >> bits == -1))
+  if (over ? over > 0 && t == NVM_U64 : kind == 'u' ? i >= 0 && (bits >= 63 || !(i >> bits)) : bits == 63
+      || (i >> bits == 0 || i >> bits == -1))
     return 0;
-  if (!compares || over) return PyErr_Format(PyExc_OverflowError, "the integer %R does not fit %s", x, nvm_dtype_name(t)), -1;
+  if (!compares || over) return PyErr_Format(PyExc_OverflowError, "the integer %R does not fit %s", x,
+      nvm_dtype_name(t)), -1;
   nvm_array *wide = nvm_array_new_host(st->ctx, NVM_I64, 0, NULL, NULL, &i, NULL, NULL);
   if (!wide) return nvp_raise(st), -1;
   nvm_array_unref(*in);
@@ -190,7 +194,8 @@ static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
   int ok = nvm_rank(a->h) == nvm_rank(b->h) &&
            (!nvm_rank(a->h) || !memcmp(nvm_shape(a->h), nvm_shape(b->h), sizeof(int64_t) * (size_t)nvm_rank(a->h)));
   if (kf > kt && !(*kf == 'i' && *kt == 'u'))
-    PyErr_Format(PyExc_TypeError, "an in-place operation cannot store %s in an array of %s", nvm_dtype_name(from), nvm_dtype_name(to));
+    PyErr_Format(PyExc_TypeError, "an in-place operation cannot store %s in an array of %s", nvm_dtype_name(from),
+        nvm_dtype_name(to));
   else if (!ok) PyErr_SetString(PyExc_ValueError, "an in-place operation cannot change the shape of its array");
   else ok = ok && !nvp_check(a->st, nvm_assign(a->h, b->h));
   Py_DECREF(r);
@@ -327,7 +332,8 @@ static PyObject *nested(const nest *n, int rank, const int64_t *shape, const int
   PyObject *list = PyList_New(len);
   for (int64_t i = 0; list && i < len; i++) {
     int64_t at = i <= cut ? i : shape[0] - (len - i);
-    PyObject *v = cut < shape[0] && i == cut ? Py_NewRef(Py_Ellipsis) : nested(n, rank - 1, shape + 1, strides + 1, p + at * strides[0]);
+    PyObject *v = cut < shape[0] && i == cut ? Py_NewRef(Py_Ellipsis) : nested(n, rank - 1, shape + 1, strides + 1,
+        p + at * strides[0]);
     if (!v || PyList_SetItem(list, i, v)) Py_CLEAR(list);
   }
   return list;
@@ -364,7 +370,8 @@ static PyObject *array_item(PyObject *self, PyObject *args) {
   Py_ssize_t n = PyTuple_Size(args);
   if (!n) {
     if (nvm_size(a->h) == 1) return only(a, "item");
-    return PyErr_Format(PyExc_ValueError, "item() takes the only element of an array; this one has %lld; give its indices", (long long)nvm_size(a->h));
+    return PyErr_Format(PyExc_ValueError, "item() takes the only element of an array; this one has %lld; give its "
+        "indices", (long long)nvm_size(a->h));
   }
   PyObject *flat = n == 1 && nvm_rank(a->h) != 1 ? PyObject_CallMethod(self, "reshape", "i", -1) : Py_NewRef(self);
   PyObject *e = flat ? PyObject_GetItem(flat, args) : NULL, *r = NULL;
@@ -386,7 +393,8 @@ static PyObject *array_transpose(PyObject *self, PyObject *args) {
   PyObject *first = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : Py_None;
   if (first == Py_None) return reversed(a);
   PyObject *f = PyDict_GetItemString(a->st->functions, "permute_dims");
-  return f ? PyObject_CallFunctionObjArgs(f, self, PyTuple_Check(first) || PyList_Check(first) ? first : args, NULL) : NULL;
+  return f ? PyObject_CallFunctionObjArgs(f, self, PyTuple_Check(first) || PyList_Check(first) ? first : args, NULL)
+      : NULL;
 }
 static PyObject *array_namespace(PyObject *self, PyObject *args, PyObject *kw) {
   static char *names[] = { "api_version", NULL };
@@ -405,7 +413,8 @@ static PyObject *array_array(PyObject *self, PyObject *args, PyObject *kw) {
 static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
   static char *names[] = { "", "stream", NULL };
   PyObject *device, *stream = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream) || nvp_device(device)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream)
+      || nvp_device(device)) return NULL;
   if (stream != Py_None) return PyErr_SetString(PyExc_ValueError, "to_device: the CPU has no streams"), NULL;
   return Py_NewRef(self);
 }
@@ -427,12 +436,15 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   const void *data;
   int64_t strides[NVM_MAX_RANK];
   view->obj = NULL;
-  if (flags & PyBUF_WRITABLE) return PyErr_SetString(PyExc_BufferError, "nvm arrays are read-only for others; write with a[...] = value"), -1;
-  if (!nvp_format(t)) return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack", nvm_dtype_name(t)), -1;
+  if (flags & PyBUF_WRITABLE) return PyErr_SetString(PyExc_BufferError,
+      "nvm arrays are read-only for others; write with a[...] = value"), -1;
+  if (!nvp_format(t)) return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack",
+      nvm_dtype_name(t)), -1;
   if (nvp_read(a, &data, strides)) return -1;
   exported *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return PyErr_NoMemory(), -1;
-  if (!(e->keep = nvm_snapshot(a->h)) || nvm_data(&data, strides, e->keep)) return nvm_array_unref(e->keep), PyMem_Free(e), nvp_raise(a->st), -1;
+  if (!(e->keep = nvm_snapshot(a->h)) || nvm_data(&data, strides, e->keep)) return nvm_array_unref(e->keep),
+      PyMem_Free(e), nvp_raise(a->st), -1;
   int n = nvm_rank(e->keep), packed = 1;
   Py_ssize_t size = (Py_ssize_t)nvm_dtype_size(t), len = size;
   for (int d = n - 1; d >= 0; d--) {
@@ -443,14 +455,16 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   }
   int strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
   if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && n > 1 && len) packed = 0;
-  int contiguous = !strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS ||
+  int contiguous = !strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS
+      || (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS ||
                    (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
   if (contiguous && !packed && len) {
     nvm_array_unref(e->keep);
     PyMem_Free(e);
     return PyErr_SetString(PyExc_BufferError, "the array's memory is not contiguous"), -1;
   }
-  *view = (Py_buffer){ .buf = data ? (void *)(uintptr_t)data : e, .obj = Py_NewRef(self), .len = len, .itemsize = size, .readonly = 1,
+  *view = (Py_buffer){ .buf = data ? (void *)(uintptr_t)data : e, .obj = Py_NewRef(self), .len = len, .itemsize = size,
+      .readonly = 1,
                        .ndim = (flags & PyBUF_ND) ? n : 1, .internal = e };
   view->format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)nvp_format(t) : NULL;
   view->shape = (flags & PyBUF_ND) ? e->shape : NULL;
@@ -467,21 +481,29 @@ static void array_releasebuffer(PyObject *self, Py_buffer *view) {
 /* ---- the type */
 static PyMethodDef methods[] = {
   { "eval", array_eval, METH_NOARGS, "eval($self, /)\n--\n\nComputes the value now; returns the array itself." },
-  { "copy", array_copy, METH_NOARGS, "copy($self, /)\n--\n\nAn array of its own, which later writes to this one do not change." },
+  { "copy", array_copy, METH_NOARGS, "copy($self, /)\n--\n\nAn array of its own, which later writes to this one do "
+      "not change." },
   { "__copy__", array_copy, METH_NOARGS, NULL },
   { "__deepcopy__", array_copy, METH_O, NULL },
   { "tolist", array_tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers." },
   { "tobytes", array_tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements in row-major order as bytes." },
   { "_edges", array_edges, METH_O, NULL },
   { "item", array_item, METH_VARARGS, "item($self, /, *index)\n--\n\nOne element as a Python number." },
-  { "flatten", array_flatten, METH_NOARGS, "flatten($self, /)\n--\n\nThe elements in row-major order as one dimension." },
+  { "flatten", array_flatten, METH_NOARGS, "flatten($self, /)\n--\n\nThe elements in row-major order as one "
+      "dimension." },
   { "ravel", array_flatten, METH_NOARGS, "ravel($self, /)\n--\n\nThe elements in row-major order as one dimension." },
-  { "transpose", array_transpose, METH_VARARGS, "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; without axes, reversed." },
-  { "to_device", (PyCFunction)(void (*)(void))array_to_device, METH_VARARGS | METH_KEYWORDS, "to_device($self, device, /, *, stream=None)\n--\n\nThe array on a device." },
+  { "transpose", array_transpose, METH_VARARGS, "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; "
+      "without axes, reversed." },
+  { "to_device", (PyCFunction)(void (*)(void))array_to_device, METH_VARARGS | METH_KEYWORDS,
+      "to_device($self, device, /, *, stream=None)\n--\n\nThe array on a device." },
   { "__complex__", array_complex, METH_NOARGS, NULL },
-  { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS, "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only." },
-  { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS, "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
-  { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS, "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the array's memory, read only." },
+  { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS,
+      "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only." },
+  { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS,
+      "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
+  { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS,
+      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over "
+      "the array's memory, read only." },
   { "__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU." },
   { "__reduce__", array_reduce, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL }
@@ -507,12 +529,15 @@ static PyType_Slot slots[] = {
   { Py_tp_dealloc, array_dealloc }, { Py_tp_repr, array_repr }, { Py_tp_str, array_str }, { Py_tp_iter, array_iter },
   { Py_tp_hash, PyObject_HashNotImplemented }, { Py_tp_richcompare, array_compare }, { Py_tp_methods, methods },
   { Py_tp_getset, getset }, { Py_tp_members, members }, { Py_mp_length, array_len }, { Py_mp_subscript, nvp_getitem },
-  { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer }, { Py_bf_releasebuffer, array_releasebuffer },
-  { Py_nb_add, array_add }, { Py_nb_subtract, array_sub }, { Py_nb_multiply, array_mul }, { Py_nb_true_divide, array_div },
+  { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer }, { Py_bf_releasebuffer,
+      array_releasebuffer },
+  { Py_nb_add, array_add }, { Py_nb_subtract, array_sub }, { Py_nb_multiply, array_mul }, { Py_nb_true_divide,
+      array_div },
   { Py_nb_floor_divide, array_floordiv }, { Py_nb_remainder, array_mod }, { Py_nb_power, array_pow },
   { Py_nb_matrix_multiply, array_matmul }, { Py_nb_and, array_and }, { Py_nb_or, array_or }, { Py_nb_xor, array_xor },
   { Py_nb_lshift, array_lshift }, { Py_nb_rshift, array_rshift }, { Py_nb_divmod, array_divmod },
-  { Py_nb_negative, array_neg }, { Py_nb_positive, array_pos }, { Py_nb_absolute, array_abs }, { Py_nb_invert, array_invert },
+  { Py_nb_negative, array_neg }, { Py_nb_positive, array_pos }, { Py_nb_absolute, array_abs }, { Py_nb_invert,
+      array_invert },
   { Py_nb_inplace_add, array_iadd }, { Py_nb_inplace_subtract, array_isub }, { Py_nb_inplace_multiply, array_imul },
   { Py_nb_inplace_true_divide, array_idiv }, { Py_nb_inplace_floor_divide, array_ifloordiv },
   { Py_nb_inplace_remainder, array_imod }, { Py_nb_inplace_power, array_ipow },

@@ -1,6 +1,6 @@
-/* What becomes an array, and how: Python numbers (weak as operands, typed in asarray), nested lists, anything with a buffer,
-   DLPack or __array__. Decides what is copied and what is borrowed: memory is borrowed without being asked only where nobody
-   can write to it any more. */
+/* What becomes an array, and how: Python numbers (weak as operands, typed in asarray), nested lists, anything with a
+   buffer, DLPack or __array__. Decides what is copied and what is borrowed: memory is borrowed without being asked
+   only where nobody can write to it any more. */
 #include <string.h>
 #include "nvp.h"
 
@@ -97,7 +97,8 @@ static int write_element(char *p, nvm_dtype t, PyObject *x) {
   if (nvp_kind(t) != 'f' && nvp_kind(t) != 'c') return write_int(p, t, x);
   double v[2] = { 0, 0 };
   if (PyComplex_Check(x)) {
-    if (nvp_kind(t) == 'f') return PyErr_Format(PyExc_TypeError, "a complex number does not fit %s", nvm_dtype_name(t)), -1;
+    if (nvp_kind(t) == 'f') return PyErr_Format(PyExc_TypeError, "a complex number does not fit %s", nvm_dtype_name(t)),
+        -1;
     v[0] = PyComplex_RealAsDouble(x);
     v[1] = PyComplex_ImagAsDouble(x);
   } else v[0] = PyFloat_AsDouble(x);
@@ -196,7 +197,8 @@ static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
   if (survey(&n, x, 0)) return NULL;
   if (n.arrays) return stack(st, x, t);
   static const nvm_dtype natural[] = { NVM_F64, NVM_BOOL, NVM_I64, NVM_F64, NVM_C128 };
-  nvm_dtype found = n.kinds == 2 && n.big ? NVM_U64 : natural[n.kinds], as = storage_of(t == NVM_DTYPE_DEFAULT ? found : t);
+  nvm_dtype found = n.kinds == 2 && n.big ? NVM_U64 : natural[n.kinds], as = storage_of(t == NVM_DTYPE_DEFAULT ? found
+      : t);
   char *data = PyMem_Malloc((size_t)size * nvm_dtype_size(as) + 1), *to = data;
   if (!data) return PyErr_NoMemory();
   nvm_array *h = NULL;
@@ -211,7 +213,8 @@ static PyObject *from_number(nvp_state *st, PyObject *x, char kind, nvm_dtype t)
   nvm_dtype as = t != NVM_DTYPE_DEFAULT ? storage_of(t) : kind == 'b' ? NVM_BOOL : kind == 'f' ? NVM_F64
                : kind == 'c' ? NVM_C128 : n.big ? NVM_U64 : NVM_I64;
   char data[16];
-  return write_element(data, as, x) ? NULL : cast(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL), t);
+  return write_element(data, as, x) ? NULL : cast(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL),
+      t);
 }
 
 /* ---- buffers */
@@ -255,7 +258,8 @@ static int open_buffer(PyObject *x, Py_buffer *view, nvm_dtype *t) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
     return PyErr_Clear(), 0;
   }
-  if (!view->suboffsets && nvp_dtype_of_format(view->format, t) > 0 && (size_t)view->itemsize == nvm_dtype_size(*t)) return 1;
+  if (!view->suboffsets && nvp_dtype_of_format(view->format, t) > 0
+      && (size_t)view->itemsize == nvm_dtype_size(*t)) return 1;
   PyBuffer_Release(view);
   return 0;
 }
@@ -265,11 +269,13 @@ static PyObject *from_view(nvp_state *st, PyObject *x, const Py_buffer *v, nvm_d
   int aligned = (uintptr_t)v->buf % (nvm_dtype_size(t) > 8 ? 8 : nvm_dtype_size(t)) == 0;
   for (int d = 0; d < v->ndim; d++) aligned &= strides[d] % (int64_t)nvm_dtype_size(t) == 0;
   if (copy == NVP_COPY_NEVER && !aligned)
-    return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the elements do not lie on their natural boundaries"), NULL;
+    return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the elements do not lie on their natural "
+        "boundaries"), NULL;
   if (copy == NVP_COPY_ALWAYS || (copy == NVP_COPY_IF_NEEDED && !(v->readonly && immutable(x))))
     return nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, NULL, NULL));
   PyObject *owner = PyMemoryView_FromObject(x);
-  return owner ? nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, nvp_release, owner)) : NULL;
+  return owner ? nvp_wrap(st, nvm_array_new_host(st->ctx, t, v->ndim, shape, strides, v->buf, nvp_release, owner))
+      : NULL;
 }
 static void nothing(void *owner) { (void)owner; }
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
@@ -283,8 +289,8 @@ int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
   PyBuffer_Release(view);
   return nvp_raise(st), -1;
 }
-/* Byte-swapped and bfloat16 arrays, and things with only __array__ or __array_interface__: Python turns them into a pair,
-   a buffer and the dtype that its bits are meant as (None: as the buffer says). */
+/* Byte-swapped and bfloat16 arrays, and things with only __array__ or __array_interface__: Python turns them into a
+   pair, a buffer and the dtype that its bits are meant as (None: as the buffer says). */
 static PyObject *from_foreign(nvp_state *st, PyObject *x, nvp_copy copy) {
   PyObject *f = nvp_hook(st, "foreign"), *pair = f ? PyObject_CallFunctionObjArgs(f, x, NULL) : NULL;
   if (!pair) return NULL;
@@ -334,7 +340,8 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
   if (Py_IS_TYPE(x, st->array)) return from_array(st, (nvp_array *)x, t, copy);
   char kind = (char)nvp_is_scalar(x);
   if (kind || is_list(x)) {
-    if (copy == NVP_COPY_NEVER) return PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but lists and numbers are copied"), NULL;
+    if (copy == NVP_COPY_NEVER) return PyErr_SetString(PyExc_ValueError,
+        "[asarray] copy=False, but lists and numbers are copied"), NULL;
     return kind ? from_number(st, x, kind, t) : from_list(st, x, t);
   }
   PyObject *r = from_object(st, x, copy);
@@ -352,7 +359,8 @@ static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
   nvp_state *st = PyModule_GetState(m);
   PyObject *x, *dtype = Py_None, *device = Py_None, *copy = Py_None;
   nvm_dtype t;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &copy) || nvp_device(device) ||
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &copy)
+      || nvp_device(device) ||
       nvp_dtype_from(st, dtype, &t))
     return NULL;
   int always = copy == Py_None ? 0 : PyObject_IsTrue(copy);
@@ -363,7 +371,8 @@ PyMethodDef nvp_asarray_def[] = {
   { "asarray", (PyCFunction)(void (*)(void))asarray, METH_VARARGS | METH_KEYWORDS,
     "asarray($module, obj, /, dtype=None, *, device=None, copy=None)\n--\n\n"
     "An array of the data of obj: an array, a number, nested lists, or anything with a buffer, DLPack or __array__.\n"
-    "copy=False borrows the memory, which must not change while the array lives; None copies what somebody could write to." },
+    "copy=False borrows the memory, which must not change while the array lives; None copies what somebody could "
+        "write to." },
   { NULL, NULL, 0, NULL }
 };
 

@@ -1,5 +1,6 @@
-/* DLPack, both ways, for CPU memory: versioned and legacy capsules. What goes out is read only, and says so where the capsule
-   can; what comes in is borrowed until the last array over it dies. The structs are the published ABI (DLPack 1.x). */
+/* DLPack, both ways, for CPU memory: versioned and legacy capsules. What goes out is read only, and says so where the
+   capsule can; what comes in is borrowed until the last array over it dies. The structs are the published ABI (DLPack
+   1.x). */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
@@ -19,7 +20,8 @@ static const char LEGACY[] = "dltensor", VERSIONED[] = "dltensor_versioned";
 static const char USED_LEGACY[] = "used_dltensor", USED_VERSIONED[] = "used_dltensor_versioned";
 
 static dl_dtype dtype_out(nvm_dtype t) {
-  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u' ? DL_UINT
+  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u'
+      ? DL_UINT
            : nvp_kind(t) == 'f' ? DL_FLOAT : DL_COMPLEX;
   return (dl_dtype){ (uint8_t)code, (uint8_t)(nvm_dtype_size(t) * 8), 1 };
 }
@@ -59,7 +61,8 @@ static nvm_array *shown(nvp_array *a, int copy) {
   const void *data;
   int64_t strides[NVM_MAX_RANK];
   if (nvp_read(a, &data, strides)) return NULL;
-  nvm_array *h = copy ? nvm_array_new_host(a->st->ctx, nvm_dtype_of(a->h), nvm_rank(a->h), nvm_shape(a->h), strides, data, NULL, NULL)
+  nvm_array *h = copy ? nvm_array_new_host(a->st->ctx, nvm_dtype_of(a->h), nvm_rank(a->h), nvm_shape(a->h), strides,
+      data, NULL, NULL)
                       : nvm_snapshot(a->h);
   if (!h) nvp_raise(a->st);
   return h;
@@ -106,7 +109,8 @@ PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     v[i] = args[k];
   }
   int major = 0, minor = 0;
-  if (v[0] != Py_None) return PyErr_SetString(PyExc_BufferError, "__dlpack__: the CPU has no streams; pass stream=None"), NULL;
+  if (v[0] != Py_None) return PyErr_SetString(PyExc_BufferError,
+      "__dlpack__: the CPU has no streams; pass stream=None"), NULL;
   if (v[1] != Py_None && !PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
   int copy = v[3] == Py_None ? 0 : PyObject_IsTrue(v[3]);
   if (copy < 0 || ask_device(v[2])) return NULL;
@@ -124,11 +128,13 @@ void nvp_managed_delete(void *managed) { /* tagged: the lowest bit says versione
 static PyObject *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, int copy) {
   nvm_dtype dt;
   int64_t strides[NVM_MAX_RANK + 1], step;
-  const char *wrong = t->device.type != DL_CPU ? "the tensor is not in CPU memory" : !dtype_in(t->dtype, &dt) ? "nvm has no such dtype"
+  const char *wrong = t->device.type != DL_CPU ? "the tensor is not in CPU memory" : !dtype_in(t->dtype, &dt)
+      ? "nvm has no such dtype"
                     : t->ndim < 0 || t->ndim > NVM_MAX_RANK ? "more than 32 dimensions" : NULL;
   if (wrong) {
     nvp_managed_delete((void *)managed);
-    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong, (int)t->device.type,
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong,
+        (int)t->device.type,
                         t->dtype.code, t->dtype.bits);
   }
   step = (int64_t)nvm_dtype_size(dt);
@@ -138,7 +144,8 @@ static PyObject *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, in
   }
   const char *data = t->data ? (const char *)t->data + t->byte_offset : NULL;
   if (!data) data = (const char *)strides; /* empty */
-  PyObject *r = nvp_wrap(st, nvm_array_new_host(st->ctx, dt, t->ndim, t->shape, strides, data, copy ? NULL : nvp_release_capsule,
+  PyObject *r = nvp_wrap(st, nvm_array_new_host(st->ctx, dt, t->ndim, t->shape, strides, data, copy ? NULL
+      : nvp_release_capsule,
                                                 (void *)managed));
   if (copy) nvp_managed_delete((void *)managed);
   return r;
@@ -156,7 +163,8 @@ static PyObject *take(nvp_state *st, PyObject *capsule, nvp_copy copy) {
     }
     return import(st, &m->t, tagged, copy == NVP_COPY_ALWAYS && !(m->flags & DL_IS_COPIED));
   }
-  if (!PyCapsule_IsValid(capsule, LEGACY)) return PyErr_SetString(PyExc_TypeError, "from_dlpack: not a DLPack capsule, or used already"), NULL;
+  if (!PyCapsule_IsValid(capsule, LEGACY)) return PyErr_SetString(PyExc_TypeError,
+      "from_dlpack: not a DLPack capsule, or used already"), NULL;
   dl_legacy *m = PyCapsule_GetPointer(capsule, LEGACY);
   if (PyCapsule_SetName(capsule, USED_LEGACY)) return NULL;
   return import(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS);
@@ -187,7 +195,8 @@ PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy) {
   PyObject *kind = PyTuple_Check(device) && PyTuple_Size(device) == 2 ? PyTuple_GetItem(device, 0) : NULL;
   long type = kind ? PyLong_AsLong(kind) : -1;
   Py_DECREF(device);
-  if (type == -1) return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_TypeError, "__dlpack_device__ gave no (type, id)"), NULL);
+  if (type == -1) return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_TypeError,
+      "__dlpack_device__ gave no (type, id)"), NULL);
   if (type != DL_CPU && copy == NVP_COPY_NEVER)
     return PyErr_SetString(PyExc_ValueError, "from_dlpack: copy=False, but the array is not in CPU memory"), NULL;
   PyObject *capsule = ask(st, x, copy, type == DL_CPU), *r = capsule ? take(st, capsule, copy) : NULL;

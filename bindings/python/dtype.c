@@ -1,5 +1,5 @@
-/* dtype objects: nvm.float32 and its kin. They compare equal to NumPy's dtypes and to names, and NumPy takes them for its own
-   through __numpy_dtype__. Decides also what counts as a dtype argument, and the buffer protocol's codes. */
+/* dtype objects: nvm.float32 and its kin. They compare equal to NumPy's dtypes and to names, and NumPy takes them for
+   its own through __numpy_dtype__. Decides also what counts as a dtype argument, and the buffer protocol's codes. */
 #include <string.h>
 #include "nvp.h"
 
@@ -61,7 +61,8 @@ static int by_name(PyObject *name, nvm_dtype *out) {
 static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
   if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;
   if (PyUnicode_Check(x)) return by_name(x, out);
-  PyObject *const keys[2] = { st->s_name, st->s_dunder_name }; /* np.dtype('f4').name, np.float32.__name__, float.__name__ */
+  PyObject *const keys[2] = { st->s_name, st->s_dunder_name };
+      /* np.dtype('f4').name, np.float32.__name__, float.__name__ */
   for (int i = 0; i < 2; i++) {
     PyObject *name = PyObject_GetAttr(x, keys[i]);
     int found = name && by_name(name, out);
@@ -136,7 +137,8 @@ static void dtype_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 static PyType_Slot slots[] = {
-  { Py_tp_repr, dtype_repr }, { Py_tp_str, dtype_str }, { Py_tp_richcompare, dtype_compare }, { Py_tp_hash, dtype_hash },
+  { Py_tp_repr, dtype_repr }, { Py_tp_str, dtype_str }, { Py_tp_richcompare, dtype_compare }, { Py_tp_hash,
+      dtype_hash },
   { Py_tp_getset, getset }, { Py_tp_methods, dtype_methods }, { Py_tp_dealloc, dtype_dealloc },
   { Py_tp_doc, "A data type: nvm.float32, nvm.int64, ..." }, { 0, NULL }
 };

@@ -1,6 +1,6 @@
-/* The library's table of operations as Python functions and methods: one function object per row, made when the module starts.
-   A row's signature says which arguments are operands (the first ones) and which are attributes; nothing here knows an
-   operation by name, but for the list of names that are methods in NumPy too. */
+/* The library's table of operations as Python functions and methods: one function object per row, made when the
+   module starts. A row's signature says which arguments are operands (the first ones) and which are attributes;
+   nothing here knows an operation by name, but for the list of names that are methods in NumPy too. */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
@@ -9,7 +9,8 @@ enum { PARAMS = 12, INTS = 128 };
 typedef struct param {
   PyObject *name;       /* interned, owned */
   const char *text;     /* the library's spelling: UTF-8 of name */
-  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'D' device (checked, not passed), 0: by value */
+  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'D' device (checked, not passed),
+      0: by value */
   char required;
 } param;
 typedef struct op {
@@ -34,7 +35,8 @@ static int flatten_ints(PyObject *v, int64_t *ints, int *n, int max) {
   }
   PyObject *fast = PySequence_Tuple(v);
   int status = fast ? 0 : -1;
-  for (Py_ssize_t k = 0; !status && k < PyTuple_Size(fast); k++) status = flatten_ints(PyTuple_GetItem(fast, k), ints, n, max);
+  for (Py_ssize_t k = 0; !status && k < PyTuple_Size(fast); k++) status = flatten_ints(PyTuple_GetItem(fast, k), ints,
+      n, max);
   Py_XDECREF(fast);
   return status;
 }
@@ -49,7 +51,8 @@ static int attr_number(nvm_attr *a, PyObject *v) {
       Py_DECREF(i);
       return PyErr_Occurred() ? -1 : 0;
     }
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1; /* a float array has __index__ too, which raises TypeError */
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1; /* a float array has __index__ too, which raises
+        TypeError */
     PyErr_Clear();
   }
   a->kind = 'f';
@@ -118,7 +121,8 @@ static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *o
     else got = nvp_operand(o->st, v[i], &in[i], &own);
     if (got < 0) return -1;
     if (!got) {
-      PyErr_Format(PyExc_TypeError, "%.100s: '%U' is %R, not an array", o->def.ml_name, o->p[i].name, (PyObject *)Py_TYPE(v[i]));
+      PyErr_Format(PyExc_TypeError, "%.100s: '%U' is %R, not an array", o->def.ml_name, o->p[i].name,
+          (PyObject *)Py_TYPE(v[i]));
       return -1;
     }
     if (own) *owned |= (uint64_t)1 << i;
@@ -169,7 +173,8 @@ static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject
   int nat = 0;
   if (bind(o, v, args, n, names) || attributes(o, v, at, &nat, ints)) return NULL;
   if (o->nin < 0) return call_list(o, v[0], at, nat);
-  PyObject *r = operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, nvm_apply(o->st->ctx, o->number, in, o->nin, at, nat));
+  PyObject *r = operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, nvm_apply(o->st->ctx, o->number, in, o->nin, at,
+      nat));
   for (int i = 0; owned; i++, owned >>= 1)
     if (owned & 1) nvm_array_unref(in[i]);
   return r;
@@ -215,7 +220,8 @@ static int read_signature(op *o, const char *signature) {
 /* What makes arrays takes a device, as the standard says; it is checked here and never reaches the library. */
 static void signature_of(char *out, size_t size, const nvm_op_info *info) {
   const char *s = info->signature;
-  int n = (int)strlen(s) - 1, device = strstr(s, "dtype") && strcmp(info->kind, "reduction") && strcmp(info->kind, "scan");
+  int n = (int)strlen(s) - 1, device = strstr(s, "dtype") && strcmp(info->kind, "reduction") && strcmp(info->kind,
+      "scan");
   PyOS_snprintf(out, size, "%.*s%s", n, s, !device ? ")" : strchr(s, '*') ? ", device=None)" : ", *, device=None)");
 }
 static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
@@ -230,7 +236,8 @@ static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   size_t n = strlen(info->name) + strlen(signature) + strlen(info->doc) + 16;
   if (!(o->doc = malloc(n))) return Py_DECREF((PyObject *)o), PyErr_NoMemory(), NULL;
   PyOS_snprintf(o->doc, n, "%s%s\n--\n\n%s", info->name, signature, info->doc);
-  o->def = (PyMethodDef){ info->name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS, o->doc };
+  o->def = (PyMethodDef){ info->name, (PyCFunction)(void (*)(void))call_function, METH_FASTCALL | METH_KEYWORDS,
+      o->doc };
   if (read_signature(o, signature)) return Py_DECREF((PyObject *)o), NULL;
   return o;
 }
@@ -242,7 +249,8 @@ static void op_dealloc(PyObject *self) {
   PyObject_Free(self);
   Py_DECREF(type);
 }
-static PyObject *op_repr(PyObject *self) { return PyUnicode_FromFormat("<operation %s of nvm>", ((op *)self)->def.ml_name); }
+static PyObject *op_repr(PyObject *self) { return PyUnicode_FromFormat("<operation %s of nvm>",
+    ((op *)self)->def.ml_name); }
 static PyType_Slot op_slots[] = { { Py_tp_dealloc, op_dealloc }, { Py_tp_repr, op_repr }, { 0, NULL } };
 PyType_Spec nvp_op_spec = { .name = "nvm._nvm.Operation", .basicsize = sizeof(op), .slots = op_slots,
                             .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
@@ -256,7 +264,8 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
     if (status || *info.name == '_') continue;
     op *o = op_new(st, &info, i);
     PyObject *f = o ? PyCFunction_NewEx(&o->def, (PyObject *)o, home) : NULL;
-    status = f ? PyDict_SetItemString(st->functions, info.name, f) || PyModule_AddObjectRef(m, info.name, f) ? -1 : 0 : -1;
+    status = f ? PyDict_SetItemString(st->functions, info.name, f) || PyModule_AddObjectRef(m, info.name, f) ? -1 : 0
+        : -1;
     Py_XDECREF(f);
     Py_XDECREF((PyObject *)o);
   }
@@ -267,7 +276,8 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
 /* ---- methods: operations whose first operand is the array, under NumPy's method names */
 static const struct { const char *name, *op; } methods[] = {
   { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" }, { "argsort", "argsort" },
-  { "astype", "astype" }, { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" }, { "cumprod", "cumulative_prod" },
+  { "astype", "astype" }, { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" }, { "cumprod",
+      "cumulative_prod" },
   { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "dot", "matmul" }, { "max", "max" }, { "mean", "mean" },
   { "min", "min" }, { "prod", "prod" }, { "repeat", "repeat" }, { "reshape", "reshape" }, { "round", "round" },
   { "sort", "sort" }, { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" },

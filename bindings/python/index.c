@@ -1,5 +1,5 @@
-/* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through. Index arrays, lists
-   and boolean masks are handed to the package's Python half. */
+/* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through. Index
+   arrays, lists and boolean masks are handed to the package's Python half. */
 #include <string.h>
 #include "nvp.h"
 
@@ -27,7 +27,8 @@ static int is_basic(PyObject *k) {
   return i != NULL;
 }
 static int too_many(nvp_array *a, int n) {
-  return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d dimensions, %d were indexed", nvm_rank(a->h), n), -1;
+  return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d dimensions, %d were indexed",
+      nvm_rank(a->h), n), -1;
 }
 static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
   int64_t n = nvm_shape(a->h)[d];
@@ -45,7 +46,8 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
   Py_XDECREF(v);
   if (PyErr_Occurred()) return -1;
   if (i < -n || i >= n)
-    return PyErr_Format(PyExc_IndexError, "index %lld is out of range for dimension %d of extent %lld", i, d, (long long)n), -1;
+    return PyErr_Format(PyExc_IndexError, "index %lld is out of range for dimension %d of extent %lld", i, d,
+        (long long)n), -1;
   b->start[d] = i < 0 ? i + n : i;
   b->count[d] = b->step[d] = 1;
   b->drop[d] = 1;
@@ -113,7 +115,8 @@ static int covers(const basic *b, nvp_array *a) { /* the key means the whole arr
     if (b->drop[d] || b->step[d] != 1 || b->count[d] != nvm_shape(a->h)[d]) return 0;
   return 1;
 }
-/* `value` without leading dimensions of extent 1 that the target lacks; with None in the key, in the target's own shape. */
+/* `value` without leading dimensions of extent 1 that the target lacks; with None in the key, in the target's own
+   shape. */
 static PyObject *fit(nvp_state *st, nvm_array *value, const basic *b, nvm_array *target) {
   int extra = nvm_rank(value) - b->nshape;
   const int64_t *s = nvm_shape(value);
@@ -136,7 +139,8 @@ static int assign(nvp_array *a, const basic *b, PyObject *value) {
   if (got <= 0) return got ? -1 : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), -1);
   PyObject *fitted = NULL;
   if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(nvm_dtype_of(a->h)) != 'c')
-    PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s", nvm_dtype_name(nvm_dtype_of(a->h)));
+    PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s",
+        nvm_dtype_name(nvm_dtype_of(a->h)));
   else if (!(target = covers(b, a) ? nvm_array_ref(a->h) : view_of(a, b))) nvp_raise(st);
   else if ((fitted = fit(st, v, b, target))) status = nvp_check(st, nvm_assign(target, ((nvp_array *)fitted)->h));
   Py_XDECREF(fitted);
@@ -160,7 +164,8 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
 /* nonzero(mask): int64 positions along each dimension, in row-major order */
 PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   (void)module;
-  if (!nvp_is_array(x) || nvm_dtype_of(((nvp_array *)x)->h) != NVM_BOOL) return PyErr_SetString(PyExc_TypeError, "a bool array is needed"), NULL;
+  if (!nvp_is_array(x) || nvm_dtype_of(((nvp_array *)x)->h) != NVM_BOOL) return PyErr_SetString(PyExc_TypeError,
+      "a bool array is needed"), NULL;
   nvp_array *a = (nvp_array *)x;
   const void *data;
   int64_t strides[NVM_MAX_RANK + 1], at[NVM_MAX_RANK + 1] = { 0 }, n = nvm_size(a->h), count = 0;
@@ -191,7 +196,8 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   return r;
 }
 static int packed(nvp_array *a, nvm_dtype t, int64_t size, void *to) {
-  if (nvm_dtype_of(a->h) != t || nvm_size(a->h) != size) return PyErr_SetString(PyExc_SystemError, "scatter: dtype or size"), -1;
+  if (nvm_dtype_of(a->h) != t || nvm_size(a->h) != size) return PyErr_SetString(PyExc_SystemError,
+      "scatter: dtype or size"), -1;
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return -1;
   return nvp_check(a->st, nvm_copy_to_host(a->h, to, (size_t)size * nvm_dtype_size(t)));
 }

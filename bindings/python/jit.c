@@ -1,13 +1,14 @@
-/* nvm.jit: a function traced once for each signature of its arguments, then replayed. A signature is a list of words: the nesting
-   of tuples, lists and dicts, dtype and shape of each array, the kind of each Python number, and the static arguments, which
-   compare by type and value. The same words, read back, rebuild the arguments around placeholders and the results around
-   arrays. The warm path touches no Python code. */
+/* nvm.jit: a function traced once for each signature of its arguments, then replayed. A signature is a list of words:
+   the nesting of tuples, lists and dicts, dtype and shape of each array, the kind of each Python number, and the
+   static arguments, which compare by type and value. The same words, read back, rebuild the arguments around
+   placeholders and the results around arrays. The warm path touches no Python code. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "nvp.h"
 
-enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_NAMED }; /* low byte of a word; operands above */
+enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_NAMED };
+    /* low byte of a word; operands above */
 enum { WORDS = 96, OBJECTS = 16, LEAVES = 32, KEEP = 512, BUCKETS = 64 };
 
 static _Thread_local int tracing;
@@ -128,7 +129,8 @@ static void call_free(call *c) {
 static int leaf(call *c, nvm_array *a, int owned) { /* takes a if owned, also when it fails */
   if (c->n == c->cap) {
     int cap = c->cap;
-    void *in = grow(c->in, c->ini, sizeof *c->in, c->n, &cap), *own = in ? grow(c->owned, c->ownedi, 1, c->n, &c->cap) : NULL;
+    void *in = grow(c->in, c->ini, sizeof *c->in, c->n, &cap), *own = in ? grow(c->owned, c->ownedi, 1, c->n, &c->cap)
+        : NULL;
     if (in) c->in = in;
     if (own) c->owned = own;
     else {
@@ -211,9 +213,11 @@ static int flatten_dict(call *c, PyObject *x, uint64_t *statics, PyObject *names
 static int refuse(call *c, PyObject *x) {
   PyObject *type = (PyObject *)Py_TYPE(x);
   if (c->name)
-    return PyErr_Format(PyExc_TypeError, "[jit] argument '%S' holds %R, which is no array or number; name it in static_argnames=(...) "
+    return PyErr_Format(PyExc_TypeError, "[jit] argument '%S' holds %R, which is no array or number; name it in "
+        "static_argnames=(...) "
                         "if it is a constant of the function", c->name, type), -1;
-  return PyErr_Format(PyExc_TypeError, "[jit] argument %d holds %R, which is no array or number; name it in static_argnums=(%d,) "
+  return PyErr_Format(PyExc_TypeError, "[jit] argument %d holds %R, which is no array or number; name it in "
+      "static_argnums=(%d,) "
                       "if it is a constant of the function", c->at, type, c->at), -1;
 }
 static int is_named(PyObject *x) { return !PyTuple_CheckExact(x) && PyObject_HasAttrString(x, "_fields"); }
@@ -229,7 +233,8 @@ static int flatten(call *c, PyObject *x) {
   else if (PyDict_Check(x)) status = flatten_dict(c, x, NULL, NULL);
   else {
     status = leaf_foreign(c, x);
-    if (!status) status = c->out ? (word(&c->key, IS_STATIC) || word(&c->key, 0) || object(&c->key, x) ? -1 : 1) : refuse(c, x);
+    if (!status) status = c->out ? (word(&c->key, IS_STATIC) || word(&c->key, 0) || object(&c->key, x) ? -1 : 1)
+        : refuse(c, x);
     status = status < 0 ? -1 : 0;
   }
   Py_LeaveRecursiveCall();
@@ -425,15 +430,16 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
     c->at = (int)i;
     int fixed = i < 64 && j->statics >> i & 1, bad;
     if (fixed) bad = flatten_static(&c->key, x);
-    else if (Py_IS_TYPE(x, c->st->array)) bad = leaf_array(c, ((nvp_array *)x)->h, 0); /* the tuple holds it for the call */
+    else if (Py_IS_TYPE(x, c->st->array)) bad = leaf_array(c, ((nvp_array *)x)->h, 0);
+        /* the tuple holds it for the call */
     else bad = flatten(c, x);
     if (bad) return -1;
   }
   if (!kw) return word(&c->key, IS_DICT);
   return flatten_dict(c, kw, &j->statics, j->names);
 }
-/* A call that takes some microseconds keeps the interpreter's lock, which costs 0.1 us to pass on. Sizes are part of the
-   signature, so what was quick once is quick again. */
+/* A call that takes some microseconds keeps the interpreter's lock, which costs 0.1 us to pass on. Sizes are part of
+   the signature, so what was quick once is quick again. */
 enum { QUICK = 20000 }; /* ns */
 static int64_t now(void) {
   struct timespec t;
@@ -516,7 +522,8 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(nums); i++) {
     long n = PyLong_AsLong(PyTuple_GetItem(nums, i));
     if (PyErr_Occurred()) return NULL;
-    if (n < 0 || n > 63) return PyErr_SetString(PyExc_ValueError, "[jit] static_argnums must lie between 0 and 63"), NULL;
+    if (n < 0 || n > 63) return PyErr_SetString(PyExc_ValueError, "[jit] static_argnums must lie between 0 and 63"),
+        NULL;
     statics |= (uint64_t)1 << n;
   }
   allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -566,8 +573,10 @@ static PyObject *jit_get(PyObject *self, PyObject *obj, PyObject *type) { /* a m
   return f ? PyObject_CallFunctionObjArgs(f, self, obj, NULL) : NULL;
 }
 static PyMethodDef methods[] = {
-  { "explain", (PyCFunction)(void (*)(void))jit_explain, METH_VARARGS | METH_KEYWORDS, "explain($self, /, *args, **kwargs)\n--\n\nThe plan for these arguments, as text; nothing is run." },
-  { "cache_size", jit_cache_size, METH_NOARGS, "cache_size($self, /)\n--\n\nHow many signatures have been traced and kept." },
+  { "explain", (PyCFunction)(void (*)(void))jit_explain, METH_VARARGS | METH_KEYWORDS,
+      "explain($self, /, *args, **kwargs)\n--\n\nThe plan for these arguments, as text; nothing is run." },
+  { "cache_size", jit_cache_size, METH_NOARGS, "cache_size($self, /)\n--\n\nHow many signatures have been traced and "
+      "kept." },
   { "clear_cache", jit_clear_cache, METH_NOARGS, "clear_cache($self, /)\n--\n\nForgets every traced signature." },
   { NULL, NULL, 0, NULL }
 };

@@ -18,14 +18,20 @@ Axes = int | Sequence[int] | None
 
 linalg: ModuleType
 '''
-ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "str | None", "axis": "Axes", "axes": "Axes", "shape": "int | Sequence[int]"}
-ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": "int", "size": "int", "itemsize": "int", "nbytes": "int",
+ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "str | None", "axis": "Axes", "axes": "Axes",
+    "shape": "int | Sequence[int]"}
+ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": "int", "size": "int", "itemsize": "int",
+    "nbytes": "int",
          "shape": "tuple[int, ...]", "dtype": "DType", "device": "str"}
-RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int", "__float__": "float",
-           "__complex__": "complex", "__index__": "int", "__len__": "int", "__iter__": "Iterator[Array]", "__divmod__": "tuple[Array, Array]",
-           "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]", "__array_namespace__": "ModuleType",
+RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int",
+    "__float__": "float",
+           "__complex__": "complex", "__index__": "int", "__len__": "int", "__iter__": "Iterator[Array]",
+               "__divmod__": "tuple[Array, Array]",
+           "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]",
+               "__array_namespace__": "ModuleType",
            "__repr__": "str", "__str__": "str", "__hash__": "None", "__setitem__": "None", "__delitem__": "None"}
-SKIPPED = {"__getattribute__", "__doc__", "__new__", "__init__", "__reduce__", "__module__", "__weakref__", "__hash__", "__delitem__",
+SKIPPED = {"__getattribute__", "__doc__", "__new__", "__init__", "__reduce__", "__module__", "__weakref__", "__hash__",
+    "__delitem__",
            "__array_ufunc__", "__array_priority__", "_edges"}
 
 

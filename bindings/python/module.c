@@ -1,5 +1,5 @@
-/* The module nvm._nvm: its state, exceptions, settings and counters, and the queue of Python objects that are to be released by
-   a thread that may not touch Python. Names no operation. */
+/* The module nvm._nvm: its state, exceptions, settings and counters, and the queue of Python objects that are to be
+   released by a thread that may not touch Python. Names no operation. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,8 @@ static int gather_from(gather *g, PyObject *x) {
     g->a[g->n++] = nvm_array_ref(((nvp_array *)x)->h);
     return 0;
   }
-  PyObject *items = PyDict_Check(x) ? PyDict_Values(x) : PyTuple_Check(x) || PyList_Check(x) ? PySequence_Tuple(x) : NULL;
+  PyObject *items = PyDict_Check(x) ? PyDict_Values(x) : PyTuple_Check(x) || PyList_Check(x) ? PySequence_Tuple(x)
+      : NULL;
   if (!items) return PyErr_Occurred() ? -1 : 0;
   int status = Py_EnterRecursiveCall(" in the arrays given to nvm");
   Py_ssize_t n = PySequence_Size(items);
@@ -108,7 +109,8 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
   gather g = { .st = state_of(m) };
   char *text = NULL;
   int status = gather_from(&g, args);
-  if (!status && !g.n) status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"), -1);
+  if (!status && !g.n) status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"),
+      -1);
   if (!status) status = nvp_check(g.st, nvm_explain(&text, g.a, (int)g.n));
   gather_free(&g);
   return status ? NULL : text_of(text);
@@ -179,7 +181,8 @@ static PyObject *mod_table(PyObject *m, PyObject *unused) {
   PyObject *d = PyDict_New();
   for (int i = 0; d && i < nvm_op_count(); i++) {
     nvm_op_info o;
-    PyObject *row = nvp_check(st, nvm_op_get(&o, i)) ? NULL : Py_BuildValue("(siss)", o.kind, o.nin, o.signature, o.doc);
+    PyObject *row = nvp_check(st, nvm_op_get(&o, i)) ? NULL : Py_BuildValue("(siss)", o.kind, o.nin, o.signature,
+        o.doc);
     if (!row || PyDict_SetItemString(d, o.name, row)) Py_CLEAR(d);
     Py_XDECREF(row);
   }
@@ -195,17 +198,21 @@ static PyObject *mod_from_bytes(PyObject *m, PyObject *args) {
   PyObject *data, *dtype, *shape;
   int64_t n[NVM_MAX_RANK], size;
   nvm_dtype t;
-  if (!PyArg_ParseTuple(args, "O!OO!:from_bytes", &PyBytes_Type, &data, &dtype, &PyTuple_Type, &shape) || nvp_dtype_from(st, dtype, &t))
+  if (!PyArg_ParseTuple(args, "O!OO!:from_bytes", &PyBytes_Type, &data, &dtype, &PyTuple_Type, &shape)
+      || nvp_dtype_from(st, dtype, &t))
     return NULL;
   int rank = (int)PyTuple_Size(shape);
-  if (t == NVM_DTYPE_DEFAULT || rank > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "from_bytes: dtype or shape"), NULL;
+  if (t == NVM_DTYPE_DEFAULT || rank > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError,
+      "from_bytes: dtype or shape"), NULL;
   size = (int64_t)nvm_dtype_size(t);
   for (int d = 0; d < rank; d++) {
     n[d] = PyLong_AsLongLong(PyTuple_GetItem(shape, d));
     if (PyErr_Occurred()) return NULL;
-    if (n[d] < 0 || __builtin_mul_overflow(size, n[d], &size)) return PyErr_SetString(PyExc_ValueError, "from_bytes: shape"), NULL;
+    if (n[d] < 0 || __builtin_mul_overflow(size, n[d], &size)) return PyErr_SetString(PyExc_ValueError,
+        "from_bytes: shape"), NULL;
   }
-  if (size != PyBytes_Size(data)) return PyErr_SetString(PyExc_ValueError, "from_bytes: the shape does not fit the bytes"), NULL;
+  if (size != PyBytes_Size(data)) return PyErr_SetString(PyExc_ValueError,
+      "from_bytes: the shape does not fit the bytes"), NULL;
   return nvp_wrap(st, nvm_array_new_host(st->ctx, t, rank, n, NULL, PyBytes_AsString(data), NULL, NULL));
 }
 static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
@@ -217,16 +224,23 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   return nvp_from_dlpack(state_of(m), x, c);
 }
 static PyMethodDef methods[] = {
-  { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of them too) together; shared work is done once." },
+  { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "
+      "them too) together; shared work is done once." },
   { "explain_arrays", mod_explain_arrays, METH_VARARGS, NULL },
-  { "synchronize", mod_synchronize, METH_NOARGS, "synchronize($module, /)\n--\n\nWaits until everything that was launched has finished." },
-  { "set", mod_set, METH_VARARGS, "set($module, name, value, /)\n--\n\nSets a setting: nvm.set('fuse', 'off'). nvm.settings() lists them." },
+  { "synchronize", mod_synchronize, METH_NOARGS, "synchronize($module, /)\n--\n\nWaits until everything that was "
+      "launched has finished." },
+  { "set", mod_set, METH_VARARGS, "set($module, name, value, /)\n--\n\nSets a setting: nvm.set('fuse', 'off'). "
+      "nvm.settings() lists them." },
   { "settings_table", mod_settings, METH_NOARGS, NULL },
-  { "counters", mod_counters, METH_NOARGS, "counters($module, /)\n--\n\nWhat the library has done in this process: a dict of numbers." },
-  { "reset_peak", mod_reset_peak, METH_NOARGS, "reset_peak($module, /)\n--\n\nLets counters()['bytes_peak'] start again at what is in use." },
-  { "info", mod_info, METH_NOARGS, "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a line each." },
+  { "counters", mod_counters, METH_NOARGS, "counters($module, /)\n--\n\nWhat the library has done in this process: a "
+      "dict of numbers." },
+  { "reset_peak", mod_reset_peak, METH_NOARGS, "reset_peak($module, /)\n--\n\nLets counters()['bytes_peak'] start "
+      "again at what is in use." },
+  { "info", mod_info, METH_NOARGS, "info($module, /)\n--\n\nVersion, compiler, threads, vector width and cache, a "
+      "line each." },
   { "tracing", mod_tracing, METH_NOARGS, "tracing($module, /)\n--\n\nTrue inside a function that nvm.jit is tracing." },
-  { "dtype", mod_dtype, METH_O, "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, bool, int, float, complex) means." },
+  { "dtype", mod_dtype, METH_O, "dtype($module, x, /)\n--\n\nThe nvm dtype that x (a dtype of nvm or NumPy, a name, "
+      "bool, int, float, complex) means." },
   { "op_table", mod_table, METH_NOARGS, NULL },
   { "has_buffer", mod_has_buffer, METH_O, NULL },
   { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
@@ -234,7 +248,8 @@ static PyMethodDef methods[] = {
   { "positions", nvp_nonzero, METH_O, NULL },
   { "scatter", nvp_scatter, METH_VARARGS, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,
-    "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not change while the array lives; copy=True copies." },
+    "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not "
+        "change while the array lives; copy=True copies." },
   { NULL, NULL, 0, NULL }
 };
 
@@ -246,7 +261,8 @@ static int add_type(PyObject *m, PyTypeObject **slot, PyType_Spec *spec, const c
 static int intern_names(nvp_state *st) {
   struct { PyObject **at; const char *text; } names[] = {
     { &st->s_array_interface, "__array_interface__" }, { &st->s_dlpack, "__dlpack__" },
-    { &st->s_dlpack_device, "__dlpack_device__" }, { &st->s_array, "__array__" }, { &st->s_priority, "__array_priority__" },
+    { &st->s_dlpack_device, "__dlpack_device__" }, { &st->s_array, "__array__" }, { &st->s_priority,
+        "__array_priority__" },
     { &st->s_name, "name" }, { &st->s_dunder_name, "__name__" }, { &st->s_dtype, "dtype" }, { &st->s_device, "device" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -273,7 +289,8 @@ static int module_exec(PyObject *m) {
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
          add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
          add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
-         nvp_add_methods(st) || nvp_finish_array(st) || PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
+         nvp_add_methods(st) || nvp_finish_array(st) || PyModule_AddFunctions(m, nvp_asarray_def)
+             || PyModule_AddObjectRef(m, "Error", st->error) ||
          PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
          PyModule_AddStringConstant(m, "__version__", nvm_version()) ? -1 : 0;
 }

@@ -1,5 +1,5 @@
-/* What the files of the Python extension share. It stands on include/nvm alone and on CPython's limited API 3.11: heap types,
-   multi-phase initialisation, every Python object in the module's state. */
+/* What the files of the Python extension share. It stands on include/nvm alone and on CPython's limited API 3.11:
+   heap types, multi-phase initialisation, every Python object in the module's state. */
 #ifndef NVP_H
 #define NVP_H
 #define PY_SSIZE_T_CLEAN
@@ -28,7 +28,8 @@ typedef struct nvp_state {
   PyObject *dtypes[NVM_NDTYPES];    /* nvm.float32 ... */
   PyObject *functions;              /* dict: name -> function, the whole op table */
   PyObject *hooks;                  /* dict: name -> the Python function that does the long version of something */
-  PyObject *s_array_interface, *s_dlpack, *s_dlpack_device, *s_array, *s_priority, *s_name, *s_dunder_name, *s_dtype, *s_device;
+  PyObject *s_array_interface, *s_dlpack, *s_dlpack_device, *s_array, *s_priority, *s_name, *s_dunder_name, *s_dtype,
+      *s_device;
   int fixed[NVP_NFIXED];            /* op numbers; -1: this library has no such operation */
 } nvp_state;
 
@@ -45,11 +46,11 @@ typedef struct nvp_dtype { PyObject_HEAD nvm_dtype t; nvp_state *st; } nvp_dtype
 PyObject *nvp_raise(nvp_state *st);             /* sets the exception of the thread's last nvm failure; NULL */
 int nvp_check(nvp_state *st, int status);       /* 0, or -1 with the exception set */
 PyObject *nvp_hook(nvp_state *st, const char *name); /* borrowed; NULL with an exception */
-void nvp_release(void *owner);                  /* release callback of memory that a Python object owns: takes the reference
-                                                   itself or a queue does, where the thread may not touch Python */
+/* Release callback of memory that a Python object owns: a queue takes the reference, since the thread may not be one that
+   can touch Python. */
+void nvp_release(void *owner);
 void nvp_release_capsule(void *managed);        /* the same for a DLPack managed tensor */
 void nvp_drain(void);                           /* frees what the queue holds; needs the interpreter's lock */
-extern const char nvp_doc_module[];
 
 /* array.c */
 extern PyType_Spec nvp_array_spec;
@@ -66,15 +67,17 @@ extern PyType_Spec nvp_op_spec, nvp_method_spec;
 int nvp_add_functions(PyObject *module, nvp_state *st);
 int nvp_add_methods(nvp_state *st);              /* to the type Array */
 
-/* convert.c: what an operand may be. 1 and a handle (*owned: the caller unrefs it), 0 not an array of any sort, -1 raised */
+/* convert.c: what an operand may be. 1 and a handle (*owned: the caller unrefs it), 0 not an array of any sort, -1
+   raised */
 int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned);
-int nvp_is_scalar(PyObject *x);                 /* a Python bool, int, float or complex (not NumPy's) : 'b' 'i' 'f' 'c' or 0 */
+int nvp_is_scalar(PyObject *x);                 /* 'b' 'i' 'f' 'c' of a Python number (not NumPy's), else 0 */
 nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind); /* weak; a reference; NULL raised */
 void nvp_forget_numbers(nvp_state *st);
 typedef enum nvp_copy { NVP_COPY_NEVER, NVP_COPY_ALWAYS, NVP_COPY_IF_NEEDED } nvp_copy;
 PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy);
 int nvp_has_buffer(PyObject *x);                /* bytes-like things excluded */
-/* A handle over x's buffer for the length of a call; then unref it and release *view. 1, 0 (nothing held: no such dtype), -1 */
+/* A handle over x's buffer for the length of a call; then unref it and release *view. 1, 0 (nothing held: no such
+   dtype), -1 */
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view);
 int nvp_device(PyObject *x);                    /* 0 if it means the CPU (None, 'cpu'), else -1 */
 extern PyMethodDef nvp_asarray_def[];
@@ -82,7 +85,8 @@ extern PyMethodDef nvp_asarray_def[];
 /* dtype.c */
 extern PyType_Spec nvp_dtype_spec;
 int nvp_add_dtypes(PyObject *module, nvp_state *st);
-int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out); /* dtype, NumPy dtype, name, bool/int/float/complex, None: default */
+/* A dtype of nvm or NumPy, a name, bool, int, float, complex; None: NVM_DTYPE_DEFAULT. 0 or -1 */
+int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out);
 PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t);         /* new reference */
 const char *nvp_format(nvm_dtype t);            /* buffer protocol; NULL: it has no code */
 int nvp_dtype_of_format(const char *format, nvm_dtype *out);    /* 1 found, 0 not, -1 wrong byte order */

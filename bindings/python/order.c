@@ -1,5 +1,5 @@
-/* Stable order of the elements along the last dimension: argsort for every real dtype, by a radix sort on keys. An element's key is
-   an integer of its width that orders as the element does; NaN comes last, -0 equals +0. */
+/* Stable order of the elements along the last dimension: argsort for every real dtype, by a radix sort on keys. An
+   element's key is an integer of its width that orders as the element does; NaN comes last, -0 equals +0. */
 #include <string.h>
 #include "nvp.h"
 
@@ -35,7 +35,8 @@ static void radix(item **a, item **b, int64_t n, int bytes) {
     *b = t;
   }
 }
-static void order_rows(nvm_dtype t, const char *data, int64_t rows, int64_t n, int descending, item *a, item *b, int64_t *out) {
+static void order_rows(nvm_dtype t, const char *data, int64_t rows, int64_t n, int descending, item *a, item *b,
+    int64_t *out) {
   size_t size = nvm_dtype_size(t);
   for (int64_t r = 0; r < rows; r++) {
     for (int64_t i = 0; i < n; i++) {
@@ -54,7 +55,8 @@ PyObject *nvp_order(PyObject *module, PyObject *args) {
   if (!PyArg_ParseTuple(args, "O!p", st->array, &x, &descending)) return NULL;
   nvm_dtype t = nvm_dtype_of(x->h);
   int rank = nvm_rank(x->h);
-  if (!rank || nvp_kind(t) == 'c') return PyErr_SetString(PyExc_TypeError, "sorting needs real numbers and at least one dimension"), NULL;
+  if (!rank || nvp_kind(t) == 'c') return PyErr_SetString(PyExc_TypeError,
+      "sorting needs real numbers and at least one dimension"), NULL;
   if (nvm_is_pending(x->h) && nvp_eval(st, &x->h, 1)) return NULL;
   int64_t size = nvm_size(x->h), n = nvm_shape(x->h)[rank - 1];
   size_t bytes = (size_t)size * nvm_dtype_size(t);

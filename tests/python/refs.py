@@ -127,7 +127,8 @@ MAPS = {
     "copysign": flt(np.copysign, 0, 2, complex=False, wide=False),
     "nextafter": Map(np.nextafter, 2, FLOATS, wide=False),
     "exp": flt(np.exp), "exp2": flt(np.exp2, complex=False), "expm1": flt(np.expm1, special=False),
-    "log": flt(np.log, special=False), "log1p": flt(np.log1p, special=False, lo=-0.9), "log2": flt(np.log2, special=False),
+    "log": flt(np.log, special=False), "log1p": flt(np.log1p, special=False, lo=-0.9), "log2": flt(np.log2,
+        special=False),
     "log10": flt(np.log10, special=False),
     "logaddexp": flt(np.logaddexp, 3, 2, complex=False, unit=1),
     "sin": flt(np.sin, special=False), "cos": flt(np.cos, special=False), "tan": flt(np.tan, 3, special=False),
@@ -141,9 +142,11 @@ MAPS = {
     "sigmoid": flt(_sigmoid, 3, complex=False),
     "relu": Map(lambda x: np.maximum(x, 0), 1, REAL, special=False),
     "silu": flt(lambda x: x * _sigmoid(x), 4, complex=False, special=False),
-    "gelu": flt(lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2, 150, complex=False, special=False,
+    "gelu": flt(lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2, 150, complex=False,
+        special=False,
                 wide=False, lo=-2),  # far to the left the rounding of x / sqrt 2 is magnified by x^2, in the reference too
-    "ceil": Map(np.ceil, 1, BOOL + REAL), "floor": Map(np.floor, 1, BOOL + REAL), "trunc": Map(np.trunc, 1, BOOL + REAL),
+    "ceil": Map(np.ceil, 1, BOOL + REAL), "floor": Map(np.floor, 1, BOOL + REAL), "trunc": Map(np.trunc, 1,
+        BOOL + REAL),
     "round": Map(np.round, 1, NUM),
     "real": Map(np.real, 1, NUM), "imag": Map(np.imag, 1, NUM), "conj": Map(np.conj, 1, NUM),
     "isfinite": Map(np.isfinite, 1, ANY), "isinf": Map(np.isinf, 1, ANY), "isnan": Map(np.isnan, 1, ANY),
@@ -155,7 +158,8 @@ MAPS = {
     "logical_xor": Map(_logical(np.logical_xor), 2, ANY), "logical_not": Map(_logical(np.logical_not), 1, ANY),
     "bitwise_and": Map(np.bitwise_and, 2, BOOL + INTS), "bitwise_or": Map(np.bitwise_or, 2, BOOL + INTS),
     "bitwise_xor": Map(np.bitwise_xor, 2, BOOL + INTS), "bitwise_invert": Map(np.invert, 1, BOOL + INTS),
-    "bitwise_left_shift": Map(_shift(np.left_shift), 2, INTS), "bitwise_right_shift": Map(_shift(np.right_shift), 2, INTS),
+    "bitwise_left_shift": Map(_shift(np.left_shift), 2, INTS), "bitwise_right_shift": Map(_shift(np.right_shift), 2,
+        INTS),
 }
 # numpy.ceil and its kin turn bool and integers into floats (and float16): the standard keeps them
 for _n in ("ceil", "floor", "trunc", "round"):
@@ -184,7 +188,8 @@ def _sum(f):
             return f(x.astype(np.float64), **kw).astype(np.float16)
         else:
             kw["dtype"] = x.dtype
-            return f(x.astype(np.complex256 if x.dtype.kind == "c" else np.longdouble), **{**kw, "dtype": None}).astype(x.dtype)
+            return f(x.astype(np.complex256 if x.dtype.kind == "c" else np.longdouble), **{**kw,
+                "dtype": None}).astype(x.dtype)
         return f(x, **kw)
     return total
 
@@ -204,7 +209,8 @@ def _logsumexp(x, axis=None, keepdims=False):
 
 REDUCTIONS = {
     "sum": Red(_sum(np.sum), ANY, BOOL + INTS), "prod": Red(_sum(np.prod), ANY, BOOL + INTS),
-    "max": Red(np.max, BOOL + REAL, BOOL + REAL, empty=False), "min": Red(np.min, BOOL + REAL, BOOL + REAL, empty=False),
+    "max": Red(np.max, BOOL + REAL, BOOL + REAL, empty=False), "min": Red(np.min, BOOL + REAL, BOOL + REAL,
+        empty=False),
     "all": Red(np.all, ANY, ANY), "any": Red(np.any, ANY, ANY),
     "argmax": Red(np.argmax, BOOL + REAL, BOOL + REAL, empty=False, one_axis=True),
     "argmin": Red(np.argmin, BOOL + REAL, BOOL + REAL, empty=False, one_axis=True),
@@ -213,7 +219,8 @@ REDUCTIONS = {
     "var": Red(_wide(np.var), BOOL + REAL, [], True, empty=False),
     "std": Red(_wide(np.std), BOOL + REAL, [], True, empty=False),
     "logsumexp": Red(_wide(_logsumexp), BOOL + REAL, [], True, empty=False),
-    "vector_norm": Red(_wide(lambda x, axis=None, keepdims=False: np.sqrt(np.sum(np.abs(x) ** 2, axis=axis, keepdims=keepdims))),
+    "vector_norm": Red(_wide(lambda x, axis=None, keepdims=False: np.sqrt(np.sum(np.abs(x) ** 2, axis=axis,
+        keepdims=keepdims))),
                        BOOL + REAL, [], True),
 }
 

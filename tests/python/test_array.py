@@ -12,7 +12,8 @@ import pytest
 import nvm
 import refs
 
-BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "lt", "le", "eq", "ne",
+BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "lt",
+    "le", "eq", "ne",
           "gt", "ge"]
 BITS = {"and_", "or_", "xor", "lshift", "rshift"}
 
@@ -30,14 +31,16 @@ def test_operators(name, rng):
     a, b = nvm.asarray(x), nvm.asarray(y)
     want = op(x, y)
     scalar = 2 if name in BITS else 2.0
-    for got, ref in ((op(a, b), want), (op(a, y), want), (op(x, b), want), (op(a, y.tolist()), want), (op(a, scalar), op(x, scalar)),
+    for got, ref in ((op(a, b), want), (op(a, y), want), (op(x, b), want), (op(a, y.tolist()), want), (op(a, scalar),
+        op(x, scalar)),
                      (op(scalar, a), op(scalar, x)), (op(a, y[1]), op(x, y[1])), (op(y[1], a), op(y[1], x))):
         assert isinstance(got, nvm.Array)
         assert got.dtype == ref.dtype
         np.testing.assert_allclose(np.asarray(got), ref, rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift",
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior",
+    "ixor", "ilshift",
                                   "irshift"])
 def test_in_place_operators(name):
     op = getattr(operator, name)
@@ -116,7 +119,8 @@ def test_integers_must_fit():
 
 def test_attributes():
     a = nvm.zeros((2, 3), dtype=nvm.float32)
-    assert (a.shape, a.ndim, a.size, a.dtype, a.device, a.itemsize, a.nbytes) == ((2, 3), 2, 6, nvm.float32, "cpu", 4, 24)
+    assert (a.shape, a.ndim, a.size, a.dtype, a.device, a.itemsize, a.nbytes) == ((2, 3), 2, 6, nvm.float32, "cpu", 4,
+        24)
     assert a.T.shape == (3, 2) and a.mT.shape == (3, 2) and len(a) == 2
     assert a.to_device("cpu") is a
     z = nvm.asarray([1 + 2j])
@@ -133,7 +137,8 @@ def test_attributes():
     assert weakref.ref(a)() is a
 
 
-METHODS = {"sum": {}, "prod": {}, "max": {}, "min": {}, "mean": {}, "var": {}, "std": {}, "any": {}, "all": {}, "argmax": {},
+METHODS = {"sum": {}, "prod": {}, "max": {}, "min": {}, "mean": {}, "var": {}, "std": {}, "any": {}, "all": {},
+    "argmax": {},
            "argmin": {}}
 
 
@@ -148,9 +153,12 @@ def test_reduction_methods(name, rng):
 def test_other_methods(rng):
     x = rng.standard_normal((4, 6))
     a = nvm.asarray(x)
-    for f in (lambda v: v.reshape(2, 12), lambda v: v.reshape((3, 8)), lambda v: v.reshape(-1), lambda v: v.T, lambda v: v.transpose(),
-              lambda v: v.transpose(1, 0), lambda v: v.transpose((1, 0)), lambda v: v.clip(-1, 1), lambda v: v.cumsum(axis=0),
-              lambda v: v.round(), lambda v: v.astype("float32"), lambda v: v.flatten(), lambda v: v.ravel(), lambda v: v.conj(),
+    for f in (lambda v: v.reshape(2, 12), lambda v: v.reshape((3, 8)), lambda v: v.reshape(-1), lambda v: v.T,
+        lambda v: v.transpose(),
+              lambda v: v.transpose(1, 0), lambda v: v.transpose((1, 0)), lambda v: v.clip(-1, 1),
+                  lambda v: v.cumsum(axis=0),
+              lambda v: v.round(), lambda v: v.astype("float32"), lambda v: v.flatten(), lambda v: v.ravel(),
+                  lambda v: v.conj(),
               lambda v: v.take(np.array([1, 0]), axis=0), lambda v: v.repeat(2, axis=1), lambda v: v.dot(v.T),
               lambda v: v[None].squeeze(0), lambda v: v.copy(), lambda v: v.diagonal()):
         np.testing.assert_allclose(np.asarray(f(a)), f(x), rtol=1e-13)
@@ -169,7 +177,8 @@ def test_values():
     for bad in (lambda: bool(nvm.ones(2)), lambda: bool(nvm.zeros(0))):
         with pytest.raises(ValueError):
             bad()
-    for bad in (lambda: int(nvm.ones(1)), lambda: float(nvm.ones(2)), lambda: operator.index(nvm.asarray(1.0)), lambda: float(nvm.asarray(1j))):
+    for bad in (lambda: int(nvm.ones(1)), lambda: float(nvm.ones(2)), lambda: operator.index(nvm.asarray(1.0)),
+        lambda: float(nvm.asarray(1j))):
         with pytest.raises(TypeError):
             bad()
 
@@ -197,7 +206,8 @@ def test_halves_as_python_floats():
 
 def test_copies_and_pickles():
     a = nvm.asarray([[1.5, 2], [3, 4]])
-    for b in (a.copy(), copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a)), pickle.loads(pickle.dumps(a.T)).T):
+    for b in (a.copy(), copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a)),
+        pickle.loads(pickle.dumps(a.T)).T):
         b[0, 0] = 9
         assert a[0, 0].item() == 1.5 and b.shape == (2, 2) and b.dtype == a.dtype
     h = nvm.asarray([1.5, -2]).astype(nvm.bfloat16)
@@ -244,7 +254,8 @@ def test_import_is_light():
     code = ("import time; t = time.process_time(); import nvm; d = time.process_time() - t; import sys; "
             "heavy = {'numpy', 'inspect', 'collections', 're', 'typing', 'enum'} & set(sys.modules); assert not heavy, heavy; "
             "nvm.ones(3).tolist(); repr(nvm.ones(3)); assert 'numpy' not in sys.modules; print(d)")
-    times = [float(subprocess.run([sys.executable, "-S", "-c", code], check=True, capture_output=True, text=True).stdout)
+    times = [float(subprocess.run([sys.executable, "-S", "-c", code], check=True, capture_output=True,
+        text=True).stdout)
              for _ in range(3)]
     assert min(times) < 0.03, times
 

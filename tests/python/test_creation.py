@@ -61,7 +61,8 @@ def test_arange_and_linspace_of_floats():
 
 # ---- asarray
 
-@pytest.mark.parametrize("x", [1, 1.5, True, 2j, [1, 2], [1, 2.5], [[True], [False]], [], [[]], [[], []], (1, 2), [(1, 2), [3, 4]],
+@pytest.mark.parametrize("x", [1, 1.5, True, 2j, [1, 2], [1, 2.5], [[True], [False]], [], [[]], [[], []], (1, 2), [(1,
+    2), [3, 4]],
                                [1, 2j], [True, 2], 2 ** 63, [2 ** 63]])
 def test_numbers_and_lists(x):
     same(nvm.asarray(x), np.asarray(x))
@@ -81,7 +82,8 @@ def test_asarray_dtype(dtype):
     same(nvm.asarray(3, dtype=dtype), np.asarray(3, dtype))
 
 
-@pytest.mark.parametrize("bad,error", [([[1, 2], [3]], ValueError), ([[1, 2], 3], ValueError), ("text", TypeError), (object(), TypeError),
+@pytest.mark.parametrize("bad,error", [([[1, 2], [3]], ValueError), ([[1, 2], 3], ValueError), ("text", TypeError),
+    (object(), TypeError),
                                        ([None], TypeError), (2 ** 64, OverflowError), ({}, TypeError),
                                        (np.array(["a"]), TypeError), (np.array([None]), TypeError)])
 def test_asarray_refuses(bad, error):
@@ -144,7 +146,8 @@ def test_dtype_objects(t):
 
 
 def test_python_dtypes():
-    assert (nvm.dtype(bool), nvm.dtype(int), nvm.dtype(float), nvm.dtype(complex)) == (nvm.bool, nvm.int64, nvm.float64, nvm.complex128)
+    assert (nvm.dtype(bool), nvm.dtype(int), nvm.dtype(float), nvm.dtype(complex)) == (nvm.bool, nvm.int64, nvm.float64,
+        nvm.complex128)
     for bad in ("float33", object(), 3, np.dtype("M8[s]")):
         with pytest.raises(TypeError):
             nvm.dtype(bad)
@@ -181,7 +184,8 @@ def test_limits_and_kinds():
         assert (a.bits, a.eps, a.max, a.min, a.smallest_normal) == (b.bits, b.eps, b.max, b.min, b.smallest_normal)
     assert nvm.finfo(nvm.complex64).dtype == nvm.float32
     for t in refs.INTS:
-        assert (nvm.iinfo(t).bits, nvm.iinfo(t).max, nvm.iinfo(t).min) == (np.iinfo(t).bits, np.iinfo(t).max, np.iinfo(t).min)
+        assert (nvm.iinfo(t).bits, nvm.iinfo(t).max, nvm.iinfo(t).min) == (np.iinfo(t).bits, np.iinfo(t).max,
+            np.iinfo(t).min)
     assert nvm.isdtype(nvm.float32, "real floating") and not nvm.isdtype(nvm.float32, "integral")
     assert nvm.isdtype(nvm.uint8, ("bool", "unsigned integer")) and nvm.isdtype("int8", nvm.int8)
     with pytest.raises(TypeError):

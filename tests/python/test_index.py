@@ -73,9 +73,12 @@ def test_index_arrays(shape, data):
 
 
 @pytest.mark.parametrize("key", [
-    np.s_[[0, 2]], np.s_[:, [1, -1, 0]], np.s_[[0, 1], [1, 2]], np.s_[..., [0, 1]], np.s_[1, [0, 2]], np.s_[[0, 1], :, [1, 2]],
-    np.s_[:, [0, 1], [1, 2]], np.s_[[[0], [1]], [0, 1, 2]], np.s_[1:, [0, 2], ::-1], np.s_[None, [0, 1]], np.s_[:, None, [0, 1]],
-    np.s_[[], :], np.s_[np.array([True, False, True])], np.s_[:, np.array([True, False, True, True])], np.s_[0, :, [0, 1]],
+    np.s_[[0, 2]], np.s_[:, [1, -1, 0]], np.s_[[0, 1], [1, 2]], np.s_[..., [0, 1]], np.s_[1, [0, 2]], np.s_[[0, 1], :,
+        [1, 2]],
+    np.s_[:, [0, 1], [1, 2]], np.s_[[[0], [1]], [0, 1, 2]], np.s_[1:, [0, 2], ::-1], np.s_[None, [0, 1]], np.s_[:, None,
+        [0, 1]],
+    np.s_[[], :], np.s_[np.array([True, False, True])], np.s_[:, np.array([True, False, True, True])], np.s_[0, :, [0,
+        1]],
     np.s_[[0, 1], 0, [0, 1]]])
 def test_mixed_keys(key):
     x = counted((3, 4, 5))
@@ -161,8 +164,10 @@ def test_views_see_later_writes():
 
 
 @pytest.mark.parametrize("key,error", [(np.s_[3], IndexError), (np.s_[-4], IndexError), (np.s_[0, 0, 0], IndexError),
-                                       (np.s_[..., ...], IndexError), (np.s_["a"], IndexError), (np.s_[1.0], IndexError),
-                                       (np.s_[::0], ValueError), (np.s_[[0.5]], IndexError), (np.s_[[0, 3]], IndexError),
+                                       (np.s_[..., ...], IndexError), (np.s_["a"], IndexError), (np.s_[1.0],
+                                           IndexError),
+                                       (np.s_[::0], ValueError), (np.s_[[0.5]], IndexError), (np.s_[[0, 3]],
+                                           IndexError),
                                        (np.s_[[0], [4]], IndexError), (np.s_[np.array([True, False])], IndexError)])
 def test_errors(key, error):
     a = nvm.zeros((3, 4))

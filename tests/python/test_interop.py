@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 import nvm
 import refs
 
-numbers = st.sampled_from(refs.ANY).flatmap(lambda t: hnp.arrays(t, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)))
+numbers = st.sampled_from(refs.ANY).flatmap(lambda t: hnp.arrays(t, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0,
+    max_side=4)))
 
 
 def views(x):
@@ -28,7 +29,8 @@ def views(x):
 def test_round_trips(x):
     for v in views(x):
         a = nvm.asarray(v)
-        for back in (np.asarray(a), np.array(a), np.asarray(memoryview(a)), np.from_dlpack(a), np.asarray(nvm.from_dlpack(a)),
+        for back in (np.asarray(a), np.array(a), np.asarray(memoryview(a)), np.from_dlpack(a),
+            np.asarray(nvm.from_dlpack(a)),
                      np.asarray(nvm.asarray(v, copy=False)) if v.flags.aligned else v):
             assert back.dtype == v.dtype and back.shape == v.shape
             np.testing.assert_array_equal(back, v)
@@ -173,7 +175,8 @@ def test_dlpack_errors():
 def test_dlpack_versions():
     a = nvm.arange(3)
     assert "dltensor_versioned" in repr(a.__dlpack__(max_version=(1, 0))) and '"dltensor"' in repr(a.__dlpack__())
-    for kw in ({}, {"max_version": (1, 2)}, {"max_version": (0, 8)}, {"copy": True}, {"copy": False}, {"dl_device": (1, 0)}):
+    for kw in ({}, {"max_version": (1, 2)}, {"max_version": (0, 8)}, {"copy": True}, {"copy": False}, {"dl_device": (1,
+        0)}):
         assert nvm.from_dlpack(a.__dlpack__(**kw)).tolist() == [0, 1, 2]
         a.__dlpack__(**kw)  # a capsule that nobody takes frees itself
 

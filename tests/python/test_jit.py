@@ -66,7 +66,8 @@ Point = collections.namedtuple("Point", "x y")
 def test_nested_arguments_and_results():
     @nvm.jit
     def f(d, pair, *rest, **kw):
-        return {"sum": d["a"] + d["b"][0], "pair": (pair[1], [pair[0] * 2]), "rest": list(rest), "kw": kw, "none": None, "three": 3,
+        return {"sum": d["a"] + d["b"][0], "pair": (pair[1], [pair[0] * 2]), "rest": list(rest), "kw": kw, "none": None,
+            "three": 3,
                 "name": "x", "point": Point(pair[0], 1.5)}
     one, two = np.ones(2), np.full(2, 2.0)
     for _ in range(2):
@@ -101,7 +102,8 @@ def test_deep_nesting_is_refused_not_a_crash():
         deep = deep[0]
 
 
-@pytest.mark.parametrize("how", [{"static_argnums": 1}, {"static_argnums": (1,)}, {"static_argnums": -1}, {"static_argnames": "n"},
+@pytest.mark.parametrize("how", [{"static_argnums": 1}, {"static_argnums": (1,)}, {"static_argnums": -1},
+    {"static_argnames": "n"},
                                  {"static_argnames": ("n",)}])
 def test_statics(how):
     calls = []
@@ -193,8 +195,10 @@ def test_control_flow_on_traced_values():
         return -x
     with pytest.raises(RuntimeError, match="where"):
         nvm.jit(branch)(np.ones(3))
-    for f in (lambda x: float(x[0]), lambda x: int(x[0]), lambda x: complex(x[0]), lambda x: x[0].item(), lambda x: range(x[0].astype("int64")),
-              lambda x: x.tolist(), lambda x: np.asarray(x), lambda x: x.eval(), lambda x: memoryview(x), lambda x: x[x > 0], lambda x: nvm.eval(x)):
+    for f in (lambda x: float(x[0]), lambda x: int(x[0]), lambda x: complex(x[0]), lambda x: x[0].item(),
+        lambda x: range(x[0].astype("int64")),
+              lambda x: x.tolist(), lambda x: np.asarray(x), lambda x: x.eval(), lambda x: memoryview(x),
+                  lambda x: x[x > 0], lambda x: nvm.eval(x)):
         with pytest.raises(RuntimeError):
             nvm.jit(f)(np.ones(3))
     with pytest.raises(RuntimeError, match="static"):
@@ -309,7 +313,8 @@ def test_views_with_other_strides_are_right(rng):
     f = nvm.jit(lambda x: x * 2 + x.sum(axis=0))
     x = rng.standard_normal((6, 6))
     a = nvm.asarray(x)
-    for v in (lambda v: v, lambda v: v.T, lambda v: v[::-1], lambda v: v[:, ::-1], lambda v: np.broadcast_to(v[0], (6, 6)) if isinstance(v, np.ndarray) else nvm.broadcast_to(v[0], (6, 6))):
+    for v in (lambda v: v, lambda v: v.T, lambda v: v[::-1], lambda v: v[:, ::-1], lambda v: np.broadcast_to(v[0], (6,
+        6)) if isinstance(v, np.ndarray) else nvm.broadcast_to(v[0], (6, 6))):
         want = v(x) * 2 + v(x).sum(axis=0)
         np.testing.assert_allclose(np.asarray(f(v(x))), want, rtol=1e-13)
         np.testing.assert_allclose(np.asarray(f(v(a))), want, rtol=1e-13)

@@ -99,8 +99,10 @@ def test_map_on_views(name, dtype, rng):
     for view in (lambda v: v.T, lambda v: v[::-1], lambda v: v[1:, ::-2], lambda v: v[3], lambda v: v[:, 2:3]):
         close(np.asarray(f(*map(view, a))), reference(m, [view(v) for v in x]), bound(m, dtype), (name, dtype), m.unit)
     if m.nin == 2:
-        close(np.asarray(f(a[0], a[1][0])), reference(m, [x[0], x[1][0]]), bound(m, dtype), (name, dtype, "row"), m.unit)
-        close(np.asarray(f(a[0][:, :1], a[1])), reference(m, [x[0][:, :1], x[1]]), bound(m, dtype), (name, dtype, "column"), m.unit)
+        close(np.asarray(f(a[0], a[1][0])), reference(m, [x[0], x[1][0]]), bound(m, dtype), (name, dtype, "row"),
+            m.unit)
+        close(np.asarray(f(a[0][:, :1], a[1])), reference(m, [x[0][:, :1], x[1]]), bound(m, dtype), (name, dtype,
+            "column"), m.unit)
 
 
 @pytest.mark.parametrize("name,dtype", [(n, t) for n, t in CASES if refs.MAPS[n].special and t in refs.FLOATS])
@@ -133,13 +135,15 @@ def test_mixed_dtypes(name, rng):
 def test_refused_dtypes(name):
     m = refs.MAPS[name]
     for t in refs.ANY:
-        if t in m.takes or (m.floats and t in refs.INTS + refs.BOOL) or (name in ("fma", "nextafter") and t not in refs.COMPLEX):
+        if t in m.takes or (m.floats and t in refs.INTS + refs.BOOL) or (name in ("fma",
+            "nextafter") and t not in refs.COMPLEX):
             continue
         with pytest.raises(TypeError, match=name):
             getattr(nvm, name)(*[nvm.ones(3, dtype=t)] * m.nin)
 
 
-@pytest.mark.parametrize("name", [n for n, m in refs.MAPS.items() if "float32" in m.takes and n not in ("nextafter", "fma")])
+@pytest.mark.parametrize("name", [n for n, m in refs.MAPS.items() if "float32" in m.takes and n not in ("nextafter",
+    "fma")])
 def test_bfloat16(name, rng):
     m = refs.MAPS[name]
     args = [nvm.asarray(draw(rng, "float32", (40,), m.lo, m.hi)).astype(nvm.bfloat16) for _ in range(m.nin)]
@@ -163,7 +167,8 @@ def red_close(got, want, r, dtype, n, what):
         np.testing.assert_array_equal(got, want, str(what))
     else:
         eps = np.finfo(want.dtype).eps
-        np.testing.assert_allclose(got, want, rtol=eps * (8 + np.log2(n + 1)), atol=eps * 8 * np.sqrt(n + 1), err_msg=str(what))
+        np.testing.assert_allclose(got, want, rtol=eps * (8 + np.log2(n + 1)), atol=eps * 8 * np.sqrt(n + 1),
+            err_msg=str(what))
 
 
 @pytest.mark.parametrize("name,dtype", REDUCED)
@@ -182,7 +187,8 @@ def test_reduction(name, dtype, rng):
                 continue
             for keep in (False, True):
                 want = np.asarray(r.ref(x, axis=axis, keepdims=keep))
-                red_close(np.asarray(f(x, axis=axis, keepdims=keep)), want, r, dtype, n, (name, dtype, shape, axis, keep))
+                red_close(np.asarray(f(x, axis=axis, keepdims=keep)), want, r, dtype, n, (name, dtype, shape, axis,
+                    keep))
 
 
 @pytest.mark.parametrize("name", list(refs.REDUCTIONS))
@@ -241,9 +247,12 @@ def test_settings_never_change_bits(rng):
     graphs = {
         "map": lambda: nvm.sin(x) * nvm.exp(nvm.asarray(x) * 0.5) - x, "mixed": lambda: nvm.asarray(x) * y + 1,
         "softmax": lambda: nvm.softmax(x, axis=1), "variance": lambda: nvm.var(x, axis=0) + nvm.mean(x, axis=0),
-        "norm": lambda: (nvm.asarray(x) - nvm.mean(x, axis=1, keepdims=True)) / nvm.sqrt(nvm.var(x, axis=1, keepdims=True) + 1e-5),
-        "views": lambda: nvm.sum(nvm.asarray(x)[::-2, 3:].T * 2 + 1, axis=0), "scan": lambda: nvm.cumulative_sum(x, axis=1) * 2,
-        "matmul": lambda: nvm.asarray(x) @ nvm.asarray(x).T, "join": lambda: nvm.sum(nvm.concat([x, nvm.asarray(x) * 2]) + 1, axis=1),
+        "norm": lambda: (nvm.asarray(x) - nvm.mean(x, axis=1, keepdims=True)) / nvm.sqrt(nvm.var(x, axis=1,
+            keepdims=True) + 1e-5),
+        "views": lambda: nvm.sum(nvm.asarray(x)[::-2, 3:].T * 2 + 1, axis=0), "scan": lambda: nvm.cumulative_sum(x,
+            axis=1) * 2,
+        "matmul": lambda: nvm.asarray(x) @ nvm.asarray(x).T, "join": lambda: nvm.sum(nvm.concat([x,
+            nvm.asarray(x) * 2]) + 1, axis=1),
     }
     want = {name: f().tobytes() for name, f in graphs.items()}
     old = nvm.settings()

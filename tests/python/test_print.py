@@ -6,12 +6,18 @@ from hypothesis.extra import numpy as hnp
 
 import nvm
 
-CASES = [np.array(1.5), np.array(3), np.array(True), np.array(1 + 2j), np.arange(5), np.arange(5.0), np.zeros((2, 0)), np.zeros(0), np.eye(3),
-         np.arange(12).reshape(3, 4), np.arange(24.0).reshape(2, 3, 4), np.array([1e10, 1]), np.array([1e-5, 1]), np.array([np.nan, 1, np.inf]),
-         np.array([-np.inf, 2.5]), np.array([1 / 3, 2 / 3], "float32"), np.array([1 / 3, 2 / 3]), np.array([True, False]),
-         np.array([1 + 2j, -3.5 - 4j]), np.array([1j, np.nan]), np.arange(2000), np.arange(2000.0).reshape(40, 50), np.arange(100),
-         np.linspace(0, 1, 30), np.arange(300, dtype="uint8").reshape(30, 10), np.array([0.1, 0.25], "float16"), np.array([[-1, 100]]),
-         np.arange(3000).reshape(10, 300), np.arange(8000.0).reshape(20, 20, 20), np.array([123456.789, 0.5]), np.array([-0.0, 0.0])]
+CASES = [np.array(1.5), np.array(3), np.array(True), np.array(1 + 2j), np.arange(5), np.arange(5.0), np.zeros((2, 0)),
+    np.zeros(0), np.eye(3),
+         np.arange(12).reshape(3, 4), np.arange(24.0).reshape(2, 3, 4), np.array([1e10, 1]), np.array([1e-5, 1]),
+             np.array([np.nan, 1, np.inf]),
+         np.array([-np.inf, 2.5]), np.array([1 / 3, 2 / 3], "float32"), np.array([1 / 3, 2 / 3]), np.array([True,
+             False]),
+         np.array([1 + 2j, -3.5 - 4j]), np.array([1j, np.nan]), np.arange(2000), np.arange(2000.0).reshape(40, 50),
+             np.arange(100),
+         np.linspace(0, 1, 30), np.arange(300, dtype="uint8").reshape(30, 10), np.array([0.1, 0.25], "float16"),
+             np.array([[-1, 100]]),
+         np.arange(3000).reshape(10, 300), np.arange(8000.0).reshape(20, 20, 20), np.array([123456.789, 0.5]),
+             np.array([-0.0, 0.0])]
 
 
 @pytest.mark.parametrize("x", CASES, ids=range(len(CASES)))
@@ -20,7 +26,8 @@ def test_like_numpy(x):
     assert str(nvm.asarray(x)) == str(x)
 
 
-@given(hnp.arrays(st.sampled_from(["float64", "float32", "int64", "complex128", "bool", "int8"]), hnp.array_shapes(max_dims=3, max_side=6)))
+@given(hnp.arrays(st.sampled_from(["float64", "float32", "int64", "complex128", "bool", "int8"]),
+    hnp.array_shapes(max_dims=3, max_side=6)))
 def test_any_array_like_numpy(x):
     assert repr(nvm.asarray(x)) == repr(x)
     assert str(nvm.asarray(x)) == str(x)

@@ -30,12 +30,15 @@ def elementwise(r, x, others):
         if kind in "if":
             one += [("abs", lambda m, a: abs(a)), ("square", lambda m, a: a * a)]
         if kind == "f":
-            one += [("sin", lambda m, a: m.sin(a)), ("tanh", lambda m, a: m.tanh(a)), ("root", lambda m, a: m.sqrt(abs(a) + 1)),
+            one += [("sin", lambda m, a: m.sin(a)), ("tanh", lambda m, a: m.tanh(a)), ("root", lambda m,
+                a: m.sqrt(abs(a) + 1)),
                     ("exp", lambda m, a: m.exp(-abs(a)))]
         return one[r.integers(len(one))]
-    two = [("add", lambda m, a, b: a + b), ("sub", lambda m, a, b: a - b), ("mul", lambda m, a, b: a * b * 0.5 if a.dtype.kind == "f" else a * b)]
+    two = [("add", lambda m, a, b: a + b), ("sub", lambda m, a, b: a - b), ("mul", lambda m, a,
+        b: a * b * 0.5 if a.dtype.kind == "f" else a * b)]
     if "c" not in kind + y.dtype.kind:
-        two += [("max", lambda m, a, b: m.maximum(a, b)), ("where", lambda m, a, b: m.where(a < b, a, b)), ("less", lambda m, a, b: a < b),
+        two += [("max", lambda m, a, b: m.maximum(a, b)), ("where", lambda m, a, b: m.where(a < b, a, b)), ("less",
+            lambda m, a, b: a < b),
                 ("div", lambda m, a, b: a / (abs(b) * 1.0 + 1.0))]
     name, f = two[r.integers(len(two))]
     try:
@@ -73,7 +76,8 @@ def step(r, pool):
     if what == 7:
         t = r.choice(["float64", "float32", "int64"]) if x.dtype.kind != "c" else "complex128"
         return f"cast {t}", [i], lambda m, a: a.astype(t)
-    return f"join {axis}", [i], lambda m, a: (m.concat if m is nvm else np.concatenate)([a, a[:1] if axis == 0 else a], axis=axis)
+    return f"join {axis}", [i], lambda m, a: (m.concat if m is nvm else np.concatenate)([a, a[:1] if axis == 0 else a],
+        axis=axis)
 
 
 def check(got, want, trail):

@@ -160,7 +160,8 @@ def test_compositions(rng):
     assert [u.tolist() for u in nvm.unstack(nvm.asarray(x), axis=1)] == [x[:, i].tolist() for i in range(4)]
     np.testing.assert_allclose(np.asarray(nvm.linalg.outer(y, y)), np.outer(y, y))
     z = rng.standard_normal((4, 3, 5))
-    np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(x, z, axes=([1, 0], [0, 1]))), np.tensordot(x, z, ([1, 0], [0, 1])))
+    np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(x, z, axes=([1, 0], [0, 1]))), np.tensordot(x, z, ([1,
+        0], [0, 1])))
     np.testing.assert_allclose(np.asarray(nvm.linalg.tensordot(y, y, axes=0)), np.tensordot(y, y, 0))
     a, b = rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
     np.testing.assert_allclose(np.asarray(nvm.linalg.cross(a, b)), np.cross(a, b))

@@ -4,20 +4,25 @@ Functions build a lazy expression; it is planned, fused into few kernels and run
 from the library's own table of operations (help(nvm.sin)); nvm.jit traces a Python function once and replays it.
 """
 from . import _nvm
-from ._nvm import (Array, DType, Error, asarray, counters, dtype, eval, explain_arrays as _explain_arrays, from_dlpack, info,
+from ._nvm import (Array, DType, Error, asarray, counters, dtype, eval, explain_arrays as _explain_arrays, from_dlpack,
+    info,
                    reset_peak, set, synchronize)
 from ._nvm import __version__
 
 globals().update(_nvm.functions)
-for _t in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+for _t in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
+    "float32",
            "float64", "complex64", "complex128"):
     globals()[_t] = getattr(_nvm, _t)
 
-from ._array_api import (__array_api_version__, __array_namespace_info__, can_cast, e, finfo, iinfo, inf, isdtype, nan, newaxis,
+from ._array_api import (__array_api_version__, __array_namespace_info__, can_cast, e, finfo, iinfo, inf, isdtype, nan,
+    newaxis,
                          pi, result_type)
-from ._creation import (array, broadcast_arrays, broadcast_shapes, diff, empty, empty_like, full, full_like, meshgrid, nonzero,
+from ._creation import (array, broadcast_arrays, broadcast_shapes, diff, empty, empty_like, full, full_like, meshgrid,
+    nonzero,
                         unstack)
-from ._order import (argsort, isin, repeat, searchsorted, sort, unique_all, unique_counts, unique_inverse, unique_values)
+from ._order import (argsort, isin, repeat, searchsorted, sort, unique_all, unique_counts, unique_inverse,
+    unique_values)
 from ._jit import explain, jit
 from . import _index, _numpy, _print, linalg
 from .linalg import tensordot

@@ -7,7 +7,8 @@ __array_api_version__ = "2025.12"
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 
 _ALL = tuple(getattr(_nvm, n) for n in (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+        "float64",
     "complex64", "complex128"))
 _KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
           "complex floating": "c", "numeric": "iufc"}
@@ -76,7 +77,8 @@ class _Limits:
         return isinstance(other, _Limits) and self.__dict__ == other.__dict__
 
 
-_FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}  # fraction bits, top exponent
+_FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52,
+    1023)}  # fraction bits, top exponent
 
 
 def _real_dtype(x):
@@ -91,7 +93,8 @@ def finfo(type, /):
         raise TypeError(f"finfo needs a floating-point dtype, not {t.name}")
     fraction, top = _FLOATS[t.name]
     largest = math.ldexp(2.0 - 2.0 ** -fraction, top)
-    return _Limits(bits=t.itemsize * 8, eps=2.0 ** -fraction, max=largest, min=-largest, smallest_normal=2.0 ** (1 - top), dtype=t)
+    return _Limits(bits=t.itemsize * 8, eps=2.0 ** -fraction, max=largest, min=-largest,
+        smallest_normal=2.0 ** (1 - top), dtype=t)
 
 
 def iinfo(type, /):
