@@ -21,6 +21,22 @@ enum { MOST_SYMBOLS = 96, MOST_TERMS = 128 };
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
+/* ---- ends of intervals: at FAR and beyond nothing is known, and nothing brings such an end back */
+static const int64_t FAR = (int64_t)1 << 61;
+static int64_t clamp(int64_t x) { return x < -FAR ? -FAR : x > FAR ? FAR : x; }
+static int is_far(int64_t x) { return x == FAR || x == -FAR; }
+
+static int64_t sat_mul(int64_t a, int64_t b) {
+  int64_t p;
+  return __builtin_mul_overflow(a, b, &p) ? (a < 0) != (b < 0) ? -FAR : FAR : clamp(p);
+}
+
+static int64_t sat_add(int64_t a, int64_t b, int64_t open) { /* open: -FAR at the lower end, FAR at the upper one */
+  return a == open || b == open ? open : clamp(a + b);
+}
+
+static int64_t sat_div(int64_t a, int64_t b) { return is_far(a) ? a : floor_div(a, b); }
+
 /* ---- products */
 static nvf_prod product_of(nvf_space *s, int64_t k, int n, const int *sym) {
   int64_t key[1 + MOST_SYMBOLS];
@@ -177,17 +193,17 @@ static void measure(nvf_space *s, nvf_ix id) {
     if (q < 0 || used[i] || !same_scaled(s, e, &s->ex.at[a.of], q, -1, used))
       continue;
     used[i] = 1; /* -q * (x mod m) */
-    int64_t most = -nvf_value(s, q) * (nvf_value(s, a.by) - 1);
-    lo += most < 0 ? most : 0;
-    hi += most > 0 ? most : 0;
+    int64_t most = sat_mul(-nvf_value(s, q), nvf_value(s, a.by) - 1);
+    lo = sat_add(lo, most < 0 ? most : 0, -FAR);
+    hi = sat_add(hi, most > 0 ? most : 0, FAR);
   }
   for (int i = 0; i < e->n; i++) {
     if (used[i])
       continue;
     const nvf_atom *a = &s->atom.at[e->t[i].atom];
-    int64_t k = e->t[i].c * nvf_value(s, e->t[i].by), p = k * a->lo, q = k * a->hi;
-    lo += p < q ? p : q;
-    hi += p < q ? q : p;
+    int64_t k = sat_mul(e->t[i].c, nvf_value(s, e->t[i].by)), p = sat_mul(k, a->lo), q = sat_mul(k, a->hi);
+    lo = sat_add(lo, p < q ? p : q, -FAR);
+    hi = sat_add(hi, p < q ? q : p, FAR);
   }
   e->lo = lo;
   e->hi = hi;
@@ -340,8 +356,8 @@ nvf_ix nvf_ix_div(nvf_space *s, nvf_ix e, nvf_prod by) {
     return e;
   nvf_ix q, r;
   part(s, e, by, &q, &r);
-  int64_t m = nvf_value(s, by), lo = floor_div(s->ex.at[r].lo, m), hi = floor_div(s->ex.at[r].hi, m);
-  if (lo == hi)
+  int64_t m = nvf_value(s, by), lo = sat_div(s->ex.at[r].lo, m), hi = sat_div(s->ex.at[r].hi, m);
+  if (lo == hi && !is_far(lo))
     return nvf_ix_add(s, q, nvf_ix_int(s, lo));
   nvf_ix c = coarser(s, r, by);
   if (c >= 0)

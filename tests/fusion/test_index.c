@@ -118,6 +118,25 @@ static void random_values(nvb_arena *a, void *arg) {
   }
 }
 
+/* What an index tile holds is unknown, and stays so however long the rows are that it counts. */
+static void tiles(nvb_arena *a, void *arg) {
+  (void)arg;
+  for (int bits = 20; bits <= 40; bits++) {
+    nvf_space *s = nvf_space_new(a);
+    nvf_prod row = nvf_int(s, (int64_t)1 << bits), odd = nvf_symbol(s, ((int64_t)1 << bits) + 1);
+    nvf_ix t = nvf_ix_tile(s, 0, nvf_int(s, 8), 1), j = nvf_ix_axis(s, 1, row);
+    nvf_ix at = nvf_ix_add(s, nvf_ix_mul(s, t, row, 1), j), q = nvf_ix_div(s, at, odd);
+    int64_t lo, hi;
+    nvf_ix_range(s, at, &lo, &hi);
+    ck_assert(lo <= -((int64_t)1 << 60) && hi >= (int64_t)1 << 60);
+    ck_assert(nvf_ix_axes(s, q) == 3); /* no constant */
+    ck_assert_int_eq(nvf_ix_floors(s, q), 1);
+    ck_assert(nvf_ix_div(s, at, row) == t);
+    nvf_ix_range(s, nvf_ix_mul(s, q, odd, 1), &lo, &hi);
+    ck_assert(lo < 0 && hi > 0);
+  }
+}
+
 static void run(void (*fn)(nvb_arena *, void *)) {
   nvb_arena *a = nvb_arena_new();
   int rc = nvb_protect(a, fn, NULL);
@@ -128,6 +147,8 @@ static void run(void (*fn)(nvb_arena *, void *)) {
 START_TEST(reshapes_there_and_back_cancel) { run(reshapes); } END_TEST
 START_TEST(an_axis_taken_apart_is_known_again) { run(one_axis_taken_apart); } END_TEST
 START_TEST(equality_is_proved_never_guessed) { run(equalities); } END_TEST
+START_TEST(index_tiles_stay_unknown) { run(tiles); } END_TEST
 START_TEST(values_are_kept) { run(random_values); } END_TEST
 
-SUITE("index", reshapes_there_and_back_cancel, an_axis_taken_apart_is_known_again, equality_is_proved_never_guessed, values_are_kept)
+SUITE("index", reshapes_there_and_back_cancel, an_axis_taken_apart_is_known_again, equality_is_proved_never_guessed,
+      index_tiles_stay_unknown, values_are_kept)
