@@ -146,10 +146,12 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
     if (!up) return nvb_status();
     n = up;
   }
+  int status = nvh_settle(n); /* before anything is written */
+  if (status) return nvg_node_unref(n), status;
   nvg_node_unref(a->node);
   a->node = n;
   a->version++;
-  return nvh_settle(n);
+  return NVM_OK;
 }
 
 /* ---- arrays from data */
@@ -172,20 +174,27 @@ static int whole_strides(const int64_t *strides, const nvg_aval *av) {
     if (strides[d] % nvg_size(av->dtype)) return 0;
   return 1;
 }
+/* `owner` is released in every case: at the end of the array's life, or now. */
+static nvm_array *give_up(void (*release)(void *owner), void *owner) {
+  if (release) release(owner);
+  return NULL;
+}
 nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                               const void *data, void (*release)(void *owner), void *owner) {
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  if (!av) return NULL;
-  if (!data && av->size) return nvb_fail(NVM_ERR_VALUE, "[from_host] data is NULL for %lld elements", (long long)av->size), NULL;
+  if (!av) return give_up(release, owner);
+  if (!ctx || (!data && av->size)) {
+    nvb_fail(NVM_ERR_VALUE, "[from_host] the %s is NULL", ctx ? "data" : "context");
+    return give_up(release, owner);
+  }
   size_t bytes = (size_t)av->size * (size_t)nvg_size(t);
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % (uintptr_t)(nvg_size(t) > 8 ? 8 : nvg_size(t)) == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
-    nvm_array *a = b ? nvh_array_new(ctx, leaf_of(av, b, data, strides)) : NULL;
-    return a;
+    return b ? nvh_array_new(ctx, leaf_of(av, b, data, strides)) : give_up(release, owner);
   }
   nvd_buf *b = nvd_buf_new(bytes);
-  if (!b) return NULL;
+  if (!b) return give_up(release, owner);
   nvh_copy_strided(b->data, data, av, strides);
   if (release) release(owner);
   return nvh_array_new(ctx, leaf_of(av, b, b->data, NULL));

@@ -100,7 +100,11 @@ nvm_array *nvh_scope_keep(nvm_array *a) {
   if (top->n == top->cap) {
     int cap = top->cap ? 2 * top->cap : 32;
     nvm_array **at = nvb_realloc(top->at, sizeof *at * (size_t)cap);
-    if (!at) return nvm_array_unref(a), top->status = nvb_fail_memory(), NULL;
+    if (!at) {
+      int status = nvb_fail_memory();
+      if (!top->status) top->status = status;
+      return nvm_array_unref(a), NULL;
+    }
     top->at = at;
     top->cap = cap;
   }
@@ -108,11 +112,7 @@ nvm_array *nvh_scope_keep(nvm_array *a) {
 }
 
 /* ---- settings and counters */
-int nvm_set(const char *name, const char *value) {
-  int status = nvb_set(name, value);
-  if (!status) status = nvb_pool_set_threads(0);
-  return status;
-}
+int nvm_set(const char *name, const char *value) { return nvb_set(name, value); }
 int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc) {
   return nvb_setting_info(i, name, value, def, doc);
 }

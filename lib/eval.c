@@ -1,5 +1,5 @@
 /* The pipeline, on one page: collect, simplify, fuse, tune, prepare, run, attach. Each stage makes a new object out of the one
-   before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed (NVM_VERBOSE=3). */
+   before; between the lines it can be dumped (NVM_DUMP) and checked (NVM_CHECK). */
 #include <pthread.h>
 #include <string.h>
 #include "base/mem.h"
@@ -60,8 +60,10 @@ static int run(job *j) {
   nvg_value **leaf = nvb_alloc(sizeof *leaf * (size_t)(nleaf + nout + 1)), **out = leaf + nleaf;
   if (!leaf) return nvb_fail_memory();
   for (int i = 0; i < nleaf; i++) leaf[i] = atomic_load(&j->g->leaf_node[i]->value);
+  for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
   int status = nvh_program_run(j->program, leaf, out);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
+  for (int i = 0; i < nout; i++) nvg_node_unref(j->g->out_node[i]);
   nvb_free(leaf);
   return status;
 }
@@ -102,7 +104,7 @@ int nvh_eval(nvg_node *const *roots, int n) {
   return status;
 }
 
-/* For functions: a program for out nodes whose leaves are placeholders, laid out as `leaf` says. A status. */
+/* For functions: a program for a graph whose leaves are placeholders; their strides are those of the graph. A status. */
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g) {
   job j = { .g = g };
   int status = nvb_protect(a, plan, &j);
@@ -123,23 +125,27 @@ static void explain(nvb_arena *a, void *arg) {
 }
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g) {
   job j = { .text = text, .g = g };
-  return nvb_protect(a, explain, &j);
+  unsigned fp = nvb_fp_enter();
+  int status = nvb_protect(a, explain, &j);
+  nvb_fp_leave(fp);
+  return status;
 }
 int nvh_explain(char **text, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
+  unsigned fp = nvb_fp_enter();
   pthread_mutex_lock(&lock);
   job j = { .roots = roots, .nroot = n, .text = text };
   int status = nvb_protect(a, explain, &j);
   pthread_mutex_unlock(&lock);
+  nvb_fp_leave(fp);
   nvb_arena_free(a);
   return status;
 }
 
-/* The lock is free in a forked child. */
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+/* The lock is free in a forked child: who held it is not there, and what it made stays unreachable. */
+static void in_child(void) { lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
 enum { DEPTH = 512 };
 int nvh_settle(nvg_node *n) {

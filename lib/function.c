@@ -225,7 +225,7 @@ static int value_for(nvg_value **v, nvg_value *spare, nvm_array *a, const nvg_no
     return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
                     "sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank, nvg_dtype_name(want->aval->dtype),
                     want->aval->rank);
-  if (n->weak && n->op == NVG_OP_CONST) {
+  if (spare && n->weak && n->op == NVG_OP_CONST) {
     *spare = (nvg_value){ .data = (char *)n->attr };
     *v = spare;
     return NVM_OK;
@@ -283,7 +283,7 @@ int nvm_traced_explain(char **text, nvm_traced *t) {
 }
 
 /* ---- functions in C: a callback traced for each list of dtypes and shapes */
-typedef struct sig { struct sig *next; nvm_traced *t; const nvg_aval *aval[]; } sig;
+typedef struct sig { struct sig *next; nvm_traced *t; struct { const nvg_aval *aval; int weak; } in[]; } sig;
 struct nvm_fn {
   nvm_ctx *ctx;
   nvm_trace_fn trace;
@@ -325,15 +325,21 @@ static int run_trace(nvm_fn *f, nvm_array **param, nvm_array **res, nvm_traced *
   if (!t)
     for (int i = 0; i < f->nout && !status; i++) nvm_array_ref(res[i]);
   int inside = nvm_scope_close(s);
+  for (int i = 0; i < f->nout && !t && (status || inside); i++) {
+    if (!status) nvm_array_unref(res[i]);
+    res[i] = NULL;
+  }
   return status ? status : inside;
 }
 static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   nvm_array **at = nvb_calloc((size_t)(f->nin + f->nout), sizeof *at);
   if (!at) return nvb_fail_memory();
   int status = nvm_trace_begin(f->ctx);
+  if (status) return nvb_free(at), status;
   for (int i = 0; i < f->nin && !status; i++) {
     const nvg_aval *av = in[i]->node->aval;
-    at[i] = nvm_placeholder(f->ctx, av->dtype, av->rank, av->shape);
+    at[i] = in[i]->node->weak ? nvm_placeholder_scalar(f->ctx, "biufc"[in[i]->node->weak - 1])
+                              : nvm_placeholder(f->ctx, av->dtype, av->rank, av->shape);
     if (!at[i]) status = nvb_status();
   }
   if (!status) status = run_trace(f, at, at + f->nin, t);
@@ -348,14 +354,15 @@ static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
       return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is NULL or absent", i);
   for (sig *s = f->first; s; s = s->next) {
     int same = 1;
-    for (int i = 0; i < f->nin && same; i++) same = s->aval[i] == in[i]->node->aval;
+    for (int i = 0; i < f->nin && same; i++)
+      same = s->in[i].aval == in[i]->node->aval && s->in[i].weak == in[i]->node->weak;
     if (same) return *t = s->t, NVM_OK;
   }
-  sig *s = nvb_calloc(1, sizeof *s + sizeof(void *) * (size_t)f->nin);
+  sig *s = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);
   if (!s) return nvb_fail_memory();
-  for (int i = 0; i < f->nin; i++) s->aval[i] = in[i]->node->aval;
+  for (int i = 0; i < f->nin; i++) s->in[i].aval = in[i]->node->aval, s->in[i].weak = in[i]->node->weak;
   int status = trace_new(f, in, &s->t);
-  if (status) return nvb_free(s), status;
+  if (status) return nvm_traced_free(s->t), nvb_free(s), status;
   s->next = f->first;
   f->first = s;
   return *t = s->t, NVM_OK;
@@ -372,6 +379,7 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
 int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   nvm_traced *t;
   *text = NULL;
+  if (now.id) return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
   pthread_mutex_lock(&f->lock);
   int status = traced_for(f, in, &t);
   pthread_mutex_unlock(&f->lock);

@@ -16,6 +16,8 @@ static int gather(nvg_node **node, nvm_array *const *in, int nin) {
   return 1;
 }
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", nvg_ops[op].name), NULL;
+  if (nattr > 64) return nvb_fail(NVM_ERR_VALUE, "[%s] %d attributes", nvg_ops[op].name, nattr), NULL;
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
   nvg_node *r = gather(node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
@@ -183,7 +185,6 @@ nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis) {
 
 /* ---- creation */
 static nvm_array *create(nvm_ctx *ctx, nvg_op op, const nvm_attr *attr, int n) {
-  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", nvg_ops[op].name), nvh_scope_keep(NULL);
   return nvh_scope_keep(apply(ctx, op, NULL, 0, attr, n));
 }
 nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value) {

@@ -185,6 +185,14 @@ static int filled;
 static uint64_t tick;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* A forked child starts with nothing remembered: another thread may have been in the middle of the table. */
+static void in_child(void) {
+  lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  memset(table, 0, sizeof table);
+  filled = 0;
+}
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
+
 nvb_hash nvh_program_key(const nvg_graph *g) {
   uint64_t with[2] = { nvb_settings_version(), (uint64_t)nvb_pool_threads() };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
@@ -205,7 +213,7 @@ nvh_program *nvh_program_find(nvb_hash key) {
   pthread_mutex_unlock(&lock);
   return p;
 }
-/* The older half goes at once: eviction costs nothing per call. */
+/* What none of the last 2,048 look-ups wanted goes at once: eviction costs nothing per call. */
 static void forget_half(void) {
   static entry old[SLOTS]; /* under the lock */
   memcpy(old, table, sizeof table);

@@ -35,7 +35,8 @@ NVM_API void nvm_array_unref(nvm_array *a);       /* NULL is fine */
 
 /* ---- arrays from data. shape: rank sizes; strides: in bytes, NULL for row-major. */
 NVM_API nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data); /* copies */
-/* Borrows `data` until release(owner) is called (when nothing needs it any more); the data must not change meanwhile. */
+/* Borrows `data` until release(owner) is called: when nothing needs it any more, or at once if no array could be made. The data
+   must not change meanwhile. release may run in any thread that evaluates or drops arrays, and must not call nvm. */
 NVM_API nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                         const void *data, void (*release)(void *owner), void *owner);
 NVM_API nvm_array *nvm_float(double x);     /* weak scalars: take the dtype of what they meet, as Python's do */
@@ -91,7 +92,8 @@ NVM_API int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *use
 NVM_API int nvm_fn_free(nvm_fn *f);
 NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out); /* out: nout owned references, with values */
 NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in);
-/* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading a value is an error. */
+/* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading a value
+   that depends on a placeholder is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
 NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind); /* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's */
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */

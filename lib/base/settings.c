@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-typedef enum stype { INT, STR, SIZE, FLAGS } stype;
+typedef enum stype { INT, STR, SIZE } stype;
 static const struct row { stype type; const char *env, *def, *doc; } rows[NVB_NSETTINGS] = {
 #define SETTING(id, type, env, def, doc) { type, env, def, doc },
 #include "base/settings.def"
@@ -111,7 +111,7 @@ int nvb_set(const char *name, const char *value) {
                     rows[i].type == SIZE ? " of bytes such as 512M" : "", want);
   pthread_mutex_lock(&lock);
   const char *text = intern(want);
-  if (text) {
+  if (text && strcmp(text, atomic_load(&now[i].text))) { /* the same value again changes nothing */
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, n);
     atomic_fetch_add(&version, 1);

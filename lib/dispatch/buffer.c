@@ -8,7 +8,7 @@
 #include "base/settings.h"
 #include "dispatch/dispatch.h"
 
-enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, STEPS = 8, NCLASS = 44 * STEPS };
+enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, STEPS = 8, NCLASS = 54 * STEPS };
 
 /* A block of ours: small ones lie behind their cell, mapped ones apart. While cached it is in two lists. */
 typedef struct cell {

@@ -64,9 +64,9 @@ int nvg_attr_float(nvg_call *c, const char *name, double def, double *out) {
 
 int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out) {
   const nvg_attr *a = nvg_attr_get(c, name);
-  *out = !a || a->i == NVM_DTYPE_DEFAULT ? def : (int)a->i;
   if (a && a->kind != 'd') return misfit(c, name, "a dtype");
-  return *out < NVM_NDTYPES ? NVM_OK : misfit(c, name, "a dtype");
+  *out = !a || a->i == NVM_DTYPE_DEFAULT ? def : (int)a->i;
+  return !a || a->i == NVM_DTYPE_DEFAULT || (a->i >= 0 && a->i < NVM_NDTYPES) ? NVM_OK : misfit(c, name, "a dtype");
 }
 
 int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n) {

@@ -55,6 +55,7 @@ static record *add(size_t at, int rank, const int64_t *shape, int64_t size) {
 const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape) {
   if (rank < 0 || rank > NVM_MAX_RANK)
     return nvb_fail(NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
+  if ((unsigned)t >= NVM_NDTYPES) return nvb_fail(NVM_ERR_TYPE, "there is no dtype %d", (int)t), NULL;
   size_t at = bucket(rank, shape);
   record *r = seek(atomic_load(&table[at]), NULL, rank, shape);
   if (r) return &r->of[t];

@@ -14,7 +14,8 @@ nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
   int rank = x->aval->rank;
   v = nvg_xexpand(c, nvg_xcast(c, v, x->aval->dtype, 1), rank, count);
   nvg_node *zero = nvg_xconst(c, x->aval->dtype, 0, 0);
-  for (int d = 0; v && zero && d < rank; d++) {
+  if (!v || !zero) return NULL;
+  for (int d = 0; v && d < rank; d++) {
     if (!count[d]) return x;
     if (count[d] > 1 && step[d] < 0) {
       start[d] += (count[d] - 1) * step[d], step[d] = -step[d];

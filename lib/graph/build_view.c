@@ -175,6 +175,7 @@ nvg_node *nvg_make_ROLL(nvg_call *c) {
     if (ns != 1) return nvg_bad(c, NVM_ERR_VALUE, "without an axis there is one shift");
     return nvg_xreshape(c, rotate(c, nvg_xreshape(c, x, 1, &a->size), 0, shift[0]), a->rank, a->shape);
   }
+  if (!na) return x;
   if (ns != na && ns != 1 && na != 1) return nvg_bad(c, NVM_ERR_VALUE, "%d shifts for %d axes", ns, na);
   for (int k = 0; k < (ns > na ? ns : na); k++) {
     int64_t d = axes[na == 1 ? 0 : k];

@@ -208,6 +208,76 @@ START_TEST(test_captured_arrays_are_read_again) {
 }
 END_TEST
 
+static int doubled(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+  (void)user, (void)c, (void)nin, (void)nout;
+  out[0] = nvm_mul(in[0], in[1]);
+  return NVM_OK;
+}
+START_TEST(test_weak_arguments) {
+  nvm_fn *f;
+  nvm_array *out;
+  ck_assert_int_eq(nvm_fn_new(&f, ctx, doubled, NULL, 2, 1), NVM_OK);
+  for (int k = 2; k < 5; k++) {
+    nvm_array *in[2] = { ramp(3), nvm_float(k) };
+    ck_assert_msg(nvm_fn_call(f, in, &out) == NVM_OK, "%s", nvm_last_error());
+    ck_assert_int_eq(nvm_dtype_of(out), NVM_F32); /* a number takes the dtype of what it meets */
+    expect(out, 3, (float[]){ 0, (float)k, (float)(2 * k) });
+    nvm_array_unref(out);
+  }
+  nvm_fn_free(f);
+}
+END_TEST
+
+static int stumbles(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+  (void)user, (void)c, (void)nin, (void)nout;
+  out[0] = nvm_add(in[0], ramp(7)) ? NULL : nvm_neg(in[0]); /* goes on after a failure */
+  return NVM_OK;
+}
+START_TEST(test_failures_inside_a_trace_leave_nothing) {
+  nvm_fn *f;
+  ck_assert_int_eq(nvm_fn_new(&f, ctx, stumbles, NULL, 1, 1), NVM_OK);
+  int64_t live = 0;
+  for (int i = 0; i < 8; i++) {
+    nvm_scope *s = nvm_scope_open(ctx);
+    nvm_array *in = ramp(3), *out;
+    ck_assert_int_eq(nvm_fn_call(f, &in, &out), NVM_ERR_VALUE);
+    ck_assert_ptr_null(out);
+    nvm_scope_close(s);
+    if (i == 3) live = nvb_live_blocks();
+  }
+  ck_assert_int_eq(nvb_live_blocks(), live);
+  nvm_fn_free(f);
+}
+END_TEST
+
+START_TEST(test_settings_stay) {
+  const char *name, *value, *def, *doc;
+  ck_assert_int_eq(nvm_set("num_threads", "3"), NVM_OK);
+  ck_assert_int_eq(nvm_set("fuse", "on"), NVM_OK);
+  for (int i = 0; nvm_setting(i, &name, &value, &def, &doc); i++)
+    if (!strcmp(name, "NVM_NUM_THREADS")) ck_assert_str_eq(value, "3");
+  ck_assert_int_eq(nvm_set("num_threads", "0"), NVM_OK);
+  ck_assert_int_eq(nvm_set("no such thing", "0"), NVM_ERR_VALUE);
+}
+END_TEST
+
+START_TEST(test_arguments_that_cannot_be) {
+  int64_t n = 3, huge = (int64_t)9 << 46;
+  float x[3] = { 0 };
+  int one = 1;
+  ck_assert_ptr_null(nvm_from_host(ctx, NVM_DTYPE_DEFAULT, 1, &n, x));
+  ck_assert_ptr_null(nvm_from_host(ctx, (nvm_dtype)99, 1, &n, x));
+  ck_assert_ptr_null(nvm_astype(ramp(3), (nvm_dtype)-5));
+  ck_assert_ptr_null(nvm_zeros(NULL, NVM_F32, 1, &n));
+  nvm_array *big = nvm_zeros(ctx, NVM_F64, 1, &huge);
+  ck_assert(!big || nvm_eval(&big, 1) == NVM_ERR_MEMORY);
+  released = 0;
+  n = -1;
+  ck_assert_ptr_null(nvm_from_host_borrow(ctx, NVM_F32, 1, &n, NULL, x, release, &one));
+  ck_assert_int_eq(released, 1);
+}
+END_TEST
+
 /* ---- memory */
 static int64_t used(void) {
   nvm_counters c;
@@ -286,6 +356,10 @@ int main(void) {
   tcase_add_test(t, test_function);
   tcase_add_test(t, test_placeholder_has_no_value);
   tcase_add_test(t, test_captured_arrays_are_read_again);
+  tcase_add_test(t, test_weak_arguments);
+  tcase_add_test(t, test_failures_inside_a_trace_leave_nothing);
+  tcase_add_test(t, test_settings_stay);
+  tcase_add_test(t, test_arguments_that_cannot_be);
   tcase_add_test(t, test_million_unread_steps);
   tcase_add_test(t, test_many_read_steps);
   tcase_add_test(t, test_allocation_failures);
