@@ -17,6 +17,7 @@ typedef struct builder {
   nvb_map *known;
   NVB_VEC(memo) memo;
   NVB_VEC(int) red;                      /* instances of reductions */
+  int nfold;                             /* reductions and scans, those being built too */
   merge merged[16];
   int nmerge;
   int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
@@ -307,25 +308,26 @@ static const nvf_ix *align(builder *b, int root) {
   for (int i = 0; i < b->memo.n; i++)
     if (b->memo.at[i].node == root && !b->memo.at[i].guard && covers(b, n, b->memo.at[i].at))
       return b->memo.at[i].at;
-  builder t = { 0 };
-  nvf_cand trial = { .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
-  builder_init(&t, &trial, b->net, b->stored);
-  const nvf_ix *zx = fresh(&t, n, 0);
+  builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
+  nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
+  *trial = (nvf_cand){ .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
+  builder_init(t, trial, b->net, b->stored);
+  const nvf_ix *zx = fresh(t, n, 0);
   uint64_t want = 0;
   for (int d = 0; d < n->rank; d++)
     want |= nvf_ix_axes(b->s, zx[d]);
-  if (!setjmp(t.out))
-    inst(&t, root, zx, 0, 1);
+  if (!setjmp(t->out))
+    inst(t, root, zx, 0, 1);
   nvf_ix as[64];
   int best = 0;
   for (int r = NVM_MAX_RANK + 1; r >= 0 && !best && want; r--)
-    for (int i = 0; i < t.memo.n && !best; i++) {
-      if (node_of(b, t.memo.at[i].node)->rank != r || t.memo.at[i].guard)
+    for (int i = 0; i < t->memo.n && !best; i++) {
+      if (node_of(b, t->memo.at[i].node)->rank != r || t->memo.at[i].guard)
         continue;
       int j = 0;
-      while (j < b->memo.n && (b->memo.at[j].node != t.memo.at[i].node || b->memo.at[j].guard))
+      while (j < b->memo.n && (b->memo.at[j].node != t->memo.at[i].node || b->memo.at[j].guard))
         j++;
-      best = j < b->memo.n && match(b, &t, &b->memo.at[j], &t.memo.at[i], want, as);
+      best = j < b->memo.n && match(b, t, &b->memo.at[j], &t->memo.at[i], want, as);
     }
   for (int i = 0; i < b->k->put.n && !best && want; i++) {
     const memo *m = NULL;
@@ -500,6 +502,11 @@ static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_
   nvf_ix_unlinear(b->s, r, run, x->dim + a0, e + a0);
 }
 
+static void count_fold(builder *b) { /* sets of them are words of 64 bits, depths too */
+  if (b->nfold++ >= 60)
+    illegal(b, "more than 60 reductions");
+}
+
 static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = node_of(b, node), *x = node_of(b, n->in[0]);
   int a0 = (int)n->attr[0], run = (int)n->attr[1], pick = -1, nz = 0, a;
@@ -512,8 +519,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   }
   if (nvf_value(b->s, len) == 0)
     return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
-  if (b->red.n == 60)
-    illegal(b, "more than 60 reductions");
+  count_fold(b);
   uint64_t kept = guard_axes(b, guard);
   for (int d = 0; d < n->rank; d++)
     kept |= nvf_ix_axes(b->s, at[d]);
@@ -560,6 +566,7 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   int a = nvf_ix_bare(b->s, along);
   if (a < 0 || guard)
     illegal(b, "a scan runs along a whole axis");
+  count_fold(b);
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
   for (int i = 0; i < n->nin; i++)

@@ -162,6 +162,17 @@ static void scanned_line(maker *m) {
   int s = m_scan(m, m_leaf(m, NVM_F32, 1, DIMS(3001), NULL), 0);
   m_out(m, m_2(m, "subtract", s, m_view(m, NVG_VSLICE, s, 1, DIMS(3001), 2, DIMS(3000, -1))));
 }
+/* Sums and scans of one table that all meet in one value: more of them than a set of 64 holds. */
+static void folds(maker *m, int sums, int scans) {
+  int x = m_leaf(m, NVM_F32, 2, DIMS(3, 40), NULL), all = x;
+  for (int i = 0; i < sums; i++)
+    all = m_2(m, "add", all, row_keep(m, "add", m_2(m, "multiply", x, m_const(m, 1 + (float)i)), 1));
+  for (int i = 0; i < scans; i++)
+    all = m_2(m, "add", all, m_scan(m, m_2(m, "multiply", x, m_const(m, 2 + (float)i)), 1));
+  m_out(m, all);
+}
+static void many_sums(maker *m) { folds(m, 70, 9); }
+static void many_scans(maker *m) { folds(m, 55, 14); }
 
 static const struct { const char *name; builder_fn make; int kernels; } cases[] = {
   { "chain", chain, 1 }, { "broadcast", broadcast, 1 }, { "transposed", transposed, 1 }, { "softmax", softmax, 1 },
@@ -171,7 +182,7 @@ static const struct { const char *name; builder_fn make; int kernels; } cases[] 
   { "upsampled", upsampled, 1 }, { "flipped", flipped, 1 }, { "scalars", scalars, 1 }, { "empty", empty, 1 },
   { "complex", complex_product, 1 }, { "gathered", gathered, 1 }, { "strided", strided, 1 }, { "copies", copies, 1 },
   { "outer of softmaxes", outer_softmax, 2 }, { "scanned rows", scanned_rows, 1 }, { "scanned columns", scanned_columns, 1 },
-  { "scanned line", scanned_line, 2 },
+  { "scanned line", scanned_line, 2 }, { "many sums", many_sums, 99 }, { "many scans", many_scans, 99 },
 };
 
 static void run_case(nvb_arena *a, void *arg) {
