@@ -335,13 +335,13 @@ static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_
   int64_t *a = to[0], *b = to[1];
   switch (x->kind) {
   case NVF_ADD:
-    for (int64_t j = 0; j < n; j++) a[j] += b[j];
+    for (int64_t j = 0; j < n; j++) a[j] = apply(NVF_ADD, a[j], b[j]);
     return;
   case NVF_SUB:
-    for (int64_t j = 0; j < n; j++) a[j] -= b[j];
+    for (int64_t j = 0; j < n; j++) a[j] = apply(NVF_SUB, a[j], b[j]);
     return;
   case NVF_MUL:
-    for (int64_t j = 0; j < n; j++) a[j] *= b[j];
+    for (int64_t j = 0; j < n; j++) a[j] = apply(NVF_MUL, a[j], b[j]);
     return;
   default:
     for (int64_t j = 0; j < n; j++) a[j] = apply(x->kind, a[j], b[j]);

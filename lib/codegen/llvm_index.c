@@ -62,6 +62,7 @@ static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
   if (flat) {
     x.k += x.pat[0];
     x.form = 0;
+    memset(x.pat, 0, sizeof x.pat);
   }
   if (x.base && LLVMIsAConstantInt(x.base)) {
     x.k += LLVMConstIntGetSExtValue(x.base);
@@ -121,18 +122,18 @@ static nvcl_xv times(nvcl_em *e, nvcl_xv x, nvcl_xv y) {
 }
 
 static val positive(nvcl_em *e, val b) { /* a divisor that never traps */
-  if (LLVMIsAConstantInt(b)) return b;
+  if (LLVMIsAConstantInt(b)) return LLVMConstIntGetSExtValue(b) > 0 ? b : nvcl_int(e, 1);
   return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, b, nvcl_int(e, 0), ""), b, nvcl_int(e, 1), "");
 }
 
 val nvcl_floor_div(nvcl_em *e, val a, val b) {
   LLVMBuilderRef B = e->b;
+  b = positive(e, b);
   if (LLVMIsAConstantInt(b)) {
     int64_t d = LLVMConstIntGetSExtValue(b);
     if (LLVMIsAConstantInt(a)) return nvcl_int(e, floor_of(LLVMConstIntGetSExtValue(a), d));
-    if (d > 0 && !(d & (d - 1))) return LLVMBuildAShr(B, a, nvcl_int(e, __builtin_ctzll((uint64_t)d)), "");
+    if (!(d & (d - 1))) return LLVMBuildAShr(B, a, nvcl_int(e, __builtin_ctzll((uint64_t)d)), "");
   }
-  b = positive(e, b);
   val q = LLVMBuildSDiv(B, a, b, ""), r = LLVMBuildSub(B, a, LLVMBuildMul(B, q, b, ""), "");
   return LLVMBuildAdd(B, q, LLVMBuildSExt(B, LLVMBuildICmp(B, LLVMIntSLT, r, nvcl_int(e, 0), ""), e->i64, ""), "");
 }
@@ -143,11 +144,11 @@ static val vector_div(nvcl_em *e, val a, val d) {
   LLVMBuilderRef B = e->b;
   int n = e->lanes;
   typ vi = nvcl_vec(e->i64, n), vd = nvcl_vec(e->f64, n);
+  d = positive(e, d);
   if (LLVMIsAConstantInt(d)) {
     int64_t c = LLVMConstIntGetSExtValue(d);
     if (!(c & (c - 1))) return LLVMBuildAShr(B, a, nvcl_splat(e, nvcl_int(e, __builtin_ctzll((uint64_t)c)), n), "");
   }
-  d = positive(e, d);
   val x = LLVMBuildSIToFP(B, a, vd, ""), y = nvcl_splat(e, LLVMBuildSIToFP(B, d, e->f64, ""), n),
       dv = nvcl_splat(e, d, n);
   val f = LLVMBuildFDiv(B, x, y, ""), q = LLVMBuildFPToSI(B, nvcl_call(e, "llvm.floor", &vd, 1, &f, 1), vi, "");

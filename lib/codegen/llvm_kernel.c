@@ -58,9 +58,12 @@ static void emit_entry(nvcl_em *e, val body) {
 static void count_lanes(nvcl_em *e, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_layout *l = nvcl_layout_of(e, b->s[i]);
-    for (int j = 0; j < l->n; j++)
+    for (int j = 0; j < l->n; j++) {
+      if (l->d[j].place == 'w' && l->d[j].extent > 1)
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a layout with warps");
       if (l->d[j].place == 'l' && l->d[j].extent * l->d[j].pstride > e->lanes)
         e->lanes = l->d[j].extent * l->d[j].pstride;
+    }
     if (b->s[i]->body) count_lanes(e, b->s[i]->body);
     if (b->s[i]->other_body) count_lanes(e, b->s[i]->other_body);
   }

@@ -357,6 +357,20 @@ START_TEST(conditions) {
 }
 END_TEST
 
+/* Lanes whose addresses are one constant: counted once. */
+START_TEST(one_place_for_all_lanes) {
+  static const char text[] = "kernel t(x: i32[], o: mut i32[]) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
+    "    store(o, j // 16, X, where = j % 16 == 3)\n  }\n}\nschedule cpu16 { L = \"j: i4 l16\" }\n"
+    "schedule cpu8 { L = \"j: i8 l8\" }\nschedule cpu1 { L = \"j: I64\" }\n";
+  int32_t x[64], o[64];
+  gate g = {0};
+  for (int i = 0; i < 64; i++) x[i] = 1000 + i, o[i] = -1;
+  gate_in(&g, NVM_I32, x, 64);
+  gate_out(&g, NVM_I32, o, 64);
+  same(&g, text);
+}
+END_TEST
+
 /* ---- scans: lanes beside the axis, along it, and both kinds of loops */
 START_TEST(scans) {
   static const char text[] = "kernel t(x: f32[], y: mut f32[], rows: size, n: size) {\n"
@@ -380,6 +394,11 @@ START_TEST(scans) {
 END_TEST
 
 /* ---- the border */
+START_TEST(available) { /* where the build made the module, these gates are no empty ones */
+  if (getenv("NVM_EXPECT_LLVM")) ck_assert_msg(nvc_llvm_available(), "%s", nvb_message());
+}
+END_TEST
+
 START_TEST(errors) {
   if (!nvc_llvm_available()) return;
   nvc_object bad = {"no object at all", 16, 0};
@@ -391,4 +410,4 @@ START_TEST(errors) {
 END_TEST
 
 SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int,
-      addresses, conditions, scans, errors)
+      addresses, conditions, one_place_for_all_lanes, scans, available, errors)
