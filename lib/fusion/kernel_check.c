@@ -146,6 +146,11 @@ static void counts(checker *c, const nvf_stmt *s, int nin, int nout) {
     fail(c, "%d operands and %d results", s->nin, s->nout);
 }
 
+/* The value that the text or the schedule gives, 1 for all that is known later. */
+static int64_t known(checker *c, const nvf_expr *x) {
+  return x->kind == NVF_CONST ? x->value : x->kind == NVF_NAME ? bound(c, x->id, NVF_BINT, "constant")->value : 1;
+}
+
 /* ---- expressions. `l`: layout whose axes are coordinates; NULL: the same in the whole block. */
 static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
   if (!x) fail(c, "an index expression is missing");
@@ -174,7 +179,7 @@ static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
   default:
     check_expr(c, x->a, l);
     check_expr(c, x->b, l);
-    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && x->b->kind == NVF_CONST && x->b->value <= 0)
+    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && known(c, x->b) <= 0)
       fail(c, "a divisor must be positive");
   }
 }
@@ -547,16 +552,28 @@ static void check_made(checker *c, const nvf_stmt *s, nvf_layout *l) { /* zeros,
   define(c, s->out[0], l, s->op == NVF_INDEX ? NVM_I64 : s->op == NVF_TEST ? NVM_BOOL : tile_type(c, s->out[0]));
 }
 
+static int largest(const nvf_layout *x, nvf_layout *l) {
+  if (x->n > l->n) *l = *x;
+  return 1;
+}
+
+static int largest_in(checker *c, const nvf_expr *x, nvf_layout *l) { /* 0: there is no tile */
+  if (!x || (x->kind < NVF_ADD && x->kind != NVF_TILE)) return 0;
+  if (x->kind == NVF_TILE) return largest(register_tile(c, x->id), l);
+  return largest_in(c, x->a, l) | largest_in(c, x->b, l);
+}
+
 /* The layout over which a check is made: named, or that of its largest tile; none: once in the block. */
 static void check_check(checker *c, const nvf_stmt *s, nvf_layout *l) {
   counts(c, s, 0, 0);
   if (!s->where) fail(c, "the condition is missing");
-  if (s->layout >= 0) *l = named_layout(c, s);
-  for (int i = 0; s->layout < 0 && i < s->where->ntile; i++) {
-    const nvf_layout *x = register_tile(c, s->where->tile[i]);
-    if (x->n > l->n) *l = *x;
-  }
-  check_cond(c, s->where, s->layout >= 0 || s->where->ntile ? l : NULL);
+  int over = s->layout >= 0;
+  if (over) *l = named_layout(c, s);
+  for (int i = 0; s->layout < 0 && i < s->where->ntile; i++)
+    over |= largest(register_tile(c, s->where->tile[i]), l);
+  for (int i = 0; s->layout < 0 && i < s->where->nrel; i++)
+    over |= largest_in(c, s->where->rel[i].a, l) | largest_in(c, s->where->rel[i].b, l);
+  check_cond(c, s->where, over ? l : NULL);
 }
 
 /* ---- blocks */
@@ -566,7 +583,7 @@ static void check_for(checker *c, const nvf_stmt *s) {
   check_expr(c, s->lo, NULL);
   check_expr(c, s->hi, NULL);
   check_expr(c, s->step, NULL);
-  if (s->step->kind == NVF_CONST && s->step->value <= 0) fail(c, "the step must be positive");
+  if (known(c, s->step) <= 0) fail(c, "the step must be positive");
   if (s->var < 0 || s->var >= c->k->nvar || c->var[s->var] || !s->body) fail(c, "the loop has no variable or no body");
   for (int i = 0; i < s->ncarry; i++) {
     int in = s->carry[i].inner, out = s->carry[i].outer;
