@@ -227,7 +227,7 @@ START_TEST(division) {
       NAN }, { 1, -0.0, -INFINITY, NAN }, { -1, -0.0, INFINITY, NAN },
     { INFINITY, 2, INFINITY, NAN }, { INFINITY, -2, -INFINITY, NAN }, { -INFINITY, 2, -INFINITY, NAN }, { -INFINITY,
       -2, INFINITY, NAN }, { INFINITY, INFINITY, NAN, NAN },
-    { 3, INFINITY, 0, 3 }, { 3, -INFINITY, -1, -INFINITY }, { -3, INFINITY, -1, INFINITY }, { -3, -INFINITY, 0, -3 },
+    { 3, INFINITY, 0, 3 }, { 3, -INFINITY, -0.0, -INFINITY }, { -3, INFINITY, -0.0, INFINITY }, { -3, -INFINITY, 0, -3 },
       { 0.0, INFINITY, 0, 0 }, { -0.0, INFINITY, -0.0, 0 },
     { NAN, 1, NAN, NAN }, { 1, NAN, NAN, NAN }, { 0x1p100, 3, 0x1.5555555555555p98, 1 }, { 0.5, 1, 0, 0.5 }, { -0.5, 1,
       -1, 0.5 }, { 1, 0.1f, 9, 0 } };

@@ -144,8 +144,7 @@ frag floor_divide<T: real>(a: T, b: T) -> T {
   z = select(n == 0, copysign(n, a / b), n)
   tiny = (fabs(b) == inf) & (fabs(a) < inf)
   edge = (b == 0) | (fabs(a) == inf)
-  far = select((a != 0) & ((a < 0) != (b < 0)), -1, copysign(0 * a, a / b))
-  return select(edge, select(fabs(b) < inf, a / b, (a - a) / 0), select(tiny, far, z))
+  return select(edge, select(fabs(b) < inf, a / b, (a - a) / 0), select(tiny, a / b, z))
 }
 
 # log(e^a + e^b). What cancels against the greater operand is lost: the error is bounded relative to max(|a|, |b|, 1).
