@@ -153,34 +153,42 @@ static int survey(nest *n, PyObject *x, int depth) {
     if (survey(n, list_at(x, i), depth + 1)) return -1;
   return 0;
 }
-static int fill(PyObject *x, nvm_dtype t, char **to) {
-  if (!is_list(x)) {
+/* Writes as many elements as were surveyed: converting one may run Python code, which may change the lists. */
+static int fill(const nest *n, PyObject *x, int depth, nvm_dtype t, char **to) {
+  if (is_list(x) != (depth < n->rank)) return ragged();
+  if (depth == n->rank) {
     int status = write_element(*to, t, x);
     *to += nvm_dtype_size(t);
     return status;
   }
-  for (Py_ssize_t i = 0; i < list_len(x); i++)
-    if (fill(list_at(x, i), t, to)) return -1;
+  for (Py_ssize_t i = 0; i < n->shape[depth]; i++) {
+    if (list_len(x) != n->shape[depth]) return ragged();
+    PyObject *item = Py_NewRef(list_at(x, i));
+    int bad = fill(n, item, depth + 1, t, to);
+    Py_DECREF(item);
+    if (bad) return -1;
+  }
   return 0;
 }
 /* Arrays among the items: each item becomes an array, and they are stacked. */
 static PyObject *stack(nvp_state *st, PyObject *x, nvm_dtype t) {
-  Py_ssize_t n = list_len(x), made = 0;
+  if (Py_EnterRecursiveCall(" in asarray")) return NULL;
+  PyObject *items = PySequence_Tuple(x), *r = NULL; /* ours: an item's conversion may change the list */
+  Py_ssize_t n = items ? PyTuple_Size(items) : 0, made = 0;
   nvm_array **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
-  PyObject *r = NULL;
-  if (!in) return PyErr_NoMemory();
-  if (Py_EnterRecursiveCall(" in asarray")) return PyMem_Free(in), NULL;
-  for (; made < n; made++) {
-    PyObject *item = nvp_asarray(st, list_at(x, made), NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED);
+  if (!in) PyErr_NoMemory();
+  for (; in && items && made < n; made++) {
+    PyObject *item = nvp_asarray(st, PyTuple_GetItem(items, made), NVM_DTYPE_DEFAULT, NVP_COPY_IF_NEEDED);
     if (!item) break;
     in[made] = nvm_array_ref(((nvp_array *)item)->h);
     Py_DECREF(item);
   }
   Py_LeaveRecursiveCall();
   nvm_attr axis = { .name = "axis", .kind = 'i' };
-  if (made == n) r = nvp_apply(st, NVP_STACK, in, (int)n, &axis, 1);
+  if (in && items && made == n) r = nvp_apply(st, NVP_STACK, in, (int)n, &axis, 1);
   while (made) nvm_array_unref(in[--made]);
   PyMem_Free(in);
+  Py_XDECREF(items);
   if (!r || t == NVM_DTYPE_DEFAULT) return r;
   PyObject *c = cast(st, nvm_array_ref(((nvp_array *)r)->h), t);
   Py_DECREF(r);
@@ -202,7 +210,7 @@ static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
   char *data = PyMem_Malloc((size_t)size * nvm_dtype_size(as) + 1), *to = data;
   if (!data) return PyErr_NoMemory();
   nvm_array *h = NULL;
-  int bad = fill(x, as, &to);
+  int bad = fill(&n, x, 0, as, &to);
   if (!bad) h = nvm_array_new_host(st->ctx, as, n.rank, n.shape, NULL, data, NULL, NULL);
   PyMem_Free(data);
   return bad ? NULL : cast(st, h, t);

@@ -90,6 +90,8 @@ static PyObject *dtype_compare(PyObject *self, PyObject *other, int op) {
   if (other == Py_None || !find(d->st, other, &t)) return PyBool_FromLong(op == Py_NE);
   return PyBool_FromLong((t == d->t) == (op == Py_EQ));
 }
+/* That of its name, so that a dict finds either by the other. NumPy's dtype objects and Python's types are equal too,
+   but hash in ways of their own, no two alike: in a dict they find nothing. */
 static Py_hash_t dtype_hash(PyObject *self) {
   PyObject *name = dtype_str(self);
   Py_hash_t h = name ? PyObject_Hash(name) : -1;
@@ -140,7 +142,8 @@ static PyType_Slot slots[] = {
   { Py_tp_repr, dtype_repr }, { Py_tp_str, dtype_str }, { Py_tp_richcompare, dtype_compare }, { Py_tp_hash,
       dtype_hash },
   { Py_tp_getset, getset }, { Py_tp_methods, dtype_methods }, { Py_tp_dealloc, dtype_dealloc },
-  { Py_tp_doc, "A data type: nvm.float32, nvm.int64, ..." }, { 0, NULL }
+  { Py_tp_doc, "A data type: nvm.float32, nvm.int64, ... Equal to its name and to NumPy's dtype of that name; it "
+      "hashes as its name does, so\nas a key of a dict write nvm.dtype(x) where x is a dtype of NumPy." }, { 0, NULL }
 };
 PyType_Spec nvp_dtype_spec = { .name = "nvm.DType", .basicsize = sizeof(nvp_dtype), .slots = slots,
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };

@@ -33,11 +33,13 @@ static int flatten_ints(PyObject *v, int64_t *ints, int *n, int max) {
     Py_DECREF(i);
     return PyErr_Occurred() ? -1 : 0;
   }
+  if (Py_EnterRecursiveCall(" in the integers given to nvm")) return -1;
   PyObject *fast = PySequence_Tuple(v);
   int status = fast ? 0 : -1;
   for (Py_ssize_t k = 0; !status && k < PyTuple_Size(fast); k++) status = flatten_ints(PyTuple_GetItem(fast, k), ints,
       n, max);
   Py_XDECREF(fast);
+  Py_LeaveRecursiveCall();
   return status;
 }
 static int attr_number(nvm_attr *a, PyObject *v) {

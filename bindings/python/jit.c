@@ -63,8 +63,45 @@ static uint64_t hash_words(const tree *t) {
   return h;
 }
 
-/* ---- static values: equal if type and value are (1, 1.0 and True differ; floats by their bits) */
+/* ---- static values: equal if type and value are (1, 1.0 and True differ, within tuples and frozensets too; floats and
+   NumPy's scalars by their bits); objects of other types by their __eq__ */
 static int same_float(double a, double b) { return !memcmp(&a, &b, sizeof a); }
+static int same_static(PyObject *a, PyObject *b);
+/* Sets are equal where each element has its partner, which ({1} == {1.0}) may be of another type. */
+static int same_set(PyObject *a, PyObject *b) {
+  PyObject *as = PySequence_Tuple(a), *bs = as ? PySequence_Tuple(b) : NULL, *partners = bs ? PyDict_New() : NULL;
+  Py_ssize_t n = partners ? PyTuple_Size(as) : 0;
+  int same = !partners ? -1 : n == PyTuple_Size(bs);
+  for (Py_ssize_t i = 0; i < n && same > 0; i++) {
+    PyObject *x = PyTuple_GetItem(bs, i);
+    if (PyDict_SetItem(partners, x, x)) same = -1;
+  }
+  for (Py_ssize_t i = 0; i < n && same > 0; i++) {
+    PyObject *x = PyTuple_GetItem(as, i), *y = PyDict_GetItemWithError(partners, x);
+    same = y ? same_static(x, y) : PyErr_Occurred() ? -1 : 0;
+  }
+  Py_XDECREF(as);
+  Py_XDECREF(bs);
+  Py_XDECREF(partners);
+  return same;
+}
+/* NumPy's scalars: by dtype and bytes; 2: a is none */
+static int same_numpy(PyObject *a, PyObject *b) {
+  PyObject *da = PyObject_GetAttrString(a, "dtype"), *db = da ? PyObject_GetAttrString(b, "dtype") : NULL;
+  int same = db ? PyObject_RichCompareBool(da, db, Py_EQ) : (PyErr_Clear(), 2);
+  Py_XDECREF(da);
+  Py_XDECREF(db);
+  Py_buffer va, vb;
+  if (same != 1) return same;
+  if (PyObject_GetBuffer(a, &va, PyBUF_SIMPLE)) return PyErr_Clear(), 2;
+  if (PyObject_GetBuffer(b, &vb, PyBUF_SIMPLE)) same = (PyErr_Clear(), 2);
+  else {
+    same = va.len == vb.len && !memcmp(va.buf, vb.buf, (size_t)va.len);
+    PyBuffer_Release(&vb);
+  }
+  PyBuffer_Release(&va);
+  return same;
+}
 static int same_static(PyObject *a, PyObject *b) {
   if (a == b) return 1;
   if (Py_TYPE(a) != Py_TYPE(b)) return 0;
@@ -72,13 +109,15 @@ static int same_static(PyObject *a, PyObject *b) {
   if (PyComplex_CheckExact(a))
     return same_float(PyComplex_RealAsDouble(a), PyComplex_RealAsDouble(b)) &&
            same_float(PyComplex_ImagAsDouble(a), PyComplex_ImagAsDouble(b));
-  if (PyTuple_CheckExact(a)) {
+  if (PyTuple_Check(a)) {
     Py_ssize_t n = PyTuple_Size(a);
     int same = n == PyTuple_Size(b);
     for (Py_ssize_t i = 0; i < n && same > 0; i++) same = same_static(PyTuple_GetItem(a, i), PyTuple_GetItem(b, i));
-    return same;
+    if (same <= 0 || PyTuple_CheckExact(a)) return same;
   }
-  return PyObject_RichCompareBool(a, b, Py_EQ);
+  if (PyFrozenSet_CheckExact(a)) return same_set(a, b);
+  int same = nvp_has_buffer(a) ? same_numpy(a, b) : 2;
+  return same < 2 ? same : PyObject_RichCompareBool(a, b, Py_EQ);
 }
 static int flatten_static(tree *t, PyObject *x) {
   Py_hash_t h = PyObject_Hash(x);
@@ -197,18 +236,28 @@ static int flatten_items(call *c, PyObject *x, int tag) {
   }
   return 0;
 }
-static int flatten_dict(call *c, PyObject *x, uint64_t *statics, PyObject *names) {
+static int flatten_pair(call *c, PyObject *key, PyObject *value, PyObject *names) {
+  int fixed = names ? PySequence_Contains(names, key) : 0;
+  if (names) c->name = key;
+  Py_hash_t h = PyObject_Hash(key);
+  if (fixed < 0 || h == -1 || word(&c->key, (uint64_t)h) || object(&c->key, key)) return -1;
+  return fixed ? flatten_static(&c->key, value) : flatten(c, value);
+}
+static int flatten_dict(call *c, PyObject *x, PyObject *names) { /* names: of the statics, for the call's keywords */
   PyObject *key, *value;
-  Py_ssize_t pos = 0;
-  if (word(&c->key, IS_DICT | (uint64_t)PyDict_Size(x) << 32)) return -1;
-  while (PyDict_Next(x, &pos, &key, &value)) {
-    int fixed = names ? PySequence_Contains(names, key) : 0;
-    if (statics) c->name = key;
-    Py_hash_t h = PyObject_Hash(key);
-    if (fixed < 0 || h == -1 || word(&c->key, (uint64_t)h) || object(&c->key, key)) return -1;
-    if (fixed ? flatten_static(&c->key, value) : flatten(c, value)) return -1;
+  Py_ssize_t pos = 0, n = PyDict_Size(x), left = n;
+  if (word(&c->key, IS_DICT | (uint64_t)n << 32)) return -1;
+  for (; PyDict_Next(x, &pos, &key, &value) && left; left--) {
+    Py_INCREF(key); /* the pair may leave the dict: hashes, converts and compares run Python code */
+    Py_INCREF(value);
+    int bad = flatten_pair(c, key, value, names);
+    Py_DECREF(key);
+    Py_DECREF(value);
+    if (bad) return -1;
+    if (PyDict_Size(x) != n) break;
   }
-  return 0;
+  if (left) PyErr_SetString(PyExc_RuntimeError, "[jit] a dict changed while it was read as an argument");
+  return left ? -1 : 0;
 }
 static int refuse(call *c, PyObject *x) {
   PyObject *type = (PyObject *)Py_TYPE(x);
@@ -230,7 +279,7 @@ static int flatten(call *c, PyObject *x) {
   int status;
   if (PyTuple_Check(x)) status = flatten_items(c, x, is_named(x) ? IS_NAMED : IS_TUPLE);
   else if (PyList_Check(x)) status = flatten_items(c, x, IS_LIST);
-  else if (PyDict_Check(x)) status = flatten_dict(c, x, NULL, NULL);
+  else if (PyDict_Check(x)) status = flatten_dict(c, x, NULL);
   else {
     status = leaf_foreign(c, x);
     if (!status) status = c->out ? (word(&c->key, IS_STATIC) || word(&c->key, 0) || object(&c->key, x) ? -1 : 1)
@@ -304,7 +353,7 @@ static PyObject *build(builder *b) {
 typedef struct entry {
   struct entry *next;
   uint64_t hash, used;
-  int refs, nout, quick;            /* quick: has been seen to run in less than QUICK */
+  int refs, nout, kept, quick;      /* kept: is in the table; quick: has been seen to run in less than QUICK */
   nvm_traced *t;                    /* NULL if no result is an array */
   tree key, out;
 } entry;
@@ -340,27 +389,36 @@ static int same_key(const tree *a, const tree *b) {
 }
 /* NULL: not found, or an exception */
 static entry *find(jit *j, call *c, uint64_t h) {
-  for (entry *e = j->bucket[h % BUCKETS]; e; e = e->next) {
+  for (entry *e = j->bucket[h % BUCKETS], *next; e; e = next) {
+    next = e->next;
     if (e->hash != h) continue;
-    int same = same_key(&e->key, &c->key);
+    e->refs++; /* a static's __eq__ is Python code: entries may be forgotten meanwhile, this one too */
+    int same = same_key(&e->key, &c->key), kept = e->kept;
+    next = kept ? e->next : j->bucket[h % BUCKETS];
+    entry_drop(e);
     if (same < 0) return NULL;
-    if (same) return e->used = ++j->tick, e;
+    if (same && kept) return e->used = ++j->tick, e;
   }
   return NULL;
+}
+/* Takes the entry that *at points to out of the table. */
+static void forget(jit *j, entry **at) {
+  entry *e = *at;
+  *at = e->next;
+  e->kept = 0;
+  j->count--;
+  entry_drop(e); /* last: it may run Python code */
 }
 static void forget_oldest(jit *j) {
   entry **oldest = NULL;
   for (int i = 0; i < BUCKETS; i++)
     for (entry **e = &j->bucket[i]; *e; e = &(*e)->next)
       if (!oldest || (*e)->used < (*oldest)->used) oldest = e;
-  if (!oldest) return;
-  entry *e = *oldest;
-  *oldest = e->next;
-  j->count--;
-  entry_drop(e);
+  if (oldest) forget(j, oldest);
 }
 static void keep(jit *j, entry *e) {
-  if (j->count == KEEP) forget_oldest(j);
+  while (j->count >= KEEP) forget_oldest(j);
+  e->kept = 1;
   e->used = ++j->tick;
   e->next = j->bucket[e->hash % BUCKETS];
   j->bucket[e->hash % BUCKETS] = e;
@@ -368,12 +426,7 @@ static void keep(jit *j, entry *e) {
 }
 static void jit_forget(jit *j) {
   for (int i = 0; i < BUCKETS; i++)
-    for (entry *e = j->bucket[i], *next; e; e = next) {
-      next = e->next;
-      j->bucket[i] = next;
-      entry_drop(e);
-    }
-  j->count = 0;
+    while (j->bucket[i]) forget(j, &j->bucket[i]);
 }
 
 /* ---- tracing */
@@ -436,7 +489,7 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
     if (bad) return -1;
   }
   if (!kw) return word(&c->key, IS_DICT);
-  return flatten_dict(c, kw, &j->statics, j->names);
+  return flatten_dict(c, kw, j->names);
 }
 /* A call that takes some microseconds keeps the interpreter's lock, which costs 0.1 us to pass on. Sizes are part of
    the signature, so what was quick once is quick again. */
@@ -447,14 +500,15 @@ static int64_t now(void) {
   return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 static int launch(entry *e, call *c, nvm_array **out) {
-  int status, wait = !e->quick;
+  int status, quick, wait = !e->quick;
   for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
   if (!wait) return nvm_traced_call(e->t, c->in, out);
   Py_BEGIN_ALLOW_THREADS
   int64_t start = now();
   status = nvm_traced_call(e->t, c->in, out);
-  e->quick |= now() - start < QUICK;
+  quick = now() - start < QUICK;
   Py_END_ALLOW_THREADS
+  e->quick |= quick;
   return status;
 }
 static PyObject *run(jit *j, entry *e, call *c) {

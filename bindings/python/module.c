@@ -77,7 +77,8 @@ static int gather_from(gather *g, PyObject *x) {
   PyObject *items = PyDict_Check(x) ? PyDict_Values(x) : PyTuple_Check(x) || PyList_Check(x) ? PySequence_Tuple(x)
       : NULL;
   if (!items) return PyErr_Occurred() ? -1 : 0;
-  int status = Py_EnterRecursiveCall(" in the arrays given to nvm");
+  if (Py_EnterRecursiveCall(" in the arrays given to nvm")) return Py_DECREF(items), -1;
+  int status = 0;
   Py_ssize_t n = PySequence_Size(items);
   for (Py_ssize_t i = 0; i < n && !status; i++) {
     PyObject *item = PySequence_GetItem(items, i);
@@ -111,7 +112,12 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
   int status = gather_from(&g, args);
   if (!status && !g.n) status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"),
       -1);
-  if (!status) status = nvp_check(g.st, nvm_explain(&text, g.a, (int)g.n));
+  if (!status) {
+    Py_BEGIN_ALLOW_THREADS
+    status = nvm_explain(&text, g.a, (int)g.n);
+    Py_END_ALLOW_THREADS
+    status = nvp_check(g.st, status);
+  }
   gather_free(&g);
   return status ? NULL : text_of(text);
 }
@@ -220,7 +226,9 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   PyObject *x, *device = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &copy)) return NULL;
   if (nvp_device(device)) return NULL;
-  nvp_copy c = copy == Py_None ? NVP_COPY_IF_NEEDED : PyObject_IsTrue(copy) ? NVP_COPY_ALWAYS : NVP_COPY_NEVER;
+  int always = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+  if (always < 0) return NULL;
+  nvp_copy c = copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER;
   return nvp_from_dlpack(state_of(m), x, c);
 }
 static PyMethodDef methods[] = {

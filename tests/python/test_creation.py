@@ -128,6 +128,58 @@ def test_strided_and_misaligned_memory():
     same(nvm.asarray(raw["b"]), np.arange(5.0))
 
 
+def test_lists_that_change_while_they_are_read():
+    class Changes:
+        def __init__(self, change):
+            self.change = change
+
+        def __array__(self, dtype=None, copy=None):
+            self.change()
+            return np.ones(2)
+
+    class Int(int):
+        def __bool__(self):
+            self.change()
+            return True
+
+    def ints(change):
+        i = Int(1)
+        rows = [[i, 2], [3, 4], [5, 6]]
+        i.change = lambda: change(rows)
+        return rows
+
+    for change in (lambda r: r.extend([[1, 2]] * 10000), lambda r: r[0].extend([1] * 10000), lambda r: r.clear(),
+                   lambda r: r[0].clear(), lambda r: r.__setitem__(1, r), lambda r: r[0].__setitem__(1, r),
+                   lambda r: r.__setitem__(1, 5)):
+        with pytest.raises(ValueError, match="lengths"):
+            nvm.asarray(ints(change), dtype=nvm.bool)
+
+    for change in (lambda: rows.clear(), lambda: rows.extend([1] * 1000)):
+        rows = [Changes(change), [1.0, 2.0], [3.0, 4.0]]
+        assert nvm.asarray(rows).tolist() == [[1, 1], [1, 2], [3, 4]]
+
+
+def test_lists_without_an_end():
+    endless = []
+    endless.append(endless)
+    x = nvm.ones(4)
+    for f in (lambda: nvm.reshape(x, endless), lambda: nvm.eval(endless), lambda: nvm.jit(lambda v: 1)(endless)):
+        for _ in range(50):  # each time as deep as the first
+            with pytest.raises(RecursionError):
+                f()
+    with pytest.raises(ValueError):
+        nvm.asarray(endless)
+
+
+def test_a_copy_that_has_no_truth():
+    class Neither:
+        def __bool__(self):
+            raise ZeroDivisionError
+    for f in (nvm.asarray, nvm.from_dlpack):
+        with pytest.raises(ZeroDivisionError):
+            f(nvm.ones(2), copy=Neither())
+
+
 # ---- dtypes
 
 ALL = [getattr(nvm, n) for n in refs.ANY]
@@ -139,6 +191,7 @@ def test_dtype_objects(t):
     assert t == n and n == t and t == t.name and not t != n and t.itemsize == n.itemsize and t.kind == n.kind
     assert np.dtype(t) == n and np.zeros(2, t).dtype == n
     assert nvm.dtype(n) is t and nvm.dtype(n.type) is t and nvm.dtype(t.name) is t
+    assert hash(t) == hash(t.name) and {t: 1}[t.name] == 1 and {t.name: 1}[t] == 1
     assert hash(t) == hash(nvm.dtype(t.name)) and repr(t) == "nvm." + t.name and str(t) == t.name
     import pickle
     assert pickle.loads(pickle.dumps(t)) is t

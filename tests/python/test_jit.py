@@ -134,6 +134,109 @@ def test_nested_statics_compare_by_type():
     assert len(seen) == 8
 
 
+def counted(**how):
+    seen = []
+
+    def f(x, s):
+        seen.append(s)
+        return x
+    return nvm.jit(f, **(how or {"static_argnums": 1})), seen
+
+
+def test_statics_that_compare_equal_but_differ():
+    Pair = collections.namedtuple("Pair", "a b")
+    f, seen = counted()
+    x = np.ones(1)
+    groups = [
+        [frozenset({1}), frozenset({1.0}), frozenset({True}), frozenset({np.int8(1)})],
+        [frozenset({(1, 2)}), frozenset({(1.0, 2)})], [frozenset({0.0}), frozenset({-0.0})],
+        [frozenset({frozenset({1}), "a"}), frozenset({frozenset({1.0}), "a"})],
+        [np.float32(0.0), np.float32(-0.0)], [np.float64(0.0), np.float64(-0.0)], [np.complex64(0), np.complex64(-0.0)],
+        [np.datetime64(0, "s"), np.datetime64(0, "ms")], [np.str_("a"), "a"],
+        [Pair(1, 0.0), Pair(1.0, 0.0), Pair(1, -0.0)],
+    ]
+    for group in groups:
+        seen.clear()
+        for _ in range(2):
+            for s in group:
+                f(x, s)
+        assert [repr(s) for s in seen] == [repr(s) for s in group]
+
+
+def test_statics_that_are_equal_are_traced_once():
+    f, seen = counted()
+    for make in (lambda: frozenset([3, 1, 2]), lambda: frozenset("cab"), lambda: np.float32(1.5), lambda: np.str_("ab"),
+                 lambda: np.datetime64(5, "s"), lambda: (np.int8(3), frozenset({(1, 2.0)})), lambda: range(3),
+                 lambda: nvm.int8):
+        seen.clear()
+        for _ in range(3):
+            f(np.ones(1), make())
+        assert len(seen) == 1
+
+
+def test_the_cache_may_be_cleared_while_it_is_searched():
+    class Same:
+        def __init__(self, same):
+            self.same = same
+
+        def __hash__(self):
+            return 7
+
+        def __eq__(self, other):
+            f.clear_cache()
+            assert [f(np.ones(1), n).item() for n in range(70)] == list(range(1, 71))  # in the memory of the forgotten
+            return self.same
+
+        def __float__(self):
+            return 0.5
+
+    f = nvm.jit(lambda x, s: x + float(s), static_argnums=1)
+    for same in (False, True):
+        for _ in range(3):
+            assert f(np.ones(1), Same(same)).tolist() == [1.5] and f(np.ones(1), 7).tolist() == [8]
+        assert f.cache_size() <= 72
+
+
+def test_the_cache_may_be_used_while_it_is_cleared():
+    class Last:
+        def __del__(self):
+            f.clear_cache()
+            f(np.ones(1), 1)
+
+    f, seen = counted()
+    for n in range(600):
+        f(np.ones(1), Last() if n % 3 == 0 else n)
+    assert f.cache_size() <= 512
+    seen.clear()
+    f.clear_cache()
+    gc.collect()
+    f.clear_cache()
+    assert f.cache_size() == 0
+
+
+def test_a_dict_that_changes_while_it_is_read():
+    class Key:
+        def __init__(self, change):
+            self.change, self.armed = change, False
+
+        def __hash__(self):
+            if self.armed:
+                self.armed = False
+                self.change()
+            return 3
+
+    def arm(change):
+        key = Key(lambda: change(d))
+        d = {key: np.ones(1), "b": np.ones(2)}
+        key.armed = True
+        return d
+
+    f = nvm.jit(lambda d: nvm.ones(1))
+    for change in (dict.clear, lambda d: d.pop("b"), lambda d: d.setdefault("c", 1)):
+        with pytest.raises(RuntimeError, match="changed"):
+            f(arm(change))
+
+
 def test_static_errors():
     f = nvm.jit(lambda x, n: x, static_argnums=1)
     with pytest.raises(TypeError, match="hashable"):

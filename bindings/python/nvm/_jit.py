@@ -34,8 +34,9 @@ def jit(fn=None, *, static_argnums=(), static_argnames=()):
 
     Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, lists and dicts of them; results likewise. A signature is the
     nesting, the dtype and shape of each array and the kind of each number. Static arguments are constants of the trace: any
-    hashable value, compared by type and value. Inside the function arrays have no values, so that Python's if and while cannot
-    depend on them; use nvm.where. Arrays that fn captures are read again at each call.
+    hashable value, compared by type and value (floats and NumPy's scalars by their bits, tuples and frozensets by
+    their elements) and, where its class is another, by type and ==. Inside the function arrays have no values, so that
+    Python's if and while cannot depend on them; use nvm.where. Arrays that fn captures are read again at each call.
     """
     if fn is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
