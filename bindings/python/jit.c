@@ -392,10 +392,11 @@ static entry *find(jit *j, call *c, uint64_t h) {
   for (entry *e = j->bucket[h % BUCKETS], *next; e; e = next) {
     next = e->next;
     if (e->hash != h) continue;
-    e->refs++; /* a static's __eq__ is Python code: entries may be forgotten meanwhile, this one too */
+    e->refs++; /* a static's __eq__ is Python code: any entry may be forgotten meanwhile */
     int same = same_key(&e->key, &c->key), kept = e->kept;
-    next = kept ? e->next : j->bucket[h % BUCKETS];
+    next = e->next;
     entry_drop(e);
+    if (!kept) next = j->bucket[h % BUCKETS]; /* from its start again */
     if (same < 0) return NULL;
     if (same && kept) return e->used = ++j->tick, e;
   }

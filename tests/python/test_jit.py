@@ -190,6 +190,9 @@ def test_the_cache_may_be_cleared_while_it_is_searched():
         def __float__(self):
             return 0.5
 
+        def __del__(self):
+            f.clear_cache()
+
     f = nvm.jit(lambda x, s: x + float(s), static_argnums=1)
     for same in (False, True):
         for _ in range(3):
