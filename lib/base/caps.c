@@ -11,10 +11,10 @@
 static const nvb_caps known[] = {
   { .kind = NVB_CUDA, .name = "h200", .units = 132, .width = 32, .threads = 1024, .onchip = 49152 * 4, .l2 = 50 << 20,
     .bandwidth = 4000, .unit_bandwidth = 4000.0 / 132, .l2_bandwidth = 7000, .rate = 40000, .launch = 2500,
-    .max_buffers = 64, .split_min = 65536 },
+    .max_buffers = 64 },
   { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .l2 = 32 << 20,
     .bandwidth = 100, .unit_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
-    .max_buffers = 64, .split_min = 65536 },
+    .max_buffers = 64 },
 };
 
 const nvb_caps *nvb_caps_find(const char *name) {

@@ -18,7 +18,6 @@ typedef struct nvb_caps {
   double rate;          /* simple f32 operations per ns over all units */
   double launch;        /* ns per kernel */
   int max_buffers;      /* of one kernel */
-  int64_t split_min;    /* elements of a reduction from which splitting it over blocks can pay */
 } nvb_caps;
 
 /* This machine, with the pool's thread count; valid until the thread's next call. */

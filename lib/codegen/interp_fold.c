@@ -145,7 +145,6 @@ int64_t nvc_reduce_work(const nvc_interp *p, const nvc_ins *i) {
 
 /* ---- scans: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number, blocks from left to right.
    The value is (carry + e) + p; what is absent is skipped. */
-enum { RUN = 16, RUNS = 64 };
 typedef struct scan {
   const nvc_ins *i;
   int64_t run, runs, in;
@@ -199,8 +198,8 @@ static void scan_line(const scan *s, const states *x, const states *out, const s
     merge(i, &s->total, &s->room, &s->total, lines);
     spread(&to, &s->total, &v, lines);
   }
-  for (int64_t b = 0; b < s->runs; b += RUNS) {
-    int64_t count = s->runs - b < RUNS ? s->runs - b : RUNS;
+  for (int64_t b = 0; b < s->runs; b += NVF_SCAN_RUNS) {
+    int64_t count = s->runs - b < NVF_SCAN_RUNS ? s->runs - b : NVF_SCAN_RUNS;
     exclusive(s, b, count);
     carry_over(s, carry, has || b > 0, b, count);
   }
@@ -217,7 +216,7 @@ void nvc_do_scan(const nvc_run *r, const nvc_ins *i) {
   int n = i->frag->nresult, has = i->s->nin > n;
   char *work = r->work;
   states x = operands(r, i, n, &work), out = states_of(r, i->s->out, n);
-  scan s = {.i = i, .run = i->len < RUN ? i->len : RUN, .in = i->inner};
+  scan s = {.i = i, .run = i->len < NVF_SCAN_RUN ? i->len : NVF_SCAN_RUN, .in = i->inner};
   int64_t line = i->len * i->inner;
   s.runs = i->len / s.run;
   s.p = take(&x, &work, line);

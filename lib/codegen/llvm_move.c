@@ -88,14 +88,6 @@ static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
   return sum;
 }
 
-static nvcl_access source(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item) {
-  return (nvcl_access){.base = nvcl_gep(e, e->scratch, e->tile[tile].off),
-                       .type = e->k->tile[tile].type,
-                       .parts = 1,
-                       .at = nvcl_index(e, map, l, item),
-                       .n = nvcl_layout_lanes(e, l)};
-}
-
 static val source_vector(nvcl_em *e, int tile, const nvf_expr *map, const exchange *x, int c, const nvf_layout *to) {
   int64_t *shift = NVB_NEWN(e->a, int64_t, e->k->naxis);
   nvf_layout loops = {0};
@@ -196,7 +188,7 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
       nvcl_access a;
       if (equal) v = nvcl_tile_at(e, s->in[k], to, i);
       else {
-        a = source(e, s->in[k], map, to, i);
+        a = nvcl_shared(e, s->in[k], map, to, i);
         nvcl_read(e, &a, 0, &v);
       }
       nvcl_define(e, s->out[k], i, v);

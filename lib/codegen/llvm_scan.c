@@ -4,7 +4,6 @@
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
-enum { RUN = 16, RUNS = 64 };
 typedef struct scan {
   nvcl_em *e;
   const nvf_stmt *s;
@@ -208,9 +207,9 @@ static void plan_walk(scan *c) {
 
 static void take_room(scan *c) {
   nvcl_em *e = c->e;
-  c->run = c->len < RUN ? c->len : RUN;
+  c->run = c->len < NVF_SCAN_RUN ? c->len : NVF_SCAN_RUN;
   c->runs = c->len / c->run;
-  c->block = c->runs < RUNS ? c->runs : RUNS;
+  c->block = c->runs < NVF_SCAN_RUNS ? c->runs : NVF_SCAN_RUNS;
   c->total = NVB_NEWN(e->a, int64_t, c->n);
   c->before = NVB_NEWN(e->a, int64_t, c->n);
   c->carry = NVB_NEWN(e->a, val, c->n);

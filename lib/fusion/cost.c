@@ -20,7 +20,6 @@ static double extent(const nvf_cand *k, uint64_t axes) {
   return n;
 }
 
-static int is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
 
@@ -59,7 +58,7 @@ static void depths(pricing *p) {
     for (int j = 0; j < v->narg; j++)
       if (p->depth[v->arg[j]] > p->depth[i])
         p->depth[i] = p->depth[v->arg[j]];
-    if (is_red(v)) {
+    if (nvf_is_red(v)) {
       p->depth[i] += p->depth[i] < 62;
       p->red[p->nred++] = i;
     }
@@ -68,9 +67,9 @@ static void depths(pricing *p) {
     const nvf_inst *v = &k->inst.at[i];
     if (!p->needed[i])
       p->needed[i] = 1ull << p->depth[i];
-    uint64_t me = is_red(v) ? 1ull << (p->depth[i] - 1) : p->needed[i];
+    uint64_t me = nvf_is_red(v) ? 1ull << (p->depth[i] - 1) : p->needed[i];
     for (int j = 0; j < v->narg; j++)
-      if (!is_red(&k->inst.at[v->arg[j]]))
+      if (!nvf_is_red(&k->inst.at[v->arg[j]]))
         p->needed[v->arg[j]] |= me;
   }
 }
@@ -87,7 +86,7 @@ static uint64_t loops(const pricing *p) {
         if (p->red[r] == v->arg[j])
           below[i] |= 1ull << r;
     }
-    uint64_t axes = v->axes | (is_red(v) ? 1ull << v->axis : 0);
+    uint64_t axes = v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0);
     for (int r = 0; r < p->nred; r++)
       if ((below[i] >> r & 1) && (axes >> k->inst.at[p->red[r]].axis & 1))
         again |= 1ull << r;
@@ -217,11 +216,11 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     const nvf_inst *v = &k->inst.at[i];
     if (v->kind == NVF_ILOAD || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
       continue;
-    const nvg_frag *f = v->kind == NVF_IMAP || is_red(v) ? k->net->node[v->node].frag : NULL;
+    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->net->node[v->node].frag : NULL;
     double per = f && f->cost > 1 ? f->cost : 1;
     if (p->caps->kind == NVB_CPU) /* what lacks grid axes is computed again in every block along them */
       per *= most(1, least(extent(k, c->grid & ~v->axes), c->blocks));
-    c->fl += per * extent(k, v->axes | (is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
+    c->fl += per * extent(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
   }
   for (int i = 0; i < k->put.n; i++)
     c->wr += nvg_size(k->net->node[k->put.at[i].node].dtype) * (double)k->net->node[k->put.at[i].node].size;

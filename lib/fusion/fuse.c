@@ -4,8 +4,6 @@
 #include <string.h>
 
 /* ---- labels that are read off a finished kernel */
-static int is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
-
 /* An instance that has the axis of a reduction again below its result. */
 static int returns(const nvf_cand *k, int red) {
   uint8_t *below = nvb_get(k->net->arena, (size_t)k->inst.n + 1);
@@ -38,7 +36,7 @@ static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
     maps += v->kind == NVF_IMAP || v->kind == NVF_ISELECT;
     if (v->kind == NVF_ISCAN)
       return "scan";
-    if (!is_red(v))
+    if (!nvf_is_red(v))
       continue;
     if (k->net->node[v->node].finish) {
       merges++;
@@ -62,7 +60,7 @@ static const char *what_of(const nvf_cand *k) {
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     const nvf_node *x = &k->net->node[v->node];
-    if ((v->kind != NVF_IMAP && !is_red(v)) || !x->name)
+    if ((v->kind != NVF_IMAP && !nvf_is_red(v)) || !x->name)
       continue;
     if (n++ < 12)
       nvb_print(&t, "%s%s%s", n > 1 ? ", " : "", x->name, x->block ? " (partials)" : x->finish ? " (finish)" : "");

@@ -37,12 +37,13 @@ typedef struct nvf_cond {
 } nvf_cond;
 
 /* ---- statements */
+enum { NVF_SCAN_RUN = 16, NVF_SCAN_RUNS = 64 }; /* elements of a run, runs of a block: numerics.md section 4 */
 typedef enum nvf_op {
   NVF_LOAD,     /* out = buf[map]: one tile, or two from a buffer of pairs (complex) */
   NVF_STORE,    /* buf[map] = in */
   NVF_MAP,      /* out... = frag(args...) */
   NVF_REDUCE,   /* out... = merge over axis of in... */
-  NVF_SCAN,     /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs of 16, blocks of 1024);
+  NVF_SCAN,     /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs, then blocks of runs);
                    with twice the in: the second half is the carry from the left, the second half of out the new carry */
   NVF_RELAYOUT, /* out... = in... in another layout */
   NVF_DFT,      /* out re, im = dft(in re, im [, twist re, im]) along axis */
@@ -133,7 +134,6 @@ typedef struct nvf_schedule {
    schedule cpu { L = "r: i1; j: I8 i8 l16"; R = 1; S = stamp(1024, 128); hint 3 nt = 1 } */
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where); /* throws NVM_ERR_VALUE: where:line:col: ... */
 nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the parsed text; NULL if absent */
-nvf_schedule *nvf_schedule_parse(nvf_kernel *k, const char *text);/* the inside of the braces */
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
 nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the printed text */

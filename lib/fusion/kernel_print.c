@@ -131,6 +131,20 @@ static void keywords(printer *p, const nvf_stmt *s) {
 }
 
 /* ---- statements */
+static void transform(printer *p, const nvf_stmt *s) {
+  tiles(p, s->in, 2);
+  nvb_print(p->t, ", %s, %d", p->k->axis[s->axis], s->sign);
+  if (s->nin == 2) return;
+  nvb_puts(p->t, ", ");
+  tiles(p, s->in + 2, 2);
+}
+
+static void put(printer *p, const nvf_stmt *s) {
+  tiles(p, s->in, 1);
+  for (int i = 0; i < s->norder; i++) nvb_print(p->t, "%s%s", i ? ", " : ", [", p->k->axis[s->order[i]]);
+  nvb_puts(p->t, "]");
+}
+
 static void arguments(printer *p, const nvf_stmt *s) {
   const nvf_kernel *k = p->k;
   nvb_text *t = p->t;
@@ -159,19 +173,8 @@ static void arguments(printer *p, const nvf_stmt *s) {
     nvb_print(t, ", %s", k->axis[s->axis]);
     if (s->op == NVF_REDUCE) nvb_print(t, ", %s", k->name[s->stamp]);
     break;
-  case NVF_DFT:
-    tiles(p, s->in, 2);
-    nvb_print(t, ", %s, %d", k->axis[s->axis], s->sign);
-    if (s->nin == 4) {
-      nvb_puts(t, ", ");
-      tiles(p, s->in + 2, 2);
-    }
-    break;
-  case NVF_PUT:
-    tiles(p, s->in, 1);
-    for (int i = 0; i < s->norder; i++) nvb_print(t, "%s%s", i ? ", " : ", [", k->axis[s->order[i]]);
-    nvb_puts(t, "]");
-    break;
+  case NVF_DFT: transform(p, s); break;
+  case NVF_PUT: put(p, s); break;
   case NVF_RELAYOUT:
   case NVF_GET:
     tiles(p, s->in, s->nin);

@@ -68,12 +68,3 @@ nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name) {
     if (strcmp(k->sched_name[i], name) == 0) return k->sched[i];
   return NULL;
 }
-
-nvf_schedule *nvf_schedule_parse(nvf_kernel *k, const char *text) {
-  nvf_lex l;
-  nvf_schedule *s = nvf_schedule_new(k);
-  nvf_lex_open(&l, k->arena, text, "schedule");
-  nvf_schedule_read(&l, k, s);
-  if (l.kind != NVF_T_END) nvf_lex_fail(&l, "the schedule ends here");
-  return s;
-}

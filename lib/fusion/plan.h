@@ -27,7 +27,6 @@ typedef struct nvf_step {
   const char *what;    /* one line: the ops in it, for explain */
 } nvf_step;
 typedef struct nvf_cut { int from, to; const char *why; } nvf_cut; /* an edge between steps, and the reason it was not fused */
-typedef struct nvf_alias { int out; int leaf; int64_t offset; } nvf_alias; /* unused unless an output is a view of a leaf */
 
 typedef struct nvf_plan {
   nvb_arena *arena;

@@ -92,7 +92,6 @@ void nvf_collapse(nvf_cand *k) {
 }
 
 /* ---- stamps */
-static int is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
 
 /* The stamps that bind an axis: those of reductions that are not free of order. */
 static int stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most) {
@@ -128,13 +127,13 @@ static int phases(const nvf_cand *k, int *when) {
     const nvf_inst *v = &k->inst.at[i];
     for (int j = 0; j < v->narg; j++)
       phase[i] = phase[v->arg[j]] > phase[i] ? phase[v->arg[j]] : phase[i];
-    phase[i] += is_red(v);
+    phase[i] += nvf_is_red(v);
     last = phase[i] > last ? phase[i] : last;
     when[i] = -1;
   }
   for (int i = n - 1; i >= 0; i--) {
     const nvf_inst *v = &k->inst.at[i];
-    int at = is_red(v) ? phase[i] - 1 : when[i] > phase[i] ? when[i] : phase[i];
+    int at = nvf_is_red(v) ? phase[i] - 1 : when[i] > phase[i] ? when[i] : phase[i];
     when[i] = at;
     for (int j = 0; j < v->narg; j++)
       if (when[v->arg[j]] < 0 || when[v->arg[j]] > at)
@@ -148,7 +147,7 @@ static int phases(const nvf_cand *k, int *when) {
 
 static uint64_t loops_of(const nvf_cand *k, const nvf_shape *s, int i) {
   const nvf_inst *v = &k->inst.at[i];
-  uint64_t axes = v->axes | (is_red(v) ? 1ull << v->axis : 0), tile = 0;
+  uint64_t axes = v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0), tile = 0;
   for (int a = 0; a < k->axis.n; a++)
     tile |= s->at[a].tile ? 1ull << a : 0;
   return axes & tile;
@@ -242,7 +241,7 @@ static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
     return several && n < 1024 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 4096;
   int bound = 0; /* reductions whose results differ along the lanes, or finishes that every block repeats */
   for (int i = 0; i < k->inst.n; i++)
-    bound |= is_red(&k->inst.at[i]) && (k->inst.at[i].axes >> a & 1);
+    bound |= nvf_is_red(&k->inst.at[i]) && (k->inst.at[i].axes >> a & 1);
   if (!bound)
     return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
   if (inside <= 64)

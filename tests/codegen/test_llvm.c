@@ -371,6 +371,21 @@ START_TEST(one_place_for_all_lanes) {
 }
 END_TEST
 
+/* A check without a layout goes over the tiles of its relations. */
+START_TEST(checks) {
+  static const char text[] = "kernel t(x: i64[], o: mut i64[], n: size) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
+    "    check(X >= 0)\n    check(2*X < n)\n    store(o, j, X)\n  }\n}\nschedule cpu8 { L = \"j: i8 l8\" }\n"
+    "schedule cpu1 { L = \"j: I64\" }\n";
+  int64_t x[64], o[64] = {0};
+  gate g = {0};
+  for (int i = 0; i < 64; i++) x[i] = 63 - i;
+  gate_in(&g, NVM_I64, x, 64);
+  gate_out(&g, NVM_I64, o, 64);
+  gate_size(&g, 127);
+  same(&g, text);
+}
+END_TEST
+
 /* ---- scans: lanes beside the axis, along it, and both kinds of loops */
 START_TEST(scans) {
   static const char text[] = "kernel t(x: f32[], y: mut f32[], rows: size, n: size) {\n"
@@ -410,4 +425,4 @@ START_TEST(errors) {
 END_TEST
 
 SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int,
-      addresses, conditions, one_place_for_all_lanes, scans, available, errors)
+      addresses, conditions, one_place_for_all_lanes, checks, scans, available, errors)

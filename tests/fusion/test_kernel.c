@@ -78,7 +78,7 @@ static const char head[] = "frag two(a: f32, b: f32) -> (f32, f32) { return a, b
                            "kernel k(x: f32[], y: mut f32[], i: i64[], z: mut c64[], w: mut i64[], n: size, s: f32) {\n"
                            "grid () { all = index(r + j + t + k, A) }\n grid (b = n) {\n";
 static const char tail[] = "\n} }\nschedule c { A = \"r: i1; j: i1; t: i1; k: i1\"; L = \"j: i4 l16\"; M = \"r: i2; j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
-                           "  O = \"j: i3\"; B = 64; S = stamp(1024, 16); Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; K = \"k: i4\" }";
+                           "  O = \"j: i3\"; B = 64; D = 0; S = stamp(1024, 16); Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; K = \"k: i4\" }";
 static const struct { const char *body, *says; } wrong[] = {
   {"X = load(x, j, L) Y = load(x, j, N) Z = map(add, X, Y)", "needs a relayout"},
   {"X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S, init = (-inf)) X2 = map(add, X, m)", "needs a relayout"},
@@ -125,6 +125,8 @@ static const struct { const char *body, *says; } wrong[] = {
   {"for t in range(0, j, 1) { }", "the same in the whole block"},
   {"if j < n { }", "the same in the whole block"},
   {"X = load(x, j // 0, L)", "divisor must be positive"},
+  {"X = load(x, j % D, L)", "divisor must be positive"},
+  {"for t in range(0, n, D) { }", "must be positive"},
   {"X = load(x, s, L)", "is no size"},
   {"X = load(x, j, L) store(y, X, X)", "is no integer"},
   {"X = load(x, j, L, where = X)", "a bool tile"},
