@@ -162,13 +162,14 @@ static void scanned_line(maker *m) {
   int s = m_scan(m, m_leaf(m, NVM_F32, 1, DIMS(3001), NULL), 0);
   m_out(m, m_2(m, "subtract", s, m_view(m, NVG_VSLICE, s, 1, DIMS(3001), 2, DIMS(3000, -1))));
 }
-/* Sums and scans of one table that all meet in one value: more of them than a set of 64 holds. */
+/* Sums and scans of one table, together more of them than a set of 64 holds. */
 static void folds(maker *m, int sums, int scans) {
-  int x = m_leaf(m, NVM_F32, 2, DIMS(3, 40), NULL), all = x;
-  for (int i = 0; i < sums; i++)
-    all = m_2(m, "add", all, row_keep(m, "add", m_2(m, "multiply", x, m_const(m, 1 + (float)i)), 1));
+  int x = m_leaf(m, NVM_F32, 2, DIMS(3, 40), NULL), row = row_keep(m, "add", x, 1), all = x;
+  for (int i = 1; i < sums; i++)
+    row = m_2(m, "add", row, row_keep(m, "add", m_2(m, "multiply", x, m_const(m, 1 + (float)i)), 1));
   for (int i = 0; i < scans; i++)
     all = m_2(m, "add", all, m_scan(m, m_2(m, "multiply", x, m_const(m, 2 + (float)i)), 1));
+  m_out(m, row);
   m_out(m, all);
 }
 static void many_sums(maker *m) { folds(m, 70, 9); }
