@@ -414,6 +414,37 @@ START_TEST(available) { /* where the build made the module, these gates are no e
 }
 END_TEST
 
+/* What the emitter does not spell is left to the interpreter: a status, no code. */
+static void refused(nvb_arena *a, void *text) {
+  nvf_kernel *k = nvf_kernel_parse(a, text, "text");
+  nvc_object o = {0};
+  nvc_interp_new(a, k, k->sched[0]);
+  ck_assert_int_eq(nvc_compile(&o, k, k->sched[0], nvc_target_host()), NVM_ERR_UNSUPPORTED);
+}
+
+static void refuse(const char *text) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(nvb_protect(a, refused, (void *)(uintptr_t)text) == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+
+START_TEST(refusals) {
+  if (!nvc_llvm_available()) return;
+  nvb_arena *a = nvb_arena_new();
+  nvb_text t = {.arena = a};
+  refuse("kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, j, L)\n    store(o, j, X)\n  }\n}\n"
+         "schedule c { L = \"j: w2 l16\" }\n");
+  nvb_puts(&t, "frag f(p: f32");
+  for (int i = 1; i < 70; i++) nvb_print(&t, ", p%d: f32", i);
+  nvb_puts(&t, ") -> f32 { return p + p69 }\nkernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n"
+               "    X = load(x, j, L)\n    Y = map(f");
+  for (int i = 0; i < 70; i++) nvb_puts(&t, ", X");
+  nvb_puts(&t, ")\n    store(o, j, Y)\n  }\n}\nschedule c { L = \"j: i2 l16\" }\n");
+  refuse(nvb_text_get(&t));
+  nvb_arena_free(a);
+}
+END_TEST
+
 START_TEST(errors) {
   if (!nvc_llvm_available()) return;
   nvc_object bad = {"no object at all", 16, 0};
@@ -425,4 +456,4 @@ START_TEST(errors) {
 END_TEST
 
 SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int,
-      addresses, conditions, one_place_for_all_lanes, checks, scans, available, errors)
+      addresses, conditions, one_place_for_all_lanes, checks, scans, available, refusals, errors)
