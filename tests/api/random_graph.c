@@ -1,6 +1,6 @@
 /* Random graphs. Every step picks an operation of the table and operands among what exists; what the library refuses (a dtype,
-   a shape) is tried again with something else. No copysign or signbit: the sign of a NaN is unspecified. At least a fifth of the steps are casts. Leaves have odd shapes, zero and
-   negative strides, special values. */
+   a shape) is tried again with something else. No copysign or signbit: the sign of a NaN is unspecified. At least a fifth of
+   the steps are casts. Leaves have odd shapes, zero and negative strides, special values. */
 #include "random_graph.h"
 #include <math.h>
 #include <stdarg.h>
