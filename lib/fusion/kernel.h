@@ -134,6 +134,7 @@ typedef struct nvf_schedule {
    schedule cpu { L = "r: i1; j: I8 i8 l16"; R = 1; S = stamp(1024, 128); hint 3 nt = 1 } */
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where); /* throws NVM_ERR_VALUE: where:line:col: ... */
 nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the parsed text; NULL if absent */
+const char *nvf_op_name(nvf_op op);                  /* the word of kernel text: "load" */
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
 nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the printed text */

@@ -19,24 +19,6 @@ typedef struct checker {
   int next;                /* id of the next statement in text order */
 } checker;
 
-static const char *const op_name[] = {[NVF_LOAD] = "load",
-                                      [NVF_STORE] = "store",
-                                      [NVF_MAP] = "map",
-                                      [NVF_REDUCE] = "reduce",
-                                      [NVF_SCAN] = "scan",
-                                      [NVF_RELAYOUT] = "relayout",
-                                      [NVF_DFT] = "dft",
-                                      [NVF_PUT] = "put",
-                                      [NVF_GET] = "get",
-                                      [NVF_CONTRACT] = "contract",
-                                      [NVF_ZEROS] = "zeros",
-                                      [NVF_INDEX] = "index",
-                                      [NVF_TEST] = "test",
-                                      [NVF_FOR] = "for",
-                                      [NVF_IF] = "if",
-                                      [NVF_CHECK] = "check",
-                                      [NVF_ATOMIC_MAX] = "atomic_max"};
-
 static _Noreturn __attribute__((format(printf, 2, 3))) void fail(checker *c, const char *fmt, ...) {
   char what[512];
   va_list ap;
@@ -44,7 +26,7 @@ static _Noreturn __attribute__((format(printf, 2, 3))) void fail(checker *c, con
   vsnprintf(what, sizeof what, fmt, ap);
   va_end(ap);
   if (!c->at) nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] %s", c->k->title, what);
-  nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] statement %d (%s): %s", c->k->title, c->at->id, op_name[c->at->op], what);
+  nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] statement %d (%s): %s", c->k->title, c->at->id, nvf_op_name(c->at->op), what);
 }
 
 static const char *tile_name(checker *c, int id) { return c->k->tile[id].name; }

@@ -235,30 +235,22 @@ static void branch(printer *p, const nvf_stmt *s) {
   block(p, s->other_body);
 }
 
+const char *nvf_op_name(nvf_op op) {
+  static const char *const name[] = {
+    [NVF_LOAD] = "load", [NVF_STORE] = "store", [NVF_MAP] = "map", [NVF_REDUCE] = "reduce", [NVF_SCAN] = "scan",
+    [NVF_RELAYOUT] = "relayout", [NVF_DFT] = "dft", [NVF_PUT] = "put", [NVF_GET] = "get",
+    [NVF_CONTRACT] = "contract", [NVF_ZEROS] = "zeros", [NVF_INDEX] = "index", [NVF_TEST] = "test",
+    [NVF_FOR] = "for", [NVF_IF] = "if", [NVF_CHECK] = "check", [NVF_ATOMIC_MAX] = "atomic_max"};
+  return name[op];
+}
+
 static void statement(printer *p, const nvf_stmt *s) {
-  static const char *const name[] = {[NVF_LOAD] = "load",
-                                     [NVF_STORE] = "store",
-                                     [NVF_MAP] = "map",
-                                     [NVF_REDUCE] = "reduce",
-                                     [NVF_SCAN] = "scan",
-                                     [NVF_RELAYOUT] = "relayout",
-                                     [NVF_DFT] = "dft",
-                                     [NVF_PUT] = "put",
-                                     [NVF_GET] = "get",
-                                     [NVF_CONTRACT] = "contract",
-                                     [NVF_ZEROS] = "zeros",
-                                     [NVF_INDEX] = "index",
-                                     [NVF_TEST] = "test",
-                                     [NVF_FOR] = "for",
-                                     [NVF_IF] = "if",
-                                     [NVF_CHECK] = "check",
-                                     [NVF_ATOMIC_MAX] = "atomic_max"};
   nvb_print(p->t, "%*s", 2 * p->depth, "");
   if (s->op == NVF_FOR) loop(p, s);
   else if (s->op == NVF_IF) branch(p, s);
   else {
     tiles(p, s->out, s->nout);
-    nvb_print(p->t, "%s%s(", s->nout ? " = " : "", name[s->op]);
+    nvb_print(p->t, "%s%s(", s->nout ? " = " : "", nvf_op_name(s->op));
     arguments(p, s);
     nvb_puts(p->t, ")");
   }
