@@ -161,6 +161,7 @@ static nvg_node *leaf_of(const nvg_aval *av, nvd_buf *b, const char *data, const
   if (!v) return nvd_buf_unref(b), nvb_fail_memory(), NULL;
   int64_t size = nvg_size(av->dtype), packed = 1;
   v->buffer = b;
+  v->device = 0;
   v->unref = buf_release;
   v->data = (char *)(uintptr_t)data;
   for (int d = av->rank - 1; d >= 0; d--) {

@@ -39,7 +39,7 @@ static void plan(nvb_arena *a, void *arg) {
   do {
     j->plan = nvf_fuse(a, s, nvb_caps_cpu(), &o);                      STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text) return;
-    status = s->nout ? nvd_prepare(&run, j->plan) : NVM_OK;
+    status = s->nout ? nvd_prepare(&run, j->plan, NULL) : NVM_OK;
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
   if (!status) status = nvh_program_make(&j->program, &views, run);

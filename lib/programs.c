@@ -134,6 +134,7 @@ static nvg_value *value_new(nvd_buf *b, const nvh_output *o, char *data) {
     return NULL;
   }
   v->buffer = b;
+  v->device = 0;
   v->unref = drop_buf;
   v->data = data;
   for (int d = 0; d < o->aval->rank; d++) v->stride[d] = o->stride[d];

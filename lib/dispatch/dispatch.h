@@ -11,6 +11,7 @@ typedef struct nvd_buf {
   char *data;
   void (*release)(void *owner);  /* foreign memory: called when the last reference goes */
   void *owner;
+  struct nvd_device *device;     /* NULL: host memory; else `data` is an address of the device (dispatch/device.h) */
 } nvd_buf;
 nvd_buf *nvd_buf_new(size_t bytes);                          /* NULL with a message: memory, or over NVM_MEM_LIMIT */
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner); /* foreign memory */
@@ -20,10 +21,16 @@ int64_t nvd_mem_used(void);  int64_t nvd_mem_peak(void);  void nvd_mem_reset_pea
 
 /* ---- programs */
 typedef struct nvd_program nvd_program;
-int nvd_prepare(nvd_program **out, const nvf_plan *p); /* a status; obtains code and memory sizes; keeps no arena */
+/* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts. */
+int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device);
 int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
-/* leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status. Thread-safe. */
+/* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
+   Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
+/* Programs of a device, on the thread's current stream there: launched, not waited for. A value: its buffer on the device and
+   the address of its first element; a scalar that the plan takes by value has buf NULL and lies in host memory. A status. */
+typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
+int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
 void nvd_program_free(nvd_program *p);
 int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
 int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */

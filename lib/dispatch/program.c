@@ -61,8 +61,10 @@ static void prepare(nvb_arena *a, void *arg) {
   }
 }
 
-int nvd_prepare(nvd_program **out, const nvf_plan *plan) {
+int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device) {
   *out = NULL;
+  if (device)
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[prepare] this build runs programs on the CPU alone");
   nvd_program *p = nvb_calloc(1, sizeof *p);
   nvb_arena *a = nvb_arena_new(), *work = nvb_arena_new();
   int status;

@@ -16,7 +16,13 @@ typedef struct nvf_buf {
   int donor;           /* OUT: leaf slot whose memory it takes, -1 if none */
 } nvf_buf;
 
-typedef struct nvf_bind { nvf_pkind kind; int buf; int64_t offset; /* bytes */ uint64_t bits; } nvf_bind; /* one per kernel parameter */
+typedef struct nvf_bind { /* one per kernel parameter */
+  nvf_pkind kind;
+  int buf;
+  int64_t offset;      /* bytes */
+  uint64_t bits;
+  int leaf;            /* SCALAR: 1 + the leaf slot whose value (in host memory) it is at each run; 0: bits */
+} nvf_bind;
 typedef struct nvf_step {
   const char *hero;    /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy" */
   nvf_kernel *k;

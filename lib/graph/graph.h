@@ -83,6 +83,7 @@ typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by th
   void *buffer;                        /* owner of the memory, counted by `ref` and `unref` */
   void (*unref)(void *buffer);
   char *data;                          /* first element */
+  int device;                          /* 0: host memory; 1 + ordinal of the GPU whose memory it is */
   int64_t stride[NVM_MAX_RANK];        /* in elements; 0 and negative are fine */
 } nvg_value;
 

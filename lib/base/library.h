@@ -1,0 +1,14 @@
+/* Libraries that are opened while the program runs, by exact soname: those already in the process first, then the folders
+   that were named (the `nvidia` wheels of a Python), then the system's, then CUDA_PATH and CUDA_HOME. */
+#ifndef NVB_LIBRARY_H
+#define NVB_LIBRARY_H
+
+typedef struct nvb_symbol { const char *name; void (**to)(void); int optional; } nvb_symbol;
+
+/* A folder to look in from now on, and two levels of folders below it (site-packages/nvidia). Copied. */
+void nvb_library_dir(const char *dir);
+/* The first of these sonames (NULL ends them) that opens; it stays open. NULL with a message that names what was tried. */
+void *nvb_library_open(const char *const *soname);
+/* Fills in *to for each; a status: NVM_ERR_UNSUPPORTED with a message that names the symbol. Absent optional ones are NULL. */
+int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n);
+#endif
