@@ -1,5 +1,5 @@
-/* Libraries that are opened while the program runs, by exact soname: those already in the process first, then the folders
-   that were named (the `nvidia` wheels of a Python), then the system's, then CUDA_PATH and CUDA_HOME. */
+/* Libraries that are opened while the program runs, by exact soname: NVM_CUDA_DIR first ("off": nowhere), then those already
+   in the process, the folders that were named (the `nvidia` wheels of a Python), the system's, CUDA_PATH and CUDA_HOME. */
 #ifndef NVB_LIBRARY_H
 #define NVB_LIBRARY_H
 

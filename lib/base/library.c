@@ -1,0 +1,123 @@
+/* Opening libraries while the program runs. Decides where one is looked for and in which order; never closes one, and never
+   prefers a newer version over one that the process has already. */
+#include "base/library.h"
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/settings.h"
+
+enum { LEVELS = 2 }; /* folders below a named one: nvidia/cuda_runtime/lib */
+
+/* Grows at its end and never shrinks, so that readers need no lock. */
+typedef struct folder { _Atomic(struct folder *) next; char path[]; } folder;
+static _Atomic(folder *) folders;
+
+void nvb_library_dir(const char *dir) {
+  _Atomic(folder *) *at = &folders;
+  for (folder *f; (f = atomic_load(at)); at = &f->next)
+    if (!strcmp(f->path, dir))
+      return;
+  size_t n = strlen(dir) + 1;
+  folder *made = nvb_calloc(1, sizeof *made + n);
+  if (!made) /* not looked in, which is no failure */
+    return;
+  memcpy(made->path, dir, n);
+  for (folder *none = NULL; !atomic_compare_exchange_strong(at, &none, made); none = NULL)
+    at = &atomic_load(at)->next;
+}
+
+/* What is looked for, and why a file that was there did not open. */
+typedef struct hunt { const char *const *soname; char why[512]; } hunt;
+
+static void *open_at(hunt *h, const char *dir, const char *soname) {
+  char path[PATH_MAX];
+  int n = snprintf(path, sizeof path, "%s/%s", dir, soname);
+  if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK))
+    return NULL;
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    snprintf(h->why, sizeof h->why, "%s", dlerror());
+  return handle;
+}
+
+/* In the folder itself, then in those below it. */
+static void *open_below(hunt *h, const char *dir, int levels) {
+  void *handle = NULL;
+  for (int i = 0; h->soname[i] && !handle; i++)
+    handle = open_at(h, dir, h->soname[i]);
+  DIR *d = levels && !handle ? opendir(dir) : NULL;
+  if (!d)
+    return handle;
+  for (struct dirent *e; !handle && (e = readdir(d));) {
+    char path[PATH_MAX];
+    if (e->d_name[0] == '.' || (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN))
+      continue;
+    int n = snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+    if (n > 0 && (size_t)n < sizeof path)
+      handle = open_below(h, path, levels - 1);
+  }
+  closedir(d);
+  return handle;
+}
+
+static void *open_named(hunt *h, int mode) {
+  for (int i = 0; h->soname[i]; i++) {
+    void *handle = dlopen(h->soname[i], RTLD_NOW | RTLD_LOCAL | mode);
+    if (handle)
+      return handle;
+  }
+  return NULL;
+}
+
+static void *open_toolkit(hunt *h, const char *variable) {
+  static const char *const below[] = { "lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib" };
+  const char *root = nvb_env(variable);
+  char dir[PATH_MAX];
+  void *handle = NULL;
+  for (size_t i = 0; root && i < sizeof below / sizeof *below && !handle; i++)
+    if (snprintf(dir, sizeof dir, "%s/%s", root, below[i]) < PATH_MAX)
+      handle = open_below(h, dir, 0);
+  return handle;
+}
+
+void *nvb_library_open(const char *const *soname) {
+  const char *first = nvb_str(NVB_CUDA_DIR);
+  if (!strcmp(first, "off"))
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] NVM_CUDA_DIR is off: %s is not looked for", soname[0]), NULL;
+  hunt h = { .soname = soname };
+  void *handle = *first ? open_below(&h, first, 0) : NULL;
+  if (!handle)
+    handle = open_named(&h, RTLD_NOLOAD);
+  for (folder *f = atomic_load(&folders); f && !handle; f = atomic_load(&f->next))
+    handle = open_below(&h, f->path, LEVELS);
+  if (!handle)
+    handle = open_named(&h, 0);
+  if (!handle)
+    handle = open_toolkit(&h, "CUDA_PATH");
+  if (!handle)
+    handle = open_toolkit(&h, "CUDA_HOME");
+  if (handle)
+    return handle;
+  char names[256] = "";
+  for (int i = 0, n = 0; soname[i] && n < (int)sizeof names; i++)
+    n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", soname[i]);
+  nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] %s: not found in NVM_CUDA_DIR, the process, the Python packages, the system, "
+           "CUDA_PATH and CUDA_HOME%s%s", names, *h.why ? "; " : "", h.why);
+  return NULL;
+}
+
+int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n) {
+  for (int i = 0; i < n; i++) {
+    void *found = dlsym(handle, s[i].name);
+    if (!found && !s[i].optional)
+      return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] %s is too old: it has no %s", what, s[i].name);
+    memcpy(s[i].to, &found, sizeof found);
+  }
+  return NVM_OK;
+}
