@@ -103,7 +103,7 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_ca
       continue;
     nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin, .attr = v->attr,
                    .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w, .order_free = v->order_free,
-                   .frag = v->frag, .init = v->init, .name = v->name, .value = i };
+                   .frag = v->frag, .init = v->init, .name = v->name, .value = i, .half = v->half };
     n.in = NVB_NEWN(a, int, v->nin + 1);
     for (int j = 0; j < v->nin; j++)
       n.in[j] = w->node[v->in[j]];

@@ -32,6 +32,7 @@ typedef struct nvf_node {
   const uint64_t *init;
   const char *name;
   int64_t block;           /* RED: elements of a partial's piece of the reduced run; 0: all of it */
+  int half;                /* rounded to 16 bits in the end: a device's own instructions will do */
   int finish;              /* RED: merges partials */
   int out;                 /* an output of the graph */
   int value;               /* of the graph; what a partial and a finish stand for too */

@@ -6,9 +6,9 @@
 #include "graph/infer.h"
 
 /* ---- owned pieces: each returns a new reference, or NULL with a message, and takes over the reference it is given */
-static nvg_node *cast(nvg_node *a, nvm_dtype t, int inner) {
+static nvg_node *cast(nvg_node *a, nvm_dtype t, int flags) {
   nvg_node *n = a ? nvg_node_take(NVG_OP_CAST, nvg_aval_as(a->aval, t), &a, 1, NULL, 0) : NULL;
-  if (n && inner) n->flags = NVG_INNER;
+  if (n) n->flags = (uint8_t)flags;
   return n;
 }
 
@@ -96,10 +96,10 @@ nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d) 
   return nvg_x(c, op, in, 3);
 }
 
-nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int inner) {
+nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int flags) {
   if (!a || (a->aval->dtype == t && !a->weak)) return a;
   if (a->weak && a->op == NVG_OP_CONST) return nvg_keep(c, nvg_const_as(nvg_ops[c->op].name, a, t));
-  return nvg_keep(c, cast(nvg_node_ref(a), t, inner));
+  return nvg_keep(c, cast(nvg_node_ref(a), t, flags));
 }
 nvg_node *nvg_typed(nvg_call *c) {
   nvg_node *x = c->in[0];

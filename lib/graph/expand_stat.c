@@ -23,7 +23,7 @@ static int open_stat(nvg_call *c, stat *s, int64_t default_axis) {
 }
 
 static nvg_node *close_stat(nvg_call *c, const stat *s, nvg_node *r) {
-  if (r && nvg_is_half(s->out)) r = nvg_xcast(c, r, s->out, 0);
+  if (r && nvg_is_half(s->out)) r = nvg_xcast(c, r, s->out, NVG_RESULT);
   return s->keep ? r : nvg_xdrop(c, r, s->axes);
 }
 
@@ -278,7 +278,7 @@ static int factors(nvg_call *c, nvg_node **x) {
 }
 
 static nvg_node *rounded(nvg_call *c, nvg_node *r, int t) {
-  return nvg_is_half((nvm_dtype)t) ? nvg_xcast(c, r, (nvm_dtype)t, 0) : r;
+  return nvg_is_half((nvm_dtype)t) ? nvg_xcast(c, r, (nvm_dtype)t, NVG_RESULT) : r;
 }
 
 nvg_node *nvg_make_VECDOT(nvg_call *c) {

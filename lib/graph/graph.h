@@ -101,7 +101,10 @@ typedef struct nvg_node {
   _Atomic(nvg_value *) value;          /* write-once */
   void *mark;                          /* links nodes that are being freed */
 } nvg_node;
-enum { NVG_INNER = 1 };                /* a cast that no user asked for: not a rounding point of 16-bit values */
+enum {
+  NVG_INNER = 1,                       /* a cast that no user asked for: not a rounding point of 16-bit values */
+  NVG_RESULT = 2                       /* one that rounds the result of an operation's expansion */
+};
 nvg_node *nvg_node_ref(nvg_node *n);
 void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
 /* Gives n its value (v is taken; freed if it has one already), drops its operands. 1 if v became the value. */
@@ -128,6 +131,8 @@ typedef struct nvg_val {
   int leaf;
   const nvg_frag *frag;        /* MAP, RED, SCAN */
   int stamp_c, stamp_w;        /* RED: numerics.md section 4, from the shape as written */
+  int half;                    /* MAP, RED: all that becomes of it is rounded to 16 bits, as the user's dtypes ask: a device
+                                  may use its own instructions (numerics.md section 5) */
   int order_free;              /* RED: min, max, any, all, integers, arg: any tree gives the same bits */
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */

@@ -48,7 +48,10 @@ int nvg_make_add(nvg_make *m, const nvg_val *v) {
   size_t most = 4 + (size_t)(v->rank + v->nattr + ns + v->nin);
   uint64_t *key = most <= 64 ? small : NVB_NEWN(m->arena, uint64_t, most);
   int *at = nvb_map_put(m->seen, key, key_of(m, v, key), &fresh);
-  if (!fresh) return *at;
+  if (!fresh) {
+    m->v.at[*at].half &= v->half; /* one of those that it stands for is read exactly */
+    return *at;
+  }
   *at = m->v.n;
   nvg_val c = *v;
   c.size = nvg_size_of(v->rank, v->shape);

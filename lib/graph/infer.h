@@ -80,7 +80,7 @@ nvg_node *nvg_x(nvg_call *c, nvg_op op, nvg_node *const *in, int n); /* a MAP ro
 nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a);
 nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b);
 nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d);
-nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int inner);
+nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int flags);
 nvg_node *nvg_typed(nvg_call *c); /* operand 0; a Python scalar as the array that it would be alone */
 nvg_node *nvg_xfloat(nvg_call *c, double v);         /* weak scalars */
 nvg_node *nvg_xint(nvg_call *c, int64_t v);

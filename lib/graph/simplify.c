@@ -20,11 +20,11 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
   return nvg_add_map(l, f, nvg_compute_of(v->dtype), in, v->nin, v->rank, v->shape);
 }
 
-/* attr[0]: a conversion that no user asked for. Between float dtypes such a one neither rounds what it reads to 16 bits
+/* attr[0] with NVG_INNER: a conversion that no user asked for. Between float dtypes such a one neither rounds what it reads to 16 bits
    nor, where it loses nothing, what it makes. */
 static int lower_cast(nvg_lower *l, const nvg_val *v) {
   nvm_dtype from = l->g->v[v->in[0]].dtype, to = v->dtype;
-  if (!v->attr[0] || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
+  if (!(v->attr[0] & NVG_INNER) || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
   return nvg_add_cast(l, nvg_wide(l, l->rep[v->in[0]]), nvg_is_half(to) && nvg_embeds(from, to) ? NVM_F32 : to);
 }
 
@@ -94,15 +94,31 @@ static int lower_empty(nvg_lower *l, const nvg_val *v) { /* nothing is computed 
   return nvg_add_full(l, nvg_add_number(l, nvg_compute_of(v->dtype), 0), v->rank, v->shape);
 }
 
+/* Values that only reach a reader through a rounding to 16 bits which their user's dtypes ask for: those of 16-bit
+   operations, and what stands inside of such an operation's expansion. */
+static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const uint8_t *wanted) {
+  uint8_t *half = nvb_get(a, (size_t)g->n + 1), *exact = nvb_get(a, (size_t)g->n + 1), *used = nvb_get(a, (size_t)g->n + 1);
+  for (int i = g->n - 1; i >= 0; i--) {
+    const nvg_val *v = &g->v[i];
+    half[i] = nvg_is_half(v->dtype) || (v->dtype == NVM_F32 && used[i] && !exact[i] && !wanted[i]);
+    int cast = v->kind == NVG_VMAP && v->op == NVG_OP_CAST;
+    int rounds = half[i] && (!cast || v->attr[0]); /* a conversion that the user wrote reads exactly */
+    for (int j = 0; j < v->nin; j++) used[v->in[j]] = 1, exact[v->in[j]] |= !rounds;
+  }
+  return half;
+}
+
 nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
   nvg_lower l = { .g = g };
   nvg_make_init(&l.make, a);
   l.rep = NVB_NEWN(a, int, g->n + 1);
   uint8_t *wanted = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->nout; i++) wanted[g->out[i]] = 1;
+  l.half = rounded_in_the_end(a, g, wanted);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     l.op = v->op;
+    l.now_half = l.half[i];
     l.name = v->name;
     l.rep[i] = !v->size && v->kind != NVG_VLEAF ? lower_empty(&l, v) : lower_value(&l, v);
     if (wanted[i]) l.rep[i] = nvg_add_cast(&l, l.rep[i], v->dtype); /* what is read is rounded for all that follows */
