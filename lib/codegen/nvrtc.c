@@ -1,0 +1,207 @@
+/* CUDA C++ to machine code through NVRTC, found and opened at the first use. Decides the options of every compile and what
+   a failure says; writes no source and loads no code. Programs share nothing, so threads may compile at once. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "base/err.h"
+#include "base/library.h"
+#include "base/mem.h"
+#include "base/settings.h"
+#include "codegen/cuda.h"
+
+enum { FORMAT = 1, ARCHS = 64, LOG_SHOWN = 480, AROUND = 2, COLUMNS = 100 }; /* FORMAT grows when options change their meaning */
+
+/* Numbers are the promise of docs/numerics.md section 2; the last option writes registers and spills into the log. */
+static const char *const options[] = {
+    "--std=c++17",     "-default-device",  "--fmad=false",        "--ftz=false",
+    "--prec-div=true", "--prec-sqrt=true", "--ptxas-options=-v",
+};
+enum { NOPTIONS = sizeof options / sizeof *options };
+
+typedef struct program program; /* nvrtcProgram is a pointer to it */
+static struct nvrtc {
+  int (*version)(int *, int *);
+  int (*count_archs)(int *);
+  int (*archs)(int *);
+  int (*create)(program **, const char *, const char *, int, const char *const *, const char *const *);
+  int (*compile)(program *, int, const char *const *);
+  int (*destroy)(program **);
+  int (*code_size)(program *, size_t *);
+  int (*code)(program *, char *);
+  int (*log_size)(program *, size_t *);
+  int (*log)(program *, char *);
+  const char *(*error)(int);
+} rt;
+
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static char why_not[512], version[32];
+static int narch, known_arch[ARCHS];
+static struct { int major, minor; int64_t bytes; } build; /* patch releases differ in the size of the library alone */
+static int64_t compiled;
+
+/* ---- the library */
+static int find_symbols(void *handle) {
+#define ROW(name, field) {name, (void (**)(void))(void *)&rt.field, 0}
+  const nvb_symbol symbols[] = {
+      ROW("nvrtcVersion", version),         ROW("nvrtcGetNumSupportedArchs", count_archs),
+      ROW("nvrtcGetSupportedArchs", archs), ROW("nvrtcCreateProgram", create),
+      ROW("nvrtcCompileProgram", compile),  ROW("nvrtcDestroyProgram", destroy),
+      ROW("nvrtcGetCUBINSize", code_size),  ROW("nvrtcGetCUBIN", code),
+      ROW("nvrtcGetProgramLogSize", log_size), ROW("nvrtcGetProgramLog", log),
+      ROW("nvrtcGetErrorString", error),
+  };
+#undef ROW
+  return nvb_library_symbols(handle, "NVRTC", symbols, sizeof symbols / sizeof *symbols);
+}
+
+static void find_build(void) {
+  Dl_info info;
+  struct stat st;
+  void *at;
+  memcpy(&at, &rt.version, sizeof at);
+  rt.version(&build.major, &build.minor);
+  if (dladdr(at, &info) && info.dli_fname && !stat(info.dli_fname, &st)) build.bytes = (int64_t)st.st_size;
+  snprintf(version, sizeof version, "%d.%d", build.major, build.minor);
+  if (rt.count_archs(&narch) || narch < 0 || narch > ARCHS || rt.archs(known_arch)) narch = 0;
+}
+
+static void open_library(void) {
+  static const char *const soname[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
+  void *handle = nvb_library_open(soname);
+  if (!handle || find_symbols(handle)) snprintf(why_not, sizeof why_not, "%s", nvb_message());
+  else find_build();
+}
+
+static int ready(void) {
+  pthread_once(&opened, open_library);
+  return *version != 0;
+}
+
+int nvc_nvrtc_available(void) {
+  if (!ready()) nvb_fail(NVM_ERR_UNSUPPORTED, "%s", why_not);
+  return ready();
+}
+
+const char *nvc_nvrtc_version(void) { return ready() ? version : why_not; }
+int64_t nvc_cuda_compiled(void) { return __atomic_load_n(&compiled, __ATOMIC_RELAXED); }
+
+/* The architecture that is compiled for: the device's own, or the newest that this NVRTC knows of its major number (code
+   of 12.0 runs on 12.1). Code of 9.0 may use all that it has. */
+static void name_arch(char *out, size_t n, int arch) {
+  int best = 0;
+  for (int i = 0; i < narch; i++)
+    if (known_arch[i] <= arch && known_arch[i] / 10 == arch / 10 && known_arch[i] > best) best = known_arch[i];
+  best = best ? best : arch;
+  snprintf(out, n, "sm_%d%s", best, best == 90 ? "a" : "");
+}
+
+nvb_hash nvc_nvrtc_key(const char *source, int arch) {
+  char name[32];
+  int64_t tail[4] = {FORMAT, 0, 0, 0};
+  nvb_hash h = nvb_hash_bytes(source, strlen(source));
+  if (ready()) memcpy(&tail[1], (int64_t[]){build.major, build.minor, build.bytes}, 3 * sizeof *tail);
+  name_arch(name, sizeof name, arch);
+  h = nvb_hash_mix(h, name, strlen(name));
+  for (int i = 0; i < NOPTIONS; i++) h = nvb_hash_mix(h, options[i], strlen(options[i]));
+  return nvb_hash_mix(h, tail, sizeof tail);
+}
+
+/* ---- what the log says */
+static char *take_log(program *p) {
+  size_t n = 0;
+  if (rt.log_size(p, &n)) n = 0;
+  char *log = nvb_calloc(n + 1, 1);
+  if (log && n && rt.log(p, log)) log[0] = 0;
+  return log;
+}
+
+/* The number before `words` in this line; -1 if they are not there. */
+static int number_before(const char *line, const char *words) {
+  const char *end = strchr(line, '\n'), *at = strstr(line, words);
+  if (!at || (end && at > end)) return -1;
+  while (at > line && at[-1] == ' ') at--;
+  while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
+  return atoi(at);
+}
+
+static void larger(int *to, int x) { *to = x > *to ? x : *to; }
+
+/* Functions out of line have lines of their own: spills add up, the largest frame counts. */
+static void read_resources(nvc_cubin *out, const char *log) {
+  for (const char *line = log; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    int stores = number_before(line, "bytes spill stores"), loads = number_before(line, "bytes spill loads");
+    out->spills += (stores > 0 ? stores : 0) + (loads > 0 ? loads : 0);
+    larger(&out->registers, number_before(line, "registers,"));
+    larger(&out->stack, number_before(line, "bytes stack frame"));
+    larger(&out->stack, number_before(line, "bytes cumulative stack size"));
+  }
+}
+
+static size_t put_lines(char *to, size_t n, const char *source, int first, int last) {
+  size_t used = 0;
+  int number = 1;
+  for (const char *line = source; line && number <= last && used < n; number++) {
+    const char *end = strchr(line, '\n');
+    int length = end ? (int)(end - line) : (int)strlen(line);
+    if (number >= first)
+      used += (size_t)snprintf(to + used, n - used, "\n%5d  %.*s", number, length < COLUMNS ? length : COLUMNS, line);
+    line = end ? end + 1 : NULL;
+  }
+  return used;
+}
+
+/* NVRTC's first complaints, then the source around the first one: "name(12): error: ..." */
+static int refuse(int code, const char *name, const char *arch, const char *log, const char *source) {
+  char lines[(2 * AROUND + 1) * (COLUMNS + 8) + 1] = "";
+  const char *at = log ? strstr(log, "): error") : NULL;
+  int number = 0;
+  if (at) {
+    while (at > log && at[-1] >= '0' && at[-1] <= '9') at--;
+    number = atoi(at);
+    while (at > log && at[-1] != '\n') at--;
+    put_lines(lines, sizeof lines, source, number - AROUND, number + AROUND);
+  }
+  nvb_log(1, "[nvrtc] %s for %s: %s\n%s", name, arch, rt.error(code), log ? log : "");
+  return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] %s for %s: %s\n%.*s%s", name, arch, rt.error(code), LOG_SHOWN,
+                  at ? at : log ? log : "", lines);
+}
+
+/* ---- compiling */
+static int take_code(nvc_cubin *out, program *p) {
+  int code = rt.code_size(p, &out->n);
+  if (code) return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] no machine code: %s", rt.error(code));
+  if (!(out->bytes = nvb_alloc(out->n))) return nvb_fail_memory();
+  code = rt.code(p, out->bytes);
+  if (!code) return NVM_OK;
+  nvb_free(out->bytes);
+  out->bytes = NULL;
+  return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] no machine code: %s", rt.error(code));
+}
+
+int nvc_nvrtc_compile(nvc_cubin *out, const char *source, const char *name, int arch) {
+  char target[32], flag[64];
+  const char *flags[NOPTIONS + 1] = {flag};
+  program *p = NULL;
+  *out = (nvc_cubin){0};
+  if (!nvc_nvrtc_available()) return NVM_ERR_UNSUPPORTED;
+  name_arch(target, sizeof target, arch);
+  snprintf(flag, sizeof flag, "--gpu-architecture=%s", target);
+  memcpy(flags + 1, options, sizeof options);
+  int code = rt.create(&p, source, name, 0, NULL, NULL);
+  if (code) return refuse(code, name, target, NULL, source);
+  code = rt.compile(p, NOPTIONS + 1, flags);
+  char *log = take_log(p);
+  int status = code ? refuse(code, name, target, log, source) : !log ? nvb_fail_memory() : take_code(out, p);
+  if (!status) {
+    read_resources(out, log);
+    __atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
+    nvb_log(2, "[nvrtc] %s for %s: %zu bytes, %d registers, %d bytes of spills", name, target, out->n, out->registers,
+            out->spills);
+  }
+  nvb_free(log);
+  rt.destroy(&p);
+  return status;
+}
