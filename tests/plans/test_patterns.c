@@ -1,6 +1,6 @@
 /* Golden plans: 60 patterns whose best kernel counts and bytes were derived by hand, for a GPU and for a CPU. A plan may
-   have no more kernels and 1.05 times the bytes; what misses the count by choice says so in its row. */
-#include "lazy.h"
+   have no more kernels and 1.05 times the bytes; what the planner misses is listed in KNOWN_MISSES (golden.h). */
+#include "golden.h"
 
 enum { R = 32768, C = 1000 };
 static const int64_t n24 = 1 << 24;
@@ -176,117 +176,78 @@ static void p59(void) { N y = X(R, C), g = X(R, C); out(mul(y, sub(g, sum(mul(g,
 static void p60(void) { N x = X(1 << 22, 3); out(softmax_of(x, 1)); }
 
 #define MB(n, c) ((double)(n) * (c) * 4)
-typedef struct pattern { const char *name; void (*write)(void); int gpu, cpu; double bytes; const char *miss; } pattern;
-static const pattern patterns[] = {
-  { "softmax", p1, 1, 1, MB(2, R * C), NULL },
-  { "log-softmax", p2, 1, 1, MB(2, R * C), NULL },
-  { "layernorm", p3, 1, 1, MB(2, R * C), NULL },
-  { "rmsnorm", p4, 1, 1, MB(2, R * C), NULL },
-  { "batch norm, training", p5, 3, 1, 102.8e6, NULL },
-  { "batch norm, inference", p6, 1, 1, 51.38e6, NULL },
-  { "instance norm", p7, 1, 1, 51.38e6, NULL },
-  { "variance", p8, 3, 3, 134.2e6, NULL },
-  { "one-pass moments", p9, 2, 2, 67.11e6, NULL },
-  { "mean and var of columns", p10, 2, 1, 268.4e6, "CPU: pieces of 512 rows read memory in order, strips of columns would not" },
-  { "min-max scaling", p11, 2, 2, 201.3e6, NULL },
-  { "cosine similarity", p12, 1, 1, 262.3e6, NULL },
-  { "pairwise distances", p13, 1, 1, 17.3e6, NULL },
-  { "bias and gelu", p14, 1, 1, 262.1e6, NULL },
-  { "Black-Scholes", p15, 1, 1, 335.5e6, NULL },
-  { "mixed reductions", p16, 2, 2, 268.5e6, NULL },
-  { "reduction of a reduction", p17, 1, 1, 67.11e6, NULL },
-  { "max of row sums", p18, 2, 2, 131.1e6, NULL },
-  { "x + x.T", p19, 1, 1, 134.2e6, NULL },
-  { "columns standardised", p20, 2, 1, 805.3e6, "CPU: as above, and the finish once rather than in every row" },
-  { "3-point stencil", p21, 1, 1, 134.2e6, NULL },
-  { "Laplacian by pad", p22, 1, 1, 66.36e6, NULL },
-  { "Laplacian by roll", p23, 1, 1, 66.36e6, NULL },
-  { "Mandelbrot", p24, 1, 1, 402.7e6, NULL },
-  { "masked mean", p25, 1, 1, 262.3e6, NULL },
-  { "one-hot", p26, 1, 1, 131.3e6, NULL },
-  { "concat of two chains", p27, 1, 1, 100.7e6, NULL },
-  { "interleave", p28, 1, 1, 268.4e6, NULL },
-  { "pooling by slices", p29, 1, 1, 41.47e6, NULL },
-  { "moving average", p30, 1, 1, 134.2e6, NULL },
-  { "outer product", p31, 1, 1, 67.14e6, NULL },
-  { "outer of softmaxes", p32, 2, 2, 268.6e6, NULL },
-  { "batched matvec", p33, 1, 1, 67.63e6, NULL },
-  { "Adam", p34, 1, 1, 469.8e6, NULL },
-  { "logsumexp", p35, 1, 1, 131.2e6, NULL },
-  { "entropy of softmax", p36, 1, 1, 131.2e6, NULL },
-  { "top-1 accuracy", p37, 2, 2, 131.3e6, NULL },
-  { "clip by norm", p38, 2, 2, 201.3e6, NULL },
-  { "clip by global norm", p39, 2, 2, 251.7e6, "a sum that is small enough not to be split waits with the finishes of the others" },
-  { "two chains", p40, 1, 2, 9.011e6, NULL },
-  { "chain of 40", p41, 1, 1, 134.2e6, NULL },
-  { "cheap diamond", p42, 1, 1, 262.1e6, NULL },
-  { "dear diamond", p43, 2, 2, 268.4e6, NULL },
-  { "five consumers", p44, 1, 1, 402.7e6, NULL },
-  { "0-d", p45, 1, 1, 12, NULL },
-  { "extents of 1", p46, 1, 1, 262.3e6, NULL },
-  { "empty", p47, 1, 1, 20, NULL },
-  { "flip", p48, 1, 1, 134.2e6, NULL },
-  { "causal softmax", p49, 1, 1, 134.2e6, NULL },
-  { "SwiGLU", p50, 1, 1, 402.7e6, NULL },
-  { "Sinkhorn step", p51, 3, 2, 402.8e6, "CPU: a finish of 16 x 4096 in every row costs more than a launch" },
-  { "histogram by iota", p52, 2, 1, 8.389e6, NULL },
-  { "correlation", p53, 1, 1, 134.2e6, NULL },
-  { "separable blur", p54, 1, 1, 66.36e6, NULL },
-  { "upsample", p55, 1, 1, 41.47e6, NULL },
-  { "split heads", p56, 1, 1, 134.2e6, NULL },
-  { "two diamonds", p57, 1, 1, 262.1e6, NULL },
-  { "softmax of long rows", p58, 3, 3, 268.4e6, NULL },
-  { "softmax backward", p59, 1, 1, 393.2e6, NULL },
-  { "rows of 3", p60, 1, 1, 100.7e6, NULL },
+static const struct pattern patterns[] = {
+  { "softmax", p1, { 1, 1 }, MB(2, R * C) },
+  { "log-softmax", p2, { 1, 1 }, MB(2, R * C) },
+  { "layernorm", p3, { 1, 1 }, MB(2, R * C) },
+  { "rmsnorm", p4, { 1, 1 }, MB(2, R * C) },
+  { "batch norm, training", p5, { 3, 1 }, 102.8e6 },
+  { "batch norm, inference", p6, { 1, 1 }, 51.38e6 },
+  { "instance norm", p7, { 1, 1 }, 51.38e6 },
+  { "variance", p8, { 3, 3 }, 134.2e6 },
+  { "one-pass moments", p9, { 2, 2 }, 67.11e6 },
+  { "mean and var of columns", p10, { 2, 1 }, 268.4e6 },
+  { "min-max scaling", p11, { 2, 2 }, 201.3e6 },
+  { "cosine similarity", p12, { 1, 1 }, 262.3e6 },
+  { "pairwise distances", p13, { 1, 1 }, 17.3e6 },
+  { "bias and gelu", p14, { 1, 1 }, 262.1e6 },
+  { "Black-Scholes", p15, { 1, 1 }, 335.5e6 },
+  { "mixed reductions", p16, { 2, 2 }, 268.5e6 },
+  { "reduction of a reduction", p17, { 1, 1 }, 67.11e6 },
+  { "max of row sums", p18, { 2, 2 }, 131.1e6 },
+  { "x + x.T", p19, { 1, 1 }, 134.2e6 },
+  { "columns standardised", p20, { 2, 1 }, 805.3e6 },
+  { "3-point stencil", p21, { 1, 1 }, 134.2e6 },
+  { "Laplacian by pad", p22, { 1, 1 }, 66.36e6 },
+  { "Laplacian by roll", p23, { 1, 1 }, 66.36e6 },
+  { "Mandelbrot", p24, { 1, 1 }, 402.7e6 },
+  { "masked mean", p25, { 1, 1 }, 262.3e6 },
+  { "one-hot", p26, { 1, 1 }, 131.3e6 },
+  { "concat of two chains", p27, { 1, 1 }, 100.7e6 },
+  { "interleave", p28, { 1, 1 }, 268.4e6 },
+  { "pooling by slices", p29, { 1, 1 }, 41.47e6 },
+  { "moving average", p30, { 1, 1 }, 134.2e6 },
+  { "outer product", p31, { 1, 1 }, 67.14e6 },
+  { "outer of softmaxes", p32, { 2, 2 }, 268.6e6 },
+  { "batched matvec", p33, { 1, 1 }, 67.63e6 },
+  { "Adam", p34, { 1, 1 }, 469.8e6 },
+  { "logsumexp", p35, { 1, 1 }, 131.2e6 },
+  { "entropy of softmax", p36, { 1, 1 }, 131.2e6 },
+  { "top-1 accuracy", p37, { 2, 2 }, 131.3e6 },
+  { "clip by norm", p38, { 2, 2 }, 201.3e6 },
+  { "clip by global norm", p39, { 2, 2 }, 251.7e6 },
+  { "two chains", p40, { 1, 2 }, 9.011e6 },
+  { "chain of 40", p41, { 1, 1 }, 134.2e6 },
+  { "cheap diamond", p42, { 1, 1 }, 262.1e6 },
+  { "dear diamond", p43, { 2, 2 }, 268.4e6 },
+  { "five consumers", p44, { 1, 1 }, 402.7e6 },
+  { "0-d", p45, { 1, 1 }, 12 },
+  { "extents of 1", p46, { 1, 1 }, 262.3e6 },
+  { "empty", p47, { 1, 1 }, 20 },
+  { "flip", p48, { 1, 1 }, 134.2e6 },
+  { "causal softmax", p49, { 1, 1 }, 134.2e6 },
+  { "SwiGLU", p50, { 1, 1 }, 402.7e6 },
+  { "Sinkhorn step", p51, { 3, 2 }, 402.8e6 },
+  { "histogram by iota", p52, { 2, 1 }, 8.389e6 },
+  { "correlation", p53, { 1, 1 }, 134.2e6 },
+  { "separable blur", p54, { 1, 1 }, 66.36e6 },
+  { "upsample", p55, { 1, 1 }, 41.47e6 },
+  { "split heads", p56, { 1, 1 }, 134.2e6 },
+  { "two diamonds", p57, { 1, 1 }, 262.1e6 },
+  { "softmax of long rows", p58, { 3, 3 }, 268.4e6 },
+  { "softmax backward", p59, { 1, 1 }, 393.2e6 },
+  { "rows of 3", p60, { 1, 1 }, 100.7e6 },
 };
 enum { COUNT = sizeof patterns / sizeof *patterns };
 
-static void plan_one(nvb_arena *a, void *arg) {
-  const pattern *p = arg;
-  static const char *const machine[] = { "h200", "cpu16" };
-  p->write();
-  nvg_graph *g = graph_of(a);
-  for (int m = 0; m < 2; m++) {
-    double t = now_us(), moved = 0;
-    nvf_plan *f = nvf_fuse(a, g, nvb_caps_find(machine[m]), &(nvf_options){ .fuse = 1 });
-    t = now_us() - t;
-    for (int i = 0; i < f->nstep; i++)
-      moved += (double)(f->step[i].bytes_read + f->step[i].bytes_written);
-    int most = m ? p->cpu : p->gpu, bad = f->nstep > most || moved > 1.05 * p->bytes + 64;
-    if (getenv("VERBOSE"))
-      printf("%-26s %-6s %d kernels (%d), %8.2f MB (%8.2f), %3d values, planned in %6.0f us%s\n", p->name, machine[m], f->nstep, most,
-             moved / 1e6, p->bytes / 1e6, g->n, t, bad ? "  <----" : "");
-    nvb_text text = { .arena = a };
-    nvf_plan_explain(&text, f);
-    if (getenv("EXPLAIN") && (bad || !strcmp(getenv("EXPLAIN"), p->name)))
-      nvg_graph_print(&text, g), nvf_plan_print(&text, f), puts(nvb_text_get(&text));
-    nvf_plan_check(a, f);
-    ck_assert_msg(!bad || p->miss, "%s on %s: %d kernels, at most %d; %.0f bytes, about %.0f\n%s", p->name, machine[m], f->nstep, most, moved,
-                  p->bytes, nvb_text_get(&text));
-  }
-}
-
-START_TEST(as_few_kernels_as_by_hand) {
-  static program program;
-  nvb_arena *a = nvb_arena_new();
-  P = &program;
-  P->nkeep = P->nout = 0; /* after a test that failed in this process */
-  int rc = nvb_protect(a, plan_one, (void *)&patterns[_i]);
-  ck_assert_msg(rc == NVM_OK, "%s: %s", patterns[_i].name, nvb_message());
-  forget();
-  nvb_arena_free(a);
-}
-END_TEST
-
-int main(void) {
-  Suite *s = suite_create("patterns");
-  TCase *t = tcase_create("plans");
-  tcase_set_timeout(t, 120);
-  tcase_add_loop_test(t, as_few_kernels_as_by_hand, 0, COUNT);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+static const struct miss KNOWN_MISSES[] = {
+  /* pieces of 512 rows read memory in order, strips of columns would not */
+  { "mean and var of columns", 1, 2, 1 },
+  { "columns standardised", 1, 3, 1 },
+  /* a sum that is small enough not to be split waits with the finishes of the others */
+  { "clip by global norm", 0, 3, 1 },
+  { "clip by global norm", 1, 5, 1 },
+  /* a finish of 16 x 4096 in every row costs more than a launch */
+  { "Sinkhorn step", 1, 3, 1 },
+};
+GOLDEN_SUITE("patterns")
