@@ -445,17 +445,22 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
   return v;
 }
 
+static int sooner(const nvf_node *x, const nvf_node *y) { return x->near != y->near ? x->near < y->near : x->depth < y->depth; }
+
 static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = node_of(b, node);
-  int *a = NVB_NEWN(b->a, int, n->nin + 1), depth = 0, left = n->nin;
+  int *a = NVB_NEWN(b->a, int, n->nin + 1), next;
   uint64_t axes = 0;
-  for (; left; depth++) /* operands without reductions first, so that their axes are there to be taken */
+  for (int i = 0; i < n->nin; i++)
+    a[i] = -1;
+  do { /* operands with few reductions first, those that are broadcast last, so that axes are there to be taken */
+    next = -1;
     for (int i = 0; i < n->nin; i++)
-      if (node_of(b, n->in[i])->depth == depth) {
-        a[i] = inst(b, n->in[i], at, guard, 0);
-        axes |= axes_of(b, a[i]);
-        left--;
-      }
+      if (a[i] < 0 && (next < 0 || sooner(node_of(b, n->in[i]), node_of(b, n->in[next]))))
+        next = i;
+    if (next >= 0)
+      axes |= axes_of(b, a[next] = inst(b, n->in[next], at, guard, 0));
+  } while (next >= 0);
   return add_inst(b, (nvf_inst){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
 }
 

@@ -77,7 +77,14 @@ static void link_users(nvf_net *net) {
         x->user[x->nuser++] = i;
       n->depth = x->depth > n->depth ? x->depth : n->depth;
     }
-    n->depth += n->kind == NVG_VRED || n->kind == NVG_VSCAN;
+    int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN;
+    n->near = n->kind == NVG_VLEAF || n->kind == NVG_VIOTA ? 0 : NVF_FAR;
+    for (int j = 0; j < n->nin; j++) {
+      const nvf_node *x = &net->node[n->in[j]];
+      if (x->size >= n->size && x->near + fold < n->near)
+        n->near = x->near + fold;
+    }
+    n->depth += fold;
     n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER;
   }
   for (int i = 0; i < net->n; i++) { /* what a gather reads is read at random: computing it there has no bound */

@@ -38,6 +38,7 @@ typedef struct nvf_node {
   int value;               /* of the graph; what a partial and a finish stand for too */
   int must;                /* can only be read from memory */
   int depth;               /* reductions on the way from the leaves */
+  int near;                /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
   int nuser, *user;
 } nvf_node;
 typedef struct nvf_net {
@@ -50,6 +51,7 @@ typedef struct nvf_net {
   nvf_node *node;          /* in topological order */
   int *out;                /* node of each output */
 } nvf_net;
+enum { NVF_FAR = 1 << 20 };
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE }; /* long reductions: as they are; partials and a finish; along a neighbour's rows */
 /* whole: by value, reductions that stay together; NULL: none has to */
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const uint8_t *whole);

@@ -211,9 +211,6 @@ static const struct miss KNOWN_MISSES[] = {
   /* written back in the shape of x: the groups are no axis of the root, so the apply is another kernel */
   { "group norm", 0, 2, 1.5 },
   { "group norm", 1, 2, 1.5 },
-  /* l + 1.3 * (g - l): the sum l is met before g is at the place of the pixel, and takes an axis of its own */
-  { "gamma and saturation", 0, 1, 1.5 },
-  { "gamma and saturation", 1, 1, 1.5 },
   /* the mean of the row means is a launch; GPU: strips of columns read x twice, beside the kernel of the rows */
   { "double centring", 0, 3, 1.333 },
   { "double centring", 1, 3, 1 },
