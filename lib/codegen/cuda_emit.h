@@ -1,0 +1,165 @@
+/* Inside of the CUDA emitter: one kernel under one schedule becomes one C++ source. A register item of a tile is a
+   variable, a loop item a loop; what a place does not use holds copies. A file each: text and the whole kernel, index
+   expressions, fragments, memory, runs, groups of maps; reductions, scans and moves. All of it runs under nvb_protect.
+   Expressions travel as text: "atoms" are names or literals, everything else is in brackets where it can matter. */
+#ifndef NVC_CUDA_EMIT_H
+#define NVC_CUDA_EMIT_H
+#include "base/text.h"
+#include "codegen/cuda.h"
+#include "codegen/runs.h"
+
+enum { NVCU_LOOPS = 48, NVCU_ARGS = 160 };
+
+/* ---- where the tiles of a kernel live */
+typedef enum nvcu_home {
+  NVCU_REG,   /* a variable per item, visible from where it is defined to the end of that scope */
+  NVCU_ARRAY, /* looped and used in later runs: a local array [looped items][items]; inside its own run also variables */
+  NVCU_SHARED /* made by PUT; EMIT of put and get alone look at it */
+} nvcu_home;
+typedef struct nvcu_tile {
+  nvcu_home home;
+  int nitem;
+  const char **v;          /* REG: name per item, NULL before its definition; mutable ones are assigned again */
+  int run;                 /* run in which the names in v were given */
+  int64_t off;             /* SHARED: bytes behind nvcu_shared_base */
+  int norder, *order;      /* SHARED: axes, slowest first */
+  int64_t *extent;         /* SHARED: of those axes */
+  int64_t *stride;         /* SHARED: of those axes, in elements: put chooses (pads) */
+} nvcu_tile;
+
+/* Value of an index expression at one register item: base + k. */
+typedef struct nvcu_xv {
+  const char *base;        /* atom of type ix (wide: long long); NULL: 0 */
+  int64_t k, unit;         /* unit divides base (0: no base) */
+  int wide;                /* base has 64 bits whatever ix is: it comes from a 64-bit tile */
+  int natural;             /* base >= 0 */
+} nvcu_xv;
+
+typedef struct nvcu_loop { int axis; int32_t extent; int64_t stride; const char *v; } nvcu_loop;
+typedef struct nvcu_group nvcu_group;
+typedef struct nvcu_red nvcu_red;      /* cuda_reduce.c */
+
+typedef struct nvcu_name { const char *type, *text, *name; int depth; } nvcu_name;
+typedef struct nvcu_function { nvb_hash hash; int form; const char *name; } nvcu_function;
+
+typedef struct nvcu_em {
+  nvb_arena *a;
+  const nvf_kernel *k;
+  const nvf_schedule *s;
+  const nvf_typed *t;
+  const nvc_cuda_target *target;
+  nvc_runs r;
+  nvb_text out;            /* the body of the kernel, being written */
+  nvb_text head;           /* what stands in front of it: tables, fragments, cold functions */
+  int depth;               /* of braces */
+  int serial;              /* of fresh names */
+  int warps;               /* of the block; threads = 32 * warps */
+  nvcu_tile *tile;
+  nvc_run *run;            /* being emitted */
+  const nvf_part *part;
+  const char **grid, **grid_extent; /* by grid axis of the part: atoms */
+  int64_t ahead;           /* added to the last block coordinate (prefetch) */
+  const char **var;        /* by loop variable: atom */
+  nvcu_loop loop[NVCU_LOOPS];
+  int nloop;
+  const char **fixed;      /* by axis: its coordinate (atom) where a loop walks it that is no digit; NULL: none */
+  const int64_t *shift;    /* by axis: added to its coordinate; NULL: 0 */
+  uint64_t known;          /* relations that hold here */
+  nvcu_group *group;       /* open group of maps with rare paths */
+  NVB_VEC(nvcu_red *) red; /* reductions of the run */
+  nvg_fragset *frags;      /* transforms */
+  int64_t shared, shared_most, exchange; /* bytes of dynamic shared memory: bump of this part, most of all, exchanges */
+  int dirty;               /* shared memory was touched since the last barrier */
+  int checks;
+  NVB_VEC(nvcu_name) let;  /* constants that are in sight */
+  NVB_VEC(nvcu_function) fn; /* of the head */
+} nvcu_em;
+
+/* ---- cuda_kernel.c: text. A line gets its indentation and its line end. */
+void nvcu_line(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void nvcu_open(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the line and " {" */
+void nvcu_close(nvcu_em *e);                                  /* "}"; names given by nvcu_let inside are forgotten */
+const char *nvcu_text(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *nvcu_fresh(nvcu_em *e, const char *prefix);       /* a name that nothing else has */
+const char *nvcu_let(nvcu_em *e, const char *type, const char *text); /* `const type name = text;` once a scope: the name */
+const char *nvcu_type(nvm_dtype t);                           /* in a register: "float", "bool"; halves "unsigned short" */
+const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits); /* an atom */
+int nvcu_is_number(const char *atom);
+/* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with nvcu_close. */
+const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
+
+/* ---- cuda_kernel.c: the threads of a block, and shared memory ("shared": char *, 16-byte aligned)
+   In text: lane (0..31), warp, ix (type of index expressions). */
+void nvcu_barrier(nvcu_em *e);          /* of all threads; nothing if shared memory was not touched since the last one */
+void nvcu_touch(nvcu_em *e);            /* shared memory is read or written from here on */
+int64_t nvcu_shared(nvcu_em *e, int64_t bytes); /* room for the rest of the part; offset in bytes, a multiple of 16 */
+const char *nvcu_shared_at(nvcu_em *e, int64_t off, const char *type);   /* "((float *)(shared + tiles + 128))" */
+/* The exchange region, one for all reductions and relayouts, each of which begins with a barrier (nvcu_barrier) unless
+   it can prove that nobody still reads: at least `bytes` from its start. "((float *)(shared + off))" */
+const char *nvcu_exchange(nvcu_em *e, int64_t bytes, int64_t off, const char *type);
+/* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
+const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
+
+/* ---- cuda_index.c */
+nvcu_xv nvcu_index(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int item);
+const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x);   /* "(t3 + 5)", "7" */
+nvcu_xv nvcu_coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item);
+/* Value of digit d of l at an item, in [0, extent): loops, lanes and warps included. */
+nvcu_xv nvcu_digit(nvcu_em *e, const nvf_layout *l, int d, int item);
+nvcu_xv nvcu_add(nvcu_em *e, nvcu_xv a, nvcu_xv b, int sign);
+nvcu_xv nvcu_times(nvcu_em *e, nvcu_xv a, int64_t c);
+const char *nvcu_uniform(nvcu_em *e, const nvf_expr *x);     /* without axes but for open loops */
+/* Relations that are known are left out. NULL: true. "(t3 < 5 & M_0)" */
+const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int item);
+const char *nvcu_relations(nvcu_em *e, uint64_t set, const nvf_layout *l, int item);
+const char *nvcu_and(nvcu_em *e, const char *a, const char *b); /* of conditions, NULL: true */
+
+/* ---- cuda_frag.c */
+/* Writes `outs = frag(args)`. out: names declared before (nvcu_declare), or NULL: declared here as const, fresh, and returned in
+   out. flag: name of a bool that is ORed with the rare flag of the fast form; NULL: the full form. approx: the approx hint. */
+void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx);
+/* The same of one result, as an expression. */
+const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx);
+int nvcu_frag_rare(const nvg_frag *f);                        /* does its fast form flag anything on this device? */
+/* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
+void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
+
+/* ---- cuda_run.c: values of tiles */
+const char *nvcu_tile_item(nvcu_em *e, int tile, int item);                       /* of the tile's own layout: an atom */
+const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);    /* at an item of a larger layout */
+void nvcu_define(nvcu_em *e, int tile, int item, const char *text);               /* declares and sets, or assigns */
+/* Declares without a value, for several results or assignment in an inner scope; nvcu_defined must follow. */
+const char *nvcu_declare(nvcu_em *e, int tile, int item);
+void nvcu_defined(nvcu_em *e, int tile, int item);
+void nvcu_seq(nvcu_em *e, const nvc_seq *q);
+const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);                /* NULL: not open */
+
+/* ---- cuda_mem.c */
+void nvcu_load(nvcu_em *e, const nvf_stmt *s);
+void nvcu_store(nvcu_em *e, const nvf_stmt *s);
+void nvcu_atomic(nvcu_em *e, const nvf_stmt *s);
+
+/* ---- cuda_group.c: maps with rare paths */
+void nvcu_map(nvcu_em *e, const nvf_stmt *s);
+void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
+void nvcu_group_close(nvcu_em *e);
+
+/* ---- hooks: what the files of moves implement. Loops of the run that are open at a call are those above `level`. */
+/* cuda_reduce.c: new for each REDUCE of a run before its loops open; before and after at every level, 0..nloop, as
+   lib/codegen/llvm_reduce.c; step in the body. limit: loop `level` will do [0, visited) of its rounds (visited: an atom, a
+   number where it is all of them); chunks that are not reached hold the identity. */
+nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *r);
+const nvf_stmt *nvcu_reduce_of(const nvcu_red *r);
+void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level);
+void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited);
+void nvcu_reduce_step(nvcu_em *e, nvcu_red *r);
+void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
+/* cuda_scan.c, cuda_move.c: one statement inside of its loops (a scan, put, get, relayout, contract with loops in its layouts
+   opens those it needs itself where the run has none). */
+void nvcu_scan(nvcu_em *e, const nvf_stmt *s);
+void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
+void nvcu_put(nvcu_em *e, const nvf_stmt *s);
+void nvcu_get(nvcu_em *e, const nvf_stmt *s);
+void nvcu_dft(nvcu_em *e, const nvf_stmt *s);
+void nvcu_contract(nvcu_em *e, const nvf_stmt *s);
+#endif
