@@ -8,6 +8,9 @@
 
 typedef struct memo { int node, guard, inst; const nvf_ix *at; } memo;
 typedef struct merge { nvf_prod a, b; int dim; } merge; /* two adjacent dimensions of the first root that are one axis */
+/* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as many
+   elements, in which a reduction is one axis. */
+typedef struct form { merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1]; } form;
 typedef struct builder {
   nvf_cand *k;
   nvf_net *net;
@@ -18,8 +21,8 @@ typedef struct builder {
   NVB_VEC(memo) memo;
   NVB_VEC(int) red;                      /* instances of reductions */
   int nfold;                             /* reductions and scans, those being built too */
-  merge merged[16];
-  int nmerge;
+  form *form;
+  form ask;                              /* rank 0, or a shape of the first root in which some reduction has its axis */
   int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
   const nvf_prod *root_dim;
   const nvf_ix *root_at;
@@ -176,6 +179,13 @@ static int seen(builder *b, int node, const nvf_ix *at) {
 static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
   nvf_ix *at = coords(b, n->rank);
   int nd = 0, dims[NVM_MAX_RANK + 1];
+  if (first && b->form->rank) {
+    nvf_ix e[NVM_MAX_RANK + 1];
+    for (int d = 0; d < b->form->rank; d++)
+      e[d] = axis_ix(b, axis_new(b, b->form->dim[d]));
+    nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, b->form->rank, e, b->form->dim), n->rank, n->dim, at);
+    return at;
+  }
   for (int d = 0; d < n->rank; d++)
     if (n->dim[d])
       dims[nd++] = d;
@@ -186,8 +196,8 @@ static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
     run[m++] = all;
     for (int go = first; go && j + 1 < nd; j += go) {
       go = 0;
-      for (int q = 0; q < b->nmerge; q++)
-        go |= b->merged[q].dim == dims[j] && b->merged[q].a == n->dim[dims[j]] && b->merged[q].b == n->dim[dims[j + 1]];
+      for (int q = 0; q < b->form->nmerge; q++)
+        go |= b->form->merged[q].dim == dims[j] && b->form->merged[q].a == n->dim[dims[j]] && b->form->merged[q].b == n->dim[dims[j + 1]];
       if (go)
         all = nvf_mul(b->s, all, run[m++] = n->dim[dims[j + 1]]);
     }
@@ -485,13 +495,13 @@ static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint
     for (int j = 0; ok && j + 1 < n; j++) {
       merge m = { dim[j], dim[j + 1], b->dims[i + j] };
       int have = 0;
-      for (int q = 0; q < b->nmerge; q++)
-        have |= !memcmp(&b->merged[q], &m, sizeof m);
+      for (int q = 0; q < b->form->nmerge; q++)
+        have |= !memcmp(&b->form->merged[q], &m, sizeof m);
       if (have)
         continue;
-      if (b->nmerge == 16)
+      if (b->form->nmerge == 16)
         illegal(b, "axes do not merge");
-      b->merged[b->nmerge++] = m;
+      b->form->merged[b->form->nmerge++] = m;
       news = 1;
     }
     if (news)
@@ -505,6 +515,29 @@ static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_
   for (int d = 0; d < x->rank; d++)
     e[d] = at[d + (n->block && d >= a0)];
   nvf_ix_unlinear(b->s, r, run, x->dim + a0, e + a0);
+}
+
+/* A reduction of a reshaped root finds no axis: its groups are pieces of one. In the shape of its operand they are axes. */
+static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
+  const nvf_node *x = node_of(b, n->in[0]), *r = node_of(b, b->k->root[0]);
+  nvf_prod mine = 0, all = 0;
+  int a0 = (int)n->attr[0], run = (int)n->attr[1], pieces = 0;
+  form f = { 0 };
+  for (int d = 0; d < n->rank; d++)
+    pieces |= nvf_ix_floors(b->s, at[d]) > 0;
+  if (!pieces || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size)
+    return;
+  for (int d = 0; d < r->rank; d++)
+    all = nvf_mul(b->s, all, r->dim[d]);
+  for (int d = 0; d < x->rank; d++) {
+    mine = nvf_mul(b->s, mine, x->dim[d]);
+    if (d > a0 && d < a0 + run && f.rank)
+      f.dim[f.rank - 1] = nvf_mul(b->s, f.dim[f.rank - 1], x->dim[d]);
+    else if (x->dim[d] || d == a0)
+      f.dim[f.rank++] = x->dim[d];
+  }
+  if (nvf_proved(b->s, mine) == nvf_proved(b->s, all))
+    b->ask = f;
 }
 
 static void count_fold(builder *b) { /* sets of them are words of 64 bits, depths too */
@@ -540,6 +573,8 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
       if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e))
         pick = a;
     }
+  if (pick < 0)
+    ask_shape(b, n, at);
   a = pick >= 0 ? pick : axis_new(b, want);
   nvf_ix r = nvf_ix_add(b->s, base, axis_ix(b, a));
   reduced_coords(b, n, at, r, e);
@@ -694,32 +729,20 @@ static void note_reads(nvf_cand *k) {
   k->reads = reads;
 }
 
-nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why) {
-  nvb_arena *a = net->arena;
-  int *order = nvb_dup(a, root, (size_t)nroot * sizeof *root);
-  for (int i = 1; i < nroot; i++)
-    for (int j = i; j > 0 && before(net, order[j], order[j - 1]); j--) {
-      int swap = order[j];
-      order[j] = order[j - 1];
-      order[j - 1] = swap;
-    }
-  builder *b = NVB_NEW(a, builder);
+/* One candidate; again with dimensions of the root merged where a reduction wants them as one. */
+static nvf_cand *built(builder *b, nvf_net *net, const int *root, int nroot, const uint64_t *stored, form *f, const char **why) {
   for (volatile int round = 0; round < 12; round++) {
-    merge merged[16];
-    int nmerge = b->nmerge;
-    memcpy(merged, b->merged, sizeof merged);
     memset(b, 0, sizeof *b);
-    memcpy(b->merged, merged, sizeof merged);
-    b->nmerge = nmerge;
-    nvf_cand *k = NVB_NEW(a, nvf_cand);
-    *k = (nvf_cand){ .net = net, .nroot = nroot, .root = order };
+    nvf_cand *k = NVB_NEW(net->arena, nvf_cand);
+    *k = (nvf_cand){ .net = net, .nroot = nroot, .root = root };
+    b->form = f;
     builder_init(b, k, net, stored);
     int left = setjmp(b->out);
     if (!left) {
       build(b);
-      k = b->k;
-      note_reads(k);
-      return k;
+      note_reads(b->k);
+      nvf_assess(b->k);
+      return b->k;
     }
     if (left == ILLEGAL) {
       *why = b->why;
@@ -728,4 +751,22 @@ nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t 
   }
   *why = "axes do not merge";
   return NULL;
+}
+
+nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why) {
+  nvb_arena *a = net->arena;
+  int *order = nvb_dup(a, root, (size_t)nroot * sizeof *root);
+  const char *not;
+  for (int i = 1; i < nroot; i++)
+    for (int j = i; j > 0 && before(net, order[j], order[j - 1]); j--) {
+      int swap = order[j];
+      order[j] = order[j - 1];
+      order[j - 1] = swap;
+    }
+  builder *b = NVB_NEW(a, builder);
+  nvf_cand *k = built(b, net, order, nroot, stored, NVB_NEW(a, form), why);
+  if (!b->ask.rank)
+    return k;
+  nvf_cand *other = built(b, net, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
+  return other && (!k || other->time < k->time) ? other : k;
 }

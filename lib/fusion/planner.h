@@ -77,7 +77,8 @@ typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; } nvf
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
 typedef struct nvf_cand {
   nvf_net *net;
-  int nroot, *root;
+  int nroot;
+  const int *root;
   NVB_VEC(nvf_axis) axis;
   NVB_VEC(nvf_inst) inst;
   NVB_VEC(nvf_guard) guard;
@@ -92,7 +93,7 @@ typedef struct nvf_cand {
   int64_t bytes_read, bytes_written, flops;
   const uint64_t *reads;      /* bit set of nodes it loads */
 } nvf_cand;
-/* NULL if the roots cannot share a kernel; *why then says so. stored: bit set of nodes kept in memory. */
+/* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in memory. */
 nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why);
 
 /* ---- cost.c */

@@ -136,8 +136,6 @@ static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored)
       buffers += __builtin_popcountll(k->reads[w]);
     if (k && buffers + k->put.n > s->net->caps->max_buffers)
       k = NULL, why = "more buffers than a kernel may have";
-    if (k)
-      nvf_assess(k);
     s->visits += k ? k->inst.n : 100;
     NVB_PUSH(s->a, s->cand, k);
     NVB_PUSH(s->a, s->why, why);

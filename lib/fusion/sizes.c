@@ -48,6 +48,48 @@ static nvf_prod product(sizer *z, int n, const nvf_prod *f) {
   return p;
 }
 
+/* A run whose borders divide each other: both sides are products of what lies between them (64 x 32 to 8 x 256: 8 x 8 x 32).
+   Returns 0, and does nothing, for any other. */
+static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, const int64_t *shape, nvf_prod *to) {
+  int64_t size[2 * NVM_MAX_RANK];
+  int side[2][2 * NVM_MAX_RANK], count = 0; /* of each factor, last one first */
+  if (n + m > 2 * NVM_MAX_RANK)
+    return 0;
+  for (int i = n - 1, j = m - 1, end = 0; !end; count++) {
+    int64_t p = nvf_value(z->s, old[i]), q = shape[at[j]];
+    for (int k = 0; k < count; k++) {
+      p /= side[0][k] == i ? size[k] : 1;
+      q /= side[1][k] == j ? size[k] : 1;
+    }
+    if (p % q && q % p)
+      return 0;
+    size[count] = p < q ? p : q;
+    side[0][count] = i;
+    side[1][count] = j;
+    end = i == 0 && j == 0 && p == q;
+    i -= p <= q;
+    j -= q <= p;
+  }
+  nvf_prod factor[2][2 * NVM_MAX_RANK], f[2 * NVM_MAX_RANK];
+  int many[2] = { 0 };
+  for (int k = count; k--;)
+    f[k] = size[k] == nvf_value(z->s, old[side[0][k]]) ? old[side[0][k]] : nvf_symbol(z->s, size[k]);
+  for (int way = 0; way < 2; way++)
+    for (int k = count; k--;) {
+      factor[way][many[way]++] = f[k];
+      if (k && side[way][k - 1] == side[way][k])
+        continue;
+      nvf_prod all = product(z, many[way], factor[way]);
+      if (way)
+        to[at[side[way][k]]] = all;
+      else
+        nvf_same(z->s, old[side[way][k]], all);
+      remember(z, nvf_proved(z->s, all), many[way], factor[way]);
+      many[way] = 0;
+    }
+  return 1;
+}
+
 /* Old and new dimensions of a reshape, taken apart into the shortest runs with equal products. */
 static void reshape(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod *from, nvf_prod *to) {
   nvf_prod old[NVM_MAX_RANK * NVM_MAX_RANK], made[NVM_MAX_RANK];
@@ -73,6 +115,8 @@ static void reshape(sizer *z, const nvg_val *v, const nvg_val *x, const nvf_prod
       remember(z, nvf_proved(z->s, all), i - i0, old + i0);
       continue;
     }
+    if (i - i0 > 1 && refine(z, i - i0, old + i0, m, made, v->shape, to))
+      continue;
     for (int k = 0; k < m; k++)
       made[k] = to[made[k]] = nvf_symbol(z->s, v->shape[made[k]]);
     nvf_same(z->s, all, product(z, m, made));
