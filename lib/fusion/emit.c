@@ -20,7 +20,8 @@ typedef struct emitter {
   nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
   NVB_VEC(nvf_bind) bind;
   uint64_t tiles;                  /* axes that a tile can have */
-  nvb_map *layouts;                /* set of axes -> name */
+  nvb_map *layouts;                /* set of axes, across or not -> name */
+  nvb_map *scalar_of;              /* leaf -> scalar parameter */
   int *checked;            /* checked: the index tile of an instance after its check */
 } emitter;
 
@@ -131,7 +132,7 @@ static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
 static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
-    int exact = nvf_quot(e->sp, n, nvf_int(e->sp, nvf_factor(e->sp, n) ? nvf_factor(e->sp, n) : 1)) == 0 && e->k->axis.at[a].n == e->s->at[a].tile;
+    int exact = nvf_is_exact(e->k, a) && e->k->axis.at[a].n == e->s->at[a].tile;
     if ((axes & e->tiles) >> a & 1 && !exact)
       c = nvf_and_rel(e->kn, c, NVF_LT, coord(e, a), size_expr(e, n));
   }
@@ -165,19 +166,21 @@ static int *new_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
 
 static nvf_stmt *statement(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, &e->part->body, op); }
 
-/* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all. */
-static void lay(emitter *e, nvf_stmt *s, uint64_t axes) {
+/* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those of tiles
+   that memory crosses. */
+static void lay_as(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
   int fresh, *at;
   nvb_text text = { .arena = e->a }, name = { .arena = e->a };
+  uint64_t key[2] = { axes & e->tiles, (uint64_t)across };
   axes &= e->tiles;
-  at = nvb_map_put(e->layouts, &axes, sizeof axes, &fresh);
+  at = nvb_map_put(e->layouts, key, sizeof key, &fresh);
   if (fresh) {
-    nvb_puts(&name, "L");
+    nvb_puts(&name, across ? "X" : "L");
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1))
         continue;
-      nvb_print(&text, "%s%s: %s", text.n ? "; " : "", e->kn->axis[e->axis[a]], e->s->at[a].digits);
+      nvb_print(&text, "%s%s: %s", text.n ? "; " : "", e->kn->axis[e->axis[a]], across ? e->s->at[a].across : e->s->at[a].digits);
       nvb_puts(&name, e->kn->axis[e->axis[a]]);
     }
     *at = nvf_add_name(e->kn, nvb_text_get(&name));
@@ -189,26 +192,58 @@ static void lay(emitter *e, nvf_stmt *s, uint64_t axes) {
   s->layout = *at;
 }
 
+static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { lay_as(e, s, axes, 0); }
+
+/* The same tiles in the layout of tiles that memory crosses, or back. */
+static int *turned(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
+  int *out = new_tiles(e, n, type, "t");
+  nvf_stmt *s = statement(e, NVF_RELAYOUT);
+  nvf_set(e->kn, s, n, out, n, tiles);
+  lay_as(e, s, axes, across);
+  return out;
+}
+
+static void hint(emitter *e, const nvf_stmt *s, const char *name, int64_t value) {
+  if (value)
+    nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, name), value);
+}
+
 static uint64_t constant_bits(const emitter *e, int i, int part) {
   const nvf_node *n = node_of(e, inst_of(e, i)->node);
   return n->kind == NVG_VCONST ? (part < 1 || n->parts > 1 ? (uint64_t)n->attr[part] : 0) : n->init[part];
 }
 
+/* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
+static int is_given(const emitter *e, int i) {
+  const nvf_node *n = node_of(e, inst_of(e, i)->node);
+  return e->k->net->caps->kind != NVB_CPU && inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF && !n->rank && n->parts == 1 &&
+         e->k->net->g->leaf[n->leaf].weak_const;
+}
+
+static int is_scalar(const emitter *e, int i) { return inst_of(e, i)->kind == NVF_ICONST || is_given(e, i); }
+
 /* An operand of a map: a tile, or a slot of its own for a constant. */
 static nvf_arg operand(emitter *e, int i, int part) {
-  if (inst_of(e, i)->kind != NVF_ICONST)
+  if (!is_scalar(e, i))
     return (nvf_arg){ .kind = NVF_ATILE, .id = tile_at(e, i, part) };
   nvm_dtype t = nvg_real_of(node_of(e, inst_of(e, i)->node)->dtype);
+  if (is_given(e, i)) {
+    int leaf = node_of(e, inst_of(e, i)->node)->leaf, fresh, *at = nvb_map_put(e->scalar_of, &leaf, sizeof leaf, &fresh);
+    if (fresh)
+      *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + leaf });
+    return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
+  }
   return (nvf_arg){ .kind = NVF_ASCALAR, .id = param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
 }
 
-static void apply(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
+static nvf_stmt *apply(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
   nvf_stmt *s = statement(e, NVF_MAP);
   nvf_set(e->kn, s, nout, out, 0, NULL);
   s->frag = f;
   s->narg = narg;
   s->arg = arg;
   lay(e, s, axes);
+  return s;
 }
 
 static const nvg_frag *found(emitter *e, const nvg_frag *f, const char *what) {
@@ -233,7 +268,7 @@ static int same_over(emitter *e, int i, int part, uint64_t axes) {
 }
 
 static int tile_at(emitter *e, int i, int part) {
-  if (inst_of(e, i)->kind == NVF_ICONST && !e->tile[i])
+  if (is_scalar(e, i) && !e->tile[i])
     e->tile[i] = NVB_NEWN(e->a, int, 3), e->tile[i][0] = same_over(e, i, 0, 0),
     e->tile[i][1] = parts_of(e, i) > 1 ? same_over(e, i, 1, 0) : 0;
   return e->tile[i][part];
@@ -245,14 +280,23 @@ static void emit_load(emitter *e, int i) {
   const nvf_node *n = node_of(e, v->node);
   const nvf_expr *map = expr(e, v->at);
   const nvf_cond *where = inside(e, unpadded(e, NULL, v->axes, v->axes), v->guard);
-  int buf = buffer(e, e->buf_of[v->node], n->dtype, 0);
+  int buf = buffer(e, e->buf_of[v->node], n->dtype, 0), across = nvf_crosses(e->k, e->s, v->at);
   e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
   nvf_stmt *s = statement(e, NVF_LOAD);
   nvf_set(e->kn, s, n->parts, e->tile[i], 0, NULL);
   s->buf = buf;
   s->map = map;
   s->where = where;
-  lay(e, s, v->axes);
+  lay_as(e, s, v->axes, across);
+  if (e->k->net->caps->kind != NVB_CPU) {
+    nvf_wide w = nvf_wide_of(e->k, e->s, &(nvf_access){ .at = v->at, .guard = v->guard, .node = v->node, .across = across, .axes = v->axes });
+    hint(e, s, "vec", w.vec);
+    hint(e, s, "whole", w.whole);
+    hint(e, s, "stream", w.stream);
+    hint(e, s, "prefetch", w.prefetch);
+  }
+  if (across)
+    e->tile[i] = turned(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
 static void emit_map(emitter *e, int i) {
@@ -264,7 +308,9 @@ static void emit_map(emitter *e, int i) {
     for (int p = 0; p < parts_of(e, v->arg[j]); p++)
       arg[m++] = operand(e, v->arg[j], p);
   e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
-  apply(e, n->frag, n->parts, e->tile[i], m, arg, v->axes);
+  nvf_stmt *s = apply(e, n->frag, n->parts, e->tile[i], m, arg, v->axes);
+  if (e->k->net->caps->kind != NVB_CPU)
+    hint(e, s, "approx", n->half);
 }
 
 static void emit_select(emitter *e, int i) {
@@ -297,7 +343,7 @@ static void emit_reduction(emitter *e, int i) {
   for (int j = 0; j < v->narg; j++)
     for (int p = 0; p < node_of(e, n->in[j])->parts; p++, m++) {
       uint64_t all = inst_of(e, v->arg[j])->axes;
-      in[m] = inst_of(e, v->arg[j])->kind == NVF_ICONST ? same_over(e, v->arg[j], p, all) : tile_at(e, v->arg[j], p);
+      in[m] = is_scalar(e, v->arg[j]) ? same_over(e, v->arg[j], p, all) : tile_at(e, v->arg[j], p);
       out[m] = *new_tiles(e, 1, node_of(e, n->in[j])->dtype, "r");
     }
   const nvf_cond *where = v->kind == NVF_IRED ? unpadded(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
@@ -365,7 +411,10 @@ static void emit_check(emitter *e, int check) {
 
 static void emit_inst(emitter *e, int i) {
   switch (inst_of(e, i)->kind) {
-  case NVF_ILOAD: emit_load(e, i); break;
+  case NVF_ILOAD:
+    if (!is_given(e, i))
+      emit_load(e, i);
+    break;
   case NVF_ICONST: break;
   case NVF_IINDEX: case NVF_ITEST: emit_index(e, i); break;
   case NVF_IMAP: emit_map(e, i); break;
@@ -407,8 +456,13 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
   const nvb_caps *c = e->k->net->caps;
   int64_t share = c->l2 < 16 << 20 ? c->l2 : 16 << 20;
   uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->inst.n / 64 + 1);
-  if (!temp && c->kind == NVB_CPU && bytes > share && work_before(e, q->inst, seen) <= LITTLE)
-    nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, "nt"), 1);
+  if (c->kind != NVB_CPU) {
+    nvf_wide w = nvf_wide_of(e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .across = nvf_crosses(e->k, e->s, q->at) });
+    hint(e, s, "vec", w.vec);
+    hint(e, s, "whole", w.whole);
+    hint(e, s, "nt", w.stream);
+  } else
+    hint(e, s, "nt", !temp && bytes > share && work_before(e, q->inst, seen) <= LITTLE);
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {
@@ -416,7 +470,8 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
   const nvf_inst *v = inst_of(e, q->inst);
   int in[2];
   for (int p = 0; p < n->parts; p++)
-    in[p] = v->kind == NVF_ICONST || ((v->axes ^ q->axes) & e->tiles) ? same_over(e, q->inst, p, q->axes) : tile_at(e, q->inst, p);
+    in[p] = is_scalar(e, q->inst) || ((v->axes ^ q->axes) & e->tiles) ? same_over(e, q->inst, p, q->axes) : tile_at(e, q->inst, p);
+  const int *put = nvf_crosses(e->k, e->s, q->at) ? turned(e, n->parts, in, n->dtype, q->axes, 1) : in;
   const nvf_expr *map = expr(e, q->at);
   const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
   for (int a = 0; a < e->k->axis.n; a++) /* copies in other blocks: the first one writes */
@@ -424,7 +479,7 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
   int x = buffer(e, buf, n->dtype, 1);
   nvf_stmt *s = statement(e, NVF_STORE);
-  nvf_set(e->kn, s, 0, NULL, n->parts, in);
+  nvf_set(e->kn, s, 0, NULL, n->parts, put);
   s->buf = x;
   s->map = map;
   s->where = where;
@@ -464,8 +519,10 @@ static void emit_axes(emitter *e) {
   }
 }
 
-/* Blocks that a thread takes at once: some 40 us of work, but every unit gets several. */
+/* Blocks that a thread takes at once: some 40 us of work, but every unit gets several. A GPU's: one wave. */
 static int64_t grain_of(const nvf_step *s, const nvb_caps *c) {
+  if (c->kind != NVB_CPU)
+    return s->blocks < c->units ? s->blocks < 1 ? 1 : s->blocks : c->units;
   double one = ((double)(s->bytes_read + s->bytes_written) / c->unit_bandwidth + (double)s->flops * c->units / c->rate) /
                (double)(s->blocks ? s->blocks : 1);
   int64_t n = (int64_t)(40000 / (one + 10)), fair = s->blocks / (4 * (int64_t)c->units);
@@ -521,6 +578,7 @@ void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape 
   e->sched = nvf_schedule_new(e->kn);
   e->size_of = nvb_map_new(a);
   e->buffer_of = nvb_map_new(a);
+  e->scalar_of = nvb_map_new(a);
   for (int i = 0; i < n; i++) {
     emit_part(e, k[i], s[i]);
     step->bytes_read += k[i]->bytes_read;

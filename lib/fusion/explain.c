@@ -11,6 +11,8 @@ static void bytes(nvb_text *t, double b) {
   nvb_print(t, u ? "%.4g %s" : "%.0f %s", b, unit[u]);
 }
 
+const char *nvf_schedule_of(nvb_devkind device) { return device == NVB_CPU ? "cpu" : "cuda"; }
+
 void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
   static const char *const kind[] = { [NVF_BLEAF] = "leaf", [NVF_BOUT] = "out", [NVF_BTEMP] = "temp" };
   nvb_print(t, "plan: %d steps, %lld bytes of temporaries\n", p->nstep, (long long)p->temp_bytes);
@@ -37,7 +39,7 @@ void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
         nvb_print(t, s->bind[j].kind == NVF_SIZE ? "%lld\n" : "0x%llx\n", (long long)s->bind[j].bits);
     }
     nvf_kernel_print(t, s->k);
-    nvf_schedule_print(t, s->k, s->s, "cpu");
+    nvf_schedule_print(t, s->k, s->s, nvf_schedule_of(p->device));
   }
 }
 

@@ -28,7 +28,7 @@ typedef struct nvf_step {
   nvf_kernel *k;
   nvf_schedule *s;
   nvf_bind *bind;
-  int64_t blocks, grain;      /* blocks of the grid; blocks per chunk of the pool */
+  int64_t blocks, grain;      /* blocks of the grid; blocks per chunk of the pool, on a GPU that are busy at once */
   int64_t bytes_read, bytes_written, flops;
   const char *what;    /* one line: the ops in it, for explain */
 } nvf_step;
@@ -37,6 +37,7 @@ typedef struct nvf_cut { int from, to; const char *why; } nvf_cut; /* an edge be
 typedef struct nvf_plan {
   nvb_arena *arena;
   const nvg_graph *g;
+  nvb_devkind device;  /* what it was planned for */
   int nstep; nvf_step *step;
   int nbuf; nvf_buf *buf;
   int ncut; nvf_cut *cut;
@@ -51,6 +52,7 @@ typedef struct nvf_options {
 } nvf_options;
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */
+const char *nvf_schedule_of(nvb_devkind device);  /* the name of its schedules in text: "cpu", "cuda" */
 void nvf_plan_print(nvb_text *t, const nvf_plan *p);   /* NVM_DUMP=plan */
 void nvf_plan_explain(nvb_text *t, const nvf_plan *p); /* for people: kernels, bytes against the minimum, flops, why each cut */
 void nvf_plan_check(nvb_arena *a, const nvf_plan *p);

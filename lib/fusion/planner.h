@@ -105,17 +105,32 @@ int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis i
 typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut; nvf_cut *cut; } nvf_choice;
 nvf_choice *nvf_search(nvf_net *net, int fuse);
 
-/* ---- schedule.c: places of axes, digits, hints */
+/* ---- schedule.c, schedule_cpu.c, schedule_gpu.c: places of axes, digits, hints */
 typedef struct nvf_place {
   int64_t tile;        /* extent in the tile; 0: a grid axis only */
   int cut;             /* grid and tile: coordinate = block * tile + axis */
-  char digits[48];     /* of the tile's extent */
+  char digits[96];     /* of the tile's extent */
+  char across[96];     /* the same for tiles that are read or written across the lanes: they go through a relayout */
+  int low, low_across; /* extent of the lowest digit if that is items; else 0 */
 } nvf_place;
-typedef struct nvf_shape { int lane; nvf_place *at; int order[64], norder; } nvf_shape; /* order: tile axes, outermost loop first */
+typedef struct nvf_shape {
+  int lane;
+  int cross;           /* the axis along which memory runs that the lanes cross; -1 */
+  nvf_place *at;
+  int order[64], norder; /* tile axes, outermost loop first */
+  int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
+} nvf_shape;
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
 int *nvf_order(const nvf_cand *k, const nvf_shape *s); /* instances in the order of their statements */
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
+int nvf_is_exact(const nvf_cand *k, int axis);         /* the extent is a number of the text: the block of a split */
+/* Whether memory at this address runs along s->cross and the lanes step over its lines. */
+int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at);
+/* Hints of a load or store on a GPU, 0 where there is none. `guard`: of a load; across: the tile is one of s->at[].across. */
+typedef struct nvf_access { nvf_ix at; int guard, node, across, store; uint64_t axes; } nvf_access;
+typedef struct nvf_wide { int vec, whole, stream; int64_t prefetch; } nvf_wide;
+nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m);
 
 /* ---- emit.c, memory.c */
 void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name);

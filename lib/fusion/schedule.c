@@ -1,24 +1,9 @@
-/* Places for the axes of a kernel: which are collapsed, which one has the lanes, tile sizes by classes (powers of two),
-   digits cut at the borders of the stamps. Changes no bits; sizes of tiles depend on classes of sizes, never on sizes. */
-#include "fusion/planner.h"
+/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements, and
+   which loads and stores go across the lanes. Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of
+   tiles depend on classes of sizes, never on sizes. */
+#include "fusion/schedule.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What is
-   items rather than a loop (up to 32) is finer, so are the lanes of short rows; and chunks that are merged by a tree of whole
-   tiles (`step` 2) are not to be many more than there are. */
-static int64_t size_class(int64_t n, int64_t least, int step) {
-  static const int64_t fine[] = { 1, 4, 16, 32, 64, 128 };
-  int64_t p = step > 2 ? 1024 : 256;
-  for (int i = 5; i >= 0; i--)
-    p = fine[i] >= n && fine[i] >= least ? fine[i] : p;
-  while (p < n)
-    p *= step;
-  return p;
-}
-
-static int live(const nvf_cand *k, int a) { return k->axis.at[a].extent != 0; }
 
 /* ---- collapse: two axes that every expression sees as one */
 static int joint(uint64_t axes, int a, int b) { return (axes >> a & 1) == (axes >> b & 1); }
@@ -85,7 +70,7 @@ void nvf_collapse(nvf_cand *k) {
     again = 0;
     for (int a = 0; a < k->axis.n; a++)
       for (int b = 0; b < k->axis.n; b++)
-        if (a != b && live(k, a) && live(k, b) && !((k->reduced >> a | k->reduced >> b) & 1) &&
+        if (a != b && nvf_live(k, a) && nvf_live(k, b) && !((k->reduced >> a | k->reduced >> b) & 1) &&
             (k->grid >> a & 1) == (k->grid >> b & 1))
           again |= collapse(k, a, b);
   }
@@ -93,8 +78,7 @@ void nvf_collapse(nvf_cand *k) {
 
 /* ---- stamps */
 
-/* The stamps that bind an axis: those of reductions that are not free of order. */
-static int stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most) {
+int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most) {
   int n = 0;
   for (int i = 0; i < k->inst.n && n < most; i++) {
     const nvf_inst *v = &k->inst.at[i];
@@ -105,23 +89,49 @@ static int stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most) {
   return n;
 }
 
+int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most) {
+  int n = nvf_stamps(k, axis, out, most);
+  if (!n)
+    out[n++] = axis == s->lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
+  return n;
+}
+
+int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq) {
+  int64_t hi = p;
+  *seq = 0;
+  for (int i = 0; i < n; i++) {
+    hi = st[i].w > lo && st[i].w < hi ? st[i].w : hi;
+    hi = st[i].c > lo && st[i].c < hi ? st[i].c : hi;
+  }
+  for (int i = 0; i < n; i++)
+    *seq |= st[i].w <= lo && hi <= st[i].c;
+  return hi;
+}
+
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out) {
   const nvf_node *n = &k->net->node[red->node];
   *out = (nvf_stamp){ n->stamp_c, n->stamp_w };
-  if (n->order_free && !stamps(k, red->axis, out, 1))
-    *out = red->axis == s->lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
+  if (n->order_free)
+    nvf_stamps_of(k, s, red->axis, out, 1);
 }
 
-static int is_scanned(const nvf_cand *k, int axis) {
+int nvf_scanned(const nvf_cand *k, int axis) {
   for (int i = 0; i < k->inst.n; i++)
     if (k->inst.at[i].kind == NVF_ISCAN && k->inst.at[i].axis == axis)
       return 1;
   return 0;
 }
 
+int nvf_is_exact(const nvf_cand *k, int axis) {
+  nvf_space *s = k->net->space;
+  nvf_prod e = k->axis.at[axis].extent;
+  int64_t n = nvf_factor(s, e);
+  return nvf_quot(s, e, nvf_int(s, n ? n : 1)) == 0;
+}
+
 /* ---- the order of statements */
-/* Phases: one ends where a reduction's result is wanted; what a later one alone wants is made there. */
-static int phases(const nvf_cand *k, int *when) {
+/* What a later phase alone wants is made there. */
+int nvf_phases(const nvf_cand *k, int *when) {
   int n = k->inst.n, *phase = NVB_NEWN(k->net->arena, int, n + 1), last = 0;
   for (int i = 0; i < n; i++) {
     const nvf_inst *v = &k->inst.at[i];
@@ -175,7 +185,7 @@ static int next_of(const nvf_cand *k, const nvf_shape *s, const int *when, const
 int *nvf_order(const nvf_cand *k, const nvf_shape *s) {
   int n = k->inst.n, *when = NVB_NEWN(k->net->arena, int, n + 1), *order = NVB_NEWN(k->net->arena, int, n + 1), m = 0;
   uint8_t *done = nvb_get(k->net->arena, (size_t)n + 1);
-  int last = phases(k, when);
+  int last = nvf_phases(k, when);
   uint64_t now = ~0ull;
   for (int p = 0; p <= last; p++)
     for (int i; (i = next_of(k, s, when, done, p, now)) >= 0; now = loops_of(k, s, i)) {
@@ -185,190 +195,76 @@ int *nvf_order(const nvf_cand *k, const nvf_shape *s) {
   return order;
 }
 
-/* ---- the axis with the lanes */
-static int may_have_lanes(const nvf_cand *k, int a, int width) {
-  nvf_stamp st[64];
-  int n = stamps(k, a, st, 64), ok = a >= 0 && live(k, a) && k->axis.at[a].n > 1 && !is_scanned(k, a);
-  for (int i = 0; i < n; i++)
-    ok &= (st[i].c == 1 && st[i].w == 1) || st[i].w >= width;
-  return ok;
-}
-
-static int lane_of(const nvf_cand *k, int width) {
-  int best = nvf_lane_axis(k);
-  int ok = best >= 0 && may_have_lanes(k, best, width);
-  int64_t n = ok ? k->axis.at[best].n : 0;
-  if (ok && n >= (k->reduced >> best & 1 ? 2 * width : width / 2 + 1))
-    return best;
-  int other = -1; /* too short, or bound by its stamp: the longest of the others that a block may cut */
-  for (int a = 0; a < k->axis.n; a++)
-    if (a != best && live(k, a) && (k->grid >> a & 1) && may_have_lanes(k, a, width) &&
-        (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
-      other = a;
-  if (other >= 0 && (!ok || k->axis.at[other].n >= width))
-    return other;
-  if (ok)
-    return best;
-  for (int a = 0; a < k->axis.n; a++)
-    if (live(k, a) && may_have_lanes(k, a, width) && (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
-      other = a;
-  return other;
-}
-
-/* ---- tiles and digits */
-static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
-  double n = 1;
-  for (int a = 0; a < k->axis.n; a++)
-    if (a != except && s->at[a].tile)
-      n *= (double)s->at[a].tile;
-  return n;
-}
-
-/* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long enough to
-   fill the block, and never so wide that units have nothing to do. */
-static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
-  static const int64_t classes[] = { 64, 256, 1024 };
-  int64_t n = k->axis.at[a].n, t = 0;
-  double inside = tile_elements(k, s, a), others = 1;
-  for (int b = 0; b < k->axis.n; b++)
-    if (is_scanned(k, b))
-      return 64; /* lines side by side */
-  int several = 0;
-  for (int b = 0; b < k->axis.n; b++)
-    if (b != a && (k->grid >> b & 1) && live(k, b))
-      several++, others *= (double)k->axis.at[b].n;
-  if (!k->reduced)
-    return several && n < 1024 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 4096;
-  int bound = 0; /* reductions whose results differ along the lanes, or finishes that every block repeats */
-  for (int i = 0; i < k->inst.n; i++)
-    bound |= nvf_is_red(&k->inst.at[i]) && (k->inst.at[i].axes >> a & 1);
-  if (!bound)
-    return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
-  if (inside <= 64)
-    return 256;
-  for (int i = 0; i < 3; i++)
-    if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->net->caps->units))
-      t = classes[i];
-  return t;
-}
-
-static void add_digit(char *out, size_t size, int at_front, char place, int64_t n) {
-  char one[24];
-  size_t have = strlen(out), more;
-  if (n <= 1)
-    return;
-  more = (size_t)snprintf(one, sizeof one, at_front && have ? "%c%lld " : have ? " %c%lld" : "%c%lld", place, (long long)n);
-  if (have + more >= size)
+/* ---- digits */
+void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at) {
+  if (n <= 1 || d->n == (int)(sizeof d->d / sizeof *d->d))
     return; /* no axis has so many digits */
-  memmove(out + (at_front ? more : 0), out, have + 1);
-  memcpy(out + (at_front ? 0 : have), one, more);
-  out[have + more] = 0;
+  d->d[d->n].place = place;
+  d->d[d->n].n = n;
+  d->d[d->n++].at = at;
 }
 
-/* Register items that the axes placed so far ask for: what is straight-line code must stay short. */
-static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
-  int64_t n = 1;
-  for (int a = 0; a < k->axis.n; a++)
-    for (const char *p = strchr(s->at[a].digits, 'i'); p; p = strchr(p + 1, 'i'))
-      n *= strtoll(p + 1, NULL, 10);
-  return n;
-}
-
-/* Digits of a reduced axis: lowest first, cut at the borders of lane, sequence and chunk. */
-static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, char *out, size_t size) {
-  int64_t p = s->at[a].tile, cut[160], lo = 1, placed = items_placed(k, s);
-  nvf_stamp st[64];
-  int n = stamps(k, a, st, 62), m = 0;
-  if (!n)
-    st[n++] = a == s->lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
-  for (int i = 0; i < n; i++) {
-    cut[m++] = st[i].w < p ? st[i].w : p;
-    cut[m++] = st[i].c < p ? st[i].c : p;
+void nvf_digits_text(const nvf_digits *d, char out[96], int *low) {
+  size_t have = 0;
+  snprintf(out, 96, "i1");
+  for (int i = d->n - 1; i >= 0 && have < 80; i--) {
+    have += (size_t)snprintf(out + have, 96 - have, have ? " %c%lld" : "%c%lld", d->d[i].place, (long long)d->d[i].n);
+    if (d->d[i].at)
+      have += (size_t)snprintf(out + have, 96 - have, "@%d", d->d[i].at);
   }
-  cut[m++] = p;
-  if (is_scanned(k, a)) { /* runs of 16 are items */
-    add_digit(out, size, 1, 'i', 16);
-    lo = 16;
-  }
-  while (lo < p) {
-    int64_t hi = p;
-    for (int i = 0; i < m; i++)
-      hi = cut[i] > lo && cut[i] < hi ? cut[i] : hi;
-    int64_t w = hi / lo;
-    if (lo == 1 && a == s->lane) {
-      int64_t l = w < width ? w : width;
-      add_digit(out, size, 1, 'l', l);
-      w /= l;
-      if (w > 1 && hi <= 128 && w <= 16) {
-        add_digit(out, size, 1, 'i', w);
-        w = 1;
-      }
-    }
-    int items = a != s->lane && p * placed <= 32;
-    int seq = 0;
-    for (int i = 0; i < n; i++)
-      seq |= st[i].w <= lo && hi <= st[i].c;
-    if (seq && !items && a != s->lane && w >= 16 && placed <= 8 && !is_scanned(k, a)) { /* rows in sequence: a few to each visit of an accumulator */
-      add_digit(out, size, 1, 'i', 4);
-      w /= 4;
-    }
-    add_digit(out, size, 1, items ? 'i' : 'I', w);
-    lo = hi;
-  }
-  if (!*out)
-    snprintf(out, size, "i1");
+  if (low)
+    *low = d->n && d->d[0].place == 'i' ? (int)d->d[0].n : 0;
 }
 
-static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
-  char *out = s->at[a].digits;
-  int64_t p = s->at[a].tile;
-  if (k->reduced >> a & 1)
-    reduced_digits(k, s, a, width, out, 48);
-  else if (a == s->lane) {
-    add_digit(out, 48, 0, 'I', p / width);
-    add_digit(out, 48, 0, 'l', width);
-  } else
-    add_digit(out, 48, 0, 'I', p);
-  if (!*out)
-    snprintf(out, 48, "i1");
-}
-
-/* Elementwise kernels with a short lane axis take several of the next axis into a block. */
-static void stack_rows(const nvf_cand *k, nvf_shape *s) {
-  double have = tile_elements(k, s, -1);
+/* ---- memory that runs across the lanes */
+int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s) {
   int best = -1;
   for (int a = 0; a < k->axis.n; a++)
-    if (live(k, a) && (k->grid >> a & 1) && !s->at[a].tile && (best < 0 || k->axis.at[a].n > k->axis.at[best].n))
+    if (nvf_live(k, a) && (k->grid >> a & 1) && !s->at[a].tile && (best < 0 || k->axis.at[a].n > k->axis.at[best].n))
       best = a;
-  if (best < 0 || k->reduced || have > 1024)
-    return;
-  s->at[best] = (nvf_place){ .tile = (int64_t)(2048 / have), .cut = 1 };
+  return best;
 }
 
-nvf_shape *nvf_shape_of(nvf_cand *k) {
-  nvb_arena *a = k->net->arena;
-  int width = k->net->caps->width;
-  nvf_shape *s = NVB_NEW(a, nvf_shape);
-  s->at = NVB_NEWN(a, nvf_place, k->axis.n + 1);
-  s->lane = lane_of(k, width);
-  for (int i = 0; i < k->axis.n; i++)
-    if (live(k, i) && !(k->grid >> i & 1)) {
-      nvf_prod e = k->axis.at[i].extent;
-      int exact = nvf_quot(k->net->space, e, nvf_int(k->net->space, nvf_factor(k->net->space, e))) == 0; /* a block of a split */
-      s->at[i].tile = exact ? k->axis.at[i].n : size_class(k->axis.at[i].n, i == s->lane ? 4 * width : is_scanned(k, i) ? 16 : 1,
-                                                            (k->reduced >> i & 1) && i != s->lane && !is_scanned(k, i) ? 2 : 8);
-    }
-  if (s->lane >= 0 && (k->grid >> s->lane & 1))
-    s->at[s->lane] = (nvf_place){ .tile = lane_tile(k, s, s->lane), .cut = 1 };
-  stack_rows(k, s);
-  if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
-    digits_of(k, s, s->lane, width);
-  for (int i = 0; i < k->axis.n; i++)
-    if (s->at[i].tile && i != s->lane) {
-      digits_of(k, s, i, width);
-      s->order[s->norder++] = i;
-    }
-  if (s->lane >= 0)
-    s->order[s->norder++] = s->lane;
-  return s;
+/* The axis along which memory runs at this address, if it is not the lanes' and the lanes step over lines; -1. */
+static int runs_along(const nvf_cand *k, int lane, nvf_ix at) {
+  nvf_space *s = k->net->space;
+  nvf_prod by;
+  int64_t c;
+  int n, unit = -1;
+  const nvf_term *t = nvf_ix_terms(s, at, &n);
+  if (lane < 0 || nvf_ix_floors(s, at) || nvf_ix_coef(s, at, lane, &by, &c) != 2 || nvf_value(s, by) * (c < 0 ? -c : c) < 16)
+    return -1;
+  for (int i = 0; i < n; i++) {
+    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
+    if (a->kind == NVF_AT_TILE)
+      return -1;
+    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1) && a->id != lane)
+      unit = a->id;
+  }
+  return unit;
 }
+
+int nvf_cross_axis(const nvf_cand *k, int lane) {
+  double sum[64] = { 0 };
+  int best = -1;
+  for (int i = 0; i < k->inst.n; i++) {
+    int a = k->inst.at[i].kind == NVF_ILOAD ? runs_along(k, lane, k->inst.at[i].at) : -1;
+    if (a >= 0)
+      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
+  }
+  for (int i = 0; i < k->put.n; i++) {
+    int a = runs_along(k, lane, k->put.at[i].at);
+    if (a >= 0)
+      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
+  }
+  for (int a = 0; a < k->axis.n; a++)
+    if (sum[a] > 0 && (k->grid >> a & 1) && k->axis.at[a].n >= 16 && (best < 0 || sum[a] > sum[best]))
+      best = a;
+  return lane >= 0 && (k->grid >> lane & 1) && k->axis.at[lane].n >= 16 ? best : -1;
+}
+
+int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at) {
+  return s->cross >= 0 && runs_along(k, s->lane, at) == s->cross;
+}
+
+nvf_shape *nvf_shape_of(nvf_cand *k) { return k->net->caps->kind == NVB_CPU ? nvf_shape_cpu(k) : nvf_shape_gpu(k); }

@@ -1,0 +1,26 @@
+/* What the schedules of all devices share (schedule.c, schedule_cpu.c, schedule_gpu.c only). */
+#ifndef NVF_SCHEDULE_H
+#define NVF_SCHEDULE_H
+#include "fusion/planner.h"
+
+static inline int nvf_live(const nvf_cand *k, int a) { return k->axis.at[a].extent != 0; }
+int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most); /* those that bind an axis; of reductions free of order: none */
+int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most); /* and what is usual, if nothing binds */
+/* The next border of the stamps above lo, at most p; seq: what lies between is added up in sequence. */
+int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq);
+int nvf_scanned(const nvf_cand *k, int axis);
+/* Phases: one ends where a reduction's result is wanted. when: the phase in which an instance is made. Returns the last. */
+int nvf_phases(const nvf_cand *k, int *when);
+/* An axis of the grid, longest first, that no tile has yet; -1. */
+int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s);
+/* The axis along which most bytes run that are across s->lane, if both are long: -1 if there is none. */
+int nvf_cross_axis(const nvf_cand *k, int lane);
+
+/* Digits, written most significant first. */
+typedef struct nvf_digits { int n; struct { char place; int64_t n; int at; } d[24]; } nvf_digits; /* lowest first; at: lane or warp stride */
+void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at); /* above the others; nothing if n is 1 */
+void nvf_digits_text(const nvf_digits *d, char out[96], int *low);
+
+nvf_shape *nvf_shape_cpu(nvf_cand *k);
+nvf_shape *nvf_shape_gpu(nvf_cand *k);
+#endif

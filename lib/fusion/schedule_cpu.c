@@ -1,0 +1,180 @@
+/* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders of the
+   stamps, loops around. */
+#include "fusion/schedule.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What is
+   items rather than a loop (up to 32) is finer, so are the lanes of short rows; and chunks that are merged by a tree of whole
+   tiles (`step` 2) are not to be many more than there are. */
+static int64_t size_class(int64_t n, int64_t least, int step) {
+  static const int64_t fine[] = { 1, 4, 16, 32, 64, 128 };
+  int64_t p = step > 2 ? 1024 : 256;
+  for (int i = 5; i >= 0; i--)
+    p = fine[i] >= n && fine[i] >= least ? fine[i] : p;
+  while (p < n)
+    p *= step;
+  return p;
+}
+
+/* ---- the axis with the lanes */
+static int may_have_lanes(const nvf_cand *k, int a, int width) {
+  nvf_stamp st[64];
+  int n = nvf_stamps(k, a, st, 64), ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1 && !nvf_scanned(k, a);
+  for (int i = 0; i < n; i++)
+    ok &= (st[i].c == 1 && st[i].w == 1) || st[i].w >= width;
+  return ok;
+}
+
+static int lane_of(const nvf_cand *k, int width) {
+  int best = nvf_lane_axis(k);
+  int ok = best >= 0 && may_have_lanes(k, best, width);
+  int64_t n = ok ? k->axis.at[best].n : 0;
+  if (ok && n >= (k->reduced >> best & 1 ? 2 * width : width / 2 + 1))
+    return best;
+  int other = -1; /* too short, or bound by its stamp: the longest of the others that a block may cut */
+  for (int a = 0; a < k->axis.n; a++)
+    if (a != best && nvf_live(k, a) && (k->grid >> a & 1) && may_have_lanes(k, a, width) &&
+        (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
+      other = a;
+  if (other >= 0 && (!ok || k->axis.at[other].n >= width))
+    return other;
+  if (ok)
+    return best;
+  for (int a = 0; a < k->axis.n; a++)
+    if (nvf_live(k, a) && may_have_lanes(k, a, width) && (other < 0 || k->axis.at[a].n > k->axis.at[other].n))
+      other = a;
+  return other;
+}
+
+/* ---- tiles and digits */
+static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
+  double n = 1;
+  for (int a = 0; a < k->axis.n; a++)
+    if (a != except && s->at[a].tile)
+      n *= (double)s->at[a].tile;
+  return n;
+}
+
+/* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long enough to
+   fill the block, and never so wide that units have nothing to do. */
+static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
+  static const int64_t classes[] = { 64, 256, 1024 };
+  int64_t n = k->axis.at[a].n, t = 0;
+  double inside = tile_elements(k, s, a), others = 1;
+  for (int b = 0; b < k->axis.n; b++)
+    if (nvf_scanned(k, b))
+      return 64; /* lines side by side */
+  int several = 0;
+  for (int b = 0; b < k->axis.n; b++)
+    if (b != a && (k->grid >> b & 1) && nvf_live(k, b))
+      several++, others *= (double)k->axis.at[b].n;
+  if (!k->reduced)
+    return several && n < 1024 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 4096;
+  int bound = 0; /* reductions whose results differ along the lanes, or finishes that every block repeats */
+  for (int i = 0; i < k->inst.n; i++)
+    bound |= nvf_is_red(&k->inst.at[i]) && (k->inst.at[i].axes >> a & 1);
+  if (!bound)
+    return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
+  if (inside <= 64)
+    return 256;
+  for (int i = 0; i < 3; i++)
+    if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->net->caps->units))
+      t = classes[i];
+  return t;
+}
+
+/* Register items that the axes placed so far ask for: what is straight-line code must stay short. */
+static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
+  int64_t n = 1;
+  for (int a = 0; a < k->axis.n; a++)
+    for (const char *p = strchr(s->at[a].digits, 'i'); p; p = strchr(p + 1, 'i'))
+      n *= strtoll(p + 1, NULL, 10);
+  return n;
+}
+
+/* Digits of a reduced axis, cut at the borders of lane, sequence and chunk. */
+static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
+  int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s);
+  nvf_stamp st[64];
+  int n = nvf_stamps_of(k, s, a, st, 64), seq;
+  if (nvf_scanned(k, a)) { /* runs of 16 are items */
+    nvf_digit_add(d, 'i', 16, 0);
+    lo = 16;
+  }
+  for (int64_t hi; lo < p; lo = hi) {
+    hi = nvf_border(st, n, lo, p, &seq);
+    int64_t w = hi / lo;
+    if (lo == 1 && a == s->lane) {
+      int64_t l = w < width ? w : width;
+      nvf_digit_add(d, 'l', l, 0);
+      w /= l;
+      if (w > 1 && hi <= 128 && w <= 16) {
+        nvf_digit_add(d, 'i', w, 0);
+        w = 1;
+      }
+    }
+    int items = a != s->lane && p * placed <= 32;
+    if (seq && !items && a != s->lane && w >= 16 && placed <= 8 && !nvf_scanned(k, a)) { /* rows in sequence: a few to each visit of an accumulator */
+      nvf_digit_add(d, 'i', 4, 0);
+      w /= 4;
+    }
+    nvf_digit_add(d, items ? 'i' : 'I', w, 0);
+  }
+}
+
+static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
+  nvf_place *at = &s->at[a];
+  nvf_digits d = { 0 }, x = { 0 };
+  if (k->reduced >> a & 1)
+    reduced_digits(k, s, a, width, &d);
+  else {
+    char low = a == s->lane ? 'l' : a == s->cross ? 'i' : 0;
+    if (low)
+      nvf_digit_add(&d, low, width, 0);
+    nvf_digit_add(&d, 'I', low ? at->tile / width : at->tile, 0);
+    if (low && s->cross >= 0) { /* as they lie in memory that the lanes cross: items and lanes change places */
+      nvf_digit_add(&x, a == s->lane ? 'i' : 'l', width, 0);
+      nvf_digit_add(&x, 'I', at->tile / width, 0);
+    }
+  }
+  nvf_digits_text(&d, at->digits, &at->low);
+  nvf_digits_text(s->cross >= 0 && x.n ? &x : &d, at->across, &at->low_across);
+}
+
+/* Elementwise kernels with a short lane axis take several of the next axis into a block. */
+static void stack_rows(const nvf_cand *k, nvf_shape *s) {
+  double have = tile_elements(k, s, -1);
+  int best = nvf_longest_grid(k, s);
+  if (best >= 0 && !k->reduced && have <= 1024)
+    s->at[best] = (nvf_place){ .tile = (int64_t)(2048 / have), .cut = 1 };
+}
+
+nvf_shape *nvf_shape_cpu(nvf_cand *k) {
+  enum { SQUARE = 64 }; /* tiles that memory crosses: both ways whole lines */
+  nvb_arena *a = k->net->arena;
+  int width = k->net->caps->width;
+  nvf_shape *s = NVB_NEW(a, nvf_shape);
+  s->at = NVB_NEWN(a, nvf_place, k->axis.n + 1);
+  s->lane = lane_of(k, width);
+  s->cross = k->reduced ? -1 : nvf_cross_axis(k, s->lane);
+  for (int i = 0; i < k->axis.n; i++)
+    if (nvf_live(k, i) && !(k->grid >> i & 1))
+      s->at[i].tile = nvf_is_exact(k, i) ? k->axis.at[i].n : size_class(k->axis.at[i].n, i == s->lane ? 4 * width : nvf_scanned(k, i) ? 16 : 1,
+                                                                        (k->reduced >> i & 1) && i != s->lane && !nvf_scanned(k, i) ? 2 : 8);
+  if (s->cross >= 0)
+    s->at[s->lane] = s->at[s->cross] = (nvf_place){ .tile = SQUARE, .cut = 1 };
+  else if (s->lane >= 0 && (k->grid >> s->lane & 1))
+    s->at[s->lane] = (nvf_place){ .tile = lane_tile(k, s, s->lane), .cut = 1 };
+  stack_rows(k, s);
+  if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
+    digits_of(k, s, s->lane, width);
+  for (int i = 0; i < k->axis.n; i++)
+    if (s->at[i].tile && i != s->lane) {
+      digits_of(k, s, i, width);
+      s->order[s->norder++] = i;
+    }
+  if (s->lane >= 0)
+    s->order[s->norder++] = s->lane;
+  return s;
+}
