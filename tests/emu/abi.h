@@ -1,0 +1,32 @@
+/* What compiled kernel sources and the executor say to each other. Read by C and by C++ without any other header. */
+#ifndef NVM_EMU_ABI_H
+#define NVM_EMU_ABI_H
+
+typedef struct emu_dim { unsigned x, y, z; } emu_dim;
+/* What the threads of a warp or block do together. All of the group must arrive at the same line. */
+typedef enum emu_kind {
+  EMU_BLOCK,  /* a barrier of the block; result: how many threads gave a value other than 0 */
+  EMU_WARP,   /* a barrier of the warp */
+  EMU_SHUFFLE,/* result: the value of lane `from` */
+  EMU_BALLOT, /* result: a bit for each lane whose value is not 0 */
+} emu_kind;
+
+/* Every loaded source has one of these, the executor writes it: whose turn it is, and the way back. */
+typedef struct emu_world {
+  emu_dim thread, block, threads, blocks;
+  unsigned long long (*meet)(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line);
+  void (*fail)(const char *what, int line); /* does not return */
+} emu_world;
+
+typedef struct emu_kernel {
+  const char *name;
+  void (*call)(void **params);  /* one thread */
+  int nparam;
+  const int *size;              /* bytes of each parameter */
+  int max_threads;              /* of __launch_bounds__; 0: not said */
+  char *shared;                 /* dynamic shared memory: EMU_SHARED bytes; NULL: none */
+  emu_world *world;
+} emu_kernel;
+
+enum { EMU_SHARED = 232448 + 4096 }; /* the largest a block may ask for, and what shows writes behind it */
+#endif

@@ -1,0 +1,270 @@
+/* A stand-in for NVRTC: kernel sources through g++ into a shared object, which is the "cubin". A source's prelude is replaced by
+   prelude.h; results are kept in a folder by the hash of all that goes in. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SUCCESS, OUT_OF_MEMORY, CREATION_FAILURE, INVALID_INPUT, INVALID_PROGRAM, INVALID_OPTION, COMPILATION };
+typedef struct program { char *source, *name, *log, *bytes; size_t n; } *program;
+typedef struct text { char *s; size_t n, cap; } text;
+
+static void add(text *t, const char *s, size_t n) {
+  if (t->n + n + 1 > t->cap) t->s = realloc(t->s, t->cap = 2 * (t->n + n) + 1024);
+  memcpy(t->s + t->n, s, n);
+  t->s[t->n += n] = 0;
+}
+static void adds(text *t, const char *s) { add(t, s, strlen(s)); }
+#define addf(t, ...) do { char b_[512]; snprintf(b_, sizeof b_, __VA_ARGS__); adds(t, b_); } while (0)
+
+static char *slurp(const char *path, size_t *n) {
+  FILE *f = fopen(path, "rb");
+  if (!f) return NULL;
+  text t = {0};
+  char part[8192];
+  add(&t, "", 0);
+  for (size_t k; (k = fread(part, 1, sizeof part, f)) > 0;) add(&t, part, k);
+  fclose(f);
+  if (n) *n = t.n;
+  return t.s;
+}
+
+/* ---- the C++ source */
+static int is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/* `extern __shared__ T name[]` becomes a declaration; the array itself is defined at the end. Its name, or an empty one. */
+static void declare_shared(text *out, const char *s, char *name, size_t cap) {
+  static const char what[] = "extern __shared__";
+  *name = 0;
+  for (const char *p; (p = strstr(s, what)); s = p + sizeof what - 1) {
+    add(out, s, (size_t)(p - s));
+    adds(out, "extern");
+    const char *b = strchr(p, '[');
+    if (!b) continue;
+    while (b > p && b[-1] == ' ') b--;
+    const char *e = b;
+    while (is_word(b[-1])) b--;
+    snprintf(name, cap, "%.*s", (int)(e - b), b);
+  }
+  adds(out, s);
+}
+
+/* One EMU_KERNEL for each `__global__ void [__launch_bounds__(n, ...)] name(`. */
+static void describe_kernels(text *out, const char *s, const char *shared) {
+  static const char what[] = "__global__";
+  while ((s = strstr(s, what))) {
+    s += sizeof what - 1;
+    const char *open = strchr(s, '('), *bound = strstr(s, "__launch_bounds__");
+    int threads = 0;
+    if (!open) return;
+    if (bound && bound < open) {
+      threads = atoi(open + 1);
+      const char *close = strchr(open, ')');
+      if (!close || !(open = strchr(close, '('))) return;
+    }
+    const char *e = open;
+    while (e > s && e[-1] == ' ') e--;
+    const char *b = e;
+    while (is_word(b[-1])) b--;
+    addf(out, "EMU_KERNEL(%.*s, %d, %s)\n", (int)(e - b), b, threads, *shared ? "emu_shared" : "0");
+  }
+}
+
+static int count_lines(const char *s, const char *end) {
+  int n = 1;
+  for (; s < end; s++) n += *s == '\n';
+  return n;
+}
+
+static void compose(text *out, const char *source, const char *name) {
+  static const char begin[] = "// prelude\n", end[] = "// end of prelude\n";
+  const char *p = strstr(source, begin), *rest = p ? strstr(p, end) : NULL;
+  char shared[128];
+  adds(out, "#include \"device.h\"\n");
+  if (rest) {
+    rest += sizeof end - 1;
+    addf(out, "#line 1 \"%s\"\n", name);
+    add(out, source, (size_t)(p - source));
+    adds(out, "#include \"prelude.h\"\n");
+  } else rest = source;
+  addf(out, "#line %d \"%s\"\n", count_lines(source, rest), name);
+  declare_shared(out, rest, shared, sizeof shared);
+  adds(out, "\n#line 1 \"emulator\"\n");
+  if (*shared) addf(out, "asm(\".comm %s, %s, 1024\");\nextern \"C\" { extern char emu_shared[] asm(\"%s\"); }\n", shared, "236544", shared);
+  describe_kernels(out, rest, shared);
+}
+
+/* ---- the compiler */
+static const char *folder(void) { /* of this library */
+  static char dir[1024];
+  Dl_info info;
+  if (!*dir && dladdr((void *)(uintptr_t)folder, &info)) {
+    snprintf(dir, sizeof dir, "%s", info.dli_fname);
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    else strcpy(dir, ".");
+  }
+  return dir;
+}
+
+static uint64_t hash(uint64_t h, const char *s, size_t n) {
+  for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
+  return h ^ h >> 29;
+}
+
+static int run(char **argv, const char *output) {
+  extern char **environ;
+  posix_spawn_file_actions_t fa;
+  posix_spawn_file_actions_init(&fa);
+  posix_spawn_file_actions_addopen(&fa, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&fa, 1, 2);
+  pid_t pid;
+  int status = -1;
+  if (posix_spawnp(&pid, argv[0], &fa, NULL, argv, environ) == 0) while (waitpid(pid, &status, 0) < 0) {}
+  posix_spawn_file_actions_destroy(&fa);
+  return status;
+}
+
+static char *const flags[] = {"g++", "-std=gnu++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fPIC",
+  "-shared", "-w", "-fno-diagnostics-show-caret", "-fno-exceptions", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-I" EMU_DIR, "-I" EMU_DIR "/../../lib"};
+enum { NFLAGS = sizeof flags / sizeof *flags };
+
+/* "name:12:5: error: ..." as NVRTC says it: "name(12): error: ..." */
+static char *as_nvrtc(char *log) {
+  text t = {0};
+  add(&t, "", 0);
+  for (char *line = log; *line;) {
+    size_t n = strcspn(line, "\n");
+    int number, column, at = 0;
+    char *colon = memchr(line, ':', n);
+    if (colon && sscanf(colon, ":%d:%d: %n", &number, &column, &at) == 2 && at) {
+      add(&t, line, (size_t)(colon - line));
+      addf(&t, "(%d): ", number);
+      add(&t, colon + at, n - (size_t)(colon - line) - (size_t)at);
+    } else add(&t, line, n);
+    adds(&t, "\n");
+    line += n + (line[n] == '\n');
+  }
+  free(log);
+  return t.s;
+}
+
+static int compile(program p) {
+  text cpp = {0};
+  compose(&cpp, p->source, p->name);
+  uint64_t h[2] = {0xcbf29ce484222325u, 0x84222325cbf29ceu};
+  static const char *const headers[] = {EMU_DIR "/abi.h", EMU_DIR "/device.h", EMU_DIR "/prelude.h"};
+  for (int i = 0; i < 2; i++) {
+    h[i] = hash(h[i], cpp.s, cpp.n);
+    for (size_t f = 0; f < NFLAGS; f++) h[i] = hash(h[i], flags[f], strlen(flags[f]));
+    for (size_t f = 0; f < 3; f++) {
+      size_t n = 0;
+      char *s = slurp(headers[f], &n);
+      h[i] = hash(h[i], s ? s : "", n);
+      free(s);
+    }
+  }
+  char name[1200], in[1280], so[1280], out[1300], log[1300];
+  snprintf(name, sizeof name, "%s/cache", getenv("NVM_EMU_CACHE") ? getenv("NVM_EMU_CACHE") : folder());
+  mkdir(name, 0700);
+  size_t at = strlen(name);
+  snprintf(name + at, sizeof name - at, "/%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
+  snprintf(so, sizeof so, "%s.so", name);
+  if (!(p->bytes = slurp(so, &p->n))) {
+    snprintf(in, sizeof in, "%s.%d.cc", name, (int)getpid());
+    snprintf(out, sizeof out, "%s.%d.so", name, (int)getpid());
+    snprintf(log, sizeof log, "%s.%d.log", name, (int)getpid());
+    FILE *f = fopen(in, "wb");
+    if (f) { fwrite(cpp.s, 1, cpp.n, f); fclose(f); }
+    char *argv[NFLAGS + 4];
+    memcpy(argv, flags, sizeof flags);
+    argv[NFLAGS] = "-o"; argv[NFLAGS + 1] = out; argv[NFLAGS + 2] = in; argv[NFLAGS + 3] = NULL;
+    int status = f ? run(argv, log) : -1;
+    if (status == 0 && (p->bytes = slurp(out, &p->n))) rename(out, so);
+    else {
+      free(p->log);
+      p->log = slurp(log, NULL);
+      p->log = p->log ? as_nvrtc(p->log) : strdup("g++ cannot be run");
+    }
+    unlink(log);
+    if (status == 0) unlink(in);
+  }
+  free(cpp.s);
+  return p->bytes ? SUCCESS : COMPILATION;
+}
+
+/* ---- NVRTC's functions */
+int nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 0; return SUCCESS; }
+const char *nvrtcGetErrorString(int code) {
+  static const char *const name[] = {"NVRTC_SUCCESS", "NVRTC_ERROR_OUT_OF_MEMORY", "NVRTC_ERROR_PROGRAM_CREATION_FAILURE", "NVRTC_ERROR_INVALID_INPUT",
+    "NVRTC_ERROR_INVALID_PROGRAM", "NVRTC_ERROR_INVALID_OPTION", "NVRTC_ERROR_COMPILATION"};
+  return code >= 0 && code <= COMPILATION ? name[code] : "NVRTC_ERROR unknown";
+}
+int nvrtcGetNumSupportedArchs(int *n) { *n = 4; return SUCCESS; }
+int nvrtcGetSupportedArchs(int *archs) { memcpy(archs, (int[]){80, 90, 100, 120}, 4 * sizeof *archs); return SUCCESS; }
+
+int nvrtcCreateProgram(program *out, const char *source, const char *name, int nheaders, const char *const *headers, const char *const *names) {
+  (void)headers; (void)names;
+  if (!out || !source || nheaders) return INVALID_INPUT; /* kernel sources are header-free */
+  program p = calloc(1, sizeof *p);
+  p->source = strdup(source);
+  p->name = strdup(name ? name : "default_program");
+  p->log = strdup("");
+  *out = p;
+  return SUCCESS;
+}
+int nvrtcDestroyProgram(program *p) {
+  if (!p || !*p) return INVALID_PROGRAM;
+  free((*p)->source);
+  free((*p)->name);
+  free((*p)->log);
+  free((*p)->bytes);
+  free(*p);
+  *p = NULL;
+  return SUCCESS;
+}
+
+/* Real names only: a misspelled option must not be found on a GPU machine. */
+static int known(const char *o) {
+  static const char *const start[] = {"--gpu-architecture=sm_", "-arch=sm_", "--fmad=", "-fmad=", "--ftz=", "-ftz=", "--prec-div=", "-prec-div=", "--prec-sqrt=",
+    "-prec-sqrt=", "--std=c++", "-std=c++", "--minimal", "-minimal", "--ptxas-options=", "-Xptxas", "-Ofast-compile=", "--Ofast-compile=", "--split-compile=",
+    "--maxrregcount=", "-maxrregcount=", "-restrict", "--restrict", "-default-device", "--default-device", "-lineinfo", "--generate-line-info", "-no-cache", "--no-cache",
+    "--device-int128", "-device-int128", "--diag-suppress=", "-w", "-fno-diagnostics-show-caret", "--disable-warnings", "-v"};
+  for (size_t i = 0; i < sizeof start / sizeof *start; i++)
+    if (!strncmp(o, start[i], strlen(start[i]))) return 1;
+  return 0;
+}
+int nvrtcCompileProgram(program p, int n, const char *const *option) {
+  const char *arch = "sm_75";
+  int verbose = 0;
+  for (int i = 0; i < n; i++) {
+    if (!known(option[i])) return INVALID_OPTION;
+    if (strstr(option[i], "sm_")) arch = strstr(option[i], "sm_");
+    verbose |= !strcmp(option[i], "--ptxas-options=-v") || !strcmp(option[i], "-v");
+  }
+  int code = compile(p);
+  if (code == SUCCESS && verbose) {
+    const char *spills = getenv("NVM_EMU_SPILLS");
+    text t = {0};
+    addf(&t, "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'nvm_kernel' for '%s'\nptxas info    : Function properties for nvm_kernel\n", arch);
+    addf(&t, "    %s bytes stack frame, %s bytes spill stores, %s bytes spill loads\n", spills ? spills : "0", spills ? spills : "0", spills ? spills : "0");
+    addf(&t, "ptxas info    : Used 40 registers, used 1 barriers\n");
+    free(p->log);
+    p->log = t.s;
+  }
+  return code;
+}
+int nvrtcGetCUBINSize(program p, size_t *n) { *n = p->n; return p->bytes ? SUCCESS : INVALID_PROGRAM; }
+int nvrtcGetCUBIN(program p, char *out) {
+  if (!p->bytes) return INVALID_PROGRAM;
+  memcpy(out, p->bytes, p->n);
+  return SUCCESS;
+}
+int nvrtcGetProgramLogSize(program p, size_t *n) { *n = strlen(p->log) + 1; return SUCCESS; }
+int nvrtcGetProgramLog(program p, char *out) { strcpy(out, p->log); return SUCCESS; }
