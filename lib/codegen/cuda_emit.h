@@ -8,7 +8,7 @@
 #include "codegen/cuda.h"
 #include "codegen/runs.h"
 
-enum { NVCU_LOOPS = 48, NVCU_ARGS = 160 };
+enum { NVCU_LOOPS = 48, NVCU_ARGS = 160, NVCU_DEPTH = 128 };
 
 /* ---- where the tiles of a kernel live */
 typedef enum nvcu_home {
@@ -21,10 +21,8 @@ typedef struct nvcu_tile {
   int nitem;
   const char **v;          /* REG: name per item, NULL before its definition; mutable ones are assigned again */
   int run;                 /* run in which the names in v were given */
-  int64_t off;             /* SHARED: bytes behind nvcu_shared_base */
-  int norder, *order;      /* SHARED: axes, slowest first */
-  int64_t *extent;         /* SHARED: of those axes */
-  int64_t *stride;         /* SHARED: of those axes, in elements: put chooses (pads) */
+  struct nvcu_map *map;    /* SHARED: addresses, and where; cuda_move.c alone looks at them */
+  struct nvcu_room *room;
 } nvcu_tile;
 
 /* Value of an index expression at one register item: base + k. */
@@ -69,7 +67,10 @@ typedef struct nvcu_em {
   NVB_VEC(nvcu_red *) red; /* reductions of the run */
   nvg_fragset *frags;      /* transforms */
   int64_t shared, shared_most, exchange; /* bytes of dynamic shared memory: bump of this part, most of all, exchanges */
-  int dirty;               /* shared memory was touched since the last barrier */
+  struct nvcu_room *common; /* of exchanges */
+  int clock, barrier_at, loop_at, round_at, opened[NVCU_DEPTH]; /* cuda_shared.c: times; loop, round: what came before is unknown */
+  struct nvcu_map *maps;   /* cuda_move.c: addresses of exchanges */
+  const nvf_layout *got; int got_at; /* cuda_move.c: how the last exchange was read, and when */
   int checks;
   NVB_VEC(nvcu_name) let;  /* constants that are in sight */
   NVB_VEC(nvcu_function) fn; /* of the head */
@@ -88,17 +89,31 @@ int nvcu_is_number(const char *atom);
 /* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with nvcu_close. */
 const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
 
-/* ---- cuda_kernel.c: the threads of a block, and shared memory ("shared": char *, 16-byte aligned)
-   In text: lane (0..31), warp, ix (type of index expressions). */
-void nvcu_barrier(nvcu_em *e);          /* of all threads; nothing if shared memory was not touched since the last one */
-void nvcu_touch(nvcu_em *e);            /* shared memory is read or written from here on */
-int64_t nvcu_shared(nvcu_em *e, int64_t bytes); /* room for the rest of the part; offset in bytes, a multiple of 16 */
-const char *nvcu_shared_at(nvcu_em *e, int64_t off, const char *type);   /* "((float *)(shared + tiles + 128))" */
-/* The exchange region, one for all reductions and relayouts, each of which begins with a barrier (nvcu_barrier) unless
-   it can prove that nobody still reads: at least `bytes` from its start. "((float *)(shared + off))" */
-const char *nvcu_exchange(nvcu_em *e, int64_t bytes, int64_t off, const char *type);
+/* ---- cuda_kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
 /* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
+
+/* ---- cuda_shared.c: shared memory ("shared": char *, 16-byte aligned) in rooms. One barrier before what was written is read,
+   one before what is read is written again; none where one in between has served. */
+typedef struct nvcu_room {
+  int64_t off;
+  int exchange;            /* lies in the region of all exchanges, else in that of the part */
+  int loops;               /* written and read in one round of an emitted loop; else only rounds of a FOR repeat it */
+  int written_at, read_at; /* clock */
+  const nvf_part *part;
+} nvcu_room;
+int64_t nvcu_shared(nvcu_em *e, int64_t bytes);              /* for the rest of the part; offset in bytes, a multiple of 16 */
+nvcu_room *nvcu_room_new(nvcu_em *e, int64_t bytes, int loops);
+nvcu_room *nvcu_room_exchange(nvcu_em *e, int64_t bytes);    /* the one that all exchanges of the part share */
+const char *nvcu_room_at(nvcu_em *e, const nvcu_room *r, int64_t off, const char *type); /* "((float *)(shared + 128))" */
+void nvcu_may_write(nvcu_em *e, const nvcu_room *r);         /* a barrier if some thread may still read */
+void nvcu_wrote(nvcu_em *e, nvcu_room *r);
+void nvcu_may_read(nvcu_em *e, const nvcu_room *r);          /* a barrier if some thread may not have written */
+void nvcu_read(nvcu_em *e, nvcu_room *r);
+void nvcu_scope_opened(nvcu_em *e);                          /* a brace: e->depth is that of its inside */
+void nvcu_scope_closed(nvcu_em *e);
+void nvcu_loop_opened(nvcu_em *e, int whole);                /* whole: of a FOR */
+void nvcu_part_opened(nvcu_em *e);
 
 /* ---- cuda_index.c */
 nvcu_xv nvcu_index(nvcu_em *e, const nvf_expr *x, const nvf_layout *l, int item);

@@ -1,0 +1,428 @@
+/* Reductions under a stamp. A thread adds up its sequence digits in variables; then the tree goes by the bits of the index,
+   lowest first: items merge in registers, lanes by shuffles, warps through shared memory. Results of looped chunks wait in
+   one variable per level of the tree (a binary counter). Reductions of one run that look alike share barriers and run side
+   by side. Masked elements are the identity. Decides places, never the order: the stamp does. */
+#include "codegen/cuda_emit.h"
+#include "graph/dtype.h"
+
+enum { TOGETHER = 8, OWN_ROOM = 1024 }; /* reductions in one tree; bytes for which the exchange region is not worth a barrier */
+
+struct nvcu_red {
+  const nvf_stmt *s;
+  const nvc_run *run;
+  const nvf_layout *x, *y;   /* operand, result */
+  nvf_layout acc;            /* operand without the sequence digits: items of it number the accumulators */
+  int nstate, nacc, ny;
+  int64_t extent, c, w;      /* the stamp, cut to the extent */
+  int first, start;          /* levels: the axis' outermost loop; its outermost loop in sequence, nloop if there is none */
+  int levels;                /* of looped chunks: log2 of their number; -1: none are looped */
+  int cut;                   /* some chunks may not be reached */
+  int done;                  /* its tree was written together with another one's */
+  const char **v;            /* [accumulator][state]: names; NULL before the first element */
+  const char **held;         /* [level][result item][state]: names */
+  const char *count;         /* chunks so far */
+};
+
+const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->s; }
+
+enum { CHUNK, SEQUENCE, LANE, KEPT };
+static int part_of(const nvcu_red *r, const nvf_digit *d) {
+  if (d->axis != r->s->axis) return KEPT;
+  return d->stride >= r->c ? CHUNK : d->stride >= r->w ? SEQUENCE : LANE;
+}
+
+static nvm_dtype state_type(const nvcu_em *e, const nvcu_red *r, int i) { return e->k->tile[r->s->out[i]].type; }
+
+static const char *identity(nvcu_em *e, const nvcu_red *r, int i) {
+  return nvcu_const(e, state_type(e, r, i), r->s->init[i]);
+}
+
+/* ---- loops */
+static void find_levels(nvcu_em *e, nvcu_red *r) {
+  int64_t chunks = 1;
+  r->first = r->start = r->run->nloop;
+  for (int i = r->run->nloop; i-- > 0;) {
+    const nvf_digit *d = &r->run->loop[i];
+    int p = part_of(r, d);
+    if (p == LANE) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop over lanes of the stamp");
+    if (p == SEQUENCE) r->start = i;
+    if (p == CHUNK) chunks *= d->extent;
+    if (p != KEPT) r->first = i;
+    for (int j = 0; p == SEQUENCE && j < r->x->n; j++)
+      if (part_of(r, &r->x->d[j]) == SEQUENCE && r->x->d[j].place == 'i' && r->x->d[j].extent > 1 &&
+          r->x->d[j].stride > d->stride)
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] items in sequence above a loop in sequence");
+  }
+  r->levels = chunks > 1 ? __builtin_ctzll((uint64_t)chunks) : -1;
+}
+
+/* Kept loops that lie inside of level `from`: arrays of accumulators have them as dimensions. */
+static int64_t rounds(const nvcu_red *r, int from) {
+  int64_t n = 1;
+  for (int i = from; i < r->run->nloop; i++)
+    if (part_of(r, &r->run->loop[i]) == KEPT) n *= r->run->loop[i].extent;
+  return n;
+}
+
+static void declare(nvcu_em *e, const nvcu_red *r, int i, const char *name, int from) {
+  const char *type = nvcu_type(state_type(e, r, i));
+  if (rounds(r, from) > 1) nvcu_line(e, "%s %s[%lld];", type, name, (long long)rounds(r, from));
+  else nvcu_line(e, "%s %s = %s;", type, name, identity(e, r, i));
+}
+
+/* The variable, or its element at the kept loops that are open. */
+static const char *cell(nvcu_em *e, const nvcu_red *r, const char *name, int from) {
+  const char *at = NULL;
+  for (int i = from; i < r->run->nloop; i++) {
+    const nvf_digit *d = &r->run->loop[i];
+    if (part_of(r, d) != KEPT) continue;
+    const char *v = nvcu_loop_value(e, d);
+    at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
+  }
+  return at ? nvcu_text(e, "%s[%s]", name, at) : name;
+}
+
+/* Kept loops inside of level `from`, opened again around something that happens before or after them. */
+static int nest_open(nvcu_em *e, const nvcu_red *r, int from) {
+  int open = e->nloop;
+  for (int i = from; i < r->run->nloop; i++) {
+    const nvf_digit *d = &r->run->loop[i];
+    if (part_of(r, d) != KEPT) continue;
+    const char *v = nvcu_for(e, "0", nvcu_text(e, "%d", (int)d->extent), "1", 0);
+    e->loop[e->nloop++] = (nvcu_loop){d->axis, d->extent, d->stride, v};
+  }
+  return open;
+}
+static void nest_close(nvcu_em *e, int open) {
+  for (; e->nloop > open; e->nloop--) nvcu_close(e);
+}
+
+nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
+  nvcu_red *r = NVB_NEW(e->a, nvcu_red);
+  nvf_stamp st = e->s->bind[s->stamp].stamp;
+  *r = (nvcu_red){.s = s, .run = run, .x = &e->t->tile[s->in[0]], .y = &e->t->tile[s->out[0]], .nstate = s->nout};
+  r->extent = nvf_extent(r->x, s->axis);
+  r->c = st.c < r->extent ? st.c : r->extent;
+  r->w = st.w < r->c ? st.w : r->c;
+  for (int i = 0; i < r->x->n; i++)
+    if (part_of(r, &r->x->d[i]) != SEQUENCE || r->x->d[i].extent == 1) r->acc.d[r->acc.n++] = r->x->d[i];
+  r->nacc = nvc_items(&r->acc);
+  r->ny = nvc_items(r->y);
+  find_levels(e, r);
+  r->v = NVB_NEWN(e->a, const char *, r->nacc * r->nstate);
+  r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->ny * r->nstate + 1);
+  return r;
+}
+
+static void start_accumulators(nvcu_em *e, nvcu_red *r) {
+  int looped = r->start < r->run->nloop;
+  r->done = 0;
+  for (int k = 0; k < r->nacc * r->nstate; k++) {
+    r->v[k] = looped ? nvcu_fresh(e, "a") : NULL;
+    if (looped) declare(e, r, k % r->nstate, r->v[k], r->start);
+  }
+  if (!looped || rounds(r, r->start) == 1) return;
+  int open = nest_open(e, r, r->start);
+  for (int k = 0; k < r->nacc * r->nstate; k++)
+    nvcu_line(e, "%s = %s;", cell(e, r, r->v[k], r->start), identity(e, r, k % r->nstate));
+  nest_close(e, open);
+}
+
+void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
+  if (level == r->first && r->levels >= 0) {
+    r->cut = 0;
+    for (int k = 0; k < (r->levels + 1) * r->ny * r->nstate; k++) {
+      r->held[k] = nvcu_fresh(e, "h");
+      declare(e, r, k % r->nstate, r->held[k], r->first);
+    }
+    r->count = nvcu_fresh(e, "n");
+    nvcu_line(e, "int %s = 0;", r->count);
+  }
+  if (level == r->start) start_accumulators(e, r);
+}
+
+void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) {
+  (void)e;
+  if (part_of(r, &r->run->loop[level]) == CHUNK) r->cut |= !nvcu_is_number(visited);
+}
+
+void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
+  int looped = r->start < r->run->nloop;
+  for (int item = 0; item < nvc_items(r->x); item++) {
+    const char **v = &r->v[nvc_match_item(&r->acc, r->x, item) * r->nstate], *x[NVCU_ARGS], *a[NVCU_ARGS];
+    const char *where = nvcu_cond(e, r->s->where, r->x, item);
+    for (int i = 0; i < r->nstate; i++) {
+      x[i] = nvcu_tile_at(e, r->s->in[i], r->x, item);
+      if (where)
+        x[i] = nvcu_let(e, nvcu_type(state_type(e, r, i)), nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i)));
+      a[i] = looped ? cell(e, r, v[i], r->start) : v[i];
+    }
+    if (a[0]) nvcu_merge(e, r->s->frag, a, x, r->nstate, looped);
+    for (int i = 0; i < r->nstate && !looped; i++) v[i] = a[0] ? a[i] : x[i];
+  }
+}
+
+/* ---- the tree of reductions that look alike */
+typedef struct tree {
+  nvcu_em *e;
+  int n;
+  nvcu_red *r[TOGETHER];
+  const nvf_layout *acc;
+  int nacc, axis;
+  const char **v[TOGETHER]; /* [accumulator][state] */
+  uint8_t *gone;            /* by accumulator: merged into another one */
+} tree;
+
+static const char **value(const tree *t, int j, int k) { return &t->v[j][k * t->r[j]->nstate]; }
+
+static void merge(const tree *t, int j, const char **a, const char *const *b) {
+  nvcu_merge(t->e, t->r[j]->s->frag, a, b, t->r[j]->nstate, 0);
+}
+
+static void name_state(const tree *t, int j, int i, const char **to, const char *text) {
+  *to = nvcu_fresh(t->e, "q");
+  nvcu_line(t->e, "const %s %s = %s;", nvcu_type(state_type(t->e, t->r[j], i)), *to, text);
+}
+
+/* The digit of the axis that holds bit b of the index; -1: a loop, or a digit in sequence. */
+static int digit_with(const tree *t, int64_t b) {
+  for (int i = 0; i < t->acc->n; i++) {
+    const nvf_digit *d = &t->acc->d[i];
+    if (d->axis == t->axis && d->place != 'I' && b >= d->stride && b < d->stride * d->extent) return i;
+  }
+  return -1;
+}
+
+static void merge_items(const tree *t, int digit, int64_t b) {
+  int m = (int)(b / t->acc->d[digit].stride), step = m;
+  for (int i = digit + 1; i < t->acc->n; i++)
+    if (t->acc->d[i].place == 'i') step *= t->acc->d[i].extent;
+  for (int k = 0; k < t->nacc; k++) {
+    if (t->gone[k] || nvc_digit_value(t->acc, digit, k) & m) continue;
+    for (int j = 0; j < t->n; j++) merge(t, j, value(t, j, k), value(t, j, k + step));
+    t->gone[k + step] = 1;
+  }
+}
+
+static void merge_lanes(const tree *t, int lane) {
+  for (int k = 0; k < t->nacc; k++)
+    for (int j = 0; j < t->n && !t->gone[k]; j++) {
+      const char *other[NVCU_ARGS];
+      for (int i = 0; i < t->r[j]->nstate; i++)
+        name_state(t, j, i, &other[i], nvcu_text(t->e, "__shfl_xor_sync(~0u, %s, %d)", value(t, j, k)[i], lane));
+      merge(t, j, value(t, j, k), other);
+    }
+}
+
+/* ---- warps */
+typedef struct crossing {
+  int lanes;                 /* 32, or 1: all lanes hold the same */
+  int nbit, bit[16], mask;   /* of the warp number, in the order of the tree */
+  nvcu_room *room;
+} crossing;
+
+/* Do lanes still differ once all bits below b are merged? */
+static int lanes_differ(const tree *t, int64_t b) {
+  for (int i = 0; i < t->acc->n; i++) {
+    const nvf_digit *d = &t->acc->d[i];
+    if (d->place == 'l' && d->extent > 1 && (d->axis != t->axis || d->stride * d->extent > b)) return 1;
+  }
+  return 0;
+}
+
+/* The next array of one value for each warp (and lane); its bytes where there is no room yet. */
+static const char *slot(const tree *t, const crossing *m, int64_t *at, nvm_dtype type) {
+  int64_t size = nvg_size(type), from = (*at + size - 1) / size * size;
+  *at = from + size * t->e->warps * m->lanes;
+  return m->room ? nvcu_room_at(t->e, m->room, from, nvcu_type(type)) : NULL;
+}
+
+static int64_t bytes_of_slots(const tree *t, const crossing *m) {
+  int64_t at = 0;
+  for (int k = 0; k < t->nacc; k++)
+    for (int j = 0; j < t->n && !t->gone[k]; j++)
+      for (int i = 0; i < t->r[j]->nstate; i++) slot(t, m, &at, state_type(t->e, t->r[j], i));
+  return at;
+}
+
+static void put_slots(const tree *t, const crossing *m) {
+  int64_t at = 0;
+  if (m->lanes == 1) nvcu_open(t->e, "if (lane == 0)");
+  for (int k = 0; k < t->nacc; k++)
+    for (int j = 0; j < t->n && !t->gone[k]; j++)
+      for (int i = 0; i < t->r[j]->nstate; i++)
+        nvcu_line(t->e, "%s[%s] = %s;", slot(t, m, &at, state_type(t->e, t->r[j], i)),
+                  m->lanes == 1 ? "warp" : "warp * 32 + lane", value(t, j, k)[i]);
+  if (m->lanes == 1) nvcu_close(t->e);
+}
+
+/* Number of the c-th of the warps that merge, as text; its bits are those of the tree. */
+static const char *warp_number(const tree *t, const crossing *m, int c) {
+  int n = 0, all = m->mask + 1 >= t->e->warps;
+  for (int i = 0; i < m->nbit; i++)
+    if (c >> i & 1) n |= m->bit[i];
+  return all ? nvcu_text(t->e, "%d", n) : nvcu_text(t->e, "(warp & ~%d | %d)", m->mask, n);
+}
+
+static void take_slots(const tree *t, const crossing *m) {
+  int64_t at = 0;
+  int count = 1 << m->nbit;
+  for (int k = 0; k < t->nacc; k++)
+    for (int j = 0; j < t->n && !t->gone[k]; j++) {
+      int n = t->r[j]->nstate;
+      const char **g = NVB_NEWN(t->e->a, const char *, count * n);
+      for (int i = 0; i < n; i++) {
+        const char *p = slot(t, m, &at, state_type(t->e, t->r[j], i));
+        for (int c = 0; c < count; c++)
+          name_state(t, j, i, &g[c * n + i],
+                     nvcu_text(t->e, m->lanes == 1 ? "%s[%s]" : "%s[%s * 32 + lane]", p, warp_number(t, m, c)));
+      }
+      for (int h = 1; h < count; h *= 2)
+        for (int c = 0; c < count; c += 2 * h) merge(t, j, &g[c * n], &g[(c + h) * n]);
+      for (int i = 0; i < n; i++) value(t, j, k)[i] = g[i];
+    }
+}
+
+static void merge_warps(const tree *t, crossing *m) {
+  int64_t bytes = bytes_of_slots(t, m);
+  m->room = bytes <= OWN_ROOM ? nvcu_room_new(t->e, bytes, 1) : nvcu_room_exchange(t->e, bytes);
+  nvcu_may_write(t->e, m->room);
+  put_slots(t, m);
+  nvcu_wrote(t->e, m->room);
+  nvcu_may_read(t->e, m->room);
+  take_slots(t, m);
+  nvcu_read(t->e, m->room);
+}
+
+static void grow(const tree *t) {
+  const nvcu_red *r = t->r[0];
+  for (int64_t b = 1; b < r->extent; b *= 2) {
+    int digit = digit_with(t, b);
+    if (digit < 0) continue; /* in sequence, or looped chunks, which are the highest bits */
+    const nvf_digit *d = &t->acc->d[digit];
+    int m = (int)(b / d->stride);
+    if (d->place == 'i') merge_items(t, digit, b);
+    else if (d->place == 'l') merge_lanes(t, m * d->pstride);
+    else {
+      crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
+      for (; digit >= 0 && t->acc->d[digit].place == 'w' && way.nbit < 16; digit = digit_with(t, b *= 2)) {
+        d = &t->acc->d[digit];
+        way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
+      }
+      b /= 2;
+      merge_warps(t, &way);
+    }
+  }
+}
+
+/* Result item y of reduction j */
+static const char **result(const tree *t, int j, int y) {
+  int k = 0;
+  while (t->gone[k] || nvc_match_item(t->r[j]->y, t->acc, k) != y) k++;
+  return value(t, j, k);
+}
+
+static int alike(const nvcu_red *a, const nvcu_red *b) {
+  if (a->s->axis != b->s->axis || a->c != b->c || a->w != b->w || a->x->n != b->x->n) return 0;
+  for (int i = 0; i < a->x->n; i++) {
+    const nvf_digit *p = &a->x->d[i], *q = &b->x->d[i];
+    if (p->axis != q->axis || p->extent != q->extent || p->stride != q->stride || p->place != q->place || p->pstride != q->pstride) return 0;
+  }
+  return 1;
+}
+
+/* ---- looped chunks: the result of chunk c merges with those of its lower set bits' groups, from the nearest on */
+static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
+  const char *at = NULL;
+  for (int i = 0; i < r->run->nloop; i++) {
+    const nvf_digit *d = &r->run->loop[i];
+    if (part_of(r, d) != CHUNK) continue;
+    const char *v = nvcu_loop_value(e, d);
+    at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
+  }
+  return at;
+}
+
+static const char *held(nvcu_em *e, const nvcu_red *r, int level, int y, int i) {
+  return cell(e, r, r->held[(level * r->ny + y) * r->nstate + i], r->first);
+}
+
+static void hold(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *const *out) {
+  const char *v[NVCU_ARGS], *h[NVCU_ARGS], **all = NVB_NEWN(e->a, const char *, r->ny * r->nstate);
+  for (int y = 0; y < r->ny; y++)
+    for (int i = 0; i < r->nstate; i++) all[y * r->nstate + i] = out[y][i];
+  for (int level = 0; level <= r->levels; level++) {
+    if (level < r->levels) nvcu_open(e, "if (!(%s & %d))", chunk, 1 << level);
+    for (int y = 0; y < r->ny; y++)
+      for (int i = 0; i < r->nstate; i++) nvcu_line(e, "%s = %s;", held(e, r, level, y, i), all[y * r->nstate + i]);
+    if (level == r->levels) break;
+    nvcu_close(e);
+    nvcu_open(e, "else");
+    for (int y = 0; y < r->ny; y++) {
+      for (int i = 0; i < r->nstate; i++) {
+        v[i] = held(e, r, level, y, i);
+        h[i] = all[y * r->nstate + i];
+      }
+      nvcu_merge(e, r->s->frag, v, h, r->nstate, 0);
+      for (int i = 0; i < r->nstate; i++) all[y * r->nstate + i] = v[i];
+    }
+  }
+  for (int level = 0; level < r->levels; level++) nvcu_close(e);
+  nvcu_line(e, "%s = %s + 1;", r->count, chunk);
+}
+
+/* All chunks: the last level has it. Fewer: the levels of the bits of their number, from the lowest on. */
+static void all_chunks(nvcu_em *e, nvcu_red *r) {
+  int open = nest_open(e, r, r->first);
+  for (int y = 0; y < r->ny; y++) {
+    const char *v[NVCU_ARGS], *h[NVCU_ARGS];
+    for (int i = 0; i < r->nstate; i++) {
+      v[i] = held(e, r, r->levels, y, i);
+      if (!r->cut) continue;
+      v[i] = nvcu_fresh(e, "q");
+      nvcu_line(e, "%s %s = %s;", nvcu_type(state_type(e, r, i)), v[i], identity(e, r, i));
+    }
+    for (int level = 0; r->cut && level <= r->levels; level++) {
+      nvcu_open(e, "if (%s & %d)", r->count, 1 << level);
+      for (int i = 0; i < r->nstate; i++) h[i] = held(e, r, level, y, i);
+      nvcu_merge(e, r->s->frag, v, h, r->nstate, 1);
+      nvcu_close(e);
+    }
+    for (int i = 0; i < r->nstate; i++) nvcu_define(e, r->s->out[i], y, v[i]);
+  }
+  nest_close(e, open);
+}
+
+static void finish(const tree *t, int j) {
+  nvcu_em *e = t->e;
+  nvcu_red *r = t->r[j];
+  const char *const **out = NVB_NEWN(e->a, const char *const *, r->ny);
+  for (int y = 0; y < r->ny; y++) out[y] = result(t, j, y);
+  if (r->levels >= 0) hold(e, r, chunk_number(e, r), out);
+  else
+    for (int y = 0; y < r->ny; y++)
+      for (int i = 0; i < r->nstate; i++) nvcu_define(e, r->s->out[i], y, out[y][i]);
+  r->done = 1;
+}
+
+/* The tree of r and of those like it that come later in the run. */
+static void trees(nvcu_em *e, nvcu_red *r) {
+  tree t = {.e = e, .acc = &r->acc, .nacc = r->nacc, .axis = r->s->axis};
+  for (int i = 0; i < e->red.n && t.n < TOGETHER; i++)
+    if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
+  t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
+  int open = nest_open(e, r, r->start);
+  for (int j = 0; j < t.n; j++) {
+    int n = t.nacc * t.r[j]->nstate;
+    t.v[j] = NVB_NEWN(e->a, const char *, n);
+    for (int k = 0; k < n; k++) t.v[j][k] = cell(e, t.r[j], t.r[j]->v[k], r->start);
+  }
+  grow(&t);
+  for (int j = 0; j < t.n; j++) finish(&t, j);
+  nest_close(e, open);
+}
+
+void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level) {
+  if (level == r->start && !r->done) trees(e, r);
+  if (level == r->first && r->levels >= 0) all_chunks(e, r);
+}

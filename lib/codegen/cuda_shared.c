@@ -1,0 +1,72 @@
+/* Shared memory of a block: a room for each tile that is put, one for all exchanges, and a barrier only where a thread could
+   read what is not written yet or write what is still read. Time is the order of the text: a barrier serves what was touched
+   before it, unless a loop or a branch lies between. */
+#include "codegen/cuda_emit.h"
+
+int64_t nvcu_shared(nvcu_em *e, int64_t bytes) {
+  int64_t at = e->shared;
+  e->shared += (bytes + 15) & ~(int64_t)15;
+  if (e->shared > e->shared_most) e->shared_most = e->shared;
+  return at;
+}
+
+nvcu_room *nvcu_room_new(nvcu_em *e, int64_t bytes, int loops) {
+  nvcu_room *r = NVB_NEW(e->a, nvcu_room);
+  *r = (nvcu_room){.off = nvcu_shared(e, bytes), .loops = loops};
+  return r;
+}
+
+nvcu_room *nvcu_room_exchange(nvcu_em *e, int64_t bytes) {
+  bytes = (bytes + 15) & ~(int64_t)15;
+  if (bytes > e->exchange) e->exchange = bytes;
+  if (!e->common || e->common->part != e->part) {
+    e->common = NVB_NEW(e->a, nvcu_room);
+    *e->common = (nvcu_room){.loops = 1, .exchange = 1, .part = e->part};
+  }
+  return e->common;
+}
+
+const char *nvcu_room_at(nvcu_em *e, const nvcu_room *r, int64_t off, const char *type) {
+  return nvcu_text(e, r->exchange ? "((%s *)(shared + %lld))" : "((%s *)(shared + tiles + %lld))", type,
+                   (long long)(r->off + off));
+}
+
+/* ---- time */
+static void barrier(nvcu_em *e) {
+  nvcu_line(e, e->warps > 1 ? "__syncthreads();" : "__syncwarp();");
+  e->barrier_at = ++e->clock;
+}
+
+void nvcu_scope_opened(nvcu_em *e) {
+  if (e->depth >= NVCU_DEPTH) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] loops are nested too deeply");
+  e->opened[e->depth] = e->clock;
+}
+
+/* What was done in a scope may not have been done. */
+void nvcu_scope_closed(nvcu_em *e) {
+  if (e->barrier_at > e->opened[e->depth]) e->loop_at = e->round_at = ++e->clock;
+}
+
+void nvcu_loop_opened(nvcu_em *e, int whole) {
+  e->loop_at = ++e->clock;
+  if (whole) e->round_at = e->clock;
+}
+
+void nvcu_part_opened(nvcu_em *e) {
+  e->shared = 0;
+  e->loop_at = e->round_at = 0; /* no other part was run by this block */
+}
+
+static int unknown_at(const nvcu_em *e, const nvcu_room *r) { return r->loops ? e->loop_at : e->round_at; }
+
+void nvcu_may_write(nvcu_em *e, const nvcu_room *r) {
+  if (r->read_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) barrier(e);
+}
+
+void nvcu_wrote(nvcu_em *e, nvcu_room *r) { r->written_at = ++e->clock; }
+
+void nvcu_may_read(nvcu_em *e, const nvcu_room *r) {
+  if (r->written_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) barrier(e);
+}
+
+void nvcu_read(nvcu_em *e, nvcu_room *r) { r->read_at = ++e->clock; }
