@@ -1,5 +1,6 @@
 /* Runs kernel texts of tests/kernels: every schedule of a text through the interpreter and, where LLVM is there, compiled;
-   all must give the same bits. Then the first result is compared with what the test computed in double precision. */
+   all must give the same bits. Then the first result is compared with what the test computed in double precision.
+   With GATE_CUDA (gate_cuda.h) the other way is CUDA C++ in the emulator of tests/emu. */
 #ifndef GATE_H
 #define GATE_H
 #include <math.h>
@@ -68,8 +69,27 @@ static inline int gate_same(nvm_dtype t, const void *a, const void *b) {
 
 typedef struct gate_job { const gate *g; nvf_kernel *k; char *text; int runs; char *first[GATE_ARGS], *initial[GATE_ARGS]; } gate_job;
 
+/* A way of running: all blocks of a kernel; returns what the kernel does. */
+typedef struct gate_way {
+  const char *name;
+  int64_t scratch;
+  int (*run)(const struct gate_way *w, const uint64_t *args, int64_t blocks, char *scratch);
+  nvc_interp *interp;
+  nvc_entry entry;
+  void *other;
+} gate_way;
+
+static inline int gate_on_cpu(const gate_way *w, const uint64_t *args, int64_t blocks, char *scratch) {
+  int got = 0;
+  for (int64_t lo = 0; lo < blocks && !got; lo += 3) { /* in chunks, as the pool does */
+    int64_t hi = lo + 3 < blocks ? lo + 3 : blocks;
+    got = w->interp ? nvc_interp_run(w->interp, args, lo, hi, scratch) : w->entry(args, lo, hi, scratch);
+  }
+  return got;
+}
+
 /* Every output starts as the caller left it (so that updates in place can be tested) and lies between guards. */
-static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, nvc_interp *ip, nvc_entry entry, int64_t scratch) {
+static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, const gate_way *way) {
   const gate *g = j->g;
   enum { GUARD = 256 };
   uint64_t args[GATE_ARGS];
@@ -85,15 +105,12 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, nvc
     args[i] = (uint64_t)(uintptr_t)(copy[i] + GUARD);
   }
   int64_t blocks = nvf_blocks(j->k, s, args);
-  char *room = aligned_alloc(64, (size_t)(scratch + GUARD + 63) / 64 * 64);
-  memset(room, 0x5b, (size_t)scratch + GUARD);
-  int got = 0;
-  for (int64_t lo = 0; lo < blocks && !got; lo += 3) { /* in chunks, as the pool does */
-    int64_t hi = lo + 3 < blocks ? lo + 3 : blocks;
-    got = ip ? nvc_interp_run(ip, args, lo, hi, room) : entry(args, lo, hi, room);
-  }
-  for (int i = 0; i < GUARD; i++) ck_assert_msg(room[scratch + i] == 0x5b, "%s: schedule %s wrote behind its scratch", g->file, name);
-  ck_assert_msg(got == g->want, "%s: schedule %s returned %d", g->file, name, got);
+  char *room = aligned_alloc(64, (size_t)(way->scratch + GUARD + 63) / 64 * 64);
+  memset(room, 0x5b, (size_t)way->scratch + GUARD);
+  int got = way->run(way, args, blocks, room);
+  for (int i = 0; i < GUARD; i++)
+    ck_assert_msg(room[way->scratch + i] == 0x5b, "%s: schedule %s wrote behind its scratch", g->file, name);
+  ck_assert_msg(got == g->want, "%s: schedule %s, %s, returned %d", g->file, name, way->name, got);
   for (int i = 0; i < g->narg; i++) {
     const gate_arg *a = &g->arg[i];
     if (!copy[i]) continue;
@@ -106,7 +123,7 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, nvc
     } else if (a->out == 1) {
       for (int64_t e = 0; e < a->n; e++)
         ck_assert_msg(gate_same(a->type, j->first[i] + e * (int64_t)size, copy[i] + GUARD + e * (int64_t)size), "%s: schedule %s, %s: element %lld of argument %d differs",
-                      g->file, name, ip ? "interpreter" : "compiled", (long long)e, i);
+                      g->file, name, way->name, (long long)e, i);
     } else if (!a->out) ck_assert_msg(memcmp(copy[i] + GUARD, a->data, bytes) == 0, "%s: schedule %s wrote to argument %d", g->file, name, i);
     free(copy[i]);
   }
@@ -114,27 +131,39 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, nvc
   free(room);
 }
 
+static inline void gate_interpret(nvb_arena *a, gate_job *j, nvf_schedule *s, const char *name) {
+  gate_way way = {"interpreted", 0, gate_on_cpu, nvc_interp_new(a, j->k, s), NULL, NULL};
+  way.scratch = nvc_interp_scratch(way.interp);
+  gate_call(j, s, name, &way);
+}
+
+static inline void gate_compile(gate_job *j, nvf_schedule *s, const char *name) {
+  nvc_object o;
+  nvc_code *code;
+  ck_assert_msg(nvc_compile(&o, j->k, s, nvc_target_host()) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
+  ck_assert_msg(nvc_load(&code, &o) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
+  gate_way way = {"compiled", o.scratch, gate_on_cpu, NULL, nvc_code_entry(code), NULL};
+  gate_call(j, s, name, &way);
+  nvc_code_free(code);
+  nvb_free(o.bytes);
+}
+
+#ifdef GATE_CUDA
+#include "gate_cuda.h"
+#else
 static inline void gate_work(nvb_arena *a, void *arg) {
   gate_job *j = arg;
   j->k = nvf_kernel_parse(a, j->text, j->g->file);
   for (int i = 0; i < j->k->nsched; i++) {
     const char *name = j->k->sched_name[i];
-    nvf_schedule *s = j->k->sched[i];
     if (strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
-    nvc_interp *ip = nvc_interp_new(a, j->k, s);
-    gate_call(j, s, name, ip, NULL, nvc_interp_scratch(ip));
+    gate_interpret(a, j, j->k->sched[i], name);
 #ifndef GATE_INTERPRETED
-    if (j->g->interpreted || !nvc_llvm_available()) continue;
-    nvc_object o;
-    nvc_code *code;
-    ck_assert_msg(nvc_compile(&o, j->k, s, nvc_target_host()) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
-    ck_assert_msg(nvc_load(&code, &o) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
-    gate_call(j, s, name, NULL, nvc_code_entry(code), o.scratch);
-    nvc_code_free(code);
-    nvb_free(o.bytes);
+    if (!j->g->interpreted && nvc_llvm_available()) gate_compile(j, j->k->sched[i], name);
 #endif
   }
 }
+#endif
 
 /* Leaves the first run's outputs in the arguments. */
 static inline void gate_run(const gate *g) {
