@@ -219,7 +219,7 @@ def section_cold(b):
 def cold(small):
     """{row: ms of the first call beyond a warm one, kernels compiled, loaded, compiled for a smaller shape of the same class}"""
     import nvm
-    device = "cuda:0" if "cuda" in nvm.info() and not small else None
+    device = nvm.devices()[-1]  # the CPU where there is no GPU
     peer = gpu_rows.Nvm(0)
 
     def arrays(shapes, dtype):

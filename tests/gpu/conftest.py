@@ -1,0 +1,65 @@
+"""Tests that need a GPU. Without one they are skipped with the reason; with the emulator (tests/emu, NVM_CUDA_DIR) those marked
+`emulated` run, the others are skipped: it compiles every kernel with the C++ compiler."""
+import os
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+import nvm
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "python"))  # refs, and the helpers of test_ops
+GPU = "cuda:0"
+EMULATED = "emu" in pathlib.Path(os.environ.get("NVM_CUDA_DIR", "")).parts
+
+
+def why_no_gpu():
+    try:
+        assert float(nvm.asarray([1.0], device=GPU)[0] + 1) == 2
+    except Exception as e:
+        return f"no GPU: {str(e).splitlines()[0]}"
+    return None
+
+
+WHY = why_no_gpu()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "emulated: also runs on the emulator")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if WHY:
+            item.add_marker(pytest.mark.skip(reason=WHY))
+        elif EMULATED and not item.get_closest_marker("emulated"):
+            item.add_marker(pytest.mark.skip(reason="the emulator runs a few tests only"))
+
+
+def pytest_report_header(config):
+    return nvm.info().rstrip().splitlines()
+
+
+@pytest.fixture
+def device():
+    return GPU
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20)
+
+
+@pytest.fixture(autouse=True)
+def no_numpy_warnings():
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.fixture
+def torch():
+    t = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not t.cuda.is_available():
+        pytest.skip("PyTorch finds no GPU")
+    return t

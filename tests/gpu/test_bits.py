@@ -1,0 +1,105 @@
+"""The same bits on the GPU as on the CPU: kernel families, the whole table of operations, fused or not, and again and again."""
+import numpy as np
+import pytest
+
+import nvm
+import families
+import refs
+import test_ops
+
+EMULATED = ["map, odd length", "map, rare arguments", "transpose and add", "sum, rows of 1000", "sum, columns", "softmax, rows of 1000",
+            "argmin", "scan, rows", "take"]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.emulated] if n in EMULATED else []) for n in families.FAMILIES])
+def test_family(name, device):
+    f, inputs = families.FAMILIES[name]
+    for i, (got, want) in enumerate(zip(families.run(f, inputs, device), families.run(f, inputs, "cpu"))):
+        assert families.same(got, want), (name, i, got, want)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.emulated] if n == "bf16 gelu" else []) for n in families.HALVES])
+def test_half_family(name, device):
+    f, dtype, inputs = families.HALVES[name]
+    for got, want in zip(families.run(f, inputs, device, dtype), families.run(f, inputs, "cpu", dtype)):
+        assert families.near(got, want, dtype), (name, got, want)
+
+
+def both(f, inputs, device):
+    """f over arrays on the GPU and on the CPU, as NumPy."""
+    return [np.asarray(f(*[nvm.asarray(x, device=d) for x in inputs])) for d in (device, "cpu")]
+
+
+def equal(f, inputs, device, what, halves):
+    got, want = both(f, inputs, device)
+    if halves and got.dtype == np.float16:
+        test_ops.close(got, want, 1, what)
+    else:
+        assert families.same(got, want), (what, got, want)
+
+
+@pytest.mark.parametrize("name,dtype", test_ops.CASES)
+def test_map(name, dtype, device, rng):
+    m = refs.MAPS[name]
+    args = [test_ops.draw(rng, dtype, (33, 17), m.lo, m.hi) for _ in range(m.nin)]
+    if np.dtype(dtype).kind in "fc" and m.special:
+        for a in args:
+            a.flat[::7] = np.resize(np.array(test_ops.SPECIALS), a.flat[::7].shape).astype(dtype)
+    f = getattr(nvm, name)
+    equal(lambda *a: f(*a, **m.attrs), args, device, (name, dtype), dtype == "float16")
+    equal(lambda *a: f(*[x[1:, ::-2] for x in a], **m.attrs), args, device, (name, dtype, "view"), dtype == "float16")
+
+
+@pytest.mark.parametrize("name", [n for n, m in refs.MAPS.items() if "float32" in m.takes])
+def test_map_over_its_range(name, device, rng):
+    """Arguments of every exponent: the rare paths of all functions, in f32 and f64."""
+    m = refs.MAPS[name]
+    for dtype in ("float32", "float64"):
+        bits = np.dtype(dtype).itemsize * 8
+        args = [rng.integers(0, 1 << 63, 40000, dtype=np.uint64).astype(f"u{bits // 8}") * 2 + 1 for _ in range(m.nin)]
+        equal(getattr(nvm, name), [a.view(dtype) for a in args], device, (name, dtype), False)
+
+
+@pytest.mark.parametrize("name,dtype", test_ops.REDUCED)
+def test_reduction(name, dtype, device, rng):
+    r = refs.REDUCTIONS[name]
+    f = getattr(nvm, name)
+    for shape in ((7,), (33, 40), (2, 3, 4), (3000,), (5, 1500)):
+        x = test_ops.draw(rng, dtype, shape, *((0.9, 1.1) if name == "prod" else ()))
+        for axis in [None, *range(x.ndim)] + ([] if r.one_axis or x.ndim < 2 else [(0, 1)]):
+            equal(lambda a: f(a, axis=axis), [x], device, (name, dtype, shape, axis), dtype == "float16")
+
+
+@pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 2049, 5000, 16384, 16385, 50000, 200000])
+@pytest.mark.parametrize("name", ["sum", "var", "logsumexp", "softmax", "argmax", "cumulative_sum"])
+def test_row_lengths(name, length, device, rng):
+    """Every way to cut a row: lanes, warps, blocks, several blocks; and the same rows as columns."""
+    x = rng.standard_normal((max(1, min(60, 60000 // length)), length)).astype(np.float32)
+    f = getattr(nvm, name)
+    equal(lambda a: f(a, axis=1), [x], device, (name, length), False)
+    equal(lambda a: f(a, axis=0), [np.ascontiguousarray(x.T)], device, (name, length, "columns"), False)
+
+
+@pytest.mark.parametrize("name", ["map, four functions", "softmax, rows of 1000", "moments, columns", "rows and maps", "scan, rows",
+                                  "transpose and add", "stencil", "sum, all"])
+def test_fused_or_not(name, device):
+    f, inputs = families.FAMILIES[name]
+    fused = families.run(f, inputs, device)
+    nvm.set("FUSE", "off")
+    try:
+        alone = families.run(f, inputs, device)
+    finally:
+        nvm.set("FUSE", "on")
+    for a, b in zip(fused, alone):
+        assert families.same(a, b), name
+
+
+@pytest.mark.parametrize("name", ["sum, all", "moments, columns", "softmax, rows of 100000", "sum, long columns", "argmax, all"])
+def test_a_hundred_runs(name, device):
+    f, inputs = families.FAMILIES[name]
+    args = [nvm.asarray(x, device=device) for x in inputs]
+    g = nvm.jit(f)
+    first = [np.asarray(r) for r in families.nested(g(*args))]
+    for i in range(100):
+        for a, b in zip(families.nested(g(*args)), first):
+            assert families.same(np.asarray(a), b), (name, i)

@@ -1,0 +1,162 @@
+"""Sizes, limits and failures: more than 2^31 elements, out of memory, late errors, lost devices, bad requests."""
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import nvm
+import families
+
+
+def run_alone(text):
+    """A program of its own, for what a process does not survive whole."""
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, env=os.environ, timeout=200)
+
+
+def test_more_than_2_to_31_elements(device, torch):
+    n = (1 << 31) + 12345
+    if torch.cuda.mem_get_info()[0] < 8 * n:
+        pytest.skip("less than 17 GB of device memory are free")
+    x = torch.zeros(n, dtype=torch.uint8, device="cuda")
+    x[-3:] = torch.tensor([7, 8, 9], dtype=torch.uint8)
+    x[1 << 31] = 5
+    a = nvm.from_dlpack(x)
+    y = torch.from_dlpack(a * 2 + 1)
+    assert y[-3:].tolist() == [15, 17, 19] and int(y[1 << 31]) == 11 and int(y[12345]) == 1
+    assert int(nvm.sum(a)) == 7 + 8 + 9 + 5
+    assert int(nvm.argmax(a)) == n - 1
+    rows = a[:1 << 31].reshape((1 << 16, 1 << 15))
+    assert np.asarray(nvm.sum(rows, axis=1))[-1] == 0
+    column = nvm.max(a[12345:].reshape((1 << 16, 1 << 15)), axis=0)
+    assert np.asarray(column)[-3:].tolist() == [7, 8, 9]
+    del y
+    t = torch.from_dlpack(nvm.permute_dims(rows, (1, 0)) + 1)
+    assert int(t[-1, -1]) == 1 and t.shape == (1 << 15, 1 << 16)
+
+
+def test_out_of_memory_recovers(device):
+    before = nvm.memory_info(device)
+    x = nvm.ones((1 << 20,), dtype=nvm.float32, device=device)
+    nvm.eval(x)
+    with pytest.raises(MemoryError, match=r"\d"):
+        nvm.eval(nvm.ones((1 << 45,), dtype=nvm.float32, device=device) + 1)
+    assert float(nvm.sum(x)) == 1 << 20
+    del x
+    nvm.synchronize()
+    assert nvm.memory_info(device)["used"] <= before["used"] + (1 << 20)
+
+
+@pytest.mark.emulated
+def test_memory_limit(device):
+    nvm.synchronize()
+    used = nvm.memory_info(device)["used"]
+    nvm.set_memory_limit(used + (8 << 20), device)
+    try:
+        with pytest.raises(MemoryError):
+            nvm.eval(nvm.ones((4 << 20,), dtype=nvm.float32, device=device) + 1)
+        small = nvm.ones((1 << 18,), dtype=nvm.float32, device=device) + 1
+        assert float(nvm.max(small)) == 2
+    finally:
+        nvm.set_memory_limit(0, device)
+    nvm.eval(nvm.ones((4 << 20,), dtype=nvm.float32, device=device) + 1)
+
+
+def test_freed_memory_is_used_again(device):
+    f = nvm.jit(lambda v: v * 2 + 1)
+    x = nvm.ones((1 << 22,), dtype=nvm.float32, device=device)
+    nvm.eval(x)
+    peak = 0
+    for i in range(200):
+        y = f(x)
+        if i == 10:
+            peak = nvm.memory_info(device)["peak"]
+    del y
+    assert nvm.memory_info(device)["peak"] == peak
+
+
+@pytest.mark.emulated
+def test_index_out_of_range_is_raised_at_the_next_read(device):
+    x = nvm.asarray(np.arange(100, dtype=np.float32), device=device)
+    y = nvm.take(x, nvm.asarray(np.array([1, 2, 100]), device=device), axis=0) * 2
+    with pytest.raises(IndexError, match="take"):
+        np.asarray(y)
+    good = nvm.take(x, nvm.asarray(np.array([1, 2, 99, -1]), device=device), axis=0)
+    assert np.asarray(good).tolist() == [1, 2, 99, 99]  # the device goes on
+
+
+def test_foreign_memory_that_is_not_there_loses_the_device_and_not_the_process(device):
+    p = run_alone("""
+        import numpy as np, nvm
+        class Wrong:
+            __cuda_array_interface__ = dict(shape=(1 << 20,), typestr="<f4", data=(0x7f0000000000, False), version=3, strides=None)
+        try:
+            print(float(nvm.sum(nvm.asarray(Wrong()) * 2)))
+        except Exception as e:
+            print("raised", type(e).__name__, e)
+        print("cpu", float(nvm.sum(nvm.asarray(np.ones(1000, np.float32), device="cpu") + 1)))
+    """)
+    assert "raised" in p.stdout and "cpu 2000.0" in p.stdout, (p.stdout, p.stderr)
+
+
+@pytest.mark.parametrize("dictionary,error", [
+    (dict(data=(0, False)), ValueError), (dict(data=(4097, False)), ValueError), (dict(typestr="<f12"), TypeError),
+    (dict(stream=0), ValueError), (dict(shape=(2,) * 40), ValueError)])
+def test_bad_foreign_arrays(dictionary, error, device):
+    class Wrong:
+        __cuda_array_interface__ = dict(dict(shape=(100,), typestr="<f4", data=(4096, False), version=3, strides=None), **dictionary)
+    with pytest.raises(error):
+        nvm.eval(nvm.asarray(Wrong(), copy=False) + 1)
+
+
+@pytest.mark.emulated
+def test_bad_requests(device):
+    with pytest.raises(Exception, match="99"):
+        nvm.eval(nvm.ones(3, device="cuda:99"))
+    with pytest.raises(ValueError):
+        nvm.asarray([1.0], device="gpu")
+    with pytest.raises(ValueError, match="add"):
+        nvm.asarray([1.0], device="cpu") + nvm.asarray([1.0], device=device)
+
+
+def test_a_child_after_fork_is_told(device):
+    p = run_alone(f"""
+        import os, numpy as np, nvm
+        x = nvm.asarray(np.ones(10, np.float32), device="{device}")
+        assert float(nvm.sum(x)) == 10
+        child = os.fork()
+        if child == 0:
+            try:
+                float(nvm.sum(x + 1))
+            except Exception as e:
+                os._exit(7 if "fork" in str(e) else 8)
+            os._exit(9)
+        print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print("parent", float(nvm.sum(x + 1)))
+    """)
+    assert "child 7" in p.stdout and "parent 20.0" in p.stdout, (p.stdout, p.stderr)
+
+
+@pytest.mark.emulated
+def test_devices_and_with(device):
+    assert nvm.devices()[:2] == ["cpu", device]
+    with nvm.device(device):
+        x = nvm.ones(5, dtype=nvm.float32) + 1
+    with nvm.device("cpu"):
+        y = nvm.ones(5, dtype=nvm.float32) + 1
+    nvm.eval(x, y)
+    assert x.device == device and y.device == "cpu" and families.same(np.asarray(x), np.asarray(y))
+
+
+@pytest.mark.emulated
+def test_item_assignment_and_views(device):
+    x = nvm.asarray(np.arange(12, dtype=np.float32).reshape(3, 4), device=device)
+    want = np.arange(12, dtype=np.float32).reshape(3, 4)
+    view = x[1]
+    x[1, 2] = 50.0
+    want[1, 2] = 50.0
+    np.testing.assert_array_equal(np.asarray(view), want[1])
+    np.testing.assert_array_equal(np.asarray(x[:, ::-1]), want[:, ::-1])
+    assert x[2].tolist() == want[2].tolist() and int(nvm.argmax(x)) == 6
