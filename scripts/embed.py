@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes files as one C table of names and texts: embed.py file... > table.c (-s symbol; default nvg_frag_texts)."""
+"""Writes files as one C table of names and texts: embed.py file... > table.c (-s symbol; default nvg_frag_texts); or, with
+--plain, one file as an array of characters."""
 import argparse
 import os
 
@@ -11,9 +12,17 @@ def quoted(line):
 def main():
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument('-s', '--symbol', default='nvg_frag_texts')
+    args.add_argument('-p', '--plain', action='store_true')
     args.add_argument('-o', '--output', default='/dev/stdout')
     args.add_argument('file', nargs='*')
     args = args.parse_args()
+    if args.plain:
+        with open(args.file[0], encoding='utf-8') as f:
+            lines = [quoted(line) for line in f.read().splitlines()]
+        text = '\n  '.join([f'extern const char {args.symbol}[];', f'const char {args.symbol}[] ='] + lines)
+        with open(args.output, 'w', encoding='utf-8') as f:
+            f.write(f'/* Made by scripts/embed.py. */\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n{text};\n')
+        return
     out = ['/* Made by scripts/embed.py. */', '#pragma GCC diagnostic ignored "-Woverlength-strings"',
            '#include "graph/frag_impl.h"', '', f'const nvg_text {args.symbol}[] = {{']
     for path in sorted(args.file, key=os.path.basename):

@@ -21,7 +21,7 @@ typedef struct nvcu_tile {
   int nitem;
   const char **v;          /* REG: name per item, NULL before its definition; mutable ones are assigned again */
   int run;                 /* run in which the names in v were given */
-  struct nvcu_map *map;    /* SHARED: addresses, and where; cuda_move.c alone looks at them */
+  struct nvcu_places *map;    /* SHARED: addresses, and where; cuda_move.c alone looks at them */
   struct nvcu_room *room;
 } nvcu_tile;
 
@@ -56,6 +56,7 @@ typedef struct nvcu_em {
   nvc_run *run;            /* being emitted */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms */
+  int long_index;          /* index expressions have 64 bits for now */
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   const char **var;        /* by loop variable: atom */
   nvcu_loop loop[NVCU_LOOPS];
@@ -69,8 +70,8 @@ typedef struct nvcu_em {
   int64_t shared, shared_most, exchange; /* bytes of dynamic shared memory: bump of this part, most of all, exchanges */
   struct nvcu_room *common; /* of exchanges */
   int clock, barrier_at, loop_at, round_at, opened[NVCU_DEPTH]; /* cuda_shared.c: times; loop, round: what came before is unknown */
-  struct nvcu_map *maps;   /* cuda_move.c: addresses of exchanges */
-  const nvf_layout *got; int got_at; /* cuda_move.c: how the last exchange was read, and when */
+  struct nvcu_places *maps;   /* cuda_move.c: addresses of exchanges */
+  const nvf_layout *got; const struct nvcu_places *got_map; int got_at; /* cuda_move.c: how the last exchange was read, and when */
   int checks;
   NVB_VEC(nvcu_name) let;  /* constants that are in sight */
   NVB_VEC(nvcu_function) fn; /* of the head */
@@ -135,7 +136,7 @@ const char *nvcu_and(nvcu_em *e, const char *a, const char *b); /* of conditions
 void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx);
 /* The same of one result, as an expression. */
 const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx);
-int nvcu_frag_rare(const nvg_frag *f);                        /* does its fast form flag anything on this device? */
+int nvcu_frag_rare(const nvg_frag *f, int approx);            /* does its fast form flag anything on this device? */
 /* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
 
@@ -146,8 +147,14 @@ void nvcu_define(nvcu_em *e, int tile, int item, const char *text);             
 /* Declares without a value, for several results or assignment in an inner scope; nvcu_defined must follow. */
 const char *nvcu_declare(nvcu_em *e, int tile, int item);
 void nvcu_defined(nvcu_em *e, int tile, int item);
+void nvcu_bind(nvcu_em *e, int tile, int item, const char *name);                 /* has the value of `name` (not of carried tiles) */
+void nvcu_homes(nvcu_em *e);                                                      /* of the part's tiles; declares arrays */
 void nvcu_seq(nvcu_em *e, const nvc_seq *q);
 const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);                /* NULL: not open */
+
+/* Text of "each of these relations holds for all items and threads at the open loops", the same in all threads; NULL: they
+   are known to; "": cannot be told. */
+const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l);
 
 /* ---- cuda_mem.c */
 void nvcu_load(nvcu_em *e, const nvf_stmt *s);

@@ -1,0 +1,327 @@
+/* Fragments as device functions: each one once, in the form that is asked for, a line an instruction. Bit for bit what
+   the interpreter's step computes, NaN payloads excepted; signed arithmetic goes through unsigned, where it wraps. Fast
+   forms take square roots and quotients of f32 apart, so that no branch stands in the middle: what their short sequences
+   cannot round is flagged like any other rare input. */
+#include <string.h>
+#include "codegen/cuda_emit.h"
+#include "graph/dtype.h"
+
+enum { FULL, FAST, APPROX, TABLE, ROOT, QUOTIENT };
+
+/* The sequences of the CUDA compiler itself between the inputs for which it branches; zeros are taken in. */
+static const char root_text[] =
+    "static __device__ __forceinline__ float nv_root(float x, bool &bad) {\n"
+    "  const float r = nv_rsqrt(x), g = x * r;\n"
+    "  bad |= (nv_u32(x) - 0x0d000000u >= 0x72000000u) & (x != 0.0f);\n"
+    "  return x == 0.0f ? x : nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
+    "}\n";
+/* |b| in [2^-60, 2^25), |a| in [2^-99, 2^65): nothing on the way under- or overflows. */
+static const char quotient_text[] =
+    "static __device__ __forceinline__ float nv_quotient(float a, float b, bool &bad) {\n"
+    "  const float r0 = nv_rcp(b), r = nv_fma(r0, nv_fma(-b, r0, 1.0f), r0), q0 = a * r;\n"
+    "  const float q1 = nv_fma(r, nv_fma(-b, q0, a), q0), q = nv_fma(r, nv_fma(-b, q1, a), q1);\n"
+    "  bad |= (nv_u32(b) << 1) - 0x43000000u >= 0x55000000u;\n"
+    "  bad |= ((nv_u32(a) << 1) - 0x1c000000u >= 0xa4000000u) & (a != 0.0f);\n"
+    "  return a == 0.0f ? q0 : q;\n"
+    "}\n";
+
+/* What the approx hint may put for a fragment of f32, $ its operands; errors of some 2^-20, tanh 2^-11. */
+static const struct { const char *name, *text; } approximate[] = {
+    {"exp", "nv_ex2($0 * 0x1.715476p+0f)"},
+    {"exp2", "nv_ex2($0)"},
+    {"tanh", "nv_tanh($0)"},
+    {"sigmoid", "nv_rcp(1.0f + nv_ex2($0 * -0x1.715476p+0f))"},
+    {"silu", "nv_divide($0, 1.0f + nv_ex2($0 * -0x1.715476p+0f))"},
+    {"gelu_tanh", "nv_divide($0, 1.0f + nv_ex2($0 * nv_fma($0 * $0, -0x1.a5a7dp-4f, -0x1.26aec2p+1f)))"},
+    {"divide", "nv_divide($0, $1)"},
+};
+
+static const char *approximate_text(const nvg_frag *f) {
+  for (int i = 0; i < f->nparam; i++)
+    if (f->inst[i].type != NVM_F32) return NULL;
+  for (size_t i = 0; f->name && i < sizeof approximate / sizeof *approximate; i++)
+    if (strcmp(f->name, approximate[i].name) == 0) return approximate[i].text;
+  return NULL;
+}
+
+typedef struct state {
+  nvcu_em *e;
+  const nvg_frag *f;
+  const char **v; /* atom of each value */
+  nvb_text t;
+  int fast, depth;
+  int loop[16];
+} state;
+
+static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
+static int is_signed(nvm_dtype t) { return nvg_class_of(t) == NVG_SIGNED; }
+static int width(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8 * nvg_size(t); }
+
+/* ---- the registry of what stands in the head */
+static const char *known(nvcu_em *e, nvb_hash h, int form) {
+  for (int i = 0; i < e->fn.n; i++)
+    if (e->fn.at[i].form == form && e->fn.at[i].hash.hi == h.hi && e->fn.at[i].hash.lo == h.lo) return e->fn.at[i].name;
+  return NULL;
+}
+
+static const char *now_known(nvcu_em *e, nvb_hash h, int form, const char *name) {
+  nvcu_function f = {h, form, name};
+  NVB_PUSH(e->a, e->fn, f);
+  return name;
+}
+
+static const char *helper(nvcu_em *e, int form, const char *name, const char *text) {
+  nvb_hash none = {0};
+  if (known(e, none, form)) return name;
+  nvb_puts(&e->head, text);
+  return now_known(e, none, form, name);
+}
+
+static const char *table_name(nvcu_em *e, const nvg_table *t) {
+  nvb_hash h = nvb_hash_bytes(t->bits, sizeof *t->bits * (size_t)t->n);
+  const char *name = known(e, h, TABLE + 16 * (int)t->type);
+  if (name) return name;
+  name = nvcu_fresh(e, "table");
+  nvb_print(&e->head, "static __device__ const %s %s[] = {", nvcu_type(t->type), name);
+  for (int i = 0; i < t->n; i++) nvb_print(&e->head, "%s%s", i ? ", " : "", nvcu_const(e, t->type, t->bits[i]));
+  nvb_puts(&e->head, "};\n");
+  return now_known(e, h, TABLE + 16 * (int)t->type, name);
+}
+
+/* ---- instructions as expressions */
+static const char *wrapping(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
+  const char *u = width(t) == 64 ? "unsigned long long" : "unsigned";
+  if (t == NVM_U32 || t == NVM_U64) return nvcu_text(s->e, "%s %s %s", a, op, b);
+  return nvcu_text(s->e, "(%s)((%s)%s %s (%s)%s)", nvcu_type(t), u, a, op, u, b);
+}
+
+static const char *binary(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
+  if (is_float(t)) return nvcu_text(s->e, "%s %s %s", a, op, b);
+  return wrapping(s, t, a, op, b);
+}
+
+static const char *cut(state *s, nvm_dtype t, const char *a, const char *op, const char *b) { /* no overflow */
+  return width(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b) : nvcu_text(s->e, "%s %s %s", a, op, b);
+}
+
+static const char *shift(state *s, nvg_prim p, nvm_dtype t, const char *a, const nvg_inst *by, const char *b) {
+  const char *n = by->prim == NVG_CONST && by->imm < (uint64_t)width(t)
+                      ? nvcu_text(s->e, "%d", (int)by->imm)
+                      : nvcu_text(s->e, "((unsigned)%s & %du)", b, width(t) - 1);
+  if (p == NVG_SHR) return cut(s, t, a, ">>", n);
+  return nvcu_text(s->e, "(%s)((%s)%s << %s)", nvcu_type(t), width(t) == 64 ? "unsigned long long" : "unsigned", a, n);
+}
+
+static const char *convert(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
+  if (from == NVM_F16 && is_float(to)) return nvcu_text(s->e, to == NVM_F32 ? "nv_float(%s)" : "(double)nv_float(%s)", a);
+  if (to == NVM_F16 && from == NVM_F32) return nvcu_text(s->e, "nv_half(%s)", a);
+  if (is_float(from) && !is_float(to) && width(to) < 32) return nvcu_text(s->e, "(%s)(int)%s", nvcu_type(to), a);
+  if (to == NVM_BOOL) return nvcu_text(s->e, "(%s & 1) != 0", a);
+  return nvcu_text(s->e, "(%s)%s", nvcu_type(to), a);
+}
+
+static const char *reinterpret(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
+  if (is_float(from) && is_float(to)) return a;
+  if (from == NVM_F32) return nvcu_text(s->e, "(%s)nv_u32(%s)", nvcu_type(to), a);
+  if (from == NVM_F64) return nvcu_text(s->e, "(%s)nv_u64(%s)", nvcu_type(to), a);
+  if (to == NVM_F32) return nvcu_text(s->e, "nv_f32((unsigned)%s)", a);
+  if (to == NVM_F64) return nvcu_text(s->e, "nv_f64((unsigned long long)%s)", a);
+  return nvcu_text(s->e, "(%s)%s", nvcu_type(to), a);
+}
+
+static const char *count_zeros(state *s, nvm_dtype t, const char *a) {
+  int w = width(t);
+  const char *u = w == 64 ? "unsigned long long" : "unsigned";
+  if (w < 32) return nvcu_text(s->e, "(%s)(nv_clz((unsigned)(%s)%s) - %d)", nvcu_type(t), w == 8 ? "unsigned char" : "unsigned short", a, 32 - w);
+  return nvcu_text(s->e, "(%s)nv_clz((%s)%s)", nvcu_type(t), u, a);
+}
+
+static const char *quotient(state *s, nvm_dtype t, const char *a, const char *b) {
+  if (t != NVM_F32 || !s->fast || s->depth) return cut(s, t, a, "/", b);
+  helper(s->e, QUOTIENT, "nv_quotient", quotient_text);
+  return nvcu_text(s->e, "nv_quotient(%s, %s, bad)", a, b);
+}
+
+static const char *root(state *s, nvm_dtype t, const char *a) {
+  if (t != NVM_F32 || !s->fast || s->depth) return nvcu_text(s->e, "nv_sqrt(%s)", a);
+  helper(s->e, ROOT, "nv_root", root_text);
+  return nvcu_text(s->e, "nv_root(%s, bad)", a);
+}
+
+static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b, const char *c) {
+  static const char *const compare[] = {"==", "!=", "<", "<=", ">", ">="};
+  switch (in->prim) {
+  case NVG_ADD: return binary(s, t, a, "+", b);
+  case NVG_SUB: return binary(s, t, a, "-", b);
+  case NVG_MUL: return binary(s, t, a, "*", b);
+  case NVG_DIV: return quotient(s, t, a, b);
+  case NVG_REM: return cut(s, t, a, "%", b);
+  case NVG_NEG: return is_float(t) ? nvcu_text(s->e, "-%s", a) : wrapping(s, t, "0", "-", a);
+  case NVG_ABS: return nvcu_text(s->e, "nv_abs(%s)", a);
+  case NVG_FMA: return nvcu_text(s->e, "nv_fma(%s, %s, %s)", a, b, c);
+  case NVG_SQRT: return root(s, t, a);
+  case NVG_RINT: return nvcu_text(s->e, "nv_rint(%s)", a);
+  case NVG_FLOOR: return nvcu_text(s->e, "nv_floor(%s)", a);
+  case NVG_CEIL: return nvcu_text(s->e, "nv_ceil(%s)", a);
+  case NVG_TRUNC: return nvcu_text(s->e, "nv_trunc(%s)", a);
+  case NVG_MULHI: return nvcu_text(s->e, "nv_mulhi(%s, %s)", a, b);
+  case NVG_AND: return cut(s, t, a, "&", b);
+  case NVG_OR: return cut(s, t, a, "|", b);
+  case NVG_XOR: return cut(s, t, a, "^", b);
+  case NVG_NOT: return t == NVM_BOOL ? nvcu_text(s->e, "!%s", a) : nvcu_text(s->e, "(%s)~%s", nvcu_type(t), a);
+  case NVG_SHL:
+  case NVG_SHR: return shift(s, in->prim, t, a, &s->f->inst[in->b], b);
+  case NVG_CLZ: return count_zeros(s, t, a);
+  default: return nvcu_text(s->e, "%s %s %s", a, compare[in->prim - NVG_EQ], b);
+  }
+}
+
+/* ---- loops: the PHIs are variables, set at the end of each round, all at once */
+static void put_line(state *s, const char *text) { nvb_print(&s->t, "%*s%s\n", 2 + 2 * s->depth, "", text); }
+
+static void loop_open(state *s, int i) {
+  const nvg_inst *x = s->f->inst;
+  if (s->depth == 16) nvb_throw(s->e->a, NVM_ERR_UNSUPPORTED, "[cuda] loops of a fragment are nested too deeply");
+  s->v[i] = nvcu_text(s->e, "v%d", i);
+  for (int k = i + 1; x[k].prim == NVG_PHI; k++) {
+    s->v[k] = nvcu_text(s->e, "v%d", k);
+    put_line(s, nvcu_text(s->e, "%s %s = %s;", nvcu_type(x[k].type), s->v[k], s->v[x[k].a]));
+  }
+  put_line(s, "#pragma unroll 1");
+  put_line(s, nvcu_text(s->e, "for (int %s = 0; %s < %d; %s++) {", s->v[i], s->v[i], (int)x[i].imm, s->v[i]));
+  s->loop[s->depth++] = i;
+}
+
+static void loop_close(state *s) {
+  const nvg_inst *x = s->f->inst;
+  int at = s->loop[s->depth - 1];
+  for (int k = at + 1; x[k].prim == NVG_PHI; k++)
+    put_line(s, nvcu_text(s->e, "const %s n%d = %s;", nvcu_type(x[k].type), k, s->v[x[k].b]));
+  for (int k = at + 1; x[k].prim == NVG_PHI; k++) put_line(s, nvcu_text(s->e, "v%d = n%d;", k, k));
+  s->depth--;
+  put_line(s, "}");
+}
+
+static void instruction(state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i];
+  nvcu_em *e = s->e;
+  const char *a = in->a >= 0 ? s->v[in->a] : NULL, *b = in->b >= 0 ? s->v[in->b] : NULL, *c = in->c >= 0 ? s->v[in->c] : NULL;
+  nvm_dtype from = in->a >= 0 ? (nvm_dtype)s->f->inst[in->a].type : (nvm_dtype)in->type;
+  const char *x;
+  switch (in->prim) {
+  case NVG_PARAM: s->v[i] = nvcu_text(e, "p%d", (int)in->imm); return;
+  case NVG_CONST: s->v[i] = nvcu_const(e, in->type, in->imm); return;
+  case NVG_LOOP: loop_open(s, i); return;
+  case NVG_END: loop_close(s); return;
+  case NVG_PHI: return; /* made with its loop */
+  case NVG_SEL: x = nvcu_text(e, "%s ? %s : %s", a, b, c); break;
+  case NVG_CVT: x = convert(s, from, in->type, a); break;
+  case NVG_BITS: x = reinterpret(s, from, in->type, a); break;
+  case NVG_TABLE: x = nvcu_text(e, "%s[%s]", table_name(e, &s->f->table[in->tab]), a); break;
+  default: x = arithmetic(s, in, from, a, b, c);
+  }
+  s->v[i] = nvcu_text(e, "v%d", i);
+  put_line(s, nvcu_text(e, "const %s v%d = %s;", nvcu_type(in->type), i, x));
+}
+
+/* ---- functions */
+static void signature(state *s, const char *name) {
+  const nvg_frag *f = s->f;
+  int one = f->nresult == 1;
+  nvb_print(&s->t, "static __device__ __forceinline__ %s %s(", one ? nvcu_type(f->inst[f->result[0]].type) : "void", name);
+  for (int i = 0; i < f->nparam; i++) nvb_print(&s->t, "%sconst %s p%d", i ? ", " : "", nvcu_type(f->inst[i].type), i);
+  const char *comma = f->nparam ? ", " : "";
+  for (int i = 0; i < f->nresult && !one; i++, comma = ", ")
+    nvb_print(&s->t, "%s%s &o%d", comma, nvcu_type(f->inst[f->result[i]].type), i);
+  if (s->fast) nvb_print(&s->t, "%sbool &bad", comma);
+  nvb_puts(&s->t, ") {\n");
+}
+
+static const char *function(nvcu_em *e, const nvg_frag *f, int fast) {
+  if (!fast && f->rare >= 0) f = f->full;
+  const char *name = known(e, f->hash, fast ? FAST : FULL);
+  if (name) return name;
+  state s = {.e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst), .t = {.arena = e->a}, .fast = fast};
+  char *plain = nvb_strdup(e->a, f->name ? f->name : "f");
+  for (char *p = plain; *p; p++)
+    if (*p == '.' || *p == '<' || *p == '>') *p = '_';
+  name = nvcu_text(e, fast ? "%s_%s_fast" : "%s_%s", nvcu_fresh(e, "f"), plain);
+  signature(&s, name);
+  for (int i = 0; i < f->ninst; i++) instruction(&s, i);
+  if (fast && f->rare >= 0) put_line(&s, nvcu_text(e, "bad |= %s;", s.v[f->rare]));
+  if (f->nresult == 1) put_line(&s, nvcu_text(e, "return %s;", s.v[f->result[0]]));
+  else
+    for (int i = 0; i < f->nresult; i++) put_line(&s, nvcu_text(e, "o%d = %s;", i, s.v[f->result[i]]));
+  nvb_puts(&s.t, "}\n");
+  nvb_puts(&e->head, s.t.s);
+  return now_known(e, f->hash, fast ? FAST : FULL, name);
+}
+
+int nvcu_frag_rare(const nvg_frag *f, int approx) {
+  if (approx && approximate_text(f)) return 0;
+  if (f->rare >= 0) return 1;
+  for (int i = 0, depth = 0; i < f->ninst; i++) {
+    const nvg_inst *x = &f->inst[i];
+    depth += x->prim == NVG_LOOP ? 1 : x->prim == NVG_END ? -1 : 0;
+    if (!depth && (x->prim == NVG_SQRT || x->prim == NVG_DIV) && x->type == NVM_F32) return 1;
+  }
+  return 0;
+}
+
+static const char *approximation(nvcu_em *e, const nvg_frag *f, const char *const *arg) {
+  nvb_text t = {.arena = e->a};
+  for (const char *p = approximate_text(f); p && *p; p++)
+    if (*p == '$') nvb_puts(&t, arg[*++p - '0']);
+    else nvb_print(&t, "%c", *p);
+  return t.s;
+}
+
+const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx) {
+  const char *short_form = approx ? approximation(e, f, arg) : NULL;
+  if (short_form) return short_form;
+  int fast = flag && nvcu_frag_rare(f, 0);
+  nvb_text t = {.arena = e->a};
+  nvb_print(&t, "%s(", function(e, f, fast));
+  for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s%s", i ? ", " : "", arg[i]);
+  if (fast) nvb_print(&t, "%s%s", f->nparam ? ", " : "", flag);
+  nvb_puts(&t, ")");
+  return t.s;
+}
+
+void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx) {
+  int fast = flag && nvcu_frag_rare(f, 0);
+  if (f->nresult == 1) {
+    const char *x = nvcu_frag_value(e, f, arg, flag, approx);
+    if (out[0]) {
+      nvcu_line(e, "%s = %s;", out[0], x);
+      return;
+    }
+    out[0] = nvcu_fresh(e, "f");
+    nvcu_line(e, "const %s %s = %s;", nvcu_type(f->inst[f->result[0]].type), out[0], x);
+    return;
+  }
+  nvb_text t = {.arena = e->a};
+  for (int i = 0; i < f->nresult; i++)
+    if (!out[i]) {
+      out[i] = nvcu_fresh(e, "f");
+      nvcu_line(e, "%s %s;", nvcu_type(f->inst[f->result[i]].type), out[i]);
+    }
+  nvb_print(&t, "%s(", function(e, f, fast));
+  for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s, ", arg[i]);
+  for (int i = 0; i < f->nresult; i++) nvb_print(&t, "%s%s", i ? ", " : "", out[i]);
+  nvcu_line(e, "%s%s%s);", t.s, fast ? ", " : "", fast ? flag : "");
+}
+
+void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into) {
+  const char *arg[NVCU_ARGS], *out[NVCU_ARGS] = {0};
+  if (2 * nstate > NVCU_ARGS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a merge of %d states", nstate);
+  for (int i = 0; i < nstate; i++) {
+    arg[i] = a[i];
+    arg[nstate + i] = b[i];
+    if (into && nstate == 1) out[i] = a[i];
+  }
+  nvcu_frag(e, f, arg, out, NULL, 0);
+  for (int i = 0; i < nstate; i++)
+    if (!into) a[i] = out[i];
+    else if (nstate > 1) nvcu_line(e, "%s = %s;", a[i], out[i]);
+}

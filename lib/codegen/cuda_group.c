@@ -1,0 +1,248 @@
+/* Maps. A sequence of maps behind a rare flag forms a group: a few items at a time run the fast forms, their flags are
+   ORed, and one branch redoes these items in the full forms, out of line. So the hot code is straight and few values wait
+   for a branch. The bits are the same on both sides. */
+#include <string.h>
+#include "codegen/cuda_emit.h"
+#include "graph/dtype.h"
+
+enum { CHUNK = 4 }; /* items behind one branch */
+
+typedef struct value { nvf_akind kind; int id; nvm_dtype type; } value; /* what a group is given, or gives */
+struct nvcu_group {
+  const nvf_layout *l;
+  nvc_stmts map;
+  NVB_VEC(value) in;   /* what comes from outside, constants apart */
+  NVB_VEC(value) out;  /* tiles that are used outside */
+  const char *cold, *result; /* the function, and the type that it returns */
+};
+
+static int approx(const nvcu_em *e, const nvf_stmt *s) { return nvc_hint(&e->r, s, "approx", 0) != 0; }
+static int rare(const nvcu_em *e, const nvf_stmt *s) { return nvcu_frag_rare(s->frag, approx(e, s)); }
+
+static const nvf_stmt *maker(const nvcu_group *g, int tile) {
+  for (int i = 0; g && i < g->map.n; i++)
+    for (int j = 0; j < g->map.at[i]->nout; j++)
+      if (g->map.at[i]->out[j] == tile) return g->map.at[i];
+  return NULL;
+}
+
+static int touches(nvcu_em *e, const nvf_stmt *s) {
+  nvc_ints uses = {0};
+  if (!e->group) return 0;
+  nvc_uses(&e->r, s, &uses);
+  for (int i = 0; i < uses.n; i++)
+    if (maker(e->group, uses.at[i])) return 1;
+  return 0;
+}
+
+static int changes(const nvcu_em *e, const nvf_stmt *s) { /* a carried tile */
+  for (int i = 0; i < s->nout; i++)
+    if (e->r.tile[s->out[i]].mutable) return 1;
+  return 0;
+}
+
+void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s) {
+  if (e->group && ((s->op != NVF_MAP && touches(e, s)) || (changes(e, s) && !touches(e, s)))) nvcu_group_close(e);
+}
+
+static const char *argument(nvcu_em *e, const nvf_arg *a, const nvf_layout *l, int item) {
+  const nvf_param *p = a->kind == NVF_ASCALAR ? &e->k->param[a->id] : NULL;
+  if (a->kind == NVF_ATILE) return nvcu_tile_at(e, a->id, l, item);
+  if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
+  if (p && p->kind == NVF_SIZE) return nvcu_text(e, "(long long)p_%s", p->name);
+  if (p) return nvcu_text(e, p->type == NVM_BOOL ? "(p_%s != 0)" : "p_%s", p->name);
+  nvcu_xv x = nvcu_coordinate(e, a->id, l, item);
+  return nvcu_text(e, "(long long)%s", nvcu_index_text(e, &x));
+}
+
+static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
+  const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+  for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, item);
+  if (s->nout == 1) {
+    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, NULL, approx(e, s)));
+    return;
+  }
+  memset(out, 0, sizeof *out * (size_t)s->nout);
+  nvcu_frag(e, s->frag, arg, out, NULL, 0);
+  for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
+}
+
+void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
+  if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
+  if (e->group && (rare(e, s) || touches(e, s)) && !nvf_layout_eq(e->group->l, l)) nvcu_group_close(e);
+  if (!rare(e, s) && !touches(e, s)) {
+    for (int i = 0; i < nvc_items(l); i++) one_map(e, s, l, i);
+    return;
+  }
+  if (!e->group) {
+    e->group = NVB_NEW(e->a, nvcu_group);
+    e->group->l = l;
+  }
+  NVB_PUSH(e->a, e->group->map, (nvf_stmt *)s);
+  if (changes(e, s)) nvcu_group_close(e);
+}
+
+/* ---- what goes in and out */
+static int wanted(const nvcu_em *e, const nvcu_group *g, int tile) {
+  const nvc_tile_use *u = &e->r.tile[tile];
+  if (u->mutable || e->tile[tile].home == NVCU_ARRAY) return 1;
+  for (int i = 0; i < u->users.n; i++) {
+    int inside = 0;
+    for (int k = 0; k < g->map.n; k++) inside |= g->map.at[k]->id == u->users.at[i];
+    if (!inside) return 1;
+  }
+  return 0;
+}
+
+static int find_in(const nvcu_group *g, nvf_akind kind, int id) {
+  for (int i = 0; i < g->in.n; i++)
+    if (g->in.at[i].kind == kind && g->in.at[i].id == id) return i;
+  return -1;
+}
+
+static nvm_dtype type_of(const nvcu_em *e, const nvf_arg *a) {
+  if (a->kind == NVF_ATILE) return e->k->tile[a->id].type;
+  if (a->kind == NVF_AAXIS || e->k->param[a->id].kind == NVF_SIZE) return NVM_I64;
+  return e->k->param[a->id].type;
+}
+
+static void find_values(nvcu_em *e, nvcu_group *g) {
+  for (int i = 0; i < g->map.n; i++) {
+    const nvf_stmt *s = g->map.at[i];
+    for (int k = 0; k < s->narg; k++) {
+      const nvf_arg *a = &s->arg[k];
+      if (a->kind == NVF_ACONST || find_in(g, a->kind, a->id) >= 0) continue;
+      const nvf_stmt *m = a->kind == NVF_ATILE ? maker(g, a->id) : NULL;
+      if (m && m->id < s->id) continue;
+      value v = {a->kind, a->id, type_of(e, a)};
+      NVB_PUSH(e->a, g->in, v);
+    }
+    for (int o = 0; o < s->nout; o++) {
+      value v = {NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type};
+      if (wanted(e, g, s->out[o])) NVB_PUSH(e->a, g->out, v);
+    }
+  }
+}
+
+/* ---- the cold function: one item through all maps in their full forms. Its body is written like the kernel's, into the
+   head. */
+static const char *cold_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
+  if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
+  if (a->kind == NVF_ATILE && made[a->id]) return made[a->id];
+  return nvcu_text(e, "a%d", find_in(g, a->kind, a->id));
+}
+
+static void cold_body(nvcu_em *e, const nvcu_group *g) {
+  const char **made = NVB_NEWN(e->a, const char *, e->k->ntile);
+  for (int i = 0; i < g->map.n; i++) {
+    const nvf_stmt *s = g->map.at[i];
+    const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+    for (int k = 0; k < s->narg; k++) arg[k] = cold_argument(e, g, &s->arg[k], made);
+    memset(out, 0, sizeof *out * (size_t)s->nout);
+    nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
+    for (int o = 0; o < s->nout; o++) made[s->out[o]] = out[o];
+  }
+  if (g->out.n == 1) {
+    nvcu_line(e, "return %s;", made[g->out.at[0].id]);
+    return;
+  }
+  nvb_text t = {.arena = e->a};
+  for (int i = 0; i < g->out.n; i++) nvb_print(&t, "%s%s", i ? ", " : "", made[g->out.at[i].id]);
+  nvcu_line(e, "return {%s};", t.s);
+}
+
+static void cold_function(nvcu_em *e, nvcu_group *g) {
+  nvb_text kernel = e->out, sign = {.arena = e->a};
+  int depth = e->depth;
+  g->cold = nvcu_fresh(e, "cold");
+  g->result = g->out.n == 1 ? nvcu_type(g->out.at[0].type) : nvcu_text(e, "result_%s", g->cold);
+  e->out = (nvb_text){.arena = e->a};
+  e->depth = 1;
+  cold_body(e, g);
+  if (g->out.n != 1) {
+    nvb_print(&sign, "struct %s { ", g->result);
+    for (int i = 0; i < g->out.n; i++) nvb_print(&sign, "%s o%d; ", nvcu_type(g->out.at[i].type), i);
+    nvb_puts(&sign, "};\n");
+  }
+  nvb_print(&sign, "static __device__ __noinline__ %s %s(", g->result, g->cold);
+  for (int i = 0; i < g->in.n; i++) {
+    nvm_dtype t = g->in.at[i].type;
+    nvb_print(&sign, "%s%s a%d", i ? ", " : "", nvcu_type(t), i);
+  }
+  nvb_print(&e->head, "%s) {\n%s}\n", sign.s, e->out.s);
+  e->out = kernel;
+  e->depth = depth;
+}
+
+/* ---- the hot side */
+typedef struct chunk { int lo, hi; const char **name; } chunk; /* name: [out][item] of what is used outside */
+
+static const char *out_name(nvcu_em *e, const nvcu_group *g, int i, int item) {
+  return nvcu_text(e, "%s_%s_%d", g->cold, e->k->tile[g->out.at[i].id].name, item);
+}
+
+static int find_out(const nvcu_group *g, int tile) {
+  for (int i = 0; i < g->out.n; i++)
+    if (g->out.at[i].id == tile) return i;
+  return -1;
+}
+
+static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *flag) {
+  for (int i = 0; i < g->map.n; i++) {
+    const nvf_stmt *s = g->map.at[i];
+    const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+    for (int k = 0; k < s->narg; k++) {
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
+      int o = m && m->id < s->id ? find_out(g, s->arg[k].id) : -1;
+      arg[k] = o >= 0 ? out_name(e, g, o, nvc_match_item(&e->t->tile[s->arg[k].id], g->l, item)) : argument(e, &s->arg[k], g->l, item);
+    }
+    for (int o = 0; o < s->nout; o++) {
+      int at = find_out(g, s->out[o]);
+      out[o] = at >= 0 ? out_name(e, g, at, item) : NULL;
+    }
+    nvcu_frag(e, s->frag, arg, out, rare(e, s) ? flag : NULL, approx(e, s));
+    for (int o = 0; o < s->nout; o++)
+      if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
+  }
+}
+
+static void redo_item(nvcu_em *e, const nvcu_group *g, int item) {
+  nvb_text t = {.arena = e->a};
+  for (int i = 0; i < g->in.n; i++) {
+    nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
+    nvb_print(&t, "%s%s", i ? ", " : "", argument(e, &a, g->l, item));
+  }
+  const char *q = g->out.n == 1 ? out_name(e, g, 0, item) : nvcu_fresh(e, "r");
+  nvcu_line(e, "%s%s%s = %s(%s);", g->out.n == 1 ? "" : g->result, g->out.n == 1 ? "" : " ", q, g->cold, nvb_text_get(&t));
+  for (int i = 0; i < g->out.n && g->out.n > 1; i++) nvcu_line(e, "%s = %s.o%d;", out_name(e, g, i, item), q, i);
+}
+
+static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
+  for (int i = 0; i < g->out.n; i++)
+    for (int k = lo; k < hi; k++) nvcu_line(e, "%s %s;", nvcu_type(g->out.at[i].type), out_name(e, g, i, k));
+  nvcu_open(e, "%s", "");
+  nvcu_line(e, "bool bad = false;");
+  for (int k = lo; k < hi; k++) fast_item(e, g, k, "bad");
+  nvcu_open(e, "if (bad)");
+  for (int k = lo; k < hi; k++) redo_item(e, g, k);
+  nvcu_close(e);
+  nvcu_close(e);
+}
+
+void nvcu_group_close(nvcu_em *e) {
+  nvcu_group *g = e->group;
+  if (!g) return;
+  int n = nvc_items(g->l);
+  e->group = NULL;
+  find_values(e, g);
+  cold_function(e, g);
+  for (int lo = 0; lo < n; lo += CHUNK) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);
+  for (int i = 0; i < g->out.n; i++)
+    for (int k = 0; k < n; k++) {
+      const char *name = out_name(e, g, i, k);
+      if (e->r.tile[g->out.at[i].id].mutable) nvcu_define(e, g->out.at[i].id, k, name);
+      else nvcu_bind(e, g->out.at[i].id, k, name);
+    }
+}

@@ -1,0 +1,312 @@
+/* The whole source: prelude, what the kernel's functions need, the kernel with its parameters, the grid's blocks shared out
+   over the parts. Also the text that everything is written with, and shared memory. Decides threads and launch facts. */
+#include "codegen/cuda_emit.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "graph/dtype.h"
+
+extern const char nvc_cuda_prelude[]; /* cuda_prelude.cu */
+
+/* Plain C++ that every source has: elements that are moved in one access, floored division. */
+static const char common[] =
+    "template <class T, int N> struct __align__(sizeof(T) * N) nv_pack { T at[N]; };\n"
+    "template <class T> static __device__ __forceinline__ T nv_div(T a, T b) { T q = a / b; return q - (a - q * b < 0); }\n"
+    "template <class T> static __device__ __forceinline__ T nv_mod(T a, T b) { T r = a % b; return r < 0 ? r + b : r; }\n"
+    "template <class T> static __device__ __forceinline__ T nv_rounds(T x, T step, T most) { /* i < most with x + step * i < 0 */\n"
+    "  const T n = x < 0 ? (step - 1 - x) / step : 0;\n"
+    "  return n < most ? n : most;\n"
+    "}\n";
+/* The lowest statement that failed wins; 0: none has. */
+static const char fail[] =
+    "static __device__ __noinline__ void nv_fail(int *failed, int id) {\n"
+    "  for (int old = *failed; old == 0 || old > id;) {\n"
+    "    const int seen = atomicCAS(failed, old, id);\n"
+    "    if (seen == old) return;\n"
+    "    old = seen;\n"
+    "  }\n"
+    "}\n";
+
+/* ---- text */
+static const char *format(nvcu_em *e, const char *fmt, va_list ap) {
+  va_list again;
+  va_copy(again, ap);
+  int n = vsnprintf(NULL, 0, fmt, again);
+  va_end(again);
+  char *s = nvb_get(e->a, (size_t)n + 1);
+  vsnprintf(s, (size_t)n + 1, fmt, ap);
+  return s;
+}
+
+static void indented(nvcu_em *e, const char *text, const char *end) {
+  nvb_print(&e->out, "%*s%s%s\n", 2 * e->depth, "", text, end);
+}
+
+void nvcu_line(nvcu_em *e, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  indented(e, format(e, fmt, ap), "");
+  va_end(ap);
+}
+
+void nvcu_open(nvcu_em *e, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  indented(e, format(e, fmt, ap), *fmt ? " {" : "{");
+  va_end(ap);
+  e->depth++;
+  nvcu_scope_opened(e);
+}
+
+void nvcu_close(nvcu_em *e) {
+  nvcu_scope_closed(e);
+  e->depth--;
+  while (e->let.n && e->let.at[e->let.n - 1].depth > e->depth) e->let.n--;
+  indented(e, "}", "");
+}
+
+const char *nvcu_text(nvcu_em *e, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  const char *s = format(e, fmt, ap);
+  va_end(ap);
+  return s;
+}
+
+const char *nvcu_fresh(nvcu_em *e, const char *prefix) { return nvcu_text(e, "%s%d", prefix, e->serial++); }
+
+const char *nvcu_let(nvcu_em *e, const char *type, const char *text) {
+  for (int i = e->let.n; i-- > 0;)
+    if (strcmp(e->let.at[i].text, text) == 0 && strcmp(e->let.at[i].type, type) == 0) return e->let.at[i].name;
+  nvcu_name n = {type, text, nvcu_fresh(e, "t"), e->depth};
+  nvcu_line(e, "const %s %s = %s;", type, n.name, text);
+  NVB_PUSH(e->a, e->let, n);
+  return n.name;
+}
+
+const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll) {
+  const char *v = nvcu_fresh(e, "i");
+  if (unroll) nvcu_line(e, "#pragma unroll %d", unroll);
+  if (strcmp(step, "1") == 0) nvcu_open(e, "for (ix %s = %s; %s < %s; %s++)", v, lo, v, hi, v);
+  else nvcu_open(e, "for (ix %s = %s; %s < %s; %s += %s)", v, lo, v, hi, v, step);
+  nvcu_loop_opened(e, 0);
+  return v;
+}
+
+/* ---- types and constants */
+const char *nvcu_type(nvm_dtype t) {
+  static const char *const name[] = {
+      [NVM_BOOL] = "bool",          [NVM_I8] = "signed char",     [NVM_I16] = "short",    [NVM_I32] = "int",
+      [NVM_I64] = "long long",      [NVM_U8] = "unsigned char",   [NVM_U16] = "unsigned short", [NVM_U32] = "unsigned",
+      [NVM_U64] = "unsigned long long", [NVM_F16] = "unsigned short", [NVM_BF16] = "unsigned short",
+      [NVM_F32] = "float",          [NVM_F64] = "double",         [NVM_C64] = "float",    [NVM_C128] = "double"};
+  return name[t];
+}
+
+const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits) {
+  double v = t == NVM_F32 || t == NVM_F64 ? nvg_bits_float(t, bits) : 0;
+  int minus = nvg_class_of(t) == NVG_SIGNED && nvg_bits_int(t, bits) < 0;
+  switch (t) {
+  case NVM_BOOL: return bits & 1 ? "true" : "false";
+  case NVM_F32:
+    if (v - v != 0) return nvcu_text(e, "nv_f32(0x%08xu)", (unsigned)bits);
+    return nvcu_text(e, bits >> 31 & 1 ? "(%af)" : "%af", v);
+  case NVM_F64:
+    if (v - v != 0) return nvcu_text(e, "nv_f64(0x%016llxull)", (unsigned long long)bits);
+    return nvcu_text(e, bits >> 63 ? "(%a)" : "%a", v);
+  case NVM_U32: return nvcu_text(e, "%uu", (unsigned)bits);
+  case NVM_U64: return nvcu_text(e, "%lluull", (unsigned long long)bits);
+  case NVM_I64:
+    if (bits == 1ull << 63) return "(-9223372036854775807ll - 1)";
+    return nvcu_text(e, minus ? "(%lldll)" : "%lldll", (long long)bits);
+  case NVM_I32:
+    if (bits == 1u << 31) return "(-2147483647 - 1)";
+    return nvcu_text(e, minus ? "(%d)" : "%d", (int)bits);
+  default: return nvcu_text(e, "((%s)%d)", nvcu_type(t), nvg_is_half(t) ? (int)bits : (int)nvg_bits_int(t, bits));
+  }
+}
+
+int nvcu_is_number(const char *atom) { return atom[strspn(atom, "-0123456789")] == 0; }
+
+/* ---- threads */
+static int most_places(const nvcu_em *e, char place) {
+  int n = 1;
+  for (int t = 0; t < e->k->ntile; t++)
+    for (int i = 0; i < e->t->tile[t].n; i++) {
+      const nvf_digit *d = &e->t->tile[t].d[i];
+      if (d->place == place && d->extent > 1 && d->extent * d->pstride > n) n = d->extent * d->pstride;
+    }
+  return n;
+}
+
+/* Numbers of a place whose digits are all used by l, as a mask; -1: not every extent is a power of two. */
+static int used_mask(const nvf_layout *l, char place) {
+  int mask = 0;
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->place != place || d->extent == 1) continue;
+    if (d->extent & (d->extent - 1) || d->pstride & (d->pstride - 1)) return -1;
+    mask |= (d->extent - 1) * d->pstride;
+  }
+  return mask;
+}
+
+static const char *first_of(nvcu_em *e, const nvf_layout *l, char place, const char *number, int all) {
+  int mask = used_mask(l, place);
+  if (mask >= 0 && !(all & (all - 1)))
+    return (all - 1) & ~mask ? nvcu_text(e, "(%s & %d) == 0", number, (all - 1) & ~mask) : NULL;
+  nvb_text sum = {.arena = e->a};
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->place == place && d->extent > 1)
+      nvb_print(&sum, "%s%s / %d %% %d * %d", sum.n ? " + " : "", number, d->pstride, d->extent, d->pstride);
+  }
+  return nvcu_text(e, "%s == %s", number, sum.n ? sum.s : "0");
+}
+
+const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l) {
+  const char *a = first_of(e, l, 'l', "lane", 32), *b = first_of(e, l, 'w', "warp", e->warps);
+  const char *both = a && b ? nvcu_text(e, "%s && %s", a, b) : a ? a : b;
+  return both ? nvcu_let(e, "bool", both) : NULL;
+}
+
+/* ---- parameters */
+static void parameters(nvcu_em *e, nvb_text *t, int scratch) {
+  for (int i = 0; i < e->k->nparam; i++) {
+    const nvf_param *p = &e->k->param[i];
+    const char *type = p->kind == NVF_SIZE ? "ix" : p->type == NVM_BOOL ? "unsigned char" : nvcu_type(p->type);
+    nvb_print(t, "%s%s%s %s%sp_%s", i ? ", " : "", p->kind == NVF_BUFFER && !p->written ? "const " : "", type,
+              p->kind == NVF_BUFFER ? "*" : "", p->kind == NVF_BUFFER && p->unique ? "__restrict__ " : "", p->name);
+  }
+  if (e->checks) nvb_print(t, "%sint *failed", e->k->nparam ? ", " : "");
+  if (scratch) nvb_print(t, "%schar *scratch", e->k->nparam || e->checks ? ", " : "");
+}
+
+/* ---- parts */
+static const char *grid_extent(nvcu_em *e, const nvf_grid *g) {
+  const char *x = nvcu_uniform(e, g->extent);
+  if (nvcu_is_number(x)) return *x == '-' ? "0" : x;
+  return nvcu_let(e, "ix", nvcu_text(e, "%s < 0 ? 0 : %s", x, x));
+}
+
+static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
+  for (int g = p->ngrid; g-- > 0;) {
+    e->grid[g] = g ? nvcu_fresh(e, "b") : block;
+    if (!g) break;
+    const char *q = nvcu_fresh(e, "q");
+    nvcu_line(e, "const ix %s = (ux)%s / (ux)%s, %s = %s - %s * %s;", q, block, e->grid_extent[g], e->grid[g],
+              block, q, e->grid_extent[g]);
+    block = q;
+  }
+}
+
+/* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
+static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
+  e->part = p;
+  nvcu_part_opened(e);
+  e->nloop = 0;
+  coordinates(e, p, block);
+  nvc_seq *q = nvc_runs_part(&e->r, p);
+  uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
+  e->known = 0;
+  const char *work = nvcu_relations(e, whole, NULL, 0);
+  e->known = whole;
+  if (work) nvcu_open(e, "if (%s)", work);
+  nvcu_homes(e);
+  nvcu_seq(e, q);
+  if (work) nvcu_close(e);
+}
+
+static void emit_parts(nvcu_em *e) {
+  const char *block = "block";
+  for (int p = 0; p < e->k->npart; p++) {
+    const nvf_part *part = &e->k->part[p];
+    int last = p + 1 == e->k->npart;
+    const char *n = "1";
+    e->part = part;
+    e->grid = NVB_NEWN(e->a, const char *, part->ngrid + 1);
+    e->grid_extent = NVB_NEWN(e->a, const char *, part->ngrid + 1);
+    for (int g = 0; g < part->ngrid; g++) {
+      if (last && g == 0) continue; /* nobody asks */
+      e->grid_extent[g] = grid_extent(e, &part->grid[g]);
+      n = strcmp(n, "1") ? nvcu_text(e, "%s * %s", n, e->grid_extent[g]) : e->grid_extent[g];
+    }
+    if (last) {
+      emit_part(e, part, block);
+      break;
+    }
+    const char *end = nvcu_let(e, "ix", n);
+    nvcu_open(e, "if (%s < %s)", block, end);
+    emit_part(e, part, block);
+    nvcu_line(e, "return;");
+    nvcu_close(e);
+    block = nvcu_let(e, "ix", nvcu_text(e, "%s - %s", block, end));
+  }
+}
+
+/* ---- the whole */
+static int64_t shared_limit(int arch) { /* bytes of a block, CUDA programming guide, compute capabilities */
+  switch (arch) {
+  case 75: return 64 << 10;
+  case 80:
+  case 87: return 163 << 10;
+  case 90:
+  case 100:
+  case 103:
+  case 110: return 227 << 10;
+  default: return 99 << 10;
+  }
+}
+
+static void set_up(nvcu_em *e) {
+  e->r.map_cost = 96; /* of what is computed again rather than kept in memory: exp is about 20 */
+  e->warps = most_places(e, 'w');
+  if (most_places(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with more than 32 lanes");
+  if (e->warps > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with %d warps", e->warps);
+  e->out.arena = e->head.arena = e->a;
+  e->var = NVB_NEWN(e->a, const char *, e->k->nvar + 1);
+  e->fixed = NVB_NEWN(e->a, const char *, e->k->naxis + 1);
+  e->tile = NVB_NEWN(e->a, nvcu_tile, e->k->ntile + 1);
+  e->depth = 1;
+}
+
+static int64_t min_blocks(const nvcu_em *e) {
+  for (int i = 0; i < e->s->nhint; i++)
+    if (e->s->hint[i].stmt == 0 && strcmp(e->k->name[e->s->hint[i].name], "min_blocks") == 0) return e->s->hint[i].value;
+  return 0;
+}
+
+static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
+  nvb_puts(t, nvc_cuda_prelude);
+  nvb_puts(t, common);
+  nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n" : "typedef int ix;\ntypedef unsigned ux;\n");
+  if (e->checks) nvb_puts(t, fail);
+  nvb_puts(t, nvb_text_get(&e->head));
+  if (k->shared) nvb_puts(t, "extern __shared__ __align__(16) char dynamic[];\n");
+  nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
+  if (min_blocks(e) > 0) nvb_print(t, ", %lld", (long long)min_blocks(e));
+  nvb_puts(t, ") nvm_kernel(");
+  parameters(e, t, k->scratch > 0);
+  nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n  const ix block = blockIdx.x;\n");
+  if (e->exchange + e->shared_most > 0) {
+    nvb_print(t, "  enum { tiles = %lld };\n", (long long)e->exchange);
+    if (k->shared) nvb_puts(t, "  char *const shared = dynamic;\n");
+    else nvb_print(t, "  char *const shared = scratch + (long long)block * %lld;\n", (long long)k->scratch);
+  }
+  nvb_puts(t, nvb_text_get(&e->out));
+  nvb_puts(t, "}\n");
+}
+
+void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
+                   const nvc_cuda_target *target) {
+  nvcu_em *e = NVB_NEW(a, nvcu_em);
+  nvb_text t = {.arena = a};
+  *e = (nvcu_em){.a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s)};
+  nvc_runs_init(&e->r, a, k, s, e->t);
+  set_up(e);
+  emit_parts(e);
+  int64_t room = e->exchange + e->shared_most, fits = room <= shared_limit(target->arch);
+  *out = (nvc_cuda_kernel){.threads = 32 * e->warps, .checks = e->checks, .shared = fits ? room : 0, .scratch = fits ? 0 : room};
+  compose(e, &t, out);
+  out->source = t.s;
+}

@@ -1,0 +1,51 @@
+// prelude
+// All that is not plain C++. A test build replaces these lines by functions of the same names and results.
+#pragma nv_diag_suppress 177 // what a kernel does not use
+#define NV static __device__ __forceinline__
+NV float nv_f32(unsigned x) { return __uint_as_float(x); }
+NV unsigned nv_u32(float x) { return __float_as_uint(x); }
+NV double nv_f64(unsigned long long x) { return __longlong_as_double((long long)x); }
+NV unsigned long long nv_u64(double x) { return (unsigned long long)__double_as_longlong(x); }
+NV float nv_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+NV double nv_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+NV float nv_abs(float x) { return fabsf(x); }
+NV double nv_abs(double x) { return fabs(x); }
+NV float nv_sqrt(float x) { return __fsqrt_rn(x); }
+NV double nv_sqrt(double x) { return __dsqrt_rn(x); }
+NV float nv_rint(float x) { return rintf(x); }
+NV double nv_rint(double x) { return rint(x); }
+NV float nv_floor(float x) { return floorf(x); }
+NV double nv_floor(double x) { return floor(x); }
+NV float nv_ceil(float x) { return ceilf(x); }
+NV double nv_ceil(double x) { return ceil(x); }
+NV float nv_trunc(float x) { return truncf(x); }
+NV double nv_trunc(double x) { return trunc(x); }
+NV int nv_mulhi(int a, int b) { return __mulhi(a, b); }
+NV unsigned nv_mulhi(unsigned a, unsigned b) { return __umulhi(a, b); }
+NV long long nv_mulhi(long long a, long long b) { return __mul64hi(a, b); }
+NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) { return __umul64hi(a, b); }
+NV int nv_clz(unsigned x) { return __clz((int)x); }
+NV int nv_clz(unsigned long long x) { return __clzll((long long)x); }
+NV unsigned short nv_half(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+NV float nv_float(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
+// approximate: relative error of about 2^-23, 2^-22, 2^-22, 2^-11, 2^-22
+NV float nv_rcp(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+NV float nv_rsqrt(float x) { float y; asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+NV float nv_ex2(float x) { float y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+NV float nv_tanh(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+NV float nv_divide(float a, float b) { float y; asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+// streams: values that nothing reads again soon, of 1 to 16 bytes
+template <class P> NV P nv_load_stream(const P *p) {
+  if constexpr (sizeof(P) == 16) { uint4 q = __ldcs((const uint4 *)p); return *(P *)&q; }
+  else if constexpr (sizeof(P) == 8) { uint2 q = __ldcs((const uint2 *)p); return *(P *)&q; }
+  else if constexpr (sizeof(P) == 4) { unsigned q = __ldcs((const unsigned *)p); return *(P *)&q; }
+  else return *p;
+}
+template <class P> NV void nv_store_stream(P *p, P x) {
+  if constexpr (sizeof(P) == 16) __stcs((uint4 *)p, *(uint4 *)&x);
+  else if constexpr (sizeof(P) == 8) __stcs((uint2 *)p, *(uint2 *)&x);
+  else if constexpr (sizeof(P) == 4) __stcs((unsigned *)p, *(unsigned *)&x);
+  else *p = x;
+}
+NV void nv_prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
+// end of prelude
