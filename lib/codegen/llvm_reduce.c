@@ -15,6 +15,7 @@ struct nvcl_red {
   int64_t c, w, extent;
   int first, start; /* level of the outermost loop of the axis; level before which accumulators are cleared */
   int looped_chunks, nchunk, inside; /* inside: kept loops lie inside the accumulation */
+  int filled;                        /* all chunks held the identity before the first loop of chunks */
   int spread;                        /* lanes of the stamp are loops: the array has all loops but those in sequence */
   val *slot;                         /* [state][item of acc] */
   int64_t *acc_off, *chunk_off;      /* scratch, per state */
@@ -191,7 +192,9 @@ static val chunk_address(nvcl_em *e, const nvcl_red *r, int i, val chunk, int it
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
   if (!r->looped_chunks || level < r->first || part_of(r, &r->r->loop[level]) != CHUNK || LLVMIsAConstantInt(visited))
     return;
-  if (level != r->first) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a masked axis with two loops of chunks");
+  if (level != r->first && r->filled) return;
+  if (level != r->first) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a masked axis whose chunks are no outer loop");
+  r->filled = 1;
   nest t;
   nvcl_for f;
   nvcl_for_begin(e, &f, nvcl_int(e, 0), nvcl_int(e, r->nchunk), nvcl_int(e, 1), "chunk");

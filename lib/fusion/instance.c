@@ -321,6 +321,7 @@ static const nvf_ix *align(builder *b, int root) {
   builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
   nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
   *trial = (nvf_cand){ .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
+  t->form = b->form;
   builder_init(t, trial, b->net, b->stored);
   const nvf_ix *zx = fresh(t, n, 0);
   uint64_t want = 0;

@@ -321,4 +321,29 @@ START_TEST(middle) {
 }
 END_TEST
 
-SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once, carried, middle)
+START_TEST(chunks) {
+  static const int rows[] = {1, 4, 16, 17, 37, 52, 63, 64};
+  for (size_t q = 0; q < sizeof rows / sizeof *rows; q++) {
+    int n = rows[q];
+    float *x = gate_floats(64 * 16, -1, 1), *y = calloc(16, 4);
+    gate g = {.file = "chunks.kir", .prefix = "cpu"};
+    gate_in(&g, NVM_F32, x, 64 * 16);
+    gate_out(&g, NVM_F32, y, 16);
+    gate_size(&g, n);
+    gate_run(&g);
+    for (int k = 0; k < 16; k++) {
+      float part[16];
+      for (int c = 0; c < 16; c++) {
+        part[c] = -0.0f;
+        for (int r = c * 4; r < n && r < c * 4 + 4; r++) part[c] += x[r * 16 + k];
+      }
+      for (int m = 1; m < 16; m *= 2)
+        for (int c = 0; c < 16; c += 2 * m) part[c] += part[c + m];
+      ck_assert_msg(y[k] == part[0], "%d rows, column %d: %g, should be %g", n, k, y[k], part[0]);
+    }
+    free(x); free(y);
+  }
+}
+END_TEST
+
+SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once, carried, middle, chunks)
