@@ -544,6 +544,22 @@ static void mark_unique(emitter *e) {
   }
 }
 
+/* On a GPU what is stored need not be kept until the end. Over a leaf's memory nothing is written before all is read. */
+static int is_early(const emitter *e, int buf) { return e->k->net->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0; }
+
+/* The stores of an instance that may follow it; -1: all others. */
+static void emit_puts(emitter *e, int inst) {
+  for (int i = 0; i < e->k->put.n; i++) {
+    const nvf_put *q = &e->k->put.at[i];
+    for (int b = 0; b < e->plan->nbuf; b++) {
+      const nvf_buf *x = &e->plan->buf[b];
+      int mine = x->kind == NVF_BOUT ? e->k->net->out[x->id] == q->node : !node_of(e, q->node)->out && b == e->buf_of[q->node];
+      if (mine && (inst < 0 ? !is_early(e, b) : is_early(e, b) && q->inst == inst))
+        emit_put(e, q, b);
+    }
+  }
+}
+
 static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   nvb_arena *a = e->a;
   e->k = k;
@@ -557,18 +573,11 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
   emit_axes(e);
-  for (int i = 0, *order = nvf_order(k, s); i < k->inst.n; i++)
+  for (int i = 0, *order = nvf_order(k, s); i < k->inst.n; i++) {
     emit_inst(e, order[i]);
-  for (int i = 0; i < k->put.n; i++) {
-    int node = k->put.at[i].node;
-    if (!node_of(e, node)->out)
-      emit_put(e, &k->put.at[i], e->buf_of[node]);
-    for (int o = 0; o < e->plan->g->nout; o++)
-      if (k->net->out[o] == node)
-        for (int b = 0; b < e->plan->nbuf; b++)
-          if (e->plan->buf[b].kind == NVF_BOUT && e->plan->buf[b].id == o)
-            emit_put(e, &k->put.at[i], b);
+    emit_puts(e, order[i]);
   }
+  emit_puts(e, -1);
 }
 
 void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name) {

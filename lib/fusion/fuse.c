@@ -4,19 +4,6 @@
 #include <string.h>
 
 /* ---- labels that are read off a finished kernel */
-/* An instance that has the axis of a reduction again below its result. */
-static int returns(const nvf_cand *k, int red) {
-  uint8_t *below = nvb_get(k->net->arena, (size_t)k->inst.n + 1);
-  below[red] = 1;
-  for (int i = red + 1; i < k->inst.n; i++) {
-    for (int j = 0; j < k->inst.at[i].narg; j++)
-      below[i] |= below[k->inst.at[i].arg[j]];
-    if (below[i] && (k->inst.at[i].axes >> k->inst.at[red].axis & 1))
-      return 1;
-  }
-  return 0;
-}
-
 static int crosses(const nvf_cand *k, const nvf_shape *s) { /* some memory is walked across its lines */
   nvf_prod by;
   int64_t c;
@@ -42,7 +29,7 @@ static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
       merges++;
       continue;
     }
-    if (returns(k, i))
+    if (nvf_returns(k, i))
       return "normalisation";
     rows += v->axis == s->lane;
     columns += v->axis != s->lane;

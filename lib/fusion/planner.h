@@ -118,12 +118,14 @@ typedef struct nvf_shape {
   int cross;           /* the axis along which memory runs that the lanes cross; -1 */
   nvf_place *at;
   int order[64], norder; /* tile axes, outermost loop first */
+  int again;           /* loops read what reductions take once more in a later phase */
   int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
 } nvf_shape;
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
 int *nvf_order(const nvf_cand *k, const nvf_shape *s); /* instances in the order of their statements */
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
+int nvf_returns(const nvf_cand *k, int red);           /* an instance has the axis of a reduction again below its result */
 int nvf_is_exact(const nvf_cand *k, int axis);         /* the extent is a number of the text: the block of a split */
 /* Whether memory at this address runs along s->cross and the lanes step over its lines. */
 int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at);

@@ -89,11 +89,26 @@ int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most) {
   return n;
 }
 
+static int is_folded(const nvf_cand *k, int axis) {
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_IRED && k->inst.at[i].axis == axis)
+      return 1;
+  return 0;
+}
+
+/* Where any order will do: on a GPU neighbours side by side, the rest in sequence. */
 int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most) {
-  int n = nvf_stamps(k, axis, out, most);
-  if (!n)
-    out[n++] = axis == s->lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
-  return n;
+  enum { ENDLESS = 1 << 30 };
+  int n = nvf_stamps(k, axis, out, most), gpu = k->net->caps->kind != NVB_CPU, lane = axis == s->lane;
+  if (n)
+    return n;
+  if (gpu && !is_folded(k, axis))
+    *out = (nvf_stamp){ 1024, 1024 }; /* blocks of a scan */
+  else if (gpu)
+    *out = (nvf_stamp){ ENDLESS, lane ? 1024 : 256 };
+  else
+    *out = lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
+  return 1;
 }
 
 int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq) {
@@ -127,6 +142,18 @@ int nvf_is_exact(const nvf_cand *k, int axis) {
   nvf_prod e = k->axis.at[axis].extent;
   int64_t n = nvf_factor(s, e);
   return nvf_quot(s, e, nvf_int(s, n ? n : 1)) == 0;
+}
+
+int nvf_returns(const nvf_cand *k, int red) {
+  uint8_t *below = nvb_get(k->net->arena, (size_t)k->inst.n + 1);
+  below[red] = 1;
+  for (int i = red + 1; i < k->inst.n; i++) {
+    for (int j = 0; j < k->inst.at[i].narg; j++)
+      below[i] |= below[k->inst.at[i].arg[j]];
+    if (below[i] && (k->inst.at[i].axes >> k->inst.at[red].axis & 1))
+      return 1;
+  }
+  return 0;
 }
 
 /* ---- the order of statements */

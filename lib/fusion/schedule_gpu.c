@@ -1,20 +1,19 @@
 /* Places on a GPU: lanes and 16-byte accesses along memory, rows in registers where they fit, warps over chunks, then over
    neighbours, loops for the rest. One set of rules over axes, roles, stamps, dtypes and alignment; no case per pattern. */
 #include "fusion/schedule.h"
-#include <string.h>
 
 enum { LANES = 32, WARPS = 8, MOST_WARPS = 32, ITEMS = 32, REGISTERS = 65536 };
 
-/* What the digits placed so far have taken of a block. */
+/* A block being filled. Axes that no tile has together do not share its lanes, warps and registers. */
 typedef struct room {
   nvf_cand *k;
   nvf_shape *s;
   const nvb_caps *caps;
-  int lanes, warps, most_warps;
-  int64_t items, most_items;
+  int64_t most_warps, most_items;
   int fits;               /* what lives across phases stays in registers: no loops */
   int looped;             /* the axis being placed has looped chunks */
   nvf_digits d[64];       /* by axis */
+  uint64_t meets[64];     /* by axis: those that some tile has beside it, and itself */
 } room;
 
 static int64_t power2(int64_t n) {
@@ -36,15 +35,19 @@ static int is_one(const nvf_cand *k, nvf_ix at, int axis) {
 /* Whether the expression is a multiple of n wherever the axis is one; all that else depends on the axis spoils it. */
 static int is_multiple(const nvf_cand *k, nvf_ix at, int axis, int64_t n) {
   const nvf_space *s = k->net->space;
-  int terms, ok = 1;
+  int terms;
   const nvf_term *t = nvf_ix_terms(s, at, &terms);
   for (int i = 0; i < terms; i++) {
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
+    int64_t sum = 0;
     if (a->kind == NVF_AT_AXIS && a->id == axis)
       continue;
-    ok &= !(a->axes >> axis & 1) && t[i].c % n * (nvf_value(s, t[i].by) % n) % n == 0;
+    for (int j = 0; j < terms; j++) /* sizes of one coordinate may make it together */
+      sum += t[j].atom == t[i].atom ? t[j].c % n * (nvf_value(s, t[j].by) % n) : 0;
+    if ((a->axes >> axis & 1) || sum % n)
+      return 0;
   }
-  return ok;
+  return 1;
 }
 
 static int is_aligned(const nvf_cand *k, int node) {
@@ -68,7 +71,7 @@ static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis
   double bytes = size;
   for (int a = 0; a < k->axis.n; a++)
     bytes *= axes >> a & 1 ? (double)k->axis.at[a].n : 1;
-  if (!(axes >> axis & 1))
+  if (!(axes >> axis & 1) || !is_one(k, at, axis))
     return;
   to->all += bytes;
   to->wide += vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
@@ -134,49 +137,64 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
   double bytes = (double)extent(k, m->axes) * nvg_size(node->dtype);
   w.stream = bytes > (double)c->l2 / 2 && (m->store || (apart && loads == 1));
-  for (int a = 0; a < k->axis.n && !m->store; a++) /* what loops read again, and lines that several accesses share, stay */
-    w.stream &= !(m->axes >> a & 1) || !(strchr(s->at[a].digits, 'I') && (k->reduced >> a & 1));
-  w.stream &= m->store || w.vec > 1;
+  w.stream &= m->store || (w.vec > 1 && !(s->again && (m->axes & k->reduced))); /* lines that several accesses share stay */
   w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->ahead : 0;
   return w;
 }
 
 /* ---- taking places */
+/* What an axis finds taken of a place: a stride in the lane or warp number, or registers. */
+static int64_t taken(const room *r, int a, char place) {
+  int64_t n = 1;
+  for (uint64_t m = r->meets[a]; m; m &= m - 1) {
+    const nvf_digits *d = &r->d[__builtin_ctzll(m)];
+    for (int i = 0; i < d->n; i++)
+      if (d->d[i].place == place)
+        n = place == 'i' ? n * d->d[i].n : most(n, d->d[i].at * d->d[i].n);
+  }
+  return n;
+}
+
 static void give(room *r, int a, char place, int64_t n) {
-  int at = place == 'l' ? r->lanes : place == 'w' ? r->warps : 0;
-  nvf_digit_add(&r->d[a], place, n, at);
-  if (place == 'l')
-    r->lanes *= (int)n;
-  else if (place == 'w')
-    r->warps *= (int)n;
-  else if (place == 'i')
-    r->items *= n;
+  nvf_digits *d = &r->d[a];
+  int top = d->n - 1, items = place == 'i' || place == 'I';
+  if (!(r->k->reduced >> a & 1) && top >= 0 && d->d[top].place == place && (items || d->d[top].at * d->d[top].n == taken(r, a, place)))
+    d->d[top].n *= n;
+  else
+    nvf_digit_add(&r->d[a], place, n, place == 'l' || place == 'w' ? (int)taken(r, a, place) : 0);
 }
 
 /* As much of n as the place has left; returns the rest. n is a power of two, or all of it goes. */
 static int64_t take(room *r, int a, char place, int64_t n) {
-  int64_t have = place == 'l' ? LANES / r->lanes : place == 'w' ? r->most_warps / r->warps : most(1, r->most_items / r->items);
-  int64_t got = 1;
+  int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items, have = all / taken(r, a, place), got = 1;
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
     got *= 2;
   give(r, a, place, got);
   return n / got;
 }
 
+static int64_t tile_of(const room *r, int a) {
+  int64_t n = 1;
+  for (int i = 0; i < r->d[a].n; i++)
+    n *= r->d[a].d[i].n;
+  return n;
+}
+
 /* ---- axes that a block has in whole */
 typedef struct border { int64_t later; int seq, lane, chunk, last; } border; /* later: elements in sequence above it */
 
-/* A part of an axis between two borders of its stamps. Neighbours in a lane part are items before they are warps, chunks the
+/* A part of an axis between two borders of its stamps. Neighbours along memory are items before they are warps, chunks the
    other way; above looped chunks all is loops. */
 static void part(room *r, int a, int64_t n, const border *b) {
   int64_t budget = r->most_items;
+  int near = b->lane && a == r->s->lane;
   if (r->looped)
     give(r, a, 'I', n);
   if (r->looped)
     return;
   if (!b->seq)
     n = take(r, a, 'l', n);
-  if (!b->seq && !b->lane)
+  if (!b->seq && !near)
     n = take(r, a, 'w', n);
   r->most_items /= b->later;
   n = take(r, a, 'i', n);
@@ -187,21 +205,12 @@ static void part(room *r, int a, int64_t n, const border *b) {
   r->looped = !r->fits && n > 1 && b->chunk && !b->last;
 }
 
-static int is_folded(const nvf_cand *k, int a) {
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_IRED && k->inst.at[i].axis == a)
-      return 1;
-  return 0;
-}
-
 static void whole_axis(room *r, int a, int64_t vec) {
   const nvf_cand *k = r->k;
   int64_t p = r->s->at[a].tile, lo = 1, later = 1;
   nvf_stamp st[64];
   int n = nvf_stamps(k, a, st, 64), seq, scanned = nvf_scanned(k, a);
-  if (!n && scanned && !is_folded(k, a))
-    st[n++] = (nvf_stamp){ 1024, 1024 };
-  else if (!n && (k->reduced >> a & 1))
+  if (!n && (k->reduced >> a & 1))
     n = nvf_stamps_of(k, r->s, a, st, 64);
   vec = scanned ? 16 : least(vec, p);
   for (int64_t at = 1, hi; at < p; at = hi) {
@@ -226,49 +235,56 @@ static void whole_axis(room *r, int a, int64_t vec) {
   }
 }
 
-/* Tiles that live from one phase to the next, in registers of an element: what a block has to keep. */
-static double kept(const nvf_cand *k) {
+/* What lives from one phase to the next, in registers for each element of the axes that a block has in whole. */
+static double kept(const nvf_cand *k, uint64_t whole) {
   int n = k->inst.n, *when = NVB_NEWN(k->net->arena, int, n + 1), *until = NVB_NEWN(k->net->arena, int, n + 1);
   int last = nvf_phases(k, when);
-  double best = 0;
+  double best = 0, all = (double)extent(k, whole);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < k->inst.at[i].narg; j++) {
       int x = k->inst.at[i].arg[j];
       until[x] = when[i] > until[x] ? when[i] : until[x];
     }
-  for (int i = 0; i < k->put.n; i++)
-    until[k->put.at[i].inst] = last;
   for (int p = 0; p < last; p++) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
       const nvf_inst *v = &k->inst.at[i];
       int size = nvg_size(k->net->node[v->node].dtype), half = v->kind == NVF_ILOAD && size == 2;
-      if (v->kind != NVF_ICONST && v->kind != NVF_IPICK && when[i] <= p && until[i] > p && (v->axes & k->reduced) &&
-          extent(k, v->axes) > extent(k, k->grid))
-        sum += half ? 0.5 : size > 4 ? size / 4 : 1;
+      if (v->kind != NVF_ICONST && v->kind != NVF_IPICK && when[i] <= p && until[i] > p && (v->axes & whole))
+        sum += (half ? 0.5 : size > 4 ? size / 4 : 1) * (double)extent(k, v->axes & whole) / all;
     }
     best = sum > best ? sum : best;
   }
-  return best;
+  return best > 0.1 ? best : 0;
+}
+
+/* 4 bytes each, of the largest type that is loaded. */
+static int64_t words(const nvf_cand *k) {
+  int64_t n = 1;
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD)
+      n = most(n, nvg_size(k->net->node[k->inst.at[i].node].dtype) / 4);
+  return n;
 }
 
 /* Warps and items of a block that has n elements of the axes it does in whole, some of them `live` from phase to phase. */
 static void divide(room *r, int64_t n, double live, int64_t blocks) {
-  r->most_warps = WARPS;
-  r->most_items = ITEMS;
-  if (live == 0)
-    return;
-  int64_t e = ITEMS;
+  int64_t e = ITEMS / words(r->k), fewest = 16, busy = 16 * r->caps->units;
   while (e > 4 && live * (double)e > 64)
     e /= 2;
   int64_t warps = power2((n + LANES * e - 1) / (LANES * e));
-  r->fits = warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
-  if (!r->fits)
-    return;
-  while (e > 8 && warps < WARPS && warps * LANES * e <= n && blocks * warps < 16 * r->caps->units)
+  r->s->again = live > 0;
+  r->fits = live > 0 && warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
+  if (!r->fits) {
+    e = ITEMS / words(r->k);
+    warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : WARPS);
+  }
+  e = warps > 16 && !r->fits ? least(e, 16) : e;
+  while (e > fewest && warps < MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
     e /= 2, warps *= 2;
+  r->s->again &= !r->fits;
   r->most_items = e;
-  r->most_warps = (int)most(warps, 1);
+  r->most_warps = warps;
 }
 
 /* ---- the axis with the lanes */
@@ -284,11 +300,18 @@ static int lane_of(const nvf_cand *k) {
   int best = nvf_lane_axis(k);
   if (may_have_lanes(k, best))
     return best;
+  int most = 0;
   best = -1;
-  for (int grid = 1; grid >= 0 && best < 0; grid--)
-    for (int a = 0; a < k->axis.n; a++)
-      if (may_have_lanes(k, a) && (k->grid >> a & 1) == (uint64_t)grid && (best < 0 || k->axis.at[a].n > k->axis.at[best].n))
-        best = a;
+  for (int a = 0; a < k->axis.n; a++) {
+    int along = 0, value; /* axes of the grid first, then those that some memory runs along */
+    for (int i = 0; i < k->inst.n; i++)
+      along |= k->inst.at[i].kind == NVF_ILOAD && is_one(k, k->inst.at[i].at, a);
+    for (int i = 0; i < k->put.n; i++)
+      along |= is_one(k, k->put.at[i].at, a);
+    value = 2 * (int)(k->grid >> a & 1) + along;
+    if (may_have_lanes(k, a) && (best < 0 || value > most || (value == most && k->axis.at[a].n > k->axis.at[best].n)))
+      best = a, most = value;
+  }
   return best;
 }
 
@@ -332,21 +355,37 @@ static int64_t blocks_now(const room *r) {
 }
 
 /* Lanes, warps (up to `warps`) and items (up to `items` of each thread) that are left go to neighbours. */
-static void stack(room *r, int warps, int64_t items) {
-  for (int a; (r->lanes < LANES || r->warps < warps || items > 1) && (a = neighbour(r)) >= 0;) {
-    int64_t n = power2(r->k->axis.at[a].n), most_items = r->items * items;
+static void stack(room *r, int64_t warps, int64_t items) {
+  for (int a; (a = neighbour(r)) >= 0;) {
+    int64_t n = power2(r->k->axis.at[a].n), had = taken(r, a, 'i');
     r->most_warps = warps;
+    r->most_items = had * items;
     n = take(r, a, 'l', n);
-    if (r->warps < warps && blocks_now(r) >= 2 * r->caps->units)
+    if (blocks_now(r) >= 2 * r->caps->units)
       n = take(r, a, 'w', n);
-    if (items > 1) {
-      int64_t had = r->items;
-      r->most_items = most_items;
-      take(r, a, 'i', n);
-      items /= r->items / had;
-    }
+    take(r, a, 'i', n);
+    items /= taken(r, a, 'i') / had;
     if (!r->d[a].n)
       return;
+    cut(r, a);
+  }
+}
+
+/* What every block along an axis computes again: then there are no more blocks than keep the machine busy, and loops. */
+static void repeats(room *r) {
+  const nvf_cand *k = r->k;
+  uint64_t lack = 0;
+  for (int i = 0; i < k->inst.n; i++)
+    if (nvf_is_red(&k->inst.at[i]))
+      lack |= k->grid & ~k->inst.at[i].axes;
+  for (int64_t n; lack; lack &= lack - 1) {
+    int a = __builtin_ctzll(lack);
+    if (!nvf_live(k, a) || (n = blocks_now(r) / (8 * r->caps->units)) < 2)
+      continue;
+    n = least(power2(n + 1) / 2, power2((k->axis.at[a].n + tile_of(r, a) - 1) / tile_of(r, a)));
+    r->most_warps = WARPS;
+    n = take(r, a, 'w', n);
+    give(r, a, 'I', n);
     cut(r, a);
   }
 }
@@ -375,24 +414,24 @@ static int reused(const nvf_cand *k, int lane) { /* operands along the lanes tha
 static void elementwise(room *r) {
   nvf_cand *k = r->k;
   int a = r->s->lane;
-  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = vector(k, a), items = in_flight(k, vec), warps = WARPS;
+  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = vector(k, a), items = in_flight(k, vec), warps = WARPS, had;
   while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->units)
     items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->units)
     warps /= 2;
-  r->most_warps = (int)warps;
+  r->most_warps = warps;
   r->most_items = vec * items;
   give(r, a, 'i', vec);
   int64_t rest = power2((n + vec - 1) / vec);
   rest = take(r, a, 'l', rest);
   rest = take(r, a, 'w', rest);
   if (!reused(k, a) || neighbour(r) < 0) {
-    int64_t had = r->items;
+    had = taken(r, a, 'i');
     take(r, a, 'i', rest);
-    items /= r->items / had;
+    items /= taken(r, a, 'i') / had;
   }
   cut(r, a);
-  stack(r, (int)warps, items);
+  stack(r, warps, items);
 }
 
 /* Memory that the lanes cross: a square of 64, read one way and written the other, each along its lines. */
@@ -423,59 +462,83 @@ static void square(room *r) {
 }
 
 /* ---- kernels with whole axes */
+/* Rows: the lanes go along an axis that the block has in whole. */
+static void rows(room *r, uint64_t whole) {
+  nvf_cand *k = r->k;
+  nvf_shape *s = r->s;
+  int a = s->lane, scan = 0;
+  int64_t all = 1, vec = vector(k, a), p = s->at[a].tile;
+  nvf_stamp st[64];
+  nvf_stamps_of(k, s, a, st, 64);
+  for (int i = 0; i < k->inst.n; i++)
+    scan |= k->inst.at[i].kind == NVF_ISCAN;
+  for (int b = 0; b < k->axis.n; b++)
+    all *= whole >> b & 1 ? s->at[b].tile : 1;
+  divide(r, all, scan ? 0 : kept(k, whole), extent(k, k->grid));
+  int64_t seq = least(st->c, p) / least(st->w, p);
+  if (r->fits || r->most_items < ITEMS)
+    vec = least(vec, most(1, r->most_items / seq));
+  else if (vec > 4)
+    r->most_items *= 2; /* as loaded they are half as many registers */
+  if (vec == 1 && p <= 4)
+    vec = p;
+  whole_axis(r, a, vec);
+}
+
+/* Axes beside the lanes' that a block may walk one coordinate after the other: what is wanted twice is not looked at across. */
+static uint64_t walked(const nvf_cand *k, int lane) {
+  uint64_t m = ~(1ull << lane);
+  for (int i = 0; i < k->inst.n; i++)
+    m &= nvf_is_red(&k->inst.at[i]) && nvf_returns(k, i) ? k->inst.at[i].axes : ~0ull;
+  return m;
+}
+
+/* Columns: reduced axes beside lanes that the grid cuts. */
+static void columns(room *r, double live) {
+  nvf_cand *k = r->k;
+  int a = r->s->lane;
+  int64_t n = extent(k, k->grid), vec = live > 0 ? 1 : vector(k, a);
+  r->s->again = live > 0;
+  while (vec > 1 && n / (vec * LANES) < 2 * r->caps->units)
+    vec /= 2;
+  give(r, a, 'i', vec);
+  take(r, a, 'l', power2((k->axis.at[a].n + vec - 1) / vec));
+}
+
 static void folded(room *r, uint64_t whole) {
   nvf_cand *k = r->k;
   nvf_shape *s = r->s;
-  int a = s->lane, rows = a >= 0 && (whole >> a & 1);
-  int64_t all = 1, vec = a >= 0 ? vector(k, a) : 1, n = extent(k, k->grid), lines = n;
-  int scan = 0;
+  int a = s->lane, along = a >= 0 && (whole >> a & 1), across = a >= 0 && !along && (whole & r->meets[a]);
+  uint64_t loops = a >= 0 ? walked(k, a) : ~0ull;
+  if (along)
+    rows(r, whole & r->meets[a] & ~loops);
+  else if (across)
+    columns(r, kept(k, whole & r->meets[a]));
+  else if (a >= 0)
+    elementwise(r);
+  int64_t row_warps = a >= 0 ? taken(r, a, 'w') : 1;
+  int kept_row = r->fits;
   for (int b = 0; b < k->axis.n; b++) {
-    all *= whole >> b & 1 ? s->at[b].tile : 1;
-    scan |= nvf_scanned(k, b);
-  }
-  double live = scan ? 0 : kept(k);
-  if (rows) {
-    nvf_stamp st[64];
-    int m = nvf_stamps_of(k, s, a, st, 1);
-    divide(r, all, live, lines);
-    int64_t p = s->at[a].tile, seq = m ? least(st->c, p) / least(st->w, p) : 1;
-    if (r->fits)
-      vec = least(vec, most(1, r->most_items / seq));
-    else if (vec > 4)
-      r->most_items *= 2; /* as loaded they are half as many registers */
-    if (vec == 1 && s->at[a].tile <= 4)
-      vec = s->at[a].tile;
-    whole_axis(r, a, vec);
-  } else {
-    r->most_warps = WARPS;
-    if (live > 0)
-      vec = 1;
-    while (a >= 0 && vec > 1 && n / (vec * LANES) < 2 * r->caps->units)
-      vec /= 2;
-    if (a >= 0) {
-      give(r, a, 'i', vec);
-      take(r, a, 'l', power2((k->axis.at[a].n + vec - 1) / vec));
+    if (!(whole >> b & 1) || b == a)
+      continue;
+    r->most_warps = most(row_warps, WARPS);
+    if (loops >> b & 1 || !along) {
+      r->fits = 0;
+      r->most_items = most(r->most_items, ITEMS);
     }
-    r->most_items = ITEMS;
+    whole_axis(r, b, least(vector(k, b), 4));
   }
-  for (int b = 0; b < k->axis.n; b++)
-    if ((whole >> b & 1) && b != a)
-      whole_axis(r, b, 1);
-  if (a >= 0 && !rows) {
-    if (r->warps < WARPS / 2) {
-      int64_t t = 1;
-      for (int i = 0; i < r->d[a].n; i++)
-        t *= r->d[a].d[i].n;
-      r->most_warps = WARPS / 2;
-      if (n / t >= 2 * r->caps->units)
-        take(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
-    }
+  if (across) {
+    int64_t t = tile_of(r, a);
+    r->most_warps = WARPS / 2;
+    if (extent(k, k->grid) / t >= 2 * r->caps->units)
+      take(r, a, 'w', power2((k->axis.at[a].n + t - 1) / t));
     cut(r, a);
   }
-  int shared = rows && r->warps > 1; /* a block waits for all of its row */
-  stack(r, WARPS / 2, 1);
-  int64_t ahead = r->caps->units * most(1, 1024 / (r->warps * LANES));
-  if (shared && r->fits && blocks_now(r) > 2 * ahead)
+  stack(r, WARPS / 2, along ? most(1, 8 / taken(r, a, 'i')) : 1);
+  repeats(r);
+  int64_t ahead = r->caps->units * most(1, 1024 / (row_warps * LANES));
+  if (along && row_warps > 1 && kept_row && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
     s->ahead = ahead;
 }
 
@@ -487,7 +550,7 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
   s->at = NVB_NEWN(mem, nvf_place, k->axis.n + 1);
   s->lane = lane_of(k);
   s->cross = -1;
-  *r = (room){ .k = k, .s = s, .caps = k->net->caps, .lanes = 1, .warps = 1, .items = 1, .most_items = ITEMS, .most_warps = WARPS };
+  *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS };
   for (int a = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && !(k->grid >> a & 1)) {
       s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : power2(k->axis.at[a].n);
@@ -495,6 +558,12 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
         s->at[a].tile = most(16, s->at[a].tile);
       whole |= 1ull << a;
     }
+  for (int i = 0; i < k->inst.n + k->put.n; i++) {
+    const nvf_inst *v = i < k->inst.n ? &k->inst.at[i] : NULL;
+    uint64_t axes = v ? v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0) : k->put.at[i - k->inst.n].axes;
+    for (uint64_t m = axes; m; m &= m - 1)
+      r->meets[__builtin_ctzll(m)] |= axes;
+  }
   if (!whole)
     s->cross = nvf_cross_axis(k, s->lane);
   if (whole)
