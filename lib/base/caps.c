@@ -1,5 +1,6 @@
 /* Device facts. A family's rates are rows of a table; of this machine only counts are asked (threads, caches, vector
-   width) and the rates of the CPU row are scaled by them. Nothing here is measured, so that plans are reproducible. */
+   width; units of a GPU) and the rates of the row are scaled by them. Nothing here is measured, so that plans are
+   reproducible. */
 #include "base/caps.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +9,45 @@
 #include "base/pool.h"
 #include "base/settings.h"
 
-static const nvb_caps known[] = {
-  { .kind = NVB_CUDA, .name = "h200", .units = 132, .width = 32, .threads = 1024, .onchip = 49152 * 4, .l2 = 50 << 20,
-    .bandwidth = 4000, .unit_bandwidth = 4000.0 / 132, .l2_bandwidth = 7000, .rate = 40000, .launch = 2500,
-    .max_buffers = 64 },
-  { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .l2 = 32 << 20,
-    .bandwidth = 100, .unit_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
-    .max_buffers = 64 },
+/* GPUs: bandwidth as a copy reaches it. `arch` and `word` (in the driver's name) tell the family of a device. */
+static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
+#define GPU(id, arch, word, sms, shared, cache, copy, cached, ops) \
+  { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, .l2 = cache, \
+      .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, .launch = 2500, \
+      .max_buffers = 64 }, arch, word }
+  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000),
+  GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000),
+  GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700),
+  GPU("rtx4090", 89, "", 128, 96 << 10, 72 << 20, 930, 5000, 49000),
+  GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000),
+  GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000),
+#undef GPU
+  { { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .l2 = 32 << 20,
+      .bandwidth = 100, .unit_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
+      .max_buffers = 64 }, 0, "" },
 };
+enum { KNOWN = sizeof known / sizeof *known };
 
 const nvb_caps *nvb_caps_find(const char *name) {
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (!strcmp(known[i].name, name))
-      return &known[i];
+  for (size_t i = 0; i < KNOWN; i++)
+    if (!strcmp(known[i].caps.name, name))
+      return &known[i].caps;
   return NULL;
+}
+
+const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
+  static _Thread_local nvb_caps here;
+  const struct family *best = NULL;
+  for (const struct family *f = known; f < known + KNOWN; f++)
+    if (f->arch && strstr(device, f->word) && (!best || abs(f->arch - arch) < abs(best->arch - arch)))
+      best = f;
+  here = best->caps;
+  double share = units > 0 ? (double)units / here.units : 1;
+  here.units = units > 0 ? units : here.units;
+  here.bandwidth *= share;
+  here.l2_bandwidth *= share;
+  here.rate *= share;
+  return &here;
 }
 
 static int vector_width(void) { /* f32 lanes */

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/device.h"
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, STEPS = 8, NCLASS = 54 * STEPS };
 
@@ -166,6 +166,10 @@ nvd_buf *nvd_buf_ref(nvd_buf *b) {
 void nvd_buf_unref(nvd_buf *b) {
   if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
     return;
+  if (b->device) {
+    nvd_buf_give_on(b);
+    return;
+  }
   cell *c = (cell *)b;
   if (b->release) {
     b->release(b->owner);

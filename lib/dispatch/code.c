@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "base/store.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/cuda_code.h"
 
-enum { SLOTS = 4096, KEEP = 1024, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
+enum { KEEP = 1024, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
 
 typedef struct kernel {
   nvd_kernel k;                  /* first: what the outside sees */
@@ -18,29 +18,29 @@ typedef struct kernel {
   nvf_kernel *ir;
   nvf_schedule *schedule;
   nvc_code *code;
-  nvb_hash key;
-  int refs;                      /* programs that hold it; 0: in the list of the idle */
   _Atomic int64_t calls, elements;
-  struct kernel *next;           /* of its slot */
-  struct kernel *younger, *older;/* idle kernels */
 } kernel;
 
-static struct {
-  pthread_mutex_t lock;          /* of everything below */
-  pthread_mutex_t building;      /* held while LLVM works, so that no child is forked in the middle of it */
-  kernel *slot[SLOTS], *youngest, *oldest;
-  int idle;
-} table = { .lock = PTHREAD_MUTEX_INITIALIZER, .building = PTHREAD_MUTEX_INITIALIZER };
+static void destroy(nvd_item *item) {
+  kernel *c = (kernel *)item;
+  nvc_code_free(c->code);
+  nvb_arena_free(c->arena);
+  nvb_free(c);
+}
+
+static nvd_shelf shelf = NVD_SHELF(KEEP, destroy);
+/* Held while LLVM works, so that no child is forked in the middle of it. */
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int64_t loaded;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void hold(void) {
-  pthread_mutex_lock(&table.building);
-  pthread_mutex_lock(&table.lock);
+  pthread_mutex_lock(&building);
+  pthread_mutex_lock(&shelf.lock);
 }
 static void let_go(void) {
-  pthread_mutex_unlock(&table.lock);
-  pthread_mutex_unlock(&table.building);
+  pthread_mutex_unlock(&shelf.lock);
+  pthread_mutex_unlock(&building);
 }
 static void init(void) {
   nvb_store_close(); /* so that the store's handlers are there already: at a fork, later ones take their locks first */
@@ -48,6 +48,7 @@ static void init(void) {
 }
 
 int64_t nvd_kernels_loaded(void) { return atomic_load(&loaded); }
+void nvd_count_loaded(int n) { atomic_fetch_add(&loaded, n); }
 
 nvd_tier nvd_tier_now(void) {
   const char *tier = nvb_str(NVB_TIER);
@@ -56,87 +57,11 @@ nvd_tier nvd_tier_now(void) {
   return strcmp(tier, "0") && strcmp(nvb_str(NVB_FUSE), "off") ? NVD_AUTO : NVD_INTERPRETED;
 }
 
-/* ---- the table, under its lock */
-static kernel **place_of(nvb_hash key) {
-  kernel **at = &table.slot[key.lo % SLOTS];
-  while (*at && !nvb_hash_eq((*at)->key, key))
-    at = &(*at)->next;
-  return at;
-}
-
-static void wake(kernel *c) {
-  *(c->older ? &c->older->younger : &table.oldest) = c->younger;
-  *(c->younger ? &c->younger->older : &table.youngest) = c->older;
-  table.idle--;
-}
-
-static void rest(kernel *c) {
-  c->younger = NULL;
-  c->older = table.youngest;
-  *(c->older ? &c->older->younger : &table.oldest) = c;
-  table.youngest = c;
-  table.idle++;
-}
-
-static void destroy(kernel *c) {
-  if (!c)
-    return;
-  nvc_code_free(c->code);
-  nvb_arena_free(c->arena);
-  nvb_free(c);
-}
-
-static kernel *take(nvb_hash key) {
-  pthread_mutex_lock(&table.lock);
-  kernel *c = *place_of(key);
-  if (c && c->refs++ == 0)
-    wake(c);
-  pthread_mutex_unlock(&table.lock);
-  return c;
-}
-
-/* Enters a new kernel and returns it, or the one that another thread entered meanwhile. */
-static kernel *enter(kernel *c) {
-  pthread_mutex_lock(&table.lock);
-  kernel **at = place_of(c->key), *there = *at;
-  if (!there)
-    *at = c;
-  else if (there->refs++ == 0)
-    wake(there);
-  pthread_mutex_unlock(&table.lock);
-  if (there)
-    destroy(c);
-  return there ? there : c;
-}
-
-void nvd_kernel_unref(nvd_kernel *k) {
-  kernel *c = (kernel *)k, *gone = NULL;
-  if (!c)
-    return;
-  pthread_mutex_lock(&table.lock);
-  if (--c->refs == 0) {
-    rest(c);
-    if (table.idle > KEEP) {
-      gone = table.oldest;
-      wake(gone);
-      *place_of(gone->key) = gone->next;
-    }
-  }
-  pthread_mutex_unlock(&table.lock);
-  destroy(gone);
-}
+void nvd_kernel_unref(nvd_kernel *k) { nvd_shelf_give(&shelf, (nvd_item *)k); }
 
 void nvd_code_trim(void) {
-  for (kernel *gone = NULL;; destroy(gone)) {
-    pthread_mutex_lock(&table.lock);
-    if ((gone = table.oldest)) {
-      wake(gone);
-      *place_of(gone->key) = gone->next;
-    }
-    pthread_mutex_unlock(&table.lock);
-    if (!gone)
-      return;
-  }
+  nvd_shelf_trim(&shelf);
+  nvd_gpu_code_trim();
 }
 
 /* ---- making. A kernel outlives the plan it came with, so it is parsed again from its own text. */
@@ -176,22 +101,22 @@ int nvd_kernel_get(nvd_kernel **out, nvb_arena *work, const nvf_kernel *k, const
   int status = nvb_protect(work, spell, &r);
   if (status)
     return status;
-  kernel *c = take(r.key);
-  if (!c) {
-    c = r.made = nvb_calloc(1, sizeof *c);
+  nvd_item *item = nvd_shelf_take(&shelf, r.key);
+  if (!item) {
+    kernel *c = r.made = nvb_calloc(1, sizeof *c);
     if (!c)
       return nvb_fail_memory();
-    c->key = r.key;
-    c->refs = 1;
+    item = &c->k.item;
+    item->key = r.key;
     c->arena = nvb_arena_new();
     status = c->arena ? nvb_protect(c->arena, build, &r) : nvb_fail_memory();
     if (status) {
-      destroy(c);
+      destroy(item);
       return status;
     }
-    c = enter(c);
+    item = nvd_shelf_enter(&shelf, item);
   }
-  *out = &c->k;
+  *out = (nvd_kernel *)item;
   return NVM_OK;
 }
 
@@ -208,7 +133,7 @@ static int from_store(nvc_code **code, int64_t *scratch, nvb_hash key) {
     good = *scratch >= 0 && !nvc_load(code, &o);
   }
   nvb_free(row);
-  atomic_fetch_add(&loaded, good);
+  nvd_count_loaded(good);
   return good;
 }
 
@@ -262,7 +187,7 @@ static int compile(kernel *c) {
 /* What failed for want of memory is tried again at a later call; anything else stays interpreted, with the same
    bits. */
 static nvc_entry go_native(kernel *c) {
-  pthread_mutex_lock(&table.building);
+  pthread_mutex_lock(&building);
   nvc_entry e = atomic_load(&c->k.entry);
   if (!e && !atomic_load(&c->k.hopeless)) {
     int status = nvc_llvm_available() ? compile(c) : NVM_ERR_UNSUPPORTED;
@@ -275,7 +200,7 @@ static nvc_entry go_native(kernel *c) {
       nvb_clear();
     }
   }
-  pthread_mutex_unlock(&table.building);
+  pthread_mutex_unlock(&building);
   return e;
 }
 

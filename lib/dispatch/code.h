@@ -4,11 +4,13 @@
 #define NVD_CODE_H
 #include <stdatomic.h>
 #include "codegen/codegen.h"
+#include "dispatch/shelf.h"
 
 typedef enum nvd_tier { NVD_INTERPRETED, NVD_NATIVE, NVD_AUTO } nvd_tier;
 nvd_tier nvd_tier_now(void);             /* as NVM_TIER and NVM_FUSE say */
 
 typedef struct nvd_kernel {
+  nvd_item item;
   nvc_interp *interp;
   _Atomic(nvc_entry) entry;              /* native code, or NULL as long as there is none */
   int64_t interp_scratch, native_scratch;/* bytes; the latter is valid once entry is read */
@@ -21,4 +23,5 @@ int nvd_kernel_get(nvd_kernel **out, nvb_arena *work, const nvf_kernel *k, const
 void nvd_kernel_unref(nvd_kernel *k);    /* NULL is fine */
 /* Counts a call that processes so many elements; compiles if the tier says that this call is to run natively. */
 nvc_entry nvd_kernel_warm(nvd_kernel *k, nvd_tier tier, int64_t elements);
+void nvd_count_loaded(int n);            /* kernels whose code came from the disk store */
 #endif

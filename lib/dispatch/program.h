@@ -1,14 +1,15 @@
-/* Programs from inside: what running (program.c) and watching (watch.c) share. */
+/* Programs from inside: what preparing (program.c) and the two ways of running (cpu_program.c, cuda_program.c) share. */
 #ifndef NVD_PROGRAM_H
 #define NVD_PROGRAM_H
 #include "dispatch/code.h"
 #include "dispatch/dispatch.h"
 
 typedef struct nvd_step {
-  nvd_kernel *kernel;
   int64_t blocks, grain, bytes;  /* bytes: read and written */
-  int first;                     /* of its arguments in the program's array of them */
+  int first, narg;               /* its arguments in the program's array of them */
   const char *hero, *what;
+  nvd_kernel *kernel;            /* CPU */
+  struct nvd_gpu_kernel *gpu;    /* device */
 } nvd_step;
 
 typedef struct nvd_address {     /* an argument that a run fills in */
@@ -18,9 +19,11 @@ typedef struct nvd_address {     /* an argument that a run fills in */
   int64_t offset;
   int64_t written;               /* bytes from there on that the step may change; 0: it only reads */
   nvm_dtype type;
+  int stored;                    /* the step stores to it */
 } nvd_address;
+typedef struct nvd_scalar { int arg, leaf, bytes; } nvd_scalar; /* an argument that is the value of a leaf in host memory */
 
-/* What one run needs; a program keeps a few for the next ones. */
+/* What one run on the CPU needs; a program keeps a few for the next ones. */
 typedef struct nvd_context {
   char *memory;                  /* temporaries, then scratch of each worker */
   size_t room;
@@ -34,16 +37,30 @@ typedef struct nvd_context {
 enum { NVD_SPARES = 4 };
 struct nvd_program {
   nvb_arena *arena;
-  int nstep, narg, naddress;
-  int wide;                      /* some step has more blocks than a chunk: the pool is used */
-  int watched;                   /* NVM_DUMP=run or NVM_CHECK=bits */
-  nvd_tier tier;
+  struct nvd_device *device;     /* NULL: the CPU */
+  int nstep, narg, naddress, nscalar;
   nvd_step *step;
   uint64_t *arg;                 /* sizes and scalars in place, addresses 0 */
   nvd_address *address;          /* in the order of the arguments */
+  nvd_scalar *scalar;
   int64_t temp_bytes;
+  int watched;                   /* NVM_DUMP=run or NVM_CHECK=bits */
+  /* the CPU's */
+  int wide;                      /* some step has more blocks than a chunk: the pool is used */
+  nvd_tier tier;
   _Atomic(nvd_context *) spare[NVD_SPARES];
+  /* a device's */
+  struct nvd_gpu_program *gpu;
 };
+
+/* The code of every step. Throws; *at is the step it is about. */
+void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at);
+void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at);
+void nvd_cpu_free(nvd_program *p);   /* of a program that may be half made */
+void nvd_gpu_free(nvd_program *p);
+void nvd_count_run(int n);           /* kernels */
+uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);
+int nvd_index_error(char *text, size_t size, const nvd_program *p, int i); /* the message of a failed check in step i */
 
 /* Runs step i with that code (NULL: the interpreter); a status. */
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);

@@ -1,0 +1,171 @@
+/* Programs on the CPU. A run takes its memory and its code before its first step, so that after that only an index out of range
+   can fail it. */
+#include <stdatomic.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/settings.h"
+#include "dispatch/program.h"
+
+enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: bytes that a context keeps between runs; there may be 4,096 programs */
+
+/* ---- preparing */
+void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
+  p->tier = nvd_tier_now();
+  for (int i = 0; i < p->nstep; i++) {
+    *at = i;
+    nvd_step *s = &p->step[i];
+    int status = nvd_kernel_get(&s->kernel, work, plan->step[i].k, plan->step[i].s);
+    if (status)
+      nvb_throw(work, status, "%s", nvb_message());
+    p->wide |= s->blocks > s->grain;
+    if (p->tier == NVD_NATIVE && !atomic_load(&s->kernel->entry))
+      nvd_kernel_warm(s->kernel, p->tier, 0);
+  }
+}
+
+static void context_free(nvd_context *c) {
+  if (!c)
+    return;
+  nvb_free(c->memory);
+  nvb_free(c);
+}
+
+void nvd_cpu_free(nvd_program *p) {
+  for (int i = 0; i < p->nstep; i++)
+    nvd_kernel_unref(p->step[i].kernel);
+  for (int i = 0; i < NVD_SPARES; i++)
+    context_free(atomic_load(&p->spare[i]));
+}
+
+/* ---- contexts */
+static nvd_context *context_get(nvd_program *p) {
+  for (int i = 0; i < NVD_SPARES; i++) {
+    nvd_context *c = atomic_load_explicit(&p->spare[i], memory_order_relaxed);
+    if (c && (c = atomic_exchange_explicit(&p->spare[i], NULL, memory_order_acquire)))
+      return c;
+  }
+  size_t args = sizeof(uint64_t) * (size_t)p->narg;
+  nvd_context *c = nvb_alloc(sizeof *c + args + sizeof(nvc_entry) * (size_t)p->nstep);
+  if (!c)
+    return NULL;
+  *c = (nvd_context){ .entry = (nvc_entry *)(void *)(c->arg + p->narg) };
+  memcpy(c->arg, p->arg, args);
+  return c;
+}
+
+static void context_put(nvd_program *p, nvd_context *c) {
+  for (int i = 0; i < NVD_SPARES; i++) {
+    nvd_context *none = NULL;
+    if (atomic_compare_exchange_strong_explicit(&p->spare[i], &none, c, memory_order_release, memory_order_relaxed))
+      return;
+  }
+  context_free(c);
+}
+
+/* Code of every step, compiled now where the tier asks for it. Returns the scratch bytes that a worker needs. */
+static size_t find_code(nvd_program *p, nvd_context *c) {
+  int64_t scratch = 0;
+  for (int i = 0; i < p->nstep; i++) {
+    nvd_kernel *k = p->step[i].kernel;
+    nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
+    if (!e)
+      e = nvd_kernel_warm(k, p->tier, p->step[i].bytes / 4);
+    if (e && k->native_scratch > scratch)
+      scratch = k->native_scratch;
+    if ((!e || p->watched) && k->interp_scratch > scratch)
+      scratch = k->interp_scratch;
+    c->entry[i] = e;
+  }
+  return ((size_t)scratch + LINE - 1) & ~(size_t)(LINE - 1);
+}
+
+/* Memory for the run: the context's own if it is little, else a buffer that the run gives back. NULL when there is
+   none. */
+static char *find_memory(nvd_context *c, size_t need, nvd_buf **buf) {
+  if (need > KEEP) {
+    *buf = nvd_buf_new(need);
+    return *buf ? (*buf)->data : NULL;
+  }
+  if (need > c->room || !c->memory) {
+    nvb_free(c->memory);
+    c->memory = nvb_alloc_aligned(LINE, need + LINE);
+    c->room = c->memory ? need : 0;
+    if (!c->memory)
+      nvb_fail_memory();
+  }
+  return c->memory;
+}
+
+/* ---- running */
+typedef struct job {
+  nvc_entry entry;
+  const nvc_interp *interp;
+  const uint64_t *arg;
+  const nvd_context *context;
+  _Atomic int failed;            /* lowest id + 1 of a CHECK that failed, of those seen; 0: none */
+} job;
+
+static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
+  job *j = arg;
+  char *scratch = j->context->scratch + (size_t)worker * j->context->stride;
+  int bad = j->entry ? j->entry(j->arg, lo, hi, scratch) : nvc_interp_run(j->interp, j->arg, lo, hi, scratch);
+  int seen = bad ? atomic_load(&j->failed) : 0;
+  while (bad && (!seen || bad < seen) && !atomic_compare_exchange_weak(&j->failed, &seen, bad))
+    ;
+}
+
+int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
+  const nvd_step *s = &p->step[i];
+  job j = { entry, s->kernel->interp, c->arg + s->first, c, 0 };
+  if (s->blocks <= s->grain || c->workers == 1)
+    run_blocks(&j, 0, s->blocks, 0);
+  else
+    nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
+  if (!j.failed)
+    return NVM_OK;
+  char text[512];
+  nvd_index_error(text, sizeof text, p, i);
+  return nvb_fail(NVM_ERR_INDEX, "%s", text);
+}
+
+static int run_steps(const nvd_program *p, const nvd_context *c) {
+  int status = NVM_OK;
+  for (int i = 0; i < p->nstep && !status; i++)
+    status = nvd_step_run(p, c, i, c->entry[i]);
+  return status;
+}
+
+/* The run's own values of the arguments, and where its scratch begins. */
+static void place(const nvd_program *p, nvd_context *c, char *memory, char *const *leaf, char *const *out) {
+  for (int i = 0; i < p->naddress; i++) {
+    const nvd_address *b = &p->address[i];
+    char *base = b->from == NVF_BLEAF ? leaf[b->id] : b->from == NVF_BOUT ? out[b->id] : memory;
+    c->arg[b->arg] = (uint64_t)(uintptr_t)(base + b->offset);
+  }
+  for (int i = 0; i < p->nscalar; i++)
+    c->arg[p->scalar[i].arg] = nvd_scalar_value(&p->scalar[i], leaf[p->scalar[i].leaf]);
+  c->scratch = memory + p->temp_bytes;
+}
+
+int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
+  nvd_context *c = context_get(p);
+  if (!c)
+    return nvb_fail_memory();
+  unsigned fp = nvb_fp_enter();
+  c->stride = find_code(p, c);
+  c->workers = p->wide ? nvb_pool_threads() : 1;
+  nvd_buf *buf = NULL;
+  char *memory = find_memory(c, (size_t)p->temp_bytes + c->stride * (size_t)c->workers, &buf);
+  int status = NVM_ERR_MEMORY;
+  if (memory) {
+    place(p, c, memory, leaf, out);
+    status = p->watched ? nvd_run_watched(p, c) : run_steps(p, c);
+    nvd_count_run(p->nstep);
+  }
+  nvd_buf_unref(buf);
+  nvb_fp_leave(fp);
+  context_put(p, c);
+  return status;
+}

@@ -1,0 +1,550 @@
+/* Programs on a device: launched, not waited for. A program that runs again on the same stream is replayed as a graph, whose
+   nodes are told what has changed since the last time; the first runs, and those on a stream that the caller is
+   capturing, launch kernel by kernel. Decides whether indices need 64 bits, and when a graph is worth building. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/settings.h"
+#include "dispatch/cuda_code.h"
+#include "dispatch/program.h"
+
+enum { REPLAYS = 4, BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096 };
+static const int64_t NARROW = 1 << 30;
+
+/* The arguments of the last run on a queue, and the graph that holds them. The slots of the program's arguments come first, then
+   two for each step: where its checks write, and its scratch memory. */
+typedef struct replay {
+  nvd_queue *q;
+  int calls;                    /* so far; -1: no graph can be had */
+  void *graph, *exec;
+  void **node;
+  nvd_node_params *launch;      /* of each step; its params point into arg */
+  uint64_t *arg;
+} replay;
+
+typedef struct nvd_gpu_program {
+  int nleaf, nout;              /* buffers that runs use, each once */
+  struct used { int id, writes; } *leaf, *out;
+  int *check;                   /* of each step: its number among the checked ones, -1 if it has none */
+  nvd_checks *checks;           /* NULL: none */
+  int64_t memory;               /* bytes of temporaries and scratch */
+  int64_t scratch;              /* where that begins */
+  nvd_fault **from;             /* room for the faults of a run's inputs */
+  replay *plain, *kept[REPLAYS];/* plain: where no other has a place */
+  char label[NVD_LABEL];
+} nvd_gpu_program;
+
+static void reap_captured(void);
+
+/* ---- preparing */
+
+/* Elements from the first to the last one of a leaf. */
+static int64_t extent(const nvg_leaf *l) {
+  int64_t n = 1;
+  for (int d = 0; d < l->rank; d++)
+    n += (l->shape[d] - 1) * (l->stride[d] < 0 ? -l->stride[d] : l->stride[d]);
+  return n;
+}
+
+/* Values of so many elements need 64-bit indices somewhere: what a flattened index runs over is some value of the graph. */
+static int graph_is_wide(const nvg_graph *g) {
+  int wide = 0;
+  for (int i = 0; g && i < g->n; i++)
+    wide |= g->v[i].size >= NARROW;
+  for (int i = 0; g && i < g->nleaf; i++)
+    wide |= extent(&g->leaf[i]) >= NARROW;
+  return wide;
+}
+
+static int step_is_wide(const nvf_plan *plan, const nvf_step *s) {
+  int wide = s->blocks >= NARROW;
+  for (int i = 0; i < s->k->nparam; i++) {
+    const nvf_bind *b = &s->bind[i];
+    int64_t n = (int64_t)b->bits;
+    if (b->kind == NVF_BUFFER)
+      wide |= plan->buf[b->buf].bytes / nvg_size(s->k->param[i].type) >= NARROW;
+    else if (b->kind == NVF_SIZE)
+      wide |= n >= NARROW || n <= -NARROW;
+  }
+  return wide;
+}
+
+static int64_t param_bytes(const nvf_kernel *k, int wide) {
+  int64_t n = 16; /* error slot and scratch */
+  for (int i = 0; i < k->nparam; i++) {
+    int64_t size = k->param[i].kind == NVF_BUFFER ? 8 : k->param[i].kind == NVF_SIZE ? (wide ? 8 : 4) : nvg_size(k->param[i].type);
+    n = (n + size - 1) / size * size + size;
+  }
+  return n;
+}
+
+/* With its arrays, and with what of its launches does not change. NULL: no memory. */
+static replay *replay_new(const nvd_program *p) {
+  size_t nstep = (size_t)p->nstep, nparam = (size_t)p->narg + 2 * nstep;
+  replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node) + nparam * (sizeof *r->arg + sizeof(void *)));
+  if (!r)
+    return NULL;
+  r->launch = (nvd_node_params *)(void *)(r + 1);
+  r->node = (void **)(void *)(r->launch + nstep);
+  r->arg = (uint64_t *)(void *)(r->node + nstep);
+  void **param = (void **)(void *)(r->arg + nparam);
+  memcpy(r->arg, p->arg, sizeof *r->arg * (size_t)p->narg);
+  for (int i = 0; i < p->nstep; i++) {
+    const nvd_step *s = &p->step[i];
+    const nvd_gpu_kernel *k = s->gpu;
+    r->launch[i] = (nvd_node_params){ .function = k->function, .grid = { (unsigned)s->blocks, 1, 1 },
+                                      .block = { (unsigned)k->threads, 1, 1 }, .shared = (unsigned)k->shared, .param = param };
+    for (int j = 0; j < s->narg; j++)
+      *param++ = &r->arg[s->first + j];
+    if (k->checks)
+      *param++ = &r->arg[p->narg + 2 * i];
+    if (k->scratch)
+      *param++ = &r->arg[p->narg + 2 * i + 1];
+  }
+  return r;
+}
+
+static void note_used(struct used *u, int *n, int id, int writes) {
+  int i = 0;
+  while (i < *n && u[i].id != id)
+    i++;
+  if (i == *n)
+    u[(*n)++] = (struct used){ id, 0 };
+  u[i].writes |= writes;
+}
+
+static void list_buffers(nvd_program *p) {
+  nvd_gpu_program *g = p->gpu;
+  g->leaf = NVB_NEWN(p->arena, struct used, p->naddress);
+  g->out = NVB_NEWN(p->arena, struct used, p->naddress);
+  for (int i = 0; i < p->naddress; i++) {
+    const nvd_address *b = &p->address[i];
+    if (b->from == NVF_BLEAF)
+      note_used(g->leaf, &g->nleaf, b->id, b->stored);
+    else if (b->from == NVF_BOUT)
+      note_used(g->out, &g->nout, b->id, 1);
+  }
+}
+
+static void list_checks(nvb_arena *work, nvd_program *p) {
+  nvd_gpu_program *g = p->gpu;
+  int n = 0;
+  g->check = NVB_NEWN(p->arena, int, p->nstep);
+  for (int i = 0; i < p->nstep; i++)
+    g->check[i] = p->step[i].gpu->checks ? n++ : -1;
+  if (!n)
+    return;
+  g->checks = nvb_calloc(1, sizeof *g->checks + sizeof g->checks->text[0] * (size_t)n);
+  if (!g->checks)
+    nvb_throw(work, NVM_ERR_MEMORY, "out of memory");
+  g->checks->refs = 1;
+  g->checks->n = n;
+  for (int i = 0; i < p->nstep; i++)
+    if (g->check[i] >= 0)
+      nvd_index_error(g->checks->text[g->check[i]], sizeof g->checks->text[0], p, i);
+}
+
+static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
+  nvd_gpu_program *g = p->gpu;
+  int64_t most = 0;
+  int n = 0;
+  for (int i = 0; i < p->nstep; i++) {
+    const nvd_step *s = &p->step[i];
+    *at = i;
+    if (s->blocks > INT32_MAX)
+      nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has %lld blocks; a launch has at most %d", s->gpu->title,
+                (long long)s->blocks, INT32_MAX);
+    if (param_bytes(plan->step[i].k, 1) > PARAM_BYTES)
+      nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title, PARAM_BYTES);
+    int64_t bytes = s->gpu->scratch * s->blocks;
+    most = bytes > most ? bytes : most;
+    n += snprintf(g->label + n, sizeof g->label - (size_t)n, "%s%s", i ? "+" : "", s->gpu->title);
+    n = n < NVD_LABEL ? n : NVD_LABEL - 1;
+  }
+  g->scratch = (p->temp_bytes + ALIGN - 1) & ~(int64_t)(ALIGN - 1);
+  g->memory = most ? g->scratch + most : p->temp_bytes;
+}
+
+typedef struct request { nvd_program *p; nvb_arena *work; const nvf_plan *plan; int *at; } request;
+static void arrange(nvb_arena *a, void *arg) { /* in the program's arena */
+  request *r = arg;
+  nvd_program *p = r->p;
+  list_buffers(p);
+  list_checks(a, p);
+  measure(a, p, r->plan, r->at);
+  p->gpu->from = NVB_NEWN(a, nvd_fault *, p->gpu->nleaf + 1);
+  if (!(p->gpu->plain = replay_new(p)))
+    nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+}
+
+static void make_gpu(nvb_arena *a, void *arg) { ((nvd_program *)arg)->gpu = NVB_NEW(a, nvd_gpu_program); }
+
+/* An arena throws to those who protect it, so what is kept is made under the program's own. */
+static void keeping(nvb_arena *work, nvd_program *p, void (*fn)(nvb_arena *a, void *arg), void *arg) {
+  int status = nvb_protect(p->arena, fn, arg);
+  if (status)
+    nvb_throw(work, status, "%s", nvb_message());
+}
+
+void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
+  *at = 0;
+  if (nvd_device_ready(p->device))
+    nvb_throw(work, nvb_status(), "%s", nvb_message());
+  keeping(work, p, make_gpu, p);
+  nvd_gpu_order *order = NVB_NEWN(work, nvd_gpu_order, p->nstep);
+  reap_captured();
+  int wide = graph_is_wide(plan->g);
+  for (int i = 0; i < p->nstep; i++)
+    order[i] = (nvd_gpu_order){ .k = plan->step[i].k, .s = plan->step[i].s, .wide = wide || step_is_wide(plan, &plan->step[i]) };
+  int status = nvd_gpu_kernels_get(p->device, work, order, p->nstep, at);
+  for (int i = 0; i < p->nstep; i++)
+    p->step[i].gpu = order[i].kernel;
+  if (status)
+    nvb_throw(work, status, "%s", nvb_message());
+  keeping(work, p, arrange, &(request){ p, work, plan, at });
+}
+
+static void graph_free(replay *r) {
+  if (r->exec)
+    nvd_cu.cuGraphExecDestroy(r->exec);
+  if (r->graph)
+    nvd_cu.cuGraphDestroy(r->graph);
+  r->exec = r->graph = NULL;
+}
+
+void nvd_gpu_free(nvd_program *p) {
+  nvd_gpu_program *g = p->gpu;
+  if (nvd_cuda_forked) /* the parent's */
+    return;
+  if (g) {
+    int entered = nvd_enter(p->device);
+    for (int i = 0; i < REPLAYS && g->kept[i]; i++) {
+      graph_free(g->kept[i]);
+      nvb_free(g->kept[i]);
+    }
+    nvd_leave(entered);
+    nvb_free(g->plain);
+    nvd_checks_unref(g->checks);
+  }
+  for (int i = 0; i < p->nstep; i++)
+    nvd_gpu_kernel_unref(p->step[i].gpu);
+}
+
+/* ---- launching */
+static int launch(const nvd_node_params *l, void *stream) {
+  return nvd_cu.cuLaunchKernel(l->function, l->grid[0], 1, 1, l->block[0], 1, 1, l->shared, stream, l->param, NULL);
+}
+
+/* A chain of the steps. No graph is no failure: then kernels are launched one by one. */
+static void build(const nvd_program *p, replay *r) {
+  int error = nvd_cu.cuGraphCreate(&r->graph, 0);
+  void *before = NULL;
+  for (int i = 0; i < p->nstep && !error; i++) {
+    if (!p->step[i].blocks)
+      continue;
+    error = nvd_cu.cuGraphAddKernelNode(&r->node[i], r->graph, before ? &before : NULL, before != NULL, &r->launch[i]);
+    before = r->node[i];
+  }
+  error = error ? error : nvd_cu.cuGraphInstantiateWithFlags(&r->exec, r->graph, 0);
+  if (error || !before) {
+    nvd_cu.cudaGetLastError();
+    graph_free(r);
+    r->calls = -1;
+  }
+}
+
+static replay *replay_of(nvd_program *p, nvd_queue *q) {
+  nvd_gpu_program *g = p->gpu;
+  int i = 0;
+  while (i < REPLAYS && g->kept[i] && g->kept[i]->q != q)
+    i++;
+  if (i < REPLAYS && !g->kept[i] && (g->kept[i] = replay_new(p)))
+    g->kept[i]->q = q;
+  replay *r = i < REPLAYS && g->kept[i] ? g->kept[i] : g->plain;
+  if (r != g->plain && r->calls >= 0 && ++r->calls == BUILD_AT)
+    build(p, r);
+  return r;
+}
+
+/* ---- one run */
+typedef struct run {
+  nvd_program *p;
+  const nvd_operand *leaf, *out;
+  nvd_queue *q;
+  replay *r;
+  nvd_cell *memory;             /* temporaries and scratch; NULL: none are needed */
+  nvd_fault *fault;             /* of what comes out; NULL: nothing can go wrong */
+} run;
+
+static int put(replay *r, int at, uint64_t value) {
+  int changed = r->arg[at] != value;
+  r->arg[at] = value;
+  return changed;
+}
+
+/* The arguments of step i; `address` and `scalar` are where the program's lists have been read to. 1 if one is another than at
+   the replay's last run. */
+static int fill(const run *x, int i, int *address, int *scalar) {
+  const nvd_program *p = x->p;
+  int end = p->step[i].first + p->step[i].narg, changed = 0;
+  char *memory = x->memory ? x->memory->b.data : NULL;
+  for (; *address < p->naddress && p->address[*address].arg < end; ++*address) {
+    const nvd_address *b = &p->address[*address];
+    char *base = b->from == NVF_BLEAF ? x->leaf[b->id].data : b->from == NVF_BOUT ? x->out[b->id].data : memory;
+    changed |= put(x->r, b->arg, (uint64_t)(uintptr_t)(base + b->offset));
+  }
+  for (; *scalar < p->nscalar && p->scalar[*scalar].arg < end; ++*scalar) {
+    const nvd_scalar *s = &p->scalar[*scalar];
+    changed |= put(x->r, s->arg, nvd_scalar_value(s, x->leaf[s->leaf].data));
+  }
+  if (p->gpu->check[i] >= 0)
+    changed |= put(x->r, p->narg + 2 * i, (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
+  if (p->step[i].gpu->scratch)
+    changed |= put(x->r, p->narg + 2 * i + 1, (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
+  return changed;
+}
+
+static int64_t clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* NVM_DUMP=run: each step is waited for, so that what breaks the device is known by its name. */
+static int launch_watched(const run *x, int i) {
+  const nvd_step *s = &x->p->step[i];
+  int64_t start = clock_ns();
+  int error = launch(&x->r->launch[i], x->q->stream);
+  nvd_queue_note(x->q, s->gpu->title);
+  error = error ? error : nvd_cu.cudaStreamSynchronize(x->q->stream);
+  if (!error)
+    x->q->done = x->q->issued;
+  int64_t ns = clock_ns() - start;
+  char line[512], name[32];
+  snprintf(line, sizeof line, "%d/%d %s, cuda:%d: %lld blocks of %d threads, %.1f us, %.2f GB/s%s: %s\n", i + 1, x->p->nstep,
+           s->hero, x->p->device->ordinal, (long long)s->blocks, s->gpu->threads, (double)ns * 1e-3,
+           (double)s->bytes / (double)(ns ? ns : 1), error ? ", failed" : "", s->what);
+  snprintf(name, sizeof name, "step%d", i + 1);
+  nvb_dump("run", name, line);
+  return error;
+}
+
+/* An error code of CUDA. */
+static int start(const run *x) {
+  const nvd_program *p = x->p;
+  replay *r = x->r;
+  int address = 0, scalar = 0, error = 0;
+  for (int i = 0; i < p->nstep && !error; i++) {
+    int changed = fill(x, i, &address, &scalar);
+    if (!p->step[i].blocks)
+      continue;
+    if (!r->exec)
+      error = p->watched ? launch_watched(x, i) : launch(&r->launch[i], x->q->stream);
+    else if (changed)
+      error = nvd_cu.cuGraphExecKernelNodeSetParams(r->exec, r->node[i], &r->launch[i]);
+  }
+  if (r->exec && !error)
+    error = nvd_cu.cuGraphLaunch(r->exec, x->q->stream);
+  if (r->exec && error) { /* it may hold half of the arguments */
+    graph_free(r);
+    r->calls = -1;
+  }
+  return error;
+}
+
+static nvd_cell *cell_of(const nvd_operand *o) { return (nvd_cell *)o->buf; }
+
+static int check_operands(const nvd_program *p, const nvd_operand *o, const struct used *u, int n) {
+  for (int i = 0; i < n; i++)
+    if (!o[u[i].id].buf || o[u[i].id].buf->device != p->device)
+      return nvb_fail(NVM_ERR_INTERNAL, "[run] operand %d is not on cuda:%d", u[i].id, p->device->ordinal);
+  return NVM_OK;
+}
+
+/* Orders the run behind what it reads and writes. */
+static int order(const run *x) {
+  const nvd_gpu_program *g = x->p->gpu;
+  int error = x->memory ? nvd_cell_use(x->memory, x->q, 1) : 0;
+  for (int i = 0; i < g->nleaf && !error; i++)
+    error = nvd_cell_use(cell_of(&x->leaf[g->leaf[i].id]), x->q, g->leaf[i].writes);
+  for (int i = 0; i < g->nout && !error; i++)
+    error = nvd_cell_use(cell_of(&x->out[g->out[i].id]), x->q, 1);
+  return error;
+}
+
+static int find_fault(run *x, nvd_use use) {
+  const nvd_gpu_program *g = x->p->gpu;
+  int any = g->checks != NULL;
+  for (int i = 0; i < g->nleaf; i++) {
+    g->from[i] = cell_of(&x->leaf[g->leaf[i].id])->fault;
+    any |= g->from[i] != NULL;
+  }
+  return !any || nvd_fault_new(&x->fault, g->checks, use, g->from, g->nleaf);
+}
+
+/* What came out has the run's fault from now on; the run lets go of it. */
+static void hand_on(run *x) {
+  const nvd_gpu_program *g = x->p->gpu;
+  for (int i = 0; i < g->nout; i++) {
+    nvd_cell *c = cell_of(&x->out[g->out[i].id]);
+    nvd_fault *old = c->fault;
+    c->fault = nvd_fault_ref(x->fault);
+    nvd_fault_unref(old);
+  }
+  nvd_fault_unref(x->fault);
+}
+
+/* Under the lock, with its memory in x. An error code of CUDA. */
+static int run_now(run *x) {
+  int error = order(x);
+  if (!error && !find_fault(x, (nvd_use){ x->q, x->q->issued + 1 }))
+    error = CUDA_OUT_OF_MEMORY;
+  if (!error) {
+    x->r = x->p->watched ? x->p->gpu->plain : replay_of(x->p, x->q);
+    error = start(x);
+  }
+  nvd_queue_note(x->q, x->p->gpu->label);
+  hand_on(x);
+  return error;
+}
+
+/* ---- runs that the caller captures into a graph: the kernels are launched into it, and what they use lives as long as it */
+typedef struct captured {
+  struct captured *next;
+  nvd_fault *fault;
+  int nbuf, nkernel;
+  nvd_buf **buf;
+  nvd_gpu_kernel **kernel;
+} captured;
+static _Atomic(captured *) over; /* their graphs are gone */
+
+static void graph_gone(void *owned) { /* called by CUDA, which must not be called from here, nor waited for */
+  captured *c = owned;
+  c->next = atomic_load(&over);
+  while (!atomic_compare_exchange_weak(&over, &c->next, c))
+    ;
+}
+
+static void reap_captured(void) {
+  captured *c = atomic_load_explicit(&over, memory_order_relaxed) ? atomic_exchange(&over, NULL) : NULL;
+  for (captured *next; c; c = next) {
+    next = c->next;
+    nvd_lock();
+    nvd_fault_unref(c->fault);
+    nvd_unlock();
+    for (int i = 0; i < c->nbuf; i++)
+      nvd_buf_unref(c->buf[i]);
+    for (int i = 0; i < c->nkernel; i++)
+      nvd_gpu_kernel_unref(c->kernel[i]);
+    nvb_free(c);
+  }
+}
+
+static captured *captured_new(const run *x) {
+  const nvd_program *p = x->p;
+  const nvd_gpu_program *g = p->gpu;
+  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + 1 + p->nstep));
+  if (!c)
+    return NULL;
+  c->buf = (nvd_buf **)(void *)(c + 1);
+  c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + 1);
+  for (int i = 0; i < g->nleaf; i++)
+    c->buf[c->nbuf++] = nvd_buf_ref(x->leaf[g->leaf[i].id].buf);
+  for (int i = 0; i < g->nout; i++)
+    c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
+  if (x->memory)
+    c->buf[c->nbuf++] = &x->memory->b;
+  for (int i = 0; i < p->nstep; i++)
+    c->kernel[c->nkernel++] = nvd_gpu_kernel_ref(p->step[i].gpu);
+  return c;
+}
+
+/* A capture knows nothing of the streams outside it, so the thread waits for what its buffers wait for. */
+static int settle(nvd_device *d, const captured *c) {
+  int status = NVM_OK;
+  for (int i = 0; i < c->nbuf && !status; i++) {
+    nvd_cell *cell = (nvd_cell *)c->buf[i];
+    nvd_lock();
+    nvd_use use[NVD_USES + 1];
+    int n = cell->nuse;
+    memcpy(use, cell->use, sizeof cell->use);
+    use[n++] = cell->writer;
+    nvd_unlock();
+    while (n && !status)
+      if (use[--n].ticket != NVD_OPEN)
+        status = nvd_use_wait(d, use[n]);
+  }
+  return status;
+}
+
+static int keep_with_graph(nvd_queue *q, captured *c) {
+  int capturing = 0;
+  uint64_t id;
+  void *graph = NULL, *object = NULL;
+  int error = nvd_cu.cuStreamGetCaptureInfo(q->stream, &capturing, &id, &graph, NULL, NULL, NULL);
+  error = error ? error : nvd_cu.cuUserObjectCreate(&object, c, graph_gone, 1, CUDA_OBJECT_NO_SYNC);
+  return error ? error : nvd_cu.cuGraphRetainUserObject(graph, object, 1, CUDA_OBJECT_MOVE);
+}
+
+static int run_captured(run *x) {
+  nvd_device *d = x->p->device;
+  reap_captured();
+  if (x->p->gpu->memory && !(x->memory = (nvd_cell *)nvd_buf_new_on(d, (size_t)x->p->gpu->memory)))
+    return nvb_status();
+  captured *c = captured_new(x);
+  if (!c) {
+    nvd_buf_unref(&x->memory->b);
+    return nvb_fail_memory();
+  }
+  int status = settle(d, c), error = 0;
+  if (status) {
+    graph_gone(c);
+    return status;
+  }
+  x->r = x->p->gpu->plain;
+  nvd_lock();
+  error = find_fault(x, (nvd_use){ d->own, 0 }) ? start(x) : CUDA_OUT_OF_MEMORY;
+  c->fault = nvd_fault_ref(x->fault);
+  hand_on(x);
+  nvd_unlock();
+  error = error ? error : keep_with_graph(x->q, c);
+  return nvd_device_status(d, error, "run"); /* after an error the capture may hold kernels; then what they use stays */
+}
+
+/* ---- the entry */
+int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) {
+  nvd_device *d = p->device;
+  const nvd_gpu_program *g = p->gpu;
+  int status = nvd_device_ready(d);
+  status = status ? status : check_operands(p, leaf, g->leaf, g->nleaf);
+  status = status ? status : check_operands(p, out, g->out, g->nout);
+  if (status)
+    return status;
+  int entered = nvd_enter(d), error = 0, captures = 0, ran = 0;
+  for (int attempt = 0; !ran; attempt++) {
+    nvd_lock();
+    run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_queue_now(d) };
+    captures = nvd_capturing(x.q);
+    if (!captures && g->memory)
+      x.memory = nvd_cell_take(x.q, (size_t)g->memory);
+    ran = captures || x.memory || !g->memory;
+    if (ran && !captures)
+      error = run_now(&x);
+    if (x.memory)
+      nvd_cell_give(x.memory);
+    nvd_unlock();
+    if (captures)
+      status = run_captured(&x);
+    else if (!ran && !nvd_make_room(d, (size_t)g->memory, attempt))
+      status = nvb_status();
+    if (status)
+      break;
+  }
+  nvd_leave(entered);
+  status = status ? status : nvd_device_status(d, error, "run");
+  if (!status)
+    nvd_count_run(p->nstep);
+  return status;
+}

@@ -1,0 +1,332 @@
+/* GPUs and their streams: which there are, what they can do, what has been put on which stream and how far that is. Decides when
+   a device counts as lost. Never allocates memory of a device, never launches. */
+#include <stdio.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "dispatch/device_impl.h"
+
+pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
+static nvd_device devices[NVD_MAX_DEVICES];      /* those with a context have been used; under the lock */
+static _Thread_local nvd_queue *current[NVD_MAX_DEVICES];
+
+/* ---- devices */
+int nvd_device_count(void) {
+  int n = 0;
+  if (nvd_cuda_open())
+    return 0;
+  nvd_cu.cudaGetDeviceCount(&n);
+  return n < NVD_MAX_DEVICES ? n : NVD_MAX_DEVICES;
+}
+
+static int ask(int attribute, int handle) {
+  int x = 0;
+  return nvd_cu.cudaDeviceGetAttribute(&x, attribute, handle) ? 0 : x;
+}
+
+static void facts(nvd_device *d, const char *name, int64_t memory) {
+  d->caps = *nvb_caps_gpu(name, d->arch, ask(CUDA_DEV_SMS, d->ordinal));
+  int64_t l2 = ask(CUDA_DEV_L2, d->ordinal);
+  if (l2)
+    d->caps.l2 = l2;
+  d->shared = ask(CUDA_DEV_SHARED_OPTIN, d->ordinal);
+  if (d->shared < d->caps.onchip)
+    d->caps.onchip = d->shared;
+  int driver = 0;
+  nvd_cu.cudaDriverGetVersion(&driver);
+  snprintf(d->line, sizeof d->line, "%s, %.1f GiB, compute capability %d.%d, driver for CUDA %d.%d", name,
+           (double)memory / (1 << 30), d->arch / 10, d->arch % 10, driver / 1000, driver % 1000 / 10);
+}
+
+static int make_pool(nvd_device *d) {
+  nvd_pool_props p = { .type = CUDA_POOL_PINNED, .place_type = CUDA_POOL_PLACE_DEVICE, .place = d->ordinal };
+  uint64_t keep = UINT64_MAX; /* what is freed stays ours until it is trimmed */
+  int error = nvd_cu.cudaMemPoolCreate(&d->pool, &p);
+  return error ? error : nvd_cu.cudaMemPoolSetAttribute(d->pool, CUDA_POOL_THRESHOLD, &keep);
+}
+
+/* Under the lock. The primary context, so that memory and streams are shared with the process's other users of CUDA. */
+static int start(nvd_device *d, int ordinal) {
+  int handle = 0;
+  char name[128] = "", what[16];
+  snprintf(what, sizeof what, "cuda:%d", ordinal);
+  d->ordinal = ordinal;
+  d->arch = 10 * ask(CUDA_DEV_MAJOR, ordinal) + ask(CUDA_DEV_MINOR, ordinal);
+  if (d->arch < 80)
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] compute capability %d.%d; 8.0 is needed", what, d->arch / 10, d->arch % 10);
+  if (!ask(CUDA_DEV_POOLS, ordinal) || !ask(CUDA_DEV_UNIFIED, ordinal))
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
+  void *context = NULL;
+  int error = nvd_cu.cuDeviceGet(&handle, ordinal);
+  error = error ? error : nvd_cu.cuDeviceGetName(name, sizeof name, handle);
+  error = error ? error : nvd_cu.cuDevicePrimaryCtxRetain(&context, handle);
+  if (error)
+    return nvd_cuda_status(error, what);
+  d->context = context;
+  int entered = nvd_enter(d);
+  size_t unused, memory = 0;
+  error = nvd_cu.cudaMemGetInfo(&unused, &memory);
+  error = error ? error : make_pool(d);
+  if (!error && !(d->own = nvd_queue_of(d, NULL)))
+    error = CUDA_OUT_OF_MEMORY;
+  nvd_leave(entered);
+  if (error) {
+    d->context = NULL;
+    return nvd_cuda_status(error, what);
+  }
+  facts(d, name, (int64_t)memory);
+  return NVM_OK;
+}
+
+int nvd_device_get(nvd_device **out, int ordinal) {
+  *out = NULL;
+  int status = nvd_cuda_open(), n = status ? 0 : nvd_device_count();
+  if (status)
+    return status;
+  if (ordinal < 0 || ordinal >= n)
+    return nvb_fail(NVM_ERR_DEVICE, "[device] there is no cuda:%d; there %s %d", ordinal, n == 1 ? "is" : "are", n);
+  nvd_device *d = &devices[ordinal];
+  nvd_lock();
+  if (!d->own)
+    status = start(d, ordinal);
+  nvd_unlock();
+  if (!status)
+    *out = d;
+  return status;
+}
+
+int nvd_device_ordinal(const nvd_device *d) { return d->ordinal; }
+const nvb_caps *nvd_device_caps(const nvd_device *d) { return &d->caps; }
+
+const char *nvd_device_line(int ordinal) {
+  nvd_device *d;
+  return nvd_device_get(&d, ordinal) ? nvb_message() : d->line;
+}
+
+int nvd_device_ready(nvd_device *d) {
+  if (nvd_cuda_forked)
+    return nvd_cuda_open();
+  return atomic_load_explicit(&d->lost, memory_order_acquire) ? nvb_fail(NVM_ERR_DEVICE, "%s", d->why) : NVM_OK;
+}
+
+int nvd_enter(nvd_device *d) {
+  void *now = NULL;
+  int mode = CUDA_CAPTURE_RELAXED;
+  nvd_cu.cuCtxGetCurrent(&now);
+  if (now != d->context)
+    nvd_cu.cuCtxPushCurrent(d->context);
+  nvd_cu.cudaThreadExchangeStreamCaptureMode(&mode);
+  return mode << 1 | (now != d->context);
+}
+
+void nvd_leave(int entered) {
+  void *was;
+  int mode = entered >> 1;
+  nvd_cu.cudaThreadExchangeStreamCaptureMode(&mode);
+  if (entered & 1)
+    nvd_cu.cuCtxPopCurrent(&was);
+}
+
+/* ---- lost devices: errors after which a context answers nothing but this error */
+static int breaks(int error) {
+  static const short sticky[] = { 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 999 };
+  for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
+    if (sticky[i] == error)
+      return 1;
+  return 0;
+}
+
+/* The names of what was launched and is not known to be complete, the oldest first; under the lock. */
+static int suspects(const nvd_device *d, char *text, size_t size) {
+  int n = 0;
+  size_t at = 0;
+  text[0] = 0;
+  for (const nvd_queue *q = d->queues; q; q = q->next)
+    for (int64_t t = q->issued - NVD_LABELS + 1; t <= q->issued; t++) {
+      const char *name = q->label[(uint64_t)t % NVD_LABELS].name;
+      if (t <= q->done || !*name || q->label[(uint64_t)t % NVD_LABELS].ticket != t || strstr(text, name))
+        continue;
+      at += (size_t)snprintf(text + at, at < size ? size - at : 0, "%s%s", n++ ? ", " : "", name);
+      at = at < size ? at : size;
+    }
+  return n;
+}
+
+int nvd_device_status(nvd_device *d, int error, const char *what) {
+  if (!breaks(error))
+    return nvd_cuda_status(error, what);
+  char names[600];
+  nvd_lock();
+  if (!atomic_load(&d->lost)) {
+    int n = suspects(d, names, sizeof names);
+    snprintf(d->why, sizeof d->why, "[cuda:%d] the device is lost: %s (%d)%s%s; the CPU goes on, the GPU only in a new process",
+             d->ordinal, nvd_cu.cudaGetErrorString(error), error, n > 1 ? ", in one of the kernels " : n ? ", in kernel " : "",
+             names);
+    atomic_store_explicit(&d->lost, 1, memory_order_release);
+  }
+  nvd_unlock();
+  nvd_cu.cudaGetLastError();
+  return nvb_fail(NVM_ERR_DEVICE, "%s", d->why);
+}
+
+/* ---- queues */
+static int is_own_thread(const nvd_queue *q) {
+  return q->stream != (void *)CUDA_THREAD_STREAM || pthread_equal(q->thread, pthread_self());
+}
+
+static nvd_queue *unused_queue(nvd_device *d) {
+  for (nvd_queue *q = d->queues; q; q = q->next) {
+    int kept = q->holders;
+    for (int k = 0; k < NVD_NCLASS && !kept; k++)
+      kept = q->idle[k] != NULL;
+    if (!kept && nvd_use_done((nvd_use){ q, q->issued }))
+      return q;
+  }
+  return NULL;
+}
+
+nvd_queue *nvd_queue_of(nvd_device *d, void *stream) {
+  nvd_queue *q = d->queues;
+  while (q && (stream ? q->stream != stream || !is_own_thread(q) : q != d->own))
+    q = q->next;
+  if (q) { /* if nobody held it, the name may have come to mean another stream */
+    if (!q->holders && !nvd_use_done((nvd_use){ q, q->recorded }) && !nvd_capturing(q))
+      nvd_cu.cudaStreamWaitEvent(q->stream, q->event, 0);
+    return q;
+  }
+  q = unused_queue(d);
+  if (!q) {
+    q = nvb_calloc(1, sizeof *q);
+    if (!q || nvd_cu.cudaEventCreateWithFlags(&q->event, CUDA_EVENT_NO_TIMING) ||
+        (!stream && nvd_cu.cudaStreamCreateWithFlags(&q->stream, CUDA_STREAM_NON_BLOCKING))) {
+      nvb_free(q);
+      return NULL;
+    }
+    q->device = d;
+    q->holders = !stream;
+    q->next = d->queues;
+    d->queues = q;
+  }
+  if (stream)
+    q->stream = stream;
+  q->thread = pthread_self();
+  return q;
+}
+
+nvd_queue *nvd_queue_now(nvd_device *d) {
+  nvd_queue *q = current[d->ordinal];
+  return q ? q : d->own;
+}
+
+static int record(nvd_queue *q) {
+  int entered = nvd_enter(q->device), error = nvd_cu.cudaEventRecord(q->event, q->stream);
+  nvd_leave(entered);
+  if (!error)
+    q->recorded = q->issued;
+  return error;
+}
+
+int64_t nvd_queue_note(nvd_queue *q, const char *label) {
+  int64_t t = ++q->issued;
+  q->label[(uint64_t)t % NVD_LABELS].ticket = t;
+  if (label)
+    memcpy(q->label[(uint64_t)t % NVD_LABELS].name, label, NVD_LABEL);
+  else
+    q->label[(uint64_t)t % NVD_LABELS].name[0] = 0;
+  if (q != q->device->own && !nvd_capturing(q))
+    record(q);
+  return t;
+}
+
+void *nvd_use_event(nvd_use u) {
+  nvd_queue *q = u.q;
+  if (!q || (u.ticket != NVD_OPEN && u.ticket <= q->done))
+    return NULL;
+  if (u.ticket == NVD_OPEN || q->recorded < u.ticket)
+    record(q);
+  return q->event;
+}
+
+int nvd_queue_after(nvd_queue *q, nvd_use u) {
+  void *event = u.q == q ? NULL : nvd_use_event(u);
+  return event ? nvd_cu.cudaStreamWaitEvent(q->stream, event, 0) : 0;
+}
+
+int nvd_use_done(nvd_use u) {
+  void *event = nvd_use_event(u);
+  if (!event)
+    return 1;
+  if (u.ticket == NVD_OPEN || u.q->recorded < u.ticket || atomic_load(&u.q->device->lost))
+    return 0;
+  int entered = nvd_enter(u.q->device), error = nvd_cu.cudaEventQuery(event);
+  nvd_leave(entered);
+  if (!error)
+    u.q->done = u.q->recorded;
+  else
+    nvd_cu.cudaGetLastError(); /* "not ready"; what is worse comes up at the next wait */
+  return u.ticket <= u.q->done;
+}
+
+int nvd_use_wait(nvd_device *d, nvd_use u) {
+  nvd_lock();
+  void *event = nvd_use_event(u);
+  int64_t covered = u.q ? u.q->recorded : 0;
+  nvd_unlock();
+  if (!event)
+    return nvd_device_ready(d);
+  int entered = nvd_enter(d), error = nvd_cu.cudaEventSynchronize(event);
+  nvd_leave(entered);
+  if (error)
+    return nvd_device_status(d, error, "wait");
+  nvd_lock();
+  if (u.q->done < covered)
+    u.q->done = covered;
+  nvd_unlock();
+  return NVM_OK;
+}
+
+int nvd_capturing(const nvd_queue *q) {
+  int capturing = 0;
+  if (q != q->device->own)
+    nvd_cu.cudaStreamIsCapturing(q->stream, &capturing);
+  return capturing;
+}
+
+/* ---- streams */
+void *nvd_stream(nvd_device *d) { return nvd_queue_now(d)->stream; }
+
+int nvd_stream_set(nvd_device *d, void *stream) {
+  int status = nvd_device_ready(d);
+  if (status)
+    return status;
+  void *context = NULL;
+  int entered = nvd_enter(d);
+  if ((uintptr_t)stream > CUDA_THREAD_STREAM)
+    status = nvd_device_status(d, nvd_cu.cuStreamGetCtx(stream, &context), "stream");
+  if (!status && context && context != d->context)
+    status = nvb_fail(NVM_ERR_VALUE, "[stream] this stream is not of cuda:%d", d->ordinal);
+  nvd_lock();
+  nvd_queue *q = status ? NULL : nvd_queue_of(d, stream), *old = nvd_queue_now(d);
+  if (!status && !q)
+    status = nvb_fail_memory();
+  if (q && q != old) { /* the device's own is held for ever */
+    q->holders += q != d->own;
+    old->holders -= old != d->own;
+    current[d->ordinal] = q == d->own ? NULL : q;
+  }
+  nvd_unlock();
+  nvd_leave(entered);
+  return status;
+}
+
+int nvd_synchronize(nvd_device *d) {
+  int status = nvd_device_ready(d);
+  if (status)
+    return status;
+  nvd_lock();
+  nvd_queue *q = d->queues; /* they stay, new ones come at the front */
+  nvd_unlock();
+  for (; q && !status; q = q->next)
+    status = nvd_use_wait(d, (nvd_use){ q, atomic_load(&q->issued) });
+  return status;
+}

@@ -1,0 +1,255 @@
+/* Copies between host and device memory. Pageable memory goes through a ring of pinned pieces, so that the device reads or
+   writes one while threads fill or empty the next; large pinned memory of the caller goes directly. Raises what went wrong with
+   a value when it is downloaded. */
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "dispatch/device_impl.h"
+
+enum { PIECE = 2 << 20, PIECES = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 256 << 10 };
+
+typedef struct piece { char *data; void *event; struct piece *next; } piece;
+
+/* Pieces in the order in which they were used last; each may still be read by the copy before its event. */
+static struct ring { piece all[PIECES], *first, *last; int made; } rings[NVD_MAX_DEVICES];
+static pthread_mutex_t ring_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
+
+static void put_back(nvd_device *d, piece *p) {
+  struct ring *r = &rings[d->ordinal];
+  pthread_mutex_lock(&ring_lock);
+  p->next = NULL;
+  *(r->last && r->first ? &r->last->next : &r->first) = p;
+  r->last = p;
+  pthread_cond_broadcast(&returned);
+  pthread_mutex_unlock(&ring_lock);
+}
+
+/* Under ring_lock; pieces are made when the ring is first used. An error code. */
+static int make(struct ring *r) {
+  void *data = NULL;
+  int error = nvd_cu.cudaHostAlloc(&data, (size_t)PIECE * PIECES, CUDA_HOST_PORTABLE_MAPPED);
+  for (int i = 0; i < PIECES && !error; i++) {
+    piece *p = &r->all[i];
+    p->data = (char *)data + (size_t)i * PIECE;
+    error = p->event ? 0 : nvd_cu.cudaEventCreateWithFlags(&p->event, CUDA_EVENT_NO_TIMING);
+  }
+  for (int i = 0; i < PIECES && !error; i++) {
+    *(r->last ? &r->last->next : &r->first) = &r->all[i];
+    r->last = &r->all[i];
+  }
+  r->made = !error;
+  return error;
+}
+
+/* The piece used longest ago; with `wait` the thread waits until there is one, else NULL. */
+static piece *take(nvd_device *d, int wait, int *error) {
+  struct ring *r = &rings[d->ordinal];
+  pthread_mutex_lock(&ring_lock);
+  if (!r->made)
+    *error = make(r);
+  while (!*error && !r->first && wait)
+    pthread_cond_wait(&returned, &ring_lock);
+  piece *p = *error ? NULL : r->first;
+  if (p)
+    r->first = p->next;
+  pthread_mutex_unlock(&ring_lock);
+  if (p && (*error = nvd_cu.cudaEventSynchronize(p->event))) {
+    put_back(d, p);
+    p = NULL;
+  }
+  return p;
+}
+
+/* ---- bytes */
+typedef struct move { char *to; const char *from; } move;
+static void move_share(void *arg, int64_t lo, int64_t hi, int worker) {
+  (void)worker;
+  move *m = arg;
+  memcpy(m->to + lo, m->from + lo, (size_t)(hi - lo));
+}
+static void move_bytes(char *to, const char *from, size_t n) {
+  move m = { to, from };
+  if (n <= SHARE)
+    memcpy(to, from, n);
+  else
+    nvb_pool_run(move_share, &m, (int64_t)n, SHARE);
+}
+
+static int is_pinned(const void *host) {
+  int type = 0;
+  return !nvd_cu.cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, (uint64_t)(uintptr_t)host) &&
+         type == CUDA_MEMORY_HOST;
+}
+
+/* ---- one copy: what is common to both directions */
+typedef struct copy { nvd_device *d; nvd_queue *q; nvd_cell *cell; int writes, entered; } copy;
+
+static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
+  *c = (copy){ .d = b->device, .cell = (nvd_cell *)b, .writes = writes };
+  int status = nvd_device_ready(c->d), error = 0;
+  if (status)
+    return status;
+  if (offset > b->bytes || bytes > b->bytes - offset)
+    return nvb_fail(NVM_ERR_INTERNAL, "[copy] %zu bytes at %zu of a buffer of %zu", bytes, offset, b->bytes);
+  c->entered = nvd_enter(c->d);
+  nvd_lock();
+  c->q = nvd_queue_now(c->d);
+  int captured = nvd_capturing(c->q);
+  if (!captured)
+    error = nvd_cell_use(c->cell, c->q, writes);
+  nvd_unlock();
+  status = captured ? nvb_fail(NVM_ERR_STATE, "[copy] between host and device on a stream that is being captured")
+                    : nvd_device_status(c->d, error, "copy");
+  if (status)
+    nvd_leave(c->entered);
+  return status;
+}
+
+/* What was put on the stream since then is a ticket of its own: others may have used the stream meanwhile. */
+static nvd_use note(copy *c) {
+  nvd_lock();
+  nvd_cell_use(c->cell, c->q, c->writes);
+  nvd_use u = { c->q, nvd_queue_note(c->q, NULL) };
+  nvd_unlock();
+  return u;
+}
+
+/* Waits for a direct copy. */
+static int direct(copy *c, void *to, const void *from, size_t bytes, int kind) {
+  int error = nvd_cu.cudaMemcpyAsync(to, from, bytes, kind, c->q->stream);
+  nvd_use u = note(c);
+  return error ? nvd_device_status(c->d, error, "copy") : nvd_use_wait(c->d, u);
+}
+
+/* ---- up */
+static int send(copy *c, char *to, const char *from, size_t bytes) {
+  int error = 0;
+  for (size_t at = 0, n; at < bytes && !error; at += n) {
+    n = bytes - at < PIECE ? bytes - at : PIECE;
+    piece *p = take(c->d, 1, &error);
+    if (!p)
+      break;
+    move_bytes(p->data, from + at, n);
+    error = nvd_cu.cudaMemcpyAsync(to + at, p->data, n, CUDA_TO_DEVICE, c->q->stream);
+    error = error ? error : nvd_cu.cudaEventRecord(p->event, c->q->stream);
+    put_back(c->d, p);
+  }
+  return error;
+}
+
+int nvd_upload(nvd_buf *to, size_t offset, const void *from, size_t bytes) {
+  copy c;
+  int status = begin(&c, to, offset, bytes, 1);
+  if (status)
+    return status;
+  char *at = to->data + offset;
+  if (bytes >= DIRECT_FROM && is_pinned(from)) {
+    status = direct(&c, at, from, bytes, CUDA_TO_DEVICE);
+  } else {
+    int error = send(&c, at, from, bytes);
+    note(&c);
+    status = nvd_device_status(c.d, error, "copy");
+  }
+  nvd_leave(c.entered);
+  return status;
+}
+
+/* ---- down */
+static int receive(copy *c, char *to, const char *from, size_t bytes) {
+  struct { piece *p; size_t at, n; } on[AHEAD];
+  int error = 0, first = 0, count = 0;
+  for (size_t at = 0; !error && (at < bytes || count);) {
+    piece *p = at < bytes && count < AHEAD ? take(c->d, !count, &error) : NULL; /* waits only while it holds none */
+    if (p) {
+      size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+      error = nvd_cu.cudaMemcpyAsync(p->data, from + at, n, CUDA_TO_HOST, c->q->stream);
+      error = error ? error : nvd_cu.cudaEventRecord(p->event, c->q->stream);
+      int i = (first + count++) % AHEAD;
+      on[i].p = p;
+      on[i].at = at;
+      on[i].n = n;
+      at += n;
+    } else if (count && !error) {
+      error = nvd_cu.cudaEventSynchronize(on[first].p->event);
+      if (!error)
+        move_bytes(to + on[first].at, on[first].p->data, on[first].n);
+      put_back(c->d, on[first].p);
+      first = (first + 1) % AHEAD;
+      count--;
+    }
+  }
+  for (; count; count--, first = (first + 1) % AHEAD)
+    put_back(c->d, on[first].p);
+  return error;
+}
+
+/* What the value's computation found wrong; after it is complete. */
+static int late_error(nvd_cell *c) {
+  int status = NVM_OK;
+  nvd_lock();
+  const char *found = c->fault ? nvd_fault_found(c->fault) : NULL;
+  if (found)
+    status = nvb_fail(NVM_ERR_INDEX, "%s", found);
+  nvd_unlock();
+  return status;
+}
+
+int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
+  copy c;
+  int status = begin(&c, from, offset, bytes, 0);
+  if (status)
+    return status;
+  const char *at = from->data + offset;
+  int64_t before = atomic_load(&c.q->issued);
+  if (bytes >= DIRECT_FROM && is_pinned(to)) {
+    status = direct(&c, to, at, bytes, CUDA_TO_HOST);
+  } else {
+    int error = receive(&c, to, at, bytes);
+    note(&c);
+    status = nvd_device_status(c.d, error, "copy");
+  }
+  nvd_leave(c.entered);
+  if (status)
+    return status;
+  nvd_lock();
+  if (bytes && c.q->done < before) /* the copy came after all that */
+    c.q->done = before;
+  nvd_unlock();
+  return bytes ? late_error(c.cell) : NVM_OK;
+}
+
+/* ---- on devices */
+int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
+  copy c;
+  int status = begin(&c, to, to_offset, bytes, 1);
+  if (status)
+    return status;
+  nvd_device *source = from->device;
+  char *at = to->data + to_offset;
+  const char *data = from->data + from_offset;
+  nvd_cell *cell = (nvd_cell *)from;
+  nvd_fault *fault = NULL;
+  status = nvd_device_ready(source);
+  if (!status && (from_offset > from->bytes || bytes > from->bytes - from_offset))
+    status = nvb_fail(NVM_ERR_INTERNAL, "[copy] %zu bytes at %zu of a buffer of %zu", bytes, from_offset, from->bytes);
+  if (!status) {
+    nvd_lock();
+    int error = nvd_cell_use(c.cell, c.q, 1);
+    error = error ? error : nvd_cell_use(cell, c.q, 0);
+    nvd_fault *both[] = { c.cell->fault, cell->fault };
+    if (!error && !nvd_fault_new(&fault, NULL, (nvd_use){ c.q, c.q->issued + 1 }, both, 2))
+      error = CUDA_OUT_OF_MEMORY;
+    if (!error)
+      error = source == c.d ? nvd_cu.cudaMemcpyAsync(at, data, bytes, CUDA_ON_DEVICE, c.q->stream)
+                            : nvd_cu.cudaMemcpyPeerAsync(at, c.d->ordinal, data, source->ordinal, bytes, c.q->stream);
+    nvd_queue_note(c.q, NULL);
+    nvd_fault_unref(c.cell->fault);
+    c.cell->fault = fault;
+    nvd_unlock();
+    status = nvd_device_status(c.d, error, "copy");
+  }
+  nvd_leave(c.entered);
+  return status;
+}

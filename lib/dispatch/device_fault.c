@@ -1,0 +1,195 @@
+/* What may have gone wrong with values of a device: indices out of range are seen by kernels only. A run with checks has an
+   int for each checked step, in host memory that kernels write to directly, so that a read which waited for the value
+   finds out at no cost. What was computed from a value shares its fate. Decides how long that is remembered. */
+#include <string.h>
+#include "base/mem.h"
+#include "dispatch/device_impl.h"
+
+enum { BLOCK = 16 << 10, LONG = 64 }; /* LONG: so many runs, one upon the other, before the oldest are looked at */
+
+struct nvd_fault {
+  int refs, depth, nfrom;
+  nvd_use use;
+  nvd_checks *checks;
+  int **slot;                    /* checks->n of them */
+  struct nvd_fault **from;
+  struct nvd_fault *next;        /* of the stack of a walk, or of those that are gone but may still be written to */
+  uint64_t seen, cut;            /* walks that have been here */
+};
+
+static struct { int **at; int n, room; } unused; /* slots */
+static nvd_fault *gone_first, *gone_last;
+static uint64_t walks;
+
+void nvd_checks_unref(nvd_checks *c) {
+  if (c && atomic_fetch_sub(&c->refs, 1) == 1)
+    nvb_free(c);
+}
+
+/* ---- slots */
+static int more_slots(nvd_device *d) {
+  int n = BLOCK / (int)sizeof(int), **at = nvb_realloc(unused.at, sizeof *at * (size_t)(unused.room + n));
+  void *block = NULL;
+  if (!at)
+    return 0;
+  unused.at = at;
+  int entered = nvd_enter(d), error = nvd_cu.cudaHostAlloc(&block, BLOCK, CUDA_HOST_PORTABLE_MAPPED);
+  nvd_leave(entered);
+  if (error) {
+    nvd_cu.cudaGetLastError();
+    return 0;
+  }
+  unused.room += n; /* a place for every slot that there is */
+  for (int i = 0; i < n; i++)
+    unused.at[unused.n++] = (int *)block + i;
+  return 1;
+}
+
+static void destroy(nvd_fault *f) {
+  for (int i = 0; f->checks && i < f->checks->n && f->slot[i]; i++)
+    unused.at[unused.n++] = f->slot[i];
+  nvd_checks_unref(f->checks);
+  nvb_free(f);
+}
+
+static void reap(void) {
+  while (gone_first && nvd_use_done(gone_first->use)) {
+    nvd_fault *f = gone_first;
+    if (!(gone_first = f->next))
+      gone_last = NULL;
+    destroy(f);
+  }
+}
+
+/* ---- references */
+nvd_fault *nvd_fault_ref(nvd_fault *f) {
+  if (f)
+    f->refs++;
+  return f;
+}
+
+void nvd_fault_unref(nvd_fault *f) {
+  nvd_fault *stack = NULL;
+  for (; f; f = stack, stack = stack ? stack->next : NULL) {
+    if (--f->refs)
+      continue;
+    for (int i = 0; i < f->nfrom; i++) /* those that go with it */
+      if (f->from[i]->refs == 1) {
+        f->from[i]->next = stack;
+        stack = f->from[i];
+      } else {
+        f->from[i]->refs--;
+      }
+    f->next = NULL;
+    *(gone_last ? &gone_last->next : &gone_first) = f;
+    gone_last = f;
+  }
+}
+
+/* ---- what has happened */
+static const char *own_failure(const nvd_fault *f) {
+  for (int i = 0; f->checks && i < f->checks->n; i++)
+    if (*(volatile int *)f->slot[i])
+      return f->checks->text[i];
+  return NULL;
+}
+
+static void forget_from(nvd_fault *f) {
+  for (int i = 0; i < f->nfrom; i++)
+    nvd_fault_unref(f->from[i]);
+  f->nfrom = 0;
+}
+
+static void push(nvd_fault **stack, nvd_fault *f, uint64_t walk) {
+  if (f->seen == walk)
+    return;
+  f->seen = walk;
+  f->next = *stack;
+  *stack = f;
+}
+
+const char *nvd_fault_found(nvd_fault *f) {
+  const char *found = NULL;
+  nvd_fault *stack = NULL;
+  int depth = 0;
+  for (push(&stack, f, ++walks); stack;) {
+    nvd_fault *x = stack;
+    stack = x->next;
+    const char *text = own_failure(x);
+    if (text && (!found || x->depth < depth)) {
+      found = text;
+      depth = x->depth;
+    }
+    for (int i = 0; i < x->nfrom; i++)
+      push(&stack, x->from[i], walks);
+  }
+  if (!found)
+    forget_from(f);
+  return found;
+}
+
+/* Cuts off what is complete and right. What a complete run stands on is complete too. */
+static void shorten(nvd_fault *f) {
+  enum { MOST = 4 * LONG };
+  nvd_fault *todo[MOST];
+  int n = 0;
+  uint64_t walk = ++walks;
+  todo[n++] = f;
+  while (n) {
+    nvd_fault *x = todo[--n];
+    for (int i = 0; i < x->nfrom; i++) {
+      nvd_fault *from = x->from[i];
+      if (nvd_use_done(from->use)) {
+        if (!nvd_fault_found(from) && !from->nfrom) {
+          nvd_fault_unref(from);
+          x->from[i--] = x->from[--x->nfrom];
+        }
+      } else if (from->cut != walk && n < MOST) {
+        from->cut = walk;
+        todo[n++] = from;
+      }
+    }
+  }
+}
+
+int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *const *from, int nfrom) {
+  int nslot = checks ? checks->n : 0, n = 0;
+  *out = NULL;
+  for (int i = 0; i < nfrom; i++)
+    n += from[i] != NULL;
+  if (!nslot && !n)
+    return 1;
+  reap();
+  while (unused.n < nslot)
+    if (!more_slots(use.q->device))
+      return 0;
+  nvd_fault *f = nvb_calloc(1, sizeof *f + sizeof(void *) * (size_t)(nslot + n));
+  if (!f)
+    return 0;
+  f->refs = 1;
+  f->use = use;
+  f->slot = (int **)(void *)(f + 1);
+  f->from = (nvd_fault **)(void *)(f->slot + nslot);
+  if (checks) {
+    f->checks = checks;
+    atomic_fetch_add(&checks->refs, 1);
+  }
+  for (int i = 0; i < nslot; i++) {
+    f->slot[i] = unused.at[--unused.n];
+    *f->slot[i] = 0;
+  }
+  walks++;
+  for (int i = 0; i < nfrom; i++)
+    if (from[i] && from[i]->seen != walks) { /* each once */
+      from[i]->seen = walks;
+      f->from[f->nfrom++] = nvd_fault_ref(from[i]);
+      if (f->depth <= from[i]->depth)
+        f->depth = from[i]->depth + 1;
+    }
+  if (f->depth && f->depth % LONG == 0)
+    shorten(f);
+  *out = f;
+  return 1;
+}
+
+int *nvd_fault_slot(nvd_fault *f, int i) { return f->slot[i]; }

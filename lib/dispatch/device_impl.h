@@ -1,0 +1,105 @@
+/* Devices from inside: what memory, copies, error slots and programs of a device share. Everything named `queue` here is under
+   one lock, nvd_gpu_lock; nothing under it waits for a GPU. A forked child never takes it. */
+#ifndef NVD_DEVICE_IMPL_H
+#define NVD_DEVICE_IMPL_H
+#include <pthread.h>
+#include "dispatch/cuda_api.h"
+#include "dispatch/device.h"
+
+enum { NVD_MAX_DEVICES = 64, NVD_NCLASS = 48 * 8, NVD_LABEL = 64, NVD_LABELS = 16, NVD_USES = 4 };
+
+/* ---- queues: streams as we know them. Work put on one gets the next ticket; the event covers those up to `recorded`. On the
+   device's own queue it is recorded when somebody has to wait; on a stream of the caller after each work, so that the stream is
+   touched only in calls that name it or have it as the thread's current one. Queues are never freed; one that nobody holds
+   becomes another stream's, and its tickets go on. */
+enum { NVD_OPEN = -1 };            /* ticket of a use by others that goes on until the buffer is given back */
+typedef struct nvd_queue {
+  nvd_device *device;
+  void *stream;
+  pthread_t thread;                /* whose per-thread default stream it is */
+  int holders;                     /* threads that have it current, open uses; the device's own queue has one for ever */
+  _Atomic int64_t issued;          /* tickets: the last */
+  int64_t recorded, done;          /* covered by the event; known to be complete */
+  void *event;
+  struct nvd_cell *idle[NVD_NCLASS];/* freed memory: what comes later on this queue may have it */
+  struct { char name[NVD_LABEL]; int64_t ticket; } label[NVD_LABELS]; /* what was launched last, at ticket % NVD_LABELS */
+  struct nvd_queue *next;          /* of the device */
+} nvd_queue;
+typedef struct nvd_use { nvd_queue *q; int64_t ticket; } nvd_use;
+
+struct nvd_device {
+  int ordinal, arch;
+  int64_t shared;                  /* bytes of shared memory that a block may have */
+  void *context, *pool;
+  nvb_caps caps;
+  nvd_queue *own, *queues;
+  int64_t used, peak, limit, idle; /* bytes: of live buffers; kept for reuse */
+  _Atomic int lost;                /* a kernel broke the context: nothing can be had from it any more */
+  char why[1024];                  /* it was lost */
+  char line[160];
+};
+
+extern pthread_mutex_t nvd_gpu_lock;
+static inline void nvd_lock(void) { pthread_mutex_lock(&nvd_gpu_lock); }
+static inline void nvd_unlock(void) { pthread_mutex_unlock(&nvd_gpu_lock); }
+
+/* NVM_OK if the device can be used: not after a fork, not when it is lost. */
+int nvd_device_ready(nvd_device *d);
+/* The device's context becomes the thread's, and what is done here is no part of a capture that the thread is in the middle
+   of; nvd_leave gives back what was there before. */
+int nvd_enter(nvd_device *d);
+void nvd_leave(int entered);
+/* A status for CUDA's error code; the device is lost if the error says so, and the message then names the kernels. Without the
+   lock. */
+int nvd_device_status(nvd_device *d, int error, const char *what);
+
+/* Under the lock: */
+nvd_queue *nvd_queue_now(nvd_device *d);                    /* of the thread's current stream */
+nvd_queue *nvd_queue_of(nvd_device *d, void *stream);       /* NULL: out of memory */
+/* Work was put on q: the ticket that stands for it. `label` names it for the case that it breaks the device; may be NULL. */
+int64_t nvd_queue_note(nvd_queue *q, const char *label);
+int nvd_queue_after(nvd_queue *q, nvd_use u);               /* orders q's later work behind it; an error code of CUDA */
+int nvd_use_done(nvd_use u);                                /* is it known to be complete? Asks CUDA, does not wait */
+void *nvd_use_event(nvd_use u);                             /* an event behind it; NULL: it is complete */
+/* Without the lock: waits for it. A status. */
+int nvd_use_wait(nvd_device *d, nvd_use u);
+int nvd_capturing(const nvd_queue *q);                      /* is the caller recording this stream into a graph? */
+
+/* ---- buffers of a device (device_memory.c) */
+typedef struct nvd_cell {
+  nvd_buf b;
+  nvd_use writer;
+  nvd_use use[NVD_USES];           /* the writer's too; one of each queue */
+  int nuse;
+  void *stream;                    /* foreign memory: where its owner's work is ordered, NULL: anywhere */
+  struct nvd_fault *fault;         /* what may have gone wrong with its contents; NULL: nothing */
+  struct nvd_cell *next;           /* of the idle, or of those that wait to be given back */
+} nvd_cell;
+/* Under the lock. A run is about to use the buffer on q, at the next ticket: orders q. An error code of CUDA. */
+int nvd_cell_use(nvd_cell *c, nvd_queue *q, int writes);
+/* Under the lock: memory for what comes next on q, NULL when there is none; and back, for what comes after its last use. */
+nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes);
+void nvd_cell_give(nvd_cell *c);
+/* Without the lock, after a take that failed; attempt 0, 1, ...: 1 if there is more memory now, or 0 with a message. */
+int nvd_make_room(nvd_device *d, size_t bytes, int attempt);
+/* Without the lock: foreign memory whose last use is over goes back to its owners. */
+void nvd_cells_reap(void);
+
+/* ---- error slots (device_fault.c). A fault is what may have gone wrong with a value: a check of the run that made it, or of
+   one that made what it was computed from. Counted; everything under the lock. */
+typedef struct nvd_checks {        /* the messages of a program's checked steps; outlives it; counted */
+  _Atomic int refs;
+  int n;
+  char text[][320];
+} nvd_checks;
+void nvd_checks_unref(nvd_checks *c);
+typedef struct nvd_fault nvd_fault;
+/* Of a run that will have this ticket, with these checks (NULL: none of its own), on values with these faults (NULL among them
+   is fine). *out is NULL if nothing can have gone wrong. 0 when out of memory. */
+int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *const *from, int nfrom);
+int *nvd_fault_slot(nvd_fault *f, int i);  /* where checked step i of the run writes; memory of the host that devices reach */
+nvd_fault *nvd_fault_ref(nvd_fault *f);    /* NULL passes through */
+void nvd_fault_unref(nvd_fault *f);        /* NULL is fine */
+/* After the run is complete: NULL, or the message of what failed first; valid under the lock. */
+const char *nvd_fault_found(nvd_fault *f);
+#endif

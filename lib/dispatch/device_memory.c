@@ -1,0 +1,388 @@
+/* Buffers in device memory: freed blocks are kept by stream and size class, and what comes later on the same stream has them at
+   once; another stream has them when their last use is over, else the driver's pool makes new ones. Decides what goes when
+   memory runs out. Never waits, except to make room. */
+#include <stdio.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "dispatch/device_impl.h"
+
+enum { LINE = 512, EXACT_FROM = 32 << 20, PAGE = 2 << 20, STEPS = 8 };
+
+static nvd_cell *leaving;           /* foreign memory that waits for its last use; under the lock */
+static _Atomic int nleaving;
+
+/* Eight classes to the doubling. Small blocks have their class's size, large ones their own in whole pages. */
+static int class_of(size_t bytes, size_t *cap) {
+  size_t lines = bytes <= LINE ? 1 : (bytes + LINE - 1) / LINE;
+  int octave = 63 - __builtin_clzll(lines), shift = octave > 3 ? octave - 3 : 0;
+  size_t step = (lines + ((size_t)1 << shift) - 1) >> shift; /* 1 .. 16 */
+  *cap = bytes >= EXACT_FROM ? (bytes + PAGE - 1) & ~(size_t)(PAGE - 1) : (step << shift) * LINE;
+  return shift * STEPS + (int)step - 1;
+}
+
+/* ---- uses */
+static void close_open(nvd_use *u) { /* others have stopped using it: what they had put on the stream by now counts */
+  if (u->ticket != NVD_OPEN)
+    return;
+  u->ticket = nvd_queue_note(u->q, NULL);
+  u->q->holders--;
+}
+
+static nvd_use *place_of(nvd_cell *c, nvd_queue *q, int *error) {
+  nvd_use *old = NULL;
+  for (int i = 0; i < c->nuse; i++) {
+    if (c->use[i].q == q)
+      return &c->use[i];
+    if (!old && c->use[i].ticket != NVD_OPEN)
+      old = &c->use[i];
+  }
+  if (c->nuse < NVD_USES) {
+    c->use[c->nuse] = (nvd_use){ q, 0 };
+    return &c->use[c->nuse++];
+  }
+  old = old ? old : c->use; /* no place: q goes behind one of them and stands for both */
+  close_open(old);
+  *error = nvd_queue_after(q, *old);
+  return old;
+}
+
+int nvd_cell_use(nvd_cell *c, nvd_queue *q, int writes) {
+  nvd_use now = { q, q->issued + 1 };
+  int error = c->writer.q == q ? 0 : nvd_queue_after(q, c->writer), n = 0;
+  for (int i = 0; i < c->nuse && writes; i++) {
+    if (!error && c->use[i].q != q)
+      error = nvd_queue_after(q, c->use[i]);
+    if (c->use[i].ticket == NVD_OPEN || c->use[i].q == q)
+      c->use[n++] = c->use[i];
+  }
+  if (writes) {
+    c->nuse = n;
+    c->writer = now;
+  }
+  nvd_use *u = place_of(c, q, error ? &n : &error);
+  if (u->q != q || u->ticket != NVD_OPEN)
+    *u = now;
+  return error;
+}
+
+/* ---- blocks */
+static void destroy(nvd_cell *c) {
+  nvd_device *d = c->b.device;
+  if (!atomic_load(&d->lost)) {
+    nvd_queue_after(d->own, c->use[0]);
+    nvd_cu.cudaFreeAsync(c->b.data, d->own->stream);
+  }
+  nvb_free(c);
+}
+
+/* Every cached block goes back to the pool; under the lock. Returns the bytes. */
+static int64_t empty(nvd_device *d) {
+  int64_t freed = d->idle;
+  int entered = nvd_enter(d);
+  for (nvd_queue *q = d->queues; q; q = q->next)
+    for (int k = 0; k < NVD_NCLASS; k++)
+      for (nvd_cell *c; (c = q->idle[k]);) {
+        q->idle[k] = c->next;
+        destroy(c);
+      }
+  nvd_queue_note(d->own, NULL);
+  nvd_leave(entered);
+  d->idle = 0;
+  return freed;
+}
+
+static nvd_cell *cached(nvd_queue *q, int k, size_t need, int any) {
+  for (nvd_cell **at = &q->idle[k], *c; (c = *at); at = &c->next)
+    if (c->b.cap >= need && (any || nvd_use_done(c->use[0]))) {
+      *at = c->next;
+      q->device->idle -= (int64_t)c->b.cap;
+      return c;
+    }
+  return NULL;
+}
+
+static nvd_cell *fresh(nvd_queue *q, size_t cap) {
+  nvd_device *d = q->device;
+  nvd_cell *c = nvb_calloc(1, sizeof *c);
+  void *data = NULL;
+  if (!c)
+    return NULL;
+  int entered = nvd_enter(d), error = nvd_cu.cudaMallocFromPoolAsync(&data, cap, d->pool, q->stream);
+  nvd_leave(entered);
+  if (error) {
+    nvd_cu.cudaGetLastError();
+    nvb_free(c);
+    return NULL;
+  }
+  c->b.data = data;
+  c->b.cap = cap;
+  nvd_queue_note(q, NULL); /* before this point of q there is no such memory */
+  return c;
+}
+
+nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes) {
+  nvd_device *d = q->device;
+  size_t cap;
+  if (bytes > (size_t)PTRDIFF_MAX / 2)
+    return NULL;
+  int k = class_of(bytes, &cap);
+  if (d->limit && (int64_t)cap > d->limit - d->used)
+    return NULL;
+  nvd_cell *c = cached(q, k, cap, 1);
+  for (nvd_queue *other = d->queues; other && !c; other = other->next)
+    c = other == q ? NULL : cached(other, k, cap, 0);
+  if (!c && d->limit && d->used + d->idle + (int64_t)cap > d->limit)
+    empty(d);
+  if (!c && !(c = fresh(q, cap)))
+    return NULL;
+  c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = c->b.cap, .data = c->b.data, .device = d };
+  c->writer = c->use[0] = (nvd_use){ q, q->issued };
+  c->nuse = 1;
+  if ((d->used += (int64_t)c->b.cap) > d->peak)
+    d->peak = d->used;
+  return c;
+}
+
+void nvd_cell_give(nvd_cell *c) {
+  nvd_device *d = c->b.device;
+  for (int i = 0; i < c->nuse; i++)
+    close_open(&c->use[i]);
+  nvd_fault_unref(c->fault);
+  c->fault = NULL;
+  if (c->b.release) {
+    c->next = leaving;
+    leaving = c;
+    atomic_fetch_add(&nleaving, 1);
+    return;
+  }
+  d->used -= (int64_t)c->b.cap;
+  if (atomic_load(&d->lost)) {
+    nvb_free(c);
+    return;
+  }
+  if (c->nuse > 1) { /* what was used on several streams is free behind all of them */
+    for (int i = 0; i < c->nuse; i++)
+      nvd_queue_after(d->own, c->use[i]);
+    c->use[0] = (nvd_use){ d->own, nvd_queue_note(d->own, NULL) };
+  }
+  size_t cap;
+  nvd_cell **list = &c->use[0].q->idle[class_of(c->b.cap, &cap)];
+  c->next = *list;
+  *list = c;
+  d->idle += (int64_t)c->b.cap;
+}
+
+/* May its owner have it? Also when all our uses are on the stream on which the owner's own work comes next. */
+static int over(const nvd_cell *c) {
+  int yes = 1;
+  for (int i = 0; i < c->nuse && yes; i++)
+    yes = (c->stream && c->use[i].q->stream == c->stream) || nvd_use_done(c->use[i]) || atomic_load(&c->b.device->lost);
+  return yes;
+}
+
+void nvd_cells_reap(void) {
+  nvd_cell *gone = NULL;
+  if (!atomic_load_explicit(&nleaving, memory_order_relaxed))
+    return;
+  nvd_lock();
+  for (nvd_cell **at = &leaving, *c; (c = *at);) {
+    if (!over(c)) {
+      at = &c->next;
+      continue;
+    }
+    *at = c->next;
+    c->next = gone;
+    gone = c;
+    atomic_fetch_sub(&nleaving, 1);
+  }
+  nvd_unlock();
+  for (nvd_cell *c; (c = gone);) { /* owners may call us */
+    gone = c->next;
+    c->b.release(c->b.owner);
+    nvb_free(c);
+  }
+}
+
+/* ---- buffers */
+int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
+  int status = nvd_device_ready(d);
+  if (status)
+    return 0;
+  nvd_lock();
+  int64_t used = d->used, limit = d->limit;
+  int more = limit && (int64_t)bytes > limit - used ? -1 : attempt == 0 ? empty(d) > 0 : attempt == 1;
+  nvd_unlock();
+  if (more >= 0 && attempt == 0)
+    return more || nvd_make_room(d, bytes, 1);
+  int entered = nvd_enter(d);
+  if (more > 0) {
+    status = nvd_synchronize(d);
+    nvd_cells_reap();
+    nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
+  }
+  size_t room = 0, total = 0;
+  nvd_cu.cudaMemGetInfo(&room, &total);
+  nvd_leave(entered);
+  if (status || more > 0)
+    return !status;
+  if (more < 0)
+    nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use on cuda:%d would exceed the limit of %lld", bytes,
+             (long long)used, d->ordinal, (long long)limit);
+  else
+    nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory on cuda:%d: %zu bytes more than the %lld in use; %zu of %zu are free",
+             d->ordinal, bytes, (long long)used, room, total);
+  return 0;
+}
+
+nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
+  if (nvd_device_ready(d))
+    return NULL;
+  nvd_cells_reap();
+  nvd_cell *c;
+  nvd_use last;
+  int captured;
+  for (int attempt = 0;; attempt++) {
+    nvd_lock();
+    nvd_queue *q = nvd_queue_now(d);
+    captured = nvd_capturing(q); /* memory for a graph is there before the graph, and apart from what comes and goes */
+    c = nvd_cell_take(captured ? d->own : q, bytes);
+    last = (nvd_use){ d->own, d->own->issued };
+    nvd_unlock();
+    if (c || !nvd_make_room(d, bytes, attempt))
+      break;
+  }
+  if (c && captured && nvd_use_wait(d, last)) {
+    nvd_buf_unref(&c->b);
+    c = NULL;
+  }
+  return c ? &c->b : NULL;
+}
+
+void nvd_buf_give_on(nvd_buf *b) {
+  if (nvd_cuda_forked) /* the parent's */
+    return;
+  nvd_lock();
+  nvd_cell_give((nvd_cell *)b);
+  nvd_unlock();
+  nvd_cells_reap();
+}
+
+static void nothing(void *owner) { (void)owner; }
+
+nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, void (*release)(void *owner), void *owner) {
+  if (nvd_device_ready(d))
+    return NULL;
+  int type = 0, device = -1, entered = nvd_enter(d), status = NVM_OK;
+  uint64_t at = (uint64_t)(uintptr_t)data;
+  if (nvd_cu.cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, at) || type != CUDA_MEMORY_DEVICE ||
+      nvd_cu.cuPointerGetAttribute(&device, CUDA_POINTER_DEVICE, at) || device != d->ordinal)
+    status = nvb_fail(NVM_ERR_VALUE, "[memory] %p is no memory of cuda:%d", data, d->ordinal);
+  nvd_cell *c = status ? NULL : nvb_calloc(1, sizeof *c);
+  if (c) {
+    c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing,
+                      .owner = owner, .device = d };
+    c->stream = stream;
+    nvd_lock();
+    nvd_queue *q = stream ? nvd_queue_of(d, stream) : NULL;
+    if (q)
+      c->writer = (nvd_use){ q, nvd_queue_note(q, NULL) };
+    nvd_unlock();
+    if (stream && !q) {
+      nvb_free(c);
+      c = NULL;
+    }
+  }
+  nvd_leave(entered);
+  if (!c && !status)
+    nvb_fail_memory();
+  return c ? &c->b : NULL;
+}
+
+int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
+  nvd_device *d = b->device;
+  int status = nvd_device_ready(d), error = 0;
+  if (status)
+    return status;
+  int entered = nvd_enter(d);
+  nvd_lock();
+  nvd_queue *q = nvd_queue_of(d, stream);
+  if (q) {
+    nvd_cell *c = (nvd_cell *)b;
+    error = nvd_cell_use(c, q, writes);
+    nvd_use *u = place_of(c, q, &error);
+    q->holders += u->ticket != NVD_OPEN;
+    u->ticket = NVD_OPEN;
+  }
+  nvd_unlock();
+  nvd_leave(entered);
+  return q ? nvd_device_status(d, error, "stream") : nvb_fail_memory();
+}
+
+int nvd_buf_ready(nvd_buf *b, void *stream) {
+  nvd_device *d = b->device;
+  int status = nvd_device_ready(d), error = 0;
+  if (status)
+    return status;
+  int entered = nvd_enter(d);
+  nvd_lock();
+  nvd_use u = ((nvd_cell *)b)->writer;
+  int same = u.q && u.q->stream == stream && stream != (void *)CUDA_THREAD_STREAM;
+  void *event = same ? NULL : nvd_use_event(u);
+  if (event)
+    error = nvd_cu.cudaStreamWaitEvent(stream, event, 0);
+  nvd_unlock();
+  nvd_leave(entered);
+  return nvd_device_status(d, error, "stream");
+}
+
+/* ---- counters */
+int nvd_device_memory_get(nvd_device_memory *out, nvd_device *d) {
+  *out = (nvd_device_memory){ 0 };
+  int status = nvd_device_ready(d), entered = status ? 0 : nvd_enter(d);
+  if (status)
+    return status;
+  uint64_t reserved = 0;
+  size_t room, total = 0;
+  int error = nvd_cu.cudaMemPoolGetAttribute(d->pool, CUDA_POOL_RESERVED, &reserved);
+  error = error ? error : nvd_cu.cudaMemGetInfo(&room, &total);
+  nvd_leave(entered);
+  nvd_lock();
+  *out = (nvd_device_memory){ .used = d->used, .peak = d->peak, .limit = d->limit, .reserved = (int64_t)reserved,
+                              .total = (int64_t)total };
+  nvd_unlock();
+  return nvd_device_status(d, error, "memory");
+}
+
+int nvd_device_memory_limit(nvd_device *d, int64_t bytes) {
+  if (bytes < 0)
+    return nvb_fail(NVM_ERR_VALUE, "[memory] a limit of %lld bytes", (long long)bytes);
+  int status = nvd_device_ready(d);
+  if (status)
+    return status;
+  nvd_lock();
+  d->limit = bytes;
+  nvd_unlock();
+  return NVM_OK;
+}
+
+void nvd_device_memory_trim(nvd_device *d) {
+  if (nvd_cuda_forked || atomic_load(&d->lost))
+    return;
+  nvd_lock();
+  empty(d);
+  nvd_unlock();
+  nvd_synchronize(d);
+  nvd_cells_reap();
+  int entered = nvd_enter(d);
+  nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
+  nvd_leave(entered);
+}
+
+void nvd_device_memory_reset_peak(nvd_device *d) {
+  if (nvd_cuda_forked)
+    return;
+  nvd_lock();
+  d->peak = d->used;
+  nvd_unlock();
+}

@@ -1,0 +1,27 @@
+/* Things kept by their hash and counted: those that nobody holds stay until there are too many of them, the ones let go longest
+   ago leaving first. Inside dispatch only. */
+#ifndef NVD_SHELF_H
+#define NVD_SHELF_H
+#include <pthread.h>
+#include "base/hash.h"
+
+enum { NVD_SHELF_SLOTS = 4096 };
+typedef struct nvd_item {          /* first member of what is kept; of a new one only the key is set */
+  nvb_hash key;
+  int refs;
+  struct nvd_item *next;           /* of its slot */
+  struct nvd_item *younger, *older;/* while nobody holds it */
+} nvd_item;
+typedef struct nvd_shelf {
+  pthread_mutex_t lock;
+  nvd_item *slot[NVD_SHELF_SLOTS], *youngest, *oldest;
+  int idle, keep;
+  void (*destroy)(nvd_item *item); /* called without the lock */
+} nvd_shelf;
+#define NVD_SHELF(most, gone) { .lock = PTHREAD_MUTEX_INITIALIZER, .keep = (most), .destroy = (gone) }
+
+nvd_item *nvd_shelf_take(nvd_shelf *s, nvb_hash key);           /* a reference; NULL if it is not there */
+nvd_item *nvd_shelf_enter(nvd_shelf *s, nvd_item *item);        /* the item, or what came there meanwhile: a reference */
+void nvd_shelf_give(nvd_shelf *s, nvd_item *item);              /* NULL is fine */
+void nvd_shelf_trim(nvd_shelf *s);                              /* what nobody holds goes */
+#endif
