@@ -387,6 +387,10 @@ static inline char **run_plan(maker *m, const nvf_plan *p, char *const *leaf) {
     uint64_t *args = NVB_NEWN(m->a, uint64_t, s->k->nparam + 1);
     for (int j = 0; j < s->k->nparam; j++) {
       const nvf_buf *b = s->bind[j].kind == NVF_BUFFER ? &p->buf[s->bind[j].buf] : NULL;
+      if (s->bind[j].kind == NVF_SCALAR && s->bind[j].leaf) {
+        memcpy(&args[j], leaf[s->bind[j].leaf - 1], (size_t)nvg_size(s->k->param[j].type));
+        continue;
+      }
       args[j] = !b ? s->bind[j].bits : (uint64_t)(uintptr_t)((b->kind == NVF_BLEAF ? leaf[b->id] : b->kind == NVF_BOUT ? out[b->id] : temp + b->offset) + s->bind[j].offset);
     }
     nvc_interp *k = nvc_interp_new(m->a, s->k, s->s);

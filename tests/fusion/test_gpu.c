@@ -1,0 +1,170 @@
+/* Schedules for a GPU: the bits of a value-by-value evaluation whatever the places are, hints that keep their promise, and
+   the places that the rules are there for. */
+#include <check.h>
+#include "hints.h"
+
+static const int64_t *dims(const int64_t *d) { return d; }
+#define DIMS(...) dims((int64_t[]){ __VA_ARGS__ })
+
+/* ---- programs over sizes */
+static int softmax_of(maker *m, int x, int axis) {
+  int e = m_1(m, "exp", m_2(m, "subtract", x, m_red(m, "maximum", x, axis, 1)));
+  return m_2(m, "divide", e, m_red(m, "add", e, axis, 1));
+}
+static void rows(maker *m, const int64_t *n) { m_out(m, softmax_of(m, m_leaf(m, NVM_F32, 2, n, NULL), 1)); }
+static void columns(maker *m, const int64_t *n) { m_out(m, softmax_of(m, m_leaf(m, NVM_F32, 2, n, NULL), 0)); }
+static void two_rows(maker *m, const int64_t *n) { /* both have to be kept */
+  int y = m_leaf(m, NVM_F32, 2, n, NULL), g = m_leaf(m, NVM_F32, 2, n, NULL);
+  m_out(m, m_2(m, "multiply", y, m_2(m, "subtract", g, m_red(m, "add", m_2(m, "multiply", g, y), 1, 1))));
+}
+static void sums(maker *m, const int64_t *n) {
+  int x = m_leaf(m, NVM_F32, 2, n, NULL);
+  m_out(m, m_red(m, "add", x, 0, 1));
+  m_out(m, m_red(m, "add", x, 1, 1));
+  m_out(m, m_red(m, "maximum", x, 0, 2));
+}
+static void wide_sums(maker *m, const int64_t *n) {
+  int x = m_leaf(m, NVM_F64, 2, n, NULL);
+  m_out(m, m_2(m, "add", m_2(m, "multiply", x, x), x));
+}
+static void transposed(maker *m, const int64_t *n) {
+  int x = m_leaf(m, NVM_F32, 2, n, NULL), y = m_leaf(m, NVM_F32, 2, DIMS(n[1], n[0]), NULL);
+  int t = m_view(m, NVG_VPERMUTE, x, 2, DIMS(n[1], n[0]), 2, DIMS(1, 0));
+  m_out(m, m_2(m, "add", t, y));
+}
+static void permuted(maker *m, const int64_t *n) {
+  int x = m_leaf(m, NVM_F64, 3, DIMS(n[0], 3, n[1]), NULL);
+  m_out(m, m_1(m, "negative", m_view(m, NVG_VPERMUTE, x, 3, DIMS(n[1], 3, n[0]), 3, DIMS(2, 1, 0))));
+}
+static void permuted_pairs(maker *m, const int64_t *n) {
+  int x = m_leaf(m, NVM_C64, 2, n, NULL);
+  m_out(m, m_view(m, NVG_VPERMUTE, x, 2, DIMS(n[1], n[0]), 2, DIMS(1, 0)));
+}
+static void scans(maker *m, const int64_t *n) { m_out(m, m_scan(m, m_1(m, "abs", m_leaf(m, NVM_F32, 2, n, NULL)), 1)); }
+static void scanned_columns(maker *m, const int64_t *n) { m_out(m, m_scan(m, m_leaf(m, NVM_F32, 2, n, NULL), 0)); }
+static void biased(maker *m, const int64_t *n) {
+  int x = m_leaf(m, NVM_F32, 2, n, NULL), b = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL), w = m_leaf(m, NVM_F32, 0, NULL, NULL);
+  m->leaf.at[2].weak_const = 1 + NVG_FLOAT; /* a launch argument, not memory */
+  m_out(m, m_2(m, "multiply", m_1(m, "exp", m_2(m, "add", x, b)), w));
+}
+static void centred(maker *m, const int64_t *n) { /* what every block along the rows computes again */
+  int x = m_leaf(m, NVM_F32, 2, n, NULL);
+  int d = m_2(m, "subtract", x, m_2(m, "divide", m_red(m, "add", x, 0, 1), m_const(m, (float)n[0])));
+  m_out(m, m_2(m, "divide", d, m_red(m, "maximum", d, 0, 2)));
+}
+static void shifted(maker *m, const int64_t *n) {
+  int x = m_leaf(m, NVM_F32, 2, n, NULL), sum = -1;
+  for (int i = 0; i < 5; i++) {
+    int s = m_view(m, NVG_VSLICE, x, 2, DIMS(n[0], n[1] - 4), 4, DIMS(0, 1, i, 1));
+    sum = sum < 0 ? s : m_2(m, "add", sum, s);
+  }
+  m_out(m, sum);
+}
+
+static const struct { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
+  { "rows", rows }, { "columns", columns }, { "two rows", two_rows }, { "sums", sums }, { "transposed", transposed },
+  { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "scanned columns", scanned_columns },
+  { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
+};
+static const int64_t sizes[][2] = { { 3, 7 }, { 100, 20 }, { 33, 128 }, { 17, 130 }, { 9, 1001 }, { 5, 1024 }, { 130, 68 }, { 64, 64 },
+                                    { 3, 4096 }, { 2, 9000 }, { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 } };
+enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
+
+typedef struct trial { int program; const int64_t *size; int aligned; } trial;
+static void try_one(nvb_arena *a, void *arg) {
+  static const char *const machines[] = { "h200", "a100" };
+  const trial *t = arg;
+  maker m = { .a = a };
+  programs[t->program].make(&m, t->size);
+  for (int i = 0; i < m.leaf.n; i++)
+    m.leaf.at[i].align16 = t->aligned;
+  nvg_graph *g = m_graph(&m);
+  char **data = random_leaves(&m, g, 5);
+  value *want = evaluate(&m, g, data);
+  for (int i = 0; i < 3; i++) { /* two machines, and a GPU of two units: its blocks are never few */
+    const nvb_caps *known = nvb_caps_find(machines[i % 2]);
+    if (!known)
+      continue;
+    nvb_caps caps = *known;
+    caps.units = i == 2 ? 2 : caps.units;
+    nvf_plan *p = nvf_fuse(a, g, &caps, &(nvf_options){ .fuse = 1 });
+    nvf_plan_check(a, p);
+    hold_hints(a, p);
+    char **out = run_plan(&m, p, data);
+    for (int o = 0; o < g->nout; o++)
+      ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d x %d: output %d differs in %d elements", programs[t->program].name,
+                    (int)t->size[0], (int)t->size[1], o, (int)differ(g, o, want, out[o]));
+  }
+}
+
+START_TEST(same_bits_in_any_place) {
+  for (int i = 0; i < SIZES; i++) {
+    nvb_arena *a = nvb_arena_new();
+    trial t = { _i, sizes[i], i % 3 != 1 };
+    int rc = nvb_protect(a, try_one, &t);
+    ck_assert_msg(rc == NVM_OK, "%s of %d x %d: %s", programs[_i].name, (int)sizes[i][0], (int)sizes[i][1], nvb_message());
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+/* ---- places: the layout of the first load (or statement) of a kernel */
+typedef struct place { void (*make)(maker *, const int64_t *); int64_t size[2]; int aligned; const char *layout; int vec; } place;
+static const place places[] = {
+  { rows, { 32768, 1000 }, 1, "i: w4; j: i8 l32 i4", 4 },    /* several rows a block, each in the registers of a warp */
+  { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 },    /* unaligned: the same stamp, other digits */
+  { rows, { 32768, 1000 }, 0, "i: w4; j: i8 l32 i4", 0 },    /* the output is aligned */
+  { rows, { 16384, 8192 }, 1, "j: w8 i8 l32 i4", 4 },        /* one row a block */
+  { rows, { 65536, 20 }, 1, "i: i2 w4 l4; j: l8 i4", 4 },    /* several rows a warp */
+  { rows, { 1 << 20, 3 }, 1, "i: i2 w4 l32; j: i4", 0 },     /* rows of a thread */
+  { columns, { 16384, 1024 }, 1, NULL, 0 },
+  { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
+  { biased, { 4096, 4096 }, 1, "i: i4; j: w8 l32 i4", 4 },
+  { wide_sums, { 4096, 4096 }, 1, "i: i4 w8 l32 i2", 2 },    /* 16 bytes of f64 are two elements */
+};
+
+static void place_one(nvb_arena *a, void *arg) {
+  const place *q = arg;
+  maker m = { .a = a };
+  q->make(&m, q->size);
+  for (int i = 0; i < m.leaf.n; i++)
+    m.leaf.at[i].align16 = q->aligned;
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
+  const nvf_step *s = &p->step[0];
+  const nvf_typed *t = nvf_kernel_check(a, s->k, s->s);
+  hold_hints(a, p);
+  for (int i = 0; i < s->k->part[0].body.n && q->layout; i++) {
+    const nvf_stmt *st = s->k->part[0].body.s[i];
+    const nvf_bind *b = st->op == NVF_LOAD ? &s->bind[st->buf] : NULL;
+    if (!b || p->buf[b->buf].kind != NVF_BLEAF || p->buf[b->buf].id)
+      continue;
+    nvb_text text = { .arena = a };
+    nvf_layout_print(&text, s->k, t->stmt[st->id]);
+    ck_assert_str_eq(nvb_text_get(&text), q->layout);
+    ck_assert_int_eq(hint_of(s, st->id, "vec"), q->vec);
+    return;
+  }
+  ck_assert_ptr_null(q->layout);
+}
+
+START_TEST(places_follow_the_rules) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, place_one, (void *)&places[_i]);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+int main(void) {
+  Suite *s = suite_create("gpu");
+  TCase *t = tcase_create("schedules");
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, same_bits_in_any_place, 0, PROGRAMS);
+  tcase_add_loop_test(t, places_follow_the_rules, 0, (int)(sizeof places / sizeof *places));
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_NORMAL);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
