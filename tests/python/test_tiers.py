@@ -1,0 +1,85 @@
+"""The whole table through native code as well: equal bits in both tiers, in one process. Small arrays stay in the interpreter by
+themselves, so the other tests hold the first tier to NumPy, and this one holds the second to the first."""
+import re
+
+import numpy as np
+import pytest
+
+import nvm
+import refs
+import test_ops
+
+
+@pytest.fixture(scope="module", autouse=True)
+def native():
+    if not re.search(r"^llvm +\d", nvm.info(), re.M):
+        pytest.skip("no LLVM: there is one tier")
+
+
+def put(x):
+    return nvm.asarray(x, device="cpu")
+
+
+def tiers(make):
+    """What make() gives in either tier."""
+    out = []
+    for tier in ("0", "1"):
+        nvm.set("TIER", tier)
+        try:
+            out.append([np.asarray(r) for r in make()])
+        finally:
+            nvm.set("TIER", "auto")
+    return out
+
+
+def same(a, b, what):
+    assert a.dtype == b.dtype and a.shape == b.shape, what
+    if a.dtype.kind in "fc":
+        part = a.real.dtype
+        a, b = (np.where(np.isnan(v), part.type(np.nan), v) for v in (np.ascontiguousarray(x).view(part) for x in (a, b)))
+    assert a.tobytes() == b.tobytes(), (what, a, b)
+
+
+@pytest.mark.parametrize("name,dtype", test_ops.CASES)
+def test_map(name, dtype, rng):
+    m = refs.MAPS[name]
+    args = [test_ops.draw(rng, dtype, (9, 67), m.lo, m.hi) for _ in range(m.nin)]
+    if np.dtype(dtype).kind in "fc":
+        for a in args:
+            a.flat[::5] = np.resize(np.array(test_ops.SPECIALS), a.flat[::5].shape).astype(dtype)
+    f = getattr(nvm, name)
+    slow, fast = tiers(lambda: [f(*map(put, args), **m.attrs)])
+    same(slow[0], fast[0], (name, dtype))
+
+
+@pytest.mark.parametrize("name,dtype", test_ops.REDUCED)
+def test_reduction(name, dtype, rng):
+    x = test_ops.draw(rng, dtype, (9, 301), *((0.9, 1.1) if name == "prod" else ()))
+    f = getattr(nvm, name)
+    slow, fast = tiers(lambda: [f(put(x), axis=axis) for axis in (0, 1, None)])
+    for axis, a, b in zip((0, 1, None), slow, fast):
+        same(a, b, (name, dtype, axis))
+
+
+SOURCE = np.arange(60).reshape(3, 4, 5)
+VIEWS = {
+    "transposed": lambda x: x.T * 2, "backwards": lambda x: x[::-1, 1:, ::-2] + 1, "rolled": lambda x: nvm.roll(x, 3, axis=1) + 1,
+    "padded": lambda x: nvm.pad(x, ((1, 0), (0, 2), (1, 1))), "joined": lambda x: nvm.concat([x, x * 2, x], axis=1),
+    "stacked": lambda x: nvm.stack([x, x + 1], axis=2), "tiled": lambda x: nvm.tile(x, (2, 1, 2)), "broadcast": lambda x: x + x[:1, :, :1],
+    "taken": lambda x: nvm.take(x, nvm.asarray([2, 0, -1]), axis=1), "triangle": lambda x: nvm.tril(x) + nvm.triu(x, k=1),
+    "diagonal": lambda x: nvm.diagonal(x) * 2, "reshaped": lambda x: x.reshape((12, 5)).T + 1,
+    "cast": lambda x: nvm.astype(x * 1.5, nvm.float32), "scanned": lambda x: nvm.cumulative_sum(x, axis=2),
+    "scanned columns": lambda x: nvm.cumulative_prod(x % 3 + 1, axis=0), "chosen": lambda x: nvm.where(x > 20, x, -x),
+    "clipped": lambda x: nvm.clip(x, 3, 17), "softmax": lambda x: nvm.softmax(x * 0.1, axis=-1),
+    "log_softmax": lambda x: nvm.log_softmax(x * 0.1, axis=0), "product": lambda x: nvm.matmul(x[0], x[1].T),
+    "generated": lambda x: x + nvm.arange(5) * 2,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("name", list(VIEWS))
+def test_view(name, dtype):
+    if dtype == "complex64" and name in ("chosen", "clipped", "scanned columns", "softmax", "log_softmax", "cast"):
+        return
+    slow, fast = tiers(lambda: [VIEWS[name](put(SOURCE.astype(dtype)))])
+    same(slow[0], fast[0], (name, dtype))
