@@ -146,7 +146,7 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
     if (!up) return nvb_status();
     n = up;
   }
-  int status = nvh_settle(n); /* before anything is written */
+  int status = nvh_settle(a->ctx, n); /* before anything is written */
   if (status) return nvg_node_unref(n), status;
   nvg_node_unref(a->node);
   a->node = n;
@@ -155,20 +155,18 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
 }
 
 /* ---- arrays from data */
-static void buf_release(void *b) { nvd_buf_unref(b); }
-static nvg_node *leaf_of(const nvg_aval *av, nvd_buf *b, const char *data, const int64_t *strides) {
-  nvg_value *v = nvb_alloc(sizeof *v);
-  if (!v) return nvd_buf_unref(b), nvb_fail_memory(), NULL;
-  int64_t size = nvg_size(av->dtype), packed = 1;
-  v->buffer = b;
-  v->device = 0;
-  v->unref = buf_release;
-  v->data = (char *)(uintptr_t)data;
+static nvm_array *leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int place) { /* takes v, NULL passes through */
+  nvg_node *n = v ? nvg_leaf_new(av, v) : NULL;
+  if (n) n->device = (uint8_t)place;
+  return nvh_array_new(ctx, n);
+}
+static nvm_array *leaf_of(nvm_ctx *ctx, const nvg_aval *av, nvd_buf *b, char *data, const int64_t *strides, int place) {
+  int64_t size = nvg_size(av->dtype), packed = 1, st[NVM_MAX_RANK];
   for (int d = av->rank - 1; d >= 0; d--) {
-    v->stride[d] = strides ? strides[d] / size : packed;
+    st[d] = strides ? strides[d] / size : packed;
     packed *= av->shape[d];
   }
-  return nvg_leaf_new(av, v); /* takes v, and the buffer with it */
+  return leaf_over(ctx, av, nvh_value_new(b, data, av->rank, st), place);
 }
 static int whole_strides(const int64_t *strides, const nvg_aval *av) {
   for (int d = 0; strides && d < av->rank; d++)
@@ -192,13 +190,13 @@ nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % (uintptr_t)(nvg_size(t) > 8 ? 8 : nvg_size(t)) == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
-    return b ? nvh_array_new(ctx, leaf_of(av, b, data, strides)) : give_up(release, owner);
+    return b ? leaf_of(ctx, av, b, b->data, strides, nvh_within()) : give_up(release, owner);
   }
   nvd_buf *b = nvd_buf_new(bytes);
   if (!b) return give_up(release, owner);
   nvh_copy_strided(b->data, data, av, strides);
   if (release) release(owner);
-  return nvh_array_new(ctx, leaf_of(av, b, b->data, NULL));
+  return leaf_of(ctx, av, b, b->data, NULL, nvh_within());
 }
 nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data) {
   return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, NULL, data, NULL, NULL));
@@ -206,6 +204,40 @@ nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *sha
 nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                 const void *data, void (*release)(void *owner), void *owner) {
   return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, strides, data, release, owner));
+}
+
+/* ---- arrays over device memory */
+static void nothing(void *owner) { (void)owner; }
+static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data) {
+  int64_t size = nvg_size(av->dtype), unit = size > 8 ? 8 : size;
+  if (d == NVM_DEVICE_CPU) return nvb_fail(NVM_ERR_VALUE, "[from_device] the CPU's memory is borrowed by from_host_borrow");
+  if (!data && av->size) return nvb_fail(NVM_ERR_VALUE, "[from_device] the data is NULL");
+  if ((uintptr_t)data % (uintptr_t)unit)
+    return nvb_fail(NVM_ERR_VALUE, "[from_device] the address %p is no multiple of %lld, as %s needs", data, (long long)unit,
+                    nvg_dtype_name(av->dtype));
+  return whole_strides(strides, av) ? NVM_OK
+       : nvb_fail(NVM_ERR_VALUE, "[from_device] strides must be multiples of the %lld bytes of %s", (long long)size,
+                  nvg_dtype_name(av->dtype));
+}
+nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides, nvm_device d,
+                                const void *data, void *stream, void (*release)(void *owner), void *owner) {
+  const nvg_aval *av = nvg_aval_get(t, rank, shape);
+  if (!av) return give_up(release, owner);
+  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
+  if (d == NVM_DEVICE_AUTO) d = nvh_ctx_place(ctx);
+  nvd_device *gpu = foreign_fault(av, strides, d, data) ? NULL : nvh_gpu(d);
+  if (!gpu) return give_up(release, owner);
+  int64_t size = nvg_size(t), low = 0, high = size;
+  if (!av->size) high = 0;
+  for (int i = 0; i < rank && av->size && strides; i++) *(strides[i] < 0 ? &low : &high) += strides[i] * (shape[i] - 1);
+  if (!strides) high = av->size * size;
+  char *first = (char *)(uintptr_t)data;
+  nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
+  return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);
+}
+nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides, nvm_device d,
+                           const void *data, void *stream, void (*release)(void *owner), void *owner) {
+  return nvh_scope_keep(nvm_array_new_device(ctx, t, rank, shape, strides, d, data, stream, release, owner));
 }
 
 nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
@@ -247,7 +279,7 @@ static nvg_value *value_of(nvm_array *a) {
     return NULL;
   }
   nvg_node *n = a->node;
-  if (!atomic_load(&n->value) && nvh_eval(&n, 1)) return NULL;
+  if (!atomic_load(&n->value) && nvh_eval(a->ctx, &n, 1)) return NULL;
   return atomic_load(&n->value);
 }
 int nvm_eval(nvm_array *const *arrays, int n) {
@@ -261,7 +293,7 @@ int nvm_eval(nvm_array *const *arrays, int n) {
     else status = refresh(arrays[i]);
     roots[i] = arrays[i] ? arrays[i]->node : NULL;
   }
-  if (!status) status = nvh_eval(roots, n);
+  if (!status && n) status = nvh_eval(arrays[0]->ctx, roots, n);
   if (roots != small) nvb_free(roots);
   return status;
 }
@@ -274,16 +306,33 @@ int nvm_explain(char **text, nvm_array *const *arrays, int n) {
     if (!arrays[i] || arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[explain] array %d is NULL or absent", i);
     else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
   }
-  if (!status) status = nvh_explain(text, roots, n);
+  if (!status) status = nvh_explain(text, n ? arrays[0]->ctx : NULL, roots, n);
   nvb_free(roots);
   return status;
 }
-int nvm_data(const void **data, int64_t *strides, nvm_array *a) {
-  nvg_value *v = value_of(a);
-  if (!v) return nvb_status();
+static void show(const nvg_value *v, const nvm_array *a, const void **data, int64_t *strides) {
   *data = v->data;
   for (int d = 0; strides && d < a->node->aval->rank; d++) strides[d] = v->stride[d] * nvg_size(a->node->aval->dtype);
-  return NVM_OK;
+}
+int nvm_data(const void **data, int64_t *strides, nvm_array *a) {
+  nvg_value *v = value_of(a), *host = v ? nvh_value_kept(v, a->node->aval, NVM_DEVICE_CPU) : NULL;
+  if (!host) return nvb_status();
+  return show(host, a, data, strides), NVM_OK;
+}
+int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_array *a) {
+  nvg_value *v = value_of(a);
+  if (v && a->node->device) v = nvh_value_kept(v, a->node->aval, a->node->device);
+  if (!v) return nvb_status();
+  *d = v->device + 1;
+  return show(v, a, data, strides), NVM_OK;
+}
+int nvm_device_ready(nvm_array *a, void *stream) {
+  nvg_value *v = value_of(a);
+  if (v && a->node->device) v = nvh_value_kept(v, a->node->aval, a->node->device);
+  if (!v) return nvb_status();
+  if (!v->device) return nvb_fail(NVM_ERR_VALUE, "[device_ready] the array is in host memory, which has no streams");
+  int status = nvd_buf_ready(v->buffer, stream);
+  return status ? status : nvd_buf_use(v->buffer, stream, 0);
 }
 int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes) {
   nvg_value *v = value_of(a);
@@ -292,11 +341,38 @@ int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes) {
   size_t need = (size_t)av->size * (size_t)nvg_size(av->dtype);
   if (bytes != need)
     return nvb_fail(NVM_ERR_VALUE, "[copy_to_host] the array has %zu bytes, the destination %zu", need, bytes);
-  int64_t strides[NVM_MAX_RANK];
-  for (int d = 0; d < av->rank; d++) strides[d] = v->stride[d] * nvg_size(av->dtype);
-  nvh_copy_strided(out, v->data, av, strides);
-  return NVM_OK;
+  return nvh_copy_out(out, v, av);
 }
+nvm_device nvm_device_of(const nvm_array *a) {
+  if (!a || !a->node) return NVM_DEVICE_CPU;
+  const nvg_value *v = a->node->device ? NULL : atomic_load(&a->node->value);
+  return v ? v->device + 1 : nvh_place_of(a->ctx, a->node);
+}
+nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d) {
+  nvg_node *n = a ? nvh_node(a) : NULL;
+  if (!n) return NULL;
+  if (d == NVM_DEVICE_AUTO) d = nvh_ctx_place(a->ctx);
+  if (d != NVM_DEVICE_CPU && !nvh_gpu(d)) return NULL;
+  if (n->device == d || n->weak) return nvh_array_new(a->ctx, nvg_node_ref(n));
+  if (!n->device && !atomic_load(&n->value)) return nvh_array_new(a->ctx, nvg_put(n, d)); /* computed there */
+  if (nvh_tracing() && !atomic_load(&n->value)) {
+    char from[16], to[16];
+    nvb_fail(NVM_ERR_STATE, "[to_device] from %s to %s inside a traced function, which runs on one device",
+             nvg_device_name(from, n->device), nvg_device_name(to, d));
+    return NULL;
+  }
+  if (!atomic_load(&n->value) && nvh_eval(a->ctx, &n, 1)) return NULL;
+  nvg_value *v = atomic_load(&n->value);
+  v = v->device + 1 == d && !nvh_is_borrowed(v) ? nvh_value_share(v, n->aval->rank) : nvh_value_copy(v, n->aval, d);
+  return leaf_over(a->ctx, n->aval, v, d);
+}
+nvm_array *nvm_array_copy(nvm_array *a) {
+  nvg_value *v = value_of(a);
+  if (!v) return NULL;
+  const nvg_node *n = a->node;
+  return leaf_over(a->ctx, n->aval, nvh_value_copy(v, n->aval, n->device ? n->device : v->device + 1), n->device);
+}
+nvm_array *nvm_to_device(nvm_array *a, nvm_device d) { return nvh_scope_keep(nvm_array_to_device(a, d)); }
 
 /* Packs elements at byte strides (NULL: packed already) into row-major order. */
 void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides) {

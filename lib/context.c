@@ -1,4 +1,5 @@
 /* Contexts, scopes, messages, settings and counters: what belongs to no array. Decides nothing about mathematics. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/caps.h"
@@ -14,29 +15,40 @@ int nvm_last_status(void) { return nvb_status(); }
 void nvm_free(void *p) { nvb_free(p); }
 
 /* ---- contexts */
+static size_t options_size(unsigned version) { /* of that version's fields */
+  return version == 1 ? offsetof(nvm_ctx_options, device) : sizeof(nvm_ctx_options);
+}
 int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
-  if (version != NVM_CTX_OPTIONS_VERSION)
+  if (version < 1 || version > NVM_CTX_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[ctx_options_init] version %u is unknown; this library has %d", version,
                     NVM_CTX_OPTIONS_VERSION);
-  *o = (nvm_ctx_options)NVM_CTX_OPTIONS_INIT;
+  memcpy(o, &(nvm_ctx_options)NVM_CTX_OPTIONS_INIT, options_size(version));
+  o->version = version;
   return NVM_OK;
 }
-int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o) {
-  nvm_ctx_options def = NVM_CTX_OPTIONS_INIT;
+int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *given) {
+  nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
   *out = NULL;
-  if (!o) o = &def;
-  if (o->version != NVM_CTX_OPTIONS_VERSION)
-    return nvb_fail(NVM_ERR_VALUE, "[ctx_new] options version %u is unknown; this library has %d", o->version,
+  if (given && (given->version < 1 || given->version > NVM_CTX_OPTIONS_VERSION))
+    return nvb_fail(NVM_ERR_VALUE, "[ctx_new] options version %u is unknown; this library has %d", given->version,
                     NVM_CTX_OPTIONS_VERSION);
-  if (o->default_float != NVM_F32 && o->default_float != NVM_F64)
-    return nvb_fail(NVM_ERR_TYPE, "[ctx_new] default_float must be float32 or float64");
+  if (given) memcpy(&o, given, options_size(given->version));
   nvm_ctx *c = nvb_calloc(1, sizeof *c);
   if (!c) return nvb_fail_memory();
   c->refs = 1;
-  c->default_float = o->default_float;
-  *out = c;
+  int status = nvm_ctx_default_float_set(c, o.default_float);
+  if (!status && o.device == NVM_DEVICE_AUTO) status = nvm_device_find(&o.device, nvb_str(NVB_DEVICE));
+  if (!status) status = nvm_ctx_device_set(c, o.device);
+  if (status) nvb_free(c);
+  else *out = c;
+  return status;
+}
+int nvm_ctx_default_float_set(nvm_ctx *c, nvm_dtype t) {
+  if (t != NVM_F32 && t != NVM_F64) return nvb_fail(NVM_ERR_TYPE, "[ctx] default_float must be float32 or float64");
+  c->default_float = t;
   return NVM_OK;
 }
+nvm_dtype nvm_ctx_default_float(const nvm_ctx *c) { return c->default_float; }
 nvm_ctx *nvh_ctx_ref(nvm_ctx *c) {
   atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
   return c;
@@ -48,11 +60,6 @@ int nvm_ctx_free(nvm_ctx *ctx) {
   nvh_ctx_unref(ctx);
   return NVM_OK;
 }
-int nvm_synchronize(nvm_ctx *ctx) {
-  (void)ctx; /* CPU evaluation is complete when it returns */
-  return NVM_OK;
-}
-
 /* ---- scopes: a stack per thread */
 struct nvm_scope {
   nvm_scope *below;
@@ -138,6 +145,9 @@ static void write_info(nvb_arena *a, void *arg) {
   nvb_print(&t, "llvm     %s\n", nvc_llvm_available() ? nvc_llvm_version() : nvb_message());
   nvb_print(&t, "cache    %s\n", nvb_store_where());
   nvb_print(&t, "memory   %lld bytes used, %lld at peak\n", (long long)nvd_mem_used(), (long long)nvd_mem_peak());
+  int n = nvd_device_count();
+  if (!n) nvb_print(&t, "cuda     %s\n", nvb_message());
+  for (int i = 0; i < n; i++) nvb_print(&t, "cuda:%d   %s\n", i, nvd_device_line(i));
   *(char **)arg = nvb_alloc(t.n + 1);
   if (*(char **)arg) memcpy(*(char **)arg, nvb_text_get(&t), t.n + 1);
 }

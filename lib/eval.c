@@ -1,5 +1,5 @@
-/* The pipeline, on one page: collect, simplify, fuse, tune, prepare, run, attach. Each stage makes a new object out of the one
-   before; between the lines it can be dumped (NVM_DUMP) and checked (NVM_CHECK). */
+/* The pipeline, on one page: collect, bring, simplify, fuse, tune, prepare, run, attach. Each stage makes a new object out of the
+   one before; between the lines it can be dumped (NVM_DUMP) and checked (NVM_CHECK). */
 #include <pthread.h>
 #include <string.h>
 #include "base/mem.h"
@@ -8,9 +8,11 @@
 #include "hallway.h"
 
 typedef struct job {
+  nvm_ctx *ctx;
   nvg_node *const *roots;
-  int nroot;
+  int nroot, place;      /* place: those of the roots that run there are collected */
   nvg_graph *g;          /* what was collected */
+  nvg_value **leaf, **moved; /* its leaves' values where it runs, and those among them that end with the run */
   nvf_plan *plan;        /* of the last fuse */
   nvh_program *program;
   char **text;           /* explain: where the text goes; nothing is run */
@@ -29,6 +31,8 @@ static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 /* collected graph -> program */
 static void plan(nvb_arena *a, void *arg) {
   job *j = arg;
+  nvd_device *device = j->place > 1 ? nvh_gpu(j->place) : NULL;
+  if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   nvg_graph *s = nvg_simplify(a, j->g);                                STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nvh_views views;
   s = nvh_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
@@ -37,76 +41,99 @@ static void plan(nvb_arena *a, void *arg) {
   int status = NVM_ERR_UNSUPPORTED;
   nvd_program *run = NULL;
   do {
-    j->plan = nvf_fuse(a, s, nvb_caps_cpu(), &o);                      STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
+    j->plan = nvf_fuse(a, s, device ? nvd_device_caps(device) : nvb_caps_cpu(), &o);                      STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text) return;
-    status = s->nout ? nvd_prepare(&run, j->plan, NULL) : NVM_OK;
+    status = s->nout ? nvd_prepare(&run, j->plan, device) : NVM_OK;
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
-  if (!status) status = nvh_program_make(&j->program, &views, run);
+  if (!status) status = nvh_program_make(&j->program, &views, run, device);
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
+static int pending(const nvg_node *n) { return !atomic_load(&n->value); }
+
+/* those roots that run at the job's place -> graph */
 static void collect(nvb_arena *a, void *arg) {
   job *j = arg;
-  j->g = nvg_collect(a, j->roots, j->nroot);
-  for (int i = 0; i < j->g->nleaf; i++)
-    if (!atomic_load(&j->g->leaf_node[i]->value) && !j->text)
+  nvg_node **root = NVB_NEWN(a, nvg_node *, j->nroot);
+  int n = 0;
+  for (int i = 0; i < j->nroot; i++)
+    if (nvh_place_of(j->ctx, j->roots[i]) == j->place && (j->text || pending(j->roots[i]))) root[n++] = j->roots[i];
+  j->g = nvg_collect(a, root, n);
+  for (int i = 0; i < j->g->nleaf && !j->text; i++)
+    if (pending(j->g->leaf_node[i]))
       nvb_throw(a, NVM_ERR_STATE, "this asks for a value that depends on an argument of a function being traced, which has none "
                 "yet; use where() instead of if, or make the argument static");
 }
 
+/* the leaves' values -> where the graph runs; the graph is told how they lie there */
+static void bring(nvb_arena *a, void *arg) {
+  job *j = arg;
+  nvg_graph *g = j->g;
+  for (int i = 0; i < g->nleaf; i++) {
+    j->leaf[i] = atomic_load(&g->leaf_node[i]->value);
+    int place = g->leaf[i].weak_const ? 1 : j->place;
+    if (j->leaf[i]->device + 1 == place) continue;
+    if (nvh_bring(&j->leaf[i], g->leaf_node[i]->aval, place, &j->moved[i])) nvb_throw(a, nvb_status(), "%s", nvb_message());
+    g->leaf[i].stride = j->leaf[i]->stride;
+    g->leaf[i].align16 = (uintptr_t)j->leaf[i]->data % 16 == 0;
+  }
+}
+
 static int run(job *j) {
-  int nleaf = j->g->nleaf, nout = j->g->nout;
-  nvg_value **leaf = nvb_alloc(sizeof *leaf * (size_t)(nleaf + nout + 1)), **out = leaf + nleaf;
-  if (!leaf) return nvb_fail_memory();
-  for (int i = 0; i < nleaf; i++) leaf[i] = atomic_load(&j->g->leaf_node[i]->value);
+  int nout = j->g->nout;
+  nvg_value **out = nvb_alloc(sizeof *out * (size_t)(nout + 1));
+  if (!out) return nvb_fail_memory();
   for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
-  int status = nvh_program_run(j->program, leaf, out);
+  int status = nvh_program_run(j->program, j->leaf, out);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
   for (int i = 0; i < nout; i++) nvg_node_unref(j->g->out_node[i]);
-  nvb_free(leaf);
+  nvb_free(out);
   return status;
 }
 
 static int evaluate(nvb_arena *a, job *j) {
   int status = nvb_protect(a, collect, j);
   if (status) return status;
-  nvb_hash key = nvh_program_key(j->g);
-  j->program = nvh_program_find(key);
-  if (!j->program) {
-    if ((status = nvb_protect(a, plan, j))) return status;
-    nvh_program_keep(key, j->program);
+  int n = j->g->nleaf;
+  if (!(j->leaf = nvb_calloc(2 * (size_t)n + 1, sizeof *j->leaf))) return nvb_fail_memory();
+  j->moved = j->leaf + n;
+  if (!(status = nvb_protect(a, bring, j))) {
+    nvb_hash key = nvh_program_key(j->g, j->place);
+    j->program = nvh_program_find(key);
+    if (!j->program && !(status = nvb_protect(a, plan, j))) nvh_program_keep(key, j->program);
+    if (!status) status = run(j);
+    nvh_program_unref(j->program);
   }
-  status = run(j);
-  nvh_program_unref(j->program);
+  for (int i = 0; i < n; i++) nvg_value_free(j->moved[i]);
+  nvb_free(j->leaf);
   return status;
 }
 
 /* One evaluation at a time: who waits for a value that another thread is computing finds it here afterwards. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int pending(nvg_node *const *roots, int n) {
-  for (int i = 0; i < n; i++)
-    if (!atomic_load(&roots[i]->value)) return 1;
-  return 0;
-}
-int nvh_eval(nvg_node *const *roots, int n) {
-  if (!pending(roots, n)) return NVM_OK;
-  nvb_arena *a = nvb_arena_new();
-  if (!a) return nvb_fail_memory();
+int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
+  int i = 0, status = NVM_OK;
+  while (i < n && !pending(roots[i])) i++;
+  if (i == n) return NVM_OK;
   unsigned fp = nvb_fp_enter();
   pthread_mutex_lock(&lock);
-  job j = { .roots = roots, .nroot = n };
-  int status = pending(roots, n) ? evaluate(a, &j) : NVM_OK;
+  for (; i < n && !status; i++) {
+    if (!pending(roots[i])) continue;
+    job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) }; /* and all that run there */
+    nvb_arena *a = nvb_arena_new();
+    status = a ? evaluate(a, &j) : nvb_fail_memory();
+    nvb_arena_free(a);
+  }
   pthread_mutex_unlock(&lock);
   nvb_fp_leave(fp);
-  nvb_arena_free(a);
   return status;
 }
 
 /* For functions: a program for a graph whose leaves are placeholders; their strides are those of the graph. A status. */
-int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g) {
-  job j = { .g = g };
+int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place) {
+  job j = { .g = g, .place = place };
   int status = nvb_protect(a, plan, &j);
   *out = j.program;
   return status;
@@ -123,19 +150,19 @@ static void explain(nvb_arena *a, void *arg) {
   if (!(*j->text = nvb_alloc(n))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
   memcpy(*j->text, s, n);
 }
-int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g) {
-  job j = { .text = text, .g = g };
+int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place) {
+  job j = { .text = text, .g = g, .place = place };
   unsigned fp = nvb_fp_enter();
   int status = nvb_protect(a, explain, &j);
   nvb_fp_leave(fp);
   return status;
 }
-int nvh_explain(char **text, nvg_node *const *roots, int n) {
+int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
   unsigned fp = nvb_fp_enter();
   pthread_mutex_lock(&lock);
-  job j = { .roots = roots, .nroot = n, .text = text };
+  job j = { .ctx = c, .roots = roots, .nroot = n, .place = n ? nvh_place_of(c, roots[0]) : 1, .text = text };
   int status = nvb_protect(a, explain, &j);
   pthread_mutex_unlock(&lock);
   nvb_fp_leave(fp);
@@ -148,9 +175,9 @@ static void in_child(void) { lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; 
 __attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
 enum { DEPTH = 512 };
-int nvh_settle(nvg_node *n) {
+int nvh_settle(nvm_ctx *c, nvg_node *n) {
   int64_t limit = nvb_int(NVB_MEM_LIMIT);
   int large = limit > 0 && nvg_pending_bytes() > limit / 4;
   if ((n->depth < DEPTH && !large) || nvh_tracing() || atomic_load(&n->value)) return NVM_OK;
-  return nvh_eval(&n, 1);
+  return nvh_eval(c, &n, 1);
 }

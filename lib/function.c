@@ -26,6 +26,7 @@ nvg_node *nvh_capture(nvm_array *a) {
   }
   nvg_node *n = nvg_leaf_new(a->node->aval, NULL);
   if (!n) return NULL;
+  n->device = a->node->device;
   now.at[now.n++] = (capture){ nvm_array_ref(a), n };
   return n;
 }
@@ -62,12 +63,13 @@ typedef struct variant {       /* one exact signature of the leaves */
   struct variant *next;
   nvh_program *program;
   uint64_t settings;
-  int threads;
+  int threads, place;
   int64_t sig[];               /* strides of every leaf, then its alignment */
 } variant;
 struct nvm_traced {
   nvm_ctx *ctx;
   int nparam, nout, nleaf, nsig, nweak;
+  int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
   nvg_node **param, **out;     /* counted */
   capture *cap;
   int ncap;
@@ -142,6 +144,7 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   t->ncap = now.n;
   now.at = NULL;
   now.n = now.cap = 0;
+  if (!status && (t->put = nvg_device_join("jit", t->out, nout)) < 0) status = nvb_status();
   if (!status) status = find_leaves(t);
   if (status) nvm_traced_free(t);
   else *out = t;
@@ -167,9 +170,9 @@ void nvm_traced_free(nvm_traced *t) {
 /* ---- calling */
 static int aligned(const nvg_value *v) { return (uintptr_t)v->data % 16 == 0; }
 
-static int matches(const variant *v, const nvm_traced *t, nvg_value *const *leaf) {
+static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *const *leaf) {
   const int64_t *s = v->sig;
-  if (v->settings != nvb_settings_version() || v->threads != nvb_pool_threads()) return 0;
+  if (v->place != place || v->settings != nvb_settings_version() || v->threads != nvb_pool_threads()) return 0;
   for (int i = 0; i < t->nleaf; i++) {
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)
@@ -179,7 +182,7 @@ static int matches(const variant *v, const nvm_traced *t, nvg_value *const *leaf
   return 1;
 }
 /* Plans the traced graph for leaves that lie as these values do. */
-static int variant_new(nvm_traced *t, nvg_value *const *leaf, variant **out) {
+static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, variant **out) {
   variant *v = nvb_calloc(1, sizeof *v + sizeof(int64_t) * (size_t)t->nsig);
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
@@ -194,30 +197,38 @@ static int variant_new(nvm_traced *t, nvg_value *const *leaf, variant **out) {
   if (!status) {
     v->settings = nvb_settings_version();
     v->threads = nvb_pool_threads();
-    status = nvh_program_for(&v->program, a, g);
+    v->place = place;
+    status = nvh_program_for(&v->program, a, g, place);
   }
   nvb_arena_free(a);
   if (status) nvb_free(v);
   else *out = v;
   return status;
 }
-static variant *variant_find(nvm_traced *t, nvg_value *const *leaf, int *status) {
+static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, int *status) {
   *status = NVM_OK;
   for (variant *v = t->first; v; v = v->next)
-    if (matches(v, t, leaf)) return v;
+    if (matches(v, t, place, leaf)) return v;
   variant *made = NULL;
   pthread_mutex_lock(&t->lock);
   for (variant *v = t->first; v && !made; v = v->next)
-    if (matches(v, t, leaf)) made = v;
-  if (!made && !(*status = variant_new(t, leaf, &made))) {
+    if (matches(v, t, place, leaf)) made = v;
+  if (!made && !(*status = variant_new(t, place, leaf, &made))) {
     made->next = t->first;
     t->first = made;
   }
   pthread_mutex_unlock(&t->lock);
   return made;
 }
-/* spare: memory for the value of a weak scalar, whose bits lie in its node */
-static int value_for(nvg_value **v, nvg_value *spare, nvm_array *a, const nvg_node *want, int i) {
+/* One call: the values of its leaves where it runs, and those of its results. */
+typedef struct call {
+  nvm_traced *t;
+  nvg_value **leaf, **out, **moved; /* moved: values that end with the call */
+  nvg_value *spare;    /* memory for values of weak scalars, whose bits lie in their nodes */
+  int put;             /* where its arguments, or the trace, were put; 0: nowhere */
+} call;
+
+static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
   if (!a || a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is NULL or absent", i);
   nvg_node *n = nvh_node(a);
   if (!n) return nvb_status();
@@ -225,50 +236,80 @@ static int value_for(nvg_value **v, nvg_value *spare, nvm_array *a, const nvg_no
     return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
                     "sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank, nvg_dtype_name(want->aval->dtype),
                     want->aval->rank);
-  if (spare && n->weak && n->op == NVG_OP_CONST) {
-    *spare = (nvg_value){ .data = (char *)n->attr };
-    *v = spare;
+  if (want->weak && n->weak && n->op == NVG_OP_CONST) {
+    *c->spare = (nvg_value){ .data = (char *)n->attr };
+    *v = c->spare++;
     return NVM_OK;
   }
-  int status = atomic_load(&n->value) ? NVM_OK : nvh_eval(&n, 1);
+  if (n->device && n->device != c->put) {
+    char here[16], there[16];
+    if (c->put)
+      return nvb_fail(NVM_ERR_VALUE, "[call] argument %d was put on %s, others on %s; move one with to_device", i,
+                      nvg_device_name(here, n->device), nvg_device_name(there, c->put));
+    c->put = n->device;
+  }
+  int status = atomic_load(&n->value) ? NVM_OK : nvh_eval(a->ctx, &n, 1);
   *v = atomic_load(&n->value);
   return status;
 }
-static int bind(nvm_traced *t, nvm_array *const *in, nvg_value **leaf, nvg_value *spare) {
+static int bind(call *c, nvm_array *const *in) {
+  nvm_traced *t = c->t;
   int status = NVM_OK;
   for (int i = 0; i < t->nleaf && !status; i++) {
     int s = t->source[i];
-    if (s < 0) leaf[i] = atomic_load(&t->leaf[i]->value);
-    else status = value_for(&leaf[i], t->leaf[i]->weak ? spare++ : NULL, s < t->nparam ? in[s] : t->cap[s - t->nparam].array, t->leaf[i], s);
+    if (s < 0) c->leaf[i] = atomic_load(&t->leaf[i]->value);
+    else status = value_for(c, &c->leaf[i], s < t->nparam ? in[s] : t->cap[s - t->nparam].array, t->leaf[i], s);
   }
   return status;
 }
-static int wrap(nvm_traced *t, nvg_value **v, nvm_array **out) {
+static int bring(call *c, int place) {
+  int status = NVM_OK;
+  for (int i = 0; i < c->t->nleaf && !status; i++) {
+    const nvg_node *leaf = c->t->leaf[i];
+    int where = leaf->weak ? NVM_DEVICE_CPU : place;
+    if (c->leaf[i]->device + 1 != where) status = nvh_bring(&c->leaf[i], leaf->aval, where, &c->moved[i]);
+  }
+  return status;
+}
+static int wrap(call *c, nvm_array **out) {
+  const nvm_traced *t = c->t;
   int status = NVM_OK;
   for (int i = 0; i < t->nout; i++) {
-    nvg_node *n = status ? (nvh_value_free(v[i]), NULL) : nvg_leaf_new(t->out[i]->aval, v[i]);
+    nvg_node *n = status ? (nvg_value_free(c->out[i]), NULL) : nvg_leaf_new(t->out[i]->aval, c->out[i]);
+    if (n) n->device = (uint8_t)c->put;
     out[i] = n ? nvh_array_new(t->ctx, n) : NULL;
     if (!out[i] && !status) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
   }
   for (int i = 0; i < t->nout && status; i++) nvm_array_unref(out[i]), out[i] = NULL;
   return status;
 }
+static int run(call *c, nvm_array *const *in, nvm_array **out) {
+  int status = bind(c, in);
+  if (status) return status;
+  if (!c->put) c->put = nvh_within();
+  int place = c->put ? c->put : nvh_ctx_place(c->t->ctx);
+  if ((status = bring(c, place))) return status;
+  variant *v = variant_find(c->t, place, c->leaf, &status);
+  if (!status) status = nvh_program_run(v->program, c->leaf, c->out);
+  return status ? status : wrap(c, out);
+}
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   enum { FEW = 32, WEAK = 4 };
-  nvg_value *few[FEW], **leaf = few, scalars[WEAK], *spare = scalars;
-  int n = t->nleaf + t->nout;
-  if (n > FEW && !(leaf = nvb_alloc(sizeof *leaf * (size_t)n))) return nvb_fail_memory();
+  nvg_value *few[FEW], **at = few, scalars[WEAK], *spare = scalars;
+  int n = 2 * t->nleaf + t->nout;
+  if (n > FEW && !(at = nvb_alloc(sizeof *at * (size_t)n))) return nvb_fail_memory();
   if (t->nweak > WEAK && !(spare = nvb_alloc(sizeof *spare * (size_t)t->nweak))) {
-    if (leaf != few) nvb_free(leaf);
+    if (at != few) nvb_free(at);
     return nvb_fail_memory();
   }
+  call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .put = t->put };
+  for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   unsigned fp = nvb_fp_enter();
-  int status = bind(t, in, leaf, spare);
-  variant *v = status ? NULL : variant_find(t, leaf, &status);
-  if (!status) status = nvh_program_run(v->program, leaf, leaf + t->nleaf);
-  if (!status) status = wrap(t, leaf + t->nleaf, out);
+  int status = run(&c, in, out);
   nvb_fp_leave(fp);
-  if (leaf != few) nvb_free(leaf);
+  for (int i = 0; i < t->nleaf; i++)
+    if (c.moved[i]) nvg_value_free(c.moved[i]);
+  if (at != few) nvb_free(at);
   if (spare != scalars) nvb_free(spare);
   return status;
 }
@@ -277,7 +318,7 @@ int nvm_traced_explain(char **text, nvm_traced *t) {
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
   int status = a ? graph_of(t, a, &g) : nvb_fail_memory();
-  if (!status) status = nvh_explain_graph(text, a, g);
+  if (!status) status = nvh_explain_graph(text, a, g, t->put ? t->put : nvh_ctx_place(t->ctx));
   nvb_arena_free(a);
   return status;
 }

@@ -2,7 +2,7 @@
 #ifndef NVH_HALLWAY_H
 #define NVH_HALLWAY_H
 #include "base/err.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/device.h"
 #include "nvm/nvm.h"
 
 /* A handle. `node` is what it stands for now; a view (base != NULL) derives it again when its base has been written. */
@@ -19,6 +19,7 @@ struct nvm_array {
 struct nvm_ctx {
   atomic_int refs;
   nvm_dtype default_float;
+  atomic_int device;       /* where what was put nowhere runs: 1 the CPU, 2 + ordinal; 0: not decided yet */
 };
 
 /* context.c */
@@ -33,10 +34,26 @@ nvg_node *nvh_node(nvm_array *a);            /* borrowed, up to date; in a trace
 extern nvm_array nvh_none;                   /* what nvm_none returns */
 void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides); /* packs; strides in bytes, NULL: packed already */
 
+/* device.c: places are those of nvg_node.device, 1 the CPU, 2 + ordinal a GPU */
+int nvh_ctx_place(nvm_ctx *c);               /* where what was put nowhere runs; decides it at the first call */
+nvd_device *nvh_gpu(int place);              /* NULL with a message */
+int nvh_within(void);                        /* the place where this thread puts what would follow, 0: none */
+int nvh_place_of(nvm_ctx *c, const nvg_node *n); /* where n is computed */
+
+/* place.c */
+nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride); /* takes b, NULL passes through; stride in elements */
+nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place);
+nvg_value *nvh_value_share(nvg_value *v, int rank); /* another value over the same memory */
+nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place); /* v there; a copy is kept with v, which owns it */
+int nvh_is_borrowed(const nvg_value *v);     /* its memory is somebody else's, who may write there later */
+/* *v becomes the value there: a kept copy, or of borrowed memory one in *temporary, to be freed after the run. A status. */
+int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporary);
+int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av); /* packed, to host memory; a status */
+
 /* eval.c */
-int nvh_eval(nvg_node *const *roots, int n); /* gives every root its value; a status */
-int nvh_explain(char **text, nvg_node *const *roots, int n);
-int nvh_settle(nvg_node *n);                 /* evaluates a node whose pending graph has grown too deep, or pins too much */
+int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n); /* gives every root its value; a status */
+int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n);
+int nvh_settle(nvm_ctx *c, nvg_node *n);     /* evaluates a node whose pending graph has grown too deep, or pins too much */
 
 /* programs.c: what runs, and what it is remembered by */
 typedef struct nvh_output {
@@ -49,16 +66,16 @@ typedef struct nvh_views { int nleaf, nout; nvh_output *out; } nvh_views;
 typedef struct nvh_program nvh_program;
 /* The same graph without the outputs that are views of a leaf (or empty); *v describes all outputs. */
 nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *v, const nvg_graph *g);
-int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run); /* takes run, also when it fails */
-int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g);  /* (eval.c) plans and prepares a graph of placeholders */
-int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g);      /* (eval.c) */
-nvb_hash nvh_program_key(const nvg_graph *g);          /* exact signature: graph, settings, threads */
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d); /* takes run, also when it fails */
+int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place); /* (eval.c) plans and prepares a graph of placeholders */
+int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place);     /* (eval.c) */
+nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings, threads */
 nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown */
 void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used of 4,096 go) */
 void nvh_program_unref(nvh_program *p);
-/* Runs on leaf values; out[i] becomes the new value of output i. A status; a failure leaves nothing behind. */
+/* Runs on leaf values that lie where it runs (weak scalars: in host memory); out[i] becomes the new value of output i. A status;
+   a failure leaves nothing behind. */
 int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out);
-void nvh_value_free(nvg_value *v);
 int64_t nvh_planned(void);
 int64_t nvh_evaluations(void);
 

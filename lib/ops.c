@@ -15,6 +15,12 @@ static int gather(nvg_node **node, nvm_array *const *in, int nin) {
   }
   return 1;
 }
+/* What would follow is put where the thread says. */
+static nvg_node *within(nvg_node *n) {
+  nvg_node *r = n->weak ? nvg_node_ref(n) : nvg_put(n, nvh_within());
+  nvg_node_unref(n);
+  return r;
+}
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", nvg_ops[op].name), NULL;
   if (nattr > 64) return nvb_fail(NVM_ERR_VALUE, "[%s] %d attributes", nvg_ops[op].name, nattr), NULL;
@@ -22,7 +28,8 @@ static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, 
   if (!node) return nvb_fail_memory(), NULL;
   nvg_node *r = gather(node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
-  if (r && nvh_settle(r)) nvg_node_unref(r), r = NULL;
+  if (r && !r->device && nvh_within()) r = within(r);
+  if (r && nvh_settle(ctx, r)) nvg_node_unref(r), r = NULL;
   return nvh_array_new(ctx, r);
 }
 nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {

@@ -10,6 +10,7 @@
 struct nvh_program {
   atomic_int refs;
   nvd_program *run;     /* NULL if every output is a view or empty */
+  nvd_device *device;   /* NULL: the CPU */
   nvh_views v;          /* one allocation with its outputs and strides */
 };
 static atomic_llong planned, evaluations;
@@ -96,7 +97,7 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
 }
 
 /* ---- making and freeing */
-int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run) {
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d) {
   int64_t dims = 0;
   for (int i = 0; i < v->nout; i++) dims += v->out[i].aval->rank;
   nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims);
@@ -104,6 +105,7 @@ int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run) {
   if (!p) return nvd_program_free(run), nvb_fail_memory();
   p->refs = 1;
   p->run = run;
+  p->device = d;
   p->v = *v;
   p->v.out = (nvh_output *)(p + 1);
   int64_t *st = (int64_t *)(p->v.out + v->nout);
@@ -123,58 +125,59 @@ void nvh_program_unref(nvh_program *p) {
 }
 
 /* ---- running */
-static void drop_buf(void *b) { nvd_buf_unref(b); }
-void nvh_value_free(nvg_value *v) {
-  if (v) v->unref(v->buffer), nvb_free(v);
-}
-static nvg_value *value_new(nvd_buf *b, const nvh_output *o, char *data) {
-  nvg_value *v = b ? nvb_alloc(sizeof *v) : NULL;
-  if (!v) {
-    if (b) nvd_buf_unref(b), nvb_fail_memory();
-    return NULL;
-  }
-  v->buffer = b;
-  v->device = 0;
-  v->unref = drop_buf;
-  v->data = data;
-  for (int d = 0; d < o->aval->rank; d++) v->stride[d] = o->stride[d];
-  return v;
-}
 /* A view of a leaf; what lies in foreign memory (or in a weak scalar) is copied, since its owner may write there later. */
-static nvg_value *view_new(const nvh_output *o, nvg_value *leaf) {
-  nvd_buf *b = leaf->buffer;
-  int64_t size = nvg_size(o->aval->dtype);
-  char *data = leaf->data + o->offset * size;
-  if (b && !b->release) return value_new(nvd_buf_ref(b), o, data);
-  int64_t bytes[NVM_MAX_RANK], packed[NVM_MAX_RANK], n = 1;
-  for (int d = o->aval->rank - 1; d >= 0; d--) bytes[d] = o->stride[d] * size, packed[d] = n, n *= o->aval->shape[d];
-  nvh_output flat = { .aval = o->aval, .stride = packed };
-  nvd_buf *copy = nvd_buf_new((size_t)(o->aval->size * size));
-  if (copy) nvh_copy_strided(copy->data, data, o->aval, bytes);
-  return value_new(copy, &flat, copy ? copy->data : NULL);
+static nvg_value *view_new(const nvh_output *o, nvg_value *leaf, int place) {
+  nvg_value v = { .buffer = leaf->buffer, .device = leaf->device, .data = leaf->data + o->offset * nvg_size(o->aval->dtype) };
+  for (int d = 0; d < o->aval->rank; d++) v.stride[d] = o->stride[d];
+  if (leaf->device + 1 == place && !nvh_is_borrowed(leaf)) return nvh_value_share(&v, o->aval->rank);
+  return nvh_value_copy(&v, o->aval, place);
+}
+static nvg_value *output_new(const nvh_program *p, const nvh_output *o) {
+  size_t bytes = (size_t)(o->aval->size * nvg_size(o->aval->dtype));
+  nvd_buf *b = p->device ? nvd_buf_new_on(p->device, bytes) : nvd_buf_new(bytes);
+  return nvh_value_new(b, b ? b->data : NULL, o->aval->rank, o->stride);
+}
+static int outputs_new(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
+  int place = p->device ? 2 + nvd_device_ordinal(p->device) : 1;
+  for (int i = 0; i < p->v.nout; i++) {
+    const nvh_output *o = &p->v.out[i];
+    out[i] = o->leaf >= 0 ? view_new(o, leaf[o->leaf], place) : output_new(p, o);
+    if (out[i]) continue;
+    while (i) nvg_value_free(out[--i]);
+    return nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
+  }
+  return NVM_OK;
+}
+enum { FEW = 24 };
+static int run_here(nvh_program *p, nvg_value *const *leaf, nvg_value *const *out) {
+  char *few[FEW], **at = few;
+  int n = p->v.nleaf, all = n + p->v.nout;
+  if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
+  for (int i = 0; i < n; i++) at[i] = leaf[i]->data;
+  for (int i = 0, k = n; i < p->v.nout; i++)
+    if (p->v.out[i].leaf < 0 && p->v.out[i].aval->size) at[k++] = out[i]->data;
+  int status = nvd_run(p->run, at, at + n);
+  if (at != few) nvb_free(at);
+  return status;
+}
+static nvd_operand operand(const nvg_value *v) { return (nvd_operand){ v->device ? v->buffer : NULL, v->data }; }
+static int run_there(nvh_program *p, nvg_value *const *leaf, nvg_value *const *out) {
+  nvd_operand few[FEW], *at = few;
+  int n = p->v.nleaf, all = n + p->v.nout;
+  if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
+  for (int i = 0; i < n; i++) at[i] = operand(leaf[i]);
+  for (int i = 0, k = n; i < p->v.nout; i++)
+    if (p->v.out[i].leaf < 0 && p->v.out[i].aval->size) at[k++] = operand(out[i]);
+  int status = nvd_run_on(p->run, at, at + n);
+  if (at != few) nvb_free(at);
+  return status;
 }
 int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
-  enum { FEW = 24 };
-  char *few[FEW], **at = few;
-  int n = p->v.nleaf + p->v.nout, k = 0, status = NVM_OK;
   evaluations++;
-  if (n > FEW && !(at = nvb_alloc(sizeof *at * (size_t)n))) return nvb_fail_memory();
-  for (int i = 0; i < p->v.nleaf; i++) at[i] = leaf[i]->data;
-  char **to = at + p->v.nleaf;
-  int made = 0;
-  for (; made < p->v.nout && !status; made++) {
-    const nvh_output *o = &p->v.out[made];
-    if (o->leaf >= 0) out[made] = view_new(o, leaf[o->leaf]);
-    else {
-      nvd_buf *b = nvd_buf_new((size_t)(o->aval->size * nvg_size(o->aval->dtype)));
-      out[made] = value_new(b, o, b ? b->data : NULL);
-      if (out[made] && o->aval->size) to[k++] = b->data;
-    }
-    if (!out[made]) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
-  }
-  if (!status && p->run) status = nvd_run(p->run, at, to);
-  while (status && made) nvh_value_free(out[--made]);
-  if (at != few) nvb_free(at);
+  int status = outputs_new(p, leaf, out);
+  if (status || !p->run) return status;
+  status = p->device ? run_there(p, leaf, out) : run_here(p, leaf, out);
+  for (int i = 0; i < p->v.nout && status; i++) nvg_value_free(out[i]);
   return status;
 }
 
@@ -194,8 +197,8 @@ static void in_child(void) {
 }
 __attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
-nvb_hash nvh_program_key(const nvg_graph *g) {
-  uint64_t with[2] = { nvb_settings_version(), (uint64_t)nvb_pool_threads() };
+nvb_hash nvh_program_key(const nvg_graph *g, int place) {
+  uint64_t with[3] = { nvb_settings_version(), (uint64_t)nvb_pool_threads(), (uint64_t)place };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
 }
 static entry *slot(nvb_hash key) { /* of the key, or the free one where it belongs */

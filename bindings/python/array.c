@@ -38,10 +38,20 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   nvp_drain();
   return nvp_check(st, status);
 }
-int nvp_read(nvp_array *a, const void **data, int64_t *strides) {
-  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return -1;
-  return nvp_check(a->st, nvm_data(data, strides, a->h));
-}
+/* Reading may have to compute, or to wait for a GPU: then without the interpreter's lock. */
+#define READING(a, call) do { \
+    int status; \
+    if (!nvm_is_pending((a)->h) && nvm_device_of((a)->h) == NVM_DEVICE_CPU) status = call; \
+    else { \
+      Py_BEGIN_ALLOW_THREADS \
+      status = call; \
+      Py_END_ALLOW_THREADS \
+      nvp_drain(); \
+    } \
+    return nvp_check((a)->st, status); \
+  } while (0)
+int nvp_read(nvp_array *a, const void **data, int64_t *strides) { READING(a, nvm_data(data, strides, a->h)); }
+int nvp_copy_out(nvp_array *a, void *to, size_t bytes) { READING(a, nvm_copy_to_host(a->h, to, bytes)); }
 static double half(uint16_t h) { /* exact */
   int e = h >> 10 & 31, m = h & 1023;
   union { uint64_t u; double d; } inf = { 0x7ff0000000000000u | (uint64_t)m << 42 };
@@ -297,8 +307,9 @@ static PyObject *get_nbytes(PyObject *self, void *u) {
   return PyLong_FromLongLong(nvm_size(h) * (int64_t)nvm_dtype_size(nvm_dtype_of(h)));
 }
 static PyObject *get_device(PyObject *self, void *u) {
-  (void)self, (void)u;
-  return PyUnicode_InternFromString("cpu");
+  (void)u;
+  nvp_array *a = (nvp_array *)self;
+  return nvp_device_object(a->st, nvm_device_of(a->h));
 }
 static PyObject *get_part(PyObject *self, void *name) { /* .real and .imag */
   nvp_array *a = (nvp_array *)self;
@@ -360,9 +371,8 @@ static PyObject *array_tobytes(PyObject *self, PyObject *unused) {
   (void)unused;
   nvp_array *a = (nvp_array *)self;
   size_t n = (size_t)nvm_size(a->h) * nvm_dtype_size(nvm_dtype_of(a->h));
-  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
   PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
-  if (b && nvp_check(a->st, nvm_copy_to_host(a->h, PyBytes_AsString(b), n))) Py_CLEAR(b);
+  if (b && nvp_copy_out(a, PyBytes_AsString(b), n)) Py_CLEAR(b);
   return b;
 }
 static PyObject *array_item(PyObject *self, PyObject *args) {
@@ -412,15 +422,19 @@ static PyObject *array_array(PyObject *self, PyObject *args, PyObject *kw) {
 }
 static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
   static char *names[] = { "", "stream", NULL };
+  nvp_array *a = (nvp_array *)self;
   PyObject *device, *stream = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream)
-      || nvp_device(device)) return NULL;
-  if (stream != Py_None) return PyErr_SetString(PyExc_ValueError, "to_device: the CPU has no streams"), NULL;
-  return Py_NewRef(self);
-}
-static PyObject *array_dlpack_device(PyObject *self, PyObject *unused) {
-  (void)self, (void)unused;
-  return Py_BuildValue("(ii)", 1, 0);
+  nvm_device d;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream) || nvp_device(a->st, device, &d)) return NULL;
+  if (stream == Py_None) return nvp_wrap(a->st, nvm_array_to_device(a->h, d));
+  nvm_device on = d > NVM_DEVICE_CPU ? d : nvm_device_of(a->h);
+  void *before, *s = PyLong_AsVoidPtr(stream);
+  if (PyErr_Occurred() || nvp_check(a->st, nvm_stream_get(&before, a->st->ctx, on)) || nvp_check(a->st, nvm_stream_set(a->st->ctx, on, s)))
+    return NULL;
+  nvm_array *r = nvm_array_to_device(a->h, d);
+  PyObject *x = nvp_wrap(a->st, r && !nvm_eval(&r, 1) ? r : (nvm_array_unref(r), NULL));
+  if (nvp_check(a->st, nvm_stream_set(a->st->ctx, on, before))) Py_CLEAR(x);
+  return x;
 }
 static PyObject *array_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
@@ -495,16 +509,18 @@ static PyMethodDef methods[] = {
   { "transpose", array_transpose, METH_VARARGS, "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; "
       "without axes, reversed." },
   { "to_device", (PyCFunction)(void (*)(void))array_to_device, METH_VARARGS | METH_KEYWORDS,
-      "to_device($self, device, /, *, stream=None)\n--\n\nThe array on a device." },
+      "to_device($self, device, /, *, stream=None)\n--\n\nThe array, put on a device; a copy to or from a GPU goes to that stream." },
   { "__complex__", array_complex, METH_NOARGS, NULL },
   { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS,
-      "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only." },
+      "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only; of an array on a GPU, "
+      "over a copy." },
   { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS,
       "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
   { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS,
       "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over "
       "the array's memory, read only." },
-  { "__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU." },
+  { "__dlpack_device__", nvp_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU; (2, n): the GPU "
+      "cuda:n." },
   { "__reduce__", array_reduce, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL }
 };
@@ -517,7 +533,8 @@ static PyGetSetDef getset[] = {
   { "dtype", get_dtype, NULL, "nvm dtype of the elements", NULL },
   { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
   { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
-  { "device", get_device, NULL, "where the array lives", NULL },
+  { "device", get_device, NULL, "where the array lies, or would be computed", NULL },
+  { "__cuda_array_interface__", nvp_cuda_interface, NULL, "of an array on a GPU: its memory, read only", NULL },
   { "real", get_part, NULL, "real part", "real" },
   { "imag", get_part, NULL, "imaginary part", "imag" },
   { NULL, NULL, NULL, NULL, NULL }

@@ -4,16 +4,6 @@
 #include <string.h>
 #include "nvp.h"
 
-int nvp_device(PyObject *x) {
-  if (x == Py_None) return 0;
-  PyObject *name = PyObject_Str(x);
-  if (!name) return -1;
-  int cpu = !PyUnicode_CompareWithASCIIString(name, "cpu");
-  Py_DECREF(name);
-  if (!cpu) PyErr_Format(PyExc_ValueError, "the device is %R; this build has 'cpu'", x);
-  return cpu ? 0 : -1;
-}
-
 /* ---- Python numbers */
 int nvp_is_scalar(PyObject *x) {
   if (PyFloat_CheckExact(x)) return 'f';
@@ -170,6 +160,12 @@ static int fill(const nest *n, PyObject *x, int depth, nvm_dtype t, char **to) {
   }
   return 0;
 }
+/* The dtype of Python numbers of the kinds that were met. */
+static nvm_dtype natural(const nest *n) {
+  nvm_dtype f = nvm_ctx_default_float(n->st->ctx);
+  return n->kinds == 1 ? NVM_BOOL : n->kinds == 2 ? n->big ? NVM_U64 : NVM_I64
+         : n->kinds < 4 ? f : f == NVM_F32 ? NVM_C64 : NVM_C128;
+}
 /* Arrays among the items: each item becomes an array, and they are stacked. */
 static PyObject *stack(nvp_state *st, PyObject *x, nvm_dtype t) {
   if (Py_EnterRecursiveCall(" in asarray")) return NULL;
@@ -204,9 +200,7 @@ static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
   }
   if (survey(&n, x, 0)) return NULL;
   if (n.arrays) return stack(st, x, t);
-  static const nvm_dtype natural[] = { NVM_F64, NVM_BOOL, NVM_I64, NVM_F64, NVM_C128 };
-  nvm_dtype found = n.kinds == 2 && n.big ? NVM_U64 : natural[n.kinds], as = storage_of(t == NVM_DTYPE_DEFAULT ? found
-      : t);
+  nvm_dtype as = storage_of(t == NVM_DTYPE_DEFAULT ? natural(&n) : t);
   char *data = PyMem_Malloc((size_t)size * nvm_dtype_size(as) + 1), *to = data;
   if (!data) return PyErr_NoMemory();
   nvm_array *h = NULL;
@@ -218,14 +212,16 @@ static PyObject *from_list(nvp_state *st, PyObject *x, nvm_dtype t) {
 static PyObject *from_number(nvp_state *st, PyObject *x, char kind, nvm_dtype t) {
   nest n = { .st = st };
   meet(&n, x, kind);
-  nvm_dtype as = t != NVM_DTYPE_DEFAULT ? storage_of(t) : kind == 'b' ? NVM_BOOL : kind == 'f' ? NVM_F64
-               : kind == 'c' ? NVM_C128 : n.big ? NVM_U64 : NVM_I64;
+  nvm_dtype as = storage_of(t == NVM_DTYPE_DEFAULT ? natural(&n) : t);
   char data[16];
   return write_element(data, as, x) ? NULL : cast(st, nvm_array_new_host(st->ctx, as, 0, NULL, NULL, data, NULL, NULL),
       t);
 }
 
-/* ---- buffers */
+/* ---- buffers and other memory */
+static int has_attr(PyObject *x, PyObject *name) { /* of the type, where protocols live */
+  return PyObject_HasAttr((PyObject *)Py_TYPE(x), name);
+}
 int nvp_has_buffer(PyObject *x) { return PyObject_CheckBuffer(x) && !PyBytes_Check(x) && !PyByteArray_Check(x); }
 
 /* True if nobody can write to the memory any more: bytes at the bottom, or an owner that is not writeable. */
@@ -297,6 +293,17 @@ int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
   PyBuffer_Release(view);
   return nvp_raise(st), -1;
 }
+/* The same over memory of a GPU: 1 and a handle, 0 x is nothing of the kind, -1 */
+int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out) {
+  PyObject *r = NULL;
+  int dlpack = has_attr(x, st->s_dlpack), there = dlpack ? nvp_on_gpu(st, x) : has_attr(x, st->s_cuda_interface);
+  if (there <= 0) return there;
+  r = dlpack ? nvp_from_dlpack(st, x, NVP_COPY_IF_NEEDED, NVM_DEVICE_AUTO) : nvp_from_cuda(st, x, NVP_COPY_NEVER);
+  if (!r) return -1;
+  *out = nvm_array_ref(((nvp_array *)r)->h);
+  Py_DECREF(r);
+  return 1;
+}
 /* Byte-swapped and bfloat16 arrays, and things with only __array__ or __array_interface__: Python turns them into a
    pair, a buffer and the dtype that its bits are meant as (None: as the buffer says). */
 static PyObject *from_foreign(nvp_state *st, PyObject *x, nvp_copy copy) {
@@ -316,9 +323,6 @@ static PyObject *from_foreign(nvp_state *st, PyObject *x, nvp_copy copy) {
 }
 
 /* ---- asarray */
-static int has_attr(PyObject *x, PyObject *name) { /* of the type, where protocols live */
-  return PyObject_HasAttr((PyObject *)Py_TYPE(x), name);
-}
 /* A new Array, NULL raised, or None if x is nothing of the kind. */
 static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   Py_buffer view;
@@ -331,7 +335,9 @@ static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
     PyBuffer_Release(&view);
     return r;
   }
-  if (has_attr(x, st->s_dlpack)) return nvp_from_dlpack(st, x, copy == NVP_COPY_IF_NEEDED ? NVP_COPY_ALWAYS : copy);
+  if (has_attr(x, st->s_dlpack))
+    return nvp_from_dlpack(st, x, copy == NVP_COPY_IF_NEEDED ? NVP_COPY_ALWAYS : copy, NVM_DEVICE_AUTO);
+  if (has_attr(x, st->s_cuda_interface)) return nvp_from_cuda(st, x, copy);
   if (has_attr(x, st->s_array) || has_attr(x, st->s_array_interface)) return from_foreign(st, x, copy);
   return Py_NewRef(Py_None);
 }
@@ -367,13 +373,20 @@ static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
   nvp_state *st = PyModule_GetState(m);
   PyObject *x, *dtype = Py_None, *device = Py_None, *copy = Py_None;
   nvm_dtype t;
+  nvm_device d;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &copy)
-      || nvp_device(device) ||
-      nvp_dtype_from(st, dtype, &t))
+      || nvp_device(st, device, &d) || nvp_dtype_from(st, dtype, &t))
     return NULL;
   int always = copy == Py_None ? 0 : PyObject_IsTrue(copy);
   if (always < 0) return NULL;
-  return nvp_asarray(st, x, t, copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER);
+  PyObject *r = nvp_asarray(st, x, t, copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER);
+  if (!r || d == NVM_DEVICE_AUTO) return r;
+  nvm_array *h = ((nvp_array *)r)->h;
+  PyObject *there = copy != Py_None && !always && nvm_device_of(h) != d
+                      ? (PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the data has to go to another device"), NULL)
+                      : nvp_wrap(st, nvp_put(nvm_array_ref(h), d));
+  Py_DECREF(r);
+  return there;
 }
 PyMethodDef nvp_asarray_def[] = {
   { "asarray", (PyCFunction)(void (*)(void))asarray, METH_VARARGS | METH_KEYWORDS,

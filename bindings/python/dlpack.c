@@ -1,6 +1,6 @@
-/* DLPack, both ways, for CPU memory: versioned and legacy capsules. What goes out is read only, and says so where the
-   capsule can; what comes in is borrowed until the last array over it dies. The structs are the published ABI (DLPack
-   1.x). */
+/* DLPack, both ways, for the CPU and NVIDIA GPUs: versioned and legacy capsules, streams, and the C exchange API. What goes out
+   is read only, and says so where the capsule can; what comes in is borrowed until the last array over it dies. The structs are
+   the published ABI (DLPack 1.x). */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
@@ -14,14 +14,23 @@ typedef struct dl_legacy { dl_tensor t; void *ctx; void (*deleter)(struct dl_leg
 typedef struct dl_versioned {
   uint32_t major, minor; void *ctx; void (*deleter)(struct dl_versioned *); uint64_t flags; dl_tensor t;
 } dl_versioned;
-enum { DL_CPU = 1, DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
+/* What types that have it show as __dlpack_c_exchange_api__; each returns 0, or -1 with an exception. */
+typedef struct dl_exchange {
+  uint32_t major, minor;
+  struct dl_exchange *older;
+  int (*allocate)(dl_tensor *like, dl_versioned **out, void *ctx, void (*fail)(void *ctx, const char *kind, const char *message));
+  int (*from_object)(void *object, dl_versioned **out);
+  int (*to_object)(dl_versioned *tensor, void **object);
+  int (*look)(void *object, dl_tensor *out);
+  int (*stream)(int32_t type, int32_t id, void **out);
+} dl_exchange;
+enum { DL_CPU = 1, DL_CUDA = 2, DL_PINNED = 3, DL_MANAGED = 13, DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
-static const char LEGACY[] = "dltensor", VERSIONED[] = "dltensor_versioned";
+static const char LEGACY[] = "dltensor", VERSIONED[] = "dltensor_versioned", EXCHANGE[] = "dlpack_exchange_api";
 static const char USED_LEGACY[] = "used_dltensor", USED_VERSIONED[] = "used_dltensor_versioned";
 
 static dl_dtype dtype_out(nvm_dtype t) {
-  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u'
-      ? DL_UINT
+  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u' ? DL_UINT
            : nvp_kind(t) == 'f' ? DL_FLOAT : DL_COMPLEX;
   return (dl_dtype){ (uint8_t)code, (uint8_t)(nvm_dtype_size(t) * 8), 1 };
 }
@@ -31,6 +40,13 @@ static int dtype_in(dl_dtype d, nvm_dtype *out) {
     if (e.code == d.code && e.bits == d.bits && d.lanes == 1) return *out = (nvm_dtype)t, 1;
   }
   return 0;
+}
+static dl_device device_out(nvm_device d) {
+  return d > NVM_DEVICE_CPU ? (dl_device){ DL_CUDA, d - NVM_DEVICE_CUDA } : (dl_device){ DL_CPU, 0 };
+}
+static nvm_device device_in(dl_device d) { /* AUTO: none of nvm's */
+  if (d.type == DL_CPU || d.type == DL_PINNED) return NVM_DEVICE_CPU;
+  return (d.type == DL_CUDA || d.type == DL_MANAGED) && d.id >= 0 ? NVM_DEVICE_CUDA + d.id : NVM_DEVICE_AUTO;
 }
 
 /* ---- out: one block that is both kinds of managed tensor */
@@ -56,51 +72,64 @@ static void capsule_free(PyObject *capsule) { /* nobody took it */
     if (m->deleter) m->deleter(m);
   }
 }
-/* The array whose memory is shown: a snapshot, or for copy=True a fresh packed copy. */
-static nvm_array *shown(nvp_array *a, int copy) {
+/* Over the memory of h, which has its value; takes h. NULL raised. */
+static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied) {
   const void *data;
-  int64_t strides[NVM_MAX_RANK];
-  if (nvp_read(a, &data, strides)) return NULL;
-  nvm_array *h = copy ? nvm_array_new_host(a->st->ctx, nvm_dtype_of(a->h), nvm_rank(a->h), nvm_shape(a->h), strides,
-      data, NULL, NULL)
-                      : nvm_snapshot(a->h);
-  if (!h) nvp_raise(a->st);
-  return h;
-}
-static PyObject *export_new(nvp_array *a, int versioned, int copy) {
-  const void *data;
-  nvm_array *h = shown(a, copy);
+  nvm_device d;
   export *e = h ? calloc(1, sizeof *e) : NULL;
-  if (!e) return nvm_array_unref(h), PyErr_Occurred() ? NULL : PyErr_NoMemory();
+  if (!e) return nvm_array_unref(h), h ? PyErr_NoMemory() : nvp_raise(st), NULL;
   e->keep = h;
-  dl_tensor *t = versioned ? &e->m.v.t : &e->m.l.t;
-  if (nvm_data(&data, e->strides, h)) return export_free(e), nvp_raise(a->st);
+  if (nvm_device_data(&data, e->strides, &d, h)) return export_free(e), nvp_raise(st), NULL;
   int64_t size = (int64_t)nvm_dtype_size(nvm_dtype_of(h));
-  for (int d = 0; d < nvm_rank(h); d++) {
-    e->shape[d] = nvm_shape(h)[d];
-    e->strides[d] /= size;
+  for (int i = 0; i < nvm_rank(h); i++) {
+    e->shape[i] = nvm_shape(h)[i];
+    e->strides[i] /= size;
   }
-  *t = (dl_tensor){ .data = nvm_size(h) ? (void *)(uintptr_t)data : NULL, .device = { DL_CPU, 0 }, .ndim = nvm_rank(h),
-                    .dtype = dtype_out(nvm_dtype_of(h)), .shape = e->shape, .strides = e->strides };
+  *(versioned ? &e->m.v.t : &e->m.l.t) =
+    (dl_tensor){ .data = nvm_size(h) ? (void *)(uintptr_t)data : NULL, .device = device_out(d), .ndim = nvm_rank(h),
+                 .dtype = dtype_out(nvm_dtype_of(h)), .shape = e->shape, .strides = e->strides };
   if (versioned) {
     e->m.v.major = 1;
     e->m.v.deleter = delete_versioned;
-    e->m.v.flags = DL_READ_ONLY | (copy ? DL_IS_COPIED : 0);
+    e->m.v.flags = copied ? DL_IS_COPIED : DL_READ_ONLY;
   } else e->m.l.deleter = delete_legacy;
-  PyObject *c = PyCapsule_New(e, versioned ? VERSIONED : LEGACY, capsule_free);
-  if (!c) export_free(e);
-  return c;
+  return e;
 }
-static int ask_device(PyObject *device) {
-  int type, id;
-  if (device == Py_None) return 0;
-  if (!PyArg_ParseTuple(device, "ii", &type, &id)) return -1;
-  if (type == DL_CPU && !id) return 0;
-  return PyErr_SetString(PyExc_BufferError, "__dlpack__: this array can be exported to the CPU (1, 0) only"), -1;
+/* The array whose memory is shown, with its value: a snapshot, a copy, or a copy on another device (AUTO: where it is). */
+static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
+  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
+  int moves = want != NVM_DEVICE_AUTO && want != nvm_device_of(a->h);
+  if (moves && copy == NVP_COPY_NEVER) return PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=False, but the array is on another "
+      "device"), NULL;
+  *copied = moves || copy == NVP_COPY_ALWAYS;
+  nvm_array *h = moves ? nvm_array_to_device(a->h, want) : *copied ? nvm_array_copy(a->h) : nvm_snapshot(a->h);
+  if (!h) PyErr_Format(PyExc_BufferError, "__dlpack__: %s", nvm_last_error());
+  return h;
+}
+/* stream: what the consumer said. Its later work waits for the elements. */
+static int order(nvp_state *st, nvm_array *h, PyObject *stream) {
+  if (nvm_device_of(h) == NVM_DEVICE_CPU) {
+    if (stream != Py_None) PyErr_SetString(PyExc_BufferError, "__dlpack__: the CPU has no streams; pass stream=None");
+    return stream != Py_None ? -1 : 0;
+  }
+  long long s = stream == Py_None ? 1 : PyLong_AsLongLong(stream); /* None: the legacy default stream */
+  if (PyErr_Occurred()) return -1;
+  if (!s || s < -1) return PyErr_Format(PyExc_ValueError, "__dlpack__: %lld is no stream of CUDA; 1 is the legacy default one, 2 the "
+      "thread's, -1 asks for no order", s), -1;
+  return s == -1 ? 0 : nvp_check(st, nvm_device_ready(h, (void *)(intptr_t)s));
+}
+static int read_device(PyObject *x, nvm_device *out) {
+  dl_device d;
+  *out = NVM_DEVICE_AUTO;
+  if (x == Py_None) return 0;
+  if (!PyArg_ParseTuple(x, "ii", &d.type, &d.id)) return -1;
+  if ((*out = device_in(d)) != NVM_DEVICE_AUTO) return 0;
+  return PyErr_Format(PyExc_BufferError, "__dlpack__: nvm knows no device (%d, %d)", (int)d.type, (int)d.id), -1;
 }
 PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   static const char *const known[] = { "stream", "max_version", "dl_device", "copy" };
   PyObject *v[4] = { Py_None, Py_None, Py_None, Py_None };
+  nvp_array *a = (nvp_array *)self;
   if (n) return PyErr_SetString(PyExc_TypeError, "__dlpack__ takes keyword arguments only"), NULL;
   for (Py_ssize_t k = 0; names && k < PyTuple_Size(names); k++) {
     int i = 0;
@@ -108,13 +137,23 @@ PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     if (i == 4) return PyErr_Format(PyExc_TypeError, "__dlpack__ has no argument %R", PyTuple_GetItem(names, k));
     v[i] = args[k];
   }
-  int major = 0, minor = 0;
-  if (v[0] != Py_None) return PyErr_SetString(PyExc_BufferError,
-      "__dlpack__: the CPU has no streams; pass stream=None"), NULL;
+  int major = 0, minor = 0, copied;
+  nvm_device want;
   if (v[1] != Py_None && !PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
-  int copy = v[3] == Py_None ? 0 : PyObject_IsTrue(v[3]);
-  if (copy < 0 || ask_device(v[2])) return NULL;
-  return export_new((nvp_array *)self, major >= 1, copy);
+  int always = v[3] == Py_None ? 0 : PyObject_IsTrue(v[3]);
+  if (always < 0 || read_device(v[2], &want)) return NULL;
+  nvm_array *h = shown(a, want, always ? NVP_COPY_ALWAYS : v[3] == Py_None ? NVP_COPY_IF_NEEDED : NVP_COPY_NEVER, &copied);
+  if (!h) return NULL;
+  if (order(a->st, h, v[0])) return nvm_array_unref(h), NULL;
+  export *e = export_new(a->st, h, major >= 1, copied);
+  PyObject *c = e ? PyCapsule_New(e, major >= 1 ? VERSIONED : LEGACY, capsule_free) : NULL;
+  if (e && !c) export_free(e);
+  return c;
+}
+PyObject *nvp_dlpack_device(PyObject *self, PyObject *unused) {
+  (void)unused;
+  dl_device d = device_out(nvm_device_of(((nvp_array *)self)->h));
+  return Py_BuildValue("(ii)", (int)d.type, (int)d.id);
 }
 
 /* ---- in */
@@ -125,17 +164,18 @@ void nvp_managed_delete(void *managed) { /* tagged: the lowest bit says versione
     if (m->deleter) m->deleter(m);
   } else if (((dl_legacy *)p)->deleter) ((dl_legacy *)p)->deleter((dl_legacy *)p);
 }
-static PyObject *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, int copy) {
+/* An owned handle over the tensor, or over a copy; stream: where its last writer was ordered. NULL raised. */
+static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, int copy, void *stream) {
   nvm_dtype dt;
+  nvm_device on = device_in(t->device);
   int64_t strides[NVM_MAX_RANK + 1], step;
-  const char *wrong = t->device.type != DL_CPU ? "the tensor is not in CPU memory" : !dtype_in(t->dtype, &dt)
-      ? "nvm has no such dtype"
+  const char *wrong = on == NVM_DEVICE_AUTO ? "the tensor is neither in CPU memory nor in that of an NVIDIA GPU"
+                    : !dtype_in(t->dtype, &dt) ? "nvm has no such dtype"
                     : t->ndim < 0 || t->ndim > NVM_MAX_RANK ? "more than 32 dimensions" : NULL;
   if (wrong) {
     nvp_managed_delete((void *)managed);
-    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong,
-        (int)t->device.type,
-                        t->dtype.code, t->dtype.bits);
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong, (int)t->device.type,
+                        t->dtype.code, t->dtype.bits), NULL;
   }
   step = (int64_t)nvm_dtype_size(dt);
   for (int d = t->ndim - 1; d >= 0; d--) {
@@ -143,15 +183,20 @@ static PyObject *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, in
     step *= t->shape[d];
   }
   const char *data = t->data ? (const char *)t->data + t->byte_offset : NULL;
-  if (!data) data = (const char *)strides; /* empty */
-  PyObject *r = nvp_wrap(st, nvm_array_new_host(st->ctx, dt, t->ndim, t->shape, strides, data, copy ? NULL
-      : nvp_release_capsule,
-                                                (void *)managed));
-  if (copy) nvp_managed_delete((void *)managed);
-  return r;
+  nvm_array *h;
+  if (on == NVM_DEVICE_CPU) {
+    if (!data) data = (const char *)strides; /* empty */
+    h = nvm_array_new_host(st->ctx, dt, t->ndim, t->shape, strides, data, copy ? NULL : nvp_release_capsule, (void *)managed);
+    if (copy) nvp_managed_delete((void *)managed);
+  } else {
+    h = nvm_array_new_device(st->ctx, dt, t->ndim, t->shape, strides, on, data, stream, nvp_release_capsule, (void *)managed);
+    if (copy) h = nvp_copied(h);
+  }
+  if (!h) nvp_raise(st);
+  return h;
 }
 /* Takes the managed tensor out of the capsule, which is marked used. */
-static PyObject *take(nvp_state *st, PyObject *capsule, nvp_copy copy) {
+static nvm_array *take(nvp_state *st, PyObject *capsule, nvp_copy copy, void *stream) {
   if (PyCapsule_IsValid(capsule, VERSIONED)) {
     dl_versioned *m = PyCapsule_GetPointer(capsule, VERSIONED);
     uintptr_t tagged = (uintptr_t)m | 1;
@@ -159,27 +204,27 @@ static PyObject *take(nvp_state *st, PyObject *capsule, nvp_copy copy) {
     if (m->major != 1) {
       uint32_t major = m->major;
       nvp_managed_delete((void *)tagged);
-      return PyErr_Format(PyExc_BufferError, "from_dlpack: version %d of DLPack is not known", (int)major);
+      return PyErr_Format(PyExc_BufferError, "from_dlpack: version %d of DLPack is not known", (int)major), NULL;
     }
-    return import(st, &m->t, tagged, copy == NVP_COPY_ALWAYS && !(m->flags & DL_IS_COPIED));
+    return import(st, &m->t, tagged, copy == NVP_COPY_ALWAYS && !(m->flags & DL_IS_COPIED), stream);
   }
   if (!PyCapsule_IsValid(capsule, LEGACY)) return PyErr_SetString(PyExc_TypeError,
       "from_dlpack: not a DLPack capsule, or used already"), NULL;
   dl_legacy *m = PyCapsule_GetPointer(capsule, LEGACY);
   if (PyCapsule_SetName(capsule, USED_LEGACY)) return NULL;
-  return import(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS);
+  return import(st, &m->t, (uintptr_t)m, copy == NVP_COPY_ALWAYS, stream);
 }
-/* x.__dlpack__ with what its producer understands: all keywords, or none. */
-static PyObject *ask(nvp_state *st, PyObject *x, nvp_copy copy, int cpu) {
+/* x.__dlpack__ with what its producer understands: all keywords, or the stream alone. */
+static PyObject *ask(nvp_state *st, PyObject *x, nvp_copy copy, PyObject *stream) {
   PyObject *f = PyObject_GetAttr(x, st->s_dlpack), *none = PyTuple_New(0), *kw = NULL, *r = NULL;
   PyObject *want = copy == NVP_COPY_IF_NEEDED ? Py_None : copy == NVP_COPY_ALWAYS ? Py_True : Py_False;
   if (f && none && (kw = Py_BuildValue("{s(ii)sO}", "max_version", 1, 0, "copy", want))) {
-    PyObject *device = cpu ? NULL : Py_BuildValue("(ii)", DL_CPU, 0);
-    if (!device || !PyDict_SetItemString(kw, "dl_device", device)) r = PyObject_Call(f, none, kw);
-    Py_XDECREF(device);
+    if (stream == Py_None || !PyDict_SetItemString(kw, "stream", stream)) r = PyObject_Call(f, none, kw);
     if (!r && PyErr_ExceptionMatches(PyExc_TypeError)) {
       PyErr_Clear();
-      r = PyObject_Call(f, none, NULL);
+      Py_DECREF(kw);
+      kw = stream == Py_None ? PyDict_New() : Py_BuildValue("{sO}", "stream", stream);
+      if (kw) r = PyObject_Call(f, none, kw);
     }
   }
   Py_XDECREF(f);
@@ -187,19 +232,127 @@ static PyObject *ask(nvp_state *st, PyObject *x, nvp_copy copy, int cpu) {
   Py_XDECREF(kw);
   return r;
 }
-PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy) {
-  if (Py_IS_TYPE(x, st->array)) return nvp_asarray(st, x, NVM_DTYPE_DEFAULT, copy);
-  if (PyCapsule_CheckExact(x)) return take(st, x, copy);
+static int where(PyObject *x, dl_device *out) {
   PyObject *device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
-  if (!device) return NULL;
-  PyObject *kind = PyTuple_Check(device) && PyTuple_Size(device) == 2 ? PyTuple_GetItem(device, 0) : NULL;
-  long type = kind ? PyLong_AsLong(kind) : -1;
+  if (!device) return -1;
+  PyObject *type = PyTuple_Check(device) && PyTuple_Size(device) == 2 ? PyTuple_GetItem(device, 0) : NULL;
+  *out = type ? (dl_device){ (int32_t)PyLong_AsLong(type), (int32_t)PyLong_AsLong(PyTuple_GetItem(device, 1)) } : (dl_device){ 0, 0 };
   Py_DECREF(device);
-  if (type == -1) return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_TypeError,
-      "__dlpack_device__ gave no (type, id)"), NULL);
-  if (type != DL_CPU && copy == NVP_COPY_NEVER)
-    return PyErr_SetString(PyExc_ValueError, "from_dlpack: copy=False, but the array is not in CPU memory"), NULL;
-  PyObject *capsule = ask(st, x, copy, type == DL_CPU), *r = capsule ? take(st, capsule, copy) : NULL;
+  if (!type) PyErr_SetString(PyExc_TypeError, "__dlpack_device__ gave no (type, id)");
+  return PyErr_Occurred() ? -1 : 0;
+}
+int nvp_on_gpu(nvp_state *st, PyObject *x) {
+  dl_device d;
+  (void)st;
+  return where(x, &d) ? -1 : device_in(d) > NVM_DEVICE_CPU;
+}
+/* The producer's table of functions, NULL if its type has none; no exception. */
+static const dl_exchange *exchange_of(nvp_state *st, PyObject *x) {
+  PyObject *c = PyObject_GetAttr((PyObject *)Py_TYPE(x), st->s_exchange);
+  const dl_exchange *e = c && PyCapsule_IsValid(c, EXCHANGE) ? PyCapsule_GetPointer(c, EXCHANGE) : NULL;
+  Py_XDECREF(c);
+  PyErr_Clear();
+  while (e && e->major > 1) e = e->older;
+  return e && e->major == 1 && e->from_object && e->stream ? e : NULL;
+}
+static nvm_array *by_exchange(nvp_state *st, PyObject *x, const dl_exchange *by, nvp_copy copy) {
+  dl_versioned *m = NULL;
+  void *stream = NULL;
+  if (by->from_object(x, &m)) return NULL;
+  if (m->t.device.type == DL_CUDA) { /* what is ordered there is ordered before us; nothing waits */
+    if (by->stream(DL_CUDA, m->t.device.id, &stream)) return nvp_managed_delete((void *)((uintptr_t)m | 1)), NULL;
+    if (!stream) stream = (void *)1;
+  }
+  return import(st, &m->t, (uintptr_t)m | 1, copy == NVP_COPY_ALWAYS, stream);
+}
+static nvm_array *by_capsule(nvp_state *st, PyObject *x, nvp_copy copy) {
+  dl_device d;
+  void *stream = NULL;
+  if (where(x, &d)) return NULL;
+  nvm_device on = device_in(d);
+  if (on == NVM_DEVICE_AUTO)
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: the array is on a device that nvm does not know: (%d, %d)", (int)d.type,
+                        (int)d.id), NULL;
+  if (on > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, on))) return NULL;
+  PyObject *s = stream ? PyLong_FromVoidPtr(stream) : Py_NewRef(Py_None), *capsule = s ? ask(st, x, copy, s) : NULL;
+  nvm_array *h = capsule ? take(st, capsule, copy, stream) : NULL;
+  Py_XDECREF(s);
   Py_XDECREF(capsule);
-  return r;
+  return h;
+}
+PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device d) {
+  nvm_array *h;
+  if (Py_IS_TYPE(x, st->array)) {
+    PyObject *r = nvp_asarray(st, x, NVM_DTYPE_DEFAULT, copy);
+    if (!r || d == NVM_DEVICE_AUTO) return r;
+    h = nvm_array_ref(((nvp_array *)r)->h);
+    Py_DECREF(r);
+  } else if (PyCapsule_CheckExact(x)) h = take(st, x, copy, NULL);
+  else {
+    const dl_exchange *by = exchange_of(st, x);
+    h = by ? by_exchange(st, x, by, copy) : by_capsule(st, x, copy);
+  }
+  if (!h) return NULL;
+  if (copy == NVP_COPY_NEVER && d != NVM_DEVICE_AUTO && nvm_device_of(h) != d) {
+    nvm_array_unref(h);
+    return PyErr_SetString(PyExc_ValueError, "from_dlpack: copy=False, but the array is on another device"), NULL;
+  }
+  return nvp_wrap(st, nvp_put(h, d));
+}
+
+/* ---- the C exchange API of nvm's own type. It belongs to the process, so it works for the module that was made last. */
+static nvp_state *exchanging;
+
+static int give(void *object, dl_versioned **out) {
+  int copied;
+  nvm_array *h = nvp_is_array(object) ? shown(object, NVM_DEVICE_AUTO, NVP_COPY_IF_NEEDED, &copied) : NULL;
+  if (!h && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "this is no nvm array");
+  export *e = h ? export_new(((nvp_array *)object)->st, h, 1, 0) : NULL;
+  *out = e ? &e->m.v : NULL;
+  return e ? 0 : -1;
+}
+static int receive(dl_versioned *m, void **object) {
+  nvp_state *st = exchanging;
+  void *stream = NULL;
+  nvm_device d = device_in(m->t.device);
+  if (d > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, d))) return -1; /* as if it were written there */
+  nvm_array *h = import(st, &m->t, (uintptr_t)m | 1, 0, stream);
+  return h && (*object = nvp_wrap(st, h)) ? 0 : -1;
+}
+static int allocate(dl_tensor *like, dl_versioned **out, void *ctx, void (*fail)(void *ctx, const char *kind, const char *message)) {
+  nvm_dtype t;
+  nvm_device d = device_in(like->device), before;
+  int zeros;
+  export *e = NULL;
+  *out = NULL;
+  if (d == NVM_DEVICE_AUTO || !dtype_in(like->dtype, &t)) return fail(ctx, "TypeError", "nvm has no such dtype or device"), -1;
+  PyGILState_STATE lock = PyGILState_Ensure();
+  nvm_attr at[2] = { { .name = "shape", .kind = 'I', .is = like->shape, .n = like->ndim }, { .name = "dtype", .kind = 'd', .i = t } };
+  nvm_array *h = NULL;
+  if (!nvm_op_find(&zeros, "zeros") && !nvm_thread_device_set(&before, d)) {
+    h = nvm_apply(exchanging->ctx, zeros, NULL, 0, at, 2);
+    nvm_thread_device_set(NULL, before);
+  }
+  if (h && nvm_eval(&h, 1)) nvm_array_unref(h), h = NULL;
+  if (h) e = export_new(exchanging, h, 1, 1);
+  PyErr_Clear();
+  PyGILState_Release(lock);
+  if (!e) return fail(ctx, "MemoryError", nvm_last_error()), -1;
+  e->m.v.flags = 0;
+  *out = &e->m.v;
+  return 0;
+}
+static int working(int32_t type, int32_t id, void **out) {
+  nvm_device d = device_in((dl_device){ type, id });
+  *out = NULL;
+  return d > NVM_DEVICE_CPU ? nvp_check(exchanging, nvm_stream_get(out, exchanging->ctx, d)) : 0;
+}
+static dl_exchange table = { .major = 1, .minor = 3, .allocate = allocate, .from_object = give, .to_object = receive, .stream = working };
+
+int nvp_add_exchange(nvp_state *st) {
+  exchanging = st;
+  PyObject *c = PyCapsule_New(&table, EXCHANGE, NULL);
+  int status = c ? PyObject_SetAttr((PyObject *)st->array, st->s_exchange, c) : -1;
+  Py_XDECREF(c);
+  return status;
 }

@@ -9,7 +9,7 @@ enum { PARAMS = 12, INTS = 128 };
 typedef struct param {
   PyObject *name;       /* interned, owned */
   const char *text;     /* the library's spelling: UTF-8 of name */
-  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'D' device (checked, not passed),
+  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'D' device (not passed: where the call is made),
       0: by value */
   char required;
 } param;
@@ -131,12 +131,12 @@ static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *o
   }
   return 0;
 }
-static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, int64_t *ints) {
+static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, int64_t *ints, nvm_device *d) {
   int used = 0;
   for (int i = o->nin < 0 ? 1 : o->nin; i < o->nparam; i++) {
     if (!v[i]) continue;
     if (o->p[i].hint == 'D') {
-      if (nvp_device(v[i])) return -1;
+      if (nvp_device(o->st, v[i], d)) return -1;
       continue;
     }
     nvm_attr *a = &at[(*nat)++];
@@ -145,6 +145,15 @@ static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, i
     used += a->n;
   }
   return 0;
+}
+/* On a device: there if the operands follow, else taken there. */
+static nvm_array *apply(const op *o, nvm_array *const *in, int nin, const nvm_attr *at, int nat, nvm_device d) {
+  if (d == NVM_DEVICE_AUTO) return nvm_apply(o->st->ctx, o->number, in, nin, at, nat);
+  nvm_device before;
+  if (nvm_thread_device_set(&before, d)) return NULL;
+  nvm_array *r = nvm_apply(o->st->ctx, o->number, in, nin, at, nat);
+  nvm_thread_device_set(NULL, before);
+  return nvp_put(r, d);
 }
 /* The operands of an operation on a list of arrays. */
 static PyObject *call_list(const op *o, PyObject *list, const nvm_attr *at, int nat) {
@@ -173,10 +182,10 @@ static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject
   int64_t ints[INTS];
   uint64_t owned = 0;
   int nat = 0;
-  if (bind(o, v, args, n, names) || attributes(o, v, at, &nat, ints)) return NULL;
+  nvm_device d = NVM_DEVICE_AUTO;
+  if (bind(o, v, args, n, names) || attributes(o, v, at, &nat, ints, &d)) return NULL;
   if (o->nin < 0) return call_list(o, v[0], at, nat);
-  PyObject *r = operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, nvm_apply(o->st->ctx, o->number, in, o->nin, at,
-      nat));
+  PyObject *r = operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, apply(o, in, o->nin, at, nat, d));
   for (int i = 0; owned; i++, owned >>= 1)
     if (owned & 1) nvm_array_unref(in[i]);
   return r;
@@ -219,7 +228,7 @@ static int read_signature(op *o, const char *signature) {
   }
   return read_param(o, at);
 }
-/* What makes arrays takes a device, as the standard says; it is checked here and never reaches the library. */
+/* What makes arrays takes a device, as the standard says; the library hears of it as the thread's device. */
 static void signature_of(char *out, size_t size, const nvm_op_info *info) {
   const char *s = info->signature;
   int n = (int)strlen(s) - 1, device = strstr(s, "dtype") && strcmp(info->kind, "reduction") && strcmp(info->kind,

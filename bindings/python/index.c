@@ -198,8 +198,7 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
 static int packed(nvp_array *a, nvm_dtype t, int64_t size, void *to) {
   if (nvm_dtype_of(a->h) != t || nvm_size(a->h) != size) return PyErr_SetString(PyExc_SystemError,
       "scatter: dtype or size"), -1;
-  if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return -1;
-  return nvp_check(a->st, nvm_copy_to_host(a->h, to, (size_t)size * nvm_dtype_size(t)));
+  return nvp_copy_out(a, to, (size_t)size * nvm_dtype_size(t));
 }
 /* scatter(x, positions, values): x with values at positions of its row-major order; the last of equal positions wins */
 PyObject *nvp_scatter(PyObject *module, PyObject *args) {

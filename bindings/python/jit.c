@@ -218,6 +218,7 @@ static int leaf_foreign(call *c, PyObject *x) {
     }
     if ((got = nvp_borrow(c->st, x, &a, &c->view[c->nview])) > 0) c->nview++;
   }
+  if (!got && !c->out && (got = nvp_borrow_device(c->st, x, &a)) < 0) return -1;
   if (!got) got = nvp_operand(c->st, x, &a, &owned);
   return got <= 0 ? got : leaf_array(c, a, owned) ? -1 : 1;
 }
@@ -478,7 +479,8 @@ static entry *trace(jit *j, call *c, uint64_t h) {
 /* ---- calling */
 static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   Py_ssize_t n = PyTuple_Size(args);
-  if (word(&c->key, IS_TUPLE | (uint64_t)n << 32)) return -1;
+  uint64_t made = (uint64_t)nvm_thread_device() << 16 | (uint64_t)nvm_ctx_default_float(c->st->ctx) << 8; /* what makes arrays looks at these */
+  if (word(&c->key, IS_TUPLE | made | (uint64_t)n << 32)) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *x = PyTuple_GetItem(args, i);
     c->at = (int)i;

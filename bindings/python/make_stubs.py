@@ -15,14 +15,34 @@ Scalar = _bool | int | float | complex
 ArrayLike = Any  # Array, NumPy array, number, nested sequence, anything with a buffer, DLPack or __array__
 DTypeLike = Any  # DType, NumPy dtype, name, bool, int, float, complex
 Axes = int | Sequence[int] | None
+DeviceLike = Any  # nvm.device, or its name
 
 linalg: ModuleType
+
+
+class device(str):
+    number: int
+    type: str
+    index: int
+    def __new__(cls, name: Any = None) -> "device": ...
+    def __enter__(self) -> "device": ...
+    def __exit__(self, *error: Any) -> None: ...
+
+
+class stream:
+    handle: int
+    device: Any
+    def __init__(self, handle: Any, device: DeviceLike | None = None) -> None: ...
+    def __enter__(self) -> "stream": ...
+    def __exit__(self, *error: Any) -> None: ...
+
 '''
-ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "str | None", "axis": "Axes", "axes": "Axes",
+ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "DeviceLike | None", "axis": "Axes", "axes": "Axes",
     "shape": "int | Sequence[int]"}
 ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": "int", "size": "int", "itemsize": "int",
     "nbytes": "int",
-         "shape": "tuple[int, ...]", "dtype": "DType", "device": "str"}
+         "shape": "tuple[int, ...]", "dtype": "DType", "device": "device",
+         "__cuda_array_interface__": "dict[str, Any]"}
 RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int",
     "__float__": "float",
            "__complex__": "complex", "__index__": "int", "__len__": "int", "__iter__": "Iterator[Array]",

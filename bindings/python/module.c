@@ -225,11 +225,12 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   static char *names[] = { "", "device", "copy", NULL };
   PyObject *x, *device = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &copy)) return NULL;
-  if (nvp_device(device)) return NULL;
+  nvm_device d;
+  if (nvp_device(state_of(m), device, &d)) return NULL;
   int always = copy == Py_None ? 0 : PyObject_IsTrue(copy);
   if (always < 0) return NULL;
   nvp_copy c = copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER;
-  return nvp_from_dlpack(state_of(m), x, c);
+  return nvp_from_dlpack(state_of(m), x, c, d);
 }
 static PyMethodDef methods[] = {
   { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "
@@ -272,6 +273,7 @@ static int intern_names(nvp_state *st) {
     { &st->s_dlpack_device, "__dlpack_device__" }, { &st->s_array, "__array__" }, { &st->s_priority,
         "__array_priority__" },
     { &st->s_name, "name" }, { &st->s_dunder_name, "__name__" }, { &st->s_dtype, "dtype" }, { &st->s_device, "device" },
+    { &st->s_cuda_interface, "__cuda_array_interface__" }, { &st->s_exchange, "__dlpack_c_exchange_api__" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!(*names[i].at = PyUnicode_InternFromString(names[i].text))) return -1;
@@ -297,13 +299,14 @@ static int module_exec(PyObject *m) {
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
          add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
          add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
-         nvp_add_methods(st) || nvp_finish_array(st) || PyModule_AddFunctions(m, nvp_asarray_def)
+         nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) || PyModule_AddFunctions(m, nvp_asarray_def)
+             || PyModule_AddFunctions(m, nvp_device_def)
              || PyModule_AddObjectRef(m, "Error", st->error) ||
          PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
          PyModule_AddStringConstant(m, "__version__", nvm_version()) ? -1 : 0;
 }
 #define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_dlpack_device) X(s_array) X(s_priority) \
-  X(s_name) X(s_dunder_name) X(s_dtype) X(s_device) X(array) X(dtype) X(op) X(method) X(jit)
+  X(s_name) X(s_dunder_name) X(s_dtype) X(s_device) X(s_cuda_interface) X(s_exchange) X(array) X(dtype) X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);

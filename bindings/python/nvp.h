@@ -29,7 +29,7 @@ typedef struct nvp_state {
   PyObject *functions;              /* dict: name -> function, the whole op table */
   PyObject *hooks;                  /* dict: name -> the Python function that does the long version of something */
   PyObject *s_array_interface, *s_dlpack, *s_dlpack_device, *s_array, *s_priority, *s_name, *s_dunder_name, *s_dtype,
-      *s_device;
+      *s_device, *s_cuda_interface, *s_exchange;
   int fixed[NVP_NFIXED];            /* op numbers; -1: this library has no such operation */
 } nvp_state;
 
@@ -57,7 +57,8 @@ extern PyType_Spec nvp_array_spec;
 int nvp_is_array(PyObject *x);                  /* without the state */
 PyObject *nvp_wrap(nvp_state *st, nvm_array *h);/* takes h; NULL raises */
 int nvp_eval(nvp_state *st, nvm_array *const *a, int n); /* without the interpreter's lock; 0 or -1 */
-int nvp_read(nvp_array *a, const void **data, int64_t *strides); /* evaluates; 0 or -1 */
+int nvp_read(nvp_array *a, const void **data, int64_t *strides); /* evaluates, in host memory; 0 or -1 */
+int nvp_copy_out(nvp_array *a, void *to, size_t bytes);          /* the same, packed into memory of the caller's */
 PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p);   /* one element as a Python number */
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 int nvp_finish_array(nvp_state *st);
@@ -79,8 +80,17 @@ int nvp_has_buffer(PyObject *x);                /* bytes-like things excluded */
 /* A handle over x's buffer for the length of a call; then unref it and release *view. 1, 0 (nothing held: no such
    dtype), -1 */
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view);
-int nvp_device(PyObject *x);                    /* 0 if it means the CPU (None, 'cpu'), else -1 */
+int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out); /* the same over a GPU's memory, kept alive by the handle */
 extern PyMethodDef nvp_asarray_def[];
+
+/* device.c */
+int nvp_device(nvp_state *st, PyObject *x, nvm_device *out); /* None: AUTO; 0 or -1 */
+PyObject *nvp_device_object(nvp_state *st, nvm_device d);    /* nvm.device */
+nvm_array *nvp_put(nvm_array *h, nvm_device d);  /* h there, as it is for AUTO; takes h, NULL passes through */
+nvm_array *nvp_copied(nvm_array *h);             /* a copy of what was borrowed; takes h, NULL passes through */
+PyObject *nvp_cuda_interface(PyObject *self, void *unused);
+PyObject *nvp_from_cuda(nvp_state *st, PyObject *x, nvp_copy copy); /* x has __cuda_array_interface__ */
+extern PyMethodDef nvp_device_def[];
 
 /* dtype.c */
 extern PyType_Spec nvp_dtype_spec;
@@ -94,8 +104,11 @@ char nvp_kind(nvm_dtype t);                     /* 'b' 'i' 'u' 'f' 'c' */
 
 /* dlpack.c */
 PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy);
+PyObject *nvp_dlpack_device(PyObject *self, PyObject *unused);
+PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device d); /* d: put there, AUTO: where it is */
+int nvp_on_gpu(nvp_state *st, PyObject *x);      /* x has __dlpack__: does it lie on a GPU? -1 raised */
 void nvp_managed_delete(void *managed);
+int nvp_add_exchange(nvp_state *st);             /* the C exchange API, to the type Array */
 
 /* index.c */
 PyObject *nvp_getitem(PyObject *self, PyObject *key);

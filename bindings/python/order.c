@@ -57,7 +57,6 @@ PyObject *nvp_order(PyObject *module, PyObject *args) {
   int rank = nvm_rank(x->h);
   if (!rank || nvp_kind(t) == 'c') return PyErr_SetString(PyExc_TypeError,
       "sorting needs real numbers and at least one dimension"), NULL;
-  if (nvm_is_pending(x->h) && nvp_eval(st, &x->h, 1)) return NULL;
   int64_t size = nvm_size(x->h), n = nvm_shape(x->h)[rank - 1];
   size_t bytes = (size_t)size * nvm_dtype_size(t);
   char *data = PyMem_Malloc(bytes + 1);
@@ -65,7 +64,7 @@ PyObject *nvp_order(PyObject *module, PyObject *args) {
   int64_t *out = PyMem_Malloc(sizeof *out * (size_t)(size + 1));
   PyObject *r = NULL;
   if (!data || !work || !out) PyErr_NoMemory();
-  else if (!nvp_check(st, nvm_copy_to_host(x->h, data, bytes))) {
+  else if (!nvp_copy_out(x, data, bytes)) {
     Py_BEGIN_ALLOW_THREADS
     order_rows(t, data, n ? size / n : 0, n, descending, work, work + n, out);
     Py_END_ALLOW_THREADS

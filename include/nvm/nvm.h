@@ -20,11 +20,16 @@ NVM_API int nvm_last_status(void);
 typedef struct nvm_ctx_options {
   unsigned version;          /* NVM_CTX_OPTIONS_VERSION */
   nvm_dtype default_float;   /* float32 or float64 (the default): dtype of float data and of int / int */
+  /* since version 2: where what was put nowhere runs. AUTO (the default): the first GPU if there is one, asked for at the
+     first evaluation; an ordinal that is not there is an error of nvm_ctx_new. */
+  nvm_device device;
 } nvm_ctx_options;
-#define NVM_CTX_OPTIONS_VERSION 1
-#define NVM_CTX_OPTIONS_INIT { NVM_CTX_OPTIONS_VERSION, NVM_F64 }
-NVM_API int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version);
+#define NVM_CTX_OPTIONS_VERSION 2
+#define NVM_CTX_OPTIONS_INIT { NVM_CTX_OPTIONS_VERSION, NVM_F64, NVM_DEVICE_AUTO }
+NVM_API int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version); /* the fields of that version */
 NVM_API int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o); /* o NULL: defaults */
+NVM_API nvm_dtype nvm_ctx_default_float(const nvm_ctx *ctx);
+NVM_API int nvm_ctx_default_float_set(nvm_ctx *ctx, nvm_dtype t);  /* for what is made from now on */
 NVM_API int nvm_ctx_free(nvm_ctx *ctx);     /* arrays kept by nvm_array_ref stay valid until they are released */
 
 /* ---- scopes: a stack per thread, closed in order */
@@ -58,10 +63,10 @@ NVM_API size_t nvm_dtype_size(nvm_dtype t);
 /* ---- values */
 NVM_API int nvm_eval(nvm_array *const *arrays, int n);  /* together: shared work is done once */
 NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes); /* evaluates; packed, row-major; bytes must match */
-/* Evaluates and shows the memory: address of the first element and strides in bytes (rank of them, filled in), valid as
-   long as the array. Read only. */
+/* Evaluates and shows the elements in host memory: address of the first and strides in bytes (rank of them, filled in), valid
+   as long as the array. Read only. Of an array on a GPU: a copy (nvm_device_data shows where it lies). */
 NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
-NVM_API int nvm_synchronize(nvm_ctx *ctx);
+NVM_API int nvm_synchronize(nvm_ctx *ctx);  /* waits until all that was launched on GPUs has finished; raises what failed there */
 /* The plan of evaluating these now, as text: kernels, bytes against the minimum, flops, why each edge was not fused.
    *text is freed with nvm_free. Evaluates nothing. */
 NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
@@ -120,5 +125,6 @@ NVM_API int nvm_info(char **text);          /* version, LLVM or why not, threads
 #ifdef __cplusplus
 }
 #endif
+#include "nvm/device.h"
 #include "nvm/ops.h"
 #endif

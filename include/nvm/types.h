@@ -16,6 +16,10 @@ typedef enum nvm_dtype {
 
 enum { NVM_MAX_RANK = 32 };
 
+/* Where arrays lie and run: one of these, or NVM_DEVICE_CUDA + the ordinal of a GPU. AUTO: as the context decides. */
+typedef int nvm_device;
+enum { NVM_DEVICE_AUTO = 0, NVM_DEVICE_CPU = 1, NVM_DEVICE_CUDA = 2 };
+
 typedef struct nvm_ctx nvm_ctx;     /* a library context: default dtype, device, program cache */
 typedef struct nvm_scope nvm_scope; /* owns the arrays made while it is the thread's innermost scope */
 typedef struct nvm_array nvm_array; /* a lazy array */

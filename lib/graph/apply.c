@@ -116,6 +116,39 @@ int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axi
   return NVM_OK;
 }
 
+/* ---- devices */
+const char *nvg_device_name(char out[16], int device) {
+  snprintf(out, 16, device > 1 ? "cuda:%d" : "cpu", device - 2);
+  return out;
+}
+
+static int two_devices(const char *who, const nvg_node *a, const nvg_node *b) {
+  char da[16], db[16], sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
+  nvb_fail(NVM_ERR_VALUE, "[%s] operands were put on two devices: %s %s on %s and %s %s on %s; move one with to_device", who,
+           nvg_dtype_name(a->aval->dtype), nvg_shape_text(sa, a->aval->rank, a->aval->shape), nvg_device_name(da, a->device),
+           nvg_dtype_name(b->aval->dtype), nvg_shape_text(sb, b->aval->rank, b->aval->shape), nvg_device_name(db, b->device));
+  return -1;
+}
+
+int nvg_device_join(const char *who, nvg_node *const *in, int n) {
+  const nvg_node *first = NULL;
+  for (int i = 0; i < n; i++) {
+    if (!in[i] || !in[i]->device) continue;
+    if (!first) first = in[i];
+    else if (first->device != in[i]->device) return two_devices(who, first, in[i]);
+  }
+  return first ? first->device : 0;
+}
+
+/* A result follows its operands; where it is one of them, it lies where that was put. */
+static nvg_node *placed(nvg_node *r, int device, nvg_node *const *in, int nin) {
+  if (!r || r->device == device) return r;
+  for (int i = 0; i < nin; i++)
+    if (r == in[i]) return r;
+  r->device = (uint8_t)device;
+  return r;
+}
+
 /* ---- the call */
 /* Operand i may be absent if the signature gives it a default. */
 static int is_optional(const nvg_op_info *o, int i) {
@@ -158,7 +191,9 @@ static nvg_node *named(nvg_op op, nvg_node *r) {
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float) {
   const nvg_op_info *o = &nvg_ops[op];
   if (check_call(o, in, nin)) return NULL;
-  if (o->kind == NVG_KMAP && !nattr) return named(op, nvg_map(op, in, nin, default_float));
+  int device = nvg_device_join(o->name, in, nin);
+  if (device < 0) return NULL;
+  if (o->kind == NVG_KMAP && !nattr) return placed(named(op, nvg_map(op, in, nin, default_float)), device, in, nin);
   nvg_call c = { .op = op, .in = in, .nin = nin, .attr = attr, .nattr = nattr > 64 ? 64 : nattr, .used = 0,
                  .default_float = default_float, .nown = 0, .cap = 24 };
   c.own = c.inl;
@@ -167,5 +202,5 @@ nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *att
   nvg_node_ref(r);
   for (int i = 0; i < c.nown; i++) nvg_node_unref(c.own[i]);
   if (c.own != c.inl) nvb_free(c.own);
-  return named(op, r);
+  return placed(named(op, r), device, in, nin);
 }

@@ -84,6 +84,7 @@ typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by th
   void (*unref)(void *buffer);
   char *data;                          /* first element */
   int device;                          /* 0: host memory; 1 + ordinal of the GPU whose memory it is */
+  _Atomic(struct nvg_value *) mirror;  /* the same elements in another memory, and so on; owned */
   int64_t stride[NVM_MAX_RANK];        /* in elements; 0 and negative are fine */
 } nvg_value;
 
@@ -93,6 +94,7 @@ typedef struct nvg_node {
   uint8_t weak;                        /* 0-d Python-like scalar: 1 + nvg_class */
   uint8_t flags;                       /* NVG_INNER ... */
   _Atomic uint8_t pinned;              /* its bytes are among nvg_pending_bytes */
+  uint8_t device;                      /* where it was put: 0 follows what it meets, 1 the CPU, 2 + ordinal a GPU */
   int32_t depth;                       /* longest chain of pending nodes below */
   const nvg_aval *aval;
   int nin, nattr;
@@ -109,6 +111,7 @@ nvg_node *nvg_node_ref(nvg_node *n);
 void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
 /* Gives n its value (v is taken; freed if it has one already), drops its operands. 1 if v became the value. */
 int nvg_node_set(nvg_node *n, nvg_value *v);
+void nvg_value_free(nvg_value *v);     /* with its mirrors */
 int64_t nvg_pending_bytes(void);       /* of values that nobody but pending nodes holds */
 
 /* Builds the node(s) of an operation: inference, promotion, broadcasting, expansion of FUN rows. Operands are borrowed,
@@ -117,6 +120,11 @@ int64_t nvg_pending_bytes(void);       /* of values that nobody but pending node
 typedef nvm_attr nvg_attr;
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float);
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
+/* n, to be computed on that device, as nvg_node.device says; a new reference. */
+nvg_node *nvg_put(nvg_node *n, int device);
+/* The device that these (NULL ones are skipped) were put on together, 0 if none was; -1 with a message that names `who`. */
+int nvg_device_join(const char *who, nvg_node *const *in, int n);
+const char *nvg_device_name(char out[16], int device); /* "cpu", "cuda:0"; as nvg_node.device */
 nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
 nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i);/* a typed 0-d constant */
 

@@ -53,7 +53,7 @@ static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr)
   if (!n) return nvb_fail_memory(), NULL;
   atomic_init(&n->refs, 1);
   n->op = (uint16_t)op;
-  n->weak = n->flags = 0;
+  n->weak = n->flags = n->device = 0;
   atomic_init(&n->pinned, 0);
   n->depth = 0;
   n->aval = aval;
@@ -92,9 +92,12 @@ nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int
   return nvg_node_take(op, aval, in, nin, attr, nattr);
 }
 
-static void value_free(nvg_value *v) {
-  if (v && v->unref) v->unref(v->buffer);
-  nvb_free(v);
+void nvg_value_free(nvg_value *v) {
+  for (nvg_value *next; v; v = next) {
+    next = atomic_load(&v->mirror);
+    if (v->unref) v->unref(v->buffer);
+    nvb_free(v);
+  }
 }
 
 /* A list of dead nodes runs through `mark`; operands that die join it. */
@@ -109,7 +112,7 @@ static void bury(nvg_node *dead) {
       dead = x;
     }
     if (atomic_load_explicit(&d->pinned, memory_order_relaxed)) pin(d, 0);
-    value_free(atomic_load(&d->value));
+    nvg_value_free(atomic_load(&d->value));
     nvb_free(d);
   }
 }
@@ -122,7 +125,7 @@ void nvg_node_unref(nvg_node *n) {
 
 int nvg_node_set(nvg_node *n, nvg_value *v) {
   nvg_value *none = NULL;
-  if (!atomic_compare_exchange_strong(&n->value, &none, v)) return value_free(v), 0;
+  if (!atomic_compare_exchange_strong(&n->value, &none, v)) return nvg_value_free(v), 0;
   int nin = n->nin;
   n->nin = n->depth = 0;
   for (int i = 0; i < nin; i++)
@@ -133,9 +136,15 @@ int nvg_node_set(nvg_node *n, nvg_value *v) {
 
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) {
   nvg_node *n = aval ? node_alloc(NVG_OP_LEAF, aval, 0, 0) : NULL;
-  if (!n) return value_free(v), NULL;
+  if (!n) return nvg_value_free(v), NULL;
   atomic_init(&n->value, v);
   return n;
+}
+
+nvg_node *nvg_put(nvg_node *n, int device) {
+  nvg_node *r = nvg_node_new(NVG_OP_RESHAPE, n->aval, &n, 1, NULL, 0);
+  if (r) r->device = (uint8_t)device;
+  return r;
 }
 
 /* ---- constants */

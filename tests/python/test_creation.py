@@ -36,8 +36,10 @@ def test_defaults():
     same(nvm.full(2, 1 + 2j), np.full(2, 1 + 2j))
     same(nvm.full((2,), nvm.asarray(1.5)), np.full(2, 1.5))
     same(nvm.eye(3), np.eye(3))
-    with pytest.raises(ValueError, match="cuda"):
-        nvm.zeros(3, device="cuda")
+    with pytest.raises(RuntimeError, match="cuda"):
+        nvm.zeros(3, device="cuda:99")
+    with pytest.raises(ValueError, match="gpu"):
+        nvm.zeros(3, device="gpu")
     with pytest.raises(ValueError):
         nvm.zeros(-1)
 

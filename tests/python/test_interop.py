@@ -159,12 +159,14 @@ def test_dlpack_errors():
     nvm.from_dlpack(c)
     with pytest.raises(TypeError, match="used"):
         nvm.from_dlpack(c)
-    with pytest.raises(ValueError):
-        nvm.from_dlpack(Owner(np.ones(2), (2, 0)), copy=False)
-    with pytest.raises(ValueError):
-        nvm.from_dlpack(np.ones(2), device="cuda")
-    a = nvm.ones(2)
-    for kw in ({"stream": 1}, {"dl_device": (2, 0)}):
+    with pytest.raises(RuntimeError):
+        nvm.from_dlpack(Owner(np.ones(2), (2, 99)), copy=False)
+    with pytest.raises(BufferError):
+        nvm.from_dlpack(Owner(np.ones(2), (10, 0)))
+    with pytest.raises(RuntimeError):
+        nvm.from_dlpack(np.ones(2), device="cuda:99")
+    a = nvm.ones(2, device="cpu")
+    for kw in ({"stream": 1}, {"dl_device": (2, 99)}, {"dl_device": (10, 0)}):
         with pytest.raises(BufferError):
             a.__dlpack__(**kw)
     with pytest.raises(TypeError):

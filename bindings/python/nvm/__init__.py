@@ -4,9 +4,9 @@ Functions build a lazy expression; it is planned, fused into few kernels and run
 from the library's own table of operations (help(nvm.sin)); nvm.jit traces a Python function once and replays it.
 """
 from . import _nvm
-from ._nvm import (Array, DType, Error, asarray, counters, dtype, eval, explain_arrays as _explain_arrays, from_dlpack,
-    info,
-                   reset_peak, set, synchronize)
+from ._nvm import (Array, DType, Error, asarray, counters, default_dtype, device_info, dtype, eval,
+                   explain_arrays as _explain_arrays, from_dlpack, info, memory_info, reset_peak, set, set_default_device,
+                   set_default_dtype, set_memory_limit, synchronize, trim_memory)
 from ._nvm import __version__
 
 globals().update(_nvm.functions)
@@ -23,6 +23,7 @@ from ._creation import (array, broadcast_arrays, broadcast_shapes, diff, empty, 
                         unstack)
 from ._order import (argsort, isin, repeat, searchsorted, sort, unique_all, unique_counts, unique_inverse,
     unique_values)
+from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from . import _index, _numpy, _print, linalg
 from .linalg import tensordot
@@ -31,6 +32,18 @@ from .linalg import tensordot
 def settings():
     """The settings of nvm and their values: a dict. nvm.set changes one; `python -m nvm settings` explains them."""
     return {name: row[0] for name, row in _nvm.settings_table().items()}
+
+
+def _name_libraries():
+    """The folders of the `nvidia` wheels, which hold CUDA's libraries; nothing there is opened before a GPU is asked for."""
+    import sys
+    from os.path import isdir
+    for folder in sys.path:
+        if folder and isdir(folder + "/nvidia"):
+            _nvm.library_dir(folder + "/nvidia")
+
+
+_name_libraries()
 
 
 def _namespace(version):

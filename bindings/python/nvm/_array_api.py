@@ -2,6 +2,7 @@
 import math
 
 from . import _nvm
+from ._device import devices, get_default_device
 
 __array_api_version__ = "2025.12"
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
@@ -114,14 +115,15 @@ class _Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 32}
 
     def default_device(self):
-        return "cpu"
+        return get_default_device()
 
     def devices(self):
-        return ("cpu",)
+        return devices()
 
     def default_dtypes(self, *, device=None):
-        return {"real floating": _nvm.float64, "complex floating": _nvm.complex128, "integral": _nvm.int64,
-                "indexing": _nvm.int64}
+        real = _nvm.default_dtype()
+        return {"real floating": real, "complex floating": _nvm.complex64 if real == _nvm.float32 else _nvm.complex128,
+                "integral": _nvm.int64, "indexing": _nvm.int64}
 
     def dtypes(self, *, device=None, kind=None):
         return {t.name: t for t in _STANDARD if kind is None or isdtype(t, kind)}

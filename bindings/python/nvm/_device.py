@@ -1,0 +1,83 @@
+"""Devices and streams as Python meets them: nvm.device("cuda:0"), which is a string and a context manager, and nvm.stream."""
+from _thread import _local
+
+from . import _nvm
+
+_within = _local()
+
+
+class device(str):
+    """A device by name: "cpu", "cuda" (the first GPU), "cuda:1"; "auto" and None: the default device.
+
+    It equals its name. Inside `with nvm.device("cuda:1"):` what this thread makes is put there.
+    """
+
+    def __new__(cls, name=None):
+        number = name if type(name) is int else _nvm.device_number(name)
+        number = number or _nvm.default_device()
+        if number not in _known:
+            _known[number] = self = str.__new__(cls, f"cuda:{number - 2}" if number > 1 else "cpu")
+            self.number = number
+        return _known[number]
+
+    @property
+    def type(self):
+        """'cpu' or 'cuda'."""
+        return "cuda" if self.number > 1 else "cpu"
+
+    @property
+    def index(self):
+        """The GPU's ordinal; 0 for the CPU."""
+        return max(self.number - 2, 0)
+
+    def __repr__(self):
+        return f"nvm.device({str(self)!r})"
+
+    def __reduce__(self):
+        return device, (str(self),)
+
+    def __enter__(self):
+        if not hasattr(_within, "before"):
+            _within.before = []
+        _within.before.append(_nvm.thread_device(self.number))
+        return self
+
+    def __exit__(self, *error):
+        _nvm.thread_device(_within.before.pop())
+
+
+_known = {}
+
+
+def devices():
+    """The devices that can be used: a list, the CPU first."""
+    return [device("cpu")] + [device(2 + i) for i in range(_nvm.device_count())]
+
+
+def get_default_device():
+    """Where arrays that were put on no device are computed."""
+    return device()
+
+
+class stream:
+    """Inside `with nvm.stream(s):` this thread's work on a GPU goes to the stream s: an address (cudaStream_t; 1 is the legacy
+    default stream, 2 the thread's), or a stream object of PyTorch, CuPy, or with __cuda_stream__. It must outlive its use."""
+
+    def __init__(self, handle, device=None):
+        for attribute in ("cuda_stream", "ptr"):
+            handle = getattr(handle, attribute, handle)
+        if hasattr(handle, "__cuda_stream__"):
+            handle = handle.__cuda_stream__
+            handle = (handle() if callable(handle) else handle)[1]
+        self.handle, self.device, self._before = int(handle) or 1, device, []
+
+    def __enter__(self):
+        self._before.append(_nvm.stream_get(self.device))
+        _nvm.stream_set(self.device, self.handle)
+        return self
+
+    def __exit__(self, *error):
+        _nvm.stream_set(self.device, self._before.pop())
+
+
+_nvm.hooks["device"] = device

@@ -1,0 +1,140 @@
+/* Devices, the public face: which there are, what a context and a thread choose, streams, memory, arrays over foreign device
+   memory. Decides where what was put nowhere runs; opens nothing of CUDA before a GPU is asked for. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/library.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "hallway.h"
+
+/* ---- which there are */
+void nvm_library_dir(const char *dir) { nvb_library_dir(dir); }
+int nvm_device_count(void) { return nvd_device_count(); }
+
+int nvm_device_find(nvm_device *out, const char *name) {
+  char *end = NULL;
+  long n = 0;
+  if (!strcmp(name, "auto")) return *out = NVM_DEVICE_AUTO, NVM_OK;
+  if (!strcmp(name, "cpu")) return *out = NVM_DEVICE_CPU, NVM_OK;
+  if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9') n = strtol(name + 5, &end, 10);
+  if (strcmp(name, "cuda") && (!end || *end || n > UINT8_MAX - NVM_DEVICE_CUDA))
+    return nvb_fail(NVM_ERR_VALUE, "there is no device '%s'; devices are 'cpu', 'cuda', 'cuda:0', 'cuda:1' and so on", name);
+  *out = NVM_DEVICE_CUDA + (int)n;
+  return NVM_OK;
+}
+
+static atomic_ullong used; /* bit i: GPU i was asked for; those from 63 on share a bit */
+nvd_device *nvh_gpu(int place) {
+  nvd_device *d = NULL;
+  if (place < NVM_DEVICE_CUDA) return nvb_fail(NVM_ERR_VALUE, "%d is no device", place), NULL;
+  int ordinal = place - NVM_DEVICE_CUDA;
+  if (nvd_device_get(&d, ordinal)) return NULL;
+  unsigned long long bit = 1ull << (ordinal < 63 ? ordinal : 63);
+  if (!(atomic_load_explicit(&used, memory_order_relaxed) & bit)) atomic_fetch_or(&used, bit);
+  return d;
+}
+int nvm_synchronize(nvm_ctx *ctx) {
+  (void)ctx; /* CPU evaluation is complete when it returns; streams belong to threads and devices */
+  unsigned long long at = atomic_load(&used);
+  int status = NVM_OK;
+  for (int i = 0, n = at ? nvd_device_count() : 0; i < n; i++) {
+    nvd_device *d = at >> (i < 63 ? i : 63) & 1 ? nvh_gpu(NVM_DEVICE_CUDA + i) : NULL;
+    int s = d ? nvd_synchronize(d) : NVM_OK;
+    if (!status) status = s;
+  }
+  return status;
+}
+
+int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
+  if (version != NVM_DEVICE_INFO_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[device_info_get] version %u is unknown; this library has %d", version, NVM_DEVICE_INFO_VERSION);
+  nvd_device *gpu = d > NVM_DEVICE_CPU ? nvh_gpu(d) : NULL;
+  nvd_device_memory m = { 0 };
+  int status = d == NVM_DEVICE_CPU ? NVM_OK : gpu ? nvd_device_memory_get(&m, gpu) : d ? nvb_status()
+             : nvb_fail(NVM_ERR_VALUE, "[device_info_get] which device? 'auto' is decided by a context");
+  if (status) return status;
+  const nvb_caps *c = gpu ? nvd_device_caps(gpu) : nvb_caps_cpu();
+  *out = (nvm_device_info){ .version = version, .units = c->units, .memory = m.total };
+  snprintf(out->name, sizeof out->name, "%s", c->name);
+  snprintf(out->line, sizeof out->line, "%s", gpu ? nvd_device_line(d - NVM_DEVICE_CUDA) : c->name);
+  return NVM_OK;
+}
+
+/* ---- what a context and a thread choose */
+int nvh_ctx_place(nvm_ctx *c) {
+  int place = atomic_load_explicit(&c->device, memory_order_relaxed);
+  if (place) return place;
+  int before = nvb_status();
+  place = nvd_device_count() > 0 ? NVM_DEVICE_CUDA : NVM_DEVICE_CPU;
+  if (!before) nvb_clear(); /* that there is no GPU is no failure here */
+  int none = 0;
+  return atomic_compare_exchange_strong(&c->device, &none, place) ? place : none;
+}
+int nvh_place_of(nvm_ctx *c, const nvg_node *n) { return n->device ? n->device : nvh_ctx_place(c); }
+nvm_device nvm_ctx_device(nvm_ctx *ctx) { return nvh_ctx_place(ctx); }
+int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d) {
+  if (d > NVM_DEVICE_CPU && !nvh_gpu(d)) return nvb_status();
+  if (d < 0) return nvb_fail(NVM_ERR_VALUE, "[ctx] %d is no device", d);
+  atomic_store(&ctx->device, d);
+  return NVM_OK;
+}
+
+static _Thread_local int within;
+static atomic_int ever_within; /* no thread has paid for the look until one uses it */
+int nvh_within(void) { return atomic_load_explicit(&ever_within, memory_order_relaxed) ? within : 0; }
+nvm_device nvm_thread_device(void) { return nvh_within(); }
+int nvm_thread_device_set(nvm_device *before, nvm_device d) {
+  if (d < 0) return nvb_fail(NVM_ERR_VALUE, "%d is no device", d);
+  if (d > NVM_DEVICE_CPU && !nvh_gpu(d)) return nvb_status();
+  if (before) *before = within;
+  if (d) atomic_store(&ever_within, 1);
+  within = d;
+  return NVM_OK;
+}
+
+/* ---- streams and memory */
+/* The GPU that is meant; NULL with a message. */
+static nvd_device *gpu_of(const char *who, nvm_ctx *ctx, nvm_device d) {
+  if (!ctx && d == NVM_DEVICE_AUTO) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", who), NULL;
+  int place = d == NVM_DEVICE_AUTO ? nvh_ctx_place(ctx) : d;
+  if (place == NVM_DEVICE_CPU) return nvb_fail(NVM_ERR_VALUE, "[%s] the CPU has no streams and no memory of its own", who), NULL;
+  return nvh_gpu(place);
+}
+int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream) {
+  nvd_device *gpu = gpu_of("stream_set", ctx, d);
+  return gpu ? nvd_stream_set(gpu, stream) : nvb_status();
+}
+int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d) {
+  nvd_device *gpu = gpu_of("stream_get", ctx, d);
+  *stream = gpu ? nvd_stream(gpu) : NULL;
+  return gpu ? NVM_OK : nvb_status();
+}
+int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d) {
+  if (version != NVM_DEVICE_MEMORY_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[device_memory_get] version %u is unknown; this library has %d", version,
+                    NVM_DEVICE_MEMORY_VERSION);
+  nvd_device *gpu = gpu_of("device_memory_get", ctx, d);
+  nvd_device_memory m = { 0 };
+  int status = gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
+  if (!status)
+    *out = (nvm_device_memory){ .version = version, .used = m.used, .peak = m.peak, .limit = m.limit, .reserved = m.reserved,
+                                .total = m.total };
+  return status;
+}
+int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes) {
+  nvd_device *gpu = gpu_of("device_memory_limit", ctx, d);
+  if (gpu && bytes < 0) return nvb_fail(NVM_ERR_VALUE, "[device_memory_limit] %lld bytes", (long long)bytes);
+  return gpu ? nvd_device_memory_limit(gpu, bytes) : nvb_status();
+}
+int nvm_device_memory_trim(nvm_ctx *ctx, nvm_device d) {
+  nvd_device *gpu = gpu_of("device_memory_trim", ctx, d);
+  if (gpu) nvd_device_memory_trim(gpu);
+  return gpu ? NVM_OK : nvb_status();
+}
+int nvm_device_memory_reset_peak(nvm_ctx *ctx, nvm_device d) {
+  nvd_device *gpu = gpu_of("device_memory_reset_peak", ctx, d);
+  if (gpu) nvd_device_memory_reset_peak(gpu);
+  return gpu ? NVM_OK : nvb_status();
+}

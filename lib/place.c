@@ -1,0 +1,145 @@
+/* Where elements lie: values in host memory and on devices, copies of them elsewhere, and which copies are kept. Decides
+   nothing about what runs where. Places are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
+#include <string.h>
+#include "base/mem.h"
+#include "hallway.h"
+
+/* ---- values over buffers */
+static void drop_buf(void *b) { nvd_buf_unref(b); }
+
+nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride) {
+  nvg_value *v = b ? nvb_alloc(sizeof *v) : NULL;
+  if (!v) {
+    if (b) nvd_buf_unref(b), nvb_fail_memory();
+    return NULL;
+  }
+  v->buffer = b;
+  v->unref = drop_buf;
+  v->data = data;
+  v->device = b->device ? 1 + nvd_device_ordinal(b->device) : 0;
+  atomic_init(&v->mirror, NULL);
+  for (int d = 0; d < rank; d++) v->stride[d] = stride[d];
+  return v;
+}
+
+/* The bytes that the elements span: from data + low on. dense: they fill them (a repeated element counts once). */
+typedef struct extent { int64_t low, bytes; int dense; } extent;
+static extent extent_of(const nvg_aval *av, const int64_t *stride) {
+  int64_t size = nvg_size(av->dtype), low = 0, high = 0, distinct = 1;
+  if (!av->size) return (extent){ 0, 0, 1 };
+  for (int d = 0; d < av->rank; d++) {
+    if (av->shape[d] == 1 || !stride[d]) continue;
+    int64_t reach = stride[d] * (av->shape[d] - 1);
+    *(reach < 0 ? &low : &high) += reach;
+    distinct *= av->shape[d];
+  }
+  return (extent){ low * size, (high - low + 1) * size, high - low + 1 <= distinct };
+}
+static int is_packed(const nvg_aval *av, const int64_t *stride) {
+  int64_t packed = 1;
+  for (int d = av->rank - 1; d >= 0; d--) {
+    if (av->shape[d] != 1 && stride[d] != packed) return 0;
+    packed *= av->shape[d];
+  }
+  return 1;
+}
+static void packed_strides(const nvg_aval *av, int64_t *stride) {
+  int64_t packed = 1;
+  for (int d = av->rank - 1; d >= 0; d--) stride[d] = packed, packed *= av->shape[d];
+}
+static void pack(void *to, const char *from, const nvg_aval *av, const int64_t *stride) {
+  int64_t bytes[NVM_MAX_RANK], size = nvg_size(av->dtype);
+  for (int d = 0; d < av->rank; d++) bytes[d] = stride[d] * size;
+  nvh_copy_strided(to, from, av, bytes);
+}
+
+/* ---- copies: each a new value */
+static nvg_value *failed(nvd_buf *b) { return nvd_buf_unref(b), NULL; }
+
+/* To a device, as they lie; packed first where that would move more than the elements. */
+static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
+  extent e = extent_of(av, v->stride);
+  nvd_buf *b = nvd_buf_new_on(d, e.dense ? (size_t)e.bytes : (size_t)(av->size * nvg_size(av->dtype)));
+  if (!b) return NULL;
+  if (e.dense) {
+    if (e.bytes && nvd_upload(b, 0, v->data + e.low, (size_t)e.bytes)) return failed(b);
+    return nvh_value_new(b, b->data - e.low, av->rank, v->stride);
+  }
+  nvd_buf *host = nvd_buf_new(b->bytes);
+  if (!host) return failed(b);
+  int64_t stride[NVM_MAX_RANK];
+  packed_strides(av, stride);
+  pack(host->data, v->data, av, v->stride);
+  int status = nvd_upload(b, 0, host->data, b->bytes);
+  nvd_buf_unref(host);
+  return status ? failed(b) : nvh_value_new(b, b->data, av->rank, stride);
+}
+static nvg_value *download(const nvg_value *v, const nvg_aval *av) {
+  extent e = extent_of(av, v->stride);
+  nvd_buf *from = v->buffer, *b = nvd_buf_new((size_t)e.bytes);
+  if (!b) return NULL;
+  if (e.bytes && nvd_download(b->data, from, (size_t)(v->data + e.low - from->data), (size_t)e.bytes)) return failed(b);
+  return nvh_value_new(b, b->data - e.low, av->rank, v->stride);
+}
+static nvg_value *across(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
+  extent e = extent_of(av, v->stride);
+  nvd_buf *from = v->buffer, *b = nvd_buf_new_on(d, (size_t)e.bytes);
+  if (!b) return NULL;
+  if (e.bytes && nvd_copy_on(b, 0, from, (size_t)(v->data + e.low - from->data), (size_t)e.bytes)) return failed(b);
+  return nvh_value_new(b, b->data - e.low, av->rank, v->stride);
+}
+nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place) {
+  nvd_device *d = NULL;
+  if (place > 1 && !(d = nvh_gpu(place))) return NULL;
+  if (d) return v->device ? across(v, av, d) : upload(v, av, d);
+  if (v->device) return download(v, av);
+  int64_t stride[NVM_MAX_RANK];
+  nvd_buf *b = nvd_buf_new((size_t)(av->size * nvg_size(av->dtype)));
+  packed_strides(av, stride);
+  if (b) pack(b->data, v->data, av, v->stride);
+  return nvh_value_new(b, b ? b->data : NULL, av->rank, stride);
+}
+nvg_value *nvh_value_share(nvg_value *v, int rank) { return nvh_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride); }
+
+/* ---- copies that are kept with the value */
+int nvh_is_borrowed(const nvg_value *v) {
+  const nvd_buf *b = v->buffer;
+  return !b || b->release;
+}
+static nvg_value *mirror_find(nvg_value *v, int place) {
+  while (v && v->device + 1 != place) v = atomic_load_explicit(&v->mirror, memory_order_acquire);
+  return v;
+}
+/* Takes m; what is kept, which may be another's that was faster. */
+static nvg_value *mirror_keep(nvg_value *v, nvg_value *m) {
+  for (nvg_value *next = NULL; !atomic_compare_exchange_strong(&v->mirror, &next, m); v = next, next = NULL)
+    if (next->device == m->device) return nvg_value_free(m), next;
+  return m;
+}
+nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place) {
+  nvg_value *m = mirror_find(v, place);
+  if (!m && (m = nvh_value_copy(v, av, place))) m = mirror_keep(v, m);
+  return m;
+}
+int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporary) {
+  nvg_value *there = mirror_find(*v, place);
+  *temporary = NULL;
+  if (!there && !nvh_is_borrowed(*v)) there = nvh_value_kept(*v, av, place);
+  else if (!there) there = *temporary = nvh_value_copy(*v, av, place);
+  if (!there) return nvb_status();
+  *v = there;
+  return NVM_OK;
+}
+
+int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av) {
+  const nvd_buf *from = v->buffer;
+  if (!v->device) return pack(to, v->data, av, v->stride), NVM_OK;
+  if (is_packed(av, v->stride))
+    return av->size ? nvd_download(to, v->buffer, (size_t)(v->data - from->data), (size_t)(av->size * nvg_size(av->dtype)))
+                    : NVM_OK;
+  nvg_value *host = download(v, av);
+  if (!host) return nvb_status();
+  pack(to, host->data, av, host->stride);
+  nvg_value_free(host);
+  return NVM_OK;
+}
