@@ -544,8 +544,11 @@ static void mark_unique(emitter *e) {
   }
 }
 
-/* On a GPU what is stored need not be kept until the end. Over a leaf's memory nothing is written before all is read. */
-static int is_early(const emitter *e, int buf) { return e->k->net->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0; }
+/* On a GPU what is stored need not be kept until the end, if that cuts no loop in two. Over a leaf's memory nothing is written
+   before all is read. */
+static int is_early(const emitter *e, const nvf_put *q, int buf) {
+  return e->k->net->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0 && !(e->s->loops & ~q->axes);
+}
 
 /* The stores of an instance that may follow it; -1: all others. */
 static void emit_puts(emitter *e, int inst) {
@@ -554,7 +557,7 @@ static void emit_puts(emitter *e, int inst) {
     for (int b = 0; b < e->plan->nbuf; b++) {
       const nvf_buf *x = &e->plan->buf[b];
       int mine = x->kind == NVF_BOUT ? e->k->net->out[x->id] == q->node : !node_of(e, q->node)->out && b == e->buf_of[q->node];
-      if (mine && (inst < 0 ? !is_early(e, b) : is_early(e, b) && q->inst == inst))
+      if (mine && (inst < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->inst == inst))
         emit_put(e, q, b);
     }
   }

@@ -112,12 +112,14 @@ typedef struct nvf_place {
   char digits[96];     /* of the tile's extent */
   char across[96];     /* the same for tiles that are read or written across the lanes: they go through a relayout */
   int low, low_across; /* extent of the lowest digit if that is items; else 0 */
+  int64_t beside;      /* of an axis that is reduced in any order: neighbours side by side, the rest in sequence; 0: as usual */
 } nvf_place;
 typedef struct nvf_shape {
   int lane;
   int cross;           /* the axis along which memory runs that the lanes cross; -1 */
   nvf_place *at;
   int order[64], norder; /* tile axes, outermost loop first */
+  uint64_t loops;      /* axes with emitted loops */
   int again;           /* loops read what reductions take once more in a later phase */
   int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
 } nvf_shape;

@@ -105,7 +105,7 @@ int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *ou
   if (gpu && !is_folded(k, axis))
     *out = (nvf_stamp){ 1024, 1024 }; /* blocks of a scan */
   else if (gpu)
-    *out = (nvf_stamp){ ENDLESS, lane ? 1024 : 256 };
+    *out = (nvf_stamp){ ENDLESS, s->at[axis].beside ? (int)s->at[axis].beside : 1 };
   else
     *out = lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
   return 1;
@@ -184,10 +184,7 @@ int nvf_phases(const nvf_cand *k, int *when) {
 
 static uint64_t loops_of(const nvf_cand *k, const nvf_shape *s, int i) {
   const nvf_inst *v = &k->inst.at[i];
-  uint64_t axes = v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0), tile = 0;
-  for (int a = 0; a < k->axis.n; a++)
-    tile |= s->at[a].tile ? 1ull << a : 0;
-  return axes & tile;
+  return (v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) & s->loops;
 }
 
 /* The next of a phase whose operands are there: over the same axes as the last one, else over as few as can be. -1: none. */

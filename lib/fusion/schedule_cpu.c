@@ -176,5 +176,7 @@ nvf_shape *nvf_shape_cpu(nvf_cand *k) {
     }
   if (s->lane >= 0)
     s->order[s->norder++] = s->lane;
+  for (int i = 0; i < s->norder; i++)
+    s->loops |= s->at[s->order[i]].tile ? 1ull << s->order[i] : 0;
   return s;
 }

@@ -164,11 +164,17 @@ static void give(room *r, int a, char place, int64_t n) {
     nvf_digit_add(&r->d[a], place, n, place == 'l' || place == 'w' ? (int)taken(r, a, place) : 0);
 }
 
-/* As much of n as the place has left; returns the rest. n is a power of two, or all of it goes. */
-static int64_t take(room *r, int a, char place, int64_t n) {
+/* As much of n as the place has left. n is a power of two, or all of it goes. */
+static int64_t room_for(const room *r, int a, char place, int64_t n) {
   int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items, have = all / taken(r, a, place), got = 1;
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
     got *= 2;
+  return got;
+}
+
+/* Takes it; returns the rest. */
+static int64_t take(room *r, int a, char place, int64_t n) {
+  int64_t got = room_for(r, a, place, n);
   give(r, a, place, got);
   return n / got;
 }
@@ -180,28 +186,53 @@ static int64_t tile_of(const room *r, int a) {
   return n;
 }
 
+/* Items of a thread that straight-line code may have. */
+static int64_t most_items(const nvf_cand *k) {
+  enum { BUDGET = 2048 };
+  int64_t cost = 1, n = ITEMS;
+  for (int i = 0; i < k->inst.n; i++)
+    cost += k->inst.at[i].kind == NVF_IMAP ? k->net->node[k->inst.at[i].node].frag->cost : 0;
+  while (n > 4 && n * cost > BUDGET)
+    n /= 2;
+  return n;
+}
+
+/* 4 bytes each, of the largest type that is loaded. */
+static int64_t words(const nvf_cand *k) {
+  int64_t n = 1;
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD)
+      n = most(n, nvg_size(k->net->node[k->inst.at[i].node].dtype) / 4);
+  return n;
+}
+
 /* ---- axes that a block has in whole */
 typedef struct border { int64_t later; int seq, lane, chunk, last; } border; /* later: elements in sequence above it */
 
-/* A part of an axis between two borders of its stamps. Neighbours along memory are items before they are warps, chunks the
-   other way; above looped chunks all is loops. */
+/* A part of an axis between two borders of its stamps. Items lie below warps, so that a thread merges its own first; along
+   memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is loops. */
 static void part(room *r, int a, int64_t n, const border *b) {
-  int64_t budget = r->most_items;
-  int near = b->lane && a == r->s->lane;
+  int64_t budget = r->most_items, warps = 1;
   if (r->looped)
     give(r, a, 'I', n);
   if (r->looped)
     return;
   if (!b->seq)
     n = take(r, a, 'l', n);
-  if (!b->seq && !near)
-    n = take(r, a, 'w', n);
+  if (!b->seq && (!b->lane || a != r->s->lane))
+    warps = room_for(r, a, 'w', n);
+  n /= warps;
   r->most_items /= b->later;
   n = take(r, a, 'i', n);
   r->most_items = budget;
+  give(r, a, 'w', warps);
   if (!b->seq)
     n = take(r, a, 'w', n);
-  give(r, a, r->fits ? 'i' : 'I', n);
+  if (b->lane && n > 1) { /* no loops here */
+    r->most_warps = MOST_WARPS;
+    n = take(r, a, 'w', n);
+  }
+  give(r, a, r->fits || b->lane ? 'i' : 'I', n);
   r->looped = !r->fits && n > 1 && b->chunk && !b->last;
 }
 
@@ -209,10 +240,10 @@ static void whole_axis(room *r, int a, int64_t vec) {
   const nvf_cand *k = r->k;
   int64_t p = r->s->at[a].tile, lo = 1, later = 1;
   nvf_stamp st[64];
-  int n = nvf_stamps(k, a, st, 64), seq, scanned = nvf_scanned(k, a);
-  if (!n && (k->reduced >> a & 1))
-    n = nvf_stamps_of(k, r->s, a, st, 64);
+  int n, seq, scanned = nvf_scanned(k, a);
   vec = scanned ? 16 : least(vec, p);
+  r->s->at[a].beside = least(p, vec * room_for(r, a, 'l', LANES) * room_for(r, a, 'w', MOST_WARPS));
+  n = k->reduced >> a & 1 ? nvf_stamps_of(k, r->s, a, st, 64) : 0;
   for (int64_t at = 1, hi; at < p; at = hi) {
     hi = nvf_border(st, n, at, p, &seq);
     later *= seq && hi > vec ? hi / most(at, vec) : 1;
@@ -220,7 +251,7 @@ static void whole_axis(room *r, int a, int64_t vec) {
   give(r, a, 'i', vec);
   r->looped = 0;
   for (int64_t hi; lo < p; lo = hi) {
-    border b = { .lane = n > 0 };
+    border b = { .lane = n > 0 && !scanned };
     hi = nvf_border(st, n, lo, p, &b.seq);
     for (int i = 0; i < n; i++) {
       b.lane &= st[i].w >= hi;
@@ -258,25 +289,16 @@ static double kept(const nvf_cand *k, uint64_t whole) {
   return best > 0.1 ? best : 0;
 }
 
-/* 4 bytes each, of the largest type that is loaded. */
-static int64_t words(const nvf_cand *k) {
-  int64_t n = 1;
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD)
-      n = most(n, nvg_size(k->net->node[k->inst.at[i].node].dtype) / 4);
-  return n;
-}
-
 /* Warps and items of a block that has n elements of the axes it does in whole, some of them `live` from phase to phase. */
 static void divide(room *r, int64_t n, double live, int64_t blocks) {
-  int64_t e = ITEMS / words(r->k), fewest = 16, busy = 16 * r->caps->units;
+  int64_t e = most_items(r->k) / words(r->k), fewest = 16, busy = 16 * r->caps->units;
   while (e > 4 && live * (double)e > 64)
     e /= 2;
   int64_t warps = power2((n + LANES * e - 1) / (LANES * e));
   r->s->again = live > 0;
   r->fits = live > 0 && warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
   if (!r->fits) {
-    e = ITEMS / words(r->k);
+    e = most_items(r->k) / words(r->k);
     warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : WARPS);
   }
   e = warps > 16 && !r->fits ? least(e, 16) : e;
@@ -399,7 +421,7 @@ static int64_t in_flight(const nvf_cand *k, int64_t vec) {
     cost += v->kind == NVF_IMAP ? k->net->node[v->node].frag->cost : 0;
   }
   int64_t n = cost >= 40 ? 4 : loads <= 1 ? 4 : loads == 2 ? 2 : 1;
-  while (n > 1 && n * vec * most(loads, 1) > 64)
+  while (n > 1 && (n * vec * most(loads, 1) > 64 || n * vec > most_items(k)))
     n /= 2;
   return n;
 }
@@ -469,13 +491,13 @@ static void rows(room *r, uint64_t whole) {
   int a = s->lane, scan = 0;
   int64_t all = 1, vec = vector(k, a), p = s->at[a].tile;
   nvf_stamp st[64];
-  nvf_stamps_of(k, s, a, st, 64);
+  int bound = nvf_stamps(k, a, st, 64);
   for (int i = 0; i < k->inst.n; i++)
     scan |= k->inst.at[i].kind == NVF_ISCAN;
   for (int b = 0; b < k->axis.n; b++)
     all *= whole >> b & 1 ? s->at[b].tile : 1;
   divide(r, all, scan ? 0 : kept(k, whole), extent(k, k->grid));
-  int64_t seq = least(st->c, p) / least(st->w, p);
+  int64_t seq = bound ? least(st->c, p) / least(st->w, p) : 1;
   if (r->fits || r->most_items < ITEMS)
     vec = least(vec, most(1, r->most_items / seq));
   else if (vec > 4)
@@ -574,6 +596,8 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
     elementwise(r);
   for (int a = 0; a < k->axis.n; a++) {
     nvf_place *at = &s->at[a];
+    for (int i = 0; i < r->d[a].n; i++)
+      s->loops |= r->d[a].d[i].place == 'I' ? 1ull << a : 0;
     nvf_digits_text(&r->d[a], at->digits, &at->low);
     if (s->cross < 0 || (a != s->cross && a != s->lane))
       nvf_digits_text(&r->d[a], at->across, &at->low_across);
