@@ -151,6 +151,8 @@ static inline void gate_compile(gate_job *j, nvf_schedule *s, const char *name) 
 #ifdef GATE_CUDA
 #include "gate_cuda.h"
 #else
+static inline int gate_runs(const gate_job *j) { return j->k->nsched * (nvc_llvm_available() ? 2 : 1); }
+
 static inline void gate_work(nvb_arena *a, void *arg) {
   gate_job *j = arg;
   j->k = nvf_kernel_parse(a, j->text, j->g->file);

@@ -20,7 +20,7 @@ static void same(gate *g, const char *text) {
   for (int i = 0; i < g->narg; i++)
     if (g->arg[i].out) j.initial[i] = g->arg[i].data;
   ck_assert_msg(nvb_protect(a, gate_work, &j) == NVM_OK, "%s\n%s", nvb_message(), text);
-  ck_assert_int_eq(j.runs, j.k->nsched * (nvc_llvm_available() ? 2 : 1));
+  ck_assert_int_eq(j.runs, gate_runs(&j));
   for (int i = 0; i < g->narg; i++) free(j.first[i]);
   nvb_arena_free(a);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { WARP = 32, MAX_THREADS = 1024, STACK = 256 << 10, PAGE = 4096, POISON = 0xff };
@@ -219,14 +220,38 @@ static int run_block(size_t shared) {
 }
 
 /* ---- what the hardware would report */
+static void *counter(void *context) {
+#if defined __x86_64__
+  return (void *)(uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#else
+  return (void *)(uintptr_t)((ucontext_t *)context)->uc_mcontext.pc;
+#endif
+}
+
+/* ", line 12" of the source; empty where it cannot be found out. */
+static void find_line(char *out, size_t n, void *pc) {
+  Dl_info info;
+  char command[256], line[256] = "";
+  *out = 0;
+  if (!dladdr(pc, &info) || !info.dli_fname || !strstr(info.dli_fname, "/fd/")) return;
+  snprintf(command, sizeof command, "addr2line -e /proc/%d%s 0x%llx 2>/dev/null", (int)getpid(), strstr(info.dli_fname, "/fd/"),
+           (unsigned long long)((char *)pc - (char *)info.dli_fbase));
+  FILE *f = popen(command, "r");
+  if (f && fgets(line, sizeof line, f) && strrchr(line, ':') && atoi(strrchr(line, ':') + 1) > 0)
+    snprintf(out, n, ", line %d", atoi(strrchr(line, ':') + 1));
+  if (f) pclose(f);
+}
+
 static void trap(int sig, siginfo_t *info, void *context) {
-  (void)context;
   if (!w.running) { signal(sig, SIG_DFL); raise(sig); return; }
-  char text[128];
-  snprintf(text, sizeof text, sig == SIGSEGV || sig == SIGBUS ? "an illegal address, %p" : sig == SIGFPE ? "an integer division by 0 at %p" :
-           "undefined: an access that is not aligned, or beside an array, at %p", info->si_addr);
+  int address = sig == SIGSEGV || sig == SIGBUS, division = sig == SIGFPE;
+  char text[160], line[32], at[32] = "";
+  find_line(line, sizeof line, counter(context));
+  if (address) snprintf(at, sizeof at, " %p", info->si_addr);
+  snprintf(text, sizeof text, "%s%s%s", address ? "an illegal address" : division ? "an integer division by 0" :
+           "undefined: an access that is not aligned, or beside an array", at, line);
   complain(w.current, text);
-  leave(sig == SIGILL || sig == SIGTRAP ? EMU_MISALIGNED : sig == SIGFPE ? EMU_ILLEGAL_INSTRUCTION : EMU_ILLEGAL_ADDRESS);
+  leave(address ? EMU_ILLEGAL_ADDRESS : division ? EMU_ILLEGAL_INSTRUCTION : EMU_MISALIGNED);
 }
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};

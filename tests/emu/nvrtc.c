@@ -132,7 +132,7 @@ static int run(char **argv, const char *output) {
 }
 
 static char *const flags[] = {"g++", "-std=gnu++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fPIC",
-  "-shared", "-w", "-fno-diagnostics-show-caret", "-fno-exceptions", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-I" EMU_DIR, "-I" EMU_DIR "/../../lib"};
+  "-shared", "-g1", "-w", "-fno-diagnostics-show-caret", "-fno-exceptions", "-fno-gnu-unique", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-I" EMU_DIR, "-I" EMU_DIR "/../../lib"};
 enum { NFLAGS = sizeof flags / sizeof *flags };
 
 /* "name:12:5: error: ..." as NVRTC says it: "name(12): error: ..." */

@@ -8,6 +8,8 @@ NV double nv_f64(unsigned long long x) { return f64_bits(x); }
 NV unsigned long long nv_u64(double x) { return bits_f64(x); }
 NV float nv_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 NV double nv_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+NV float nv_abs(float x) { return __builtin_fabsf(x); }
+NV double nv_abs(double x) { return __builtin_fabs(x); }
 NV float nv_sqrt(float x) { return __builtin_sqrtf(x); }
 NV double nv_sqrt(double x) { return __builtin_sqrt(x); }
 NV float nv_rint(float x) { return __builtin_rintf(x); }
@@ -30,6 +32,7 @@ NV float nv_rcp(float x) { return 1 / x; }
 NV float nv_rsqrt(float x) { return 1 / __builtin_sqrtf(x); }
 NV float nv_ex2(float x) { return __builtin_exp2f(x); }
 NV float nv_tanh(float x) { return __builtin_tanhf(x); }
+NV float nv_divide(float a, float b) { return a / b; }
 template <class P> NV P nv_load_stream(const P *p) { return *p; }
 template <class P> NV void nv_store_stream(P *p, P x) { *p = x; }
 NV void nv_prefetch(const void *) {}

@@ -1,0 +1,73 @@
+/* The gate's way through CUDA C++: one schedule of the CPU interpreted, then every schedule of the text (those of the CPU too:
+   lanes that a layout does not use hold copies), with 32-bit and 64-bit indices (those of the CPU: one or the other), emitted,
+   compiled by the emulator's NVRTC and run by its executor. Schedules for GPUs are named gpu..., and gpuP... where a test asks for another prefix P than
+   "cpu". */
+#ifndef GATE_CUDA_H
+#define GATE_CUDA_H
+#include "codegen/cuda.h"
+#include "../emu/exec.h"
+
+typedef struct gate_launch { const nvc_cuda_kernel *k; const emu_kernel *f; int narg; } gate_launch;
+
+static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t blocks, char *scratch) {
+  const gate_launch *l = w->other;
+  void *param[GATE_ARGS + 2];
+  int n = l->narg, failed = 0, *slot = &failed;
+  char *room = scratch; /* of all blocks */
+  for (int i = 0; i < n; i++) param[i] = (void *)(uintptr_t)&args[i];
+  if (l->k->scratch && !(room = malloc((size_t)(blocks * l->k->scratch) + 1))) return -1;
+  if (l->k->checks) param[n++] = &slot;
+  if (l->k->scratch) param[n++] = &room;
+  ck_assert_int_eq(n, l->f->nparam);
+  int error = !blocks ? 0 : emu_execute(l->f, (emu_dim){(unsigned)blocks, 1, 1}, (emu_dim){(unsigned)l->k->threads, 1, 1}, (size_t)l->k->shared, param);
+  if (error) printf("%s\n", l->k->source);
+  ck_assert_msg(!error, "%s", emu_error());
+  if (l->k->scratch) free(room);
+  return failed;
+}
+
+static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, const char *name, int wide) {
+  nvc_cuda_kernel k;
+  nvc_cubin cubin;
+  nvc_cuda_emit(a, &k, j->k, s, &(nvc_cuda_target){90, wide});
+  if (getenv("GATE_SHOW")) printf("%s\n", k.source);
+  ck_assert_msg(nvc_nvrtc_compile(&cubin, k.source, j->k->title, 90) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
+  emu_module *m = emu_module_load(cubin.bytes);
+  ck_assert_msg(m != NULL, "%s", emu_error());
+  gate_launch l = {&k, emu_module_kernel(m, "nvm_kernel"), j->k->nparam};
+  ck_assert(l.f != NULL);
+  gate_way way = {wide ? "CUDA, 64 bits" : "CUDA", 0, gate_on_gpu, NULL, NULL, &l};
+  for (uint64_t seed = 0; seed < 3; seed += 2) { /* of the order of threads: two, so that a race is seen */
+    emu_seed(seed);
+    gate_call(j, s, name, &way);
+  }
+  emu_module_unload(m);
+  nvb_free(cubin.bytes);
+}
+
+static inline int gate_runs(const gate_job *j) { return 1 + 2 * j->k->nsched; } /* if all are of the CPU */
+
+/* Before the first use of the library's settings. */
+static inline int gate_emulator(void) {
+  if (system("g++ --version > /dev/null 2>&1") != 0) return puts("skipped: no g++, which the emulator compiles kernels with"), 0;
+  if (!getenv("NVM_EMU_DIR")) return puts("skipped: NVM_EMU_DIR does not say where the emulator is"), 0;
+  setenv("NVM_CUDA_DIR", getenv("NVM_EMU_DIR"), 1);
+  return 1;
+}
+
+static inline void gate_work(nvb_arena *a, void *arg) {
+  gate_job *j = arg;
+  char gpu[64];
+  int cpu = strcmp(j->g->prefix, "cpu") == 0;
+  j->k = nvf_kernel_parse(a, j->text, j->g->file);
+  snprintf(gpu, sizeof gpu, "gpu%s", cpu ? "" : j->g->prefix);
+  for (int i = 0; i < j->k->nsched; i++) {
+    const char *name = j->k->sched_name[i];
+    int for_gpu = strncmp(name, gpu, strlen(gpu)) == 0 && !(cpu && name[3] >= 'a' && name[3] <= 'z');
+    if (!for_gpu && strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
+    if (!j->runs) gate_interpret(a, j, j->k->sched[i], name);
+    for (int wide = 0; wide < 2; wide++)
+      if (for_gpu || wide == i % 2) gate_emulate(a, j, j->k->sched[i], name, wide);
+  }
+}
+#endif
