@@ -1,8 +1,10 @@
 /* Reductions under a stamp. A thread adds up its sequence digits in variables; then the tree goes by the bits of the index,
    lowest first: items merge in registers, lanes by shuffles, warps through shared memory. Results of looped chunks wait in
-   one variable per level of the tree (a binary counter). Reductions of one run that look alike share barriers and run side
-   by side. Masked elements are the identity. Decides places, never the order: the stamp does. */
+   one variable per level of the tree (a binary counter). Where lanes of the stamp are loops, all accumulators lie in one
+   array and the tree walks it bit by bit. Reductions of one run that look alike share barriers and run side by side. Masked
+   elements are the identity. Decides places, never the order: the stamp does. */
 #include "codegen/cuda_emit.h"
+#include <string.h>
 #include "graph/dtype.h"
 
 enum { TOGETHER = 8, OWN_ROOM = 1024 }; /* reductions in one tree; bytes for which the exchange region is not worth a barrier */
@@ -15,7 +17,8 @@ struct nvcu_red {
   int nstate, nacc, ny;
   int64_t extent, c, w;      /* the stamp, cut to the extent */
   int first, start;          /* levels: the axis' outermost loop; its outermost loop in sequence, nloop if there is none */
-  int levels;                /* of looped chunks: log2 of their number; -1: none are looped */
+  int spread;                /* lanes of the stamp are loops */
+  int levels;                /* of looped chunks: log2 of their number; -1: none are looped, or spread */
   int cut;                   /* some chunks may not be reached */
   int done;                  /* its tree was written together with another one's */
   const char **v;            /* [accumulator][state]: names; NULL before the first element */
@@ -44,7 +47,7 @@ static void find_levels(nvcu_em *e, nvcu_red *r) {
   for (int i = r->run->nloop; i-- > 0;) {
     const nvf_digit *d = &r->run->loop[i];
     int p = part_of(r, d);
-    if (p == LANE) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop over lanes of the stamp");
+    r->spread |= p == LANE;
     if (p == SEQUENCE) r->start = i;
     if (p == CHUNK) chunks *= d->extent;
     if (p != KEPT) r->first = i;
@@ -53,14 +56,20 @@ static void find_levels(nvcu_em *e, nvcu_red *r) {
           r->x->d[j].stride > d->stride)
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] items in sequence above a loop in sequence");
   }
-  r->levels = chunks > 1 ? __builtin_ctzll((uint64_t)chunks) : -1;
+  if (r->spread) r->start = r->first;
+  r->levels = chunks > 1 && !r->spread ? __builtin_ctzll((uint64_t)chunks) : -1;
 }
 
-/* Kept loops that lie inside of level `from`: arrays of accumulators have them as dimensions. */
+/* Loops that arrays of accumulators have as dimensions where they lie inside */
+static int counts(const nvcu_red *r, const nvf_digit *d) {
+  int p = part_of(r, d);
+  return p == KEPT || (r->spread && p != SEQUENCE);
+}
+
 static int64_t rounds(const nvcu_red *r, int from) {
   int64_t n = 1;
   for (int i = from; i < r->run->nloop; i++)
-    if (part_of(r, &r->run->loop[i]) == KEPT) n *= r->run->loop[i].extent;
+    if (counts(r, &r->run->loop[i])) n *= r->run->loop[i].extent;
   return n;
 }
 
@@ -70,31 +79,37 @@ static void declare(nvcu_em *e, const nvcu_red *r, int i, const char *name, int 
   else nvcu_line(e, "%s %s = %s;", type, name, identity(e, r, i));
 }
 
-/* The variable, or its element at the kept loops that are open. */
+/* The variable, or its element at the loops that are open. */
 static const char *cell(nvcu_em *e, const nvcu_red *r, const char *name, int from) {
   const char *at = NULL;
   for (int i = from; i < r->run->nloop; i++) {
     const nvf_digit *d = &r->run->loop[i];
-    if (part_of(r, d) != KEPT) continue;
+    if (!counts(r, d)) continue;
     const char *v = nvcu_loop_value(e, d);
     at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
   }
   return at ? nvcu_text(e, "%s[%s]", name, at) : name;
 }
 
-/* Kept loops inside of level `from`, opened again around something that happens before or after them. */
-static int nest_open(nvcu_em *e, const nvcu_red *r, int from) {
+/* The arrays' loops from level `from` on, opened again. Digits of the axis whose bits lie below b stand at 0; `pair`, the
+   loop that holds bit b, visits the lower one of each two. */
+static int nest_open_bit(nvcu_em *e, const nvcu_red *r, int from, int64_t b, const nvf_digit *pair) {
   int open = e->nloop;
   for (int i = from; i < r->run->nloop; i++) {
     const nvf_digit *d = &r->run->loop[i];
-    if (part_of(r, d) != KEPT) continue;
-    const char *v = nvcu_for(e, "0", nvcu_text(e, "%d", (int)d->extent), "1", 0);
+    int m = d == pair ? (int)(b / d->stride) : 0;
+    const char *v = "0";
+    if (!counts(r, d)) continue;
+    if (d->axis != r->s->axis || b < d->stride * d->extent)
+      v = nvcu_for(e, "0", nvcu_text(e, "%d", d->extent - m), m ? nvcu_text(e, "%d", 2 * m) : "1", 0);
     e->loop[e->nloop++] = (nvcu_loop){d->axis, d->extent, d->stride, v};
   }
   return open;
 }
+static int nest_open(nvcu_em *e, const nvcu_red *r, int from) { return nest_open_bit(e, r, from, 0, NULL); }
 static void nest_close(nvcu_em *e, int open) {
-  for (; e->nloop > open; e->nloop--) nvcu_close(e);
+  for (; e->nloop > open; e->nloop--)
+    if (strcmp(e->loop[e->nloop - 1].v, "0")) nvcu_close(e);
 }
 
 nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
@@ -294,24 +309,25 @@ static void merge_warps(const tree *t, crossing *m) {
   nvcu_read(t->e, m->room);
 }
 
+/* Merges bit b, which digit `digit` holds, and the bits above it that cross warps with it; returns the last one. */
+static int64_t merge_bit(const tree *t, int digit, int64_t b) {
+  const nvf_digit *d = &t->acc->d[digit];
+  crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
+  if (d->place == 'i') merge_items(t, digit, b);
+  if (d->place == 'l') merge_lanes(t, (int)(b / d->stride) * d->pstride);
+  if (d->place != 'w') return b;
+  for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
+    d = &t->acc->d[digit];
+    way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
+  }
+  merge_warps(t, &way);
+  return b / 2;
+}
+
 static void grow(const tree *t) {
-  const nvcu_red *r = t->r[0];
-  for (int64_t b = 1; b < r->extent; b *= 2) {
-    int digit = digit_with(t, b);
-    if (digit < 0) continue; /* in sequence, or looped chunks, which are the highest bits */
-    const nvf_digit *d = &t->acc->d[digit];
-    int m = (int)(b / d->stride);
-    if (d->place == 'i') merge_items(t, digit, b);
-    else if (d->place == 'l') merge_lanes(t, m * d->pstride);
-    else {
-      crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
-      for (; digit >= 0 && t->acc->d[digit].place == 'w' && way.nbit < 16; digit = digit_with(t, b *= 2)) {
-        d = &t->acc->d[digit];
-        way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
-      }
-      b /= 2;
-      merge_warps(t, &way);
-    }
+  for (int64_t b = 1; b < t->r[0]->extent; b *= 2) {
+    int digit = digit_with(t, b); /* -1: in sequence, or looped chunks, which are the highest bits */
+    if (digit >= 0) b = merge_bit(t, digit, b);
   }
 }
 
@@ -405,19 +421,79 @@ static void finish(const tree *t, int j) {
   r->done = 1;
 }
 
+/* ---- lanes of the stamp that are loops: the whole tree over the array */
+static void load_cells(const tree *t) {
+  for (int j = 0; j < t->n; j++)
+    for (int k = 0; k < t->nacc * t->r[j]->nstate; k++) {
+      const nvcu_red *r = t->r[j];
+      if (!t->gone[k / r->nstate]) name_state(t, j, k % r->nstate, &t->v[j][k], cell(t->e, r, r->v[k], r->start));
+    }
+}
+
+static void store_cells(const tree *t) {
+  for (int j = 0; j < t->n; j++)
+    for (int k = 0; k < t->nacc * t->r[j]->nstate; k++) {
+      const nvcu_red *r = t->r[j];
+      if (!t->gone[k / r->nstate]) nvcu_line(t->e, "%s = %s;", cell(t->e, r, r->v[k], r->start), t->v[j][k]);
+    }
+}
+
+static void merge_loop_bit(const tree *t, const nvf_digit *d, int64_t b) {
+  nvcu_em *e = t->e;
+  int open = nest_open_bit(e, t->r[0], t->r[0]->start, b, d), at = open;
+  const char **low[TOGETHER];
+  while (e->loop[at].axis != d->axis || e->loop[at].stride != d->stride) at++;
+  const char *v = e->loop[at].v;
+  load_cells(t);
+  for (int j = 0; j < t->n; j++) low[j] = nvb_dup(e->a, t->v[j], sizeof *t->v[j] * (size_t)(t->nacc * t->r[j]->nstate));
+  e->loop[at].v = nvcu_text(e, "(%s + %lld)", v, (long long)(b / d->stride));
+  load_cells(t);
+  e->loop[at].v = v;
+  for (int j = 0; j < t->n; j++)
+    for (int k = 0; k < t->nacc; k++) {
+      if (t->gone[k]) continue;
+      merge(t, j, &low[j][k * t->r[j]->nstate], value(t, j, k));
+      memcpy(value(t, j, k), &low[j][k * t->r[j]->nstate], sizeof *low[j] * (size_t)t->r[j]->nstate);
+    }
+  store_cells(t);
+  nest_close(e, open);
+}
+
+static const nvf_digit *loop_with(const nvcu_red *r, int64_t b) {
+  for (int i = r->start; i < r->run->nloop; i++) {
+    const nvf_digit *d = &r->run->loop[i];
+    if (d->axis == r->s->axis && counts(r, d) && b >= d->stride && b < d->stride * d->extent) return d;
+  }
+  return NULL;
+}
+
+static void grow_spread(const tree *t) {
+  const nvcu_red *r = t->r[0];
+  for (int64_t b = 1; b < r->extent; b *= 2) {
+    const nvf_digit *d = loop_with(r, b);
+    int digit = digit_with(t, b);
+    if (d) merge_loop_bit(t, d, b);
+    if (digit < 0) continue;
+    int open = nest_open_bit(t->e, r, r->start, b, NULL);
+    load_cells(t);
+    b = merge_bit(t, digit, b);
+    store_cells(t);
+    nest_close(t->e, open);
+  }
+}
+
 /* The tree of r and of those like it that come later in the run. */
 static void trees(nvcu_em *e, nvcu_red *r) {
   tree t = {.e = e, .acc = &r->acc, .nacc = r->nacc, .axis = r->s->axis};
   for (int i = 0; i < e->red.n && t.n < TOGETHER; i++)
     if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
   t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
-  int open = nest_open(e, r, r->start);
-  for (int j = 0; j < t.n; j++) {
-    int n = t.nacc * t.r[j]->nstate;
-    t.v[j] = NVB_NEWN(e->a, const char *, n);
-    for (int k = 0; k < n; k++) t.v[j][k] = cell(e, t.r[j], t.r[j]->v[k], r->start);
-  }
-  grow(&t);
+  for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc * t.r[j]->nstate);
+  if (r->spread) grow_spread(&t);
+  int open = nest_open_bit(e, r, r->start, r->extent, NULL);
+  for (int j = 0; j < t.n; j++)
+    for (int k = 0; k < t.nacc * t.r[j]->nstate; k++) t.v[j][k] = cell(e, t.r[j], t.r[j]->v[k], r->start);
+  if (!r->spread) grow(&t);
   for (int j = 0; j < t.n; j++) finish(&t, j);
   nest_close(e, open);
 }
