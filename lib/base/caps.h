@@ -24,7 +24,7 @@ typedef struct nvb_caps {
 const nvb_caps *nvb_caps_cpu(void);
 /* A row of the table: "h200", "cpu16", ...; NULL if unknown. */
 const nvb_caps *nvb_caps_find(const char *name);
-/* A GPU with the name that its driver gives it, compute capability times ten and that many units: rates of the family that it
-   belongs to, or of the nearest one; valid until the thread's next call. */
+/* A GPU with the name that its driver gives it, compute capability times ten and that many units: rates of the
+   family that it belongs to, or of the nearest one; valid until the thread's next call. */
 const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units);
 #endif

@@ -1,5 +1,5 @@
-/* Opening libraries while the program runs. Decides where one is looked for and in which order; never closes one, and never
-   prefers a newer version over one that the process has already. */
+/* Opening libraries while the program runs. Decides where one is looked for and in which order; never closes one,
+   and never prefers a newer version over one that the process has already. */
 #include "base/library.h"
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Programs on the CPU. A run takes its memory and its code before its first step, so that after that only an index out of range
-   can fail it. */
+/* Programs on the CPU. A run takes its memory and its code before its first step, so that after that only an index
+   out of range can fail it. */
 #include <stdatomic.h>
 #include <string.h>
 #include "base/err.h"

@@ -15,7 +15,8 @@ static char why[1024];
 
 static void in_child(void) { nvd_cuda_forked = 1; }
 
-/* The driver's entry points of version 12.0; runtimes before 12.5 know only their own version's, which are the same ones. */
+/* The driver's entry points of version 12.0; runtimes before 12.5 know only their own version's, which are the same
+   ones. */
 static int open_driver(void) {
   static const struct { const char *name; void (**to)(void); } row[] = {
 #define ROW(name, args) { #name, (void (**)(void))&nvd_cu.name },

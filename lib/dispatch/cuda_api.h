@@ -1,6 +1,6 @@
-/* What is called of CUDA, in one table, filled in when a GPU is first asked for: the runtime by its names, the driver through
-   the runtime's entry points, so that it is the driver that the runtime stands on. CUDA 12 and 13; no header of CUDA is needed.
-   Everything returns 0 or an error code; the codes of both agree. Inside dispatch only. */
+/* What is called of CUDA, in one table, filled in when a GPU is first asked for: the runtime by its names, the
+   driver through the runtime's entry points, so that it is the driver that the runtime stands on. CUDA 12 and 13; no
+   header of CUDA is needed. Everything returns 0 or an error code; the codes of both agree. Inside dispatch only. */
 #ifndef NVD_CUDA_API_H
 #define NVD_CUDA_API_H
 #include <stddef.h>
@@ -87,8 +87,8 @@ typedef struct nvd_cuda {
 } nvd_cuda;
 extern nvd_cuda nvd_cu;              /* valid once nvd_cuda_open has returned NVM_OK */
 
-/* Opens CUDA. A status: NVM_ERR_UNSUPPORTED with the one line that says what is missing or too old, the same at every call;
-   NVM_ERR_DEVICE in a process that was forked after CUDA had been opened. */
+/* Opens CUDA. A status: NVM_ERR_UNSUPPORTED with the one line that says what is missing or too old, the same at
+   every call; NVM_ERR_DEVICE in a process that was forked after CUDA had been opened. */
 int nvd_cuda_open(void);
 extern volatile int nvd_cuda_forked; /* this process is such a child: nothing of CUDA may be called */
 /* NVM_OK, or a failure with CUDA's words: "[what] an illegal memory access was encountered (700)". */

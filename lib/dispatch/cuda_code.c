@@ -1,6 +1,6 @@
-/* Which code a kernel runs on a device: found in memory, else in the disk store, else compiled by NVRTC, several at a time.
-   Decides what is refused: code that spills, or needs more of a block than there is. Kernels live while a program holds
-   them; the 1,024 used last live on after that. */
+/* Which code a kernel runs on a device: found in memory, else in the disk store, else compiled by NVRTC, several at
+   a time. Decides what is refused: code that spills, or needs more of a block than there is. Kernels live while a
+   program holds them; the 1,024 used last live on after that. */
 #include "dispatch/cuda_code.h"
 #include <stdio.h>
 #include <string.h>

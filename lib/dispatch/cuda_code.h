@@ -1,4 +1,5 @@
-/* Kernels of a device, loaded: one object for each kernel text, shared by the programs that have it. Inside dispatch only. */
+/* Kernels of a device, loaded: one object for each kernel text, shared by the programs that have it. Inside dispatch
+   only. */
 #ifndef NVD_CUDA_CODE_H
 #define NVD_CUDA_CODE_H
 #include "codegen/cuda.h"
@@ -23,8 +24,9 @@ typedef struct nvd_gpu_order {
   nvb_hash key;                    /* of the text, the target and the device */
   nvd_gpu_kernel *kernel;
 } nvd_gpu_order;
-/* All kernels of a plan, those that are new compiled at the same time: counted references. A status; *bad is then the order that
-   it is about, NVM_ERR_UNSUPPORTED if another plan may do better. Kernels got until then stay in their orders. */
+/* All kernels of a plan, those that are new compiled at the same time: counted references. A status; *bad is then
+   the order that it is about, NVM_ERR_UNSUPPORTED if another plan may do better. Kernels got until then stay in
+   their orders. */
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *work, nvd_gpu_order *order, int n, int *bad);
 nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k);
 void nvd_gpu_kernel_unref(nvd_gpu_kernel *k);  /* NULL is fine */

@@ -1,40 +1,16 @@
-/* Programs on a device: launched, not waited for. A program that runs again on the same stream is replayed as a graph, whose
-   nodes are told what has changed since the last time; the first runs, and those on a stream that the caller is
-   capturing, launch kernel by kernel. Decides whether indices need 64 bits, and when a graph is worth building. */
+/* Programs on a device: launched, not waited for. A program that runs again on the same stream is replayed as a
+   graph, whose nodes are told what has changed since the last time; the first runs, and those on a stream that the
+   caller is capturing, launch kernel by kernel. Decides whether indices need 64 bits, and when a graph is worth
+   building. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "dispatch/cuda_code.h"
-#include "dispatch/program.h"
+#include "dispatch/cuda_program.h"
 
-enum { REPLAYS = 4, BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096 };
+enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096 };
 static const int64_t NARROW = 1 << 30;
-
-/* The arguments of the last run on a queue, and the graph that holds them. The slots of the program's arguments come first, then
-   two for each step: where its checks write, and its scratch memory. */
-typedef struct replay {
-  nvd_queue *q;
-  int calls;                    /* so far; -1: no graph can be had */
-  void *graph, *exec;
-  void **node;
-  nvd_node_params *launch;      /* of each step; its params point into arg */
-  uint64_t *arg;
-} replay;
-
-typedef struct nvd_gpu_program {
-  int nleaf, nout;              /* buffers that runs use, each once */
-  struct used { int id, writes; } *leaf, *out;
-  int *check;                   /* of each step: its number among the checked ones, -1 if it has none */
-  nvd_checks *checks;           /* NULL: none */
-  int64_t memory;               /* bytes of temporaries and scratch */
-  int64_t scratch;              /* where that begins */
-  nvd_fault **from;             /* room for the faults of a run's inputs */
-  replay *plain, *kept[REPLAYS];/* plain: where no other has a place */
-  char label[NVD_LABEL];
-} nvd_gpu_program;
 
 static void reap_captured(void);
 
@@ -48,7 +24,8 @@ static int64_t extent(const nvg_leaf *l) {
   return n;
 }
 
-/* Values of so many elements need 64-bit indices somewhere: what a flattened index runs over is some value of the graph. */
+/* Values of so many elements need 64-bit indices somewhere: what a flattened index runs over is some value of the
+   graph. */
 static int graph_is_wide(const nvg_graph *g) {
   int wide = 0;
   for (int i = 0; g && i < g->n; i++)
@@ -71,19 +48,19 @@ static int step_is_wide(const nvf_plan *plan, const nvf_step *s) {
   return wide;
 }
 
-static int64_t param_bytes(const nvf_kernel *k, int wide) {
+static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan for both */
   int64_t n = 16; /* error slot and scratch */
   for (int i = 0; i < k->nparam; i++) {
-    int64_t size = k->param[i].kind == NVF_BUFFER ? 8 : k->param[i].kind == NVF_SIZE ? (wide ? 8 : 4) : nvg_size(k->param[i].type);
+    int64_t size = k->param[i].kind == NVF_SCALAR ? nvg_size(k->param[i].type) : 8;
     n = (n + size - 1) / size * size + size;
   }
   return n;
 }
 
 /* With its arrays, and with what of its launches does not change. NULL: no memory. */
-static replay *replay_new(const nvd_program *p) {
+static nvd_replay *replay_new(const nvd_program *p) {
   size_t nstep = (size_t)p->nstep, nparam = (size_t)p->narg + 2 * nstep;
-  replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node) + nparam * (sizeof *r->arg + sizeof(void *)));
+  nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node) + nparam * (sizeof *r->arg + sizeof(void *)));
   if (!r)
     return NULL;
   r->launch = (nvd_node_params *)(void *)(r + 1);
@@ -156,7 +133,7 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
     if (s->blocks > INT32_MAX)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has %lld blocks; a launch has at most %d", s->gpu->title,
                 (long long)s->blocks, INT32_MAX);
-    if (param_bytes(plan->step[i].k, 1) > PARAM_BYTES)
+    if (param_bytes(plan->step[i].k) > PARAM_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title, PARAM_BYTES);
     int64_t bytes = s->gpu->scratch * s->blocks;
     most = bytes > most ? bytes : most;
@@ -188,6 +165,13 @@ static void keeping(nvb_arena *work, nvd_program *p, void (*fn)(nvb_arena *a, vo
     nvb_throw(work, status, "%s", nvb_message());
 }
 
+static int has_hint(const nvf_kernel *k, const nvf_schedule *s, const char *name) {
+  for (int i = 0; i < s->nhint; i++)
+    if (s->hint[i].value && !strcmp(k->name[s->hint[i].name], name))
+      return 1;
+  return 0;
+}
+
 void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
   *at = 0;
   if (nvd_device_ready(p->device))
@@ -201,12 +185,15 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
   int status = nvd_gpu_kernels_get(p->device, work, order, p->nstep, at);
   for (int i = 0; i < p->nstep; i++)
     p->step[i].gpu = order[i].kernel;
+  for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
+    if (!has_hint(plan->step[i].k, plan->step[i].s, "approx")) /* what is approximate has other bits on purpose */
+      status = nvd_kernel_get(&p->step[i].kernel, work, plan->step[i].k, plan->step[i].s);
   if (status)
     nvb_throw(work, status, "%s", nvb_message());
   keeping(work, p, arrange, &(request){ p, work, plan, at });
 }
 
-static void graph_free(replay *r) {
+static void graph_free(nvd_replay *r) {
   if (r->exec)
     nvd_cu.cuGraphExecDestroy(r->exec);
   if (r->graph)
@@ -220,7 +207,7 @@ void nvd_gpu_free(nvd_program *p) {
     return;
   if (g) {
     int entered = nvd_enter(p->device);
-    for (int i = 0; i < REPLAYS && g->kept[i]; i++) {
+    for (int i = 0; i < NVD_REPLAYS && g->kept[i]; i++) {
       graph_free(g->kept[i]);
       nvb_free(g->kept[i]);
     }
@@ -228,17 +215,19 @@ void nvd_gpu_free(nvd_program *p) {
     nvb_free(g->plain);
     nvd_checks_unref(g->checks);
   }
-  for (int i = 0; i < p->nstep; i++)
+  for (int i = 0; i < p->nstep; i++) {
     nvd_gpu_kernel_unref(p->step[i].gpu);
+    nvd_kernel_unref(p->step[i].kernel);
+  }
 }
 
 /* ---- launching */
-static int launch(const nvd_node_params *l, void *stream) {
+int nvd_gpu_launch(const nvd_node_params *l, void *stream) {
   return nvd_cu.cuLaunchKernel(l->function, l->grid[0], 1, 1, l->block[0], 1, 1, l->shared, stream, l->param, NULL);
 }
 
 /* A chain of the steps. No graph is no failure: then kernels are launched one by one. */
-static void build(const nvd_program *p, replay *r) {
+static void build(const nvd_program *p, nvd_replay *r) {
   int error = nvd_cu.cuGraphCreate(&r->graph, 0);
   void *before = NULL;
   for (int i = 0; i < p->nstep && !error; i++) {
@@ -255,38 +244,29 @@ static void build(const nvd_program *p, replay *r) {
   }
 }
 
-static replay *replay_of(nvd_program *p, nvd_queue *q) {
+static nvd_replay *replay_of(nvd_program *p, nvd_queue *q) {
   nvd_gpu_program *g = p->gpu;
   int i = 0;
-  while (i < REPLAYS && g->kept[i] && g->kept[i]->q != q)
+  while (i < NVD_REPLAYS && g->kept[i] && g->kept[i]->q != q)
     i++;
-  if (i < REPLAYS && !g->kept[i] && (g->kept[i] = replay_new(p)))
+  if (i < NVD_REPLAYS && !g->kept[i] && (g->kept[i] = replay_new(p)))
     g->kept[i]->q = q;
-  replay *r = i < REPLAYS && g->kept[i] ? g->kept[i] : g->plain;
+  nvd_replay *r = i < NVD_REPLAYS && g->kept[i] ? g->kept[i] : g->plain;
   if (r != g->plain && r->calls >= 0 && ++r->calls == BUILD_AT)
     build(p, r);
   return r;
 }
 
 /* ---- one run */
-typedef struct run {
-  nvd_program *p;
-  const nvd_operand *leaf, *out;
-  nvd_queue *q;
-  replay *r;
-  nvd_cell *memory;             /* temporaries and scratch; NULL: none are needed */
-  nvd_fault *fault;             /* of what comes out; NULL: nothing can go wrong */
-} run;
-
-static int put(replay *r, int at, uint64_t value) {
+static int put(nvd_replay *r, int at, uint64_t value) {
   int changed = r->arg[at] != value;
   r->arg[at] = value;
   return changed;
 }
 
-/* The arguments of step i; `address` and `scalar` are where the program's lists have been read to. 1 if one is another than at
-   the replay's last run. */
-static int fill(const run *x, int i, int *address, int *scalar) {
+/* The arguments of step i; `address` and `scalar` are where the program's lists have been read to. 1 if one is
+   another than at the replay's last run. */
+static int fill(const nvd_gpu_run *x, int i, int *address, int *scalar) {
   const nvd_program *p = x->p;
   int end = p->step[i].first + p->step[i].narg, changed = 0;
   char *memory = x->memory ? x->memory->b.data : NULL;
@@ -306,42 +286,17 @@ static int fill(const run *x, int i, int *address, int *scalar) {
   return changed;
 }
 
-static int64_t clock_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* NVM_DUMP=run: each step is waited for, so that what breaks the device is known by its name. */
-static int launch_watched(const run *x, int i) {
-  const nvd_step *s = &x->p->step[i];
-  int64_t start = clock_ns();
-  int error = launch(&x->r->launch[i], x->q->stream);
-  nvd_queue_note(x->q, s->gpu->title);
-  error = error ? error : nvd_cu.cudaStreamSynchronize(x->q->stream);
-  if (!error)
-    x->q->done = x->q->issued;
-  int64_t ns = clock_ns() - start;
-  char line[512], name[32];
-  snprintf(line, sizeof line, "%d/%d %s, cuda:%d: %lld blocks of %d threads, %.1f us, %.2f GB/s%s: %s\n", i + 1, x->p->nstep,
-           s->hero, x->p->device->ordinal, (long long)s->blocks, s->gpu->threads, (double)ns * 1e-3,
-           (double)s->bytes / (double)(ns ? ns : 1), error ? ", failed" : "", s->what);
-  snprintf(name, sizeof name, "step%d", i + 1);
-  nvb_dump("run", name, line);
-  return error;
-}
-
 /* An error code of CUDA. */
-static int start(const run *x) {
+static int start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
-  replay *r = x->r;
+  nvd_replay *r = x->r;
   int address = 0, scalar = 0, error = 0;
-  for (int i = 0; i < p->nstep && !error; i++) {
+  for (int i = 0; i < p->nstep && !error && !x->status; i++) {
     int changed = fill(x, i, &address, &scalar);
     if (!p->step[i].blocks)
       continue;
     if (!r->exec)
-      error = p->watched ? launch_watched(x, i) : launch(&r->launch[i], x->q->stream);
+      error = p->watched ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(&r->launch[i], x->q->stream);
     else if (changed)
       error = nvd_cu.cuGraphExecKernelNodeSetParams(r->exec, r->node[i], &r->launch[i]);
   }
@@ -364,7 +319,7 @@ static int check_operands(const nvd_program *p, const nvd_operand *o, const stru
 }
 
 /* Orders the run behind what it reads and writes. */
-static int order(const run *x) {
+static int order(const nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   int error = x->memory ? nvd_cell_use(x->memory, x->q, 1) : 0;
   for (int i = 0; i < g->nleaf && !error; i++)
@@ -374,7 +329,7 @@ static int order(const run *x) {
   return error;
 }
 
-static int find_fault(run *x, nvd_use use) {
+static int find_fault(nvd_gpu_run *x, nvd_use use) {
   const nvd_gpu_program *g = x->p->gpu;
   int any = g->checks != NULL;
   for (int i = 0; i < g->nleaf; i++) {
@@ -385,7 +340,7 @@ static int find_fault(run *x, nvd_use use) {
 }
 
 /* What came out has the run's fault from now on; the run lets go of it. */
-static void hand_on(run *x) {
+static void hand_on(nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   for (int i = 0; i < g->nout; i++) {
     nvd_cell *c = cell_of(&x->out[g->out[i].id]);
@@ -397,7 +352,7 @@ static void hand_on(run *x) {
 }
 
 /* Under the lock, with its memory in x. An error code of CUDA. */
-static int run_now(run *x) {
+static int run_now(nvd_gpu_run *x) {
   int error = order(x);
   if (!error && !find_fault(x, (nvd_use){ x->q, x->q->issued + 1 }))
     error = CUDA_OUT_OF_MEMORY;
@@ -442,7 +397,7 @@ static void reap_captured(void) {
   }
 }
 
-static captured *captured_new(const run *x) {
+static captured *captured_new(const nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   const nvd_gpu_program *g = p->gpu;
   captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + 1 + p->nstep));
@@ -488,7 +443,7 @@ static int keep_with_graph(nvd_queue *q, captured *c) {
   return error ? error : nvd_cu.cuGraphRetainUserObject(graph, object, 1, CUDA_OBJECT_MOVE);
 }
 
-static int run_captured(run *x) {
+static int run_captured(nvd_gpu_run *x) {
   nvd_device *d = x->p->device;
   reap_captured();
   if (x->p->gpu->memory && !(x->memory = (nvd_cell *)nvd_buf_new_on(d, (size_t)x->p->gpu->memory)))
@@ -525,7 +480,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   int entered = nvd_enter(d), error = 0, captures = 0, ran = 0;
   for (int attempt = 0; !ran; attempt++) {
     nvd_lock();
-    run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_queue_now(d) };
+    nvd_gpu_run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_queue_now(d) };
     captures = nvd_capturing(x.q);
     if (!captures && g->memory)
       x.memory = nvd_cell_take(x.q, (size_t)g->memory);
@@ -535,6 +490,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
     if (x.memory)
       nvd_cell_give(x.memory);
     nvd_unlock();
+    status = x.status;
     if (captures)
       status = run_captured(&x);
     else if (!ran && !nvd_make_room(d, (size_t)g->memory, attempt))

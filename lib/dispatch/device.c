@@ -1,5 +1,5 @@
-/* GPUs and their streams: which there are, what they can do, what has been put on which stream and how far that is. Decides when
-   a device counts as lost. Never allocates memory of a device, never launches. */
+/* GPUs and their streams: which there are, what they can do, what has been put on which stream and how far that is.
+   Decides when a device counts as lost. Never allocates memory of a device, never launches. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -287,8 +287,8 @@ int nvd_use_wait(nvd_device *d, nvd_use u) {
 
 int nvd_capturing(const nvd_queue *q) {
   int capturing = 0;
-  if (q != q->device->own)
-    nvd_cu.cudaStreamIsCapturing(q->stream, &capturing);
+  if (q != q->device->own && nvd_cu.cudaStreamIsCapturing(q->stream, &capturing))
+    nvd_cu.cudaGetLastError(); /* the legacy stream, while another one is captured: what is put there will fail */
   return capturing;
 }
 

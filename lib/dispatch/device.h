@@ -20,11 +20,11 @@ int nvd_synchronize(nvd_device *d);                   /* waits for all of the de
 
 /* ---- buffers in device memory: nvd_buf with `device` set, from a stream-ordered pool. Freeing waits for nothing. */
 nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes); /* NULL with a message: sizes, after freeing caches and trying again */
-/* Foreign device memory; `stream`: where its last writer was ordered (NULL: it is ready). release is called after the last
-   use by us has been ordered, in any thread. */
+/* Foreign device memory; `stream`: where its last writer was ordered (NULL: it is ready). release is called after
+   the last use by us has been ordered, in any thread. */
 nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, void (*release)(void *owner), void *owner);
-/* A device buffer is about to be used on this stream, by others, until its last reference goes: orders the stream behind the
-   buffer's last writer, and what is done with the memory afterwards behind the stream. */
+/* A device buffer is about to be used on this stream, by others, until its last reference goes: orders the stream
+   behind the buffer's last writer, and what is done with the memory afterwards behind the stream. */
 int nvd_buf_use(nvd_buf *b, void *stream, int writes);
 void nvd_buf_give_on(nvd_buf *b);                     /* nvd_buf_unref's last step for a device buffer */
 /* Orders all later work of `stream` behind the writing of b (what DLPack consumers ask for). */

@@ -1,6 +1,6 @@
-/* Copies between host and device memory. Pageable memory goes through a ring of pinned pieces, so that the device reads or
-   writes one while threads fill or empty the next; large pinned memory of the caller goes directly. Raises what went wrong with
-   a value when it is downloaded. */
+/* Copies between host and device memory. Pageable memory goes through a ring of pinned pieces, so that the device
+   reads or writes one while threads fill or empty the next; large pinned memory of the caller goes directly. Raises
+   what went wrong with a value when it is downloaded. */
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"

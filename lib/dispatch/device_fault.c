@@ -1,6 +1,7 @@
-/* What may have gone wrong with values of a device: indices out of range are seen by kernels only. A run with checks has an
-   int for each checked step, in host memory that kernels write to directly, so that a read which waited for the value
-   finds out at no cost. What was computed from a value shares its fate. Decides how long that is remembered. */
+/* What may have gone wrong with values of a device: indices out of range are seen by kernels only. A run with checks
+   has an int for each checked step, in host memory that kernels write to directly, so that a read which waited for
+   the value finds out at no cost. What was computed from a value shares its fate. Decides how long that is
+   remembered. */
 #include <string.h>
 #include "base/mem.h"
 #include "dispatch/device_impl.h"

@@ -1,5 +1,5 @@
-/* Devices from inside: what memory, copies, error slots and programs of a device share. Everything named `queue` here is under
-   one lock, nvd_gpu_lock; nothing under it waits for a GPU. A forked child never takes it. */
+/* Devices from inside: what memory, copies, error slots and programs of a device share. Everything named `queue`
+   here is under one lock, nvd_gpu_lock; nothing under it waits for a GPU. A forked child never takes it. */
 #ifndef NVD_DEVICE_IMPL_H
 #define NVD_DEVICE_IMPL_H
 #include <pthread.h>
@@ -45,18 +45,19 @@ static inline void nvd_unlock(void) { pthread_mutex_unlock(&nvd_gpu_lock); }
 
 /* NVM_OK if the device can be used: not after a fork, not when it is lost. */
 int nvd_device_ready(nvd_device *d);
-/* The device's context becomes the thread's, and what is done here is no part of a capture that the thread is in the middle
-   of; nvd_leave gives back what was there before. */
+/* The device's context becomes the thread's, and what is done here is no part of a capture that the thread is in the
+   middle of; nvd_leave gives back what was there before. */
 int nvd_enter(nvd_device *d);
 void nvd_leave(int entered);
-/* A status for CUDA's error code; the device is lost if the error says so, and the message then names the kernels. Without the
-   lock. */
+/* A status for CUDA's error code; the device is lost if the error says so, and the message then names the kernels.
+   Without the lock. */
 int nvd_device_status(nvd_device *d, int error, const char *what);
 
 /* Under the lock: */
 nvd_queue *nvd_queue_now(nvd_device *d);                    /* of the thread's current stream */
 nvd_queue *nvd_queue_of(nvd_device *d, void *stream);       /* NULL: out of memory */
-/* Work was put on q: the ticket that stands for it. `label` names it for the case that it breaks the device; may be NULL. */
+/* Work was put on q: the ticket that stands for it. `label` names it for the case that it breaks the device; may be
+   NULL. */
 int64_t nvd_queue_note(nvd_queue *q, const char *label);
 int nvd_queue_after(nvd_queue *q, nvd_use u);               /* orders q's later work behind it; an error code of CUDA */
 int nvd_use_done(nvd_use u);                                /* is it known to be complete? Asks CUDA, does not wait */
@@ -77,7 +78,8 @@ typedef struct nvd_cell {
 } nvd_cell;
 /* Under the lock. A run is about to use the buffer on q, at the next ticket: orders q. An error code of CUDA. */
 int nvd_cell_use(nvd_cell *c, nvd_queue *q, int writes);
-/* Under the lock: memory for what comes next on q, NULL when there is none; and back, for what comes after its last use. */
+/* Under the lock: memory for what comes next on q, NULL when there is none; and back, for what comes after its last
+   use. */
 nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes);
 void nvd_cell_give(nvd_cell *c);
 /* Without the lock, after a take that failed; attempt 0, 1, ...: 1 if there is more memory now, or 0 with a message. */
@@ -94,8 +96,8 @@ typedef struct nvd_checks {        /* the messages of a program's checked steps;
 } nvd_checks;
 void nvd_checks_unref(nvd_checks *c);
 typedef struct nvd_fault nvd_fault;
-/* Of a run that will have this ticket, with these checks (NULL: none of its own), on values with these faults (NULL among them
-   is fine). *out is NULL if nothing can have gone wrong. 0 when out of memory. */
+/* Of a run that will have this ticket, with these checks (NULL: none of its own), on values with these faults (NULL
+   among them is fine). *out is NULL if nothing can have gone wrong. 0 when out of memory. */
 int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *const *from, int nfrom);
 int *nvd_fault_slot(nvd_fault *f, int i);  /* where checked step i of the run writes; memory of the host that devices reach */
 nvd_fault *nvd_fault_ref(nvd_fault *f);    /* NULL passes through */

@@ -1,6 +1,6 @@
-/* Buffers in device memory: freed blocks are kept by stream and size class, and what comes later on the same stream has them at
-   once; another stream has them when their last use is over, else the driver's pool makes new ones. Decides what goes when
-   memory runs out. Never waits, except to make room. */
+/* Buffers in device memory: freed blocks are kept by stream and size class, and what comes later on the same stream
+   has them at once; another stream has them when their last use is over, else the driver's pool makes new ones.
+   Decides what goes when memory runs out. Never waits, except to make room. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -124,7 +124,7 @@ static nvd_cell *fresh(nvd_queue *q, size_t cap) {
 nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes) {
   nvd_device *d = q->device;
   size_t cap;
-  if (bytes > (size_t)PTRDIFF_MAX / 2)
+  if (bytes >> 48) /* beyond any memory, and the classes */
     return NULL;
   int k = class_of(bytes, &cap);
   if (d->limit && (int64_t)cap > d->limit - d->used)
@@ -175,9 +175,9 @@ void nvd_cell_give(nvd_cell *c) {
 
 /* May its owner have it? Also when all our uses are on the stream on which the owner's own work comes next. */
 static int over(const nvd_cell *c) {
-  int yes = 1;
+  int yes = 1, named = c->stream && c->stream != (void *)CUDA_THREAD_STREAM;
   for (int i = 0; i < c->nuse && yes; i++)
-    yes = (c->stream && c->use[i].q->stream == c->stream) || nvd_use_done(c->use[i]) || atomic_load(&c->b.device->lost);
+    yes = (named && c->use[i].q->stream == c->stream) || nvd_use_done(c->use[i]) || atomic_load(&c->b.device->lost);
   return yes;
 }
 

@@ -1,5 +1,5 @@
-/* Programs: the steps of a plan with all that running them needs, apart from the plan's memory. Never decides what a step computes
-   or how it is cut into blocks: that is the plan's. */
+/* Programs: the steps of a plan with all that running them needs, apart from the plan's memory. Never decides what a
+   step computes or how it is cut into blocks: that is the plan's. */
 #include "dispatch/program.h"
 #include <stdatomic.h>
 #include <stdio.h>

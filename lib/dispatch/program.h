@@ -1,4 +1,5 @@
-/* Programs from inside: what preparing (program.c) and the two ways of running (cpu_program.c, cuda_program.c) share. */
+/* Programs from inside: what preparing (program.c) and the two ways of running (cpu_program.c, cuda_program.c)
+   share. */
 #ifndef NVD_PROGRAM_H
 #define NVD_PROGRAM_H
 #include "dispatch/code.h"
@@ -8,8 +9,8 @@ typedef struct nvd_step {
   int64_t blocks, grain, bytes;  /* bytes: read and written */
   int first, narg;               /* its arguments in the program's array of them */
   const char *hero, *what;
-  nvd_kernel *kernel;            /* CPU */
-  struct nvd_gpu_kernel *gpu;    /* device */
+  nvd_kernel *kernel;            /* the CPU's; on a device what its bits are compared with, or NULL */
+  struct nvd_gpu_kernel *gpu;
 } nvd_step;
 
 typedef struct nvd_address {     /* an argument that a run fills in */
@@ -61,6 +62,9 @@ void nvd_gpu_free(nvd_program *p);
 void nvd_count_run(int n);           /* kernels */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);
 int nvd_index_error(char *text, size_t size, const nvd_program *p, int i); /* the message of a failed check in step i */
+
+/* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
+int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
 
 /* Runs step i with that code (NULL: the interpreter); a status. */
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);

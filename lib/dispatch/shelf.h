@@ -1,5 +1,5 @@
-/* Things kept by their hash and counted: those that nobody holds stay until there are too many of them, the ones let go longest
-   ago leaving first. Inside dispatch only. */
+/* Things kept by their hash and counted: those that nobody holds stay until there are too many of them, the ones let
+   go longest ago leaving first. Inside dispatch only. */
 #ifndef NVD_SHELF_H
 #define NVD_SHELF_H
 #include <pthread.h>

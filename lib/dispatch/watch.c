@@ -25,8 +25,7 @@ static int both_nan(const char *a, const char *b, nvm_dtype part) {
   return 0;
 }
 
-/* The element where they differ first, -1 if nowhere. */
-static int64_t first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type) {
+int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type) {
   nvm_dtype part = nvg_real_of(type);
   int64_t size = nvg_size(part);
   if (!memcmp(a, b, (size_t)bytes))
@@ -59,7 +58,7 @@ static const char *each_written(const nvd_program *p, const nvd_context *c, int 
     char *at = (char *)(uintptr_t)c->arg[b->arg];
     int64_t where = -1;
     if (what == COMPARE)
-      where = first_difference(at, copy, b->written, b->type);
+      where = nvd_first_difference(at, copy, b->written, b->type);
     else
       memcpy(what == SAVE ? copy : at, what == SAVE ? at : copy, (size_t)b->written);
     if (where >= 0) {

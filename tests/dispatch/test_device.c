@@ -1,5 +1,6 @@
-/* Devices without a GPU: what is said where there is none; and through the emulator of tests/emu, which runs work only when it is
-   waited for and keeps device memory closed to the host: memory, streams, copies, programs, replays, captures, failures. */
+/* Devices without a GPU: what is said where there is none; and through the emulator of tests/emu, which runs work
+   only when it is waited for and keeps device memory closed to the host: memory, streams, copies, programs, replays,
+   captures, failures. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -544,6 +545,54 @@ START_TEST(runs_are_reported) {
 }
 END_TEST
 
+typedef struct forged { nvb_hash key; nvc_cubin cubin; int status; } forged;
+static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found as that of x * a */
+  forged *f = arg;
+  char text[sizeof scale_text + 16];
+  const char *at = strstr(scale_text, "multiply");
+  snprintf(text, sizeof text, "%.*sadd%s", (int)(at - scale_text), scale_text, at + strlen("multiply"));
+  nvf_kernel *right = nvf_kernel_parse(a, scale_text, "right"), *wrong = nvf_kernel_parse(a, text, "wrong");
+  nvc_cuda_kernel r, w;
+  nvc_cuda_emit(a, &r, right, nvf_schedule_find(right, "cpu"), &(nvc_cuda_target){ .arch = 90 });
+  nvc_cuda_emit(a, &w, wrong, nvf_schedule_find(wrong, "cpu"), &(nvc_cuda_target){ .arch = 90 });
+  f->key = nvc_nvrtc_key(r.source, 90);
+  f->status = nvc_nvrtc_compile(&f->cubin, w.source, "wrong", 90);
+}
+START_TEST(wrong_code_is_found_out) {
+  char dir[] = "/tmp/nvm-device-XXXXXX", file[64];
+  nvd_device *d = emulated(0);
+  ck_assert(mkdtemp(dir) && !nvb_set("check", "bits"));
+  nvb_set("cache_dir", "off");
+  nvd_program *p = program(d, two_steps, N, 0);
+  nvd_buf *x = ramp(d, N), *y = run1(p, d, x, N); /* right code passes */
+  ck_ramp(y, N, 3);
+  nvd_program_free(p);
+  nvd_code_trim();
+  nvb_set("cache_dir", dir);
+  nvb_arena *a = nvb_arena_new();
+  forged f = { 0 };
+  OK(nvb_protect(a, forge, &f));
+  OK(f.status);
+  nvb_arena_free(a);
+  char *row = calloc(1, 16 + f.cubin.n);
+  memcpy(row + 16, f.cubin.bytes, f.cubin.n);
+  nvb_store_put("cubin", f.key, row, 16 + f.cubin.n);
+  p = program(d, two_steps, N, 0);
+  ck_assert_int_eq(nvd_kernels_loaded(), 1);
+  ck_assert_int_eq(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }), NVM_ERR_INTERNAL);
+  ck_assert_msg(strstr(nvb_message(), "[bits]") && strstr(nvb_message(), "step 1 of 2, element 0 of argument 1"), "%s",
+                nvb_message());
+  nvd_program_free(p);
+  nvd_buf_unref(x), nvd_buf_unref(y);
+  free(row), nvb_free(f.cubin.bytes);
+  nvb_store_close();
+  static const char *const names[] = { "cache.db", "cache.db-journal" };
+  for (int i = 0; i < 2; i++)
+    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
+  rmdir(dir);
+}
+END_TEST
+
 /* ---- captures */
 START_TEST(captured_runs) {
   nvd_device *d = emulated(0);
@@ -808,5 +857,6 @@ END_TEST
 SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
       full_memory_gives_up_what_is_kept, copies, streams, stream_of_another_device, foreign_memory, runs_become_replays,
       a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, spills_are_refused_once,
-      runs_are_reported, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails, every_allocation_may_fail,
+      runs_are_reported,
+      wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails, every_allocation_may_fail,
       a_forked_child_is_told, threads)
