@@ -138,8 +138,14 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
                     "and return the new value");
   nvg_node *old = nvh_node(a), *v = nvh_node(value);
   if (!old || !v) return nvb_status();
-  nvg_node *n = cast_like(v, old);
+  int place = nvg_device_join("assign", (nvg_node *[]){ old, v }, 2);
+  nvg_node *n = place < 0 ? NULL : cast_like(v, old);
   if (!n) return nvb_status();
+  if (n->device != place) { /* the array stays where it was put */
+    nvg_node *put = nvg_put(n, place);
+    nvg_node_unref(n);
+    if (!(n = put)) return nvb_status();
+  }
   for (; a->base; a = a->base) { /* the new window travels up to the handle that owns the data */
     nvg_node *up = window_set(a->window, a->base->node, n);
     nvg_node_unref(n);
@@ -227,10 +233,13 @@ nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
   if (d == NVM_DEVICE_AUTO) d = nvh_ctx_place(ctx);
   nvd_device *gpu = foreign_fault(av, strides, d, data) ? NULL : nvh_gpu(d);
   if (!gpu) return give_up(release, owner);
-  int64_t size = nvg_size(t), low = 0, high = size;
-  if (!av->size) high = 0;
-  for (int i = 0; i < rank && av->size && strides; i++) *(strides[i] < 0 ? &low : &high) += strides[i] * (shape[i] - 1);
-  if (!strides) high = av->size * size;
+  if (!av->size) { /* owns nothing */
+    give_up(release, owner);
+    nvd_buf *none = nvd_buf_new_on(gpu, 0);
+    return none ? leaf_of(ctx, av, none, none->data, NULL, d) : NULL;
+  }
+  int64_t size = nvg_size(t), low = 0, high = strides ? size : av->size * size;
+  for (int i = 0; i < rank && strides; i++) *(strides[i] < 0 ? &low : &high) += strides[i] * (shape[i] - 1);
   char *first = (char *)(uintptr_t)data;
   nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
   return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);

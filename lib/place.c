@@ -74,8 +74,36 @@ static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) 
   nvd_buf_unref(host);
   return status ? failed(b) : nvh_value_new(b, b->data, av->rank, stride);
 }
+/* A few elements far apart come one contiguous run at a time: packed into `to`. */
+enum { RUNS = 256 };
+static int64_t run_of(const nvg_aval *av, const int64_t *stride, int *outer) { /* elements; outer: the dimensions before it */
+  int64_t run = 1;
+  int d = av->rank;
+  while (d && (av->shape[d - 1] == 1 || stride[d - 1] == run)) run *= av->shape[--d];
+  *outer = d;
+  return run;
+}
+static int download_runs(char *to, const nvg_value *v, const nvg_aval *av, int64_t run, int outer) {
+  int64_t size = nvg_size(av->dtype);
+  nvd_buf *from = v->buffer;
+  for (int64_t i = 0; i < av->size / run; i++) {
+    int64_t at = 0;
+    for (int64_t d = outer - 1, rest = i; d >= 0; rest /= av->shape[d--]) at += rest % av->shape[d] * v->stride[d];
+    int status = nvd_download(to + i * run * size, from, (size_t)(v->data + at * size - from->data), (size_t)(run * size));
+    if (status) return status;
+  }
+  return NVM_OK;
+}
 static nvg_value *download(const nvg_value *v, const nvg_aval *av) {
   extent e = extent_of(av, v->stride);
+  int outer;
+  int64_t run = run_of(av, v->stride, &outer), stride[NVM_MAX_RANK];
+  if (!e.dense && av->size / run <= RUNS) {
+    packed_strides(av, stride);
+    nvd_buf *b = nvd_buf_new((size_t)(av->size * nvg_size(av->dtype)));
+    if (b && download_runs(b->data, v, av, run, outer)) return failed(b);
+    return nvh_value_new(b, b ? b->data : NULL, av->rank, stride);
+  }
   nvd_buf *from = v->buffer, *b = nvd_buf_new((size_t)e.bytes);
   if (!b) return NULL;
   if (e.bytes && nvd_download(b->data, from, (size_t)(v->data + e.low - from->data), (size_t)e.bytes)) return failed(b);

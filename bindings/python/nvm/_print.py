@@ -163,8 +163,24 @@ def _aval(x):
     return f"<traced array of {x.dtype.name}, shape {x.shape}>"
 
 
+def _corners(x):
+    """What is shown of a long array on a GPU, brought to the CPU without the rest: both ends of each long dimension."""
+    if x.device == "cpu":
+        return x
+    parts, cut = [x.eval()], [d for d, n in enumerate(x.shape) if n > 2 * EDGE + 1]
+    for d in cut:
+        at = (slice(None),) * d
+        parts = [p[at + (s,)] for p in parts for s in (slice(EDGE + 1), slice(-EDGE, None))]
+    parts = [p.to_device("cpu") for p in parts]
+    for d in reversed(cut):
+        parts = [_nvm.functions["concat"](parts[i:i + 2], axis=d) for i in range(0, len(parts), 2)]
+    return parts[0]
+
+
 def _body(x, prefix, suffix, separator):
-    nest = x._edges(EDGE if x.size > THRESHOLD else 0)
+    short = x.size > THRESHOLD
+    x = _corners(x) if short else x
+    nest = x._edges(EDGE if short else 0)
     return _rows(nest, x.ndim, len(prefix), len(suffix), separator, _formatter(list(_leaves(nest)), x.dtype))
 
 
