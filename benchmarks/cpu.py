@@ -2,8 +2,9 @@
 
     python benchmarks/cpu.py [--threads 1,2] [--peers nvm,numpy,...] [--rounds 3] [-o benchmarks/results/cpu.json]
 
-Each implementation runs in a process of its own; rounds are interleaved and the median over rounds of the median over calls is
-kept. Figures are milliseconds; `floor` is the row's bytes at the copy bandwidth of the same round.
+Each implementation runs in a process of its own; rounds are interleaved, `rounds` holds the median over calls of each, `threads`
+the median over the rounds. Figures are milliseconds; `floor` is the row's bytes at the copy bandwidth of the same rounds;
+`seed_ulp` is the greatest error of the first row against float64, in units of the last place.
 """
 import argparse
 import json
@@ -129,9 +130,19 @@ def peer_torch(threads):
 PEERS = dict(nvm=peer_nvm, numpy=peer_numpy, numexpr=peer_numexpr, jax=peer_jax, torch=peer_torch)
 
 
+def seed_ulp(args, result):
+    """The greatest distance of every eighth element from float64, in units of its last place. The functions' arguments are those of
+    float32: x + 1 is rounded for everybody, which alone is 13 units of the result where that is small."""
+    import numpy as np
+    x, y, z = (np.asarray(a)[::8] for a in args)
+    one, square, x, y = (v.astype(np.float64) for v in (x + np.float32(1), z * z, x, y))
+    want = np.sqrt(np.sin(x) * np.cos(y) + np.exp(-square) + np.log(one))
+    return float(np.max(np.abs(np.asarray(result)[::8] - want) / np.spacing(want.astype(np.float32))))
+
+
 def work(peer, threads, names):
     get, version = PEERS[peer](threads)
-    times = {}
+    times, ulp = {}, None
     for name in names:
         row = get(name)
         if row is None:
@@ -148,7 +159,9 @@ def work(peer, threads, names):
             samples.append((time.perf_counter() - start) / reps * 1e3)
             del r
         times[name] = statistics.median(samples)
-    print(json.dumps(dict(version=version, times=times)))
+        if name == "seed":
+            ulp = seed_ulp(args, wait(f(*args)))
+    print(json.dumps(dict(version=version, times=times, seed_ulp=ulp)))
 
 
 def yardstick(threads):
@@ -157,8 +170,9 @@ def yardstick(threads):
     if not exe.exists() or exe.stat().st_mtime < source.stat().st_mtime:
         subprocess.run(["gcc", "-O3", "-march=native", "-ffast-math", "-fopenmp", str(source), "-o", str(exe), "-lm"], check=True)
     out = subprocess.run([str(exe)], env=dict(os.environ, OMP_NUM_THREADS=str(threads)), capture_output=True, text=True, check=True).stdout
+    times = {k: float(v) for k, v in (line.split() for line in out.splitlines())}
     return dict(version=subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip(),
-                times={k: float(v) for k, v in (line.split() for line in out.splitlines())})
+                seed_ulp=times.pop("seed_ulp"), times=times)
 
 
 def latency():
@@ -216,13 +230,14 @@ def main():
     names = args.rows.split(",")
     if args.worker:
         return work(args.worker, int(args.threads), names)
-    result = dict(machine=machine(), commit=commit(), date=time.strftime("%Y-%m-%d"), versions={}, threads={})
+    result = dict(machine=machine(), commit=commit(), date=time.strftime("%Y-%m-%d"), versions={}, seed_ulp={}, threads={}, rounds={})
     for threads in map(int, args.threads.split(",")):
         seen = {}
         for _ in range(args.rounds):
             for peer in args.peers.split(","):
                 r = run(peer, threads, names)
                 result["versions"][peer] = r["version"]
+                result["seed_ulp"].setdefault(peer, r.get("seed_ulp"))
                 if "error" in r:
                     print(f"{peer}: {r['error'][0]}", file=sys.stderr)
                 for name, t in r["times"].items():
@@ -232,8 +247,9 @@ def main():
         for name, by in rows.items():
             if copy and name in ROWS:
                 by["floor"] = copy * ROWS[name][1] / (8 * N)
-        result["threads"][threads] = rows
+        result["threads"][threads], result["rounds"][threads] = rows, seen
         report(threads, rows)
+    print("\nerror of the seed row, ulp: " + ", ".join(f"{p} {e:.2f}" for p, e in result["seed_ulp"].items() if e is not None))
     if "nvm" in args.peers.split(","):
         result["latency"] = latency()
         print("\n" + json.dumps(result["latency"], indent=1))
