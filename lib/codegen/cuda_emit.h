@@ -180,6 +180,12 @@ void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
    opens those it needs itself where the run has none). */
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s);
 void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
+/* Values that are no tiles, from layout to layout: `put` fills in their names at the loops of `from`, `get` takes them at
+   those of `to`, [item]. */
+typedef void (*nvcu_values)(nvcu_em *e, void *arg, const char **v);
+void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to, nvcu_values get, void *arg);
+int nvcu_open_loops(nvcu_em *e, const nvf_layout *l);         /* those that are not open yet; what to close */
+void nvcu_close_loops(nvcu_em *e, int open);
 void nvcu_put(nvcu_em *e, const nvf_stmt *s);
 void nvcu_get(nvcu_em *e, const nvf_stmt *s);
 void nvcu_dft(nvcu_em *e, const nvf_stmt *s);

@@ -202,17 +202,17 @@ static const char *pack(nvcu_em *e, const char *type, int n, const char *at, int
 /* Items of l that begin an access */
 static int begins(const nvf_layout *l, int item, int n, int digit) { return digit < 0 || nvc_digit_value(l, digit, item) % n == 0; }
 
-static void write_items(nvcu_em *e, const nvcu_places *m, const char *room, const int *tile, const nvf_layout *l) {
+/* v: [item][scalar of the element] */
+static void write_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_dtype t, const nvf_layout *l,
+                        const char *const *v) {
   int digit, n = vector(m, l, &digit);
-  const char *type = nvcu_type(e->k->tile[tile[0]].type);
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, item, n, digit)) continue;
     access a = access_at(e, m, room, l, item, n, digit, (nvcu_xv){0});
-    nvb_text v = {.arena = e->a};
+    nvb_text x = {.arena = e->a};
     for (int i = 0; i < n; i++)
-      for (int j = 0; j < m->group; j++)
-        nvb_print(&v, "%s%s", v.n ? ", " : "", nvcu_tile_item(e, tile[j], item + i * a.step));
-    nvcu_line(e, n * m->group == 1 ? "%s = %s;" : "%s = {{%s}};", pack(e, type, n * m->group, a.at, 0), v.s);
+      for (int j = 0; j < m->group; j++) nvb_print(&x, "%s%s", x.n ? ", " : "", v[(item + i * a.step) * m->group + j]);
+    nvcu_line(e, n * m->group == 1 ? "%s = %s;" : "%s = {{%s}};", pack(e, nvcu_type(t), n * m->group, a.at, 0), x.s);
   }
 }
 
@@ -225,20 +225,18 @@ static void read_access(nvcu_em *e, const nvcu_places *m, const access *a, const
   for (int i = 0; i < n; i++) out[i] = n == 1 ? name : nvcu_text(e, "%s.at[%d]", name, i);
 }
 
-static void read_items(nvcu_em *e, const nvcu_places *m, const char *room, const int *tile, const nvf_layout *l) {
+static void read_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_dtype t, const nvf_layout *l, const char **v) {
   int digit, n = vector(m, l, &digit);
-  const char *type = nvcu_type(e->k->tile[tile[0]].type), *v[WIDEST];
+  const char *got[WIDEST];
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, item, n, digit)) continue;
     access a = access_at(e, m, room, l, item, n, digit, (nvcu_xv){0});
-    read_access(e, m, &a, type, v);
-    for (int i = 0; i < n; i++)
-      for (int j = 0; j < m->group; j++) nvcu_define(e, tile[j], item + i * a.step, v[i * m->group + j]);
+    read_access(e, m, &a, nvcu_type(t), got);
+    for (int i = 0; i < n * m->group; i++) v[(item + i / m->group * a.step) * m->group + i % m->group] = got[i];
   }
 }
 
-/* Loops of l that are not open yet; what to close. */
-static int open_loops(nvcu_em *e, const nvf_layout *l) {
+int nvcu_open_loops(nvcu_em *e, const nvf_layout *l) {
   int open = e->nloop;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
@@ -248,8 +246,25 @@ static int open_loops(nvcu_em *e, const nvf_layout *l) {
   }
   return open;
 }
-static void close_loops(nvcu_em *e, int open) {
+void nvcu_close_loops(nvcu_em *e, int open) {
   for (; e->nloop > open; e->nloop--) nvcu_close(e);
+}
+
+/* Values of `group` tiles of layout l side by side */
+static void write_tiles(nvcu_em *e, const nvcu_places *m, const char *room, const int *tile, const nvf_layout *l) {
+  int open = nvcu_open_loops(e, l), n = nvc_items(l) * m->group;
+  const char **v = NVB_NEWN(e->a, const char *, n);
+  for (int i = 0; i < n; i++) v[i] = nvcu_tile_item(e, tile[i % m->group], i / m->group);
+  write_items(e, m, room, e->k->tile[tile[0]].type, l, v);
+  nvcu_close_loops(e, open);
+}
+
+static void read_tiles(nvcu_em *e, const nvcu_places *m, const char *room, const int *tile, const nvf_layout *l) {
+  int open = nvcu_open_loops(e, l), n = nvc_items(l) * m->group;
+  const char **v = NVB_NEWN(e->a, const char *, n);
+  read_items(e, m, room, e->k->tile[tile[0]].type, l, v);
+  for (int i = 0; i < n; i++) nvcu_define(e, tile[i % m->group], i / m->group, v[i]);
+  nvcu_close_loops(e, open);
 }
 
 /* ---- relayout */
@@ -348,19 +363,40 @@ static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const 
   const char *at = nvcu_room_at(e, r, 0, nvcu_type(e->k->tile[s->in[first]].type));
   int within = e->warps > 1 && same_place(from, to, 'w') && !nvc_has_loops(from) && !nvc_has_loops(to);
   if (!own_cells(e, r, m, from)) nvcu_may_write(e, r);
-  int open = open_loops(e, from);
-  write_items(e, m, at, &s->in[first], from);
-  close_loops(e, open);
+  write_tiles(e, m, at, &s->in[first], from);
   nvcu_wrote(e, r);
   if (within) nvcu_line(e, "__syncwarp();");
   else nvcu_may_read(e, r);
-  open = open_loops(e, to);
-  read_items(e, m, at, &s->out[first], to);
-  close_loops(e, open);
+  read_tiles(e, m, at, &s->out[first], to);
   nvcu_read(e, r);
   e->got = to;
   e->got_at = r->read_at;
   e->got_map = m;
+}
+
+void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to, nvcu_values get,
+                   void *arg) {
+  nvcu_places m = {.part = e->part, .group = 1, .size = nvg_size(t)};
+  const char **v = NVB_NEWN(e->a, const char *, nvc_items(from)), **w = NVB_NEWN(e->a, const char *, nvc_items(to));
+  int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
+  add_view(&m, from);
+  add_view(&m, to);
+  for (int i = 0; i < n; i++) split(&m, axes[i], nvf_extent(from, axes[i]));
+  choose_pads(&m);
+  nvcu_room *r = nvcu_room_exchange(e, m.scalars * m.size);
+  const char *at = nvcu_room_at(e, r, 0, nvcu_type(t));
+  nvcu_may_write(e, r);
+  int open = nvcu_open_loops(e, from);
+  put(e, arg, v);
+  write_items(e, &m, at, t, from, v);
+  nvcu_close_loops(e, open);
+  nvcu_wrote(e, r);
+  nvcu_may_read(e, r);
+  open = nvcu_open_loops(e, to);
+  read_items(e, &m, at, t, to, w);
+  get(e, arg, w);
+  nvcu_close_loops(e, open);
+  nvcu_read(e, r);
 }
 
 void nvcu_relayout(nvcu_em *e, const nvf_stmt *s) {
@@ -411,9 +447,7 @@ void nvcu_put(nvcu_em *e, const nvf_stmt *s) {
   nvcu_tile *t = &e->tile[s->out[0]];
   if (!t->map) map_shared(e, s);
   nvcu_may_write(e, t->room);
-  int open = open_loops(e, l);
-  write_items(e, t->map, shared_tile(e, s->out[0]), s->in, l);
-  close_loops(e, open);
+  write_tiles(e, t->map, shared_tile(e, s->out[0]), s->in, l);
   nvcu_wrote(e, t->room);
 }
 
@@ -421,9 +455,7 @@ void nvcu_get(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvcu_tile *t = &e->tile[s->in[0]];
   nvcu_may_read(e, t->room);
-  int open = open_loops(e, l);
-  read_items(e, t->map, shared_tile(e, s->in[0]), s->out, l);
-  close_loops(e, open);
+  read_tiles(e, t->map, shared_tile(e, s->in[0]), s->out, l);
   nvcu_read(e, t->room);
 }
 

@@ -1,6 +1,7 @@
 /* Scans, in the order of docs/numerics.md: runs of 16 in sequence in a thread's items; the runs of a block by the bits of
    their number, wherever these lie; blocks from left to right. The value is (carry + e) + p; what is absent is skipped.
-   All in straight lines: what a thread does not need it computes and drops. */
+   All in straight lines: what a thread does not need it computes and drops. Layouts in which a run is not the items of one
+   thread are left for the length of the scan. */
 #include "codegen/cuda_emit.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -8,11 +9,12 @@
 typedef struct scan {
   nvcu_em *e;
   const nvf_stmt *s;
-  nvf_layout l;                  /* a digit of items that crosses the end of a run is two: items keep their numbers */
+  const nvf_layout *tile;        /* layout of the tiles */
+  nvf_layout l;                  /* of the scan: a digit of items that crosses the end of a run is two: items keep their numbers */
   nvf_layout runs;               /* l without the digits inside of a run: its items number runs */
   int n, items;                  /* states; items of `runs` */
   int64_t len, run, block;       /* elements: of the axis, a run, a block */
-  const char **p;                /* [item of l][state]: sum inside of the run */
+  const char **p;                /* [item of l][state]: operand, then sum inside of the run, then result */
   const char **total, **before;  /* [item of runs][state]: of the group so far; what lies left of it in the block (e) */
   int lanes, warps;              /* bits of the lane and warp number that lie below in the run's number */
 } scan;
@@ -95,17 +97,56 @@ static const char *lower_set(const scan *c, int item, int64_t b) {
   return has_bits(c, c->lanes, c->warps);
 }
 
+/* ---- operands and results */
+static void operand(nvcu_em *e, const scan *c, int i, const char **v, int step) {
+  for (int item = 0; item < nvc_items(c->tile); item++) {
+    const char *when = nvcu_cond(e, c->s->where, c->tile, item), *x = nvcu_tile_at(e, c->s->in[i], c->tile, item);
+    v[item * step] = when ? name(c, i, nvcu_text(e, "%s ? %s : %s", when, x, nvcu_const(e, type_of(c, i), c->s->init[i]))) : x;
+  }
+}
+
+typedef struct passage { scan *c; int state; } passage;
+static void put_operand(nvcu_em *e, void *arg, const char **v) {
+  const passage *p = arg;
+  operand(e, p->c, p->state, v, 1);
+}
+static void get_operand(nvcu_em *e, void *arg, const char **v) {
+  const passage *p = arg;
+  (void)e;
+  for (int item = 0; item < nvc_items(&p->c->l); item++) p->c->p[item * p->c->n + p->state] = v[item];
+}
+static void put_result(nvcu_em *e, void *arg, const char **v) {
+  const passage *p = arg;
+  (void)e;
+  for (int item = 0; item < nvc_items(&p->c->l); item++) v[item] = p->c->p[item * p->c->n + p->state];
+}
+static void get_result(nvcu_em *e, void *arg, const char **v) {
+  const passage *p = arg;
+  for (int item = 0; item < nvc_items(p->c->tile); item++) nvcu_define(e, p->c->s->out[p->state], item, v[item]);
+}
+
+static void operands(scan *c, int moved) {
+  for (int i = 0; i < c->n; i++) {
+    passage p = {c, i};
+    if (moved) nvcu_transfer(c->e, type_of(c, i), c->tile, put_operand, &c->l, get_operand, &p);
+    else operand(c->e, c, i, c->p + i, c->n);
+  }
+}
+
+static void results(scan *c, int moved) {
+  for (int i = 0; i < c->n; i++) {
+    passage p = {c, i};
+    if (moved) nvcu_transfer(c->e, type_of(c, i), &c->l, put_result, c->tile, get_result, &p);
+    else
+      for (int item = 0; item < nvc_items(c->tile); item++) nvcu_define(c->e, c->s->out[i], item, c->p[item * c->n + i]);
+  }
+}
+
 /* ---- inside of the runs */
 static void prefixes(const scan *c) {
   for (int item = 0; item < nvc_items(&c->l); item++) {
-    const char **p = &c->p[item * c->n], **total = &c->total[nvc_match_item(&c->runs, &c->l, item) * c->n], *x[NVCU_ARGS];
-    const char *when = nvcu_cond(c->e, c->s->where, &c->l, item);
-    for (int i = 0; i < c->n; i++) {
-      x[i] = nvcu_tile_at(c->e, c->s->in[i], &c->l, item);
-      if (when) x[i] = name(c, i, nvcu_text(c->e, "%s ? %s : %s", when, x[i], nvcu_const(c->e, type_of(c, i), c->s->init[i])));
-    }
-    if (axis_part(c, &c->l, item) % c->run == 0) copy(c, p, x);
-    else merge(c, p, total, x);
+    const char **p = &c->p[item * c->n], **total = &c->total[nvc_match_item(&c->runs, &c->l, item) * c->n];
+    if (axis_part(c, &c->l, item) % c->run) merge(c, p, total, p);
     copy(c, total, p);
   }
 }
@@ -276,7 +317,7 @@ static void values(const scan *c, const chain *h, int run) {
   for (int item = 0; item < nvc_items(&c->l); item++) {
     if (nvc_match_item(&c->runs, &c->l, item) != run) continue;
     merge_if(c, some, v, base, &c->p[item * c->n], 0);
-    for (int i = 0; i < c->n; i++) nvcu_define(c->e, c->s->out[i], item, v[i]);
+    copy(c, &c->p[item * c->n], v);
   }
 }
 
@@ -301,53 +342,76 @@ static void blocks(const scan *c) {
   if (posted) nvcu_read(c->e, b.room);
 }
 
-static void check_places(const scan *c) {
-  for (int i = 0; i < c->l.n; i++) {
-    const nvf_digit *d = &c->l.d[i];
-    if (d->axis != c->s->axis || d->extent == 1) continue;
-    if (d->place == 'I') nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan along a loop");
-    if (d->place != 'i' && d->stride < c->run)
-      nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with fewer than %lld items in a run", (long long)c->run);
+/* ---- layouts */
+/* Each run in the items of a thread, no loops along the axis? */
+static int in_place(const scan *c) {
+  for (int i = 0; i < c->tile->n; i++) {
+    const nvf_digit *d = &c->tile->d[i];
+    if (d->axis == c->s->axis && d->extent > 1 && (d->place == 'I' || (d->place != 'i' && d->stride < c->run))) return 0;
   }
+  return 1;
 }
 
-static void split_layout(scan *c, const nvf_layout *l) {
-  for (int i = 0; i < l->n; i++) {
-    nvf_digit d = l->d[i], upper = d;
+static void add_digit(scan *c, char place, int64_t stride, int64_t extent, int pstride) {
+  if (c->l.n == NVF_MAX_DIGITS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with too many digits");
+  c->l.d[c->l.n++] = (nvf_digit){c->s->axis, (int32_t)extent, stride, place, pstride};
+}
+
+/* Runs are items, their numbers in lanes that no other axis has, then items again. */
+static void own_layout(scan *c) {
+  int used = 0, lane = 1;
+  for (int i = 0; i < c->tile->n; i++) {
+    nvf_digit d = c->tile->d[i];
+    if (d.axis == c->s->axis) continue;
+    if (d.place == 'l')
+      for (int v = 0; v < d.extent; v++) used |= v * d.pstride;
+    c->l.d[c->l.n++] = d;
+  }
+  int64_t b = c->run, taken[5], at[5];
+  int n = 0;
+  for (; b < c->len && lane < 32; lane *= 2)
+    if (!(used & lane)) {
+      taken[n] = b;
+      at[n++] = lane;
+      b *= 2;
+    }
+  if (b < c->len) add_digit(c, 'i', b, c->len / b, 0);
+  while (n-- > 0) add_digit(c, 'l', taken[n], 2, (int)at[n]);
+  add_digit(c, 'i', 1, c->run, 0);
+}
+
+static void split_layout(scan *c) {
+  for (int i = 0; i < c->tile->n; i++) {
+    nvf_digit d = c->tile->d[i];
     if (d.axis == c->s->axis && d.stride < c->run && d.stride * d.extent > c->run) {
-      upper.stride = c->run;
-      upper.extent = (int32_t)(d.stride * d.extent / c->run);
-      d.extent /= upper.extent;
-      c->l.d[c->l.n++] = upper;
+      int64_t upper = d.stride * d.extent / c->run;
+      add_digit(c, d.place, c->run, upper, 0);
+      d.extent /= (int32_t)upper;
     }
     if (c->l.n == NVF_MAX_DIGITS) nvb_throw(c->e->a, NVM_ERR_UNSUPPORTED, "[cuda] a scan with too many digits");
     c->l.d[c->l.n++] = d;
   }
-  for (int i = 0; i < c->l.n; i++)
-    if (c->l.d[i].axis != c->s->axis || c->l.d[i].stride >= c->run) c->runs.d[c->runs.n++] = c->l.d[i];
 }
 
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s) {
-  scan c = {.e = e, .s = s, .n = s->frag->nresult};
-  const nvf_layout *l = &e->t->tile[s->in[0]];
-  int open = e->nloop;
-  c.len = nvf_extent(l, s->axis);
+  scan c = {.e = e, .s = s, .n = s->frag->nresult, .tile = &e->t->tile[s->in[0]]};
+  nvf_layout rest = nvf_layout_without(c.tile, s->axis);
+  c.len = nvf_extent(c.tile, s->axis);
   c.run = c.len < NVF_SCAN_RUN ? c.len : NVF_SCAN_RUN;
   c.block = c.len < NVF_SCAN_RUN * NVF_SCAN_RUNS ? c.len : NVF_SCAN_RUN * NVF_SCAN_RUNS;
-  split_layout(&c, l);
-  check_places(&c);
+  int open = nvcu_open_loops(e, &rest), moved = !in_place(&c);
+  if (moved) own_layout(&c);
+  else split_layout(&c);
+  for (int i = 0; i < c.l.n; i++)
+    if (c.l.d[i].axis != s->axis || c.l.d[i].stride >= c.run) c.runs.d[c.runs.n++] = c.l.d[i];
   c.items = nvc_items(&c.runs);
-  for (int i = 0; i < c.l.n; i++) {
-    const nvf_digit *d = &c.l.d[i];
-    if (!nvc_looped(d) || nvcu_loop_value(e, d)) continue;
-    const char *v = nvcu_for(e, "0", nvcu_text(e, "%d", (int)d->extent), "1", 0);
-    e->loop[e->nloop++] = (nvcu_loop){d->axis, d->extent, d->stride, v};
-  }
   c.p = NVB_NEWN(e->a, const char *, nvc_items(&c.l) * c.n);
   c.total = NVB_NEWN(e->a, const char *, c.items * c.n);
   c.before = NVB_NEWN(e->a, const char *, c.items * c.n);
+  operands(&c, moved);
   prefixes(&c);
   groups(&c);
   blocks(&c);
-  for (; e->nloop > open; e->nloop--) nvcu_close(e);
+  results(&c, moved);
+  nvcu_close_loops(e, open);
 }

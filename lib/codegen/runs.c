@@ -245,6 +245,16 @@ static void repeat_in(nvc_runs *r, nvc_run *run, const nvf_stmt *d) {
     if (nvc_has_loops(&r->t->tile[uses.at[i]])) repeat_in(r, run, r->tile[uses.at[i]].def);
 }
 
+/* Are the loops of the layout loops of the run? A scan's are its own. */
+static int runs_loops(const nvc_run *run, const nvf_layout *l) {
+  for (int i = 0; i < l->n; i++) {
+    int found = !nvc_looped(&l->d[i]);
+    for (int k = 0; k < run->nloop && !found; k++) found = same_digit(&run->loop[k], &l->d[i]);
+    if (!found) return 0;
+  }
+  return 1;
+}
+
 /* Tiles with loops that later runs use. */
 static void keep_or_repeat(nvc_runs *r, int tile) {
   nvc_tile_use *t = &r->tile[tile];
@@ -253,7 +263,7 @@ static void keep_or_repeat(nvc_runs *r, int tile) {
   for (int i = 0; i < t->users.n && !t->kept; i++) {
     nvc_run *u = r->run_of[t->users.at[i]];
     if (u == home) continue;
-    if (repeats(r, t->def, t->users.at[i], r->map_cost)) repeat_in(r, u, t->def);
+    if (runs_loops(u, &r->t->tile[tile]) && repeats(r, t->def, t->users.at[i], r->map_cost)) repeat_in(r, u, t->def);
     else t->kept = 1;
   }
 }
