@@ -338,6 +338,48 @@ START_TEST(streams) {
 }
 END_TEST
 
+static void zeros(nvd_device *d) { /* into memory of N floats that is free now */
+  static const float zero[N];
+  float y[N];
+  nvd_buf *b = upload(d, zero, sizeof zero);
+  OK(nvd_download(y, b, 0, sizeof y));
+  ck_assert(!memcmp(y, zero, sizeof y));
+  nvd_buf_unref(b);
+}
+START_TEST(reuse_comes_after_the_last_use) {
+  nvd_device *d = emulated(0);
+  nvd_program *p = program(d, two_steps, N, 0), *q = program(d, given, N, 0);
+  void *mine;
+  float five = 5;
+  CUDA(cudaStreamCreateWithFlags(&mine, 1));
+  nvd_buf *x = ramp(d, N); /* made here, read there, freed here */
+  OK(nvd_stream_set(d, mine));
+  nvd_buf *y = run1(p, d, x, N);
+  OK(nvd_stream_set(d, NULL));
+  nvd_buf_unref(x);
+  zeros(d);
+  ck_ramp(y, N, 3);
+  nvd_buf_unref(y);
+  nvd_device_memory_trim(d);
+  OK(nvd_stream_set(d, mine)); /* made, read and freed there, wanted here */
+  x = ramp(d, N);
+  y = run1(p, d, x, N);
+  nvd_buf_unref(x);
+  OK(nvd_stream_set(d, NULL));
+  zeros(d);
+  ck_ramp(y, N, 3);
+  nvd_buf *z = run1(p, d, y, N); /* read here, written again there */
+  OK(nvd_stream_set(d, mine));
+  x = ramp(d, N);
+  OK(nvd_run_on(q, (nvd_operand[]){ on(x), { NULL, (char *)&five } }, (nvd_operand[]){ on(y) }));
+  ck_ramp(y, N, 5);
+  ck_ramp(z, N, 9);
+  OK(nvd_stream_set(d, NULL));
+  nvd_buf_unref(x), nvd_buf_unref(y), nvd_buf_unref(z);
+  nvd_program_free(p), nvd_program_free(q);
+}
+END_TEST
+
 START_TEST(stream_of_another_device) {
   setenv("NVM_EMU_DEVICES", "2", 1);
   nvd_device *d = emulated(0), *e = emulated(1);
@@ -597,9 +639,11 @@ END_TEST
 START_TEST(captured_runs) {
   nvd_device *d = emulated(0);
   nvd_program *p = program(d, two_steps, N, 0);
-  void *mine, *graph, *exec;
+  void *mine, *theirs, *graph, *exec;
   float first[N], y[N];
   CUDA(cudaStreamCreateWithFlags(&mine, 1));
+  CUDA(cudaStreamCreateWithFlags(&theirs, 1));
+  OK(nvd_stream_set(d, theirs));
   nvd_buf *x = ramp(d, N);
   OK(nvd_stream_set(d, mine));
   int64_t before = used(d);
@@ -855,7 +899,8 @@ START_TEST(threads) {
 END_TEST
 
 SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
-      full_memory_gives_up_what_is_kept, copies, streams, stream_of_another_device, foreign_memory, runs_become_replays,
+      full_memory_gives_up_what_is_kept, copies, streams,
+      reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, spills_are_refused_once,
       runs_are_reported,
       wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails, every_allocation_may_fail,
