@@ -14,8 +14,9 @@ typedef struct emitter {
   nvf_kernel *kn;
   nvf_schedule *sched;
   nvf_part *part;
+  nvf_block *block;                /* being filled: the part's, or of a loop along a scan */
   const int *buf_of;
-  int *axis, *grid, *cut;          /* numbers in the kernel; -1 */
+  int *axis, *grid, *cut, *var;    /* numbers in the kernel; -1 */
   int **tile;                      /* by instance: its tiles; NULL until made */
   nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
   NVB_VEC(nvf_bind) bind;
@@ -23,6 +24,7 @@ typedef struct emitter {
   nvb_map *layouts;                /* set of axes, across or not -> name */
   nvb_map *scalar_of;              /* leaf -> scalar parameter */
   int *checked;            /* checked: the index tile of an instance after its check */
+  int *carry, carried;             /* of the loop along scans: tiles of their states so far, how many are handed out */
 } emitter;
 
 static const nvf_node *node_of(const emitter *e, int i) { return &e->k->net->node[i]; }
@@ -65,6 +67,8 @@ static int buffer(emitter *e, int buf, nvm_dtype type, int written) {
 static const nvf_expr *coord(emitter *e, int a) {
   const nvf_expr *g = e->grid[a] >= 0 ? nvf_x(e->kn, NVF_GRID, e->grid[a], 0) : NULL;
   const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
+  if (e->var[a] >= 0)
+    return nvf_x2(e->kn, NVF_ADD, nvf_x(e->kn, NVF_VAR, e->var[a], 0), t);
   if (!g || !t)
     return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
   return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)), t);
@@ -132,7 +136,9 @@ static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
 static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
-    int exact = nvf_is_exact(e->k, a) && e->k->axis.at[a].n == e->s->at[a].tile;
+    /* rows as long as their tile are a class of their own where a mask costs an instruction an element */
+    int whole = e->k->net->caps->kind == NVB_CUDA && !e->s->at[a].cut;
+    int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if ((axes & e->tiles) >> a & 1 && !exact)
       c = nvf_and_rel(e->kn, c, NVF_LT, coord(e, a), size_expr(e, n));
   }
@@ -164,7 +170,7 @@ static int *new_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
   return t;
 }
 
-static nvf_stmt *statement(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, &e->part->body, op); }
+static nvf_stmt *statement(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, e->block, op); }
 
 /* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those of tiles
    that memory crosses. */
@@ -339,7 +345,7 @@ static int stamp_name(emitter *e, nvf_stamp st) {
 static void emit_reduction(emitter *e, int i) {
   const nvf_inst *v = inst_of(e, i);
   const nvf_node *n = node_of(e, v->node);
-  int parts = parts_of(e, i), *in = NVB_NEWN(e->a, int, parts + 1), *out = NVB_NEWN(e->a, int, parts + 1), m = 0;
+  int parts = parts_of(e, i), *in = NVB_NEWN(e->a, int, 2 * parts + 1), *out = NVB_NEWN(e->a, int, 2 * parts + 1), m = 0;
   for (int j = 0; j < v->narg; j++)
     for (int p = 0; p < node_of(e, n->in[j])->parts; p++, m++) {
       uint64_t all = inst_of(e, v->arg[j])->axes;
@@ -351,8 +357,11 @@ static void emit_reduction(emitter *e, int i) {
   nvf_stamp_of(e->k, e->s, v, &st);
   int stamp = v->kind == NVF_IRED ? stamp_name(e, st) : -1;
   e->tile[i] = out;
+  int *carry = v->kind == NVF_ISCAN && e->s->at[v->axis].walk ? e->carry + e->carried : NULL;
+  for (int p = 0; p < parts && carry; p++, e->carried++)
+    in[parts + p] = out[parts + p] = carry[p];
   nvf_stmt *s = statement(e, v->kind == NVF_IRED ? NVF_REDUCE : NVF_SCAN);
-  nvf_set(e->kn, s, parts, out, parts, in);
+  nvf_set(e->kn, s, carry ? 2 * parts : parts, out, carry ? 2 * parts : parts, in);
   s->frag = n->frag;
   s->axis = e->axis[v->axis];
   s->stamp = stamp;
@@ -491,7 +500,7 @@ static void emit_axes(emitter *e) {
   static const char letters[] = "ijkmpqruvwyz";
   char name[16];
   for (int a = 0; a < e->k->axis.n; a++) {
-    e->axis[a] = e->grid[a] = e->cut[a] = -1;
+    e->axis[a] = e->grid[a] = e->cut[a] = e->var[a] = -1;
     if (!e->k->axis.at[a].extent)
       continue;
     snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
@@ -500,9 +509,13 @@ static void emit_axes(emitter *e) {
       e->axis[a] = nvf_add_axis(e->kn, name);
       e->tiles |= 1ull << a;
     }
-    if (e->s->at[a].cut) {
+    if (e->s->at[a].walk) {
+      snprintf(name, sizeof name, "t%d", e->letters);
+      e->var[a] = nvf_add_var(e->kn, name);
+    }
+    if (e->s->at[a].cut || e->s->at[a].walk) {
       char big[20];
-      snprintf(big, sizeof big, "T%s", name);
+      snprintf(big, sizeof big, "T%s", e->kn->axis[e->axis[a]]);
       e->cut[a] = nvf_add_name(e->kn, big);
       nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->cut[a]);
       b->kind = NVF_BINT;
@@ -563,22 +576,61 @@ static void emit_puts(emitter *e, int inst) {
   }
 }
 
+/* Opens the loop along scans of an axis; what they carry starts as the identity. */
+static void open_walk(emitter *e, int axis) {
+  const nvf_cand *k = e->k;
+  NVB_VEC(struct nvf_carry) carry = { 0 };
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    for (int p = 0; p < parts_of(e, i) && v->kind == NVF_ISCAN; p++) {
+      nvm_dtype t = nvg_real_of(node_of(e, v->node)->dtype);
+      int outer = *new_tiles(e, 1, t, "c");
+      nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
+      *arg = (nvf_arg){ .kind = NVF_ACONST, .type = t, .bits = node_of(e, v->node)->init[p] };
+      apply(e, found(e, nvg_frag_cast(t, t), "cast"), 1, &outer, 1, arg, v->axes & ~(1ull << axis));
+      NVB_PUSH(e->a, carry, ((struct nvf_carry){ .outer = outer }));
+    }
+  }
+  nvf_stmt *s = statement(e, NVF_FOR);
+  e->carry = NVB_NEWN(e->a, int, carry.n + 1);
+  e->carried = 0;
+  for (int i = 0; i < carry.n; i++)
+    carry.at[i].inner = e->carry[i] = *new_tiles(e, 1, e->kn->tile[carry.at[i].outer].type, "c");
+  s->var = e->var[axis];
+  s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
+  s->hi = size_expr(e, k->axis.at[axis].extent);
+  s->step = nvf_x(e->kn, NVF_NAME, e->cut[axis], 0);
+  s->ncarry = carry.n;
+  s->carry = carry.at;
+  s->body = e->block = nvf_new_block(e->kn);
+}
+
 static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   nvb_arena *a = e->a;
   e->k = k;
   e->s = s;
   e->part = nvf_add_part(e->kn);
+  e->block = &e->part->body;
   e->axis = NVB_NEWN(a, int, k->axis.n + 1);
   e->grid = NVB_NEWN(a, int, k->axis.n + 1);
   e->cut = NVB_NEWN(a, int, k->axis.n + 1);
+  e->var = NVB_NEWN(a, int, k->axis.n + 1);
   e->tile = NVB_NEWN(a, int *, k->inst.n + 1);
   e->checked = NVB_NEWN(a, int, k->check.n + 1);
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
   emit_axes(e);
-  for (int i = 0, *order = nvf_order(k, s); i < k->inst.n; i++) {
-    emit_inst(e, order[i]);
-    emit_puts(e, order[i]);
+  int *order = nvf_order(k, s), walk = -1;
+  for (int i = 0; i < k->axis.n; i++)
+    walk = s->at[i].walk ? i : walk;
+  for (int inside = walk < 0; inside < 2; inside++) { /* what the loop does not move, then the loop */
+    if (walk >= 0 && inside)
+      open_walk(e, walk);
+    for (int i = 0; i < k->inst.n; i++)
+      if (walk < 0 || (k->inst.at[order[i]].axes >> walk & 1) == (uint64_t)inside) {
+        emit_inst(e, order[i]);
+        emit_puts(e, order[i]);
+      }
   }
   emit_puts(e, -1);
 }

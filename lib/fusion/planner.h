@@ -32,7 +32,7 @@ typedef struct nvf_node {
   const uint64_t *init;
   const char *name;
   int64_t block;           /* RED: elements of a partial's piece of the reduced run; 0: all of it */
-  int half;                /* rounded to 16 bits in the end: a device's own instructions will do */
+  int half;                /* nvg_val.half */
   int finish;              /* RED: merges partials */
   int out;                 /* an output of the graph */
   int value;               /* of the graph; what a partial and a finish stand for too */
@@ -109,6 +109,7 @@ nvf_choice *nvf_search(nvf_net *net, int fuse);
 typedef struct nvf_place {
   int64_t tile;        /* extent in the tile; 0: a grid axis only */
   int cut;             /* grid and tile: coordinate = block * tile + axis */
+  int walk;            /* tile and a loop of the text: coordinate = variable + axis; of a scan that carries on */
   char digits[96];     /* of the tile's extent */
   char across[96];     /* the same for tiles that are read or written across the lanes: they go through a relayout */
   int low, low_across; /* extent of the lowest digit if that is items; else 0 */

@@ -137,7 +137,7 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
   double bytes = (double)extent(k, m->axes) * nvg_size(node->dtype);
   w.stream = bytes > (double)c->l2 / 2 && (m->store || (apart && loads == 1));
-  w.stream &= m->store || (w.vec > 1 && !(s->again && (m->axes & k->reduced))); /* lines that several accesses share stay */
+  w.stream &= m->store || (w.vec > 1 && s->at[axis].low * nvg_size(node->dtype) <= 32 && !(s->again && (m->axes & k->reduced))); /* lines that several accesses share stay */
   w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->ahead : 0;
   return w;
 }
@@ -207,7 +207,8 @@ static int64_t words(const nvf_cand *k) {
 }
 
 /* ---- axes that a block has in whole */
-typedef struct border { int64_t later; int seq, lane, chunk, last; } border; /* later: elements in sequence above it */
+/* later: elements in sequence above it; near: neighbours along memory */
+typedef struct border { int64_t later; int seq, lane, near, chunk, last; } border;
 
 /* A part of an axis between two borders of its stamps. Items lie below warps, so that a thread merges its own first; along
    memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is loops. */
@@ -219,7 +220,7 @@ static void part(room *r, int a, int64_t n, const border *b) {
     return;
   if (!b->seq)
     n = take(r, a, 'l', n);
-  if (!b->seq && (!b->lane || a != r->s->lane))
+  if (!b->seq && !b->near)
     warps = room_for(r, a, 'w', n);
   n /= warps;
   r->most_items /= b->later;
@@ -257,6 +258,7 @@ static void whole_axis(room *r, int a, int64_t vec) {
       b.lane &= st[i].w >= hi;
       b.chunk |= st[i].c <= lo;
     }
+    b.near = a == r->s->lane && (b.lane || (scanned && !b.chunk));
     b.last = hi == p;
     if (hi <= vec)
       continue;
@@ -484,6 +486,20 @@ static void square(room *r) {
 }
 
 /* ---- kernels with whole axes */
+/* Elements of a scanned axis in one round of the loop along it, if nothing but scans goes along it; 0: all at once. Blocks of
+   1,024 stay whole; lines that are few have several of them in a round. */
+static int64_t round_of(const room *r, int a, int64_t lines) {
+  enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
+  const nvf_cand *k = r->k;
+  int64_t n = BLOCK, p = r->s->at[a].tile;
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_IRED && (k->inst.at[i].axes | 1ull << k->inst.at[i].axis) >> a & 1)
+      return 0;
+  while (a == r->s->lane && n < 16 * BLOCK && lines * (n / BLOCK) < 8 * r->caps->units)
+    n *= 2;
+  return p > n ? n : 0;
+}
+
 /* Rows: the lanes go along an axis that the block has in whole. */
 static void rows(room *r, uint64_t whole) {
   nvf_cand *k = r->k;
@@ -498,7 +514,12 @@ static void rows(room *r, uint64_t whole) {
     all *= whole >> b & 1 ? s->at[b].tile : 1;
   divide(r, all, scan ? 0 : kept(k, whole), extent(k, k->grid));
   int64_t seq = bound ? least(st->c, p) / least(st->w, p) : 1;
-  if (r->fits || r->most_items < ITEMS)
+  if (scan) { /* straight lines, blocks inside a warp */
+    r->most_items = ITEMS;
+    r->fits = 1;
+    r->s->again = 0;
+  }
+  if (r->fits)
     vec = least(vec, most(1, r->most_items / seq));
   else if (vec > 4)
     r->most_items *= 2; /* as loaded they are half as many registers */
@@ -515,16 +536,48 @@ static uint64_t walked(const nvf_cand *k, int lane) {
   return m;
 }
 
-/* Columns: reduced axes beside lanes that the grid cuts. */
-static void columns(room *r, double live) {
+/* Columns: reduced axes beside lanes that the grid cuts. What is kept has whole sequences in a thread's registers and fewer
+   columns, down to a sector of memory; else a few rows are in flight. */
+static void columns(room *r, uint64_t whole) {
+  enum { FEWEST = 8, KEPT = 64 };
   nvf_cand *k = r->k;
   int a = r->s->lane;
-  int64_t n = extent(k, k->grid), vec = live > 0 ? 1 : vector(k, a);
-  r->s->again = live > 0;
-  while (vec > 1 && n / (vec * LANES) < 2 * r->caps->units)
-    vec /= 2;
+  int64_t all = 1, seq = 1, n = extent(k, k->grid), lanes = LANES, vec = vector(k, a);
+  double live = kept(k, whole);
+  for (int b = 0; b < k->axis.n; b++) {
+    nvf_stamp st[64];
+    all *= whole >> b & 1 ? r->s->at[b].tile : 1;
+    if ((whole >> b & 1) && nvf_stamps(k, b, st, 64))
+      seq *= least(st->c, r->s->at[b].tile) / least(st->w, r->s->at[b].tile);
+  }
+  r->most_items = ITEMS;
+  if (live > 0) {
+    int64_t e = most(seq, least(all, 16)), warps = (all + e - 1) / e;
+    for (vec = 1; lanes > FEWEST && warps > WARPS; lanes /= 2)
+      warps /= 2;
+    r->fits = e * live <= KEPT && warps <= MOST_WARPS && (double)(warps * LANES) * ((double)e * live + 28) <= REGISTERS;
+    r->most_items = r->fits ? e : ITEMS;
+    r->most_warps = r->fits ? most(warps, 1) : WARPS;
+    r->s->again = !r->fits;
+    lanes = r->fits ? lanes : LANES;
+  } else {
+    while (vec > 1 && n / (vec * LANES) < 2 * r->caps->units)
+      vec /= 2;
+    int64_t blocks = most(1, n / (vec * LANES));
+    while (r->most_warps < MOST_WARPS && blocks * r->most_warps < 12 * r->caps->units)
+      r->most_warps *= 2, r->most_items = 16;
+  }
   give(r, a, 'i', vec);
-  take(r, a, 'l', power2((k->axis.at[a].n + vec - 1) / vec));
+  give(r, a, 'l', least(lanes, power2((k->axis.at[a].n + vec - 1) / vec)));
+}
+
+/* Whether the axis is added up in sequence alone: it takes registers at no cost, others want results for each item. */
+static int is_sequence(const nvf_cand *k, const nvf_shape *s, int a) {
+  nvf_stamp st[64];
+  int n = nvf_stamps(k, a, st, 64), ok = n > 0;
+  for (int i = 0; i < n; i++)
+    ok &= st[i].w == 1 && st[i].c >= s->at[a].tile;
+  return ok;
 }
 
 static void folded(room *r, uint64_t whole) {
@@ -535,21 +588,22 @@ static void folded(room *r, uint64_t whole) {
   if (along)
     rows(r, whole & r->meets[a] & ~loops);
   else if (across)
-    columns(r, kept(k, whole & r->meets[a]));
+    columns(r, whole & r->meets[a] & ~loops);
   else if (a >= 0)
     elementwise(r);
   int64_t row_warps = a >= 0 ? taken(r, a, 'w') : 1;
-  int kept_row = r->fits;
-  for (int b = 0; b < k->axis.n; b++) {
-    if (!(whole >> b & 1) || b == a)
-      continue;
-    r->most_warps = most(row_warps, WARPS);
-    if (loops >> b & 1 || !along) {
-      r->fits = 0;
-      r->most_items = most(r->most_items, ITEMS);
+  int fits = r->fits;
+  int64_t items = r->most_items, warps = across ? r->most_warps : most(row_warps, WARPS);
+  for (int pass = 0; pass < 2; pass++)
+    for (int b = 0; b < k->axis.n; b++) {
+      if (!(whole >> b & 1) || b == a || is_sequence(k, s, b) == pass)
+        continue;
+      int kept_here = fits && !(loops >> b & 1);
+      r->fits = kept_here || nvf_scanned(k, b); /* scans are straight lines */
+      r->most_warps = nvf_scanned(k, b) ? MOST_WARPS : warps;
+      r->most_items = kept_here || across ? items : most(items, ITEMS);
+      whole_axis(r, b, least(vector(k, b), 4));
     }
-    whole_axis(r, b, least(vector(k, b), 4));
-  }
   if (across) {
     int64_t t = tile_of(r, a);
     r->most_warps = WARPS / 2;
@@ -560,7 +614,7 @@ static void folded(room *r, uint64_t whole) {
   stack(r, WARPS / 2, along ? most(1, 8 / taken(r, a, 'i')) : 1);
   repeats(r);
   int64_t ahead = r->caps->units * most(1, 1024 / (row_warps * LANES));
-  if (along && row_warps > 1 && kept_row && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
+  if (along && row_warps > 1 && fits && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
     s->ahead = ahead;
 }
 
@@ -573,11 +627,16 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
   s->lane = lane_of(k);
   s->cross = -1;
   *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS };
-  for (int a = 0; a < k->axis.n; a++)
+  for (int a = 0, walks = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && !(k->grid >> a & 1)) {
       s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : power2(k->axis.at[a].n);
       if (nvf_scanned(k, a))
         s->at[a].tile = most(16, s->at[a].tile);
+      int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid)) : 0;
+      if (n) {
+        s->at[a].tile = n;
+        s->at[a].walk = walks = 1;
+      }
       whole |= 1ull << a;
     }
   for (int i = 0; i < k->inst.n + k->put.n; i++) {
