@@ -20,6 +20,7 @@ typedef struct gate {
   const char *file, *prefix; /* schedules whose names begin so */
   int narg; gate_arg arg[GATE_ARGS];
   int want;                  /* what every run returns */
+  int aligned;               /* rows begin at multiples of 16 bytes: schedules that say so may run */
   int interpreted;           /* leave compiled code out: "the emitter does not have it" is no fault of this text */
 } gate;
 
@@ -61,6 +62,8 @@ static inline int gate_same(nvm_dtype t, const void *a, const void *b) {
     float fx, fy;
     double dx, dy;
     if (r == NVM_F32) { memcpy(&fx, x, 4); memcpy(&fy, y, 4); if (fx != fx && fy != fy) continue; }
+    uint16_t hx, hy, inf = r == NVM_F16 ? 0x7c00 : 0x7f80;
+    if (nvg_is_half(r)) { memcpy(&hx, x, 2); memcpy(&hy, y, 2); if ((hx & 0x7fff) > inf && (hy & 0x7fff) > inf) continue; }
     if (r == NVM_F64) { memcpy(&dx, x, 8); memcpy(&dy, y, 8); if (dx != dx && dy != dy) continue; }
     return 0;
   }
@@ -148,6 +151,16 @@ static inline void gate_compile(gate_job *j, nvf_schedule *s, const char *name) 
   nvb_free(o.bytes);
 }
 
+/* Schedules for GPUs are gpu1, gpu2 ..., or gpuP1 ... where a test asks for another prefix P than "cpu"; those with hints
+   about alignment gpuv1, gpuPv1 ... */
+static inline int gate_for_gpu(const gate *g, const char *name) {
+  const char *p = strcmp(g->prefix, "cpu") == 0 ? "" : g->prefix;
+  if (strncmp(name, "gpu", 3) != 0 || strncmp(name + 3, p, strlen(p)) != 0) return 0;
+  name += 3 + strlen(p);
+  name += *name == 'v' && g->aligned;
+  return *name >= '0' && *name <= '9';
+}
+
 #ifdef GATE_CUDA
 #include "gate_cuda.h"
 #else
@@ -158,10 +171,11 @@ static inline void gate_work(nvb_arena *a, void *arg) {
   j->k = nvf_kernel_parse(a, j->text, j->g->file);
   for (int i = 0; i < j->k->nsched; i++) {
     const char *name = j->k->sched_name[i];
-    if (strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
+    int for_gpu = gate_for_gpu(j->g, name);
+    if (!for_gpu && strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
     gate_interpret(a, j, j->k->sched[i], name);
 #ifndef GATE_INTERPRETED
-    if (!j->g->interpreted && nvc_llvm_available()) gate_compile(j, j->k->sched[i], name);
+    if (!for_gpu && !j->g->interpreted && nvc_llvm_available()) gate_compile(j, j->k->sched[i], name);
 #endif
   }
 }

@@ -1,7 +1,7 @@
-/* The gate's way through CUDA C++: one schedule of the CPU interpreted, then every schedule of the text (those of the CPU too:
-   lanes that a layout does not use hold copies), with 32-bit and 64-bit indices (those of the CPU: one or the other), emitted,
-   compiled by the emulator's NVRTC and run by its executor. Schedules for GPUs are named gpu..., and gpuP... where a test asks for another prefix P than
-   "cpu". */
+/* The gate's way through CUDA C++: one schedule of the CPU interpreted, then schedules emitted, compiled by the emulator's
+   NVRTC and run by its executor, with 32-bit and 64-bit indices in turn. Schedules for GPUs are named gpu..., and gpuP... where
+   a test asks for another prefix P than "cpu"; of the others the first is taken beside them, or all where there is none (lanes
+   that a layout does not use hold copies). */
 #ifndef GATE_CUDA_H
 #define GATE_CUDA_H
 #include "codegen/cuda.h"
@@ -57,17 +57,16 @@ static inline int gate_emulator(void) {
 
 static inline void gate_work(nvb_arena *a, void *arg) {
   gate_job *j = arg;
-  char gpu[64];
-  int cpu = strcmp(j->g->prefix, "cpu") == 0;
   j->k = nvf_kernel_parse(a, j->text, j->g->file);
-  snprintf(gpu, sizeof gpu, "gpu%s", cpu ? "" : j->g->prefix);
-  for (int i = 0; i < j->k->nsched; i++) {
+  int any = 0;
+  for (int i = 0; i < j->k->nsched; i++) any |= gate_for_gpu(j->g, j->k->sched_name[i]);
+  for (int i = 0, n = 0; i < j->k->nsched; i++) {
     const char *name = j->k->sched_name[i];
-    int for_gpu = strncmp(name, gpu, strlen(gpu)) == 0 && !(cpu && name[3] >= 'a' && name[3] <= 'z');
+    int for_gpu = gate_for_gpu(j->g, name);
     if (!for_gpu && strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
     if (!j->runs) gate_interpret(a, j, j->k->sched[i], name);
-    for (int wide = 0; wide < 2; wide++)
-      if (for_gpu || wide == i % 2) gate_emulate(a, j, j->k->sched[i], name, wide);
+    if (for_gpu || !any || n == 0) gate_emulate(a, j, j->k->sched[i], name, n % 2);
+    n++;
   }
 }
 #endif

@@ -131,7 +131,7 @@ static int run(char **argv, const char *output) {
   return status;
 }
 
-static char *const flags[] = {"g++", "-std=gnu++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fPIC",
+static char *const flags[] = {"g++", "-std=gnu++17", "-O0", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fPIC",
   "-shared", "-g1", "-w", "-fno-diagnostics-show-caret", "-fno-exceptions", "-fno-gnu-unique", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-I" EMU_DIR, "-I" EMU_DIR "/../../lib"};
 enum { NFLAGS = sizeof flags / sizeof *flags };
 

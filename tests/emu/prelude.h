@@ -28,6 +28,12 @@ NV int nv_clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 NV int nv_clz(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 NV unsigned short nv_half(float x) { return f16_of_f32(x); }
 NV float nv_float(unsigned short h) { return f32_of_f16(h); }
+NV unsigned short nv_bfloat(float x) {
+  unsigned u = bits_f32(x);
+  return x != x ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+NV float nv_max(float a, float b) { return a != a ? a : b != b ? b : a > b || (a == b && !(bits_f32(a) >> 31)) ? a : b; }
+NV float nv_min(float a, float b) { return a != a ? a : b != b ? b : a < b || (a == b && bits_f32(a) >> 31) ? a : b; }
 NV float nv_rcp(float x) { return 1 / x; }
 NV float nv_rsqrt(float x) { return 1 / __builtin_sqrtf(x); }
 NV float nv_ex2(float x) { return __builtin_exp2f(x); }
