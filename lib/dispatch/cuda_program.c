@@ -228,7 +228,7 @@ int nvd_gpu_launch(const nvd_node_params *l, void *stream) {
 
 /* A chain of the steps. No graph is no failure: then kernels are launched one by one. */
 static void build(const nvd_program *p, nvd_replay *r) {
-  int error = nvd_cu.cuGraphCreate(&r->graph, 0);
+  int entered = nvd_enter(p->device), error = nvd_cu.cuGraphCreate(&r->graph, 0);
   void *before = NULL;
   for (int i = 0; i < p->nstep && !error; i++) {
     if (!p->step[i].blocks)
@@ -242,6 +242,7 @@ static void build(const nvd_program *p, nvd_replay *r) {
     graph_free(r);
     r->calls = -1;
   }
+  nvd_leave(entered);
 }
 
 static nvd_replay *replay_of(nvd_program *p, nvd_queue *q) {
@@ -296,14 +297,16 @@ static int start(nvd_gpu_run *x) {
     if (!p->step[i].blocks)
       continue;
     if (!r->exec)
-      error = p->watched ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(&r->launch[i], x->q->stream);
+      error = p->watched && !x->captured ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(&r->launch[i], x->q->stream);
     else if (changed)
       error = nvd_cu.cuGraphExecKernelNodeSetParams(r->exec, r->node[i], &r->launch[i]);
   }
   if (r->exec && !error)
     error = nvd_cu.cuGraphLaunch(r->exec, x->q->stream);
   if (r->exec && error) { /* it may hold half of the arguments */
+    int entered = nvd_enter(p->device);
     graph_free(r);
+    nvd_leave(entered);
     r->calls = -1;
   }
   return error;
@@ -450,7 +453,7 @@ static int run_captured(nvd_gpu_run *x) {
     return nvb_status();
   captured *c = captured_new(x);
   if (!c) {
-    nvd_buf_unref(&x->memory->b);
+    nvd_buf_unref((nvd_buf *)x->memory);
     return nvb_fail_memory();
   }
   int status = settle(d, c), error = 0;
@@ -459,6 +462,7 @@ static int run_captured(nvd_gpu_run *x) {
     return status;
   }
   x->r = x->p->gpu->plain;
+  x->captured = 1;
   nvd_lock();
   error = find_fault(x, (nvd_use){ d->own, 0 }) ? start(x) : CUDA_OUT_OF_MEMORY;
   c->fault = nvd_fault_ref(x->fault);
@@ -477,7 +481,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   status = status ? status : check_operands(p, out, g->out, g->nout);
   if (status)
     return status;
-  int entered = nvd_enter(d), error = 0, captures = 0, ran = 0;
+  int entered = nvd_enter_context(d), error = 0, captures = 0, ran = 0;
   for (int attempt = 0; !ran; attempt++) {
     nvd_lock();
     nvd_gpu_run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_queue_now(d) };
@@ -498,7 +502,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
     if (status)
       break;
   }
-  nvd_leave(entered);
+  nvd_leave_context(entered);
   status = status ? status : nvd_device_status(d, error, "run");
   if (!status)
     nvd_count_run(p->nstep);

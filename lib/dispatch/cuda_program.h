@@ -37,6 +37,7 @@ typedef struct nvd_gpu_run {
   nvd_replay *r;
   nvd_cell *memory;             /* temporaries and scratch; NULL: none are needed */
   nvd_fault *fault;             /* of what comes out; NULL: nothing can go wrong */
+  int captured;                 /* into a graph of the caller's */
   int status;                   /* of what is no failure of CUDA */
 } nvd_gpu_run;
 

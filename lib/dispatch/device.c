@@ -109,22 +109,31 @@ int nvd_device_ready(nvd_device *d) {
   return atomic_load_explicit(&d->lost, memory_order_acquire) ? nvb_fail(NVM_ERR_DEVICE, "%s", d->why) : NVM_OK;
 }
 
-int nvd_enter(nvd_device *d) {
+int nvd_enter_context(nvd_device *d) {
   void *now = NULL;
-  int mode = CUDA_CAPTURE_RELAXED;
   nvd_cu.cuCtxGetCurrent(&now);
-  if (now != d->context)
-    nvd_cu.cuCtxPushCurrent(d->context);
+  if (now == d->context)
+    return 0;
+  nvd_cu.cuCtxPushCurrent(d->context);
+  return 1;
+}
+
+void nvd_leave_context(int entered) {
+  void *was;
+  if (entered)
+    nvd_cu.cuCtxPopCurrent(&was);
+}
+
+int nvd_enter(nvd_device *d) {
+  int mode = CUDA_CAPTURE_RELAXED, entered = nvd_enter_context(d);
   nvd_cu.cudaThreadExchangeStreamCaptureMode(&mode);
-  return mode << 1 | (now != d->context);
+  return mode << 1 | entered;
 }
 
 void nvd_leave(int entered) {
-  void *was;
   int mode = entered >> 1;
   nvd_cu.cudaThreadExchangeStreamCaptureMode(&mode);
-  if (entered & 1)
-    nvd_cu.cuCtxPopCurrent(&was);
+  nvd_leave_context(entered & 1);
 }
 
 /* ---- lost devices: errors after which a context answers nothing but this error */

@@ -45,8 +45,10 @@ static inline void nvd_unlock(void) { pthread_mutex_unlock(&nvd_gpu_lock); }
 
 /* NVM_OK if the device can be used: not after a fork, not when it is lost. */
 int nvd_device_ready(nvd_device *d);
-/* The device's context becomes the thread's, and what is done here is no part of a capture that the thread is in the
-   middle of; nvd_leave gives back what was there before. */
+/* The device's context becomes the thread's; leaving gives back what was there before. nvd_enter also lets calls through that
+   might wait, if the thread is in the middle of a capture of something else. */
+int nvd_enter_context(nvd_device *d);
+void nvd_leave_context(int entered);
 int nvd_enter(nvd_device *d);
 void nvd_leave(int entered);
 /* A status for CUDA's error code; the device is lost if the error says so, and the message then names the kernels.
