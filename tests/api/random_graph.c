@@ -33,6 +33,10 @@ static void say_shape(rg *g, const nvm_array *a) {
 static const nvm_dtype dtypes[] = { NVM_F32, NVM_F32, NVM_F32, NVM_F64, NVM_F64, NVM_F16, NVM_BF16, NVM_I32, NVM_I64, NVM_U8,
                                     NVM_I8, NVM_I16, NVM_U32, NVM_U16, NVM_U64, NVM_BOOL, NVM_C64, NVM_C128 };
 enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
+static nvm_dtype dtype(rg *g) {
+  nvm_dtype t = dtypes[below(g, NDTYPES)];
+  return g->halves || (t != NVM_F16 && t != NVM_BF16) ? t : NVM_F32;
+}
 
 static double number(rg *g) {
   static const double special[] = { 0.0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e-40, -1e-310, 1e30, 65504, 3.5, 0.5 };
@@ -68,7 +72,7 @@ static void put(rg *g, nvm_dtype t, char *p) {
 }
 static const int64_t sizes[] = { 1, 2, 3, 5, 7, 16, 17, 33, 64, 100, 129, 1 };
 static nvm_array *leaf(rg *g, const int64_t *dims) {
-  nvm_dtype t = dtypes[below(g, NDTYPES)];
+  nvm_dtype t = dtype(g);
   int rank = below(g, 4);
   int64_t shape[4], strides[4], size = (int64_t)nvm_dtype_size(t), n = 1;
   for (int d = 0; d < rank; d++) shape[d] = below(g, 3) ? dims[below(g, 3)] : sizes[below(g, 12)];
@@ -188,7 +192,7 @@ static nvm_array *try_one(rg *g, int which) {
   case UNARY: return apply(g, op, in, 1, NULL, 0);
   case BINARY: return apply(g, op, in, 2, NULL, 0);
   case TERNARY: return apply(g, op, in, 3, NULL, 0);
-  case CAST: at[0] = one("dtype", 'd', dtypes[below(g, NDTYPES)]); return apply(g, op, in, 1, at, 1);
+  case CAST: at[0] = one("dtype", 'd', dtype(g)); return apply(g, op, in, 1, at, 1);
   case SCALAR: {
     static const double s[] = { 2, 0.5, -1, 3, 2.5, 0 };
     in[1] = nvm_apply_scalar(g->ctx, below(g, 2) ? 'f' : 'i', 1 + below(g, 3), s[below(g, 6)], 0);
@@ -214,9 +218,10 @@ static nvm_array *try_one(rg *g, int which) {
   }
 }
 
-void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, nvm_array **outs) {
+void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, int halves, nvm_array **outs) {
   memset(g, 0, sizeof *g);
   g->ctx = ctx;
+  g->halves = halves;
   g->state = seed * 0x2545f4914f6cdd1du + 88172645463325252u;
   int64_t dims[3] = { sizes[below(g, 12)], sizes[below(g, 12)], sizes[below(g, 12)] };
   int leaves = 1 + below(g, 4), steps = 4 + below(g, 17);

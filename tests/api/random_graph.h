@@ -7,6 +7,7 @@ enum { RG_OUT = 3, RG_MOST = 28 };
 typedef struct rg {
   nvm_ctx *ctx;
   uint64_t state;
+  int halves;               /* 0: no f16 and bf16, whose results a device may approximate */
   int n;
   nvm_array *at[RG_MOST];   /* owned */
   int op[RG_MOST];          /* -1: a leaf */
@@ -14,7 +15,7 @@ typedef struct rg {
   size_t len;
 } rg;
 /* Builds the graph of `seed`; outs: RG_OUT borrowed arrays. */
-void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, nvm_array **outs);
+void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, int halves, nvm_array **outs);
 void rg_free(rg *g);
 /* 0 if all elements agree bit for bit, NaN with NaN. */
 int rg_differs(nvm_dtype t, const void *a, const void *b, int64_t n);
