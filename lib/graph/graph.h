@@ -85,6 +85,7 @@ typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by th
   char *data;                          /* first element */
   int device;                          /* 0: host memory; 1 + ordinal of the GPU whose memory it is */
   _Atomic(struct nvg_value *) mirror;  /* the same elements in another memory, and so on; owned */
+  uint64_t sum;                        /* of borrowed memory when it was lent; 0: not taken */
   int64_t stride[NVM_MAX_RANK];        /* in elements; 0 and negative are fine */
 } nvg_value;
 
@@ -105,7 +106,9 @@ typedef struct nvg_node {
 } nvg_node;
 enum {
   NVG_INNER = 1,                       /* a cast that no user asked for: not a rounding point of 16-bit values */
-  NVG_RESULT = 2                       /* one that rounds the result of an operation's expansion */
+  NVG_RESULT = 2,                      /* one that rounds the result of an operation's expansion */
+  NVG_DONATED = 4,                     /* a value that its owner gave up: who reads it last may take its memory */
+  NVG_LOST = 8                         /* a value that was given up, or its memory was taken by a run that failed */
 };
 nvg_node *nvg_node_ref(nvg_node *n);
 void nvg_node_unref(nvg_node *n);      /* iterative: a chain of a million nodes is fine */
@@ -139,8 +142,8 @@ typedef struct nvg_val {
   int leaf;
   const nvg_frag *frag;        /* MAP, RED, SCAN */
   int stamp_c, stamp_w;        /* RED: numerics.md section 4, from the shape as written */
-  int half;                    /* MAP, RED: all that becomes of it is rounded to 16 bits, as the user's dtypes ask: a device
-                                  may use its own instructions (numerics.md section 5) */
+  int half;                    /* MAP, RED: all that becomes of it is rounded to bf16 (2) or to 16 bits (1), as the user's
+                                  dtypes ask: a device may use its own instructions (numerics.md section 5) */
   int order_free;              /* RED: min, max, any, all, integers, arg: any tree gives the same bits */
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */

@@ -49,7 +49,7 @@ int nvg_make_add(nvg_make *m, const nvg_val *v) {
   uint64_t *key = most <= 64 ? small : NVB_NEWN(m->arena, uint64_t, most);
   int *at = nvb_map_put(m->seen, key, key_of(m, v, key), &fresh);
   if (!fresh) {
-    m->v.at[*at].half &= v->half; /* one of those that it stands for is read exactly */
+    if (v->half < m->v.at[*at].half) m->v.at[*at].half = v->half; /* the strictest reader decides */
     return *at;
   }
   *at = m->v.n;

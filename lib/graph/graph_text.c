@@ -51,7 +51,7 @@ static void print_val(nvb_text *t, const nvg_graph *g, int i) {
   else if (v->nattr) print_list(t, "{", v->nattr, v->attr, "}");
   if (v->stamp_c) nvb_print(t, " stamp(%d, %d)", v->stamp_c, v->stamp_w);
   if (v->order_free) nvb_puts(t, " free");
-  if (v->half) nvb_puts(t, " half");
+  if (v->half) nvb_print(t, " half(%d)", v->half);
   if (v->init) print_bits(t, " init(", parts_of(g, v), v->init, ")");
   nvb_puts(t, " : ");
   print_type(t, v->dtype, v->rank, v->shape);
@@ -200,7 +200,7 @@ static void parse_val(reader *r) {
     v.stamp_c = (int)s[0], v.stamp_w = (int)s[1];
   }
   v.order_free = eat(r, "free");
-  v.half = eat(r, "half");
+  if (eat(r, "half")) want(r, "("), v.half = (int)number(r), want(r, ")");
   if (eat(r, "init")) {
     want(r, "(");
     v.init = (uint64_t *)list(r, ")", &n);

@@ -7,7 +7,7 @@
 int nvg_add(nvg_lower *l, const nvg_val *v) {
   nvg_val c = *v;
   c.op = l->op;
-  c.half = l->now_half && (c.kind == NVG_VMAP || c.kind == NVG_VRED);
+  c.half = c.kind == NVG_VMAP || c.kind == NVG_VRED ? l->now_half : 0;
   c.name = l->name;
   return nvg_make_add(&l->make, &c);
 }

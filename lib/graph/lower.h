@@ -9,7 +9,7 @@ typedef struct nvg_lower {
   const nvg_graph *g;   /* what is simplified */
   int *rep;             /* by value of g: its counterpart. 16-bit values have one of that dtype if they are rounded
                            there, else one of float32 */
-  const uint8_t *half;  /* by value of g: rounded to 16 bits in the end, whichever way */
+  const uint8_t *half;  /* by value of g: nvg_val.half */
   int now_half;         /* that of the value in hand */
   int op;               /* of the value in hand, and how the user called it */
   const char *name;

@@ -94,16 +94,19 @@ static int lower_empty(nvg_lower *l, const nvg_val *v) { /* nothing is computed 
   return nvg_add_full(l, nvg_add_number(l, nvg_compute_of(v->dtype), 0), v->rank, v->shape);
 }
 
-/* Values that only reach a reader through a rounding to 16 bits which their user's dtypes ask for: those of 16-bit
-   operations, and what stands inside of such an operation's expansion. */
+/* Values that only reach a reader through a rounding to bf16 (2) or to 16 bits (1) which their user's dtypes ask for: those
+   of 16-bit operations, and what stands inside of such an operation's expansion. */
 static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const uint8_t *wanted) {
-  uint8_t *half = nvb_get(a, (size_t)g->n + 1), *exact = nvb_get(a, (size_t)g->n + 1), *used = nvb_get(a, (size_t)g->n + 1);
+  uint8_t *half = nvb_get(a, (size_t)g->n + 1), *users = nvb_get(a, (size_t)g->n + 1);
+  memset(users, 3, (size_t)g->n + 1); /* the least of its readers; 3: it has none */
   for (int i = g->n - 1; i >= 0; i--) {
     const nvg_val *v = &g->v[i];
-    half[i] = nvg_is_half(v->dtype) || (v->dtype == NVM_F32 && used[i] && !exact[i] && !wanted[i]);
-    int cast = v->kind == NVG_VMAP && v->op == NVG_OP_CAST;
-    int rounds = half[i] && (!cast || v->attr[0]); /* a conversion that the user wrote reads exactly */
-    for (int j = 0; j < v->nin; j++) used[v->in[j]] = 1, exact[v->in[j]] |= !rounds;
+    if (nvg_is_half(v->dtype)) half[i] = v->dtype == NVM_BF16 ? 2 : 1;
+    else if (v->dtype == NVM_F32 && users[i] < 3 && !wanted[i]) half[i] = users[i];
+    int exact = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !v->attr[0]; /* a conversion that the user wrote */
+    uint8_t reads = exact ? 0 : half[i];
+    for (int j = 0; j < v->nin; j++)
+      if (reads < users[v->in[j]]) users[v->in[j]] = reads;
   }
   return half;
 }
