@@ -126,6 +126,9 @@ typedef struct nvf_shape {
 } nvf_shape;
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
+const char *nvf_refused(const nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
+int64_t nvf_params(const nvf_cand *k);      /* launch arguments, at most */
+enum { NVF_MOST_PARAMS = 480 };             /* of a GPU's kernel: 4 KB of 8 bytes each, and a few that the emitter adds */
 int *nvf_order(const nvf_cand *k, const nvf_shape *s); /* instances in the order of their statements */
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
 int nvf_returns(const nvf_cand *k, int red);           /* an instance has the axis of a reduction again below its result */

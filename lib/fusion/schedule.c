@@ -291,4 +291,30 @@ int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at) {
   return s->cross >= 0 && runs_along(k, s->lane, at) == s->cross;
 }
 
+/* ---- what a device can do */
+/* Every literal is an argument of its own; sizes by their symbols: a few for each access. */
+int64_t nvf_params(const nvf_cand *k) {
+  int64_t n = k->put.n + 3 * k->axis.n;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    int terms;
+    n += v->kind == NVF_ILOAD;
+    if (v->kind == NVF_ILOAD || v->kind == NVF_IINDEX)
+      n += (nvf_ix_terms(k->net->space, v->at, &terms), terms > 2 ? terms - 2 : 0);
+    for (int j = 0; j < v->narg; j++)
+      n += k->inst.at[v->arg[j]].kind == NVF_ICONST ? 2 : 0;
+  }
+  return n;
+}
+
+const char *nvf_refused(const nvf_cand *k) {
+  enum { LONG = 16384 }; /* a line that is scanned and added up lies in the registers of a block */
+  if (k->net->caps->kind == NVB_CPU)
+    return NULL;
+  for (int a = 0; a < k->axis.n; a++)
+    if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_folded(k, a))
+      return "a scan and a reduction of long lines";
+  return nvf_params(k) > NVF_MOST_PARAMS ? "more arguments than a launch may have" : NULL;
+}
+
 nvf_shape *nvf_shape_of(nvf_cand *k) { return k->net->caps->kind == NVB_CPU ? nvf_shape_cpu(k) : nvf_shape_gpu(k); }

@@ -136,6 +136,8 @@ static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored)
       buffers += __builtin_popcountll(k->reads[w]);
     if (k && buffers + k->put.n > s->net->caps->max_buffers)
       k = NULL, why = "more buffers than a kernel may have";
+    if (k && (why = nvf_refused(k)))
+      k = NULL;
     s->visits += k ? k->inst.n : 100;
     NVB_PUSH(s->a, s->cand, k);
     NVB_PUSH(s->a, s->why, why);
@@ -383,16 +385,17 @@ static int level_of(const state *t, uint64_t **needs, int *level, int i) {
 
 /* Kernels that do not wait for each other share a launch, as parts of one grid, where a launch is worth something. */
 static int may_share(const search *s, const nvf_choice *c, int first, int i) {
-  double least = 5 * s->net->caps->launch, buffers = 0;
+  double least = 5 * s->net->caps->launch, buffers = 0, params = 0;
   int small = c->k[i]->time < least;
   for (int j = first; j < i; j++)
     small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
     buffers += c->k[j]->put.n;
+    params += (double)nvf_params(c->k[j]);
     for (int w = 0; w < s->words; w++)
       buffers += __builtin_popcountll(c->k[j]->reads[w]);
   }
-  return small && buffers <= s->net->caps->max_buffers && i - first < NVF_MAX_PARTS;
+  return small && buffers <= s->net->caps->max_buffers && (s->net->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) && i - first < NVF_MAX_PARTS;
 }
 
 static nvf_choice *ordered(search *s, state *t, int fuse) {

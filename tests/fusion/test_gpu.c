@@ -155,12 +155,51 @@ START_TEST(places_follow_the_rules) {
 }
 END_TEST
 
+/* ---- what a launch cannot take is cut, with the reason */
+static void many_numbers(maker *m) {
+  int x = m_leaf(m, NVM_F32, 1, DIMS(3000), NULL);
+  for (int i = 0; i < 700; i++)
+    x = m_2(m, i % 2 ? "add" : "multiply", x, m_const(m, 1 + (float)i / 4096));
+  m_out(m, x);
+}
+static void shares(maker *m) { /* of a running sum in the whole of a long line */
+  int x = m_1(m, "abs", m_leaf(m, NVM_F32, 1, DIMS(40000), NULL));
+  m_out(m, m_scan(m, x, 0));
+  m_out(m, m_red(m, "add", x, 0, 1));
+}
+
+static void cut_one(nvb_arena *a, void *arg) {
+  static void (*const make[])(maker *) = { many_numbers, shares };
+  maker m = { .a = a };
+  make[*(int *)arg](&m);
+  nvg_graph *g = m_graph(&m);
+  char **data = random_leaves(&m, g, 3);
+  value *want = evaluate(&m, g, data);
+  nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
+  nvf_plan_check(a, p);
+  ck_assert_int_ge(p->nstep + p->step[0].k->npart, 3);
+  for (int i = 0; i < p->nstep; i++)
+    ck_assert_int_le(p->step[i].k->nparam, 512 - 2); /* 4 KB, and the two that an emitter adds */
+  char **out = run_plan(&m, p, data);
+  for (int o = 0; o < g->nout; o++)
+    ck_assert_int_eq(differ(g, o, want, out[o]), 0);
+}
+
+START_TEST(what_no_launch_takes_is_cut) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, cut_one, &_i);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
 int main(void) {
   Suite *s = suite_create("gpu");
   TCase *t = tcase_create("schedules");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, same_bits_in_any_place, 0, PROGRAMS);
   tcase_add_loop_test(t, places_follow_the_rules, 0, (int)(sizeof places / sizeof *places));
+  tcase_add_loop_test(t, what_no_launch_takes_is_cut, 0, 2);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);

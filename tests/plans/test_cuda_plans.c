@@ -1,0 +1,87 @@
+/* The kernels of the golden plans for a GPU, as CUDA: all are spelled, each compiles for an architecture in turn, none spills.
+   The programs are those of test_patterns.c, under another suite. */
+#include "golden.h"
+#undef GOLDEN_SUITE
+#define GOLDEN_SUITE(name)
+#include "test_patterns.c"
+#include <pthread.h>
+#include <stdatomic.h>
+#include "base/mem.h"
+#include "codegen/cuda.h"
+
+enum { WORKERS = 4, MOST = 256, COUNT_OF = sizeof patterns / sizeof *patterns, NARCH = 4 };
+static const int archs[NARCH] = { 80, 90, 100, 120 };
+
+typedef struct work { const char *pattern; char *source; int step, arch, status, spills; char why[400]; } work;
+static work todo[MOST];
+static int ntodo;
+static atomic_int next;
+
+static void spell_one(nvb_arena *a, void *arg) {
+  const struct pattern *p = arg;
+  p->write();
+  nvf_plan *f = nvf_fuse(a, graph_of(a), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
+  for (int i = 0; i < f->nstep; i++) {
+    nvc_cuda_kernel k;
+    ck_assert_int_lt(ntodo, MOST);
+    work *w = &todo[ntodo];
+    *w = (work){ .pattern = p->name, .step = i, .arch = archs[ntodo % NARCH] };
+    nvc_cuda_emit(a, &k, f->step[i].k, f->step[i].s, &(nvc_cuda_target){ .arch = w->arch });
+    ck_assert_msg(k.threads >= 32 && k.threads <= 1024 && k.shared <= 99 << 10, "%s, step %d: %d threads, %lld bytes of shared memory",
+                  p->name, i, k.threads, (long long)k.shared);
+    w->source = strdup(k.source);
+    ntodo++;
+  }
+}
+
+static void *compile_all(void *arg) {
+  for (int i; (i = atomic_fetch_add(&next, 1)) < ntodo;) {
+    nvc_cubin c = { 0 };
+    todo[i].status = nvc_nvrtc_compile(&c, todo[i].source, todo[i].pattern, todo[i].arch);
+    snprintf(todo[i].why, sizeof todo[i].why, "%s", todo[i].status ? nvb_message() : "");
+    todo[i].spills = c.spills;
+    nvb_free(c.bytes);
+  }
+  return arg;
+}
+
+START_TEST(no_kernel_spills) {
+  static program program;
+  pthread_t thread[WORKERS];
+  P = &program;
+  for (int i = 0; i < COUNT_OF; i++) {
+    nvb_arena *a = nvb_arena_new();
+    int rc = nvb_protect(a, spell_one, (void *)&patterns[i]);
+    ck_assert_msg(rc == NVM_OK, "%s: %s", patterns[i].name, nvb_message());
+    forget();
+    nvb_arena_free(a);
+  }
+  ck_assert_int_ge(ntodo, COUNT_OF);
+  if (!nvc_nvrtc_available()) {
+    printf("kernels are spelled and not compiled: %s\n", nvb_message());
+    return;
+  }
+  for (int i = 0; i < WORKERS; i++)
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, compile_all, NULL), 0);
+  for (int i = 0; i < WORKERS; i++)
+    pthread_join(thread[i], NULL);
+  for (int i = 0; i < ntodo; i++) {
+    ck_assert_msg(!todo[i].status, "%s, step %d, sm_%d: %s", todo[i].pattern, todo[i].step, todo[i].arch, todo[i].why);
+    ck_assert_msg(!todo[i].spills, "%s, step %d, sm_%d: %d bytes of spills", todo[i].pattern, todo[i].step, todo[i].arch, todo[i].spills);
+    free(todo[i].source);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *s = suite_create("cuda plans");
+  TCase *t = tcase_create("kernels");
+  tcase_set_timeout(t, 600);
+  tcase_add_test(t, no_kernel_spills);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_NORMAL);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
