@@ -1,5 +1,6 @@
 /* Random graphs of every kind of value: fused for three machines, and one kernel a value, against the evaluator. */
 #include <check.h>
+#include "codegen/cuda.h"
 #include "hints.h"
 
 enum { ROUNDS = 15, SEEDS = 8 };
@@ -149,8 +150,9 @@ static void run_one(nvb_arena *a, void *arg) {
   nvg_graph *g = m_graph(&m);
   char **data = random_leaves(&m, g, (unsigned)seed);
   value *want = evaluate(&m, g, data);
-  for (int i = 0; i < 4; i++) {
-    nvf_plan *p = nvf_fuse(a, g, i == 2 ? &toy : nvb_caps_find(machines[i % 3]), &(nvf_options){ .fuse = i < 3 });
+  for (int i = 0; i < 5; i++) {
+    const nvb_caps *caps = i == 2 ? &toy : nvb_caps_find(machines[i % 3]);
+    nvf_plan *p = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = i < 3 });
     nvb_text t = { .arena = a };
     if (verbose) {
       nvg_graph_print(&t, g);
@@ -159,6 +161,11 @@ static void run_one(nvb_arena *a, void *arg) {
     }
     nvf_plan_check(a, p);
     hold_hints(a, p);
+    for (int j = 0; j < p->nstep && caps->kind != NVB_CPU; j++) { /* it can be spelled, and in how many words */
+      nvc_cuda_kernel k;
+      nvc_cuda_emit(a, &k, p->step[j].k, p->step[j].s, &(nvc_cuda_target){ .arch = 90 });
+      ck_assert_msg(strlen(k.source) < 300000, "seed %d: a source of %d bytes", seed, (int)strlen(k.source));
+    }
     char **out = run_plan(&m, p, data);
     for (int o = 0; o < g->nout; o++)
       ck_assert_msg(differ(g, o, want, out[o]) == 0, "seed %d, plan %d: output %d differs in %d of %d elements", seed, i, o,
