@@ -2,10 +2,11 @@
 
     python benchmarks/gpu.py [-o FOLDER] [--sections rows,calls,cold,layouts,sweep] [--rounds 5] [--seconds 230] [--try]
 
-Bursts: 30 ms idle, one warm call, a few calls between two events; the contestants take turns in random order, medians over the
-rounds are kept, copies of 2 GiB are timed among them and give the floor. JAX runs on streams of its own, so its time is the slope
+Bursts: 40 ms idle, one warm call, a few calls between two events; the contestants take turns in random order, medians over the
+rounds are kept, copies of 4 GiB (read and written) are timed among them and give the floor. JAX runs on streams of its own, so its time is the slope
 of wall-clock time over the number of calls. Every result is held against float64. Writes FOLDER/<device>.json.
 --try: small arrays, and the CPU where there is no GPU: shows that the benchmark itself works; its figures mean nothing.
+--table FILE: measures nothing, prints a result as the tables of docs/performance.md.
 """
 import argparse
 import json
@@ -53,7 +54,7 @@ class Bench:
                 say(f"{name}: left out: {type(e).__name__}: {e}")
         self.random = random.Random(1)
         self.copy_us = []
-        n = (1 << 18) if args.try_ else (1 << 28)
+        n = (1 << 18) if args.try_ else (1 << 29)
         self.src = torch.randn(n, device=self.place)
         self.dst = torch.empty_like(self.src)
 
@@ -95,7 +96,7 @@ class Bench:
     def bandwidth(self):  # bytes a microsecond, read and written
         return 2 * self.src.numel() * 4 / median(self.copy_us)
 
-    def turns(self, calls, k, rounds, idle=0.03):
+    def turns(self, calls, k, rounds, idle=0.04):
         """{name: [us of each round]} of {name: call}, in random order, a copy among them."""
         times = {name: [] for name in calls}
         for _ in range(rounds):
@@ -191,6 +192,7 @@ def section_calls(b):
             for p in b.random.sample(list(calls), len(calls)):
                 times[p].append(slope(calls[p], b.peers[p].wait, 50 if b.args.try_ else 1000))
         out[name] = dict(n=4096, us={p: median(t) for p, t in times.items()}, rounds=times, error=errors)
+        b.torch._dynamo.reset()
         if "nvm" in calls:
             wait, both = b.peers["nvm"].wait, []
             for _ in range(200):
@@ -266,7 +268,6 @@ def section_layouts(b):
         times = b.turns(calls, 4, 3, idle=0.005)
         out.append(dict(what=what, name=name, dtype=dtype, bytes=size, us={p: median(v) for p, v in times.items()}, error=errors))
         del calls
-        t._dynamo.reset()
         free(b)
 
     def draws(dtype, *shapes):
@@ -312,11 +313,12 @@ def section_sweep(b):
             del results
             k = max(3, min(300, int(2e9 / (per * n))))
             for p in b.random.sample(list(calls), len(calls)):
-                us = median([slope(calls[p], b.peers[p].wait, k) for _ in range(3)])
-                out[name]["us"].setdefault(p, {})[n] = us
+                try:
+                    out[name]["us"].setdefault(p, {})[n] = median([slope(calls[p], b.peers[p].wait, k) for _ in range(3)])
+                except Exception as e:  # out of memory, most likely
+                    say(f"sweep: {name}: {p} at {n}: {type(e).__name__}")
             del inputs, calls
             free(b)
-        b.torch._dynamo.reset()
     return out
 
 
@@ -324,7 +326,13 @@ SECTIONS = dict(rows=section_rows, calls=section_calls, cold=section_cold, sweep
 
 
 def free(b):
+    """What a row leaves behind: memory, and compiled functions that later ones of the same code would be looked up behind."""
+    b.torch._dynamo.reset()
+    if "jax" in b.peers:
+        b.peers["jax"].last = None
     if b.place == "cuda":
+        if "nvm" in b.peers:
+            b.peers["nvm"].nvm.trim_memory()
         b.torch.cuda.empty_cache()
         if "cupy" in b.peers:
             b.peers["cupy"].c.get_default_memory_pool().free_all_blocks()
@@ -376,6 +384,52 @@ def report(r):
         print(f"from C: {key:<28} {value}")
 
 
+def table(r):
+    """A result in Markdown, as docs/performance.md has it."""
+    names = [p for p in gpu_rows.CONTESTANTS if p in r["versions"]]
+    m = r["machine"]
+
+    def row(*cells):
+        print("| " + " | ".join(str(c) for c in cells) + " |")
+
+    def us(by, p):
+        return f"{by[p]:.1f}" if p in by else "-"
+
+    def ratio(by, floor):
+        return f"{by['nvm'] / floor:.3f}" if floor and "nvm" in by else "-"
+
+    def best(by):
+        return min((v for p, v in by.items() if p != "nvm"), default=None)
+
+    print(f"One {m['device']} (driver {m.get('driver')}, CUDA {m.get('cuda')}), commit `{r['commit']}`, {r['date']}, {r['rounds']} rounds; copy "
+          f"{r.get('copy_TBps', 0):.3f} TB/s. Versions: " + ", ".join(f"{p} {v}" for p, v in r["versions"].items() if "native" not in p) + ".\n")
+    row("row (microseconds)", "floor", *names, "nvm / floor", "aim", "nvm / best other")
+    row(*["---"] * (len(names) + 5))
+    for x in r.get("rows", {}).values():
+        row(x["title"], f"{x['floor_us']:.1f}", *(us(x["us"], p) for p in names), ratio(x["us"], x["floor_us"]), x["aim"], ratio(x["us"], best(x["us"])))
+    for name, x in r.get("calls", {}).items():
+        title = "the first row at n = 4096, per call" if name == "seed" else "ten cheap operations at n = 4096, per call"
+        row(title, "-", *(us(x["us"], p) for p in names), "-", "3 us", ratio(x["us"], best(x["us"])))
+    if r.get("latency"):
+        print("\nFrom C, microseconds: " + ", ".join(f"{k} {v}" for k, v in r["latency"].items() if "first" not in k) + ".")
+    c = r.get("cold", {})
+    if "compile_ms" in c:
+        print()
+        row("first call beyond a warm one, ms", *c["compile_ms"])
+        row(*["---"] * (len(c["compile_ms"]) + 1))
+        row("compiled", *(f"{x['ms']:.0f}" for x in c["compile_ms"].values()))
+        row("from disk", *(f"{x['ms']:.1f}" for x in c["disk_ms"].values()))
+        row("kernels compiled", *(x["compiled"] for x in c["compile_ms"].values()))
+        row("compiled for another shape", *(x["new_shape"] for x in c["compile_ms"].values()))
+    if r.get("layouts"):
+        print()
+        row("layout", "dtype", "nvm / floor", "nvm / best other")
+        row(*["---"] * 4)
+        for x in r["layouts"]:
+            if "us" in x:
+                row(f"{x['name']}, {x['what']}", x["dtype"], ratio(x["us"], x["floor_us"]), ratio(x["us"], best(x["us"])))
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("-o", "--output", help="folder")
@@ -384,11 +438,14 @@ def main():
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--seconds", type=float, default=230, help="later sections stop early to end within this")
     ap.add_argument("--latency", help="output of gpu_latency, to go into the JSON")
+    ap.add_argument("--table", metavar="FILE")
     ap.add_argument("--try", dest="try_", action="store_true")
     ap.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     args = ap.parse_args()
     if args.cold:
         return cold(args.try_)
+    if args.table:
+        return table(json.loads(pathlib.Path(args.table).read_text()))
     b = Bench(args)
     result = dict(machine=machine(b.torch), commit=commit(), source=os.environ.get("NVM_SOURCE_HASH"), date=time.strftime("%Y-%m-%d"),
                   versions={p: c.version for p, c in b.peers.items()}, rounds=args.rounds, seconds={})
