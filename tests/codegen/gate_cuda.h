@@ -1,7 +1,6 @@
 /* The gate's way through CUDA C++: one schedule of the CPU interpreted, then schedules emitted, compiled by the emulator's
-   NVRTC and run by its executor, with 32-bit and 64-bit indices in turn. Schedules for GPUs are named gpu..., and gpuP... where
-   a test asks for another prefix P than "cpu"; of the others the first is taken beside them, or all where there is none (lanes
-   that a layout does not use hold copies). */
+   NVRTC and run by its executor, with 32-bit and 64-bit indices in turn: those for GPUs, of the others the first, and the last
+   where there are none for GPUs (lanes that a layout does not use hold copies). */
 #ifndef GATE_CUDA_H
 #define GATE_CUDA_H
 #include "codegen/cuda.h"
@@ -45,7 +44,7 @@ static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, cons
   nvb_free(cubin.bytes);
 }
 
-static inline int gate_runs(const gate_job *j) { return 1 + 2 * j->k->nsched; } /* if all are of the CPU */
+static inline int gate_runs(const gate_job *j) { return 1 + 2 * (j->k->nsched > 1 ? 2 : 1); } /* if all are of the CPU */
 
 /* Before the first use of the library's settings. */
 static inline int gate_emulator(void) {
@@ -65,7 +64,7 @@ static inline void gate_work(nvb_arena *a, void *arg) {
     int for_gpu = gate_for_gpu(j->g, name);
     if (!for_gpu && strncmp(name, j->g->prefix, strlen(j->g->prefix)) != 0) continue;
     if (!j->runs) gate_interpret(a, j, j->k->sched[i], name);
-    if (for_gpu || !any || n == 0) gate_emulate(a, j, j->k->sched[i], name, n % 2);
+    if (for_gpu || n == 0 || (!any && i == j->k->nsched - 1)) gate_emulate(a, j, j->k->sched[i], name, n % 2);
     n++;
   }
 }
