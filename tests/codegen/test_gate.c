@@ -4,7 +4,7 @@
 static void softmax_of(const char *prefix, int rows, int n) {
   float *x = gate_floats(rows * n, -4, 4), *y = calloc((size_t)(rows * n), 4);
   if (n > 1) x[0] = -INFINITY;
-  gate g = {.file = "softmax.kir", .prefix = prefix};
+  gate g = {.file = "softmax.kir", .prefix = prefix, .aligned = n % 4 == 0};
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, y, rows * n);
   gate_size(&g, n);
@@ -25,6 +25,8 @@ START_TEST(softmax) {
   softmax_of("cpu", 5, 1);
   softmax_of("long", 5, 1001);
   softmax_of("long", 3, 4096);
+  softmax_of("short", 37, 20);
+  softmax_of("short", 21, 31);
 }
 END_TEST
 
@@ -142,7 +144,7 @@ START_TEST(seed) {
   x[1] = -2;
   y[4097] = INFINITY;
   z[n - 1] = 200;
-  gate g = {.file = "seed.kir", .prefix = "cpu"};
+  gate g = {.file = "seed.kir", .prefix = "cpu", .aligned = 1};
   gate_in(&g, NVM_F32, x, n);
   gate_in(&g, NVM_F32, y, n);
   gate_in(&g, NVM_F32, z, n);
@@ -161,7 +163,7 @@ END_TEST
 START_TEST(columns) {
   int rows = 1700, n = 200, parts = 4;
   float *x = gate_floats(rows * n, 3, 7), *ws = calloc((size_t)(parts * 2 * n), 4), *mean = calloc((size_t)n, 4), *var = calloc((size_t)n, 4);
-  gate g = {.file = "columns.kir", .prefix = "cpu"};
+  gate g = {.file = "columns.kir", .prefix = "cpu", .aligned = 1};
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, ws, parts * 2 * n);
   gate_size(&g, n);
@@ -208,7 +210,7 @@ START_TEST(sum) {
   for (int64_t n = 1; n < 150000; n = n * 7 + 3) {
     int64_t parts = (n + 32767) / 32768;
     float *x = gate_floats(n, -1, 2), *ws = calloc((size_t)parts, 4);
-    gate g = {.file = "sum.kir", .prefix = "cpu"};
+    gate g = {.file = "sum.kir", .prefix = "cpu", .aligned = 1};
     gate_in(&g, NVM_F32, x, n);
     gate_out(&g, NVM_F32, ws, parts);
     gate_size(&g, n);
@@ -247,7 +249,7 @@ START_TEST(argmin) {
   for (int i = 0; i < rows * n; i++) x[i] = rintf(x[i]);
   x[2 * n + 700] = x[2 * n + 900] = NAN;
   for (int j = 0; j < n; j++) x[4 * n + j] = INFINITY;
-  gate g = {.file = "argmin.kir", .prefix = "cpu"};
+  gate g = {.file = "argmin.kir", .prefix = "cpu", .aligned = 1};
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, val, rows);
   gate_out(&g, NVM_I64, pos, rows);

@@ -145,7 +145,7 @@ START_TEST(gather) {
   int32_t *idx = calloc((size_t)n, 4);
   uint8_t *mask = calloc((size_t)n, 1);
   for (int i = 0; i < n; i++) { idx[i] = (int)(gate_uniform() * m); mask[i] = gate_uniform() < .5; }
-  gate g = {.file = "gather.kir", .prefix = "cpu"};
+  gate g = {.file = "gather.kir", .prefix = "cpu", .aligned = 1};
   gate_in(&g, NVM_F32, x, m);
   gate_in(&g, NVM_I32, idx, n);
   gate_in(&g, NVM_BOOL, mask, n);
@@ -346,4 +346,102 @@ START_TEST(chunks) {
 }
 END_TEST
 
-SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once, carried, middle, chunks)
+static double half_value(uint16_t h) { /* subnormals too */
+  return (h >> 10 & 31 ? ldexp(0x400 | (h & 0x3ff), (h >> 10 & 31) - 25) : ldexp(h & 0x3ff, -24)) * (h >> 15 ? -1 : 1);
+}
+static void rows16_of(int rows, int n) {
+  uint16_t *x = calloc((size_t)(rows * n), 2), *y = calloc((size_t)(rows * n), 2);
+  for (int i = 0; i < rows * n; i++) x[i] = (uint16_t)(0x3e00 + gate_uniform() * 0x300 + (i % 3 == 0) * 0x8000);
+  gate g = {.file = "rows16.kir", .prefix = "cpu", .aligned = n % 8 == 0};
+  gate_in(&g, NVM_BF16, x, rows * n);
+  gate_out(&g, NVM_F16, y, rows * n);
+  gate_size(&g, n);
+  gate_size(&g, rows);
+  gate_f32(&g, (float)n);
+  gate_run(&g);
+  for (int r = 0; r < rows; r++) {
+    double m = 0, top = 0, *v = calloc((size_t)n, 8);
+    for (int j = 0; j < n; j++) {
+      union { uint32_t u; float f; } w = {(uint32_t)x[r * n + j] << 16};
+      m += (v[j] = w.f) / n;
+    }
+    for (int j = 0; j < n; j++) top = fmax(top, fabs(v[j] - m));
+    for (int j = 0; j < n; j++) gate_close("rows16", r * n + j, half_value(y[r * n + j]), (v[j] - m) / top, 0x1p-10);
+    free(v);
+  }
+  free(x); free(y);
+}
+START_TEST(rows16) {
+  rows16_of(5, 1000);
+  rows16_of(3, 77);
+}
+END_TEST
+
+static void moments_of(int rows, int n) {
+  double *x = calloc((size_t)(rows * n), 8), *sum = calloc((size_t)rows, 8), *top = calloc((size_t)rows, 8);
+  int64_t *at = calloc((size_t)rows, 8);
+  int32_t *minus = calloc((size_t)rows, 4);
+  uint8_t *good = calloc((size_t)rows, 1);
+  for (int i = 0; i < rows * n; i++) x[i] = rint(gate_uniform() * 64 - 32) * 0.25;
+  x[n + n / 2] = INFINITY;
+  x[2 * n + 3] = x[2 * n + n - 1] = NAN;
+  gate g = {.file = "moments.kir", .prefix = "cpu", .aligned = n % 2 == 0};
+  gate_in(&g, NVM_F64, x, rows * n);
+  gate_out(&g, NVM_F64, sum, rows);
+  gate_out(&g, NVM_F64, top, rows);
+  gate_out(&g, NVM_I64, at, rows);
+  gate_out(&g, NVM_I32, minus, rows);
+  gate_out(&g, NVM_BOOL, good, rows);
+  gate_size(&g, n);
+  gate_size(&g, rows);
+  gate_run(&g);
+  for (int r = 0; r < rows; r++) {
+    double s = 0; /* quarters: exact in any order */
+    int best = 0, count = 0, whole = 1;
+    for (int j = 0; j < n; j++) {
+      double v = x[r * n + j], b = x[r * n + best];
+      s += v;
+      count += v < 0;
+      whole &= isfinite(v) != 0;
+      if (v > b || (v != v && b == b)) best = j;
+    }
+    ck_assert(gate_same(NVM_F64, &sum[r], &s) && gate_same(NVM_F64, &top[r], &x[r * n + best]));
+    ck_assert_int_eq(at[r], best);
+    ck_assert_int_eq(minus[r], count);
+    ck_assert_int_eq(good[r], whole);
+  }
+  free(x); free(sum); free(top); free(at); free(minus); free(good);
+}
+START_TEST(moments) {
+  moments_of(5, 2000);
+  moments_of(4, 301);
+}
+END_TEST
+
+START_TEST(turn) {
+  int m = 45, n = 37;
+  double *x = calloc((size_t)(m * n), 16), *y = calloc((size_t)(m * n), 16);
+  int16_t *k = calloc((size_t)(m * n), 2), *q = calloc((size_t)(m * n), 2);
+  for (int i = 0; i < m * n; i++) {
+    x[2 * i] = i;
+    x[2 * i + 1] = i % 7 ? -i : -0.0;
+    k[i] = (int16_t)(i * 37);
+  }
+  gate g = {.file = "turn.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_C128, x, m * n);
+  gate_in(&g, NVM_I16, k, m * n);
+  gate_out(&g, NVM_C128, y, m * n);
+  gate_out(&g, NVM_I16, q, m * n);
+  gate_size(&g, m);
+  gate_size(&g, n);
+  gate_run(&g);
+  for (int i = 0; i < m; i++)
+    for (int j = 0; j < n; j++) {
+      ck_assert(memcmp(&y[2 * (i * n + j)], &x[2 * (j * m + i)], 16) == 0);
+      ck_assert_int_eq(q[i * n + j], k[j * m + i]);
+    }
+  free(x); free(y); free(k); free(q);
+}
+END_TEST
+
+SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once, carried, middle, chunks, rows16, moments, turn)
