@@ -55,7 +55,10 @@ typedef struct nvcu_em {
   nvcu_tile *tile;
   nvc_run *run;            /* being emitted */
   const nvf_part *part;
-  const char **grid, **grid_extent; /* by grid axis of the part: atoms */
+  const char *block;       /* its number within the part: an atom */
+  const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
+  int full;                /* maps in their full forms: this is a rare path */
+  const char *flag;        /* collects the flags of all maps (cuda_redo.c); NULL: groups do */
   int long_index;          /* index expressions have 64 bits for now */
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   const char **var;        /* by loop variable: atom */
@@ -89,6 +92,9 @@ const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits); /* an atom */
 int nvcu_is_number(const char *atom);
 /* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with nvcu_close. */
 const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
+
+void nvcu_part(nvcu_em *e, const nvf_part *p, const char *block); /* the block of that number of a part */
+void nvcu_parameters(nvcu_em *e, nvb_text *t, int scratch);       /* of the kernel, as declared */
 
 /* ---- cuda_kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
 /* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
@@ -165,6 +171,10 @@ void nvcu_atomic(nvcu_em *e, const nvf_stmt *s);
 void nvcu_map(nvcu_em *e, const nvf_stmt *s);
 void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
 void nvcu_group_close(nvcu_em *e);
+
+/* ---- cuda_redo.c: parts that are redone as a whole */
+int nvcu_can_redo(const nvcu_em *e, const nvc_seq *q);
+void nvcu_redo(nvcu_em *e);                              /* the branch: behind all maps, before all stores */
 
 /* ---- hooks: what the files of moves implement. Loops of the run that are open at a call are those above `level`. */
 /* cuda_reduce.c: new for each REDUCE of a run before its loops open; before and after at every level, 0..nloop, as

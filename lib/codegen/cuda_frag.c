@@ -6,7 +6,7 @@
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
 
-enum { FULL, FAST, APPROX, TABLE, ROOT, QUOTIENT };
+enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU };
 
 /* The sequences of the CUDA compiler itself between the inputs for which it branches; zeros are taken in. */
 static const char root_text[] =
@@ -25,22 +25,42 @@ static const char quotient_text[] =
     "  return a == 0.0f ? q0 : q;\n"
     "}\n";
 
-/* What the approx hint may put for a fragment of f32, $ its operands; errors of some 2^-20, tanh 2^-11. */
-static const struct { const char *name, *text; } approximate[] = {
-    {"exp", "nv_ex2($0 * 0x1.715476p+0f)"},
-    {"exp2", "nv_ex2($0)"},
-    {"tanh", "nv_tanh($0)"},
-    {"sigmoid", "nv_rcp(1.0f + nv_ex2($0 * -0x1.715476p+0f))"},
-    {"silu", "nv_divide($0, 1.0f + nv_ex2($0 * -0x1.715476p+0f))"},
-    {"gelu_tanh", "nv_divide($0, 1.0f + nv_ex2($0 * nv_fma($0 * $0, -0x1.a5a7dp-4f, -0x1.26aec2p+1f)))"},
-    {"divide", "nv_divide($0, $1)"},
+/* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's bits,
+   NaN payloads aside. Else the approx hint must allow as much: 1 an error of some 2^-20, 2 one of 2^-11. Halved exponents
+   and scaled quotients keep subnormal results; the clamps keep what tends to zero from 0 * inf. */
+#define LOGISTIC(t) "0x1p-24f * nv_rcp(0x1p-24f + nv_ex2(" t "))"
+static const struct form { const char *name; nvm_dtype from, to; int level; const char *text; } forms[] = {
+    {"maximum", NVM_F32, NVM_F32, 0, "nv_max($0, $1)"},
+    {"minimum", NVM_F32, NVM_F32, 0, "nv_min($0, $1)"},
+    {"cast", NVM_F32, NVM_BF16, 0, "nv_bfloat($0)"},
+    {"cast", NVM_F32, NVM_F16, 0, "nv_half($0)"},
+    {"cast", NVM_F16, NVM_F32, 0, "nv_float($0)"},
+    {"exp", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0x1.715476p-1f))"},
+    {"exp2", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0.5f))"},
+    {"tanh", NVM_F32, NVM_F32, 2, "nv_tanh($0)"},
+    {"sigmoid", NVM_F32, NVM_F32, 1, LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)")},
+    {"silu", NVM_F32, NVM_F32, 1, "nv_max($0, -256.0f) * (" LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)") ")"},
+    {"gelu_tanh", NVM_F32, NVM_F32, 1, "nv_gelu(nv_max($0, -256.0f))"},
+    {"divide", NVM_F32, NVM_F32, 1, "nv_divide($0, $1)"},
 };
+static const char square_text[] = "static __device__ __forceinline__ float nv_square(float x) { return x * x; }\n";
+static const char gelu_text[] =
+    "static __device__ __forceinline__ float nv_gelu(float x) {\n"
+    "  return x * (" LOGISTIC("nv_fma(x, nv_fma(x * x, -0x1.a5a7dp-4f, -0x1.26aec2p+1f), -24.0f)") ");\n"
+    "}\n";
 
-static const char *approximate_text(const nvg_frag *f) {
-  for (int i = 0; i < f->nparam; i++)
-    if (f->inst[i].type != NVM_F32) return NULL;
-  for (size_t i = 0; f->name && i < sizeof approximate / sizeof *approximate; i++)
-    if (strcmp(f->name, approximate[i].name) == 0) return approximate[i].text;
+static int is_library(const nvg_frag *f, const struct form *x) {
+  nvm_dtype types[2] = {x->from, x->from};
+  const nvg_frag *l = !strcmp(x->name, "cast") ? nvg_frag_cast(x->from, x->to) : nvg_frag_find(x->name, types, f->nparam);
+  return l && nvb_hash_eq(l->hash, f->hash);
+}
+
+static const char *form_of(const nvg_frag *f, int level) {
+  if (!f->name || f->nresult != 1 || f->nparam < 1 || f->nparam > 2) return NULL;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    if (forms[i].level <= level && f->inst[0].type == forms[i].from && f->inst[f->result[0]].type == forms[i].to &&
+        !strcmp(f->name, forms[i].name) && is_library(f, &forms[i]))
+      return forms[i].text;
   return NULL;
 }
 
@@ -54,7 +74,6 @@ typedef struct state {
 } state;
 
 static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
-static int is_signed(nvm_dtype t) { return nvg_class_of(t) == NVG_SIGNED; }
 static int width(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8 * nvg_size(t); }
 
 /* ---- the registry of what stands in the head */
@@ -258,7 +277,7 @@ static const char *function(nvcu_em *e, const nvg_frag *f, int fast) {
 }
 
 int nvcu_frag_rare(const nvg_frag *f, int approx) {
-  if (approx && approximate_text(f)) return 0;
+  if (form_of(f, approx)) return 0;
   if (f->rare >= 0) return 1;
   for (int i = 0, depth = 0; i < f->ninst; i++) {
     const nvg_inst *x = &f->inst[i];
@@ -268,16 +287,21 @@ int nvcu_frag_rare(const nvg_frag *f, int approx) {
   return 0;
 }
 
-static const char *approximation(nvcu_em *e, const nvg_frag *f, const char *const *arg) {
+/* The form with its operands put in; NULL if there is none. */
+static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const *arg, int level) {
+  const char *p = form_of(f, level);
+  if (!p) return NULL;
+  if (strstr(p, "nv_square")) helper(e, SQUARE, "nv_square", square_text);
+  if (strstr(p, "nv_gelu")) helper(e, GELU, "nv_gelu", gelu_text);
   nvb_text t = {.arena = e->a};
-  for (const char *p = approximate_text(f); p && *p; p++)
+  for (; *p; p++)
     if (*p == '$') nvb_puts(&t, arg[*++p - '0']);
     else nvb_print(&t, "%c", *p);
   return t.s;
 }
 
 const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx) {
-  const char *short_form = approx ? approximation(e, f, arg) : NULL;
+  const char *short_form = device_form(e, f, arg, approx);
   if (short_form) return short_form;
   int fast = flag && nvcu_frag_rare(f, 0);
   nvb_text t = {.arena = e->a};
@@ -313,7 +337,7 @@ void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char
 }
 
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into) {
-  const char *arg[NVCU_ARGS], *out[NVCU_ARGS] = {0};
+  const char *arg[NVCU_ARGS] = {0}, *out[NVCU_ARGS] = {0};
   if (2 * nstate > NVCU_ARGS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a merge of %d states", nstate);
   for (int i = 0; i < nstate; i++) {
     arg[i] = a[i];

@@ -16,7 +16,7 @@ struct nvcu_group {
   const char *cold, *result; /* the function, and the type that it returns */
 };
 
-static int approx(const nvcu_em *e, const nvf_stmt *s) { return nvc_hint(&e->r, s, "approx", 0) != 0; }
+static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
 static int rare(const nvcu_em *e, const nvf_stmt *s) { return nvcu_frag_rare(s->frag, approx(e, s)); }
 
 static const nvf_stmt *maker(const nvcu_group *g, int tile) {
@@ -59,11 +59,11 @@ static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item
   const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
   for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, item);
   if (s->nout == 1) {
-    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, NULL, approx(e, s)));
+    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, e->flag, approx(e, s)));
     return;
   }
   memset(out, 0, sizeof *out * (size_t)s->nout);
-  nvcu_frag(e, s->frag, arg, out, NULL, 0);
+  nvcu_frag(e, s->frag, arg, out, e->flag, approx(e, s));
   for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
 }
 
@@ -72,7 +72,7 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
   if (e->group && (rare(e, s) || touches(e, s)) && !nvf_layout_eq(e->group->l, l)) nvcu_group_close(e);
-  if (!rare(e, s) && !touches(e, s)) {
+  if (e->full || e->flag || (!rare(e, s) && !touches(e, s))) {
     for (int i = 0; i < nvc_items(l); i++) one_map(e, s, l, i);
     return;
   }

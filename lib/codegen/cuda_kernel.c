@@ -52,7 +52,8 @@ void nvcu_line(nvcu_em *e, const char *fmt, ...) {
 void nvcu_open(nvcu_em *e, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  indented(e, format(e, fmt, ap), *fmt ? " {" : "{");
+  const char *text = format(e, fmt, ap);
+  indented(e, text, *text ? " {" : "{");
   va_end(ap);
   e->depth++;
   nvcu_scope_opened(e);
@@ -171,7 +172,7 @@ const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l) {
 }
 
 /* ---- parameters */
-static void parameters(nvcu_em *e, nvb_text *t, int scratch) {
+void nvcu_parameters(nvcu_em *e, nvb_text *t, int scratch) {
   for (int i = 0; i < e->k->nparam; i++) {
     const nvf_param *p = &e->k->param[i];
     const char *type = p->kind == NVF_SIZE ? "ix" : p->type == NVM_BOOL ? "unsigned char" : nvcu_type(p->type);
@@ -201,8 +202,12 @@ static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
 }
 
 /* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
-static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
+void nvcu_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->part = p;
+  e->block = block;
+  e->grid = NVB_NEWN(e->a, const char *, p->ngrid + 1);
+  e->grid_extent = NVB_NEWN(e->a, const char *, p->ngrid + 1);
+  for (int g = 1; g < p->ngrid; g++) e->grid_extent[g] = grid_extent(e, &p->grid[g]);
   nvcu_part_opened(e);
   e->nloop = 0;
   coordinates(e, p, block);
@@ -213,6 +218,8 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->known = whole;
   if (work) nvcu_open(e, "if (%s)", work);
   nvcu_homes(e);
+  e->flag = nvcu_can_redo(e, q) ? nvcu_fresh(e, "bad") : NULL;
+  if (e->flag) nvcu_line(e, "bool %s = false;", e->flag);
   nvcu_seq(e, q);
   if (work) nvcu_close(e);
 }
@@ -221,23 +228,18 @@ static void emit_parts(nvcu_em *e) {
   const char *block = "block";
   for (int p = 0; p < e->k->npart; p++) {
     const nvf_part *part = &e->k->part[p];
-    int last = p + 1 == e->k->npart;
     const char *n = "1";
-    e->part = part;
-    e->grid = NVB_NEWN(e->a, const char *, part->ngrid + 1);
-    e->grid_extent = NVB_NEWN(e->a, const char *, part->ngrid + 1);
-    for (int g = 0; g < part->ngrid; g++) {
-      if (last && g == 0) continue; /* nobody asks */
-      e->grid_extent[g] = grid_extent(e, &part->grid[g]);
-      n = strcmp(n, "1") ? nvcu_text(e, "%s * %s", n, e->grid_extent[g]) : e->grid_extent[g];
-    }
-    if (last) {
-      emit_part(e, part, block);
+    if (p + 1 == e->k->npart) {
+      nvcu_part(e, part, block);
       break;
+    }
+    for (int g = 0; g < part->ngrid; g++) {
+      const char *extent = grid_extent(e, &part->grid[g]);
+      n = g ? nvcu_text(e, "%s * %s", n, extent) : extent;
     }
     const char *end = nvcu_let(e, "ix", n);
     nvcu_open(e, "if (%s < %s)", block, end);
-    emit_part(e, part, block);
+    nvcu_part(e, part, block);
     nvcu_line(e, "return;");
     nvcu_close(e);
     block = nvcu_let(e, "ix", nvcu_text(e, "%s - %s", block, end));
@@ -286,7 +288,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
   if (min_blocks(e) > 0) nvb_print(t, ", %lld", (long long)min_blocks(e));
   nvb_puts(t, ") nvm_kernel(");
-  parameters(e, t, k->scratch > 0);
+  nvcu_parameters(e, t, k->scratch > 0);
   nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n  const ix block = blockIdx.x;\n");
   if (e->exchange + e->shared_most > 0) {
     nvb_print(t, "  enum { tiles = %lld };\n", (long long)e->exchange);

@@ -135,7 +135,7 @@ static void load_parts(nvcu_em *e, const access *a, int item, const char *q) { /
 static const char *every_mask(nvcu_em *e, const access *a, int item) {
   const char *all = NULL;
   for (int i = 0; i < a->n; i++) all = nvcu_and(e, all, mask(e, a, item + i * a->step));
-  return all;
+  return all ? all : "true";
 }
 
 /* Where the condition may differ within an access. */
@@ -206,7 +206,7 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
 
 void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
-  int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);
+  int64_t ahead = e->full ? 0 : nvc_hint(&e->r, s, "prefetch", 0);
   if (ahead > 0 && e->r.run_of[s->id] == e->run && moves(e, s->map) && !nvc_has(s->map, NVF_TILE)) prefetch(e, &a, ahead);
   const char *full = wide(&a) && !a.whole ? all_hold(e, &a) : NULL;
   if (full) {

@@ -28,12 +28,19 @@ NV int nv_clz(unsigned x) { return __clz((int)x); }
 NV int nv_clz(unsigned long long x) { return __clzll((long long)x); }
 NV unsigned short nv_half(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 NV float nv_float(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
-// approximate: relative error of about 2^-23, 2^-22, 2^-22, 2^-11, 2^-22
+NV unsigned short nv_bfloat(float x) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+NV float nv_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+NV float nv_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+// approximate, subnormal results are 0: relative error of about 2^-23, 2^-22, 2^-22, 2^-11, 2^-22
 NV float nv_rcp(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 NV float nv_rsqrt(float x) { float y; asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-NV float nv_ex2(float x) { float y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+NV float nv_ex2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 NV float nv_tanh(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-NV float nv_divide(float a, float b) { float y; asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+// b is brought to where its reciprocal is a normal number: where b is one of a row, all but two products happen once
+NV float nv_divide(float a, float b) {
+  const float k = fabsf(b) > 0x1p+64f ? 0x1p-64f : fabsf(b) < 0x1p-64f ? 0x1p+64f : 1.0f;
+  return a * k * nv_rcp(b * k);
+}
 // streams: values that nothing reads again soon, of 1 to 16 bytes
 template <class P> NV P nv_load_stream(const P *p) {
   if constexpr (sizeof(P) == 16) { uint4 q = __ldcs((const uint4 *)p); return *(P *)&q; }
