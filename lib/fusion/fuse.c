@@ -83,25 +83,55 @@ static int for_nothing(const nvf_choice *c, uint8_t *whole) {
   return n;
 }
 
-static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split) {
+static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const nvf_refusals *no) {
   uint8_t *whole = nvb_get(a, (size_t)g->n + 1);
-  nvf_choice *best = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1), *c = best;
+  nvf_choice *best = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1, no), *c = best;
   for (int round = 0; round < 3 && for_nothing(c, whole); round++) {
-    c = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1);
+    c = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1, no);
     best = c->time <= best->time ? c : best;
   }
   return best;
 }
 
-static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, int fuse) {
+static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_refusals *no) {
   nvf_sizes *z = nvf_sizes_of(a, g);
-  if (!fuse)
-    return nvf_search(nvf_net_of(a, g, z, caps, NVF_WHOLE, NULL), 0);
-  nvf_choice *best = split_as(a, g, z, caps, NVF_SPLIT);
+  nvf_choice *best = split_as(a, g, z, caps, NVF_SPLIT, no);
   if (!nvf_net_crossing(best->net))
     return best;
-  nvf_choice *fine = split_as(a, g, z, caps, NVF_FINE);
+  nvf_choice *fine = split_as(a, g, z, caps, NVF_FINE, no);
   return fine->time < best->time ? fine : best;
+}
+
+/* The kernels of a vetoed step, so that the next search goes on without them. */
+static void refuse(nvf_refusals *no, const nvf_choice *c, const nvf_veto *v) {
+  const nvf_net *net = c->net;
+  nvb_text why = { .arena = net->arena };
+  nvb_print(&why, "refused: %s", v->why);
+  for (int i = 0; i < c->n; i++) {
+    if (c->step[i] != v->step)
+      continue;
+    nvf_refusal *r = &no->at[no->n++];
+    *r = (nvf_refusal){ .why = nvb_text_get(&why), .made = NVB_NEWN(net->arena, int, c->k[i]->nroot + 1),
+                        .read = NVB_NEWN(net->arena, int, net->n + 1) };
+    for (int j = 0; j < c->k[i]->nroot; j++)
+      r->made[r->nmade++] = nvf_mark_of(&net->node[c->k[i]->root[j]]);
+    for (int j = 0; j < net->n; j++)
+      if (nvf_has(c->k[i]->reads, j) && net->node[j].kind != NVG_VLEAF)
+        r->read[r->nread++] = nvf_mark_of(&net->node[j]);
+  }
+}
+
+/* Vetoes name steps of the plans before: each is made again, with what was refused until then. */
+static nvf_choice *without(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
+  nvf_refusals no = { .at = NVB_NEWN(a, nvf_refusal, o->nveto * NVF_MAX_PARTS + 1) };
+  if (!o->fuse || o->nveto >= NVF_VETOES)
+    return nvf_search(nvf_net_of(a, g, nvf_sizes_of(a, g), caps, NVF_WHOLE, NULL), 0, &no);
+  nvf_choice *c = choose(a, g, caps, &no);
+  for (int i = 0; i < o->nveto; i++) {
+    refuse(&no, c, &o->veto[i]);
+    c = choose(a, g, caps, &no);
+  }
+  return c;
 }
 
 /* The kernels from `first` on that share a step; the label is that of the dearest. Returns the kernel after them. */
@@ -130,10 +160,9 @@ static int finish_step(nvf_plan *p, const nvf_choice *c, int first, const int *b
   return first + n;
 }
 
-/* A vetoed kernel (it spilled, a solver refused it) takes the whole graph back to one kernel a value. */
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
   nvf_plan *p = NVB_NEW(a, nvf_plan);
-  nvf_choice *c = choose(a, g, caps, o->fuse && !o->nveto);
+  nvf_choice *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
   *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .bytes_min = least_bytes(c->net) };
   nvf_memory(p, c, buf_of);

@@ -9,8 +9,9 @@
 typedef struct memo { int node, guard, inst; const nvf_ix *at; } memo;
 typedef struct merge { nvf_prod a, b; int dim; } merge; /* two adjacent dimensions of the first root that are one axis */
 /* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as many
-   elements, in which a reduction is one axis. */
-typedef struct form { merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1]; } form;
+   elements, in which a reduction is one axis. apart: small sums of all of a value have axes of their own, so that each block
+   can repeat them; along an axis of the root they would take it from the grid. */
+typedef struct form { merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1]; int apart; } form;
 typedef struct builder {
   nvf_cand *k;
   nvf_net *net;
@@ -22,7 +23,7 @@ typedef struct builder {
   NVB_VEC(int) red;                      /* instances of reductions */
   int nfold;                             /* reductions and scans, those being built too */
   form *form;
-  form ask;                              /* rank 0, or a shape of the first root in which some reduction has its axis */
+  form ask;                              /* another form that may be cheaper: its rank or apart is not 0 */
   int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
   const nvf_prod *root_dim;
   const nvf_ix *root_at;
@@ -528,6 +529,7 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
     pieces |= nvf_ix_floors(b->s, at[d]) > 0;
   if (!pieces || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size)
     return;
+  f.apart = b->ask.apart;
   for (int d = 0; d < r->rank; d++)
     all = nvf_mul(b->s, all, r->dim[d]);
   for (int d = 0; d < x->rank; d++) {
@@ -576,6 +578,10 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
     }
   if (pick < 0)
     ask_shape(b, n, at);
+  else if (!kept && x->size <= NVF_SMALL && !(b->k->reduced >> pick & 1) && b->k->axis.n > 1) {
+    b->ask.apart = 1;
+    pick = b->form->apart ? -1 : pick;
+  }
   a = pick >= 0 ? pick : axis_new(b, want);
   nvf_ix r = nvf_ix_add(b->s, base, axis_ix(b, a));
   reduced_coords(b, n, at, r, e);
@@ -766,7 +772,7 @@ nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t 
     }
   builder *b = NVB_NEW(a, builder);
   nvf_cand *k = built(b, net, order, nroot, stored, NVB_NEW(a, form), why);
-  if (!b->ask.rank)
+  if (!b->ask.rank && !b->ask.apart)
     return k;
   nvf_cand *other = built(b, net, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
   return other && (!k || other->time < k->time) ? other : k;

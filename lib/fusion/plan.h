@@ -45,7 +45,10 @@ typedef struct nvf_plan {
   int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
 } nvf_plan;
 
+/* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a solver refused
+   it). The kernel is cut; from NVF_VETOES on there is one kernel a value. */
 typedef struct nvf_veto { int step; const char *why; } nvf_veto;
+enum { NVF_VETOES = 3 };
 typedef struct nvf_options {
   int fuse;            /* 0: one kernel per value, for the oracle */
   int nveto; const nvf_veto *veto;

@@ -51,7 +51,7 @@ typedef struct nvf_net {
   nvf_node *node;          /* in topological order */
   int *out;                /* node of each output */
 } nvf_net;
-enum { NVF_FAR = 1 << 20 };
+enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE }; /* long reductions: as they are; partials and a finish; along a neighbour's rows */
 /* whole: by value, reductions that stay together; NULL: none has to */
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const uint8_t *whole);
@@ -103,7 +103,11 @@ int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis i
 
 /* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
 typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut; nvf_cut *cut; } nvf_choice;
-nvf_choice *nvf_search(nvf_net *net, int fuse);
+/* A kernel that somebody would not take: what it made and what it loaded that others make, by nvf_mark_of. */
+typedef struct nvf_refusal { const char *why; int nmade, *made, nread, *read; } nvf_refusal;
+typedef struct nvf_refusals { int n; nvf_refusal *at; } nvf_refusals;
+int nvf_mark_of(const nvf_node *n);            /* of a node in each net of its graph */
+nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no);
 
 /* ---- schedule.c, schedule_cpu.c, schedule_gpu.c: places of axes, digits, hints */
 typedef struct nvf_place {

@@ -4,8 +4,9 @@
 #include "fusion/planner.h"
 #include <string.h>
 
-/* MOST_VISITS: instances that a search may build (some 30 ms of them); then what is best so far stands. */
-enum { DEAR = 6, CROWD = 12, MOST_VISITS = 60000 };
+/* PARTED: of kernels that do not wait for each other one takes less than so many launches: they share one as parts of a grid.
+   MOST_VISITS: instances that a search may build (some 30 ms of them); then what is best so far stands. */
+enum { DEAR = 6, CROWD = 12, PARTED = 5, MOST_VISITS = 60000 };
 typedef struct group { int n, *root; nvf_cand *k; int id; } group; /* id: its own, a new one when it changes */
 typedef struct state { int n; group *g; double time; uint64_t *stored; } state;
 typedef struct search {
@@ -18,6 +19,7 @@ typedef struct search {
   NVB_VEC(nvf_cand *) cand;
   NVB_VEC(const char *) why;
   const char *last;        /* why the last trial was refused */
+  const nvf_refusals *no;
   nvb_map *pairs;          /* two groups -> what merging them gains; number 0: nothing */
   NVB_VEC(double) gain;
 } search;
@@ -111,6 +113,37 @@ static int is_candidate(search *s, int i) {
   return is_made(n) && work(s, i) >= DEAR && disputed(s, i);
 }
 
+/* ---- what others would not take */
+int nvf_mark_of(const nvf_node *n) {
+  return n->value * 256 + (n->kind == NVG_VPICK ? (int)n->attr[0] * 4 : 0) + (n->block ? 1 : n->finish ? 2 : 0);
+}
+
+static int is_among(int mark, int n, const int *marks) {
+  for (int i = 0; i < n; i++)
+    if (marks[i] == mark)
+      return 1;
+  return 0;
+}
+
+/* A kernel that makes all that a refused one made, and loads nothing more of what others make, is refused too. */
+static const char *refusal_of(search *s, const nvf_cand *k) {
+  int *made = NVB_NEWN(s->a, int, k->nroot + 1);
+  for (int i = 0; i < k->nroot; i++)
+    made[i] = nvf_mark_of(node_of(s, k->root[i]));
+  for (int r = 0; r < s->no->n; r++) {
+    const nvf_refusal *no = &s->no->at[r];
+    int same = 1;
+    for (int i = 0; i < no->nmade; i++)
+      same &= is_among(no->made[i], k->nroot, made);
+    for (int i = 0; i < s->net->n && same; i++)
+      if (nvf_has(k->reads, i) && node_of(s, i)->kind != NVG_VLEAF)
+        same = is_among(nvf_mark_of(node_of(s, i)), no->nread, no->read);
+    if (same)
+      return no->why;
+  }
+  return NULL;
+}
+
 /* ---- candidates, by roots and by what is stored above them */
 static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored) {
   int *key = NVB_NEWN(s->a, int, n + 2 * s->words + 1);
@@ -136,7 +169,7 @@ static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored)
       buffers += __builtin_popcountll(k->reads[w]);
     if (k && buffers + k->put.n > s->net->caps->max_buffers)
       k = NULL, why = "more buffers than a kernel may have";
-    if (k && (why = nvf_refused(k)))
+    if (k && ((why = nvf_refused(k)) || (s->no->n && (why = refusal_of(s, k)))))
       k = NULL;
     s->visits += k ? k->inst.n : 100;
     NVB_PUSH(s->a, s->cand, k);
@@ -176,7 +209,7 @@ static void closure(search *s, const state *t, uint64_t **needs) {
 }
 
 /* ---- moves, priced by the kernels that they change */
-typedef struct move { int from, to; double gain; } move; /* to < 0: copy `from` into its readers */
+typedef struct move { int from, to; double gain; } move; /* to < 0: copy root -to - 1 of `from` into its readers */
 
 static uint64_t *stored_without(search *s, const state *t, int n, const int *root) {
   uint64_t *set = nvb_dup(s->a, t->stored, (size_t)s->words * sizeof *set);
@@ -187,17 +220,22 @@ static uint64_t *stored_without(search *s, const state *t, int n, const int *roo
 
 static double time_of(const nvf_cand *k) { return k->put.n ? k->time : 0; }
 
-/* The readers of a group without it. Returns what is gained, or -1 where a reader cannot do without. out: NULL, or t changed. */
-static double copied(search *s, const state *t, int i, state *out) {
-  uint64_t *stored = stored_without(s, t, t->g[i].n, t->g[i].root);
-  double gain = time_of(t->g[i].k);
+/* The readers of a stored value without it, and its group without that root. Returns what is gained, or -1 where one of them
+   cannot do without. out: NULL, or t changed. */
+static double copied(search *s, const state *t, int i, int which, state *out) {
+  int node = t->g[i].root[which], left = t->g[i].n - 1, *root = nvb_dup(s->a, t->g[i].root, (size_t)t->g[i].n * sizeof *root);
+  uint64_t *stored = stored_without(s, t, 1, &node);
   group *g = out ? NVB_NEWN(s->a, group, t->n + 1) : NULL;
+  double gain = 0;
+  root[which] = root[left];
   for (int j = 0, n = 0; j < t->n; j++) {
     group x = t->g[j];
-    if (j == i)
-      continue;
-    if (reads_from(&x, &t->g[i])) {
+    if (j == i || nvf_has(x.k->reads, node)) {
       gain += time_of(x.k);
+      if (j == i)
+        x.n = left, x.root = root;
+      if (!x.n)
+        continue;
       x.k = make(s, x.n, x.root, stored);
       if (!x.k)
         return -1;
@@ -208,7 +246,7 @@ static double copied(search *s, const state *t, int i, state *out) {
       g[n++] = x;
   }
   if (out)
-    *out = (state){ t->n - 1, g, t->time - gain, stored };
+    *out = (state){ t->n - !left, g, t->time - gain, stored };
   return gain;
 }
 
@@ -252,14 +290,6 @@ static double joined(search *s, const state *t, const uint8_t *member, state *ou
   return gain;
 }
 
-/* Two groups and all between them. */
-static double merged(search *s, const state *t, uint64_t **needs, int i, int j, state *out) {
-  uint8_t *member = nvb_get(s->a, (size_t)t->n + 1);
-  for (int q = 0; q < t->n; q++)
-    member[q] = q == i || q == j || (nvf_has(needs[j], q) && nvf_has(needs[q], i)) || (nvf_has(needs[i], q) && nvf_has(needs[q], j));
-  return joined(s, t, member, out);
-}
-
 /* Whether two values have one shape, but for extents of 1. */
 static int alike(const nvf_node *p, const nvf_node *q) {
   int j = 0;
@@ -283,12 +313,63 @@ static int same_space(const search *s, const group *x, const group *y) {
   return 0;
 }
 
-static int is_near(const search *s, const group *x, const group *y) {
+static int reads_same(const search *s, const group *x, const group *y) {
   for (int w = 0; w < s->words; w++)
     if (x->k->reads[w] & y->k->reads[w])
       return 1;
+  return 0;
+}
+
+/* What a root is read off: of a reduction the widest operand. */
+static const nvf_node *source_of(const search *s, int i) {
+  const nvf_node *n = node_of(s, i);
+  while (n->kind == NVG_VRED || n->kind == NVG_VPICK) {
+    const nvf_node *x = n;
+    n = node_of(s, x->in[0]);
+    for (int j = 1; j < x->nin; j++)
+      n = node_of(s, x->in[j])->size > n->size ? node_of(s, x->in[j]) : n;
+  }
+  return n;
+}
+
+/* Kernels over different spaces, one of them small: where they do not wait for each other they share a launch as parts of one
+   grid, so that merging them gains none. */
+static int are_parts(const search *s, const group *x, const group *y) {
+  double small = PARTED * s->net->caps->launch;
+  for (int i = 0; i < x->n; i++)
+    for (int j = 0; j < y->n; j++)
+      if (alike(source_of(s, x->root[i]), source_of(s, y->root[j])) ||
+          (node_of(s, x->root[i])->size > 1 && alike(node_of(s, x->root[i]), node_of(s, y->root[j]))))
+        return 0;
+  return x->k->time < small || y->k->time < small;
+}
+
+/* Launches that a merge gains nothing of, or costs: one that the two share anyway; one that a reader had in common with
+   another reader of the first, which now waits for it. */
+static int launches_lost(const search *s, const state *t, uint64_t **needs, int i, int j) {
+  const group *x = &t->g[i], *y = &t->g[j];
+  if (!nvf_has(needs[i], j) && !nvf_has(needs[j], i))
+    return !reads_same(s, x, y) && are_parts(s, x, y);
+  int from = nvf_has(needs[j], i) ? i : j, to = from == i ? j : i;
+  for (int q = 0; q < t->n; q++)
+    if (q != i && q != j && reads_from(&t->g[q], &t->g[from]) && !nvf_has(needs[q], to) && !nvf_has(needs[to], q) &&
+        are_parts(s, &t->g[q], &t->g[to]))
+      return 1;
+  return 0;
+}
+
+/* Two groups and all between them. */
+static double merged(search *s, const state *t, uint64_t **needs, int i, int j, state *out) {
+  uint8_t *member = nvb_get(s->a, (size_t)t->n + 1);
+  for (int q = 0; q < t->n; q++)
+    member[q] = q == i || q == j || (nvf_has(needs[j], q) && nvf_has(needs[q], i)) || (nvf_has(needs[i], q) && nvf_has(needs[q], j));
+  double gain = joined(s, t, member, out);
+  return gain == -1 ? gain : gain - launches_lost(s, t, needs, i, j) * s->net->caps->launch;
+}
+
+static int is_near(const search *s, const group *x, const group *y) {
   double small = 2 * s->net->caps->launch;
-  return reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) || same_space(s, x, y);
+  return reads_same(s, x, y) || reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) || same_space(s, x, y);
 }
 
 /* What a merge gains, kept by the groups' identities: only pairs that the last move touched are priced again. */
@@ -327,15 +408,18 @@ static int step(search *s, state *t, int maps) {
   uint64_t **needs = NVB_NEWN(s->a, uint64_t *, t->n + 1);
   move best = { -1, -1, 1e-6 };
   state next;
+  double least = s->net->caps->launch / 2; /* a merge that gains nearly as much comes first: a copy is still there after it */
   closure(s, t, needs);
-  for (int i = 0; i < t->n && s->visits < MOST_VISITS; i++) {
-    const nvf_node *n = node_of(s, t->g[i].root[0]);
-    if (t->g[i].n > 1 || n->out || n->must || (maps && !is_made(n)))
-      continue;
-    double gain = copied(s, t, i, NULL);
-    if (gain > best.gain)
-      best = (move){ i, -1, gain };
-  }
+  for (int i = 0; i < t->n && s->visits < MOST_VISITS; i++)
+    for (int r = 0; r < t->g[i].n; r++) {
+      const nvf_node *n = node_of(s, t->g[i].root[r]);
+      if (n->out || n->must || (maps && !is_made(n)))
+        continue;
+      double gain = copied(s, t, i, r, NULL);
+      if (gain > best.gain)
+        best = (move){ i, -1 - r, gain };
+    }
+  best.gain -= best.to < 0 && best.from >= 0 ? least : 0;
   for (int i = 0; i < t->n && !maps; i++)
     for (int j = i + 1; j < t->n; j++) {
       double gain = merge_gain(s, t, needs, i, j);
@@ -344,7 +428,7 @@ static int step(search *s, state *t, int maps) {
     }
   if (best.from < 0)
     return 0;
-  double gain = best.to < 0 ? copied(s, t, best.from, &next) : merged(s, t, needs, best.from, best.to, &next);
+  double gain = best.to < 0 ? copied(s, t, best.from, -1 - best.to, &next) : merged(s, t, needs, best.from, best.to, &next);
   if (gain > 1e-6)
     *t = next;
   else /* a price from before another move */
@@ -385,7 +469,7 @@ static int level_of(const state *t, uint64_t **needs, int *level, int i) {
 
 /* Kernels that do not wait for each other share a launch, as parts of one grid, where a launch is worth something. */
 static int may_share(const search *s, const nvf_choice *c, int first, int i) {
-  double least = 5 * s->net->caps->launch, buffers = 0, params = 0;
+  double least = PARTED * s->net->caps->launch, buffers = 0, params = 0;
   int small = c->k[i]->time < least;
   for (int j = first; j < i; j++)
     small |= c->k[j]->time < least;
@@ -395,7 +479,8 @@ static int may_share(const search *s, const nvf_choice *c, int first, int i) {
     for (int w = 0; w < s->words; w++)
       buffers += __builtin_popcountll(c->k[j]->reads[w]);
   }
-  return small && buffers <= s->net->caps->max_buffers && (s->net->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) && i - first < NVF_MAX_PARTS;
+  return small && buffers <= s->net->caps->max_buffers && (s->net->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) &&
+         i - first < NVF_MAX_PARTS;
 }
 
 static nvf_choice *ordered(search *s, state *t, int fuse) {
@@ -483,8 +568,9 @@ static int middle(search *s, const state *t, int root) {
   return best;
 }
 
-nvf_choice *nvf_search(nvf_net *net, int fuse) {
-  search s = { .net = net, .a = net->arena, .words = net->n / 64 + 1, .known = nvb_map_new(net->arena), .pairs = nvb_map_new(net->arena) };
+nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no) {
+  static const nvf_refusals none;
+  search s = { .net = net, .a = net->arena, .no = no, .words = net->n / 64 + 1, .known = nvb_map_new(net->arena), .pairs = nvb_map_new(net->arena) };
   state t = { .g = NVB_NEWN(s.a, group, net->n + 1), .stored = bits(&s) };
   NVB_PUSH(s.a, s.gain, -1);
   reach(&s);
@@ -494,6 +580,12 @@ nvf_choice *nvf_search(nvf_net *net, int fuse) {
   for (int i = 0; i < t.n; i++) {
     t.g[i].k = make(&s, t.g[i].n, t.g[i].root, t.stored);
     int cut = t.g[i].k ? -1 : middle(&s, &t, t.g[i].root[0]);
+    if (!t.g[i].k && cut < 0 && s.no->n) { /* nothing is left to be cut: it may be refused once more */
+      s.no = &none;
+      s.known = nvb_map_new(net->arena);
+      t.g[i].k = make(&s, t.g[i].n, t.g[i].root, t.stored);
+      s.no = no;
+    }
     if (!t.g[i].k && cut < 0)
       nvb_throw(s.a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s.last ? s.last : "unknown");
     if (cut < 0)

@@ -105,7 +105,7 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
     while (pieces_of(e->len, b) > most)
       b *= 2;
   } else {
-    int64_t want = 4 * c->units / (side ? 1 : blocks);
+    int64_t want = side ? 2 * c->units : 4 * c->units / blocks;
     while (b * 2 * (want < 1 ? 1 : want) <= e->len || pieces_of(e->len, b) > 1024)
       b *= 2;
   }

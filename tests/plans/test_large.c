@@ -1,5 +1,5 @@
 /* Graphs that are larger than a search may look at in full, or than a kernel may hold: they still plan, soon and into few
-   kernels. */
+   kernels; what a kernel may not hold is cut with a reason, and so is one that was refused. */
 #include "lazy.h"
 
 static void crowd(void) { /* 60 row sums and 60 column sums of one array */
@@ -42,6 +42,35 @@ static void deep(void) {
     x = add(mul(x, w(1.5)), w(i));
   out(x);
 }
+static void hundred(void) {
+  N s = X(100000);
+  for (int i = 1; i < 100; i++)
+    s = add(s, X(100000));
+  out(s);
+}
+static void scalars(void) { /* 600 literals, 8 bytes each, are more than the launch of a GPU takes */
+  N x = X(100000);
+  for (int i = 0; i < 600; i++)
+    x = add(x, w(i + 0.5));
+  out(x);
+}
+static N running_sum(N x) { return apply(NVG_OP_CUMULATIVE_SUM, 1, &x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }); }
+static void shifted_scan(void) {
+  N s = running_sum(X(100000));
+  out(sub(slice(s, 1, 99999, 1), slice(s, 0, 99999, 1)));
+}
+static void gathered(void) {
+  N x = ex(X(100000)), i = leaf_of(NVM_I64, SHAPE(1000));
+  nvg_attr axis = { .name = "axis", .kind = 'i', .i = 0 };
+  out(apply(NVG_OP_TAKE, 2, (N[]){ x, i }, 1, &axis));
+}
+static void separated(void) { /* over the first and the last axis: one inside the other */
+  out(reds(NVG_OP_SUM, ex(X(64, 100, 80)), 0, 2, (int64_t[]){ 0, 2 }));
+}
+static void softmax(void) {
+  N x = X(4096, 1000), e = ex(sub(x, max_(x, 1, 1)));
+  out(dvd(e, sum(e, 1, 1)));
+}
 static void layernorm_backward(void) {
   N x = X(8192, 768), g = X(8192, 768), v = X(768), n = w(768);
   N m = dvd(sum(x, 1, 1), n), d = sub(x, m), r = dvd(w(1), sq(add(dvd(sum(mul(d, d), 1, 1), n), w(1e-5)))), h = mul(d, r), q = mul(g, v);
@@ -50,10 +79,31 @@ static void layernorm_backward(void) {
   out(sum(g, 0, 0));
 }
 
-static const struct { const char *name; void (*write)(void); int steps; double ms; } cases[] = {
-  { "crowd", crowd, 10, 2000 }, { "optimizer", optimizer, 1, 200 }, { "doublings", doublings, 6, 2000 },
-  { "stencils", stencils, 12, 2000 }, { "wide", wide, 5, 500 }, { "deep", deep, 1, 300 }, { "layernorm backward", layernorm_backward, 3, 300 },
+/* steps: on a CPU; cut: what explain says of some edge on a GPU */
+static const struct { const char *name; void (*write)(void); int steps; double ms; const char *cut; } cases[] = {
+  { "crowd", crowd, 10, 2000, NULL }, { "optimizer", optimizer, 1, 200, NULL }, { "doublings", doublings, 6, 2000, NULL },
+  { "stencils", stencils, 12, 2000, NULL }, { "wide", wide, 5, 500, NULL }, { "deep", deep, 1, 300, NULL }, { "layernorm backward", layernorm_backward, 3, 300, NULL },
+  { "sum of 100 arrays", hundred, 2, 300, "more buffers than a kernel may have" },
+  { "600 literals", scalars, 1, 300, "more arguments than a launch may have" },
+  { "a scan at a shift", shifted_scan, 2, 100, "read at other coordinates than it is made" },
+  { "a gather of what is computed", gathered, 2, 100, "read at other coordinates than it is made" },
+  { "separated axes", separated, 1, 100, NULL },
 };
+
+static void cut_on_a_gpu(nvb_arena *a, const nvg_graph *g, const char *name, const char *why) {
+  nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
+  nvb_text text = { .arena = a };
+  nvf_plan_explain(&text, p);
+  nvf_plan_check(a, p);
+  ck_assert_msg(strstr(nvb_text_get(&text), why) != NULL, "%s: not '%s'\n%s", name, why, nvb_text_get(&text));
+  for (int s = 0; s < p->nstep; s++) {
+    int buffers = 0;
+    for (int j = 0; j < p->step[s].k->nparam; j++)
+      buffers += p->step[s].k->param[j].kind == NVF_BUFFER;
+    ck_assert_int_le(buffers, 64);
+    ck_assert_int_le(p->step[s].k->nparam, 4096 / 8);
+  }
+}
 
 static void plan_one(nvb_arena *a, void *arg) {
   int i = *(int *)arg;
@@ -65,6 +115,8 @@ static void plan_one(nvb_arena *a, void *arg) {
   if (getenv("VERBOSE"))
     printf("%-20s %4d values, %3d steps, planned in %.1f ms\n", cases[i].name, g->n, p->nstep, t);
   nvf_plan_check(a, p);
+  if (cases[i].cut)
+    cut_on_a_gpu(a, g, cases[i].name, cases[i].cut);
   ck_assert_msg(p->nstep <= cases[i].steps, "%s: %d steps, at most %d", cases[i].name, p->nstep, cases[i].steps);
   ck_assert_msg(t <= cases[i].ms, "%s: planned in %.0f ms, at most %.0f", cases[i].name, t, cases[i].ms);
 }
@@ -81,11 +133,48 @@ START_TEST(plans_of_large_graphs) {
 }
 END_TEST
 
+/* The kernel of a softmax is refused: its hero is cut, and the rest goes on together. Refused to the end: node by node. */
+static void veto(nvb_arena *a, void *arg) {
+  (void)arg;
+  softmax();
+  nvg_graph *g = graph_of(a);
+  const nvb_caps *caps = nvb_caps_find("cpu16");
+  nvf_veto v[NVF_VETOES] = { { 0, "it spills" }, { 0, "it spills again" }, { 0, "it spills for ever" } };
+  int steps[NVF_VETOES + 1];
+  for (int n = 0; n <= NVF_VETOES; n++) {
+    nvf_plan *p = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = 1, .nveto = n, .veto = v });
+    nvb_text text = { .arena = a };
+    nvf_plan_explain(&text, p);
+    nvf_plan_check(a, p);
+    steps[n] = p->nstep;
+    if (n == 1)
+      ck_assert_msg(strstr(nvb_text_get(&text), "refused: it spills") != NULL, "%s", nvb_text_get(&text));
+  }
+  int apart = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = 0 })->nstep;
+  ck_assert_int_eq(steps[0], 1);
+  ck_assert_int_eq(steps[1], 2);
+  ck_assert_int_le(steps[1], steps[2]);
+  ck_assert_int_lt(steps[2], apart);
+  ck_assert_int_eq(steps[NVF_VETOES], apart);
+}
+START_TEST(vetoes_cut) {
+  static program program;
+  nvb_arena *a = nvb_arena_new();
+  P = &program;
+  P->nkeep = P->nout = 0;
+  int rc = nvb_protect(a, veto, NULL);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  forget();
+  nvb_arena_free(a);
+}
+END_TEST
+
 int main(void) {
   Suite *s = suite_create("large");
   TCase *t = tcase_create("plans");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, plans_of_large_graphs, 0, (int)(sizeof cases / sizeof *cases));
+  tcase_add_test(t, vetoes_cut);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);
