@@ -55,15 +55,33 @@ static const char *argument(nvcu_em *e, const nvf_arg *a, const nvf_layout *l, i
   return nvcu_text(e, "(long long)%s", nvcu_index_text(e, &x));
 }
 
+/* Flags of items that no effect looks at do not count: those have a variable of their own. */
+static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
+  return nvcu_relations(e, e->run->carries & ~e->known, l, item);
+}
+
+static const char *own_flag(nvcu_em *e, const nvf_layout *l, int item, const char *flag) {
+  if (!live(e, l, item)) return flag;
+  const char *own = nvcu_fresh(e, "bad");
+  nvcu_line(e, "bool %s = false;", own);
+  return own;
+}
+
+static void count_flag(nvcu_em *e, const nvf_layout *l, int item, const char *own, const char *flag) {
+  if (own && own != flag) nvcu_line(e, "%s |= %s & %s;", flag, own, live(e, l, item));
+}
+
 static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
-  const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+  const char *arg[NVCU_ARGS], *out[NVCU_ARGS], *flag = e->flag && rare(e, s) ? own_flag(e, l, item, e->flag) : NULL;
   for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, item);
   if (s->nout == 1) {
-    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, e->flag, approx(e, s)));
+    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, flag, approx(e, s)));
+    count_flag(e, l, item, flag, e->flag);
     return;
   }
   memset(out, 0, sizeof *out * (size_t)s->nout);
-  nvcu_frag(e, s->frag, arg, out, e->flag, approx(e, s));
+  nvcu_frag(e, s->frag, arg, out, flag, approx(e, s));
+  count_flag(e, l, item, flag, e->flag);
   for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
 }
 
@@ -189,7 +207,8 @@ static int find_out(const nvcu_group *g, int tile) {
   return -1;
 }
 
-static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *flag) {
+static void fast_item(nvcu_em *e, const nvcu_group *g, int item) {
+  const char *flag = own_flag(e, g->l, item, "bad");
   for (int i = 0; i < g->map.n; i++) {
     const nvf_stmt *s = g->map.at[i];
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
@@ -206,6 +225,7 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *fla
     for (int o = 0; o < s->nout; o++)
       if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
   }
+  if (strcmp(flag, "bad")) count_flag(e, g->l, item, flag, "bad");
 }
 
 static void redo_item(nvcu_em *e, const nvcu_group *g, int item) {
@@ -224,7 +244,7 @@ static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
     for (int k = lo; k < hi; k++) nvcu_line(e, "%s %s;", nvcu_type(g->out.at[i].type), out_name(e, g, i, k));
   nvcu_open(e, "%s", "");
   nvcu_line(e, "bool bad = false;");
-  for (int k = lo; k < hi; k++) fast_item(e, g, k, "bad");
+  for (int k = lo; k < hi; k++) fast_item(e, g, k);
   nvcu_open(e, "if (bad)");
   for (int k = lo; k < hi; k++) redo_item(e, g, k);
   nvcu_close(e);

@@ -51,7 +51,6 @@ static const char *function(nvcu_em *e) {
   nvb_text sign = {.arena = e->a};
   const char *name = nvcu_fresh(c, "redo");
   c->full = 1;
-  c->flag = NULL;
   c->out = (nvb_text){.arena = e->a};
   c->t = rolled(e);
   nvc_runs_init(&c->r, e->a, e->k, e->s, c->t);
