@@ -458,22 +458,22 @@ static void elementwise(room *r) {
   stack(r, warps, items);
 }
 
-/* Memory that the lanes cross: a square of 64, read one way and written the other, each along its lines. */
+/* Memory that the lanes cross: a square of 64 (32 of wide types), read one way and written the other, each along its lines. */
 static void square(room *r) {
-  enum { SIDE = 64 };
   int axis[2] = { r->s->lane, r->s->cross };
+  int64_t side = words(r->k) > 1 ? 32 : 64;
   nvf_digits d[2][2];
   for (int along = 0; along < 2; along++) { /* of the two axes the one that the lanes follow */
     int a = axis[along], b = axis[1 - along];
-    int64_t vec = vector(r->k, a), l = least(LANES, SIDE / vec), w = least(WARPS, SIDE / (LANES / l));
+    int64_t vec = vector(r->k, a), l = least(LANES, side / vec), w = least(WARPS, side / (LANES / l));
     room x = *r;
     x.most_warps = WARPS;
     give(&x, a, 'i', vec);
     give(&x, a, 'l', l);
-    give(&x, a, 'i', SIDE / (vec * l));
+    give(&x, a, 'i', side / (vec * l));
     give(&x, b, 'l', LANES / l);
     give(&x, b, 'w', w);
-    give(&x, b, 'i', SIDE / (LANES / l * w));
+    give(&x, b, 'i', side / (LANES / l * w));
     d[along][along] = x.d[a];
     d[along][1 - along] = x.d[b];
   }
@@ -550,6 +550,8 @@ static void columns(room *r, uint64_t whole) {
     if ((whole >> b & 1) && nvf_stamps(k, b, st, 64))
       seq *= least(st->c, r->s->at[b].tile) / least(st->w, r->s->at[b].tile);
   }
+  for (int i = 0; i < k->inst.n && live > 0; i++) /* operands along the columns are registers too */
+    live += k->inst.at[i].kind == NVF_ILOAD && (k->inst.at[i].axes & whole) && !(k->inst.at[i].axes >> a & 1);
   r->most_items = ITEMS;
   if (live > 0) {
     int64_t e = most(seq, least(all, 16)), warps = (all + e - 1) / e;
