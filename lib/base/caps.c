@@ -13,8 +13,8 @@
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops) \
   { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, .l2 = cache, \
-      .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, .launch = 2500, \
-      .max_buffers = 64 }, arch, word }
+      .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
+      .launch = 2500, .max_buffers = 64 }, arch, word }
   GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000),
   GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700),

@@ -18,7 +18,7 @@ int nvb_set(const char *name, const char *value);
 /* Row i of the table; 0 past the end. */
 int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc);
 uint64_t nvb_settings_version(void);       /* grows with each change: part of program keys */
-const char *nvb_env(const char *name);     /* other environment variables (HOME, XDG_CACHE_HOME, OMP_NUM_THREADS, CUDA_PATH) */
+const char *nvb_env(const char *name);     /* other environment variables: HOME, OMP_NUM_THREADS, CUDA_PATH ... */
 void nvb_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* only if NVM_VERBOSE >= level */
 void nvb_dump(const char *stage, const char *name, const char *text); /* writes if NVM_DUMP names the stage */
 #endif

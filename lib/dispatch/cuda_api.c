@@ -83,7 +83,8 @@ static void open_once(void) {
 int nvd_cuda_open(void) {
   pthread_once(&once, open_once);
   if (nvd_cuda_forked)
-    return nvb_fail(NVM_ERR_DEVICE, "[cuda] this process was forked after a GPU had been used; CUDA cannot go on in a child");
+    return nvb_fail(NVM_ERR_DEVICE, "[cuda] this process was forked after a GPU had been used, and CUDA cannot go on "
+                    "in a child");
   return opened ? nvb_fail(opened, "%s", why) : NVM_OK;
 }
 

@@ -83,7 +83,8 @@ typedef struct nvd_cuda {
 #undef NVD_MEMBER
   const char *(*cudaGetErrorString)(int error);
   int (*cudaGetDriverEntryPoint)(const char *name, void **to, unsigned long long flags, int *found);
-  int (*cudaGetDriverEntryPointByVersion)(const char *name, void **to, unsigned version, unsigned long long flags, int *found);
+  int (*cudaGetDriverEntryPointByVersion)(const char *name, void **to, unsigned version, unsigned long long flags,
+                                          int *found);
 } nvd_cuda;
 extern nvd_cuda nvd_cu;              /* valid once nvd_cuda_open has returned NVM_OK */
 

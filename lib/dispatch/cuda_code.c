@@ -150,7 +150,7 @@ static void obtain_all(job *j, int n) {
     pthread_join(helper[i], NULL);
 }
 
-/* ---- refusals. A planner that is refused a kernel and comes back with it cannot do without: then spills are accepted. */
+/* ---- refusals. A planner that is refused a kernel and comes back with it cannot do without: spills are accepted. */
 static _Thread_local struct { nvb_hash at[REMEMBERED]; int n; } refused;
 
 static int insisted_on(nvb_hash key) {
@@ -164,8 +164,8 @@ static int insisted_on(nvb_hash key) {
 static int judge(const nvd_gpu_kernel *k) {
   if (k->spills <= SPILLS || insisted_on(k->item.key))
     return NVM_OK;
-  return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s needs more registers than there are: %d bytes are spilled", k->title,
-                  k->spills);
+  return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s needs more registers than there are: %d bytes are spilled",
+                  k->title, k->spills);
 }
 
 /* ---- all kernels of a plan */
@@ -182,19 +182,19 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   if ((o->kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, o->key)))
     return;
   for (int i = 0; i < r->njob; i++)
-    if (nvb_hash_eq(r->job[i].order->key, o->key)) /* twice in this plan: taken from the shelf when the first one is there */
-      return;
+    if (nvb_hash_eq(r->job[i].order->key, o->key))
+      return; /* twice in this plan: taken from the shelf when the first one is there */
   nvc_cuda_kernel c;
   nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ .arch = r->d->arch, .wide = o->wide });
   nvb_dump("cuda", o->k->title, c.source);
   if (c.threads > THREADS || c.shared > r->d->shared)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there are %d and %lld",
-              o->k->title, c.threads, (long long)c.shared, THREADS, (long long)r->d->shared);
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there are "
+              "%d and %lld", o->k->title, c.threads, (long long)c.shared, THREADS, (long long)r->d->shared);
   nvd_gpu_kernel *k = nvb_calloc(1, sizeof *k);
   if (!k)
     nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
-  *k = (nvd_gpu_kernel){ .item.key = o->key, .device = r->d, .threads = c.threads, .checks = c.checks, .shared = c.shared,
-                         .scratch = c.scratch };
+  *k = (nvd_gpu_kernel){ .item.key = o->key, .device = r->d, .threads = c.threads, .checks = c.checks,
+                         .shared = c.shared, .scratch = c.scratch };
   snprintf(k->title, sizeof k->title, "%s", o->k->title);
   r->job[r->njob++] = (job){ .order = o, .d = r->d, .source = c.source, .made = k };
 }

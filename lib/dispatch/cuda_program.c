@@ -60,7 +60,8 @@ static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan
 /* With its arrays, and with what of its launches does not change. NULL: no memory. */
 static nvd_replay *replay_new(const nvd_program *p) {
   size_t nstep = (size_t)p->nstep, nparam = (size_t)p->narg + 2 * nstep;
-  nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node) + nparam * (sizeof *r->arg + sizeof(void *)));
+  nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node) +
+                                nparam * (sizeof *r->arg + sizeof(void *)));
   if (!r)
     return NULL;
   r->launch = (nvd_node_params *)(void *)(r + 1);
@@ -72,7 +73,8 @@ static nvd_replay *replay_new(const nvd_program *p) {
     const nvd_step *s = &p->step[i];
     const nvd_gpu_kernel *k = s->gpu;
     r->launch[i] = (nvd_node_params){ .function = k->function, .grid = { (unsigned)s->blocks, 1, 1 },
-                                      .block = { (unsigned)k->threads, 1, 1 }, .shared = (unsigned)k->shared, .param = param };
+                                      .block = { (unsigned)k->threads, 1, 1 }, .shared = (unsigned)k->shared,
+                                      .param = param };
     for (int j = 0; j < s->narg; j++)
       *param++ = &r->arg[s->first + j];
     if (k->checks)
@@ -134,7 +136,8 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has %lld blocks; a launch has at most %d", s->gpu->title,
                 (long long)s->blocks, INT32_MAX);
     if (param_bytes(plan->step[i].k) > PARAM_BYTES)
-      nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title, PARAM_BYTES);
+      nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title,
+                PARAM_BYTES);
     int64_t bytes = s->gpu->scratch * s->blocks;
     most = bytes > most ? bytes : most;
     n += snprintf(g->label + n, sizeof g->label - (size_t)n, "%s%s", i ? "+" : "", s->gpu->title);
@@ -181,7 +184,8 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
   reap_captured();
   int wide = graph_is_wide(plan->g);
   for (int i = 0; i < p->nstep; i++)
-    order[i] = (nvd_gpu_order){ .k = plan->step[i].k, .s = plan->step[i].s, .wide = wide || step_is_wide(plan, &plan->step[i]) };
+    order[i] = (nvd_gpu_order){ .k = plan->step[i].k, .s = plan->step[i].s,
+                                .wide = wide || step_is_wide(plan, &plan->step[i]) };
   int status = nvd_gpu_kernels_get(p->device, work, order, p->nstep, at);
   for (int i = 0; i < p->nstep; i++)
     p->step[i].gpu = order[i].kernel;
@@ -368,7 +372,7 @@ static int run_now(nvd_gpu_run *x) {
   return error;
 }
 
-/* ---- runs that the caller captures into a graph: the kernels are launched into it, and what they use lives as long as it */
+/* ---- runs that the caller captures into a graph: what the kernels in it use lives as long as it */
 typedef struct captured {
   struct captured *next;
   nvd_fault *fault;

@@ -42,7 +42,7 @@ typedef struct nvd_gpu_run {
 } nvd_gpu_run;
 
 int nvd_gpu_launch(const nvd_node_params *l, void *stream); /* an error code of CUDA */
-/* Launches step i, whose arguments are in place, and waits: reported and compared with the interpreter, as the settings ask. An
-   error code of CUDA; or x->status is set. */
+/* Launches step i, whose arguments are in place, and waits: reported and compared with the interpreter, as the
+   settings ask. An error code of CUDA; or x->status is set. */
 int nvd_gpu_step_watched(nvd_gpu_run *x, int i);
 #endif

@@ -1,5 +1,5 @@
-/* Runs on a device under observation: each step is waited for, so that what breaks the device is known by its name. NVM_DUMP=run
-   reports it, NVM_CHECK=bits does it again in the interpreter, on copies, and fails where they differ. */
+/* Runs on a device under observation: each step is waited for, so that what breaks the device is known by its name.
+   NVM_DUMP=run reports it, NVM_CHECK=bits does it again in the interpreter, on copies, and fails where they differ. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +39,8 @@ static int fetch(const twice *t, int after) {
   void *stream = t->x->q->stream;
   int error = 0;
   for (int i = 0; i < t->n && !error; i++)
-    error = nvd_cu.cudaMemcpyAsync(after ? t->at[i].after : t->at[i].before, t->at[i].device, t->at[i].bytes, CUDA_TO_HOST,
-                                   stream);
+    error = nvd_cu.cudaMemcpyAsync(after ? t->at[i].after : t->at[i].before, t->at[i].device, t->at[i].bytes,
+                                   CUDA_TO_HOST, stream);
   return error ? error : nvd_cu.cudaStreamSynchronize(stream);
 }
 

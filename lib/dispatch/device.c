@@ -53,7 +53,8 @@ static int start(nvd_device *d, int ordinal) {
   d->ordinal = ordinal;
   d->arch = 10 * ask(CUDA_DEV_MAJOR, ordinal) + ask(CUDA_DEV_MINOR, ordinal);
   if (d->arch < 80)
-    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] compute capability %d.%d; 8.0 is needed", what, d->arch / 10, d->arch % 10);
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] compute capability %d.%d; 8.0 is needed", what, d->arch / 10,
+                    d->arch % 10);
   if (!ask(CUDA_DEV_POOLS, ordinal) || !ask(CUDA_DEV_UNIFIED, ordinal))
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
   void *context = NULL;
@@ -168,9 +169,9 @@ int nvd_device_status(nvd_device *d, int error, const char *what) {
   nvd_lock();
   if (!atomic_load(&d->lost)) {
     int n = suspects(d, names, sizeof names);
-    snprintf(d->why, sizeof d->why, "[cuda:%d] the device is lost: %s (%d)%s%s; the CPU goes on, the GPU only in a new process",
-             d->ordinal, nvd_cu.cudaGetErrorString(error), error, n > 1 ? ", in one of the kernels " : n ? ", in kernel " : "",
-             names);
+    const char *in = n > 1 ? ", in one of the kernels " : n ? ", in kernel " : "";
+    snprintf(d->why, sizeof d->why, "[cuda:%d] the device is lost: %s (%d)%s%s; the CPU goes on, the GPU only in a new "
+             "process", d->ordinal, nvd_cu.cudaGetErrorString(error), error, in, names);
     atomic_store_explicit(&d->lost, 1, memory_order_release);
   }
   nvd_unlock();

@@ -8,21 +8,21 @@
 
 enum { NVD_MAX_DEVICES = 64, NVD_NCLASS = 48 * 8, NVD_LABEL = 64, NVD_LABELS = 16, NVD_USES = 4 };
 
-/* ---- queues: streams as we know them. Work put on one gets the next ticket; the event covers those up to `recorded`. On the
-   device's own queue it is recorded when somebody has to wait; on a stream of the caller after each work, so that the stream is
-   touched only in calls that name it or have it as the thread's current one. Queues are never freed; one that nobody holds
-   becomes another stream's, and its tickets go on. */
+/* ---- queues: streams as we know them. Work put on one gets the next ticket; the event covers those up to `recorded`.
+   On the device's own queue it is recorded when somebody has to wait; on a stream of the caller after each work, so that
+   the stream is touched only in calls that name it or have it as the thread's current one. Queues are never freed; one
+   that nobody holds becomes another stream's, and its tickets go on. */
 enum { NVD_OPEN = -1 };            /* ticket of a use by others that goes on until the buffer is given back */
 typedef struct nvd_queue {
   nvd_device *device;
   void *stream;
   pthread_t thread;                /* whose per-thread default stream it is */
-  int holders;                     /* threads that have it current, open uses; the device's own queue has one for ever */
+  int holders;                     /* threads that have it current, open uses; the device's own has one for ever */
   _Atomic int64_t issued;          /* tickets: the last */
   int64_t recorded, done;          /* covered by the event; known to be complete */
   void *event;
   struct nvd_cell *idle[NVD_NCLASS];/* freed memory: what comes later on this queue may have it */
-  struct { char name[NVD_LABEL]; int64_t ticket; } label[NVD_LABELS]; /* what was launched last, at ticket % NVD_LABELS */
+  struct { char name[NVD_LABEL]; int64_t ticket; } label[NVD_LABELS]; /* launched last, at ticket % NVD_LABELS */
   struct nvd_queue *next;          /* of the device */
 } nvd_queue;
 typedef struct nvd_use { nvd_queue *q; int64_t ticket; } nvd_use;
@@ -45,8 +45,8 @@ static inline void nvd_unlock(void) { pthread_mutex_unlock(&nvd_gpu_lock); }
 
 /* NVM_OK if the device can be used: not after a fork, not when it is lost. */
 int nvd_device_ready(nvd_device *d);
-/* The device's context becomes the thread's; leaving gives back what was there before. nvd_enter also lets calls through that
-   might wait, if the thread is in the middle of a capture of something else. */
+/* The device's context becomes the thread's; leaving gives back what was there before. nvd_enter also lets calls
+   through that might wait, if the thread is in the middle of a capture of something else. */
 int nvd_enter_context(nvd_device *d);
 void nvd_leave_context(int entered);
 int nvd_enter(nvd_device *d);
@@ -89,8 +89,8 @@ int nvd_make_room(nvd_device *d, size_t bytes, int attempt);
 /* Without the lock: foreign memory whose last use is over goes back to its owners. */
 void nvd_cells_reap(void);
 
-/* ---- error slots (device_fault.c). A fault is what may have gone wrong with a value: a check of the run that made it, or of
-   one that made what it was computed from. Counted; everything under the lock. */
+/* ---- error slots (device_fault.c). A fault is what may have gone wrong with a value: a check of the run that made it,
+   or of one that made what it was computed from. Counted; everything under the lock. */
 typedef struct nvd_checks {        /* the messages of a program's checked steps; outlives it; counted */
   _Atomic int refs;
   int n;
@@ -101,7 +101,7 @@ typedef struct nvd_fault nvd_fault;
 /* Of a run that will have this ticket, with these checks (NULL: none of its own), on values with these faults (NULL
    among them is fine). *out is NULL if nothing can have gone wrong. 0 when out of memory. */
 int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *const *from, int nfrom);
-int *nvd_fault_slot(nvd_fault *f, int i);  /* where checked step i of the run writes; memory of the host that devices reach */
+int *nvd_fault_slot(nvd_fault *f, int i);  /* where checked step i of the run writes; host memory that devices reach */
 nvd_fault *nvd_fault_ref(nvd_fault *f);    /* NULL passes through */
 void nvd_fault_unref(nvd_fault *f);        /* NULL is fine */
 /* After the run is complete: NULL, or the message of what failed first; valid under the lock. */

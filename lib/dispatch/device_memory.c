@@ -227,11 +227,11 @@ int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
   if (status || more > 0)
     return !status;
   if (more < 0)
-    nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use on cuda:%d would exceed the limit of %lld", bytes,
-             (long long)used, d->ordinal, (long long)limit);
+    nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use on cuda:%d would exceed the limit of %lld",
+             bytes, (long long)used, d->ordinal, (long long)limit);
   else
-    nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory on cuda:%d: %zu bytes more than the %lld in use; %zu of %zu are free",
-             d->ordinal, bytes, (long long)used, room, total);
+    nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory on cuda:%d: %zu bytes more than the %lld in use; %zu of %zu are "
+             "free", d->ordinal, bytes, (long long)used, room, total);
   return 0;
 }
 
@@ -270,7 +270,8 @@ void nvd_buf_give_on(nvd_buf *b) {
 
 static void nothing(void *owner) { (void)owner; }
 
-nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, void (*release)(void *owner), void *owner) {
+nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, void (*release)(void *owner),
+                         void *owner) {
   if (nvd_device_ready(d))
     return NULL;
   int type = 0, device = -1, entered = nvd_enter(d), status = NVM_OK;

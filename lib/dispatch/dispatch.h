@@ -27,8 +27,9 @@ int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that 
 /* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
    Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
-/* Programs of a device, on the thread's current stream there: launched, not waited for. A value: its buffer on the device and
-   the address of its first element; a scalar that the plan takes by value has buf NULL and lies in host memory. A status. */
+/* Programs of a device, on the thread's current stream there: launched, not waited for. A value: its buffer on the
+   device and the address of its first element; a scalar that the plan takes by value has buf NULL and lies in host
+   memory. A status. */
 typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
 void nvd_program_free(nvd_program *p);

@@ -21,7 +21,7 @@ typedef struct nvd_shelf {
 #define NVD_SHELF(most, gone) { .lock = PTHREAD_MUTEX_INITIALIZER, .keep = (most), .destroy = (gone) }
 
 nvd_item *nvd_shelf_take(nvd_shelf *s, nvb_hash key);           /* a reference; NULL if it is not there */
-nvd_item *nvd_shelf_enter(nvd_shelf *s, nvd_item *item);        /* the item, or what came there meanwhile: a reference */
+nvd_item *nvd_shelf_enter(nvd_shelf *s, nvd_item *item);        /* or what came there meanwhile: a reference */
 void nvd_shelf_give(nvd_shelf *s, nvd_item *item);              /* NULL is fine */
 void nvd_shelf_trim(nvd_shelf *s);                              /* what nobody holds goes */
 #endif

@@ -1,5 +1,6 @@
 /* Where libraries are looked for: each place alone, their order, and what is said when there is none. */
 #include <dlfcn.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,14 @@ static const char *real_library(void) { /* the one that this test's suite came f
   ck_assert(dladdr((void *)(size_t)nvb_library_open, &at) && realpath(at.dli_fname, path));
   return path;
 }
-static void *find(const char *soname) { return nvb_library_open((const char *[]){ "libnvm_absent.so.8", soname, NULL }); }
+static void *find(const char *soname) {
+  return nvb_library_open((const char *[]){ "libnvm_absent.so.8", soname, NULL });
+}
+static int drop(const char *path, const struct stat *s, int type, struct FTW *at) {
+  (void)s, (void)type, (void)at;
+  return remove(path);
+}
+static void uproot(void) { ck_assert(!nftw(root, drop, 8, FTW_DEPTH | FTW_PHYS)); }
 
 START_TEST(places) {
   ck_assert(mkdtemp(root));
@@ -64,6 +72,7 @@ START_TEST(places) {
   ck_assert_int_eq(nvb_set("cuda_dir", "off"), NVM_OK);
   ck_assert(!find(name[1]));
   ck_assert_msg(strstr(nvb_message(), "off"), "%s", nvb_message());
+  uproot();
 }
 END_TEST
 
@@ -81,6 +90,7 @@ START_TEST(damaged) { /* a file that does not open is no end, and its reason is 
   ck_assert_msg(strstr(nvb_message(), "too short"), "%s", nvb_message());
   setenv("CUDA_HOME", under("good"), 1);
   ck_assert(find("libnvm_t5.so.7"));
+  uproot();
 }
 END_TEST
 

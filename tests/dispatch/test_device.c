@@ -204,7 +204,8 @@ START_TEST(facts) {
   ck_assert_str_eq(c->name, "h200");
   ck_assert_int_eq(c->units, 132);
   ck_assert(c->kind == NVB_CUDA && c->l2 == 60 << 20 && c->bandwidth == nvb_caps_find("h200")->bandwidth);
-  ck_assert_msg(strstr(nvd_device_line(0), "NVIDIA H200") && strstr(nvd_device_line(0), "9.0"), "%s", nvd_device_line(0));
+  ck_assert_msg(strstr(nvd_device_line(0), "NVIDIA H200") && strstr(nvd_device_line(0), "9.0"), "%s",
+                nvd_device_line(0));
   c = nvb_caps_gpu("NVIDIA A30", 80, 56);
   ck_assert_str_eq(c->name, "a100");
   ck_assert(c->units == 56 && c->bandwidth < nvb_caps_find("a100")->bandwidth);
@@ -247,8 +248,8 @@ START_TEST(memory_is_counted) {
   OK(nvd_device_memory_limit(d, 6 << 20));
   ck_assert(!nvd_buf_new_on(d, 4 << 20));
   ck_assert_int_eq(nvb_status(), NVM_ERR_MEMORY);
-  ck_assert_msg(strstr(nvb_message(), "4194304") && strstr(nvb_message(), "3145728") && strstr(nvb_message(), "6291456"), "%s",
-                nvb_message());
+  ck_assert_msg(strstr(nvb_message(), "4194304") && strstr(nvb_message(), "3145728") &&
+                strstr(nvb_message(), "6291456"), "%s", nvb_message());
   nvd_buf *c = nvd_buf_new_on(d, 3 << 20); /* what is kept gives way */
   ck_assert_msg(c != NULL, "%s", nvb_message());
   OK(nvd_device_memory_get(&m, d));
@@ -458,7 +459,8 @@ START_TEST(runs_become_replays) {
   ck_assert_int_eq(emu_calls("cuLaunchKernel"), 4);
   ck_assert_int_eq(emu_calls("cuGraphLaunch"), 10);
   CUDA(cudaSetDevice(0)); /* the context is the thread's own */
-  int64_t sets = emu_calls("cuGraphExecKernelNodeSetParams"), launches = emu_calls("cuGraphLaunch"), all = emu_calls("*");
+  int64_t sets = emu_calls("cuGraphExecKernelNodeSetParams"), launches = emu_calls("cuGraphLaunch");
+  int64_t all = emu_calls("*");
   for (int i = 0; i < 10; i++)
     OK(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) })); /* the same again */
   ck_assert_int_le(emu_calls("cuGraphExecKernelNodeSetParams"), sets + 2);
@@ -873,8 +875,8 @@ static void *runner(void *arg) {
     for (int k = 0; k < N; k++)
       x[k] = (float)(k + i);
     nvd_buf *a = nvd_buf_new_on(device, sizeof x), *b = nvd_buf_new_on(device, sizeof x);
-    *bad = !a || !b || nvd_upload(a, 0, x, sizeof x) || nvd_run_on(shared, (nvd_operand[]){ on(a) }, (nvd_operand[]){ on(b) }) ||
-           nvd_download(y, b, 0, sizeof y);
+    *bad = !a || !b || nvd_upload(a, 0, x, sizeof x) ||
+           nvd_run_on(shared, (nvd_operand[]){ on(a) }, (nvd_operand[]){ on(b) }) || nvd_download(y, b, 0, sizeof y);
     for (int k = 0; k < N; k++)
       *bad |= y[k] != 3 * x[k];
     nvd_buf_unref(a), nvd_buf_unref(b);
@@ -903,5 +905,6 @@ SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memo
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, spills_are_refused_once,
       runs_are_reported,
-      wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails, every_allocation_may_fail,
+      wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
+      every_allocation_may_fail,
       a_forked_child_is_told, threads)
