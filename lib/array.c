@@ -39,6 +39,7 @@ void nvm_array_unref(nvm_array *a) {
   }
 }
 
+static nvg_value *value_of(nvm_array *a);
 static nvg_node *reshape(nvg_node *x, int rank, const int64_t *shape) {
   nvg_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
   return nvg_apply(NVG_OP_RESHAPE, &x, 1, &at, 1, NVM_F64);
@@ -61,6 +62,8 @@ static nvg_node *window_get(const nvh_window *w, nvg_node *base) {
 }
 /* Brings a view up to date with its base; a status. */
 static int refresh(nvm_array *a) {
+  if (a->node->flags & NVG_LOST)
+    return nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value any more");
   if (!a->base) return NVM_OK;
   int status = refresh(a->base);
   if (status || a->seen == a->base->version) return status;
@@ -103,6 +106,24 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   return v;
 }
 
+void nvh_lose(nvm_array *a) {
+  nvg_node *lost = nvg_leaf_new(a->node->aval, NULL);
+  if (!lost) return; /* then it stays readable, and its memory its own */
+  lost->flags |= NVG_LOST;
+  lost->device = a->node->device;
+  a->node->flags |= NVG_DONATED;
+  nvg_node_unref(a->node);
+  a->node = lost;
+}
+int nvm_donate(nvm_array *a) {
+  if (!a) return nvh_null("donate", "array");
+  if (a == &nvh_none || a->base || a->node->weak)
+    return nvb_fail(NVM_ERR_VALUE, "[donate] %s has no memory of its own", a == &nvh_none ? "an absent operand" : a->base ? "a view" : "a number");
+  if (nvh_tracing()) return nvb_fail(NVM_ERR_STATE, "[donate] inside a traced function; donate the arguments of its calls");
+  if (!value_of(a)) return nvb_status();
+  nvh_lose(a);
+  return a->node->flags & NVG_LOST ? NVM_OK : nvb_status();
+}
 nvm_array *nvm_snapshot(nvm_array *a) {
   nvg_node *n = a ? nvh_node(a) : NULL;
   return n ? nvh_array_new(a->ctx, nvg_node_ref(n)) : NULL;
@@ -130,7 +151,8 @@ static nvg_node *cast_like(nvg_node *v, nvg_node *like) {
   return b;
 }
 int nvm_assign(nvm_array *a, nvm_array *value) {
-  if (!a || !value) return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[assign] an operand is NULL");
+  if (!a || !value) return nvh_null("assign", "array");
+  if (value->ctx != a->ctx && value != &nvh_none) return nvh_two_contexts("assign");
   nvm_array *root = a;
   while (root->base) root = root->base;
   if (nvh_tracing() && root->trace != nvh_tracing())
@@ -196,7 +218,9 @@ nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % (uintptr_t)(nvg_size(t) > 8 ? 8 : nvg_size(t)) == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
-    return b ? leaf_of(ctx, av, b, b->data, strides, nvh_within()) : give_up(release, owner);
+    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nvh_within()) : give_up(release, owner);
+    if (lent) nvh_lend(atomic_load(&lent->node->value), av);
+    return lent;
   }
   nvd_buf *b = nvd_buf_new(bytes);
   if (!b) return give_up(release, owner);
@@ -279,17 +303,15 @@ int nvm_dtype_find(nvm_dtype *out, const char *name) {
 
 /* ---- values */
 static nvg_value *value_of(nvm_array *a) {
-  if (!a) {
-    if (!nvb_status()) nvb_fail(NVM_ERR_VALUE, "the array is NULL");
-    return NULL;
-  }
+  if (!a) return nvh_null("value", "array"), NULL;
   if (a == &nvh_none || refresh(a)) {
     if (a == &nvh_none) nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) has no value");
     return NULL;
   }
   nvg_node *n = a->node;
   if (!atomic_load(&n->value) && nvh_eval(a->ctx, &n, 1)) return NULL;
-  return atomic_load(&n->value);
+  nvg_value *v = atomic_load(&n->value);
+  return nvh_lent(v, n->aval) ? NULL : v;
 }
 int nvm_eval(nvm_array *const *arrays, int n) {
   if (n < 0) return nvb_fail(NVM_ERR_VALUE, "[eval] %d arrays", n);
@@ -297,9 +319,9 @@ int nvm_eval(nvm_array *const *arrays, int n) {
   if (!roots) return nvb_fail_memory();
   int status = NVM_OK;
   for (int i = 0; i < n && !status; i++) {
-    if (!arrays[i]) status = nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[eval] array %d is NULL", i);
+    if (!arrays[i]) status = nvh_null("eval", "array");
     else if (arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[eval] array %d is absent (nvm_none)", i);
-    else status = refresh(arrays[i]);
+    else status = arrays[i]->ctx != arrays[0]->ctx ? nvh_two_contexts("eval") : refresh(arrays[i]);
     roots[i] = arrays[i] ? arrays[i]->node : NULL;
   }
   if (!status && n) status = nvh_eval(arrays[0]->ctx, roots, n);
@@ -312,7 +334,9 @@ int nvm_explain(char **text, nvm_array *const *arrays, int n) {
   if (!roots) return nvb_fail_memory();
   int status = NVM_OK;
   for (int i = 0; i < n && !status; i++) {
-    if (!arrays[i] || arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[explain] array %d is NULL or absent", i);
+    if (!arrays[i]) status = nvh_null("explain", "array");
+    else if (arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[explain] array %d is absent (nvm_none)", i);
+    else if (arrays[i]->ctx != arrays[0]->ctx) status = nvh_two_contexts("explain");
     else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
   }
   if (!status) status = nvh_explain(text, n ? arrays[0]->ctx : NULL, roots, n);

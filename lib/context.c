@@ -66,7 +66,8 @@ struct nvm_scope {
   nvm_ctx *ctx;
   nvm_array **at;
   int n, cap;
-  int status; /* of the first failure inside */
+  int status;  /* of the first failure inside */
+  char *first; /* its message; NULL if there was no memory for it */
 };
 static _Thread_local nvm_scope *top;
 
@@ -84,7 +85,12 @@ int nvm_scope_close(nvm_scope *s) {
     return nvb_fail(NVM_ERR_STATE, "[scope_close] this is not the thread's innermost open scope; scopes close in order");
   int status = s->status;
   top = s->below;
-  if (top && status && !top->status) top->status = status;
+  if (top && status && !top->status) {
+    top->status = status;
+    top->first = s->first;
+    s->first = NULL;
+  }
+  nvb_free(s->first);
   while (s->n) nvm_array_unref(s->at[--s->n]);
   nvb_free(s->at);
   nvh_ctx_unref(s->ctx);
@@ -95,9 +101,23 @@ nvm_ctx *nvh_scope_ctx(void) {
   if (!top) nvb_fail(NVM_ERR_STATE, "no scope is open in this thread; open one with nvm_scope_open");
   return top ? top->ctx : NULL;
 }
+static void note_failure(int status) {
+  if (top->status || !status) return;
+  size_t n = strlen(nvb_message()) + 1;
+  top->status = status;
+  top->first = nvb_alloc(n);
+  if (top->first) memcpy(top->first, nvb_message(), n);
+}
+int nvh_null(const char *who, const char *what) {
+  if (top && top->status) return top->first ? nvb_fail(top->status, "%s", top->first) : top->status;
+  return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[%s] the %s is NULL", who, what);
+}
+int nvh_two_contexts(const char *who) {
+  return nvb_fail(NVM_ERR_VALUE, "[%s] arrays of two contexts do not meet", who);
+}
 nvm_array *nvh_scope_keep(nvm_array *a) {
   if (!a) {
-    if (top && !top->status) top->status = nvb_status();
+    if (top) note_failure(nvb_status());
     return NULL;
   }
   if (!top) {
@@ -108,8 +128,7 @@ nvm_array *nvh_scope_keep(nvm_array *a) {
     int cap = top->cap ? 2 * top->cap : 32;
     nvm_array **at = nvb_realloc(top->at, sizeof *at * (size_t)cap);
     if (!at) {
-      int status = nvb_fail_memory();
-      if (!top->status) top->status = status;
+      note_failure(nvb_fail_memory());
       return nvm_array_unref(a), NULL;
     }
     top->at = at;

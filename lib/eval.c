@@ -1,5 +1,5 @@
 /* The pipeline, on one page: collect, bring, simplify, fuse, tune, prepare, run, attach. Each stage makes a new object out of the
-   one before; between the lines it can be dumped (NVM_DUMP) and checked (NVM_CHECK). */
+   one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed (NVM_VERBOSE=3). */
 #include <pthread.h>
 #include <string.h>
 #include "base/mem.h"
@@ -16,23 +16,32 @@ typedef struct job {
   nvf_plan *plan;        /* of the last fuse */
   nvh_program *program;
   char **text;           /* explain: where the text goes; nothing is run */
+  nvh_stages stages;
 } job;
 enum { ROUNDS = 4 };     /* fuse, prepare, veto: at most so often */
 
-/* After each stage: its text to NVM_DUMP, its rules to NVM_CHECK. */
+/* After each stage: its time to NVM_VERBOSE=3, its text to NVM_DUMP, its rules to NVM_CHECK. */
 #define STAGE(name, print, check, x) \
   do { \
-    if (nvb_has(NVB_DUMP, name)) { nvb_text t_ = { .arena = a }; print(&t_, x); nvb_dump(name, "program", nvb_text_get(&t_)); } \
+    if (nvh_stage_end(&j->stages, name)) { \
+      nvb_text t_ = { .arena = a }; \
+      print(&t_, x); \
+      nvh_stage_note(&j->stages, name, nvb_text_get(&t_)); \
+    } \
     if (nvb_has(NVB_CHECK, name)) check(a, x); \
   } while (0)
 
 static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
+
+static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; } /* the rules are those of what simplify makes */
 
 /* collected graph -> program */
 static void plan(nvb_arena *a, void *arg) {
   job *j = arg;
   nvd_device *device = j->place > 1 ? nvh_gpu(j->place) : NULL;
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
+  const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_caps_cpu();
+  nvh_stages_start(&j->stages);                                        STAGE("collect", nvg_graph_print, unchecked, j->g);
   nvg_graph *s = nvg_simplify(a, j->g);                                STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nvh_views views;
   s = nvh_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
@@ -41,11 +50,12 @@ static void plan(nvb_arena *a, void *arg) {
   int status = NVM_ERR_UNSUPPORTED;
   nvd_program *run = NULL;
   do {
-    j->plan = nvf_fuse(a, s, device ? nvd_device_caps(device) : nvb_caps_cpu(), &o);                      STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
+    j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text) return;
-    status = s->nout ? nvd_prepare(&run, j->plan, device) : NVM_OK;
+    status = s->nout ? nvd_prepare(&run, j->plan, device) : NVM_OK;     if (nvh_stage_end(&j->stages, "prepare")) nvh_stage_note(&j->stages, "prepare", NULL);
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
+  nvh_views_donors(&views, j->plan);
   if (!status) status = nvh_program_make(&j->program, &views, run, device);
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
@@ -61,7 +71,9 @@ static void collect(nvb_arena *a, void *arg) {
     if (nvh_place_of(j->ctx, j->roots[i]) == j->place && (j->text || pending(j->roots[i]))) root[n++] = j->roots[i];
   j->g = nvg_collect(a, root, n);
   for (int i = 0; i < j->g->nleaf && !j->text; i++)
-    if (pending(j->g->leaf_node[i]))
+    if (j->g->leaf_node[i]->flags & NVG_LOST)
+      nvb_throw(a, NVM_ERR_STATE, "this depends on an array that was donated to an evaluation which failed");
+    else if (pending(j->g->leaf_node[i]))
       nvb_throw(a, NVM_ERR_STATE, "this asks for a value that depends on an argument of a function being traced, which has none "
                 "yet; use where() instead of if, or make the argument static");
 }
@@ -72,11 +84,12 @@ static void bring(nvb_arena *a, void *arg) {
   nvg_graph *g = j->g;
   for (int i = 0; i < g->nleaf; i++) {
     j->leaf[i] = atomic_load(&g->leaf_node[i]->value);
-    int place = g->leaf[i].weak_const ? 1 : j->place;
-    if (j->leaf[i]->device + 1 == place) continue;
-    if (nvh_bring(&j->leaf[i], g->leaf_node[i]->aval, place, &j->moved[i])) nvb_throw(a, nvb_status(), "%s", nvb_message());
+    int place = g->leaf[i].weak_const ? 1 : j->place, status = nvh_lent(j->leaf[i], g->leaf_node[i]->aval);
+    if (!status && j->leaf[i]->device + 1 != place) status = nvh_bring(&j->leaf[i], g->leaf_node[i]->aval, place, &j->moved[i]);
+    if (status) nvb_throw(a, status, "%s", nvb_message());
     g->leaf[i].stride = j->leaf[i]->stride;
     g->leaf[i].align16 = (uintptr_t)j->leaf[i]->data % 16 == 0;
+    g->leaf[i].donated &= nvh_is_alone(j->leaf[i]);
   }
 }
 
@@ -87,6 +100,8 @@ static int run(job *j) {
   for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
   int status = nvh_program_run(j->program, j->leaf, out);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
+  for (int i = 0; i < j->g->nleaf && status && status != NVM_ERR_MEMORY; i++) /* it may have been written to */
+    if (j->g->leaf[i].donated) j->g->leaf_node[i]->flags |= NVG_LOST;
   for (int i = 0; i < nout; i++) nvg_node_unref(j->g->out_node[i]);
   nvb_free(out);
   return status;

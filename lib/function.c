@@ -60,7 +60,9 @@ nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind) {
 
 /* ---- traced graphs */
 typedef struct variant {       /* one exact signature of the leaves */
-  struct variant *next;
+  struct variant *_Atomic next;
+  struct variant *retired;
+  atomic_llong used;           /* the count of evaluations when it ran last */
   nvh_program *program;
   uint64_t settings;
   int threads, place;
@@ -70,12 +72,16 @@ struct nvm_traced {
   nvm_ctx *ctx;
   int nparam, nout, nleaf, nsig, nweak;
   int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
+  uint8_t *donates;            /* of each parameter: its calls give it up; NULL: none does */
   nvg_node **param, **out;     /* counted */
   capture *cap;
   int ncap;
   nvg_node **leaf;             /* counted: the collected graph's leaves, in order */
   int *source;                 /* of each leaf: parameter i, nparam + capture i, or -1: its own value */
-  variant *_Atomic first;      /* only ever grows at the front; freed with the function */
+  variant *_Atomic first;      /* looked through without the lock; changed under it */
+  int nvariant;
+  variant *retired;            /* out of the list; a call may still stand on one */
+  atomic_int calls;            /* that are looking or running */
   pthread_mutex_t lock;
 };
 
@@ -150,39 +156,55 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   else *out = t;
   return status;
 }
+static void variant_free(variant *v) {
+  nvh_program_unref(v->program);
+  nvb_free(v);
+}
+static void free_retired(nvm_traced *t) {
+  for (variant *v = t->retired, *next; v; v = next) next = v->retired, variant_free(v);
+  t->retired = NULL;
+}
 void nvm_traced_free(nvm_traced *t) {
   if (!t) return;
-  for (variant *v = t->first, *next; v; v = next) {
-    next = v->next;
-    nvh_program_unref(v->program);
-    nvb_free(v);
-  }
+  for (variant *v = t->first, *next; v; v = next) next = v->next, variant_free(v);
+  free_retired(t);
   for (int i = 0; i < t->nleaf; i++) nvg_node_unref(t->leaf[i]);
   for (int i = 0; i < t->nparam; i++) nvg_node_unref(t->param[i]);
   for (int i = 0; i < t->nout; i++) nvg_node_unref(t->out[i]);
   for (int i = 0; i < t->ncap; i++) nvm_array_unref(t->cap[i].array), nvg_node_unref(t->cap[i].node);
-  nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
+  nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
   nvh_ctx_unref(t->ctx);
   pthread_mutex_destroy(&t->lock);
   nvb_free(t);
 }
 
-/* ---- calling */
-static int aligned(const nvg_value *v) { return (uintptr_t)v->data % 16 == 0; }
+int nvm_traced_donate(nvm_traced *t, int param) {
+  if (param < 0 || param >= t->nparam)
+    return nvb_fail(NVM_ERR_VALUE, "[traced_donate] the function has %d parameters, no %d", t->nparam, param);
+  if (!t->donates && !(t->donates = nvb_calloc((size_t)t->nparam, 1))) return nvb_fail_memory();
+  t->donates[param] = 1;
+  return NVM_OK;
+}
 
-static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *const *leaf) {
+/* ---- calling */
+/* What planning asks of a leaf beside its strides. given: bit i, leaf i may be written to (those below 64). */
+static int64_t facts(const nvg_value *v, uint64_t given, int i) {
+  return ((uintptr_t)v->data % 16 == 0) | (int64_t)(i < 64 ? given >> i & 1 : 0) << 1;
+}
+
+static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given) {
   const int64_t *s = v->sig;
   if (v->place != place || v->settings != nvb_settings_version() || v->threads != nvb_pool_threads()) return 0;
   for (int i = 0; i < t->nleaf; i++) {
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)
       if (*s++ != leaf[i]->stride[d]) return 0;
-    if (*s++ != aligned(leaf[i])) return 0;
+    if (*s++ != facts(leaf[i], given, i)) return 0;
   }
   return 1;
 }
 /* Plans the traced graph for leaves that lie as these values do. */
-static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, variant **out) {
+static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given, variant **out) {
   variant *v = nvb_calloc(1, sizeof *v + sizeof(int64_t) * (size_t)t->nsig);
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
@@ -192,7 +214,9 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, variant
     int64_t *st = memcpy(s, leaf[i]->stride, sizeof(int64_t) * (size_t)g->leaf[i].rank);
     g->leaf[i].stride = st;
     s += g->leaf[i].rank;
-    *s++ = g->leaf[i].align16 = aligned(leaf[i]);
+    *s = facts(leaf[i], given, i);
+    g->leaf[i].align16 = *s & 1;
+    g->leaf[i].donated = (int)(*s++ >> 1);
   }
   if (!status) {
     v->settings = nvb_settings_version();
@@ -205,17 +229,32 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, variant
   else *out = v;
   return status;
 }
-static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, int *status) {
+/* Takes the one that was used longest ago out of the list, under the lock. It is freed when no other call can stand on it. */
+enum { VARIANTS = 64 };
+static void retire_oldest(nvm_traced *t) {
+  variant *_Atomic *oldest = &t->first;
+  for (variant *_Atomic *at = &t->first; *at; at = &(*at)->next)
+    if ((*at)->used < (*oldest)->used) oldest = at;
+  variant *v = *oldest;
+  *oldest = v->next;
+  v->retired = t->retired;
+  t->retired = v;
+  t->nvariant--;
+  if (t->calls == 1) free_retired(t);
+}
+static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given, int *status) {
   *status = NVM_OK;
   for (variant *v = t->first; v; v = v->next)
-    if (matches(v, t, place, leaf)) return v;
+    if (matches(v, t, place, leaf, given)) return v;
   variant *made = NULL;
   pthread_mutex_lock(&t->lock);
   for (variant *v = t->first; v && !made; v = v->next)
-    if (matches(v, t, place, leaf)) made = v;
-  if (!made && !(*status = variant_new(t, place, leaf, &made))) {
+    if (matches(v, t, place, leaf, given)) made = v;
+  if (!made && !(*status = variant_new(t, place, leaf, given, &made))) {
+    if (t->nvariant == VARIANTS) retire_oldest(t);
     made->next = t->first;
     t->first = made;
+    t->nvariant++;
   }
   pthread_mutex_unlock(&t->lock);
   return made;
@@ -228,9 +267,21 @@ typedef struct call {
   int put;             /* where its arguments, or the trace, were put; 0: nowhere */
 } call;
 
-static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
-  if (!a || a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is NULL or absent", i);
+/* Views are brought up to date where they are used; captured ones may be used by calls of several threads. */
+static pthread_mutex_t views = PTHREAD_MUTEX_INITIALIZER;
+static void in_child(void) { views = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
+static nvg_node *node_of_view(nvm_array *a) {
+  pthread_mutex_lock(&views);
   nvg_node *n = nvh_node(a);
+  pthread_mutex_unlock(&views);
+  return n;
+}
+static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
+  if (!a) return nvh_null("call", "argument");
+  if (a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is absent (nvm_none)", i);
+  if (a->ctx != c->t->ctx) return nvh_two_contexts("call");
+  nvg_node *n = a->base ? node_of_view(a) : nvh_node(a);
   if (!n) return nvb_status();
   if (n->aval != want->aval)
     return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
@@ -250,7 +301,7 @@ static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want,
   }
   int status = atomic_load(&n->value) ? NVM_OK : nvh_eval(a->ctx, &n, 1);
   *v = atomic_load(&n->value);
-  return status;
+  return status ? status : nvh_lent(*v, n->aval);
 }
 static int bind(call *c, nvm_array *const *in) {
   nvm_traced *t = c->t;
@@ -271,6 +322,19 @@ static int bring(call *c, int place) {
   }
   return status;
 }
+/* The donated arguments whose memory nothing else holds, as bits of leaves. */
+static uint64_t given(const call *c, nvm_array *const *in) {
+  const nvm_traced *t = c->t;
+  uint64_t bits = 0;
+  for (int i = 0; i < t->nleaf && i < 64 && t->donates; i++) {
+    int s = t->source[i];
+    if (s < 0 || s >= t->nparam || !t->donates[s] || t->leaf[i]->weak || !nvh_is_alone(c->leaf[i])) continue;
+    int alone = (uint32_t)atomic_load(&in[s]->node->refs) == 1 && !in[s]->base;
+    for (int k = 0; k < t->nleaf; k++) alone &= k == i || c->leaf[k] != c->leaf[i];
+    bits |= (uint64_t)alone << i;
+  }
+  return bits;
+}
 static int wrap(call *c, nvm_array **out) {
   const nvm_traced *t = c->t;
   int status = NVM_OK;
@@ -289,8 +353,12 @@ static int run(call *c, nvm_array *const *in, nvm_array **out) {
   if (!c->put) c->put = nvh_within();
   int place = c->put ? c->put : nvh_ctx_place(c->t->ctx);
   if ((status = bring(c, place))) return status;
-  variant *v = variant_find(c->t, place, c->leaf, &status);
-  if (!status) status = nvh_program_run(v->program, c->leaf, c->out);
+  variant *v = variant_find(c->t, place, c->leaf, given(c, in), &status);
+  if (status) return status;
+  atomic_store_explicit(&v->used, nvh_evaluations(), memory_order_relaxed);
+  status = nvh_program_run(v->program, c->leaf, c->out);
+  for (int i = 0; i < c->t->nparam && c->t->donates && status != NVM_ERR_MEMORY; i++) /* nothing was written for want of memory */
+    if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_LOST)) nvh_lose(in[i]);
   return status ? status : wrap(c, out);
 }
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
@@ -305,7 +373,9 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .put = t->put };
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   unsigned fp = nvb_fp_enter();
+  atomic_fetch_add(&t->calls, 1);
   int status = run(&c, in, out);
+  atomic_fetch_sub(&t->calls, 1);
   nvb_fp_leave(fp);
   for (int i = 0; i < t->nleaf; i++)
     if (c.moved[i]) nvg_value_free(c.moved[i]);
@@ -391,8 +461,9 @@ static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
 }
 static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   for (int i = 0; i < f->nin; i++)
-    if (!in[i] || in[i] == &nvh_none || !nvh_node(in[i]))
-      return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is NULL or absent", i);
+    if (in[i] && in[i] != &nvh_none && !nvh_node(in[i])) return nvb_status();
+    else if (!in[i] || in[i] == &nvh_none)
+      return in[i] ? nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is absent (nvm_none)", i) : nvh_null("fn_call", "argument");
   for (sig *s = f->first; s; s = s->next) {
     int same = 1;
     for (int i = 0; i < f->nin && same; i++)

@@ -27,11 +27,15 @@ nvm_ctx *nvh_ctx_ref(nvm_ctx *c);
 void nvh_ctx_unref(nvm_ctx *c);
 nvm_ctx *nvh_scope_ctx(void);                /* of the thread's innermost scope; NULL with a message if none is open */
 nvm_array *nvh_scope_keep(nvm_array *a);     /* the innermost scope takes the reference; NULL passes through */
+/* The status of a call that was given a NULL array: that of the scope's first failure, whose message becomes the thread's again. */
+int nvh_null(const char *who, const char *what);
+int nvh_two_contexts(const char *who);       /* the failure of what meets arrays of two */
 
 /* array.c */
 nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n);  /* takes n, NULL passes through; an owned reference */
 nvg_node *nvh_node(nvm_array *a);            /* borrowed, up to date; in a trace a foreign array becomes a hidden input; NULL with a message */
 extern nvm_array nvh_none;                   /* what nvm_none returns */
+void nvh_lose(nvm_array *a);                 /* its value is another's from here on; reading it is an error */
 void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides); /* packs; strides in bytes, NULL: packed already */
 
 /* device.c: places are those of nvg_node.device, 1 the CPU, 2 + ordinal a GPU */
@@ -46,9 +50,18 @@ nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place);
 nvg_value *nvh_value_share(nvg_value *v, int rank); /* another value over the same memory */
 nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place); /* v there; a copy is kept with v, which owns it */
 int nvh_is_borrowed(const nvg_value *v);     /* its memory is somebody else's, who may write there later */
+int nvh_is_alone(const nvg_value *v);        /* nothing else holds its memory */
+void nvh_lend(nvg_value *v, const nvg_aval *av);       /* notes what borrowed memory holds, if NVM_CHECK asks for it */
+int nvh_lent(const nvg_value *v, const nvg_aval *av);  /* a status: it still holds that */
 /* *v becomes the value there: a kept copy, or of borrowed memory one in *temporary, to be freed after the run. A status. */
 int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporary);
 int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av); /* packed, to host memory; a status */
+
+/* stage.c: what is told about the stages of one program */
+typedef struct nvh_stages { char name[24]; const char *text; int64_t since, took; } nvh_stages;
+void nvh_stages_start(nvh_stages *s);
+int nvh_stage_end(nvh_stages *s, const char *stage); /* 1: its text is wanted */
+void nvh_stage_note(nvh_stages *s, const char *stage, const char *text); /* "(unchanged)" where the text is that of the last */
 
 /* eval.c */
 int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n); /* gives every root its value; a status */
@@ -59,6 +72,7 @@ int nvh_settle(nvm_ctx *c, nvg_node *n);     /* evaluates a node whose pending g
 typedef struct nvh_output {
   const nvg_aval *aval;
   int leaf;                /* >= 0: this leaf seen through offset and stride; nothing is run for it. -1: the program's next output */
+  int donor;               /* >= 0: it takes this leaf's memory */
   int64_t offset;          /* elements */
   int64_t *stride;         /* elements */
 } nvh_output;
@@ -66,6 +80,7 @@ typedef struct nvh_views { int nleaf, nout; nvh_output *out; } nvh_views;
 typedef struct nvh_program nvh_program;
 /* The same graph without the outputs that are views of a leaf (or empty); *v describes all outputs. */
 nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *v, const nvg_graph *g);
+void nvh_views_donors(nvh_views *v, const nvf_plan *p);  /* the outputs that the plan puts into a leaf's memory */
 int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d); /* takes run, also when it fails */
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place); /* (eval.c) plans and prepares a graph of placeholders */
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place);     /* (eval.c) */

@@ -7,9 +7,10 @@
 /* ---- the generic entry */
 enum { FEW = 16 };
 
-static int gather(nvg_node **node, nvm_array *const *in, int nin) {
+static int gather(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in, int nin) {
   for (int i = 0; i < nin; i++) {
     if (!in[i]) return 0; /* passes through; its message stands */
+    if (in[i]->ctx != ctx && in[i] != &nvh_none) return nvh_two_contexts(nvg_ops[op].name), 0;
     node[i] = in[i] == &nvh_none ? NULL : nvh_node(in[i]);
     if (!node[i] && in[i] != &nvh_none) return 0;
   }
@@ -26,7 +27,7 @@ static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, 
   if (nattr > 64) return nvb_fail(NVM_ERR_VALUE, "[%s] %d attributes", nvg_ops[op].name, nattr), NULL;
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
-  nvg_node *r = gather(node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
+  nvg_node *r = gather(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
   if (r && !r->device && nvh_within()) r = within(r);
   if (r && nvh_settle(ctx, r)) nvg_node_unref(r), r = NULL;

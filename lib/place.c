@@ -1,7 +1,9 @@
 /* Where elements lie: values in host memory and on devices, copies of them elsewhere, and which copies are kept. Decides
    nothing about what runs where. Places are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
 #include <string.h>
+#include "base/hash.h"
 #include "base/mem.h"
+#include "base/settings.h"
 #include "hallway.h"
 
 /* ---- values over buffers */
@@ -17,6 +19,7 @@ nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride
   v->unref = drop_buf;
   v->data = data;
   v->device = b->device ? 1 + nvd_device_ordinal(b->device) : 0;
+  v->sum = 0;
   atomic_init(&v->mirror, NULL);
   for (int d = 0; d < rank; d++) v->stride[d] = stride[d];
   return v;
@@ -133,6 +136,24 @@ nvg_value *nvh_value_share(nvg_value *v, int rank) { return nvh_value_new(nvd_bu
 int nvh_is_borrowed(const nvg_value *v) {
   const nvd_buf *b = v->buffer;
   return !b || b->release;
+}
+int nvh_is_alone(const nvg_value *v) {
+  nvd_buf *b = v->buffer;
+  return b && !b->release && atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
+}
+
+/* ---- NVM_CHECK=borrow: what is lent to an array does not change while the array lives */
+static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) {
+  extent e = extent_of(av, v->stride);
+  return nvb_hash_bytes(v->data + e.low, (size_t)e.bytes).lo | 1;
+}
+void nvh_lend(nvg_value *v, const nvg_aval *av) {
+  if (!v->device && nvb_has(NVB_CHECK, "borrow")) v->sum = sum_of(v, av);
+}
+int nvh_lent(const nvg_value *v, const nvg_aval *av) {
+  if (!v->sum || v->sum == sum_of(v, av)) return NVM_OK;
+  return nvb_fail(NVM_ERR_STATE, "[borrow] the memory that was lent to an array of %lld %s has changed while the array lives; copy it, "
+                  "or lend what nobody writes to", (long long)av->size, nvg_dtype_name(av->dtype));
 }
 static nvg_value *mirror_find(nvg_value *v, int place) {
   while (v && v->device + 1 != place) v = atomic_load_explicit(&v->mirror, memory_order_acquire);

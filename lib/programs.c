@@ -75,6 +75,7 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
   w->nout = g->nout;
   w->out = NVB_NEWN(a, nvh_output, g->nout + 1);
   r->out = NVB_NEWN(a, int, g->nout + 1);
+  r->leaf = nvb_dup(a, g->leaf, sizeof *g->leaf * (size_t)g->nleaf);
   r->nout = 0;
   for (int i = 0; i < g->nout; i++) {
     const nvg_val *v = &g->v[g->out[i]];
@@ -83,8 +84,10 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
     o->aval = nvg_aval_get(v->dtype, v->rank, v->shape);
     if (!o->aval) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
     o->stride = NVB_NEWN(a, int64_t, v->rank + 1);
+    o->donor = -1;
     o->leaf = v->size ? span_of(g, g->out[i], &s) : -1;
     if (o->leaf >= 0) {
+      r->leaf[o->leaf].donated = 0; /* stays readable as this output */
       o->offset = s.offset;
       memcpy(o->stride, s.stride, sizeof(int64_t) * (size_t)v->rank);
       continue;
@@ -94,6 +97,15 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
     if (v->size) r->out[r->nout++] = g->out[i];
   }
   return r;
+}
+
+void nvh_views_donors(nvh_views *v, const nvf_plan *p) {
+  for (int b = 0; b < p->nbuf; b++) {
+    if (p->buf[b].kind != NVF_BOUT || p->buf[b].donor < 0) continue;
+    int k = p->buf[b].id, i = 0; /* the plan counts the outputs that it makes */
+    while (v->out[i].leaf >= 0 || !v->out[i].aval->size || k--) i++;
+    v->out[i].donor = p->buf[b].donor;
+  }
 }
 
 /* ---- making and freeing */
@@ -132,7 +144,8 @@ static nvg_value *view_new(const nvh_output *o, nvg_value *leaf, int place) {
   if (leaf->device + 1 == place && !nvh_is_borrowed(leaf)) return nvh_value_share(&v, o->aval->rank);
   return nvh_value_copy(&v, o->aval, place);
 }
-static nvg_value *output_new(const nvh_program *p, const nvh_output *o) {
+static nvg_value *output_new(const nvh_program *p, const nvh_output *o, nvg_value *const *leaf) {
+  if (o->donor >= 0) return nvh_value_new(nvd_buf_ref(leaf[o->donor]->buffer), leaf[o->donor]->data, o->aval->rank, o->stride);
   size_t bytes = (size_t)(o->aval->size * nvg_size(o->aval->dtype));
   nvd_buf *b = p->device ? nvd_buf_new_on(p->device, bytes) : nvd_buf_new(bytes);
   return nvh_value_new(b, b ? b->data : NULL, o->aval->rank, o->stride);
@@ -141,7 +154,7 @@ static int outputs_new(nvh_program *p, nvg_value *const *leaf, nvg_value **out) 
   int place = p->device ? 2 + nvd_device_ordinal(p->device) : 1;
   for (int i = 0; i < p->v.nout; i++) {
     const nvh_output *o = &p->v.out[i];
-    out[i] = o->leaf >= 0 ? view_new(o, leaf[o->leaf], place) : output_new(p, o);
+    out[i] = o->leaf >= 0 ? view_new(o, leaf[o->leaf], place) : output_new(p, o, leaf);
     if (out[i]) continue;
     while (i) nvg_value_free(out[--i]);
     return nvb_status() ? nvb_status() : NVM_ERR_MEMORY;

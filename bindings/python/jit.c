@@ -138,12 +138,13 @@ typedef struct call {
   nvp_state *st;
   tree key;
   nvm_array **in, *ini[LEAVES];     /* borrowed, or owned where the bit is set */
-  unsigned char *owned, ownedi[LEAVES];
+  unsigned char *owned, ownedi[LEAVES]; /* bit 0: owned, bit 1: donated */
   int n, cap;
   Py_buffer *view;                  /* buffers borrowed for the call */
   int nview, capview;
   int at;                           /* position of the argument that is being read, for messages */
   PyObject *name;                   /* or its keyword */
+  int gives;                        /* the argument that is being read is donated */
   int out;                          /* reading results: what is no array is a constant */
 } call;
 static void call_init(call *c, nvp_state *st, int out) {
@@ -154,11 +155,12 @@ static void call_init(call *c, nvp_state *st, int out) {
   c->cap = LEAVES;
   c->view = NULL;
   c->name = NULL;
+  c->gives = 0;
   c->out = out;
 }
 static void call_free(call *c) {
   for (int i = 0; i < c->n; i++)
-    if (c->owned[i]) nvm_array_unref(c->in[i]);
+    if (c->owned[i] & 1) nvm_array_unref(c->in[i]);
   for (int i = 0; i < c->nview; i++) PyBuffer_Release(&c->view[i]);
   PyMem_Free(c->view);
   if (c->in != c->ini) PyMem_Free(c->in);
@@ -178,7 +180,7 @@ static int leaf(call *c, nvm_array *a, int owned) { /* takes a if owned, also wh
     }
   }
   c->in[c->n] = a;
-  c->owned[c->n++] = (unsigned char)owned;
+  c->owned[c->n++] = (unsigned char)(owned | c->gives << 1);
   return 0;
 }
 static int leaf_array(call *c, nvm_array *a, int owned) {
@@ -362,7 +364,7 @@ typedef struct jit {
   PyObject_HEAD
   nvp_state *st;
   PyObject *fn, *names, *dict, *weakrefs; /* names: tuple of the static keywords */
-  uint64_t statics;                 /* bit i: positional argument i is static */
+  uint64_t statics, gives;          /* bit i: positional argument i is static; is donated */
   entry *bucket[BUCKETS];
   int count;
   uint64_t tick;
@@ -448,6 +450,8 @@ static int run_trace(jit *j, call *c, nvm_array **param, call *out) {
 static entry *entry_new(jit *j, call *c, uint64_t h, nvm_array *const *param, call *out) {
   nvm_traced *t = NULL;
   if (out->n && nvp_check(j->st, nvm_traced_new(&t, j->st->ctx, param, c->n, out->in, out->n))) return NULL;
+  for (int i = 0; i < c->n && t; i++)
+    if (c->owned[i] & 2 && nvp_check(j->st, nvm_traced_donate(t, i))) return nvm_traced_free(t), NULL;
   entry *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return nvm_traced_free(t), PyErr_NoMemory(), NULL;
   e->refs = 1;
@@ -484,6 +488,7 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *x = PyTuple_GetItem(args, i);
     c->at = (int)i;
+    c->gives = i < 64 && j->gives >> i & 1;
     int fixed = i < 64 && j->statics >> i & 1, bad;
     if (fixed) bad = flatten_static(&c->key, x);
     else if (Py_IS_TYPE(x, c->st->array)) bad = leaf_array(c, ((nvp_array *)x)->h, 0);
@@ -491,6 +496,7 @@ static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
     else bad = flatten(c, x);
     if (bad) return -1;
   }
+  c->gives = 0;
   if (!kw) return word(&c->key, IS_DICT);
   return flatten_dict(c, kw, j->names);
 }
@@ -554,7 +560,15 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   call_init(&c, j->st, 0);
   entry *e = lookup(j, &c, args, kw);
   if (e && !e->t) r = PyUnicode_FromString("no result of this function is an array: nothing runs\n");
-  else if (e && !nvp_check(j->st, nvm_traced_explain(&text, e->t))) r = PyUnicode_FromString(text);
+  else if (e) {
+    int status;
+    e->refs++; /* another thread may forget it meanwhile */
+    Py_BEGIN_ALLOW_THREADS
+    status = nvm_traced_explain(&text, e->t);
+    Py_END_ALLOW_THREADS
+    if (!nvp_check(j->st, status)) r = PyUnicode_FromString(text);
+    entry_drop(e);
+  }
   nvm_free(text);
   call_free(&c);
   return r;
@@ -570,19 +584,24 @@ static PyObject *jit_clear_cache(PyObject *self, PyObject *unused) {
 }
 
 /* ---- the type */
-static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
-  PyObject *fn, *nums, *names;
-  if (kw && PyDict_Size(kw)) return PyErr_SetString(PyExc_TypeError, "use nvm.jit"), NULL;
-  if (!PyArg_ParseTuple(args, "OO!O!:Jitted", &fn, &PyTuple_Type, &nums, &PyTuple_Type, &names)) return NULL;
-  if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "[jit] %R cannot be called", fn);
-  uint64_t statics = 0;
+static int read_positions(PyObject *nums, const char *what, uint64_t *bits) {
+  *bits = 0;
   for (Py_ssize_t i = 0; i < PyTuple_Size(nums); i++) {
     long n = PyLong_AsLong(PyTuple_GetItem(nums, i));
-    if (PyErr_Occurred()) return NULL;
-    if (n < 0 || n > 63) return PyErr_SetString(PyExc_ValueError, "[jit] static_argnums must lie between 0 and 63"),
-        NULL;
-    statics |= (uint64_t)1 << n;
+    if (PyErr_Occurred()) return -1;
+    if (n < 0 || n > 63) return PyErr_Format(PyExc_ValueError, "[jit] %s must lie between 0 and 63", what), -1;
+    *bits |= (uint64_t)1 << n;
   }
+  return 0;
+}
+static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
+  PyObject *fn, *nums, *names, *given;
+  uint64_t statics, gives;
+  if (kw && PyDict_Size(kw)) return PyErr_SetString(PyExc_TypeError, "use nvm.jit"), NULL;
+  if (!PyArg_ParseTuple(args, "OO!O!O!:Jitted", &fn, &PyTuple_Type, &nums, &PyTuple_Type, &names, &PyTuple_Type, &given)) return NULL;
+  if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "[jit] %R cannot be called", fn);
+  if (read_positions(nums, "static_argnums", &statics) || read_positions(given, "donate_argnums", &gives)) return NULL;
+  if (statics & gives) return PyErr_SetString(PyExc_ValueError, "[jit] a static argument cannot be donated"), NULL;
   allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
   jit *j = (jit *)alloc(type, 0);
   if (!j) return NULL;
@@ -590,6 +609,7 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
   j->fn = Py_NewRef(fn);
   j->names = Py_NewRef(names);
   j->statics = statics;
+  j->gives = gives;
   return (PyObject *)j;
 }
 static int jit_traverse(PyObject *self, visitproc visit, void *arg) {

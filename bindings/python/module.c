@@ -101,6 +101,14 @@ static PyObject *mod_eval(PyObject *m, PyObject *args) {
   gather_free(&g);
   return status ? NULL : Py_NewRef(Py_None);
 }
+static PyObject *mod_donate(PyObject *m, PyObject *args) {
+  gather g = { .st = state_of(m) };
+  int status = gather_from(&g, args);
+  if (!status && g.n) status = nvp_eval(g.st, g.a, (int)g.n);
+  for (Py_ssize_t i = 0; i < g.n && !status; i++) status = nvp_check(g.st, nvm_donate(g.a[i]));
+  gather_free(&g);
+  return status ? NULL : Py_NewRef(Py_None);
+}
 static PyObject *text_of(char *text) {
   PyObject *r = PyUnicode_FromString(text ? text : "");
   nvm_free(text);
@@ -235,6 +243,8 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
 static PyMethodDef methods[] = {
   { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "
       "them too) together; shared work is done once." },
+  { "donate", mod_donate, METH_VARARGS, "donate($module, /, *arrays)\n--\n\nGives arrays up: what was computed from them may "
+      "take their memory; reading them is an error from here on." },
   { "explain_arrays", mod_explain_arrays, METH_VARARGS, NULL },
   { "synchronize", mod_synchronize, METH_NOARGS, "synchronize($module, /)\n--\n\nWaits until everything that was "
       "launched has finished." },

@@ -87,6 +87,10 @@ NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const
 /* Owned: what `a` stands for now, under a handle of its own that later writes to `a` do not change. Copies no data. */
 NVM_API nvm_array *nvm_snapshot(nvm_array *a);
 
+/* Evaluates, and gives the array up: reading it is an error, and what was built from it may take its memory when it is
+   evaluated, if nothing else that is still pending and held (by a scope too) needs it. */
+NVM_API int nvm_donate(nvm_array *a);
+
 /* ---- item assignment: a := a with `value` (broadcast, cast) at start, step per dimension; views of a (nvm_view) follow. */
 NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop); /* owned; basic indexing that writes through */
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value */
@@ -105,6 +109,7 @@ typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its 
 NVM_API int nvm_trace_begin(nvm_ctx *ctx);
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
 NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs, int nout);
+NVM_API int nvm_traced_donate(nvm_traced *t, int param); /* each call gives that argument up, as nvm_donate does; before the first call */
 /* in[i]: arrays of the placeholders' dtype and shape, evaluated if pending. out: owned references with values. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);
 NVM_API int nvm_traced_explain(char **text, nvm_traced *t);

@@ -2,6 +2,7 @@
    value there that cannot be read counts as absent. Texts are interned for the process, so a reader needs no lock. */
 #include "base/settings.h"
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -148,6 +149,23 @@ void nvb_log(int level, const char *fmt, ...) {
   fprintf(stderr, "nvm: %s\n", line);
 }
 
+/* DIR/NAME.STAGE, or with a number in the middle where that is there already. */
+static FILE *new_file(const char *dir, const char *name, const char *stage) {
+  static _Atomic int count = 1;
+  char path[PATH_MAX], number[16] = "";
+  for (;;) {
+    int n = snprintf(path, sizeof path, "%s/%s%s.%s", dir, name, number, stage);
+    if (n < 0 || (size_t)n >= sizeof path)
+      return NULL;
+    for (char *c = path + strlen(dir) + 1; *c; c++)
+      if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+        *c = '_';
+    FILE *f = fopen(path, "wx");
+    if (f || errno != EEXIST)
+      return f;
+    snprintf(number, sizeof number, ".%d", atomic_fetch_add(&count, 1) + 1);
+  }
+}
 void nvb_dump(const char *stage, const char *name, const char *text) {
   if (!nvb_has(NVB_DUMP, stage))
     return;
@@ -156,16 +174,9 @@ void nvb_dump(const char *stage, const char *name, const char *text) {
     fprintf(stderr, "---- %s %s\n%s%s", stage, name, text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
     return;
   }
-  char path[PATH_MAX];
-  int n = snprintf(path, sizeof path, "%s/%s.%s", dir, name, stage);
-  if (n < 0 || (size_t)n >= sizeof path)
-    return;
-  for (char *c = path + strlen(dir) + 1; *c; c++)
-    if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-      *c = '_';
-  FILE *f = fopen(path, "w");
+  FILE *f = new_file(dir, name, stage);
   if (!f) {
-    nvb_log(1, "cannot write the dump %s", path);
+    nvb_log(1, "cannot write the dump %s of %s", stage, name);
     return;
   }
   fputs(text, f);

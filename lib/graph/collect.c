@@ -147,6 +147,13 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   g->nout = out.n;
   g->out = out.at;
   g->out_node = node.at;
+  int alone = 1; /* nothing that stays pending is held outside */
+  for (int i = 0; i < g->n; i++) alone &= taken[i] || refs[i] <= uses[i];
+  for (int i = 0; i < g->nleaf && alone; i++) {
+    nvg_node *n = c->leaf_node.at[i];
+    uint32_t owners = (uint32_t)atomic_load_explicit(&n->refs, memory_order_relaxed);
+    g->leaf[i].donated = (n->flags & NVG_DONATED) && (int)owners == uses[find(c, n)->value];
+  }
 }
 
 nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {

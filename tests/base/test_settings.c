@@ -1,4 +1,5 @@
 /* The settings table: environment, nvm_set, units, lists, dumps. Each test runs in a process of its own. */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,21 @@ START_TEST(dumps_go_to_files) {
   fclose(f);
   unlink(path);
   ck_assert_int_eq(rmdir(dir), 0); /* nothing else was written */
+  mkdir(dir, 0700);
+  for (int i = 0; i < 3; i++) nvb_dump("plan", "again", i ? "later\n" : "first\n");
+  snprintf(path, sizeof path, "%s/again.plan", dir);
+  ck_assert_ptr_nonnull(f = fopen(path, "r"));
+  ck_assert_ptr_nonnull(fgets(text, sizeof text, f));
+  ck_assert_str_eq(text, "first\n"); /* none overwrites another */
+  fclose(f);
+  unlink(path);
+  DIR *d = opendir(dir);
+  int n = 0;
+  for (struct dirent *e; (e = readdir(d));)
+    if (e->d_name[0] != '.') snprintf(path, sizeof path, "%s/%.40s", dir, e->d_name), unlink(path), n++;
+  closedir(d);
+  ck_assert_int_eq(n, 2);
+  rmdir(dir);
 }
 END_TEST
 

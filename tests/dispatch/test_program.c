@@ -301,6 +301,7 @@ START_TEST(right_code_passes) {
   nvb_set("cache_dir", "off"), nvb_set("tier", "1"), nvb_set("check", "bits");
   nvb_set("dump", "run"), nvb_set("dump_dir", dir);
   run_two_steps(30000);
+  for (int i = 2; i >= 1; i--) snprintf(file, sizeof file, "%s/step%d.run", dir, i), unlink(file);
   nvb_set("tier", "0");
   run_two_steps(300);
   for (int i = 2; i >= 1; i--) {

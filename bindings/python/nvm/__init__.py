@@ -4,7 +4,7 @@ Functions build a lazy expression; it is planned, fused into few kernels and run
 from the library's own table of operations (help(nvm.sin)); nvm.jit traces a Python function once and replays it.
 """
 from . import _nvm
-from ._nvm import (Array, DType, Error, asarray, counters, default_dtype, device_info, dtype, eval,
+from ._nvm import (Array, DType, Error, asarray, counters, default_dtype, device_info, donate, dtype, eval,
                    explain_arrays as _explain_arrays, from_dlpack, info, memory_info, reset_peak, set, set_default_device,
                    set_default_dtype, set_memory_limit, synchronize, trim_memory)
 from ._nvm import __version__

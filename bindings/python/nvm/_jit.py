@@ -29,7 +29,7 @@ def _statics(fn, nums, names):
     return tuple(nums + more), tuple(names)
 
 
-def jit(fn=None, *, static_argnums=(), static_argnames=()):
+def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     """fn, traced once for each signature of its arguments and then replayed at the cost of a launch.
 
     Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, lists and dicts of them; results likewise. A signature is the
@@ -37,11 +37,12 @@ def jit(fn=None, *, static_argnums=(), static_argnames=()):
     hashable value, compared by type and value (floats and NumPy's scalars by their bits, tuples and frozensets by
     their elements) and, where its class is another, by type and ==. Inside the function arrays have no values, so that
     Python's if and while cannot depend on them; use nvm.where. Arrays that fn captures are read again at each call.
+    The arrays of donated positional arguments are given up by each call, which may write its results into their memory.
     """
     if fn is None:
-        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums)
     nums, names = _statics(fn, static_argnums, static_argnames)
-    j = _nvm.Jitted(fn, nums, names)
+    j = _nvm.Jitted(fn, nums, names, _as_tuple(donate_argnums, int))
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         if hasattr(fn, attribute):
             j.__dict__[attribute] = getattr(fn, attribute)

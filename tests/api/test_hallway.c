@@ -1,0 +1,280 @@
+/* Contexts, scopes, devices and donation from C. What needs a GPU runs on the emulator where NVM_CUDA_DIR names it, and says so
+   where there is none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../suite.h"
+#include "nvm/nvm.h"
+
+static nvm_ctx *context(nvm_device d) {
+  nvm_ctx *c = NULL;
+  nvm_ctx_options o;
+  ck_assert_int_eq(nvm_ctx_options_init(&o, NVM_CTX_OPTIONS_VERSION), NVM_OK);
+  o.device = d;
+  ck_assert_int_eq(nvm_ctx_new(&c, &o), NVM_OK);
+  return c;
+}
+static nvm_array *ramp(nvm_ctx *c, int64_t n) {
+  float *at = malloc(sizeof *at * (size_t)n);
+  for (int64_t i = 0; i < n; i++) at[i] = (float)i;
+  nvm_array *a = nvm_from_host(c, NVM_F32, 1, &n, at);
+  free(at);
+  return a;
+}
+static void ck_values(nvm_array *a, float scale, float shift) {
+  float out[64];
+  int64_t n = nvm_size(a);
+  ck_assert_int_eq(nvm_copy_to_host(a, out, sizeof *out * (size_t)n), NVM_OK);
+  for (int64_t i = 0; i < n; i++) ck_assert_float_eq(out[i], scale * (float)i + shift);
+}
+
+START_TEST(options_of_the_first_version_still_work) {
+  struct { unsigned version; nvm_dtype default_float; char behind; } old = { .behind = 77 };
+  ck_assert_int_eq(nvm_ctx_options_init((nvm_ctx_options *)(void *)&old, 1), NVM_OK);
+  ck_assert_uint_eq(old.version, 1);
+  ck_assert_int_eq(old.default_float, NVM_F64);
+  ck_assert_int_eq(old.behind, 77);
+  nvm_ctx *c;
+  old.default_float = NVM_F32;
+  ck_assert_int_eq(nvm_ctx_new(&c, (nvm_ctx_options *)(void *)&old), NVM_OK);
+  ck_assert_int_eq(nvm_ctx_default_float(c), NVM_F32);
+  nvm_ctx_free(c);
+  nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
+  ck_assert_int_eq(nvm_ctx_options_init(&o, 3), NVM_ERR_VALUE);
+  o.version = 3;
+  ck_assert_int_eq(nvm_ctx_new(&c, &o), NVM_ERR_VALUE);
+}
+END_TEST
+
+START_TEST(two_contexts_do_not_meet) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU), *d = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c), *t;
+  nvm_array *x = ramp(c, 8), *y = ramp(d, 8);
+  ck_assert_ptr_null(nvm_add(x, y));
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add] arrays of two contexts"));
+  ck_assert_int_eq(nvm_assign(x, y), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_eval((nvm_array *[]){ x, y }, 2), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(t = nvm_scope_open(d));
+  ck_assert_ptr_nonnull(nvm_add(y, y));
+  ck_assert_int_eq(nvm_scope_close(t), NVM_OK);
+  ck_assert_int_eq(nvm_scope_close(s), NVM_ERR_VALUE);
+  nvm_ctx_free(c), nvm_ctx_free(d);
+}
+END_TEST
+
+START_TEST(a_null_array_gives_the_scopes_first_failure) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 8), *y = ramp(c, 7);
+  float out[8];
+  nvm_array *bad = nvm_mul(nvm_add(x, y), nvm_float(2));
+  ck_assert_ptr_null(bad);
+  ck_assert_ptr_null(nvm_bitwise_and(x, x)); /* a second failure, of another kind */
+  ck_assert_int_eq(nvm_last_status(), NVM_ERR_TYPE);
+  ck_assert_int_eq(nvm_copy_to_host(bad, out, sizeof out), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add]"));
+  ck_assert_ptr_null(nvm_bitwise_and(x, x));
+  ck_assert_int_eq(nvm_eval(&bad, 1), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add]"));
+  ck_assert_int_eq(nvm_scope_close(s), NVM_ERR_VALUE);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+START_TEST(inner_failures_go_to_the_outer_scope) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c), *t = nvm_scope_open(c);
+  ck_assert_ptr_null(nvm_add(ramp(c, 8), ramp(c, 7)));
+  ck_assert_int_eq(nvm_scope_close(t), NVM_ERR_VALUE);
+  ck_assert_ptr_null(nvm_bitwise_and(ramp(c, 2), ramp(c, 2)));
+  ck_assert_int_eq(nvm_eval((nvm_array *[]){ NULL }, 1), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add]"));
+  ck_assert_int_eq(nvm_scope_close(s), NVM_ERR_VALUE);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+START_TEST(donated_memory_is_taken) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 64), *y = nvm_mul(x, nvm_float(2));
+  const void *before, *after;
+  ck_assert_int_eq(nvm_data(&before, NULL, x), NVM_OK);
+  ck_assert_int_eq(nvm_donate(x), NVM_OK);
+  ck_assert_int_eq(nvm_data(&after, NULL, y), NVM_OK);
+  ck_assert_ptr_eq(before, after);
+  ck_values(y, 2, 0);
+  ck_assert_int_eq(nvm_data(&before, NULL, x), NVM_ERR_STATE);
+  ck_assert_ptr_null(nvm_add(x, x));
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "donated"));
+  ck_assert_int_eq(nvm_donate(x), NVM_ERR_STATE);
+  ck_assert_int_eq(nvm_donate(nvm_none()), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_donate(nvm_float(1)), NVM_ERR_VALUE);
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+START_TEST(devices_have_names) {
+  nvm_device d;
+  ck_assert_int_eq(nvm_device_find(&d, "auto"), NVM_OK);
+  ck_assert_int_eq(d, NVM_DEVICE_AUTO);
+  ck_assert_int_eq(nvm_device_find(&d, "cpu"), NVM_OK);
+  ck_assert_int_eq(d, NVM_DEVICE_CPU);
+  ck_assert_int_eq(nvm_device_find(&d, "cuda"), NVM_OK);
+  ck_assert_int_eq(d, NVM_DEVICE_CUDA);
+  ck_assert_int_eq(nvm_device_find(&d, "cuda:12"), NVM_OK);
+  ck_assert_int_eq(d, NVM_DEVICE_CUDA + 12);
+  static const char *const bad[] = { "", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda:9999", "cuda1" };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) ck_assert_int_eq(nvm_device_find(&d, bad[i]), NVM_ERR_VALUE);
+  nvm_device_info info;
+  ck_assert_int_eq(nvm_device_info_get(&info, NVM_DEVICE_INFO_VERSION, NVM_DEVICE_CPU), NVM_OK);
+  ck_assert_int_ge(info.units, 1);
+  ck_assert_int_eq(nvm_device_info_get(&info, 99, NVM_DEVICE_CPU), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_device_info_get(&info, NVM_DEVICE_INFO_VERSION, NVM_DEVICE_AUTO), NVM_ERR_VALUE);
+}
+END_TEST
+
+START_TEST(a_gpu_that_is_not_there_is_an_error_when_asked_for) {
+  nvm_set("cuda_dir", "off");
+  nvm_ctx *c = context(NVM_DEVICE_AUTO), *none = NULL;
+  ck_assert_int_eq(nvm_device_count(), 0);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 8);
+  ck_values(nvm_add(x, x), 2, 0);
+  ck_assert_int_eq(nvm_device_of(x), NVM_DEVICE_CPU);
+  ck_assert_int_eq(nvm_ctx_device(c), NVM_DEVICE_CPU);
+  ck_assert_ptr_null(nvm_to_device(x, NVM_DEVICE_CUDA));
+  ck_assert_ptr_nonnull(*nvm_last_error() ? "" : NULL);
+  nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
+  o.device = NVM_DEVICE_CUDA;
+  ck_assert_int_ne(nvm_ctx_new(&none, &o), NVM_OK);
+  ck_assert_ptr_null(none);
+  ck_assert_int_ne(nvm_stream_set(c, NVM_DEVICE_AUTO, NULL), NVM_OK);
+  ck_assert_int_ne(nvm_thread_device_set(NULL, NVM_DEVICE_CUDA), NVM_OK);
+  ck_assert_int_eq(nvm_synchronize(c), NVM_OK);
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+/* ---- with a GPU */
+static int no_gpu(void) {
+  if (nvm_device_count()) return 0;
+  fprintf(stderr, "skipped, no GPU: %s\n", nvm_last_error());
+  return 1;
+}
+static int freed;
+static void count_freed(void *owner) { (void)owner, freed++; }
+
+START_TEST(a_context_runs_on_its_device) {
+  if (no_gpu()) return;
+  nvm_ctx *c = context(NVM_DEVICE_CUDA);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 40), *y = nvm_add(nvm_mul(x, nvm_float(2)), nvm_float(1));
+  const void *host, *there, *again;
+  nvm_device d;
+  int64_t strides[1];
+  ck_assert_int_eq(nvm_device_of(y), NVM_DEVICE_CUDA);
+  ck_values(y, 2, 1);
+  ck_assert_int_eq(nvm_device_data(&there, strides, &d, y), NVM_OK);
+  ck_assert_int_eq(d, NVM_DEVICE_CUDA);
+  ck_assert_int_eq(strides[0], 4);
+  ck_assert_int_eq(nvm_data(&host, strides, y), NVM_OK);
+  ck_assert_ptr_ne(host, there);
+  ck_assert_float_eq(((const float *)host)[39], 79);
+  ck_assert_int_eq(nvm_data(&again, strides, y), NVM_OK);
+  ck_assert_ptr_eq(host, again); /* one copy, kept */
+  nvm_array *z = nvm_to_device(y, NVM_DEVICE_CPU);
+  ck_values(nvm_add(z, z), 4, 2);
+  ck_assert_int_eq(nvm_device_of(nvm_add(z, z)), NVM_DEVICE_CPU);
+  ck_assert_ptr_null(nvm_add(z, nvm_to_device(x, NVM_DEVICE_CUDA)));
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add] operands were put on two devices: float32 (40,) on cpu and float32 (40,) on cuda:0"));
+  nvm_device_memory m;
+  ck_assert_int_eq(nvm_device_memory_get(&m, NVM_DEVICE_MEMORY_VERSION, c, NVM_DEVICE_AUTO), NVM_OK);
+  ck_assert_int_gt(m.used, 0);
+  ck_assert_int_ge(m.peak, m.used);
+  nvm_scope_close(s);
+  ck_assert_int_eq(nvm_synchronize(c), NVM_OK);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+START_TEST(an_ordinal_that_is_not_there_is_named) {
+  if (no_gpu()) return;
+  nvm_ctx *c = NULL;
+  nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
+  o.device = NVM_DEVICE_CUDA + 40;
+  ck_assert_int_eq(nvm_ctx_new(&c, &o), NVM_ERR_DEVICE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "cuda:40"));
+}
+END_TEST
+
+START_TEST(foreign_memory_is_borrowed_and_given_back) {
+  if (no_gpu()) return;
+  nvm_ctx *c = context(NVM_DEVICE_CUDA);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 24), *there = nvm_to_device(x, NVM_DEVICE_CUDA);
+  const void *data;
+  nvm_device d;
+  void *stream;
+  int64_t n = 12, stride = -8, count = 24;
+  ck_assert_int_eq(nvm_device_data(&data, NULL, &d, there), NVM_OK);
+  ck_assert_int_eq(nvm_stream_get(&stream, c, NVM_DEVICE_AUTO), NVM_OK);
+  freed = 0;
+  nvm_scope *t = nvm_scope_open(c);
+  nvm_array *odd = nvm_from_device(c, NVM_F32, 1, &n, &stride, d, (const float *)data + 23, stream, count_freed, NULL);
+  ck_values(odd, -2, 23);
+  ck_values(nvm_mul(odd, nvm_float(2)), -4, 46);
+  nvm_array *y = nvm_array_ref(nvm_add(odd, nvm_float(1)));
+  ck_assert_int_eq(nvm_eval(&y, 1), NVM_OK);
+  ck_assert_int_eq(nvm_device_ready(y, (void *)1), NVM_OK);
+  nvm_scope_close(t);
+  nvm_synchronize(c);
+  ck_assert_int_eq(freed, 1);
+  ck_values(y, -2, 24);
+  nvm_array_unref(y);
+  /* what cannot be borrowed is given back at once */
+  ck_assert_ptr_null(nvm_from_device(c, NVM_F32, 1, &count, NULL, d, NULL, NULL, count_freed, NULL));
+  ck_assert_ptr_null(nvm_from_device(c, NVM_F32, 1, &n, NULL, d, (const char *)data + 2, NULL, count_freed, NULL));
+  ck_assert_ptr_null(nvm_from_device(c, NVM_F32, 1, &n, NULL, NVM_DEVICE_CPU, data, NULL, count_freed, NULL));
+  ck_assert_int_eq(freed, 4);
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+static int trace(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+  (void)user, (void)c, (void)nin, (void)nout;
+  out[0] = nvm_add(nvm_mul(in[0], in[1]), nvm_float(1));
+  return NVM_OK;
+}
+START_TEST(functions_run_where_their_arguments_are) {
+  if (no_gpu()) return;
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_fn *f;
+  ck_assert_int_eq(nvm_fn_new(&f, c, trace, NULL, 2, 1), NVM_OK);
+  nvm_array *x = ramp(c, 16), *there = nvm_to_device(x, NVM_DEVICE_CUDA), *here = nvm_to_device(x, NVM_DEVICE_CPU), *r;
+  for (int turn = 0; turn < 3; turn++) {
+    ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ x, nvm_float(turn) }, &r), NVM_OK);
+    ck_assert_int_eq(nvm_device_of(r), NVM_DEVICE_CPU);
+    ck_values(r, (float)turn, 1);
+    nvm_array_unref(r);
+    ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ there, nvm_float(turn) }, &r), NVM_OK);
+    ck_assert_int_eq(nvm_device_of(r), NVM_DEVICE_CUDA);
+    ck_values(r, (float)turn, 1);
+    nvm_array_unref(r);
+  }
+  ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ there, here }, &r), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "cuda:0"));
+  nvm_fn_free(f);
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+SUITE("hallway", options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
+      inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
+      a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named,
+      foreign_memory_is_borrowed_and_given_back, functions_run_where_their_arguments_are)
