@@ -104,13 +104,19 @@ static int64_t price(nvcu_places *m, const int *pad) {
   return sum * (1 << 20) + m->scalars;
 }
 
-/* The pad behind each cell, one after the other and in pairs, as long as that saves something. */
+static int64_t least_requests(const nvcu_places *m) {
+  int64_t sum = 0;
+  for (int i = 0; i < m->nview; i++) sum += ((int64_t)nvc_items(m->view[i]) * m->group * m->size * 32 + 127) / 128;
+  return sum;
+}
+
+/* The pad behind each cell, one after the other and in pairs, as long as that saves requests. */
 static void choose_pads(nvcu_places *m) {
   static const int some[] = {0, 1, 2, 4, 8, 16};
   enum { SOME = sizeof some / sizeof *some };
   int pad[NVF_MAX_DIGITS] = {0}, better = 1;
-  int64_t best = price(m, pad);
-  while (better) {
+  int64_t best = price(m, pad), least = least_requests(m);
+  while (better && best >> 20 > least) {
     better = 0;
     for (int a = 1; a < m->n; a++)
       for (int b = a; b < m->n; b++)

@@ -177,7 +177,9 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
   }
 }
 
-/* ---- the tree of reductions that look alike */
+/* ---- the tree of reductions that look alike. While lanes merge, two items may share a lane: the lower one of each two lanes
+   goes on with one, the upper one with the other, and half as much has to be shuffled. */
+typedef struct fold { int digit, m, step, lane; } fold; /* items that differ by `step`, bit m of an item digit, lie apart in bit `lane` */
 typedef struct tree {
   nvcu_em *e;
   int n;
@@ -185,7 +187,9 @@ typedef struct tree {
   const nvf_layout *acc;
   int nacc, axis;
   const char **v[TOGETHER]; /* [accumulator][state] */
-  uint8_t *gone;            /* by accumulator: merged into another one */
+  uint8_t *gone;            /* by accumulator: merged into another one, or folded into its lanes */
+  int may_fold, nfold;
+  fold fold[8];
 } tree;
 
 static const char **value(const tree *t, int j, int k) { return &t->v[j][k * t->r[j]->nstate]; }
@@ -208,10 +212,15 @@ static int digit_with(const tree *t, int64_t b) {
   return -1;
 }
 
-static void merge_items(const tree *t, int digit, int64_t b) {
-  int m = (int)(b / t->acc->d[digit].stride), step = m;
-  for (int i = digit + 1; i < t->acc->n; i++)
-    if (t->acc->d[i].place == 'i') step *= t->acc->d[i].extent;
+static int item_step(const nvf_layout *l, int digit) {
+  int step = 1;
+  for (int i = digit + 1; i < l->n; i++)
+    if (l->d[i].place == 'i') step *= l->d[i].extent;
+  return step;
+}
+
+static void merge_items(const tree *t, int digit, int m) {
+  int step = m * item_step(t->acc, digit);
   for (int k = 0; k < t->nacc; k++) {
     if (t->gone[k] || nvc_digit_value(t->acc, digit, k) & m) continue;
     for (int j = 0; j < t->n; j++) merge(t, j, value(t, j, k), value(t, j, k + step));
@@ -219,14 +228,104 @@ static void merge_items(const tree *t, int digit, int64_t b) {
   }
 }
 
-static void merge_lanes(const tree *t, int lane) {
+static const char *upper(const tree *t, int lane) { return nvcu_let(t->e, "bool", nvcu_text(t->e, "(lane & %d) != 0", lane)); }
+
+/* An item bit by which accumulators differ that are still there; those of the axis first, which merge later. */
+static int find_fold(const tree *t, int lane, fold *f) {
+  for (int kept = 0; kept < 2; kept++)
+    for (int i = 0; i < t->acc->n; i++) {
+      const nvf_digit *d = &t->acc->d[i];
+      if (d->place != 'i' || (d->axis != t->axis) != kept || d->extent & (d->extent - 1)) continue;
+      for (int m = 1; m < d->extent; m *= 2) {
+        *f = (fold){i, m, m * item_step(t->acc, i), lane};
+        for (int k = 0; k < t->nacc; k++)
+          if (!t->gone[k] && nvc_digit_value(t->acc, i, k) & m) return 1;
+      }
+    }
+  return 0;
+}
+
+static void shuffle(const tree *t, int j, int k, int lane, const char **out) {
+  for (int i = 0; i < t->r[j]->nstate; i++)
+    name_state(t, j, i, &out[i], nvcu_text(t->e, "__shfl_xor_sync(~0u, %s, %d)", value(t, j, k)[i], lane));
+}
+
+static void fold_items(tree *t, const fold *f) {
+  const char *up = upper(t, f->lane), *other[NVCU_ARGS];
+  for (int k = 0; k < t->nacc; k++) {
+    if (t->gone[k] || nvc_digit_value(t->acc, f->digit, k) & f->m) continue;
+    for (int j = 0; j < t->n; j++) {
+      const char **low = value(t, j, k), **high = value(t, j, k + f->step);
+      for (int i = 0; i < t->r[j]->nstate; i++) {
+        const char *a = low[i], *b = high[i];
+        name_state(t, j, i, &low[i], nvcu_text(t->e, "%s ? %s : %s", up, a, b));
+        name_state(t, j, i, &high[i], nvcu_text(t->e, "%s ? %s : %s", up, b, a));
+      }
+      shuffle(t, j, k, f->lane, other);
+      memcpy(low, high, sizeof *low * (size_t)t->r[j]->nstate);
+      merge(t, j, low, other);
+    }
+    t->gone[k + f->step] = 1;
+  }
+  t->fold[t->nfold++] = *f;
+}
+
+static void unfold(tree *t) {
+  while (t->nfold) {
+    const fold *f = &t->fold[--t->nfold];
+    const char *up = upper(t, f->lane), *other[NVCU_ARGS];
+    for (int k = 0; k < t->nacc; k++) {
+      if (t->gone[k]) continue;
+      for (int j = 0; j < t->n; j++) {
+        shuffle(t, j, k, f->lane, other);
+        const char **low = value(t, j, k), **high = value(t, j, k + f->step);
+        for (int i = 0; i < t->r[j]->nstate; i++) {
+          const char *mine = low[i];
+          name_state(t, j, i, &low[i], nvcu_text(t->e, "%s ? %s : %s", up, other[i], mine));
+          name_state(t, j, i, &high[i], nvcu_text(t->e, "%s ? %s : %s", up, mine, other[i]));
+        }
+      }
+    }
+    for (int k = 0; k < t->nacc; k++)
+      if (!t->gone[k]) t->gone[k + f->step] = 2; /* after the walk: back again */
+    for (int k = 0; k < t->nacc; k++) t->gone[k] &= 1;
+  }
+}
+
+/* `left`: lane bits of the axis from this one on. Below three, sharing costs what it saves. */
+static void merge_lanes(tree *t, int lane, int left) {
+  fold f;
+  if (t->may_fold && left > 2 && t->nfold < 8 && find_fold(t, lane, &f)) {
+    fold_items(t, &f);
+    return;
+  }
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
       const char *other[NVCU_ARGS];
-      for (int i = 0; i < t->r[j]->nstate; i++)
-        name_state(t, j, i, &other[i], nvcu_text(t->e, "__shfl_xor_sync(~0u, %s, %d)", value(t, j, k)[i], lane));
+      shuffle(t, j, k, lane, other);
       merge(t, j, value(t, j, k), other);
     }
+}
+
+/* Items that share lanes merge across these. */
+static int merge_folded(tree *t, int digit, int m) {
+  for (int i = 0; i < t->nfold; i++) {
+    if (t->fold[i].digit != digit || t->fold[i].m != m) continue;
+    int lane = t->fold[i].lane;
+    t->fold[i] = t->fold[--t->nfold];
+    merge_lanes(t, lane, 0);
+    return 1;
+  }
+  return 0;
+}
+
+static int lane_bits(const tree *t, int64_t from) {
+  int n = 0;
+  for (int64_t b = from; b < t->r[0]->extent; b *= 2) {
+    int digit = digit_with(t, b);
+    n += digit >= 0 && t->acc->d[digit].place == 'l';
+  }
+  return n;
 }
 
 /* ---- warps */
@@ -310,12 +409,14 @@ static void merge_warps(const tree *t, crossing *m) {
 }
 
 /* Merges bit b, which digit `digit` holds, and the bits above it that cross warps with it; returns the last one. */
-static int64_t merge_bit(const tree *t, int digit, int64_t b) {
+static int64_t merge_bit(tree *t, int digit, int64_t b) {
   const nvf_digit *d = &t->acc->d[digit];
-  crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
-  if (d->place == 'i') merge_items(t, digit, b);
-  if (d->place == 'l') merge_lanes(t, (int)(b / d->stride) * d->pstride);
+  int m = (int)(b / d->stride);
+  if (d->place == 'i' && !merge_folded(t, digit, m)) merge_items(t, digit, m);
+  if (d->place == 'l') merge_lanes(t, m * d->pstride, lane_bits(t, b));
   if (d->place != 'w') return b;
+  unfold(t);
+  crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
   for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
     way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
@@ -324,11 +425,12 @@ static int64_t merge_bit(const tree *t, int digit, int64_t b) {
   return b / 2;
 }
 
-static void grow(const tree *t) {
+static void grow(tree *t) {
   for (int64_t b = 1; b < t->r[0]->extent; b *= 2) {
     int digit = digit_with(t, b); /* -1: in sequence, or looped chunks, which are the highest bits */
     if (digit >= 0) b = merge_bit(t, digit, b);
   }
+  unfold(t);
 }
 
 /* Result item y of reduction j */
@@ -467,7 +569,7 @@ static const nvf_digit *loop_with(const nvcu_red *r, int64_t b) {
   return NULL;
 }
 
-static void grow_spread(const tree *t) {
+static void grow_spread(tree *t) {
   const nvcu_red *r = t->r[0];
   for (int64_t b = 1; b < r->extent; b *= 2) {
     const nvf_digit *d = loop_with(r, b);
@@ -484,7 +586,7 @@ static void grow_spread(const tree *t) {
 
 /* The tree of r and of those like it that come later in the run. */
 static void trees(nvcu_em *e, nvcu_red *r) {
-  tree t = {.e = e, .acc = &r->acc, .nacc = r->nacc, .axis = r->s->axis};
+  tree t = {.e = e, .acc = &r->acc, .nacc = r->nacc, .axis = r->s->axis, .may_fold = !r->spread};
   for (int i = 0; i < e->red.n && t.n < TOGETHER; i++)
     if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
   t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
