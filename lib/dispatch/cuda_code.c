@@ -110,6 +110,8 @@ static int obtain(job *j) {
     nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", j->made->title, clock_ms() - start);
     return NVM_OK;
   }
+  if (!nvc_nvrtc_available()) /* which no other plan would help */
+    return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
   int status = nvc_nvrtc_compile(&c, j->source, j->made->title, j->d->arch);
   if (!status) {
