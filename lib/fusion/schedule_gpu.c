@@ -78,7 +78,7 @@ static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis
 }
 
 /* Items that the lowest digit of the axis along memory has: as many as make 16 bytes of the smallest type, as long as half
-   of what moves along it is aligned so. */
+   of what moves along it is aligned so; else 4 bytes, or one element. Nothing between: each way is a text of its own. */
 static int64_t vector(const nvf_cand *k, int axis) {
   int64_t v = 1;
   for (int i = 0; i < k->inst.n; i++)
@@ -87,7 +87,8 @@ static int64_t vector(const nvf_cand *k, int axis) {
   for (int i = 0; i < k->put.n; i++)
     if (is_one(k, k->put.at[i].at, axis))
       v = most(v, 16 / nvg_size(k->net->node[k->put.at[i].node].dtype));
-  for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v /= 2) {
+  int64_t small = v / 4;
+  for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v = v > small ? small : 1) {
     votes sum = { 0, 0 };
     for (int i = 0; i < k->inst.n; i++)
       if (k->inst.at[i].kind == NVF_ILOAD)
