@@ -534,7 +534,7 @@ static PyGetSetDef getset[] = {
   { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
   { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
   { "device", get_device, NULL, "where the array lies, or would be computed", NULL },
-  { "__cuda_array_interface__", nvp_cuda_interface, NULL, "of an array on a GPU: its memory, read only", NULL },
+  { "__cuda_array_interface__", nvp_cuda_interface, NULL, "of an array on a GPU: its memory, not to be written", NULL },
   { "real", get_part, NULL, "real part", "real" },
   { "imag", get_part, NULL, "imaginary part", "imag" },
   { NULL, NULL, NULL, NULL, NULL }

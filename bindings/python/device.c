@@ -165,8 +165,8 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   }
   PyObject *st = dense ? Py_NewRef(Py_None) : tuple_of(strides, n), *sh = tuple_of(shape, n), *r = NULL;
   PyObject *at = PyLong_FromVoidPtr(nvm_size(a->h) ? (void *)(uintptr_t)data : NULL), *on = PyLong_FromVoidPtr(stream);
-  if (st && sh && at && on)
-    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_True, "strides", st, "version", 3,
+  if (st && sh && at && on) /* writing there is forbidden all the same: PyTorch takes nothing that is marked read only */
+    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False, "strides", st, "version", 3,
                       "stream", on);
   Py_XDECREF(st);
   Py_XDECREF(sh);

@@ -252,8 +252,11 @@ void *nvd_use_event(nvd_use u) {
   nvd_queue *q = u.q;
   if (!q || (u.ticket != NVD_OPEN && u.ticket <= q->done))
     return NULL;
-  if (u.ticket == NVD_OPEN || q->recorded < u.ticket)
+  if (u.ticket == NVD_OPEN || q->recorded < u.ticket) {
+    if (nvd_capturing(q)) /* it runs when the graph does: an event recorded there can be waited for in no other place */
+      return NULL;
     record(q);
+  }
   return q->event;
 }
 

@@ -341,7 +341,7 @@ class Interface:
 @gpu
 def test_cuda_array_interface(x):
     i = x.__cuda_array_interface__
-    assert i["version"] == 3 and i["shape"] == (2, 3) and i["typestr"] == "<f4" and i["strides"] is None and i["data"][1] is True
+    assert i["version"] == 3 and i["shape"] == (2, 3) and i["typestr"] == "<f4" and i["strides"] is None and i["data"][1] is False
     assert i["stream"] == nvm._nvm.stream_get(GPU) and (x.T.__cuda_array_interface__["strides"] == (4, 12))
     a = nvm.asarray(Interface(**i), copy=False)
     assert pointer(a) == pointer(x) and a.device == GPU and a.tolist() == x.tolist()
