@@ -419,7 +419,8 @@ static int step(search *s, state *t, int maps) {
       if (gain > best.gain)
         best = (move){ i, -1 - r, gain };
     }
-  best.gain -= best.to < 0 && best.from >= 0 ? least : 0;
+  if (best.from >= 0)
+    best.gain = best.gain - least > 1e-6 ? best.gain - least : 1e-6;
   for (int i = 0; i < t->n && !maps; i++)
     for (int j = i + 1; j < t->n; j++) {
       double gain = merge_gain(s, t, needs, i, j);

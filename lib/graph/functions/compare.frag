@@ -32,7 +32,7 @@ frag signbit<f64>(x: f64) -> bool { return bits<i64>(x) < 0 }
 frag where<T: any>(c: bool, a: T, b: T) -> T { return select(c, a, b) }
 frag where<T: half>(c: bool, a: T, b: T) -> T { return bits<T>(select(c, bits<u16>(a), bits<u16>(b))) }   # as stored
 
-# NaN wins and -0 < +0: equal values have equal bits but for the sign of zero. The inner choice is one instruction of most machines.
+# NaN wins and -0 < +0: equal values have equal bits but for the sign of zero. The inner choice is one instruction.
 frag maximum<f32>(a: f32, b: f32) -> f32 {
   e = bits<f32>(bits<u32>(a) & bits<u32>(b))
   return select(a != a, a, select(a == b, e, select(a > b, a, b)))
