@@ -5,14 +5,13 @@
 #define NVC_LLVM_EMIT_H
 #include <llvm-c/Core.h>
 #include "codegen/codegen.h"
+#include "codegen/runs.h"
 
 typedef LLVMValueRef val;
 typedef LLVMTypeRef typ;
 typedef LLVMBasicBlockRef blk;
-typedef NVB_VEC(int) nvcl_ints;
-typedef NVB_VEC(nvf_stmt *) nvcl_stmts;
 
-enum { NVC_LANES = 64, NVC_LOOPS = 24, NVC_ARGS = 64 };
+enum { NVC_LANES = 64, NVC_ARGS = 64 };
 #pragma GCC visibility push(hidden) /* names of the module, nvcl_, stay inside of it */
 
 /* ---- where the tiles of a kernel live */
@@ -26,23 +25,10 @@ typedef struct nvcl_tile {
   int nitem, lanes;        /* lanes: 1 (no lane digit) or the lanes of the kernel */
   val *v;                  /* per item: value, or its stack slot */
   int64_t off;             /* MEM, shared: bytes from the scratch */
-  const nvf_stmt *def;     /* the first statement that makes it */
   int run;                 /* its run */
-  int mutable;
-  int repeated;            /* its load is done again in later runs */
   int norder, *order;      /* shared: axes, slowest first */
   int64_t *extent;         /* shared: of those axes */
 } nvcl_tile;
-
-/* ---- runs: consecutive statements with the same loops */
-typedef struct nvcl_run {
-  int id, nloop, solo;     /* solo: a FOR or IF */
-  nvf_digit loop[NVC_LOOPS];
-  nvcl_stmts s;             /* in text order, loads that are repeated here first */
-  uint64_t carries;        /* relations that every effect carries: where one fails, nothing needs to be done */
-  struct nvcl_seq *body, *other;
-} nvcl_run;
-typedef struct nvcl_seq { int n; nvcl_run **run; } nvcl_seq;
 
 typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride; val v; } nvcl_loop;
 
@@ -79,23 +65,18 @@ typedef struct nvcl_em {
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   int ngrid;
   int64_t scratch_bytes;
-  nvcl_loop loop[NVC_LOOPS + 4];
+  nvcl_loop loop[NVC_RUN_LOOPS + 4];
   int nloop;
   val *fixed;              /* by axis: its coordinate where a loop walks it that is no digit; NULL: none */
   const int64_t *shift;    /* by axis: added to its coordinate; NULL: 0 */
   nvg_fragset *frags;      /* transforms */
   nvcl_tile *tile;
-  nvcl_run **run_of;        /* by statement id */
-  nvcl_ints *users;         /* by tile: statement ids */
-  const nvf_stmt **stmt;   /* by id */
-  int nrun;
-  nvcl_run *run;            /* the one being emitted */
-  int nrel;                /* relations of the part, at most 64 that are looked at */
-  struct nvf_rel *rel[64];
+  nvc_runs r;
+  nvc_run *run;            /* the one being emitted */
   val clamped, threshold; blk clamped_in; /* the last mask's base, and what its lanes are compared with */
   uint64_t known, active;  /* relations that hold here; carried ones that may not */
   nvcl_group *group;        /* open group of maps with rare paths */
-  nvcl_ints cold_id; NVB_VEC(val) cold_fn; /* out-of-line functions by first statement */
+  nvc_ints cold_id; NVB_VEC(val) cold_fn; /* out-of-line functions by first statement */
   NVB_VEC(nvcl_red *) red;  /* reductions of the run */
   int streamed;            /* a non-temporal store was emitted */
 } nvcl_em;
@@ -134,8 +115,6 @@ const nvg_frag *nvcl_frag_full(const nvg_frag *f);
 
 /* ---- llvm_index.c: coordinates, index expressions, conditions */
 int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l); /* 1, or the lanes of the part */
-int nvcl_items(const nvf_layout *l);                 /* register items */
-int nvcl_digit_value(const nvf_layout *l, int d, int item); /* of item digit d at an item */
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item);
 val nvcl_index_value(nvcl_em *e, const nvcl_xv *x, int n); /* i64 in n lanes */
 val nvcl_uniform(nvcl_em *e, const nvf_expr *x);      /* scalar; axes count as 0 but for the loops that are open */
@@ -143,12 +122,6 @@ val nvcl_uniform(nvcl_em *e, const nvf_expr *x);      /* scalar; axes count as 0
 nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item);
 nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item);
 val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n);   /* i1 in n lanes; NULL: all */
-int nvcl_relation(nvcl_em *e, const struct nvf_rel *r); /* its number, -1 beyond 64 */
-uint64_t nvcl_relation_set(nvcl_em *e, const nvf_cond *c);
-/* Coefficient of `axis` in x: 1 and *c, or 0 if it is not a constant. */
-int nvcl_coef(const nvcl_em *e, const nvf_expr *x, int axis, int64_t *c);
-int nvcl_has(const nvf_expr *x, nvf_xkind kind);
-int64_t nvcl_name_value(const nvcl_em *e, int name);
 val nvcl_floor_div(nvcl_em *e, val a, val b);         /* scalars */
 
 /* ---- llvm_mem.c: elements of buffers and scratch */
@@ -168,17 +141,15 @@ val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 
 /* ---- llvm_plan.c: homes of tiles, runs */
-nvcl_seq *nvcl_plan_part(nvcl_em *e, const nvf_part *p);
+nvc_seq *nvcl_plan_part(nvcl_em *e, const nvf_part *p);
+int nvcl_in_memory(void *emitter, int tile);
 int64_t nvcl_scratch(nvcl_em *e, int64_t bytes);        /* takes scratch; returns the offset */
 /* ---- llvm_run.c: loop nests, values of tiles */
-void nvcl_emit_seq(nvcl_em *e, const nvcl_seq *q);
+void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q);
 val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widened to l's lanes */
 void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
 val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
 val nvcl_tile_address(nvcl_em *e, int tile, int item);  /* MEM: at the open loops */
-int nvcl_match_item(const nvf_layout *small, const nvf_layout *l, int item); /* item of `small` at item of l */
-void nvcl_uses(nvcl_em *e, const nvf_stmt *s, nvcl_ints *out);
-const nvf_layout *nvcl_layout_of(const nvcl_em *e, const nvf_stmt *s); /* that its loops and items walk */
 val nvcl_loop_value(const nvcl_em *e, const nvf_digit *d);
 
 /* ---- llvm_group.c: maps with rare paths */
@@ -188,7 +159,7 @@ void nvcl_group_close(nvcl_em *e);
 
 /* ---- llvm_reduce.c */
 const nvf_stmt *nvcl_reduce_of(const nvcl_red *r);
-nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvcl_run *r);
+nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_run *r);
 void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);              /* before loop `level` is opened */
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited);  /* rounds that loop `level` will do */
 void nvcl_reduce_step(nvcl_em *e, nvcl_red *r);
@@ -204,7 +175,6 @@ void nvcl_contract(nvcl_em *e, const nvf_stmt *s);
 const nvf_expr *nvcl_shared_map(nvcl_em *e, int tile);  /* address inside a shared tile */
 nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_layout *l, int item);
 int nvcl_in_registers(nvcl_em *e, const nvf_stmt *relayout); /* 0: the source must lie in scratch */
-int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name, int64_t absent);
 
 /* ---- llvm_kernel.c: the whole module. Throws; returns the bytes of scratch. */
 int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,

@@ -38,9 +38,9 @@ static int makes(const nvcl_group *g, int tile) {
 }
 
 static int touches(nvcl_em *e, const nvf_stmt *s) {
-  nvcl_ints uses = {0};
+  nvc_ints uses = {0};
   if (!e->group) return 0;
-  nvcl_uses(e, s, &uses);
+  nvc_uses(&e->r, s, &uses);
   for (int i = 0; i < uses.n; i++)
     if (makes(e->group, uses.at[i])) return 1;
   return 0;
@@ -71,8 +71,8 @@ static nvcl_group *open_group(nvcl_em *e, const nvf_layout *l, int n, int nitem)
 }
 
 void nvcl_map(nvcl_em *e, const nvf_stmt *s) {
-  const nvf_layout *l = nvcl_layout_of(e, s);
-  int n = nvcl_layout_lanes(e, l), nitem = nvcl_items(l), grouped = s->frag->rare >= 0 || touches(e, s), changes = 0;
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
+  int n = nvcl_layout_lanes(e, l), nitem = nvc_items(l), grouped = s->frag->rare >= 0 || touches(e, s), changes = 0;
   if (s->narg > NVC_ARGS || s->nout > NVC_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a map of more than %d operands or results", NVC_ARGS);
   if (grouped && e->group && !nvf_layout_eq(e->group->l, l)) nvcl_group_close(e);
@@ -87,10 +87,10 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s) {
     for (int o = 0; o < s->nout; o++) out[o * nitem + i] = res[o];
   }
   for (int o = 0; o < s->nout; o++) {
-    changes |= e->tile[s->out[o]].mutable;
+    changes |= e->r.tile[s->out[o]].mutable;
     for (int i = 0; i < nitem; i++) {
       if (!grouped) nvcl_define(e, s->out[o], i, out[o * nitem + i]);
-      else if (!e->tile[s->out[o]].mutable) e->tile[s->out[o]].v[i] = out[o * nitem + i];
+      else if (!e->r.tile[s->out[o]].mutable) e->tile[s->out[o]].v[i] = out[o * nitem + i];
     }
   }
   if (!grouped) return;
@@ -113,8 +113,8 @@ static slot new_slot(nvcl_group *g, nvf_akind kind, int id, nvm_dtype type) {
 }
 
 static int wanted(nvcl_em *e, const nvcl_group *g, int tile) {
-  const nvcl_ints *u = &e->users[tile];
-  if (e->tile[tile].mutable) return 1;
+  const nvc_ints *u = &e->r.tile[tile].users;
+  if (e->r.tile[tile].mutable) return 1;
   for (int i = 0; i < u->n; i++) {
     int inside = 0;
     for (int k = 0; k < g->map.n; k++) inside |= g->map.at[k].s->id == u->at[i];

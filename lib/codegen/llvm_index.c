@@ -12,23 +12,6 @@ int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l) {
   return 1;
 }
 
-int nvcl_items(const nvf_layout *l) {
-  int n = 1;
-  for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'i') n *= l->d[i].extent;
-  return n;
-}
-
-int nvcl_digit_value(const nvf_layout *l, int d, int item) {
-  for (int i = l->n - 1; i > d; i--)
-    if (l->d[i].place == 'i') item /= l->d[i].extent;
-  return item % l->d[d].extent;
-}
-
-int64_t nvcl_name_value(const nvcl_em *e, int name) {
-  return name < e->s->nbind && e->s->bind[name].kind == NVF_BINT ? e->s->bind[name].value : 0;
-}
-
 /* ---- arithmetic on nvcl_xv */
 static int64_t gcd(int64_t a, int64_t b) {
   for (a = llabs(a), b = llabs(b); b;) {
@@ -194,7 +177,7 @@ val nvcl_loop_value(const nvcl_em *e, const nvf_digit *d) {
 
 static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i, int item) {
   const nvf_digit *d = &l->d[i];
-  if (d->place == 'i') x->k += nvcl_digit_value(l, i, item) * d->stride;
+  if (d->place == 'i') x->k += nvc_digit_value(l, i, item) * d->stride;
   if (d->place == 'I' && d->extent > 1) {
     val v = nvcl_loop_value(e, d);
     if (!v) return; /* a loop that is not open yet counts as 0 */
@@ -235,7 +218,7 @@ static nvcl_xv block_coordinate(nvcl_em *e, int id) {
 nvcl_xv nvcl_index(nvcl_em *e, const nvf_expr *x, const nvf_layout *l, int item) {
   switch (x->kind) {
   case NVF_CONST: return (nvcl_xv){.k = x->value};
-  case NVF_NAME: return (nvcl_xv){.k = nvcl_name_value(e, x->id)};
+  case NVF_NAME: return (nvcl_xv){.k = nvc_name_value(&e->r, x->id)};
   case NVF_PARAM: return (nvcl_xv){.base = e->param[x->id], .unit = 1};
   case NVF_GRID: return block_coordinate(e, x->id);
   case NVF_VAR: return settle(e, (nvcl_xv){.base = e->var[x->id], .unit = 1});
@@ -300,35 +283,10 @@ static void and_relation(nvcl_em *e, nvcl_mask *m, const struct nvf_rel *r, cons
   m->all = and2(e, m->all, c);
 }
 
-static int same_expr(const nvf_expr *a, const nvf_expr *b) {
-  if (a == b) return 1;
-  if (a->kind != b->kind) return 0;
-  if (a->kind == NVF_CONST) return a->value == b->value;
-  if (a->kind < NVF_ADD) return a->id == b->id;
-  return same_expr(a->a, b->a) && same_expr(a->b, b->b);
-}
-
-int nvcl_relation(nvcl_em *e, const struct nvf_rel *r) {
-  for (int i = 0; i < e->nrel; i++)
-    if (e->rel[i]->cmp == r->cmp && same_expr(e->rel[i]->a, r->a) && same_expr(e->rel[i]->b, r->b)) return i;
-  if (e->nrel == 64 || nvcl_has(r->a, NVF_TILE) || nvcl_has(r->b, NVF_TILE)) return -1;
-  e->rel[e->nrel] = (struct nvf_rel *)nvb_dup(e->a, r, sizeof *r);
-  return e->nrel++;
-}
-
-uint64_t nvcl_relation_set(nvcl_em *e, const nvf_cond *c) {
-  uint64_t set = 0;
-  for (int i = 0; c && i < c->nrel; i++) {
-    int r = nvcl_relation(e, &c->rel[i]);
-    if (r >= 0) set |= 1ull << r;
-  }
-  return set;
-}
-
 nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item) {
   nvcl_mask m = {0};
   for (int i = 0; c && i < c->nrel; i++) {
-    int r = nvcl_relation(e, &c->rel[i]);
+    int r = nvc_relation(&e->r, &c->rel[i]);
     if (r < 0 || !(e->known >> r & 1)) and_relation(e, &m, &c->rel[i], l, item);
   }
   for (int i = 0; c && i < c->ntile; i++) {
@@ -341,40 +299,12 @@ nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item
 
 nvcl_mask nvcl_relations(nvcl_em *e, uint64_t set, const nvf_layout *l, int item) {
   nvcl_mask m = {0};
-  for (int i = 0; i < e->nrel; i++)
-    if (set >> i & 1) and_relation(e, &m, e->rel[i], l, item);
+  for (int i = 0; i < e->r.nrel; i++)
+    if (set >> i & 1) and_relation(e, &m, e->r.rel[i], l, item);
   return m;
 }
 
 val nvcl_mask_value(nvcl_em *e, nvcl_mask m, int n) {
   if (n == 1) return m.one;
   return and2(e, m.one ? nvcl_splat(e, m.one, n) : NULL, m.all);
-}
-
-/* ---- questions about expressions */
-int nvcl_has(const nvf_expr *x, nvf_xkind kind) {
-  return x->kind == kind || (x->kind >= NVF_ADD && (nvcl_has(x->a, kind) || nvcl_has(x->b, kind)));
-}
-
-static int fixed_value(const nvcl_em *e, const nvf_expr *x, int64_t *v) {
-  int64_t a, b;
-  if (x->kind == NVF_CONST) return *v = x->value, 1;
-  if (x->kind == NVF_NAME) return *v = nvcl_name_value(e, x->id), 1;
-  if (x->kind < NVF_ADD || !fixed_value(e, x->a, &a) || !fixed_value(e, x->b, &b)) return 0;
-  if (x->kind >= NVF_DIV) return 0;
-  *v = x->kind == NVF_ADD ? a + b : x->kind == NVF_SUB ? a - b : a * b;
-  return 1;
-}
-
-int nvcl_coef(const nvcl_em *e, const nvf_expr *x, int axis, int64_t *c) {
-  int64_t a, b, v;
-  *c = 0;
-  if (x->kind == NVF_TILE) return 0;
-  if (x->kind < NVF_ADD) return *c = x->kind == NVF_AXIS && x->id == axis, 1;
-  if (!nvcl_coef(e, x->a, axis, &a) || !nvcl_coef(e, x->b, axis, &b)) return 0;
-  if (x->kind == NVF_ADD || x->kind == NVF_SUB) return *c = x->kind == NVF_ADD ? a + b : a - b, 1;
-  if (!a && !b) return !nvcl_has(x, NVF_TILE);
-  if (x->kind == NVF_MUL && !b && fixed_value(e, x->b, &v)) return *c = a * v, 1;
-  if (x->kind == NVF_MUL && !a && fixed_value(e, x->a, &v)) return *c = b * v, 1;
-  return 0;
 }

@@ -57,7 +57,7 @@ static void emit_entry(nvcl_em *e, val body) {
 /* ---- parts */
 static void count_lanes(nvcl_em *e, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
-    const nvf_layout *l = nvcl_layout_of(e, b->s[i]);
+    const nvf_layout *l = nvc_layout_of(&e->r, b->s[i]);
     for (int j = 0; j < l->n; j++) {
       if (l->d[j].place == 'w' && l->d[j].extent > 1)
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a layout with warps");
@@ -71,29 +71,9 @@ static void count_lanes(nvcl_em *e, const nvf_block *b) {
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] %d lanes: a power of two up to %d", e->lanes, NVC_LANES);
 }
 
-static uint64_t carried_by_all(const nvcl_seq *q) {
-  uint64_t set = ~0ull;
-  for (int i = 0; i < q->n; i++) {
-    const nvcl_run *r = q->run[i];
-    if (!r->solo) set &= r->carries;
-    if (r->body) set &= carried_by_all(r->body);
-    if (r->other) set &= carried_by_all(r->other);
-  }
-  return set;
-}
-
-static int same_in_block(nvcl_em *e, const nvf_expr *x) {
-  if (x->kind == NVF_VAR || x->kind == NVF_TILE) return 0;
-  for (int t = 0; x->kind == NVF_AXIS && t < e->k->ntile; t++)
-    if (nvf_extent(&e->t->tile[t], x->id) > 1) return 0;
-  return x->kind < NVF_ADD || (same_in_block(e, x->a) && same_in_block(e, x->b));
-}
-
 /* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
-static void guarded(nvcl_em *e, const nvcl_seq *q) {
-  uint64_t set = carried_by_all(q), whole = 0;
-  for (int i = 0; i < e->nrel; i++)
-    if (set >> i & 1 && same_in_block(e, e->rel[i]->a) && same_in_block(e, e->rel[i]->b)) whole |= 1ull << i;
+static void guarded(nvcl_em *e, const nvc_seq *q) {
+  uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
   nvcl_mask m = nvcl_relations(e, whole, NULL, 0);
   blk work = nvcl_block(e, "work"), skip = m.one ? nvcl_block(e, "skip") : NULL;
   if (skip) LLVMBuildCondBr(e->b, m.one, work, skip);
@@ -191,14 +171,14 @@ int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBu
   nvcl_em *e = NVB_NEW(a, nvcl_em);
   *e = (nvcl_em){.a = a, .k = k, .s = s, .target = target, .c = c, .m = m, .b = b};
   e->t = nvf_kernel_check(a, k, s);
+  nvc_runs_init(&e->r, a, k, s, e->t);
+  e->r.in_memory = nvcl_in_memory;
+  e->r.emitter = e;
   nvcl_em_types(e);
   e->param = NVB_NEWN(a, val, k->nparam);
   e->var = NVB_NEWN(a, val, k->nvar);
   e->fixed = NVB_NEWN(a, val, k->naxis);
   e->tile = NVB_NEWN(a, nvcl_tile, k->ntile);
-  e->users = NVB_NEWN(a, nvcl_ints, k->ntile);
-  e->run_of = NVB_NEWN(a, nvcl_run *, k->nstmt);
-  e->stmt = NVB_NEWN(a, const nvf_stmt *, k->nstmt);
   val body = declare_body(e);
   emit_body(e, body);
   emit_entry(e, body);

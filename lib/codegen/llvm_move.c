@@ -67,7 +67,7 @@ static int plan_exchange(nvcl_em *e, const nvf_layout *a, const nvf_layout *b, e
 /* Where an element of a tile lies in its scratch (or among its items): its digits as an expression over the axes */
 static const nvf_expr *position(nvcl_em *e, const nvf_layout *l, int lanes) {
   nvf_expr *sum = NVB_NEW(e->a, nvf_expr);
-  int64_t item = lanes, loop = (int64_t)lanes * nvcl_items(l);
+  int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
   for (int i = l->n; i-- > 0;) {
     const nvf_digit *d = &l->d[i];
     int64_t by = d->place == 'l' ? d->pstride : d->place == 'i' ? item : loop;
@@ -183,7 +183,7 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
       in_registers(e, s->in[k], s->out[k], x, map, to);
       continue;
     }
-    for (int i = 0; i < nvcl_items(to); i++) {
+    for (int i = 0; i < nvc_items(to); i++) {
       val v;
       nvcl_access a;
       if (equal) v = nvcl_tile_at(e, s->in[k], to, i);
@@ -200,7 +200,7 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
 static int axis_value(const nvf_layout *l, int axis, int item) {
   int64_t v = 0;
   for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == axis && l->d[i].place == 'i') v += nvcl_digit_value(l, i, item) * l->d[i].stride;
+    if (l->d[i].axis == axis && l->d[i].place == 'i') v += nvc_digit_value(l, i, item) * l->d[i].stride;
   return (int)v;
 }
 
@@ -210,11 +210,11 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
   int n = (int)nvf_extent(l, s->axis), lanes = nvcl_layout_lanes(e, l), twisted = s->nin > 2;
   if (!e->frags) e->frags = nvg_fragset_new(e->a);
   const nvg_frag *f = nvf_dft(e->a, e->frags, n, s->sign, twisted, e->k->tile[s->in[0]].type);
-  for (int r = 0; r < nvcl_items(&rest); r++) {
+  for (int r = 0; r < nvc_items(&rest); r++) {
     val arg[2 * NVF_DFT_MAX + 2], out[2 * NVF_DFT_MAX];
     int item[NVF_DFT_MAX] = {0};
-    for (int i = 0; i < nvcl_items(l); i++)
-      if (nvcl_match_item(&rest, l, i) == r) item[axis_value(l, s->axis, i)] = i;
+    for (int i = 0; i < nvc_items(l); i++)
+      if (nvc_match_item(&rest, l, i) == r) item[axis_value(l, s->axis, i)] = i;
     for (int q = 0; q < n; q++)
       for (int j = 0; j < 2; j++) arg[2 * q + j] = nvcl_tile_at(e, s->in[j], l, item[q]);
     for (int j = 0; j < 2 && twisted; j++) arg[2 * n + j] = nvcl_tile_at(e, s->in[2 + j], l, item[0]);
@@ -228,7 +228,7 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
  */
 void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
-  int n = nvcl_layout_lanes(e, l), items = nvcl_items(l), k = 0;
+  int n = nvcl_layout_lanes(e, l), items = nvc_items(l), k = 0;
   nvm_dtype t = e->k->tile[s->out[0]].type;
   typ vt = nvcl_vec(nvcl_type(e, t), n);
   val *acc = NVB_NEWN(e->a, val, items);

@@ -7,7 +7,7 @@
 
 struct nvcl_red {
   const nvf_stmt *s;
-  const nvcl_run *r;
+  const nvc_run *r;
   const nvf_layout *x, *y; /* operand, result */
   nvf_layout acc;          /* operand without the sequence digits */
   const nvg_frag *merge;
@@ -45,7 +45,7 @@ static int64_t rounds(const nvcl_red *r, int from) {
 static nvm_dtype state_type(nvcl_em *e, const nvcl_red *r, int i) { return e->k->tile[r->s->out[i]].type; }
 
 static void find_levels(nvcl_red *r) {
-  const nvcl_run *run = r->r;
+  const nvc_run *run = r->r;
   r->first = r->start = run->nloop;
   r->nchunk = 1;
   for (int i = run->nloop; i-- > 0;) {
@@ -69,7 +69,7 @@ static int64_t state_bytes(nvcl_em *e, const nvcl_red *r, int i, int lanes) {
   return (int64_t)lanes * nvg_size(state_type(e, r, i));
 }
 
-nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvcl_run *run) {
+nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_run *run) {
   nvcl_red *r = NVB_NEW(e->a, nvcl_red);
   *r = (nvcl_red){.s = s, .r = run, .x = &e->t->tile[s->in[0]], .y = &e->t->tile[s->out[0]], .nstate = s->nout};
   nvf_stamp st = e->s->bind[s->stamp].stamp;
@@ -78,11 +78,11 @@ nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvcl_run *run) {
   r->w = st.w < r->c ? st.w : r->c;
   r->merge = nvcl_frag_full(s->frag);
   r->n = nvcl_layout_lanes(e, r->x);
-  r->ny = nvcl_items(r->y);
+  r->ny = nvc_items(r->y);
   for (int i = 0; i < r->x->n; i++)
     if (part_of(r, &r->x->d[i]) != SEQUENCE || r->x->d[i].extent == 1) r->acc.d[r->acc.n++] = r->x->d[i];
   find_levels(r);
-  int nacc = nvcl_items(&r->acc);
+  int nacc = nvc_items(&r->acc);
   r->slot = NVB_NEWN(e->a, val, r->nstate * nacc);
   r->acc_off = NVB_NEWN(e->a, int64_t, r->nstate);
   r->chunk_off = NVB_NEWN(e->a, int64_t, r->nstate);
@@ -137,22 +137,22 @@ static void store_state(nvcl_em *e, const nvcl_red *r, int i, val p, int n, val 
 }
 
 static val acc_address(nvcl_em *e, const nvcl_red *r, int i, int item) {
-  return array_address(e, r, r->acc_off[i], NULL, r->start, nvcl_items(&r->acc), item, state_bytes(e, r, i, r->n));
+  return array_address(e, r, r->acc_off[i], NULL, r->start, nvc_items(&r->acc), item, state_bytes(e, r, i, r->n));
 }
 
 static val get_acc(nvcl_em *e, const nvcl_red *r, int i, int item) {
   if (r->inside) return load_state(e, r, i, acc_address(e, r, i, item), r->n);
-  return nvcl_load(e, nvcl_vec(nvcl_type(e, state_type(e, r, i)), r->n), r->slot[i * nvcl_items(&r->acc) + item], 16);
+  return nvcl_load(e, nvcl_vec(nvcl_type(e, state_type(e, r, i)), r->n), r->slot[i * nvc_items(&r->acc) + item], 16);
 }
 
 static void set_acc(nvcl_em *e, const nvcl_red *r, int i, int item, val v) {
   if (r->inside) store_state(e, r, i, acc_address(e, r, i, item), r->n, v);
-  else nvcl_store(e, v, r->slot[i * nvcl_items(&r->acc) + item], 16);
+  else nvcl_store(e, v, r->slot[i * nvc_items(&r->acc) + item], 16);
 }
 
 /* The loops of the arrays from level `from` on, opened again around something that happens after them. */
 typedef struct nest {
-  nvcl_for f[NVC_LOOPS];
+  nvcl_for f[NVC_RUN_LOOPS];
   int n, open;
 } nest;
 static void nest_open(nvcl_em *e, nest *t, const nvcl_red *r, int from) {
@@ -179,7 +179,7 @@ void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level) {
   if (level != r->start) return;
   nest_open(e, &t, r, r->start);
   for (int i = 0; i < r->nstate; i++)
-    for (int k = 0; k < nvcl_items(&r->acc); k++) set_acc(e, r, i, k, identity(e, r, i, r->n));
+    for (int k = 0; k < nvc_items(&r->acc); k++) set_acc(e, r, i, k, identity(e, r, i, r->n));
   nest_close(e, &t);
 }
 
@@ -209,8 +209,8 @@ void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
 }
 
 void nvcl_reduce_step(nvcl_em *e, nvcl_red *r) {
-  for (int item = 0; item < nvcl_items(r->x); item++) {
-    int k = nvcl_match_item(&r->acc, r->x, item);
+  for (int item = 0; item < nvc_items(r->x); item++) {
+    int k = nvc_match_item(&r->acc, r->x, item);
     val mask = nvcl_mask_value(e, nvcl_cond(e, r->s->where, r->x, item), r->n), a[NVC_ARGS], x[NVC_ARGS];
     for (int i = 0; i < r->nstate; i++) {
       x[i] = nvcl_tile_at(e, r->s->in[i], r->x, item);
@@ -271,7 +271,7 @@ static void halve(nvcl_em *e, const nvcl_red *r, val *v, int count, int n) {
 
 /* v[item of acc][state]: the digit that holds bit b merges items or lanes. */
 static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
-  int nacc = nvcl_items(&r->acc);
+  int nacc = nvc_items(&r->acc);
   for (int i = 0; i < r->acc.n; i++) {
     const nvf_digit *d = &r->acc.d[i];
     if (d->axis != r->s->axis || b < d->stride || b >= d->stride * d->extent) continue;
@@ -279,7 +279,7 @@ static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
     for (int j = i + 1; j < r->acc.n; j++)
       if (r->acc.d[j].place == 'i') step *= r->acc.d[j].extent;
     for (int k = 0; k < nacc && d->place == 'i'; k++)
-      if (!(nvcl_digit_value(&r->acc, i, k) & (2 * m - 1)))
+      if (!(nvc_digit_value(&r->acc, i, k) & (2 * m - 1)))
         nvcl_merge(e, r->merge, &v[k * r->nstate], &v[(k + m * step) * r->nstate], r->nstate, r->n);
     for (int k = 0; k < nacc && d->place == 'l'; k++) {
       val other[NVC_ARGS];
@@ -298,11 +298,11 @@ static void to_result(nvcl_em *e, const nvcl_red *r, val *out) {
 
 /* out[item of y][state] */
 static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
-  int nacc = nvcl_items(&r->acc), per = nacc / r->ny;
+  int nacc = nvc_items(&r->acc), per = nacc / r->ny;
   val *v = NVB_NEWN(e->a, val, nacc * r->nstate);
   int *first = NVB_NEWN(e->a, int, r->ny), low = lanes_are_low(e, r) || r->n == 1;
   for (int k = 0; k < nacc; k++) {
-    int y = nvcl_match_item(r->y, &r->acc, k), at = low ? y * per + first[y]++ : k;
+    int y = nvc_match_item(r->y, &r->acc, k), at = low ? y * per + first[y]++ : k;
     for (int i = 0; i < r->nstate; i++) v[at * r->nstate + i] = get_acc(e, r, i, k);
   }
   if (low)
@@ -310,7 +310,7 @@ static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
   else
     for (int64_t b = 1; b < r->extent; b *= 2) merge_bit(e, r, v, b);
   for (int k = nacc; k-- > 0;) { /* the lowest item of each result holds it */
-    int y = nvcl_match_item(r->y, &r->acc, k);
+    int y = nvc_match_item(r->y, &r->acc, k);
     for (int i = 0; i < r->nstate; i++) out[y * r->nstate + i] = v[(low ? y * per : k) * r->nstate + i];
   }
   to_result(e, r, out);
@@ -336,12 +336,12 @@ static void nest_open_bit(nvcl_em *e, nest *t, const nvcl_red *r, int64_t b, con
 }
 
 static void load_accs(nvcl_em *e, const nvcl_red *r, val *v) {
-  for (int k = 0; k < nvcl_items(&r->acc); k++)
+  for (int k = 0; k < nvc_items(&r->acc); k++)
     for (int i = 0; i < r->nstate; i++) v[k * r->nstate + i] = get_acc(e, r, i, k);
 }
 
 static void store_accs(nvcl_em *e, const nvcl_red *r, const val *v) {
-  for (int k = 0; k < nvcl_items(&r->acc); k++)
+  for (int k = 0; k < nvc_items(&r->acc); k++)
     for (int i = 0; i < r->nstate; i++) set_acc(e, r, i, k, v[k * r->nstate + i]);
 }
 
@@ -354,7 +354,7 @@ static const nvf_digit *loop_with_bit(const nvcl_red *r, int64_t b) {
 }
 
 static void merge_loop_bit(nvcl_em *e, const nvcl_red *r, const nvf_digit *d, int64_t b) {
-  int nacc = nvcl_items(&r->acc), at = 0;
+  int nacc = nvc_items(&r->acc), at = 0;
   val *lo = NVB_NEWN(e->a, val, nacc * r->nstate), *hi = NVB_NEWN(e->a, val, nacc * r->nstate);
   nest t;
   nest_open_bit(e, &t, r, b, d);
@@ -370,7 +370,7 @@ static void merge_loop_bit(nvcl_em *e, const nvcl_red *r, const nvf_digit *d, in
 }
 
 static void spread_tree(nvcl_em *e, const nvcl_red *r) {
-  val *v = NVB_NEWN(e->a, val, nvcl_items(&r->acc) * r->nstate), *out = NVB_NEWN(e->a, val, r->ny * r->nstate);
+  val *v = NVB_NEWN(e->a, val, nvc_items(&r->acc) * r->nstate), *out = NVB_NEWN(e->a, val, r->ny * r->nstate);
   nest t;
   for (int64_t b = 1; b < r->extent; b *= 2) {
     const nvf_digit *d = loop_with_bit(r, b);
@@ -386,8 +386,8 @@ static void spread_tree(nvcl_em *e, const nvcl_red *r) {
     nest_close(e, &t);
   }
   nest_open_bit(e, &t, r, r->extent, NULL);
-  for (int k = nvcl_items(&r->acc); k-- > 0;)
-    for (int i = 0; i < r->nstate; i++) out[nvcl_match_item(r->y, &r->acc, k) * r->nstate + i] = get_acc(e, r, i, k);
+  for (int k = nvc_items(&r->acc); k-- > 0;)
+    for (int i = 0; i < r->nstate; i++) out[nvc_match_item(r->y, &r->acc, k) * r->nstate + i] = get_acc(e, r, i, k);
   to_result(e, r, out);
   for (int k = 0; k < r->ny; k++)
     for (int i = 0; i < r->nstate; i++) nvcl_define(e, r->s->out[i], k, out[k * r->nstate + i]);

@@ -5,20 +5,6 @@
 #include "graph/dtype.h"
 
 /* ---- tiles */
-int nvcl_match_item(const nvf_layout *small, const nvf_layout *l, int item) {
-  int at = 0;
-  for (int i = 0; i < small->n; i++) {
-    if (small->d[i].place != 'i') continue;
-    int v = 0;
-    for (int j = 0; l && j < l->n; j++)
-      if (l->d[j].place == 'i' && l->d[j].axis == small->d[i].axis && l->d[j].stride == small->d[i].stride &&
-          l->d[j].extent == small->d[i].extent)
-        v = nvcl_digit_value(l, j, item);
-    at = at * small->d[i].extent + v;
-  }
-  return at;
-}
-
 val nvcl_tile_address(nvcl_em *e, int tile, int item) {
   const nvcl_tile *t = &e->tile[tile];
   const nvf_layout *l = &e->t->tile[tile];
@@ -47,14 +33,14 @@ val nvcl_tile_item(nvcl_em *e, int tile, int item) {
   const nvcl_tile *t = &e->tile[tile];
   nvm_dtype type = e->k->tile[tile].type;
   if (t->home == NVC_VAR) return nvcl_load(e, nvcl_vec(nvcl_type(e, type), t->lanes), t->v[item], 16);
-  if (t->home == NVC_SSA || (!t->mutable && t->run == e->run->id && t->v[item])) return t->v[item];
+  if (t->home == NVC_SSA || (!e->r.tile[tile].mutable && t->run == e->run->id && t->v[item])) return t->v[item];
   val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), nvcl_tile_address(e, tile, item),
                     slot_align(e, tile));
   return nvcl_from_memory(e, v, type, t->lanes);
 }
 
 val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item) {
-  val v = nvcl_tile_item(e, tile, nvcl_match_item(&e->t->tile[tile], l, item));
+  val v = nvcl_tile_item(e, tile, nvc_match_item(&e->t->tile[tile], l, item));
   if (!v) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] tile %s has no value", e->k->tile[tile].name);
   return l ? nvcl_splat(e, v, nvcl_layout_lanes(e, l)) : v;
 }
@@ -83,56 +69,6 @@ typedef struct cut {
   val full, any;
 } cut; /* set: relations that hold in [0, full) */
 
-/* a (cmp) b as x < 0 with x = sign * (a - b) + plus */
-static int normal(const struct nvf_rel *r, int *sign, int *plus) {
-  *sign = r->cmp == NVF_LT || r->cmp == NVF_LE ? 1 : -1;
-  *plus = r->cmp == NVF_LE || r->cmp == NVF_GE ? -1 : 0;
-  return r->cmp != NVF_EQ && r->cmp != NVF_NE;
-}
-
-static const nvf_layout *widest_with(nvcl_em *e, const nvcl_run *r, int q) {
-  const nvf_layout *best = NULL;
-  for (int i = 0; i < r->s.n; i++) {
-    const nvf_stmt *s = r->s.at[i];
-    if (s->op == NVF_CHECK || s->op == NVF_TEST || !(nvcl_relation_set(e, s->where) >> q & 1)) continue;
-    const nvf_layout *l = nvcl_layout_of(e, s);
-    if (!best || l->n > best->n) best = l;
-  }
-  return best;
-}
-
-static int level_of(const nvcl_run *r, const nvf_digit *d) {
-  for (int i = 0; d->place == 'I' && i < r->nloop; i++)
-    if (r->loop[i].axis == d->axis && r->loop[i].stride == d->stride && r->loop[i].extent == d->extent) return i;
-  return r->nloop;
-}
-
-/* Range of x over the digits inside of loop `level`, and its step there. 0 if it is not linear in them. */
-static int linear(nvcl_em *e, const nvcl_run *r, int q, int level, const nvf_layout *l, int64_t *step, int64_t *lo,
-                  int64_t *hi, int *deepest) {
-  int sign, plus;
-  if (!normal(e->rel[q], &sign, &plus)) return 0;
-  *step = *lo = *hi = 0;
-  *deepest = 1;
-  for (int i = 0; i < l->n; i++) {
-    const nvf_digit *d = &l->d[i];
-    int64_t a, b;
-    int at = level_of(r, d);
-    if (d->extent == 1 || at < level) continue;
-    if (!nvcl_coef(e, e->rel[q]->a, d->axis, &a) || !nvcl_coef(e, e->rel[q]->b, d->axis, &b)) return 0;
-    int64_t c = sign * (a - b) * d->stride;
-    if (at == level) {
-      *step = c;
-      continue;
-    }
-    *(c < 0 ? lo : hi) += c * (d->extent - 1);
-    if (c && at < r->nloop) *deepest = 0;
-  }
-  *lo += plus;
-  *hi += plus;
-  return *step > 0;
-}
-
 /* Rounds j in [0, extent) with x + most + step * j < 0: ceil(-(x + most) / step), clamped */
 static val rounds(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent) {
   val t = LLVMBuildNSWSub(e->b, nvcl_int(e, step - 1 - most), x, "");
@@ -141,15 +77,15 @@ static val rounds(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent)
   return nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, extent)}, 2);
 }
 
-static val at_open_loops(nvcl_em *e, const nvcl_run *r, int q) {
+static val at_open_loops(nvcl_em *e, const nvc_run *r, int q) {
   nvf_layout l = {.n = r->nloop};
   for (int i = 0; i < r->nloop; i++) l.d[i] = r->loop[i];
-  nvf_expr minus = {.kind = NVF_SUB, .a = e->rel[q]->a, .b = e->rel[q]->b};
+  nvf_expr minus = {.kind = NVF_SUB, .a = e->r.rel[q]->a, .b = e->r.rel[q]->b};
   int sign, plus;
-  normal(e->rel[q], &sign, &plus);
+  nvc_normal(e->r.rel[q], &sign, &plus);
   if (sign < 0) {
-    minus.a = e->rel[q]->b;
-    minus.b = e->rel[q]->a;
+    minus.a = e->r.rel[q]->b;
+    minus.b = e->r.rel[q]->a;
   }
   nvcl_xv x = nvcl_index(e, &minus, &l, 0);
   return nvcl_index_value(e, &x, 1);
@@ -159,21 +95,20 @@ static val lesser(nvcl_em *e, val a, val b) {
   return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b;
 }
 
-static cut cut_loop(nvcl_em *e, const nvcl_run *r, int level) {
+static cut cut_loop(nvcl_em *e, const nvc_run *r, int level) {
   int64_t extent = r->loop[level].extent;
   cut c = {.exact = 1};
-  for (int q = 0; q < e->nrel; q++) {
-    int64_t step, lo, hi;
-    int deepest;
-    const nvf_layout *l = e->known >> q & 1 ? NULL : widest_with(e, r, q);
-    if (!l || !linear(e, r, q, level, l, &step, &lo, &hi, &deepest)) continue;
+  for (int q = 0; q < e->r.nrel; q++) {
+    nvc_line x;
+    const nvf_layout *l = e->known >> q & 1 ? NULL : nvc_widest_with(&e->r, r, q);
+    if (!l || !nvc_linear(&e->r, r, q, level, l, &x) || x.step <= 0) continue;
     int stops = r->carries >> q & 1;
-    if (!stops && !deepest) continue;
-    val x = at_open_loops(e, r, q), any = stops ? rounds(e, x, lo, step, extent) : NULL;
+    if (!stops && !x.deepest) continue;
+    val at = at_open_loops(e, r, q), any = stops ? rounds(e, at, x.lo, x.step, extent) : NULL;
     if (stops) c.any = lesser(e, c.any, any);
-    if (!deepest) continue;
-    c.full = lesser(e, c.full, lo == hi && stops ? any : rounds(e, x, hi, step, extent));
-    c.exact &= lo == hi && stops;
+    if (!x.deepest) continue;
+    c.full = lesser(e, c.full, x.lo == x.hi && stops ? any : rounds(e, at, x.hi, x.step, extent));
+    c.exact &= x.lo == x.hi && stops;
     c.set |= 1ull << q;
   }
   if (!c.any) c.any = nvcl_int(e, extent);
@@ -183,21 +118,21 @@ static cut cut_loop(nvcl_em *e, const nvcl_run *r, int level) {
 
 /* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked
    copy would cost compile time and gain nothing. */
-static int heavy(nvcl_em *e, const nvcl_run *r) {
+static int heavy(nvcl_em *e, const nvc_run *r) {
   enum { MANY = 48 };
   int cost = 0;
   for (int i = 0; i < r->s.n; i++) {
     const nvf_stmt *s = r->s.at[i];
-    if (s->op == NVF_MAP) cost += s->frag->cost * nvcl_items(nvcl_layout_of(e, s));
-    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvcl_hint(e, s, "nt", 0))) return 0;
+    if (s->op == NVF_MAP) cost += s->frag->cost * nvc_items(nvc_layout_of(&e->r, s));
+    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvc_hint(&e->r, s, "nt", 0))) return 0;
   }
   return e->target->width == 64 && cost > MANY;
 }
 
 /* ---- nests */
-static void level(nvcl_em *e, nvcl_run *r, int p);
+static void level(nvcl_em *e, nvc_run *r, int p);
 
-static void one_loop(nvcl_em *e, nvcl_run *r, int p, val lo, val hi) {
+static void one_loop(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
   nvcl_for f;
   nvcl_for_begin(e, &f, lo, hi, nvcl_int(e, 1), e->k->axis[r->loop[p].axis]);
   e->loop[e->nloop++] = (nvcl_loop){r->loop[p].axis, r->loop[p].extent, r->loop[p].stride, f.i};
@@ -206,7 +141,7 @@ static void one_loop(nvcl_em *e, nvcl_run *r, int p, val lo, val hi) {
   nvcl_for_end(e, &f);
 }
 
-static void body(nvcl_em *e, nvcl_run *r) {
+static void body(nvcl_em *e, nvc_run *r) {
   for (int i = 0; i < r->s.n; i++) {
     nvcl_group_touch(e, r->s.at[i]);
     nvcl_stmt(e, r->s.at[i]);
@@ -214,7 +149,7 @@ static void body(nvcl_em *e, nvcl_run *r) {
   nvcl_group_close(e);
 }
 
-static void level(nvcl_em *e, nvcl_run *r, int p) {
+static void level(nvcl_em *e, nvc_run *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_before(e, e->red.at[i], p);
   if (p == r->nloop) {
     body(e, r);
@@ -239,8 +174,8 @@ static void level(nvcl_em *e, nvcl_run *r, int p) {
 
 static void copy_tile(nvcl_em *e, int to, int from) {
   const nvf_layout *l = &e->t->tile[to];
-  nvf_digit loop[NVC_LOOPS];
-  nvcl_for f[NVC_LOOPS];
+  nvf_digit loop[NVC_RUN_LOOPS];
+  nvcl_for f[NVC_RUN_LOOPS];
   int n = 0, open = e->nloop;
   for (int i = 0; i < l->n; i++)
     if (l->d[i].place == 'I' && l->d[i].extent > 1) loop[n++] = l->d[i];
@@ -253,7 +188,7 @@ static void copy_tile(nvcl_em *e, int to, int from) {
   e->nloop = open;
 }
 
-static void emit_for(nvcl_em *e, nvcl_run *r) {
+static void emit_for(nvcl_em *e, nvc_run *r) {
   const nvf_stmt *s = r->s.at[0];
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].inner, s->carry[i].outer);
   val lo = nvcl_uniform(e, s->lo), hi = nvcl_uniform(e, s->hi),
@@ -267,7 +202,7 @@ static void emit_for(nvcl_em *e, nvcl_run *r) {
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].outer, s->carry[i].inner);
 }
 
-static void emit_if(nvcl_em *e, nvcl_run *r) {
+static void emit_if(nvcl_em *e, nvc_run *r) {
   nvcl_mask m = nvcl_cond(e, r->s.at[0]->where, NULL, 0);
   val c = m.one ? m.one : LLVMConstInt(e->i1, 1, 0);
   blk yes = nvcl_block(e, "then"), no = nvcl_block(e, "else"), next = nvcl_block(e, "next");
@@ -281,9 +216,9 @@ static void emit_if(nvcl_em *e, nvcl_run *r) {
   nvcl_at(e, next);
 }
 
-void nvcl_emit_seq(nvcl_em *e, const nvcl_seq *q) {
+void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++) {
-    nvcl_run *r = q->run[i];
+    nvc_run *r = q->run[i];
     e->run = r;
     e->red.n = 0;
     if (r->solo) {

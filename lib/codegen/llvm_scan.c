@@ -50,7 +50,7 @@ static val digit_at(const scan *c, const nvf_digit *d) {
 static val element(const scan *c, int tile, const nvf_layout *l, int i) {
   nvcl_em *e = c->e;
   int lanes = nvcl_layout_lanes(e, l);
-  int64_t item = lanes, loop = (int64_t)lanes * nvcl_items(l);
+  int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
   val at = nvcl_int(e, 0);
   for (int k = l->n; k-- > 0;) {
     const nvf_digit *d = &l->d[k];

@@ -1,14 +1,7 @@
 /* One statement inside its loops: memory, conditions, shared tiles. What goes along an axis or between layouts is in
    llvm_reduce.c, llvm_scan.c and llvm_move.c. */
 #include "codegen/llvm_emit.h"
-#include <string.h>
 #include "graph/dtype.h"
-
-int64_t nvcl_hint(const nvcl_em *e, const nvf_stmt *s, const char *name, int64_t absent) {
-  for (int i = 0; i < e->s->nhint; i++)
-    if (e->s->hint[i].stmt == s->id && strcmp(e->k->name[e->s->hint[i].name], name) == 0) return e->s->hint[i].value;
-  return absent;
-}
 
 static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->param[s->buf].type;
@@ -46,20 +39,20 @@ static int moves(const nvcl_em *e, const nvf_expr *x) { /* with the block */
 /* Blocks ahead that a load asks for. Without a hint: one, where later runs load the same again, because memory would
    rest while they compute (softmax 4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores). */
 static int64_t blocks_ahead(const nvcl_em *e, const nvf_stmt *s) {
-  if (e->run_of[s->id] != e->run || !moves(e, s->map)) return 0;
-  return nvcl_hint(e, s, "prefetch", e->tile[s->out[0]].repeated);
+  if (e->r.run_of[s->id] != e->run || !moves(e, s->map)) return 0;
+  return nvc_hint(&e->r, s, "prefetch", e->r.tile[s->out[0]].repeated);
 }
 
 /* Bytes ahead where a loop does nothing but read and reduce: at the end of each chunk its tree lets the memory rest
    (sum of 2^24 elements: 4.7 -> 3.9 ms with 512-bit vectors). */
 static int64_t bytes_ahead(const nvcl_em *e, const nvf_stmt *s) {
-  if (e->run_of[s->id] != e->run || e->run->nloop == 0 || e->red.n == 0 || e->active) return 0;
-  return nvcl_hint(e, s, "prefetch", -1) < 0 && !e->tile[s->out[0]].repeated ? 8192 : 0;
+  if (e->r.run_of[s->id] != e->run || e->run->nloop == 0 || e->red.n == 0 || e->active) return 0;
+  return nvc_hint(&e->r, s, "prefetch", -1) < 0 && !e->r.tile[s->out[0]].repeated ? 8192 : 0;
 }
 
 static void emit_load(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   int64_t ahead = blocks_ahead(e, s), bytes = bytes_ahead(e, s);
-  for (int i = 0; i < nvcl_items(l); i++) {
+  for (int i = 0; i < nvc_items(l); i++) {
     val out[2];
     nvcl_access x = buffer_access(e, s, l, i);
     if (ahead || bytes) prefetch(e, s, l, i, ahead, bytes);
@@ -69,8 +62,8 @@ static void emit_load(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 }
 
 static void emit_store(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
-  int stream = nvcl_hint(e, s, "nt", 0) != 0;
-  for (int i = 0; i < nvcl_items(l); i++) {
+  int stream = nvc_hint(&e->r, s, "nt", 0) != 0;
+  for (int i = 0; i < nvc_items(l); i++) {
     val in[2];
     nvcl_access x = buffer_access(e, s, l, i);
     for (int j = 0; j < s->nin; j++) in[j] = nvcl_tile_at(e, s->in[j], l, i);
@@ -82,7 +75,7 @@ static void emit_store(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 static void emit_atomic(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   nvm_dtype t = e->k->param[s->buf].type;
   LLVMAtomicRMWBinOp op = nvg_class_of(t) == NVG_SIGNED ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
-  for (int i = 0; i < nvcl_items(l); i++) {
+  for (int i = 0; i < nvc_items(l); i++) {
     nvcl_access x = buffer_access(e, s, l, i);
     val at = nvcl_index_value(e, &x.at, x.n), v = nvcl_tile_at(e, s->in[0], l, i);
     for (int j = 0; j < x.n; j++) {
@@ -102,7 +95,7 @@ static void emit_atomic(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 
 static void emit_check(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   int n = nvcl_layout_lanes(e, l);
-  for (int i = 0; i < nvcl_items(l); i++) {
+  for (int i = 0; i < nvc_items(l); i++) {
     val ok = nvcl_mask_value(e, nvcl_cond(e, s->where, l, i), n);
     if (!ok) continue;
     blk bad = nvcl_block(e, "bad"), next = nvcl_block(e, "next");
@@ -116,7 +109,7 @@ static void emit_check(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 
 static void emit_index(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   int n = nvcl_layout_lanes(e, l);
-  for (int i = 0; i < nvcl_items(l); i++) {
+  for (int i = 0; i < nvc_items(l); i++) {
     nvcl_xv x = nvcl_index(e, s->map, l, i);
     nvcl_define(e, s->out[0], i, nvcl_index_value(e, &x, n));
   }
@@ -124,7 +117,7 @@ static void emit_index(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 
 static void emit_test(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   int n = nvcl_layout_lanes(e, l);
-  for (int i = 0; i < nvcl_items(l); i++) {
+  for (int i = 0; i < nvc_items(l); i++) {
     val m = nvcl_mask_value(e, nvcl_cond(e, s->where, l, i), n);
     nvcl_define(e, s->out[0], i, m ? m : LLVMConstAllOnes(nvcl_vec(e->i1, n)));
   }
@@ -155,7 +148,7 @@ nvcl_access nvcl_shared(nvcl_em *e, int tile, const nvf_expr *map, const nvf_lay
 
 static void emit_put(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   const nvf_expr *map = nvcl_shared_map(e, s->out[0]);
-  for (int i = 0; i < nvcl_items(l); i++) {
+  for (int i = 0; i < nvc_items(l); i++) {
     nvcl_access x = nvcl_shared(e, s->out[0], map, l, i);
     val v = nvcl_tile_at(e, s->in[0], l, i);
     nvcl_write(e, &x, &v, l, 0);
@@ -164,7 +157,7 @@ static void emit_put(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 
 static void emit_get(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   const nvf_expr *map = nvcl_shared_map(e, s->in[0]);
-  for (int i = 0; i < nvcl_items(l); i++) {
+  for (int i = 0; i < nvc_items(l); i++) {
     nvcl_access x = nvcl_shared(e, s->in[0], map, l, i);
     val v;
     nvcl_read(e, &x, 0, &v);
@@ -178,7 +171,7 @@ static void emit_reduce(nvcl_em *e, const nvf_stmt *s) {
 }
 
 void nvcl_stmt(nvcl_em *e, nvf_stmt *s) {
-  const nvf_layout *l = nvcl_layout_of(e, s);
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
   switch (s->op) {
   case NVF_LOAD: emit_load(e, s, l); break;
   case NVF_STORE: emit_store(e, s, l); break;
@@ -191,7 +184,7 @@ void nvcl_stmt(nvcl_em *e, nvf_stmt *s) {
   case NVF_GET: emit_get(e, s, l); break;
   case NVF_CONTRACT: nvcl_contract(e, s); break;
   case NVF_ZEROS:
-    for (int i = 0; i < nvcl_items(l); i++)
+    for (int i = 0; i < nvc_items(l); i++)
       nvcl_define(e, s->out[0], i, nvcl_zero(e, e->k->tile[s->out[0]].type, nvcl_layout_lanes(e, l)));
     break;
   case NVF_INDEX: emit_index(e, s, l); break;

@@ -214,7 +214,7 @@ static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
   nvc_uses(r, d, &uses);
   if (d->op == NVF_MAP) {
     cost -= d->frag->cost;
-    if (cost < 0) return 0;
+    if (cost < 0 || !r->map_cost) return 0;
     for (int i = 0; i < uses.n; i++) {
       const nvc_tile_use *u = &r->tile[uses.at[i]];
       if (u->mutable || !u->def) return 0;
@@ -258,7 +258,9 @@ static int runs_loops(const nvc_run *run, const nvf_layout *l) {
 /* Tiles with loops that later runs use. */
 static void keep_or_repeat(nvc_runs *r, int tile) {
   nvc_tile_use *t = &r->tile[tile];
-  if (t->mutable || !nvc_has_loops(&r->t->tile[tile])) return;
+  if (t->mutable) return;
+  t->kept = r->in_memory && r->in_memory(r->emitter, tile);
+  if (!nvc_has_loops(&r->t->tile[tile])) return;
   nvc_run *home = r->run_of[t->def->id];
   for (int i = 0; i < t->users.n && !t->kept; i++) {
     nvc_run *u = r->run_of[t->users.at[i]];

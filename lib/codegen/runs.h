@@ -23,7 +23,7 @@ typedef struct nvc_tile_use {
   nvc_ints users;          /* statement ids */
   int mutable;             /* carried: assigned again */
   int repeated;            /* its load is done again in later runs */
-  int kept;                /* has loops, is used in later runs and cannot be repeated: needs memory */
+  int kept;                /* lies in memory: the device says so, or later runs use it in loops and it cannot be repeated */
 } nvc_tile_use;
 
 typedef struct nvc_runs {
@@ -31,6 +31,8 @@ typedef struct nvc_runs {
   const nvf_kernel *k;
   const nvf_schedule *s;
   const nvf_typed *t;
+  int (*in_memory)(void *emitter, int tile); /* does this device keep the tile in memory whatever its runs? NULL: none */
+  void *emitter;
   int map_cost;            /* maps up to this cost an element may be repeated; 0: none */
   const nvf_stmt **stmt;   /* by id */
   nvc_run **run_of;        /* by statement id */
