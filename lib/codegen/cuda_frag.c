@@ -1,7 +1,7 @@
 /* Fragments as device functions: each one once, in the form that is asked for, a line an instruction. Bit for bit what
    the interpreter's step computes, NaN payloads excepted; signed arithmetic goes through unsigned, where it wraps. Fast
-   forms take square roots and quotients of f32 apart, so that no branch stands in the middle: what their short sequences
-   cannot round is flagged like any other rare input. */
+   forms take square roots and quotients of f32 apart, so that no branch stands in the middle: what their short
+   sequences cannot round is flagged like any other rare input. */
 #include <string.h>
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
@@ -25,11 +25,16 @@ static const char quotient_text[] =
     "  return a == 0.0f ? q0 : q;\n"
     "}\n";
 
-/* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's bits,
-   NaN payloads aside. Else the approx hint must allow as much: 1 an error of some 2^-20, 2 one of 2^-11. Halved exponents
-   and scaled quotients keep subnormal results; the clamps keep what tends to zero from 0 * inf. */
+/* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's
+   bits, NaN payloads aside. Else the approx hint must allow as much: 1 an error of some 2^-20, 2 one of 2^-11. Halved
+   exponents and scaled quotients keep subnormal results; the clamps keep what tends to zero from 0 * inf. */
 #define LOGISTIC(t) "0x1p-24f * nv_rcp(0x1p-24f + nv_ex2(" t "))"
-static const struct form { const char *name; nvm_dtype from, to; int level; const char *text; } forms[] = {
+static const struct form {
+  const char *name;
+  nvm_dtype from, to;
+  int level;
+  const char *text;
+} forms[] = {
     {"maximum", NVM_F32, NVM_F32, 0, "nv_max($0, $1)"},
     {"minimum", NVM_F32, NVM_F32, 0, "nv_min($0, $1)"},
     {"cast", NVM_F32, NVM_BF16, 0, "nv_bfloat($0)"},
@@ -51,7 +56,8 @@ static const char gelu_text[] =
 
 static int is_library(const nvg_frag *f, const struct form *x) {
   nvm_dtype types[2] = {x->from, x->from};
-  const nvg_frag *l = !strcmp(x->name, "cast") ? nvg_frag_cast(x->from, x->to) : nvg_frag_find(x->name, types, f->nparam);
+  const nvg_frag *l =
+      !strcmp(x->name, "cast") ? nvg_frag_cast(x->from, x->to) : nvg_frag_find(x->name, types, f->nparam);
   return l && nvb_hash_eq(l->hash, f->hash);
 }
 
@@ -120,7 +126,8 @@ static const char *binary(state *s, nvm_dtype t, const char *a, const char *op, 
 }
 
 static const char *cut(state *s, nvm_dtype t, const char *a, const char *op, const char *b) { /* no overflow */
-  return width(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b) : nvcu_text(s->e, "%s %s %s", a, op, b);
+  return width(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b)
+                       : nvcu_text(s->e, "%s %s %s", a, op, b);
 }
 
 static const char *shift(state *s, nvg_prim p, nvm_dtype t, const char *a, const nvg_inst *by, const char *b) {
@@ -132,7 +139,8 @@ static const char *shift(state *s, nvg_prim p, nvm_dtype t, const char *a, const
 }
 
 static const char *convert(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
-  if (from == NVM_F16 && is_float(to)) return nvcu_text(s->e, to == NVM_F32 ? "nv_float(%s)" : "(double)nv_float(%s)", a);
+  if (from == NVM_F16 && is_float(to))
+    return nvcu_text(s->e, to == NVM_F32 ? "nv_float(%s)" : "(double)nv_float(%s)", a);
   if (to == NVM_F16 && from == NVM_F32) return nvcu_text(s->e, "nv_half(%s)", a);
   if (is_float(from) && !is_float(to) && width(to) < 32) return nvcu_text(s->e, "(%s)(int)%s", nvcu_type(to), a);
   if (to == NVM_BOOL) return nvcu_text(s->e, "(%s & 1) != 0", a);
@@ -151,7 +159,9 @@ static const char *reinterpret(state *s, nvm_dtype from, nvm_dtype to, const cha
 static const char *count_zeros(state *s, nvm_dtype t, const char *a) {
   int w = width(t);
   const char *u = w == 64 ? "unsigned long long" : "unsigned";
-  if (w < 32) return nvcu_text(s->e, "(%s)(nv_clz((unsigned)(%s)%s) - %d)", nvcu_type(t), w == 8 ? "unsigned char" : "unsigned short", a, 32 - w);
+  if (w < 32)
+    return nvcu_text(s->e, "(%s)(nv_clz((unsigned)(%s)%s) - %d)", nvcu_type(t),
+                     w == 8 ? "unsigned char" : "unsigned short", a, 32 - w);
   return nvcu_text(s->e, "(%s)nv_clz((%s)%s)", nvcu_type(t), u, a);
 }
 
@@ -224,7 +234,8 @@ static void loop_close(state *s) {
 static void instruction(state *s, int i) {
   const nvg_inst *in = &s->f->inst[i];
   nvcu_em *e = s->e;
-  const char *a = in->a >= 0 ? s->v[in->a] : NULL, *b = in->b >= 0 ? s->v[in->b] : NULL, *c = in->c >= 0 ? s->v[in->c] : NULL;
+  const char *a = in->a >= 0 ? s->v[in->a] : NULL, *b = in->b >= 0 ? s->v[in->b] : NULL,
+             *c = in->c >= 0 ? s->v[in->c] : NULL;
   nvm_dtype from = in->a >= 0 ? (nvm_dtype)s->f->inst[in->a].type : (nvm_dtype)in->type;
   const char *x;
   switch (in->prim) {
@@ -247,7 +258,8 @@ static void instruction(state *s, int i) {
 static void signature(state *s, const char *name) {
   const nvg_frag *f = s->f;
   int one = f->nresult == 1;
-  nvb_print(&s->t, "static __device__ __forceinline__ %s %s(", one ? nvcu_type(f->inst[f->result[0]].type) : "void", name);
+  nvb_print(&s->t, "static __device__ __forceinline__ %s %s(", one ? nvcu_type(f->inst[f->result[0]].type) : "void",
+            name);
   for (int i = 0; i < f->nparam; i++) nvb_print(&s->t, "%sconst %s p%d", i ? ", " : "", nvcu_type(f->inst[i].type), i);
   const char *comma = f->nparam ? ", " : "";
   for (int i = 0; i < f->nresult && !one; i++, comma = ", ")

@@ -1,18 +1,22 @@
 /* Maps. A sequence of maps behind a rare flag forms a group: a few items at a time run the fast forms, their flags are
-   ORed, and one branch redoes these items in the full forms, out of line. So the hot code is straight and few values wait
-   for a branch. The bits are the same on both sides. */
+   ORed, and one branch redoes these items in the full forms, out of line. So the hot code is straight and few values
+   wait for a branch. The bits are the same on both sides. */
 #include <string.h>
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
 
 enum { CHUNK = 4 }; /* items behind one branch */
 
-typedef struct value { nvf_akind kind; int id; nvm_dtype type; } value; /* what a group is given, or gives */
+typedef struct value {
+  nvf_akind kind;
+  int id;
+  nvm_dtype type;
+} value; /* what a group is given, or gives */
 struct nvcu_group {
   const nvf_layout *l;
   nvc_stmts map;
-  NVB_VEC(value) in;   /* what comes from outside, constants apart */
-  NVB_VEC(value) out;  /* tiles that are used outside */
+  NVB_VEC(value) in;         /* what comes from outside, constants apart */
+  NVB_VEC(value) out;        /* tiles that are used outside */
   const char *cold, *result; /* the function, and the type that it returns */
 };
 
@@ -144,8 +148,8 @@ static void find_values(nvcu_em *e, nvcu_group *g) {
   }
 }
 
-/* ---- the cold function: one item through all maps in their full forms. Its body is written like the kernel's, into the
-   head. */
+/* ---- the cold function: one item through all maps in their full forms. Its body is written like the kernel's, into
+   the head. */
 static const char *cold_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
   if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
   if (a->kind == NVF_ATILE && made[a->id]) return made[a->id];
@@ -195,7 +199,10 @@ static void cold_function(nvcu_em *e, nvcu_group *g) {
 }
 
 /* ---- the hot side */
-typedef struct chunk { int lo, hi; const char **name; } chunk; /* name: [out][item] of what is used outside */
+typedef struct chunk {
+  int lo, hi;
+  const char **name;
+} chunk; /* name: [out][item] of what is used outside */
 
 static const char *out_name(nvcu_em *e, const nvcu_group *g, int i, int item) {
   return nvcu_text(e, "%s_%s_%d", g->cold, e->k->tile[g->out.at[i].id].name, item);
@@ -215,7 +222,8 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item) {
     for (int k = 0; k < s->narg; k++) {
       const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
       int o = m && m->id < s->id ? find_out(g, s->arg[k].id) : -1;
-      arg[k] = o >= 0 ? out_name(e, g, o, nvc_match_item(&e->t->tile[s->arg[k].id], g->l, item)) : argument(e, &s->arg[k], g->l, item);
+      arg[k] = o >= 0 ? out_name(e, g, o, nvc_match_item(&e->t->tile[s->arg[k].id], g->l, item))
+                      : argument(e, &s->arg[k], g->l, item);
     }
     for (int o = 0; o < s->nout; o++) {
       int at = find_out(g, s->out[o]);
@@ -235,7 +243,8 @@ static void redo_item(nvcu_em *e, const nvcu_group *g, int item) {
     nvb_print(&t, "%s%s", i ? ", " : "", argument(e, &a, g->l, item));
   }
   const char *q = g->out.n == 1 ? out_name(e, g, 0, item) : nvcu_fresh(e, "r");
-  nvcu_line(e, "%s%s%s = %s(%s);", g->out.n == 1 ? "" : g->result, g->out.n == 1 ? "" : " ", q, g->cold, nvb_text_get(&t));
+  nvcu_line(e, "%s%s%s = %s(%s);", g->out.n == 1 ? "" : g->result, g->out.n == 1 ? "" : " ", q, g->cold,
+            nvb_text_get(&t));
   for (int i = 0; i < g->out.n && g->out.n > 1; i++) nvcu_line(e, "%s = %s.o%d;", out_name(e, g, i, item), q, i);
 }
 

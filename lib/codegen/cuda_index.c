@@ -73,14 +73,19 @@ static nvcu_xv by_constant(nvcu_em *e, nvcu_xv x, int64_t d, int mod) {
     r.k = q;
     r.unit = x.unit / d;
     r.natural = x.natural;
-    if (x.base) r.base = power(d) ? nvcu_text(e, "(%s >> %d)", x.base, log2_of(d)) : nvcu_text(e, "(%s / %lld)", x.base, (long long)d);
+    if (x.base)
+      r.base =
+          power(d) ? nvcu_text(e, "(%s >> %d)", x.base, log2_of(d)) : nvcu_text(e, "(%s / %lld)", x.base, (long long)d);
     return r;
   }
   const char *v = nvcu_index_text(e, &x), *u = x.wide ? "unsigned long long" : "ux";
   r.natural = mod || (x.natural && x.k >= 0);
   if (power(d)) r.base = nvcu_text(e, mod ? "(%s & %lld)" : "(%s >> %lld)", v, (long long)(mod ? d - 1 : log2_of(d)));
-  else if (x.natural && x.k >= 0) r.base = nvcu_text(e, "((%s)((%s)%s %c %lld))", type_of(&x), u, v, mod ? '%' : '/', (long long)d);
-  else r.base = nvcu_text(e, "(%s((%s)%s, (%s)%lld))", mod ? "nv_mod" : "nv_div", type_of(&x), v, type_of(&x), (long long)d);
+  else if (x.natural && x.k >= 0)
+    r.base = nvcu_text(e, "((%s)((%s)%s %c %lld))", type_of(&x), u, v, mod ? '%' : '/', (long long)d);
+  else
+    r.base =
+        nvcu_text(e, "(%s((%s)%s, (%s)%lld))", mod ? "nv_mod" : "nv_div", type_of(&x), v, type_of(&x), (long long)d);
   return r;
 }
 
@@ -89,8 +94,9 @@ static nvcu_xv divide(nvcu_em *e, nvcu_xv x, nvcu_xv y, int mod) {
   nvcu_xv r = {.unit = 1, .wide = x.wide | y.wide};
   r.natural = mod || (x.natural && x.k >= 0);
   const char *a = nvcu_index_text(e, &x), *b = nvcu_index_text(e, &y), *t = type_of(&r);
-  const char *q = nvcu_let(e, t, x.natural && x.k >= 0
-                                     ? nvcu_text(e, "(%s)((%s)%s / (%s)%s)", t, r.wide ? "unsigned long long" : "ux", a,
+  const char *q =
+      nvcu_let(e, t,
+               x.natural && x.k >= 0 ? nvcu_text(e, "(%s)((%s)%s / (%s)%s)", t, r.wide ? "unsigned long long" : "ux", a,
                                                  r.wide ? "unsigned long long" : "ux", b)
                                      : nvcu_text(e, "nv_div((%s)%s, (%s)%s)", t, a, t, b));
   r.base = mod ? nvcu_text(e, "(%s - %s * %s)", a, q, b) : q;
@@ -187,15 +193,20 @@ static const char *const symbol[] = {
     [NVF_LT] = "<", [NVF_LE] = "<=", [NVF_EQ] = "==", [NVF_NE] = "!=", [NVF_GE] = ">=", [NVF_GT] = ">"};
 
 static int holds(nvf_cmp c, int64_t x) {
-  return c == NVF_LT ? x < 0 : c == NVF_LE ? x <= 0 : c == NVF_EQ ? x == 0 : c == NVF_NE ? x != 0 : c == NVF_GE ? x >= 0 : x > 0;
+  return c == NVF_LT   ? x < 0
+         : c == NVF_LE ? x <= 0
+         : c == NVF_EQ ? x == 0
+         : c == NVF_NE ? x != 0
+         : c == NVF_GE ? x >= 0
+                       : x > 0;
 }
 
 const char *nvcu_and(nvcu_em *e, const char *a, const char *b) {
   return !a || !b ? (a ? a : b) : strcmp(a, b) ? nvcu_text(e, "%s & %s", a, b) : a;
 }
 
-/* base + k (cmp) 0 as a compare of the base, which items share, with a constant. Values of 64-bit tiles may be anything:
-   their difference could wrap. */
+/* base + k (cmp) 0 as a compare of the base, which items share, with a constant. Values of 64-bit tiles may be
+   anything: their difference could wrap. */
 static const char *relation(nvcu_em *e, const struct nvf_rel *r, const nvf_layout *l, int item) {
   nvcu_xv a = index_of(e, r->a, l, item), b = index_of(e, r->b, l, item);
   if (a.wide || b.wide)

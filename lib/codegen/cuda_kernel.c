@@ -1,5 +1,6 @@
-/* The whole source: prelude, what the kernel's functions need, the kernel with its parameters, the grid's blocks shared out
-   over the parts. Also the text that everything is written with, and shared memory. Decides threads and launch facts. */
+/* The whole source: prelude, what the kernel's functions need, the kernel with its parameters, the grid's blocks shared
+   out over the parts. Also the text that everything is written with, and shared memory. Decides threads and launch
+   facts. */
 #include "codegen/cuda_emit.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,11 +97,21 @@ const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *ste
 
 /* ---- types and constants */
 const char *nvcu_type(nvm_dtype t) {
-  static const char *const name[] = {
-      [NVM_BOOL] = "bool",          [NVM_I8] = "signed char",     [NVM_I16] = "short",    [NVM_I32] = "int",
-      [NVM_I64] = "long long",      [NVM_U8] = "unsigned char",   [NVM_U16] = "unsigned short", [NVM_U32] = "unsigned",
-      [NVM_U64] = "unsigned long long", [NVM_F16] = "unsigned short", [NVM_BF16] = "unsigned short",
-      [NVM_F32] = "float",          [NVM_F64] = "double",         [NVM_C64] = "float",    [NVM_C128] = "double"};
+  static const char *const name[] = {[NVM_BOOL] = "bool",
+                                     [NVM_I8] = "signed char",
+                                     [NVM_I16] = "short",
+                                     [NVM_I32] = "int",
+                                     [NVM_I64] = "long long",
+                                     [NVM_U8] = "unsigned char",
+                                     [NVM_U16] = "unsigned short",
+                                     [NVM_U32] = "unsigned",
+                                     [NVM_U64] = "unsigned long long",
+                                     [NVM_F16] = "unsigned short",
+                                     [NVM_BF16] = "unsigned short",
+                                     [NVM_F32] = "float",
+                                     [NVM_F64] = "double",
+                                     [NVM_C64] = "float",
+                                     [NVM_C128] = "double"};
   return name[t];
 }
 
@@ -195,8 +206,8 @@ static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
     e->grid[g] = g ? nvcu_fresh(e, "b") : block;
     if (!g) break;
     const char *q = nvcu_fresh(e, "q");
-    nvcu_line(e, "const ix %s = (ux)%s / (ux)%s, %s = %s - %s * %s;", q, block, e->grid_extent[g], e->grid[g],
-              block, q, e->grid_extent[g]);
+    nvcu_line(e, "const ix %s = (ux)%s / (ux)%s, %s = %s - %s * %s;", q, block, e->grid_extent[g], e->grid[g], block, q,
+              e->grid_extent[g]);
     block = q;
   }
 }
@@ -274,14 +285,16 @@ static void set_up(nvcu_em *e) {
 
 static int64_t min_blocks(const nvcu_em *e) {
   for (int i = 0; i < e->s->nhint; i++)
-    if (e->s->hint[i].stmt == 0 && strcmp(e->k->name[e->s->hint[i].name], "min_blocks") == 0) return e->s->hint[i].value;
+    if (e->s->hint[i].stmt == 0 && strcmp(e->k->name[e->s->hint[i].name], "min_blocks") == 0)
+      return e->s->hint[i].value;
   return 0;
 }
 
 static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_puts(t, nvc_cuda_prelude);
   nvb_puts(t, common);
-  nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n" : "typedef int ix;\ntypedef unsigned ux;\n");
+  nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n"
+                              : "typedef int ix;\ntypedef unsigned ux;\n");
   if (e->checks) nvb_puts(t, fail);
   nvb_puts(t, nvb_text_get(&e->head));
   if (k->shared) nvb_puts(t, "extern __shared__ __align__(16) char dynamic[];\n");
@@ -308,7 +321,8 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   set_up(e);
   emit_parts(e);
   int64_t room = e->exchange + e->shared_most, fits = room <= shared_limit(target->arch);
-  *out = (nvc_cuda_kernel){.threads = 32 * e->warps, .checks = e->checks, .shared = fits ? room : 0, .scratch = fits ? 0 : room};
+  *out = (nvc_cuda_kernel){
+      .threads = 32 * e->warps, .checks = e->checks, .shared = fits ? room : 0, .scratch = fits ? 0 : room};
   compose(e, &t, out);
   out->source = t.s;
 }

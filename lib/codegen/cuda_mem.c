@@ -1,6 +1,6 @@
-/* Elements of buffers. Under the vec hint the items of an axis that lie side by side move in one access of up to 16 bytes,
-   if the condition is theirs as one (whole) or holds for all of a tile; else one by one. Decides widths and the order of
-   tests; never touches memory where a condition fails. */
+/* Elements of buffers. Under the vec hint the items of an axis that lie side by side move in one access of up to 16
+   bytes, if the condition is theirs as one (whole) or holds for all of a tile; else one by one. Decides widths and the
+   order of tests; never touches memory where a condition fails. */
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
 
@@ -20,7 +20,8 @@ static int vector_digit(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l
   for (int i = 0; i < l->n; i++) {
     int64_t c;
     const nvf_digit *d = &l->d[i];
-    if (d->place == 'i' && d->stride == 1 && d->extent % n == 0 && nvc_coef(&e->r, s->map, d->axis, &c) && c == 1) return i;
+    if (d->place == 'i' && d->stride == 1 && d->extent % n == 0 && nvc_coef(&e->r, s->map, d->axis, &c) && c == 1)
+      return i;
   }
   return -1;
 }
@@ -127,7 +128,8 @@ static void load_parts(nvcu_em *e, const access *a, int item, const char *q) { /
     const char *m = mask(e, a, item + i * a->step);
     for (int j = 0; j < (a->pairs ? 2 : 1); j++) {
       const char *v = fetch(e, a, item + i * a->step, j, 0);
-      nvcu_line(e, "%s%s%s%s.at[%d] = %s;", m ? "if (" : "", m ? m : "", m ? ") " : "", q, i * (a->pairs ? 2 : 1) + j, v);
+      nvcu_line(e, "%s%s%s%s.at[%d] = %s;", m ? "if (" : "", m ? m : "", m ? ") " : "", q, i * (a->pairs ? 2 : 1) + j,
+                v);
     }
   }
 }
@@ -190,7 +192,8 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   uint64_t known = e->known;
   const nvf_part *p = e->part;
   const char *all = asks(e, a), *extent = nvcu_uniform(e, p->grid[p->ngrid - 1].extent);
-  all = nvcu_and(e, all ? nvcu_text(e, "(%s)", all) : NULL, nvcu_text(e, "(%s < %s - %lld)", e->grid[p->ngrid - 1], extent, (long long)ahead));
+  all = nvcu_and(e, all ? nvcu_text(e, "(%s)", all) : NULL,
+                 nvcu_text(e, "(%s < %s - %lld)", e->grid[p->ngrid - 1], extent, (long long)ahead));
   nvcu_open(e, "if (%s)", all);
   e->ahead = ahead;
   e->known = 0;
@@ -207,7 +210,8 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
 void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
   int64_t ahead = e->full ? 0 : nvc_hint(&e->r, s, "prefetch", 0);
-  if (ahead > 0 && e->r.run_of[s->id] == e->run && moves(e, s->map) && !nvc_has(s->map, NVF_TILE)) prefetch(e, &a, ahead);
+  if (ahead > 0 && e->r.run_of[s->id] == e->run && moves(e, s->map) && !nvc_has(s->map, NVF_TILE))
+    prefetch(e, &a, ahead);
   const char *full = wide(&a) && !a.whole ? all_hold(e, &a) : NULL;
   if (full) {
     load_either(e, &a);
@@ -244,8 +248,7 @@ static void store_wide(nvcu_em *e, const access *a, int item, const char *m) {
   nvb_text t = {.arena = e->a};
   const char *type = pack(e, a), *p = address(e, a, item, 0);
   for (int i = 0; i < a->n; i++)
-    for (int j = 0; j < a->parts; j++)
-      nvb_print(&t, "%s%s", t.n ? ", " : "", to_memory(e, a, item + i * a->step, j));
+    for (int j = 0; j < a->parts; j++) nvb_print(&t, "%s%s", t.n ? ", " : "", to_memory(e, a, item + i * a->step, j));
   put(e, a, m, nvcu_text(e, "(%s *)(%s)", type, p), nvcu_text(e, "%s{%s}", type, t.s));
 }
 
@@ -289,6 +292,7 @@ void nvcu_atomic(nvcu_em *e, const nvf_stmt *s) {
   const char *once = nvcu_first_copy(e, a.l);
   for (int i = 0; i < nvc_items(a.l); i++) {
     const char *m = nvcu_and(e, once, mask(e, &a, i)), *p = address(e, &a, i, 0);
-    nvcu_line(e, "%s%s%satomicMax(%s, %s);", m ? "if (" : "", m ? m : "", m ? ") " : "", p, nvcu_tile_at(e, s->in[0], a.l, i));
+    nvcu_line(e, "%s%s%satomicMax(%s, %s);", m ? "if (" : "", m ? m : "", m ? ") " : "", p,
+              nvcu_tile_at(e, s->in[0], a.l, i));
   }
 }

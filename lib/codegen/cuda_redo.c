@@ -1,7 +1,7 @@
-/* The rare path of a part whose threads have nothing in common: no reduction, no shared memory, every store behind every
-   load. Maps run in their fast forms, their flags meet in one variable, and before anything is stored one branch leaves to
-   a function out of line that does the thread's whole tile again in the full forms, its items as loops. So the hot code is
-   straight, nothing waits in registers for the branch, and the long forms stand once in a kernel. */
+/* The rare path of a part whose threads have nothing in common: no reduction, no shared memory, every store behind
+   every load. Maps run in their fast forms, their flags meet in one variable, and before anything is stored one branch
+   leaves to a function out of line that does the thread's whole tile again in the full forms, its items as loops. So
+   the hot code is straight, nothing waits in registers for the branch, and the long forms stand once in a kernel. */
 #include "codegen/cuda_emit.h"
 
 static int part_fits(const nvcu_em *e, const nvc_run *r) {
@@ -64,8 +64,8 @@ static const char *function(nvcu_em *e) {
   e->head = c->head;
   e->serial = c->serial;
   e->fn = c->fn;
-  nvb_print(&e->head, "%s%sconst ix block) {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n%s}\n", sign.s,
-            e->k->nparam || e->checks ? ", " : "", nvb_text_get(&c->out));
+  nvb_print(&e->head, "%s%sconst ix block) {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n%s}\n",
+            sign.s, e->k->nparam || e->checks ? ", " : "", nvb_text_get(&c->out));
   return name;
 }
 

@@ -1,5 +1,5 @@
-/* Values of tiles, and runs: loop nests around statements. A loop goes as far as some effect is left; what then holds in
-   all of its rounds is not tested again. Decides which variables a tile has, never what they hold. */
+/* Values of tiles, and runs: loop nests around statements. A loop goes as far as some effect is left; what then holds
+   in all of its rounds is not tested again. Decides which variables a tile has, never what they hold. */
 #include <string.h>
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
@@ -7,7 +7,8 @@
 /* ---- tiles */
 const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d) {
   for (int i = e->nloop; i-- > 0;)
-    if (e->loop[i].axis == d->axis && e->loop[i].stride == d->stride && e->loop[i].extent == d->extent) return e->loop[i].v;
+    if (e->loop[i].axis == d->axis && e->loop[i].stride == d->stride && e->loop[i].extent == d->extent)
+      return e->loop[i].v;
   return NULL;
 }
 
@@ -128,7 +129,8 @@ static const char *rounds(nvcu_em *e, nvc_run *r, int level) {
     if (!l || !nvc_linear(&e->r, r, q, level, l, &line) || line.step <= 0) continue;
     nvcu_xv x = at_open_loops(e, q);
     x.k += line.lo;
-    most = nvcu_let(e, "ix", nvcu_text(e, "nv_rounds<ix>(%s, %lld, %s)", nvcu_index_text(e, &x), (long long)line.step, most));
+    most = nvcu_let(e, "ix",
+                    nvcu_text(e, "nv_rounds<ix>(%s, %lld, %s)", nvcu_index_text(e, &x), (long long)line.step, most));
     if (line.deepest && line.lo == line.hi) holds |= 1ull << q;
   }
   e->known |= holds;
@@ -247,7 +249,8 @@ static void copy_tile(nvcu_em *e, int to, int from) {
 static void emit_for(nvcu_em *e, nvc_run *r) {
   const nvf_stmt *s = r->s.at[0];
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].inner, s->carry[i].outer);
-  const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi), *step = s->step ? nvcu_uniform(e, s->step) : "1";
+  const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
+             *step = s->step ? nvcu_uniform(e, s->step) : "1";
   int64_t unroll = nvc_hint(&e->r, s, "unroll", 1);
   uint64_t known = e->known;
   e->var[s->var] = nvcu_for(e, lo, hi, step, (int)unroll);

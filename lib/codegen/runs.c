@@ -150,8 +150,7 @@ static int must_cut(const nvc_runs *r, const nvc_run *run, const nvf_stmt *s) {
   nvc_uses(r, s, &uses);
   for (int i = 0; i < run->s.n; i++) {
     const nvf_stmt *d = run->s.at[i];
-    int late =
-        d->op == NVF_REDUCE || (run->nloop && (d->op == NVF_SCAN || d->op == NVF_PUT || d->op == NVF_CONTRACT));
+    int late = d->op == NVF_REDUCE || (run->nloop && (d->op == NVF_SCAN || d->op == NVF_PUT || d->op == NVF_CONTRACT));
     late |= run->nloop && s->op == NVF_RELAYOUT && !nvf_layout_eq(&r->t->tile[s->in[0]], &r->t->tile[s->out[0]]);
     for (int j = 0; late && j < d->nout; j++)
       for (int k = 0; k < uses.n; k++)
@@ -292,7 +291,8 @@ static void drop_unused(nvc_runs *r, nvc_seq *q) {
     for (int j = run->s.n; j-- > 0;) { /* last first: a map that goes frees what it used */
       nvf_stmt *s = run->s.at[j];
       int pure = s->op == NVF_LOAD || s->op == NVF_INDEX || s->op == NVF_TEST || s->op == NVF_ZEROS ||
-                 (s->op == NVF_MAP && r->map_cost), used = 0;
+                 (s->op == NVF_MAP && r->map_cost),
+          used = 0;
       for (int o = 0; pure && o < s->nout; o++) {
         const nvc_tile_use *t = &r->tile[s->out[o]];
         used |= t->mutable || t->kept || r->run_of[t->def->id] != run || !run->nloop;
@@ -481,7 +481,8 @@ nvc_seq *nvc_runs_part(nvc_runs *r, const nvf_part *p) {
   start(r, q, 0);
   start(r, q, 1);
   uint64_t all = all_relations(r);
-  while (narrow(r, q, all)) {}
+  while (narrow(r, q, all)) {
+  }
   drop_unused(r, q);
   return q;
 }
