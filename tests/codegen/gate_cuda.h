@@ -1,6 +1,6 @@
-/* The gate's way through CUDA C++: one schedule of the CPU interpreted, then schedules emitted, compiled by the emulator's
-   NVRTC and run by its executor, with 32-bit and 64-bit indices in turn: those for GPUs, of the others the first, and the last
-   where there are none for GPUs (lanes that a layout does not use hold copies). */
+/* The gate's way through CUDA C++: one schedule of the CPU interpreted, then schedules emitted, compiled by the
+   emulator's NVRTC and run by its executor, with 32-bit and 64-bit indices in turn: those for GPUs, of the others the
+   first, and the last where there are none for GPUs (lanes that a layout does not use hold copies). */
 #ifndef GATE_CUDA_H
 #define GATE_CUDA_H
 #include "codegen/cuda.h"
@@ -18,7 +18,9 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   if (l->k->checks) param[n++] = &slot;
   if (l->k->scratch) param[n++] = &room;
   ck_assert_int_eq(n, l->f->nparam);
-  int error = !blocks ? 0 : emu_execute(l->f, (emu_dim){(unsigned)blocks, 1, 1}, (emu_dim){(unsigned)l->k->threads, 1, 1}, (size_t)l->k->shared, param);
+  int error = !blocks ? 0
+                      : emu_execute(l->f, (emu_dim){(unsigned)blocks, 1, 1}, (emu_dim){(unsigned)l->k->threads, 1, 1},
+                                    (size_t)l->k->shared, param);
   if (error) printf("%s\n", l->k->source);
   ck_assert_msg(!error, "%s", emu_error());
   if (l->k->scratch) free(room);
@@ -30,7 +32,8 @@ static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, cons
   nvc_cubin cubin;
   nvc_cuda_emit(a, &k, j->k, s, &(nvc_cuda_target){90, wide});
   if (getenv("GATE_SHOW")) printf("%s\n", k.source);
-  ck_assert_msg(nvc_nvrtc_compile(&cubin, k.source, j->k->title, 90) == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
+  ck_assert_msg(nvc_nvrtc_compile(&cubin, k.source, j->k->title, 90) == NVM_OK, "%s: %s: %s", j->g->file, name,
+                nvb_message());
   emu_module *m = emu_module_load(cubin.bytes);
   ck_assert_msg(m != NULL, "%s", emu_error());
   gate_launch l = {&k, emu_module_kernel(m, "nvm_kernel"), j->k->nparam};
@@ -44,11 +47,14 @@ static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, cons
   nvb_free(cubin.bytes);
 }
 
-static inline int gate_runs(const gate_job *j) { return 1 + 2 * (j->k->nsched > 1 ? 2 : 1); } /* if all are of the CPU */
+static inline int gate_runs(const gate_job *j) {
+  return 1 + 2 * (j->k->nsched > 1 ? 2 : 1);
+} /* if all are of the CPU */
 
 /* Before the first use of the library's settings. */
 static inline int gate_emulator(void) {
-  if (system("g++ --version > /dev/null 2>&1") != 0) return puts("skipped: no g++, which the emulator compiles kernels with"), 0;
+  if (system("g++ --version > /dev/null 2>&1") != 0)
+    return puts("skipped: no g++, which the emulator compiles kernels with"), 0;
   if (!getenv("NVM_EMU_DIR")) return puts("skipped: NVM_EMU_DIR does not say where the emulator is"), 0;
   setenv("NVM_CUDA_DIR", getenv("NVM_EMU_DIR"), 1);
   return 1;

@@ -1,4 +1,4 @@
-/* Primitives, library functions, addresses and conditions as CUDA C++, run by the emulator: the kernels of test_llvm.c. */
+/* Primitives, library functions, addresses and conditions as CUDA C++, in the emulator: the kernels of test_llvm.c. */
 #define GATE_CUDA
 #include "gate.h"
 #undef SUITE
@@ -8,7 +8,8 @@
 int main(void) {
   if (!gate_emulator()) return 77;
   (void)available; (void)refusals; (void)errors;
-  const TTest *const t[] = {real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int, addresses, conditions,
-                            one_place_for_all_lanes, checks, scans};
+  const TTest *const t[] = {real_primitives, int_primitives, bits_tables_loops, casts,      library_f32,
+                            library_f64,     library_int,    addresses,         conditions, one_place_for_all_lanes,
+                            checks,          scans};
   return run_suite("cuda ops", t, (int)(sizeof t / sizeof *t));
 }

@@ -15,7 +15,6 @@ typedef enum emu_kind {
 typedef struct emu_world {
   emu_dim thread, block, threads, blocks;
   unsigned long long (*meet)(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line);
-  void (*fail)(const char *what, int line); /* does not return */
 } emu_world;
 
 typedef struct emu_kernel {

@@ -22,7 +22,9 @@ int ready(stream *s);                   /* may work be put on s? */
 
 #define SAFE(x) do { int e_ = x; if (e_) return call_note(e_); } while (0)
 #define NEED(x, error) do { if (!(x)) return call_note(error); } while (0)
-#define CALL pthread_mutex_t *held __attribute__((cleanup(call_unlock), unused)) = call_lock(); SAFE(call_begin(__func__))
+#define CALL \
+  pthread_mutex_t *held __attribute__((cleanup(call_unlock), unused)) = call_lock(); \
+  SAFE(call_begin(__func__))
 #define READY(s) SAFE(ready(s))
 #define STREAM(s, handle) stream *s = stream_find(handle, current()); NEED(s, INVALID_HANDLE)
 #endif

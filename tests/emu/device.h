@@ -50,7 +50,9 @@ inline int __syncthreads_count(int p, EMU_HERE) { return (int)emu_meet(EMU_BLOCK
 inline int __syncthreads_or(int p, EMU_HERE) { return emu_meet(EMU_BLOCK, ~0u, p != 0, 0, line) != 0; }
 inline int __syncthreads_and(int p, EMU_HERE) { return emu_meet(EMU_BLOCK, ~0u, p == 0, 0, line) == 0; }
 inline void __syncwarp(unsigned mask = ~0u, EMU_HERE) { emu_meet(EMU_WARP, mask, 0, 0, line); }
-inline unsigned __ballot_sync(unsigned mask, int p, EMU_HERE) { return (unsigned)emu_meet(EMU_BALLOT, mask, p != 0, 0, line); }
+inline unsigned __ballot_sync(unsigned mask, int p, EMU_HERE) {
+  return (unsigned)emu_meet(EMU_BALLOT, mask, p != 0, 0, line);
+}
 inline int __any_sync(unsigned mask, int p, EMU_HERE) { return emu_meet(EMU_BALLOT, mask, p != 0, 0, line) != 0; }
 inline int __all_sync(unsigned mask, int p, EMU_HERE) { return emu_meet(EMU_BALLOT, mask, p == 0, 0, line) == 0; }
 template <class T> inline T emu_shuffle(unsigned mask, T v, unsigned from, int line) {
@@ -92,11 +94,14 @@ template <class T> inline T atomicCAS(T *p, T want, T v) { T old = *p; if (old =
 // ---- what the executor finds
 template <int...> struct emu_list {};
 template <class... A, int... I> inline void emu_spread(void (*f)(A...), void **p, emu_list<I...>) { f(*(A *)p[I]...); }
-template <class... A> inline void emu_apply(void (*f)(A...), void **p) { emu_spread(f, p, emu_list<__integer_pack(sizeof...(A))...>()); }
+template <class... A> inline void emu_apply(void (*f)(A...), void **p) {
+  emu_spread(f, p, emu_list<__integer_pack(sizeof...(A))...>());
+}
 template <class... A> constexpr int emu_count(void (*)(A...)) { return sizeof...(A); }
 template <class F> struct emu_sizes;
 template <class... A> struct emu_sizes<void(A...)> { static constexpr int size[] = {(int)sizeof(A)..., 0}; };
-#define EMU_KERNEL(f, bound, shared)                                                                      \
-  extern "C" {                                                                                            \
-  extern const emu_kernel emu_kernel_##f = {#f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, shared, &emu_state}; \
+#define EMU_KERNEL(f, bound, shared)                                                                        \
+  extern "C" {                                                                                              \
+  extern const emu_kernel emu_kernel_##f = {                                                                \
+    #f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, shared, &emu_state}; \
   }

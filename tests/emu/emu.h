@@ -1,15 +1,15 @@
-/* What a test may ask of the emulator beside CUDA's calls: dlsym in libcudart.so.13, or ctypes. Environment, read when the
-   library is opened:
-     NVM_EMU_DEVICES   GPUs (1)                       NVM_EMU_SEED   order of blocks, warps, lanes, streams (1; 0: ascending)
+/* What a test may ask of the emulator beside CUDA's calls: dlsym in libcudart.so.13, or ctypes. Environment:
+     NVM_EMU_DEVICES   GPUs (1)                       NVM_EMU_SEED   order of blocks, lanes, streams (1; 0: ascending)
      NVM_EMU_MEMORY    bytes of each (2 GiB)          NVM_EMU_EAGER  1: work runs when it is asked for
      NVM_EMU_OPEN      1: the host may touch device memory, which is a crash otherwise
-     NVM_EMU_FAIL      name:after:error[,...]         NVM_EMU_SPILLS bytes of spills that every kernel claims */
+     NVM_EMU_FAIL      name:after:error[,...]         NVM_EMU_SPILLS bytes of spills that every kernel claims
+     NVM_EMU_CACHE     folder of compiled sources (beside the library) */
 #ifndef NVM_EMU_H
 #define NVM_EMU_H
 #include <stdint.h>
 
-/* The call of this name ("*": any) after `after` more of them returns `error` and does nothing. An error from 700 to 719 stays,
-   as CUDA's do: every later call returns it. */
+/* The call of this name ("*": any) after `after` more of them returns `error` and does nothing. An error from 700 to 719
+   stays, as CUDA's do: every later call returns it. */
 void emu_fail(const char *name, int after, int error);
 /* The next kernel that is run fails with this error, which is seen later. */
 void emu_fail_kernel(int after, int error);

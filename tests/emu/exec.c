@@ -1,5 +1,5 @@
-/* The executor. A thread runs until it meets others (a barrier, a shuffle) or ends; nothing else interrupts it, so a missing
-   barrier shows as a wrong result. What a GPU would hang on or leave undefined is an error that names the line. */
+/* The executor. A thread runs until it meets others (a barrier, a shuffle) or ends; nothing else interrupts it, so a
+   missing barrier shows as a wrong result. What a GPU would hang on or leave undefined is an error that names the line. */
 #include "exec.h"
 #include <dlfcn.h>
 #include <elf.h>
@@ -24,13 +24,14 @@ __asm__(".text\n.globl emu_switch\n.hidden emu_switch\n.type emu_switch,@functio
         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size emu_switch,.-emu_switch\n");
 enum { RETURN = 6, FRAME = 8 };
 #elif defined __aarch64__
-__asm__(".text\n.globl emu_switch\n.hidden emu_switch\n.type emu_switch,%function\nemu_switch:\n"
-        "sub sp,sp,#160\nstp x19,x20,[sp]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\n"
-        "stp x27,x28,[sp,#64]\nstp x29,x30,[sp,#80]\nstp d8,d9,[sp,#96]\nstp d10,d11,[sp,#112]\nstp d12,d13,[sp,#128]\n"
-        "stp d14,d15,[sp,#144]\nmov x9,sp\nstr x9,[x0]\nmov sp,x1\n"
-        "ldp x19,x20,[sp]\nldp x21,x22,[sp,#16]\nldp x23,x24,[sp,#32]\nldp x25,x26,[sp,#48]\nldp x27,x28,[sp,#64]\n"
-        "ldp x29,x30,[sp,#80]\nldp d8,d9,[sp,#96]\nldp d10,d11,[sp,#112]\nldp d12,d13,[sp,#128]\nldp d14,d15,[sp,#144]\n"
-        "add sp,sp,#160\nret\n.size emu_switch,.-emu_switch\n");
+__asm__(
+    ".text\n.globl emu_switch\n.hidden emu_switch\n.type emu_switch,%function\nemu_switch:\n"
+    "sub sp,sp,#160\nstp x19,x20,[sp]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\n"
+    "stp x27,x28,[sp,#64]\nstp x29,x30,[sp,#80]\nstp d8,d9,[sp,#96]\nstp d10,d11,[sp,#112]\nstp d12,d13,[sp,#128]\n"
+    "stp d14,d15,[sp,#144]\nmov x9,sp\nstr x9,[x0]\nmov sp,x1\n"
+    "ldp x19,x20,[sp]\nldp x21,x22,[sp,#16]\nldp x23,x24,[sp,#32]\nldp x25,x26,[sp,#48]\nldp x27,x28,[sp,#64]\n"
+    "ldp x29,x30,[sp,#80]\nldp d8,d9,[sp,#96]\nldp d10,d11,[sp,#112]\nldp d12,d13,[sp,#128]\nldp d14,d15,[sp,#144]\n"
+    "add sp,sp,#160\nret\n.size emu_switch,.-emu_switch\n");
 enum { RETURN = 11, FRAME = 20 };
 #else
 #error "the emulator needs a switch of stacks for this CPU"
@@ -78,8 +79,8 @@ __attribute__((format(printf, 2, 3))) static int say(int code, const char *fmt, 
   return code;
 }
 static int complain(int thread, const char *what) {
-  return say(EMU_LAUNCH_FAILURE, "%s, block (%u, %u, %u), warp %d, lane %d: %s", w.k->name, w.block.x, w.block.y, w.block.z,
-             thread / WARP, thread % WARP, what);
+  return say(EMU_LAUNCH_FAILURE, "%s, block (%u, %u, %u), warp %d, lane %d: %s", w.k->name, w.block.x, w.block.y,
+             w.block.z, thread / WARP, thread % WARP, what);
 }
 
 /* A fiber runs one thread after the other; which one is told by `current` when it is switched to. */
@@ -125,21 +126,17 @@ __attribute__((noreturn)) static void leave(int code) {
   w.code = code;
   siglongjmp(w.out, 1);
 }
-static void failed(const char *what, int line) {
-  char text[256];
-  snprintf(text, sizeof text, "%s (line %d)", what, line);
-  leave(complain(w.current, text));
-}
 
 /* ---- meetings */
 static const char *const kind_name[] = {"a block barrier", "a warp barrier", "a shuffle", "a ballot"};
 static int mismatch(int a, int b) {
   char text[256];
   const lane *p = &w.lane[a], *q = &w.lane[b];
-  if (q->state == DONE) snprintf(text, sizeof text, "waits in %s of line %d, but thread %d has ended", kind_name[p->kind], p->line, b);
+  if (q->state == DONE)
+    snprintf(text, sizeof text, "waits in %s of line %d, but thread %d has ended", kind_name[p->kind], p->line, b);
   else
-    snprintf(text, sizeof text, "waits in %s of line %d (mask %08x), thread %d in %s of line %d (mask %08x)", kind_name[p->kind], p->line,
-             p->mask, b, kind_name[q->kind], q->line, q->mask);
+    snprintf(text, sizeof text, "waits in %s of line %d (mask %08x), thread %d in %s of line %d (mask %08x)",
+             kind_name[p->kind], p->line, p->mask, b, kind_name[q->kind], q->line, q->mask);
   return complain(a, text);
 }
 
@@ -159,7 +156,8 @@ static int release(int lo, int hi, state in) {
   if (in == IN_WARP && (l->mask & all) != all) return complain(lo, "a mask that leaves out lanes which take part");
   for (int i = lo; i < hi; i++) {
     lane *q = &w.lane[i];
-    if (q->kind == EMU_SHUFFLE && (int)q->from >= hi - lo) return complain(i, "a shuffle from a lane that is not there");
+    if (q->kind == EMU_SHUFFLE && (int)q->from >= hi - lo)
+      return complain(i, "a shuffle from a lane that is not there");
     q->result = q->kind == EMU_SHUFFLE ? w.lane[lo + (int)q->from].value : q->kind == EMU_BALLOT ? ballot : count;
     q->state = READY;
   }
@@ -234,8 +232,8 @@ static void find_line(char *out, size_t n, void *pc) {
   char command[256], line[256] = "";
   *out = 0;
   if (!dladdr(pc, &info) || !info.dli_fname || !strstr(info.dli_fname, "/fd/")) return;
-  snprintf(command, sizeof command, "addr2line -e /proc/%d%s 0x%llx 2>/dev/null", (int)getpid(), strstr(info.dli_fname, "/fd/"),
-           (unsigned long long)((char *)pc - (char *)info.dli_fbase));
+  snprintf(command, sizeof command, "addr2line -e /proc/%d%s 0x%llx 2>/dev/null", (int)getpid(),
+           strstr(info.dli_fname, "/fd/"), (unsigned long long)((char *)pc - (char *)info.dli_fbase));
   FILE *f = popen(command, "r");
   if (f && fgets(line, sizeof line, f) && strrchr(line, ':') && atoi(strrchr(line, ':') + 1) > 0)
     snprintf(out, n, ", line %d", atoi(strrchr(line, ':') + 1));
@@ -259,7 +257,8 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static int make_stacks(void) {
   if (w.stacks) return 0;
-  char *p = mmap(NULL, (size_t)MAX_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *p = mmap(NULL, (size_t)MAX_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                 -1, 0);
   if (p == MAP_FAILED) return say(EMU_LAUNCH_FAILURE, "no memory for stacks");
   for (int i = 0; i < MAX_THREADS; i++) mprotect(p + (size_t)i * STACK, PAGE, PROT_NONE);
   w.stacks = p;
@@ -285,15 +284,18 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
   if (!w.seeded) emu_seed(getenv("NVM_EMU_SEED") ? strtoull(getenv("NVM_EMU_SEED"), NULL, 10) : 1);
   int code = make_stacks();
   w.k = k; w.params = params; w.threads = threads; w.n = (int)n;
-  if (!code && (n == 0 || n > MAX_THREADS || (k->max_threads && n > (uint64_t)k->max_threads) || shared + 4096 > EMU_SHARED))
-    code = say(EMU_LAUNCH_FAILURE, "%s: %llu threads (bound %d), %zu bytes of shared memory", k->name, (unsigned long long)n, k->max_threads, shared);
-  if (!code && shared && !k->shared) code = say(EMU_LAUNCH_FAILURE, "%s: %zu bytes of shared memory, but it has none", k->name, shared);
+  if (!code &&
+      (n == 0 || n > MAX_THREADS || (k->max_threads && n > (uint64_t)k->max_threads) || shared + 4096 > EMU_SHARED))
+    code = say(EMU_LAUNCH_FAILURE, "%s: %llu threads (bound %d), %zu bytes of shared memory", k->name,
+               (unsigned long long)n, k->max_threads, shared);
+  if (!code && shared && !k->shared)
+    code = say(EMU_LAUNCH_FAILURE, "%s: %zu bytes of shared memory, but it has none", k->name, shared);
   if (!code) {
     struct sigaction old[SIGNALS], act = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate}, before;
     sigaltstack(&stack, &before);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &act, &old[i]);
-    *k->world = (emu_world){.threads = threads, .blocks = blocks, .meet = meet, .fail = failed};
+    *k->world = (emu_world){.threads = threads, .blocks = blocks, .meet = meet};
     w.running = 1;
     code = sigsetjmp(w.out, 1) ? w.code : run_grid(blocks, shared);
     w.running = 0;

@@ -59,8 +59,8 @@ int cuFuncSetAttribute(void *handle, int attribute, int value) {
 }
 
 /* ---- launches */
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *handle, void **param,
-                   void **extra) {
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *handle, void **param, void **extra) {
   CALL;
   STREAM(s, handle);
   op o = {.kind = LAUNCH};
@@ -76,7 +76,12 @@ static int kernel_op(op *o, const nvd_node_params *p) {
   *o = (op){.kind = LAUNCH};
   return p->extra ? INVALID_VALUE : launch_make(&o->l, p->function, p->grid, p->block, p->shared, p->param);
 }
-int cuGraphCreate(void **out, unsigned flags) { CALL; NEED(!flags, INVALID_VALUE); *out = graph_new(current()); return OK; }
+int cuGraphCreate(void **out, unsigned flags) {
+  CALL;
+  NEED(!flags, INVALID_VALUE);
+  *out = graph_new(current());
+  return OK;
+}
 int cuGraphAddKernelNode(void **out, void *handle, void *const *after, size_t nafter, const nvd_node_params *p) {
   CALL;
   graph *g = handle;
@@ -92,8 +97,15 @@ int cuGraphAddKernelNode(void **out, void *handle, void *const *after, size_t na
   free(behind.at);
   return OK;
 }
-int cuGraphInstantiateWithFlags(void **out, void *handle, unsigned long long flags) { (void)flags; CALL; *out = graph_copy(handle); return OK; }
-int cudaGraphInstantiate(void **out, void *handle, unsigned long long flags) { return cuGraphInstantiateWithFlags(out, handle, flags); }
+int cuGraphInstantiateWithFlags(void **out, void *handle, unsigned long long flags) {
+  (void)flags;
+  CALL;
+  *out = graph_copy(handle);
+  return OK;
+}
+int cudaGraphInstantiate(void **out, void *handle, unsigned long long flags) {
+  return cuGraphInstantiateWithFlags(out, handle, flags);
+}
 int cuGraphExecKernelNodeSetParams(void *exec, void *at, const nvd_node_params *p) {
   CALL;
   graph *g = exec;
@@ -162,7 +174,13 @@ int cudaStreamIsCapturing(void *handle, int *status) {
   *status = !s->capture ? 0 : s->invalid ? 2 : 1;
   return call_note(e);
 }
-int cudaThreadExchangeStreamCaptureMode(int *mode) { CALL; int old = capture_mode; capture_mode = *mode; *mode = old; return OK; }
+int cudaThreadExchangeStreamCaptureMode(int *mode) {
+  CALL;
+  int old = capture_mode;
+  capture_mode = *mode;
+  *mode = old;
+  return OK;
+}
 int cuStreamGetCaptureInfo(void *handle, int *status, uint64_t *id, void **graph, void *no1, void *no2, void *no3) {
   (void)no1; (void)no2; (void)no3;
   CALL;

@@ -1,5 +1,5 @@
-/* Memory of the emulated GPUs: one reserved range of addresses a device. An allocation has pages of its own that end where its
-   bytes end (rounded up to 256); the page behind is never there. */
+/* Memory of the emulated GPUs: one reserved range of addresses a device. An allocation has pages of its own that end
+   where its bytes end (rounded up to 256); the page behind is never there. */
 #include "world.h"
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,8 @@ pool *memory_pool(const void *at) {
 int memory_new(void **out, int device, size_t bytes, pool *p) {
   *out = NULL;
   if (!bytes) return INVALID_VALUE;
-  if (bytes > (size_t)memory_total() || used[device] + bytes > limit || (p && p->most && p->used + bytes > p->most)) return NO_MEMORY;
+  if (bytes > (size_t)memory_total() || used[device] + bytes > limit || (p && p->most && p->used + bytes > p->most))
+    return NO_MEMORY;
   if (!base[device]) {
     char *at = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return NO_MEMORY;
@@ -70,7 +71,8 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
   size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (room + PAGE - 1) / PAGE + 1;
   char *at = base[device];
   span **link = &spans[device];
-  for (; *link && (size_t)((*link)->page - at) < pages * PAGE; link = &(*link)->next) at = (*link)->page + (*link)->pages * PAGE;
+  for (; *link && (size_t)((*link)->page - at) < pages * PAGE; link = &(*link)->next)
+    at = (*link)->page + (*link)->pages * PAGE;
   if (at + pages * PAGE > base[device] + RESERVED) return NO_MEMORY;
   span *s = malloc(sizeof *s);
   if (!s) return NO_MEMORY;
@@ -89,7 +91,8 @@ int memory_new(void **out, int device, size_t bytes, pool *p) {
 static int untouched(span *s) {
   set_access(s, 1);
   for (char *c = s->page; c < s->data; c++) if ((unsigned char)*c != POISON) return 0;
-  for (char *c = s->data + s->bytes; c < s->page + (s->pages - 1) * PAGE; c++) if ((unsigned char)*c != POISON) return 0;
+  for (char *c = s->data + s->bytes; c < s->page + (s->pages - 1) * PAGE; c++)
+    if ((unsigned char)*c != POISON) return 0;
   return 1;
 }
 int memory_free(void *at) {

@@ -1,5 +1,5 @@
-/* A stand-in for NVRTC: kernel sources through g++ into a shared object, which is the "cubin". A source's prelude is replaced by
-   prelude.h; results are kept in a folder by the hash of all that goes in. */
+/* A stand-in for NVRTC: kernel sources through g++ into a shared object, which is the "cubin". A source's prelude is
+   replaced by prelude.h; results are kept in a folder by the hash of all that goes in. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "abi.h"
 
 enum { SUCCESS, OUT_OF_MEMORY, CREATION_FAILURE, INVALID_INPUT, INVALID_PROGRAM, INVALID_OPTION, COMPILATION };
 typedef struct program { char *source, *name, *log, *bytes; size_t n; } *program;
@@ -36,9 +37,11 @@ static char *slurp(const char *path, size_t *n) {
 }
 
 /* ---- the C++ source */
-static int is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static int is_word(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
-/* `extern __shared__ T name[]` becomes a declaration; the array itself is defined at the end. Its name, or an empty one. */
+/* `extern __shared__ T name[]` becomes a declaration; the array itself is defined at the end. Its name, or "". */
 static void declare_shared(text *out, const char *s, char *name, size_t cap) {
   static const char what[] = "extern __shared__";
   *name = 0;
@@ -96,7 +99,9 @@ static void compose(text *out, const char *source, const char *name) {
   addf(out, "#line %d \"%s\"\n", count_lines(source, rest), name);
   declare_shared(out, rest, shared, sizeof shared);
   adds(out, "\n#line 1 \"emulator\"\n");
-  if (*shared) addf(out, "asm(\".comm %s, %s, 1024\");\nextern \"C\" { extern char emu_shared[] asm(\"%s\"); }\n", shared, "236544", shared);
+  if (*shared)
+    addf(out, "asm(\".comm %s, %d, 1024\");\nextern \"C\" { extern char emu_shared[] asm(\"%s\"); }\n", shared,
+         (int)EMU_SHARED, shared);
   describe_kernels(out, rest, shared);
 }
 
@@ -131,8 +136,25 @@ static int run(char **argv, const char *output) {
   return status;
 }
 
-static char *const flags[] = {"g++", "-std=gnu++17", "-O0", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fPIC",
-  "-shared", "-g1", "-w", "-fno-diagnostics-show-caret", "-fno-exceptions", "-fno-gnu-unique", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-I" EMU_DIR, "-I" EMU_DIR "/../../lib"};
+static char *const flags[] = {"g++",
+                              "-std=gnu++17",
+                              "-O0",
+                              "-march=native",
+                              "-ffp-contract=off",
+                              "-fwrapv",
+                              "-fno-strict-aliasing",
+                              "-fno-math-errno",
+                              "-fPIC",
+                              "-shared",
+                              "-g1",
+                              "-w",
+                              "-fno-diagnostics-show-caret",
+                              "-fno-exceptions",
+                              "-fno-gnu-unique",
+                              "-fsanitize=alignment,bounds",
+                              "-fsanitize-undefined-trap-on-error",
+                              "-I" EMU_DIR,
+                              "-I" EMU_DIR "/../../lib"};
 enum { NFLAGS = sizeof flags / sizeof *flags };
 
 /* "name:12:5: error: ..." as NVRTC says it: "name(12): error: ..." */
@@ -202,14 +224,20 @@ static int compile(program p) {
 /* ---- NVRTC's functions */
 int nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 0; return SUCCESS; }
 const char *nvrtcGetErrorString(int code) {
-  static const char *const name[] = {"NVRTC_SUCCESS", "NVRTC_ERROR_OUT_OF_MEMORY", "NVRTC_ERROR_PROGRAM_CREATION_FAILURE", "NVRTC_ERROR_INVALID_INPUT",
-    "NVRTC_ERROR_INVALID_PROGRAM", "NVRTC_ERROR_INVALID_OPTION", "NVRTC_ERROR_COMPILATION"};
+  static const char *const name[] = {"NVRTC_SUCCESS",
+                                     "NVRTC_ERROR_OUT_OF_MEMORY",
+                                     "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+                                     "NVRTC_ERROR_INVALID_INPUT",
+                                     "NVRTC_ERROR_INVALID_PROGRAM",
+                                     "NVRTC_ERROR_INVALID_OPTION",
+                                     "NVRTC_ERROR_COMPILATION"};
   return code >= 0 && code <= COMPILATION ? name[code] : "NVRTC_ERROR unknown";
 }
 int nvrtcGetNumSupportedArchs(int *n) { *n = 4; return SUCCESS; }
 int nvrtcGetSupportedArchs(int *archs) { memcpy(archs, (int[]){80, 90, 100, 120}, 4 * sizeof *archs); return SUCCESS; }
 
-int nvrtcCreateProgram(program *out, const char *source, const char *name, int nheaders, const char *const *headers, const char *const *names) {
+int nvrtcCreateProgram(program *out, const char *source, const char *name, int nheaders, const char *const *headers,
+                       const char *const *names) {
   (void)headers; (void)names;
   if (!out || !source || nheaders) return INVALID_INPUT; /* kernel sources are header-free */
   program p = calloc(1, sizeof *p);
@@ -232,10 +260,42 @@ int nvrtcDestroyProgram(program *p) {
 
 /* Real names only: a misspelled option must not be found on a GPU machine. */
 static int known(const char *o) {
-  static const char *const start[] = {"--gpu-architecture=sm_", "-arch=sm_", "--fmad=", "-fmad=", "--ftz=", "-ftz=", "--prec-div=", "-prec-div=", "--prec-sqrt=",
-    "-prec-sqrt=", "--std=c++", "-std=c++", "--minimal", "-minimal", "--ptxas-options=", "-Xptxas", "-Ofast-compile=", "--Ofast-compile=", "--split-compile=",
-    "--maxrregcount=", "-maxrregcount=", "-restrict", "--restrict", "-default-device", "--default-device", "-lineinfo", "--generate-line-info", "-no-cache", "--no-cache",
-    "--device-int128", "-device-int128", "--diag-suppress=", "-w", "-fno-diagnostics-show-caret", "--disable-warnings", "-v"};
+  static const char *const start[] = {"--gpu-architecture=sm_",
+                                      "-arch=sm_",
+                                      "--fmad=",
+                                      "-fmad=",
+                                      "--ftz=",
+                                      "-ftz=",
+                                      "--prec-div=",
+                                      "-prec-div=",
+                                      "--prec-sqrt=",
+                                      "-prec-sqrt=",
+                                      "--std=c++",
+                                      "-std=c++",
+                                      "--minimal",
+                                      "-minimal",
+                                      "--ptxas-options=",
+                                      "-Xptxas",
+                                      "-Ofast-compile=",
+                                      "--Ofast-compile=",
+                                      "--split-compile=",
+                                      "--maxrregcount=",
+                                      "-maxrregcount=",
+                                      "-restrict",
+                                      "--restrict",
+                                      "-default-device",
+                                      "--default-device",
+                                      "-lineinfo",
+                                      "--generate-line-info",
+                                      "-no-cache",
+                                      "--no-cache",
+                                      "--device-int128",
+                                      "-device-int128",
+                                      "--diag-suppress=",
+                                      "-w",
+                                      "-fno-diagnostics-show-caret",
+                                      "--disable-warnings",
+                                      "-v"};
   for (size_t i = 0; i < sizeof start / sizeof *start; i++)
     if (!strncmp(o, start[i], strlen(start[i]))) return 1;
   return 0;
@@ -252,8 +312,12 @@ int nvrtcCompileProgram(program p, int n, const char *const *option) {
   if (code == SUCCESS && verbose) {
     const char *spills = getenv("NVM_EMU_SPILLS");
     text t = {0};
-    addf(&t, "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'nvm_kernel' for '%s'\nptxas info    : Function properties for nvm_kernel\n", arch);
-    addf(&t, "    %s bytes stack frame, %s bytes spill stores, %s bytes spill loads\n", spills ? spills : "0", spills ? spills : "0", spills ? spills : "0");
+    addf(&t,
+         "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'nvm_kernel' for '%s'\nptxas info    "
+         ": Function properties for nvm_kernel\n",
+         arch);
+    addf(&t, "    %s bytes stack frame, %s bytes spill stores, %s bytes spill loads\n", spills ? spills : "0",
+         spills ? spills : "0", spills ? spills : "0");
     addf(&t, "ptxas info    : Used 40 registers, used 1 barriers\n");
     free(p->log);
     p->log = t.s;

@@ -1,5 +1,5 @@
-// The prelude of kernel sources (lib/codegen/cuda_prelude.cu) for g++: the same names, the same bits. What is approximate on a
-// GPU is exact here.
+// The prelude of kernel sources (lib/codegen/cuda_prelude.cu) for g++: the same names, the same bits. What is
+// approximate on a GPU is exact here.
 #include "graph/frag_soft.h"
 #define NV static inline __attribute__((always_inline, unused))
 NV float nv_f32(unsigned x) { return f32_bits(x); }
@@ -23,7 +23,9 @@ NV double nv_trunc(double x) { return __builtin_trunc(x); }
 NV int nv_mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 NV unsigned nv_mulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 NV long long nv_mulhi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }
-NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
+NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
 NV int nv_clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 NV int nv_clz(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 NV unsigned short nv_half(float x) { return f16_of_f32(x); }
@@ -32,7 +34,9 @@ NV unsigned short nv_bfloat(float x) {
   unsigned u = bits_f32(x);
   return x != x ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
-NV float nv_max(float a, float b) { return a != a ? a : b != b ? b : a > b || (a == b && !(bits_f32(a) >> 31)) ? a : b; }
+NV float nv_max(float a, float b) {
+  return a != a ? a : b != b ? b : a > b || (a == b && !(bits_f32(a) >> 31)) ? a : b;
+}
 NV float nv_min(float a, float b) { return a != a ? a : b != b ? b : a < b || (a == b && bits_f32(a) >> 31) ? a : b; }
 NV float nv_rcp(float x) { return 1 / x; }
 NV float nv_rsqrt(float x) { return 1 / __builtin_sqrtf(x); }

@@ -1,5 +1,5 @@
-/* Streams, events, graphs. Work runs when it is waited for, and only what that needs: an order that was not asked for is not
-   had. Where several streams may go on, one is drawn. */
+/* Streams, events, graphs. Work runs when it is waited for, and only what that needs: an order that was not asked for is
+   not had. Where several streams may go on, one is drawn. */
 #include "world.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +20,19 @@ static unsigned draw(unsigned n) {
 }
 
 /* ---- operations */
-int launch_make(launch *out, const function *f, const unsigned *grid, const unsigned *block, unsigned shared, void **param) {
+int launch_make(launch *out, const function *f, const unsigned *grid, const unsigned *block, unsigned shared,
+                void **param) {
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-  if (!f || !grid[0] || !grid[1] || !grid[2] || !threads || threads > 1024 || grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535 ||
-      (f->k->max_threads && threads > (uint64_t)f->k->max_threads) || shared > (unsigned)f->shared_most || (f->k->nparam && !param))
+  if (!f || !grid[0] || !grid[1] || !grid[2] || !threads || threads > 1024 || grid[0] > INT32_MAX || grid[1] > 65535 ||
+      grid[2] > 65535 || (f->k->max_threads && threads > (uint64_t)f->k->max_threads) ||
+      shared > (unsigned)f->shared_most || (f->k->nparam && !param))
     return INVALID_VALUE;
   size_t n = 0;
   for (int i = 0; i < f->k->nparam; i++) n += ((size_t)f->k->size[i] + 15) / 16 * 16;
   char *copy = calloc(n + 1, 1);
   *out = (launch){f, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared, copy};
-  for (int i = 0; i < f->k->nparam; copy += (f->k->size[i++] + 15) / 16 * 16) memcpy(copy, param[i], (size_t)f->k->size[i]);
+  for (int i = 0; i < f->k->nparam; copy += (f->k->size[i++] + 15) / 16 * 16)
+    memcpy(copy, param[i], (size_t)f->k->size[i]);
   return OK;
 }
 
@@ -62,7 +65,8 @@ static int run_launch(const launch *l) {
 
 static int run_copy(const op *o) {
   int to = memory_device(o->to, o->n), from = memory_device(o->from, o->n);
-  if (to < 0 && from < 0 && !o->staged && !(pinned(o->to) && pinned(o->from))) return EMU_ILLEGAL_ADDRESS; /* freed since */
+  if (to < 0 && from < 0 && !o->staged && !(pinned(o->to) && pinned(o->from)))
+    return EMU_ILLEGAL_ADDRESS; /* freed since */
   if (to >= 0) memory_open(to, 1);
   if (from >= 0) memory_open(from, 1);
   memmove(o->to, o->from, o->n);
@@ -93,7 +97,8 @@ graph *graph_new(int device) {
 }
 node *graph_add(graph *g, op o, set after) {
   node *n = calloc(1, sizeof *n);
-  *n = (node){o, g, g->n, after.n, after.n ? memcpy(malloc((size_t)after.n * sizeof(int)), after.at, (size_t)after.n * sizeof(int)) : NULL};
+  *n = (node){o, g, g->n, after.n,
+              after.n ? memcpy(malloc((size_t)after.n * sizeof(int)), after.at, (size_t)after.n * sizeof(int)) : NULL};
   g->node = grown(g->node, (size_t)g->n, sizeof *g->node);
   return g->node[g->n++] = n;
 }

@@ -1,5 +1,5 @@
-/* CUDA's calls as lib/dispatch makes them, and those that a test needs beside: the table of lib/dispatch/cuda_api.h gives their
-   types, so that no function of it can be missing or differ. What is not listed there or here is not emulated. */
+/* CUDA's calls as lib/dispatch makes them, and those that a test needs beside: the table of lib/dispatch/cuda_api.h gives
+   their types, so that no function of it can be missing or differ. What is not listed there or here is not emulated. */
 #include "call.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static void read_environment(void) {
   int after, error, n;
   if (once++) return;
   eager = getenv("NVM_EMU_EAGER") && atoi(getenv("NVM_EMU_EAGER"));
-  for (; s && sscanf(s, "%63[^:]:%d:%d%n", name, &after, &error, &n) == 3; s += n + (s[n] == ',')) emu_fail(name, after, error);
+  for (; s && sscanf(s, "%63[^:]:%d:%d%n", name, &after, &error, &n) == 3; s += n + (s[n] == ','))
+    emu_fail(name, after, error);
 }
 
 pthread_mutex_t *call_lock(void) { pthread_mutex_lock(&big); return &big; }
@@ -69,14 +70,27 @@ int call_note(int code) { return code ? last_error = code : OK; }
 
 /* ---- errors and versions */
 static const struct { int code; const char *text; } texts[] = {
-  {OK, "no error"}, {INVALID_VALUE, "invalid argument"}, {NO_MEMORY, "out of memory"}, {INVALID_DIRECTION, "invalid copy direction for memcpy"},
-  {NO_DEVICE, "no CUDA-capable device is detected"}, {INVALID_DEVICE, "invalid device ordinal"}, {INVALID_IMAGE, "device kernel image is invalid"},
-  {INVALID_CONTEXT, "invalid device context"}, {INVALID_HANDLE, "invalid resource handle"}, {NOT_FOUND, "named symbol not found"}, {NOT_READY, "device not ready"},
-  {EMU_ILLEGAL_ADDRESS, "an illegal memory access was encountered"}, {EMU_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"},
-  {EMU_MISALIGNED, "misaligned address"}, {EMU_LAUNCH_FAILURE, "unspecified launch failure"},
-  {CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"}, {CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"},
-  {CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began"}, {CAPTURE_UNJOINED, "capturing stream has unjoined work"},
-  {CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream"}, {CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"},
+  {OK, "no error"},
+  {INVALID_VALUE, "invalid argument"},
+  {NO_MEMORY, "out of memory"},
+  {INVALID_DIRECTION, "invalid copy direction for memcpy"},
+  {NO_DEVICE, "no CUDA-capable device is detected"},
+  {INVALID_DEVICE, "invalid device ordinal"},
+  {INVALID_IMAGE, "device kernel image is invalid"},
+  {INVALID_CONTEXT, "invalid device context"},
+  {INVALID_HANDLE, "invalid resource handle"},
+  {NOT_FOUND, "named symbol not found"},
+  {NOT_READY, "device not ready"},
+  {EMU_ILLEGAL_ADDRESS, "an illegal memory access was encountered"},
+  {EMU_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"},
+  {EMU_MISALIGNED, "misaligned address"},
+  {EMU_LAUNCH_FAILURE, "unspecified launch failure"},
+  {CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"},
+  {CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"},
+  {CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began"},
+  {CAPTURE_UNJOINED, "capturing stream has unjoined work"},
+  {CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream"},
+  {CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"},
   {CAPTURED_EVENT, "operation not permitted on an event last recorded in a capturing stream"}};
 const char *cudaGetErrorString(int code) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) if (texts[i].code == code) return texts[i].text;
@@ -89,7 +103,8 @@ int cudaGetLastError(void) {
 }
 int cudaDriverGetVersion(int *version) { return *version = 13000, OK; }
 int cudaRuntimeGetVersion(int *version) { return *version = 13000, OK; }
-int cudaGetDriverEntryPointByVersion(const char *name, void **to, unsigned version, unsigned long long flags, int *found) {
+int cudaGetDriverEntryPointByVersion(const char *name, void **to, unsigned version, unsigned long long flags,
+                                     int *found) {
   static const struct { const char *name; void (*f)(void); } row[] = {
 #define ROW(name, args) {#name, (void (*)(void))name},
     NVD_DRIVER(ROW)
@@ -97,7 +112,8 @@ int cudaGetDriverEntryPointByVersion(const char *name, void **to, unsigned versi
   };
   (void)version; (void)flags;
   *to = NULL;
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++) if (!strcmp(row[i].name, name)) memcpy(to, &row[i].f, sizeof *to);
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (!strcmp(row[i].name, name)) memcpy(to, &row[i].f, sizeof *to);
   if (found) *found = !*to;
   return OK;
 }
@@ -128,16 +144,43 @@ int cudaSetDevice(int device) {
 }
 int cudaGetDevice(int *device) { CALL; *device = current(); return OK; }
 int cudaDeviceGetAttribute(int *value, int attribute, int device) {
-  static const int known[][2] = {{1, 1024}, {8, 49152}, {10, 32}, {CUDA_DEV_SMS, 132}, {CUDA_DEV_L2, 60 << 20}, {CUDA_DEV_THREADS_PER_SM, 2048}, {CUDA_DEV_UNIFIED, 1},
-    {CUDA_DEV_MAJOR, 9}, {CUDA_DEV_MINOR, 0}, {CUDA_DEV_SHARED_PER_SM, 233472}, {82, 65536}, {CUDA_DEV_SHARED_OPTIN, 232448}, {CUDA_DEV_POOLS, 1}};
+  static const int known[][2] = {{1, 1024},
+                                 {8, 49152},
+                                 {10, 32},
+                                 {CUDA_DEV_SMS, 132},
+                                 {CUDA_DEV_L2, 60 << 20},
+                                 {CUDA_DEV_THREADS_PER_SM, 2048},
+                                 {CUDA_DEV_UNIFIED, 1},
+                                 {CUDA_DEV_MAJOR, 9},
+                                 {CUDA_DEV_MINOR, 0},
+                                 {CUDA_DEV_SHARED_PER_SM, 233472},
+                                 {82, 65536},
+                                 {CUDA_DEV_SHARED_OPTIN, 232448},
+                                 {CUDA_DEV_POOLS, 1}};
   CALL;
   NEED(device >= 0 && device < ndevices(), INVALID_DEVICE);
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (known[i][0] == attribute) return *value = known[i][1], OK;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (known[i][0] == attribute) return *value = known[i][1], OK;
   return call_note(INVALID_VALUE);
 }
-int cuDeviceGet(int *device, int ordinal) { CALL; NEED(ordinal >= 0 && ordinal < ndevices(), INVALID_DEVICE); *device = ordinal; return OK; }
-int cuDeviceGetName(char *name, int n, int device) { CALL; NEED(device >= 0 && device < ndevices(), INVALID_DEVICE); snprintf(name, (size_t)n, "NVIDIA H200"); return OK; }
-int cuDevicePrimaryCtxRetain(void **context, int device) { CALL; NEED(device >= 0 && device < ndevices(), INVALID_DEVICE); *context = &context_of[device]; return OK; }
+int cuDeviceGet(int *device, int ordinal) {
+  CALL;
+  NEED(ordinal >= 0 && ordinal < ndevices(), INVALID_DEVICE);
+  *device = ordinal;
+  return OK;
+}
+int cuDeviceGetName(char *name, int n, int device) {
+  CALL;
+  NEED(device >= 0 && device < ndevices(), INVALID_DEVICE);
+  snprintf(name, (size_t)n, "NVIDIA H200");
+  return OK;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  CALL;
+  NEED(device >= 0 && device < ndevices(), INVALID_DEVICE);
+  *context = &context_of[device];
+  return OK;
+}
 int cuCtxGetCurrent(void **context) { CALL; *context = nstack ? &context_of[current()] : NULL; return OK; }
 int cuCtxPushCurrent(void *context) {
   CALL;
@@ -153,8 +196,18 @@ int cuCtxPopCurrent(void **context) {
 }
 
 /* ---- streams and events */
-int cudaStreamCreateWithFlags(void **out, unsigned flags) { CALL; *out = stream_new(current(), !(flags & CUDA_STREAM_NON_BLOCKING)); return OK; }
-int cudaStreamDestroy(void *handle) { CALL; STREAM(s, handle); NEED((uintptr_t)handle > 2, INVALID_HANDLE); s->dead = 1; return OK; }
+int cudaStreamCreateWithFlags(void **out, unsigned flags) {
+  CALL;
+  *out = stream_new(current(), !(flags & CUDA_STREAM_NON_BLOCKING));
+  return OK;
+}
+int cudaStreamDestroy(void *handle) {
+  CALL;
+  STREAM(s, handle);
+  NEED((uintptr_t)handle > 2, INVALID_HANDLE);
+  s->dead = 1;
+  return OK;
+}
 int cudaStreamSynchronize(void *handle) {
   CALL;
   STREAM(s, handle);
@@ -163,9 +216,20 @@ int cudaStreamSynchronize(void *handle) {
     if (q->blocking == 1 && q->device == s->device) SAFE(run_until((point){q, q->asked}));
   return call_note(run_until((point){s, s->asked}));
 }
-int cudaStreamQuery(void *handle) { CALL; STREAM(s, handle); SAFE(unsafe_on(s)); SAFE(run_some(s)); return s->head ? NOT_READY : OK; }
+int cudaStreamQuery(void *handle) {
+  CALL;
+  STREAM(s, handle);
+  SAFE(unsafe_on(s));
+  SAFE(run_some(s));
+  return s->head ? NOT_READY : OK;
+}
 int cudaDeviceSynchronize(void) { CALL; SAFE(unsafe()); return call_note(run_all(current())); }
-int cuStreamGetCtx(void *handle, void **context) { CALL; STREAM(s, handle); *context = &context_of[s->device]; return OK; }
+int cuStreamGetCtx(void *handle, void **context) {
+  CALL;
+  STREAM(s, handle);
+  *context = &context_of[s->device];
+  return OK;
+}
 
 int cudaEventCreateWithFlags(void **out, unsigned flags) {
   (void)flags;
@@ -214,7 +278,13 @@ int cudaEventQuery(void *handle) {
   if (!is_done(e->at)) SAFE(run_some(e->at.s));
   return is_done(e->at) ? OK : NOT_READY;
 }
-int cudaEventSynchronize(void *handle) { CALL; event *e = handle; NEED(!e->capture, CAPTURED_EVENT); SAFE(unsafe()); return call_note(run_until(e->at)); }
+int cudaEventSynchronize(void *handle) {
+  CALL;
+  event *e = handle;
+  NEED(!e->capture, CAPTURED_EVENT);
+  SAFE(unsafe());
+  return call_note(run_until(e->at));
+}
 
 /* ---- memory */
 int cudaMemGetInfo(size_t *free_bytes, size_t *total) {
@@ -265,16 +335,27 @@ int cudaFreeAsync(void *data, void *handle) {
   NEED(memory_device(data, 1) >= 0, INVALID_VALUE);
   return call_note(enqueue(s, (op){.kind = FREE, .to = data}));
 }
-int cudaMalloc(void **data, size_t bytes) { CALL; SAFE(unsafe()); return call_note(memory_new(data, current(), bytes, NULL)); }
+int cudaMalloc(void **data, size_t bytes) {
+  CALL;
+  SAFE(unsafe());
+  return call_note(memory_new(data, current(), bytes, NULL));
+}
 int cudaFree(void *data) { CALL; SAFE(unsafe()); SAFE(run_all(-1)); return call_note(data ? memory_free(data) : OK); }
-int cudaHostAlloc(void **data, size_t bytes, unsigned flags) { (void)flags; CALL; SAFE(unsafe()); return call_note(pinned_new(data, bytes)); }
+int cudaHostAlloc(void **data, size_t bytes, unsigned flags) {
+  (void)flags;
+  CALL;
+  SAFE(unsafe());
+  return call_note(pinned_new(data, bytes));
+}
 int cudaFreeHost(void *data) { CALL; SAFE(unsafe()); SAFE(run_all(-1)); return call_note(pinned_free(data)); }
 
 static int copy(void *to, const void *from, size_t n, int kind, stream *s) {
   int to_device = memory_device(to, n) >= 0, from_device = memory_device(from, n) >= 0;
   if (!n) return OK;
-  if (kind != 4 && (to_device != (kind == CUDA_TO_DEVICE || kind == CUDA_ON_DEVICE) || from_device != (kind == CUDA_TO_HOST || kind == CUDA_ON_DEVICE)))
-    return kind < 0 || kind > 4 ? INVALID_DIRECTION : INVALID_VALUE; /* a range that is not all of one allocation, too */
+  if (kind != 4 && (to_device != (kind == CUDA_TO_DEVICE || kind == CUDA_ON_DEVICE) ||
+                    from_device != (kind == CUDA_TO_HOST || kind == CUDA_ON_DEVICE)))
+    return kind < 0 || kind > 4 ? INVALID_DIRECTION
+                                : INVALID_VALUE; /* a range that is not all of one allocation, too */
   op o = {.kind = COPY, .to = to, .from = from, .n = n};
   int pageable = (!to_device && !pinned(to)) || (!from_device && !pinned(from));
   if (pageable && s->capture) return s->invalid = 1, CAPTURE_UNSUPPORTED;
@@ -282,7 +363,12 @@ static int copy(void *to, const void *from, size_t n, int kind, stream *s) {
   int error = enqueue(s, o);
   return !error && !to_device && !pinned(to) ? run_until((point){s, s->asked}) : error;
 }
-int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *handle) { CALL; STREAM(s, handle); READY(s); return call_note(copy(to, from, bytes, kind, s)); }
+int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *handle) {
+  CALL;
+  STREAM(s, handle);
+  READY(s);
+  return call_note(copy(to, from, bytes, kind, s));
+}
 int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *handle) {
   CALL;
   STREAM(s, handle);

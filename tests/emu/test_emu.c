@@ -6,7 +6,8 @@
 #include "../suite.h"
 #include "call.h"
 
-int nvrtcCreateProgram(void **out, const char *source, const char *name, int n, const char *const *headers, const char *const *names);
+int nvrtcCreateProgram(void **out, const char *source, const char *name, int n, const char *const *headers,
+                       const char *const *names);
 int nvrtcCompileProgram(void *p, int n, const char *const *option);
 int nvrtcGetCUBINSize(void *p, size_t *n);
 int nvrtcGetCUBIN(void *p, char *out);
@@ -124,8 +125,10 @@ START_TEST(kernels_that_fail) {
   wrong("__global__ void k(int *p) { p[64 + threadIdx.x * 1024] = 1; }", 0, EMU_ILLEGAL_ADDRESS);
   wrong("__global__ void k(int *p) { if (threadIdx.x == 5) *(long long *)(p + 1) = 1; }", 0, EMU_MISALIGNED);
   wrong("__global__ void k(int *p) { if (threadIdx.x) __syncthreads(); }", 0, EMU_LAUNCH_FAILURE);
-  wrong("__global__ void k(int *p) { if (threadIdx.x & 1) __syncwarp();\n else __shfl_sync(~0u, 1, 1); }", 0, EMU_LAUNCH_FAILURE);
-  wrong("__global__ void k(int *p) { if (threadIdx.x < 32) __syncthreads();\n else __syncthreads(); }", 0, EMU_LAUNCH_FAILURE);
+  wrong("__global__ void k(int *p) { if (threadIdx.x & 1) __syncwarp();\n else __shfl_sync(~0u, 1, 1); }", 0,
+        EMU_LAUNCH_FAILURE);
+  wrong("__global__ void k(int *p) { if (threadIdx.x < 32) __syncthreads();\n else __syncthreads(); }", 0,
+        EMU_LAUNCH_FAILURE);
   wrong("__global__ void k(int *p) { extern __shared__ int s[]; s[threadIdx.x] = 1; }", 128, EMU_LAUNCH_FAILURE);
 }
 END_TEST
@@ -224,14 +227,38 @@ END_TEST
 START_TEST(sources_that_fail) {
   char log[4096];
   void *m;
-  ck_assert_int_eq(build(&m, "// prelude\n#error\n// end of prelude\n__global__ void k() {\n  int x = y;\n}\n", log, sizeof log), 6);
+  ck_assert_int_eq(
+      build(&m, "// prelude\n#error\n// end of prelude\n__global__ void k() {\n  int x = y;\n}\n", log, sizeof log), 6);
   ck_assert_msg(strstr(log, "test.cu(5): error: ") != NULL, "%s", log);
 }
 END_TEST
 
+/* Every function of the prelude that sources carry has its double here. */
+START_TEST(prelude_is_whole) {
+  static char real[1 << 16], ours[1 << 16];
+  FILE *f = fopen("lib/codegen/cuda_prelude.cu", "rb"), *g = fopen("tests/emu/prelude.h", "rb");
+  ck_assert_msg(f && g, "this test runs in the root of the sources");
+  ck_assert(fread(real, 1, sizeof real - 1, f) > 0 && fread(ours, 1, sizeof ours - 1, g) > 0);
+  int n = 0;
+  for (char *p = real; (p = strstr(p, " nv_")); p++) {
+    size_t length = strspn(p + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    char name[64];
+    if (p[1 + length] != '(') continue;
+    snprintf(name, sizeof name, "%.*s(", (int)length + 1, p);
+    ck_assert_msg(strstr(ours, name) != NULL, "tests/emu/prelude.h has no%s", name);
+    n++;
+  }
+  ck_assert_int_gt(n, 20);
+  fclose(f);
+  fclose(g);
+}
+END_TEST
+
 int main(void) {
-  if (system("g++ --version > /dev/null 2>&1") != 0) return puts("skipped: no g++, which the emulator compiles kernels with"), 77;
-  const TTest *const all[] = {order, meetings, kernels_that_fail, memory_is_closed, graphs, captures, sources_that_fail};
+  if (system("g++ --version > /dev/null 2>&1") != 0)
+    return puts("skipped: no g++, which the emulator compiles kernels with"), 77;
+  const TTest *const all[] = {order,  meetings, kernels_that_fail, memory_is_closed,
+                              graphs, captures, sources_that_fail, prelude_is_whole};
   Suite *s = suite_create("emulator");
   TCase *c = tcase_create("emulator");
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(c, all[i]);

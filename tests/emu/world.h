@@ -1,4 +1,4 @@
-/* Inside of the emulator's runtime: devices, their memory, streams and what is queued in them. One lock for all of it. */
+/* Inside of the emulator's runtime: devices, their memory, streams and what is queued. One lock for all. */
 #ifndef NVM_EMU_WORLD_H
 #define NVM_EMU_WORLD_H
 #include <stddef.h>
@@ -8,14 +8,14 @@
 
 enum { /* CUDA's errors */
   OK = 0, INVALID_VALUE = 1, NO_MEMORY = 2, INVALID_CONFIGURATION = 9, INVALID_DIRECTION = 21, NO_DEVICE = 100,
-  INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
-  CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904,
+  INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500,
+  NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904,
   CAPTURE_ISOLATION = 905, CAPTURE_IMPLICIT = 906, CAPTURED_EVENT = 907
 };
 enum { MAX_DEVICES = 16 };
 
-/* ---- memory.c: device memory, closed to the host but while a kernel or a copy runs; full of 0xff at first; what is freed
-   cannot be reached, nor what lies beside */
+/* ---- memory.c: device memory, closed to the host but while a kernel or a copy runs; full of 0xff at first; what is
+   freed cannot be reached, nor what lies beside */
 typedef struct pool { int device; size_t most, used; uint64_t threshold; } pool;
 int memory_new(void **out, int device, size_t bytes, pool *p); /* INVALID_VALUE, NO_MEMORY */
 int memory_free(void *at);                                     /* INVALID_VALUE: not an allocation's start */
@@ -30,7 +30,7 @@ int pinned(const void *at);
 
 /* ---- queue.c: what is asked for waits in its stream until somebody needs it */
 typedef struct function { const emu_kernel *k; int device, shared_most, gone; struct function *next; } function;
-typedef struct launch { const function *f; emu_dim grid, block; unsigned shared; char *param; } launch; /* param: own copies */
+typedef struct launch { const function *f; emu_dim grid, block; unsigned shared; char *param; } launch; /* own copies */
 typedef struct graph graph;
 typedef struct op {
   enum { LAUNCH, COPY, FREE, MARK, GRAPH } kind;        /* MARK: an event, or nothing */
@@ -40,7 +40,7 @@ typedef struct op {
 } op;
 typedef struct node { op o; graph *g; int index, ndep, *dep; } node;
 typedef struct object { void (*destroy)(void *owned); void *owned; int refs; } object;
-struct graph { node **node; int n; object **object; int nobject; uint64_t id; int device; }; /* its executable form too */
+struct graph { node **node; int n; object **object; int nobject; uint64_t id; int device; }; /* and executable */
 typedef struct set { int *at, n; } set;                 /* of nodes */
 
 typedef struct stream stream;
@@ -67,7 +67,8 @@ int run_all(int device);                                /* -1: everything */
 int run_some(stream *s);                                /* at most one item: what a query sees */
 int sticky(void);                                       /* the error that stays */
 void make_sticky(int error);
-int launch_make(launch *out, const function *f, const unsigned *grid, const unsigned *block, unsigned shared, void **param);
+int launch_make(launch *out, const function *f, const unsigned *grid, const unsigned *block, unsigned shared,
+                void **param);
 void op_free(op *o);
 op op_copy(const op *o);
 graph *graph_new(int device);
