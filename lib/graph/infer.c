@@ -45,7 +45,7 @@ static nvm_dtype widen_for(nvg_node *const *in, int n, nvm_dtype t) {
 int nvg_rule_in(const char *who, nvg_rule id, nvg_node *const *in, int n, nvm_dtype default_float) {
   const rule *r = &rules[id];
   for (int i = 0; i < n; i++)
-    if (!takes(r, in[i]->aval->dtype)) {
+    if ((!i || in[i]->aval->dtype != in[i - 1]->aval->dtype) && !takes(r, in[i]->aval->dtype)) {
       nvb_fail(NVM_ERR_TYPE, "[%s] does not take %s; it takes: %s", who, nvg_dtype_name(in[i]->aval->dtype), r->doc);
       return -1;
     }
