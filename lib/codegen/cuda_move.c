@@ -1,21 +1,31 @@
 /* Between layouts, through shared memory: relayout, put and get, contraction of shared tiles; and the transform of item
-   axes. Addresses are linear in the digits, so that items are constants; pads are chosen by counting how often the banks
-   of shared memory have to be asked. Decides addresses and the widths of accesses. */
+   axes. Addresses are linear in the digits, so that items are constants; pads are chosen by counting how often the
+   banks of shared memory have to be asked. Decides addresses and the widths of accesses. */
 #include "codegen/cuda_emit.h"
 #include <string.h>
 #include "fusion/dft.h"
 #include "graph/dtype.h"
 
-enum { WIDEST = 16, BANKS = 32, VIEWS = 32, DEEP = 8 }; /* bytes of an access; layouts of a map; rounds of a contraction side by side */
+enum {
+  WIDEST = 16, /* bytes of an access */
+  BANKS = 32,  /* of 4 bytes */
+  VIEWS = 32,  /* layouts of a map */
+  DEEP = 8     /* rounds of a contraction side by side */
+};
 
 /* A cell is a part of an axis index that no layout splits. Element address = sum of cell values * step, in scalars. */
-typedef struct cell { int axis; int64_t stride, extent, step; } cell;
+typedef struct cell {
+  int axis;
+  int64_t stride, extent, step;
+} cell;
 typedef struct nvcu_places {
   struct nvcu_places *next;
   const nvf_part *part;
-  int n; cell c[NVF_MAX_DIGITS]; /* slowest first */
-  int group, size;               /* scalars of an element, bytes of a scalar */
-  int nview; const nvf_layout *view[VIEWS];
+  int n;
+  cell c[NVF_MAX_DIGITS]; /* slowest first */
+  int group, size; /* scalars of an element, bytes of a scalar */
+  int nview;
+  const nvf_layout *view[VIEWS];
   int64_t scalars;
 } nvcu_places;
 
@@ -44,16 +54,20 @@ static int vector(const nvcu_places *m, const nvf_layout *l, int *digit) {
   *digit = -1;
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n && *digit < 0; k++)
-      if (l->d[i].place == 'i' && overlap(&m->c[k], &l->d[i]) && m->c[k].step == m->group && l->d[i].stride >= m->c[k].stride &&
-          share(&m->c[k], &l->d[i], 1) == m->group)
+      if (l->d[i].place == 'i' && overlap(&m->c[k], &l->d[i]) && m->c[k].step == m->group &&
+          l->d[i].stride >= m->c[k].stride && share(&m->c[k], &l->d[i], 1) == m->group)
         *digit = i, cell_of = k;
   if (*digit < 0) return 1;
   const nvf_digit *d = &l->d[*digit];
-  while (2 * run * m->group * m->size <= WIDEST && d->extent % (2 * run) == 0 && m->c[cell_of].extent % (2 * run) == 0) run *= 2;
+  while (2 * run * m->group * m->size <= WIDEST && d->extent % (2 * run) == 0 && m->c[cell_of].extent % (2 * run) == 0)
+    run *= 2;
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
       if (!overlap(&m->c[k], &l->d[i])) continue;
-      int64_t by = share(&m->c[k], &l->d[i], i == *digit ? run : l->d[i].stride >= m->c[k].stride ? 1 : m->c[k].stride / l->d[i].stride);
+      int64_t by = share(&m->c[k], &l->d[i],
+                         i == *digit                        ? run
+                         : l->d[i].stride >= m->c[k].stride ? 1
+                                                            : m->c[k].stride / l->d[i].stride);
       while (by % (run * m->group)) run /= 2;
     }
   for (int k = 0; k < m->n; k++) { /* axes that l lacks are walked */
@@ -180,8 +194,10 @@ static nvcu_xv address(nvcu_em *e, const nvcu_places *m, const nvf_layout *l, in
         if (c->extent * by < d->extent) t = nvcu_text(e, "%s %% %lld", t, (long long)c->extent);
         v = (nvcu_xv){.base = nvcu_let(e, "ix", t), .unit = 1, .natural = 1};
       } else if (d->stride == c->stride && d->extent > c->extent) {
-        v = (nvcu_xv){.base = nvcu_let(e, "ix", nvcu_text(e, "%s %% %lld", nvcu_index_text(e, &v), (long long)c->extent)),
-                      .unit = 1, .natural = 1};
+        v = (nvcu_xv){.base =
+                          nvcu_let(e, "ix", nvcu_text(e, "%s %% %lld", nvcu_index_text(e, &v), (long long)c->extent)),
+                      .unit = 1,
+                      .natural = 1};
       }
       at = nvcu_add(e, at, nvcu_times(e, v, d->stride > c->stride ? d->stride / c->stride * c->step : c->step), 1);
     }
@@ -189,10 +205,13 @@ static nvcu_xv address(nvcu_em *e, const nvcu_places *m, const nvf_layout *l, in
 }
 
 /* One access: items item, item + step ... of l, `n` of them, of each tile that an element holds. */
-typedef struct access { const char *at; int n, first, step; } access;
+typedef struct access {
+  const char *at;
+  int n, first, step;
+} access;
 
-static access access_at(nvcu_em *e, const nvcu_places *m, const char *room, const nvf_layout *l, int item, int n, int digit,
-                        nvcu_xv more) {
+static access access_at(nvcu_em *e, const nvcu_places *m, const char *room, const nvf_layout *l, int item, int n,
+                        int digit, nvcu_xv more) {
   access a = {.n = n, .first = item, .step = 1};
   for (int i = digit + 1; digit >= 0 && i < l->n; i++)
     if (l->d[i].place == 'i') a.step *= l->d[i].extent;
@@ -206,7 +225,9 @@ static const char *pack(nvcu_em *e, const char *type, int n, const char *at, int
 }
 
 /* Items of l that begin an access */
-static int begins(const nvf_layout *l, int item, int n, int digit) { return digit < 0 || nvc_digit_value(l, digit, item) % n == 0; }
+static int begins(const nvf_layout *l, int item, int n, int digit) {
+  return digit < 0 || nvc_digit_value(l, digit, item) % n == 0;
+}
 
 /* v: [item][scalar of the element] */
 static void write_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_dtype t, const nvf_layout *l,
@@ -231,7 +252,8 @@ static void read_access(nvcu_em *e, const nvcu_places *m, const access *a, const
   for (int i = 0; i < n; i++) out[i] = n == 1 ? name : nvcu_text(e, "%s.at[%d]", name, i);
 }
 
-static void read_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_dtype t, const nvf_layout *l, const char **v) {
+static void read_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_dtype t, const nvf_layout *l,
+                       const char **v) {
   int digit, n = vector(m, l, &digit);
   const char *got[WIDEST];
   for (int item = 0; item < nvc_items(l); item++) {
@@ -354,7 +376,8 @@ static int same_item(const nvf_layout *from, const nvf_layout *to, int item) {
 
 static void rename_items(nvcu_em *e, const nvf_stmt *s, const nvf_layout *from, const nvf_layout *to) {
   for (int k = 0; k < s->nin; k++)
-    for (int i = 0; i < nvc_items(to); i++) nvcu_define(e, s->out[k], i, nvcu_tile_item(e, s->in[k], same_item(to, from, i)));
+    for (int i = 0; i < nvc_items(to); i++)
+      nvcu_define(e, s->out[k], i, nvcu_tile_item(e, s->in[k], same_item(to, from, i)));
 }
 
 /* Does every thread overwrite only what it alone has read before? */
@@ -363,7 +386,8 @@ static int own_cells(nvcu_em *e, const nvcu_room *r, const nvcu_places *m, const
          nvf_layout_eq(e->got, from) && !nvcu_first_copy(e, from);
 }
 
-static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const nvf_layout *from, const nvf_layout *to) {
+static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const nvf_layout *from,
+                     const nvf_layout *to) {
   nvcu_places *m = relayout_map(e, s, s->in[first], group);
   nvcu_room *r = nvcu_room_exchange(e, m->scalars * m->size);
   const char *at = nvcu_room_at(e, r, 0, nvcu_type(e->k->tile[s->in[first]].type));
@@ -380,8 +404,8 @@ static void exchange(nvcu_em *e, const nvf_stmt *s, int first, int group, const 
   e->got_map = m;
 }
 
-void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to, nvcu_values get,
-                   void *arg) {
+void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
+                   nvcu_values get, void *arg) {
   nvcu_places m = {.part = e->part, .group = 1, .size = nvg_size(t)};
   const char **v = NVB_NEWN(e->a, const char *, nvc_items(from)), **w = NVB_NEWN(e->a, const char *, nvc_items(to));
   int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
@@ -416,7 +440,10 @@ void nvcu_relayout(nvcu_em *e, const nvf_stmt *s) {
 }
 
 /* ---- put and get */
-typedef struct readers { int tile; nvcu_places *m; } readers;
+typedef struct readers {
+  int tile;
+  nvcu_places *m;
+} readers;
 
 static void see_reader(nvcu_em *e, void *arg, const nvf_stmt *s) {
   readers *r = arg;
@@ -427,7 +454,8 @@ static void see_reader(nvcu_em *e, void *arg, const nvf_stmt *s) {
     if (r->m->c[i].axis != s->axis) axes[n++] = r->m->c[i].axis;
   nvf_layout *l = NVB_NEW(e->a, nvf_layout);
   *l = nvf_layout_only(&e->t->tile[s->out[0]], axes, n);
-  for (int64_t k = 0; k < nvf_extent(&e->t->tile[r->tile], s->axis) && r->m->nview < VIEWS; k += 4) r->m->view[r->m->nview++] = l;
+  for (int64_t k = 0; k < nvf_extent(&e->t->tile[r->tile], s->axis) && r->m->nview < VIEWS; k += 4)
+    r->m->view[r->m->nview++] = l;
 }
 
 static void map_shared(nvcu_em *e, const nvf_stmt *put) {
@@ -493,13 +521,14 @@ void nvcu_dft(nvcu_em *e, const nvf_stmt *s) {
   }
 }
 
-/* ---- contraction: out = acc + sum over the axis, ascending, of A * B. Each round reads what of A and of B the items need. */
+/* ---- contraction: out = acc + sum over the axis, ascending, of A * B. Each round reads what of A and of B the items
+ * need. */
 typedef struct factor {
-  nvf_layout l;          /* of the sum's layout what the factor has */
+  nvf_layout l; /* of the sum's layout what the factor has */
   const nvcu_places *m;
   const char *at;
-  int64_t step;          /* of the axis */
-  const char **v;        /* by item of l */
+  int64_t step; /* of the axis */
+  const char **v; /* by item of l */
 } factor;
 
 static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {
@@ -529,7 +558,8 @@ static void read_factor(nvcu_em *e, factor *f, const char *type, const char *k) 
 void nvcu_contract(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   const char *type = nvcu_type(e->k->tile[s->out[0]].type), **sum = NVB_NEWN(e->a, const char *, nvc_items(l));
-  int64_t rounds = nvf_extent(&e->t->tile[s->in[1]], s->axis), deep = nvc_hint(&e->r, s, "unroll", rounds < DEEP ? rounds : DEEP);
+  int64_t rounds = nvf_extent(&e->t->tile[s->in[1]], s->axis),
+          deep = nvc_hint(&e->r, s, "unroll", rounds < DEEP ? rounds : DEEP);
   for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
   factor a = factor_of(e, s, s->in[1]), b = factor_of(e, s, s->in[2]);
   for (int i = 0; i < nvc_items(l); i++) {
@@ -540,7 +570,8 @@ void nvcu_contract(nvcu_em *e, const nvf_stmt *s) {
   read_factor(e, &a, type, k);
   read_factor(e, &b, type, k);
   for (int i = 0; i < nvc_items(l); i++)
-    nvcu_line(e, "%s = nv_fma(%s, %s, %s);", sum[i], a.v[nvc_match_item(&a.l, l, i)], b.v[nvc_match_item(&b.l, l, i)], sum[i]);
+    nvcu_line(e, "%s = nv_fma(%s, %s, %s);", sum[i], a.v[nvc_match_item(&a.l, l, i)], b.v[nvc_match_item(&b.l, l, i)],
+              sum[i]);
   nvcu_close(e);
   for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
   for (int i = 0; i < nvc_items(l); i++) nvcu_define(e, s->out[0], i, sum[i]);

@@ -1,29 +1,32 @@
-/* Reductions under a stamp. A thread adds up its sequence digits in variables; then the tree goes by the bits of the index,
-   lowest first: items merge in registers, lanes by shuffles, warps through shared memory. Results of looped chunks wait in
-   one variable per level of the tree (a binary counter). Where lanes of the stamp are loops, all accumulators lie in one
-   array and the tree walks it bit by bit. Reductions of one run that look alike share barriers and run side by side. Masked
-   elements are the identity. Decides places, never the order: the stamp does. */
+/* Reductions under a stamp. A thread adds up its sequence digits in variables; then the tree goes by the bits of the
+   index, lowest first: items merge in registers, lanes by shuffles, warps through shared memory. Results of looped
+   chunks wait in one variable per level of the tree (a binary counter). Where lanes of the stamp are loops, all
+   accumulators lie in one array and the tree walks it bit by bit. Reductions of one run that look alike share barriers
+   and run side by side. Masked elements are the identity. Decides places, never the order: the stamp does. */
 #include "codegen/cuda_emit.h"
 #include <string.h>
 #include "graph/dtype.h"
 
-enum { TOGETHER = 8, OWN_ROOM = 1024 }; /* reductions in one tree; bytes for which the exchange region is not worth a barrier */
+enum {
+  TOGETHER = 8,    /* reductions in one tree */
+  OWN_ROOM = 1024  /* bytes for which the exchange region is not worth a barrier */
+};
 
 struct nvcu_red {
   const nvf_stmt *s;
   const nvc_run *run;
-  const nvf_layout *x, *y;   /* operand, result */
-  nvf_layout acc;            /* operand without the sequence digits: items of it number the accumulators */
+  const nvf_layout *x, *y; /* operand, result */
+  nvf_layout acc; /* operand without the sequence digits: items of it number the accumulators */
   int nstate, nacc, ny;
-  int64_t extent, c, w;      /* the stamp, cut to the extent */
-  int first, start;          /* levels: the axis' outermost loop; its outermost loop in sequence, nloop if there is none */
-  int spread;                /* lanes of the stamp are loops */
-  int levels;                /* of looped chunks: log2 of their number; -1: none are looped, or spread */
-  int cut;                   /* some chunks may not be reached */
-  int done;                  /* its tree was written together with another one's */
-  const char **v;            /* [accumulator][state]: names; NULL before the first element */
-  const char **held;         /* [level][result item][state]: names */
-  const char *count;         /* chunks so far */
+  int64_t extent, c, w; /* the stamp, cut to the extent */
+  int first, start; /* levels: the axis' outermost loop; its outermost loop in sequence, nloop if there is none */
+  int spread; /* lanes of the stamp are loops */
+  int levels; /* of looped chunks: log2 of their number; -1: none are looped, or spread */
+  int cut; /* some chunks may not be reached */
+  int done; /* its tree was written together with another one's */
+  const char **v; /* [accumulator][state]: names; NULL before the first element */
+  const char **held; /* [level][result item][state]: names */
+  const char *count; /* chunks so far */
 };
 
 const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->s; }
@@ -41,7 +44,7 @@ static const char *identity(nvcu_em *e, const nvcu_red *r, int i) {
 }
 
 /* ---- loops */
-static void find_levels(nvcu_em *e, nvcu_red *r) {
+static void find_levels(nvcu_red *r) {
   int64_t chunks = 1;
   r->first = r->start = r->run->nloop;
   for (int i = r->run->nloop; i-- > 0;) {
@@ -51,10 +54,6 @@ static void find_levels(nvcu_em *e, nvcu_red *r) {
     if (p == SEQUENCE) r->start = i;
     if (p == CHUNK) chunks *= d->extent;
     if (p != KEPT) r->first = i;
-    for (int j = 0; p == SEQUENCE && j < r->x->n; j++)
-      if (part_of(r, &r->x->d[j]) == SEQUENCE && r->x->d[j].place == 'i' && r->x->d[j].extent > 1 &&
-          r->x->d[j].stride > d->stride)
-        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] items in sequence above a loop in sequence");
   }
   if (r->spread) r->start = r->first;
   r->levels = chunks > 1 && !r->spread ? __builtin_ctzll((uint64_t)chunks) : -1;
@@ -91,8 +90,8 @@ static const char *cell(nvcu_em *e, const nvcu_red *r, const char *name, int fro
   return at ? nvcu_text(e, "%s[%s]", name, at) : name;
 }
 
-/* The arrays' loops from level `from` on, opened again. Digits of the axis whose bits lie below b stand at 0; `pair`, the
-   loop that holds bit b, visits the lower one of each two. */
+/* The arrays' loops from level `from` on, opened again. Digits of the axis whose bits lie below b stand at 0; `pair`,
+   the loop that holds bit b, visits the lower one of each two. */
 static int nest_open_bit(nvcu_em *e, const nvcu_red *r, int from, int64_t b, const nvf_digit *pair) {
   int open = e->nloop;
   for (int i = from; i < r->run->nloop; i++) {
@@ -123,7 +122,7 @@ nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
     if (part_of(r, &r->x->d[i]) != SEQUENCE || r->x->d[i].extent == 1) r->acc.d[r->acc.n++] = r->x->d[i];
   r->nacc = nvc_items(&r->acc);
   r->ny = nvc_items(r->y);
-  find_levels(e, r);
+  find_levels(r);
   r->v = NVB_NEWN(e->a, const char *, r->nacc * r->nstate);
   r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->ny * r->nstate + 1);
   return r;
@@ -169,7 +168,8 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
     for (int i = 0; i < r->nstate; i++) {
       x[i] = nvcu_tile_at(e, r->s->in[i], r->x, item);
       if (where)
-        x[i] = nvcu_let(e, nvcu_type(state_type(e, r, i)), nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i)));
+        x[i] =
+            nvcu_let(e, nvcu_type(state_type(e, r, i)), nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i)));
       a[i] = looped ? cell(e, r, v[i], r->start) : v[i];
     }
     if (a[0]) nvcu_merge(e, r->s->frag, a, x, r->nstate, looped);
@@ -177,9 +177,11 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
   }
 }
 
-/* ---- the tree of reductions that look alike. While lanes merge, two items may share a lane: the lower one of each two lanes
-   goes on with one, the upper one with the other, and half as much has to be shuffled. */
-typedef struct fold { int digit, m, step, lane; } fold; /* items that differ by `step`, bit m of an item digit, lie apart in bit `lane` */
+/* ---- the tree of reductions that look alike. While lanes merge, two items may share a lane: the lower one of each two
+   lanes goes on with one, the upper one with the other, and half as much has to be shuffled. */
+typedef struct fold {
+  int digit, m, step, lane;
+} fold; /* items that differ by `step`, bit m of an item digit, lie apart in bit `lane` */
 typedef struct tree {
   nvcu_em *e;
   int n;
@@ -187,7 +189,7 @@ typedef struct tree {
   const nvf_layout *acc;
   int nacc, axis;
   const char **v[TOGETHER]; /* [accumulator][state] */
-  uint8_t *gone;            /* by accumulator: merged into another one, or folded into its lanes */
+  uint8_t *gone; /* by accumulator: merged into another one, or folded into its lanes */
   int may_fold, nfold;
   fold fold[8];
 } tree;
@@ -228,7 +230,9 @@ static void merge_items(const tree *t, int digit, int m) {
   }
 }
 
-static const char *upper(const tree *t, int lane) { return nvcu_let(t->e, "bool", nvcu_text(t->e, "(lane & %d) != 0", lane)); }
+static const char *upper(const tree *t, int lane) {
+  return nvcu_let(t->e, "bool", nvcu_text(t->e, "(lane & %d) != 0", lane));
+}
 
 /* An item bit by which accumulators differ that are still there; those of the axis first, which merge later. */
 static int find_fold(const tree *t, int lane, fold *f) {
@@ -330,8 +334,8 @@ static int lane_bits(const tree *t, int64_t from) {
 
 /* ---- warps */
 typedef struct crossing {
-  int lanes;                 /* 32, or 1: all lanes hold the same */
-  int nbit, bit[16], mask;   /* of the warp number, in the order of the tree */
+  int lanes; /* 32, or 1: all lanes hold the same */
+  int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
   nvcu_room *room;
 } crossing;
 
@@ -344,11 +348,15 @@ static int lanes_differ(const tree *t, int64_t b) {
   return 0;
 }
 
-/* The next array of one value for each warp (and lane); its bytes where there is no room yet. */
-static const char *slot(const tree *t, const crossing *m, int64_t *at, nvm_dtype type) {
+/* Where the next array of one value for each warp (and lane) lies */
+static int64_t slot(const tree *t, const crossing *m, int64_t *at, nvm_dtype type) {
   int64_t size = nvg_size(type), from = (*at + size - 1) / size * size;
   *at = from + size * t->e->warps * m->lanes;
-  return m->room ? nvcu_room_at(t->e, m->room, from, nvcu_type(type)) : NULL;
+  return from;
+}
+
+static const char *slot_text(const tree *t, const crossing *m, int64_t *at, nvm_dtype type) {
+  return nvcu_room_at(t->e, m->room, slot(t, m, at, type), nvcu_type(type));
 }
 
 static int64_t bytes_of_slots(const tree *t, const crossing *m) {
@@ -365,7 +373,7 @@ static void put_slots(const tree *t, const crossing *m) {
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++)
       for (int i = 0; i < t->r[j]->nstate; i++)
-        nvcu_line(t->e, "%s[%s] = %s;", slot(t, m, &at, state_type(t->e, t->r[j], i)),
+        nvcu_line(t->e, "%s[%s] = %s;", slot_text(t, m, &at, state_type(t->e, t->r[j], i)),
                   m->lanes == 1 ? "warp" : "warp * 32 + lane", value(t, j, k)[i]);
   if (m->lanes == 1) nvcu_close(t->e);
 }
@@ -384,9 +392,9 @@ static void take_slots(const tree *t, const crossing *m) {
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
       int n = t->r[j]->nstate;
-      const char **g = NVB_NEWN(t->e->a, const char *, count * n);
+      const char **g = NVB_NEWN(t->e->a, const char *, count *n);
       for (int i = 0; i < n; i++) {
-        const char *p = slot(t, m, &at, state_type(t->e, t->r[j], i));
+        const char *p = slot_text(t, m, &at, state_type(t->e, t->r[j], i));
         for (int c = 0; c < count; c++)
           name_state(t, j, i, &g[c * n + i],
                      nvcu_text(t->e, m->lanes == 1 ? "%s[%s]" : "%s[%s * 32 + lane]", p, warp_number(t, m, c)));
@@ -444,7 +452,9 @@ static int alike(const nvcu_red *a, const nvcu_red *b) {
   if (a->s->axis != b->s->axis || a->c != b->c || a->w != b->w || a->x->n != b->x->n) return 0;
   for (int i = 0; i < a->x->n; i++) {
     const nvf_digit *p = &a->x->d[i], *q = &b->x->d[i];
-    if (p->axis != q->axis || p->extent != q->extent || p->stride != q->stride || p->place != q->place || p->pstride != q->pstride) return 0;
+    if (p->axis != q->axis || p->extent != q->extent || p->stride != q->stride || p->place != q->place ||
+        p->pstride != q->pstride)
+      return 0;
   }
   return 1;
 }
@@ -458,7 +468,7 @@ static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
     const char *v = nvcu_loop_value(e, d);
     at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
   }
-  return at;
+  return at ? at : "0";
 }
 
 static const char *held(nvcu_em *e, const nvcu_red *r, int level, int y, int i) {
@@ -590,7 +600,7 @@ static void trees(nvcu_em *e, nvcu_red *r) {
   for (int i = 0; i < e->red.n && t.n < TOGETHER; i++)
     if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
   t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
-  for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc * t.r[j]->nstate);
+  for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc *t.r[j]->nstate);
   if (r->spread) grow_spread(&t);
   int open = nest_open_bit(e, r, r->start, r->extent, NULL);
   for (int j = 0; j < t.n; j++)

@@ -1,7 +1,7 @@
-/* Scans, in the order of docs/numerics.md: runs of 16 in sequence in a thread's items; the runs of a block by the bits of
-   their number, wherever these lie; blocks from left to right. The value is (carry + e) + p; what is absent is skipped.
-   All in straight lines: what a thread does not need it computes and drops. Layouts in which a run is not the items of one
-   thread are left for the length of the scan. */
+/* Scans, in the order of docs/numerics.md: runs of 16 in sequence in a thread's items; the runs of a block by the bits
+   of their number, wherever these lie; blocks from left to right. The value is (carry + e) + p; what is absent is
+   skipped. All in straight lines: what a thread does not need it computes and drops. Layouts in which a run is not the
+   items of one thread are left for the length of the scan. */
 #include "codegen/cuda_emit.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -9,14 +9,14 @@
 typedef struct scan {
   nvcu_em *e;
   const nvf_stmt *s;
-  const nvf_layout *tile;        /* layout of the tiles */
-  nvf_layout l;                  /* of the scan: a digit of items that crosses the end of a run is two: items keep their numbers */
-  nvf_layout runs;               /* l without the digits inside of a run: its items number runs */
-  int n, items;                  /* states; items of `runs` */
-  int64_t len, run, block;       /* elements: of the axis, a run, a block */
-  const char **p;                /* [item of l][state]: operand, then sum inside of the run, then result */
-  const char **total, **before;  /* [item of runs][state]: of the group so far; what lies left of it in the block (e) */
-  int lanes, warps;              /* bits of the lane and warp number that lie below in the run's number */
+  const nvf_layout *tile; /* layout of the tiles */
+  nvf_layout l; /* of the scan: a digit of items that crosses the end of a run is two: items keep their numbers */
+  nvf_layout runs; /* l without the digits inside of a run: its items number runs */
+  int n, items; /* states; items of `runs` */
+  int64_t len, run, block; /* elements: of the axis, a run, a block */
+  const char **p; /* [item of l][state]: operand, then sum inside of the run, then result */
+  const char **total, **before; /* [item of runs][state]: of the group so far; what lies left of it in the block (e) */
+  int lanes, warps; /* bits of the lane and warp number that lie below in the run's number */
 } scan;
 
 static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
@@ -50,7 +50,8 @@ static void choose(const scan *c, const char *when, const char **to, const char 
 }
 
 /* to = when ? merge(a, b) : b, or (left) : a where there is no b */
-static void merge_if(const scan *c, const char *when, const char **to, const char *const *a, const char *const *b, int keep_a) {
+static void merge_if(const scan *c, const char *when, const char **to, const char *const *a, const char *const *b,
+                     int keep_a) {
   const char *v[NVCU_ARGS];
   if (when == never) {
     copy(c, to, keep_a ? a : b);
@@ -101,11 +102,15 @@ static const char *lower_set(const scan *c, int item, int64_t b) {
 static void operand(nvcu_em *e, const scan *c, int i, const char **v, int step) {
   for (int item = 0; item < nvc_items(c->tile); item++) {
     const char *when = nvcu_cond(e, c->s->where, c->tile, item), *x = nvcu_tile_at(e, c->s->in[i], c->tile, item);
-    v[item * step] = when ? name(c, i, nvcu_text(e, "%s ? %s : %s", when, x, nvcu_const(e, type_of(c, i), c->s->init[i]))) : x;
+    v[item * step] =
+        when ? name(c, i, nvcu_text(e, "%s ? %s : %s", when, x, nvcu_const(e, type_of(c, i), c->s->init[i]))) : x;
   }
 }
 
-typedef struct passage { scan *c; int state; } passage;
+typedef struct passage {
+  scan *c;
+  int state;
+} passage;
 static void put_operand(nvcu_em *e, void *arg, const char **v) {
   const passage *p = arg;
   operand(e, p->c, p->state, v, 1);
@@ -138,7 +143,8 @@ static void results(scan *c, int moved) {
     passage p = {c, i};
     if (moved) nvcu_transfer(c->e, type_of(c, i), &c->l, put_result, c->tile, get_result, &p);
     else
-      for (int item = 0; item < nvc_items(c->tile); item++) nvcu_define(c->e, c->s->out[i], item, c->p[item * c->n + i]);
+      for (int item = 0; item < nvc_items(c->tile); item++)
+        nvcu_define(c->e, c->s->out[i], item, c->p[item * c->n + i]);
   }
 }
 
@@ -156,7 +162,8 @@ static void join_items(const scan *c, int digit, int64_t b) {
   int m = (int)(b / c->runs.d[digit].stride), step = m * item_step(&c->runs, digit);
   for (int k = 0; k < c->items; k++) {
     if (nvc_digit_value(&c->runs, digit, k) & m) continue;
-    const char **left = &c->total[k * c->n], **right = &c->total[(k + step) * c->n], **e = &c->before[(k + step) * c->n];
+    const char **left = &c->total[k * c->n], **right = &c->total[(k + step) * c->n],
+               **e = &c->before[(k + step) * c->n];
     const char *has = lower_set(c, k + step, b);
     if (has == never) copy(c, e, left);
     else merge_if(c, has, e, left, e, 1);
@@ -188,7 +195,10 @@ static void join_lanes(const scan *c, int64_t b, int m) {
 }
 
 /* Values of all threads, [item][state][warp][lane] in shared memory; what thread (warp expression) has of them. */
-typedef struct board { nvcu_room *room; int64_t off[NVCU_ARGS]; } board;
+typedef struct board {
+  nvcu_room *room;
+  int64_t off[NVCU_ARGS];
+} board;
 
 static board post(const scan *c, const char *const *v, int count) {
   board b = {0};
@@ -201,14 +211,17 @@ static board post(const scan *c, const char *const *v, int count) {
   b.room = nvcu_room_exchange(c->e, at);
   nvcu_may_write(c->e, b.room);
   for (int k = 0; k < count; k++)
-    nvcu_line(c->e, "%s[warp * 32 + lane] = %s;", nvcu_room_at(c->e, b.room, b.off[k], nvcu_type(type_of(c, k % c->n))), v[k]);
+    nvcu_line(c->e, "%s[warp * 32 + lane] = %s;", nvcu_room_at(c->e, b.room, b.off[k], nvcu_type(type_of(c, k % c->n))),
+              v[k]);
   nvcu_wrote(c->e, b.room);
   nvcu_may_read(c->e, b.room);
   return b;
 }
 
 static const char *look(const scan *c, const board *b, int k, const char *thread) {
-  return name(c, k % c->n, nvcu_text(c->e, "%s[%s]", nvcu_room_at(c->e, b->room, b->off[k], nvcu_type(type_of(c, k % c->n))), thread));
+  return name(
+      c, k % c->n,
+      nvcu_text(c->e, "%s[%s]", nvcu_room_at(c->e, b->room, b->off[k], nvcu_type(type_of(c, k % c->n))), thread));
 }
 
 static void join_warps(const scan *c, int64_t b, int m) {
@@ -235,8 +248,8 @@ static void groups(scan *c) {
 
 /* ---- blocks from left to right */
 typedef struct chain {
-  int count, lanes, warps;       /* blocks; bits of the thread's number that say which */
-  const char **carry;            /* [block][state]: what lies left of it, count + 1 of them; NULL: nothing */
+  int count, lanes, warps; /* blocks; bits of the thread's number that say which */
+  const char **carry; /* [block][state]: what lies left of it, count + 1 of them; NULL: nothing */
 } chain;
 
 /* Thread bits and item that hold block q of the line of `item`. */
@@ -293,10 +306,13 @@ static const char *carry_of(const scan *c, const chain *h, int item, const char 
     if (block_item(c, item, q, &lane, &warp) != item || !carry[0]) continue;
     const char *here = always;
     if (h->lanes | h->warps)
-      here = nvcu_let(c->e, "bool", nvcu_text(c->e, "(lane & %d) == %d && (warp & %d) == %d", h->lanes, lane, h->warps, warp));
+      here = nvcu_let(c->e, "bool",
+                      nvcu_text(c->e, "(lane & %d) == %d && (warp & %d) == %d", h->lanes, lane, h->warps, warp));
     if (has == never) copy(c, out, carry);
     else choose(c, here, out, carry, out);
-    has = has == never && !h->carry[0] && here != always ? has_bits(c, h->lanes, h->warps) : has == never ? always : has;
+    has = has == never && !h->carry[0] && here != always ? has_bits(c, h->lanes, h->warps)
+          : has == never                                 ? always
+                                                         : has;
   }
   if (has != always && (axis_part(c, &c->runs, item) & -c->block)) has = always;
   return has;
@@ -305,15 +321,19 @@ static const char *carry_of(const scan *c, const chain *h, int item, const char 
 static void values(const scan *c, const chain *h, int run) {
   const char *carry[NVCU_ARGS] = {0}, *base[NVCU_ARGS], *v[NVCU_ARGS], *const *e = &c->before[run * c->n];
   const char *has_carry = carry_of(c, h, run, carry);
-  const char *has_e = axis_part(c, &c->runs, run) & (c->block - 1) & -c->run ? always : e[0] ? has_bits(c, c->lanes, c->warps) : never;
+  const char *has_e = axis_part(c, &c->runs, run) & (c->block - 1) & -c->run ? always
+                      : e[0]                                                 ? has_bits(c, c->lanes, c->warps)
+                                                                             : never;
   if (has_e == never) copy(c, base, carry);
   else if (has_carry == never) copy(c, base, e);
   else {
     merge_if(c, has_e, v, carry, e, 1);
     choose(c, has_carry, base, v, e);
   }
-  const char *some = has_e == always || has_carry == always ? always : has_e == never ? has_carry : has_carry == never ? has_e
-                     : nvcu_let(c->e, "bool", nvcu_text(c->e, "%s || %s", has_carry, has_e));
+  const char *some = has_e == always || has_carry == always ? always
+                     : has_e == never                       ? has_carry
+                     : has_carry == never                   ? has_e
+                                          : nvcu_let(c->e, "bool", nvcu_text(c->e, "%s || %s", has_carry, has_e));
   for (int item = 0; item < nvc_items(&c->l); item++) {
     if (nvc_match_item(&c->runs, &c->l, item) != run) continue;
     merge_if(c, some, v, base, &c->p[item * c->n], 0);
@@ -347,7 +367,8 @@ static void blocks(const scan *c) {
 static int in_place(const scan *c) {
   for (int i = 0; i < c->tile->n; i++) {
     const nvf_digit *d = &c->tile->d[i];
-    if (d->axis == c->s->axis && d->extent > 1 && (d->place == 'I' || (d->place != 'i' && d->stride < c->run))) return 0;
+    if (d->axis == c->s->axis && d->extent > 1 && (d->place == 'I' || (d->place != 'i' && d->stride < c->run)))
+      return 0;
   }
   return 1;
 }
@@ -406,8 +427,8 @@ void nvcu_scan(nvcu_em *e, const nvf_stmt *s) {
     if (c.l.d[i].axis != s->axis || c.l.d[i].stride >= c.run) c.runs.d[c.runs.n++] = c.l.d[i];
   c.items = nvc_items(&c.runs);
   c.p = NVB_NEWN(e->a, const char *, nvc_items(&c.l) * c.n);
-  c.total = NVB_NEWN(e->a, const char *, c.items * c.n);
-  c.before = NVB_NEWN(e->a, const char *, c.items * c.n);
+  c.total = NVB_NEWN(e->a, const char *, c.items *c.n);
+  c.before = NVB_NEWN(e->a, const char *, c.items *c.n);
   operands(&c, moved);
   prefixes(&c);
   groups(&c);

@@ -1,6 +1,6 @@
-/* Shared memory of a block: a room for each tile that is put, one for all exchanges, and a barrier only where a thread could
-   read what is not written yet or write what is still read. Time is the order of the text: a barrier serves what was touched
-   before it, unless a loop or a branch lies between. */
+/* Shared memory of a block: a room for each tile that is put, one for all exchanges, and a barrier only where a thread
+   could read what is not written yet or write what is still read. Time is the order of the text: a barrier serves what
+   was touched before it, unless a loop or a branch lies between. */
 #include "codegen/cuda_emit.h"
 
 int64_t nvcu_shared(nvcu_em *e, int64_t bytes) {

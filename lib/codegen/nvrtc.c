@@ -1,5 +1,5 @@
-/* CUDA C++ to machine code through NVRTC, found and opened at the first use. Decides the options of every compile and what
-   a failure says; writes no source and loads no code. Programs share nothing, so threads may compile at once. */
+/* CUDA C++ to machine code through NVRTC, found and opened at the first use. Decides the options of every compile and
+   what a failure says; writes no source and loads no code. Programs share nothing, so threads may compile at once. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,11 +12,17 @@
 #include "base/settings.h"
 #include "codegen/cuda.h"
 
-enum { FORMAT = 1, ARCHS = 64, LOG_SHOWN = 480, AROUND = 2, COLUMNS = 100 }; /* FORMAT grows when options change their meaning */
+enum {
+  FORMAT = 1,      /* grows when the same options mean something else */
+  ARCHS = 64,
+  LOG_SHOWN = 480, /* characters */
+  AROUND = 2,      /* lines of source before and after */
+  COLUMNS = 100
+};
 
 /* Numbers are the promise of docs/numerics.md section 2; the last option writes registers and spills into the log. */
 static const char *const options[] = {
-    "--std=c++17",     "-default-device",  "--fmad=false",        "--ftz=false",
+    "--std=c++17",     "-default-device",  "--fmad=false",       "--ftz=false",
     "--prec-div=true", "--prec-sqrt=true", "--ptxas-options=-v",
 };
 enum { NOPTIONS = sizeof options / sizeof *options };
@@ -39,18 +45,27 @@ static struct nvrtc {
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static char why_not[512], version[32];
 static int narch, known_arch[ARCHS];
-static struct { int major, minor; int64_t bytes; } build; /* patch releases differ in the size of the library alone */
+static struct {
+  int major, minor;
+  int64_t bytes;
+} build; /* patch releases differ in the size of the library alone */
 static int64_t compiled;
 
 /* ---- the library */
 static int find_symbols(void *handle) {
-#define ROW(name, field) {name, (void (**)(void))(void *)&rt.field, 0}
+#define ROW(name, field)                                                                                               \
+  { name, (void (**)(void))(void *)&rt.field, 0 }
   const nvb_symbol symbols[] = {
-      ROW("nvrtcVersion", version),         ROW("nvrtcGetNumSupportedArchs", count_archs),
-      ROW("nvrtcGetSupportedArchs", archs), ROW("nvrtcCreateProgram", create),
-      ROW("nvrtcCompileProgram", compile),  ROW("nvrtcDestroyProgram", destroy),
-      ROW("nvrtcGetCUBINSize", code_size),  ROW("nvrtcGetCUBIN", code),
-      ROW("nvrtcGetProgramLogSize", log_size), ROW("nvrtcGetProgramLog", log),
+      ROW("nvrtcVersion", version),
+      ROW("nvrtcGetNumSupportedArchs", count_archs),
+      ROW("nvrtcGetSupportedArchs", archs),
+      ROW("nvrtcCreateProgram", create),
+      ROW("nvrtcCompileProgram", compile),
+      ROW("nvrtcDestroyProgram", destroy),
+      ROW("nvrtcGetCUBINSize", code_size),
+      ROW("nvrtcGetCUBIN", code),
+      ROW("nvrtcGetProgramLogSize", log_size),
+      ROW("nvrtcGetProgramLog", log),
       ROW("nvrtcGetErrorString", error),
   };
 #undef ROW
@@ -88,8 +103,8 @@ int nvc_nvrtc_available(void) {
 const char *nvc_nvrtc_version(void) { return ready() ? version : why_not; }
 int64_t nvc_cuda_compiled(void) { return __atomic_load_n(&compiled, __ATOMIC_RELAXED); }
 
-/* The architecture that is compiled for: the device's own, or the newest that this NVRTC knows of its major number (code
-   of 12.0 runs on 12.1). Code of 9.0 may use all that it has. */
+/* The architecture that is compiled for: the device's own, or the newest that this NVRTC knows of its major number
+   (code of 12.0 runs on 12.1). Code of 9.0 may use all that it has. */
 static void name_arch(char *out, size_t n, int arch) {
   int best = 0;
   for (int i = 0; i < narch; i++)
@@ -166,7 +181,10 @@ static int refuse(int code, const char *name, const char *arch, const char *log,
   }
   nvb_log(1, "[nvrtc] %s for %s: %s\n%s", name, arch, rt.error(code), log ? log : "");
   return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] %s for %s: %s\n%.*s%s", name, arch, rt.error(code), LOG_SHOWN,
-                  at ? at : log ? log : "", lines);
+                  at    ? at
+                  : log ? log
+                        : "",
+                  lines);
 }
 
 /* ---- compiling */

@@ -390,7 +390,7 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   if (!power2(b->stamp.c) || !power2(b->stamp.w) || b->stamp.w > b->stamp.c)
     fail(c, "a stamp is two powers of two, chunk >= lanes");
   int64_t C = b->stamp.c < n ? b->stamp.c : n, W = b->stamp.w < C ? b->stamp.w : C;
-  int inside = 0; /* a chunk digit that is no loop was seen */
+  int inside = 0, items = 0; /* a chunk digit that is no loop, a digit of items in sequence was seen */
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
     if (d->axis != s->axis || d->extent == 1) continue;
@@ -404,7 +404,10 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
            axis_name(c, s->axis));
     if (chunk && d->place == 'I' && inside)
       fail(c, "looped chunks must be the outermost digits of axis %s", axis_name(c, s->axis));
+    if (seq && d->place == 'I' && items)
+      fail(c, "loops in sequence must lie above items in sequence: axis %s", axis_name(c, s->axis));
     inside |= chunk && d->place != 'I';
+    items |= seq && d->place == 'i';
   }
 }
 
