@@ -295,7 +295,8 @@ static void emit_load(emitter *e, int i) {
   s->where = where;
   lay_as(e, s, v->axes, across);
   if (e->k->net->caps->kind != NVB_CPU) {
-    nvf_wide w = nvf_wide_of(e->k, e->s, &(nvf_access){ .at = v->at, .guard = v->guard, .node = v->node, .across = across, .axes = v->axes });
+    nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .across = across, .axes = v->axes };
+    nvf_wide w = nvf_wide_of(e->k, e->s, &m);
     hint(e, s, "vec", w.vec);
     hint(e, s, "whole", w.whole);
     hint(e, s, "stream", w.stream);
@@ -466,7 +467,8 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
   int64_t share = c->l2 < 16 << 20 ? c->l2 : 16 << 20;
   uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->inst.n / 64 + 1);
   if (c->kind != NVB_CPU) {
-    nvf_wide w = nvf_wide_of(e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .across = nvf_crosses(e->k, e->s, q->at) });
+    int across = nvf_crosses(e->k, e->s, q->at);
+    nvf_wide w = nvf_wide_of(e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .across = across });
     hint(e, s, "vec", w.vec);
     hint(e, s, "whole", w.whole);
     hint(e, s, "nt", w.stream);

@@ -4,8 +4,9 @@
 #include "fusion/planner.h"
 
 static inline int nvf_live(const nvf_cand *k, int a) { return k->axis.at[a].extent != 0; }
-int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most); /* those that bind an axis; of reductions free of order: none */
-int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most); /* and what is usual, if nothing binds */
+/* Those that bind an axis; of reductions free of order there are none. _of: what is usual then. */
+int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most);
+int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most);
 /* The next border of the stamps above lo, at most p; seq: what lies between is added up in sequence. */
 int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq);
 int nvf_scanned(const nvf_cand *k, int axis);
@@ -16,8 +17,8 @@ int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s);
 /* The axis along which most bytes run that are across s->lane, if both are long: -1 if there is none. */
 int nvf_cross_axis(const nvf_cand *k, int lane);
 
-/* Digits, written most significant first. */
-typedef struct nvf_digits { int n; struct { char place; int64_t n; int at; } d[24]; } nvf_digits; /* lowest first; at: lane or warp stride */
+/* Digits, lowest first, written most significant first. at: stride in the lane or warp number, 0: the running one */
+typedef struct nvf_digits { int n; struct { char place; int64_t n; int at; } d[24]; } nvf_digits;
 void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at); /* above the others; nothing if n is 1 */
 void nvf_digits_text(const nvf_digits *d, char out[96], int *low);
 

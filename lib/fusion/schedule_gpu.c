@@ -138,7 +138,8 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
   double bytes = (double)extent(k, m->axes) * nvg_size(node->dtype);
   w.stream = bytes > (double)c->l2 / 2 && (m->store || (apart && loads == 1));
-  w.stream &= m->store || (w.vec > 1 && s->at[axis].low * nvg_size(node->dtype) <= 32 && !(s->again && (m->axes & k->reduced))); /* lines that several accesses share stay */
+  if (!m->store) /* lines that several accesses share stay, and what is read again */
+    w.stream &= w.vec > 1 && s->at[axis].low * nvg_size(node->dtype) <= 32 && !(s->again && (m->axes & k->reduced));
   w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->ahead : 0;
   return w;
 }
@@ -158,8 +159,8 @@ static int64_t taken(const room *r, int a, char place) {
 
 static void give(room *r, int a, char place, int64_t n) {
   nvf_digits *d = &r->d[a];
-  int top = d->n - 1, items = place == 'i' || place == 'I';
-  if (!(r->k->reduced >> a & 1) && top >= 0 && d->d[top].place == place && (items || d->d[top].at * d->d[top].n == taken(r, a, place)))
+  int top = d->n - 1, items = place == 'i' || place == 'I', same = top >= 0 && d->d[top].place == place;
+  if (same && !(r->k->reduced >> a & 1) && (items || d->d[top].at * d->d[top].n == taken(r, a, place)))
     d->d[top].n *= n;
   else
     nvf_digit_add(&r->d[a], place, n, place == 'l' || place == 'w' ? (int)taken(r, a, place) : 0);

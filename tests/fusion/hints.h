@@ -33,7 +33,14 @@ static inline int64_t at_spot(const spot *p, const nvf_expr *x) {
 
 static inline int holds_at(const spot *p, const struct nvf_rel *r) {
   int64_t a = at_spot(p, r->a), b = at_spot(p, r->b);
-  return r->cmp == NVF_LT ? a < b : r->cmp == NVF_LE ? a <= b : r->cmp == NVF_EQ ? a == b : r->cmp == NVF_NE ? a != b : r->cmp == NVF_GE ? a >= b : a > b;
+  switch (r->cmp) {
+  case NVF_LT: return a < b;
+  case NVF_LE: return a <= b;
+  case NVF_EQ: return a == b;
+  case NVF_NE: return a != b;
+  case NVF_GE: return a >= b;
+  default: return a > b;
+  }
 }
 
 static inline int64_t hint_of(const nvf_step *s, int stmt, const char *name) {
