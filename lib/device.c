@@ -63,16 +63,12 @@ int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
 }
 
 /* ---- what a context and a thread choose */
-int nvh_ctx_place(nvm_ctx *c) {
-  int place = atomic_load_explicit(&c->device, memory_order_relaxed);
-  if (place) return place;
-  int before = nvb_status();
-  place = nvd_device_count() > 0 ? NVM_DEVICE_CUDA : NVM_DEVICE_CPU;
+int nvh_decide(nvm_ctx *c) {
+  int before = nvb_status(), place = nvd_device_count() > 0 ? NVM_DEVICE_CUDA : NVM_DEVICE_CPU;
   if (!before) nvb_clear(); /* that there is no GPU is no failure here */
   int none = 0;
   return atomic_compare_exchange_strong(&c->device, &none, place) ? place : none;
 }
-int nvh_place_of(nvm_ctx *c, const nvg_node *n) { return n->device ? n->device : nvh_ctx_place(c); }
 nvm_device nvm_ctx_device(nvm_ctx *ctx) { return nvh_ctx_place(ctx); }
 int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d) {
   if (d > NVM_DEVICE_CPU && !nvh_gpu(d)) return nvb_status();
@@ -82,14 +78,14 @@ int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d) {
 }
 
 static _Thread_local int within;
-static atomic_int ever_within; /* no thread has paid for the look until one uses it */
-int nvh_within(void) { return atomic_load_explicit(&ever_within, memory_order_relaxed) ? within : 0; }
+atomic_int nvh_ever_within;
+int nvh_thread_place(void) { return within; }
 nvm_device nvm_thread_device(void) { return nvh_within(); }
 int nvm_thread_device_set(nvm_device *before, nvm_device d) {
   if (d < 0) return nvb_fail(NVM_ERR_VALUE, "%d is no device", d);
   if (d > NVM_DEVICE_CPU && !nvh_gpu(d)) return nvb_status();
   if (before) *before = within;
-  if (d) atomic_store(&ever_within, 1);
+  if (d) atomic_store(&nvh_ever_within, 1);
   within = d;
   return NVM_OK;
 }

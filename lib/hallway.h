@@ -39,10 +39,18 @@ void nvh_lose(nvm_array *a);                 /* its value is another's from here
 void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides); /* packs; strides in bytes, NULL: packed already */
 
 /* device.c: places are those of nvg_node.device, 1 the CPU, 2 + ordinal a GPU */
-int nvh_ctx_place(nvm_ctx *c);               /* where what was put nowhere runs; decides it at the first call */
+int nvh_decide(nvm_ctx *c);
+static inline int nvh_ctx_place(nvm_ctx *c) { /* where what was put nowhere runs; decided at the first call */
+  int place = atomic_load_explicit(&c->device, memory_order_relaxed);
+  return place ? place : nvh_decide(c);
+}
+static inline int nvh_place_of(nvm_ctx *c, const nvg_node *n) { return n->device ? n->device : nvh_ctx_place(c); }
 nvd_device *nvh_gpu(int place);              /* NULL with a message */
-int nvh_within(void);                        /* the place where this thread puts what would follow, 0: none */
-int nvh_place_of(nvm_ctx *c, const nvg_node *n); /* where n is computed */
+extern atomic_int nvh_ever_within;           /* some thread has put something; no thread pays for the look before that */
+int nvh_thread_place(void);
+static inline int nvh_within(void) {         /* the place where this thread puts what would follow, 0: none */
+  return atomic_load_explicit(&nvh_ever_within, memory_order_relaxed) ? nvh_thread_place() : 0;
+}
 
 /* place.c */
 nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride); /* takes b, NULL passes through; stride in elements */
@@ -52,7 +60,8 @@ nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place); /* v the
 int nvh_is_borrowed(const nvg_value *v);     /* its memory is somebody else's, who may write there later */
 int nvh_is_alone(const nvg_value *v);        /* nothing else holds its memory */
 void nvh_lend(nvg_value *v, const nvg_aval *av);       /* notes what borrowed memory holds, if NVM_CHECK asks for it */
-int nvh_lent(const nvg_value *v, const nvg_aval *av);  /* a status: it still holds that */
+int nvh_lent_still(const nvg_value *v, const nvg_aval *av);
+static inline int nvh_lent(const nvg_value *v, const nvg_aval *av) { return v->sum ? nvh_lent_still(v, av) : NVM_OK; } /* a status: it still holds that */
 /* *v becomes the value there: a kept copy, or of borrowed memory one in *temporary, to be freed after the run. A status. */
 int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporary);
 int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av); /* packed, to host memory; a status */

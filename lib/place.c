@@ -150,8 +150,8 @@ static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) {
 void nvh_lend(nvg_value *v, const nvg_aval *av) {
   if (!v->device && nvb_has(NVB_CHECK, "borrow")) v->sum = sum_of(v, av);
 }
-int nvh_lent(const nvg_value *v, const nvg_aval *av) {
-  if (!v->sum || v->sum == sum_of(v, av)) return NVM_OK;
+int nvh_lent_still(const nvg_value *v, const nvg_aval *av) {
+  if (v->sum == sum_of(v, av)) return NVM_OK;
   return nvb_fail(NVM_ERR_STATE, "[borrow] the memory that was lent to an array of %lld %s has changed while the array lives; copy it, "
                   "or lend what nobody writes to", (long long)av->size, nvg_dtype_name(av->dtype));
 }
