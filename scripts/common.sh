@@ -52,11 +52,12 @@ sys.exit(not (sys.version_info >= (3, 11) and os.path.exists(os.path.join(syscon
 # need_venv PACKAGE... : .venv with these from PyPI
 need_venv() {
   if [ ! -x .venv/bin/python ]; then say "making .venv"; "$(python_for_venv)" -m venv .venv; fi
-  local want; want=$(printf '%s\n' "$@" | sort)
-  if [ "$want" != "$(cat .venv/nvm-packages 2>/dev/null)" ]; then
-    say "installing from PyPI: $*"
-    .venv/bin/python -m pip install -q --disable-pip-version-check "$@"
-    printf '%s\n' "$want" >.venv/nvm-packages
+  local p missing=()
+  for p in "$@"; do grep -qxF -- "$p" .venv/nvm-packages 2>/dev/null || missing+=("$p"); done
+  if [ ${#missing[@]} != 0 ]; then
+    say "installing from PyPI: ${missing[*]}"
+    .venv/bin/python -m pip install -q --disable-pip-version-check "${missing[@]}"
+    printf '%s\n' "${missing[@]}" >>.venv/nvm-packages
   fi
   PATH="$PWD/.venv/bin:$PATH"
 }
