@@ -72,9 +72,11 @@ typedef struct nvcu_em {
   nvg_fragset *frags;      /* transforms */
   int64_t shared, shared_most, exchange; /* bytes of dynamic shared memory: bump of this part, most of all, exchanges */
   struct nvcu_room *common; /* of exchanges */
-  int clock, barrier_at, loop_at, round_at, opened[NVCU_DEPTH]; /* cuda_shared.c: times; loop, round: what came before is unknown */
+  int clock, barrier_at, opened[NVCU_DEPTH]; /* cuda_shared.c: times */
+  int loop_at, round_at;   /* what was done before is unknown: in rooms of loops, in all */
   struct nvcu_places *maps;   /* cuda_move.c: addresses of exchanges */
-  const nvf_layout *got; const struct nvcu_places *got_map; int got_at; /* cuda_move.c: how the last exchange was read, and when */
+  const nvf_layout *got;   /* cuda_move.c: how the last exchange was read */
+  const struct nvcu_places *got_map; int got_at;
   int checks;
   NVB_VEC(nvcu_name) let;  /* constants that are in sight */
   NVB_VEC(nvcu_function) fn; /* of the head */
@@ -100,8 +102,8 @@ void nvcu_parameters(nvcu_em *e, nvb_text *t, int scratch);       /* of the kern
 /* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
 
-/* ---- cuda_shared.c: shared memory ("shared": char *, 16-byte aligned) in rooms. One barrier before what was written is read,
-   one before what is read is written again; none where one in between has served. */
+/* ---- cuda_shared.c: shared memory ("shared": char *, 16-byte aligned) in rooms. One barrier before what was written is
+   read, one before what is read is written again; none where one in between has served. */
 typedef struct nvcu_room {
   int64_t off;
   int exchange;            /* lies in the region of all exchanges, else in that of the part */
@@ -109,10 +111,11 @@ typedef struct nvcu_room {
   int written_at, read_at; /* clock */
   const nvf_part *part;
 } nvcu_room;
-int64_t nvcu_shared(nvcu_em *e, int64_t bytes);              /* for the rest of the part; offset in bytes, a multiple of 16 */
+int64_t nvcu_shared(nvcu_em *e, int64_t bytes);              /* for the rest of the part: bytes, a multiple of 16 */
 nvcu_room *nvcu_room_new(nvcu_em *e, int64_t bytes, int loops);
 nvcu_room *nvcu_room_exchange(nvcu_em *e, int64_t bytes);    /* the one that all exchanges of the part share */
-const char *nvcu_room_at(nvcu_em *e, const nvcu_room *r, int64_t off, const char *type); /* "((float *)(shared + 128))" */
+/* "((float *)(shared + 128))" */
+const char *nvcu_room_at(nvcu_em *e, const nvcu_room *r, int64_t off, const char *type);
 void nvcu_may_write(nvcu_em *e, const nvcu_room *r);         /* a barrier if some thread may still read */
 void nvcu_wrote(nvcu_em *e, nvcu_room *r);
 void nvcu_may_read(nvcu_em *e, const nvcu_room *r);          /* a barrier if some thread may not have written */
@@ -190,10 +193,11 @@ void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
    opens those it needs itself where the run has none). */
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s);
 void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
-/* Values that are no tiles, from layout to layout: `put` fills in their names at the loops of `from`, `get` takes them at
-   those of `to`, [item]. */
+/* Values that are no tiles, from layout to layout: `put` fills in their names at the loops of `from`, `get` takes them
+   at those of `to`, [item]. */
 typedef void (*nvcu_values)(nvcu_em *e, void *arg, const char **v);
-void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to, nvcu_values get, void *arg);
+void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values put, const nvf_layout *to,
+                   nvcu_values get, void *arg);
 int nvcu_open_loops(nvcu_em *e, const nvf_layout *l);         /* those that are not open yet; what to close */
 void nvcu_close_loops(nvcu_em *e, int open);
 void nvcu_put(nvcu_em *e, const nvf_stmt *s);

@@ -1,11 +1,16 @@
-/* Kernel texts as CUDA C++: machine code for every architecture without spills and with the registers that the work asks
-   for; and what NVRTC's errors say. Bits: test_cuda_bits.c, in the emulator. */
+/* Kernel texts as CUDA C++: machine code for every architecture without spills and with the registers that the work
+   asks for; and what NVRTC's errors say. Bits: test_cuda_bits.c, in the emulator. */
 #include <pthread.h>
 #include "gate.h"
 #include "codegen/cuda.h"
 
 /* Registers of a thread on compute capability 9.0, and why as many. A kernel's other schedules may have the same. */
-static const struct budget { const char *file, *schedule; int registers; const char *why; int everywhere; } budgets[] = {
+static const struct budget {
+  const char *file, *schedule;
+  int registers;
+  const char *why;
+  int everywhere; /* compiled for all architectures */
+} budgets[] = {
     {"across.kir", "gpuitems", 168, "64 rows in a thread, and their exponentials", 0},
     {"across.kir", "gpulanes", 56, "four elements", 0},
     {"across.kir", "gpuwhole", 104, "four columns, or 32 rows of one", 0},
@@ -39,15 +44,23 @@ static const struct budget { const char *file, *schedule; int registers; const c
 enum { BUDGETS = sizeof budgets / sizeof *budgets, ARCHS = 4 };
 static const int archs[ARCHS] = {90, 80, 100, 120};
 
-/* The first budget whose schedule's name begins that of the schedule; texts of one file stand together, the longer first. */
+/* The first budget whose schedule's name begins that of the schedule; those of a file stand together, long names first. */
 static const struct budget *budget_of(const char *file, const char *name) {
   for (int i = 0; i < BUDGETS; i++)
-    if (strcmp(budgets[i].file, file) == 0 && strncmp(name, budgets[i].schedule, strlen(budgets[i].schedule)) == 0) return &budgets[i];
+    if (strcmp(budgets[i].file, file) == 0 && strncmp(name, budgets[i].schedule, strlen(budgets[i].schedule)) == 0)
+      return &budgets[i];
   return NULL;
 }
 
 typedef struct job { const char *source, *file, *name; int arch, status, most; nvc_cubin code; char message[256]; } job;
-typedef struct jobs { nvb_arena *a; const char *file; char *text; NVB_VEC(job) all; int next; pthread_mutex_t lock; } jobs;
+typedef struct jobs {
+  nvb_arena *a;
+  const char *file;
+  char *text;
+  NVB_VEC(job) all;
+  int next;
+  pthread_mutex_t lock;
+} jobs;
 
 /* Every GPU schedule of a text; the first of some texts for all architectures. */
 static void emit_all(nvb_arena *a, void *arg) {
@@ -86,7 +99,8 @@ static void judge(const job *j) {
   ck_assert_msg(j->code.spills == 0, "%s: %s for %d spills %d bytes", j->file, j->name, j->arch, j->code.spills);
   ck_assert_msg(j->code.n > 0 && j->code.registers > 0, "%s: %s: no code", j->file, j->name);
   if (j->arch == archs[0])
-    ck_assert_msg(j->code.registers <= j->most, "%s: %s has %d registers, not at most %d", j->file, j->name, j->code.registers, j->most);
+    ck_assert_msg(j->code.registers <= j->most, "%s: %s has %d registers, not at most %d", j->file, j->name,
+                  j->code.registers, j->most);
 }
 
 static int nvrtc(void) {
@@ -124,10 +138,12 @@ START_TEST(machine_code_4) { compile_rows(3 * BUDGETS / 4, BUDGETS); } END_TEST
 START_TEST(errors_show_the_line) {
   nvc_cubin c;
   if (!nvrtc()) return;
-  const char *source = "__device__ int one() { return 1; }\n\nextern \"C\" __global__ void nvm_kernel(int *x) {\n  *x = two();\n}\n";
+  const char *source = "__device__ int one() { return 1; }\n\n"
+                       "extern \"C\" __global__ void nvm_kernel(int *x) {\n  *x = two();\n}\n";
   ck_assert(nvc_nvrtc_compile(&c, source, "pair", 90) == NVM_ERR_INTERNAL);
   ck_assert(c.bytes == NULL && c.n == 0);
-  ck_assert_msg(strstr(nvb_message(), "sm_90a") && strstr(nvb_message(), "two") && strstr(nvb_message(), "    4    *x = two();"), "%s", nvb_message());
+  static const char *const says[] = {"sm_90a", "two", "    4    *x = two();"};
+  for (int i = 0; i < 3; i++) ck_assert_msg(strstr(nvb_message(), says[i]), "%s", nvb_message());
   ck_assert(nvc_nvrtc_compile(&c, "void", "none", 13) != NVM_OK);
 }
 END_TEST
@@ -136,8 +152,10 @@ START_TEST(resources_are_read) {
   nvc_cubin c;
   if (!nvrtc()) return;
   const char *source = "extern \"C\" __global__ void __launch_bounds__(1024, 2) nvm_kernel(float *x, int n) {\n"
-                       "  float v[64], s = 0;\n  for (int k = 0; k < 64; k++) v[k] = x[threadIdx.x + k * n];\n  __syncthreads();\n"
-                       "  for (int k = 0; k < 64; k++)\n    for (int j = 0; j < k; j++) s += v[k] * v[j];\n  x[threadIdx.x] = s;\n}\n";
+                       "  float v[64], s = 0;\n  for (int k = 0; k < 64; k++) v[k] = x[threadIdx.x + k * n];\n"
+                       "  __syncthreads();\n"
+                       "  for (int k = 0; k < 64; k++)\n    for (int j = 0; j < k; j++) s += v[k] * v[j];\n"
+                       "  x[threadIdx.x] = s;\n}\n";
   ck_assert_msg(nvc_nvrtc_compile(&c, source, "many", 90) == NVM_OK, "%s", nvb_message());
   ck_assert_int_eq(c.registers, 32); /* of 65,536, two blocks of 1,024 */
   ck_assert_int_gt(c.spills, 0);
@@ -147,9 +165,11 @@ START_TEST(resources_are_read) {
 END_TEST
 
 START_TEST(keys) {
-  nvb_hash a = nvc_nvrtc_key("x", 90), b = nvc_nvrtc_key("x", 80), c = nvc_nvrtc_key("y", 90), d = nvc_nvrtc_key("x", 90);
+  nvb_hash a = nvc_nvrtc_key("x", 90), b = nvc_nvrtc_key("x", 80), c = nvc_nvrtc_key("y", 90);
+  nvb_hash d = nvc_nvrtc_key("x", 90);
   ck_assert(nvb_hash_eq(a, d) && !nvb_hash_eq(a, b) && !nvb_hash_eq(a, c));
 }
 END_TEST
 
-SUITE("cuda", machine_code_1, machine_code_2, machine_code_3, machine_code_4, errors_show_the_line, resources_are_read, keys)
+SUITE("cuda", machine_code_1, machine_code_2, machine_code_3, machine_code_4, errors_show_the_line, resources_are_read,
+      keys)
