@@ -11,13 +11,14 @@ typedef struct value {
   nvf_akind kind;
   int id;
   nvm_dtype type;
-} value; /* what a group is given, or gives */
+  int same; /* for all items of a chunk */
+} value;    /* what a group is given, or gives */
 struct nvcu_group {
   const nvf_layout *l;
   nvc_stmts map;
-  NVB_VEC(value) in;         /* what comes from outside, constants apart */
-  NVB_VEC(value) out;        /* tiles that are used outside */
-  const char *cold, *result; /* the function, and the type that it returns */
+  NVB_VEC(value) in;  /* what comes from outside, constants apart */
+  NVB_VEC(value) out; /* tiles that are used outside */
+  const char *cold;   /* the function out of line */
 };
 
 static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
@@ -138,25 +139,26 @@ static void find_values(nvcu_em *e, nvcu_group *g) {
       if (a->kind == NVF_ACONST || find_in(g, a->kind, a->id) >= 0) continue;
       const nvf_stmt *m = a->kind == NVF_ATILE ? maker(g, a->id) : NULL;
       if (m && m->id < s->id) continue;
-      value v = {a->kind, a->id, type_of(e, a)};
+      value v = {a->kind, a->id, type_of(e, a), 0};
       NVB_PUSH(e->a, g->in, v);
     }
     for (int o = 0; o < s->nout; o++) {
-      value v = {NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type};
+      value v = {NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0};
       if (wanted(e, g, s->out[o])) NVB_PUSH(e->a, g->out, v);
     }
   }
 }
 
-/* ---- the cold function: one item through all maps in their full forms. Its body is written like the kernel's, into
-   the head. */
+/* ---- the cold function: n items through all maps in their full forms, in one loop, so that a chunk costs one call.
+   Its body is written like the kernel's, into the head. */
 static const char *cold_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
   if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
   if (a->kind == NVF_ATILE && made[a->id]) return made[a->id];
-  return nvcu_text(e, "a%d", find_in(g, a->kind, a->id));
+  int i = find_in(g, a->kind, a->id);
+  return nvcu_text(e, g->in.at[i].same ? "a%d" : "a%d[k]", i);
 }
 
-static void cold_body(nvcu_em *e, const nvcu_group *g) {
+static void cold_item(nvcu_em *e, const nvcu_group *g) {
   const char **made = NVB_NEWN(e->a, const char *, e->k->ntile);
   for (int i = 0; i < g->map.n; i++) {
     const nvf_stmt *s = g->map.at[i];
@@ -166,44 +168,29 @@ static void cold_body(nvcu_em *e, const nvcu_group *g) {
     nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
     for (int o = 0; o < s->nout; o++) made[s->out[o]] = out[o];
   }
-  if (g->out.n == 1) {
-    nvcu_line(e, "return %s;", made[g->out.at[0].id]);
-    return;
-  }
-  nvb_text t = {.arena = e->a};
-  for (int i = 0; i < g->out.n; i++) nvb_print(&t, "%s%s", i ? ", " : "", made[g->out.at[i].id]);
-  nvcu_line(e, "return {%s};", t.s);
+  for (int i = 0; i < g->out.n; i++) nvcu_line(e, "r%d[k] = %s;", i, made[g->out.at[i].id]);
 }
 
-static void cold_function(nvcu_em *e, nvcu_group *g) {
-  nvb_text kernel = e->out, sign = {.arena = e->a};
+static void cold_function(nvcu_em *e, const nvcu_group *g) {
+  nvb_text kernel = e->out, t = {.arena = e->a};
   int depth = e->depth;
-  g->cold = nvcu_fresh(e, "cold");
-  g->result = g->out.n == 1 ? nvcu_type(g->out.at[0].type) : nvcu_text(e, "result_%s", g->cold);
   e->out = (nvb_text){.arena = e->a};
   e->depth = 1;
-  cold_body(e, g);
-  if (g->out.n != 1) {
-    nvb_print(&sign, "struct %s { ", g->result);
-    for (int i = 0; i < g->out.n; i++) nvb_print(&sign, "%s o%d; ", nvcu_type(g->out.at[i].type), i);
-    nvb_puts(&sign, "};\n");
-  }
-  nvb_print(&sign, "static __device__ __noinline__ %s %s(", g->result, g->cold);
-  for (int i = 0; i < g->in.n; i++) {
-    nvm_dtype t = g->in.at[i].type;
-    nvb_print(&sign, "%s%s a%d", i ? ", " : "", nvcu_type(t), i);
-  }
-  nvb_print(&e->head, "%s) {\n%s}\n", sign.s, e->out.s);
+  nvcu_line(e, "#pragma unroll 1");
+  nvcu_line(e, "for (int k = 0; k < n; k++) {");
+  e->depth++;
+  cold_item(e, g);
+  e->depth--;
+  nvcu_line(e, "}");
+  for (int i = 0; i < g->in.n; i++)
+    nvb_print(&t, g->in.at[i].same ? "%s a%d, " : "const %s *a%d, ", nvcu_type(g->in.at[i].type), i);
+  for (int i = 0; i < g->out.n; i++) nvb_print(&t, "%s *r%d, ", nvcu_type(g->out.at[i].type), i);
+  nvb_print(&e->head, "static __device__ __noinline__ void %s(%sint n) {\n%s}\n", g->cold, nvb_text_get(&t), e->out.s);
   e->out = kernel;
   e->depth = depth;
 }
 
 /* ---- the hot side */
-typedef struct chunk {
-  int lo, hi;
-  const char **name;
-} chunk; /* name: [out][item] of what is used outside */
-
 static const char *out_name(nvcu_em *e, const nvcu_group *g, int i, int item) {
   return nvcu_text(e, "%s_%s_%d", g->cold, e->k->tile[g->out.at[i].id].name, item);
 }
@@ -236,16 +223,37 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item) {
   if (strcmp(flag, "bad")) count_flag(e, g->l, item, flag, "bad");
 }
 
-static void redo_item(nvcu_em *e, const nvcu_group *g, int item) {
+static const char *given(nvcu_em *e, const nvcu_group *g, int i, int item) {
+  nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
+  return argument(e, &a, g->l, item);
+}
+
+/* Operands that all items of each chunk share travel once. */
+static void find_same(nvcu_em *e, nvcu_group *g, int n) {
+  for (int i = 0; i < g->in.n; i++) {
+    value *v = &g->in.at[i];
+    v->same = 1;
+    for (int k = 0; k < n && v->same && v->kind != NVF_ASCALAR; k++)
+      v->same = strcmp(given(e, g, i, k), given(e, g, i, k - k % CHUNK)) == 0;
+  }
+}
+
+static void redo(nvcu_em *e, const nvcu_group *g, int lo, int n) {
   nvb_text t = {.arena = e->a};
   for (int i = 0; i < g->in.n; i++) {
-    nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
-    nvb_print(&t, "%s%s", i ? ", " : "", argument(e, &a, g->l, item));
+    nvb_text a = {.arena = e->a};
+    for (int k = 0; k < n; k++) nvb_print(&a, "%s%s", k ? ", " : "", given(e, g, i, lo + k));
+    if (!g->in.at[i].same) nvcu_line(e, "const %s a%d[] = {%s};", nvcu_type(g->in.at[i].type), i, a.s);
+    if (g->in.at[i].same) nvb_print(&t, "%s, ", given(e, g, i, lo));
+    else nvb_print(&t, "a%d, ", i);
   }
-  const char *q = g->out.n == 1 ? out_name(e, g, 0, item) : nvcu_fresh(e, "r");
-  nvcu_line(e, "%s%s%s = %s(%s);", g->out.n == 1 ? "" : g->result, g->out.n == 1 ? "" : " ", q, g->cold,
-            nvb_text_get(&t));
-  for (int i = 0; i < g->out.n && g->out.n > 1; i++) nvcu_line(e, "%s = %s.o%d;", out_name(e, g, i, item), q, i);
+  for (int i = 0; i < g->out.n; i++) {
+    nvcu_line(e, "%s r%d[%d];", nvcu_type(g->out.at[i].type), i, n);
+    nvb_print(&t, "r%d, ", i);
+  }
+  nvcu_line(e, "%s(%s%d);", g->cold, nvb_text_get(&t), n);
+  for (int i = 0; i < g->out.n; i++)
+    for (int k = 0; k < n; k++) nvcu_line(e, "%s = r%d[%d];", out_name(e, g, i, lo + k), i, k);
 }
 
 static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
@@ -255,7 +263,7 @@ static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
   nvcu_line(e, "bool bad = false;");
   for (int k = lo; k < hi; k++) fast_item(e, g, k);
   nvcu_open(e, "if (bad)");
-  for (int k = lo; k < hi; k++) redo_item(e, g, k);
+  redo(e, g, lo, hi - lo);
   nvcu_close(e);
   nvcu_close(e);
 }
@@ -265,7 +273,9 @@ void nvcu_group_close(nvcu_em *e) {
   if (!g) return;
   int n = nvc_items(g->l);
   e->group = NULL;
+  g->cold = nvcu_fresh(e, "cold");
   find_values(e, g);
+  find_same(e, g, n);
   cold_function(e, g);
   for (int lo = 0; lo < n; lo += CHUNK) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);
   for (int i = 0; i < g->out.n; i++)
