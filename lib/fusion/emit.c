@@ -299,7 +299,6 @@ static void emit_load(emitter *e, int i) {
     nvf_wide w = nvf_wide_of(e->k, e->s, &m);
     hint(e, s, "vec", w.vec);
     hint(e, s, "whole", w.whole);
-    hint(e, s, "stream", w.stream);
     hint(e, s, "prefetch", w.prefetch);
   }
   if (across)

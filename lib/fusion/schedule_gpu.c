@@ -119,7 +119,7 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
   const nvb_caps *c = k->net->caps;
   const nvf_node *node = &k->net->node[m->node];
   nvf_wide w = { 0 };
-  int axis = -1, loads = 0;
+  int axis = -1;
   for (int a = 0; a < k->axis.n && axis < 0; a++) {
     int low = m->across ? s->at[a].low_across : s->at[a].low;
     int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? vector_of(k, m->at, m->node, a, low) : 0;
@@ -133,13 +133,9 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
     for (int i = 0; i < k->guard.at[m->guard].n; i++)
       w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
   }
-  for (int i = 0; i < k->inst.n; i++)
-    loads += k->inst.at[i].kind == NVF_ILOAD && k->inst.at[i].node == m->node;
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
   double bytes = (double)extent(k, m->axes) * nvg_size(node->dtype);
-  w.stream = bytes > (double)c->l2 / 2 && (m->store || (apart && loads == 1));
-  if (!m->store) /* lines that several accesses share stay, and what is read again */
-    w.stream &= w.vec > 1 && s->at[axis].low * nvg_size(node->dtype) <= 32 && !(s->again && (m->axes & k->reduced));
+  w.stream = m->store && bytes > (double)c->l2 / 2; /* loads that stream cost up to a fifth, and gain nothing */
   w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->ahead : 0;
   return w;
 }
@@ -440,7 +436,7 @@ static int reused(const nvf_cand *k, int lane) { /* operands along the lanes tha
 static void elementwise(room *r) {
   nvf_cand *k = r->k;
   int a = r->s->lane;
-  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = vector(k, a), items = in_flight(k, vec), warps = WARPS, had;
+  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = vector(k, a), items = in_flight(k, vec), warps = WARPS / 2, had;
   while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->units)
     items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->units)
@@ -617,7 +613,7 @@ static void folded(room *r, uint64_t whole) {
   }
   stack(r, WARPS / 2, along ? most(1, 8 / taken(r, a, 'i')) : 1);
   repeats(r);
-  int64_t ahead = r->caps->units * most(1, 1024 / (row_warps * LANES));
+  int64_t ahead = 2 * r->caps->units; /* measured: one to two blocks a unit, whatever their size; four are too far */
   if (along && row_warps > 1 && fits && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
     s->ahead = ahead;
 }

@@ -119,8 +119,8 @@ static const place places[] = {
   { rows, { 1 << 20, 3 }, 1, "i: i2 w4 l32; j: i4", 0 },     /* rows of a thread */
   { columns, { 16384, 1024 }, 1, NULL, 0 },
   { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
-  { biased, { 4096, 4096 }, 1, "i: i4; j: w8 l32 i4", 4 },
-  { wide_sums, { 4096, 4096 }, 1, "i: i4 w8 l32 i2", 2 },    /* 16 bytes of f64 are two elements */
+  { biased, { 4096, 4096 }, 1, "i: i4; j: w4 l32 i4", 4 },
+  { wide_sums, { 4096, 4096 }, 1, "i: i4 w4 l32 i2", 2 },    /* 16 bytes of f64 are two elements */
 };
 
 static void place_one(nvb_arena *a, void *arg) {

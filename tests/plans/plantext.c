@@ -1,5 +1,5 @@
 /* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with the
-   text of every kernel:  plantext FILE.graph [h200 | cpu16 | ...] */
+   text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] */
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/caps.h"
@@ -7,6 +7,21 @@
 #include "fusion/plan.h"
 
 typedef struct job { const char *file, *text; const nvb_caps *caps; } job;
+
+static void values(nvb_text *t, const nvf_plan *p, const nvf_step *s) {
+  nvb_puts(t, "# schedtime:");
+  for (int i = 0; i < s->k->nparam; i++) {
+    const nvf_param *x = &s->k->param[i];
+    uint64_t bits = s->bind[i].bits;
+    if (x->kind == NVF_BUFFER)
+      nvb_print(t, " %s=%lld", x->name, (long long)(p->buf[s->bind[i].buf].bytes / nvg_size(x->type)));
+    else if (x->kind == NVF_SIZE || nvg_class_of(x->type) < NVG_FLOAT)
+      nvb_print(t, " %s=%lld", x->name, (long long)bits);
+    else
+      nvb_print(t, " %s=%.17g", x->name, nvg_bits_float(x->type, bits));
+  }
+  nvb_puts(t, "\n");
+}
 
 static void show(nvb_arena *a, void *arg) {
   job *j = arg;
@@ -16,6 +31,7 @@ static void show(nvb_arena *a, void *arg) {
   nvf_plan_explain(&t, p);
   for (int i = 0; i < p->nstep; i++) {
     nvb_print(&t, "\n# step %d: %lld blocks\n", i, (long long)p->step[i].blocks);
+    values(&t, p, &p->step[i]);
     nvf_kernel_print(&t, p->step[i].k);
     nvf_schedule_print(&t, p->step[i].k, p->step[i].s, "gpu");
   }
