@@ -118,8 +118,10 @@ void nvh_lose(nvm_array *a) {
 int nvm_donate(nvm_array *a) {
   if (!a) return nvh_null("donate", "array");
   if (a == &nvh_none || a->base || a->node->weak)
-    return nvb_fail(NVM_ERR_VALUE, "[donate] %s has no memory of its own", a == &nvh_none ? "an absent operand" : a->base ? "a view" : "a number");
-  if (nvh_tracing()) return nvb_fail(NVM_ERR_STATE, "[donate] inside a traced function; donate the arguments of its calls");
+    return nvb_fail(NVM_ERR_VALUE, "[donate] %s has no memory of its own",
+                    a == &nvh_none ? "an absent operand" : a->base ? "a view" : "a number");
+  if (nvh_tracing())
+    return nvb_fail(NVM_ERR_STATE, "[donate] inside a traced function; donate the arguments of its calls");
   if (!value_of(a)) return nvb_status();
   nvh_lose(a);
   return a->node->flags & NVG_LOST ? NVM_OK : nvb_status();
@@ -183,7 +185,8 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
 }
 
 /* ---- arrays from data */
-static nvm_array *leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int place) { /* takes v, NULL passes through */
+/* Takes v, NULL passes through. */
+static nvm_array *leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int place) {
   nvg_node *n = v ? nvg_leaf_new(av, v) : NULL;
   if (n) n->device = (uint8_t)place;
   return nvh_array_new(ctx, n);
@@ -240,17 +243,19 @@ nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
 static void nothing(void *owner) { (void)owner; }
 static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data) {
   int64_t size = nvg_size(av->dtype), unit = size > 8 ? 8 : size;
-  if (d == NVM_DEVICE_CPU) return nvb_fail(NVM_ERR_VALUE, "[from_device] the CPU's memory is borrowed by from_host_borrow");
+  if (d == NVM_DEVICE_CPU)
+    return nvb_fail(NVM_ERR_VALUE, "[from_device] the CPU's memory is borrowed by from_host_borrow");
   if (!data && av->size) return nvb_fail(NVM_ERR_VALUE, "[from_device] the data is NULL");
   if ((uintptr_t)data % (uintptr_t)unit)
-    return nvb_fail(NVM_ERR_VALUE, "[from_device] the address %p is no multiple of %lld, as %s needs", data, (long long)unit,
-                    nvg_dtype_name(av->dtype));
+    return nvb_fail(NVM_ERR_VALUE, "[from_device] the address %p is no multiple of %lld, as %s needs", data,
+                    (long long)unit, nvg_dtype_name(av->dtype));
   return whole_strides(strides, av) ? NVM_OK
        : nvb_fail(NVM_ERR_VALUE, "[from_device] strides must be multiples of the %lld bytes of %s", (long long)size,
                   nvg_dtype_name(av->dtype));
 }
-nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides, nvm_device d,
-                                const void *data, void *stream, void (*release)(void *owner), void *owner) {
+nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                                nvm_device d, const void *data, void *stream, void (*release)(void *owner),
+                                void *owner) {
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
   if (!av) return give_up(release, owner);
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
@@ -268,8 +273,8 @@ nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
   nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
   return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);
 }
-nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides, nvm_device d,
-                           const void *data, void *stream, void (*release)(void *owner), void *owner) {
+nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                           nvm_device d, const void *data, void *stream, void (*release)(void *owner), void *owner) {
   return nvh_scope_keep(nvm_array_new_device(ctx, t, rank, shape, strides, d, data, stream, release, owner));
 }
 

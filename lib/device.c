@@ -115,8 +115,8 @@ int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx
   nvd_device_memory m = { 0 };
   int status = gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
   if (!status)
-    *out = (nvm_device_memory){ .version = version, .used = m.used, .peak = m.peak, .limit = m.limit, .reserved = m.reserved,
-                                .total = m.total };
+    *out = (nvm_device_memory){ .version = version, .used = m.used, .peak = m.peak, .limit = m.limit,
+                                .reserved = m.reserved, .total = m.total };
   return status;
 }
 int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes) {

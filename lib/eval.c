@@ -136,7 +136,7 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   pthread_mutex_lock(&lock);
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
-    job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) }; /* and all that run there */
+    job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) }; /* all that run there */
     nvb_arena *a = nvb_arena_new();
     status = a ? evaluate(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);

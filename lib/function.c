@@ -229,7 +229,8 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
   else *out = v;
   return status;
 }
-/* Takes the one that was used longest ago out of the list, under the lock. It is freed when no other call can stand on it. */
+/* Takes the one that was used longest ago out of the list, under the lock. It is freed when no other call can stand on
+   it. */
 enum { VARIANTS = 64 };
 static void retire_oldest(nvm_traced *t) {
   variant *_Atomic *oldest = &t->first;
@@ -357,7 +358,7 @@ static int run(call *c, nvm_array *const *in, nvm_array **out) {
   if (status) return status;
   atomic_store_explicit(&v->used, nvh_evaluations(), memory_order_relaxed);
   status = nvh_program_run(v->program, c->leaf, c->out);
-  for (int i = 0; i < c->t->nparam && c->t->donates && status != NVM_ERR_MEMORY; i++) /* nothing was written for want of memory */
+  for (int i = 0; i < c->t->nparam && c->t->donates && status != NVM_ERR_MEMORY; i++) /* then nothing was written */
     if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_LOST)) nvh_lose(in[i]);
   return status ? status : wrap(c, out);
 }
@@ -463,7 +464,8 @@ static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   for (int i = 0; i < f->nin; i++)
     if (in[i] && in[i] != &nvh_none && !nvh_node(in[i])) return nvb_status();
     else if (!in[i] || in[i] == &nvh_none)
-      return in[i] ? nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is absent (nvm_none)", i) : nvh_null("fn_call", "argument");
+      return in[i] ? nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is absent (nvm_none)", i)
+                   : nvh_null("fn_call", "argument");
   for (sig *s = f->first; s; s = s->next) {
     int same = 1;
     for (int i = 0; i < f->nin && same; i++)

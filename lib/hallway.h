@@ -97,8 +97,8 @@ nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: gra
 nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown */
 void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used of 4,096 go) */
 void nvh_program_unref(nvh_program *p);
-/* Runs on leaf values that lie where it runs (weak scalars: in host memory); out[i] becomes the new value of output i. A status;
-   a failure leaves nothing behind. */
+/* Runs on leaf values that lie where it runs (weak scalars: in host memory); out[i] becomes the new value of output i.
+   A status; a failure leaves nothing behind. */
 int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out);
 int64_t nvh_planned(void);
 int64_t nvh_evaluations(void);

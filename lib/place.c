@@ -130,7 +130,9 @@ nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place) {
   if (b) pack(b->data, v->data, av, v->stride);
   return nvh_value_new(b, b ? b->data : NULL, av->rank, stride);
 }
-nvg_value *nvh_value_share(nvg_value *v, int rank) { return nvh_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride); }
+nvg_value *nvh_value_share(nvg_value *v, int rank) {
+  return nvh_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride);
+}
 
 /* ---- copies that are kept with the value */
 int nvh_is_borrowed(const nvg_value *v) {
@@ -152,8 +154,8 @@ void nvh_lend(nvg_value *v, const nvg_aval *av) {
 }
 int nvh_lent_still(const nvg_value *v, const nvg_aval *av) {
   if (v->sum == sum_of(v, av)) return NVM_OK;
-  return nvb_fail(NVM_ERR_STATE, "[borrow] the memory that was lent to an array of %lld %s has changed while the array lives; copy it, "
-                  "or lend what nobody writes to", (long long)av->size, nvg_dtype_name(av->dtype));
+  return nvb_fail(NVM_ERR_STATE, "[borrow] the memory that was lent to an array of %lld %s has changed while the array "
+                  "lives; copy it, or lend what nobody writes to", (long long)av->size, nvg_dtype_name(av->dtype));
 }
 static nvg_value *mirror_find(nvg_value *v, int place) {
   while (v && v->device + 1 != place) v = atomic_load_explicit(&v->mirror, memory_order_acquire);
@@ -181,11 +183,11 @@ int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporar
 }
 
 int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av) {
-  const nvd_buf *from = v->buffer;
+  nvd_buf *from = v->buffer;
+  size_t bytes = (size_t)(av->size * nvg_size(av->dtype));
   if (!v->device) return pack(to, v->data, av, v->stride), NVM_OK;
   if (is_packed(av, v->stride))
-    return av->size ? nvd_download(to, v->buffer, (size_t)(v->data - from->data), (size_t)(av->size * nvg_size(av->dtype)))
-                    : NVM_OK;
+    return bytes ? nvd_download(to, from, (size_t)(v->data - from->data), bytes) : NVM_OK;
   nvg_value *host = download(v, av);
   if (!host) return nvb_status();
   pack(to, host->data, av, host->stride);

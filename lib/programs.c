@@ -137,15 +137,18 @@ void nvh_program_unref(nvh_program *p) {
 }
 
 /* ---- running */
-/* A view of a leaf; what lies in foreign memory (or in a weak scalar) is copied, since its owner may write there later. */
+/* A view of a leaf; what lies in foreign memory (or in a weak scalar) is copied, since its owner may write there
+   later. */
 static nvg_value *view_new(const nvh_output *o, nvg_value *leaf, int place) {
-  nvg_value v = { .buffer = leaf->buffer, .device = leaf->device, .data = leaf->data + o->offset * nvg_size(o->aval->dtype) };
+  nvg_value v = { .buffer = leaf->buffer, .device = leaf->device,
+                  .data = leaf->data + o->offset * nvg_size(o->aval->dtype) };
   for (int d = 0; d < o->aval->rank; d++) v.stride[d] = o->stride[d];
   if (leaf->device + 1 == place && !nvh_is_borrowed(leaf)) return nvh_value_share(&v, o->aval->rank);
   return nvh_value_copy(&v, o->aval, place);
 }
 static nvg_value *output_new(const nvh_program *p, const nvh_output *o, nvg_value *const *leaf) {
-  if (o->donor >= 0) return nvh_value_new(nvd_buf_ref(leaf[o->donor]->buffer), leaf[o->donor]->data, o->aval->rank, o->stride);
+  nvg_value *donor = o->donor >= 0 ? leaf[o->donor] : NULL;
+  if (donor) return nvh_value_new(nvd_buf_ref(donor->buffer), donor->data, o->aval->rank, o->stride);
   size_t bytes = (size_t)(o->aval->size * nvg_size(o->aval->dtype));
   nvd_buf *b = p->device ? nvd_buf_new_on(p->device, bytes) : nvd_buf_new(bytes);
   return nvh_value_new(b, b ? b->data : NULL, o->aval->rank, o->stride);

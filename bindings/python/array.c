@@ -425,11 +425,14 @@ static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
   nvp_array *a = (nvp_array *)self;
   PyObject *device, *stream = Py_None;
   nvm_device d;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream) || nvp_device(a->st, device, &d)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream)
+      || nvp_device(a->st, device, &d))
+    return NULL;
   if (stream == Py_None) return nvp_wrap(a->st, nvm_array_to_device(a->h, d));
   nvm_device on = d > NVM_DEVICE_CPU ? d : nvm_device_of(a->h);
   void *before, *s = PyLong_AsVoidPtr(stream);
-  if (PyErr_Occurred() || nvp_check(a->st, nvm_stream_get(&before, a->st->ctx, on)) || nvp_check(a->st, nvm_stream_set(a->st->ctx, on, s)))
+  if (PyErr_Occurred() || nvp_check(a->st, nvm_stream_get(&before, a->st->ctx, on))
+      || nvp_check(a->st, nvm_stream_set(a->st->ctx, on, s)))
     return NULL;
   nvm_array *r = nvm_array_to_device(a->h, d);
   PyObject *x = nvp_wrap(a->st, r && !nvm_eval(&r, 1) ? r : (nvm_array_unref(r), NULL));
@@ -509,18 +512,19 @@ static PyMethodDef methods[] = {
   { "transpose", array_transpose, METH_VARARGS, "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; "
       "without axes, reversed." },
   { "to_device", (PyCFunction)(void (*)(void))array_to_device, METH_VARARGS | METH_KEYWORDS,
-      "to_device($self, device, /, *, stream=None)\n--\n\nThe array, put on a device; a copy to or from a GPU goes to that stream." },
+      "to_device($self, device, /, *, stream=None)\n--\n\nThe array, put on a device; a copy to or from a GPU goes to "
+      "that stream." },
   { "__complex__", array_complex, METH_NOARGS, NULL },
   { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS,
-      "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only; of an array on a GPU, "
-      "over a copy." },
+      "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only; of an array on "
+      "a GPU, over a copy." },
   { "__array_namespace__", (PyCFunction)(void (*)(void))array_namespace, METH_VARARGS | METH_KEYWORDS,
       "__array_namespace__($self, /, *, api_version=None)\n--\n\nThe package nvm." },
   { "__dlpack__", (PyCFunction)(void (*)(void))nvp_to_dlpack, METH_FASTCALL | METH_KEYWORDS,
       "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over "
       "the array's memory, read only." },
-  { "__dlpack_device__", nvp_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU; (2, n): the GPU "
-      "cuda:n." },
+  { "__dlpack_device__", nvp_dlpack_device, METH_NOARGS,
+      "__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU; (2, n): the GPU cuda:n." },
   { "__reduce__", array_reduce, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL }
 };

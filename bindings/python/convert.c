@@ -382,9 +382,10 @@ static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
   PyObject *r = nvp_asarray(st, x, t, copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER);
   if (!r || d == NVM_DEVICE_AUTO) return r;
   nvm_array *h = ((nvp_array *)r)->h;
-  PyObject *there = copy != Py_None && !always && nvm_device_of(h) != d
-                      ? (PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the data has to go to another device"), NULL)
-                      : nvp_wrap(st, nvp_put(nvm_array_ref(h), d));
+  PyObject *there = NULL;
+  if (copy != Py_None && !always && nvm_device_of(h) != d)
+    PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the data has to go to another device");
+  else there = nvp_wrap(st, nvp_put(nvm_array_ref(h), d));
   Py_DECREF(r);
   return there;
 }

@@ -106,8 +106,8 @@ static PyObject *memory_info(PyObject *m, PyObject *args) {
     return Py_BuildValue("{sL sL}", "used", (long long)c.bytes_used, "peak", (long long)c.bytes_peak);
   }
   if (nvp_check(st, nvm_device_memory_get(&i, NVM_DEVICE_MEMORY_VERSION, st->ctx, d))) return NULL;
-  return Py_BuildValue("{sL sL sL sL sL}", "used", (long long)i.used, "peak", (long long)i.peak, "limit", (long long)i.limit,
-                       "reserved", (long long)i.reserved, "total", (long long)i.total);
+  return Py_BuildValue("{sL sL sL sL sL}", "used", (long long)i.used, "peak", (long long)i.peak, "limit",
+                       (long long)i.limit, "reserved", (long long)i.reserved, "total", (long long)i.total);
 }
 static PyObject *memory_limit(PyObject *m, PyObject *args) {
   nvp_state *st = state_of(m);
@@ -128,8 +128,9 @@ static PyObject *memory_trim(PyObject *m, PyObject *args) {
 /* ---- __cuda_array_interface__ version 3, out */
 static const char *typestr(nvm_dtype t) { /* NULL: it has none (bfloat16) */
   static const char *const as[NVM_NDTYPES] = {
-    [NVM_BOOL] = "|b1", [NVM_I8] = "|i1", [NVM_I16] = "<i2", [NVM_I32] = "<i4", [NVM_I64] = "<i8", [NVM_U8] = "|u1", [NVM_U16] = "<u2",
-    [NVM_U32] = "<u4", [NVM_U64] = "<u8", [NVM_F16] = "<f2", [NVM_F32] = "<f4", [NVM_F64] = "<f8", [NVM_C64] = "<c8", [NVM_C128] = "<c16" };
+    [NVM_BOOL] = "|b1", [NVM_I8] = "|i1", [NVM_I16] = "<i2", [NVM_I32] = "<i4", [NVM_I64] = "<i8", [NVM_U8] = "|u1",
+    [NVM_U16] = "<u2", [NVM_U32] = "<u4", [NVM_U64] = "<u8", [NVM_F16] = "<f2", [NVM_F32] = "<f4", [NVM_F64] = "<f8",
+    [NVM_C64] = "<c8", [NVM_C128] = "<c16" };
   return as[t];
 }
 static PyObject *tuple_of(const int64_t *v, int n) {
@@ -154,8 +155,8 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   if (!typestr(t))
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__ has no %s; use DLPack", nvm_dtype_name(t));
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
-  if (nvp_check(a->st, nvm_device_data(&data, strides, &d, a->h)) || nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) ||
-      nvp_check(a->st, nvm_device_ready(a->h, stream)))
+  if (nvp_check(a->st, nvm_device_data(&data, strides, &d, a->h))
+      || nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(a->h, stream)))
     return NULL;
   int n = nvm_rank(a->h), dense = 1;
   const int64_t *shape = nvm_shape(a->h);
@@ -165,9 +166,9 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   }
   PyObject *st = dense ? Py_NewRef(Py_None) : tuple_of(strides, n), *sh = tuple_of(shape, n), *r = NULL;
   PyObject *at = PyLong_FromVoidPtr(nvm_size(a->h) ? (void *)(uintptr_t)data : NULL), *on = PyLong_FromVoidPtr(stream);
-  if (st && sh && at && on) /* writing there is forbidden all the same: PyTorch takes nothing that is marked read only */
-    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False, "strides", st, "version", 3,
-                      "stream", on);
+  if (st && sh && at && on) /* writing there is forbidden all the same: PyTorch takes nothing that is marked so */
+    r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False,
+                      "strides", st, "version", 3, "stream", on);
   Py_XDECREF(st);
   Py_XDECREF(sh);
   Py_XDECREF(at);
@@ -189,23 +190,31 @@ static int read_type(PyObject *x, nvm_dtype *t) {
   const char *s = x && PyUnicode_Check(x) ? PyUnicode_AsUTF8AndSize(x, NULL) : NULL;
   if (!s) return PyErr_Occurred() ? -1 : refuse("the typestr is missing");
   for (int i = 0; i < NVM_NDTYPES; i++)
-    if (typestr((nvm_dtype)i) && !strcmp(typestr((nvm_dtype)i) + 1, s + (*s != 0)) && *s != '>') return *t = (nvm_dtype)i, 0;
+    if (typestr((nvm_dtype)i) && !strcmp(typestr((nvm_dtype)i) + 1, s + (*s != 0)) && *s != '>')
+      return *t = (nvm_dtype)i, 0;
   return PyErr_Format(PyExc_TypeError, "__cuda_array_interface__: nvm has no dtype for '%s'", s), -1;
 }
-typedef struct foreign { nvm_dtype t; int rank; int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1]; int strided; void *data, *stream; } foreign;
+typedef struct foreign {
+  nvm_dtype t;
+  int rank, strided;
+  int64_t shape[NVM_MAX_RANK + 1], strides[NVM_MAX_RANK + 1];
+  void *data, *stream;
+} foreign;
 static int read_interface(PyObject *dict, foreign *f) {
   PyObject *shape = PyDict_GetItemString(dict, "shape"), *data = PyDict_GetItemString(dict, "data");
   PyObject *strides = PyDict_GetItemString(dict, "strides"), *mask = PyDict_GetItemString(dict, "mask");
   PyObject *stream = PyDict_GetItemString(dict, "stream");
   if (mask && mask != Py_None) return refuse("masked arrays are not taken");
-  if (!shape || !PyTuple_Check(shape) || !data || !PyTuple_Check(data) || PyTuple_Size(data) != 2) return refuse("shape or data is missing");
+  if (!shape || !PyTuple_Check(shape) || !data || !PyTuple_Check(data) || PyTuple_Size(data) != 2)
+    return refuse("shape or data is missing");
   if (PyTuple_Size(shape) > NVM_MAX_RANK) return refuse("more than 32 dimensions");
   f->rank = (int)PyTuple_Size(shape);
   f->strided = strides && strides != Py_None;
   f->data = PyTuple_GetItem(data, 0) == Py_None ? NULL : PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
   f->stream = !stream || stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
   if (PyErr_Occurred() || read_type(PyDict_GetItemString(dict, "typestr"), &f->t)) return -1;
-  if (stream && stream != Py_None && !f->stream) return refuse("0 is no stream; 1 is the legacy default one, 2 the thread's");
+  if (stream && stream != Py_None && !f->stream)
+    return refuse("0 is no stream; 1 is the legacy default one, 2 the thread's");
   return read_ints(shape, f->shape, f->rank) || (f->strided && read_ints(strides, f->strides, f->rank)) ? -1 : 0;
 }
 PyObject *nvp_from_cuda(nvp_state *st, PyObject *x, nvp_copy copy) {
@@ -214,8 +223,8 @@ PyObject *nvp_from_cuda(nvp_state *st, PyObject *x, nvp_copy copy) {
   int bad = !dict || (!PyDict_Check(dict) ? refuse("it is no dict") : read_interface(dict, &f));
   Py_XDECREF(dict);
   if (bad) return NULL;
-  nvm_array *h = nvm_array_new_device(st->ctx, f.t, f.rank, f.shape, f.strided ? f.strides : NULL, NVM_DEVICE_AUTO, f.data, f.stream,
-                                      nvp_release, Py_NewRef(x));
+  nvm_array *h = nvm_array_new_device(st->ctx, f.t, f.rank, f.shape, f.strided ? f.strides : NULL, NVM_DEVICE_AUTO,
+                                      f.data, f.stream, nvp_release, Py_NewRef(x));
   return nvp_wrap(st, copy == NVP_COPY_NEVER ? h : nvp_copied(h));
 }
 /* A copy of what was borrowed. Takes h, NULL passes through. */
@@ -231,8 +240,8 @@ PyMethodDef nvp_device_def[] = {
   { "device_info", device_info, METH_O, NULL },
   { "default_device", default_device, METH_NOARGS, NULL },
   { "set_default_device", set_default_device, METH_O,
-    "set_default_device($module, device, /)\n--\n\nWhere arrays that were put on no device are computed from now on: 'auto' (the "
-    "first GPU if there is one), 'cpu', 'cuda', 'cuda:1'." },
+    "set_default_device($module, device, /)\n--\n\nWhere arrays that were put on no device are computed from now on: "
+    "'auto' (the first GPU if there is one), 'cpu', 'cuda', 'cuda:1'." },
   { "thread_device", thread_device, METH_O, NULL },
   { "default_dtype", default_dtype, METH_NOARGS,
     "default_dtype($module, /)\n--\n\nThe dtype of float data and of int / int: float64 or float32." },
@@ -242,10 +251,11 @@ PyMethodDef nvp_device_def[] = {
   { "stream_get", stream_get, METH_O, NULL },
   { "stream_set", stream_set, METH_VARARGS, NULL },
   { "memory_info", memory_info, METH_VARARGS,
-    "memory_info($module, device=None, /)\n--\n\nBytes of arrays on a device: used, peak, and of a GPU its limit, what is reserved "
-    "and what there is; a dict." },
+    "memory_info($module, device=None, /)\n--\n\nBytes of arrays on a device: used, peak, and of a GPU its limit, what is "
+    "reserved and what there is; a dict." },
   { "set_memory_limit", memory_limit, METH_VARARGS,
-    "set_memory_limit($module, bytes, device=None, /)\n--\n\nThe most bytes of a GPU's memory that arrays may take; 0: no limit." },
+    "set_memory_limit($module, bytes, device=None, /)\n--\n\nThe most bytes of a GPU's memory that arrays may take; 0: no "
+    "limit." },
   { "trim_memory", memory_trim, METH_VARARGS,
     "trim_memory($module, device=None, /)\n--\n\nGives memory of a GPU back that is kept for reuse." },
   { NULL, NULL, 0, NULL }

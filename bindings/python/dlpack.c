@@ -99,8 +99,8 @@ static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied
 static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
   int moves = want != NVM_DEVICE_AUTO && want != nvm_device_of(a->h);
-  if (moves && copy == NVP_COPY_NEVER) return PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=False, but the array is on another "
-      "device"), NULL;
+  if (moves && copy == NVP_COPY_NEVER)
+    return PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=False, but the array is on another device"), NULL;
   *copied = moves || copy == NVP_COPY_ALWAYS;
   nvm_array *h = moves ? nvm_array_to_device(a->h, want) : *copied ? nvm_array_copy(a->h) : nvm_snapshot(a->h);
   if (!h) PyErr_Format(PyExc_BufferError, "__dlpack__: %s", nvm_last_error());
@@ -114,8 +114,9 @@ static int order(nvp_state *st, nvm_array *h, PyObject *stream) {
   }
   long long s = stream == Py_None ? 1 : PyLong_AsLongLong(stream); /* None: the legacy default stream */
   if (PyErr_Occurred()) return -1;
-  if (!s || s < -1) return PyErr_Format(PyExc_ValueError, "__dlpack__: %lld is no stream of CUDA; 1 is the legacy default one, 2 the "
-      "thread's, -1 asks for no order", s), -1;
+  if (!s || s < -1)
+    return PyErr_Format(PyExc_ValueError, "__dlpack__: %lld is no stream of CUDA; 1 is the legacy default one, 2 the "
+                        "thread's, -1 asks for no order", s), -1;
   return s == -1 ? 0 : nvp_check(st, nvm_device_ready(h, (void *)(intptr_t)s));
 }
 static int read_device(PyObject *x, nvm_device *out) {
@@ -142,7 +143,8 @@ PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   if (v[1] != Py_None && !PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
   int always = v[3] == Py_None ? 0 : PyObject_IsTrue(v[3]);
   if (always < 0 || read_device(v[2], &want)) return NULL;
-  nvm_array *h = shown(a, want, always ? NVP_COPY_ALWAYS : v[3] == Py_None ? NVP_COPY_IF_NEEDED : NVP_COPY_NEVER, &copied);
+  nvp_copy copy = always ? NVP_COPY_ALWAYS : v[3] == Py_None ? NVP_COPY_IF_NEEDED : NVP_COPY_NEVER;
+  nvm_array *h = shown(a, want, copy, &copied);
   if (!h) return NULL;
   if (order(a->st, h, v[0])) return nvm_array_unref(h), NULL;
   export *e = export_new(a->st, h, major >= 1, copied);
@@ -174,8 +176,8 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
                     : t->ndim < 0 || t->ndim > NVM_MAX_RANK ? "more than 32 dimensions" : NULL;
   if (wrong) {
     nvp_managed_delete((void *)managed);
-    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong, (int)t->device.type,
-                        t->dtype.code, t->dtype.bits), NULL;
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong,
+                        (int)t->device.type, t->dtype.code, t->dtype.bits), NULL;
   }
   step = (int64_t)nvm_dtype_size(dt);
   for (int d = t->ndim - 1; d >= 0; d--) {
@@ -186,10 +188,12 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
   nvm_array *h;
   if (on == NVM_DEVICE_CPU) {
     if (!data) data = (const char *)strides; /* empty */
-    h = nvm_array_new_host(st->ctx, dt, t->ndim, t->shape, strides, data, copy ? NULL : nvp_release_capsule, (void *)managed);
+    h = nvm_array_new_host(st->ctx, dt, t->ndim, t->shape, strides, data, copy ? NULL : nvp_release_capsule,
+                           (void *)managed);
     if (copy) nvp_managed_delete((void *)managed);
   } else {
-    h = nvm_array_new_device(st->ctx, dt, t->ndim, t->shape, strides, on, data, stream, nvp_release_capsule, (void *)managed);
+    h = nvm_array_new_device(st->ctx, dt, t->ndim, t->shape, strides, on, data, stream, nvp_release_capsule,
+                             (void *)managed);
     if (copy) h = nvp_copied(h);
   }
   if (!h) nvp_raise(st);
@@ -235,10 +239,14 @@ static PyObject *ask(nvp_state *st, PyObject *x, nvp_copy copy, PyObject *stream
 static int where(PyObject *x, dl_device *out) {
   PyObject *device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
   if (!device) return -1;
-  PyObject *type = PyTuple_Check(device) && PyTuple_Size(device) == 2 ? PyTuple_GetItem(device, 0) : NULL;
-  *out = type ? (dl_device){ (int32_t)PyLong_AsLong(type), (int32_t)PyLong_AsLong(PyTuple_GetItem(device, 1)) } : (dl_device){ 0, 0 };
+  int pair = PyTuple_Check(device) && PyTuple_Size(device) == 2;
+  *out = (dl_device){ 0, 0 };
+  if (pair) {
+    out->type = (int32_t)PyLong_AsLong(PyTuple_GetItem(device, 0));
+    out->id = (int32_t)PyLong_AsLong(PyTuple_GetItem(device, 1));
+  }
   Py_DECREF(device);
-  if (!type) PyErr_SetString(PyExc_TypeError, "__dlpack_device__ gave no (type, id)");
+  if (!pair) PyErr_SetString(PyExc_TypeError, "__dlpack_device__ gave no (type, id)");
   return PyErr_Occurred() ? -1 : 0;
 }
 int nvp_on_gpu(nvp_state *st, PyObject *x) {
@@ -271,8 +279,8 @@ static nvm_array *by_capsule(nvp_state *st, PyObject *x, nvp_copy copy) {
   if (where(x, &d)) return NULL;
   nvm_device on = device_in(d);
   if (on == NVM_DEVICE_AUTO)
-    return PyErr_Format(PyExc_BufferError, "from_dlpack: the array is on a device that nvm does not know: (%d, %d)", (int)d.type,
-                        (int)d.id), NULL;
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: the array is on a device that nvm does not know: (%d, %d)",
+                        (int)d.type, (int)d.id), NULL;
   if (on > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, on))) return NULL;
   PyObject *s = stream ? PyLong_FromVoidPtr(stream) : Py_NewRef(Py_None), *capsule = s ? ask(st, x, copy, s) : NULL;
   nvm_array *h = capsule ? take(st, capsule, copy, stream) : NULL;
@@ -300,7 +308,7 @@ PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device 
   return nvp_wrap(st, nvp_put(h, d));
 }
 
-/* ---- the C exchange API of nvm's own type. It belongs to the process, so it works for the module that was made last. */
+/* ---- the C exchange API of nvm's own type. It belongs to the process: to the module that was made last. */
 static nvp_state *exchanging;
 
 static int give(void *object, dl_versioned **out) {
@@ -315,19 +323,23 @@ static int receive(dl_versioned *m, void **object) {
   nvp_state *st = exchanging;
   void *stream = NULL;
   nvm_device d = device_in(m->t.device);
-  if (d > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, d))) return -1; /* as if it were written there */
+  /* as if it were written on our stream */
+  if (d > NVM_DEVICE_CPU && nvp_check(st, nvm_stream_get(&stream, st->ctx, d))) return -1;
   nvm_array *h = import(st, &m->t, (uintptr_t)m | 1, 0, stream);
   return h && (*object = nvp_wrap(st, h)) ? 0 : -1;
 }
-static int allocate(dl_tensor *like, dl_versioned **out, void *ctx, void (*fail)(void *ctx, const char *kind, const char *message)) {
+typedef void failing(void *ctx, const char *kind, const char *message);
+static int allocate(dl_tensor *like, dl_versioned **out, void *ctx, failing *fail) {
   nvm_dtype t;
   nvm_device d = device_in(like->device), before;
   int zeros;
   export *e = NULL;
   *out = NULL;
-  if (d == NVM_DEVICE_AUTO || !dtype_in(like->dtype, &t)) return fail(ctx, "TypeError", "nvm has no such dtype or device"), -1;
+  if (d == NVM_DEVICE_AUTO || !dtype_in(like->dtype, &t))
+    return fail(ctx, "TypeError", "nvm has no such dtype or device"), -1;
   PyGILState_STATE lock = PyGILState_Ensure();
-  nvm_attr at[2] = { { .name = "shape", .kind = 'I', .is = like->shape, .n = like->ndim }, { .name = "dtype", .kind = 'd', .i = t } };
+  nvm_attr at[2] = { { .name = "shape", .kind = 'I', .is = like->shape, .n = like->ndim },
+                     { .name = "dtype", .kind = 'd', .i = t } };
   nvm_array *h = NULL;
   if (!nvm_op_find(&zeros, "zeros") && !nvm_thread_device_set(&before, d)) {
     h = nvm_apply(exchanging->ctx, zeros, NULL, 0, at, 2);
@@ -347,7 +359,8 @@ static int working(int32_t type, int32_t id, void **out) {
   *out = NULL;
   return d > NVM_DEVICE_CPU ? nvp_check(exchanging, nvm_stream_get(out, exchanging->ctx, d)) : 0;
 }
-static dl_exchange table = { .major = 1, .minor = 3, .allocate = allocate, .from_object = give, .to_object = receive, .stream = working };
+static dl_exchange table = { .major = 1, .minor = 3, .allocate = allocate, .from_object = give, .to_object = receive,
+                             .stream = working };
 
 int nvp_add_exchange(nvp_state *st) {
   exchanging = st;

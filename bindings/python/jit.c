@@ -483,7 +483,8 @@ static entry *trace(jit *j, call *c, uint64_t h) {
 /* ---- calling */
 static int flatten_call(jit *j, call *c, PyObject *args, PyObject *kw) {
   Py_ssize_t n = PyTuple_Size(args);
-  uint64_t made = (uint64_t)nvm_thread_device() << 16 | (uint64_t)nvm_ctx_default_float(c->st->ctx) << 8; /* what makes arrays looks at these */
+  /* what makes arrays looks at these */
+  uint64_t made = (uint64_t)nvm_thread_device() << 16 | (uint64_t)nvm_ctx_default_float(c->st->ctx) << 8;
   if (word(&c->key, IS_TUPLE | made | (uint64_t)n << 32)) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *x = PyTuple_GetItem(args, i);
@@ -598,7 +599,8 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
   PyObject *fn, *nums, *names, *given;
   uint64_t statics, gives;
   if (kw && PyDict_Size(kw)) return PyErr_SetString(PyExc_TypeError, "use nvm.jit"), NULL;
-  if (!PyArg_ParseTuple(args, "OO!O!O!:Jitted", &fn, &PyTuple_Type, &nums, &PyTuple_Type, &names, &PyTuple_Type, &given)) return NULL;
+  if (!PyArg_ParseTuple(args, "OO!O!O!:Jitted", &fn, &PyTuple_Type, &nums, &PyTuple_Type, &names, &PyTuple_Type, &given))
+    return NULL;
   if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "[jit] %R cannot be called", fn);
   if (read_positions(nums, "static_argnums", &statics) || read_positions(given, "donate_argnums", &gives)) return NULL;
   if (statics & gives) return PyErr_SetString(PyExc_ValueError, "[jit] a static argument cannot be donated"), NULL;

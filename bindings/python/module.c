@@ -243,8 +243,8 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
 static PyMethodDef methods[] = {
   { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "
       "them too) together; shared work is done once." },
-  { "donate", mod_donate, METH_VARARGS, "donate($module, /, *arrays)\n--\n\nGives arrays up: what was computed from them may "
-      "take their memory; reading them is an error from here on." },
+  { "donate", mod_donate, METH_VARARGS, "donate($module, /, *arrays)\n--\n\nGives arrays up: what was computed from "
+      "them may take their memory; reading them is an error from here on." },
   { "explain_arrays", mod_explain_arrays, METH_VARARGS, NULL },
   { "synchronize", mod_synchronize, METH_NOARGS, "synchronize($module, /)\n--\n\nWaits until everything that was "
       "launched has finished." },

@@ -105,7 +105,8 @@ char nvp_kind(nvm_dtype t);                     /* 'b' 'i' 'u' 'f' 'c' */
 /* dlpack.c */
 PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *nvp_dlpack_device(PyObject *self, PyObject *unused);
-PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device d); /* d: put there, AUTO: where it is */
+/* d: put there, AUTO: where it is */
+PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device d);
 int nvp_on_gpu(nvp_state *st, PyObject *x);      /* x has __dlpack__: does it lie on a GPU? -1 raised */
 void nvp_managed_delete(void *managed);
 int nvp_add_exchange(nvp_state *st);             /* the C exchange API, to the type Array */

@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 NVM_API int nvm_device_count(void);         /* GPUs that can be used; 0: nvm_last_error says why there is none */
-NVM_API int nvm_device_find(nvm_device *out, const char *name); /* "auto", "cpu", "cuda", "cuda:1"; it need not be there */
+/* "auto", "cpu", "cuda", "cuda:1"; it need not be there */
+NVM_API int nvm_device_find(nvm_device *out, const char *name);
 typedef struct nvm_device_info {
   unsigned version;           /* NVM_DEVICE_INFO_VERSION */
   char name[64];
@@ -28,27 +29,31 @@ NVM_API void nvm_library_dir(const char *dir);
 /* ---- the device of a context and of a thread */
 NVM_API nvm_device nvm_ctx_device(nvm_ctx *ctx);              /* never AUTO */
 NVM_API int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d);   /* for what is evaluated from now on */
-/* Until it is set again, what this thread makes and what would follow is put on `d`; AUTO ends that. *before: what it was. */
+/* Until it is set again, what this thread makes and what would follow is put on `d`; AUTO ends that. *before: what it
+   was. */
 NVM_API int nvm_thread_device_set(nvm_device *before, nvm_device d);
 NVM_API nvm_device nvm_thread_device(void);                   /* AUTO: it was not set */
 
 /* ---- arrays */
-NVM_API nvm_device nvm_device_of(const nvm_array *a);         /* where it was put, else where its value lies, else its context's */
+/* where it was put, else where its value lies, else its context's */
+NVM_API nvm_device nvm_device_of(const nvm_array *a);
 NVM_API nvm_array *nvm_to_device(nvm_array *a, nvm_device d); /* an operation: the same elements, put there */
-/* Borrows device memory, as nvm_from_host_borrow does with the host's: strides in bytes, NULL for row-major; `stream`: where its
-   last writer was ordered, NULL if it is ready. release is called when the last use has been ordered. */
-NVM_API nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides, nvm_device d,
-                                   const void *data, void *stream, void (*release)(void *owner), void *owner);
-/* Evaluates and shows the memory where it lies: address, strides in bytes, device; valid as long as the array, read only. Work
-   on it is ordered by nvm_device_ready. */
+/* Borrows device memory, as nvm_from_host_borrow does with the host's: strides in bytes, NULL for row-major; `stream`:
+   where its last writer was ordered, NULL if it is ready. release is called when the last use has been ordered. */
+NVM_API nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                                   nvm_device d, const void *data, void *stream, void (*release)(void *owner),
+                                   void *owner);
+/* Evaluates and shows the memory where it lies: address, strides in bytes, device; valid as long as the array, read
+   only. Work on it is ordered by nvm_device_ready. */
 NVM_API int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_array *a);
 /* Evaluates; all later work of `stream` waits for the elements, and the memory is not used anew before that work. */
 NVM_API int nvm_device_ready(nvm_array *a, void *stream);
 /* The same as operations, for bindings: owned references that need no scope */
 NVM_API nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d);
 NVM_API nvm_array *nvm_array_copy(nvm_array *a);              /* evaluated, in memory of its own where it lies */
-NVM_API nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                                        nvm_device d, const void *data, void *stream, void (*release)(void *owner), void *owner);
+NVM_API nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape,
+                                        const int64_t *strides, nvm_device d, const void *data, void *stream,
+                                        void (*release)(void *owner), void *owner);
 
 /* ---- streams and memory of a device (AUTO: the context's) */
 NVM_API int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream); /* for this thread; NULL: nvm's own again */

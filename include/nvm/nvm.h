@@ -109,7 +109,8 @@ typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its 
 NVM_API int nvm_trace_begin(nvm_ctx *ctx);
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
 NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs, int nout);
-NVM_API int nvm_traced_donate(nvm_traced *t, int param); /* each call gives that argument up, as nvm_donate does; before the first call */
+/* Each call gives that argument up, as nvm_donate does; to be said before the first call. */
+NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* in[i]: arrays of the placeholders' dtype and shape, evaluated if pending. out: owned references with values. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);
 NVM_API int nvm_traced_explain(char **text, nvm_traced *t);

@@ -189,7 +189,8 @@ START_TEST(a_context_runs_on_its_device) {
   ck_values(nvm_add(z, z), 4, 2);
   ck_assert_int_eq(nvm_device_of(nvm_add(z, z)), NVM_DEVICE_CPU);
   ck_assert_ptr_null(nvm_add(z, nvm_to_device(x, NVM_DEVICE_CUDA)));
-  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add] operands were put on two devices: float32 (40,) on cpu and float32 (40,) on cuda:0"));
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[add] operands were put on two devices: float32 (40,) on cpu and "
+                               "float32 (40,) on cuda:0"));
   nvm_device_memory m;
   ck_assert_int_eq(nvm_device_memory_get(&m, NVM_DEVICE_MEMORY_VERSION, c, NVM_DEVICE_AUTO), NVM_OK);
   ck_assert_int_gt(m.used, 0);

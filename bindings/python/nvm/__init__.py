@@ -35,7 +35,7 @@ def settings():
 
 
 def _name_libraries():
-    """The folders of the `nvidia` wheels, which hold CUDA's libraries; nothing there is opened before a GPU is asked for."""
+    """The folders of the `nvidia` wheels, which hold CUDA's libraries; nothing there is opened before a GPU is wanted."""
     import sys
     from os.path import isdir
     for folder in sys.path:

@@ -40,7 +40,8 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     The arrays of donated positional arguments are given up by each call, which may write its results into their memory.
     """
     if fn is None:
-        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums)
+        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
+                             donate_argnums=donate_argnums)
     nums, names = _statics(fn, static_argnums, static_argnames)
     j = _nvm.Jitted(fn, nums, names, _as_tuple(donate_argnums, int))
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
