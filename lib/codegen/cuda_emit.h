@@ -40,6 +40,9 @@ typedef struct nvcu_red nvcu_red;      /* cuda_reduce.c */
 typedef struct nvcu_name { const char *type, *text, *name; int depth; } nvcu_name;
 typedef struct nvcu_function { nvb_hash hash; int form; const char *name; } nvcu_function;
 
+/* Item digit in steps of whose n lowest values a relation does not change, as some access promises; n 0: none. */
+typedef struct nvcu_steady { nvf_digit d; int n; } nvcu_steady;
+
 typedef struct nvcu_em {
   nvb_arena *a;
   const nvf_kernel *k;
@@ -67,6 +70,7 @@ typedef struct nvcu_em {
   const char **fixed;      /* by axis: its coordinate (atom) where a loop walks it that is no digit; NULL: none */
   const int64_t *shift;    /* by axis: added to its coordinate; NULL: 0 */
   uint64_t known;          /* relations that hold here */
+  nvcu_steady steady[NVC_RELATIONS]; /* by relation */
   nvcu_group *group;       /* open group of maps with rare paths */
   NVB_VEC(nvcu_red *) red; /* reductions of the run */
   nvg_fragset *frags;      /* transforms */
@@ -166,6 +170,9 @@ const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);              
 const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l);
 
 /* ---- cuda_mem.c */
+void nvcu_find_steady(nvcu_em *e, const nvc_seq *q);
+/* The first of the items for which relation q (-1: none that is numbered) is the same as for this one. */
+int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item);
 void nvcu_load(nvcu_em *e, const nvf_stmt *s);
 void nvcu_store(nvcu_em *e, const nvf_stmt *s);
 void nvcu_atomic(nvcu_em *e, const nvf_stmt *s);

@@ -220,7 +220,7 @@ const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int it
   const char *all = NULL;
   for (int i = 0; c && i < c->nrel; i++) {
     int q = nvc_relation(&e->r, &c->rel[i]);
-    if (q < 0 || !(e->known >> q & 1)) all = nvcu_and(e, all, relation(e, &c->rel[i], l, item));
+    if (q < 0 || !(e->known >> q & 1)) all = nvcu_and(e, all, relation(e, &c->rel[i], l, nvcu_alike(e, q, l, item)));
   }
   for (int i = 0; c && i < c->ntile; i++) all = nvcu_and(e, all, nvcu_tile_at(e, c->tile[i], l, item));
   return all && strchr(all, '&') ? nvcu_text(e, "(%s)", all) : all;
@@ -229,6 +229,6 @@ const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int it
 const char *nvcu_relations(nvcu_em *e, uint64_t set, const nvf_layout *l, int item) {
   const char *all = NULL;
   for (int i = 0; i < e->r.nrel; i++)
-    if (set >> i & 1) all = nvcu_and(e, all, relation(e, e->r.rel[i], l, item));
+    if (set >> i & 1) all = nvcu_and(e, all, relation(e, e->r.rel[i], l, nvcu_alike(e, i, l, item)));
   return all;
 }

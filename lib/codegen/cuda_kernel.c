@@ -223,6 +223,8 @@ void nvcu_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->nloop = 0;
   coordinates(e, p, block);
   nvc_seq *q = nvc_runs_part(&e->r, p);
+  memset(e->steady, 0, sizeof e->steady);
+  nvcu_find_steady(e, q);
   uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
   e->known = 0;
   const char *work = nvcu_relations(e, whole, NULL, 0);

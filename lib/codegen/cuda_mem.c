@@ -43,6 +43,34 @@ static access access_of(nvcu_em *e, const nvf_stmt *s) {
   return a;
 }
 
+void nvcu_find_steady(nvcu_em *e, const nvc_seq *q) {
+  for (int i = 0; q && i < q->n; i++) {
+    for (int j = 0; j < q->run[i]->s.n; j++) {
+      const nvf_stmt *s = q->run[i]->s.at[j];
+      if ((s->op != NVF_LOAD && s->op != NVF_STORE) || !s->where) continue;
+      access a = access_of(e, s);
+      if (a.digit < 0 || !a.whole) continue;
+      for (uint64_t set = nvc_relation_set(&e->r, s->where); set; set &= set - 1)
+        e->steady[__builtin_ctzll(set)] = (nvcu_steady){a.l->d[a.digit], a.n};
+    }
+    nvcu_find_steady(e, q->run[i]->body);
+    nvcu_find_steady(e, q->run[i]->other);
+  }
+}
+
+int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item) {
+  const nvcu_steady *s = q >= 0 ? &e->steady[q] : NULL;
+  int step = 1;
+  if (!s || !s->n || !l) return item;
+  for (int i = l->n - 1; i >= 0; i--) {
+    const nvf_digit *d = &l->d[i];
+    if (d->axis == s->d.axis && d->stride == s->d.stride && d->extent == s->d.extent && d->place == 'i')
+      return item - nvc_digit_value(l, i, item) % s->n * step;
+    if (d->place == 'i') step *= d->extent;
+  }
+  return item;
+}
+
 static int is_first(const access *a, int item) {
   return a->digit < 0 || nvc_digit_value(a->l, a->digit, item) % a->n == 0;
 }
