@@ -31,6 +31,8 @@ enum { ROUNDS = 4 };     /* fuse, prepare, veto: at most so often */
     if (nvb_has(NVB_CHECK, name)) check(a, x); \
   } while (0)
 
+#define TIMED(name) if (nvh_stage_end(&j->stages, name)) nvh_stage_note(&j->stages, name, NULL)
+
 static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 
 static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; } /* the rules are those of what simplify makes */
@@ -52,7 +54,7 @@ static void plan(nvb_arena *a, void *arg) {
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text) return;
-    status = s->nout ? nvd_prepare(&run, j->plan, device) : NVM_OK;     if (nvh_stage_end(&j->stages, "prepare")) nvh_stage_note(&j->stages, "prepare", NULL);
+    status = s->nout ? nvd_prepare(&run, j->plan, device) : NVM_OK;    TIMED("prepare");
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
   nvh_views_donors(&views, j->plan);
