@@ -1,6 +1,7 @@
 /* Inside of the CUDA emitter: one kernel under one schedule becomes one C++ source. A register item of a tile is a
    variable, a loop item a loop; what a place does not use holds copies. A file each: text and the whole kernel, index
-   expressions, fragments, memory, runs, groups of maps; reductions, scans and moves. All of it runs under nvb_protect.
+   expressions, fragments, memory, runs, rare paths of whole tiles and of groups of maps, shared memory, reductions, scans,
+   moves. All of it runs under nvb_protect.
    Expressions travel as text: "atoms" are names or literals, everything else is in brackets where it can matter. */
 #ifndef NVC_CUDA_EMIT_H
 #define NVC_CUDA_EMIT_H
@@ -10,18 +11,17 @@
 
 enum { NVCU_LOOPS = 48, NVCU_ARGS = 160, NVCU_DEPTH = 128 };
 
-/* ---- where the tiles of a kernel live */
+/* ---- where the tiles of a kernel live (what PUT makes: cuda_move.c) */
 typedef enum nvcu_home {
-  NVCU_REG,   /* a variable per item, visible from where it is defined to the end of that scope */
-  NVCU_ARRAY, /* looped and used in later runs: a local array [looped items][items]; inside its own run also variables */
-  NVCU_SHARED /* made by PUT; EMIT of put and get alone look at it */
+  NVCU_REG,  /* a variable per item, visible from where it is defined to the end of that scope */
+  NVCU_ARRAY /* looped and used in later runs: a local array [looped items][items]; in its own run variables too */
 } nvcu_home;
 typedef struct nvcu_tile {
   nvcu_home home;
   int nitem;
   const char **v;          /* REG: name per item, NULL before its definition; mutable ones are assigned again */
   int run;                 /* run in which the names in v were given */
-  struct nvcu_places *map;    /* SHARED: addresses, and where; cuda_move.c alone looks at them */
+  struct nvcu_places *map; /* of PUT: addresses, and where; cuda_move.c alone looks at them */
   struct nvcu_room *room;
 } nvcu_tile;
 
