@@ -149,7 +149,7 @@ const char *nvcu_and(nvcu_em *e, const char *a, const char *b); /* of conditions
 void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx);
 /* The same of one result, as an expression. */
 const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx);
-int nvcu_frag_rare(const nvg_frag *f, int approx);            /* does its fast form flag anything on this device? */
+int nvcu_frag_rare(const nvg_frag *f, int approx); /* does its fast form flag anything on this device? */
 /* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
 

@@ -1,7 +1,7 @@
 /* Fragments as device functions: each one once, in the form that is asked for, a line an instruction. Bit for bit what
    the interpreter's step computes, NaN payloads excepted; signed arithmetic goes through unsigned, where it wraps.
-   Where a fast form has a flag, square roots and quotients of f32 are taken apart in it, so that no branch stands in
-   the middle: what their short sequences cannot round is flagged like any other rare input. */
+   Fast forms take square roots and quotients of f32 apart, so that no branch stands in the middle: what their short
+   sequences cannot round is flagged like any other rare input. */
 #include <string.h>
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
@@ -288,7 +288,15 @@ static const char *function(nvcu_em *e, const nvg_frag *f, int fast) {
   return now_known(e, f->hash, fast ? FAST : FULL, name);
 }
 
-int nvcu_frag_rare(const nvg_frag *f, int approx) { return f->rare >= 0 && !form_of(f, approx); }
+int nvcu_frag_rare(const nvg_frag *f, int approx) {
+  if (form_of(f, approx)) return 0;
+  for (int i = 0, depth = 0; i < f->ninst; i++) {
+    const nvg_inst *x = &f->inst[i];
+    depth += x->prim == NVG_LOOP ? 1 : x->prim == NVG_END ? -1 : 0;
+    if (!depth && (x->prim == NVG_SQRT || x->prim == NVG_DIV) && x->type == NVM_F32) return 1;
+  }
+  return f->rare >= 0;
+}
 
 /* The form with its operands put in; NULL if there is none. */
 static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const *arg, int level) {
