@@ -259,12 +259,12 @@ static int nan_at(nvm_dtype t, const char *p) {
   if (t == NVM_F64) return memcpy(&d, p, 8), isnan(d);
   return 0;
 }
-int rg_differs(nvm_dtype t, const void *a, const void *b, int64_t n) {
+int64_t rg_differs(nvm_dtype t, const void *a, const void *b, int64_t n) {
   nvm_dtype part = t == NVM_C64 ? NVM_F32 : t == NVM_C128 ? NVM_F64 : t;
   size_t size = nvm_dtype_size(part);
   const char *p = a, *q = b;
   n *= part == t ? 1 : 2;
   for (int64_t i = 0; i < n; i++, p += size, q += size)
-    if (memcmp(p, q, size) && !(nan_at(part, p) && nan_at(part, q))) return 1;
+    if (memcmp(p, q, size) && !(nan_at(part, p) && nan_at(part, q))) return 1 + i;
   return 0;
 }

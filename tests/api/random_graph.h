@@ -18,5 +18,5 @@ typedef struct rg {
 void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, int halves, nvm_array **outs);
 void rg_free(rg *g);
 /* 0 if all elements agree bit for bit, NaN with NaN. */
-int rg_differs(nvm_dtype t, const void *a, const void *b, int64_t n);
+int64_t rg_differs(nvm_dtype t, const void *a, const void *b, int64_t n);
 #endif

@@ -51,6 +51,14 @@ static int values(nvm_ctx *ctx, uint64_t seed, int halves, const mode *m, result
   rg_free(g);
   return status;
 }
+static void tell(const result *want, const result *got, int64_t at) { /* the element, as far as its bits go into 8 bytes */
+  size_t size = nvm_dtype_size(want->t) / (want->t == NVM_C64 || want->t == NVM_C128 ? 2 : 1);
+  uint64_t w = 0, g = 0;
+  memcpy(&w, (char *)want->data + (size_t)at * size, size);
+  memcpy(&g, (char *)got->data + (size_t)at * size, size);
+  printf("part %lld of %lld: %#llx, wanted %#llx (%s)\n", (long long)at, (long long)want->n, (unsigned long long)g,
+         (unsigned long long)w, nvm_dtype_name(want->t));
+}
 static void drop(result *r) {
   for (int i = 0; i < RG_OUT; i++) free(r[i].data), r[i].data = NULL;
 }
@@ -69,8 +77,10 @@ static int check(nvm_ctx *cpu, nvm_ctx *device, uint64_t seed, int all, rg *g) {
     bad = values(device ? device : cpu, seed, !device, m, got, g);
     if (bad) printf("seed %llu: %s: %s\n%s", (unsigned long long)seed, m->name, nvm_last_error(), g->text);
     for (int i = 0; i < RG_OUT && !bad; i++) {
-      bad = want[i].t != got[i].t || want[i].n != got[i].n || rg_differs(want[i].t, want[i].data, got[i].data, want[i].n);
-      if (bad) printf("seed %llu: output %d differs: %s\n%s", (unsigned long long)seed, i, m->name, g->text);
+      bad = want[i].t != got[i].t || want[i].n != got[i].n;
+      int64_t at = bad ? 0 : rg_differs(want[i].t, want[i].data, got[i].data, want[i].n);
+      if (bad || at) printf("seed %llu: output %d differs: %s\n%s", (unsigned long long)seed, i, m->name, g->text);
+      if (at) tell(&want[i], &got[i], at - 1), bad = 1;
     }
     drop(got);
   }
