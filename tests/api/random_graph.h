@@ -17,6 +17,6 @@ typedef struct rg {
 /* Builds the graph of `seed`; outs: RG_OUT borrowed arrays. */
 void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, int halves, nvm_array **outs);
 void rg_free(rg *g);
-/* 0 if all elements agree bit for bit, NaN with NaN. */
+/* 0 if all elements agree bit for bit, NaN with NaN; else 1 + the number of the first part that does not. */
 int64_t rg_differs(nvm_dtype t, const void *a, const void *b, int64_t n);
 #endif
