@@ -177,6 +177,12 @@ static const char *root(state *s, nvm_dtype t, const char *a) {
   return nvcu_text(s->e, "nv_root(%s, bad)", a);
 }
 
+static const char *negated(state *s, nvm_dtype t, const char *a) {
+  if (is_float(t)) return nvcu_text(s->e, "-%s", a);
+  if (nvg_class_of(t) != NVG_SIGNED) return wrapping(s, t, "0", "-", a);
+  return nvcu_text(s->e, "(%s)nv_neg((%s)%s)", nvcu_type(t), width(t) == 64 ? "long long" : "int", a);
+}
+
 static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b, const char *c) {
   static const char *const compare[] = {"==", "!=", "<", "<=", ">", ">="};
   switch (in->prim) {
@@ -185,7 +191,7 @@ static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const c
   case NVG_MUL: return binary(s, t, a, "*", b);
   case NVG_DIV: return quotient(s, t, a, b);
   case NVG_REM: return cut(s, t, a, "%", b);
-  case NVG_NEG: return is_float(t) ? nvcu_text(s->e, "-%s", a) : wrapping(s, t, "0", "-", a);
+  case NVG_NEG: return negated(s, t, a);
   case NVG_ABS: return nvcu_text(s->e, "nv_abs(%s)", a);
   case NVG_FMA: return nvcu_text(s->e, "nv_fma(%s, %s, %s)", a, b, c);
   case NVG_SQRT: return root(s, t, a);

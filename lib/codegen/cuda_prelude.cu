@@ -10,6 +10,9 @@ NV float nv_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 NV double nv_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
 NV float nv_abs(float x) { return fabsf(x); }
 NV double nv_abs(double x) { return fabs(x); }
+// the compiler takes select(x < 0, 0 - x, x) for an absolute value that is never negative, and then 2^31 for -2^31
+NV int nv_neg(int x) { int y; asm("neg.s32 %0, %1;" : "=r"(y) : "r"(x)); return y; }
+NV long long nv_neg(long long x) { long long y; asm("neg.s64 %0, %1;" : "=l"(y) : "l"(x)); return y; }
 NV float nv_sqrt(float x) { return __fsqrt_rn(x); }
 NV double nv_sqrt(double x) { return __dsqrt_rn(x); }
 NV float nv_rint(float x) { return rintf(x); }

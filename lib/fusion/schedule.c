@@ -187,9 +187,21 @@ static uint64_t loops_of(const nvf_cand *k, const nvf_shape *s, int i) {
   return (v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) & s->loops;
 }
 
+/* A GPU's elementwise kernels ask for all that they read before they compute: its compiler moves loads down to their
+   use to save registers, and then each waits for memory by itself. Where very much is read that would cost too many. */
+static int loads_first(const nvf_cand *k) {
+  int n = 0;
+  for (int i = 0; i < k->inst.n; i++)
+    n += k->inst.at[i].kind == NVF_ILOAD;
+  return k->net->caps->kind == NVB_CUDA && !k->reduced && !k->check.n && n <= 8;
+}
+
 /* The next of a phase whose operands are there: over the same axes as the last one, else over as few as can be. -1: none. */
 static int next_of(const nvf_cand *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase, uint64_t now) {
-  int best = -1, fewest = 65;
+  int best = -1, fewest = 65, first = loads_first(k);
+  for (int i = 0; i < k->inst.n && first; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD && !k->inst.at[i].narg && when[i] == phase && !done[i])
+      return i;
   for (int i = 0; i < k->inst.n; i++) {
     int ready = when[i] == phase && !done[i];
     for (int j = 0; j < k->inst.at[i].narg && ready; j++)

@@ -10,6 +10,8 @@ NV float nv_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 NV double nv_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 NV float nv_abs(float x) { return __builtin_fabsf(x); }
 NV double nv_abs(double x) { return __builtin_fabs(x); }
+NV int nv_neg(int x) { return (int)(0u - (unsigned)x); }
+NV long long nv_neg(long long x) { return (long long)(0ull - (unsigned long long)x); }
 NV float nv_sqrt(float x) { return __builtin_sqrtf(x); }
 NV double nv_sqrt(double x) { return __builtin_sqrt(x); }
 NV float nv_rint(float x) { return __builtin_rintf(x); }
