@@ -1,6 +1,6 @@
 /* Inside of the CUDA emitter: one kernel under one schedule becomes one C++ source. A register item of a tile is a
    variable, a loop item a loop; what a place does not use holds copies. A file each: text and the whole kernel, index
-   expressions, fragments, memory, runs, rare paths of whole tiles and of groups of maps, shared memory, reductions, scans,
+   expressions, fragments, memory, runs, rare paths of groups of maps, shared memory, reductions, scans,
    moves. All of it runs under nvb_protect.
    Expressions travel as text: "atoms" are names or literals, everything else is in brackets where it can matter. */
 #ifndef NVC_CUDA_EMIT_H
@@ -60,8 +60,6 @@ typedef struct nvcu_em {
   const nvf_part *part;
   const char *block;       /* its number within the part: an atom */
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
-  int full;                /* maps in their full forms: this is a rare path */
-  const char *flag;        /* collects the flags of all maps (cuda_redo.c); NULL: groups do */
   int long_index;          /* index expressions have 64 bits for now */
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   const char **var;        /* by loop variable: atom */
@@ -181,10 +179,6 @@ void nvcu_atomic(nvcu_em *e, const nvf_stmt *s);
 void nvcu_map(nvcu_em *e, const nvf_stmt *s);
 void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
 void nvcu_group_close(nvcu_em *e);
-
-/* ---- cuda_redo.c: parts that are redone as a whole */
-int nvcu_can_redo(const nvcu_em *e, const nvc_seq *q);
-void nvcu_redo(nvcu_em *e);                              /* the branch: behind all maps, before all stores */
 
 /* ---- hooks: what the files of moves implement. Loops of the run that are open at a call are those above `level`. */
 /* cuda_reduce.c: new for each REDUCE of a run before its loops open; before and after at every level, 0..nloop, as

@@ -77,16 +77,14 @@ static void count_flag(nvcu_em *e, const nvf_layout *l, int item, const char *ow
 }
 
 static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
-  const char *arg[NVCU_ARGS], *out[NVCU_ARGS], *flag = e->flag && rare(e, s) ? own_flag(e, l, item, e->flag) : NULL;
+  const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
   for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, item);
   if (s->nout == 1) {
-    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, flag, approx(e, s)));
-    count_flag(e, l, item, flag, e->flag);
+    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, NULL, approx(e, s)));
     return;
   }
   memset(out, 0, sizeof *out * (size_t)s->nout);
-  nvcu_frag(e, s->frag, arg, out, flag, approx(e, s));
-  count_flag(e, l, item, flag, e->flag);
+  nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
   for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
 }
 
@@ -95,7 +93,7 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
   if (e->group && (rare(e, s) || touches(e, s)) && !nvf_layout_eq(e->group->l, l)) nvcu_group_close(e);
-  if (e->full || e->flag || (!rare(e, s) && !touches(e, s))) {
+  if (!rare(e, s) && !touches(e, s)) {
     for (int i = 0; i < nvc_items(l); i++) one_map(e, s, l, i);
     return;
   }

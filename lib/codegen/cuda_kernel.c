@@ -231,8 +231,6 @@ void nvcu_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->known = whole;
   if (work) nvcu_open(e, "if (%s)", work);
   nvcu_homes(e);
-  e->flag = nvcu_can_redo(e, q) ? nvcu_fresh(e, "bad") : NULL;
-  if (e->flag) nvcu_line(e, "bool %s = false;", e->flag);
   nvcu_seq(e, q);
   if (work) nvcu_close(e);
 }

@@ -237,7 +237,7 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
 
 void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
-  int64_t ahead = e->full ? 0 : nvc_hint(&e->r, s, "prefetch", 0);
+  int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);
   if (ahead > 0 && e->r.run_of[s->id] == e->run && moves(e, s->map) && !nvc_has(s->map, NVF_TILE))
     prefetch(e, &a, ahead);
   const char *full = wide(&a) && !a.whole ? all_hold(e, &a) : NULL;

@@ -196,15 +196,10 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
 /* ---- nests */
 static void body(nvcu_em *e, nvc_run *r) {
   for (int i = 0; i < r->s.n; i++) {
-    if (e->flag && r->s.at[i]->op == NVF_STORE) continue;
     nvcu_group_touch(e, r->s.at[i]);
     statement(e, r->s.at[i]);
   }
   nvcu_group_close(e);
-  if (!e->flag) return;
-  nvcu_redo(e);
-  for (int i = 0; i < r->s.n; i++)
-    if (r->s.at[i]->op == NVF_STORE) statement(e, r->s.at[i]);
 }
 
 static int unrolled(const nvcu_em *e, const nvc_run *r) {

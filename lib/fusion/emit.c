@@ -650,8 +650,6 @@ void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape 
     step->bytes_written += k[i]->bytes_written;
     step->flops += k[i]->flops;
   }
-  if (n == 1 && e->kn->nstmt)
-    hint(e, e->kn->part[0].body.s[0], "min_blocks", s[0]->resident);
   mark_unique(e);
   step->k = e->kn;
   step->s = e->sched;

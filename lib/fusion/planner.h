@@ -126,7 +126,6 @@ typedef struct nvf_shape {
   int order[64], norder; /* tile axes, outermost loop first */
   uint64_t loops;      /* axes with emitted loops */
   int again;           /* loops read what reductions take once more in a later phase */
-  int64_t resident;    /* blocks that a GPU's unit is to hold at least, which bounds a thread's registers; 0: as its compiler likes */
   int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
 } nvf_shape;
 void nvf_collapse(nvf_cand *k);

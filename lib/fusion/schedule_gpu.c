@@ -413,19 +413,14 @@ static void repeats(room *r) {
 }
 
 /* ---- kernels without whole axes: as many vectors in flight as loads and arithmetic ask for */
-enum { DEAR = 40 }; /* operations an element from which arithmetic is to overlap with many loads */
-static int work(const nvf_cand *k) {
-  int cost = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    cost += k->inst.at[i].kind == NVF_IMAP ? k->net->node[k->inst.at[i].node].frag->cost : 0;
-  return cost;
-}
-
 static int64_t in_flight(const nvf_cand *k, int64_t vec) {
-  int loads = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    loads += k->inst.at[i].kind == NVF_ILOAD && k->inst.at[i].axes == k->grid;
-  int64_t n = work(k) >= DEAR ? 4 : loads <= 1 ? 4 : loads == 2 ? 2 : 1;
+  int loads = 0, cost = 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    loads += v->kind == NVF_ILOAD && v->axes == k->grid;
+    cost += v->kind == NVF_IMAP ? k->net->node[v->node].frag->cost : 0;
+  }
+  int64_t n = cost >= 40 ? 4 : loads <= 1 ? 4 : loads == 2 ? 2 : 1;
   while (n > 1 && (n * vec * most(loads, 1) > 64 || n * vec > most_items(k)))
     n /= 2;
   return n;
@@ -459,9 +454,6 @@ static void elementwise(room *r) {
   }
   cut(r, a);
   stack(r, warps, items);
-  /* Left alone the compiler takes 64 registers and moves the loads of the last operands down to their use. */
-  if (work(k) >= DEAR && warps == WARPS / 2)
-    r->s->resident = 5;
 }
 
 /* Memory that the lanes cross: a square of 64 (32 of wide types), read one way and written the other, each along its lines. */
