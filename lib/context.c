@@ -166,6 +166,7 @@ static void write_info(nvb_arena *a, void *arg) {
   nvb_print(&t, "llvm     %s\n", nvc_llvm_available() ? nvc_llvm_version() : nvb_message());
   nvb_print(&t, "cache    %s\n", nvb_store_where());
   nvb_print(&t, "memory   %lld bytes used, %lld at peak\n", (long long)nvd_mem_used(), (long long)nvd_mem_peak());
+  nvb_print(&t, "nvrtc    %s\n", nvc_nvrtc_version());
   int n = nvd_device_count();
   if (!n) nvb_print(&t, "cuda     %s\n", nvb_message());
   for (int i = 0; i < n; i++) nvb_print(&t, "cuda:%d   %s\n", i, nvd_device_line(i));

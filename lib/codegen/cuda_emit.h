@@ -58,9 +58,8 @@ typedef struct nvcu_em {
   nvcu_tile *tile;
   nvc_run *run;            /* being emitted */
   const nvf_part *part;
-  const char *block;       /* its number within the part: an atom */
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
-  int long_index;          /* index expressions have 64 bits for now */
+  int long_index;          /* leaves of the index expression in hand are taken as 64 bits: a product may not fit into an int */
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   const char **var;        /* by loop variable: atom */
   nvcu_loop loop[NVCU_LOOPS];
@@ -97,8 +96,6 @@ int nvcu_is_number(const char *atom);
 /* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with nvcu_close. */
 const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
 
-void nvcu_part(nvcu_em *e, const nvf_part *p, const char *block); /* the block of that number of a part */
-void nvcu_parameters(nvcu_em *e, nvb_text *t, int scratch);       /* of the kernel, as declared */
 
 /* ---- cuda_kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
 /* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
@@ -113,7 +110,6 @@ typedef struct nvcu_room {
   int written_at, read_at; /* clock */
   const nvf_part *part;
 } nvcu_room;
-int64_t nvcu_shared(nvcu_em *e, int64_t bytes);              /* for the rest of the part: bytes, a multiple of 16 */
 nvcu_room *nvcu_room_new(nvcu_em *e, int64_t bytes, int loops);
 nvcu_room *nvcu_room_exchange(nvcu_em *e, int64_t bytes);    /* the one that all exchanges of the part share */
 /* "((float *)(shared + 128))" */
@@ -142,7 +138,7 @@ const char *nvcu_relations(nvcu_em *e, uint64_t set, const nvf_layout *l, int it
 const char *nvcu_and(nvcu_em *e, const char *a, const char *b); /* of conditions, NULL: true */
 
 /* ---- cuda_frag.c */
-/* Writes `outs = frag(args)`. out: names declared before (nvcu_declare), or NULL: declared here as const, fresh, and returned in
+/* Writes `outs = frag(args)`. out: names declared before, or NULL: declared here as const, fresh, and returned in
    out. flag: name of a bool that is ORed with the rare flag of the fast form; NULL: the full form. approx: the approx hint. */
 void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx);
 /* The same of one result, as an expression. */
@@ -155,9 +151,6 @@ void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const
 const char *nvcu_tile_item(nvcu_em *e, int tile, int item);                       /* of the tile's own layout: an atom */
 const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);    /* at an item of a larger layout */
 void nvcu_define(nvcu_em *e, int tile, int item, const char *text);               /* declares and sets, or assigns */
-/* Declares without a value, for several results or assignment in an inner scope; nvcu_defined must follow. */
-const char *nvcu_declare(nvcu_em *e, int tile, int item);
-void nvcu_defined(nvcu_em *e, int tile, int item);
 void nvcu_bind(nvcu_em *e, int tile, int item, const char *name);                 /* has the value of `name` (not of carried tiles) */
 void nvcu_homes(nvcu_em *e);                                                      /* of the part's tiles; declares arrays */
 void nvcu_seq(nvcu_em *e, const nvc_seq *q);

@@ -60,22 +60,6 @@ static const char *argument(nvcu_em *e, const nvf_arg *a, const nvf_layout *l, i
   return nvcu_text(e, "(long long)%s", nvcu_index_text(e, &x));
 }
 
-/* Flags of items that no effect looks at do not count: those have a variable of their own. */
-static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
-  return nvcu_relations(e, e->run->carries & ~e->known, l, item);
-}
-
-static const char *own_flag(nvcu_em *e, const nvf_layout *l, int item, const char *flag) {
-  if (!live(e, l, item)) return flag;
-  const char *own = nvcu_fresh(e, "bad");
-  nvcu_line(e, "bool %s = false;", own);
-  return own;
-}
-
-static void count_flag(nvcu_em *e, const nvf_layout *l, int item, const char *own, const char *flag) {
-  if (own && own != flag) nvcu_line(e, "%s |= %s & %s;", flag, own, live(e, l, item));
-}
-
 static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
   const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
   for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, item);
@@ -199,8 +183,14 @@ static int find_out(const nvcu_group *g, int tile) {
   return -1;
 }
 
+/* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. */
+static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
+  return nvcu_relations(e, e->run->carries & ~e->known, l, item);
+}
+
 static void fast_item(nvcu_em *e, const nvcu_group *g, int item) {
-  const char *flag = own_flag(e, g->l, item, "bad");
+  const char *mask = live(e, g->l, item), *flag = mask ? nvcu_fresh(e, "bad") : "bad";
+  if (mask) nvcu_line(e, "bool %s = false;", flag);
   for (int i = 0; i < g->map.n; i++) {
     const nvf_stmt *s = g->map.at[i];
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
@@ -218,7 +208,7 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item) {
     for (int o = 0; o < s->nout; o++)
       if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
   }
-  if (strcmp(flag, "bad")) count_flag(e, g->l, item, flag, "bad");
+  if (mask) nvcu_line(e, "bad |= %s & %s;", flag, mask);
 }
 
 static const char *given(nvcu_em *e, const nvcu_group *g, int i, int item) {

@@ -183,7 +183,7 @@ const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l) {
 }
 
 /* ---- parameters */
-void nvcu_parameters(nvcu_em *e, nvb_text *t, int scratch) {
+static void parameters(nvcu_em *e, nvb_text *t, int scratch) {
   for (int i = 0; i < e->k->nparam; i++) {
     const nvf_param *p = &e->k->param[i];
     const char *type = p->kind == NVF_SIZE ? "ix" : p->type == NVM_BOOL ? "unsigned char" : nvcu_type(p->type);
@@ -213,9 +213,8 @@ static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
 }
 
 /* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
-void nvcu_part(nvcu_em *e, const nvf_part *p, const char *block) {
+static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->part = p;
-  e->block = block;
   e->grid = NVB_NEWN(e->a, const char *, p->ngrid + 1);
   e->grid_extent = NVB_NEWN(e->a, const char *, p->ngrid + 1);
   for (int g = 1; g < p->ngrid; g++) e->grid_extent[g] = grid_extent(e, &p->grid[g]);
@@ -241,7 +240,7 @@ static void emit_parts(nvcu_em *e) {
     const nvf_part *part = &e->k->part[p];
     const char *n = "1";
     if (p + 1 == e->k->npart) {
-      nvcu_part(e, part, block);
+      emit_part(e, part, block);
       break;
     }
     for (int g = 0; g < part->ngrid; g++) {
@@ -250,7 +249,7 @@ static void emit_parts(nvcu_em *e) {
     }
     const char *end = nvcu_let(e, "ix", n);
     nvcu_open(e, "if (%s < %s)", block, end);
-    nvcu_part(e, part, block);
+    emit_part(e, part, block);
     nvcu_line(e, "return;");
     nvcu_close(e);
     block = nvcu_let(e, "ix", nvcu_text(e, "%s - %s", block, end));
@@ -301,7 +300,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
   if (min_blocks(e) > 0) nvb_print(t, ", %lld", (long long)min_blocks(e));
   nvb_puts(t, ") nvm_kernel(");
-  nvcu_parameters(e, t, k->scratch > 0);
+  parameters(e, t, k->scratch > 0);
   nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n  const ix block = blockIdx.x;\n");
   if (e->exchange + e->shared_most > 0) {
     nvb_print(t, "  enum { tiles = %lld };\n", (long long)e->exchange);

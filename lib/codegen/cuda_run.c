@@ -52,21 +52,8 @@ void nvcu_define(nvcu_em *e, int tile, int item, const char *text) {
     return;
   }
   nvcu_line(e, "const %s %s = %s;", type, item_name(e, tile, item), text);
-  nvcu_defined(e, tile, item);
+  nvcu_bind(e, tile, item, item_name(e, tile, item));
 }
-
-const char *nvcu_declare(nvcu_em *e, int tile, int item) {
-  nvcu_tile *t = &e->tile[tile];
-  int mutable = e->r.tile[tile].mutable;
-  if (mutable && t->home == NVCU_ARRAY) return element(e, tile, item);
-  if (mutable && t->v[item]) return t->v[item];
-  const char *name = item_name(e, tile, item);
-  nvcu_line(e, "%s %s;", nvcu_type(e->k->tile[tile].type), name);
-  if (mutable) t->v[item] = name;
-  return name;
-}
-
-void nvcu_defined(nvcu_em *e, int tile, int item) { nvcu_bind(e, tile, item, item_name(e, tile, item)); }
 
 void nvcu_bind(nvcu_em *e, int tile, int item, const char *name) {
   nvcu_tile *t = &e->tile[tile];

@@ -3,7 +3,7 @@
    was touched before it, unless a loop or a branch lies between. */
 #include "codegen/cuda_emit.h"
 
-int64_t nvcu_shared(nvcu_em *e, int64_t bytes) {
+static int64_t take(nvcu_em *e, int64_t bytes) {
   int64_t at = e->shared;
   e->shared += (bytes + 15) & ~(int64_t)15;
   if (e->shared > e->shared_most) e->shared_most = e->shared;
@@ -12,7 +12,7 @@ int64_t nvcu_shared(nvcu_em *e, int64_t bytes) {
 
 nvcu_room *nvcu_room_new(nvcu_em *e, int64_t bytes, int loops) {
   nvcu_room *r = NVB_NEW(e->a, nvcu_room);
-  *r = (nvcu_room){.off = nvcu_shared(e, bytes), .loops = loops};
+  *r = (nvcu_room){.off = take(e, bytes), .loops = loops};
   return r;
 }
 
