@@ -23,14 +23,41 @@ typedef struct nvf_bind { /* one per kernel parameter */
   uint64_t bits;
   int leaf;            /* SCALAR: 1 + the leaf slot whose value (in host memory) it is at each run; 0: bits */
 } nvf_bind;
+/* A step that holds one matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch. What a library is
+   told; the step's kernel says the same. Addresses are those of the kernel's parameters. */
+enum { NVF_BATCHES = 8 };
+typedef struct nvf_matrix {
+  int param;           /* buffer parameter of the kernel; -1: absent */
+  nvm_dtype type;
+  int64_t offset;      /* of element (0, 0) from the parameter's address, in elements, as the strides */
+  int64_t row, col;    /* one of them is 1, or that extent is */
+  int64_t batch[NVF_BATCHES];
+} nvf_matrix;
+typedef struct nvf_scale { int param; double value; } nvf_scale; /* scalar parameter of the kernel; -1: value */
+typedef enum nvf_act { NVF_ACT_NONE, NVF_ACT_RELU, NVF_ACT_GELU } nvf_act; /* GELU: the tanh form */
+typedef struct nvf_product {
+  int64_t m, n, k;
+  int nbatch;
+  int64_t batch[NVF_BATCHES];   /* extents, outermost first */
+  nvm_dtype accumulate;
+  int precision;                /* 0: IEEE of the operands' type; else what the user allowed (graph/ops.def) */
+  nvf_matrix a, b, c, d;
+  nvf_matrix aux;               /* what goes into act, stored too */
+  nvf_scale alpha, beta;
+  nvf_matrix bias;              /* row 0: one value a column; col 0: one a row */
+  nvf_act act;
+  const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
+} nvf_product;
+
 typedef struct nvf_step {
-  const char *hero;    /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy" */
+  const char *hero;    /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product" */
   nvf_kernel *k;
   nvf_schedule *s;
   nvf_bind *bind;
   int64_t blocks, grain;      /* blocks of the grid; blocks per chunk of the pool, on a GPU that are busy at once */
   int64_t bytes_read, bytes_written, flops;
   const char *what;    /* one line: the ops in it, for explain */
+  const nvf_product *product; /* NULL: the step holds none */
 } nvf_step;
 typedef struct nvf_cut { int from, to; const char *why; } nvf_cut; /* an edge between steps, and the reason it was not fused */
 
