@@ -3,10 +3,14 @@
    merges. */
 #include <complex.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "graph/dtype.h"
+#include "base/err.h"
 #include "graph/frag.h"
+#include "graph/graph.h"
+#include "graph/infer.h"
 #include "suite.h"
 
 static const nvg_frag *find(const char *name, int n, const nvm_dtype *t) {
@@ -406,6 +410,120 @@ START_TEST(exact_points) {
     }
 } END_TEST
 
+/* ---- NaN made by arithmetic has one sign on a CPU and another on a GPU: nothing but NaN may come of that sign. Each
+   function in both forms as it is, with every NaN on the way made positive, and negative. */
+enum { SAMPLES = 1 << 12, MOST_PARAMS = 8 };
+typedef struct signs { const nvg_frag *f, *by_sign[2]; } signs;
+
+static int may_be_nan(const nvg_inst *x) {
+  static const uint8_t prims[] = { NVG_ADD, NVG_SUB, NVG_MUL, NVG_DIV, NVG_FMA, NVG_SQRT, NVG_RINT, NVG_FLOOR, NVG_CEIL,
+    NVG_TRUNC, NVG_CVT };
+  return (x->type == NVM_F32 || x->type == NVM_F64) && memchr(prims, x->prim, sizeof prims);
+}
+static const nvg_frag *with_sign(nvb_arena *a, const nvg_frag *f, unsigned negative) {
+  nvb_text text = { .arena = a }, t = { .arena = a };
+  const nvg_inst *body = f->inst;
+  nvm_dtype types[MOST_PARAMS];
+  nvg_frag_print(&text, f);
+  for (const char *line = nvb_text_get(&text), *end; *line; line = end) {
+    int v = -1, at = 0;
+    end = strchr(line, '\n') + 1;
+    nvb_print(&t, "%.*s", (int)(end - line), line);
+    if (!strncmp(line, "  } full", 8)) body = f->full->inst;
+    sscanf(line, " v%d = %n", &v, &at);
+    if (at && may_be_nan(&body[v]))
+      nvb_print(&t, body[v].type == NVM_F32 ? "v%d = select(v%d == v%d, v%d, bits<f32>(u32(0x%x)))\n"
+        : "v%d = select(v%d == v%d, v%d, bits<f64>(u64(0x%x00000000)))\n", v, v, v, v, 0x7ff80000u | negative << 31);
+  }
+  for (int i = 0; i < f->nparam; i++) types[i] = (nvm_dtype)f->inst[i].type;
+  nvg_fragset *set = nvg_fragset_new(a);
+  nvg_fragset_parse(set, nvb_text_get(&t), f->name);
+  return nvg_fragset_find(set, f->name, types, f->nparam);
+}
+static void make_signs(nvb_arena *a, void *arg) {
+  signs *s = arg;
+  for (unsigned k = 0; k < 2; k++) s->by_sign[k] = with_sign(a, s->f, k);
+}
+
+/* Parameter i of sample e; NaN with this sign. */
+static uint64_t sample(nvm_dtype t, int i, int e, int negative) {
+  static const double v[] = { 0, -0.0, 1, -1, 0.5, -0.5, 3, -3, 1e-5, 40, -1e10, 1e30, 1e-40, INFINITY, -INFINITY, NAN };
+  uint64_t h = ((uint64_t)e + 1) * 0x9e3779b97f4a7c15u;
+  double x = v[i < 3 ? e >> 4 * i & 15 : (int)(h >> (8 + 7 * i) & 15)];
+  if (t != NVM_F32 && t != NVM_F64) return t == NVM_BOOL ? (uint64_t)e & 1 : h >> 60;
+  return bits(t, isnan(x) ? copysign(x, negative ? -1 : 1) : x);
+}
+static void run_samples(const nvg_frag *f, int full, int negative, uint8_t *(*out)) {
+  static uint64_t in[MOST_PARAMS][SAMPLES];
+  const void *from[MOST_PARAMS];
+  void *to[MOST_PARAMS];
+  for (int i = 0; i < f->nparam; i++) {
+    nvm_dtype t = (nvm_dtype)f->inst[i].type;
+    size_t size = (size_t)nvg_size(t);
+    for (int e = 0; e < SAMPLES; e++) {
+      uint64_t x = sample(t, i, e, negative);
+      memcpy((char *)in[i] + size * (size_t)e, &x, size);
+    }
+    from[i] = in[i];
+  }
+  for (int i = 0; i < f->nresult; i++) to[i] = out[i];
+  nvg_frag_run(f, from, to, SAMPLES, full);
+  if (!full) nvg_frag_flags(f, from, out[f->nresult], SAMPLES);
+}
+static int nan_in(nvm_dtype t, const uint8_t *p) {
+  uint64_t u = 0;
+  memcpy(&u, p, (size_t)nvg_size(t));
+  return t == NVM_F16 || t == NVM_BF16 ? isnan(half_value(t, u)) : (t == NVM_F32 || t == NVM_F64) && isnan(real(t, u));
+}
+static void compare_samples(const nvg_frag *f, int full, uint8_t *const *a, uint8_t *const *b) {
+  for (int k = 0; k < f->nresult; k++) {
+    nvm_dtype t = (nvm_dtype)f->inst[f->result[k]].type;
+    size_t size = (size_t)nvg_size(t);
+    for (size_t e = 0; e < SAMPLES; e++) {
+      const uint8_t *p = a[k] + size * e, *q = b[k] + size * e;
+      if (!memcmp(p, q, size) || (nan_in(t, p) && nan_in(t, q)) || (!full && (a[f->nresult][e] | b[f->nresult][e]))) continue;
+      char at[256] = "";
+      for (int i = 0, n = 0; i < f->nparam; i++)
+        n += snprintf(at + n, sizeof at - (size_t)n, i ? ", %g" : "%g", real((nvm_dtype)f->inst[i].type,
+          sample((nvm_dtype)f->inst[i].type, i, (int)e, 0)));
+      ck_abort_msg("%s<%s>(%s), result %d depends on the sign of a NaN", f->name, nvg_dtype_name((nvm_dtype)f->inst[0].type),
+        at, k);
+    }
+  }
+}
+static void sign_is_nothing(const nvg_frag *f) {
+  static uint8_t memory[2][MOST_PARAMS][8 * SAMPLES];
+  uint8_t *out[2][MOST_PARAMS];
+  for (int i = 0; i < 2 * MOST_PARAMS; i++) out[i / MOST_PARAMS][i % MOST_PARAMS] = memory[i / MOST_PARAMS][i % MOST_PARAMS];
+  signs s = { .f = f };
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(!nvb_protect(a, make_signs, &s), "%s: %s", f->name, nvb_message());
+  for (int full = f->rare < 0; full < 2; full++) {
+    run_samples(f, full, 0, out[0]);
+    for (int k = 0; k < 2; k++) {
+      run_samples(s.by_sign[k], full, k, out[1]);
+      compare_samples(f, full, out[0], out[1]);
+    }
+  }
+  nvb_arena_free(a);
+}
+START_TEST(sign_of_nan) {
+  static const nvm_dtype types[] = { NVM_F32, NVM_F64, NVM_C64, NVM_C128 };
+  int tried = 0;
+  for (int op = 0; op < NVG_NOPS; op++)
+    for (int k = 0; k < 4; k++) {
+      const nvg_frag *f = nvg_ops[op].kind == NVG_KMAP ? nvg_map_frag((nvg_op)op, types[k]) : NULL;
+      if (!f || op == NVG_OP_COPYSIGN || op == NVG_OP_SIGNBIT) continue; /* which are about it */
+      sign_is_nothing(f);
+      tried++;
+    }
+  ck_assert(tried > 150);
+  for (nvm_dtype t = NVM_F32; t <= NVM_F64; t++)
+    for (nvm_dtype to = NVM_BOOL; to < NVM_C64; to++) sign_is_nothing(nvg_frag_cast(t, to));
+  const nvm_dtype t[6] = { NVM_F64, NVM_F64, NVM_F64, NVM_F64, NVM_F64, NVM_F64 };
+  sign_is_nothing(find("moments", 6, t)), sign_is_nothing(find("logsumexp", 4, t));
+} END_TEST
+
 SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, moments,
   complex_functions, complex_accuracy, complex_arithmetic,
-  forms_agree, exact_points)
+  forms_agree, exact_points, sign_of_nan)

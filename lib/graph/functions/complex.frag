@@ -55,6 +55,9 @@ frag c.sign<T: real>(a: T, b: T) -> (T, T) {
   return select(bad, a + b, copysign(u / h, a)), select(bad, a + b, copysign(v / h, b))
 }
 
+# copysign where b may be NaN, whose sign says nothing: as of 0
+frag sign_like<T: real>(a: T, b: T) -> T { return copysign(a, select(b == b, b, 0)) }
+
 frag c.sqrt(a: f64, b: f64) -> (f64, f64) {
   x = fabs(a)
   y = fabs(b)
@@ -71,7 +74,7 @@ frag c.sqrt(a: f64, b: f64) -> (f64, f64) {
   i = select(left, w, h) * s
   r = select(x == inf, select(left, select(b == b, 0, b), x), r)
   i = select(x == inf, select(left, x, select(b == b, 0, b)), i)
-  return select(y == inf, y, r), select(y == inf, b, select(i == i, copysign(i, b), i))
+  return select(y == inf, y, r), select(y == inf, b, select(i == i, sign_like(i, b), i))
 }
 
 # e^p (cos y, sin y) where e^x = p 2^n overflows or vanishes only with the result
@@ -159,7 +162,7 @@ frag c.cosh(a: f64, b: f64) -> (f64, f64) {
   r = select(whole, select(fine, copysign(inf, c), fabs(a)), r)
   i = select(whole & fine, select(s < 0, -a, a), i)
   zero = ((a == 0) & !fine) | (b == 0)
-  return r, select(zero, copysign(0, a) * copysign(1, b), i)
+  return r, select(zero, sign_like(0, a) * sign_like(1, b), i)
 }
 # With t = tan b, k = 1 + t^2, s = sinh a: (k s sqrt(1 + s^2) + i t) / (1 + k s^2);
 # from 22 on +-1 and 4 sin b cos b e^(-2 |a|)
@@ -173,7 +176,7 @@ frag c.tanh(a: f64, b: f64) -> (f64, f64) {
   d = 1 + k * s * s
   r = select(far, copysign(1, a), k * s * sqrt(1 + s * s) / d)
   i = select(far, 4 * sin(b) * cos(b) * exp(-2 * x), t / d)
-  i = select((x == inf) & !fine, copysign(0, b), i)
+  i = select((x == inf) & !fine, sign_like(0, b), i)
   r = select(fine | (x == inf) | (x == 0), select(fine | (x == inf), r, a), b - b)
   return r, select(b == 0, b, i)
 }
@@ -200,7 +203,7 @@ frag c.asin(a: f64, b: f64) -> (f64, f64) {
   u, v = c.sqrt(1 + x, y)
   r = select(far, atan2(a, fabs(b)), atan2(x, p * u - q * v))
   i = asinh(p * v - q * u)
-  i = copysign(select(far, far_log(a, b), i), b)
+  i = sign_like(select(far, far_log(a, b), i), b)
   return select(a == 0, a, r), select((b == 0) & (fabs(a) <= 1), b, i)
 }
 frag c.acos(a: f64, b: f64) -> (f64, f64) {
@@ -211,11 +214,11 @@ frag c.acos(a: f64, b: f64) -> (f64, f64) {
   u, v = c.sqrt(1 + x, y)
   r = select(far, atan2(fabs(b), a), 2 * atan2(p, u))
   i = select(far, far_log(a, b), asinh(u * q - v * p))
-  return select((a == 0) & (b != b), 0x1.921fb54442d18p+0, r), -copysign(i, b)
+  return select((a == 0) & (b != b), 0x1.921fb54442d18p+0, r), -sign_like(i, b)
 }
 frag c.acosh<T: real>(a: T, b: T) -> (T, T) {
   r, i = c.acos(a, b)
-  return fabs(i), select(r == r, copysign(r, b), r)
+  return fabs(i), select(r == r, sign_like(r, b), r)
 }
 frag c.asinh<T: real>(a: T, b: T) -> (T, T) {
   r, i = c.asin(-b, a)
@@ -239,7 +242,7 @@ frag c.atanh(a: f64, b: f64) -> (f64, f64) {
   i = select((x != x) & (y != inf), x, i)
   r = select((y != y) & (x != 0) & (x != inf), y, r)
   r = select((x == 1) & (y == 0), inf, r)
-  return copysign(r, a), select(i == i, copysign(select((y == 0) & (x <= 1), 0, i), b), i)
+  return sign_like(r, a), select(i == i, copysign(select((y == 0) & (x <= 1), 0, i), b), i)
 }
 frag c.atan<T: real>(a: T, b: T) -> (T, T) {
   r, i = c.atanh(-b, a)
