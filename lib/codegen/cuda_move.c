@@ -528,11 +528,15 @@ typedef struct factor {
   const nvcu_places *m;
   const char *at;
   int64_t step; /* of the axis */
+  const char *type;
+  const nvg_frag *widen; /* to the sum's type */
   const char **v; /* by item of l */
 } factor;
 
 static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {
-  factor f = {.m = e->tile[tile].map, .at = shared_tile(e, tile)};
+  nvm_dtype t = e->k->tile[tile].type, sum = e->k->tile[s->out[0]].type;
+  factor f = {.m = e->tile[tile].map, .at = shared_tile(e, tile), .type = nvcu_type(t)};
+  f.widen = t == sum ? NULL : nvg_frag_cast(t, sum);
   int axes[NVF_MAX_DIGITS], n = 0;
   for (int i = 0; i < f.m->n; i++) {
     if (f.m->c[i].axis == s->axis) f.step = f.m->c[i].step;
@@ -543,15 +547,19 @@ static factor factor_of(nvcu_em *e, const nvf_stmt *s, int tile) {
   return f;
 }
 
-static void read_factor(nvcu_em *e, factor *f, const char *type, const char *k) {
+static void read_factor(nvcu_em *e, factor *f, const char *k) {
   int digit, n = vector(f->m, &f->l, &digit);
   const char *v[WIDEST];
   nvcu_xv more = nvcu_times(e, (nvcu_xv){.base = k, .unit = 1, .natural = 1}, f->step);
   for (int item = 0; item < nvc_items(&f->l); item++) {
     if (!begins(&f->l, item, n, digit)) continue;
     access a = access_at(e, f->m, f->at, &f->l, item, n, digit, more);
-    read_access(e, f->m, &a, type, v);
-    for (int i = 0; i < n; i++) f->v[item + i * a.step] = v[i];
+    read_access(e, f->m, &a, f->type, v);
+    for (int i = 0; i < n; i++) {
+      const char *wide = NULL;
+      if (f->widen) nvcu_frag(e, f->widen, &v[i], &wide, NULL, 0);
+      f->v[item + i * a.step] = wide ? wide : v[i];
+    }
   }
 }
 
@@ -567,8 +575,8 @@ void nvcu_contract(nvcu_em *e, const nvf_stmt *s) {
     nvcu_line(e, "%s %s = %s;", type, sum[i], nvcu_tile_at(e, s->in[0], l, i));
   }
   const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)rounds), "1", (int)deep);
-  read_factor(e, &a, type, k);
-  read_factor(e, &b, type, k);
+  read_factor(e, &a, k);
+  read_factor(e, &b, k);
   for (int i = 0; i < nvc_items(l); i++)
     nvcu_line(e, "%s = nv_fma(%s, %s, %s);", sum[i], a.v[nvc_match_item(&a.l, l, i)], b.v[nvc_match_item(&b.l, l, i)],
               sum[i]);

@@ -225,8 +225,10 @@ static int64_t make_contract(maker *m, nvc_ins *i) {
     i->along[j] = stride_along(m, s->in[j + 1], s->axis);
   }
   i->len = nvf_extent(&m->p->t->tile[s->in[1]], s->axis);
+  nvm_dtype factor = m->p->k->tile[s->in[1]].type;
+  i->widen = factor == t ? NULL : nvg_frag_cast(factor, t);
   i->frag = nvg_frag_find("fma", three, 3);
-  if (!i->frag) nvb_throw(m->a, NVM_ERR_INTERNAL, "%s", nvb_strdup(m->a, nvb_message()));
+  if (!i->frag || (factor != t && !i->widen)) nvb_throw(m->a, NVM_ERR_INTERNAL, "%s", nvb_strdup(m->a, nvb_message()));
   return nvc_contract_work(m->p, i);
 }
 

@@ -273,20 +273,29 @@ int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i) {
   return (2 * i->len + 2) * NVC_BATCH * i->op[0].size;
 }
 
-/* ---- contractions: a chunk of the sum stays while the axis is walked */
+/* ---- contractions: a chunk of the sum stays while the axis is walked. Products of 16-bit factors are exact in the
+   fma. */
+static const void *factor(const nvc_run *r, const nvc_ins *i, int j, int64_t q, int64_t start, int64_t n, char *room) {
+  const nvc_operand *o = &i->op[j];
+  char *packed = i->widen ? room + (int64_t)NVC_CHUNK * nvg_size(i->widen->inst[i->widen->result[0]].type) : room;
+  nvc_gather(packed, nvc_tile(r, o->id) + q * i->along[j] * o->size, o->size, &o->v, start, n);
+  const void *in[1] = {packed};
+  void *out[1] = {room};
+  if (i->widen) nvg_frag_run(i->widen, in, out, n, 1);
+  return room;
+}
+
 void nvc_do_contract(const nvc_run *r, const nvc_ins *i) {
-  int size = i->op[0].size;
+  int size = nvg_size(r->p->k->tile[i->s->in[0]].type);
   int64_t room = (int64_t)NVC_CHUNK * size;
-  char *acc = r->work, *a = acc + room, *b = a + room;
+  char *acc = r->work;
   const char *from = nvc_tile(r, i->s->in[0]);
   char *to = nvc_tile(r, i->s->out[0]);
   for (int64_t start = 0; start < i->shape.total; start += NVC_CHUNK) {
     int64_t n = i->shape.total - start < NVC_CHUNK ? i->shape.total - start : NVC_CHUNK;
     memcpy(acc, from + start * size, (size_t)(n * size));
     for (int64_t q = 0; q < i->len; q++) {
-      nvc_gather(a, nvc_tile(r, i->op[0].id) + q * i->along[0] * size, size, &i->op[0].v, start, n);
-      nvc_gather(b, nvc_tile(r, i->op[1].id) + q * i->along[1] * size, size, &i->op[1].v, start, n);
-      const void *in[3] = {a, b, acc};
+      const void *in[3] = {factor(r, i, 0, q, start, n, acc + room), factor(r, i, 1, q, start, n, acc + 3 * room), acc};
       void *out[1] = {acc};
       nvg_frag_run(i->frag, in, out, n, 1);
     }
@@ -295,6 +304,5 @@ void nvc_do_contract(const nvc_run *r, const nvc_ins *i) {
 }
 
 int64_t nvc_contract_work(const nvc_interp *p, const nvc_ins *i) {
-  (void)p;
-  return 3 * (int64_t)NVC_CHUNK * i->op[0].size;
+  return 5 * (int64_t)NVC_CHUNK * nvg_size(p->k->tile[i->s->in[0]].type);
 }

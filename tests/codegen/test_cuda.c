@@ -24,6 +24,7 @@ static const struct budget {
     {"fftconv.kir", "gpu", 72, "16 complex items", 1, 0},
     {"gather.kir", "gpu", 40, "four elements of four tiles", 0, 0},
     {"gemm.kir", "gpu", 96, "32 sums, 12 of the factors", 0, 0},
+    {"gemm16.kir", "gpu", 104, "32 sums, 12 of the factors, four numbers of a bias", 0, 0},
     {"layernorm.kir", "gpu", 40, "one column, four rows ahead", 0, 0},
     {"middle.kir", "gpu", 72, "32 items of two reductions", 0, 0},
     {"moments.kir", "gpu", 168, "four reductions of 64 bits side by side, 16 elements at once", 1, 0},

@@ -137,6 +137,39 @@ START_TEST(gemm) {
 }
 END_TEST
 
+static uint16_t *gate_bf16(int64_t n, double lo, double hi) {
+  uint16_t *x = malloc(sizeof *x * (size_t)(n + 1));
+  for (int64_t i = 0; i < n; i++) x[i] = (uint16_t)nvg_float_bits(NVM_BF16, lo + (hi - lo) * gate_uniform());
+  return x;
+}
+static double of_bf16(uint16_t h) { return nvg_bits_float(NVM_BF16, h); }
+
+static void gemm16_of(int M, int N, int K, int ld) {
+  uint16_t *A = gate_bf16(M * ld, -.5, .5), *B = gate_bf16(N * ld, -.5, .5), *bias = gate_bf16(N, -1, 1),
+           *D = calloc((size_t)(M * N), 2);
+  gate g = {.file = "gemm16.kir", .prefix = "cpu", .aligned = ld % 4 == 0 && K % 4 == 0};
+  gate_in(&g, NVM_BF16, A, M * ld);
+  gate_in(&g, NVM_BF16, B, N * ld);
+  gate_in(&g, NVM_BF16, bias, N);
+  gate_out(&g, NVM_BF16, D, M * N);
+  const int sizes[] = {M, N, K, ld, ld, N};
+  for (int i = 0; i < 6; i++) gate_size(&g, sizes[i]);
+  gate_run(&g);
+  for (int m = 0; m < M; m++)
+    for (int n = 0; n < N; n++) {
+      double h = of_bf16(bias[n]);
+      for (int k = 0; k < K; k++) h += of_bf16(A[m * ld + k]) * of_bf16(B[n * ld + k]);
+      double y = h / (1 + exp(-2 * h * fma(h * h, 0.0356774081, 0.7978845608)));
+      gate_close("gemm16", m * N + n, of_bf16(D[m * N + n]), y, 0x1p-8);
+    }
+  free(A); free(B); free(bias); free(D);
+}
+START_TEST(gemm16) {
+  gemm16_of(16, 128, 64, 64);
+  gemm16_of(9, 100, 45, 53);
+}
+END_TEST
+
 START_TEST(seed) {
   int n = 10000;
   float *x = gate_floats(n, 0, 1.5), *y = gate_floats(n, -1.5, 1.5), *z = gate_floats(n, -3, 3), *o = calloc((size_t)n, 4);
@@ -267,4 +300,4 @@ START_TEST(argmin) {
 }
 END_TEST
 
-SUITE("gate", softmax, across, fftconv, gemm, seed, columns, sum, transpose, argmin)
+SUITE("gate", softmax, across, fftconv, gemm, gemm16, seed, columns, sum, transpose, argmin)
