@@ -18,7 +18,7 @@
 
 enum { BUSY_MS = 50, REST_MS = 250, HEALS = 4, ROW_MAX = 64 << 20, TOUCH_S = 3600 };
 
-enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, BEGIN, COMMIT, NSTMT };
+enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, BEGIN, COMMIT, ALL, CLEAR, NSTMT };
 /* id: 64 bits of the hash of (kind, key). sum: hash of (kind, key, blob), what a row is believed by. */
 static const char schema[] =
   "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
@@ -36,6 +36,8 @@ static const char *const sql[NSTMT] = {
             "WHERE upto > ?1)",
   [BEGIN] = "BEGIN IMMEDIATE",
   [COMMIT] = "COMMIT",
+  [ALL] = "SELECT blob FROM entry1 WHERE kind = ?1 ORDER BY used DESC, id",
+  [CLEAR] = "DELETE FROM entry1 WHERE kind = ?1",
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -329,6 +331,12 @@ int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes) {
   return found > 0;
 }
 
+void nvb_store_drop(const char *kind, nvb_hash key) {
+  if (enter())
+    one_row(DROP, (int64_t)row_name(kind, key).lo);
+  pthread_mutex_unlock(&lock);
+}
+
 /* Drops what was not used for longest, down to 7/8 of the limit, when the rows are over it. Looks at the first put and
    after each 1/16 of the limit. */
 static void keep_small(int64_t more) {
@@ -387,6 +395,70 @@ void nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t byte
     again = store.heals != heals && find_file() && open_db();
   }
   pthread_mutex_unlock(&lock);
+}
+
+/* ---- all of a kind */
+typedef struct heap { char *bytes; size_t n, cap; int rows; } heap; /* each row: its size, then its bytes */
+
+static int heap_add(heap *h, const void *p, size_t n) {
+  size_t need = h->n + sizeof n + n;
+  if (need > h->cap) {
+    char *more = nvb_realloc(h->bytes, 2 * need);
+    if (!more)
+      return 0;
+    h->bytes = more;
+    h->cap = 2 * need;
+  }
+  memcpy(h->bytes + h->n, &n, sizeof n);
+  if (n)
+    memcpy(h->bytes + h->n + sizeof n, p, n);
+  h->n = need;
+  h->rows++;
+  return 1;
+}
+
+static nvb_blob *heap_blobs(const heap *h) {
+  nvb_blob *at = h->rows ? nvb_alloc((size_t)h->rows * sizeof *at + h->n) : NULL;
+  if (!at)
+    return NULL;
+  const char *p = memcpy((char *)(at + h->rows), h->bytes, h->n);
+  for (int i = 0; i < h->rows; i++) {
+    memcpy(&at[i].bytes, p, sizeof at[i].bytes);
+    at[i].p = p + sizeof at[i].bytes;
+    p += sizeof at[i].bytes + at[i].bytes;
+  }
+  return at;
+}
+
+int nvb_store_all(const char *kind, nvb_blob **at) {
+  heap h = { 0 };
+  if (enter()) {
+    sqlite3_stmt *q = store.stmt[ALL];
+    int rc;
+    sqlite3_bind_text(q, 1, kind, -1, SQLITE_STATIC);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW &&
+           heap_add(&h, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0)))
+      ;
+    sqlite3_reset(q);
+    sqlite3_clear_bindings(q);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+      failed(rc);
+  }
+  pthread_mutex_unlock(&lock);
+  *at = heap_blobs(&h);
+  nvb_free(h.bytes);
+  return *at ? h.rows : 0;
+}
+
+int nvb_store_clear(const char *kind) {
+  int n = -1;
+  if (enter()) {
+    sqlite3_bind_text(store.stmt[CLEAR], 1, kind, -1, SQLITE_STATIC);
+    if (run(CLEAR))
+      n = sqlite3_changes(store.db);
+  }
+  pthread_mutex_unlock(&lock);
+  return n;
 }
 
 const char *nvb_store_where(void) {

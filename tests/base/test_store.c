@@ -470,7 +470,39 @@ START_TEST(no_memory_is_a_miss) {
 }
 END_TEST
 
+START_TEST(test_kinds) { /* all of a kind, none of another; dropped one by one, or together */
+  fresh("kinds");
+  nvb_blob *at;
+  ck_assert_int_eq(nvb_store_all("tune", &at), 0);
+  ck_assert_ptr_null(at);
+  for (int i = 0; i < 5; i++) {
+    put(i);
+    nvb_store_put("tune", key_of(i), &i, i ? sizeof i : 0);
+  }
+  ck_assert_int_eq(nvb_store_all("tune", &at), 5);
+  int seen = 0;
+  for (int i = 0, x; i < 5; i++)
+    if (at[i].bytes)
+      memcpy(&x, at[i].p, sizeof x), seen |= 1 << x;
+  nvb_free(at);
+  ck_assert_int_eq(seen, 30); /* and one of no bytes */
+  nvb_store_drop("tune", key_of(3));
+  void *blob;
+  size_t n;
+  ck_assert(!nvb_store_get("tune", key_of(3), &blob, &n));
+  ck_assert_int_eq(get(3), 1);
+  ck_assert_int_eq(nvb_store_clear("tune"), 4);
+  ck_assert_int_eq(nvb_store_all("tune", &at), 0);
+  for (int i = 0; i < 5; i++)
+    ck_assert_int_eq(get(i), 1);
+  sweep();
+  ck_assert_int_eq(nvb_set("cache_dir", "off"), NVM_OK);
+  ck_assert_int_eq(nvb_store_all("code", &at), 0);
+  ck_assert_int_eq(nvb_store_clear("code"), -1);
+}
+END_TEST
+
 SUITE("store", puts_and_gets, off_and_homeless, writable_folder_is_refused, symlinks_are_refused,
       foreign_folder_is_refused, eight_processes_on_a_cold_store, fork_with_an_open_store,
       killed_writers_leave_no_harm, threads_share_it, held_lock_is_a_miss, every_flipped_byte_heals,
-      every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss)
+      every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss, test_kinds)

@@ -1,0 +1,156 @@
+/* Rounds of one sample each, in another order each time, so that what disturbs one disturbs all. Who is clearly slower leaves;
+   medians decide. Nothing may win that was not found right before. */
+#include "autotune/measure.h"
+#include <string.h>
+
+enum { FEWEST = 3 }; /* samples of a winner */
+
+const char *nvt_fate_name(nvt_fate f) {
+  static const char *const name[] = { [NVT_WAITING] = "not tried", [NVT_RUNNING] = "timed", [NVT_PRUNED] = "left out",
+                                      [NVT_FAILED] = "failed", [NVT_WRONG] = "wrong", [NVT_HUNG] = "hung",
+                                      [NVT_SLOW] = "slow" };
+  return name[f];
+}
+
+typedef struct state {
+  const nvt_bench *b;
+  const nvt_rules *r;
+  nvt_candidate *c;
+  int n, broken;           /* broken: something hangs, so that nothing else can be timed */
+  double start;
+  uint64_t random;
+} state;
+
+static int over(const state *s) { return s->b->now(s->b->self) - s->start > s->r->budget; }
+
+static void tell(const state *s, double part) {
+  if (s->b->told)
+    s->b->told(s->b->self, part);
+}
+
+static uint64_t next_random(state *s) { /* xorshift64 */
+  s->random ^= s->random << 13;
+  s->random ^= s->random >> 7;
+  return s->random ^= s->random << 17;
+}
+
+static void shuffle(state *s, int *order, int n) {
+  for (int i = n - 1; i > 0; i--) {
+    int j = (int)(next_random(s) % (uint64_t)(i + 1)), k = order[i];
+    order[i] = order[j];
+    order[j] = k;
+  }
+}
+
+/* ---- what is tried at all, the model's favourites first */
+static void prune(state *s) {
+  double least = 0;
+  for (int i = 0; i < s->n; i++)
+    if (s->c[i].model > 0 && (least <= 0 || s->c[i].model < least))
+      least = s->c[i].model;
+  for (int i = 1; i < s->n && s->r->prune > 0; i++)
+    if (s->c[i].model > s->r->prune * least)
+      s->c[i].fate = NVT_PRUNED;
+}
+
+static int next_waiting(const state *s) {
+  int best = -1;
+  for (int i = 0; i < s->n; i++)
+    if (s->c[i].fate == NVT_WAITING && (!i || best < 0 || (best > 0 && s->c[i].model < s->c[best].model)))
+      best = i;
+  return best;
+}
+
+/* Half of the time may go into making and verifying them. */
+static void make_ready(state *s) {
+  int done = 0;
+  for (int i; (i = next_waiting(s)) >= 0; done++) {
+    double spent = s->b->now(s->b->self) - s->start;
+    int lost = s->broken || (i && (s->c[0].fate != NVT_RUNNING || spent > s->r->budget / 2));
+    s->c[i].fate = lost ? NVT_PRUNED : s->b->ready(s->b->self, i);
+    s->broken |= s->c[i].fate == NVT_HUNG;
+    tell(s, 0.5 * (done + 1) / s->n);
+  }
+}
+
+/* ---- rounds */
+static void add(nvt_candidate *c, double ns) {
+  int at = c->n++;
+  while (at && c->sample[at - 1] > ns)
+    c->sample[at] = c->sample[at - 1], at--;
+  c->sample[at] = ns;
+  c->least = c->sample[0];
+  c->median = (c->sample[(c->n - 1) / 2] + c->sample[c->n / 2]) / 2;
+}
+
+static double best_median(const state *s) {
+  double best = 0;
+  for (int i = 0; i < s->n; i++)
+    if (s->c[i].fate == NVT_RUNNING && s->c[i].n && (best <= 0 || s->c[i].median < best))
+      best = s->c[i].median;
+  return best;
+}
+
+/* The more is known the less may be between one's best sample and the best median. */
+static int drop_slow(state *s, int round) {
+  static const double most[] = { 2.0, 1.5, 1.2, 1.1, 1.05 };
+  double limit = best_median(s) * most[round < 4 ? round : 4];
+  int left = 0;
+  for (int i = 0; i < s->n; i++)
+    if (s->c[i].fate == NVT_RUNNING) {
+      if (s->c[i].least > limit)
+        s->c[i].fate = NVT_SLOW;
+      left += s->c[i].fate == NVT_RUNNING;
+    }
+  return left;
+}
+
+/* 0: time is up, or nothing more can be timed. */
+static int one_round(state *s, int round) {
+  int order[s->n], n = 0;
+  for (int i = 0; i < s->n; i++)
+    if (s->c[i].fate == NVT_RUNNING)
+      order[n++] = i;
+  shuffle(s, order, n);
+  for (int k = 0; k < n; k++) {
+    nvt_candidate *c = &s->c[order[k]];
+    double ns = 0;
+    if (over(s) && (round || order[k]))
+      return 0;
+    nvt_fate f = s->b->time(s->b->self, order[k], &ns);
+    if (f == NVT_RUNNING)
+      add(c, ns);
+    else
+      c->fate = f;
+    if ((s->broken |= f == NVT_HUNG))
+      return 0;
+  }
+  return 1;
+}
+
+static int winner(const state *s) {
+  const nvt_candidate *c = s->c;
+  int best = 0;
+  for (int i = 1; i < s->n; i++)
+    if (c[i].fate == NVT_RUNNING && c[i].n >= FEWEST && c[i].median < c[best].median)
+      best = i;
+  return best && c[best].median <= (1 - s->r->gain) * c[0].median ? best : 0;
+}
+
+int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n) {
+  state s = { .b = b, .r = r, .c = c, .n = n, .start = b->now(b->self), .random = r->seed | 1 };
+  int rounds = r->rounds < NVT_SAMPLES ? r->rounds : NVT_SAMPLES, left = 2;
+  for (int i = 0; i < n; i++)
+    c[i] = (nvt_candidate){ .model = c[i].model };
+  prune(&s);
+  make_ready(&s);
+  for (int i = 0; i < rounds && !s.broken && (left > 1 || i < FEWEST); i++) {
+    int whole = one_round(&s, i);
+    left = drop_slow(&s, i);
+    tell(&s, 0.5 + 0.5 * (i + 1) / rounds);
+    if (!whole)
+      break;
+  }
+  tell(&s, 1);
+  return !c[0].n ? -1 : s.broken ? 0 : winner(&s);
+}

@@ -1,0 +1,329 @@
+/* Tuning records: a table of this process over the store, and their JSON. Decides what is believed; never what is best. */
+#include "autotune/record.h"
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/store.h"
+
+/* ---- JSON: flat objects of texts and numbers, their fields in a table */
+typedef enum ftype { KEY, TEXT, NUMBER, COUNT, DATE, VERSION } ftype;
+static const struct field { const char *name; ftype type; size_t at, size; } fields[] = {
+#define FIELD(name, type) { #name, type, offsetof(nvt_record, name), sizeof ((nvt_record *)0)->name }
+  { "version", VERSION, 0, 0 }, FIELD(key, KEY), FIELD(device, TEXT), FIELD(what, TEXT), FIELD(size, TEXT),
+  FIELD(choice, TEXT), FIELD(ns, NUMBER), FIELD(model_ns, NUMBER), FIELD(tried, COUNT), FIELD(date, DATE),
+#undef FIELD
+};
+enum { NFIELDS = sizeof fields / sizeof *fields };
+
+static void put_text(nvb_text *t, const char *s) {
+  nvb_puts(t, "\"");
+  for (; *s; s++)
+    nvb_print(t, (unsigned char)*s < 32 ? "\\u%04x" : *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+  nvb_puts(t, "\"");
+}
+
+void nvt_record_print(nvb_text *t, const nvt_record *r) {
+  for (int i = 0; i < NFIELDS; i++) {
+    const char *p = (const char *)r + fields[i].at;
+    nvb_print(t, "%s\"%s\": ", i ? ", " : "{", fields[i].name);
+    switch (fields[i].type) {
+    case VERSION: nvb_print(t, "%d", NVT_VERSION); break;
+    case KEY: nvb_print(t, "\"%016" PRIx64 "%016" PRIx64 "\"", r->key.hi, r->key.lo); break;
+    case TEXT: put_text(t, p); break;
+    case NUMBER: nvb_putf(t, *(const double *)(const void *)p); break;
+    case COUNT: nvb_print(t, "%d", *(const int *)(const void *)p); break;
+    case DATE: nvb_print(t, "%" PRId64, *(const int64_t *)(const void *)p); break;
+    }
+  }
+  nvb_puts(t, "}");
+}
+
+static void skip(const char **at, const char *end) {
+  while (*at < end && (**at == ' ' || **at == '\n' || **at == '\r' || **at == '\t'))
+    ++*at;
+}
+
+static int take(const char **at, const char *end, char c) {
+  skip(at, end);
+  return *at < end && **at == c ? ++*at, 1 : 0;
+}
+
+/* A text of at most size - 1 bytes; escapes of one byte alone, which is what records have. */
+static int get_text(const char **at, const char *end, char *out, size_t size) {
+  size_t n = 0;
+  if (!take(at, end, '"'))
+    return 0;
+  for (; *at < end && **at != '"'; ++*at) {
+    char c = **at;
+    if (c == '\\' && end - *at > 6 && (*at)[1] == 'u') {
+      char hex[5] = { (*at)[2], (*at)[3], (*at)[4], (*at)[5] }, *stop;
+      long code = strtol(hex, &stop, 16);
+      if (stop != hex + 4 || code < 1 || code > 127)
+        return 0;
+      c = (char)code;
+      *at += 5;
+    } else if (c == '\\') {
+      if (++*at == end || !strchr("\"\\/", **at))
+        return 0;
+      c = **at;
+    }
+    if (!c || n + 1 >= size)
+      return 0;
+    out[n++] = c;
+  }
+  out[n] = 0;
+  return take(at, end, '"');
+}
+
+static int get_number(const char **at, const char *end, double *x) {
+  char word[40], *stop;
+  size_t n = 0;
+  skip(at, end);
+  while (*at < end && n + 1 < sizeof word && strchr("+-.0123456789eE", **at) && **at)
+    word[n++] = *(*at)++;
+  word[n] = 0;
+  *x = strtod(word, &stop);
+  return n && !*stop && *x - *x == 0; /* neither inf nor nan */
+}
+
+static int get_key(const char *s, nvb_hash *key) {
+  if (strlen(s) != 32 || strspn(s, "0123456789abcdef") != 32)
+    return 0;
+  char half[17] = { 0 };
+  memcpy(half, s, 16);
+  *key = (nvb_hash){ strtoull(s + 16, NULL, 16), strtoull(half, NULL, 16) };
+  return 1;
+}
+
+static int get_field(const struct field *f, nvt_record *r, const char **at, const char *end) {
+  char *p = (char *)r + f->at, key[40];
+  double x = 0;
+  if (f->type == TEXT)
+    return get_text(at, end, p, f->size);
+  if (f->type == KEY)
+    return get_text(at, end, key, sizeof key) && get_key(key, &r->key);
+  if (!get_number(at, end, &x) || x < 0 || (f->type == VERSION && x != NVT_VERSION) || (f->type == COUNT && x > 1e6) || x > 1e18)
+    return 0;
+  if (f->type == NUMBER)
+    memcpy(p, &x, sizeof x);
+  else if (f->type == COUNT)
+    memcpy(p, &(int){ (int)x }, sizeof(int));
+  else if (f->type == DATE)
+    memcpy(p, &(int64_t){ (int64_t)x }, sizeof(int64_t));
+  return 1;
+}
+
+int nvt_record_read(nvt_record *out, const char **at, const char *end) {
+  unsigned seen = 0;
+  *out = (nvt_record){ 0 };
+  if (!take(at, end, '{'))
+    return 0;
+  do {
+    char name[24];
+    int i = 0;
+    if (!get_text(at, end, name, sizeof name) || !take(at, end, ':'))
+      return 0;
+    while (i < NFIELDS && strcmp(fields[i].name, name))
+      i++;
+    if (i == NFIELDS || (seen >> i & 1) || !get_field(&fields[i], out, at, end))
+      return 0;
+    seen |= 1u << i;
+  } while (take(at, end, ','));
+  return take(at, end, '}') && seen == (1u << NFIELDS) - 1;
+}
+
+/* ---- the table of this process. An entry without a record: there was none when it was asked for. */
+enum { SLOTS = 1 << 10 };
+typedef struct entry { struct entry *next; nvb_hash key; int there; nvt_record r; } entry;
+static entry *table[SLOTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int64_t found;
+int64_t nvt_records_found(void) { return atomic_load(&found); }
+
+static void hold(void) { pthread_mutex_lock(&lock); }
+static void let_go(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
+
+static entry *entry_of(nvb_hash key) { /* made if it is new; NULL: no memory */
+  entry **at = &table[key.lo % SLOTS];
+  while (*at && !nvb_hash_eq((*at)->key, key))
+    at = &(*at)->next;
+  if (!*at && (*at = nvb_calloc(1, sizeof **at)))
+    (*at)->key = key;
+  return *at;
+}
+
+/* Those without a record, or all. */
+static void forget(int all) {
+  for (int i = 0; i < SLOTS; i++)
+    for (entry **at = &table[i], *e; (e = *at);) {
+      if (!all && e->there) {
+        at = &e->next;
+        continue;
+      }
+      *at = e->next;
+      nvb_free(e);
+    }
+}
+
+static int records_here(void) {
+  int n = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < SLOTS; i++)
+    for (const entry *e = table[i]; e; e = e->next)
+      n += e->there;
+  pthread_mutex_unlock(&lock);
+  return n;
+}
+
+void nvt_record_again(void) {
+  pthread_mutex_lock(&lock);
+  forget(0);
+  pthread_mutex_unlock(&lock);
+}
+
+/* A row is a record that names its own key. */
+static int from_store(nvt_record *r, nvb_hash key) {
+  void *row;
+  size_t n;
+  if (!nvb_store_get("tune", key, &row, &n))
+    return 0;
+  const char *at = row, *end = at + n;
+  int good = nvt_record_read(r, &at, end) && nvb_hash_eq(r->key, key);
+  nvb_free(row);
+  return good;
+}
+
+static entry *look(nvb_hash key) { /* under the lock */
+  entry *e = table[key.lo % SLOTS];
+  while (e && !nvb_hash_eq(e->key, key))
+    e = e->next;
+  return e;
+}
+
+int nvt_record_find(nvt_record *out, nvb_hash key) {
+  nvt_record r = { 0 };
+  pthread_mutex_lock(&lock);
+  entry *e = look(key);
+  int there = e ? e->there : 0;
+  if (there)
+    *out = e->r;
+  pthread_mutex_unlock(&lock);
+  if (!e) {
+    there = from_store(&r, key);
+    if (there)
+      *out = r;
+    pthread_mutex_lock(&lock);
+    if ((e = entry_of(key)) && !e->there) {
+      e->there = there;
+      e->r = r;
+    }
+    pthread_mutex_unlock(&lock);
+  }
+  atomic_fetch_add(&found, there);
+  return there;
+}
+
+static void print_record(nvb_arena *a, void *arg) {
+  const nvt_record *r = ((const void **)arg)[0];
+  nvb_text t = { .arena = a };
+  nvt_record_print(&t, r);
+  nvb_store_put("tune", r->key, nvb_text_get(&t), t.n);
+}
+
+void nvt_record_keep(const nvt_record *r) {
+  pthread_mutex_lock(&lock);
+  entry *e = entry_of(r->key);
+  if (e) {
+    e->there = 1;
+    e->r = *r;
+  }
+  pthread_mutex_unlock(&lock);
+  nvb_arena *a = nvb_arena_new();
+  const void *arg[1] = { r };
+  if (a)
+    nvb_protect(a, print_record, arg);
+  nvb_arena_free(a);
+}
+
+/* ---- candidates under trial */
+static nvb_hash trial(nvb_hash key, const char *choice) { return nvb_hash_mix(key, choice, strlen(choice)); }
+void nvt_trial_begin(nvb_hash key, const char *choice) { nvb_store_put("trial", trial(key, choice), "", 0); }
+void nvt_trial_end(nvb_hash key, const char *choice) { nvb_store_drop("trial", trial(key, choice)); }
+int nvt_trial_open(nvb_hash key, const char *choice) {
+  void *row;
+  size_t n;
+  int open = nvb_store_get("trial", trial(key, choice), &row, &n);
+  if (open)
+    nvb_free(row);
+  return open;
+}
+
+/* ---- all of them */
+int nvt_record_all(nvb_arena *a, nvt_record **out) {
+  NVB_VEC(nvt_record) all = { 0 };
+  nvb_map *seen = nvb_map_new(a);
+  nvb_blob *row;
+  int n = nvb_store_all("tune", &row), fresh;
+  for (int i = 0; i < n; i++) {
+    nvt_record r;
+    const char *at = row[i].p, *end = at + row[i].bytes;
+    if (nvt_record_read(&r, &at, end) && from_store(&r, r.key)) {
+      nvb_map_put(seen, &r.key, sizeof r.key, &fresh);
+      NVB_PUSH(a, all, r);
+    }
+  }
+  nvb_free(row);
+  int here = 0, most = records_here();
+  nvt_record *mine = NVB_NEWN(a, nvt_record, most + 1);
+  pthread_mutex_lock(&lock); /* nothing below may throw */
+  for (int i = 0; i < SLOTS; i++)
+    for (const entry *e = table[i]; e; e = e->next)
+      if (e->there && here < most)
+        mine[here++] = e->r;
+  pthread_mutex_unlock(&lock);
+  for (int i = 0; i < here; i++)
+    if (!nvb_map_find(seen, &mine[i].key, sizeof mine[i].key))
+      NVB_PUSH(a, all, mine[i]);
+  *out = all.at;
+  return all.n;
+}
+
+int nvt_record_import(const char *json, size_t n) {
+  const char *at = json, *end = json + n;
+  int count = 0, list = take(&at, end, '[');
+  for (int pass = 0; pass < 2; pass++) { /* all of it is read before any of it is kept */
+    nvt_record r;
+    at = json;
+    take(&at, end, '[');
+    if (list && take(&at, end, ']'))
+      break;
+    do {
+      const char *from = at;
+      if (!nvt_record_read(&r, &at, end))
+        return nvb_fail(NVM_ERR_VALUE, "[tune_import] no tuning record (of version %d) at byte %d of the text", NVT_VERSION,
+                        (int)(from - json)), -1;
+      if (pass)
+        nvt_record_keep(&r);
+      count += pass;
+    } while (list && take(&at, end, ','));
+    if (list && !take(&at, end, ']'))
+      return nvb_fail(NVM_ERR_VALUE, "[tune_import] the list of records does not end"), -1;
+  }
+  return count;
+}
+
+int nvt_record_clear(void) {
+  int here = records_here(), n = nvb_store_clear("tune");
+  pthread_mutex_lock(&lock);
+  forget(1);
+  pthread_mutex_unlock(&lock);
+  nvb_store_clear("trial");
+  return n > here ? n : here;
+}

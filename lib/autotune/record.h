@@ -1,0 +1,35 @@
+/* What measuring found, kept for later processes: one record per step's key, a row of kind "tune" in the store that holds the
+   record as JSON. What is damaged or of another version is a miss. */
+#ifndef NVT_RECORD_H
+#define NVT_RECORD_H
+#include "base/hash.h"
+#include "base/text.h"
+
+enum { NVT_VERSION = 1 };  /* of the records and of what the choices mean: part of every key */
+typedef struct nvt_record {
+  nvb_hash key;
+  char device[128];        /* what it was measured on, in words */
+  char what[160];          /* the step, in words */
+  char size[96];           /* its size classes */
+  char choice[96];         /* "block=4096 chunks=8"; "" is the model's own */
+  double ns, model_ns;     /* medians: of the choice, of the model's own */
+  int tried;               /* candidates that were timed */
+  int64_t date;            /* seconds since 1970 */
+} nvt_record;
+
+int nvt_record_find(nvt_record *out, nvb_hash key); /* in memory, else in the store; 0: there is none */
+void nvt_record_keep(const nvt_record *r);          /* in both */
+void nvt_record_again(void);                        /* keys that had none are looked for in the store again */
+/* A candidate that hung, or took the process with it, is never tried again: noted before its first run, taken back after. */
+void nvt_trial_begin(nvb_hash key, const char *choice);
+void nvt_trial_end(nvb_hash key, const char *choice);
+int nvt_trial_open(nvb_hash key, const char *choice);
+
+int nvt_record_all(nvb_arena *a, nvt_record **out); /* those of the store, and those that memory alone has; their number */
+void nvt_record_print(nvb_text *t, const nvt_record *r);   /* JSON, one line */
+/* One object, or an array of them; 1 and *at behind it, or 0 where it is no record (of this version). */
+int nvt_record_read(nvt_record *out, const char **at, const char *end);
+int nvt_record_import(const char *json, size_t n);  /* how many were taken; -1 with a message: not such a text */
+int nvt_record_clear(void);                         /* how many there were */
+int64_t nvt_records_found(void);                    /* look-ups that found one, in this process */
+#endif

@@ -1,0 +1,173 @@
+/* The tuner's logic on a made-up clock: what is tried, in which order, who leaves when, who may win. */
+#include <string.h>
+#include "../suite.h"
+#include "autotune/measure.h"
+
+enum { MOST = 12 };
+typedef struct fake {
+  double clock;
+  double takes[MOST];      /* ns of a run; < 0: it never ends */
+  double makes[MOST];      /* ns to compile and verify */
+  double noise;            /* every n-th sample takes so many times as long */
+  nvt_fate ready[MOST];    /* 0: RUNNING */
+  int fails_at[MOST];      /* the sample that fails; 0: none */
+  int runs[MOST], readied[MOST], order[MOST * NVT_SAMPLES], norder, samples, told;
+  double part;
+} fake;
+
+static double fake_now(void *self) { return ((fake *)self)->clock; }
+static nvt_fate fake_ready(void *self, int i) {
+  fake *f = self;
+  f->clock += f->makes[i] + 10;
+  f->readied[i]++;
+  if (f->takes[i] < 0)
+    return NVT_HUNG;
+  return f->ready[i] ? f->ready[i] : NVT_RUNNING;
+}
+static nvt_fate fake_time(void *self, int i, double *ns) {
+  fake *f = self;
+  *ns = f->takes[i] * (f->noise > 0 && ++f->samples % 5 == 0 ? f->noise : 1);
+  f->clock += *ns;
+  f->order[f->norder++] = i;
+  return ++f->runs[i] == f->fails_at[i] ? NVT_FAILED : NVT_RUNNING;
+}
+static void fake_told(void *self, double part) {
+  fake *f = self;
+  ck_assert(part >= f->part && part <= 1);
+  f->part = part;
+  f->told++;
+}
+static const nvt_rules usual = { .budget = 1e9, .rounds = 9, .prune = 3, .gain = 0.02, .seed = 7 };
+
+static int measure_by(fake *f, const nvt_rules *r, nvt_candidate *c, int n) {
+  nvt_bench b = { f, fake_now, fake_ready, fake_time, fake_told };
+  return nvt_measure(&b, r, c, n);
+}
+static int measure(fake *f, nvt_candidate *c, int n) { return measure_by(f, &usual, c, n); }
+
+START_TEST(test_fastest_wins) {
+  fake f = { .takes = { 100, 90, 60, 200, 61 } };
+  nvt_candidate c[5] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 5), 2);
+  ck_assert_int_eq(f.runs[2], usual.rounds);
+  ck_assert_int_eq(f.runs[3], 1); /* 200 > 2 * 60: gone after the first round */
+  ck_assert_int_eq(c[3].fate, NVT_SLOW);
+  ck_assert_int_lt(f.runs[0], 4);
+  ck_assert_int_eq(f.runs[4], usual.rounds); /* too near to be given up */
+  ck_assert(c[2].median == 60);
+  ck_assert(f.told > 0 && f.part == 1);
+}
+END_TEST
+
+START_TEST(test_reference_wins_by_little) { /* 1 % is noise */
+  fake f = { .takes = { 100, 99, 101 } };
+  nvt_candidate c[3] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 3), 0);
+}
+END_TEST
+
+START_TEST(test_one_sample_never_wins) { /* the only one left is sampled until it may win */
+  fake f = { .takes = { 1000, 10 } };
+  nvt_candidate c[2] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 2), 1);
+  ck_assert_int_ge(c[1].n, 3);
+  ck_assert_int_eq(c[0].n, 1);
+}
+END_TEST
+
+START_TEST(test_noise) { /* medians do not see one sample in five that takes eight times as long */
+  fake f = { .takes = { 100, 95, 80, 97, 99, 96, 98 }, .noise = 8 };
+  nvt_candidate c[7] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 7), 2);
+}
+END_TEST
+
+START_TEST(test_order) { /* rounds differ in their order; the same seed gives the same orders, another one others */
+  fake f = { .takes = { 100, 100, 100, 100, 100, 100 } }, g = f, h = f;
+  nvt_candidate c[6] = { 0 };
+  nvt_rules other = usual;
+  other.seed = 8;
+  measure(&f, c, 6);
+  measure(&g, c, 6);
+  measure_by(&h, &other, c, 6);
+  ck_assert_int_eq(f.norder, 6 * usual.rounds);
+  ck_assert(!memcmp(f.order, g.order, sizeof f.order));
+  ck_assert(memcmp(f.order, h.order, sizeof f.order));
+  ck_assert(memcmp(f.order, f.order + 6, 6 * sizeof *f.order));
+  for (int r = 0; r < usual.rounds; r++) { /* each once in each round: nobody is timed twice in a row in one */
+    int seen = 0;
+    for (int i = 0; i < 6; i++)
+      seen |= 1 << f.order[6 * r + i];
+    ck_assert_int_eq(seen, 63);
+  }
+}
+END_TEST
+
+START_TEST(test_pruned_by_model) {
+  fake f = { .takes = { 100, 50, 10, 20 } };
+  nvt_candidate c[4] = { { .model = 100 }, { .model = 120 }, { .model = 900 }, { .model = 90 } };
+  ck_assert_int_eq(measure(&f, c, 4), 3);
+  ck_assert_int_eq(f.readied[2] + f.runs[2], 0);
+  ck_assert_int_eq(c[2].fate, NVT_PRUNED);
+  nvt_candidate d[2] = { { .model = 1000 }, { .model = 1 } }; /* the reference is never left out */
+  fake g = { .takes = { 5, 10 } };
+  ck_assert_int_eq(measure(&g, d, 2), 0);
+  ck_assert_int_gt(g.runs[0], 0);
+}
+END_TEST
+
+START_TEST(test_wrong_never_wins) {
+  fake f = { .takes = { 100, 1, 2, 90 }, .ready = { 0, NVT_WRONG, NVT_FAILED } };
+  nvt_candidate c[4] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 4), 3);
+  ck_assert_int_eq(f.runs[1] + f.runs[2], 0);
+  ck_assert_int_eq(c[1].fate, NVT_WRONG);
+}
+END_TEST
+
+START_TEST(test_failing_later_loses) {
+  fake f = { .takes = { 100, 10 }, .fails_at = { 0, 2 } };
+  nvt_candidate c[2] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 2), 0);
+  ck_assert_int_eq(c[1].fate, NVT_FAILED);
+}
+END_TEST
+
+START_TEST(test_hanging) { /* nothing after it can be timed: the reference stays, if it was timed at all */
+  fake f = { .takes = { 100, 50, -1, 40 } };
+  nvt_candidate c[4] = { { .model = 4 }, { .model = 2 }, { .model = 3 }, { .model = 5 } };
+  ck_assert_int_eq(measure(&f, c, 4), -1);
+  ck_assert_int_eq(c[2].fate, NVT_HUNG);
+  ck_assert_int_eq(f.readied[3], 0);
+  ck_assert_int_eq(f.norder, 0);
+}
+END_TEST
+
+START_TEST(test_no_reference) {
+  fake f = { .takes = { 100, 50 }, .ready = { NVT_FAILED } };
+  nvt_candidate c[2] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 2), -1);
+  ck_assert_int_eq(f.readied[1], 0);
+}
+END_TEST
+
+START_TEST(test_budget) {
+  nvt_rules r = usual;
+  r.budget = 1000;
+  fake f = { .takes = { 100, 90, 80, 70 }, .makes = { 100, 300, 300, 300 } }; /* compiling eats it up */
+  nvt_candidate c[4] = { { .model = 1 }, { .model = 1.1 }, { .model = 1.2 }, { .model = 1.3 } };
+  int best = measure_by(&f, &r, c, 4);
+  ck_assert_int_eq(c[3].fate, NVT_PRUNED); /* half of it was spent by then */
+  ck_assert_int_eq(c[1].fate, NVT_RUNNING);
+  ck_assert(f.clock <= 1000 + 300 + 100);
+  ck_assert_int_eq(best, 0);               /* too few samples of the others */
+  r.budget = 0;
+  fake g = { .takes = { 100, 90 } };
+  ck_assert_int_eq(measure_by(&g, &r, c, 2), 0);
+  ck_assert_int_eq(g.runs[0], 1);          /* the reference has a time in any case */
+  ck_assert_int_eq(g.readied[1], 0);
+}
+END_TEST
+
+SUITE("measure", test_fastest_wins, test_reference_wins_by_little, test_one_sample_never_wins, test_noise, test_order,
+      test_pruned_by_model, test_wrong_never_wins, test_failing_later_loses, test_hanging, test_no_reference, test_budget)

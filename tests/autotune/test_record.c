@@ -1,0 +1,205 @@
+/* Tuning records: their JSON there and back, damage, other processes, candidates under trial. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "../suite.h"
+#include "autotune/record.h"
+#include "base/err.h"
+#include "base/settings.h"
+#include "base/store.h"
+
+static char dir[200];
+static void fresh(const char *sub) {
+  snprintf(dir, sizeof dir, "/tmp/nvm-tune-%d-%s", (int)getpid(), sub);
+  ck_assert_int_eq(nvb_set("cache_dir", dir), NVM_OK);
+  nvt_record_clear();
+}
+static void sweep(void) {
+  char file[300];
+  nvb_store_close();
+  const char *const names[] = { "cache.db", "cache.db-journal", "cache.db.bad" };
+  for (int i = 0; i < 3; i++) {
+    snprintf(file, sizeof file, "%s/%s", dir, names[i]);
+    unlink(file);
+  }
+  rmdir(dir);
+}
+static nvt_record some(int i) {
+  nvt_record r = { .key = nvb_hash_bytes(&i, sizeof i), .ns = 1000.5 + i, .model_ns = 2000, .tried = 7, .date = 1700000000 + i };
+  snprintf(r.device, sizeof r.device, "a \"device\" \\ of\tnumber %d", i);
+  snprintf(r.what, sizeof r.what, "map: add, exp");
+  snprintf(r.size, sizeof r.size, "2^20 2^3");
+  snprintf(r.choice, sizeof r.choice, "block=%d", i);
+  return r;
+}
+static int same(const nvt_record *a, const nvt_record *b) {
+  return nvb_hash_eq(a->key, b->key) && !strcmp(a->device, b->device) && !strcmp(a->what, b->what) && !strcmp(a->size, b->size) &&
+         !strcmp(a->choice, b->choice) && a->ns == b->ns && a->model_ns == b->model_ns && a->tried == b->tried && a->date == b->date;
+}
+static void print(nvb_arena *a, void *arg) {
+  nvb_text t = { .arena = a };
+  nvt_record_print(&t, ((void **)arg)[0]);
+  *(const char **)((void **)arg)[1] = nvb_text_get(&t);
+}
+static const char *text_of(nvb_arena *a, const nvt_record *r) {
+  const char *s = NULL;
+  void *arg[2] = { (void *)r, &s };
+  ck_assert_int_eq(nvb_protect(a, print, arg), NVM_OK);
+  return s;
+}
+typedef struct list { int n; nvt_record *at; } list;
+static void get_all(nvb_arena *a, void *arg) { ((list *)arg)->n = nvt_record_all(a, &((list *)arg)->at); }
+
+START_TEST(test_json) {
+  nvb_arena *a = nvb_arena_new();
+  nvt_record r = some(3), back;
+  const char *s = text_of(a, &r), *at = s;
+  ck_assert(nvt_record_read(&back, &at, s + strlen(s)) && at == s + strlen(s));
+  ck_assert(same(&r, &back));
+  for (size_t n = 0; n < strlen(s); n++) { /* no beginning of it is one */
+    at = s;
+    ck_assert(!nvt_record_read(&back, &at, s + n));
+  }
+  char bad[1000];
+  for (size_t i = 0; s[i]; i++) { /* no byte may lead it astray */
+    snprintf(bad, sizeof bad, "%s", s);
+    bad[i] = (char)(bad[i] == '0' ? '}' : bad[i] ^ 0x15);
+    at = bad;
+    nvt_record_read(&back, &at, bad + strlen(bad));
+    ck_assert(at <= bad + strlen(bad));
+  }
+  nvb_arena_free(a);
+}
+END_TEST
+
+START_TEST(test_import) {
+  fresh("import");
+  nvb_arena *a = nvb_arena_new();
+  nvt_record r = some(1), q = some(2), out;
+  char text[3000];
+  int n = snprintf(text, sizeof text, "[\n%s,\n", text_of(a, &r));
+  n += snprintf(text + n, sizeof text - (size_t)n, "%s\n]\n", text_of(a, &q));
+  ck_assert_int_eq(nvt_record_import(text, (size_t)n), 2);
+  ck_assert(nvt_record_find(&out, q.key) && same(&out, &q));
+  ck_assert_int_eq(nvt_record_import("[]", 2), 0);
+  ck_assert_int_eq(nvt_record_clear(), 2);
+  ck_assert(!nvt_record_find(&out, q.key));
+  ck_assert_int_eq(nvt_record_import(text, (size_t)n - 20), -1); /* the second one is cut: nothing is taken */
+  ck_assert(strstr(nvb_message(), "[tune_import]"));
+  ck_assert(!nvt_record_find(&out, r.key));
+  char *version = strstr(text, "\"version\": 1");
+  version[11] = '9';
+  ck_assert_int_eq(nvt_record_import(text, (size_t)n), -1);
+  ck_assert_int_eq(nvt_record_import("nothing", 7), -1);
+  nvb_arena_free(a);
+  sweep();
+}
+END_TEST
+
+START_TEST(test_other_process) { /* what one process keeps another one finds; both at once keep all of theirs */
+  enum { EACH = 20, PROCESSES = 3 };
+  fresh("process");
+  for (int p = 0; p < PROCESSES; p++)
+    if (!fork()) {
+      for (int i = 0; i < EACH; i++) {
+        nvt_record r = some(100 * p + i);
+        nvt_record_keep(&r);
+        nvt_record mine;
+        if (!nvt_record_find(&mine, r.key) || !same(&mine, &r))
+          _exit(1);
+      }
+      _exit(0);
+    }
+  for (int p = 0, status; p < PROCESSES; p++) {
+    wait(&status);
+    ck_assert_int_eq(status, 0);
+  }
+  int64_t before = nvt_records_found();
+  int there = 0;
+  for (int p = 0; p < PROCESSES; p++)
+    for (int i = 0; i < EACH; i++) {
+      nvt_record want = some(100 * p + i), out;
+      if (!nvt_record_find(&out, want.key))
+        continue; /* a locked store is a miss, never a wrong record */
+      ck_assert(same(&out, &want));
+      there++;
+    }
+  ck_assert_int_ge(there, PROCESSES * EACH / 2);
+  ck_assert_int_eq(nvt_records_found() - before, there);
+  nvb_arena *a = nvb_arena_new();
+  list all = { 0 };
+  ck_assert_int_eq(nvb_protect(a, get_all, &all), NVM_OK);
+  ck_assert_int_eq(all.n, there);
+  nvb_arena_free(a);
+  sweep();
+}
+END_TEST
+
+START_TEST(test_damage) { /* a row whose content is no record, or another key's, is a miss */
+  fresh("damage");
+  nvt_record r = some(5), other = some(6), out;
+  nvb_arena *a = nvb_arena_new();
+  const char *s = text_of(a, &other);
+  nvb_store_put("tune", r.key, s, strlen(s));
+  ck_assert(!nvt_record_find(&out, r.key));
+  nvb_store_put("tune", other.key, "{\"version\": 1}", 14);
+  ck_assert(!nvt_record_find(&out, other.key));
+  nvt_record_keep(&other); /* measured again, it is there */
+  ck_assert(nvt_record_find(&out, other.key) && same(&out, &other));
+  nvb_arena_free(a);
+  sweep();
+}
+END_TEST
+
+START_TEST(test_without_store) { /* this process remembers */
+  ck_assert_int_eq(nvb_set("cache_dir", "off"), NVM_OK);
+  nvt_record_clear();
+  nvt_record r = some(9), out;
+  nvt_record_keep(&r);
+  ck_assert(nvt_record_find(&out, r.key) && same(&out, &r));
+  nvb_arena *a = nvb_arena_new();
+  list all = { 0 };
+  ck_assert_int_eq(nvb_protect(a, get_all, &all), NVM_OK);
+  ck_assert_int_eq(all.n, 1);
+  nvb_arena_free(a);
+  ck_assert_int_eq(nvt_record_clear(), 1);
+}
+END_TEST
+
+START_TEST(test_asked_again) { /* what was missing is not asked for at each plan; after _again it is */
+  fresh("again");
+  nvt_record r = some(11), out;
+  ck_assert(!nvt_record_find(&out, r.key));
+  if (!fork()) {
+    nvt_record_keep(&r);
+    _exit(0);
+  }
+  wait(NULL);
+  ck_assert(!nvt_record_find(&out, r.key));
+  nvt_record_again();
+  ck_assert(nvt_record_find(&out, r.key) && same(&out, &r));
+  sweep();
+}
+END_TEST
+
+START_TEST(test_trial) { /* a process that dies in a candidate leaves its mark; one that does not, none */
+  fresh("trial");
+  nvb_hash key = nvb_hash_bytes("k", 1);
+  if (!fork()) {
+    nvt_trial_begin(key, "warps=4");
+    nvt_trial_end(key, "warps=4");
+    nvt_trial_begin(key, "warps=8");
+    _exit(0);
+  }
+  wait(NULL);
+  ck_assert(!nvt_trial_open(key, "warps=4"));
+  ck_assert(nvt_trial_open(key, "warps=8"));
+  nvt_record_clear();
+  ck_assert(!nvt_trial_open(key, "warps=8"));
+  sweep();
+}
+END_TEST
+
+SUITE("record", test_json, test_import, test_other_process, test_damage, test_without_store, test_asked_again, test_trial)
