@@ -92,6 +92,7 @@ static nvm_attr some_axes(axes *keep, const int *axis, int n) {
 #define BY_SCAN(id, c, nin) nvm_array *nvm_##c(nvm_array *x, int axis) { return MAKE(id, IN(x), an_int("axis", axis)); }
 #define BY_LEAF(id, c, nin)
 #define BY_NODE(id, c, nin)
+#define BY_CALL(id, c, nin)
 #define BY_VIEW(id, c, nin)
 #define BY_SEL(id, c, nin)
 #define BY_GATHER(id, c, nin)

@@ -231,8 +231,7 @@ static int read_signature(op *o, const char *signature) {
 /* What makes arrays takes a device, as the standard says; the library hears of it as the thread's device. */
 static void signature_of(char *out, size_t size, const nvm_op_info *info) {
   const char *s = info->signature;
-  int n = (int)strlen(s) - 1, device = strstr(s, "dtype") && strcmp(info->kind, "reduction") && strcmp(info->kind,
-      "scan");
+  int n = (int)strlen(s) - 1, device = !strcmp(info->kind, "creation") || strstr(s, "dtype,");
   PyOS_snprintf(out, size, "%.*s%s", n, s, !device ? ")" : strchr(s, '*') ? ", device=None)" : ", *, device=None)");
 }
 static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {

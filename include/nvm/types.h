@@ -16,6 +16,15 @@ typedef enum nvm_dtype {
 
 enum { NVM_MAX_RANK = 32 };
 
+/* How exact the products inside of a matrix product of float32 (or of the parts of complex64) have to be. Who cannot
+   do what is allowed does what is more exact. */
+typedef enum nvm_precision {
+  NVM_PRECISION_IEEE,   /* of the operands as they are */
+  NVM_PRECISION_TF32,   /* of operands rounded to 11 bits */
+  NVM_PRECISION_BF16X3, /* of three bfloat16 pieces each, the least significant pairs left out: some 22 bits */
+  NVM_NPRECISIONS
+} nvm_precision;
+
 /* Where arrays lie and run: one of these, or NVM_DEVICE_CUDA + the ordinal of a GPU. AUTO: as the context decides. */
 typedef int nvm_device;
 enum { NVM_DEVICE_AUTO = 0, NVM_DEVICE_CPU = 1, NVM_DEVICE_CUDA = 2 };

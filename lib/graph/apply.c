@@ -11,6 +11,7 @@ typedef nvg_node *maker(nvg_call *c);
 #define MAKER_MAP(id) NULL
 #define MAKER_LEAF(id) NULL
 #define MAKER_NODE(id) NULL
+#define MAKER_CALL(id) NULL
 #define MAKER_RED(id) nvg_make_reduction
 #define MAKER_SCAN(id) nvg_make_scan
 #define MAKER_VIEW(id) nvg_make_##id
@@ -18,7 +19,6 @@ typedef nvg_node *maker(nvg_call *c);
 #define MAKER_GATHER(id) nvg_make_##id
 #define MAKER_GEN(id) nvg_make_##id
 #define MAKER_FUN(id) nvg_make_##id
-#define MAKER_CALL(id) nvg_make_##id
 static maker *const makers[NVG_NOPS] = {
 #define OP(kind, id, c, name, nin, rule, def, sig, doc) [NVG_OP_##id] = MAKER_##kind(id),
 #include "graph/ops.def"
@@ -159,7 +159,7 @@ static int is_optional(const nvg_op_info *o, int i) {
 }
 
 static int check_call(const nvg_op_info *o, nvg_node *const *in, int nin) {
-  if (o->kind == NVG_KLEAF || o->kind == NVG_KNODE)
+  if (o->kind == NVG_KLEAF || o->kind == NVG_KNODE || o->kind == NVG_KCALL)
     return nvb_fail(NVM_ERR_VALUE, "[%s] is not an operation that can be called", o->name);
   if (o->nin >= 0 && nin != o->nin)
     return nvb_fail(NVM_ERR_VALUE, "[%s] takes %d operands, not %d: %s", o->name, o->nin, nin, o->sig);

@@ -50,9 +50,9 @@ static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n)
   return nvg_broadcast(who, in, n, &rank, shape) ? NULL : nvg_aval_get(NVM_BOOL, rank, shape);
 }
 
-static int pow_fault(nvg_node *const *in, nvm_dtype t) {
-  if (nvg_class_of(t) != NVG_SIGNED || in[1]->op != NVG_OP_CONST ||
-      nvg_bits_int(in[1]->aval->dtype, (uint64_t)in[1]->attr[0]) >= 0)
+static int pow_fault(const nvg_node *exponent, nvm_dtype t) {
+  if (nvg_class_of(t) != NVG_SIGNED || exponent->op != NVG_OP_CONST ||
+      nvg_bits_int(exponent->aval->dtype, (uint64_t)exponent->attr[0]) >= 0)
     return NVM_OK;
   return nvb_fail(NVM_ERR_VALUE, "[pow] integers to a negative integer power are not integers; cast to a float first");
 }
@@ -69,7 +69,7 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
   unsigned c = 1u << nvg_class_of(t);
   if (o->def.same & c) return operand(o->name, in[0], t, shape);
   if ((o->def.no | o->def.yes) & c) return expand(nvg_const(out, 0, 0, (o->def.yes & c) != 0), shape);
-  if ((op == NVG_OP_POW && pow_fault(in, t)) || !nvg_map_frag(op, t)) return NULL;
+  if ((op == NVG_OP_POW && pow_fault(in[n - 1], t)) || !nvg_map_frag(op, t)) return NULL;
   nvg_node *at[3] = { NULL };
   for (int i = 0; i < n; i++) {
     at[i] = operand(o->name, in[i], i < skip ? NVM_BOOL : t, shape);

@@ -88,7 +88,7 @@ static void visit(collector *c, nvg_node *root) {
 }
 
 /* ---- extra outputs: work to make an element again, in simple operations (trees are counted as trees) */
-enum { DEAR = 32 };
+enum { DEAR = 32 }; /* times the elements; a product is always dearer */
 typedef struct price { double work; int fixed, dear; } price; /* fixed: computable now, no placeholder below */
 
 static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
@@ -100,15 +100,17 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
     r.fixed &= p[v->in[i]].fixed;
   }
   if (v->kind == NVG_VMAP) r.work += (double)v->size;
+  if (v->kind == NVG_VCALL) r.work += (double)v->size * (double)(DEAR + 2 * g->v[v->in[0]].shape[v->rank - 1]);
   r.dear = v->size && r.work > DEAR * (double)v->size && v->kind != NVG_VPICK;
   return r;
 }
 
-/* An interior node that someone outside holds, and whose values would be dear to make again. A 16-bit map is never
-   kept: storing it would round it. */
+/* An interior node that someone outside holds, and whose values would be dear to make again. A 16-bit map is not kept,
+   for storing it would round it, unless it is a conversion that rounds anyway. */
 static int wanted(const nvg_val *v, const price *p, int refs, int uses) {
+  int rounds = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !(v->attr[0] & NVG_INNER);
   int half = nvg_is_half(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
-  return refs > uses && p->dear && p->fixed && !half;
+  return refs > uses && p->dear && p->fixed && (!half || rounds);
 }
 
 static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int nroot) {

@@ -227,7 +227,7 @@ static nvg_node *softmax(nvg_call *c, int logarithm) {
 nvg_node *nvg_make_SOFTMAX(nvg_call *c) { return softmax(c, 0); }
 nvg_node *nvg_make_LOG_SOFTMAX(nvg_call *c) { return softmax(c, 1); }
 
-/* ---- norms and products */
+/* ---- norms */
 static nvg_node *squares(nvg_call *c, nvg_node *x) { /* abs(x)^2 without a root in between */
   if (!x) return NULL;
   if (nvg_parts(x->aval->dtype) == 1) return nvg_x2(c, NVG_OP_MULTIPLY, x, x);
@@ -266,77 +266,4 @@ nvg_node *nvg_make_COUNT_NONZERO(nvg_call *c) {
   if (nvg_attr_int(c, "keepdims", 0, &keep) || nvg_attr_axes(c, "axis", x->aval->rank, &axes)) return NULL;
   x = nvg_xcast(c, nvg_xcast(c, nvg_typed(c), NVM_BOOL, 1), NVM_I64, 1);
   return nvg_xreduce(c, NVG_OP_SUM, x, axes, (int)keep);
-}
-
-/* The operands of a product in one dtype, widened from 16 bits; that dtype, or -1 with a message. */
-static int factors(nvg_call *c, nvg_node **x) {
-  const nvg_op_info *o = &nvg_ops[c->op];
-  int t = nvg_rule_in(o->name, o->rule, c->in, 2, c->default_float);
-  for (int i = 0; i < 2 && t >= 0; i++)
-    if (!(x[i] = nvg_xcast(c, c->in[i], nvg_compute_of((nvm_dtype)t), 1))) return -1;
-  return t;
-}
-
-static nvg_node *rounded(nvg_call *c, nvg_node *r, int t) {
-  return nvg_is_half((nvm_dtype)t) ? nvg_xcast(c, r, (nvm_dtype)t, NVG_RESULT) : r;
-}
-
-nvg_node *nvg_make_VECDOT(nvg_call *c) {
-  nvg_node *x[2];
-  int64_t axis;
-  int t = factors(c, x);
-  if (t < 0 || nvg_attr_int(c, "axis", -1, &axis)) return NULL;
-  int ra = x[0]->aval->rank, rb = x[1]->aval->rank, least = ra < rb ? ra : rb;
-  if (axis >= least || axis < -least)
-    return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, least);
-  if (axis >= 0 && ra != rb) return nvg_bad(c, NVM_ERR_INDEX, "a positive axis needs operands of as many dimensions");
-  int64_t na = x[0]->aval->shape[axis < 0 ? ra + axis : axis], nb = x[1]->aval->shape[axis < 0 ? rb + axis : axis];
-  if (na != nb) return nvg_bad(c, NVM_ERR_VALUE, "the extents %lld and %lld differ", (long long)na, (long long)nb);
-  nvg_node *p = nvg_x2(c, NVG_OP_MULTIPLY, nvg_x1(c, NVG_OP_CONJ, x[0]), x[1]);
-  if (!p) return NULL;
-  return rounded(c, nvg_xreduce(c, NVG_OP_SUM, p, 1u << (axis < 0 ? p->aval->rank + axis : axis), 0), t);
-}
-
-/* x as (..., its dimensions d0, d1 in three places of which one is new) */
-static nvg_node *spread(nvg_call *c, nvg_node *x, int at) {
-  int64_t shape[NVM_MAX_RANK];
-  int rank = x ? x->aval->rank : 0;
-  for (int d = 0, e = 0; d <= rank && x; d++) shape[d] = d == at ? 1 : x->aval->shape[e++];
-  return x ? nvg_xreshape(c, x, rank + 1, shape) : NULL;
-}
-
-static nvg_node *swapped(nvg_call *c, nvg_node *x) {
-  int64_t axes[NVM_MAX_RANK];
-  int r = x->aval->rank;
-  for (int d = 0; d < r; d++) axes[d] = d;
-  axes[r - 1] = r - 2, axes[r - 2] = r - 1;
-  return nvg_xpermute(c, x, axes);
-}
-
-nvg_node *nvg_make_MATMUL(nvg_call *c) {
-  nvg_node *x[2];
-  int t = factors(c, x);
-  if (t < 0) return NULL;
-  int ra = x[0]->aval->rank, rb = x[1]->aval->rank;
-  char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
-  nvg_shape_text(sa, ra, x[0]->aval->shape);
-  nvg_shape_text(sb, rb, x[1]->aval->shape);
-  if (!ra || !rb) return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s @ %s", sa, sb);
-  if (ra >= NVM_MAX_RANK || rb >= NVM_MAX_RANK)
-    return nvg_bad(c, NVM_ERR_VALUE, "at most %d dimensions", NVM_MAX_RANK - 1);
-  if (ra == 1) x[0] = spread(c, x[0], 0);
-  if (rb == 1) x[1] = spread(c, x[1], 1);
-  if (!x[0] || !x[1]) return NULL;
-  const int64_t *a = x[0]->aval->shape + x[0]->aval->rank, *b = x[1]->aval->shape + x[1]->aval->rank;
-  if (a[-1] != b[-2]) return nvg_bad(c, NVM_ERR_VALUE, "inner dimensions differ: %s @ %s", sa, sb);
-  int wide = b[-1] >= COLUMN; /* (..., m, k, n) summed over k reads rows of x2; else (..., m, n, k) rows of both */
-  x[0] = spread(c, x[0], x[0]->aval->rank - !wide);
-  x[1] = wide ? x[1] : swapped(c, x[1]);
-  x[1] = x[1] ? spread(c, x[1], x[1]->aval->rank - 2) : NULL;
-  nvg_node *p = nvg_x2(c, NVG_OP_MULTIPLY, x[0], x[1]);
-  if (!p) return NULL;
-  int r = p->aval->rank;
-  p = rounded(c, nvg_xreduce(c, NVG_OP_SUM, p, 1u << (wide ? r - 2 : r - 1), 0), t);
-  uint32_t drop = (ra == 1 ? 1u << (r - 3) : 0) | (rb == 1 ? 1u << (r - 2) : 0);
-  return drop ? nvg_xdrop(c, p, drop) : p;
 }

@@ -29,7 +29,9 @@ typedef enum nvg_vkind {
                    range; in[0] has the same rank and has to be stored */
   /* copy of in[0] with in[2] stored at coordinate in[1] along attr[0]; the last in row-major order wins */
   NVG_VSCATTER,
-  NVG_VCALL     /* library step (later) */
+  /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one
+     dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision */
+  NVG_VCALL
 } nvg_vkind;
 
 /* ---- the table of operations: ops.def, which says what its columns mean */

@@ -102,6 +102,20 @@ static void check_gather(const checker *c, const nvg_val *v) {
   for (int d = 0; d < v->rank; d++) must(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
 }
 
+static void check_product(const checker *c, const nvg_val *v) {
+  const nvg_val *a = operand(c, 0), *b = operand(c, 1);
+  int r = v->rank;
+  must(c, v->op == NVG_OP_PRODUCT && v->nin == 2 && v->nattr == 2, "no such call");
+  must(c, r >= 2 && a->rank == r && b->rank == r, "ranks differ, or there are no matrices");
+  for (int d = 0; d < r - 2; d++) must(c, a->shape[d] == v->shape[d] && b->shape[d] == v->shape[d], "batches differ");
+  must(c, a->shape[r - 1] == b->shape[r - 2], "inner extents differ");
+  must(c, a->shape[r - 2] == v->shape[r - 2] && b->shape[r - 1] == v->shape[r - 1],
+       "the shape does not follow from the operands'");
+  must(c, a->dtype == b->dtype && nvg_class_of(a->dtype) >= NVG_FLOAT, "operands have one dtype, of floats");
+  must(c, v->attr[0] == (int64_t)v->dtype && v->dtype == nvg_compute_of(a->dtype), "sums have another dtype");
+  must(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");
+}
+
 static void check_value(const checker *c, const nvg_val *v) {
   must(c, (unsigned)v->dtype < NVM_NDTYPES && v->rank >= 0 && v->rank <= NVM_MAX_RANK, "no such dtype or rank");
   must(c, v->size == nvg_size_of(v->rank, v->shape), "the size is wrong");
@@ -109,7 +123,7 @@ static void check_value(const checker *c, const nvg_val *v) {
   static const int least[] = {
     [NVG_VMAP] = 1, [NVG_VRED] = 1, [NVG_VSCAN] = 1, [NVG_VPICK] = 1, [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1,
     [NVG_VSLICE] = 1, [NVG_VEXPAND] = 1, [NVG_VROLL] = 1, [NVG_VPAD] = 2, [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2,
-    [NVG_VSCATTER] = 3, [NVG_VCALL] = 0
+    [NVG_VSCATTER] = 3, [NVG_VCALL] = 2
   };
   must(c, v->nin >= least[v->kind], "operands are missing");
   switch (v->kind) {
@@ -129,7 +143,7 @@ static void check_value(const checker *c, const nvg_val *v) {
                        v->attr[0] < operand(c, 0)->nin, "no such state"); break;
   case NVG_VCONCAT: check_concat(c, v); break;
   case NVG_VGATHER: case NVG_VSCATTER: check_gather(c, v); break;
-  case NVG_VCALL: break;
+  case NVG_VCALL: check_product(c, v); break;
   default: check_view(c, v);
   }
 }

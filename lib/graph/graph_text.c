@@ -3,6 +3,8 @@
      %0 = leaf{0} : f32[4, 3]
      %1 = map exp(%0) : f32[4, 3]
      %2 = red add(%1){1, 1} stamp(1024, 128) init(0x80000000) : f32[4, 1]
+     %3 = permute(%0){1, 0} : f32[3, 4]
+     %4 = call product(%0, %3){11, 0} : f32[4, 4]
      out %2
    A trailing "@softmax" is the operation it comes from, where that is not the fragment's name. */
 #include <ctype.h>
@@ -42,7 +44,8 @@ static void print_bits(nvb_text *t, const char *open, int n, const uint64_t *bit
 
 static void print_val(nvb_text *t, const nvg_graph *g, int i) {
   const nvg_val *v = &g->v[i];
-  const char *what = v->frag ? v->frag->name : has_frag(v->kind) ? nvg_ops[v->op].name : "";
+  const char *op = nvg_ops[v->op].name, *what = v->frag ? v->frag->name : has_frag(v->kind) ? op : "";
+  if (v->kind == NVG_VCALL) what = op + 1;
   nvb_print(t, "%%%d = %s%s%s", i, kinds[v->kind], *what ? " " : "", what);
   for (int j = 0; j < v->nin; j++) nvb_print(t, "%s%%%d%s", j ? ", " : "(", v->in[j], j == v->nin - 1 ? ")" : "");
   int64_t leaf = v->leaf;
@@ -162,6 +165,13 @@ static void find_frag(reader *r, nvg_val *v, const char *name) {
   if (!v->frag) nvb_throw(r->a, nvb_status(), "%s:%d: %s", r->where, r->line, nvb_message());
 }
 
+static void find_call(reader *r, nvg_val *v, const char *name) {
+  int op = 0;
+  while (op < NVG_NOPS && (nvg_ops[op].kind != NVG_KCALL || strcmp(nvg_ops[op].name + 1, name))) op++;
+  if (op == NVG_NOPS) nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: there is no call of %s", r->where, r->line, name);
+  v->op = op;
+}
+
 static void parse_operands(reader *r, nvg_val *v) {
   NVB_VEC(int) in = { 0 };
   if (!eat(r, "(")) return;
@@ -185,7 +195,7 @@ static void parse_val(reader *r) {
   int k = 0;
   while (k < NVG_VCALL && strcmp(kinds[k], kind)) k++;
   v.kind = (nvg_vkind)k;
-  if (has_frag(v.kind)) frag = word(r);
+  if (has_frag(v.kind) || v.kind == NVG_VCALL) frag = word(r);
   parse_operands(r, &v);
   if (eat(r, "{")) v.attr = list(r, "}", &v.nattr);
   if (v.kind == NVG_VLEAF) {
@@ -210,7 +220,8 @@ static void parse_val(reader *r) {
   want(r, ":");
   v.dtype = type(r, &v.rank, &v.shape);
   v.size = nvg_size_of(v.rank, v.shape);
-  if (frag) find_frag(r, &v, frag);
+  if (v.kind == NVG_VCALL) find_call(r, &v, frag);
+  else if (frag) find_frag(r, &v, frag);
   v.name = eat(r, "@") ? word(r) : frag ? frag : kinds[k];
   NVB_PUSH(r->a, r->v, v);
 }

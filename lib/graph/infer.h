@@ -18,18 +18,18 @@ typedef struct nvg_call {
   nvg_node *inl[24];
 } nvg_call;
 
-/* Every row that is not MAP, RED, SCAN, LEAF or NODE has one. The result is borrowed (the call's or an operand). */
+/* Every row that is not MAP, RED, SCAN, CALL, LEAF or NODE has one. The result is borrowed (the call's or an operand). */
 #define NVG_MAKE_MAP(id)
 #define NVG_MAKE_RED(id)
 #define NVG_MAKE_SCAN(id)
 #define NVG_MAKE_LEAF(id)
 #define NVG_MAKE_NODE(id)
+#define NVG_MAKE_CALL(id)
 #define NVG_MAKE_VIEW(id) nvg_node *nvg_make_##id(nvg_call *c);
 #define NVG_MAKE_SEL(id) NVG_MAKE_VIEW(id)
 #define NVG_MAKE_GATHER(id) NVG_MAKE_VIEW(id)
 #define NVG_MAKE_GEN(id) NVG_MAKE_VIEW(id)
 #define NVG_MAKE_FUN(id) NVG_MAKE_VIEW(id)
-#define NVG_MAKE_CALL(id) NVG_MAKE_VIEW(id)
 #define OP(kind, id, c, name, nin, rule, def, sig, doc) NVG_MAKE_##kind(id)
 #include "graph/ops.def"
 #undef OP

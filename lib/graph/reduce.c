@@ -92,21 +92,18 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   return nvg_add(l, &pick);
 }
 
-int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
-  const nvg_op_info *o = &nvg_ops[v->op];
-  nvm_dtype t = v->dtype;
-  int x = l->rep[v->in[0]];
-  if (o->rule == NVG_RARG) return arg_reduction(l, v, nvg_wide(l, nvg_add_cast(l, x, l->g->v[v->in[0]].dtype)));
-  x = nvg_wide(l, x);
+int nvg_add_reduction(nvg_lower *l, int op, int x, uint32_t axes) {
+  const nvg_op_info *o = &nvg_ops[op];
   nvm_dtype w = nvg_at(l, x)->dtype;
   uint64_t init[2];
   identity(o->def.init, w, init);
   int sums = o->def.init == NVG_INIT_NEGZERO && nvg_class_of(w) >= NVG_FLOAT;
-  uint32_t axes = mask_of(v);
   const nvg_val from = *nvg_at(l, x);
-  if (!from.size)
-    return nvg_add_cast(l, nvg_add_full(l, sums ? nvg_add_number(l, w, 0) : nvg_add_const(l, w, init[0], init[1]),
-                                        v->rank, v->shape), t);
+  if (!from.size) {
+    int64_t shape[NVM_MAX_RANK];
+    for (int d = 0; d < from.rank; d++) shape[d] = axes >> d & 1 ? 1 : from.shape[d];
+    return nvg_add_full(l, sums ? nvg_add_number(l, w, 0) : nvg_add_const(l, w, init[0], init[1]), from.rank, shape);
+  }
   const char *frag = w == NVM_BOOL && o->def.boolean ? o->def.boolean : o->def.frag;
   run r = { .frag = merge_of(l, frag, &w, 1), .init = init, .order_free = o->def.free >> nvg_class_of(w) & 1 };
   for (int d = from.rank - 1, first, count; last_run(nvg_at(l, x), axes, &d, &first, &count);)
@@ -115,7 +112,14 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
     int two[2] = { x, nvg_add_number(l, w, 0) };
     x = nvg_add_named(l, nvg_parts(w) == 2 ? "c.add" : "add", w, two, 2, nvg_at(l, x));
   }
-  return nvg_add_cast(l, x, t);
+  return x;
+}
+
+int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
+  int x = l->rep[v->in[0]];
+  if (nvg_ops[v->op].rule == NVG_RARG)
+    return arg_reduction(l, v, nvg_wide(l, nvg_add_cast(l, x, l->g->v[v->in[0]].dtype)));
+  return nvg_add_cast(l, nvg_add_reduction(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
 }
 
 /* The three-state and two-state merges of expansions: attr is axis, chunk, width of the stamp (0: by the class). */

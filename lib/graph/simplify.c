@@ -68,6 +68,46 @@ static int lower_pick(nvg_lower *l, const nvg_val *v) {
   return nvg_add(l, &c);
 }
 
+/* Does the planner take products of operands of this dtype? */
+static int takes(nvm_dtype t) {
+  (void)t;
+  return 0;
+}
+
+/* x as (batch..., p, q, r), each 1 or that of `full`, and repeated to it */
+static int spread(nvg_lower *l, int x, int64_t p, int64_t q, int64_t r, int rank, const int64_t *full) {
+  int64_t shape[NVM_MAX_RANK];
+  memcpy(shape, full, sizeof *shape * (size_t)(rank - 3));
+  shape[rank - 3] = p, shape[rank - 2] = q, shape[rank - 1] = r;
+  return nvg_add_expand(l, nvg_add_reshape(l, x, rank, shape), rank, full);
+}
+
+/* One that it does not take is written out: (..., m, k, n) summed over k, which reads rows of the right operand, or where
+   those are short (..., m, n, k), which reads rows of both. */
+static int written_out(nvg_lower *l, const nvg_val *v, int a, int b) {
+  enum { SHORT = 16 };
+  int64_t full[NVM_MAX_RANK], turned[NVM_MAX_RANK];
+  int r = v->rank, wide = v->shape[r - 1] >= SHORT;
+  a = nvg_wide(l, a), b = nvg_wide(l, b);
+  int64_t m = v->shape[r - 2], n = v->shape[r - 1], k = nvg_at(l, a)->shape[r - 1];
+  for (int d = 0; d < r - 2; d++) turned[d] = d, full[d] = v->shape[d];
+  turned[r - 2] = r - 1, turned[r - 1] = r - 2;
+  full[r - 2] = m, full[r - 1] = wide ? k : n, full[r] = wide ? n : k;
+  int in[2] = { spread(l, a, m, wide ? k : 1, wide ? 1 : k, r + 1, full),
+                spread(l, wide ? b : nvg_add_permute(l, b, turned), 1, full[r - 1], full[r], r + 1, full) };
+  nvg_val like = { .rank = r + 1, .shape = full };
+  int p = nvg_add_named(l, nvg_parts(v->dtype) == 2 ? "c.multiply" : "multiply", v->dtype, in, 2, &like);
+  return nvg_add_reshape(l, nvg_add_reduction(l, NVG_OP_SUM, p, 1u << (wide ? r - 1 : r)), r, v->shape);
+}
+
+static int lower_call(nvg_lower *l, const nvg_val *v) {
+  int in[2] = { rounded(l, v->in[0]), rounded(l, v->in[1]) };
+  if (!takes(nvg_at(l, in[0])->dtype)) return written_out(l, v, in[0], in[1]);
+  nvg_val c = *v;
+  c.in = in;
+  return nvg_add(l, &c);
+}
+
 static int lower_value(nvg_lower *l, const nvg_val *v) {
   int x = v->nin ? l->rep[v->in[0]] : -1;
   switch (v->kind) {
@@ -86,6 +126,7 @@ static int lower_value(nvg_lower *l, const nvg_val *v) {
   case NVG_VROLL: return nvg_add_roll(l, x, (int)v->attr[0], v->attr[1]);
   case NVG_VPAD: case NVG_VCONCAT: return lower_select(l, v);
   case NVG_VGATHER: return lower_gather(l, v);
+  case NVG_VCALL: return lower_call(l, v);
   default: nvb_throw(l->make.arena, NVM_ERR_INTERNAL, "[%s] a value of kind %d was collected", v->name, (int)v->kind);
   }
 }

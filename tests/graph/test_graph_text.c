@@ -13,7 +13,9 @@ static const char good[] =
   "%6 = red argmax(%0, %5){0, 1} stamp(64, 1) free init(0xff800000, 0x7fffffffffffffff) : f32[1, 3]\n"
   "%7 = pick(%6){1} : i64[1, 3]\n"
   "%8 = map cast(%0) : f16[4, 3]\n"
-  "out %2, %3, %4, %7, %8\n";
+  "%9 = permute(%8){1, 0} : f16[3, 4]\n"
+  "%10 = call product(%8, %9){11, 0} : f32[4, 4]\n"
+  "out %2, %3, %4, %7, %10\n";
 
 static const char *text;
 static nvb_hash hash;
@@ -57,7 +59,15 @@ START_TEST(faults_are_named) {
     { "leaf{1} : c64[4]", "leaf{1} : c64[5]", NVM_ERR_INTERNAL, "graph: %4 (leaf): the leaf is another" },
     { "init(0x80000000)", "init(0x80000000, 1)", NVM_ERR_VALUE,
       "t:5: expected an identity for each state before \" : f32[4, 1] @sum\"" },
-    { "out %2", "out %12", NVM_ERR_VALUE, "t:12: expected a value before \", %3, %4, %7, %8\"" },
+    { "product(%8, %9)", "product(%8, %8)", NVM_ERR_INTERNAL, "graph: %10 (product): inner extents differ" },
+    { "product(%8, %9)", "product(%9, %8)", NVM_ERR_INTERNAL,
+      "graph: %10 (product): the shape does not follow from the operands'" },
+    { "product(%8, %9)", "product(%0, %9)", NVM_ERR_INTERNAL, "graph: %10 (product): operands have one dtype, of floats" },
+    { "product(%8, %9)", "product(%8)", NVM_ERR_INTERNAL, "graph: %10 (product): operands are missing" },
+    { "{11, 0}", "{9, 0}", NVM_ERR_INTERNAL, "graph: %10 (product): sums have another dtype" },
+    { "{11, 0}", "{11, 3}", NVM_ERR_INTERNAL, "graph: %10 (product): no such precision" },
+    { "call product", "call sum", NVM_ERR_VALUE, "t:13: there is no call of sum" },
+    { "out %2", "out %12", NVM_ERR_VALUE, "t:14: expected a value before \", %3, %4, %7, %10\"" },
     { "f32[4, 3] strides", "f33[4, 3] strides", NVM_ERR_VALUE,
       "t:1: expected a dtype before \"[4, 3] strides(3, 1) ali\"" },
   };
@@ -90,11 +100,11 @@ START_TEST(hashes_tell_graphs_apart) {
   static const char *const change[][2] = { { "strides(3, 1)", "strides(1, 4)" }, { " align16", "" },
                                            { "{3, -1, 0, 2}", "{3, -1, 1, 1}" },
     { "map exp", "map sin" }, { "stamp(1024, 128)", "stamp(64, 1)" }, { "out %2, %3", "out %3, %2" },
-        { "align16", "align16 donated" } };
-  nvb_hash seen[8];
+        { "align16", "align16 donated" }, { "{11, 0}", "{11, 1}" } };
+  nvb_hash seen[9];
   ck_assert_int_eq(parsed(good, 0), NVM_OK);
   seen[0] = hash;
-  for (int i = 0; i < 7; i++) {
+  for (int i = 0; i < 8; i++) {
     ck_assert_msg(parsed(replaced(change[i][0], change[i][1]), 0) == NVM_OK, "%s", nvb_message());
     seen[i + 1] = hash;
     for (int j = 0; j <= i; j++) ck_assert_msg(!nvb_hash_eq(seen[j], hash), "%s", change[i][1]);

@@ -78,6 +78,70 @@ START_TEST(sixteen_bits_round_at_the_marks) {
 }
 END_TEST
 
+/* How many products the graph as it was collected has, and the last one's operands, sums and precision. */
+static int products;
+static nvm_dtype factor, sums;
+static int64_t precision;
+static void count_products(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
+  (void)a, (void)g;
+  products = 0;
+  for (int i = 0; i < raw->n; i++) {
+    const nvg_val *v = &raw->v[i];
+    if (v->kind != NVG_VCALL) continue;
+    products++, factor = raw->v[v->in[0]].dtype, sums = (nvm_dtype)v->attr[0], precision = v->attr[1];
+    ck_assert_int_eq(v->dtype, sums);
+    ck_assert_int_eq(raw->v[v->in[1]].dtype, factor);
+  }
+}
+static void has_products(nvg_node *n, int count) {
+  ck_assert_msg(n != NULL, "%s", nvb_message());
+  ck_assert_msg(stages(&n, 1, count_products) == NVM_OK, "%s", nvb_message());
+  ck_assert_int_eq(products, count);
+  drop_nodes();
+}
+
+START_TEST(a_matrix_times_a_matrix_is_a_call) {
+  static const nvm_dtype floats[] = { NVM_F16, NVM_BF16, NVM_F32, NVM_F64, NVM_C64, NVM_C128 };
+  for (int i = 0; i < 6; i++) {
+    has_products(op2("matmul", leaf(floats[i], 2, 2, 3), leaf(floats[i], 2, 3, 4)), 1);
+    ck_assert_int_eq(factor, floats[i]);
+    ck_assert_int_eq(sums, nvg_compute_of(floats[i]));
+    ck_assert_int_eq(precision, NVM_PRECISION_IEEE);
+  }
+  has_products(op2("matmul", leaf(NVM_F16, 2, 2, 3), leaf(NVM_F32, 2, 3, 4)), 1);
+  ck_assert_int_eq(factor, NVM_F32);
+  has_products(op2a("matmul", leaf(NVM_BF16, 2, 2, 3), leaf(NVM_BF16, 2, 3, 4), D("dtype", NVM_F32)), 1);
+  ck_assert_int_eq(factor, NVM_BF16);
+  has_products(op2a("matmul", leaf(NVM_F16, 2, 2, 3), leaf(NVM_F16, 2, 3, 4), D("dtype", NVM_F64)), 1);
+  ck_assert_int_eq(factor, NVM_F64);
+  has_products(op2a("matmul", leaf(NVM_I8, 2, 2, 3), leaf(NVM_I8, 2, 3, 4), D("dtype", NVM_F32)), 1);
+  ck_assert_int_eq(factor, NVM_F32);
+  has_products(op2a("matmul", leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 3, 4), I("precision", NVM_PRECISION_TF32)), 1);
+  ck_assert_int_eq(precision, NVM_PRECISION_TF32);
+  has_products(op2a("matmul", leaf(NVM_F64, 2, 2, 3), leaf(NVM_F64, 2, 3, 4), I("precision", NVM_PRECISION_TF32)), 1);
+  ck_assert_int_eq(precision, NVM_PRECISION_IEEE);
+  /* rows, columns, integers and nothing are sums */
+  has_products(op2("matmul", leaf(NVM_F32, 2, 1, 3), leaf(NVM_F32, 2, 3, 4)), 0);
+  has_products(op2("matmul", leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 3, 1)), 0);
+  has_products(op2("matmul", leaf(NVM_F32, 1, 3), leaf(NVM_F32, 2, 3, 4)), 0);
+  has_products(op2("matmul", leaf(NVM_F32, 2, 2, 0), leaf(NVM_F32, 2, 0, 4)), 0);
+  has_products(op2("matmul", leaf(NVM_I32, 2, 2, 3), leaf(NVM_I32, 2, 3, 4)), 0);
+  /* batches are views, and equal products are one */
+  has_products(op2("matmul", leaf(NVM_F32, 4, 5, 1, 2, 3), leaf(NVM_F32, 3, 7, 3, 4)), 1);
+  nvg_node *x = leaf(NVM_F32, 2, 8, 8), *w = leaf(NVM_F32, 2, 8, 8);
+  has_products(op2("add", op2("matmul", x, w), op2("matmul", x, w)), 1);
+  x = leaf(NVM_F32, 2, 8, 8), w = leaf(NVM_F32, 2, 8, 8);
+  has_products(op2("add", op2("matmul", x, w), op2a("matmul", x, w, I("precision", 1))), 2);
+}
+END_TEST
+
+START_TEST(products_round_what_they_read_and_make) {
+  nvg_node *h = leaf(NVM_F16, 2, 4, 8), *w = leaf(NVM_F16, 2, 8, 20);
+  is_golden("half_product", op2("add", op2("matmul", op2("multiply", h, h), w), real(1)));
+  is_golden("batched_product", op2("matmul", op1("matrix_transpose", leaf(NVM_C64, 2, 3, 4)), leaf(NVM_C64, 3, 2, 3, 5)));
+}
+END_TEST
+
 static int values;
 static nvg_vkind last_kind;
 static void count_values(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
@@ -181,6 +245,19 @@ START_TEST(dear_values_that_others_hold_are_kept) {
 }
 END_TEST
 
+START_TEST(products_that_others_hold_are_kept) {
+  nvg_node *x = with_value(8), *m = op1a("reshape", x, L("shape", 2, 4)), *p = op2("matmul", m, op1("matrix_transpose", m));
+  nvg_node *y = op2("add", p, real(1));
+  ck_assert_int_eq(stages(&y, 1, count_collected), NVM_OK);
+  ck_assert_int_eq(nout, 2);
+  m = op1a("astype", m, D("dtype", NVM_F16)); /* its rounding is part of the value */
+  p = op2("matmul", m, op1("matrix_transpose", m)), y = op2("add", p, real(1));
+  ck_assert_int_eq(stages(&y, 1, count_collected), NVM_OK);
+  ck_assert_int_eq(nout, 2);
+  drop_nodes();
+}
+END_TEST
+
 START_TEST(equal_nodes_are_one_and_leaves_differ) {
   nvg_node *x = leaf(NVM_F32, 1, 8), *y = leaf(NVM_F32, 1, 8);
   nvg_node *a = op2("add", op1("sin", x), op1("sin", x)), *b = op2("add", op1("sin", x), op1("sin", y));
@@ -208,7 +285,7 @@ START_TEST(a_node_with_a_value_is_a_leaf) {
 END_TEST
 
 SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays,
-      sixteen_bits_round_at_the_marks,
+      sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
       exact_algebra_and_no_other, powers_with_small_exponents, casts_compose_only_where_they_are_exact,
           views_of_views_are_one,
-      dear_values_that_others_hold_are_kept, equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)
+      dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept, equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)
