@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct emitter {
-  nvf_plan *plan;
+  const nvf_plan *plan;
   int letters;
   nvf_cand *k;
   nvf_shape *s;
@@ -472,7 +472,7 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
     hint(e, s, "whole", w.whole);
     hint(e, s, "nt", w.stream);
   } else
-    hint(e, s, "nt", !temp && bytes > share && work_before(e, q->inst, seen) <= LITTLE);
+    hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share && work_before(e, q->inst, seen) <= LITTLE));
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {
@@ -534,9 +534,13 @@ static void emit_axes(emitter *e) {
 }
 
 /* Blocks that a thread takes at once: some 40 us of work, but every unit gets several. A GPU's: one wave. */
-static int64_t grain_of(const nvf_step *s, const nvb_caps *c) {
+static int64_t grain_of(const nvf_step *s, const nvf_cand *k) {
+  const nvb_caps *c = k->net->caps;
+  int64_t chunks = nvf_told(k, NVF_KCHUNKS, 0);
   if (c->kind != NVB_CPU)
     return s->blocks < c->units ? s->blocks < 1 ? 1 : s->blocks : c->units;
+  if (chunks > 0)
+    return s->blocks > chunks ? (s->blocks + chunks - 1) / chunks : 1;
   double one = ((double)(s->bytes_read + s->bytes_written) / c->unit_bandwidth + (double)s->flops * c->units / c->rate) /
                (double)(s->blocks ? s->blocks : 1);
   int64_t n = (int64_t)(40000 / (one + 10)), fair = s->blocks / (4 * (int64_t)c->units);
@@ -636,7 +640,7 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   emit_puts(e, -1);
 }
 
-void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name) {
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name) {
   nvb_arena *a = p->arena;
   emitter *e = NVB_NEW(a, emitter);
   *e = (emitter){ .plan = p, .sp = k[0]->net->space, .a = a, .buf_of = buf_of, .kn = nvf_kernel_new(a, name) };
@@ -658,5 +662,5 @@ void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape 
   for (int i = 0; i < e->bind.n; i++)
     args[i] = e->bind.at[i].bits;
   step->blocks = nvf_blocks(e->kn, e->sched, args);
-  step->grain = grain_of(step, k[0]->net->caps);
+  step->grain = grain_of(step, k[0]);
 }

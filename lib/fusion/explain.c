@@ -67,6 +67,8 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, ", writes ");
     bytes(t, (double)s->bytes_written);
     nvb_print(t, "; %lld block%s\n", (long long)s->blocks, s->blocks == 1 ? "" : "s");
+    if (s->chosen)
+      nvb_print(t, "     %s\n", s->chosen);
   }
   for (int i = 0; i < p->ncut; i++)
     nvb_print(t, "  not fused: %d and %d: %s\n", p->cut[i].from + 1, p->cut[i].to + 1, p->cut[i].why);

@@ -134,17 +134,19 @@ static nvf_choice *without(nvb_arena *a, const nvg_graph *g, const nvb_caps *cap
   return c;
 }
 
-/* The kernels from `first` on that share a step; the label is that of the dearest. Returns the kernel after them. */
-static int finish_step(nvf_plan *p, const nvf_choice *c, int first, const int *buf_of) {
-  nvf_step *s = &p->step[p->nstep];
+/* Step i from the kernels that share it; the label is that of the dearest. */
+static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step *s) {
+  const nvf_choice *c = p->choice;
   nvf_shape *shape[NVF_MAX_PARTS];
   nvb_text what = { .arena = p->arena };
   char name[32];
-  int n = 0;
+  int first = 0, n = 0;
   double most = -1;
-  for (int i = first; i < c->n && c->step[i] == p->nstep; i++, n++) {
-    nvf_cand *k = c->k[i];
-    nvf_collapse(k);
+  while (c->step[first] != i)
+    first++;
+  for (nvf_cand *k; first + n < c->n && c->step[first + n] == i; n++) {
+    k = c->k[first + n];
+    k->knobs = knobs;
     shape[n] = nvf_shape_of(k);
     if (k->time > most) {
       most = k->time;
@@ -156,18 +158,26 @@ static int finish_step(nvf_plan *p, const nvf_choice *c, int first, const int *b
   strcpy(name, s->hero);
   for (char *at = name; *at; at++)
     *at = *at == '-' ? '_' : *at;
-  nvf_emit(p, s, n, c->k + first, shape, buf_of, name);
-  return first + n;
+  nvf_emit(p, s, n, c->k + first, shape, p->buf_of, name);
+}
+
+nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs) {
+  nvf_step *s = NVB_NEW(p->arena, nvf_step);
+  make_step(p, i, nvb_dup(p->arena, knobs, sizeof *knobs), s);
+  return s;
 }
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_choice *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
-  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .bytes_min = least_bytes(c->net) };
+  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .bytes_min = least_bytes(c->net),
+                   .choice = c, .buf_of = buf_of };
   nvf_memory(p, c, buf_of);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);
-  for (int k = 0; k < c->n; p->nstep++)
-    k = finish_step(p, c, k, buf_of);
+  for (int k = 0; k < c->n; k++)
+    nvf_collapse(c->k[k]);
+  for (; p->nstep < c->nstep; p->nstep++)
+    make_step(p, p->nstep, NULL, &p->step[p->nstep]);
   return p;
 }

@@ -49,6 +49,18 @@ typedef struct nvf_product {
   const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
 } nvf_product;
 
+/* What a step's schedule decides by rules unless it is told (a tuning record): nothing of it changes a bit. */
+typedef enum nvf_knob {
+#define KNOB(id, name, what) NVF_K##id,
+#include "fusion/knobs.def"
+#undef KNOB
+  NVF_NKNOBS
+} nvf_knob;
+typedef struct nvf_knobs { unsigned set; int32_t value[NVF_NKNOBS]; } nvf_knobs; /* set: bit i, value[i] holds */
+static inline void nvf_knob_set(nvf_knobs *k, nvf_knob i, int64_t value) { k->set |= 1u << i, k->value[i] = (int32_t)value; }
+void nvf_knobs_print(nvb_text *t, const nvf_knobs *k);        /* "block=4096 chunks=8"; nothing for none */
+int nvf_knobs_read(nvf_knobs *out, const char *text);         /* 0: not such a text */
+
 typedef struct nvf_step {
   const char *hero;    /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product" */
   nvf_kernel *k;
@@ -58,6 +70,7 @@ typedef struct nvf_step {
   int64_t bytes_read, bytes_written, flops;
   const char *what;    /* one line: the ops in it, for explain */
   const nvf_product *product; /* NULL: the step holds none */
+  const char *chosen;         /* who chose its schedule, for explain; NULL: the rules */
 } nvf_step;
 typedef struct nvf_cut { int from, to; const char *why; } nvf_cut; /* an edge between steps, and the reason it was not fused */
 
@@ -70,6 +83,8 @@ typedef struct nvf_plan {
   int ncut; nvf_cut *cut;
   int64_t temp_bytes;
   int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
+  const struct nvf_choice *choice; /* what the steps were made of, for nvf_step_with; in the plan's arena */
+  const int *buf_of;
 } nvf_plan;
 
 /* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a solver refused
@@ -82,6 +97,8 @@ typedef struct nvf_options {
 } nvf_options;
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */
+/* Step i of a plan with its schedule told these things: a step in the plan's arena. Throws where no kernel can be so. */
+nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs);
 const char *nvf_schedule_of(nvb_devkind device);  /* the name of its schedules in text: "cpu", "cuda" */
 void nvf_plan_print(nvb_text *t, const nvf_plan *p);   /* NVM_DUMP=plan */
 void nvf_plan_explain(nvb_text *t, const nvf_plan *p); /* for people: kernels, bytes against the minimum, flops, why each cut */

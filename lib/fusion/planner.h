@@ -92,6 +92,7 @@ typedef struct nvf_cand {
   double blocks;              /* estimate, before tiles are cut */
   int64_t bytes_read, bytes_written, flops;
   const uint64_t *reads;      /* bit set of nodes it loads */
+  const nvf_knobs *knobs;     /* what its schedule is told; NULL: nothing */
 } nvf_cand;
 /* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in memory. */
 nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why);
@@ -128,6 +129,9 @@ typedef struct nvf_shape {
   int again;           /* loops read what reductions take once more in a later phase */
   int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
 } nvf_shape;
+static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise) {
+  return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
+}
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
 const char *nvf_refused(const nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
@@ -145,7 +149,7 @@ typedef struct nvf_wide { int vec, whole, stream; int64_t prefetch; } nvf_wide;
 nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m);
 
 /* ---- emit.c, memory.c */
-void nvf_emit(nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name);
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name);
 void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of); /* buffers, lifetimes, offsets, donation */
 
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }

@@ -84,6 +84,15 @@ static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
   return t;
 }
 
+/* The same, or what is told: a power of two of whole vectors. */
+static int64_t block_of(const nvf_cand *k, const nvf_shape *s, int width) {
+  int64_t told = nvf_told(k, NVF_KBLOCK, 0), n = width;
+  double others = tile_elements(k, s, s->lane);
+  while (n < told && (double)n * others < 1 << 22)
+    n *= 2;
+  return told ? n : lane_tile(k, s, s->lane);
+}
+
 /* Register items that the axes placed so far ask for: what is straight-line code must stay short. */
 static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
   int64_t n = 1;
@@ -165,7 +174,7 @@ nvf_shape *nvf_shape_cpu(nvf_cand *k) {
   if (s->cross >= 0)
     s->at[s->lane] = s->at[s->cross] = (nvf_place){ .tile = SQUARE, .cut = 1 };
   else if (s->lane >= 0 && (k->grid >> s->lane & 1))
-    s->at[s->lane] = (nvf_place){ .tile = lane_tile(k, s, s->lane), .cut = 1 };
+    s->at[s->lane] = (nvf_place){ .tile = block_of(k, s, width), .cut = 1 };
   stack_rows(k, s);
   if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
     digits_of(k, s, s->lane, width);

@@ -254,6 +254,57 @@ START_TEST(donated_memory) {
 }
 END_TEST
 
+/* What a schedule is told changes no bit, and is what the kernel does where there is something to tell. */
+static void told(nvb_arena *a, void *arg) {
+  static const int32_t block[] = { 1, 16, 48, 512, 65536 };
+  maker m = { .a = a };
+  (*(const builder_fn *)arg)(&m);
+  nvg_graph *g = m_graph(&m);
+  char **data = random_leaves(&m, g, 5);
+  const nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  char **want = run_plan(&m, p, data);
+  for (int i = 0; i < 5; i++) {
+    nvf_knobs k = { 0 };
+    nvf_knob_set(&k, NVF_KBLOCK, block[i]);
+    nvf_knob_set(&k, NVF_KCHUNKS, i + 1);
+    nvf_knob_set(&k, NVF_KSTREAM, i & 1);
+    nvf_plan q = *p;
+    q.step = nvb_dup(a, p->step, (size_t)p->nstep * sizeof *p->step);
+    for (int j = 0; j < p->nstep; j++) {
+      q.step[j] = *nvf_step_with(p, j, &k);
+      ck_assert_int_le((q.step[j].blocks + q.step[j].grain - 1) / q.step[j].grain, i + 1);
+      ck_assert_str_eq(q.step[j].hero, p->step[j].hero);
+      ck_assert_str_eq(q.step[j].what, p->step[j].what);
+      ck_assert_int_eq(q.step[j].bytes_read, p->step[j].bytes_read);
+    }
+    nvf_plan_check(a, &q);
+    char **got = run_plan(&m, &q, data);
+    for (int o = 0; o < g->nout; o++)
+      ck_assert(!memcmp(got[o], want[o], (size_t)(g->v[g->out[o]].size * nvg_size(g->v[g->out[o]].dtype))));
+    nvb_text t = { .arena = a };
+    nvf_knobs_print(&t, &k);
+    nvf_knobs back;
+    ck_assert(nvf_knobs_read(&back, nvb_text_get(&t)) && !memcmp(&back, &k, sizeof k));
+  }
+}
+START_TEST(told_schedules) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, told, (void *)&cases[_i].make);
+  ck_assert_msg(rc == NVM_OK, "%s: %s", cases[_i].name, nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+START_TEST(knobs_as_text) {
+  nvf_knobs k;
+  ck_assert(nvf_knobs_read(&k, "") && !k.set);
+  ck_assert(nvf_knobs_read(&k, "block=64 warps=8") && k.value[NVF_KWARPS] == 8 && k.set == (1u << NVF_KBLOCK | 1u << NVF_KWARPS));
+  static const char *const bad[] = { "block", "block=", "block=x", "block=-1", "blocks=3", "block=1 block=2", "block=1,warps=2",
+                                     "block=99999999999", "=3" };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    ck_assert(!nvf_knobs_read(&k, bad[i]));
+}
+END_TEST
+
 /* An index out of range is found, and only where it is used. */
 static void out_of_range(nvb_arena *a, void *arg) {
   maker m = { .a = a };
@@ -301,6 +352,8 @@ int main(void) {
   TCase *t = tcase_create("plans");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, same_bits, 0, (int)(sizeof cases / sizeof *cases));
+  tcase_add_loop_test(t, told_schedules, 0, (int)(sizeof cases / sizeof *cases));
+  tcase_add_test(t, knobs_as_text);
   tcase_add_test(t, donated_memory);
   tcase_add_test(t, indices_are_checked);
   tcase_add_test(t, plans_explain_themselves);
