@@ -22,6 +22,7 @@ typedef struct nvcu_tile {
   const char **v;          /* REG: name per item, NULL before its definition; mutable ones are assigned again */
   int run;                 /* run in which the names in v were given */
   struct nvcu_places *map; /* of PUT: addresses, and where; cuda_move.c alone looks at them */
+  struct nvcu_rows *rows;  /* of PUT for tensor cores (cuda_tensor.h) */
   struct nvcu_room *room;
 } nvcu_tile;
 
@@ -79,6 +80,8 @@ typedef struct nvcu_em {
   const nvf_layout *got;   /* cuda_move.c: how the last exchange was read */
   const struct nvcu_places *got_map; int got_at;
   int checks;
+  int tensor;              /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
+  uint8_t *done;           /* by statement id: it was emitted elsewhere */
   NVB_VEC(nvcu_name) let;  /* constants that are in sight */
   NVB_VEC(nvcu_function) fn; /* of the head */
 } nvcu_em;
@@ -118,6 +121,7 @@ void nvcu_may_write(nvcu_em *e, const nvcu_room *r);         /* a barrier if som
 void nvcu_wrote(nvcu_em *e, nvcu_room *r);
 void nvcu_may_read(nvcu_em *e, const nvcu_room *r);          /* a barrier if some thread may not have written */
 void nvcu_read(nvcu_em *e, nvcu_room *r);
+void nvcu_barrier(nvcu_em *e);
 void nvcu_scope_opened(nvcu_em *e);                          /* a brace: e->depth is that of its inside */
 void nvcu_scope_closed(nvcu_em *e);
 void nvcu_loop_opened(nvcu_em *e, int whole);                /* whole: of a FOR */

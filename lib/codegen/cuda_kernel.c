@@ -7,7 +7,7 @@
 #include <string.h>
 #include "graph/dtype.h"
 
-extern const char nvc_cuda_prelude[]; /* cuda_prelude.cu */
+extern const char nvc_cuda_prelude[], nvc_cuda_tensor[]; /* cuda_prelude.cu, cuda_tensor.cu */
 
 /* Plain C++ that every source has: elements that are moved in one access, floored division. */
 static const char common[] =
@@ -17,6 +17,12 @@ static const char common[] =
     "template <class T> static __device__ __forceinline__ T nv_rounds(T x, T step, T most) { /* i < most with x + step * i < 0 */\n"
     "  const T n = x < 0 ? (step - 1 - x) / step : 0;\n"
     "  return n < most ? n : most;\n"
+    "}\n";
+/* Where a byte of a row lies in a shared tile of so many rows (cuda_rows.c). */
+static const char place[] =
+    "template <int ROWS, int SPAN> static __device__ __forceinline__ int nv_place(int row, int byte) {\n"
+    "  const int turn = (row * SPAN / 128 & (SPAN / 16 - 1)) << 4;\n"
+    "  return byte / SPAN * (ROWS * SPAN) + row * SPAN + (byte % SPAN ^ turn);\n"
     "}\n";
 /* The lowest statement that failed wins; 0: none has. */
 static const char fail[] =
@@ -279,6 +285,7 @@ static void set_up(nvcu_em *e) {
   e->var = NVB_NEWN(e->a, const char *, e->k->nvar + 1);
   e->fixed = NVB_NEWN(e->a, const char *, e->k->naxis + 1);
   e->tile = NVB_NEWN(e->a, nvcu_tile, e->k->ntile + 1);
+  e->done = NVB_NEWN(e->a, uint8_t, e->k->nstmt + 1);
   e->depth = 1;
 }
 
@@ -291,12 +298,14 @@ static int64_t min_blocks(const nvcu_em *e) {
 
 static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_puts(t, nvc_cuda_prelude);
+  if (e->tensor) nvb_puts(t, nvc_cuda_tensor);
   nvb_puts(t, common);
+  if (e->tensor) nvb_puts(t, place);
   nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n"
                               : "typedef int ix;\ntypedef unsigned ux;\n");
   if (e->checks) nvb_puts(t, fail);
   nvb_puts(t, nvb_text_get(&e->head));
-  if (k->shared) nvb_puts(t, "extern __shared__ __align__(16) char dynamic[];\n");
+  if (k->shared) nvb_print(t, "extern __shared__ __align__(%d) char dynamic[];\n", e->tensor ? 1024 : 16);
   nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
   if (min_blocks(e) > 0) nvb_print(t, ", %lld", (long long)min_blocks(e));
   nvb_puts(t, ") nvm_kernel(");
@@ -319,7 +328,11 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   nvc_runs_init(&e->r, a, k, s, e->t);
   set_up(e);
   emit_parts(e);
+  if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
   int64_t room = e->exchange + e->shared_most, fits = room <= shared_limit(target->arch);
+  if (e->tensor && !fits)
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
+              (long long)room, (long long)shared_limit(target->arch));
   *out = (nvc_cuda_kernel){
       .threads = 32 * e->warps, .checks = e->checks, .shared = fits ? room : 0, .scratch = fits ? 0 : room};
   compose(e, &t, out);

@@ -1,7 +1,8 @@
 /* Between layouts, through shared memory: relayout, put and get, contraction of shared tiles; and the transform of item
    axes. Addresses are linear in the digits, so that items are constants; pads are chosen by counting how often the
-   banks of shared memory have to be asked. Decides addresses and the widths of accesses. */
-#include "codegen/cuda_emit.h"
+   banks of shared memory have to be asked. Decides addresses and the widths of accesses. What tensor cores contract is
+   cuda_rows.c's and cuda_mma.c's. */
+#include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "fusion/dft.h"
 #include "graph/dtype.h"
@@ -479,6 +480,10 @@ static const char *shared_tile(nvcu_em *e, int tile) {
 void nvcu_put(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->in[0]];
   nvcu_tile *t = &e->tile[s->out[0]];
+  if (nvcu_tensor_user(e, s->out[0])) {
+    nvcu_rows_put(e, s);
+    return;
+  }
   if (!t->map) map_shared(e, s);
   nvcu_may_write(e, t->room);
   write_tiles(e, t->map, shared_tile(e, s->out[0]), s->in, l);
@@ -488,6 +493,10 @@ void nvcu_put(nvcu_em *e, const nvf_stmt *s) {
 void nvcu_get(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvcu_tile *t = &e->tile[s->in[0]];
+  if (t->rows) {
+    nvcu_rows_get(e, s);
+    return;
+  }
   nvcu_may_read(e, t->room);
   read_tiles(e, t->map, shared_tile(e, s->in[0]), s->out, l);
   nvcu_read(e, t->room);
@@ -564,6 +573,10 @@ static void read_factor(nvcu_em *e, factor *f, const char *k) {
 }
 
 void nvcu_contract(nvcu_em *e, const nvf_stmt *s) {
+  if (nvc_hint(&e->r, s, "mma", 0)) {
+    nvcu_mma(e, s);
+    return;
+  }
   const nvf_layout *l = &e->t->tile[s->out[0]];
   const char *type = nvcu_type(e->k->tile[s->out[0]].type), **sum = NVB_NEWN(e->a, const char *, nvc_items(l));
   int64_t rounds = nvf_extent(&e->t->tile[s->in[1]], s->axis),

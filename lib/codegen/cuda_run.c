@@ -1,7 +1,7 @@
 /* Values of tiles, and runs: loop nests around statements. A loop goes as far as some effect is left; what then holds
    in all of its rounds is not tested again. Decides which variables a tile has, never what they hold. */
 #include <string.h>
-#include "codegen/cuda_emit.h"
+#include "codegen/cuda_tensor.h"
 #include "graph/dtype.h"
 
 /* ---- tiles */
@@ -152,6 +152,7 @@ static void emit_reduce(nvcu_em *e, const nvf_stmt *s) {
 
 static void statement(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
+  if (e->done[s->id]) return;
   switch (s->op) {
   case NVF_LOAD: nvcu_load(e, s); break;
   case NVF_STORE: nvcu_store(e, s); break;
@@ -235,10 +236,12 @@ static void emit_for(nvcu_em *e, nvc_run *r) {
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
   int64_t unroll = nvc_hint(&e->r, s, "unroll", 1);
   uint64_t known = e->known;
-  e->var[s->var] = nvcu_for(e, lo, hi, step, (int)unroll);
-  nvcu_loop_opened(e, 1);
-  nvcu_seq(e, r->body);
-  nvcu_close(e);
+  if (!nvcu_pipe(e, r, lo, hi, step)) {
+    e->var[s->var] = nvcu_for(e, lo, hi, step, (int)unroll);
+    nvcu_loop_opened(e, 1);
+    nvcu_seq(e, r->body);
+    nvcu_close(e);
+  }
   e->known = known;
   e->run = r;
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].outer, s->carry[i].inner);

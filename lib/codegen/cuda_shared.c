@@ -32,7 +32,7 @@ const char *nvcu_room_at(nvcu_em *e, const nvcu_room *r, int64_t off, const char
 }
 
 /* ---- time */
-static void barrier(nvcu_em *e) {
+void nvcu_barrier(nvcu_em *e) {
   nvcu_line(e, e->warps > 1 ? "__syncthreads();" : "__syncwarp();");
   e->barrier_at = ++e->clock;
 }
@@ -60,13 +60,13 @@ void nvcu_part_opened(nvcu_em *e) {
 static int unknown_at(const nvcu_em *e, const nvcu_room *r) { return r->loops ? e->loop_at : e->round_at; }
 
 void nvcu_may_write(nvcu_em *e, const nvcu_room *r) {
-  if (r->read_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) barrier(e);
+  if (r->read_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) nvcu_barrier(e);
 }
 
 void nvcu_wrote(nvcu_em *e, nvcu_room *r) { r->written_at = ++e->clock; }
 
 void nvcu_may_read(nvcu_em *e, const nvcu_room *r) {
-  if (r->written_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) barrier(e);
+  if (r->written_at > e->barrier_at || unknown_at(e, r) > e->barrier_at) nvcu_barrier(e);
 }
 
 void nvcu_read(nvcu_em *e, nvcu_room *r) { r->read_at = ++e->clock; }

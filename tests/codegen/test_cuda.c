@@ -25,6 +25,14 @@ static const struct budget {
     {"gather.kir", "gpu", 40, "four elements of four tiles", 0, 0},
     {"gemm.kir", "gpu", 96, "32 sums, 12 of the factors", 0, 0},
     {"gemm16.kir", "gpu", 104, "32 sums, 12 of the factors, four numbers of a bias", 0, 0},
+    {"gemm16.kir", "mma2", 232, "64 sums, 32 elements on their way to shared memory", 0, 0},
+    {"gemm16.kir", "mmav1", 128, "64 sums, fragments of 24 registers", 1, 0},
+    {"gemm16.kir", "mmav2", 255, "128 sums, fragments of 32 registers", 0, 0},
+    {"gemm16.kir", "mma", 128, "32 sums, 32 elements on their way to shared memory", 1, 0},
+    {"gemm32.kir", "gpu", 96, "32 sums, 12 of the factors", 0, 0},
+    {"gemm32.kir", "mma", 200, "64 sums, fragments of 24 registers", 1, 0},
+    {"gemmt.kir", "gpu", 96, "32 sums, 12 of the factors", 0, 0},
+    {"gemmt.kir", "mma", 200, "64 sums, fragments of 24 registers", 1, 0},
     {"layernorm.kir", "gpu", 40, "one column, four rows ahead", 0, 0},
     {"middle.kir", "gpu", 72, "32 items of two reductions", 0, 0},
     {"moments.kir", "gpu", 168, "four reductions of 64 bits side by side, 16 elements at once", 1, 0},
@@ -64,13 +72,20 @@ typedef struct jobs {
   pthread_mutex_t lock;
 } jobs;
 
-/* Every GPU schedule of a text; the first of some texts for all architectures. */
+static int for_gpus(const char *schedule) {
+  return strncmp(schedule, "gpu", 3) == 0 || strncmp(schedule, "mma", 3) == 0;
+}
+
+/* Every GPU schedule of a text; the first of some budgets for all architectures. */
 static void emit_all(nvb_arena *a, void *arg) {
   jobs *w = arg;
   nvf_kernel *k = nvf_kernel_parse(a, w->text, w->file);
-  for (int i = 0, first = 1; i < k->nsched; i++) {
-    if (strncmp(k->sched_name[i], "gpu", 3) != 0) continue;
+  const struct budget *before = NULL;
+  for (int i = 0; i < k->nsched; i++) {
+    if (!for_gpus(k->sched_name[i])) continue;
     const struct budget *b = budget_of(w->file, k->sched_name[i]);
+    int first = b != before;
+    before = b;
     ck_assert_msg(b != NULL, "%s: no budget for %s", w->file, k->sched_name[i]);
     for (int t = 0; t < (first && b->everywhere ? ARCHS : 1); t++) {
       nvc_cuda_kernel c;
@@ -78,7 +93,6 @@ static void emit_all(nvb_arena *a, void *arg) {
       ck_assert_msg(c.scratch == 0, "%s: %s does not fit into shared memory", w->file, k->sched_name[i]);
       NVB_PUSH(a, w->all, ((job){c.source, w->file, k->sched_name[i], archs[t], 0, b->registers, b->spills, {0}, ""}));
     }
-    first = 0;
   }
   ck_assert_msg(w->all.n > 0, "%s has no schedule for GPUs", w->file);
 }

@@ -91,7 +91,7 @@ static void compose(text *out, const char *source, const char *name) {
   char shared[128];
   adds(out, "#include \"device.h\"\n");
   if (rest) {
-    rest += sizeof end - 1;
+    for (const char *more = rest; more; more = strstr(rest, end)) rest = more + sizeof end - 1;
     addf(out, "#line 1 \"%s\"\n", name);
     add(out, source, (size_t)(p - source));
     adds(out, "#include \"prelude.h\"\n");

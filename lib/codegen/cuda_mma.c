@@ -1,0 +1,174 @@
+/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, or over
+   8 of 32 bits that are rounded to tf32. The order of addition is the hardware's. Decides how a sum's layout is
+   read as such products, and the order in which a warp takes them. */
+#include "codegen/cuda_tensor.h"
+#include <string.h>
+#include "graph/dtype.h"
+
+static const nvf_digit *digit_at(const nvf_layout *l, int axis, int64_t stride) {
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis && l->d[i].stride == stride && l->d[i].extent > 1) return &l->d[i];
+  return NULL;
+}
+
+static int is_digit(const nvf_digit *d, char place, int extent, int pstride) {
+  return d && d->place == place && d->extent == extent && (!pstride || d->pstride == pstride);
+}
+
+/* Digits above the product's own are items and warps. */
+static int rest_fits(const nvf_layout *l, int axis, int64_t above) {
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->axis == axis && d->extent > 1 && d->stride >= above && d->place != 'i' && d->place != 'w') return 0;
+  }
+  return 1;
+}
+
+static int is_p(const nvf_layout *l, int axis) {
+  const nvf_digit *two = digit_at(l, axis, 8);
+  return is_digit(digit_at(l, axis, 1), 'l', 8, 4) && two && two->place == 'i' && two->extent % 2 == 0 &&
+         rest_fits(l, axis, 8);
+}
+static int is_q(const nvf_layout *l, int axis) {
+  return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 4, 1) && rest_fits(l, axis, 8);
+}
+
+static int item_value(const nvf_layout *l, int axis, int item) {
+  int64_t v = 0;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis && l->d[i].place == 'i') v += nvc_digit_value(l, i, item) * l->d[i].stride;
+  return (int)v;
+}
+
+static int among(int *at, int *n, int v) {
+  for (int i = 0; i < *n; i++)
+    if (at[i] == v) return i;
+  at[*n] = v;
+  return (*n)++;
+}
+
+nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
+  const nvf_layout *l = &e->t->tile[contract->out[0]];
+  int axes[NVF_MAX_DIGITS], n = 0, all = nvf_layout_axes(l, axes), items = nvc_items(l);
+  for (int i = 0; i < all; i++)
+    if (nvf_extent(l, axes[i]) > 1) axes[n++] = axes[i];
+  nvcu_sum s = {.l = l};
+  if (n == 2) {
+    int turned = is_p(l, axes[1]) && is_q(l, axes[0]);
+    s.p = axes[turned];
+    s.q = axes[!turned];
+  }
+  if (n != 2 || !is_p(l, s.p) || !is_q(l, s.q))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of sums of tensor cores",
+              e->k->tile[contract->out[0]].name);
+  s.prow = NVB_NEWN(e->a, int, items);
+  s.qcol = NVB_NEWN(e->a, int, items);
+  s.item = NVB_NEWN(e->a, int, items);
+  for (int i = 0; i < items; i++) {
+    among(s.prow, &s.np, item_value(l, s.p, i) & ~15);
+    among(s.qcol, &s.nq, item_value(l, s.q, i) & ~7);
+  }
+  for (int i = 0; i < items; i++) {
+    int p = item_value(l, s.p, i), q = item_value(l, s.q, i);
+    int at = among(s.prow, &s.np, p & ~15) * s.nq + among(s.qcol, &s.nq, q & ~7);
+    s.item[4 * at + (p >> 3 & 1) * 2 + (q & 1)] = i;
+  }
+  return s;
+}
+
+const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
+  nvf_layout warps = {0};
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis && l->d[i].place == 'w' && l->d[i].extent > 1) warps.d[warps.n++] = l->d[i];
+  nvcu_xv x = nvcu_coordinate(e, axis, &warps, 0);
+  return nvcu_index_text(e, &x);
+}
+
+/* ---- fragments: four registers of two 8 x 8 quarters side by side; of 32-bit factors that lie across, single words */
+typedef struct side {
+  const nvcu_rows *r;
+  int across;           /* k is the row of the shared tile */
+  const char *at, *base;/* of the stage; the warp's first row or column */
+  int single;           /* lies across and is no 16-bit type */
+} side;
+
+static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis) {
+  for (int j = 1; j < 3; j++) {
+    const nvcu_rows *r = e->tile[s->in[j]].rows;
+    if (!r || (r->row != axis && r->col != axis)) continue;
+    return (side){r, r->row == s->axis, r->at, nvcu_warp_part(e, sum->l, axis), r->row == s->axis && r->size == 4};
+  }
+  nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
+}
+
+/* Registers [quarter of the axis in hand][half of k]: order 0: the axis' two eights first, as of p; 1: k's, as of q */
+static void fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
+  const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
+  nvcu_line(e, "unsigned %s[4];", name);
+  if (f->single) {
+    for (int i = 0; i < 4; i++) {
+      int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
+      const char *row = nvcu_text(e, "%s + %d + (lane & 3)", k, 4 * deep),
+                 *byte = nvcu_text(e, "(%s + %d + (lane >> 2)) * 4", f->base, first + 8 * up);
+      nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + %s);", name, i, f->at, nvcu_rows_place(e, f->r, row, byte));
+    }
+  } else if (f->across) {
+    const char *row = nvcu_text(e, "%s + (lane & 7) + %s * 8", k, half),
+               *byte = nvcu_text(e, "(%s + %d + %s * 8) * 2", f->base, first, eight);
+    nvcu_line(e, "nv_columns4(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+  } else {
+    const char *row = nvcu_text(e, "%s + %d + (lane & 7) + %s * 8", f->base, first, eight),
+               *byte = nvcu_text(e, "%s * %d + %s * 16", k, f->r->size, half);
+    nvcu_line(e, "nv_rows4(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+  }
+  for (int i = 0; tf32 && i < 4; i++) nvcu_line(e, "%s[%d] = nv_tf32(%s[%d]);", name, i, name, i);
+}
+
+static const char *instruction(nvcu_em *e, nvm_dtype t) {
+  switch (t) {
+  case NVM_BF16: return "nv_mma_bf16";
+  case NVM_F16: return "nv_mma_f16";
+  case NVM_F32: return "nv_mma_tf32";
+  default: nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores do not take %s", nvg_dtype_short(t));
+  }
+}
+
+static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
+                     const side *p, const side *q) {
+  int tf32 = p->r->size == 4, qstep = 0;
+  const char **a = NVB_NEWN(e->a, const char *, sum->np);
+  for (int i = 0; i < sum->np; i++) fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
+  for (int j = 0; j < sum->nq; j += qstep) { /* sixteen columns in one access, where they are neighbours */
+    const char *b = nvcu_fresh(e, "b");
+    qstep = j + 1 < sum->nq && sum->qcol[j + 1] == sum->qcol[j] + 8 ? 2 : 1;
+    if (qstep == 1 && sum->qcol[j] & 8)
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp's columns are not in sixteens");
+    fragment(e, q, b, sum->qcol[j], k, 1, tf32);
+    for (int h = 0; h < qstep; h++)
+      for (int i = 0; i < sum->np; i++) {
+        const int *c = &sum->item[4 * (i * sum->nq + j + h)];
+        nvcu_line(e, "%s(%s, %s, %s, %s, %s, %s[%d], %s[%d]);", mma, acc[c[0]], acc[c[1]], acc[c[2]], acc[c[3]], a[i], b,
+                  2 * h, b, 2 * h + 1);
+      }
+  }
+}
+
+void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_sum sum = nvcu_sum_of(e, s);
+  nvm_dtype t = e->k->tile[s->in[1]].type;
+  int items = nvc_items(sum.l), deep = t == NVM_F32 ? 8 : 16, same = s->in[0] == s->out[0];
+  const char **acc = NVB_NEWN(e->a, const char *, items);
+  int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
+  if (n % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %lld factors at a time are not sixteens", (long long)n);
+  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
+  side p = side_of(e, s, &sum, sum.p), q = side_of(e, s, &sum, sum.q);
+  for (int i = 0; i < items; i++) {
+    acc[i] = same ? nvcu_tile_item(e, s->in[0], i) : nvcu_fresh(e, "c");
+    if (!same) nvcu_line(e, "float %s = %s;", acc[i], nvcu_tile_at(e, s->in[0], sum.l, i));
+  }
+  const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
+  products(e, &sum, instruction(e, t), acc, k, &p, &q);
+  nvcu_close(e);
+  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
+  for (int i = 0; i < items && !same; i++) nvcu_define(e, s->out[0], i, acc[i]);
+}

@@ -1,0 +1,44 @@
+/* Inside of the CUDA emitter: contractions on tensor cores. A file each: shared tiles of rows, products of a warp,
+   loops whose copies run ahead. */
+#ifndef NVC_CUDA_TENSOR_H
+#define NVC_CUDA_TENSOR_H
+#include "codegen/cuda_emit.h"
+
+/* ---- cuda_rows.c */
+typedef struct nvcu_rows {
+  int row, col;          /* axes: the elements of a row lie side by side */
+  int rows, size;        /* their number; bytes of an element */
+  int span;              /* bytes of a row that lie side by side: 32, 64, 128 */
+  int64_t bytes;         /* of a stage */
+  int stages;
+  const char *at;        /* char *: the stage in hand */
+} nvcu_rows;
+const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile);
+void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages); /* the home of what is put */
+/* Text of the offset of a byte of a row within a stage */
+const char *nvcu_rows_place(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte);
+void nvcu_rows_put(nvcu_em *e, const nvf_stmt *put);
+void nvcu_rows_get(nvcu_em *e, const nvf_stmt *get);
+/* May the loaded tile go to shared memory without passing through registers? */
+int nvcu_copies(const nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put);
+void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const char *to); /* to: char *, a stage */
+
+/* ---- cuda_mma.c */
+/* How the sum lies in the registers of a warp. The rows are those of 16 x 8 products: of p, 8 a lane digit and 16 to an
+   item; of q, 2 items and 8 to a digit of 4 lanes. */
+typedef struct nvcu_sum {
+  int p, q;              /* axes */
+  const nvf_layout *l;
+  int np, nq;            /* 16 rows, 8 columns of items */
+  int *prow, *qcol;      /* where they begin, by item digits alone */
+  int *item;             /* [np][nq][4] of the layout */
+} nvcu_sum;
+/* Of a layout `m: ... i l8@4; n: ... l4 i2`; throws where it is no such one. */
+nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
+const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the axis' coordinate */
+void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
+
+/* ---- cuda_pipe.c */
+/* A FOR with the hint stages, if its body copies tiles to shared memory; 0: it is a loop like any other. */
+int nvcu_pipe(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step);
+#endif

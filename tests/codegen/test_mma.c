@@ -1,0 +1,153 @@
+/* Contractions on tensor cores: every schedule of a text whose name begins with "mma" in the emulator, near what the interpreter
+   computes with the first schedule (the order of addition differs); and as machine code without spills. */
+#define GATE_CUDA
+#include "gate.h"
+
+typedef struct matrix { nvm_dtype type; int rows, cols, ld; void *data; } matrix;
+
+static matrix matrix_new(nvm_dtype t, int rows, int cols, int ld, double size) {
+  matrix m = {t, rows, cols, ld, calloc((size_t)rows * (size_t)ld + 1, (size_t)nvg_size(t))};
+  for (int i = 0; i < rows * ld && size > 0; i++) {
+    uint64_t bits = nvg_float_bits(t, size * (2 * gate_uniform() - 1));
+    memcpy((char *)m.data + (size_t)i * (size_t)nvg_size(t), &bits, (size_t)nvg_size(t));
+  }
+  return m;
+}
+
+static double value_at(const matrix *m, const void *data, int64_t i) {
+  uint64_t bits = 0;
+  memcpy(&bits, (const char *)data + i * nvg_size(m->type), (size_t)nvg_size(m->type));
+  return nvg_bits_float(m->type, bits);
+}
+
+typedef struct product {
+  const char *file, *prefix;
+  int m, n, k, lda, ldb, ldd;
+  matrix in[4], out;
+  int nin;
+  double tolerance;
+} product;
+
+static void arguments(const product *p, void *const *data, uint64_t *args) {
+  int n = 0;
+  for (int i = 0; i < p->nin; i++) args[n++] = (uint64_t)(uintptr_t)p->in[i].data;
+  args[n++] = (uint64_t)(uintptr_t)*data;
+  const int size[] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldd};
+  for (int i = 0; i < 6; i++) args[n++] = (uint64_t)size[i];
+}
+
+static void compare(const product *p, const char *name, const void *want, const void *got) {
+  for (int64_t i = 0; i < (int64_t)p->out.rows * p->out.ld; i++) {
+    double w = value_at(&p->out, want, i), g = value_at(&p->out, got, i);
+    ck_assert_msg(fabs(w - g) <= p->tolerance * (1 + fabs(w)), "%s, %s, %d x %d x %d: [%lld, %lld] is %g, should be %g",
+                  p->file, name, p->m, p->n, p->k, (long long)(i / p->out.ld), (long long)(i % p->out.ld), g, w);
+  }
+}
+
+static void emulate(nvb_arena *a, const product *p, nvf_kernel *k, nvf_schedule *s, const char *name, void *out) {
+  nvc_cuda_kernel c;
+  nvc_cubin cubin;
+  uint64_t args[GATE_ARGS];
+  arguments(p, &out, args);
+  nvc_cuda_emit(a, &c, k, s, &(nvc_cuda_target){90, 0});
+  if (getenv("GATE_SHOW")) printf("%s\n", c.source);
+  ck_assert_msg(nvc_nvrtc_compile(&cubin, c.source, k->title, 90) == NVM_OK, "%s: %s: %s", p->file, name, nvb_message());
+  emu_module *m = emu_module_load(cubin.bytes);
+  ck_assert_msg(m != NULL, "%s", emu_error());
+  gate_launch l = {&c, emu_module_kernel(m, "nvm_kernel"), k->nparam};
+  gate_way way = {.name = name, .other = &l};
+  ck_assert_int_eq(gate_on_gpu(&way, args, nvf_blocks(k, s, args), NULL), 0);
+  emu_module_unload(m);
+  nvb_free(cubin.bytes);
+}
+
+static void work(nvb_arena *a, void *arg) {
+  const product *p = arg;
+  char *text = gate_text(p->file);
+  nvf_kernel *k = nvf_kernel_parse(a, text, p->file);
+  size_t bytes = (size_t)p->out.rows * (size_t)p->out.ld * (size_t)nvg_size(p->out.type);
+  void *want = calloc(1, bytes + 1), *got = malloc(bytes + 1);
+  uint64_t args[GATE_ARGS];
+  arguments(p, &want, args);
+  nvc_interp *in = nvc_interp_new(a, k, k->sched[0]);
+  void *room = aligned_alloc(64, (size_t)nvc_interp_scratch(in) + 64 - (size_t)nvc_interp_scratch(in) % 64);
+  nvc_interp_run(in, args, 0, nvf_blocks(k, k->sched[0], args), room);
+  free(room);
+  int runs = 0;
+  for (int i = 0; i < k->nsched; i++) {
+    if (strncmp(k->sched_name[i], p->prefix, strlen(p->prefix)) != 0) continue;
+    memset(got, 0, bytes);
+    emulate(a, p, k, k->sched[i], k->sched_name[i], got);
+    compare(p, k->sched_name[i], want, got);
+    runs++;
+  }
+  ck_assert_int_gt(runs, 0);
+  free(want); free(got); free(text);
+}
+
+static void run_product(product *p) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(nvb_protect(a, work, p) == NVM_OK, "%s: %s", p->file, nvb_message());
+  for (int i = 0; i < p->nin; i++) free(p->in[i].data);
+  nvb_arena_free(a);
+}
+
+static void gemm16_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  product p = {.file = "gemm16.kir", .prefix = prefix, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldd = ldd, .nin = 3};
+  p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
+  p.in[1] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
+  p.in[2] = matrix_new(NVM_BF16, 1, n, n, 1);
+  p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
+  p.tolerance = 0x1p-8 + k * 0x1p-22;
+  run_product(&p);
+}
+
+START_TEST(rows) {
+  gemm16_of("mma", 128, 256, 128, 128, 128, 256);
+  gemm16_of("mma", 136, 264, 104, 112, 136, 272);
+}
+END_TEST
+START_TEST(unaligned) {
+  gemm16_of("mma1", 70, 131, 77, 77, 79, 133);
+  gemm16_of("mma2", 131, 70, 33, 35, 33, 71);
+  gemm16_of("mma2", 1, 1, 1, 1, 1, 1);
+  gemm16_of("mmav1", 70, 131, 77, 80, 88, 134); /* rows are aligned, their ends are not */
+}
+END_TEST
+
+/* A and B with k first; A is scaled by registers, so that B's copies alone run ahead. */
+START_TEST(columns) {
+  const int size[][6] = {{128, 128, 96, 128, 128, 128}, {72, 136, 40, 80, 144, 140}};
+  for (int i = 0; i < 2; i++) {
+    const int *s = size[i];
+    product p = {.file = "gemmt.kir", .prefix = "mma", .m = s[0], .n = s[1], .k = s[2], .lda = s[3], .ldb = s[4], .ldd = s[5], .nin = 3};
+    p.in[0] = matrix_new(NVM_F16, s[2], s[0], s[3], 0.5);
+    p.in[1] = matrix_new(NVM_F16, s[2], s[1], s[4], 0.5);
+    p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
+    p.out = (matrix){NVM_F16, s[0], s[1], s[5], NULL};
+    p.tolerance = 0x1p-10;
+    run_product(&p);
+  }
+}
+END_TEST
+START_TEST(tf32) {
+  const int size[][6] = {{128, 128, 96, 96, 128, 128}, {70, 131, 45, 48, 132, 134}};
+  for (int i = 0; i < 2; i++) {
+    const int *s = size[i];
+    product p = {.file = "gemm32.kir", .prefix = "mma", .m = s[0], .n = s[1], .k = s[2], .lda = s[3], .ldb = s[4], .ldd = s[5], .nin = 4};
+    p.in[0] = matrix_new(NVM_F32, s[0], s[2], s[3], 0.5);
+    p.in[1] = matrix_new(NVM_F32, s[2], s[1], s[4], 0.5);
+    p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
+    p.in[3] = matrix_new(NVM_F32, s[0], s[1], s[5], 1);
+    p.out = (matrix){NVM_F32, s[0], s[1], s[5], NULL};
+    p.tolerance = 0x1p-9;
+    run_product(&p);
+  }
+}
+END_TEST
+
+int main(void) {
+  if (!gate_emulator()) return 77;
+  const TTest *const t[] = {rows, unaligned, columns, tf32};
+  return run_suite("cuda mma", t, (int)(sizeof t / sizeof *t));
+}
