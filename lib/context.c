@@ -164,6 +164,7 @@ static void write_info(nvb_arena *a, void *arg) {
   nvb_print(&t, "nvm %s\n", NVM_VERSION);
   nvb_print(&t, "cpu      %s, vectors of %d bytes, %d threads\n", c->name, host->width, nvb_pool_threads());
   nvb_print(&t, "llvm     %s\n", nvc_llvm_available() ? nvc_llvm_version() : nvb_message());
+  nvb_print(&t, "openblas %s\n", nvd_openblas_line());
   nvb_print(&t, "cache    %s\n", nvb_store_where());
   nvb_print(&t, "memory   %lld bytes used, %lld at peak\n", (long long)nvd_mem_used(), (long long)nvd_mem_peak());
   nvb_print(&t, "nvrtc    %s\n", nvc_nvrtc_version());

@@ -54,7 +54,7 @@ static void plan(nvb_arena *a, void *arg) {
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text) return;
-    status = s->nout ? nvd_prepare(&run, j->plan, device) : NVM_OK;    TIMED("prepare");
+    status = s->nout ? nvd_prepare(&run, j->plan, device, NULL) : NVM_OK;    TIMED("prepare");
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
   nvh_views_donors(&views, j->plan);
@@ -162,6 +162,7 @@ static void explain(nvb_arena *a, void *arg) {
   plan(a, j);
   nvb_text t = { .arena = a };
   nvf_plan_explain(&t, j->plan);
+  nvd_explain(&t, j->plan, j->place > 1 ? nvh_gpu(j->place) : NULL);
   const char *s = nvb_text_get(&t);
   size_t n = strlen(s) + 1;
   if (!(*j->text = nvb_alloc(n))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");

@@ -35,6 +35,7 @@ need_packages() {
     libsqlite3-dev "nothing can be built (the disk cache)" libxxhash-dev "nothing can be built (hashes)" \
     python3-dev "the Python package" python3-venv "the virtual environment, so everything" \
     llvm-19-dev "native code: the interpreter runs everything, several times slower" \
+    libopenblas0-pthread "OpenBLAS: matrix products on the CPU run in kernels of their own, several times slower" \
     "$@"
 }
 

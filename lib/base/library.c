@@ -112,11 +112,18 @@ void *nvb_library_open(const char *const *soname) {
   return NULL;
 }
 
+void *nvb_library_open_system(const char *soname) {
+  void *handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    nvb_fail(NVM_ERR_UNSUPPORTED, "[library] %s", dlerror());
+  return handle;
+}
+
 int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n) {
   for (int i = 0; i < n; i++) {
     void *found = dlsym(handle, s[i].name);
     if (!found && !s[i].optional)
-      return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] %s is too old: it has no %s", what, s[i].name);
+      return nvb_fail(NVM_ERR_UNSUPPORTED, "[library] %s is too old: it has no %s", what, s[i].name);
     memcpy(s[i].to, &found, sizeof found);
   }
   return NVM_OK;

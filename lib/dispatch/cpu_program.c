@@ -16,10 +16,12 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
   for (int i = 0; i < p->nstep; i++) {
     *at = i;
     nvd_step *s = &p->step[i];
+    p->wide |= s->solution || s->blocks > s->grain;
+    if (s->solution)
+      continue;
     int status = nvd_kernel_get(&s->kernel, work, plan->step[i].k, plan->step[i].s);
     if (status)
       nvb_throw(work, status, "%s", nvb_message());
-    p->wide |= s->blocks > s->grain;
     if (p->tier == NVD_NATIVE && !atomic_load(&s->kernel->entry))
       nvd_kernel_warm(s->kernel, p->tier, 0);
   }
@@ -69,6 +71,9 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
   int64_t scratch = 0;
   for (int i = 0; i < p->nstep; i++) {
     nvd_kernel *k = p->step[i].kernel;
+    c->entry[i] = NULL;
+    if (!k)
+      continue;
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
     if (!e)
       e = nvd_kernel_warm(k, p->tier, p->step[i].bytes / 4);
@@ -118,6 +123,8 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
 
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
   const nvd_step *s = &p->step[i];
+  if (s->solution)
+    return s->solution->by->run(s->solution, &(nvd_place){ .arg = c->arg + s->first, .threads = c->workers });
   job j = { entry, s->kernel->interp, c->arg + s->first, c, 0 };
   if (s->blocks <= s->grain || c->workers == 1)
     run_blocks(&j, 0, s->blocks, 0);

@@ -21,8 +21,13 @@ int64_t nvd_mem_used(void);  int64_t nvd_mem_peak(void);  void nvd_mem_reset_pea
 
 /* ---- programs */
 typedef struct nvd_program nvd_program;
-/* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts. */
-int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device);
+/* Who runs a step that holds a product: a solver by its name ("" is the first one that takes it, "kernel" the step's own
+   kernel), and the solver's own words, which mean something to it on such a device and with such versions alone. All 0:
+   as it thinks best. */
+typedef struct nvd_choice { char solver[16]; unsigned char config[64]; } nvd_choice;
+/* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts. choice:
+   one a step, or NULL; one that nobody can follow any more is as if it were not there. */
+int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
 int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
 /* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
    Thread-safe. */
@@ -33,6 +38,20 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
 typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
 void nvd_program_free(nvd_program *p);
+
+/* ---- solvers (dispatch/solve.h): what the steps that hold a product may be run by */
+typedef struct nvd_candidate {
+  nvd_choice choice;
+  int64_t workspace;             /* bytes of device memory that it needs */
+  char what[64];                 /* for people */
+} nvd_candidate;
+/* Those that step i can go by, each solver's in the order of what it expects of them, its own kernel last; their
+   number. */
+int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
+/* For people, a line for each step that holds a product: who runs it when nothing was chosen, and why others do not. */
+void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device);
+const char *nvd_openblas_line(void);  /* for info: its version, or what is lost without it */
+
 int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
 int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */
 void nvd_code_trim(void);           /* forgets the kernels that no program holds */

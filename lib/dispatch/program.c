@@ -18,7 +18,7 @@ void nvd_count_run(int n) { atomic_fetch_add_explicit(&kernels_run, n, memory_or
 int nvd_refused_step(void) { return refused; }
 
 /* ---- preparing */
-typedef struct request { const nvf_plan *plan; nvd_program *p; nvb_arena *work; } request;
+typedef struct request { const nvf_plan *plan; nvd_program *p; const nvd_choice *choice; } request;
 
 static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const nvf_param *param, int arg) {
   if (b->kind != NVF_BUFFER) {
@@ -59,12 +59,16 @@ static void prepare(nvb_arena *work, void *arg) {
   (r->p->device ? nvd_gpu_prepare : nvd_cpu_prepare)(work, r->p, r->plan, &refused);
 }
 
-static void bind_program(nvb_arena *a, void *arg) {
+static void bind_program(nvb_arena *a, void *arg) { /* in the program's arena */
   request *r = arg;
   bind_all(a, r->p, r->plan);
+  for (int i = 0; i < r->plan->nstep; i++) {
+    refused = i;
+    r->p->step[i].solution = nvd_solve(a, r->plan, i, r->p->device, r->choice ? &r->choice[i] : NULL);
+  }
 }
 
-int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device) {
+int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice) {
   *out = NULL;
   nvd_program *p = nvb_calloc(1, sizeof *p);
   nvb_arena *a = nvb_arena_new(), *work = nvb_arena_new();
@@ -73,7 +77,7 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
     p->arena = a;
     p->device = device;
     p->watched = nvb_has(NVB_DUMP, "run") || nvb_has(NVB_CHECK, "bits");
-    request r = { plan, p, work };
+    request r = { plan, p, choice };
     status = nvb_protect(a, bind_program, &r);
     if (!status)
       status = nvb_protect(work, prepare, &r);
@@ -92,6 +96,8 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
 void nvd_program_free(nvd_program *p) {
   if (!p)
     return;
+  for (int i = 0; i < p->nstep; i++)
+    nvd_solution_free(p->step[i].solution);
   (p->device ? nvd_gpu_free : nvd_cpu_free)(p);
   nvb_arena_free(p->arena);
   nvb_free(p);

@@ -4,11 +4,13 @@
 #define NVD_PROGRAM_H
 #include "dispatch/code.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/solve.h"
 
 typedef struct nvd_step {
   int64_t blocks, grain, bytes;  /* bytes: read and written */
   int first, narg;               /* its arguments in the program's array of them */
   const char *hero, *what;
+  nvd_solution *solution;        /* a library runs it; NULL: its kernel */
   nvd_kernel *kernel;            /* the CPU's; on a device what its bits are compared with, or NULL */
   struct nvd_gpu_kernel *gpu;
 } nvd_step;

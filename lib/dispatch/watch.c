@@ -103,8 +103,9 @@ static int64_t clock_ns(void) {
 static void report(const nvd_program *p, const nvd_context *c, int i, int64_t ns, int status) {
   const nvd_step *s = &p->step[i];
   char line[512];
+  const char *by = s->solution ? s->solution->by->name : c->entry[i] ? "native" : "interpreted";
   snprintf(line, sizeof line, "%d/%d %s, %s: %" PRId64 " blocks by %" PRId64 ", %.1f us, %.2f GB/s%s: %s\n", i + 1,
-           p->nstep, s->hero, c->entry[i] ? "native" : "interpreted", s->blocks, s->grain, (double)ns * 1e-3,
+           p->nstep, s->hero, by, s->blocks, s->grain, (double)ns * 1e-3,
            (double)s->bytes / (double)(ns ? ns : 1), status ? ", failed" : "", s->what);
   char name[32];
   snprintf(name, sizeof name, "step%d", i + 1);

@@ -81,6 +81,15 @@ START_TEST(in_the_process) {
 }
 END_TEST
 
+START_TEST(others) { /* not CUDA's: NVM_CUDA_DIR says nothing about them */
+  ck_assert_int_eq(nvb_set("cuda_dir", "off"), NVM_OK);
+  ck_assert(nvb_library_open_system("libc.so.6"));
+  ck_assert(!nvb_library_open_system("libnvm_absent.so.8"));
+  ck_assert_int_eq(nvb_status(), NVM_ERR_UNSUPPORTED);
+  ck_assert_msg(strstr(nvb_message(), "libnvm_absent.so.8"), "%s", nvb_message());
+}
+END_TEST
+
 START_TEST(damaged) { /* a file that does not open is no end, and its reason is told */
   ck_assert(mkdtemp(root));
   plant("bad/", "libnvm_t5.so.7", NULL);
@@ -106,4 +115,4 @@ START_TEST(symbols) {
 }
 END_TEST
 
-SUITE("library", places, in_the_process, damaged, symbols)
+SUITE("library", places, in_the_process, others, damaged, symbols)

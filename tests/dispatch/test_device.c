@@ -109,7 +109,7 @@ static int prepare(nvd_program **out, nvd_device *d, void (*make)(nvb_arena *, v
   request r = { n, m, NULL };
   int status = nvb_protect(a, make, &r);
   if (!status)
-    status = nvd_prepare(out, r.plan, d);
+    status = nvd_prepare(out, r.plan, d, NULL);
   nvb_arena_free(a);
   return status;
 }

@@ -1,0 +1,120 @@
+/* Who runs a step that holds a product: the first solver that takes it, or the step's own kernel. Decides when a step is
+   sent back to be cut, so that a library gets its product; never how anything is computed. */
+#include "dispatch/solve.h"
+#include <stdio.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/settings.h"
+
+static const nvd_solver *const solvers[] = { &nvd_openblas };
+enum { NSOLVERS = sizeof solvers / sizeof *solvers };
+static const char own_kernel[] = "kernel";
+
+static const char *refusal(const nvd_solver *s, const nvd_task *t, const char *wordless) {
+  if (!nvb_has(NVB_SOLVERS, s->name))
+    return "NVM_SOLVERS leaves it out";
+  return wordless ? wordless : s->takes(t);
+}
+
+/* The words of the product alone. */
+static nvf_product bare(const nvf_product *p) {
+  nvf_product b = *p;
+  b.c.param = b.bias.param = b.aux.param = -1;
+  b.alpha = (nvf_scale){ -1, 1 };
+  b.beta = (nvf_scale){ -1, 0 };
+  b.act = NVF_ACT_NONE;
+  b.d.type = p->accumulate;
+  return b;
+}
+
+static int is_bare(const nvf_product *p) {
+  return p->c.param < 0 && p->bias.param < 0 && p->aux.param < 0 && p->alpha.param < 0 && p->alpha.value == 1 &&
+         p->act == NVF_ACT_NONE && p->d.type == p->accumulate;
+}
+
+static int takes_it_bare(const nvd_solver *s, const nvd_task *t) {
+  nvf_product words = bare(t->step->product);
+  nvd_task alone = *t;
+  return !nvd_gemm_of(&alone.g, t->step->k, &words) && !refusal(s, &alone, NULL);
+}
+
+static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_device *d) {
+  *t = (nvd_task){ .plan = p, .step = &p->step[i], .device = d };
+  return nvd_gemm_of(&t->g, t->step->k, t->step->product);
+}
+
+static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_choice *c, const char **why) {
+  nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
+  if (!made)
+    return NULL;
+  made->by = s;
+  made->g = t->g;
+  return made;
+}
+
+nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
+  nvd_task t;
+  if (!p->step[i].product)
+    return NULL;
+  const char *wordless = task_of(&t, p, i, d), *veto = NULL, *vetoer = NULL;
+  const nvd_choice any = { .solver = "" };
+  choice = choice ? choice : &any;
+  if (!strcmp(choice->solver, own_kernel))
+    return NULL;
+  for (int pass = !*choice->solver; pass < 2; pass++) /* the chosen one, then anyone */
+    for (int j = 0; j < NSOLVERS; j++) {
+      const nvd_solver *s = solvers[j];
+      if (s->device != p->device || (!pass && strcmp(s->name, choice->solver)))
+        continue;
+      const char *why = refusal(s, &t, wordless);
+      nvd_solution *made = try(a, s, &t, pass ? &any : choice, &why);
+      if (made)
+        return made;
+      nvb_log(1, "step %d of %d, %s: %s refuses: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
+      if (!veto && !wordless && !is_bare(p->step[i].product) && takes_it_bare(s, &t))
+        veto = why, vetoer = s->name;
+    }
+  if (veto)
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[matmul] %s: %s", vetoer, veto);
+  return NULL;
+}
+
+void nvd_solution_free(nvd_solution *s) {
+  if (s && s->by && s->by->free)
+    s->by->free(s);
+}
+
+/* ---- what there is to choose from, and what was chosen */
+int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *d) {
+  nvd_task t;
+  int n = 0;
+  const char *wordless = p->step[i].product ? task_of(&t, p, i, d) : "";
+  for (int j = 0; j < NSOLVERS && !wordless; j++)
+    if (solvers[j]->device == p->device && !refusal(solvers[j], &t, NULL)) {
+      int from = n;
+      n += solvers[j]->candidates(out + n, most - n, &t);
+      for (; from < n; from++)
+        snprintf(out[from].choice.solver, sizeof out->choice.solver, "%s", solvers[j]->name);
+    }
+  if (n < most)
+    out[n++] = (nvd_candidate){ .choice.solver = "kernel", .what = "its own kernel" };
+  return n;
+}
+
+void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d) {
+  for (int i = 0; i < p->nstep; i++) {
+    if (!p->step[i].product)
+      continue;
+    nvd_task task;
+    const char *wordless = task_of(&task, p, i, d), *why = NULL;
+    nvb_print(t, "  %d runs by ", i + 1);
+    int j = 0;
+    for (; j < NSOLVERS; j++)
+      if (solvers[j]->device == p->device && !(why = refusal(solvers[j], &task, wordless)))
+        break;
+    nvb_print(t, "%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel");
+    for (int k = 0; k < j; k++)
+      if (solvers[k]->device == p->device)
+        nvb_print(t, "    not by %s: %s\n", solvers[k]->name, refusal(solvers[k], &task, wordless));
+  }
+}

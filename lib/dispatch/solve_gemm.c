@@ -1,0 +1,104 @@
+/* A step's words of BLAS as the libraries take them: columns first, leading dimensions, few batches. Decides what is
+   turned over so that the result's columns are contiguous; never what a library can do. */
+#include <limits.h>
+#include <string.h>
+#include "dispatch/solve.h"
+#include "graph/dtype.h"
+
+static nvd_matrix matrix_of(const nvf_matrix *x, int turned) {
+  nvd_matrix r = { .param = x->param, .type = x->type, .offset = x->offset, .row = turned ? x->col : x->row,
+                   .col = turned ? x->row : x->col };
+  memcpy(r.batch, x->batch, sizeof r.batch);
+  return r;
+}
+
+/* The form with a leading dimension, if there is one that fits BLAS' integers. */
+static void lead(nvd_matrix *x, int64_t rows, int64_t cols) {
+  if (!rows || !cols) {
+    x->ld = rows ? rows : 1;
+    return;
+  }
+  int plain = (x->row == 1 || rows == 1) && (x->col >= rows || cols == 1);
+  int turned = (x->col == 1 || cols == 1) && (x->row >= cols || rows == 1);
+  x->trans = !plain && turned;
+  x->ld = plain ? (cols == 1 ? rows : x->col) : turned ? (rows == 1 ? cols : x->row) : 0;
+  if (x->ld > INT_MAX)
+    x->ld = 0;
+}
+
+static void turn_to(nvd_gemm *g, const nvf_product *p, int turned) {
+  g->m = turned ? p->n : p->m;
+  g->n = turned ? p->m : p->n;
+  g->k = p->k;
+  g->a = matrix_of(turned ? &p->b : &p->a, turned);
+  g->b = matrix_of(turned ? &p->a : &p->b, turned);
+  g->c = matrix_of(&p->c, turned);
+  g->d = matrix_of(&p->d, turned);
+  g->aux = matrix_of(&p->aux, turned);
+  g->bias = matrix_of(&p->bias, turned);
+  lead(&g->a, g->m, g->k);
+  lead(&g->b, g->k, g->n);
+  lead(&g->c, g->m, g->n);
+  lead(&g->d, g->m, g->n);
+  lead(&g->aux, g->m, g->n);
+}
+
+static void join_batches(nvd_gemm *g, const nvf_product *p) {
+  nvd_matrix *const all[] = { &g->a, &g->b, &g->c, &g->d, &g->aux, &g->bias };
+  enum { N = sizeof all / sizeof *all };
+  g->nbatch = 0;
+  g->batches = 1;
+  for (int i = 0; i < p->nbatch; i++) {
+    int64_t e = p->batch[i];
+    g->batches *= e;
+    if (e == 1)
+      continue;
+    int last = g->nbatch - 1, joins = last >= 0;
+    for (int j = 0; j < N && joins; j++)
+      joins = all[j]->param < 0 || all[j]->batch[last] == e * all[j]->batch[i];
+    last += !joins;
+    g->extent[last] = joins ? g->extent[last] * e : e;
+    g->nbatch = last + 1;
+    for (int j = 0; j < N; j++)
+      all[j]->batch[last] = all[j]->batch[i];
+  }
+}
+
+static nvm_dtype scale_type(const nvf_kernel *k, nvf_scale s) { return s.param < 0 ? NVM_F64 : k->param[s.param].type; }
+
+const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_product *p) {
+  *g = (nvd_gemm){ .alpha = p->alpha, .beta = p->beta, .alpha_type = scale_type(k, p->alpha),
+                   .beta_type = scale_type(k, p->beta), .accumulate = p->accumulate, .precision = p->precision,
+                   .act = p->act };
+  if (p->beyond)
+    return p->beyond;
+  turn_to(g, p, 0);
+  if (g->d.trans || !g->d.ld)
+    turn_to(g, p, 1);
+  join_batches(g, p);
+  if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX)
+    return "an extent has more than 31 bits";
+  if (!g->d.ld || g->d.trans)
+    return "the result's rows and columns are both apart";
+  if (!g->a.ld || !g->b.ld)
+    return "an operand's rows and columns are both apart, or overlap";
+  if (nvg_parts(g->alpha_type) > 1 || nvg_parts(g->beta_type) > 1)
+    return "a factor is complex";
+  return NULL;
+}
+
+double nvd_scale_now(nvf_scale s, nvm_dtype type, const uint64_t *arg) {
+  if (s.param < 0)
+    return s.value;
+  uint64_t bits = arg[s.param];
+  return nvg_class_of(type) == NVG_FLOAT ? nvg_bits_float(type, bits) : (double)nvg_bits_int(type, bits);
+}
+
+char *nvd_matrix_at(const nvd_gemm *g, const nvd_matrix *x, int64_t i, const uint64_t *arg) {
+  if (x->param < 0)
+    return NULL;
+  int64_t at = x->offset;
+  for (int d = g->nbatch - 1; d >= 0; i /= g->extent[d--])
+    at += i % g->extent[d] * x->batch[d];
+  return (char *)(uintptr_t)arg[x->param] + at * nvg_size(x->type);
+}

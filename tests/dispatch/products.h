@@ -1,0 +1,357 @@
+/* Products for the suites of solvers: cases with every layout, a plan of one step made by hand for each, run on the CPU or
+   a device and held against sums in long double. */
+#ifndef NVM_TESTS_PRODUCTS_H
+#define NVM_TESTS_PRODUCTS_H
+#include <complex.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../suite.h"
+#include "base/err.h"
+#include "dispatch/device.h"
+#include "dispatch/dispatch.h"
+#include "graph/dtype.h"
+
+enum { A, B, C, D, BIAS, AUX, NMAT, MAX_ELEMENTS = 1 << 20 };
+typedef struct matrix {
+  int there;
+  nvm_dtype type;
+  int turned, pad;               /* in memory: columns first; elements between its columns (rows) beyond their length */
+  int shared;                    /* bits: batch dims in which it is the same */
+  int64_t skip;                  /* elements before it */
+} matrix;
+typedef struct product_case {
+  int64_t m, n, k, batch[2];
+  int nbatch, precision, bias_axis;  /* 1: one value a column */
+  matrix x[NMAT];
+  nvm_dtype accumulate;
+  double alpha, beta;
+  int alpha_given, beta_given;   /* as scalar parameters */
+  nvf_act act;
+  int in_place;                  /* c is d's memory */
+  int special;                   /* NaN in a and b */
+} product_case;
+
+typedef struct product {         /* a case with its memory */
+  product_case c;
+  nvf_matrix words[NMAT];
+  int64_t elements[NMAT];
+  char *data[NMAT];
+  nvf_plan *plan;
+} product;
+
+static inline uint64_t draw_bits(void) {
+  static uint64_t s = 88172645463325252u;
+  s ^= s << 13, s ^= s >> 7;
+  return s ^= s << 17;
+}
+static inline int64_t draw(int64_t n) { return (int64_t)(draw_bits() >> 11) % n; }
+
+typedef long double _Complex wide;
+static inline wide element(const product *p, int x, int64_t at) {
+  nvm_dtype t = p->words[x].type;
+  const char *from = p->data[x] + at * nvg_size(t);
+  long double part[2] = { 0, 0 };
+  for (int i = 0; i < nvg_parts(t); i++) {
+    nvm_dtype real = nvg_real_of(t);
+    uint64_t bits = 0;
+    memcpy(&bits, from + i * nvg_size(real), (size_t)nvg_size(real));
+    part[i] = nvg_class_of(real) == NVG_FLOAT ? (long double)nvg_bits_float(real, bits) : nvg_bits_int(real, bits);
+  }
+  return part[0] + part[1] * (wide)I;
+}
+static inline void set_element(const product *p, int x, int64_t at, double re, double im) {
+  nvm_dtype t = p->words[x].type, real = nvg_real_of(t);
+  for (int i = 0; i < nvg_parts(t); i++) {
+    double v = i ? im : re;
+    uint64_t bits = nvg_class_of(real) == NVG_FLOAT ? nvg_float_bits(real, v) : nvg_int_bits(real, (int64_t)v);
+    memcpy(p->data[x] + at * nvg_size(t) + i * nvg_size(real), &bits, (size_t)nvg_size(real));
+  }
+}
+static inline int64_t place_of(const product *p, int x, int64_t b0, int64_t b1, int64_t i, int64_t j) {
+  const nvf_matrix *w = &p->words[x];
+  return w->offset + b0 * w->batch[0] + b1 * w->batch[1] + i * w->row + j * w->col;
+}
+
+/* Strides, and memory filled with numbers of which small sums are exact to the eye; D's with what must be overwritten. */
+static inline void lay(product *p, int x) {
+  const product_case *c = &p->c;
+  const matrix *mat = &c->x[x];
+  nvf_matrix *w = &p->words[x];
+  int64_t rows = x == B ? c->k : c->m, cols = x == A ? c->k : c->n;
+  *w = (nvf_matrix){ .param = -1, .type = mat->type };
+  if (!mat->there)
+    return;
+  w->offset = mat->skip;
+  int64_t one;
+  if (x == BIAS) {
+    w->col = c->bias_axis == 1;
+    w->row = c->bias_axis == 0;
+    one = (c->bias_axis == 1 ? cols : rows) + mat->pad;
+  } else {
+    w->row = mat->turned ? 1 : cols + mat->pad;
+    w->col = mat->turned ? rows + mat->pad : 1;
+    one = mat->turned ? w->col * cols : w->row * rows;
+  }
+  int64_t total = one;
+  for (int d = c->nbatch - 1; d >= 0; d--)
+    if (!(mat->shared >> d & 1)) {
+      w->batch[d] = total;
+      total *= c->batch[d];
+    }
+  p->elements[x] = mat->skip + total + 3;
+  ck_assert_int_lt(p->elements[x], MAX_ELEMENTS * 8);
+  p->data[x] = malloc((size_t)(p->elements[x] * nvg_size(mat->type)));
+  int whole = nvg_class_of(mat->type) < NVG_FLOAT;
+  for (int64_t i = 0; i < p->elements[x]; i++) {
+    double re = (double)draw(2001) / 1000 - 1, im = (double)draw(2001) / 1000 - 1;
+    if (x == D || x == AUX)
+      re = im = whole ? -77 : NAN;
+    else if (c->special && x <= B)
+      re = NAN;
+    set_element(p, x, i, whole && x != D ? (double)(draw(255) - 127) : re, im);
+  }
+}
+
+static inline void plan_product(nvb_arena *a, void *arg) {
+  static const char *const name[NMAT] = { "a", "b", "c", "d", "bias", "aux" };
+  product *p = arg;
+  product_case *c = &p->c;
+  nvf_plan *plan = p->plan = NVB_NEW(a, nvf_plan);
+  nvf_step *s = plan->step = NVB_NEW(a, nvf_step);
+  nvf_product *w = NVB_NEW(a, nvf_product);
+  *plan = (nvf_plan){ .arena = a, .nstep = 1, .step = s, .buf = NVB_NEWN(a, nvf_buf, NMAT) };
+  *s = (nvf_step){ .hero = "product", .what = "made by hand", .blocks = 1, .grain = 1, .product = w };
+  s->k = nvf_kernel_new(a, "product");
+  s->bind = NVB_NEWN(a, nvf_bind, NMAT + 2);
+  for (int x = 0; x < NMAT; x++)
+    if (c->x[x].there && !(x == C && c->in_place)) {
+      int out = x == D || x == AUX;
+      nvf_bufkind kind = out ? NVF_BOUT : NVF_BLEAF;
+      int id = x == AUX;
+      for (int y = 0; y < x && !out; y++)
+        id += c->x[y].there && y != D && !(y == C && c->in_place);
+      w->d.param = -1;
+      p->words[x].param = nvf_add_param(s->k, NVF_BUFFER, p->words[x].type, name[x]);
+      s->k->param[p->words[x].param].written = out;
+      s->bind[p->words[x].param] = (nvf_bind){ .kind = NVF_BUFFER, .buf = plan->nbuf };
+      plan->buf[plan->nbuf++] = (nvf_buf){ .kind = kind, .id = id, .donor = -1,
+                                           .bytes = p->elements[x] * nvg_size(p->words[x].type) };
+    }
+  if (c->in_place) {
+    p->words[C] = p->words[D];
+  }
+  *w = (nvf_product){ .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch, .batch = { c->batch[0], c->batch[1] },
+                      .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
+                      .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
+                      .alpha = { -1, c->alpha }, .beta = { -1, c->beta }, .act = c->act };
+  nvm_dtype real = nvg_real_of(c->accumulate);
+  struct { nvf_scale *s; int given; const char *name; } scale[2] = { { &w->alpha, c->alpha_given, "alpha" },
+                                                                     { &w->beta, c->beta_given, "beta" } };
+  for (int i = 0; i < 2; i++)
+    if (scale[i].given) {
+      uint64_t bits = nvg_float_bits(real, scale[i].s->value);
+      scale[i].s->param = nvf_add_param(s->k, NVF_SCALAR, real, scale[i].name);
+      s->bind[scale[i].s->param] = (nvf_bind){ .kind = NVF_SCALAR, .bits = bits };
+      *scale[i].s = (nvf_scale){ scale[i].s->param, NAN };
+    }
+}
+
+static inline long double activated(nvf_act act, long double v) {
+  if (act == NVF_ACT_RELU)
+    return v > 0 || isnan(v) ? v : 0;
+  if (act == NVF_ACT_GELU)
+    return 0.5L * v * (1 + tanhl(0.79788456080286535588L * (v + 0.044715L * v * v * v)));
+  return v;
+}
+static inline double precision_of(nvm_dtype t) {
+  return t == NVM_F16 ? 0x1p-11 : t == NVM_BF16 ? 0x1p-8 : nvg_real_of(t) == NVM_F32 ? 0x1p-24 : t == NVM_I32 ? 0 : 0x1p-53;
+}
+static inline const char *case_text(const product_case *c) {
+  static char text[512];
+  int n = snprintf(text, sizeof text, "%lldx%lldx%lld batches %d (%lld, %lld) alpha %g beta %g act %d bias %d prec %d:",
+                   (long long)c->m, (long long)c->n, (long long)c->k, c->nbatch, (long long)c->batch[0],
+                   (long long)c->batch[1], c->alpha, c->beta, c->act, c->x[BIAS].there ? c->bias_axis : -1, c->precision);
+  for (int x = 0; x < NMAT; x++)
+    if (c->x[x].there)
+      n += snprintf(text + n, sizeof text - (size_t)n, " %c=%s%s+%d@%lld", "abcdvx"[x], nvg_dtype_short(c->x[x].type),
+                    c->x[x].turned ? "^T" : "", c->x[x].pad, (long long)c->x[x].skip);
+  return text;
+}
+
+/* Every element of d (and aux), and that nothing beside them was written. `before`: the memory as it was. */
+static inline void compare_product(const product *p, char *const *before) {
+  const product_case *c = &p->c;
+  int64_t e0 = c->nbatch > 0 ? c->batch[0] : 1, e1 = c->nbatch > 1 ? c->batch[1] : 1;
+  char *touched = calloc((size_t)p->elements[D] + 1, 1);
+  double fine = c->precision ? 0x1p-10 : 0, unit = precision_of(c->accumulate);
+  for (int64_t b0 = 0; b0 < e0; b0++)
+    for (int64_t b1 = 0; b1 < e1; b1++)
+      for (int64_t i = 0; i < c->m; i++)
+        for (int64_t j = 0; j < c->n; j++) {
+          wide sum = 0;
+          long double size = 0;
+          for (int64_t k = 0; k < c->k && c->alpha != 0; k++) {
+            wide x = element(p, A, place_of(p, A, b0, b1, i, k)), y = element(p, B, place_of(p, B, b0, b1, k, j));
+            sum += x * y;
+            size += cabsl(x * y);
+          }
+          sum *= c->alpha;
+          size *= fabs(c->alpha);
+          if (c->x[C].there && c->beta != 0) {
+            product q = *p;
+            q.data[C] = before[C];
+            wide v = element(&q, C, place_of(p, C, b0, b1, i, j)) * c->beta;
+            sum += v;
+            size += cabsl(v);
+          }
+          if (c->x[BIAS].there) {
+            wide v = element(p, BIAS, place_of(p, BIAS, b0, b1, i, j));
+            sum += v;
+            size += cabsl(v);
+          }
+          int64_t at = place_of(p, D, b0, b1, i, j);
+          touched[at] = 1;
+          wide want = c->act ? activated(c->act, creall(sum)) : sum;
+          for (int x = D; x <= AUX; x += AUX - D) {
+            if (!c->x[x].there)
+              continue;
+            wide w = x == D ? want : sum, got = element(p, x, place_of(p, x, b0, b1, i, j));
+            double unit_d = precision_of(c->x[x].type);
+            long double most = size * ((double)c->k + 8) * unit + size * fine + cabsl(w) * 4 * unit_d +
+                               (c->act == NVF_ACT_GELU ? 4e-3L * unit_d / 0x1p-24 * 0x1p-10 + 2e-3L * (unit_d > 0x1p-12) : 0);
+            ck_assert_msg(cabsl(got - w) <= most, "%s: %s at %lld, %lld of batch %lld, %lld: %.9Lg %+.9Lgi, not %.9Lg %+.9Lgi",
+                          case_text(c), x == D ? "d" : "aux", (long long)i, (long long)j, (long long)b0, (long long)b1,
+                          creall(got), cimagl(got), creall(w), cimagl(w));
+          }
+        }
+  size_t size = (size_t)nvg_size(c->x[D].type);
+  for (int64_t i = 0; i < p->elements[D]; i++)
+    ck_assert_msg(touched[i] || !memcmp(p->data[D] + size * (size_t)i, before[D] + size * (size_t)i, size),
+                  "%s: element %lld of d's memory is not the result's", case_text(c), (long long)i);
+  free(touched);
+}
+
+static inline void product_new(product *p, nvb_arena *a, const product_case *c) {
+  *p = (product){ .c = *c };
+  for (int x = 0; x < NMAT; x++)
+    lay(p, x);
+  if (c->in_place) {             /* d's memory holds c */
+    for (int64_t i = 0; i < p->elements[D]; i++)
+      set_element(p, D, i, (double)draw(2001) / 1000 - 1, (double)draw(2001) / 1000 - 1);
+    free(p->data[C]);
+    p->data[C] = p->data[D];
+    p->elements[C] = p->elements[D];
+  }
+  ck_assert_msg(!nvb_protect(a, plan_product, p), "%s: %s", case_text(c), nvb_message());
+}
+
+static inline int product_run(product *p, nvd_program *program, nvd_device *d) {
+  char *leaf[NMAT], *out[2] = { p->data[D], p->data[AUX] };
+  nvd_operand on[NMAT] = { 0 }, to[2] = { 0 };
+  int n = 0, status = NVM_OK;
+  int order[NMAT], norder = 0;
+  for (int x = 0; x < NMAT; x++)
+    if (p->c.x[x].there && x != D && x != AUX && !(x == C && p->c.in_place))
+      order[norder++] = x, leaf[n++] = p->data[x];
+  if (!d)
+    return nvd_run(program, leaf, out);
+  for (int i = 0; i < norder + 2 && !status; i++) {
+    int x = i < norder ? order[i] : i == norder ? D : AUX;
+    if (!p->c.x[x].there)
+      continue;
+    size_t bytes = (size_t)(p->elements[x] * nvg_size(p->words[x].type));
+    nvd_operand *o = i < norder ? &on[i] : &to[i - norder];
+    o->buf = nvd_buf_new_on(d, bytes);
+    ck_assert_msg(o->buf != NULL, "%s", nvb_message());
+    o->data = o->buf->data;
+    status = nvd_upload(o->buf, 0, p->data[x], bytes);
+  }
+  status = status ? status : nvd_run_on(program, on, to);
+  for (int i = 0; i < 2 && !status; i++)
+    if (to[i].buf)
+      status = nvd_download(p->data[i ? AUX : D], to[i].buf, 0, to[i].buf->bytes);
+  for (int i = 0; i < norder; i++)
+    nvd_buf_unref(on[i].buf);
+  nvd_buf_unref(to[0].buf);
+  nvd_buf_unref(to[1].buf);
+  return status;
+}
+
+static inline void product_free(product *p) {
+  for (int x = 0; x < NMAT; x++)
+    if (!(x == C && p->c.in_place))
+      free(p->data[x]);
+}
+
+typedef struct telling { product *p; nvd_device *d; const char *text; } telling;
+static inline void tell_way(nvb_arena *a, void *arg) {
+  telling *r = arg;
+  nvb_text t = { .arena = a };
+  nvd_explain(&t, r->p->plan, r->d);
+  r->text = nvb_text_get(&t);
+}
+/* "openblas", or "its own kernel: " and why not the others; until the next call. */
+static inline const char *product_way(nvb_arena *a, product *p, nvd_device *d) {
+  static char text[512];
+  char by[64], why[256] = "";
+  telling r = { p, d, NULL };
+  ck_assert_int_eq(nvb_protect(a, tell_way, &r), NVM_OK);
+  ck_assert_int_ge(sscanf(r.text, "  1 runs by %63[^\n]\n    not by %255[^\n]", by, why), 1);
+  snprintf(text, sizeof text, "%s%s%s", by, *why ? ": " : "", why);
+  return text;
+}
+
+/* Runs the case `times` times and compares; `by`: the solver that is to take it. */
+static inline void product_try(const product_case *c, nvd_device *d, const char *by, int times) {
+  nvb_arena *a = nvb_arena_new();
+  product p;
+  product_new(&p, a, c);
+  p.plan->device = d ? NVB_CUDA : NVB_CPU;
+  const char *way = product_way(a, &p, d);
+  ck_assert_msg(strstr(way, by) == way, "%s: %s", case_text(c), way);
+  nvd_program *program;
+  ck_assert_msg(!nvd_prepare(&program, p.plan, d, NULL), "%s: %s", case_text(c), nvb_message());
+  char *before[NMAT] = { 0 };
+  for (int i = 0; i < times; i++) {
+    for (int x = C; x <= D; x++)
+      if (p.data[x]) {
+        free(before[x]);
+        size_t bytes = (size_t)(p.elements[x] * nvg_size(p.words[x].type));
+        before[x] = memcpy(malloc(bytes), p.data[x], bytes);
+      }
+    ck_assert_msg(!product_run(&p, program, d), "%s: %s", case_text(c), nvb_message());
+    compare_product(&p, before);
+  }
+  free(before[C]), free(before[D]);
+  nvd_program_free(program);
+  product_free(&p);
+  nvb_arena_free(a);
+}
+
+/* ---- random cases */
+static inline product_case product_draw(nvm_dtype type, int64_t most) {
+  product_case c = { .m = 1 + draw(most), .n = 1 + draw(most), .k = 1 + draw(most), .nbatch = (int)draw(3),
+                     .batch = { 1 + draw(3), 1 + draw(3) }, .alpha = 1, .beta = 0, .accumulate = type };
+  if (nvg_is_half(type))
+    c.accumulate = NVM_F32;
+  for (int x = 0; x < NMAT; x++)
+    c.x[x] = (matrix){ .there = x == A || x == B || x == D, .type = x <= B ? type : c.accumulate, .turned = (int)draw(2),
+                       .pad = (int)draw(3) * (int)draw(9), .skip = draw(3) ? 0 : draw(40) };
+  c.x[A].shared = draw(4) ? 0 : (int)draw(4);
+  c.x[B].shared = draw(4) ? 0 : (int)draw(4);
+  if (draw(3) == 0)
+    c.alpha = (double)draw(9) - 4, c.alpha_given = (int)draw(2);
+  if (draw(3) == 0) {
+    c.x[C].there = 1;
+    c.beta = draw(2) ? 1 : (double)draw(9) / 2 - 2, c.beta_given = (int)draw(2);
+    c.in_place = draw(3) == 0;
+    if (c.in_place)
+      c.x[C] = c.x[D];
+  }
+  c.x[BIAS].there = draw(3) == 0;
+  c.bias_axis = (int)draw(2);
+  return c;
+}
+#endif
