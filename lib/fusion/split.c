@@ -109,7 +109,7 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
     while (b * 2 * (want < 1 ? 1 : want) <= e->len || pieces_of(e->len, b) > 1024)
       b *= 2;
   }
-  return b < e->len ? b : 0;
+  return b > 1 && b < e->len ? b : 0;
 }
 
 static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int64_t block, int *out) {

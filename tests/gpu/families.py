@@ -73,6 +73,7 @@ FAMILIES = {
     "argmax, all": (lambda x: nvm.argmax(x), [_f(40000)]),
     "moments, rows": (lambda x: (nvm.mean(x, axis=1), nvm.var(x, axis=1)), [_f(30, 700)]),
     "moments, columns": (lambda x: (nvm.mean(x, axis=0), nvm.var(x, axis=0)), [_f(3000, 40)]),
+    "moments, tall columns": (lambda x: (nvm.mean(x, axis=0), nvm.var(x, axis=0)), [_f(8192, 64)]),
     "moments, long rows": (lambda x: nvm.var(x, axis=1), [_f(2, 40000)]),
     "softmax, rows of 33": (lambda x: nvm.softmax(x, axis=1), [_f(200, 33)]),
     "softmax, rows of 1000": (lambda x: nvm.softmax(x, axis=1), [_f(20, 1000)]),
