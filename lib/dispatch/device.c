@@ -116,7 +116,7 @@ int nvd_enter_context(nvd_device *d) {
   if (now == d->context)
     return 0;
   nvd_cu.cuCtxPushCurrent(d->context);
-  return 1;
+  return now || d->ordinal; /* a thread without one keeps cuda:0's, as after any call of the runtime */
 }
 
 void nvd_leave_context(int entered) {

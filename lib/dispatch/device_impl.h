@@ -45,8 +45,8 @@ static inline void nvd_unlock(void) { pthread_mutex_unlock(&nvd_gpu_lock); }
 
 /* NVM_OK if the device can be used: not after a fork, not when it is lost. */
 int nvd_device_ready(nvd_device *d);
-/* The device's context becomes the thread's; leaving gives back what was there before. nvd_enter also lets calls
-   through that might wait, if the thread is in the middle of a capture of something else. */
+/* The device's context becomes the thread's; leaving gives back what was there before, if anything was. nvd_enter also
+   lets calls through that might wait, if the thread is in the middle of a capture of something else. */
 int nvd_enter_context(nvd_device *d);
 void nvd_leave_context(int entered);
 int nvd_enter(nvd_device *d);
