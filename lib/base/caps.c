@@ -11,19 +11,20 @@
 
 /* GPUs: bandwidth as a copy reaches it. `arch` and `word` (in the driver's name) tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
-#define GPU(id, arch, word, sms, shared, cache, copy, cached, ops) \
+#define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
   { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, .l2 = cache, \
       .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
-      .launch = 2500, .max_buffers = 64 }, arch, word }
-  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000),
-  GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000),
-  GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700),
-  GPU("rtx4090", 89, "", 128, 96 << 10, 72 << 20, 930, 5000, 49000),
-  GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000),
-  GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000),
+      .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64 }, arch, word }
+  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 30e3 }, { 60e3, 20e3 }, { 750e3, 30e3 }),
+  GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 30e3 }, { 60e3, 20e3 }, { 700e3, 30e3 }),
+  GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 13e3 }, { 18e3, 6e3 }, { 270e3, 13e3 }),
+  GPU("rtx4090", 89, "", 128, 96 << 10, 72 << 20, 930, 5000, 49000, { 60e3, 40e3 }, { 80e3, 40e3 }, { 1.2e3, 1e3 }, { 160e3, 40e3 }),
+  GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000, { 60e3, 40e3 }, { 800e3, 40e3 }, { 35e3, 20e3 }, { 1600e3, 40e3 }),
+  GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 55e3 }, { 1.5e3, 1.2e3 }, { 210e3, 55e3 }),
 #undef GPU
   { { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .l2 = 32 << 20,
       .bandwidth = 100, .unit_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
+      .product = { { 2400, 400 }, { 2400, 400 }, { 1200, 200 }, { 0, 300 } },
       .max_buffers = 64 }, 0, "" },
 };
 enum { KNOWN = sizeof known / sizeof *known };
@@ -33,6 +34,13 @@ const nvb_caps *nvb_caps_find(const char *name) {
     if (!strcmp(known[i].caps.name, name))
       return &known[i].caps;
   return NULL;
+}
+
+static void scale_products(nvb_caps *c, double by) {
+  for (int i = 0; i < NVB_PRODUCTS; i++) {
+    c->product[i].library *= by;
+    c->product[i].generated *= by;
+  }
 }
 
 const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
@@ -47,6 +55,7 @@ const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
   here.bandwidth *= share;
   here.l2_bandwidth *= share;
   here.rate *= share;
+  scale_products(&here, share);
   return &here;
 }
 
@@ -83,5 +92,6 @@ const nvb_caps *nvb_caps_cpu(void) {
   here.bandwidth = together < family->bandwidth ? together : family->bandwidth;
   here.l2_bandwidth *= share;
   here.rate *= share * here.width / family->width;
+  scale_products(&here, share * here.width / family->width);
   return &here;
 }

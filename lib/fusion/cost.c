@@ -285,6 +285,10 @@ static price price_of(const pricing *p, uint64_t repeated) {
 }
 
 void nvf_assess(nvf_cand *k) {
+  if (k->dot) {
+    nvf_assess_product(k);
+    return;
+  }
   nvb_arena *a = k->net->arena;
   pricing p = { .k = k, .caps = k->net->caps, .depth = NVB_NEWN(a, int, k->inst.n + 1),
                 .needed = NVB_NEWN(a, uint64_t, k->inst.n + 1) };

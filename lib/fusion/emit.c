@@ -1,34 +1,10 @@
 /* Kernel text of a candidate: one statement per instance, addresses over sizes by name. The text names symbols, products
    of them and schedule constants, never a value; every literal of the program is a scalar slot of its own. */
-#include "fusion/planner.h"
+#include "fusion/emit.h"
 #include <stdio.h>
 #include <string.h>
 
-typedef struct emitter {
-  const nvf_plan *plan;
-  int letters;
-  nvf_cand *k;
-  nvf_shape *s;
-  nvf_space *sp;
-  nvb_arena *a;
-  nvf_kernel *kn;
-  nvf_schedule *sched;
-  nvf_part *part;
-  nvf_block *block;                /* being filled: the part's, or of a loop along a scan */
-  const int *buf_of;
-  int *axis, *grid, *cut, *var;    /* numbers in the kernel; -1 */
-  int **tile;                      /* by instance: its tiles; NULL until made */
-  nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
-  NVB_VEC(nvf_bind) bind;
-  uint64_t tiles;                  /* axes that a tile can have */
-  nvb_map *layouts;                /* set of axes, across or not -> name */
-  nvb_map *scalar_of;              /* leaf -> scalar parameter */
-  int *checked;            /* checked: the index tile of an instance after its check */
-  int *carry, carried;             /* of the loop along scans: tiles of their states so far, how many are handed out */
-} emitter;
-
-static const nvf_node *node_of(const emitter *e, int i) { return &e->k->net->node[i]; }
-static const nvf_inst *inst_of(const emitter *e, int i) { return &e->k->inst.at[i]; }
+typedef nvf_emitter emitter;
 
 /* ---- parameters */
 static int param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
@@ -43,7 +19,7 @@ static int param(emitter *e, nvf_pkind kind, nvm_dtype type, nvf_bind b) {
   return nvf_add_param(e->kn, kind, type, text);
 }
 
-static const nvf_expr *size_expr(emitter *e, nvf_prod p) {
+const nvf_expr *nvf_emit_size(emitter *e, nvf_prod p) {
   int64_t k = nvf_factor(e->sp, p);
   nvf_prod pure = nvf_quot(e->sp, p, nvf_int(e->sp, k ? k : 1));
   const nvf_expr *c = nvf_x(e->kn, NVF_CONST, 0, k);
@@ -64,7 +40,7 @@ static int buffer(emitter *e, int buf, nvm_dtype type, int written) {
 }
 
 /* ---- index expressions and conditions */
-static const nvf_expr *coord(emitter *e, int a) {
+const nvf_expr *nvf_emit_coord(emitter *e, int a) {
   const nvf_expr *g = e->grid[a] >= 0 ? nvf_x(e->kn, NVF_GRID, e->grid[a], 0) : NULL;
   const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
   if (e->var[a] >= 0)
@@ -73,8 +49,6 @@ static const nvf_expr *coord(emitter *e, int a) {
     return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
   return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)), t);
 }
-
-static int tile_at(emitter *e, int i, int part);
 
 /* Terms in an order that does not depend on values or on history: longest strides first, as far as symbols tell. */
 static int sooner(const emitter *e, const nvf_term *x, const nvf_term *y) {
@@ -103,7 +77,7 @@ static const nvf_expr *expr(emitter *e, nvf_ix x) {
     }
   for (int i = 0; i < n; i++) { /* positive terms first */
     int minus = sum && t[i].c < 0;
-    const nvf_expr *f = nvf_x2(e->kn, NVF_MUL, atom_expr(e, *nvf_ix_atom(e->sp, t[i].atom)), size_expr(e, t[i].by));
+    const nvf_expr *f = nvf_x2(e->kn, NVF_MUL, atom_expr(e, *nvf_ix_atom(e->sp, t[i].atom)), nvf_emit_size(e, t[i].by));
     f = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_CONST, 0, minus ? -t[i].c : t[i].c), f);
     sum = !sum ? f : nvf_x2(e->kn, minus ? NVF_SUB : NVF_ADD, sum, f);
   }
@@ -112,9 +86,9 @@ static const nvf_expr *expr(emitter *e, nvf_ix x) {
 
 static const nvf_expr *atom_expr(emitter *e, nvf_atom a) {
   switch (a.kind) {
-  case NVF_AT_AXIS: return coord(e, a.id);
+  case NVF_AT_AXIS: return nvf_emit_coord(e, a.id);
   case NVF_AT_TILE: return nvf_x(e->kn, NVF_TILE, e->checked[a.id], 0);
-  case NVF_AT_FLOOR: return nvf_x2(e->kn, NVF_DIV, expr(e, a.of), size_expr(e, a.by));
+  case NVF_AT_FLOOR: return nvf_x2(e->kn, NVF_DIV, expr(e, a.of), nvf_emit_size(e, a.by));
   default: return nvf_x(e->kn, NVF_CONST, 0, 1);
   }
 }
@@ -127,7 +101,7 @@ static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
     if (lo < 0)
       c = nvf_and_rel(e->kn, c, NVF_GE, expr(e, b.e), nvf_x(e->kn, NVF_CONST, 0, 0));
     if (hi >= nvf_value(e->sp, b.n))
-      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, b.e), size_expr(e, b.n));
+      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, b.e), nvf_emit_size(e, b.n));
   }
   return c;
 }
@@ -140,48 +114,48 @@ static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, ui
     int whole = e->k->net->caps->kind == NVB_CUDA && !e->s->at[a].cut;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if ((axes & e->tiles) >> a & 1 && !exact)
-      c = nvf_and_rel(e->kn, c, NVF_LT, coord(e, a), size_expr(e, n));
+      c = nvf_and_rel(e->kn, c, NVF_LT, nvf_emit_coord(e, a), nvf_emit_size(e, n));
   }
   for (int i = 0; i < e->k->valid.n; i++) {
     uint64_t m = nvf_ix_axes(e->sp, e->k->valid.at[i].e);
     if (m & axes && !(m & ~within))
-      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, e->k->valid.at[i].e), size_expr(e, e->k->valid.at[i].n));
+      c = nvf_and_rel(e->kn, c, NVF_LT, expr(e, e->k->valid.at[i].e), nvf_emit_size(e, e->k->valid.at[i].n));
   }
   return c;
 }
 
 /* ---- tiles */
-static int parts_of(const emitter *e, int i) {
-  const nvf_inst *v = inst_of(e, i);
+int nvf_emit_parts(const emitter *e, int i) {
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
   if (v->kind == NVF_ITEST || v->kind == NVF_IINDEX)
     return 1;
   if (v->kind != NVF_IRED && v->kind != NVF_ISCAN)
-    return node_of(e, v->node)->parts;
+    return nvf_emit_node(e, v->node)->parts;
   int n = 0;
-  for (int j = 0; j < node_of(e, v->node)->nin; j++)
-    n += node_of(e, node_of(e, v->node)->in[j])->parts;
+  for (int j = 0; j < nvf_emit_node(e, v->node)->nin; j++)
+    n += nvf_emit_node(e, nvf_emit_node(e, v->node)->in[j])->parts;
   return n;
 }
 
-static int *new_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
+int *nvf_emit_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
   int *t = NVB_NEWN(e->a, int, n + 1);
   for (int i = 0; i < n; i++)
     t[i] = nvf_add_tile(e->kn, nvg_real_of(type), name);
   return t;
 }
 
-static nvf_stmt *statement(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, e->block, op); }
+nvf_stmt *nvf_emit_stmt(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, e->block, op); }
 
 /* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those of tiles
    that memory crosses. */
-static void lay_as(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
+void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
   int fresh, *at;
   nvb_text text = { .arena = e->a }, name = { .arena = e->a };
   uint64_t key[2] = { axes & e->tiles, (uint64_t)across };
   axes &= e->tiles;
   at = nvb_map_put(e->layouts, key, sizeof key, &fresh);
   if (fresh) {
-    nvb_puts(&name, across ? "X" : "L");
+    nvb_puts(&name, across ? "X" : (const char *[]){ "L", "A", "B" }[e->zone]);
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1))
@@ -198,43 +172,43 @@ static void lay_as(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
   s->layout = *at;
 }
 
-static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { lay_as(e, s, axes, 0); }
+static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, 0); }
 
 /* The same tiles in the layout of tiles that memory crosses, or back. */
 static int *turned(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
-  int *out = new_tiles(e, n, type, "t");
-  nvf_stmt *s = statement(e, NVF_RELAYOUT);
+  int *out = nvf_emit_tiles(e, n, type, "t");
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
   nvf_set(e->kn, s, n, out, n, tiles);
-  lay_as(e, s, axes, across);
+  nvf_emit_layout(e, s, axes, across);
   return out;
 }
 
-static void hint(emitter *e, const nvf_stmt *s, const char *name, int64_t value) {
+void nvf_emit_hint(emitter *e, const nvf_stmt *s, const char *name, int64_t value) {
   if (value)
     nvf_add_hint(e->kn, e->sched, s->id, nvf_add_name(e->kn, name), value);
 }
 
 static uint64_t constant_bits(const emitter *e, int i, int part) {
-  const nvf_node *n = node_of(e, inst_of(e, i)->node);
+  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node);
   return n->kind == NVG_VCONST ? (part < 1 || n->parts > 1 ? (uint64_t)n->attr[part] : 0) : n->init[part];
 }
 
 /* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
 static int is_given(const emitter *e, int i) {
-  const nvf_node *n = node_of(e, inst_of(e, i)->node);
-  return e->k->net->caps->kind != NVB_CPU && inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF && !n->rank && n->parts == 1 &&
+  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node);
+  return e->k->net->caps->kind != NVB_CPU && nvf_emit_inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF && !n->rank && n->parts == 1 &&
          e->k->net->g->leaf[n->leaf].weak_const;
 }
 
-static int is_scalar(const emitter *e, int i) { return inst_of(e, i)->kind == NVF_ICONST || is_given(e, i); }
+int nvf_emit_is_scalar(const emitter *e, int i) { return nvf_emit_inst_of(e, i)->kind == NVF_ICONST || is_given(e, i); }
 
 /* An operand of a map: a tile, or a slot of its own for a constant. */
 static nvf_arg operand(emitter *e, int i, int part) {
-  if (!is_scalar(e, i))
-    return (nvf_arg){ .kind = NVF_ATILE, .id = tile_at(e, i, part) };
-  nvm_dtype t = nvg_real_of(node_of(e, inst_of(e, i)->node)->dtype);
+  if (!nvf_emit_is_scalar(e, i))
+    return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
+  nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->dtype);
   if (is_given(e, i)) {
-    int leaf = node_of(e, inst_of(e, i)->node)->leaf, fresh, *at = nvb_map_put(e->scalar_of, &leaf, sizeof leaf, &fresh);
+    int leaf = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->leaf, fresh, *at = nvb_map_put(e->scalar_of, &leaf, sizeof leaf, &fresh);
     if (fresh)
       *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + leaf });
     return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
@@ -242,8 +216,8 @@ static nvf_arg operand(emitter *e, int i, int part) {
   return (nvf_arg){ .kind = NVF_ASCALAR, .id = param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
 }
 
-static nvf_stmt *apply(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
-  nvf_stmt *s = statement(e, NVF_MAP);
+nvf_stmt *nvf_emit_map(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_MAP);
   nvf_set(e->kn, s, nout, out, 0, NULL);
   s->frag = f;
   s->narg = narg;
@@ -259,76 +233,76 @@ static const nvg_frag *found(emitter *e, const nvg_frag *f, const char *what) {
 }
 
 /* c ? x : y, for values of type t */
-static const nvg_frag *choose(emitter *e, nvm_dtype t) {
+const nvg_frag *nvf_emit_choose(emitter *e, nvm_dtype t) {
   return found(e, nvg_frag_find("where", (nvm_dtype[3]){ NVM_BOOL, t, t }, 3), "where");
 }
 
 /* The same values over these axes. */
-static int same_over(emitter *e, int i, int part, uint64_t axes) {
-  nvm_dtype t = nvg_real_of(node_of(e, inst_of(e, i)->node)->dtype);
-  int *out = new_tiles(e, 1, t, "w");
+int nvf_emit_over(emitter *e, int i, int part, uint64_t axes) {
+  nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->dtype);
+  int *out = nvf_emit_tiles(e, 1, t, "w");
   nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
   *arg = operand(e, i, part);
-  apply(e, found(e, nvg_frag_cast(t, t), "cast"), 1, out, 1, arg, axes);
+  nvf_emit_map(e, found(e, nvg_frag_cast(t, t), "cast"), 1, out, 1, arg, axes);
   return *out;
 }
 
-static int tile_at(emitter *e, int i, int part) {
-  if (is_scalar(e, i) && !e->tile[i])
-    e->tile[i] = NVB_NEWN(e->a, int, 3), e->tile[i][0] = same_over(e, i, 0, 0),
-    e->tile[i][1] = parts_of(e, i) > 1 ? same_over(e, i, 1, 0) : 0;
+int nvf_emit_tile(emitter *e, int i, int part) {
+  if (nvf_emit_is_scalar(e, i) && !e->tile[i])
+    e->tile[i] = NVB_NEWN(e->a, int, 3), e->tile[i][0] = nvf_emit_over(e, i, 0, 0),
+    e->tile[i][1] = nvf_emit_parts(e, i) > 1 ? nvf_emit_over(e, i, 1, 0) : 0;
   return e->tile[i][part];
 }
 
 /* ---- one statement or a few per instance */
 static void emit_load(emitter *e, int i) {
-  const nvf_inst *v = inst_of(e, i);
-  const nvf_node *n = node_of(e, v->node);
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_node *n = nvf_emit_node(e, v->node);
   const nvf_expr *map = expr(e, v->at);
   const nvf_cond *where = inside(e, unpadded(e, NULL, v->axes, v->axes), v->guard);
   int buf = buffer(e, e->buf_of[v->node], n->dtype, 0), across = nvf_crosses(e->k, e->s, v->at);
-  e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
-  nvf_stmt *s = statement(e, NVF_LOAD);
+  e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_LOAD);
   nvf_set(e->kn, s, n->parts, e->tile[i], 0, NULL);
   s->buf = buf;
   s->map = map;
   s->where = where;
-  lay_as(e, s, v->axes, across);
+  nvf_emit_layout(e, s, v->axes, across);
   if (e->k->net->caps->kind != NVB_CPU) {
     nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .across = across, .axes = v->axes };
     nvf_wide w = nvf_wide_of(e->k, e->s, &m);
-    hint(e, s, "vec", w.vec);
-    hint(e, s, "whole", w.whole);
-    hint(e, s, "prefetch", w.prefetch);
+    nvf_emit_hint(e, s, "vec", w.vec);
+    nvf_emit_hint(e, s, "whole", w.whole);
+    nvf_emit_hint(e, s, "prefetch", w.prefetch);
   }
   if (across)
     e->tile[i] = turned(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
 static void emit_map(emitter *e, int i) {
-  const nvf_inst *v = inst_of(e, i);
-  const nvf_node *n = node_of(e, v->node);
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_node *n = nvf_emit_node(e, v->node);
   nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 2 * v->narg + 1);
   int m = 0;
   for (int j = 0; j < v->narg; j++)
-    for (int p = 0; p < parts_of(e, v->arg[j]); p++)
+    for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++)
       arg[m++] = operand(e, v->arg[j], p);
-  e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
-  nvf_stmt *s = apply(e, n->frag, n->parts, e->tile[i], m, arg, v->axes);
+  e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
+  nvf_stmt *s = nvf_emit_map(e, n->frag, n->parts, e->tile[i], m, arg, v->axes);
   if (e->k->net->caps->kind != NVB_CPU)
-    hint(e, s, "approx", n->half);
+    nvf_emit_hint(e, s, "approx", n->half);
 }
 
 static void emit_select(emitter *e, int i) {
-  const nvf_inst *v = inst_of(e, i);
-  const nvf_node *n = node_of(e, v->node);
-  e->tile[i] = new_tiles(e, n->parts, n->dtype, "t");
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_node *n = nvf_emit_node(e, v->node);
+  e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
   for (int p = 0; p < n->parts; p++) {
     nvf_arg *arg = NVB_NEWN(e->a, nvf_arg, 3);
     arg[0] = operand(e, v->arg[0], 0);
     arg[1] = operand(e, v->arg[1], p);
     arg[2] = operand(e, v->arg[2], p);
-    apply(e, choose(e, nvg_real_of(n->dtype)), 1, e->tile[i] + p, 3, arg, v->axes);
+    nvf_emit_map(e, nvf_emit_choose(e, nvg_real_of(n->dtype)), 1, e->tile[i] + p, 3, arg, v->axes);
   }
 }
 
@@ -343,14 +317,14 @@ static int stamp_name(emitter *e, nvf_stamp st) {
 }
 
 static void emit_reduction(emitter *e, int i) {
-  const nvf_inst *v = inst_of(e, i);
-  const nvf_node *n = node_of(e, v->node);
-  int parts = parts_of(e, i), *in = NVB_NEWN(e->a, int, 2 * parts + 1), *out = NVB_NEWN(e->a, int, 2 * parts + 1), m = 0;
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_node *n = nvf_emit_node(e, v->node);
+  int parts = nvf_emit_parts(e, i), *in = NVB_NEWN(e->a, int, 2 * parts + 1), *out = NVB_NEWN(e->a, int, 2 * parts + 1), m = 0;
   for (int j = 0; j < v->narg; j++)
-    for (int p = 0; p < node_of(e, n->in[j])->parts; p++, m++) {
-      uint64_t all = inst_of(e, v->arg[j])->axes;
-      in[m] = is_scalar(e, v->arg[j]) ? same_over(e, v->arg[j], p, all) : tile_at(e, v->arg[j], p);
-      out[m] = *new_tiles(e, 1, node_of(e, n->in[j])->dtype, "r");
+    for (int p = 0; p < nvf_emit_node(e, n->in[j])->parts; p++, m++) {
+      uint64_t all = nvf_emit_inst_of(e, v->arg[j])->axes;
+      in[m] = nvf_emit_is_scalar(e, v->arg[j]) ? nvf_emit_over(e, v->arg[j], p, all) : nvf_emit_tile(e, v->arg[j], p);
+      out[m] = *nvf_emit_tiles(e, 1, nvf_emit_node(e, n->in[j])->dtype, "r");
     }
   const nvf_cond *where = v->kind == NVF_IRED ? unpadded(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
   nvf_stamp st;
@@ -360,7 +334,7 @@ static void emit_reduction(emitter *e, int i) {
   int *carry = v->kind == NVF_ISCAN && e->s->at[v->axis].walk ? e->carry + e->carried : NULL;
   for (int p = 0; p < parts && carry; p++, e->carried++)
     in[parts + p] = out[parts + p] = carry[p];
-  nvf_stmt *s = statement(e, v->kind == NVF_IRED ? NVF_REDUCE : NVF_SCAN);
+  nvf_stmt *s = nvf_emit_stmt(e, v->kind == NVF_IRED ? NVF_REDUCE : NVF_SCAN);
   nvf_set(e->kn, s, carry ? 2 * parts : parts, out, carry ? 2 * parts : parts, in);
   s->frag = n->frag;
   s->axis = e->axis[v->axis];
@@ -370,11 +344,11 @@ static void emit_reduction(emitter *e, int i) {
 }
 
 static void emit_index(emitter *e, int i) {
-  const nvf_inst *v = inst_of(e, i);
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
   const nvf_cond *where = v->kind == NVF_ITEST ? inside(e, NULL, v->guard) : NULL;
   const nvf_expr *map = v->kind == NVF_IINDEX ? expr(e, v->at) : NULL;
-  e->tile[i] = new_tiles(e, 1, v->kind == NVF_ITEST ? NVM_BOOL : NVM_I64, v->kind == NVF_ITEST ? "p" : "t");
-  nvf_stmt *s = statement(e, v->kind == NVF_ITEST ? NVF_TEST : NVF_INDEX);
+  e->tile[i] = nvf_emit_tiles(e, 1, v->kind == NVF_ITEST ? NVM_BOOL : NVM_I64, v->kind == NVF_ITEST ? "p" : "t");
+  nvf_stmt *s = nvf_emit_stmt(e, v->kind == NVF_ITEST ? NVF_TEST : NVF_INDEX);
   nvf_set(e->kn, s, 1, e->tile[i], 0, NULL);
   s->where = where;
   s->map = map;
@@ -382,12 +356,12 @@ static void emit_index(emitter *e, int i) {
 }
 
 static void emit_pick(emitter *e, int i) {
-  const nvf_inst *v = inst_of(e, i);
-  const nvf_node *r = node_of(e, inst_of(e, v->arg[0])->node);
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const nvf_node *r = nvf_emit_node(e, nvf_emit_inst_of(e, v->arg[0])->node);
   int at = 0;
-  for (int j = 0; j < v->pick && inst_of(e, v->arg[0])->kind != NVF_ICONST; j++)
-    at += node_of(e, r->in[j])->parts;
-  tile_at(e, v->arg[0], 0);
+  for (int j = 0; j < v->pick && nvf_emit_inst_of(e, v->arg[0])->kind != NVF_ICONST; j++)
+    at += nvf_emit_node(e, r->in[j])->parts;
+  nvf_emit_tile(e, v->arg[0], 0);
   e->tile[i] = e->tile[v->arg[0]] + at;
 }
 
@@ -395,10 +369,10 @@ static void emit_pick(emitter *e, int i) {
 static void emit_check(emitter *e, int check) {
   const nvf_check *c = &e->k->check.at[check];
   const nvf_cond *mask = inside(e, unpadded(e, NULL, c->axes, c->axes), c->guard);
-  int t = tile_at(e, c->inst, 0), *in = new_tiles(e, 1, NVM_I64, "q");
+  int t = nvf_emit_tile(e, c->inst, 0), *in = nvf_emit_tiles(e, 1, NVM_I64, "q");
   if (mask) {
-    int *p = new_tiles(e, 1, NVM_BOOL, "p");
-    nvf_stmt *s = statement(e, NVF_TEST);
+    int *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
+    nvf_stmt *s = nvf_emit_stmt(e, NVF_TEST);
     nvf_set(e->kn, s, 1, p, 0, NULL);
     s->where = mask;
     lay(e, s, c->axes);
@@ -406,35 +380,35 @@ static void emit_check(emitter *e, int check) {
     arg[0] = (nvf_arg){ .kind = NVF_ATILE, .id = *p };
     arg[1] = operand(e, c->inst, 0);
     arg[2] = (nvf_arg){ .kind = NVF_ACONST, .type = NVM_I64 };
-    apply(e, choose(e, NVM_I64), 1, in, 3, arg, c->axes);
+    nvf_emit_map(e, nvf_emit_choose(e, NVM_I64), 1, in, 3, arg, c->axes);
     t = *in;
   }
   e->checked[check] = t;
   const nvf_expr *x = nvf_x(e->kn, NVF_TILE, t, 0);
   const nvf_cond *ok = nvf_and_rel(e->kn, NULL, NVF_GE, x, nvf_x(e->kn, NVF_CONST, 0, 0));
-  ok = nvf_and_rel(e->kn, ok, NVF_LT, x, size_expr(e, c->n));
-  nvf_stmt *s = statement(e, NVF_CHECK);
+  ok = nvf_and_rel(e->kn, ok, NVF_LT, x, nvf_emit_size(e, c->n));
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_CHECK);
   s->where = ok;
   lay(e, s, c->axes);
 }
 
-static void emit_inst(emitter *e, int i) {
-  switch (inst_of(e, i)->kind) {
+void nvf_emit_inst(emitter *e, int i) {
+  switch (nvf_emit_inst_of(e, i)->kind) {
   case NVF_ILOAD:
     if (!is_given(e, i))
       emit_load(e, i);
     break;
-  case NVF_ICONST: break;
+  case NVF_ICONST: case NVF_IDOT: break;
   case NVF_IINDEX: case NVF_ITEST: emit_index(e, i); break;
   case NVF_IMAP: emit_map(e, i); break;
   case NVF_ISELECT: emit_select(e, i); break;
   case NVF_IRED: case NVF_ISCAN: emit_reduction(e, i); break;
   case NVF_IPICK: emit_pick(e, i); break;
   case NVF_ISAME: {
-    int n = parts_of(e, i);
+    int n = nvf_emit_parts(e, i);
     e->tile[i] = NVB_NEWN(e->a, int, n + 1);
     for (int p = 0; p < n; p++)
-      e->tile[i][p] = same_over(e, inst_of(e, i)->arg[0], p, inst_of(e, i)->axes);
+      e->tile[i][p] = nvf_emit_over(e, nvf_emit_inst_of(e, i)->arg[0], p, nvf_emit_inst_of(e, i)->axes);
   }
   }
   for (int c = 0; c < e->k->check.n; c++)
@@ -444,7 +418,7 @@ static void emit_inst(emitter *e, int i) {
 
 /* Operations between the last loads or results of reductions and instance i. What a reduction takes was made for it before. */
 static int work_before(const emitter *e, int i, uint64_t *seen) {
-  const nvf_inst *v = inst_of(e, i);
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
   if (nvf_has(seen, i) || (v->kind != NVF_IMAP && v->kind != NVF_ISELECT && v->kind != NVF_ISAME))
     return 0;
   nvf_put_bit(seen, i);
@@ -468,19 +442,19 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
   if (c->kind != NVB_CPU) {
     int across = nvf_crosses(e->k, e->s, q->at);
     nvf_wide w = nvf_wide_of(e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .across = across });
-    hint(e, s, "vec", w.vec);
-    hint(e, s, "whole", w.whole);
-    hint(e, s, "nt", w.stream);
+    nvf_emit_hint(e, s, "vec", w.vec);
+    nvf_emit_hint(e, s, "whole", w.whole);
+    nvf_emit_hint(e, s, "nt", w.stream);
   } else
-    hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share && work_before(e, q->inst, seen) <= LITTLE));
+    nvf_emit_hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share && work_before(e, q->inst, seen) <= LITTLE));
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {
-  const nvf_node *n = node_of(e, q->node);
-  const nvf_inst *v = inst_of(e, q->inst);
+  const nvf_node *n = nvf_emit_node(e, q->node);
+  const nvf_inst *v = nvf_emit_inst_of(e, q->inst);
   int in[2];
   for (int p = 0; p < n->parts; p++)
-    in[p] = is_scalar(e, q->inst) || ((v->axes ^ q->axes) & e->tiles) ? same_over(e, q->inst, p, q->axes) : tile_at(e, q->inst, p);
+    in[p] = nvf_emit_is_scalar(e, q->inst) || ((v->axes ^ q->axes) & e->tiles) ? nvf_emit_over(e, q->inst, p, q->axes) : nvf_emit_tile(e, q->inst, p);
   const int *put = nvf_crosses(e->k, e->s, q->at) ? turned(e, n->parts, in, n->dtype, q->axes, 1) : in;
   const nvf_expr *map = expr(e, q->at);
   const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
@@ -488,7 +462,7 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
     if (e->grid[a] >= 0 && !(q->axes >> a & 1))
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
   int x = buffer(e, buf, n->dtype, 1);
-  nvf_stmt *s = statement(e, NVF_STORE);
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_STORE);
   nvf_set(e->kn, s, 0, NULL, n->parts, put);
   s->buf = x;
   s->map = map;
@@ -524,7 +498,7 @@ static void emit_axes(emitter *e) {
     }
     if (!(e->k->grid >> a & 1))
       continue;
-    const nvf_expr *n_of = size_expr(e, e->k->axis.at[a].extent), *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
+    const nvf_expr *n_of = nvf_emit_size(e, e->k->axis.at[a].extent), *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
     if (t)
       n_of = nvf_x2(e->kn, NVF_DIV, nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_ADD, n_of, t), nvf_x(e->kn, NVF_CONST, 0, 1)), t);
     char grid[20];
@@ -569,12 +543,12 @@ static int is_early(const emitter *e, const nvf_put *q, int buf) {
 }
 
 /* The stores of an instance that may follow it; -1: all others. */
-static void emit_puts(emitter *e, int inst) {
+void nvf_emit_puts(emitter *e, int inst) {
   for (int i = 0; i < e->k->put.n; i++) {
     const nvf_put *q = &e->k->put.at[i];
     for (int b = 0; b < e->plan->nbuf; b++) {
       const nvf_buf *x = &e->plan->buf[b];
-      int mine = x->kind == NVF_BOUT ? e->k->net->out[x->id] == q->node : !node_of(e, q->node)->out && b == e->buf_of[q->node];
+      int mine = x->kind == NVF_BOUT ? e->k->net->out[x->id] == q->node : !nvf_emit_node(e, q->node)->out && b == e->buf_of[q->node];
       if (mine && (inst < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->inst == inst))
         emit_put(e, q, b);
     }
@@ -587,23 +561,23 @@ static void open_walk(emitter *e, int axis) {
   NVB_VEC(struct nvf_carry) carry = { 0 };
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
-    for (int p = 0; p < parts_of(e, i) && v->kind == NVF_ISCAN; p++) {
-      nvm_dtype t = nvg_real_of(node_of(e, v->node)->dtype);
-      int outer = *new_tiles(e, 1, t, "c");
+    for (int p = 0; p < nvf_emit_parts(e, i) && v->kind == NVF_ISCAN; p++) {
+      nvm_dtype t = nvg_real_of(nvf_emit_node(e, v->node)->dtype);
+      int outer = *nvf_emit_tiles(e, 1, t, "c");
       nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
-      *arg = (nvf_arg){ .kind = NVF_ACONST, .type = t, .bits = node_of(e, v->node)->init[p] };
-      apply(e, found(e, nvg_frag_cast(t, t), "cast"), 1, &outer, 1, arg, v->axes & ~(1ull << axis));
+      *arg = (nvf_arg){ .kind = NVF_ACONST, .type = t, .bits = nvf_emit_node(e, v->node)->init[p] };
+      nvf_emit_map(e, found(e, nvg_frag_cast(t, t), "cast"), 1, &outer, 1, arg, v->axes & ~(1ull << axis));
       NVB_PUSH(e->a, carry, ((struct nvf_carry){ .outer = outer }));
     }
   }
-  nvf_stmt *s = statement(e, NVF_FOR);
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_FOR);
   e->carry = NVB_NEWN(e->a, int, carry.n + 1);
   e->carried = 0;
   for (int i = 0; i < carry.n; i++)
-    carry.at[i].inner = e->carry[i] = *new_tiles(e, 1, e->kn->tile[carry.at[i].outer].type, "c");
+    carry.at[i].inner = e->carry[i] = *nvf_emit_tiles(e, 1, e->kn->tile[carry.at[i].outer].type, "c");
   s->var = e->var[axis];
   s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
-  s->hi = size_expr(e, k->axis.at[axis].extent);
+  s->hi = nvf_emit_size(e, k->axis.at[axis].extent);
   s->step = nvf_x(e->kn, NVF_NAME, e->cut[axis], 0);
   s->ncarry = carry.n;
   s->carry = carry.at;
@@ -625,6 +599,10 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
   emit_axes(e);
+  if (k->dot) {
+    nvf_emit_product(e);
+    return;
+  }
   int *order = nvf_order(k, s), walk = -1;
   for (int i = 0; i < k->axis.n; i++)
     walk = s->at[i].walk ? i : walk;
@@ -633,11 +611,11 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
       open_walk(e, walk);
     for (int i = 0; i < k->inst.n; i++)
       if (walk < 0 || (k->inst.at[order[i]].axes >> walk & 1) == (uint64_t)inside) {
-        emit_inst(e, order[i]);
-        emit_puts(e, order[i]);
+        nvf_emit_inst(e, order[i]);
+        nvf_emit_puts(e, order[i]);
       }
   }
-  emit_puts(e, -1);
+  nvf_emit_puts(e, -1);
 }
 
 void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name) {
@@ -663,4 +641,6 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_
     args[i] = e->bind.at[i].bits;
   step->blocks = nvf_blocks(e->kn, e->sched, args);
   step->grain = grain_of(step, k[0]);
+  if (k[0]->dot)
+    step->product = nvf_product_of(k[0], step, buf_of);
 }

@@ -18,6 +18,8 @@ static int crosses(const nvf_cand *k, const nvf_shape *s) { /* some memory is wa
 
 static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
   int maps = 0, rows = 0, columns = 0, outside = 0, merges = 0;
+  if (k->dot)
+    return "product";
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     maps += v->kind == NVF_IMAP || v->kind == NVF_ISELECT;
@@ -47,7 +49,7 @@ static const char *what_of(const nvf_cand *k) {
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     const nvf_node *x = &k->net->node[v->node];
-    if ((v->kind != NVF_IMAP && !nvf_is_red(v)) || !x->name)
+    if ((v->kind != NVF_IMAP && v->kind != NVF_IDOT && !nvf_is_red(v)) || !x->name)
       continue;
     if (n++ < 12)
       nvb_print(&t, "%s%s%s", n > 1 ? ", " : "", x->name, x->block ? " (partials)" : x->finish ? " (finish)" : "");

@@ -382,10 +382,10 @@ static int load(builder *b, int node, const nvf_ix *at, int guard) {
                                  .axes = nvf_ix_axes(b->s, e) | guard_axes(b, guard) });
 }
 
-static int of_reshape(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
-  const nvf_node *x = node_of(b, n->in[0]);
+/* Coordinates of n in the shape of x, of as many elements: the shortest runs with equal products. */
+static const nvf_ix *reshaped(builder *b, const nvf_node *n, const nvf_ix *at, const nvf_node *x) {
   nvf_ix *e = coords(b, x->rank);
-  for (int i = 0, j = 0; i < x->rank || j < n->rank;) { /* shortest runs with equal products */
+  for (int i = 0, j = 0; i < x->rank || j < n->rank;) {
     int i0 = i, j0 = j;
     int64_t p = i < x->rank ? nvf_value(b->s, x->dim[i++]) : 1, q = j < n->rank ? nvf_value(b->s, n->dim[j++]) : 1;
     while (p != q)
@@ -395,7 +395,7 @@ static int of_reshape(builder *b, const nvf_node *n, const nvf_ix *at, int guard
         q *= nvf_value(b->s, n->dim[j++]);
     nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, j - j0, at + j0, n->dim + j0), i - i0, x->dim + i0, e + i0);
   }
-  return inst(b, n->in[0], e, guard, 0);
+  return e;
 }
 
 static int of_slice(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
@@ -544,6 +544,8 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
 }
 
 static void count_fold(builder *b) { /* sets of them are words of 64 bits, depths too */
+  if (b->k->dot)
+    illegal(b, "a product and a reduction are two kernels");
   if (b->nfold++ >= 60)
     illegal(b, "more than 60 reductions");
 }
@@ -624,7 +626,30 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   return add_inst(b, (nvf_inst){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
 }
 
+/* The sum goes along an axis of its own, and the text walks it; the others are the result's. */
+static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = node_of(b, node), *x = node_of(b, n->in[0]);
+  int last = n->rank - 1, arg[2], axis = b->k->axis.n;
+  if (b->k->dot)
+    illegal(b, "two products in one kernel");
+  if (guard)
+    illegal(b, "a product is read under a condition");
+  nvf_dot *dot = b->k->dot = NVB_NEW(b->a, nvf_dot);
+  *dot = (nvf_dot){ -1, nvf_ix_bare(b->s, at[last - 1]), nvf_ix_bare(b->s, at[last]), axis, NULL };
+  nvf_ix *e[2] = { nvb_dup(b->a, at, (size_t)n->rank * sizeof *at), nvb_dup(b->a, at, (size_t)n->rank * sizeof *at) };
+  e[0][last] = e[1][last - 1] = axis_ix(b, axis_new(b, x->dim[last]));
+  b->k->reduced |= 1ull << axis;
+  uint64_t axes = 0;
+  for (int d = 0; d < n->rank; d++)
+    axes |= nvf_ix_axes(b->s, at[d]);
+  for (int i = 0; i < 2; i++)
+    arg[i] = inst(b, n->in[i], e[i], 0, 0);
+  return dot->inst = add_inst(b, (nvf_inst){ .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = axis, .axes = axes });
+}
+
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
+  if (b->k->dot)
+    illegal(b, "a product and a gather are two kernels");
   const nvf_node *x = node_of(b, n->in[0]);
   int axis = (int)n->attr[0], index = inst(b, n->in[1], at, guard, 0), c = 0;
   uint64_t axes = axes_of(b, index) | guard_axes(b, guard);
@@ -645,13 +670,14 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   case NVG_VCONST: return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
   case NVG_VIOTA: return add_inst(b, (nvf_inst){ .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]],
                                                  .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
-  case NVG_VRESHAPE: return of_reshape(b, n, at, guard);
+  case NVG_VRESHAPE: return e = reshaped(b, n, at, node_of(b, n->in[0])), inst(b, n->in[0], e, guard, 0);
   case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), inst(b, n->in[0], e, guard, 0);
   case NVG_VSLICE: return of_slice(b, n, at, guard);
   case NVG_VROLL: case NVG_VPAD: case NVG_VCONCAT: return of_select(b, n, at, guard);
   case NVG_VRED: return of_reduction(b, node, at, guard);
   case NVG_VSCAN: return of_scan(b, node, at, guard);
   case NVG_VGATHER: return of_gather(b, n, at, guard);
+  case NVG_VCALL: return of_product(b, node, at, guard);
   case NVG_VMAP: return of_map(b, node, at, guard);
   case NVG_VPICK: {
     int r = inst(b, n->in[0], at, guard, 0);
@@ -713,18 +739,100 @@ static int before(const nvf_net *net, int a, int b) {
   return a < b;
 }
 
+static void store(builder *b, int root, const nvf_ix *at) {
+  const nvf_node *n = node_of(b, root);
+  int v = inst(b, root, at, 0, 1);
+  uint64_t axes = 0;
+  for (int d = 0; d < n->rank; d++)
+    axes |= nvf_ix_axes(b->s, at[d]);
+  NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
+}
+
+/* The product that this kernel makes; -1 if it makes none. */
+static int product_of(builder *b) {
+  uint64_t *seen = NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1);
+  int *stack = NVB_NEWN(b->a, int, b->net->n + 1), n = 0, found = -1;
+  for (int i = 0; i < b->k->nroot; i++) {
+    nvf_put_bit(seen, b->k->root[i]);
+    stack[n++] = b->k->root[i];
+  }
+  while (n) {
+    int node = stack[--n];
+    const nvf_node *x = node_of(b, node);
+    if (x->kind == NVG_VCALL && found >= 0)
+      illegal(b, "two products in one kernel");
+    if (x->kind == NVG_VCALL)
+      found = node;
+    for (int i = 0; i < x->nin; i++)
+      if (!nvf_has(seen, x->in[i]) && !nvf_has(b->stored, x->in[i])) {
+        nvf_put_bit(seen, x->in[i]);
+        stack[n++] = x->in[i];
+      }
+  }
+  return found;
+}
+
+/* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is not. */
+static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
+  const nvf_node *x = NULL;
+  const nvf_ix *at = NULL;
+  for (int i = 0; i < n->nin && !at; i++)
+    if (to[n->in[i]] && node_of(b, n->in[i])->size == n->size)
+      x = node_of(b, n->in[i]), at = to[n->in[i]];
+  if (!at || n->kind == NVG_VMAP)
+    return at;
+  if (n->kind == NVG_VRESHAPE)
+    return reshaped(b, x, at, n);
+  if (n->kind != NVG_VPERMUTE)
+    return NULL;
+  nvf_ix *e = coords(b, n->rank);
+  for (int d = 0; d < n->rank; d++)
+    e[d] = at[n->attr[d]];
+  return e;
+}
+
+static void note_zones(builder *b) {
+  nvf_cand *k = b->k;
+  uint8_t *zones = nvb_get(b->a, (size_t)k->inst.n + 1);
+  for (int i = 0; i < k->put.n; i++)
+    zones[k->put.at[i].inst] |= 1 << NVF_TAIL;
+  for (int i = k->inst.n - 1; i >= 0; i--)
+    for (int j = 0; j < k->inst.at[i].narg; j++)
+      zones[k->inst.at[i].arg[j]] |= k->inst.at[i].kind == NVF_IDOT ? 1 << (NVF_LEFT + j) : zones[i];
+  k->dot->zones = zones;
+}
+
+/* With a product the axes are those of its result, and all that is stored lies over them. */
+static void build_product(builder *b, int product) {
+  nvf_cand *k = b->k;
+  const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
+  to[product] = fresh(b, node_of(b, product), 0);
+  uint64_t all = (1ull << k->axis.n) - 1;
+  inst(b, product, to[product], 0, 1);
+  for (int i = product + 1; i < b->net->n; i++)
+    to[i] = onward(b, node_of(b, i), to);
+  for (int i = 0; i < k->nroot; i++) {
+    const nvf_node *n = node_of(b, k->root[i]);
+    if (n->size)
+      store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
+    if (n->size && k->put.at[k->put.n - 1].axes != all)
+      illegal(b, "a product and what has another shape");
+  }
+  note_zones(b);
+}
+
 static void build(builder *b) {
   nvf_cand *k = b->k;
+  int product = b->net->nproduct ? product_of(b) : -1;
+  if (product >= 0) {
+    build_product(b, product);
+    return;
+  }
   for (int i = 0; i < k->nroot; i++) {
     const nvf_node *n = node_of(b, k->root[i]);
     if (!n->size)
       continue;
-    const nvf_ix *at = i && b->memo.n ? align(b, k->root[i]) : fresh(b, n, 1);
-    int v = inst(b, k->root[i], at, 0, 1);
-    uint64_t axes = 0;
-    for (int d = 0; d < n->rank; d++)
-      axes |= nvf_ix_axes(b->s, at[d]);
-    NVB_PUSH(b->a, k->put, ((nvf_put){ k->root[i], nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
+    store(b, k->root[i], i && b->memo.n ? align(b, k->root[i]) : fresh(b, n, 1));
   }
 }
 

@@ -77,7 +77,7 @@ static void link_users(nvf_net *net) {
         x->user[x->nuser++] = i;
       n->depth = x->depth > n->depth ? x->depth : n->depth;
     }
-    int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN;
+    int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN || n->kind == NVG_VCALL;
     n->near = n->kind == NVG_VLEAF || n->kind == NVG_VIOTA ? 0 : NVF_FAR;
     for (int j = 0; j < n->nin; j++) {
       const nvf_node *x = &net->node[n->in[j]];
@@ -85,7 +85,8 @@ static void link_users(nvf_net *net) {
         n->near = x->near + fold;
     }
     n->depth += fold;
-    n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER;
+    n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL;
+    net->nproduct += n->kind == NVG_VCALL;
   }
   for (int i = 0; i < net->n; i++) { /* what a gather reads is read at random: computing it there has no bound */
     int x = net->node[i].kind == NVG_VGATHER ? net->node[i].in[0] : -1;

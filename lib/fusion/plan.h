@@ -87,6 +87,9 @@ typedef struct nvf_plan {
   const int *buf_of;
 } nvf_plan;
 
+/* Products by a library: d = alpha a b + beta c, of one real or complex dtype of 32 or 64 bits; and with 16 bits, bias, act, aux. */
+typedef enum nvf_offer { NVF_OFFERS_BLAS = 1, NVF_OFFERS_EPILOGUES = 2 } nvf_offer;
+
 /* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a solver refused
    it). The kernel is cut; from NVF_VETOES on there is one kernel a value. */
 typedef struct nvf_veto { int step; const char *why; } nvf_veto;
@@ -94,6 +97,7 @@ enum { NVF_VETOES = 3 };
 typedef struct nvf_options {
   int fuse;            /* 0: one kernel per value, for the oracle */
   int nveto; const nvf_veto *veto;
+  int offers;          /* of nvf_offer, bits: what libraries of the device can do */
 } nvf_options;
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */

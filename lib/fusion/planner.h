@@ -50,6 +50,8 @@ typedef struct nvf_net {
   int n;
   nvf_node *node;          /* in topological order */
   int *out;                /* node of each output */
+  int nproduct;            /* values that are matrix products */
+  int offers;              /* nvf_options.offers */
 } nvf_net;
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE }; /* long reductions: as they are; partials and a finish; along a neighbour's rows */
@@ -59,22 +61,26 @@ int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes sha
 
 /* ---- instance.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED, NVF_IPICK,
-  NVF_ISCAN } nvf_ikind;
+  NVF_ISCAN, NVF_IDOT } nvf_ikind;
 typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <= e < n */
 typedef struct nvf_guard { int n; const nvf_bound *b; } nvf_guard;
 typedef struct nvf_inst {
   nvf_ikind kind;
-  int node;            /* CONST, LOAD: whose value; MAP, RED, SCAN, PICK: which */
+  int node;            /* CONST, LOAD: whose value; MAP, RED, SCAN, PICK, DOT: which */
   uint64_t axes;
   int narg, *arg;
   nvf_ix at;           /* LOAD: address in elements; INDEX: the value */
   int guard;           /* LOAD, TEST; 0: none */
-  int axis;            /* RED, SCAN */
+  int axis;            /* RED, SCAN, DOT */
   int pick;
 } nvf_inst;
 typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root */
 typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; } nvf_check; /* an index that has to be in [0, n) where the guard holds */
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
+/* The one matrix product of a kernel: sum over k of a(batch, m, k) * b(batch, k, n). What is computed for one of its operands has
+   places of its own, so an instance may be wanted in several zones. */
+typedef enum nvf_zone { NVF_TAIL, NVF_LEFT, NVF_RIGHT, NVF_ZONES } nvf_zone;
+typedef struct nvf_dot { int inst; int m, n, k; const uint8_t *zones; } nvf_dot; /* axes, -1: of extent 1; zones: by instance, bits */
 typedef struct nvf_cand {
   nvf_net *net;
   int nroot;
@@ -86,6 +92,7 @@ typedef struct nvf_cand {
   NVB_VEC(nvf_bound) valid;   /* padding of splits: fails for the whole kernel */
   NVB_VEC(nvf_check) check;
   uint64_t reduced;           /* axes that some reduction takes */
+  nvf_dot *dot;               /* NULL: no product in it */
   /* cost.c */
   double time;                /* ns */
   uint64_t grid;              /* axes with a block per coordinate (or per piece of it) */
@@ -97,8 +104,13 @@ typedef struct nvf_cand {
 /* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in memory. */
 nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why);
 
-/* ---- cost.c */
+/* ---- product.c: a kernel's product in the words of plan.h. step: NULL, or the kernel that was made of it, for parameters. */
+nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of);
+int nvf_product_offered(const nvf_product *p, int offers);
+
+/* ---- cost.c, cost_product.c */
 void nvf_assess(nvf_cand *k);                  /* roles and price */
+void nvf_assess_product(nvf_cand *k);
 int nvf_lane_axis(const nvf_cand *k);          /* along which most bytes are contiguous; -1 if there is none */
 int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis in one block under a reduction */
 
@@ -110,7 +122,7 @@ typedef struct nvf_refusals { int n; nvf_refusal *at; } nvf_refusals;
 int nvf_mark_of(const nvf_node *n);            /* of a node in each net of its graph */
 nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no);
 
-/* ---- schedule.c, schedule_cpu.c, schedule_gpu.c: places of axes, digits, hints */
+/* ---- schedule.c, schedule_cpu.c, schedule_gpu.c, schedule_product.c: places of axes, digits, hints */
 typedef struct nvf_place {
   int64_t tile;        /* extent in the tile; 0: a grid axis only */
   int cut;             /* grid and tile: coordinate = block * tile + axis */
@@ -128,10 +140,18 @@ typedef struct nvf_shape {
   uint64_t loops;      /* axes with emitted loops */
   int again;           /* loops read what reductions take once more in a later phase */
   int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
+  /* of a kernel with a product: at[] above is of the sum and the tail */
+  struct nvf_shape *head[2]; /* of what is computed for the left and the right operand */
+  int put[2];          /* of a head: axes of its shared tile, slowest first */
+  int narrow;          /* operands of 16 bits are put as they are */
+  int mma, stages, roles, swizzle; /* hints of contract, for and put; 0: none */
 } nvf_shape;
 static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
+typedef struct nvf_tiling { int64_t m, n, k; } nvf_tiling;
+nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
+nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
 const char *nvf_refused(const nvf_cand *k); /* why the device has no kernel for it; NULL: it has */

@@ -62,6 +62,10 @@ static int collapse(nvf_cand *k, int a, int b) {
   k->axis.at[b] = (nvf_axis){ all, nvf_value(s, all) };
   k->axis.at[a] = (nvf_axis){ 0, 1 };
   k->grid &= ~(1ull << a);
+  if (k->dot) {
+    k->dot->m = k->dot->m == a ? b : k->dot->m;
+    k->dot->n = k->dot->n == a ? b : k->dot->n;
+  }
   return 1;
 }
 
@@ -329,4 +333,6 @@ const char *nvf_refused(const nvf_cand *k) {
   return nvf_params(k) > NVF_MOST_PARAMS ? "more arguments than a launch may have" : NULL;
 }
 
-nvf_shape *nvf_shape_of(nvf_cand *k) { return k->net->caps->kind == NVB_CPU ? nvf_shape_cpu(k) : nvf_shape_gpu(k); }
+nvf_shape *nvf_shape_of(nvf_cand *k) {
+  return k->dot ? nvf_shape_product(k) : k->net->caps->kind == NVB_CPU ? nvf_shape_cpu(k) : nvf_shape_gpu(k);
+}

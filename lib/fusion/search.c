@@ -59,7 +59,7 @@ static int work(search *s, int node) {
   stack[n++] = node;
   while (n && sum < DEAR) {
     const nvf_node *x = node_of(s, stack[--n]);
-    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN)
+    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL)
       continue;
     sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : 0;
     for (int j = 0; j < x->nin; j++)
@@ -98,13 +98,35 @@ static int is_made(const nvf_node *n) {
   return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
 }
 
+static int feeds_view(const search *s, int view) { /* a product reads it, perhaps through other views */
+  const nvf_node *n = node_of(s, view);
+  int found = 0;
+  for (int j = 0; j < n->nuser && !found; j++)
+    found = node_of(s, n->user[j])->kind == NVG_VCALL || (nvf_is_view(node_of(s, n->user[j])->kind) && feeds_view(s, n->user[j]));
+  return found;
+}
+
+/* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that is none. */
+static int feeds_product(search *s, int i) {
+  const nvf_node *n = node_of(s, i);
+  int made = is_made(n), part = n->kind == NVG_VSLICE || n->kind == NVG_VRESHAPE || n->kind == NVG_VROLL;
+  if (!s->net->nproduct || !(made || (part && s->net->offers)))
+    return 0;
+  for (int j = 0; j < n->nuser; j++) {
+    const nvf_node *u = node_of(s, n->user[j]);
+    if (u->kind == NVG_VCALL || (made && nvf_is_view(u->kind) && feeds_view(s, n->user[j])))
+      return 1;
+  }
+  return 0;
+}
+
 static int is_candidate(search *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out)
     return 1;
   if (!n->nuser)
     return 0;
-  if (n->must)
+  if (n->must || feeds_product(s, i))
     return 1;
   if (n->kind == NVG_VRED)
     return n->nin == 1;
@@ -336,6 +358,8 @@ static const nvf_node *source_of(const search *s, int i) {
    grid, so that merging them gains none. */
 static int are_parts(const search *s, const group *x, const group *y) {
   double small = PARTED * s->net->caps->launch;
+  if (x->k->dot || y->k->dot)
+    return 0;
   for (int i = 0; i < x->n; i++)
     for (int j = 0; j < y->n; j++)
       if (alike(source_of(s, x->root[i]), source_of(s, y->root[j])) ||
@@ -475,6 +499,7 @@ static int may_share(const search *s, const nvf_choice *c, int first, int i) {
   for (int j = first; j < i; j++)
     small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
+    small &= !c->k[j]->dot; /* a step that a library may take holds a product alone */
     buffers += c->k[j]->put.n;
     params += (double)nvf_params(c->k[j]);
     for (int w = 0; w < s->words; w++)

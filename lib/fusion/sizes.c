@@ -188,6 +188,16 @@ static void name_value(sizer *z, int id) {
       unify(z, v->in[1], v->in[2], -1), unify(z, v->in[0], v->in[2], (int)v->attr[0]);
     return;
   }
+  case NVG_VCALL: { /* a product: a [batch, m, k], b [batch, k, n] */
+    const int a = v->in[0], y = v->in[1], last = v->rank - 1;
+    for (int i = 0; i < last; i++)
+      d[i] = z->dim[a][i];
+    for (int i = 0; i < last - 1; i++)
+      nvf_same(z->s, d[i], z->dim[y][i]);
+    nvf_same(z->s, z->dim[a][last], z->dim[y][last - 1]);
+    d[last] = z->dim[y][last];
+    return;
+  }
   case NVG_VGATHER:
     copy_dims(z, id, v->in[1]);
     unify(z, v->in[0], v->in[1], (int)v->attr[0]);

@@ -2,6 +2,7 @@
    the order of numerics.md), and plans run through the interpreter. */
 #ifndef ORACLE_H
 #define ORACLE_H
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +293,32 @@ static inline void scan_line(const float *x, float *y, int64_t n, int64_t step) 
   }
 }
 
+/* A product: fma in ascending order of the sum's axis; complex: real parts, then imaginary ones. */
+static inline double product_at(const value *x, int part, nvm_dtype t, int64_t i) {
+  uint64_t bits = 0;
+  memcpy(&bits, x->part[part] + i * nvg_size(t), (size_t)nvg_size(t));
+  return nvg_bits_float(t, bits);
+}
+static inline void eval_product(const nvg_graph *g, const nvg_val *v, const value *val, value *o) {
+  const value *x = &val[v->in[0]], *y = &val[v->in[1]];
+  nvm_dtype t = nvg_real_of(g->v[v->in[0]].dtype), sum = nvg_real_of(v->dtype);
+  int64_t m = v->shape[v->rank - 2], n = v->shape[v->rank - 1], K = g->v[v->in[0]].shape[v->rank - 1];
+  for (int64_t i = 0; i < v->size; i++) {
+    double acc[2] = { 0, 0 };
+    int64_t b = i / (m * n), r = i / n % m, c = i % n;
+    for (int q = 0; q < o->n * o->n; q++) /* re += re re, re -= im im, im += re im, im += im re */
+      for (int64_t k = 0; k < K; k++) {
+        int left = q == 1 || q == 3, right = q == 1 || q == 2;
+        double p = product_at(x, left, t, (b * m + r) * K + k) * (q == 1 ? -1 : 1), w = product_at(y, right, t, (b * K + k) * n + c);
+        acc[q / 2] = sum == NVM_F64 ? fma(p, w, acc[q / 2]) : fmaf((float)p, (float)w, (float)acc[q / 2]);
+      }
+    for (int p = 0; p < o->n; p++) {
+      uint64_t bits = nvg_float_bits(sum, acc[p]);
+      memcpy(o->part[p] + i * nvg_size(sum), &bits, (size_t)nvg_size(sum));
+    }
+  }
+}
+
 /* data: of each leaf, at its first element */
 static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
   value *val = NVB_NEWN(m->a, value, g->n);
@@ -321,6 +348,10 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
       for (int64_t o = 0; o < v->size; o++)
         if (o / inner % n == 0)
           scan_line((float *)val[v->in[0]].part[0] + o, (float *)val[i].part[0] + o, n, inner);
+      continue;
+    }
+    if (v->kind == NVG_VCALL) {
+      eval_product(g, v, val, &val[i]);
       continue;
     }
     if (v->kind == NVG_VPICK) {
@@ -374,7 +405,37 @@ static inline char **random_leaves(maker *m, const nvg_graph *g, unsigned seed) 
   return data;
 }
 
-static inline char **run_plan(maker *m, const nvf_plan *p, char *const *leaf) {
+/* How a plan's kernels are run: as they are, as read back from their text, or compiled (for a CPU). */
+typedef enum way { INTERPRETED, READ_BACK, COMPILED } way;
+
+static inline int run_step(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const uint64_t *args, way w) {
+  nvf_kernel *k = s->k;
+  nvf_schedule *sched = s->s;
+  const char *name = nvf_schedule_of(p->device);
+  if (w != INTERPRETED) {
+    nvb_text t = { .arena = a };
+    nvf_kernel_print(&t, s->k);
+    nvf_schedule_print(&t, s->k, s->s, name);
+    k = nvf_kernel_parse(a, nvb_text_get(&t), "plan");
+    sched = nvf_schedule_find(k, name);
+  }
+  if (w == COMPILED) {
+    nvc_object o;
+    nvc_code *code;
+    if (nvc_compile(&o, k, sched, nvc_target_host()) || nvc_load(&code, &o))
+      nvb_throw(a, nvb_status(), "%s", nvb_message());
+    char *scratch = nvb_get(a, (size_t)o.scratch + 64);
+    int rc = nvc_code_entry(code)(args, 0, s->blocks, scratch + (-(uintptr_t)scratch & 63));
+    nvc_code_free(code);
+    nvb_free(o.bytes);
+    return rc;
+  }
+  nvc_interp *i = nvc_interp_new(a, k, sched);
+  char *scratch = nvb_get(a, (size_t)nvc_interp_scratch(i) + 64);
+  return nvc_interp_run(i, args, 0, s->blocks, scratch + (-(uintptr_t)scratch & 63));
+}
+
+static inline char **run_plan_by(maker *m, const nvf_plan *p, char *const *leaf, way w) {
   char **out = NVB_NEWN(m->a, char *, p->g->nout + 1), *temp = nvb_get(m->a, (size_t)p->temp_bytes + 64);
   memset(temp, 0xa5, (size_t)p->temp_bytes + 64);
   for (int o = 0; o < p->g->nout; o++) {
@@ -393,15 +454,14 @@ static inline char **run_plan(maker *m, const nvf_plan *p, char *const *leaf) {
       }
       args[j] = !b ? s->bind[j].bits : (uint64_t)(uintptr_t)((b->kind == NVF_BLEAF ? leaf[b->id] : b->kind == NVF_BOUT ? out[b->id] : temp + b->offset) + s->bind[j].offset);
     }
-    nvc_interp *k = nvc_interp_new(m->a, s->k, s->s);
-    char *scratch = nvb_get(m->a, (size_t)nvc_interp_scratch(k) + 64);
-    scratch += -(uintptr_t)scratch & 63;
-    int rc = nvc_interp_run(k, args, 0, s->blocks, scratch);
+    int rc = run_step(m->a, p, s, args, w);
     if (rc)
       nvb_throw(m->a, NVM_ERR_INDEX, "check %d of step %d failed", rc - 1, i);
   }
   return out;
 }
+
+static inline char **run_plan(maker *m, const nvf_plan *p, char *const *leaf) { return run_plan_by(m, p, leaf, INTERPRETED); }
 
 /* Number of elements of output o that differ from the evaluator (both NaN is equal). */
 static inline int64_t differ(const nvg_graph *g, int o, const value *val, const char *got) {

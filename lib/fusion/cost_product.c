@@ -1,0 +1,77 @@
+/* The price of a kernel with a matrix product: 2 m n k over the rate of a library where its words say all of the kernel, else
+   of generated code; what a head computes again in every block that reads its tile; and bytes. */
+#include "fusion/planner.h"
+
+static double least(double a, double b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
+
+static double extent(const nvf_cand *k, uint64_t axes) {
+  double n = 1;
+  for (; axes; axes &= axes - 1)
+    n *= (double)k->axis.at[__builtin_ctzll(axes)].n;
+  return n;
+}
+
+static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
+
+static nvb_product_class class_of(const nvf_product *p, nvm_dtype type) {
+  if (type == NVM_F16 || type == NVM_BF16)
+    return NVB_PRODUCT_16;
+  return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : p->precision ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
+}
+
+/* Each element of a value that is read counts once. */
+static double bytes_read(const nvf_cand *k) {
+  double sum = 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    double n = 0, size = v->kind == NVF_ILOAD ? (double)k->net->node[v->node].size : 0;
+    int first = v->kind == NVF_ILOAD;
+    for (int j = 0; j < i && first; j++)
+      first = k->inst.at[j].kind != NVF_ILOAD || k->inst.at[j].node != v->node;
+    for (int j = i; j < k->inst.n && first; j++)
+      if (k->inst.at[j].kind == NVF_ILOAD && k->inst.at[j].node == v->node)
+        n += extent(k, k->inst.at[j].axes);
+    sum += least(n, size) * (first ? nvg_size(k->net->node[v->node].dtype) : 0);
+  }
+  return sum;
+}
+
+void nvf_assess_product(nvf_cand *k) {
+  const nvf_net *net = k->net;
+  const nvb_caps *c = net->caps;
+  const nvf_node *dot = &net->node[k->inst.at[k->dot->inst].node];
+  const nvf_product *words = nvf_product_of(k, NULL, NULL);
+  nvf_tiling t = nvf_product_tile(k);
+  double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
+  double across = (double)((k->axis.n ? extent(k, k->inst.at[k->dot->inst].axes) : 1) / (m * n)); /* the batch */
+  double tiles[2] = { (double)(int64_t)((m + (double)t.m - 1) / (double)t.m), (double)(int64_t)((n + (double)t.n - 1) / (double)t.n) };
+  double flops = (dot->parts > 1 ? 8 : 2) * m * n * depth * across, padded = tiles[0] * (double)t.m / m * tiles[1] * (double)t.n / n;
+  double ops = 0, l2 = 0, wr = 0, rd = bytes_read(k);
+  int library = net->offers && nvf_product_offered(words, net->offers);
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    const nvg_frag *f = v->kind == NVF_IMAP ? net->node[v->node].frag : NULL;
+    double each = extent(k, v->axes), times = 0;
+    for (int z = 0; z < NVF_ZONES; z++)
+      times += k->dot->zones[i] >> z & 1 ? z == NVF_LEFT ? tiles[1] : z == NVF_RIGHT ? tiles[0] : 1 : 0;
+    if (v->kind == NVF_ILOAD)
+      l2 += each * times * nvg_size(net->node[v->node].dtype);
+    else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
+      ops += each * times * (f && f->cost > 1 ? f->cost : 1);
+  }
+  for (int i = 0; i < k->put.n; i++)
+    wr += nvg_size(net->node[k->put.at[i].node].dtype) * (double)net->node[k->put.at[i].node].size;
+  nvb_product_rate rate = c->product[class_of(words, net->node[dot->in[0]].dtype)];
+  if (rate.library <= 0)
+    library = 0;
+  k->blocks = across * tiles[0] * tiles[1];
+  double share = least(1, k->blocks * (library ? most(1, depth / 1024) : 1) / c->units); /* libraries split long sums */
+  double busy = library ? flops / (rate.library * share) : flops * padded / (rate.generated * share) + ops / (c->rate * share);
+  busy = most(busy, most((rd + wr) / least(c->bandwidth, c->unit_bandwidth * most(1, k->blocks)), library ? 0 : l2 / c->l2_bandwidth));
+  k->time = c->launch + (dot->size ? busy : 0);
+  k->grid = (k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1) & ~(1ull << k->dot->k);
+  k->bytes_read = (int64_t)rd;
+  k->bytes_written = (int64_t)wr;
+  k->flops = (int64_t)(flops + ops);
+}

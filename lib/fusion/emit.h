@@ -1,0 +1,48 @@
+/* What the files of the emitter share (emit.c, emit_product.c only): the kernel being written. */
+#ifndef NVF_EMIT_H
+#define NVF_EMIT_H
+#include "fusion/planner.h"
+
+typedef struct nvf_emitter {
+  const nvf_plan *plan;
+  int letters;
+  nvf_cand *k;
+  nvf_shape *s;
+  nvf_space *sp;
+  nvb_arena *a;
+  nvf_kernel *kn;
+  nvf_schedule *sched;
+  nvf_part *part;
+  nvf_block *block;                /* being filled: the part's, or of a loop along a scan */
+  const int *buf_of;
+  int *axis, *grid, *cut, *var;    /* numbers in the kernel; -1 */
+  int **tile;                      /* by instance: its tiles; NULL until made */
+  nvf_zone zone;                   /* of a kernel with a product: whose tiles, layouts and shape these are */
+  nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
+  NVB_VEC(nvf_bind) bind;
+  uint64_t tiles;                  /* axes that a tile can have */
+  nvb_map *layouts;                /* set of axes, across or not -> name */
+  nvb_map *scalar_of;              /* leaf -> scalar parameter */
+  int *checked;            /* checked: the index tile of an instance after its check */
+  int *carry, carried;             /* of the loop along scans: tiles of their states so far, how many are handed out */
+} nvf_emitter;
+
+static inline const nvf_node *nvf_emit_node(const nvf_emitter *e, int i) { return &e->k->net->node[i]; }
+static inline const nvf_inst *nvf_emit_inst_of(const nvf_emitter *e, int i) { return &e->k->inst.at[i]; }
+/* Statements go to the end of e->block. */
+nvf_stmt *nvf_emit_stmt(nvf_emitter *e, nvf_op op);
+void nvf_emit_hint(nvf_emitter *e, const nvf_stmt *s, const char *name, int64_t value); /* none where it is 0 */
+void nvf_emit_layout(nvf_emitter *e, nvf_stmt *s, uint64_t axes, int across);
+nvf_stmt *nvf_emit_map(nvf_emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes);
+int *nvf_emit_tiles(nvf_emitter *e, int n, nvm_dtype type, const char *name);
+const nvf_expr *nvf_emit_size(nvf_emitter *e, nvf_prod p);
+const nvf_expr *nvf_emit_coord(nvf_emitter *e, int axis);
+int nvf_emit_parts(const nvf_emitter *e, int inst);
+int nvf_emit_is_scalar(const nvf_emitter *e, int inst);               /* no tile: an operand of maps */
+int nvf_emit_tile(nvf_emitter *e, int inst, int part);
+int nvf_emit_over(nvf_emitter *e, int inst, int part, uint64_t axes); /* the same values over these axes */
+const nvg_frag *nvf_emit_choose(nvf_emitter *e, nvm_dtype t);         /* c ? x : y */
+void nvf_emit_inst(nvf_emitter *e, int inst);
+void nvf_emit_puts(nvf_emitter *e, int inst);                         /* stores of it that need not wait; -1: all others */
+void nvf_emit_product(nvf_emitter *e);
+#endif

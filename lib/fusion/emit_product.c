@@ -1,0 +1,180 @@
+/* Kernel text of a matrix product: zeros; a loop along k that loads what is a tile of each operand, computes their heads, puts
+   both into shared memory and contracts them; then the tail, as of any kernel. Tiles of the operands have layouts of their own,
+   so each zone of the kernel has its tiles and its shape. */
+#include <string.h>
+#include "fusion/emit.h"
+
+typedef nvf_emitter emitter;
+typedef struct zone { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } zone;
+typedef struct packed { int n, tile[3]; } packed; /* shared tiles of an operand: real, imaginary, imaginary negated */
+
+static void enter(emitter *e, const zone *z, nvf_zone which) {
+  e->tile = z[which].tile;
+  e->layouts = z[which].layouts;
+  e->s = z[which].s;
+  e->zone = which;
+}
+
+static void open_zones(emitter *e, zone *z) {
+  for (int i = 0; i < NVF_ZONES; i++) {
+    z[i] = i == NVF_TAIL ? (zone){ e->tile, e->layouts, e->s, NULL }
+                         : (zone){ NVB_NEWN(e->a, int *, e->k->inst.n + 1), nvb_map_new(e->a), z[NVF_TAIL].s->head[i - NVF_LEFT], NULL };
+    z[i].order = nvf_order(e->k, z[i].s);
+  }
+}
+
+/* What a head computes: all that does not move along k, or all that does. */
+static void emit_head(emitter *e, const zone *z, nvf_zone which, int moves) {
+  const nvf_dot *dot = e->k->dot;
+  enter(e, z, which);
+  for (int i = 0; i < e->k->inst.n; i++) {
+    int v = z[which].order[i];
+    if ((dot->zones[v] >> which & 1) && (int)(nvf_emit_inst_of(e, v)->axes >> dot->k & 1) == moves)
+      nvf_emit_inst(e, v);
+  }
+}
+
+static void emit_tail(emitter *e, const zone *z) {
+  enter(e, z, NVF_TAIL);
+  for (int i = 0; i < e->k->inst.n; i++) {
+    int v = z[NVF_TAIL].order[i];
+    if (e->k->dot->zones[v] >> NVF_TAIL & 1) {
+      nvf_emit_inst(e, v);
+      nvf_emit_puts(e, v);
+    }
+  }
+  nvf_emit_puts(e, -1);
+}
+
+/* ---- operands */
+/* Whether it is a zero beyond the end of k, as loads are. */
+static int ends_in_zeros(const emitter *e, int i) {
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  const char *f = v->kind == NVF_IMAP ? nvf_emit_node(e, v->node)->frag->name : "";
+  return !strcmp(f, "cast") || !strcmp(f, "negative") ? ends_in_zeros(e, v->arg[0]) : v->kind == NVF_ILOAD && (v->axes >> e->k->dot->k & 1);
+}
+
+static int mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nvf_arg *arg, uint64_t axes) {
+  int *out = nvf_emit_tiles(e, 1, type, "t");
+  nvf_emit_map(e, f, 1, out, n, nvb_dup(e->a, arg, (size_t)n * sizeof *arg), axes);
+  return *out;
+}
+
+/* Elements beyond the end of k add nothing: what a head makes of no element need not be 0. */
+static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
+  int k = e->k->dot->k, *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
+  const nvf_cond *where = nvf_and_rel(e->kn, NULL, NVF_LT, nvf_emit_coord(e, k), nvf_emit_size(e, e->k->axis.at[k].extent));
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_TEST);
+  nvf_set(e->kn, s, 1, p, 0, NULL);
+  s->where = where;
+  nvf_emit_layout(e, s, 1ull << k, 0);
+  nvf_arg arg[3] = { { .kind = NVF_ATILE, .id = *p }, { .kind = NVF_ATILE, .id = tile }, { .kind = NVF_ACONST, .type = type } };
+  return mapped(e, nvf_emit_choose(e, type), type, 3, arg, axes);
+}
+
+static int put(emitter *e, int tile, const char *name) {
+  int out = nvf_add_tile(e->kn, e->kn->tile[tile].type, name), *order = NVB_NEWN(e->a, int, 2), n = 0;
+  e->kn->tile[out].shared = 1;
+  for (int i = 0; i < 2; i++)
+    if (e->s->put[i] >= 0)
+      order[n++] = e->axis[e->s->put[i]];
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_PUT);
+  nvf_set(e->kn, s, 1, &out, 1, &tile);
+  s->norder = n;
+  s->order = order;
+  nvf_emit_hint(e, s, "swizzle", e->s->swizzle);
+  return out;
+}
+
+static packed emit_operand(emitter *e, const zone *z, nvf_zone which, nvm_dtype sum) {
+  const nvf_dot *dot = e->k->dot;
+  int i = nvf_emit_inst_of(e, dot->inst)->arg[which - NVF_LEFT], side = which == NVF_LEFT ? dot->m : dot->n, k = dot->k;
+  uint64_t axes = 1ull << k | (side < 0 ? 0 : 1ull << side);
+  nvm_dtype type = nvg_real_of(nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->dtype), to = z[NVF_TAIL].s->narrow ? type : sum;
+  int whole = nvf_is_exact(e->k, k) && e->k->axis.at[k].n % z[NVF_TAIL].s->at[k].tile == 0;
+  int parts = nvf_emit_parts(e, i);
+  packed out = { .n = parts };
+  enter(e, z, which);
+  for (int p = 0; p < parts; p++) {
+    int t = nvf_emit_is_scalar(e, i) || ((nvf_emit_inst_of(e, i)->axes ^ axes) & axes) ? nvf_emit_over(e, i, p, axes) : nvf_emit_tile(e, i, p);
+    if (type != to)
+      t = mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
+    if (!whole && !ends_in_zeros(e, i))
+      t = cut_off(e, t, to, axes);
+    out.tile[p] = put(e, t, which == NVF_LEFT ? "As" : "Bs");
+    if (p == 1 && which == NVF_LEFT) {
+      t = mapped(e, nvg_frag_find("negative", &to, 1), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
+      out.tile[out.n++] = put(e, t, "As");
+    }
+  }
+  return out;
+}
+
+/* ---- the whole */
+static int contracted(emitter *e, int acc, int out, int a, int b) {
+  out = out >= 0 ? out : *nvf_emit_tiles(e, 1, e->kn->tile[acc].type, "acc");
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_CONTRACT);
+  nvf_set(e->kn, s, 1, &out, 3, (int[]){ acc, a, b });
+  s->axis = e->axis[e->k->dot->k];
+  nvf_emit_hint(e, s, "mma", e->s->mma);
+  return out;
+}
+
+static struct nvf_carry *open_sums(emitter *e, int parts, nvm_dtype type) {
+  const nvf_dot *dot = e->k->dot;
+  struct nvf_carry *carry = nvb_get(e->a, (size_t)parts * sizeof *carry);
+  for (int p = 0; p < parts; p++) {
+    carry[p].outer = *nvf_emit_tiles(e, 1, type, "sum");
+    nvf_stmt *s = nvf_emit_stmt(e, NVF_ZEROS);
+    nvf_set(e->kn, s, 1, &carry[p].outer, 0, NULL);
+    nvf_emit_layout(e, s, nvf_emit_inst_of(e, dot->inst)->axes, 0);
+  }
+  return carry;
+}
+
+static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
+  const nvf_dot *dot = e->k->dot;
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_FOR);
+  s->var = e->var[dot->k];
+  s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
+  s->hi = nvf_emit_size(e, e->k->axis.at[dot->k].extent);
+  s->step = nvf_x(e->kn, NVF_NAME, e->cut[dot->k], 0);
+  s->ncarry = parts;
+  s->carry = nvb_dup(e->a, carry, (size_t)parts * sizeof *carry);
+  s->body = e->block = nvf_new_block(e->kn);
+  nvf_emit_hint(e, s, "stages", e->s->stages);
+  nvf_emit_hint(e, s, "roles", e->s->roles);
+}
+
+void nvf_emit_product(emitter *e) {
+  const nvf_dot *dot = e->k->dot;
+  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, dot->inst)->node);
+  nvm_dtype sum = nvg_real_of(n->dtype);
+  nvf_block *outside = e->block;
+  zone z[NVF_ZONES];
+  open_zones(e, z);
+  struct nvf_carry *carry = open_sums(e, n->parts, sum);
+  emit_head(e, z, NVF_LEFT, 0);
+  emit_head(e, z, NVF_RIGHT, 0);
+  enter(e, z, NVF_TAIL);
+  for (int p = 0; p < n->parts; p++)
+    carry[p].inner = *nvf_emit_tiles(e, 1, sum, "acc");
+  open_loop(e, n->parts, carry);
+  emit_head(e, z, NVF_LEFT, 1);
+  emit_head(e, z, NVF_RIGHT, 1);
+  packed a = emit_operand(e, z, NVF_LEFT, sum), b = emit_operand(e, z, NVF_RIGHT, sum);
+  enter(e, z, NVF_TAIL);
+  int re = carry[0].inner;
+  if (n->parts == 1)
+    contracted(e, re, re, a.tile[0], b.tile[0]);
+  else {
+    int im = carry[1].inner;
+    contracted(e, contracted(e, re, -1, a.tile[0], b.tile[0]), re, a.tile[2], b.tile[1]);
+    contracted(e, contracted(e, im, -1, a.tile[0], b.tile[1]), im, a.tile[1], b.tile[0]);
+  }
+  e->block = outside;
+  e->tile[dot->inst] = NVB_NEWN(e->a, int, n->parts + 1);
+  for (int p = 0; p < n->parts; p++)
+    e->tile[dot->inst][p] = carry[p].outer;
+  emit_tail(e, z);
+}

@@ -1,0 +1,281 @@
+/* A kernel with a matrix product in the words of BLAS: d = act(alpha * a b + beta * c + bias), or what it does that these
+   words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own (numerics.md section 1).
+   Decides nothing but that; which library takes the words is dispatch's. */
+#include <string.h>
+#include "fusion/planner.h"
+
+typedef struct words {
+  const nvf_cand *k;
+  const nvf_step *step;   /* NULL: parameters are not asked for */
+  const int *buf_of;
+  nvf_product *p;
+  uint8_t *summed;        /* by instance: made of the sum */
+} words;
+
+static const nvf_inst *inst_of(const words *w, int i) { return &w->k->inst.at[i]; }
+static const nvf_node *node_of(const words *w, int i) { return &w->k->net->node[w->k->inst.at[i].node]; }
+
+/* Notes the first reason; the name is that of an operation or NULL. Returns 0. */
+static int beyond(words *w, const char *why, const char *name) {
+  nvb_text t = { .arena = w->k->net->arena };
+  if (w->step)
+    nvb_print(&t, "%s%s%s", name ? name : "", name ? " " : "", why);
+  w->p->beyond = w->p->beyond ? w->p->beyond : w->step ? nvb_text_get(&t) : why;
+  return 0;
+}
+
+/* ---- parameters of the finished kernel */
+static int param_of(const words *w, int node) {
+  for (int i = 0; w->step && i < w->step->k->nparam; i++)
+    if (w->step->k->param[i].kind == NVF_BUFFER && w->step->bind[i].buf == w->buf_of[node])
+      return i;
+  return 0;
+}
+
+static int scalar_of(const words *w, int leaf, int node) {
+  for (int i = 0; w->step && i < w->step->k->nparam; i++)
+    if (w->step->k->param[i].kind == NVF_SCALAR && w->step->bind[i].leaf == 1 + leaf)
+      return i;
+  return param_of(w, node);
+}
+
+/* ---- instances */
+static int is_map(const words *w, int i, const char *name) {
+  const char *f = inst_of(w, i)->kind == NVF_IMAP ? node_of(w, i)->frag->name : "";
+  return !strcmp(f, name) || (!strncmp(f, "c.", 2) && !strcmp(f + 2, name));
+}
+
+/* Without conversions between floats, which a product may do on its way. */
+static int bare(const words *w, int i) {
+  while (inst_of(w, i)->kind == NVF_ISAME || (is_map(w, i, "cast") && nvg_class_of(node_of(w, i)->dtype) >= NVG_FLOAT &&
+                                              nvg_class_of(node_of(w, inst_of(w, i)->arg[0])->dtype) >= NVG_FLOAT))
+    i = inst_of(w, i)->arg[0];
+  return i;
+}
+
+/* A number that is the same everywhere: of the text's constants, or a Python scalar given with each call. */
+static int scalar(const words *w, int i, nvf_scale *out) {
+  const nvf_node *n = node_of(w, i);
+  if (inst_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT &&
+      (n->parts == 1 || !n->attr[1]))
+    return *out = (nvf_scale){ -1, nvg_bits_float(nvg_real_of(n->dtype), (uint64_t)n->attr[0]) }, 1;
+  if (inst_of(w, i)->kind != NVF_ILOAD || n->kind != NVG_VLEAF || n->rank || n->parts > 1 || !w->k->net->g->leaf[n->leaf].weak_const)
+    return 0;
+  return *out = (nvf_scale){ scalar_of(w, n->leaf, inst_of(w, i)->node), 1 }, 1;
+}
+
+/* ---- addresses */
+/* offset + strides over two axes and the batch; 0 where the address is anything else. */
+static int strides(const words *w, nvf_ix at, int row, int col, nvf_matrix *out) {
+  const nvf_cand *k = w->k;
+  nvf_space *s = k->net->space;
+  int n;
+  const nvf_term *t = nvf_ix_terms(s, at, &n);
+  for (int i = 0; i < n; i++) {
+    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
+    int64_t c = t[i].c * nvf_value(s, t[i].by);
+    int b = 0;
+    if (a->kind == NVF_AT_ONE)
+      out->offset += c;
+    else if (a->kind != NVF_AT_AXIS)
+      return 0;
+    else if (a->id == row)
+      out->row += c;
+    else if (a->id == col)
+      out->col += c;
+    else {
+      for (int x = 0; x < a->id; x++)
+        b += k->axis.at[x].extent && x != k->dot->m && x != k->dot->n && x != k->dot->k;
+      if (b >= NVF_BATCHES || a->id == k->dot->m || a->id == k->dot->n || a->id == k->dot->k)
+        return 0;
+      out->batch[b] += c;
+    }
+  }
+  return 1;
+}
+
+/* Rows or columns run along memory, and do not overlap. */
+static int is_matrix(const words *w, const nvf_matrix *x, int row, int col) {
+  int64_t rows = row < 0 ? 1 : w->k->axis.at[row].n, cols = col < 0 ? 1 : w->k->axis.at[col].n;
+  for (int b = 0; b < NVF_BATCHES; b++)
+    if (x->batch[b] < 0)
+      return 0;
+  return (x->col == 1 && x->row >= cols) || (x->row == 1 && x->col >= rows);
+}
+
+static int operand(words *w, int i, int row, int col, const char *which, nvf_matrix *out) {
+  const nvf_inst *v = inst_of(w, i);
+  if (v->kind != NVF_ILOAD || v->guard)
+    return beyond(w, which, v->kind == NVF_IMAP ? node_of(w, i)->name : "a head");
+  *out = (nvf_matrix){ .param = param_of(w, v->node), .type = node_of(w, i)->dtype };
+  if (!strides(w, v->at, row, col, out) || !is_matrix(w, out, row, col))
+    return beyond(w, which, "an index map");
+  return 1;
+}
+
+/* ---- the tail */
+/* A term that is added: a bias along one axis, or c. */
+static int term(words *w, int i, nvm_dtype type) {
+  const nvf_dot *dot = w->k->dot;
+  nvf_scale beta = { -1, 1 };
+  int load = bare(w, i);
+  for (int side = 0; side < 2 && is_map(w, load, "multiply") && inst_of(w, load)->narg == 2; side++)
+    if (scalar(w, inst_of(w, load)->arg[side], &beta)) {
+      load = bare(w, inst_of(w, load)->arg[1 - side]);
+      break;
+    }
+  const nvf_inst *v = inst_of(w, load);
+  nvf_matrix x = { .param = v->kind == NVF_ILOAD ? param_of(w, v->node) : -1, .type = node_of(w, load)->dtype };
+  uint64_t m = dot->m < 0 ? 0 : 1ull << dot->m, n = dot->n < 0 ? 0 : 1ull << dot->n;
+  if (v->kind != NVF_ILOAD || v->guard || !strides(w, v->at, dot->m, dot->n, &x))
+    return beyond(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
+  if (v->axes == m || v->axes == n) {
+    if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1)
+      return beyond(w, "a second or scaled bias", NULL);
+    w->p->bias = x;
+    return 1;
+  }
+  if (!is_matrix(w, &x, dot->m, dot->n) || x.type != type)
+    return beyond(w, "c of another dtype or shape", NULL);
+  if (w->p->c.param >= 0)
+    return beyond(w, "a second c", NULL);
+  w->p->c = x;
+  w->p->beta = beta;
+  return 1;
+}
+
+static int act_of(const words *w, int i, int *of) {
+  const nvf_inst *v = inst_of(w, i);
+  nvf_scale zero;
+  *of = v->narg ? v->arg[0] : -1;
+  if (is_map(w, i, "relu"))
+    return NVF_ACT_RELU;
+  if (is_map(w, i, "gelu_tanh"))
+    return NVF_ACT_GELU;
+  for (int side = 0; side < 2 && is_map(w, i, "maximum"); side++)
+    if (scalar(w, v->arg[side], &zero) && zero.param < 0 && zero.value == 0)
+      return *of = v->arg[1 - side], NVF_ACT_RELU;
+  return NVF_ACT_NONE;
+}
+
+/* The scale of the sum itself, then nothing else is left. */
+static int scaled(words *w, int i) {
+  const nvf_inst *v = inst_of(w, i);
+  for (int side = 0; side < 2 && is_map(w, i, "multiply"); side++)
+    if (scalar(w, v->arg[side], &w->p->alpha)) {
+      i = bare(w, v->arg[1 - side]);
+      break;
+    }
+  if (is_map(w, i, "divide") && w->p->alpha.param < 0 && w->p->alpha.value == 1 && scalar(w, v->arg[1], &w->p->alpha)) {
+    if (w->p->alpha.param >= 0)
+      return beyond(w, "a quotient by a scalar that is given anew", NULL);
+    w->p->alpha.value = 1 / w->p->alpha.value;
+    i = bare(w, v->arg[0]);
+  }
+  return inst_of(w, i)->kind == NVF_IDOT ? 1 : beyond(w, "of the sum", node_of(w, i)->name);
+}
+
+/* The tail as d's words; other: the instance that is stored too, or -1. */
+static int tail(words *w, const nvf_put *d, int other) {
+  nvf_matrix *to = &w->p->d;
+  int i = bare(w, d->inst), of, found = other < 0;
+  *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->net->node[d->node].dtype };
+  if (nvg_class_of(to->type) < NVG_FLOAT)
+    return beyond(w, "a result that is no float", NULL);
+  if (!strides(w, d->at, w->k->dot->m, w->k->dot->n, to) || !is_matrix(w, to, w->k->dot->m, w->k->dot->n))
+    return beyond(w, "the result", "an index map of");
+  w->p->act = (nvf_act)act_of(w, i, &of);
+  if (w->p->act) {
+    i = bare(w, of);
+    found |= bare(w, other < 0 ? i : other) == i;
+  }
+  if (!found)
+    return beyond(w, "two results", NULL);
+  while (is_map(w, i, "add") && inst_of(w, i)->narg == 2) {
+    const int *arg = inst_of(w, i)->arg;
+    if (w->summed[arg[0]] && w->summed[arg[1]])
+      return beyond(w, "of the sum and itself", node_of(w, i)->name);
+    if (!term(w, arg[w->summed[arg[0]]], to->type))
+      return 0;
+    i = bare(w, arg[!w->summed[arg[0]]]);
+  }
+  return scaled(w, i);
+}
+
+static int results(words *w) {
+  const nvf_cand *k = w->k;
+  const nvf_product start = *w->p;
+  if (k->put.n > 2)
+    return beyond(w, "more than two results", NULL);
+  for (int d = 0; d < k->put.n; d++) {
+    const nvf_put *other = k->put.n > 1 ? &k->put.at[1 - d] : NULL;
+    *w->p = start;
+    if (!tail(w, &k->put.at[d], other ? other->inst : -1))
+      continue;
+    if (other) {
+      w->p->aux = (nvf_matrix){ .param = param_of(w, other->node), .type = k->net->node[other->node].dtype };
+      if (!strides(w, other->at, k->dot->m, k->dot->n, &w->p->aux) || !is_matrix(w, &w->p->aux, k->dot->m, k->dot->n))
+        return beyond(w, "the second result", "an index map of");
+    }
+    return 1;
+  }
+  return 0;
+}
+
+static int stored_twice(const nvf_cand *k) {
+  for (int i = 0; i < k->put.n; i++) {
+    int n = 0;
+    for (int o = 0; o < k->net->g->nout; o++)
+      n += k->net->out[o] == k->put.at[i].node;
+    if (n > 1)
+      return 1;
+  }
+  return 0;
+}
+
+nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of) {
+  nvb_arena *a = k->net->arena;
+  const nvf_inst *dot = &k->inst.at[k->dot->inst];
+  const nvf_node *n = &k->net->node[dot->node];
+  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k };
+  int64_t size[3];
+  words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product), .summed = nvb_get(a, (size_t)k->inst.n + 1) };
+  for (int i = 0; i < 3; i++)
+    size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
+  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .accumulate = n->dtype, .precision = (int)n->attr[1],
+                        .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
+                        .alpha = { -1, 1 }, .beta = { -1, 0 } };
+  for (int x = 0; x < k->axis.n; x++) {
+    if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2])
+      continue;
+    if (w.p->nbatch < NVF_BATCHES)
+      w.p->batch[w.p->nbatch++] = k->axis.at[x].n;
+    else
+      beyond(&w, "too many dimensions of the batch", NULL);
+  }
+  for (int i = k->dot->inst; i < k->inst.n; i++) {
+    w.summed[i] = i == k->dot->inst;
+    for (int j = 0; j < k->inst.at[i].narg; j++)
+      w.summed[i] |= w.summed[k->inst.at[i].arg[j]];
+  }
+  if (stored_twice(k))
+    beyond(&w, "a result that is stored twice", NULL);
+  if (!w.p->beyond && operand(&w, dot->arg[0], axis[0], axis[2], "of the left operand", &w.p->a) &&
+      operand(&w, dot->arg[1], axis[2], axis[1], "of the right operand", &w.p->b))
+    results(&w);
+  return w.p;
+}
+
+/* Whether a library that the device offers says all of it. Epilogues are of real dtypes of at most 32 bits; a bias follows the
+   lines that do not run along memory, and what goes into a relu is not kept as such. */
+int nvf_product_offered(const nvf_product *p, int offers) {
+  int half = p->a.type == NVM_F16 || p->a.type == NVM_BF16, plain = p->bias.param < 0 && !p->act && p->aux.param < 0;
+  if (p->beyond)
+    return 0;
+  if (plain && !half && p->d.type == p->a.type && !p->precision)
+    return offers != 0;
+  int same = p->d.type == p->a.type || (half && p->d.type == NVM_F32);
+  int bias = p->bias.param < 0 || (p->bias.row == 0 ? p->d.col == 1 : p->d.row == 1);
+  int aux = p->aux.param < 0 || (p->act == NVF_ACT_GELU && p->aux.type == p->d.type);
+  return (offers & NVF_OFFERS_EPILOGUES) && same && (plain || half || p->a.type == NVM_F32) && bias && aux;
+}

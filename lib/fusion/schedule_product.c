@@ -1,0 +1,140 @@
+/* Places of a kernel with a matrix product: tiles of the result and of both operands, and how each lies. Operands are read
+   along memory and put where the contraction wants them. */
+#include "fusion/schedule.h"
+#include <stdio.h>
+
+static int64_t length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
+
+static int wide(const nvf_cand *k) { /* words of 4 bytes in an element of the sum */
+  const nvf_node *n = &k->net->node[k->inst.at[k->dot->inst].node];
+  return nvg_size(n->dtype) / 4;
+}
+
+static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of two */
+  int64_t p = least;
+  while (p < n && p < most)
+    p *= 2;
+  return p;
+}
+
+/* Whether memory runs along an axis where an operand is read: most of what is loaded says so. */
+static int along(const nvf_cand *k, int zone, int axis) {
+  nvf_prod by;
+  int64_t c;
+  double yes = 0, all = 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    if (v->kind != NVF_ILOAD || !(k->dot->zones[i] >> zone & 1))
+      continue;
+    double n = 1;
+    for (uint64_t m = v->axes; m; m &= m - 1)
+      n *= (double)k->axis.at[__builtin_ctzll(m)].n;
+    all += n;
+    yes += axis >= 0 && nvf_ix_coef(k->net->space, v->at, axis, &by, &c) == 1 ? n : 0;
+  }
+  return 2 * yes > all;
+}
+
+/* ---- digits */
+typedef struct places { nvf_digits m, n, k; } places; /* each lowest digit first */
+static void set(nvf_shape *s, int axis, const nvf_digits *d) {
+  if (axis < 0)
+    return;
+  nvf_digits_text(d, s->at[axis].digits, &s->at[axis].low);
+  nvf_digits_text(d, s->at[axis].across, &s->at[axis].low_across);
+  s->order[s->norder++] = axis;
+  for (int i = 0; i < d->n; i++)
+    s->loops |= d->d[i].place == 'I' ? 1ull << axis : 0;
+}
+
+/* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
+static nvf_shape *operand(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner, const nvf_digits *i, int put_inner) {
+  nvf_shape *h = NVB_NEW(k->net->arena, nvf_shape);
+  h->at = nvb_dup(k->net->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
+  h->lane = inner;
+  h->cross = -1;
+  set(h, outer, o);
+  set(h, inner, i);
+  h->put[0] = put_inner == inner ? outer : inner;
+  h->put[1] = put_inner;
+  return h;
+}
+
+static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
+  nvf_shape *s = NVB_NEW(k->net->arena, nvf_shape);
+  s->at = NVB_NEWN(k->net->arena, nvf_place, k->axis.n + 1);
+  s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
+  s->cross = -1;
+  if (k->dot->m >= 0)
+    s->at[k->dot->m] = (nvf_place){ .tile = t.m, .cut = 1 };
+  if (k->dot->n >= 0)
+    s->at[k->dot->n] = (nvf_place){ .tile = t.n, .cut = 1 };
+  s->at[k->dot->k] = (nvf_place){ .tile = t.k, .walk = 1 };
+  return s;
+}
+
+/* ---- a CPU: the sums of 4 rows and up to 4 vectors are registers, the tile a loop over those; operands are packed */
+static nvf_tiling tile_cpu(const nvf_cand *k) {
+  int64_t lanes = k->net->caps->width / wide(k) > 0 ? k->net->caps->width / wide(k) : 1, vectors = lanes * wide(k) >= 16 ? 4 : 2;
+  return (nvf_tiling){ class_of(length(k, k->dot->m), 4, 64), class_of(length(k, k->dot->n), lanes, lanes * vectors), 64 };
+}
+
+static nvf_shape *shape_cpu(nvf_cand *k) {
+  nvf_tiling t = tile_cpu(k);
+  nvf_shape *s = shape_new(k, t);
+  int width = k->net->caps->width, m = k->dot->m, n = k->dot->n, kk = k->dot->k;
+  int lanes = width / wide(k) > 0 ? width / wide(k) : 1;
+  nvf_digits sum[2] = { { 0 }, { 0 } };
+  nvf_digit_add(&sum[0], 'i', 4, 0);
+  nvf_digit_add(&sum[0], 'I', t.m / 4, 0);
+  nvf_digit_add(&sum[1], 'l', lanes, 0);
+  nvf_digit_add(&sum[1], 'i', t.n / lanes, 0);
+  set(s, m, &sum[0]);
+  set(s, n, &sum[1]);
+  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
+    int other = z == NVF_LEFT ? m : n;
+    int64_t size = z == NVF_LEFT ? t.m : t.n;
+    int deep = along(k, z, kk) || size % lanes; /* else the lanes go along the result's axis */
+    nvf_digits d[2] = { { 0 }, { 0 } };
+    nvf_digit_add(&d[0], 'I', deep ? size : t.k, 0);
+    nvf_digit_add(&d[1], 'l', lanes, 0);
+    nvf_digit_add(&d[1], 'i', (deep ? t.k : size) / lanes, 0);
+    s->head[z - NVF_LEFT] = operand(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], z == NVF_LEFT && deep ? kk : other);
+  }
+  return s;
+}
+
+/* ---- a GPU without tensor cores: 128 threads of 8 x 4 sums */
+static nvf_tiling tile_gpu(const nvf_cand *k) {
+  (void)k;
+  return (nvf_tiling){ 64, 64, 16 };
+}
+
+static nvf_shape *shape_gpu(nvf_cand *k) {
+  nvf_tiling t = tile_gpu(k);
+  nvf_shape *s = shape_new(k, t);
+  int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
+  nvf_digits sum[2] = { { 0 }, { 0 } };
+  nvf_digit_add(&sum[0], 'i', 4, 0);
+  nvf_digit_add(&sum[0], 'l', 4, 8);
+  nvf_digit_add(&sum[0], 'w', 4, 0);
+  nvf_digit_add(&sum[1], 'i', 4, 0);
+  nvf_digit_add(&sum[1], 'l', 8, 1);
+  nvf_digit_add(&sum[1], 'i', 2, 0);
+  set(s, m, &sum[0]);
+  set(s, n, &sum[1]);
+  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
+    int other = z == NVF_LEFT ? m : n, deep = along(k, z, kk);
+    nvf_digits d[2] = { { 0 }, { 0 } };
+    nvf_digit_add(&d[0], 'l', deep ? 8 : 2, deep ? 4 : 16); /* 64 x 16, or 16 x 64: four elements an access */
+    nvf_digit_add(&d[0], 'w', 4, 0);
+    nvf_digit_add(&d[0], 'i', 2, 0);
+    nvf_digit_add(&d[1], 'i', 4, 0);
+    nvf_digit_add(&d[1], 'l', deep ? 4 : 16, 1);
+    s->head[z - NVF_LEFT] = operand(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
+  }
+  return s;
+}
+
+nvf_tiling nvf_product_tile(const nvf_cand *k) { return k->net->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k); }
+nvf_shape *nvf_shape_product(nvf_cand *k) { return k->net->caps->kind == NVB_CPU ? shape_cpu(k) : shape_gpu(k); }

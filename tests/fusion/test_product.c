@@ -1,0 +1,199 @@
+/* Matrix products in plans: any tail and head, every dtype and layout, against the evaluator, interpreted, read back and
+   compiled; and what is said of a step in the words of BLAS. */
+#include <check.h>
+#include "oracle.h"
+#include "suite.h"
+
+#define DIMS(...) (int64_t[]){ __VA_ARGS__ }
+enum { MOST = 4 };
+
+/* ---- graphs */
+static int m_product(maker *m, int x, int y) {
+  const nvg_val a = m->v.at[x], b = m->v.at[y];
+  int64_t shape[NVM_MAX_RANK];
+  memcpy(shape, a.shape, sizeof *shape * (size_t)a.rank);
+  shape[a.rank - 1] = b.shape[a.rank - 1];
+  nvm_dtype sum = nvg_compute_of(a.dtype);
+  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_PRODUCT, .dtype = sum, .name = "matmul" }, a.rank, shape, 2, (int[2]){ x, y }, 2,
+               DIMS(sum, 0));
+}
+static int m_cast(maker *m, int x, nvm_dtype to) {
+  const nvg_val v = m->v.at[x];
+  return m_add(m, (nvg_val){ .kind = NVG_VMAP, .op = NVG_OP_CAST, .dtype = to, .frag = nvg_frag_cast(v.dtype, to), .name = "cast" }, v.rank, v.shape, 1, &x, 0,
+               NULL);
+}
+static int m_turn(maker *m, int x) { /* the last two dimensions change places */
+  const nvg_val v = m->v.at[x];
+  int64_t shape[NVM_MAX_RANK] = { 0 }, attr[NVM_MAX_RANK] = { 0 };
+  for (int d = 0; d < v.rank; d++)
+    attr[d] = d < v.rank - 2 ? d : 2 * v.rank - 3 - d, shape[d] = v.shape[attr[d]];
+  return m_view(m, NVG_VPERMUTE, x, v.rank, shape, v.rank, attr);
+}
+static int m_scalar(maker *m, float x) { /* a Python scalar, given with each call; its value is its leaf's */
+  (void)x;
+  int s = m_leaf(m, NVM_F32, 0, NULL, NULL);
+  m->leaf.at[m->leaf.n - 1].weak_const = 1 + NVG_FLOAT;
+  return s;
+}
+static int leaf(maker *m, nvm_dtype t, int64_t p, int64_t q) { return m_leaf(m, t, 2, DIMS(p, q), NULL); }
+static int f32(maker *m, int64_t p, int64_t q) { return leaf(m, NVM_F32, p, q); }
+
+/* n: m, n, k */
+static void plain(maker *m, const int64_t *n) { m_out(m, m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]))); }
+static void left_turned(maker *m, const int64_t *n) { m_out(m, m_product(m, m_turn(m, f32(m, n[2], n[0])), f32(m, n[2], n[1]))); }
+static void right_turned(maker *m, const int64_t *n) { m_out(m, m_product(m, f32(m, n[0], n[2]), m_turn(m, f32(m, n[1], n[2])))); }
+static void both_turned(maker *m, const int64_t *n) { m_out(m, m_product(m, m_turn(m, f32(m, n[2], n[0])), m_turn(m, f32(m, n[1], n[2])))); }
+static void result_turned(maker *m, const int64_t *n) { m_out(m, m_turn(m, m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])))); }
+static void doubles(maker *m, const int64_t *n) { m_out(m, m_product(m, leaf(m, NVM_F64, n[0], n[2]), leaf(m, NVM_F64, n[2], n[1]))); }
+static void pairs(maker *m, const int64_t *n) { m_out(m, m_product(m, leaf(m, NVM_C64, n[0], n[2]), leaf(m, NVM_C64, n[2], n[1]))); }
+static void wide_pairs(maker *m, const int64_t *n) {
+  int d = m_product(m, leaf(m, NVM_C128, n[0], n[2]), m_turn(m, leaf(m, NVM_C128, n[1], n[2])));
+  m_out(m, m_map(m, "c.add", 2, (int[2]){ d, leaf(m, NVM_C128, n[0], n[1]) }));
+}
+static int biased(maker *m, const int64_t *n) {
+  return m_2(m, "add", m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL));
+}
+static void gelu(maker *m, const int64_t *n) { m_out(m, m_1(m, "gelu_tanh", biased(m, n))); }
+static void relu_of_rows(maker *m, const int64_t *n) {
+  int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]));
+  m_out(m, m_2(m, "maximum", m_2(m, "add", d, f32(m, n[0], 1)), m_const(m, 0)));
+}
+static void aux(maker *m, const int64_t *n) {
+  int h = biased(m, n);
+  m_out(m, m_1(m, "gelu_tanh", h));
+  m_out(m, h);
+}
+static void scaled(maker *m, const int64_t *n) { /* alpha a b + beta c */
+  int d = m_2(m, "multiply", m_const(m, 0.5f), m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])));
+  m_out(m, m_2(m, "add", d, m_2(m, "multiply", f32(m, n[0], n[1]), m_scalar(m, 2))));
+}
+static void residual(maker *m, const int64_t *n) { m_out(m, m_2(m, "add", m_1(m, "relu", biased(m, n)), f32(m, n[0], n[1]))); }
+static void wild(maker *m, const int64_t *n) { /* rows, columns, matrices, a condition, several results, another dtype */
+  int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), r = f32(m, n[0], 1), c = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL);
+  int e = m_2(m, "multiply", m_1(m, "exp", m_2(m, "multiply", d, m_const(m, 0.01f))), m_2(m, "add", r, c));
+  m_out(m, e);
+  m_out(m, m_cast(m, m_2(m, "maximum", d, f32(m, n[0], n[1])), NVM_F64));
+  m_out(m, m_turn(m, m_2(m, "subtract", d, c)));
+}
+static void batched(maker *m, const int64_t *n) {
+  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  m_out(m, m_2(m, "add", d, m_leaf(m, NVM_F32, 3, DIMS(3, 1, n[1]), NULL)));
+}
+static void spread_weights(maker *m, const int64_t *n) { /* x[b, s, k] @ w[k, n]: one product of b * s rows */
+  int w = m_expand(m, f32(m, n[2], n[1]), 3, DIMS(3, n[2], n[1]));
+  m_out(m, m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), w));
+}
+static void heads(maker *m, const int64_t *n) { /* (b, s, h d) to (b, h, s, d) on the way out */
+  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(2, n[0], n[2]), NULL), m_expand(m, f32(m, n[2], 2 * n[1]), 3, DIMS(2, n[2], 2 * n[1])));
+  int r = m_reshape(m, m_2(m, "add", d, m_leaf(m, NVM_F32, 1, DIMS(2 * n[1]), NULL)), 4, DIMS(2, n[0], 2, n[1]));
+  m_out(m, m_view(m, NVG_VPERMUTE, r, 4, DIMS(2, 2, n[0], n[1]), 4, DIMS(0, 2, 1, 3)));
+}
+static void halves(maker *m, const int64_t *n) { /* bfloat16 in and out, rounded before the tail */
+  int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
+  m_out(m, m_cast(m, m_1(m, "relu", m_cast(m, d, NVM_F32)), NVM_BF16));
+}
+static void head(maker *m, const int64_t *n) { /* log of no element is not 0 */
+  int x = m_1(m, "log", m_1(m, "abs", f32(m, n[0], n[2]))), s = f32(m, n[0], 1);
+  int y = m_2(m, "add", f32(m, n[2], n[1]), m_const(m, 1));
+  m_out(m, m_product(m, m_2(m, "multiply", m_1(m, "floor", x), s), y));
+}
+static void with_views(maker *m, const int64_t *n) { /* a slice with steps, a roll, a broadcast row as operands */
+  int x = m_view(m, NVG_VSLICE, f32(m, 2 * n[0], n[2] + 3), 2, DIMS(n[0], n[2]), 4, DIMS(0, 2, 3, 1));
+  int y = m_view(m, NVG_VROLL, f32(m, n[2], n[1]), 2, DIMS(n[2], n[1]), 2, DIMS(0, 1));
+  m_out(m, m_product(m, x, y));
+  m_out(m, m_product(m, m_expand(m, f32(m, 1, n[2]), 2, DIMS(n[0], n[2])), y));
+}
+static void with_itself(maker *m, const int64_t *n) { int x = f32(m, n[0], n[2]); m_out(m, m_product(m, x, m_turn(m, x))); }
+static void chain(maker *m, const int64_t *n) {
+  int h = m_1(m, "relu", m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])));
+  m_out(m, m_product(m, h, f32(m, n[1], n[0])));
+}
+static void soft(maker *m, const int64_t *n) {
+  int e = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]));
+  m_out(m, m_2(m, "subtract", e, m_red(m, "maximum", e, 1, 1)));
+}
+static void sum_of(maker *m, const int64_t *n) { /* a reduction in the head is another kernel */
+  int x = f32(m, n[0], n[2]), r = m_red(m, "maximum", x, 1, 1);
+  m_out(m, m_product(m, m_2(m, "subtract", x, r), f32(m, n[2], n[1])));
+}
+
+typedef struct program { const char *name; void (*make)(maker *, const int64_t *); int steps; } program;
+static const program programs[] = {
+  { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 }, { "both turned", both_turned, 1 },
+  { "result turned", result_turned, 1 }, { "doubles", doubles, 1 }, { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 },
+  { "relu of rows", relu_of_rows, 1 }, { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
+  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "halves", halves, 1 }, { "head", head, MOST },
+  { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 }, { "sum of", sum_of, 3 },
+};
+static const int64_t sizes[][3] = { { 2, 2, 2 }, { 5, 33, 7 }, { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
+enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
+
+/* Small integers: every order of a sum gives the same bits. */
+static char **integers(maker *m, const nvg_graph *g) {
+  char **data = NVB_NEWN(m->a, char *, g->nleaf + 1);
+  srand(7);
+  for (int i = 0; i < g->nleaf; i++) {
+    const nvg_leaf *l = &g->leaf[i];
+    nvm_dtype t = nvg_real_of(l->dtype);
+    int64_t n = nvg_size(l->dtype) / nvg_size(t);
+    for (int d = 0; d < l->rank; d++)
+      n *= l->shape[d];
+    data[i] = nvb_get(m->a, (size_t)(n * nvg_size(t)) + 64);
+    for (int64_t j = 0; j < n; j++) {
+      uint64_t bits = nvg_float_bits(t, rand() % 9 - 4);
+      memcpy(data[i] + j * nvg_size(t), &bits, (size_t)nvg_size(t));
+    }
+  }
+  return data;
+}
+
+typedef struct trial { const program *p; const int64_t *size; } trial;
+static void try_one(nvb_arena *a, void *arg) {
+  static const struct { const char *machine; int width; } on[] = { { "cpu16", 16 }, { "cpu16", 8 }, { "cpu16", 4 }, { "h200", 32 } };
+  const trial *t = arg;
+  maker m = { .a = a };
+  t->p->make(&m, t->size);
+  nvg_graph *g = m_graph(&m);
+  char **data = integers(&m, g);
+  value *want = evaluate(&m, g, data);
+  for (int i = 0; i < 5; i++) { /* the last: one kernel a value */
+    nvb_caps caps = *nvb_caps_find(on[i % 4].machine);
+    caps.width = on[i % 4].width;
+    nvf_plan *p = nvf_fuse(a, g, &caps, &(nvf_options){ .fuse = i < 4 });
+    nvf_plan_check(a, p);
+    nvb_text text = { .arena = a };
+    nvf_plan_explain(&text, p);
+    ck_assert_msg(i == 4 || p->nstep <= t->p->steps, "%s: %d steps, at most %d\n%s", t->p->name, p->nstep, t->p->steps, nvb_text_get(&text));
+    int compiled = i < 3 && t->size[0] > 4 && t->size[0] < 100 && nvc_llvm_available();
+    for (int w = INTERPRETED; w <= (compiled ? COMPILED : READ_BACK); w++) {
+      char **out = run_plan_by(&m, p, data, (way)w);
+      for (int o = 0; o < g->nout; o++)
+        ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d, %d, %d on %s (%d), way %d: output %d differs in %d elements", t->p->name, (int)t->size[0],
+                      (int)t->size[1], (int)t->size[2], on[i % 4].machine, on[i % 4].width, w, o, (int)differ(g, o, want, out[o]));
+    }
+  }
+}
+
+START_TEST(right_with_any_tail) {
+  for (int i = 0; i < SIZES; i++) {
+    nvb_arena *a = nvb_arena_new();
+    trial t = { &programs[_i], sizes[i] };
+    int rc = nvb_protect(a, try_one, &t);
+    ck_assert_msg(rc == NVM_OK, "%s of %d, %d, %d: %s", programs[_i].name, (int)sizes[i][0], (int)sizes[i][1], (int)sizes[i][2], nvb_message());
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *s = suite_create("product");
+  TCase *t = tcase_create("products");
+  tcase_set_timeout(t, 300);
+  tcase_add_loop_test(t, right_with_any_tail, 0, PROGRAMS);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_NORMAL);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
