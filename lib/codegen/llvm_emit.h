@@ -30,7 +30,7 @@ typedef struct nvcl_tile {
   int64_t *extent;         /* shared: of those axes */
 } nvcl_tile;
 
-typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride; val v; } nvcl_loop;
+typedef struct nvcl_loop { int axis; int32_t extent; int64_t stride, by; val v; } nvcl_loop; /* v: round * by */
 
 /* A value of an index expression at one register item: base + k + lanes; lanes: nothing, constants, or a vector. */
 typedef struct nvcl_xv {
@@ -102,6 +102,7 @@ void nvcl_store(nvcl_em *e, val v, val p, unsigned align);
 blk nvcl_block(nvcl_em *e, const char *name);
 void nvcl_at(nvcl_em *e, blk b);
 blk nvcl_here(nvcl_em *e);
+void nvcl_seldom(nvcl_em *e, val when, blk rare, blk usual); /* a branch that goes to `usual` nearly always */
 typedef struct nvcl_for { blk body, exit; val phi, i, hi, step; } nvcl_for;
 void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const char *name);
 void nvcl_for_end(nvcl_em *e, nvcl_for *f);
@@ -150,10 +151,10 @@ val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widen
 void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
 val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
 val nvcl_tile_address(nvcl_em *e, int tile, int item);  /* MEM: at the open loops */
-val nvcl_loop_value(const nvcl_em *e, const nvf_digit *d);
+val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; NULL: not open */
 
 /* ---- llvm_group.c: maps with rare paths */
-void nvcl_map(nvcl_em *e, const nvf_stmt *s);
+void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to); /* items; all of them where there is a rare path */
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s);   /* closes the open group if s uses what it made */
 void nvcl_group_close(nvcl_em *e);
 
@@ -162,12 +163,14 @@ const nvf_stmt *nvcl_reduce_of(const nvcl_red *r);
 nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_run *r);
 void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);              /* before loop `level` is opened */
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited);  /* rounds that loop `level` will do */
-void nvcl_reduce_step(nvcl_em *e, nvcl_red *r);
+void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);          /* items of the operand */
 void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
 
 /* ---- llvm_stmt.c, llvm_move.c */
 void nvcl_stmt(nvcl_em *e, nvf_stmt *s);
+int nvcl_by_items(const nvf_stmt *s);                   /* may be emitted in ranges of its items */
+void nvcl_stmt_items(nvcl_em *e, nvf_stmt *s, int from, int to);
 void nvcl_relayout(nvcl_em *e, const nvf_stmt *s);
 void nvcl_dft(nvcl_em *e, const nvf_stmt *s);
 void nvcl_scan(nvcl_em *e, const nvf_stmt *s);

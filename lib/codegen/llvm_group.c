@@ -70,7 +70,7 @@ static nvcl_group *open_group(nvcl_em *e, const nvf_layout *l, int n, int nitem)
   return g;
 }
 
-void nvcl_map(nvcl_em *e, const nvf_stmt *s) {
+void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   int n = nvcl_layout_lanes(e, l), nitem = nvc_items(l), grouped = s->frag->rare >= 0 || touches(e, s), changes = 0;
   if (s->narg > NVC_ARGS || s->nout > NVC_ARGS)
@@ -79,7 +79,7 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s) {
   grouped = s->frag->rare >= 0 || touches(e, s);
   if (grouped && !e->group) e->group = open_group(e, l, n, nitem);
   val *out = NVB_NEWN(e->a, val, s->nout * nitem);
-  for (int i = 0; i < nitem; i++) {
+  for (int i = from; i < to; i++) {
     val arg[NVC_ARGS], res[NVC_ARGS];
     for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, i, n);
     val flag = nvcl_frag(e, s->frag, arg, res, n);
@@ -88,7 +88,7 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s) {
   }
   for (int o = 0; o < s->nout; o++) {
     changes |= e->r.tile[s->out[o]].mutable;
-    for (int i = 0; i < nitem; i++) {
+    for (int i = from; i < to; i++) {
       if (!grouped) nvcl_define(e, s->out[o], i, out[o * nitem + i]);
       else if (!e->r.tile[s->out[o]].mutable) e->tile[s->out[o]].v[i] = out[o * nitem + i];
     }
@@ -230,13 +230,6 @@ static val cold_function(nvcl_em *e, nvcl_group *g) {
   return f;
 }
 
-static void seldom(nvcl_em *e, val branch) {
-  LLVMMetadataRef w[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14), LLVMValueAsMetadata(nvcl_i32(e, 1)),
-                          LLVMValueAsMetadata(nvcl_i32(e, 1 << 20))};
-  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, "prof", 4),
-                  LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, w, 3)));
-}
-
 /* Lanes that no effect will ever look at do not count. */
 static val flags(nvcl_em *e, nvcl_group *g) {
   val all = NULL;
@@ -282,7 +275,7 @@ static void redo(nvcl_em *e, nvcl_group *g, val some) {
   val fn = cold_function(e, g), buffer = nvcl_slot(e, LLVMArrayType2(e->i8, (uint64_t)g->bytes), "cold");
   LLVMSetAlignment(buffer, 64);
   blk before = nvcl_here(e), cold = nvcl_block(e, "cold"), next = nvcl_block(e, "next");
-  seldom(e, LLVMBuildCondBr(e->b, LLVMBuildFreeze(e->b, nvcl_any(e, some), ""), cold, next));
+  nvcl_seldom(e, LLVMBuildFreeze(e->b, nvcl_any(e, some), ""), cold, next);
   nvcl_at(e, cold);
   fill_buffer(e, g, buffer);
   LLVMBuildCall2(e->b, LLVMGlobalGetValueType(fn), fn, &buffer, 1, "");

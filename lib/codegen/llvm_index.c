@@ -168,10 +168,13 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
 }
 
 /* ---- leaves */
-val nvcl_loop_value(const nvcl_em *e, const nvf_digit *d) {
-  for (int i = e->nloop; i-- > 0;)
-    if (e->loop[i].axis == d->axis && e->loop[i].stride == d->stride && e->loop[i].extent == d->extent)
-      return e->loop[i].v;
+val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by) {
+  for (int i = e->nloop; i-- > 0;) {
+    const nvcl_loop *p = &e->loop[i];
+    if (p->axis != d->axis || p->stride != d->stride || p->extent != d->extent) continue;
+    val v = p->by == by || p->by == 1 ? p->v : LLVMBuildExactSDiv(e->b, p->v, nvcl_int(e, p->by), "");
+    return p->by == by || by == 1 ? v : LLVMBuildNSWMul(e->b, v, nvcl_int(e, by), "");
+  }
   return NULL;
 }
 
@@ -179,10 +182,10 @@ static void coordinate_digit(nvcl_em *e, nvcl_xv *x, const nvf_layout *l, int i,
   const nvf_digit *d = &l->d[i];
   if (d->place == 'i') x->k += nvc_digit_value(l, i, item) * d->stride;
   if (d->place == 'I' && d->extent > 1) {
-    val v = nvcl_loop_value(e, d);
+    val v = nvcl_loop_value(e, d, d->stride);
     if (!v) return; /* a loop that is not open yet counts as 0 */
-    nvcl_xv y = {.base = v, .unit = 1};
-    *x = add(e, *x, times_const(e, settle(e, y), d->stride), 1);
+    nvcl_xv y = {.base = v, .unit = d->stride};
+    *x = add(e, *x, settle(e, y), 1);
   }
   if (d->place == 'l' && d->extent > 1) {
     x->form = 1;

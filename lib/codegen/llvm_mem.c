@@ -158,13 +158,15 @@ static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
   nvcl_at(e, next);
 }
 
-/* Past the caches where the address allows it: known only at run time. */
-static void stream_store(nvcl_em *e, val v, val p, unsigned align, unsigned bytes) {
-  unsigned whole = bytes < 64 ? bytes : 64;
-  val low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, p, e->i64, ""), nvcl_int(e, whole - 1), "");
-  val even = LLVMBuildICmp(e->b, LLVMIntEQ, low, nvcl_int(e, 0), "");
+/* Past the caches where the address allows it: known only at run time, of where the buffer begins if that decides. */
+static void stream_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, unsigned bytes) {
+  unsigned whole = bytes < 64 ? bytes : 64, align = size_of(x);
+  int fixed = !x->at.base || x->at.unit * x->parts * (int64_t)size_of(x) % whole == 0;
+  val begin = fixed ? nvcl_gep(e, x->base, from) : p;
+  val low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, begin, e->i64, ""), nvcl_int(e, whole - 1), "");
+  val odd = LLVMBuildICmp(e->b, LLVMIntNE, low, nvcl_int(e, 0), "");
   blk yes = nvcl_block(e, "stream"), no = nvcl_block(e, "plain"), next = nvcl_block(e, "next");
-  LLVMBuildCondBr(e->b, even, yes, no);
+  nvcl_seldom(e, odd, no, yes);
   nvcl_at(e, yes);
   val s = LLVMBuildStore(e->b, v, p);
   LLVMSetAlignment(s, whole);
@@ -179,23 +181,26 @@ static void stream_store(nvcl_em *e, val v, val p, unsigned align, unsigned byte
   e->streamed = 1;
 }
 
-static void vector_store(nvcl_em *e, val v, val p, unsigned align, val mask, unsigned bytes, int stream) {
-  if (!mask && stream && bytes >= 16 && !(bytes & (bytes - 1))) {
-    stream_store(e, v, p, align, bytes);
-    return;
-  }
-  if (!mask) {
+/* v: m elements, `from` bytes behind what lanes with offset 0 access at p */
+static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, val mask, int m, int stream) {
+  unsigned bytes = (unsigned)m * size_of(x), align = size_of(x);
+  p = nvcl_gep(e, p, from);
+  if (m == 1) {
+    guarded_store(e, v, p, align, mask);
+  } else if (mask) {
+    typ over[2] = {LLVMTypeOf(v), e->ptr};
+    nvcl_call(e, "llvm.masked.store", over, 2, (val[]){v, p, nvcl_i32(e, (int)align), mask}, 4);
+  } else if (stream && bytes >= 16 && !(bytes & (bytes - 1))) {
+    stream_store(e, x, v, p, x->at.k * x->parts * align + from, bytes);
+  } else {
     nvcl_store(e, v, p, align);
-    return;
   }
-  typ over[2] = {LLVMTypeOf(v), e->ptr};
-  nvcl_call(e, "llvm.masked.store", over, 2, (val[]){v, p, nvcl_i32(e, (int)align), mask}, 4);
 }
 
 /* position[i]: lane that stores element lo + i; the parts of pairs interleave */
 static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m,
                         int stream) {
-  val p = address(e, x, lo);
+  val p = address(e, x, 0);
   for (int half = 0; half < x->parts; half++) {
     int lane[NVC_LANES], from[NVC_LANES];
     for (int i = 0; i < m; i++) {
@@ -205,9 +210,7 @@ static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t
     }
     val v = nvcl_shuffle(e, in[0], x->parts == 2 ? in[1] : NULL, lane, m);
     val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, from, m) : NULL;
-    val at = nvcl_gep(e, p, half * m * (int64_t)size_of(x));
-    if (m == 1) guarded_store(e, v, at, size_of(x), mask);
-    else vector_store(e, v, at, size_of(x), mask, (unsigned)m * size_of(x), stream);
+    vector_store(e, x, v, p, (lo * x->parts + half * m) * (int64_t)size_of(x), mask, m, stream);
   }
 }
 

@@ -115,7 +115,7 @@ static val array_address(nvcl_em *e, const nvcl_red *r, int64_t off, val lead, i
   val at = lead;
   for (int i = from; i < r->r->nloop; i++) {
     if (!counts(r, &r->r->loop[i])) continue;
-    val v = nvcl_loop_value(e, &r->r->loop[i]);
+    val v = nvcl_loop_value(e, &r->r->loop[i], 1);
     at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, r->r->loop[i].extent), ""), v, "") : v;
   }
   val p = e->scratch;
@@ -162,7 +162,7 @@ static void nest_open(nvcl_em *e, nest *t, const nvcl_red *r, int from) {
     const nvf_digit *d = &r->r->loop[i];
     if (!counts(r, d)) continue;
     nvcl_for_begin(e, &t->f[t->n], nvcl_int(e, 0), nvcl_int(e, d->extent), nvcl_int(e, 1), "kept");
-    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, t->f[t->n++].i};
+    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, t->f[t->n++].i};
   }
 }
 static void nest_close(nvcl_em *e, nest *t) {
@@ -208,8 +208,8 @@ void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
   nvcl_for_end(e, &f);
 }
 
-void nvcl_reduce_step(nvcl_em *e, nvcl_red *r) {
-  for (int item = 0; item < nvc_items(r->x); item++) {
+void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to) {
+  for (int item = from; item < to; item++) {
     int k = nvc_match_item(&r->acc, r->x, item);
     val mask = nvcl_mask_value(e, nvcl_cond(e, r->s->where, r->x, item), r->n), a[NVC_ARGS], x[NVC_ARGS];
     for (int i = 0; i < r->nstate; i++) {
@@ -331,7 +331,7 @@ static void nest_open_bit(nvcl_em *e, nest *t, const nvcl_red *r, int64_t b, con
       nvcl_for_begin(e, &t->f[t->n], v, nvcl_int(e, d->extent - m), nvcl_int(e, m ? 2 * m : 1), "tree");
       v = t->f[t->n++].i;
     }
-    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, v};
+    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, v};
   }
 }
 
@@ -400,7 +400,7 @@ static val chunk_number(nvcl_em *e, const nvcl_red *r) {
   for (int i = 0; i < r->r->nloop; i++) {
     const nvf_digit *d = &r->r->loop[i];
     if (part_of(r, d) != CHUNK) continue;
-    val v = nvcl_loop_value(e, d);
+    val v = nvcl_loop_value(e, d, 1);
     at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, d->extent), ""), v, "") : v;
   }
   return at;

@@ -12,7 +12,7 @@ val nvcl_tile_address(nvcl_em *e, int tile, int item) {
   val at = NULL;
   for (int i = 0; i < l->n; i++) {
     if (l->d[i].place != 'I' || l->d[i].extent == 1) continue;
-    val v = nvcl_loop_value(e, &l->d[i]);
+    val v = nvcl_loop_value(e, &l->d[i], 1);
     if (!v) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] tile %s is used outside of its loops", e->k->tile[tile].name);
     at = at ? LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, at, nvcl_int(e, l->d[i].extent), ""), v, "") : v;
   }
@@ -132,16 +132,37 @@ static int heavy(nvcl_em *e, const nvc_run *r) {
 /* ---- nests */
 static void level(nvcl_em *e, nvc_run *r, int p);
 
+/* Counts by the digit's stride, as addresses want it. */
 static void one_loop(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
+  const nvf_digit *d = &r->loop[p];
+  val by = nvcl_int(e, d->stride);
   nvcl_for f;
-  nvcl_for_begin(e, &f, lo, hi, nvcl_int(e, 1), e->k->axis[r->loop[p].axis]);
-  e->loop[e->nloop++] = (nvcl_loop){r->loop[p].axis, r->loop[p].extent, r->loop[p].stride, f.i};
+  nvcl_for_begin(e, &f, LLVMBuildNSWMul(e->b, lo, by, ""), LLVMBuildNSWMul(e->b, hi, by, ""), by, e->k->axis[d->axis]);
+  e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, d->stride, f.i};
   level(e, r, p + 1);
   e->nloop--;
   nvcl_for_end(e, &f);
 }
 
+/* Does an item go through all statements before the next one begins? Where little is computed: the streams of memory then
+   advance side by side (a sum over two inputs: 5 % faster than eight lines of one and eight of the other). */
+static int item_by_item(nvcl_em *e, const nvc_run *r) {
+  enum { LITTLE = 24 };
+  const nvf_layout *l = nvc_layout_of(&e->r, r->s.at[0]);
+  int cost = 0;
+  for (int i = 0; i < r->s.n; i++) {
+    const nvf_stmt *s = r->s.at[i];
+    if (!nvcl_by_items(s) || !nvf_layout_eq(nvc_layout_of(&e->r, s), l)) return 0;
+    if (s->op == NVF_MAP) cost += s->frag->cost;
+  }
+  return cost <= LITTLE;
+}
+
 static void body(nvcl_em *e, nvc_run *r) {
+  int items = r->s.n && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
+  for (int k = 0; k < items; k++)
+    for (int i = 0; i < r->s.n; i++) nvcl_stmt_items(e, r->s.at[i], k, k + 1);
+  if (items) return;
   for (int i = 0; i < r->s.n; i++) {
     nvcl_group_touch(e, r->s.at[i]);
     nvcl_stmt(e, r->s.at[i]);
@@ -181,7 +202,7 @@ static void copy_tile(nvcl_em *e, int to, int from) {
     if (l->d[i].place == 'I' && l->d[i].extent > 1) loop[n++] = l->d[i];
   for (int i = 0; i < n; i++) {
     nvcl_for_begin(e, &f[i], nvcl_int(e, 0), nvcl_int(e, loop[i].extent), nvcl_int(e, 1), "copy");
-    e->loop[e->nloop++] = (nvcl_loop){loop[i].axis, loop[i].extent, loop[i].stride, f[i].i};
+    e->loop[e->nloop++] = (nvcl_loop){loop[i].axis, loop[i].extent, loop[i].stride, 1, f[i].i};
   }
   for (int i = 0; i < e->tile[to].nitem; i++) nvcl_define(e, to, i, nvcl_tile_item(e, from, i));
   while (n-- > 0) nvcl_for_end(e, &f[n]);

@@ -41,7 +41,7 @@ static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e-
 static val digit_at(const scan *c, const nvf_digit *d) {
   nvcl_em *e = c->e;
   val at = d->axis == c->s->axis ? e->fixed[d->axis] : NULL;
-  if (!at) return nvcl_loop_value(e, d);
+  if (!at) return nvcl_loop_value(e, d, 1);
   at = nvcl_floor_div(e, at, nvcl_int(e, d->stride));
   return LLVMBuildAnd(e->b, at, nvcl_int(e, d->extent - 1), ""); /* the extent of the axis is a power of two */
 }
@@ -235,7 +235,7 @@ void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
     const nvf_digit *d = &c.walk.d[i];
     if (d->place != 'I' || d->extent == 1) continue;
     nvcl_for_begin(e, &f[open], nvcl_int(e, 0), nvcl_int(e, d->extent), nvcl_int(e, 1), "line");
-    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, f[open++].i};
+    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, f[open++].i};
   }
   one_line(&c);
   e->nloop = loops;

@@ -132,6 +132,14 @@ blk nvcl_block(nvcl_em *e, const char *name) { return LLVMAppendBasicBlockInCont
 void nvcl_at(nvcl_em *e, blk b) { LLVMPositionBuilderAtEnd(e->b, b); }
 blk nvcl_here(nvcl_em *e) { return LLVMGetInsertBlock(e->b); }
 
+
+void nvcl_seldom(nvcl_em *e, val when, blk rare, blk usual) {
+  LLVMMetadataRef w[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14), LLVMValueAsMetadata(nvcl_i32(e, 1)),
+                          LLVMValueAsMetadata(nvcl_i32(e, 1 << 20))};
+  LLVMSetMetadata(LLVMBuildCondBr(e->b, when, rare, usual), LLVMGetMDKindIDInContext(e->c, "prof", 4),
+                  LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, w, 3)));
+}
+
 /* The same value, of which LLVM knows nothing: loop strength reduction would take half of the compile time to rewrite
    the addresses of a loop body, and vectors hide a few scalar instructions anyway. */
 static val opaque(nvcl_em *e, val x) {
@@ -157,7 +165,7 @@ void nvcl_for_begin(nvcl_em *e, nvcl_for *f, val lo, val hi, val step, const cha
 }
 
 void nvcl_for_end(nvcl_em *e, nvcl_for *f) {
-  val next = LLVMBuildNSWAdd(e->b, f->phi, f->step, "");
+  val next = LLVMBuildNSWAdd(e->b, f->i, f->step, "");
   blk here = nvcl_here(e);
   LLVMAddIncoming(f->phi, &next, &here, 1);
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, f->hi, ""), f->body, f->exit);
