@@ -33,7 +33,7 @@ typedef struct nvf_matrix {
   int64_t row, col;    /* one of them is 1, or that extent is */
   int64_t batch[NVF_BATCHES];
 } nvf_matrix;
-typedef struct nvf_scale { int param; double value; } nvf_scale; /* scalar parameter of the kernel; -1: value */
+typedef struct nvf_scale { int param; double value; } nvf_scale; /* scalar parameter of the kernel, or buffer of one; -1: value */
 typedef enum nvf_act { NVF_ACT_NONE, NVF_ACT_RELU, NVF_ACT_GELU } nvf_act; /* GELU: the tanh form */
 typedef struct nvf_product {
   int64_t m, n, k;
@@ -87,8 +87,11 @@ typedef struct nvf_plan {
   const int *buf_of;
 } nvf_plan;
 
-/* Products by a library: d = alpha a b + beta c, of one real or complex dtype of 32 or 64 bits; and with 16 bits, bias, act, aux. */
-typedef enum nvf_offer { NVF_OFFERS_BLAS = 1, NVF_OFFERS_EPILOGUES = 2 } nvf_offer;
+/* What a library of products on the device says beside d = alpha a b + beta c of 32 and 64 bits. */
+typedef enum nvf_offer {
+  NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16, NVF_OFFERS_GELU = 32,
+  NVF_OFFERS_AUX = 64 /* what goes into GELU */
+} nvf_offer;
 
 /* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a solver refused
    it). The kernel is cut; from NVF_VETOES on there is one kernel a value. */
@@ -97,7 +100,7 @@ enum { NVF_VETOES = 3 };
 typedef struct nvf_options {
   int fuse;            /* 0: one kernel per value, for the oracle */
   int nveto; const nvf_veto *veto;
-  int offers;          /* of nvf_offer, bits: what libraries of the device can do */
+  int offers;          /* of nvf_offer, bits; 0: there is no library */
 } nvf_options;
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */

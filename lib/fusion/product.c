@@ -266,16 +266,13 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
   return w.p;
 }
 
-/* Whether a library that the device offers says all of it. Epilogues are of real dtypes of at most 32 bits; a bias follows the
-   lines that do not run along memory, and what goes into a relu is not kept as such. */
+/* Whether the device's libraries may say all of it; a solver can still refuse. */
 int nvf_product_offered(const nvf_product *p, int offers) {
-  int half = p->a.type == NVM_F16 || p->a.type == NVM_BF16, plain = p->bias.param < 0 && !p->act && p->aux.param < 0;
-  if (p->beyond)
-    return 0;
-  if (plain && !half && p->d.type == p->a.type && !p->precision)
-    return offers != 0;
-  int same = p->d.type == p->a.type || (half && p->d.type == NVM_F32);
-  int bias = p->bias.param < 0 || (p->bias.row == 0 ? p->d.col == 1 : p->d.row == 1);
-  int aux = p->aux.param < 0 || (p->act == NVF_ACT_GELU && p->aux.type == p->d.type);
-  return (offers & NVF_OFFERS_EPILOGUES) && same && (plain || half || p->a.type == NVM_F32) && bias && aux;
+  int half = nvg_is_half(p->a.type), needs = NVF_OFFERS_PRODUCT, other = half && p->d.type == p->accumulate;
+  needs |= half ? NVF_OFFERS_HALVES : 0;
+  needs |= p->precision ? NVF_OFFERS_TF32 : 0;
+  needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
+  needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
+  needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
+  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) && (p->aux.param < 0 || p->act == NVF_ACT_GELU);
 }

@@ -68,10 +68,10 @@ static int lower_pick(nvg_lower *l, const nvg_val *v) {
   return nvg_add(l, &c);
 }
 
-/* Does the planner take products of operands of this dtype? */
-static int takes(nvm_dtype t) {
-  (void)t;
-  return 0;
+/* Is it more than a map, and is the dtype one that the planner has products of? */
+static int takes(const nvg_lower *l, const nvg_val *v, int a) {
+  const nvg_val *x = nvg_at(l, a);
+  return nvg_class_of(x->dtype) >= NVG_FLOAT && x->shape[v->rank - 1] > 1;
 }
 
 /* x as (batch..., p, q, r), each 1 or that of `full`, and repeated to it */
@@ -82,7 +82,7 @@ static int spread(nvg_lower *l, int x, int64_t p, int64_t q, int64_t r, int rank
   return nvg_add_expand(l, nvg_add_reshape(l, x, rank, shape), rank, full);
 }
 
-/* One that it does not take is written out: (..., m, k, n) summed over k, which reads rows of the right operand, or where
+/* One that is not is written out: (..., m, k, n) summed over k, which reads rows of the right operand, or where
    those are short (..., m, n, k), which reads rows of both. */
 static int written_out(nvg_lower *l, const nvg_val *v, int a, int b) {
   enum { SHORT = 16 };
@@ -102,7 +102,7 @@ static int written_out(nvg_lower *l, const nvg_val *v, int a, int b) {
 
 static int lower_call(nvg_lower *l, const nvg_val *v) {
   int in[2] = { rounded(l, v->in[0]), rounded(l, v->in[1]) };
-  if (!takes(nvg_at(l, in[0])->dtype)) return written_out(l, v, in[0], in[1]);
+  if (!takes(l, v, in[0])) return written_out(l, v, in[0], in[1]);
   nvg_val c = *v;
   c.in = in;
   return nvg_add(l, &c);
