@@ -133,7 +133,7 @@ int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry en
   if (!j.failed)
     return NVM_OK;
   char text[512];
-  nvd_index_error(text, sizeof text, p, i);
+  nvd_index_error(text, sizeof text, p, i, j.failed);
   return nvb_fail(NVM_ERR_INDEX, "%s", text);
 }
 

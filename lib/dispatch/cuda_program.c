@@ -109,20 +109,26 @@ static void list_buffers(nvd_program *p) {
 
 static void list_checks(nvb_arena *work, nvd_program *p) {
   nvd_gpu_program *g = p->gpu;
-  int n = 0;
+  int slots = 0, n = 0;
   g->check = NVB_NEWN(p->arena, int, p->nstep);
-  for (int i = 0; i < p->nstep; i++)
-    g->check[i] = p->step[i].gpu->checks ? n++ : -1;
-  if (!n)
+  for (int i = 0; i < p->nstep; i++) {
+    g->check[i] = p->step[i].gpu->checks ? slots++ : -1;
+    n += p->step[i].nchecked + 1;
+  }
+  if (!slots)
     return;
-  g->checks = nvb_calloc(1, sizeof *g->checks + sizeof g->checks->text[0] * (size_t)n);
+  g->checks = nvb_calloc(1, sizeof *g->checks + sizeof g->checks->at[0] * (size_t)n);
   if (!g->checks)
     nvb_throw(work, NVM_ERR_MEMORY, "out of memory");
   g->checks->refs = 1;
-  g->checks->n = n;
+  g->checks->nslot = slots;
   for (int i = 0; i < p->nstep; i++)
-    if (g->check[i] >= 0)
-      nvd_index_error(g->checks->text[g->check[i]], sizeof g->checks->text[0], p, i);
+    for (int j = 0; j <= p->step[i].nchecked && g->check[i] >= 0; j++) {
+      int k = g->checks->n++;
+      g->checks->at[k].slot = g->check[i];
+      g->checks->at[k].failed = j < p->step[i].nchecked ? p->step[i].checked[j].stmt + 1 : 0;
+      nvd_index_error(g->checks->at[k].text, sizeof g->checks->at[k].text, p, i, g->checks->at[k].failed);
+    }
 }
 
 static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {

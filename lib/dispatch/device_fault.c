@@ -12,7 +12,7 @@ struct nvd_fault {
   int refs, depth, nfrom;
   nvd_use use;
   nvd_checks *checks;
-  int **slot;                    /* checks->n of them */
+  int **slot;                    /* checks->nslot of them */
   struct nvd_fault **from;
   struct nvd_fault *next;        /* of the stack of a walk, or of those that are gone but may still be written to */
   uint64_t seen, cut;            /* walks that have been here */
@@ -47,7 +47,7 @@ static int more_slots(nvd_device *d) {
 }
 
 static void destroy(nvd_fault *f) {
-  for (int i = 0; f->checks && i < f->checks->n && f->slot[i]; i++)
+  for (int i = 0; f->checks && i < f->checks->nslot && f->slot[i]; i++)
     unused.at[unused.n++] = f->slot[i];
   nvd_checks_unref(f->checks);
   nvb_free(f);
@@ -89,9 +89,11 @@ void nvd_fault_unref(nvd_fault *f) {
 
 /* ---- what has happened */
 static const char *own_failure(const nvd_fault *f) {
-  for (int i = 0; f->checks && i < f->checks->n; i++)
-    if (*(volatile int *)f->slot[i])
-      return f->checks->text[i];
+  for (int i = 0; f->checks && i < f->checks->n; i++) {
+    int failed = *(volatile int *)f->slot[f->checks->at[i].slot], want = f->checks->at[i].failed;
+    if (failed && (failed == want || !want))
+      return f->checks->at[i].text;
+  }
   return NULL;
 }
 
@@ -154,7 +156,7 @@ static void shorten(nvd_fault *f) {
 }
 
 int nvd_fault_new(nvd_fault **out, nvd_checks *checks, nvd_use use, nvd_fault *const *from, int nfrom) {
-  int nslot = checks ? checks->n : 0, n = 0;
+  int nslot = checks ? checks->nslot : 0, n = 0;
   *out = NULL;
   for (int i = 0; i < nfrom; i++)
     n += from[i] != NULL;

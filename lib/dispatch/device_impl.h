@@ -91,10 +91,10 @@ void nvd_cells_reap(void);
 
 /* ---- error slots (device_fault.c). A fault is what may have gone wrong with a value: a check of the run that made it,
    or of one that made what it was computed from. Counted; everything under the lock. */
-typedef struct nvd_checks {        /* the messages of a program's checked steps; outlives it; counted */
+typedef struct nvd_checks {        /* the messages of a program's checks; outlives it; counted */
   _Atomic int refs;
-  int n;
-  char text[][320];
+  int nslot, n;                    /* checked steps, and checks in them */
+  struct { int slot, failed; char text[320]; } at[]; /* what the slot then holds; 0: anything */
 } nvd_checks;
 void nvd_checks_unref(nvd_checks *c);
 typedef struct nvd_fault nvd_fault;

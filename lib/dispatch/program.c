@@ -48,7 +48,10 @@ static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
     p->step[i] = (nvd_step){ .blocks = from->blocks, .grain = from->grain > 0 ? from->grain : 1, .first = at,
                              .narg = from->k->nparam, .bytes = from->bytes_read + from->bytes_written,
                              .hero = nvb_strdup(a, from->hero ? from->hero : "map"),
-                             .what = nvb_strdup(a, from->what ? from->what : "") };
+                             .what = nvb_strdup(a, from->what ? from->what : ""), .nchecked = from->nchecked,
+                             .checked = nvb_dup(a, from->checked, sizeof *from->checked * (size_t)from->nchecked) };
+    for (int j = 0; j < from->nchecked; j++)
+      p->step[i].checked[j].op = nvb_strdup(a, from->checked[j].op);
     for (int j = 0; j < from->k->nparam; j++)
       bind(p, plan, &from->bind[j], &from->k->param[j], at++);
   }
@@ -110,7 +113,12 @@ uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data) { /* zero exten
   return bits;
 }
 
-int nvd_index_error(char *text, size_t size, const nvd_program *p, int i) {
+int nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed) {
   const nvd_step *s = &p->step[i];
-  return snprintf(text, size, "[%s] an index is out of range in step %d of %d: %s", s->hero, i + 1, p->nstep, s->what);
+  const char *op = s->hero;
+  for (int j = 0; j < s->nchecked; j++)
+    if (s->checked[j].stmt + 1 == failed)
+      op = s->checked[j].op;
+  return snprintf(text, size, "[%s] an index is out of range, in step %d of %d (%s): %s", op, i + 1, p->nstep, s->hero,
+                  s->what);
 }

@@ -10,6 +10,8 @@ typedef struct nvd_step {
   int64_t blocks, grain, bytes;  /* bytes: read and written */
   int first, narg;               /* its arguments in the program's array of them */
   const char *hero, *what;
+  int nchecked;
+  nvf_checked *checked;
   nvd_solution *solution;        /* a library runs it; NULL: its kernel */
   nvd_kernel *kernel;            /* the CPU's; on a device what its bits are compared with, or NULL */
   struct nvd_gpu_kernel *gpu;
@@ -63,7 +65,8 @@ void nvd_cpu_free(nvd_program *p);   /* of a program that may be half made */
 void nvd_gpu_free(nvd_program *p);
 void nvd_count_run(int n);           /* kernels */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);
-int nvd_index_error(char *text, size_t size, const nvd_program *p, int i); /* the message of a failed check in step i */
+/* The message of step i, in which a check failed: `failed` is what the kernel says, a statement's number + 1. */
+int nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed);
 
 /* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
 int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);

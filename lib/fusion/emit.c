@@ -390,6 +390,7 @@ static void emit_check(emitter *e, int check) {
   nvf_stmt *s = nvf_emit_stmt(e, NVF_CHECK);
   s->where = ok;
   lay(e, s, c->axes);
+  NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op }));
 }
 
 void nvf_emit_inst(emitter *e, int i) {
@@ -636,6 +637,8 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_
   step->k = e->kn;
   step->s = e->sched;
   step->bind = e->bind.at;
+  step->checked = e->checks.at;
+  step->nchecked = e->checks.n;
   uint64_t *args = NVB_NEWN(a, uint64_t, e->bind.n + 1);
   for (int i = 0; i < e->bind.n; i++)
     args[i] = e->bind.at[i].bits;

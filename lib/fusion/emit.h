@@ -23,7 +23,8 @@ typedef struct nvf_emitter {
   uint64_t tiles;                  /* axes that a tile can have */
   nvb_map *layouts;                /* set of axes, across or not -> name */
   nvb_map *scalar_of;              /* leaf -> scalar parameter */
-  int *checked;            /* checked: the index tile of an instance after its check */
+  int *checked;                    /* the index tile of an instance after its check */
+  NVB_VEC(nvf_checked) checks;
   int *carry, carried;             /* of the loop along scans: tiles of their states so far, how many are handed out */
 } nvf_emitter;
 

@@ -61,6 +61,7 @@ static inline void nvf_knob_set(nvf_knobs *k, nvf_knob i, int64_t value) { k->se
 void nvf_knobs_print(nvb_text *t, const nvf_knobs *k);        /* "block=4096 chunks=8"; nothing for none */
 int nvf_knobs_read(nvf_knobs *out, const char *text);         /* 0: not such a text */
 
+typedef struct nvf_checked { int stmt; const char *op; } nvf_checked; /* a CHECK of the kernel, and the operation whose index it looks at */
 typedef struct nvf_step {
   const char *hero;    /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product" */
   nvf_kernel *k;
@@ -69,6 +70,7 @@ typedef struct nvf_step {
   int64_t blocks, grain;      /* blocks of the grid; blocks per chunk of the pool, on a GPU that are busy at once */
   int64_t bytes_read, bytes_written, flops;
   const char *what;    /* one line: the ops in it, for explain */
+  int nchecked; const nvf_checked *checked;
   const nvf_product *product; /* NULL: the step holds none */
   const char *chosen;         /* who chose its schedule, for explain; NULL: the rules */
 } nvf_step;

@@ -75,7 +75,8 @@ typedef struct nvf_inst {
   int pick;
 } nvf_inst;
 typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root */
-typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; } nvf_check; /* an index that has to be in [0, n) where the guard holds */
+/* An index that has to be in [0, n) where the guard holds; op: who asks for it. */
+typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; const char *op; } nvf_check;
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
 /* The one matrix product of a kernel: sum over k of a(batch, m, k) * b(batch, k, n). What is computed for one of its operands has
    places of its own, so an instance may be wanted in several zones. */

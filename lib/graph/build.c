@@ -180,8 +180,8 @@ nvg_node *nvg_xjoin(nvg_call *c, nvg_node *const *in, int n, int axis) {
 nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis) {
   if (!a || !index) return NULL;
   nvg_node *in[2] = { a, index };
-  int64_t at = axis;
-  return nvg_keep(c, nvg_node_new(NVG_OP_GATHER, nvg_aval_as(index->aval, a->aval->dtype), in, 2, &at, 1));
+  int64_t at[2] = { axis, c->op };
+  return nvg_keep(c, nvg_node_new(NVG_OP_GATHER, nvg_aval_as(index->aval, a->aval->dtype), in, 2, at, 2));
 }
 
 nvg_node *nvg_xdrop(nvg_call *c, nvg_node *a, uint32_t axes) {

@@ -81,10 +81,13 @@ def test_freed_memory_is_used_again(device):
 def test_index_out_of_range_is_raised_at_the_next_read(device):
     x = nvm.asarray(np.arange(100, dtype=np.float32), device=device)
     y = nvm.take(x, nvm.asarray(np.array([1, 2, 100]), device=device), axis=0) * 2
-    with pytest.raises(IndexError, match="index is out of range"):
+    with pytest.raises(IndexError, match=r"^\[take\] an index is out of range"):
         np.asarray(y)
     good = nvm.take(x, nvm.asarray(np.array([1, 2, 99, -1]), device=device), axis=0)
     assert np.asarray(good).tolist() == [1, 2, 99, 99]  # the device goes on
+    z = x[:4] + nvm.take_along_axis(good, nvm.asarray(np.array([0, 3, 4, 0]), device=device), axis=0)  # two in one kernel
+    with pytest.raises(IndexError, match=r"^\[take_along_axis\] an index"):
+        np.asarray(z)
 
 
 def test_foreign_memory_that_is_not_there_loses_the_device_and_not_the_process(device):

@@ -127,6 +127,15 @@ def test_take_out_of_range_is_an_error():
             nvm.take([1, 2, 3], [0, bad], axis=0).tolist()
 
 
+def test_an_index_out_of_range_names_its_operation():
+    x, i = nvm.arange(12).reshape(3, 4), nvm.asarray([0, 9])
+    for want, f in (("take", lambda: nvm.take(x, i, axis=1) * 2), ("take", lambda: x[i]),
+                    ("take_along_axis", lambda: nvm.sum(nvm.take_along_axis(x[1:], i.reshape(2, 1), axis=1))),
+                    ("take_along_axis", lambda: nvm.take(x, i // 9, axis=1)[:2] + nvm.take_along_axis(x[:2], i.reshape(2, 1), axis=1))):
+        with pytest.raises(IndexError, match=rf"^\[{want}\] an index is out of range"):
+            f().tolist()
+
+
 def test_slice_and_update():
     x = counted((4, 6))
     same(nvm.slice(x, (1, 5), (2, 3), (2, -2)), x[1:4:2, 5::-2])
