@@ -24,7 +24,7 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
 #undef GPU
   { { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .l2 = 32 << 20,
       .bandwidth = 100, .unit_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
-      .product = { { 2400, 400 }, { 2400, 400 }, { 1200, 200 }, { 1800, 300 } },
+      .product = { { 2400, 1500 }, { 2400, 1500 }, { 1200, 800 }, { 1800, 1200 } },
       .max_buffers = 64 }, 0, "" },
 };
 enum { KNOWN = sizeof known / sizeof *known };

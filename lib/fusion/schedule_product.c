@@ -74,21 +74,33 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
 }
 
 /* ---- a CPU: the sums of 4 rows and up to 4 vectors are registers, the tile a loop over those; operands are packed */
+static int64_t lanes_of(const nvf_cand *k) {
+  int64_t n = k->net->caps->width / wide(k);
+  return n > 0 ? n : 1;
+}
+
+static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) { /* a power of two times the least */
+  return class_of(nvf_told(k, knob, otherwise), least, 4096);
+}
+
 static nvf_tiling tile_cpu(const nvf_cand *k) {
-  int64_t lanes = k->net->caps->width / wide(k) > 0 ? k->net->caps->width / wide(k) : 1, vectors = lanes * wide(k) >= 16 ? 4 : 2;
-  return (nvf_tiling){ class_of(length(k, k->dot->m), 4, 64), class_of(length(k, k->dot->n), lanes, lanes * vectors), 64 };
+  int64_t lanes = lanes_of(k), vectors = lanes * wide(k) >= 16 ? 4 : 2, m = length(k, k->dot->m), n = length(k, k->dot->n);
+  return (nvf_tiling){ told(k, NVF_KROWS, 4, class_of(m, 4, 64)), told(k, NVF_KCOLS, lanes, class_of(n, lanes, lanes * vectors)),
+                       told(k, NVF_KDEPTH, lanes, 64) };
 }
 
 static nvf_shape *shape_cpu(nvf_cand *k) {
   nvf_tiling t = tile_cpu(k);
   nvf_shape *s = shape_new(k, t);
-  int width = k->net->caps->width, m = k->dot->m, n = k->dot->n, kk = k->dot->k;
-  int lanes = width / wide(k) > 0 ? width / wide(k) : 1;
+  int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
+  int64_t lanes = lanes_of(k), vectors = lanes * wide(k) >= 16 ? 4 : 2;
   nvf_digits sum[2] = { { 0 }, { 0 } };
   nvf_digit_add(&sum[0], 'i', 4, 0);
   nvf_digit_add(&sum[0], 'I', t.m / 4, 0);
   nvf_digit_add(&sum[1], 'l', lanes, 0);
-  nvf_digit_add(&sum[1], 'i', t.n / lanes, 0);
+  vectors = vectors * lanes < t.n ? vectors : t.n / lanes;
+  nvf_digit_add(&sum[1], 'i', vectors, 0);
+  nvf_digit_add(&sum[1], 'I', t.n / (lanes * vectors), 0);
   set(s, m, &sum[0]);
   set(s, n, &sum[1]);
   for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
@@ -98,7 +110,9 @@ static nvf_shape *shape_cpu(nvf_cand *k) {
     nvf_digits d[2] = { { 0 }, { 0 } };
     nvf_digit_add(&d[0], 'I', deep ? size : t.k, 0);
     nvf_digit_add(&d[1], 'l', lanes, 0);
-    nvf_digit_add(&d[1], 'i', (deep ? t.k : size) / lanes, 0);
+    int64_t beside = (deep ? t.k : size) / lanes, some = beside < 4 ? beside : 4;
+    nvf_digit_add(&d[1], 'i', some, 0);
+    nvf_digit_add(&d[1], 'I', beside / some, 0);
     s->head[z - NVF_LEFT] = operand(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], z == NVF_LEFT && deep ? kk : other);
   }
   return s;

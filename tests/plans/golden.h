@@ -64,6 +64,8 @@ static inline void hold_to(nvb_arena *a, const nvg_graph *g, const struct patter
   START_TEST(misses_are_misses) {                                                                                     \
     const struct miss *miss = &KNOWN_MISSES[_i];                                                                      \
     int i = 0;                                                                                                        \
+    if (!miss->name)                                                                                                  \
+      return;                                                                                                         \
     while (i < COUNT && strcmp(patterns[i].name, miss->name))                                                         \
       i++;                                                                                                            \
     ck_assert_msg(i < COUNT, "no pattern %s", miss->name);                                                            \

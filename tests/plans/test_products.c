@@ -1,0 +1,67 @@
+/* Golden plans of matrix products, where there is no library of them. */
+#include "golden.h"
+
+enum { M = 4096, K = 1024 };
+static N mm(N x, N y) { return b(NVG_OP_MATMUL, x, y); }
+static N turn(N x) { return u(NVG_OP_MATRIX_TRANSPOSE, x); }
+static N gelu(N x) { return u(NVG_OP_GELU_TANH, x); }
+static N relu(N x) { return u(NVG_OP_RELU, x); }
+#define H(...) leaf_of(NVM_BF16, SHAPE(__VA_ARGS__))
+#define C64(...) leaf_of(NVM_C64, SHAPE(__VA_ARGS__))
+
+/* One kernel: the tail is computed where the sums are. */
+static void biased_gelu(void) { out(gelu(add(mm(X(M, K), X(K, M)), X(M)))); }
+static void turned(void) { out(mm(X(M, K), turn(X(M, K)))); }
+static void with_itself(void) { N x = X(M, K); out(mm(x, turn(x))); } /* read once, as far as memory goes */
+static void gradient(void) { out(mm(turn(X(M, K)), X(M, K))); }
+static void batched(void) { out(mm(X(32, 512, 64), X(32, 64, 512))); }
+static void weights(void) { out(add(mm(X(8, 512, K), X(K, K)), X(K))); }
+static void heads(void) { out(permute(reshape(mm(X(8, 512, K), X(K, K)), 8, 512, 16, 64), 0, 2, 1, 3)); }
+static void scores(void) { /* q k^T / 8 of heads that lie side by side */
+  N q = permute(reshape(X(8, 512, K), 8, 512, 16, 64), 0, 2, 1, 3), k = permute(reshape(X(8, 512, K), 8, 512, 16, 64), 0, 2, 3, 1);
+  out(dvd(mm(q, k), w(8)));
+}
+static void pairs(void) { out(mm(C64(K, K), C64(K, K))); }
+static void alpha_beta(void) { out(add(mul(w(0.5), mm(X(M, K), X(K, K))), mul(w(2), X(M, K)))); }
+static void with_aux(void) { N h = add(mm(X(M, K), X(K, M)), X(M)); out(h); out(gelu(h)); }
+static void residual(void) { out(add(relu(add(mm(X(M, K), X(K, K)), X(K))), X(M, K))); }
+static void half(void) { out(gelu(add(mm(H(M, K), H(K, M)), H(M)))); }
+static void scaled_left(void) { out(mm(mul(X(M, K), X(M, 1)), X(K, 64))); } /* one block of columns: nothing is computed twice */
+
+/* Two: a product ends what came before it. */
+static void chained(void) { out(mm(relu(mm(X(M, K), X(K, M))), X(M, K))); }
+static void softmax_after(void) { /* a row is longer than a tile */
+  N x = mm(X(M, K), X(K, M)), e = ex(sub(x, max_(x, 1, 1)));
+  out(dvd(e, sum(e, 1, 1)));
+}
+static void dear_head(void) { out(mm(u(NVG_OP_GELU_ERF, X(M, K)), X(K, M))); } /* 64 blocks would compute each element */
+static void gated(void) { N x = X(M, K); out(mul(u(NVG_OP_SILU, mm(x, X(K, M))), mm(x, X(K, M)))); } /* the second's tail reads the first */
+static void sums_after(void) { out(sum(mm(X(M, K), X(K, M)), 1, 0)); }
+static void normed(void) {
+  N x = X(M, K), d = sub(x, mean_of(sum(x, 1, 1), K));
+  out(mm(mul(dvd(d, sq(add(mean_of(sum(mul(d, d), 1, 1), K), w(1e-5)))), X(K)), X(K, M)));
+}
+/* Weights, and their bias: whole columns in strips leave units idle, so the sums are partials and a finish. */
+static void backward(void) { N x = X(M, K), y = X(M, K); out(mm(turn(x), y)); out(sum(y, 0, 0)); }
+static void two_layers(void) { N h = relu(mm(X(M, K), X(K, K))); out(mm(h, X(K, K))); out(h); }
+/* Three. */
+static void qkv(void) { N x = X(M, K); for (int i = 0; i < 3; i++) out(mm(x, X(K, K))); }
+static void attention(void) { /* with 64 columns in one block the softmax is a head: maxima and sums alone are stored */
+  N q = X(16, 512, 64), k = X(16, 512, 64), v = X(16, 512, 64), s = mul(mm(q, turn(k)), w(0.125)), e = ex(sub(s, max_(s, 2, 1)));
+  out(mm(dvd(e, sum(e, 2, 1)), v));
+}
+
+/* Bytes: 4096 x 1024 f32 are 16.78 MB, the square of 4096 67.11 MB, that of 1024 4.194 MB. */
+static const struct pattern patterns[] = {
+  { "gelu(x @ w + b)", biased_gelu, { 1, 1 }, 100.68e6 }, { "x @ w.T", turned, { 1, 1 }, 100.66e6 }, { "x @ x.T", with_itself, { 1, 1 }, 83.89e6 },
+  { "x.T @ y", gradient, { 1, 1 }, 37.75e6 }, { "batched", batched, { 1, 1 }, 41.94e6 }, { "weights for a batch", weights, { 1, 1 }, 37.75e6 },
+  { "heads", heads, { 1, 1 }, 37.75e6 }, { "scores", scores, { 1, 1 }, 167.8e6 }, { "complex", pairs, { 1, 1 }, 25.17e6 }, { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
+  { "aux", with_aux, { 1, 1 }, 167.8e6 }, { "residual", residual, { 1, 1 }, 54.53e6 }, { "bfloat16", half, { 1, 1 }, 50.34e6 },
+  { "scaled left", scaled_left, { 1, 1 }, 18.1e6 }, { "chained", chained, { 2, 2 }, 201.3e6 }, { "softmax after", softmax_after, { 2, 2 }, 234.9e6 },
+  { "dear head", dear_head, { 2, 2 }, 134.2e6 }, { "gated", gated, { 2, 2 }, 268.4e6 }, { "sums after", sums_after, { 2, 2 }, 167.8e6 },
+  { "normed", normed, { 2, 2 }, 134.2e6 }, { "backward", backward, { 3, 3 }, 54.53e6 }, { "two layers", two_layers, { 2, 2 }, 75.5e6 }, { "q, k, v", qkv, { 3, 3 }, 113.2e6 },
+  { "attention", attention, { 3, 3 }, 58.85e6 },
+};
+enum { COUNT = sizeof patterns / sizeof *patterns };
+static const struct miss KNOWN_MISSES[] = { { 0 } };
+GOLDEN_SUITE("products")
