@@ -2,6 +2,7 @@
    one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed (NVM_VERBOSE=3). */
 #include <pthread.h>
 #include <string.h>
+#include "autotune/tune.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -13,7 +14,8 @@ typedef struct job {
   int nroot, place;      /* place: those of the roots that run there are collected */
   nvg_graph *g;          /* what was collected */
   nvg_value **leaf, **moved; /* its leaves' values where it runs, and those among them that end with the run */
-  nvf_plan *plan;        /* of the last fuse */
+  nvg_value *const *known; /* those values while it is planned; NULL: there are none yet */
+  nvf_plan *plan;        /* of the last fuse, as it was tuned */
   nvh_program *program;
   char **text;           /* explain: where the text goes; nothing is run */
   nvh_stages stages;
@@ -37,6 +39,14 @@ static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 
 static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; } /* the rules are those of what simplify makes */
 
+/* The leaves' values as programs take them; NULL where they are not known. */
+static const nvd_operand *operands(nvb_arena *a, const job *j) {
+  nvd_operand *o = j->known ? NVB_NEWN(a, nvd_operand, j->g->nleaf + 1) : NULL;
+  for (int i = 0; o && i < j->g->nleaf; i++)
+    o[i] = (nvd_operand){ j->known[i]->device ? j->known[i]->buffer : NULL, j->known[i]->data };
+  return o;
+}
+
 /* collected graph -> program */
 static void plan(nvb_arena *a, void *arg) {
   job *j = arg;
@@ -53,6 +63,7 @@ static void plan(nvb_arena *a, void *arg) {
   nvd_program *run = NULL;
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
+    j->plan = nvt_tune(a, j->plan, caps, device, operands(a, j));      STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text) return;
     status = s->nout ? nvd_prepare(&run, j->plan, device, NULL) : NVM_OK;    TIMED("prepare");
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
@@ -116,6 +127,7 @@ static int evaluate(nvb_arena *a, job *j) {
   if (!(j->leaf = nvb_calloc(2 * (size_t)n + 1, sizeof *j->leaf))) return nvb_fail_memory();
   j->moved = j->leaf + n;
   if (!(status = nvb_protect(a, bring, j))) {
+    j->known = j->leaf;
     nvb_hash key = nvh_program_key(j->g, j->place);
     j->program = nvh_program_find(key);
     if (!j->program && !(status = nvb_protect(a, plan, j))) nvh_program_keep(key, j->program);
@@ -148,9 +160,9 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   return status;
 }
 
-/* For functions: a program for a graph whose leaves are placeholders; their strides are those of the graph. A status. */
-int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place) {
-  job j = { .g = g, .place = place };
+/* For functions: a program for a graph whose leaves are placeholders, for leaves that lie as these values do. A status. */
+int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf) {
+  job j = { .g = g, .place = place, .known = leaf };
   int status = nvb_protect(a, plan, &j);
   *out = j.program;
   return status;

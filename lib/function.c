@@ -222,7 +222,7 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
     v->settings = nvb_settings_version();
     v->threads = nvb_pool_threads();
     v->place = place;
-    status = nvh_program_for(&v->program, a, g, place);
+    status = nvh_program_for(&v->program, a, g, place, leaf);
   }
   nvb_arena_free(a);
   if (status) nvb_free(v);

@@ -91,7 +91,7 @@ typedef struct nvh_program nvh_program;
 nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *v, const nvg_graph *g);
 void nvh_views_donors(nvh_views *v, const nvf_plan *p);  /* the outputs that the plan puts into a leaf's memory */
 int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d); /* takes run, also when it fails */
-int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place); /* (eval.c) plans and prepares a graph of placeholders */
+int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf); /* (eval.c) plans and prepares a graph of placeholders */
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place);     /* (eval.c) */
 nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings, threads */
 nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown */

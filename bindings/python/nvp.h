@@ -120,6 +120,9 @@ PyObject *nvp_scatter(PyObject *module, PyObject *args); /* (x, positions, value
 /* order.c */
 PyObject *nvp_order(PyObject *module, PyObject *args);   /* (x, descending) */
 
+/* tune.c */
+extern PyMethodDef nvp_tune_def[];
+
 /* jit.c */
 extern PyType_Spec nvp_jit_spec;
 int nvp_tracing(void);                          /* the thread is inside a trace */

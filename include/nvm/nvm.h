@@ -133,4 +133,5 @@ NVM_API int nvm_info(char **text);          /* version, LLVM or why not, threads
 #endif
 #include "nvm/device.h"
 #include "nvm/ops.h"
+#include "nvm/tune.h"
 #endif

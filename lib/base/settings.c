@@ -131,6 +131,7 @@ int nvb_setting_info(int i, const char **name, const char **value, const char **
   return 1;
 }
 
+void nvb_settings_touch(void) { atomic_fetch_add(&version, 1); }
 uint64_t nvb_settings_version(void) { return atomic_load(&version); }
 
 const char *nvb_env(const char *name) {

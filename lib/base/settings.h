@@ -17,6 +17,7 @@ int nvb_has(nvb_setting s, const char *word); /* is the word in the comma list o
 int nvb_set(const char *name, const char *value);
 /* Row i of the table; 0 past the end. */
 int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc);
+void nvb_settings_touch(void);             /* what plans depend on has changed otherwise (tuning records) */
 uint64_t nvb_settings_version(void);       /* grows with each change: part of program keys */
 const char *nvb_env(const char *name);     /* other environment variables: HOME, OMP_NUM_THREADS, CUDA_PATH ... */
 void nvb_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* only if NVM_VERBOSE >= level */

@@ -38,6 +38,7 @@ typedef struct nvd_node_params {
   X(cudaEventRecord, (void *event, void *stream)) \
   X(cudaEventQuery, (void *event)) \
   X(cudaEventSynchronize, (void *event)) \
+  X(cudaEventElapsedTime, (float *ms, void *from, void *to)) \
   X(cudaMemPoolCreate, (void **pool, const nvd_pool_props *props)) \
   X(cudaMemPoolSetAttribute, (void *pool, int attribute, void *value)) \
   X(cudaMemPoolGetAttribute, (void *pool, int attribute, void *value)) \

@@ -163,6 +163,8 @@ static int insisted_on(nvb_hash key) {
   return 0;
 }
 
+void nvd_forget_refusals(void) { refused.n = 0; }
+
 static int judge(const nvd_gpu_kernel *k) {
   if (k->spills <= SPILLS || insisted_on(k->item.key))
     return NVM_OK;

@@ -28,6 +28,9 @@ typedef struct nvd_choice { char solver[16]; unsigned char config[64]; } nvd_cho
 /* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts. choice:
    one a step, or NULL; one that nobody can follow any more is as if it were not there. */
 int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
+/* A kernel that was refused in this thread and comes back is taken: a planner cannot do without it. Not so after this: those
+   were only tried. */
+void nvd_forget_refusals(void);
 int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
 /* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
    Thread-safe. */
@@ -37,6 +40,13 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
    memory. A status. */
 typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
+/* The device's own time, in ns, of so many runs one after the other; flush (NULL: none): a buffer that is written before each,
+   so that caches are empty, and not counted. Waits, at most `limit` ns for each run: then *hung is set, and the device does
+   not answer. A status. */
+int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
+                double limit, int *hung);
+/* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
+int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
 void nvd_program_free(nvd_program *p);
 
 /* ---- solvers (dispatch/solve.h): what the steps that hold a product may be run by */

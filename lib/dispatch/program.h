@@ -68,9 +68,6 @@ uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);
 /* The message of step i, in which a check failed: `failed` is what the kernel says, a statement's number + 1. */
 int nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed);
 
-/* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
-int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
-
 /* Runs step i with that code (NULL: the interpreter); a status. */
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);
 /* The same for all steps, reporting each and comparing native code with the interpreter, as the settings ask. */

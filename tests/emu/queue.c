@@ -3,6 +3,7 @@
 #include "world.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { DEEP = 1024 };             /* as many items wait in a stream before the oldest run */
 stream *streams;
@@ -210,6 +211,9 @@ static int run_head(stream *s) {
   if (error && !stuck) stuck = error;
   if (!(s->head = i->next)) s->tail = &s->head;
   s->done++;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  s->marked[s->done % MARKS] = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
   op_free(&i->o);
   free(i->wait);
   free(i);

@@ -278,6 +278,17 @@ int cudaEventQuery(void *handle) {
   if (!is_done(e->at)) SAFE(run_some(e->at.s));
   return is_done(e->at) ? OK : NOT_READY;
 }
+/* The host's clock: how long the emulation took. */
+int cudaEventElapsedTime(float *ms, void *from, void *to) {
+  CALL;
+  event *a = from, *b = to;
+  NEED(a && b && a->at.s && b->at.s && a->device == b->device, INVALID_HANDLE);
+  NEED(!a->capture && !b->capture, CAPTURED_EVENT);
+  SAFE(unsafe());
+  if (!is_done(a->at) || !is_done(b->at)) return NOT_READY;
+  *ms = (float)(b->at.s->marked[b->at.seq % MARKS] - a->at.s->marked[a->at.seq % MARKS]);
+  return OK;
+}
 int cudaEventSynchronize(void *handle) {
   CALL;
   event *e = handle;

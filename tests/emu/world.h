@@ -44,6 +44,7 @@ struct graph { node **node; int n; object **object; int nobject; uint64_t id; in
 typedef struct set { int *at, n; } set;                 /* of nodes */
 
 typedef struct stream stream;
+enum { MARKS = 1024 };
 typedef struct point { stream *s; uint64_t seq; } point; /* in the work of a stream; s NULL: nowhere */
 typedef struct item { op o; struct item *next; point *wait; int nwait; } item;
 struct stream {
@@ -51,6 +52,7 @@ struct stream {
   stream *next;
   item *head, **tail;
   uint64_t asked, done;                                 /* items */
+  double marked[MARKS];                                 /* ms: when the latest ones were over, by their number */
   point *wait; int nwait;                               /* of the next item */
   graph *capture; int origin, mode, invalid; set front; /* being recorded: the next node comes behind `front` */
 };

@@ -25,6 +25,7 @@ from ._order import (argsort, isin, repeat, searchsorted, sort, unique_all, uniq
     unique_values)
 from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
+from ._tune import auto_tune, tune
 from . import _index, _numpy, _print, linalg
 from .linalg import tensordot
 

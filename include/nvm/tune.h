@@ -1,0 +1,47 @@
+/* Tuning: schedules are chosen by rules, or by measuring, which is remembered for each kind of device (docs/tuning.md). What is
+   chosen changes time and no result. */
+#ifndef NVM_TUNE_H
+#define NVM_TUNE_H
+#include "nvm/types.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How far it has come: step `step` of `steps` of one program, `part` of it (0 to 1). `what`: its operations. */
+typedef struct nvm_tune_progress {
+  int step, steps;
+  const char *what;
+  double part;
+} nvm_tune_progress;
+typedef struct nvm_tune_options {
+  unsigned version;           /* NVM_TUNE_OPTIONS_VERSION */
+  double seconds;             /* for all that is measured; 0: 60 */
+  int cold;                   /* 1: caches are emptied before each sample */
+  void (*progress)(void *user, const nvm_tune_progress *p); /* in the thread that evaluates; NULL: none. Must not call nvm. */
+  void *user;
+} nvm_tune_options;
+#define NVM_TUNE_OPTIONS_VERSION 1
+#define NVM_TUNE_OPTIONS_INIT { NVM_TUNE_OPTIONS_VERSION, 0, 0, 0, 0 }
+NVM_API int nvm_tune_options_init(nvm_tune_options *o, unsigned version);
+/* Until nvm_tune_end what is evaluated, in any thread, is planned anew, and its steps that have no record are measured on the
+   values at hand. Sessions nest. o NULL: defaults. */
+NVM_API int nvm_tune_begin(const nvm_tune_options *o);
+NVM_API int nvm_tune_end(void);
+
+/* ---- records */
+NVM_API int nvm_tune_list(char **text);     /* for people, a line or two each; nvm_free */
+NVM_API int nvm_tune_export(char **json);   /* nvm_free */
+NVM_API int nvm_tune_import(int *taken, const char *json); /* all of them or none */
+NVM_API int nvm_tune_clear(int *dropped);   /* dropped may be NULL */
+
+typedef struct nvm_tune_counters {
+  unsigned version;           /* NVM_TUNE_COUNTERS_VERSION */
+  int64_t measured, timed, found; /* of this process: steps measured, candidates timed; steps whose record was found */
+} nvm_tune_counters;
+#define NVM_TUNE_COUNTERS_VERSION 1
+NVM_API int nvm_tune_counters_get(nvm_tune_counters *out, unsigned version);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,305 @@
+/* The real bench under measure.c: a step becomes a program of its own, whose inputs are the values that the plan's earlier
+   steps make and whose outputs are scratch. A candidate has to give the bits of the plan's own step. */
+#include "autotune/lab.h"
+#include <string.h>
+#include <time.h>
+#include "autotune/record.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/settings.h"
+#include "dispatch/device.h"
+
+enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 }; /* AIM: ns of one sample, at least */
+static const double HANG = 5e9;                                              /* ns after which a device's kernel counts as hung */
+
+struct nvt_lab {
+  nvb_arena *a;
+  const nvf_plan *p;
+  struct nvd_device *device;
+  const nvd_operand *leaf;
+  int nleaf, reached;      /* reached: steps before it have run */
+  nvd_buf **made;          /* by buffer: what is no leaf, while it is wanted */
+  int *last;               /* by buffer: the step that wants it last */
+  nvd_buf *flush;          /* what is written to empty caches; NULL: they stay as they are */
+  int hung;
+  /* the step that is looked at */
+  nvb_hash key;
+  const nvt_trial *trial;
+  nvd_program **program;
+  int nout, *out;          /* buffers it writes */
+  nvd_buf **scratch;       /* what candidates write instead */
+  nvd_operand *in, *ref, *other; /* by leaf, then by buffer; by output: of the plan's own step, of the others */
+  char **in_at, **ref_at, **other_at; /* the same for the CPU */
+  char *host[2];           /* of a device's output, to be compared */
+  int runs;                /* of one sample */
+  void (*told)(void *user, double part);
+  void *user;
+};
+
+static double clock_ns(void *unused) {
+  struct timespec t;
+  (void)unused;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static nvd_buf *buffer(const nvt_lab *l, int64_t bytes) {
+  return l->device ? nvd_buf_new_on(l->device, (size_t)bytes) : nvd_buf_new((size_t)bytes);
+}
+
+nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf,
+                     int cold) {
+  nvt_lab *l = NVB_NEW(a, nvt_lab);
+  int n = p->nbuf + 1, all = p->g->nleaf + n;
+  *l = (nvt_lab){ .a = a, .p = p, .device = device, .leaf = leaf, .nleaf = p->g->nleaf,
+                  .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, int, n),
+                  .scratch = NVB_NEWN(a, nvd_buf *, n), .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
+                  .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all), .ref_at = NVB_NEWN(a, char *, n),
+                  .other_at = NVB_NEWN(a, char *, n) };
+  for (int i = 0; i < p->nstep; i++)
+    for (int j = 0; j < p->step[i].k->nparam; j++)
+      if (p->step[i].bind[j].kind == NVF_BUFFER)
+        l->last[p->step[i].bind[j].buf] = i;
+  for (int i = 0; i < l->nleaf; i++) {
+    l->in[i] = leaf[i];
+    l->in_at[i] = leaf[i].data;
+  }
+  int64_t bytes = 2 * caps->l2 < FLUSH_MOST ? 2 * caps->l2 : FLUSH_MOST;
+  if (cold && !(l->flush = buffer(l, bytes)))
+    nvb_throw(a, NVM_ERR_MEMORY, "%s", nvb_message());
+  return l;
+}
+
+void nvt_lab_free(nvt_lab *l) {
+  for (int i = 0; l && i < l->p->nbuf; i++)
+    nvd_buf_unref(l->made[i]);
+  if (l)
+    nvd_buf_unref(l->flush);
+}
+
+/* ---- a step as a plan of its own */
+static int writes(const nvf_step *s, int buf) {
+  for (int i = 0; i < s->k->nparam; i++)
+    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf && s->k->param[i].written)
+      return 1;
+  return 0;
+}
+
+/* What it writes are outputs, in the order of l->out; what earlier steps made are further leaves. */
+static nvf_plan alone(const nvt_lab *l, nvf_step *step, int n) {
+  nvf_plan q = *l->p;
+  q.nstep = n;
+  q.step = step;
+  q.temp_bytes = 0;
+  q.buf = nvb_dup(l->a, q.buf, (size_t)q.nbuf * sizeof *q.buf);
+  for (int b = 0; b < q.nbuf; b++) {
+    q.buf[b].donor = -1;
+    if (q.buf[b].kind != NVF_BLEAF) {
+      q.buf[b].kind = NVF_BLEAF;
+      q.buf[b].id = l->nleaf + b;
+    }
+  }
+  for (int i = 0; i < l->nout; i++) {
+    q.buf[l->out[i]].kind = NVF_BOUT;
+    q.buf[l->out[i]].id = i;
+  }
+  return q;
+}
+
+/* Takes the values that step i reads and memory for what it writes. A status. */
+static int set_up(nvt_lab *l, int i) {
+  const nvf_plan *p = l->p;
+  l->nout = 0;
+  for (int b = 0; b < p->nbuf; b++) {
+    int mine = writes(&p->step[i], b);
+    if (mine && !l->made[b] && !(l->made[b] = buffer(l, p->buf[b].bytes)))
+      return nvb_status();
+    char *data = l->made[b] ? l->made[b]->data : NULL;
+    l->in[l->nleaf + b] = (nvd_operand){ l->device ? l->made[b] : NULL, data };
+    l->in_at[l->nleaf + b] = data;
+    if (mine) {
+      l->ref[l->nout] = l->in[l->nleaf + b];
+      l->ref_at[l->nout] = data;
+      l->out[l->nout++] = b;
+    }
+  }
+  return NVM_OK;
+}
+
+/* The program runs so often, on what the plan's own step writes or on scratch; *ns of all together. */
+static int run(nvt_lab *l, nvd_program *p, int scratch, int runs, double *ns) {
+  if (l->device)
+    return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, HANG, &l->hung);
+  int status = NVM_OK;
+  *ns = 0;
+  for (int i = 0; i < runs && !status; i++) {
+    if (l->flush)
+      memset(l->flush->data, i, l->flush->bytes);
+    double start = clock_ns(NULL);
+    status = nvd_run(p, l->in_at, scratch ? l->other_at : l->ref_at);
+    *ns += clock_ns(NULL) - start;
+  }
+  return status;
+}
+
+int nvt_lab_reach(nvt_lab *l, int i) {
+  int status = NVM_OK;
+  double ns;
+  for (; l->reached < i && !status; l->reached++) {
+    nvd_program *p = NULL;
+    status = set_up(l, l->reached);
+    nvf_plan q = alone(l, &l->p->step[l->reached], 1);
+    status = status ? status : nvd_prepare(&p, &q, l->device, NULL);
+    status = status ? status : run(l, p, 0, 1, &ns);
+    nvd_program_free(p);
+    for (int b = 0; b < l->p->nbuf; b++)
+      if (l->made[b] && l->last[b] <= l->reached) {
+        nvd_buf_unref(l->made[b]);
+        l->made[b] = NULL;
+      }
+  }
+  return status ? status : set_up(l, i);
+}
+
+/* ---- the bench */
+static int poison(nvt_lab *l, nvd_buf *b) {
+  if (!l->device)
+    return memset(b->data, POISON, b->bytes), NVM_OK;
+  memset(l->host[1], POISON, b->bytes);
+  return nvd_upload(b, 0, l->host[1], b->bytes);
+}
+
+static nvm_dtype type_of(const nvf_step *s, int buf) {
+  for (int i = 0; i < s->k->nparam; i++)
+    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf)
+      return s->k->param[i].type;
+  return NVM_U8;
+}
+
+/* Whether the scratch holds the bits of the plan's own step; a status in *status if that could not be seen. */
+static int same(nvt_lab *l, int *status) {
+  for (int i = 0; i < l->nout; i++) {
+    nvd_buf *want = l->made[l->out[i]], *got = l->scratch[i];
+    const char *x = want->data, *y = got->data;
+    int64_t bytes = l->p->buf[l->out[i]].bytes;
+    if (l->device) {
+      *status = nvd_download(l->host[0], want, 0, (size_t)bytes);
+      *status = *status ? *status : nvd_download(l->host[1], got, 0, (size_t)bytes);
+      x = l->host[0];
+      y = l->host[1];
+    }
+    if (*status || nvd_first_difference(x, y, bytes, type_of(l->trial[0].step, l->out[i])) >= 0)
+      return 0;
+  }
+  return 1;
+}
+
+/* Made, run once into poisoned memory, compared; then as often as a device takes to replay it. */
+static nvt_fate try_out(nvt_lab *l, int i) {
+  nvf_plan q = alone(l, l->trial[i].step, 1);
+  double ns = 0;
+  int right = 1;
+  nvd_forget_refusals();
+  int status = nvd_prepare(&l->program[i], &q, l->device, NULL);
+  for (int k = 0; k < l->nout && !status; k++)
+    status = poison(l, i ? l->scratch[k] : l->made[l->out[k]]);
+  status = status ? status : run(l, l->program[i], i > 0, 1, &ns);
+  if (!status && i)
+    right = same(l, &status);
+  if (!status && right)
+    status = run(l, l->program[i], i > 0, 3, &ns);
+  if (!status && !i)
+    l->runs = ns / 3 < AIM ? (int)(AIM / (ns / 3 + 1)) + 1 : 1;
+  l->runs = l->runs < MOST_RUNS ? l->runs : MOST_RUNS;
+  return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
+}
+
+static nvt_fate ready(void *self, int i) {
+  nvt_lab *l = self;
+  const char *choice = l->trial[i].choice;
+  if (i && nvt_trial_open(l->key, choice)) {
+    nvb_log(1, "tuning: %s is not tried: it did not end before", choice);
+    return NVT_FAILED;
+  }
+  if (i)
+    nvt_trial_begin(l->key, choice);
+  nvt_fate f = try_out(l, i);
+  if (i && f != NVT_HUNG)
+    nvt_trial_end(l->key, choice);
+  if (f != NVT_RUNNING)
+    nvb_log(f == NVT_FAILED ? 2 : 1, "tuning: %s %s: %s", *choice ? choice : "the rules' own", nvt_fate_name(f),
+            f == NVT_FAILED ? nvb_message() : "");
+  nvb_clear();
+  return f;
+}
+
+static nvt_fate sample(void *self, int i, double *ns) {
+  nvt_lab *l = self;
+  int status = run(l, l->program[i], i > 0, l->runs, ns);
+  *ns /= l->runs;
+  if (status)
+    nvb_clear();
+  return l->hung ? NVT_HUNG : status ? NVT_FAILED : NVT_RUNNING;
+}
+
+static void tell(void *self, double part) {
+  nvt_lab *l = self;
+  if (l->told)
+    l->told(l->user, part);
+}
+
+/* Scratch for what candidates write, and on a device host memory for the largest of it. */
+static int get_scratch(nvt_lab *l) {
+  int64_t most = 0;
+  for (int i = 0; i < l->nout; i++) {
+    int64_t bytes = l->p->buf[l->out[i]].bytes;
+    most = bytes > most ? bytes : most;
+    if (!(l->scratch[i] = buffer(l, bytes)))
+      return nvb_status();
+    l->other[i] = (nvd_operand){ l->device ? l->scratch[i] : NULL, l->scratch[i]->data };
+    l->other_at[i] = l->scratch[i]->data;
+  }
+  for (int i = 0; i < 2 && l->device; i++)
+    if (!(l->host[i] = nvb_alloc((size_t)most + 64))) /* device buffers are rounded up */
+      return nvb_fail_memory();
+  return NVM_OK;
+}
+
+/* A device's compiler works on several kernels of one plan at a time; what comes of it is found again one by one. */
+static void compile_all(nvt_lab *l, int n) {
+  nvf_step *all = NVB_NEWN(l->a, nvf_step, n);
+  nvd_program *p = NULL;
+  for (int i = 0; i < n; i++)
+    all[i] = *l->trial[i].step;
+  nvf_plan q = alone(l, all, n);
+  if (nvd_prepare(&p, &q, l->device, NULL))
+    nvb_clear();
+  nvd_program_free(p);
+}
+
+int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *c, int n, const nvt_rules *r,
+                   void (*told)(void *user, double part), void *user) {
+  nvt_bench b = { l, clock_ns, ready, sample, tell };
+  int best = -1;
+  l->key = key;
+  l->trial = t;
+  l->told = told;
+  l->user = user;
+  l->program = NVB_NEWN(l->a, nvd_program *, n);
+  if (l->device)
+    compile_all(l, n);
+  if (!l->hung && !get_scratch(l))
+    best = nvt_measure(&b, r, c, n);
+  for (int i = 0; i < n; i++)
+    nvd_program_free(l->program[i]);
+  for (int i = 0; i < l->nout; i++) {
+    nvd_buf_unref(l->scratch[i]);
+    l->scratch[i] = NULL;
+  }
+  for (int i = 0; i < 2; i++) {
+    nvb_free(l->host[i]);
+    l->host[i] = NULL;
+  }
+  nvd_forget_refusals();
+  return best;
+}

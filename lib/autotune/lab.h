@@ -1,0 +1,19 @@
+/* Steps of a plan on their own, to be timed: the values that a step reads are computed once, what it writes goes to memory of
+   the lab's. Inside autotune only. */
+#ifndef NVT_LAB_H
+#define NVT_LAB_H
+#include "autotune/measure.h"
+#include "dispatch/dispatch.h"
+
+typedef struct nvt_lab nvt_lab;
+typedef struct nvt_trial { nvf_step *step; const char *choice; } nvt_trial; /* a candidate, and what records call it */
+/* Throws NVM_ERR_MEMORY. The arena and all that is given live as long. */
+nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf,
+                     int cold);
+void nvt_lab_free(nvt_lab *l);
+/* Runs what step i reads. A status; steps in ascending order. */
+int nvt_lab_reach(nvt_lab *l, int i);
+/* Times candidates of the step that was reached, 0 being the plan's own; as nvt_measure. key: of marks for those that hang. */
+int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *c, int n, const nvt_rules *r,
+                   void (*told)(void *user, double part), void *user);
+#endif

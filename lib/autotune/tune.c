@@ -1,0 +1,321 @@
+/* The stage between fuse and prepare: each step that is worth it is looked up by its key, measured where that is wanted, and made
+   again as it was chosen. What is chosen here changes time and nothing else. */
+#include "autotune/tune.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "autotune/candidates.h"
+#include "autotune/lab.h"
+#include "autotune/record.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/settings.h"
+#include "codegen/cuda.h"
+#include "dispatch/device.h"
+
+enum { WORTH = 256 << 10 };            /* bytes that a step moves; below, launches are all that counts, and the CPU interprets */
+static const double STEP_BUDGET = 2e9; /* ns for one step */
+
+static _Atomic int64_t measured, timed;
+nvt_counts nvt_counted(void) { return (nvt_counts){ atomic_load(&measured), atomic_load(&timed), nvt_records_found() }; }
+
+static double clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* ---- sessions and modes */
+typedef struct session { struct session *outer; nvt_session s; } session;
+static session *top;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* of the stack of sessions */
+static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER; /* one measures at a time */
+static atomic_int nopen;
+
+static void hold(void) { pthread_mutex_lock(&lock); }
+static void let_go(void) { pthread_mutex_unlock(&lock); }
+static void in_child(void) { /* another thread may have been measuring */
+  pthread_mutex_unlock(&lock);
+  at_work = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, in_child); }
+
+int nvt_begin(const nvt_session *s) {
+  session *mine = nvb_alloc(sizeof *mine);
+  if (!mine)
+    return nvb_fail_memory();
+  mine->s = *s;
+  pthread_mutex_lock(&lock);
+  mine->outer = top;
+  top = mine;
+  atomic_fetch_add(&nopen, 1);
+  pthread_mutex_unlock(&lock);
+  nvt_record_again();
+  nvb_settings_touch(); /* what was planned before is planned again, and measured */
+  return NVM_OK;
+}
+
+int nvt_end(void) {
+  pthread_mutex_lock(&lock);
+  session *mine = top;
+  if (mine) {
+    top = mine->outer;
+    atomic_fetch_sub(&nopen, 1);
+  }
+  pthread_mutex_unlock(&lock);
+  if (!mine)
+    return nvb_fail(NVM_ERR_STATE, "[tune_end] no tuning session is open");
+  nvb_free(mine);
+  return NVM_OK;
+}
+
+/* The newest session, or what the setting alone means. */
+static nvt_session session_now(void) {
+  nvt_session s = { .budget = INFINITY };
+  pthread_mutex_lock(&lock);
+  if (top)
+    s = top->s;
+  pthread_mutex_unlock(&lock);
+  return s;
+}
+
+static void spend(double ns) {
+  pthread_mutex_lock(&lock);
+  for (session *s = top; s; s = s->outer)
+    s->s.budget -= ns;
+  pthread_mutex_unlock(&lock);
+}
+
+typedef enum mode { OFF, LOOK, MEASURE } mode;
+static mode mode_now(const nvf_plan *p) {
+  const char *tune = nvb_str(NVB_TUNE);
+  int interpreted = p->device == NVB_CPU && (!strcmp(nvb_str(NVB_TIER), "0") || !strcmp(nvb_str(NVB_FUSE), "off"));
+  if (!strcmp(tune, "off") || nvb_int(NVB_REPRODUCIBLE) || interpreted)
+    return OFF;
+  if (!strcmp(tune, "frozen"))
+    return LOOK;
+  return atomic_load(&nopen) || !strcmp(tune, "measure") ? MEASURE : LOOK;
+}
+
+/* ---- keys */
+static int power_class(uint64_t bits) { /* 0, or 1 + the power of two that is not less; of negative numbers from 65 on */
+  int64_t n = (int64_t)bits;
+  if (!n)
+    return 0;
+  uint64_t m = n < 0 ? 0 - bits : bits;
+  return (n < 0 ? 65 : 1) + (m > 1 ? 64 - __builtin_clzll(m - 1) : 0);
+}
+
+static int is_worth(const nvf_step *s) { return s->bytes_read + s->bytes_written >= WORTH; }
+
+static void device_in_words(nvb_text *t, const nvb_caps *caps, nvd_device *d) {
+  if (d)
+    nvb_print(t, "%s, %d units; NVRTC %s", nvd_device_line(nvd_device_ordinal(d)), caps->units, nvc_nvrtc_version());
+  else
+    nvb_print(t, "%s %s; LLVM %s", nvc_target_host()->cpu, caps->name, nvc_llvm_version());
+}
+
+/* The step as the rules make it, without sizes; its size classes; the device; what choices mean. The schedule by rules stands
+   for the classes of strides and alignment, which it follows from. */
+static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const char *device, nvb_text *size) {
+  nvb_text t = { .arena = a };
+  nvf_kernel_print(&t, s->k);
+  nvf_schedule_print(&t, s->k, s->s, nvf_schedule_of(p->device));
+  for (int i = 0; i < s->k->nparam; i++)
+    if (s->k->param[i].kind == NVF_SIZE) {
+      int c = power_class(s->bind[i].bits);
+      nvb_print(size, c ? "%s%s=%s2^%d" : "%s%s=0", size->n ? " " : "", s->k->param[i].name, c > 64 ? "-" : "", (c - 1) % 64);
+    }
+  nvb_hash h = nvb_hash_bytes(nvb_text_get(&t), t.n);
+  h = nvb_hash_mix(h, nvb_text_get(size), size->n);
+  h = nvb_hash_mix(h, device, strlen(device));
+  return nvb_hash_mix(h, &(int){ NVT_VERSION }, sizeof(int));
+}
+
+/* ---- one step */
+typedef struct tuner {
+  nvf_plan *p, *out;       /* out: with what was chosen so far */
+  const nvb_caps *caps;
+  nvd_device *device;
+  const nvd_operand *leaf;
+  mode mode;
+  const char *where;       /* the device in words */
+  nvb_hash *key;
+  nvb_text *size;
+  int *wanted;             /* steps that are to be measured */
+  int nwanted;
+  nvt_lab *lab;
+  nvt_session session;
+  int at;                  /* of the wanted ones, for progress */
+  double part, share;      /* of the step: done before this pass, and what the pass is of it */
+} tuner;
+
+static const char *told_by(nvb_arena *a, const nvt_record *r, const char *from) {
+  nvb_text t = { .arena = a };
+  char day[32];
+  time_t date = (time_t)r->date;
+  struct tm tm;
+  strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
+  nvb_print(&t, "%s, %s %s: %.4g us", *r->choice ? r->choice : "by the rules", from, day, r->ns * 1e-3);
+  if (*r->choice)
+    nvb_print(&t, " (by the rules %.4g)", r->model_ns * 1e-3);
+  return nvb_text_get(&t);
+}
+
+typedef struct remake { tuner *u; int i; nvf_knobs knobs; nvf_step *made; } remake;
+static void make_again(nvb_arena *a, void *arg) {
+  remake *m = arg;
+  m->made = nvf_step_with(m->u->p, m->i, &m->knobs);
+  nvf_kernel_check(a, m->made->k, m->made->s);
+}
+
+/* Step i as the record says; as it was where its words mean nothing here. */
+static void follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
+  remake m = { .u = u, .i = i };
+  if (!nvf_knobs_read(&m.knobs, r->choice))
+    return;
+  if (!m.knobs.set)
+    m.made = nvb_dup(a, &u->p->step[i], sizeof *m.made);
+  else if (nvb_protect(a, make_again, &m)) {
+    nvb_clear();
+    return;
+  }
+  m.made->chosen = told_by(a, r, from);
+  u->out->step[i] = *m.made;
+}
+
+static void tell(void *arg, double part) {
+  tuner *u = arg;
+  if (u->session.told)
+    u->session.told(u->session.user, u->at, u->nwanted, u->p->step[u->wanted[u->at]].what, u->part + part * u->share);
+}
+
+/* Times them; the number of the fastest, -1 if nothing could be timed. */
+static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, double budget) {
+  nvt_trial trial[NVT_MOST];
+  for (int k = 0; k < n; k++) {
+    trial[k] = (nvt_trial){ at[k].step, at[k].text };
+    c[k].model = at[k].model;
+  }
+  nvt_rules rules = { .budget = budget, .rounds = 9, .prune = 3, .gain = 0.02, .seed = u->key[i].lo };
+  return nvt_lab_choose(u->lab, u->key[i], trial, c, n, &rules, tell, u);
+}
+
+/* Pass by pass from the best so far; at the end that and the rules' own side by side. 0: nothing could be timed. */
+static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
+  nvt_choice own = { .text = "", .step = &u->p->step[i] }, best = own, at[NVT_MOST];
+  nvt_candidate *c = NVB_NEWN(a, nvt_candidate, NVT_MOST);
+  int passes = nvt_passes(u->p->device), won = -1;
+  double start = clock_ns();
+  u->share = 1.0 / (passes + 1);
+  for (int pass = 0; pass <= passes; pass++) {
+    double left = all - (clock_ns() - start);
+    int n = 2;
+    u->part = pass * u->share;
+    at[0] = own;
+    at[1] = best;
+    if (pass < passes)
+      n = nvt_candidates(a, u->p, i, u->caps, pass, &best, at);
+    if ((pass && left <= 0) || (pass == passes && !best.knobs.set))
+      continue;
+    if ((won = race(u, i, at, n, c, left / (passes + 1 - pass))) < 0)
+      return 0;
+    best = at[won];
+    for (int k = 0; k < n && pass < passes; k++)
+      r->tried += c[k].n > 0 && (k || !pass);
+    r->model_ns = c[0].median;
+    r->ns = c[won].median;
+  }
+  u->part = 0;
+  u->share = 1;
+  tell(u, 1);
+  snprintf(r->choice, sizeof r->choice, "%s", best.text);
+  return 1;
+}
+
+static void measure_step(nvb_arena *a, tuner *u, int i) {
+  const nvf_step *s = &u->p->step[i];
+  nvt_record r = { .key = u->key[i], .date = (int64_t)time(NULL) };
+  double start = clock_ns(), all = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
+  int ok = all > 0 && !nvt_lab_reach(u->lab, i) && find_best(a, u, i, &r, all);
+  spend(clock_ns() - start);
+  nvb_clear();
+  if (!ok)
+    return;
+  snprintf(r.device, sizeof r.device, "%s", u->where);
+  snprintf(r.what, sizeof r.what, "%s: %s", s->hero, s->what);
+  snprintf(r.size, sizeof r.size, "%s", nvb_text_get(&u->size[i]));
+  nvt_record_keep(&r);
+  atomic_fetch_add(&measured, 1);
+  atomic_fetch_add(&timed, r.tried);
+  nvb_log(2, "tuning: %s: %s, %.4g us, by the rules %.4g, %d timed", r.what, *r.choice ? r.choice : "by the rules", r.ns * 1e-3,
+          r.model_ns * 1e-3, r.tried);
+  follow(a, u, i, &r, "measured");
+}
+
+static void measure_all(nvb_arena *a, void *arg) {
+  tuner *u = arg;
+  u->lab = nvt_lab_new(a, u->p, u->caps, u->device, u->leaf, u->session.cold);
+  for (u->at = 0; u->at < u->nwanted; u->at++) {
+    u->session.budget = session_now().budget;
+    measure_step(a, u, u->wanted[u->at]);
+  }
+}
+
+/* ---- the stage */
+static void look_up(nvb_arena *a, tuner *u) {
+  nvb_text where = { .arena = a };
+  const nvf_plan *p = u->p;
+  for (int i = 0; i < p->nstep; i++) {
+    nvt_record r;
+    if (!is_worth(&p->step[i]))
+      continue;
+    if (!u->where) {
+      device_in_words(&where, u->caps, u->device);
+      u->where = nvb_text_get(&where);
+    }
+    u->size[i] = (nvb_text){ .arena = a };
+    u->key[i] = key_of(a, p, &p->step[i], u->where, &u->size[i]);
+    if (nvt_record_find(&r, u->key[i]))
+      follow(a, u, i, &r, "a record of");
+    else if (u->mode == MEASURE && u->leaf)
+      u->wanted[u->nwanted++] = i;
+  }
+}
+
+static void tune(nvb_arena *a, void *arg) {
+  tuner *u = arg;
+  int n = u->p->nstep + 1;
+  u->out = nvb_dup(a, u->p, sizeof *u->p);
+  u->out->step = nvb_dup(a, u->p->step, (size_t)u->p->nstep * sizeof *u->p->step);
+  u->key = NVB_NEWN(a, nvb_hash, n);
+  u->size = NVB_NEWN(a, nvb_text, n);
+  u->wanted = NVB_NEWN(a, int, n);
+  look_up(a, u);
+}
+
+nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, nvd_device *device, const nvd_operand *leaf) {
+  nvb_caps here = *caps; /* the caller's may be the thread's latest */
+  tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
+  int any = 0;
+  for (int i = 0; i < p->nstep; i++)
+    any |= is_worth(&p->step[i]);
+  if (u.mode == OFF || !any)
+    return p;
+  if (nvb_protect(a, tune, &u)) {
+    nvb_clear();
+    return p;
+  }
+  if (u.nwanted) {
+    pthread_mutex_lock(&at_work);
+    u.session = session_now();
+    if (nvb_protect(a, measure_all, &u))
+      nvb_clear();
+    nvt_lab_free(u.lab);
+    pthread_mutex_unlock(&at_work);
+  }
+  return u.out;
+}

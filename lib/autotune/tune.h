@@ -1,0 +1,22 @@
+/* Which way is best for each step of a plan: the rules' own, a record's, or what is measured now. Changes no bit of a result. */
+#ifndef NVT_TUNE_H
+#define NVT_TUNE_H
+#include "dispatch/dispatch.h"
+
+/* The plan with its steps as they were chosen, in the same arena: NVM_TUNE says from what. leaf: values of the graph's leaves
+   where it runs, read only; NULL: nothing can be measured. Never fails: what cannot be tuned stays as it was. */
+nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf);
+
+/* While a session is open, what is planned and has no record is measured, whatever the thread. Sessions nest. */
+typedef struct nvt_session {
+  double budget;            /* ns for all that is measured in it */
+  int cold;                 /* caches are emptied before each sample */
+  void (*told)(void *user, int step, int nstep, const char *what, double part); /* NULL: nobody asks; part: 0 to 1, of the step */
+  void *user;
+} nvt_session;
+int nvt_begin(const nvt_session *s);  /* a status */
+int nvt_end(void);                    /* the newest one; a status */
+
+typedef struct nvt_counts { int64_t measured, timed, found; } nvt_counts; /* of this process: steps, candidates; records used */
+nvt_counts nvt_counted(void);
+#endif

@@ -1,0 +1,82 @@
+/* How long programs take on a device, by its own clock: events around runs that are queued while the device is still busy with
+   something else, so that no launch is waited for. */
+#include <sched.h>
+#include <time.h>
+#include "base/err.h"
+#include "dispatch/device_impl.h"
+#include "dispatch/program.h"
+
+enum { AHEAD = 3 }; /* runs that are not counted, behind which the counted ones queue up */
+
+static struct timer { void *from, *to; } timers[NVD_MAX_DEVICES]; /* made once; one thread times at a time */
+
+static double clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int timer_of(nvd_device *d, struct timer *t) {
+  struct timer *mine = &timers[d->ordinal];
+  int error = mine->from ? 0 : nvd_cu.cudaEventCreateWithFlags(&mine->from, 0);
+  error = error || mine->to ? error : nvd_cu.cudaEventCreateWithFlags(&mine->to, 0);
+  *t = *mine;
+  return error;
+}
+
+/* An error code of CUDA; CUDA_NOT_READY when the time is over. */
+static int wait_for(void *event, double limit) {
+  double start = clock_ns();
+  int error;
+  while ((error = nvd_cu.cudaEventQuery(event)) == CUDA_NOT_READY && clock_ns() - start < limit)
+    sched_yield();
+  return error;
+}
+
+typedef struct work { nvd_program *p; const nvd_operand *leaf, *out; nvd_buf *flush; void *stream; } work;
+
+static int launch(const work *w, int runs) {
+  int status = NVM_OK;
+  for (int i = 0; i < runs && !status; i++)
+    status = nvd_run_on(w->p, w->leaf, w->out);
+  return status;
+}
+
+/* From one event to the other: what was put before them, then `runs` runs. */
+static int span(nvd_device *d, const work *w, int runs, double limit, double *ns, int *hung) {
+  struct timer t = { 0 };
+  float ms = 0;
+  int entered = nvd_enter(d), error = timer_of(d, &t), status = NVM_OK;
+  error = error ? error : nvd_cu.cudaEventRecord(t.from, w->stream);
+  status = error ? NVM_OK : launch(w, runs);
+  error = error || status ? error : nvd_cu.cudaEventRecord(t.to, w->stream);
+  error = error || status ? error : wait_for(t.to, limit * (runs + AHEAD));
+  *hung = error == CUDA_NOT_READY;
+  error = error || status ? error : nvd_cu.cudaEventElapsedTime(&ms, t.from, t.to);
+  nvd_leave(entered);
+  *ns += 1e6 * (double)ms;
+  if (*hung)
+    return nvb_fail(NVM_ERR_DEVICE, "[tune] a kernel on cuda:%d has not ended after %.0f s", d->ordinal, limit * 1e-9);
+  return status ? status : nvd_device_status(d, error, "tune");
+}
+
+int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
+                double limit, int *hung) {
+  nvd_device *d = p->device;
+  work w = { p, leaf, out, flush, nvd_stream(d) };
+  int status = nvd_device_ready(d), capturing = 0;
+  *ns = 0;
+  if (status)
+    return status;
+  if (nvd_cu.cudaStreamIsCapturing(w.stream, &capturing) || capturing)
+    return nvb_fail(NVM_ERR_STATE, "[tune] nothing can be timed on a stream that is being captured");
+  if (!flush) {
+    status = runs > 1 ? launch(&w, AHEAD) : NVM_OK;
+    return status ? status : span(d, &w, runs, limit, ns, hung);
+  }
+  for (int i = 0; i < runs && !status; i++) {
+    status = nvd_copy_on(flush, 0, flush, flush->bytes / 2, flush->bytes / 2);
+    status = status ? status : span(d, &w, 1, limit, ns, hung);
+  }
+  return status;
+}

@@ -1,0 +1,125 @@
+/* include/nvm/tune.h: sessions and records, for those outside. */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include "autotune/record.h"
+#include "autotune/tune.h"
+#include "base/mem.h"
+#include "base/settings.h"
+#include "hallway.h"
+
+int nvm_tune_options_init(nvm_tune_options *o, unsigned version) {
+  if (version != NVM_TUNE_OPTIONS_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[tune_options_init] version %u is unknown; this library has %d", version,
+                    NVM_TUNE_OPTIONS_VERSION);
+  *o = (nvm_tune_options)NVM_TUNE_OPTIONS_INIT;
+  return NVM_OK;
+}
+
+/* ---- sessions. What is told of progress goes through the options of the session that it was begun with. */
+typedef struct listener { struct listener *outer; nvm_tune_options o; } listener;
+static listener *newest;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void hold(void) { pthread_mutex_lock(&lock); }
+static void let_go(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
+
+static void told(void *user, int step, int steps, const char *what, double part) {
+  const nvm_tune_options *o = user;
+  o->progress(o->user, &(nvm_tune_progress){ step, steps, what, part });
+}
+
+int nvm_tune_begin(const nvm_tune_options *o) {
+  nvm_tune_options usual = NVM_TUNE_OPTIONS_INIT;
+  o = o ? o : &usual;
+  if (o->version != NVM_TUNE_OPTIONS_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[tune_begin] version %u of the options is unknown; this library has %d", o->version,
+                    NVM_TUNE_OPTIONS_VERSION);
+  if (!(o->seconds >= 0))
+    return nvb_fail(NVM_ERR_VALUE, "[tune_begin] a budget of %g seconds", o->seconds);
+  listener *l = nvb_alloc(sizeof *l);
+  if (!l) return nvb_fail_memory();
+  l->o = *o;
+  int status = nvt_begin(&(nvt_session){ .budget = 1e9 * (o->seconds > 0 ? o->seconds : 60), .cold = o->cold,
+                                         .told = o->progress ? told : NULL, .user = &l->o });
+  if (status) return nvb_free(l), status;
+  hold();
+  l->outer = newest;
+  newest = l;
+  let_go();
+  return NVM_OK;
+}
+int nvm_tune_end(void) {
+  int status = nvt_end();
+  if (status) return status;
+  hold();
+  listener *l = newest;
+  newest = l->outer;
+  let_go();
+  nvb_free(l);
+  return NVM_OK;
+}
+
+/* ---- records */
+static void list(nvb_text *t, const nvt_record *r) {
+  char day[32];
+  time_t date = (time_t)r->date;
+  struct tm tm;
+  strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
+  nvb_print(t, "%s\n  %s%s%s: %.4g us, %s %.4g; %d timed, %s\n", r->what, r->size, *r->size ? ": " : "",
+            *r->choice ? r->choice : "by the rules", r->ns * 1e-3, *r->choice ? "by the rules" : "the same", r->model_ns * 1e-3,
+            r->tried, day);
+}
+typedef struct request { int json; char *text; } request;
+static void write_all(nvb_arena *a, void *arg) {
+  request *q = arg;
+  nvb_text t = { .arena = a };
+  nvt_record *r;
+  const char *device = NULL;
+  int n = nvt_record_all(a, &r);
+  if (q->json) nvb_puts(&t, "[");
+  for (int i = 0; i < n; i++) {
+    if (q->json) {
+      nvb_puts(&t, i ? ",\n " : "\n ");
+      nvt_record_print(&t, &r[i]);
+      continue;
+    }
+    if (!device || strcmp(device, r[i].device)) nvb_print(&t, "on %s\n", device = r[i].device);
+    list(&t, &r[i]);
+  }
+  if (q->json) nvb_puts(&t, n ? "\n]\n" : "]\n");
+  if (!(q->text = nvb_alloc(t.n + 1))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+  memcpy(q->text, nvb_text_get(&t), t.n + 1);
+}
+static int all_as(char **text, int json) {
+  request q = { .json = json };
+  nvb_arena *a = nvb_arena_new();
+  int status = a ? nvb_protect(a, write_all, &q) : nvb_fail_memory();
+  nvb_arena_free(a);
+  *text = q.text;
+  return status;
+}
+int nvm_tune_list(char **text) { return all_as(text, 0); }
+int nvm_tune_export(char **json) { return all_as(json, 1); }
+
+int nvm_tune_import(int *taken, const char *json) {
+  int n = nvt_record_import(json, strlen(json));
+  *taken = n < 0 ? 0 : n;
+  if (n < 0) return nvb_status();
+  nvb_settings_touch(); /* what was planned before is planned again, by the records */
+  return NVM_OK;
+}
+int nvm_tune_clear(int *dropped) {
+  int n = nvt_record_clear();
+  if (dropped) *dropped = n;
+  nvb_settings_touch();
+  return NVM_OK;
+}
+int nvm_tune_counters_get(nvm_tune_counters *out, unsigned version) {
+  if (version != NVM_TUNE_COUNTERS_VERSION)
+    return nvb_fail(NVM_ERR_VALUE, "[tune_counters_get] version %u is unknown; this library has %d", version,
+                    NVM_TUNE_COUNTERS_VERSION);
+  nvt_counts c = nvt_counted();
+  *out = (nvm_tune_counters){ version, c.measured, c.timed, c.found };
+  return NVM_OK;
+}

@@ -1,0 +1,326 @@
+"""Tuning: the same bits with and without, records that other processes use, modes, progress, damage."""
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nvm
+from nvm import _nvm
+
+N = 512
+rng = np.random.default_rng(1)
+X, Y = (rng.standard_normal((N, N)).astype(np.float32) for _ in range(2))
+ROW = rng.standard_normal(N).astype(np.float32)
+
+PROGRAMS = {
+    "chain": lambda x, y, r: nvm.exp(x) * y + r,
+    "columns": lambda x, y, r: (x * y).sum(axis=0),
+    "softmax": lambda x, y, r: nvm.exp(x - x.max(axis=1, keepdims=True)) / nvm.exp(x - x.max(axis=1, keepdims=True)).sum(
+        axis=1, keepdims=True),
+    "transpose": lambda x, y, r: x.T + y,
+    "scan": lambda x, y, r: nvm.cumulative_sum(x, axis=1),
+    "two outputs": lambda x, y, r: (x.mean(axis=1), nvm.tanh(x) - x.mean(axis=1, keepdims=True)),
+    "several steps": lambda x, y, r: (x / nvm.sqrt((x * x).sum()) + (y - y.sum(axis=0)) * r).sum(axis=0) + r,
+    "complex": lambda x, y, r: (x + 1j * y) * (y - 1j * x),
+    "bool": lambda x, y, r: (x > y) & (x > r),
+    "half": lambda x, y, r: (x.astype(nvm.float16) + y.astype(nvm.float16)).sum(axis=0),
+}
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path):
+    before = nvm.settings()
+    nvm.set("cache_dir", str(tmp_path))
+    _nvm.tune_clear()
+    yield tmp_path
+    _nvm.tune_clear()
+    for name in ("NVM_CACHE_DIR", "NVM_TUNE", "NVM_REPRODUCIBLE", "NVM_TIER", "NVM_FUSE"):
+        nvm.set(name, before[name])
+
+
+def counted():
+    return _nvm.tune_counters()
+
+
+def arrays(result):
+    return [np.asarray(a) for a in (result if isinstance(result, tuple) else (result,))]
+
+
+def same(a, b):
+    return all(p.tobytes() == q.tobytes() for p, q in zip(arrays(a), arrays(b)))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_bits(name):
+    f = nvm.jit(PROGRAMS[name])
+    x, y, r = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    want = f(x, y, r)
+    before = counted()["measured"]
+    with nvm.auto_tune():
+        tuned = f(x, y, r)
+    assert same(want, tuned)
+    assert counted()["measured"] > before
+    assert same(want, f(x, y, r))                       # by the records
+    assert x.__array__().tobytes() == X.tobytes()       # inputs are as they were
+    records = json.loads(_nvm.tune_export())
+    assert records and all(r["ns"] <= r["model_ns"] for r in records)
+
+
+def test_lazy_arrays_are_tuned_too():
+    x = nvm.asarray(X)
+    before = counted()["measured"]
+    with nvm.auto_tune():
+        y = nvm.eval(nvm.exp(x) + 1)
+        z = np.asarray(nvm.exp(x) * 3)
+    assert counted()["measured"] == before + 2
+    assert np.array_equal(z, np.asarray(nvm.exp(x) * 3)) and y is None
+
+
+def test_nothing_small():
+    before = counted()["measured"]
+    with nvm.auto_tune():
+        np.asarray(nvm.asarray(ROW) + 1)
+    assert counted()["measured"] == before
+
+
+def test_tune():
+    def f(x, scale=1.0):
+        return nvm.exp(x) * scale
+    before = counted()["measured"]
+    assert same(nvm.tune(f, nvm.asarray(X), scale=2.0), nvm.jit(f)(nvm.asarray(X), scale=2.0))
+    assert counted()["measured"] == before + 1
+    with pytest.raises(RuntimeError, match="no tuning session"):
+        _nvm.tune_end()
+
+
+def test_measured_once():
+    f = nvm.jit(PROGRAMS["columns"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    with nvm.auto_tune():
+        f(*args)
+        first = counted()
+        f(*args)
+    with nvm.auto_tune():
+        f(*args)
+    after = counted()
+    assert after["measured"] == first["measured"] and after["found"] > first["found"]
+    text = nvm.explain(f, *args)
+    assert "a record of 20" in text and " us" in text
+    assert "column-reduce" in _nvm.tune_list()
+
+
+def test_same_size_class_shares_a_record():
+    f = nvm.jit(lambda x: nvm.exp(x) + 2)
+    with nvm.auto_tune():
+        f(nvm.asarray(X))
+    before = counted()["measured"]
+    with nvm.auto_tune():
+        f(nvm.asarray(X[:400]))        # 2^18 elements and 200 K: the same class
+        assert counted()["measured"] == before
+        f(nvm.asarray(np.tile(X, (4, 1))))
+    assert counted()["measured"] == before + 1
+
+
+def test_modes():
+    f = nvm.jit(PROGRAMS["chain"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    before = counted()
+    for mode in ("off", "frozen"):
+        nvm.set("tune", mode)
+        with nvm.auto_tune():
+            f(*args)
+        assert counted()["measured"] == before["measured"]
+    nvm.set("tune", "measure")
+    f(*args)
+    assert counted()["measured"] == before["measured"] + 1
+    nvm.set("tune", "frozen")
+    assert "a record of" in nvm.explain(f, *args)
+    nvm.set("tune", "off")
+    assert "a record of" not in nvm.explain(f, *args)
+    nvm.set("tune", "estimate")
+    assert "a record of" in nvm.explain(f, *args)
+
+
+def test_reproducible():
+    f = nvm.jit(PROGRAMS["columns"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    with nvm.auto_tune():
+        want = f(*args)
+    nvm.set("reproducible", 1)
+    before = counted()
+    with nvm.auto_tune():
+        assert same(want, f(*args))
+    assert "record" not in nvm.explain(f, *args)
+    assert counted() == before
+
+
+def test_export_and_import(tmp_path):
+    f = nvm.jit(PROGRAMS["softmax"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    with nvm.auto_tune():
+        f(*args)
+    text = _nvm.tune_export()
+    records = json.loads(text)
+    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "choice", "ns", "model_ns", "tried",
+                                           "date"}
+    assert _nvm.tune_clear() == len(records)
+    assert json.loads(_nvm.tune_export()) == [] and _nvm.tune_list() == ""
+    assert "record" not in nvm.explain(f, *args)
+    assert _nvm.tune_import(text) == len(records)
+    assert "a record of" in nvm.explain(f, *args)
+    key = lambda r: r["key"]
+    assert sorted(json.loads(_nvm.tune_export()), key=key) == sorted(records, key=key)
+    for bad in ("", "{}", "[1]", text[:-9], text.replace('"version": 1', '"version": 2')):
+        with pytest.raises(ValueError, match=r"\[tune_import\]"):
+            _nvm.tune_import(bad)
+
+
+def test_unknown_choice_is_left_alone():
+    """A record whose words mean nothing here: the rules' own, and no failure."""
+    f = nvm.jit(PROGRAMS["chain"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    with nvm.auto_tune():
+        want = f(*args)
+    records = json.loads(_nvm.tune_export())
+    for choice in ("colour=3", "block=", "block=1", "block=1000000000 chunks=1", "warps=3"):
+        for r in records:
+            r["choice"] = choice
+        _nvm.tune_import(json.dumps(records))
+        assert same(want, f(*args))
+
+
+def test_damaged_record(store):
+    f = nvm.jit(PROGRAMS["columns"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    with nvm.auto_tune():
+        want = f(*args)
+    db = sqlite3.connect(store / "cache.db")
+    row, blob = db.execute("SELECT id, blob FROM entry1 WHERE kind = 'tune'").fetchone()
+    db.execute("UPDATE entry1 SET blob = ? WHERE id = ?", (blob.replace(b"ns", b"sn"), row))
+    db.commit()
+    db.close()
+    out = in_process(store, "print(nvm.explain(f, x, y, r)); f(x, y, r); print(_nvm.tune_counters())")
+    assert "record" not in out and "'found': 0" in out
+    assert same(want, f(*args))
+
+
+SCRIPT = """
+import sys
+import numpy as np, nvm
+from nvm import _nvm
+rng = np.random.default_rng(1)
+x, y = (nvm.asarray(rng.standard_normal(({n}, {n})).astype(np.float32)) for _ in range(2))
+r = nvm.asarray(rng.standard_normal({n}).astype(np.float32))
+f = nvm.jit(lambda x, y, r: (x * y).sum(axis=0))
+"""
+
+
+def in_process(store, code, *args, **env):
+    env = {**os.environ, "NVM_CACHE_DIR": str(store), **env}
+    if not args:
+        args = "-c", SCRIPT.format(n=N) + code
+    done = subprocess.run([sys.executable, *args], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_second_process_measures_nothing(store):
+    code = "f(x, y, r); f(x, y, r); print(_nvm.tune_counters(), nvm.explain(f, x, y, r))"
+    first = in_process(store, code, NVM_TUNE="measure")
+    assert "'measured': 1" in first and "measured 20" not in first.splitlines()[0]
+    second = in_process(store, code)                    # without asking
+    assert "'measured': 0, 'timed': 0, 'found': 1" in second and "a record of" in second
+    third = in_process(store, code, NVM_TUNE="measure")
+    assert "'measured': 0" in third
+
+
+def test_two_processes_at_once(store):
+    code = SCRIPT.format(n=N) + ("want = np.asarray(f(x, y, r))\n"
+                                 "with nvm.auto_tune(): got = np.asarray(f(x, y, r))\n"
+                                 "assert got.tobytes() == want.tobytes()\nprint(_nvm.tune_counters()['measured'])")
+    env = {**os.environ, "NVM_CACHE_DIR": str(store)}
+    both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(2)]
+    for p in both:
+        out, err = p.communicate(timeout=120)
+        assert p.returncode == 0, err
+        assert out.strip() in ("0", "1")
+    assert "'found': 1" in in_process(store, "f(x, y, r); print(_nvm.tune_counters())")
+
+
+def test_progress_and_budget():
+    f = nvm.jit(PROGRAMS["several steps"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    want, seen = f(*args), []
+    with nvm.auto_tune(progress=lambda *p: seen.append(p)):
+        assert same(want, f(*args))
+    at = [step + part for step, _, _, part in seen]
+    assert at == sorted(at) and at[-1] == seen[0][1]    # to the last step's end
+    assert all(isinstance(what, str) for _, _, what, _ in seen)
+    _nvm.tune_clear()
+    before = counted()["measured"]
+    with nvm.auto_tune(budget=1e-6):                    # the rest runs as it would have
+        assert same(want, f(*args))
+    assert counted()["measured"] <= before + 1
+    with pytest.raises(ValueError):
+        nvm.auto_tune(budget=0)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_failing_progress():
+    def progress(*unused):
+        raise KeyError("progress")
+    f = nvm.jit(PROGRAMS["chain"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    want = f(*args)
+    with nvm.auto_tune(progress=progress):
+        assert same(want, f(*args))
+
+
+def test_bar(capsys):
+    from nvm._tune import _Bar
+    bar = _Bar(sys.stderr)
+    bar(0, 2, "map: add", 0.5)
+    bar.close()
+    err = capsys.readouterr().err
+    assert "1 of 2: map: add" in err and "######......" in err
+    with nvm.auto_tune():                               # no terminal here: nothing is shown
+        nvm.eval(nvm.exp(nvm.asarray(X)))
+    assert capsys.readouterr().err == ""
+
+
+def test_donated_arguments_are_read_only_while_measured():
+    f = nvm.jit(lambda x, y: nvm.exp(x) + y, donate_argnums=0)
+    want = np.asarray(nvm.exp(nvm.asarray(X)) + nvm.asarray(Y))
+    with nvm.auto_tune():
+        got = f(nvm.asarray(X), nvm.asarray(Y))
+    assert np.asarray(got).tobytes() == want.tobytes()
+
+
+def test_index_out_of_range_stays_an_error():
+    x, i = nvm.asarray(np.arange(1 << 17, dtype=np.float32)), np.zeros(1 << 17, np.int64)
+    i[777] = 1 << 20
+    with nvm.auto_tune(), pytest.raises(IndexError):
+        np.asarray(nvm.take(x, nvm.asarray(i)) + 1)
+
+
+def test_command(store, tmp_path):
+    assert in_process(store, "", "-m", "nvm", "tune", "list") == ""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(n=N) + "print(sys.argv[1:], f(x, y, r).shape)")
+    out = in_process(store, "", "-m", "nvm", "tune", "run", "--budget", "20", str(script), "a", "b")
+    assert "['a', 'b'] (512,)" in out and "1 steps measured" in out
+    listed = in_process(store, "", "-m", "nvm", "tune", "list")
+    assert "column-reduce: multiply, sum" in listed and "us" in listed
+    kept = tmp_path / "records.json"
+    in_process(store, "", "-m", "nvm", "tune", "export", str(kept))
+    assert len(json.loads(kept.read_text())) == 1
+    assert in_process(store, "", "-m", "nvm", "tune", "clear") == "1 records dropped\n"
+    assert in_process(store, "", "-m", "nvm", "tune", "import", str(kept)) == "1 records\n"
+    assert in_process(store, "", "-m", "nvm", "tune", "list") == listed
+    done = subprocess.run([sys.executable, "-m", "nvm", "tune", "nonsense"], capture_output=True, text=True)
+    assert done.returncode == 2 and "tune import FILE" in done.stderr
