@@ -109,7 +109,7 @@ static int power_class(uint64_t bits) { /* 0, or 1 + the power of two that is no
   return (n < 0 ? 65 : 1) + (m > 1 ? 64 - __builtin_clzll(m - 1) : 0);
 }
 
-static int is_worth(const nvf_step *s) { return s->bytes_read + s->bytes_written >= WORTH; }
+static int is_worth(const nvf_step *s) { return !s->product && s->bytes_read + s->bytes_written >= WORTH; }
 
 static void device_in_words(nvb_text *t, const nvb_caps *caps, nvd_device *d) {
   if (d)
