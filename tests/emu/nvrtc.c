@@ -192,16 +192,18 @@ static int compile(program p) {
       free(s);
     }
   }
-  char name[1200], in[1280], so[1280], out[1300], log[1300];
+  char name[1200], own[1240], in[1280], so[1280], out[1300], log[1300];
   snprintf(name, sizeof name, "%s/cache", getenv("NVM_EMU_CACHE") ? getenv("NVM_EMU_CACHE") : folder());
   mkdir(name, 0700);
   size_t at = strlen(name);
   snprintf(name + at, sizeof name - at, "/%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
   snprintf(so, sizeof so, "%s.so", name);
   if (!(p->bytes = slurp(so, &p->n))) {
-    snprintf(in, sizeof in, "%s.%d.cc", name, (int)getpid());
-    snprintf(out, sizeof out, "%s.%d.so", name, (int)getpid());
-    snprintf(log, sizeof log, "%s.%d.log", name, (int)getpid());
+    static int compiles; /* threads may compile the same at once */
+    snprintf(own, sizeof own, "%s.%d.%d", name, (int)getpid(), __atomic_fetch_add(&compiles, 1, __ATOMIC_RELAXED));
+    snprintf(in, sizeof in, "%s.cc", own);
+    snprintf(out, sizeof out, "%s.so", own);
+    snprintf(log, sizeof log, "%s.log", own);
     FILE *f = fopen(in, "wb");
     if (f) { fwrite(cpp.s, 1, cpp.n, f); fclose(f); }
     char *argv[NFLAGS + 4];

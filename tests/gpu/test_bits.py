@@ -59,6 +59,37 @@ def test_map_over_its_range(name, device, rng):
         equal(getattr(nvm, name), [a.view(dtype) for a in args], device, (name, dtype), False)
 
 
+def same_bits(torch, got, want):
+    bits = torch.int32 if want.dtype == torch.float32 else torch.int64
+    return bool(((got.view(bits) == want.view(bits)) | (torch.isnan(got) & torch.isnan(want))).all())
+
+
+@pytest.mark.parametrize("name", ["sqrt", "reciprocal"])
+def test_every_f32(name, torch):
+    """Square roots and reciprocals are the device's approximation and corrections, but for what they flag: against its own correctly
+    rounded instructions, over all inputs."""
+    ours, theirs = nvm.jit(getattr(nvm, name)), getattr(torch, name)
+    for start in range(-1 << 31, 1 << 31, 1 << 28):
+        x = torch.arange(start, start + (1 << 28), dtype=torch.int32, device="cuda").view(torch.float32)
+        assert same_bits(torch, torch.from_dlpack(ours(nvm.from_dlpack(x))), theirs(x)), start
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients(dtype, torch):
+    """Random bits, and quotients near 1, near ties and at both ends of the range."""
+    bits, one, mantissa = (torch.int32, 127 << 23, (1 << 23) - 1) if dtype == "float32" else (torch.int64, 1023 << 52, (1 << 52) - 1)
+    n, g = 1 << 26, torch.Generator("cuda").manual_seed(7)
+    words = [torch.randint(-1 << 31, 1 << 31, (n * 2,), generator=g, device="cuda", dtype=torch.int64).to(torch.int32).view(bits)
+             for _ in range(2)]
+    words = [w[:n] for w in words]
+    near = [((w & mantissa) | one).view(getattr(torch, dtype)) for w in words]
+    whole = [(w & 0xfff).to(getattr(torch, dtype)) for w in words]
+    a, b = (w.view(getattr(torch, dtype)) for w in words)
+    f = nvm.jit(lambda x, y: x / y)
+    for x, y in ((a, b), near, (near[0] * near[1], near[1]), whole, (near[0], b), (a, near[1]), (a * 1e-30, near[1]), (near[0] * 2 ** -100, b)):
+        assert same_bits(torch, torch.from_dlpack(f(nvm.from_dlpack(x), nvm.from_dlpack(y))), x / y)
+
+
 @pytest.mark.parametrize("name,dtype", test_ops.REDUCED)
 def test_reduction(name, dtype, device, rng):
     r = refs.REDUCTIONS[name]
