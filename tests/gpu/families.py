@@ -146,8 +146,8 @@ def same(a, b):
 
 def near(a, b, dtype):
     """At most one unit of the last place of a 16-bit type apart, some units of f32."""
-    unit = {"float16": 2.0 ** -10, "bfloat16": 2.0 ** -7, "float32": 2.0 ** -18}[dtype]
-    return a.shape == b.shape and bool((np.abs(a - b) <= unit * np.maximum(np.abs(b), 2.0 ** -14)).all())
+    unit, least = {"float16": (2.0 ** -10, 2.0 ** -14), "bfloat16": (2.0 ** -7, 2.0 ** -14), "float32": (2.0 ** -20, 16)}[dtype]
+    return a.shape == b.shape and bool((np.abs(a - b) <= unit * np.maximum(np.abs(b), least)).all())
 
 
 def main(names):
