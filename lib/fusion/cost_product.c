@@ -14,8 +14,8 @@ static double extent(const nvf_cand *k, uint64_t axes) {
 
 static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
-static nvb_product_class class_of(const nvf_product *p, nvm_dtype type) {
-  if (type == NVM_F16 || type == NVM_BF16)
+static nvb_product_class class_of(const nvf_product *p) {
+  if (nvg_is_half(p->operands))
     return NVB_PRODUCT_16;
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : p->precision ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
 }
@@ -62,7 +62,7 @@ void nvf_assess_product(nvf_cand *k) {
   }
   for (int i = 0; i < k->put.n; i++)
     wr += nvg_size(net->node[k->put.at[i].node].dtype) * (double)net->node[k->put.at[i].node].size;
-  nvb_product_rate rate = c->product[class_of(words, net->node[dot->in[0]].dtype)];
+  nvb_product_rate rate = c->product[class_of(words)];
   if (rate.library <= 0)
     library = 0;
   k->blocks = across * tiles[0] * tiles[1];

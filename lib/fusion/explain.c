@@ -67,6 +67,11 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, ", writes ");
     bytes(t, (double)s->bytes_written);
     nvb_print(t, "; %lld block%s\n", (long long)s->blocks, s->blocks == 1 ? "" : "s");
+    if (s->product) {
+      nvb_puts(t, "     ");
+      nvf_product_print(t, s->product);
+      nvb_puts(t, "\n");
+    }
     if (s->chosen)
       nvb_print(t, "     %s\n", s->chosen);
   }

@@ -85,22 +85,22 @@ static int for_nothing(const nvf_choice *c, uint8_t *whole) {
   return n;
 }
 
-static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const nvf_refusals *no) {
+static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const nvf_refusals *no) {
   uint8_t *whole = nvb_get(a, (size_t)g->n + 1);
-  nvf_choice *best = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1, no), *c = best;
+  nvf_choice *best = nvf_search(nvf_net_of(a, g, z, m, split, whole), 1, no), *c = best;
   for (int round = 0; round < 3 && for_nothing(c, whole); round++) {
-    c = nvf_search(nvf_net_of(a, g, z, caps, split, whole), 1, no);
+    c = nvf_search(nvf_net_of(a, g, z, m, split, whole), 1, no);
     best = c->time <= best->time ? c : best;
   }
   return best;
 }
 
-static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_refusals *no) {
+static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, nvf_machine m, const nvf_refusals *no) {
   nvf_sizes *z = nvf_sizes_of(a, g);
-  nvf_choice *best = split_as(a, g, z, caps, NVF_SPLIT, no);
+  nvf_choice *best = split_as(a, g, z, m, NVF_SPLIT, no);
   if (!nvf_net_crossing(best->net))
     return best;
-  nvf_choice *fine = split_as(a, g, z, caps, NVF_FINE, no);
+  nvf_choice *fine = split_as(a, g, z, m, NVF_FINE, no);
   return fine->time < best->time ? fine : best;
 }
 
@@ -125,13 +125,14 @@ static void refuse(nvf_refusals *no, const nvf_choice *c, const nvf_veto *v) {
 
 /* Vetoes name steps of the plans before: each is made again, with what was refused until then. */
 static nvf_choice *without(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
+  const nvf_machine m = { caps, o->offers };
   nvf_refusals no = { .at = NVB_NEWN(a, nvf_refusal, o->nveto * NVF_MAX_PARTS + 1) };
   if (!o->fuse || o->nveto >= NVF_VETOES)
-    return nvf_search(nvf_net_of(a, g, nvf_sizes_of(a, g), caps, NVF_WHOLE, NULL), 0, &no);
-  nvf_choice *c = choose(a, g, caps, &no);
+    return nvf_search(nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL), 0, &no);
+  nvf_choice *c = choose(a, g, m, &no);
   for (int i = 0; i < o->nveto; i++) {
     refuse(&no, c, &o->veto[i]);
-    c = choose(a, g, caps, &no);
+    c = choose(a, g, m, &no);
   }
   return c;
 }

@@ -97,9 +97,9 @@ static void link_users(nvf_net *net) {
   }
 }
 
-nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const uint8_t *whole) {
+nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole) {
   nvf_net *net = NVB_NEW(a, nvf_net);
-  *net = (nvf_net){ .arena = a, .g = g, .caps = caps, .sizes = z, .space = z->space };
+  *net = (nvf_net){ .arena = a, .g = g, .caps = m.caps, .offers = m.offers, .sizes = z, .space = z->space };
   nvf_weaver *w = nvf_weaver_new(net, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
   live(g, want);

@@ -39,7 +39,7 @@ typedef struct nvf_product {
   int64_t m, n, k;
   int nbatch;
   int64_t batch[NVF_BATCHES];   /* extents, outermost first */
-  nvm_dtype accumulate;
+  nvm_dtype operands, accumulate;
   int precision;                /* 0: IEEE of the operands' type; else what the user allowed (graph/ops.def) */
   nvf_matrix a, b, c, d;
   nvf_matrix aux;               /* what goes into act, stored too */
@@ -108,6 +108,7 @@ typedef struct nvf_options {
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */
 /* Step i of a plan with its schedule told these things: a step in the plan's arena. Throws where no kernel can be so. */
 nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs);
+void nvf_product_print(nvb_text *t, const nvf_product *p); /* "70 x 20 x 130 of f32: d = gelu(a b^T + bias)", or why not */
 const char *nvf_schedule_of(nvb_devkind device);  /* the name of its schedules in text: "cpu", "cuda" */
 void nvf_plan_print(nvb_text *t, const nvf_plan *p);   /* NVM_DUMP=plan */
 void nvf_plan_explain(nvb_text *t, const nvf_plan *p); /* for people: kernels, bytes against the minimum, flops, why each cut */

@@ -56,7 +56,8 @@ typedef struct nvf_net {
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE }; /* long reductions: as they are; partials and a finish; along a neighbour's rows */
 /* whole: by value, reductions that stay together; NULL: none has to */
-nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, const nvb_caps *caps, int split, const uint8_t *whole);
+typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine; /* what is planned for; nvf_options.offers */
+nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
 
 /* ---- instance.c: a kernel candidate */

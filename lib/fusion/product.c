@@ -242,7 +242,7 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
   words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product), .summed = nvb_get(a, (size_t)k->inst.n + 1) };
   for (int i = 0; i < 3; i++)
     size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
-  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .accumulate = n->dtype, .precision = (int)n->attr[1],
+  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[n->in[0]].dtype, .accumulate = n->dtype, .precision = (int)n->attr[1],
                         .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
                         .alpha = { -1, 1 }, .beta = { -1, 0 } };
   for (int x = 0; x < k->axis.n; x++) {
@@ -275,4 +275,34 @@ int nvf_product_offered(const nvf_product *p, int offers) {
   needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
   return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) && (p->aux.param < 0 || p->act == NVF_ACT_GELU);
+}
+
+/* ---- for people */
+static void print_factor(nvb_text *t, const nvf_scale *s, const char *name) {
+  if (s->param >= 0)
+    nvb_print(t, "%s ", name);
+  else if (s->value != 1)
+    nvb_print(t, "%.6g ", s->value);
+}
+
+void nvf_product_print(nvb_text *t, const nvf_product *p) {
+  static const char *const act[] = { [NVF_ACT_NONE] = "", [NVF_ACT_RELU] = "relu(", [NVF_ACT_GELU] = "gelu(" };
+  for (int i = 0; i < p->nbatch; i++)
+    nvb_print(t, "%lld x ", (long long)p->batch[i]);
+  nvb_print(t, "%lld x %lld x %lld of %s: ", (long long)p->m, (long long)p->n, (long long)p->k, nvg_dtype_short(p->operands));
+  if (p->beyond) {
+    nvb_puts(t, p->beyond);
+    return;
+  }
+  nvb_print(t, "d%s = %s%s", p->d.col == 1 ? "" : "^T", act[p->act], p->aux.param >= 0 ? "aux = " : "");
+  print_factor(t, &p->alpha, "alpha");
+  nvb_print(t, "a%s b%s", p->a.col == 1 ? "" : "^T", p->b.col == 1 ? "" : "^T");
+  if (p->c.param >= 0) {
+    nvb_puts(t, " + ");
+    print_factor(t, &p->beta, "beta");
+    nvb_puts(t, "c");
+  }
+  if (p->bias.param >= 0)
+    nvb_puts(t, p->bias.row ? " + bias of rows" : " + bias");
+  nvb_puts(t, p->act ? ")" : "");
 }

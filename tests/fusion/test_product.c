@@ -88,6 +88,11 @@ static void heads(maker *m, const int64_t *n) { /* (b, s, h d) to (b, h, s, d) o
   int r = m_reshape(m, m_2(m, "add", d, m_leaf(m, NVM_F32, 1, DIMS(2 * n[1]), NULL)), 4, DIMS(2, n[0], 2, n[1]));
   m_out(m, m_view(m, NVG_VPERMUTE, r, 4, DIMS(2, 2, n[0], n[1]), 4, DIMS(0, 2, 1, 3)));
 }
+static void one_head(maker *m, const int64_t *n) { /* (b, s, 3, k) with one of the three, (b, s, n) out into (b, n, s) */
+  int x = m_view(m, NVG_VSLICE, m_leaf(m, NVM_F32, 4, DIMS(2, n[0], 3, n[2]), NULL), 4, DIMS(2, n[0], 1, n[2]), 8, DIMS(0, 1, 0, 1, 1, 1, 0, 1));
+  int d = m_product(m, m_reshape(m, x, 3, DIMS(2, n[0], n[2])), m_expand(m, f32(m, n[2], n[1]), 3, DIMS(2, n[2], n[1])));
+  m_out(m, m_turn(m, d));
+}
 static void halves(maker *m, const int64_t *n) { /* bfloat16 in and out, rounded before the tail */
   int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
   m_out(m, m_cast(m, m_1(m, "relu", m_cast(m, d, NVM_F32)), NVM_BF16));
@@ -122,7 +127,7 @@ static const program programs[] = {
   { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 }, { "both turned", both_turned, 1 },
   { "result turned", result_turned, 1 }, { "doubles", doubles, 1 }, { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 },
   { "relu of rows", relu_of_rows, 1 }, { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
-  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "halves", halves, 1 }, { "head", head, MOST },
+  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "one head", one_head, 1 }, { "halves", halves, 1 }, { "head", head, MOST },
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 }, { "sum of", sum_of, 3 },
 };
 static const int64_t sizes[][3] = { { 2, 2, 2 }, { 5, 33, 7 }, { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
@@ -185,11 +190,157 @@ START_TEST(right_with_any_tail) {
 }
 END_TEST
 
+/* ---- the words */
+static const struct { const char *program, *words; } said[] = {
+  { "plain", "70 x 20 x 130 of f32: d = a b" }, { "left turned", "d = a^T b" }, { "right turned", "d = a b^T" }, { "both turned", "d = a^T b^T" },
+  { "result turned", "d^T = a b" }, { "doubles", "of f64: d = a b" }, { "pairs", "of c64: d = a b" }, { "wide pairs", "of c128: d = a b^T + c" },
+  { "gelu", "d = gelu(a b + bias)" }, { "relu of rows", "d = relu(a b + bias of rows)" }, { "aux", "d = gelu(aux = a b + bias)" },
+  { "scaled", "d = 0.5 a b + beta c" }, { "halves", "of bf16: d = relu(a b)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
+  { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" }, { "spread weights", "210 x 20 x 130 of f32: d = a b" },
+  { "residual", "relu of the sum" }, { "wild", "more than two results" }, { "heads", "an index map of the result" },
+  { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" }, { "head", "multiply of the left operand" }, { "with views", "a head of the right operand" },
+  { "with views", "an index map of the left operand" },
+};
+
+static double element(const nvf_matrix *x, char *const *buf, int64_t at) {
+  uint64_t bits = 0;
+  int size = nvg_size(x->type);
+  memcpy(&bits, buf[x->param] + (x->offset + at) * size, (size_t)size);
+  return nvg_bits_float(x->type, bits);
+}
+
+/* What the words say, of a real product without GELU, against what the kernel stored. */
+static void follow(const nvf_product *p, char *const *buf, const char *name) {
+  int64_t batches = 1;
+  double alpha = p->alpha.param < 0 ? p->alpha.value : *(float *)(void *)buf[p->alpha.param];
+  double beta = p->beta.param < 0 ? p->beta.value : *(float *)(void *)buf[p->beta.param];
+  for (int d = 0; d < p->nbatch; d++)
+    batches *= p->batch[d];
+  for (int64_t i = 0; i < batches * p->m * p->n; i++) {
+    int64_t r = i / p->n % p->m, c = i % p->n, at[5] = { 0 }, left = i / (p->m * p->n);
+    const nvf_matrix *x[5] = { &p->a, &p->b, &p->c, &p->bias, &p->d };
+    for (int d = p->nbatch - 1; d >= 0; left /= p->batch[d--])
+      for (int j = 0; j < 5; j++)
+        at[j] += left % p->batch[d] * x[j]->batch[d];
+    double sum = 0;
+    for (int64_t k = 0; k < p->k; k++)
+      sum += element(x[0], buf, at[0] + r * p->a.row + k * p->a.col) * element(x[1], buf, at[1] + k * p->b.row + c * p->b.col);
+    sum *= alpha;
+    for (int j = 2; j < 4; j++)
+      sum += x[j]->param < 0 ? 0 : (j == 2 ? beta : 1) * element(x[j], buf, at[j] + r * x[j]->row + c * x[j]->col);
+    sum = p->act == NVF_ACT_RELU && sum < 0 ? 0 : sum;
+    if (p->d.type == NVM_BF16)
+      sum = nvg_bits_float(NVM_BF16, nvg_float_bits(NVM_BF16, sum));
+    ck_assert_msg(sum == element(&p->d, buf, at[4] + r * p->d.row + c * p->d.col), "%s: element %d, %d is %g in words", name, (int)r, (int)c, sum);
+  }
+}
+
+static void say_one(nvb_arena *a, void *arg) {
+  const program *p = arg;
+  maker m = { .a = a };
+  p->make(&m, (int64_t[3]){ 70, 20, 130 });
+  nvg_graph *g = m_graph(&m);
+  nvf_plan *f = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  char **data = integers(&m, g), **out = run_plan(&m, f, data);
+  nvb_text all = { .arena = a };
+  for (int i = 0; i < f->nstep; i++) {
+    const nvf_step *s = &f->step[i];
+    char *buf[64];
+    int temps = 0;
+    if (!s->product)
+      continue;
+    nvf_product_print(&all, s->product);
+    nvb_puts(&all, "\n");
+    for (int j = 0; j < s->k->nparam; j++) {
+      const nvf_buf *b = s->bind[j].kind == NVF_BUFFER ? &f->buf[s->bind[j].buf] : NULL;
+      buf[j] = !b ? NULL : b->kind == NVF_BLEAF ? data[b->id] : b->kind == NVF_BOUT ? out[b->id] : NULL;
+      temps |= b && b->kind == NVF_BTEMP;
+    }
+    if (!s->product->beyond && !temps && s->product->act != NVF_ACT_GELU && nvg_parts(s->product->operands) == 1)
+      follow(s->product, buf, p->name);
+  }
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+    ck_assert_msg(strcmp(said[i].program, p->name) || strstr(nvb_text_get(&all), said[i].words), "%s: not \"%s\" but\n%s", p->name, said[i].words,
+                  nvb_text_get(&all));
+}
+
+START_TEST(the_words_say_the_same) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, say_one, (void *)&programs[_i]);
+  ck_assert_msg(rc == NVM_OK, "%s: %s", programs[_i].name, nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+/* ---- what libraries offer, and vetoes */
+typedef struct offer { const char *machine; void (*make)(maker *, const int64_t *); int64_t size[3]; int offers, steps; } offer;
+enum { BLAS = NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS | NVF_OFFERS_RELU, LT = BLAS | NVF_OFFERS_HALVES | NVF_OFFERS_GELU | NVF_OFFERS_AUX };
+static const offer offers[] = {
+  { "cpu16", gelu, { 2048, 2048, 2048 }, 0, 1 },
+  { "cpu16", gelu, { 2048, 2048, 2048 }, BLAS, 2 },         /* no GELU there: a pass of its own is less than the rate lost */
+  { "cpu16", gelu, { 2048, 2048, 8 }, BLAS, 1 },            /* hardly a product */
+  { "cpu16", relu_of_rows, { 2048, 2048, 2048 }, BLAS, 1 },
+  { "cpu16", residual, { 2048, 2048, 2048 }, BLAS, 2 },
+  { "cpu16", head, { 2048, 2048, 2048 }, BLAS, 3 },         /* both operands first */
+  { "h200", gelu, { 4096, 4096, 4096 }, LT, 1 },
+  { "h200", aux, { 4096, 4096, 4096 }, LT, 1 },
+  { "h200", residual, { 4096, 4096, 4096 }, LT, 2 },
+  { "h200", chain, { 4096, 4096, 4096 }, LT, 2 },
+  { "h200", spread_weights, { 4096, 4096, 4096 }, LT, 1 },
+};
+static void offered(nvb_arena *a, void *arg) {
+  const offer *o = arg;
+  maker m = { .a = a };
+  o->make(&m, o->size);
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find(o->machine), &(nvf_options){ .fuse = 1, .offers = o->offers });
+  nvb_text t = { .arena = a };
+  nvf_plan_check(a, p);
+  nvf_plan_explain(&t, p);
+  ck_assert_msg(p->nstep == o->steps, "%d steps, not %d:\n%s", p->nstep, o->steps, nvb_text_get(&t));
+  for (int i = 0; i < p->nstep && o->offers && o->steps > 1; i++) /* what was cut off left a library's product */
+    ck_assert_msg(!p->step[i].product || !p->step[i].product->beyond, "%s", nvb_text_get(&t));
+}
+START_TEST(tails_are_cut_for_libraries) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, offered, (void *)&offers[_i]);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+static void vetoed(nvb_arena *a, void *arg) {
+  (void)arg;
+  maker m = { .a = a };
+  gelu(&m, (int64_t[3]){ 70, 20, 130 });
+  nvg_graph *g = m_graph(&m);
+  char **data = integers(&m, g);
+  value *want = evaluate(&m, g, data);
+  nvf_veto v[] = { { 0, "no words" }, { 0, "nor these" } };
+  for (int n = 1; n <= 2; n++) { /* the product alone, again even where that is refused too */
+    nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1, .nveto = n, .veto = v });
+    ck_assert_int_eq(p->nstep, 2);
+    ck_assert_ptr_nonnull(p->step[0].product);
+    ck_assert_ptr_null(p->step[0].product->beyond);
+    ck_assert_ptr_null(p->step[1].product);
+    ck_assert_int_eq(differ(g, 0, want, run_plan(&m, p, data)[0]), 0);
+  }
+}
+START_TEST(a_veto_leaves_the_product_alone) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, vetoed, NULL);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
 int main(void) {
   Suite *s = suite_create("product");
   TCase *t = tcase_create("products");
   tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, right_with_any_tail, 0, PROGRAMS);
+  tcase_add_loop_test(t, the_words_say_the_same, 0, PROGRAMS);
+  tcase_add_loop_test(t, tails_are_cut_for_libraries, 0, (int)(sizeof offers / sizeof *offers));
+  tcase_add_test(t, a_veto_leaves_the_product_alone);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);
