@@ -58,6 +58,8 @@ typedef struct nvcu_em {
   int warps;               /* of the block; threads = 32 * warps */
   nvcu_tile *tile;
   nvc_run *run;            /* being emitted */
+  int nested;              /* inside of so many FOR and IF */
+  int warps_later;         /* bits of the warp number that any later run uses */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
   int long_index;          /* leaves of the index expression in hand are taken as 64 bits: a product may not fit into an int */

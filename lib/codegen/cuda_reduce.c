@@ -405,6 +405,20 @@ static void take_slots(const tree *t, const crossing *m) {
     }
 }
 
+/* Nothing that follows wants the warps whose numbers differ in these bits: they would merge the same for nobody. */
+static int may_leave(const tree *t, int mask) {
+  for (int i = 0; i < t->e->red.n; i++) {
+    int here = t->e->red.at[i]->done;
+    for (int j = 0; j < t->n; j++) here |= t->r[j] == t->e->red.at[i];
+    if (!here) return 0;
+  }
+  for (int i = 0; i < t->acc->n; i++) {
+    const nvf_digit *d = &t->acc->d[i];
+    if (d->axis == t->axis && d->place == 'w' && d->extent > 1 && !(d->pstride & mask)) return 0; /* they meet once more */
+  }
+  return t->e->nloop == 0 && !(t->e->warps_later & mask);
+}
+
 static void merge_warps(const tree *t, crossing *m) {
   int64_t bytes = bytes_of_slots(t, m);
   m->room = bytes <= OWN_ROOM ? nvcu_room_new(t->e, bytes, 1) : nvcu_room_exchange(t->e, bytes);
@@ -412,6 +426,7 @@ static void merge_warps(const tree *t, crossing *m) {
   put_slots(t, m);
   nvcu_wrote(t->e, m->room);
   nvcu_may_read(t->e, m->room);
+  if (may_leave(t, m->mask)) nvcu_line(t->e, "if (warp & %d) return;", m->mask);
   take_slots(t, m);
   nvcu_read(t->e, m->room);
 }

@@ -236,12 +236,14 @@ static void emit_for(nvcu_em *e, nvc_run *r) {
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
   int64_t unroll = nvc_hint(&e->r, s, "unroll", 1);
   uint64_t known = e->known;
+  e->nested++;
   if (!nvcu_pipe(e, r, lo, hi, step)) {
     e->var[s->var] = nvcu_for(e, lo, hi, step, (int)unroll);
     nvcu_loop_opened(e, 1);
     nvcu_seq(e, r->body);
     nvcu_close(e);
   }
+  e->nested--;
   e->known = known;
   e->run = r;
   for (int i = 0; i < s->ncarry; i++) copy_tile(e, s->carry[i].outer, s->carry[i].inner);
@@ -250,12 +252,39 @@ static void emit_for(nvcu_em *e, nvc_run *r) {
 static void emit_if(nvcu_em *e, nvc_run *r) {
   const char *c = nvcu_cond(e, r->s.at[0]->where, NULL, 0);
   nvcu_open(e, "if (%s)", c ? c : "true");
+  e->nested++;
   if (r->body) nvcu_seq(e, r->body);
   nvcu_close(e);
-  if (!r->other) return;
-  nvcu_open(e, "else");
-  nvcu_seq(e, r->other);
-  nvcu_close(e);
+  if (r->other) {
+    nvcu_open(e, "else");
+    nvcu_seq(e, r->other);
+    nvcu_close(e);
+  }
+  e->nested--;
+}
+
+/* Bits of the warp number that the layout uses. */
+static int warp_bits(const nvf_layout *l) {
+  int bits = 0;
+  for (int i = 0; l && i < l->n; i++)
+    for (int m = 1; l->d[i].place == 'w' && m < l->d[i].extent; m *= 2) bits |= m * l->d[i].pstride;
+  return bits;
+}
+
+/* Bits of the warp number that the runs from the i-th on use: others hold copies there. All, where warps meet again. */
+static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
+  int bits = 0;
+  for (; i < q->n; i++) {
+    const nvc_run *r = q->run[i];
+    if (r->solo) return ~0;
+    for (int j = 0; j < r->s.n; j++) {
+      const nvf_stmt *s = r->s.at[j];
+      int moves = s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
+      if (moves || (s->op == NVF_REDUCE && warp_bits(&e->t->tile[s->in[0]]))) return ~0;
+      bits |= warp_bits(nvc_layout_of(&e->r, s));
+    }
+  }
+  return bits;
 }
 
 void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
@@ -263,6 +292,7 @@ void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
     nvc_run *r = q->run[i];
     e->run = r;
     e->red.n = 0;
+    e->warps_later = e->nested ? ~0 : warps_from(e, q, i + 1);
     if (r->solo) {
       (r->s.at[0]->op == NVF_FOR ? emit_for : emit_if)(e, r);
       continue;

@@ -23,7 +23,7 @@ static double extent(const nvf_cand *k, uint64_t axes) {
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
 
-int64_t nvf_lane_tile(const nvb_caps *caps) { return caps->kind == NVB_CPU ? 1024 : caps->width; }
+int64_t nvf_lane_tile(const nvb_caps *caps) { return caps->kind == NVB_CPU ? 1024 : 4 * caps->width; }
 
 /* ---- which axis runs along memory */
 static void score(const nvf_cand *k, nvf_ix at, double n, double *sc) {
@@ -239,9 +239,12 @@ static double between(const pricing *p, uint64_t tile, double coal) {
   return kept > (double)p->caps->onchip ? 2 * all : 0;
 }
 
-/* Elements of a kept lane axis in one block under a reduction: narrower, down to 64, where units would have nothing to do. */
-static double strip(const nvb_caps *m, double along, double others) {
+/* Elements of a kept lane axis in one block under a reduction: narrower, down to 64, where units would have nothing to do;
+   on a GPU as wide as its accesses, but where a block of a single warp's width has little to do. */
+static double strip(const nvb_caps *m, double along, double others, double reduced) {
   double t = (double)nvf_lane_tile(m);
+  if (m->kind == NVB_CUDA && reduced <= 2048)
+    t = m->width;
   while (m->kind == NVB_CPU && t > 64 && others * along < m->units * t)
     t /= 4;
   return least(along, t);
@@ -256,8 +259,8 @@ static price price_of(const pricing *p, uint64_t repeated) {
     free += repeated >> r & 1;
   int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
-  double coal = along < 16 && !cpu ? 1 : bound ? strip(m, along, extent(k, c.grid) / along) : !cpu ? 1 : p->nred ? least(along, 16384) : 4096;
   double te = extent(k, tile), l2 = 0, redo = 0;
+  double coal = along < 16 && !cpu ? 1 : bound ? strip(m, along, extent(k, c.grid) / along, te) : !cpu ? 1 : p->nred ? least(along, 16384) : 4096;
   c.blocks = most(1, extent(k, c.grid) / coal);
   traffic(p, &c, tile, coal, bound, &l2);
   for (int r = 0; r < p->nred; r++) {

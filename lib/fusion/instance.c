@@ -273,6 +273,19 @@ static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   return 1;
 }
 
+/* The same where pieces of a dimension have axes of their own: those of partials that read the value. */
+static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
+  uint64_t used = 0;
+  for (int d = 0; d < n->rank; d++) {
+    if (!n->dim[d])
+      continue;
+    if (!at[d] || mixed_radix(b, at[d]) != nvf_value(b->s, n->dim[d]) || (used & nvf_ix_axes(b->s, at[d])))
+      return 0;
+    used |= nvf_ix_axes(b->s, at[d]);
+  }
+  return 1;
+}
+
 /* Tries to express the axes of a trial instance of the root by coordinates that the kernel has. */
 static int match(builder *b, const builder *t, const memo *mine, const memo *theirs, uint64_t want, nvf_ix *as) {
   uint64_t have = 0, used = 0;
@@ -312,12 +325,12 @@ static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *
   return e;
 }
 
-/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as a stored root
-   of the same shape; else axes of its own. */
+/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as some value of
+   the same shape; else axes of its own. */
 static const nvf_ix *align(builder *b, int root) {
   const nvf_node *n = node_of(b, root);
   for (int i = 0; i < b->memo.n; i++)
-    if (b->memo.at[i].node == root && !b->memo.at[i].guard && covers(b, n, b->memo.at[i].at))
+    if (b->memo.at[i].node == root && !b->memo.at[i].guard && fills(b, n, b->memo.at[i].at))
       return b->memo.at[i].at;
   builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
   nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
@@ -341,11 +354,9 @@ static const nvf_ix *align(builder *b, int root) {
         j++;
       best = j < b->memo.n && match(b, t, &b->memo.at[j], &t->memo.at[i], want, as);
     }
-  for (int i = 0; i < b->k->put.n && !best && want; i++) {
-    const memo *m = NULL;
-    for (int j = 0; j < b->memo.n && !m; j++)
-      m = b->memo.at[j].inst == b->k->put.at[i].inst && b->memo.at[j].node == b->k->put.at[i].node ? &b->memo.at[j] : NULL;
-    const nvf_ix *at = m ? by_position(b, n, node_of(b, m->node), m->at) : NULL;
+  for (int i = b->memo.n; i-- > 0 && !best && want;) { /* what was met last is nearest to a root */
+    const memo *m = &b->memo.at[i];
+    const nvf_ix *at = m->guard || !fills(b, node_of(b, m->node), m->at) ? NULL : by_position(b, n, node_of(b, m->node), m->at);
     if (at)
       return at;
   }

@@ -4,7 +4,10 @@
 #include "fusion/split.h"
 #include <string.h>
 
-enum { LONGEST = 1 << 24 }; /* a run that is more than a tile may hold is always cut */
+enum {
+  LONGEST = 1 << 24, /* a run that is more than a tile may hold is always cut */
+  BLOCKS = 16        /* of strips of columns on a GPU, for each unit */
+};
 
 nvf_weaver *nvf_weaver_new(nvf_net *net, int split) {
   const nvg_graph *g = net->g;
@@ -88,14 +91,27 @@ static void reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nv
 static int64_t pieces_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
 
 /* Elements of a piece of a run of `len`, or 0 where it stays together. weight: leaf elements behind one element. */
-typedef struct extent { int64_t len, inner, kept, weight; } extent;
+typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
+
+/* Of strips of columns on a GPU: many blocks, so that units end together, each of ROWS rows at least if there are two for a
+   unit even so; and partials that are next to nothing beside what is read. */
+static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int64_t strips) {
+  enum { ROWS = 1024, SHARE = 64 };
+  int64_t b = chunk;
+  for (;; b *= 2) {
+    int64_t n = pieces_of(e->len, b), half = pieces_of(e->len, 2 * b) * strips;
+    int many = n > 1024 || n * strips > BLOCKS * c->units || (n * e->kept * SHARE > e->largest && half >= c->units);
+    if (!many && (b * e->weight >= ROWS || half < 2 * c->units))
+      return b;
+  }
+}
+
 static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side) {
   int64_t tile = nvf_lane_tile(c), b = chunk;
   int64_t blocks = e->inner >= 16 ? e->kept / e->inner * ((e->inner + tile - 1) / tile) : e->kept;
-  if (c->kind != NVB_CPU && e->inner >= 16)
-    blocks = e->kept / c->width;
+  int strips = c->kind != NVB_CPU && e->inner >= 16 && !side;
   blocks = blocks < 1 ? 1 : blocks;
-  if (e->len * e->kept * e->weight < 65536 || (blocks >= c->units && !side))
+  if (e->len * e->kept * e->weight < 65536 || (blocks >= (strips ? BLOCKS : 1) * c->units && !side))
     return 0;
   if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every unit */
     int64_t want = side ? 4 * c->units : (c->units + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
@@ -104,6 +120,8 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
       b /= 2;
     while (pieces_of(e->len, b) > most)
       b *= 2;
+  } else if (strips) {
+    b = of_strips(c, e, chunk, blocks);
   } else {
     int64_t want = side ? 2 * c->units : 4 * c->units / blocks;
     while (b * 2 * (want < 1 ? 1 : want) <= e->len || pieces_of(e->len, b) > 1024)
@@ -144,7 +162,7 @@ static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf
 typedef struct manner { int whole, side; int64_t largest; } manner;
 static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m, int *out) {
   const nvf_node x = made(w, in[0]);
-  extent e = { 1, 1, 1, 1 };
+  extent e = { 1, 1, 1, 1, m->largest };
   for (int d = 0; d < x.rank; d++) {
     int64_t k = nvf_value(w->net->space, x.dim[d]);
     e.len *= d >= at && d < at + run ? k : 1;

@@ -208,9 +208,6 @@ static const struct pattern patterns[] = {
 enum { COUNT = sizeof patterns / sizeof *patterns };
 
 static const struct miss KNOWN_MISSES[] = {
-  /* the chunks of a column's stamp have 64 rows: 64 blocks of whole rows would fill half the machine, which costs what
-     reading x twice does */
-  { "double centring", 0, 2, 1.333 },
   /* finishes of columns and the mean of the row means in strips of columns: runs of 256 at 0.7 of the rate */
   { "double centring", 1, 3, 1 },
 };
