@@ -1,6 +1,7 @@
 /* The public constructors: every operation through one generic entry, and the prototypes of nvm/ops.h on top of it. Decides
    nothing: inference is graph's. */
 #include <stdlib.h>
+#include <string.h>
 #include "base/mem.h"
 #include "hallway.h"
 
@@ -109,7 +110,6 @@ BY_RED(LOGSUMEXP, logsumexp, 1)
 BY_SCAN(SOFTMAX, softmax, 1)
 BY_SCAN(LOG_SOFTMAX, log_softmax, 1)
 MAP_3(CLIP, clip)
-MAP_2(MATMUL, matmul)
 nvm_array *nvm_isclose(nvm_array *x1, nvm_array *x2, double rtol, double atol, int equal_nan) {
   return MAKE(ISCLOSE, IN(x1, x2), a_float("rtol", rtol), a_float("atol", atol), a_bool("equal_nan", equal_nan));
 }
@@ -128,6 +128,47 @@ nvm_array *nvm_std(nvm_array *x, const int *axis, int n, double correction, int 
 nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axis, int n, int keepdims) {
   axes keep;
   return MAKE(VECTOR_NORM, IN(x), a_float("ord", ord), some_axes(&keep, axis, n), a_bool("keepdims", keepdims));
+}
+
+/* ---- products */
+int nvm_precision_find(nvm_precision *out, const char *name) {
+  static const struct { const char *name; nvm_precision p; } known[] = {
+    { "ieee", NVM_PRECISION_IEEE }, { "highest", NVM_PRECISION_IEEE }, { "tf32", NVM_PRECISION_TF32 },
+    { "bf16x3", NVM_PRECISION_BF16X3 } };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strcmp(known[i].name, name)) return *out = known[i].p, NVM_OK;
+  return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3", name);
+}
+/* With the options as two attributes more. */
+static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_product_options *o) {
+  nvm_attr at[3] = { first, a_dtype(o ? o->dtype : NVM_DTYPE_DEFAULT), an_int("precision", o ? (int64_t)o->precision : 0) };
+  if (o && o->version != NVM_PRODUCT_OPTIONS_VERSION) {
+    nvb_fail(NVM_ERR_VALUE, "[%s] options version %u is unknown; this library has %d", nvg_ops[op].name, o->version,
+             NVM_PRODUCT_OPTIONS_VERSION);
+    return nvh_scope_keep(NULL);
+  }
+  return make(op, in, nin, at, 3);
+}
+MAP_2(MATMUL, matmul)
+nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_product_options *o) {
+  return product(NVG_OP_MATMUL, IN(x1, x2), 2, (nvm_attr){ .name = "", .kind = 'n' }, o);
+}
+nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int n, const nvm_product_options *o) {
+  int64_t at[2 * NVM_MAX_RANK];
+  if (!axes1 || !axes2) return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
+  int most = n < NVM_MAX_RANK ? n : NVM_MAX_RANK;
+  for (int i = 0; i < most; i++) at[i] = axes1[i], at[most + i] = axes2[i];
+  return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * (most < 0 ? 0 : most)), o);
+}
+nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_product_options *o) {
+  int length = (int)strlen(subscripts);
+  int64_t *text = nvb_alloc(sizeof *text * (size_t)(length + 1));
+  if (!text) return nvb_fail_memory(), nvh_scope_keep(NULL);
+  for (int i = 0; i < length; i++) text[i] = subscripts[i];
+  nvm_attr given = { .name = "subscripts", .kind = 's', .is = text, .n = length };
+  nvm_array *r = product(NVG_OP_EINSUM, operands, n, given, o);
+  nvb_free(text);
+  return r;
 }
 nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis) { return MAKE(VECDOT, IN(x1, x2), an_int("axis", axis)); }
 

@@ -5,12 +5,12 @@
 #include <string.h>
 #include "nvp.h"
 
-enum { PARAMS = 12, INTS = 128 };
+enum { PARAMS = 12, INTS = 2048 };
 typedef struct param {
   PyObject *name;       /* interned, owned */
   const char *text;     /* the library's spelling: UTF-8 of name */
-  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'D' device (not passed: where the call is made),
-      0: by value */
+  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'p' precision, 'D' device (not passed: where the call is
+      made), 0: by value */
   char required;
 } param;
 typedef struct op {
@@ -68,10 +68,29 @@ static int attr_dtype(nvp_state *st, nvm_attr *a, PyObject *v) {
   a->i = t;
   return 0;
 }
+static int attr_precision(nvp_state *st, nvm_attr *a, PyObject *v) {
+  nvm_precision p;
+  const char *name = PyUnicode_AsUTF8AndSize(v, NULL);
+  if (!name || nvp_check(st, nvm_precision_find(&p, name))) return -1;
+  a->kind = 'i';
+  a->i = p;
+  return 0;
+}
+static int attr_text(nvm_attr *a, PyObject *v, int64_t *ints, int max) {
+  Py_ssize_t n = PyUnicode_GetLength(v);
+  if (n > max) return PyErr_SetString(PyExc_ValueError, "a text is too long"), -1;
+  a->kind = 's';
+  a->is = ints;
+  a->n = (int)n;
+  for (Py_ssize_t i = 0; i < n; i++) ints[i] = PyUnicode_ReadChar(v, i);
+  return 0;
+}
 /* ints: room for `max` integers, used from ints[0] on; a->n says how many. */
 static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *ints, int max) {
   if (hint == 'd') return attr_dtype(st, a, v);
   if (v == Py_None) return a->kind = 'n', 0;
+  if (hint == 'p' && PyUnicode_Check(v)) return attr_precision(st, a, v);
+  if (PyUnicode_Check(v)) return attr_text(a, v, ints, max);
   if (hint == 'b') {
     int yes = PyObject_IsTrue(v);
     return a->kind = 'b', a->i = yes, yes < 0 ? -1 : 0;
@@ -198,6 +217,7 @@ static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t
 static char hint_of(const char *name, const char *value) {
   if (!strcmp(name, "dtype")) return 'd';
   if (!strcmp(name, "device")) return 'D';
+  if (!strcmp(name, "precision")) return 'p';
   if (!strncmp(value, "True", 4) || !strncmp(value, "False", 5)) return 'b';
   if (strpbrk(value, ".e") && strchr("0123456789-", *value) && *value) return 'f';
   return 0;

@@ -146,9 +146,26 @@ NVM_API nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axes, in
 NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis);     /* inclusive; dtypes as sum */
 NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis */
-/* (..., m, k) @ (..., k, n); one-dimensional operands are a row and a column. Numbers. Computed as the broadcast
-   product summed over k. */
+
+/* ---- matrix products. Numbers. Where both sides have dimensions of their own, floats go to whatever computes matrix
+   products best (docs/numerics.md section 5 says what is promised); vectors and integers are sums of products. */
+typedef struct nvm_product_options {
+  unsigned version;          /* NVM_PRODUCT_OPTIONS_VERSION */
+  nvm_dtype dtype;           /* of the result and of the sums, to which operands convert; float16 and bfloat16 with float32 are
+                                multiplied as they are. DEFAULT: as they promote, 16-bit floats summed in float32 */
+  nvm_precision precision;
+} nvm_product_options;
+#define NVM_PRODUCT_OPTIONS_VERSION 1
+#define NVM_PRODUCT_OPTIONS_INIT { NVM_PRODUCT_OPTIONS_VERSION, NVM_DTYPE_DEFAULT, NVM_PRECISION_IEEE }
+/* (..., m, k) @ (..., k, n), the dimensions before broadcast; one-dimensional operands are a row and a column. */
 NVM_API nvm_array *nvm_matmul(nvm_array *x1, nvm_array *x2);
+NVM_API nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_product_options *o); /* o NULL: defaults */
+/* Summed over naxes dimensions: axes1[i] of x1 with axes2[i] of x2; both NULL: the last ones of x1, the first of x2. */
+NVM_API nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int naxes,
+                                 const nvm_product_options *o);
+/* NumPy's subscripts ("ij,jk->ik", "...ii"); several operands are multiplied in an order that takes few operations, as
+   opt_einsum describes it (Smith, Gray 2018): the best of all for 8 operands and less, greedy for more. */
+NVM_API nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_product_options *o);
 
 /* ---- views: no element is copied before a value is needed. Any dtype. */
 NVM_API nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape);   /* one extent may be -1 */

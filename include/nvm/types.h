@@ -8,6 +8,12 @@
 extern "C" {
 #endif
 
+#if defined _WIN32
+#define NVM_API
+#else
+#define NVM_API __attribute__((visibility("default")))
+#endif
+
 typedef enum nvm_dtype {
   NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64,
   NVM_F16, NVM_BF16, NVM_F32, NVM_F64, NVM_C64, NVM_C128, NVM_NDTYPES,
@@ -24,6 +30,8 @@ typedef enum nvm_precision {
   NVM_PRECISION_BF16X3, /* of three bfloat16 pieces each, the least significant pairs left out: some 22 bits */
   NVM_NPRECISIONS
 } nvm_precision;
+/* "ieee" or "highest", "tf32", "bf16x3". A status. */
+NVM_API int nvm_precision_find(nvm_precision *out, const char *name);
 
 /* Where arrays lie and run: one of these, or NVM_DEVICE_CUDA + the ordinal of a GPU. AUTO: as the context decides. */
 typedef int nvm_device;
@@ -35,18 +43,12 @@ typedef struct nvm_array nvm_array; /* a lazy array */
 typedef struct nvm_fn nvm_fn;       /* a traced function */
 
 /* An attribute of an operation, by the name in its signature. kind: 'i' integer, 'b' bool, 'f' float, 'c' complex (real part in f,
-   bits of the imaginary part in i), 'd' dtype (in i), 'I' n integers in is, 'n' none */
+   bits of the imaginary part in i), 'd' dtype (in i), 'I' n integers in is, 's' a text, its n characters in is, 'n' none */
 typedef struct nvm_attr {
   const char *name;
   char kind;
   int64_t i; double f; const int64_t *is; int n;
 } nvm_attr;
-
-#if defined _WIN32
-#define NVM_API
-#else
-#define NVM_API __attribute__((visibility("default")))
-#endif
 
 #ifdef __cplusplus
 }

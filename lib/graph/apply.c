@@ -84,6 +84,22 @@ int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n) 
   return NVM_OK;
 }
 
+int nvg_attr_text(nvg_call *c, const char *name, int max, char *out) {
+  const nvg_attr *a = nvg_attr_get(c, name);
+  int n = 0;
+  if (!a || a->kind != 's') return misfit(c, name, "a text");
+  for (int i = 0; i < a->n; i++) {
+    if (a->is[i] == ' ') continue;
+    if (n + 1 >= max || a->is[i] < 33 || a->is[i] > 126) {
+      nvg_bad(c, NVM_ERR_VALUE, n + 1 >= max ? "%s is too long" : "%s has characters that mean nothing here", name);
+      return NVM_ERR_VALUE;
+    }
+    out[n++] = (char)a->is[i];
+  }
+  out[n] = 0;
+  return NVM_OK;
+}
+
 static int bad_axis(nvg_call *c, int64_t axis, int rank) {
   nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, rank);
   return NVM_ERR_INDEX;

@@ -1,33 +1,118 @@
-/* Matrix products: which dtype is multiplied and summed, what is worth a product, and the products made of others. From
-   shapes and dtypes alone: a matrix times a matrix of floats is a CALL node, the rest a map and a reduction. */
+/* Matrix products: which dtype is multiplied and summed, what is worth a product, and the operations made of them. From
+   shapes, dtypes and permutations alone: where each side has dimensions of its own, a CALL node over views, else a map and
+   a reduction. */
 #include <string.h>
-#include "graph/infer.h"
+#include "graph/product.h"
 
 enum { COLUMN = 16 };
 
-/* ---- dtypes: what operands become, what is summed, what results */
-typedef struct kind { nvm_dtype in, sum, out; int64_t precision; } kind;
-
-/* `dtype` converts the operands, but for 16-bit ones whose products are exact in float32. */
-static int open_product(nvg_call *c, nvg_node *const *in, int n, kind *k) {
+/* ---- dtypes */
+int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
   const nvg_op_info *o = &nvg_ops[c->op];
   int t = nvg_rule_in(o->name, o->rule, in, n, c->default_float), to;
-  if (t < 0 || nvg_attr_dtype(c, "dtype", t, &to) || nvg_attr_int(c, "precision", 0, &k->precision)) return 0;
+  if (t < 0 || nvg_attr_dtype(c, "dtype", t, &to) || nvg_attr_int(c, "precision", 0, &f->precision)) return 0;
   nvg_class from = nvg_class_of((nvm_dtype)t), cls = nvg_class_of((nvm_dtype)to);
   if (to == NVM_BOOL || (from >= NVG_FLOAT && cls < from))
     return nvg_bad(c, NVM_ERR_TYPE, "the product of %s does not convert to %s", nvg_dtype_name((nvm_dtype)t),
                    nvg_dtype_name((nvm_dtype)to)), 0;
-  if (k->precision < 0 || k->precision >= NVM_NPRECISIONS)
-    return nvg_bad(c, NVM_ERR_VALUE, "there is no precision %lld", (long long)k->precision), 0;
-  k->out = (nvm_dtype)to;
-  k->in = nvg_is_half((nvm_dtype)t) && to == NVM_F32 ? (nvm_dtype)t : k->out;
-  k->sum = nvg_compute_of(k->in);
-  if (nvg_real_of(k->sum) != NVM_F32 || nvg_is_half(k->in)) k->precision = NVM_PRECISION_IEEE;
+  if (f->precision < 0 || f->precision >= NVM_NPRECISIONS)
+    return nvg_bad(c, NVM_ERR_VALUE, "there is no precision %lld", (long long)f->precision), 0;
+  f->out = (nvm_dtype)to;
+  f->in = nvg_is_half((nvm_dtype)t) && to == NVM_F32 ? (nvm_dtype)t : f->out;
+  f->sum = nvg_compute_of(f->in);
+  if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_half(f->in)) f->precision = NVM_PRECISION_IEEE;
   return 1;
 }
 
-static nvg_node *close_product(nvg_call *c, nvg_node *r, const kind *k) {
-  return nvg_is_half(k->out) ? nvg_xcast(c, r, k->out, NVG_RESULT) : r;
+static nvg_node *rounded(nvg_call *c, nvg_node *r, const nvg_factors *f) {
+  return nvg_is_half(f->out) ? nvg_xcast(c, r, f->out, NVG_RESULT) : r;
+}
+
+/* ---- terms */
+static int find(const nvg_term *t, int label) {
+  int d = 0;
+  while (t->at[d] != label) d++;
+  return d;
+}
+
+int64_t nvg_term_extent(const nvg_term *t, int label) {
+  return t->set >> label & 1 ? t->x->aval->shape[find(t, label)] : 1;
+}
+
+/* Of dimension d among those of its array as it was before a pending permutation. */
+static int place_of(nvg_node *x, int d) {
+  return x->op == NVG_OP_PERMUTE_DIMS && !atomic_load(&x->value) ? (int)x->attr[d] : d;
+}
+
+/* Dimensions p < q as one, their diagonal, the last; a slice of the two flattened: its elements lie a row and one apart. */
+static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
+  int64_t axes[NVM_MAX_RANK], shape[NVM_MAX_RANK], n = x->aval->shape[p];
+  int rank = x->aval->rank, k = 0;
+  for (int d = 0; d < rank; d++)
+    if (d != p && d != q) shape[k] = x->aval->shape[d], axes[k++] = d;
+  axes[k] = p, axes[k + 1] = q;
+  shape[k] = n * n;
+  x = nvg_xreshape(c, nvg_xpermute(c, x, axes), rank - 1, shape);
+  return nvg_xrange(c, x, k, 0, n, n + 1);
+}
+
+int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_factors *f) {
+  if (!(x = nvg_xcast(c, x, f->in, 1))) return 0;
+  int n = x->aval->rank, place[NVM_MAX_RANK];
+  uint8_t at[NVM_MAX_RANK];
+  uint32_t ones = 0;
+  memcpy(at, label, (size_t)n);
+  for (int d = 0; d < n; d++) place[d] = place_of(x, d);
+  for (int p = 0; p < n; p++)
+    for (int q = p + 1; q < n; q++)
+      if (at[p] == at[q]) {
+        if (!(x = diagonal(c, x, p, q))) return 0;
+        uint8_t twice = at[p];
+        memmove(at + q, at + q + 1, (size_t)(n - q - 1));
+        memmove(at + p, at + p + 1, (size_t)(n - p - 2));
+        at[--n - 1] = twice;
+        for (int d = 0; d < n; d++) place[d] = d;
+        p = -1; /* from the start: dimensions have moved */
+        break;
+      }
+  *t = (nvg_term){ .set = 0 };
+  int kept = 0;
+  for (int d = 0; d < n; d++) {
+    if (x->aval->shape[d] == 1) {
+      ones |= 1u << d;
+      continue;
+    }
+    int before = 0;
+    for (int e = 0; e < n; e++) before += place[e] < place[d] && x->aval->shape[e] != 1;
+    t->at[kept] = at[d], t->place[kept++] = (uint8_t)before, t->set |= 1ull << at[d];
+  }
+  return (t->x = ones ? nvg_xdrop(c, x, ones) : x) != NULL;
+}
+
+/* A new array in row-major order. */
+static int made(nvg_term *t, nvg_node *x, const uint8_t *at) {
+  *t = (nvg_term){ .x = x };
+  for (int d = 0; x && d < x->aval->rank; d++) t->at[d] = at[d], t->place[d] = (uint8_t)d, t->set |= 1ull << at[d];
+  return x != NULL;
+}
+
+int nvg_term_sum(nvg_call *c, nvg_term *t, uint64_t keep, const nvg_factors *f) {
+  uint8_t at[NVM_MAX_RANK];
+  uint32_t axes = 0;
+  if (!(t->set & ~keep)) return 1;
+  for (int d = 0, n = 0; d < t->x->aval->rank; d++)
+    if (keep >> t->at[d] & 1) at[n++] = t->at[d];
+    else axes |= 1u << d;
+  return made(t, rounded(c, nvg_xreduce(c, NVG_OP_SUM, nvg_xcast(c, t->x, f->sum, 1), axes, 0), f), at);
+}
+
+nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int n) {
+  int64_t axes[NVM_MAX_RANK], shape[NVM_MAX_RANK];
+  for (int i = 0, k = 0; i < n; i++) {
+    shape[i] = nvg_term_extent(t, label[i]);
+    if (t->set >> label[i] & 1) axes[k++] = find(t, label[i]);
+  }
+  return nvg_xreshape(c, nvg_xpermute(c, t->x, axes), n, shape);
 }
 
 /* ---- (batch..., m, k) times (batch..., k, n); batches broadcast */
@@ -54,29 +139,24 @@ static nvg_node *factor(nvg_call *c, nvg_node *x, nvm_dtype t) {
   return nvg_keep(c, r);
 }
 
-/* Both of full rank with one batch: views. */
-static nvg_node *product(nvg_call *c, nvg_node *a, nvg_node *b, const kind *k) {
-  nvg_node *x[2] = { factor(c, a, k->in), factor(c, b, k->in) };
-  int64_t shape[NVM_MAX_RANK], attr[2] = { k->sum, k->precision };
-  int ra = a->aval->rank, rb = b->aval->rank, rank = ra > rb ? ra : rb;
-  for (int d = 0; d < rank - 2; d++) {
-    int64_t p = d < rank - ra ? 1 : a->aval->shape[d - (rank - ra)], q = d < rank - rb ? 1 : b->aval->shape[d - (rank - rb)];
-    shape[d] = p == 1 ? q : p;
-  }
+static nvg_node *call(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_factors *f) {
+  nvg_node *x[2] = { factor(c, a, f->in), factor(c, b, f->in) };
+  int64_t shape[NVM_MAX_RANK], attr[2] = { f->sum, f->precision };
+  int rank = a->aval->rank;
+  for (int d = 0; d < rank - 2; d++) shape[d] = a->aval->shape[d] == 1 ? b->aval->shape[d] : a->aval->shape[d];
   for (int i = 0; i < 2; i++) {
-    const nvg_aval *v = i ? b->aval : a->aval;
-    memcpy(shape + rank - 2, v->shape + v->rank - 2, 2 * sizeof *shape);
+    memcpy(shape + rank - 2, (i ? b : a)->aval->shape + rank - 2, 2 * sizeof *shape);
     x[i] = nvg_xexpand(c, x[i], rank, shape);
   }
-  shape[rank - 2] = a->aval->shape[ra - 2];
-  return nvg_keep(c, nvg_node_new(NVG_OP_PRODUCT, nvg_aval_get(k->sum, rank, shape), x, 2, attr, 2));
+  shape[rank - 2] = a->aval->shape[rank - 2];
+  return nvg_keep(c, nvg_node_new(NVG_OP_PRODUCT, nvg_aval_get(f->sum, rank, shape), x, 2, attr, 2));
 }
 
 /* (..., m, k, n) summed over k reads rows of b; where those are short, (..., m, n, k) rows of both. */
-static nvg_node *summed(nvg_call *c, nvg_node *a, nvg_node *b, const kind *k) {
+static nvg_node *written_out(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_factors *f) {
   int wide = b->aval->shape[b->aval->rank - 1] >= COLUMN;
-  a = nvg_xcast(c, a, k->sum, 1);
-  b = nvg_xcast(c, b, k->sum, 1);
+  a = nvg_xcast(c, a, f->sum, 1);
+  b = nvg_xcast(c, b, f->sum, 1);
   a = a ? with_new(c, a, a->aval->rank - !wide) : NULL;
   b = b && !wide ? swapped(c, b) : b;
   b = b ? with_new(c, b, b->aval->rank - 2) : NULL;
@@ -84,54 +164,240 @@ static nvg_node *summed(nvg_call *c, nvg_node *a, nvg_node *b, const kind *k) {
   return p ? nvg_xreduce(c, NVG_OP_SUM, p, 1u << (p->aval->rank - 1 - wide), 0) : NULL;
 }
 
-static nvg_node *multiply(nvg_call *c, nvg_node *a, nvg_node *b, const kind *k) {
-  const int64_t *p = a->aval->shape + a->aval->rank, *q = b->aval->shape + b->aval->rank;
-  int worth = nvg_class_of(k->sum) >= NVG_FLOAT && p[-2] > 1 && q[-1] > 1 && p[-1];
-  return close_product(c, worth ? product(c, a, b, k) : summed(c, a, b, k), k);
+/* ---- two terms */
+/* Labels that are adjacent in the memory of each of these terms: one dimension of a matrix. */
+typedef struct run { uint8_t at[NVM_MAX_RANK]; int n; int64_t size; } run;
+typedef struct runs { run at[NVM_MAX_RANK]; int n; } runs;
+
+static int follows(const nvg_term *t, int before, int label) {
+  return t->place[find(t, label)] == t->place[find(t, before)] + 1;
+}
+
+/* The labels of `set` in the order of t's memory; with `other`, adjacent there too. */
+static void find_runs(runs *r, const nvg_term *t, const nvg_term *other, uint64_t set) {
+  int rank = t->x->aval->rank, last = -1;
+  r->n = 0;
+  for (int p = 0; p < rank; p++) {
+    int d = 0;
+    while (t->place[d] != p) d++;
+    int label = t->at[d];
+    if (!(set >> label & 1)) continue;
+    int on = last >= 0 && follows(t, last, label) && (!other || follows(other, last, label));
+    run *at = &r->at[on ? r->n - 1 : r->n++];
+    if (!on) at->n = 0, at->size = 1;
+    at->at[at->n++] = (uint8_t)label, at->size *= t->x->aval->shape[d];
+    last = label;
+  }
+}
+
+static void merge_runs(runs *r) { /* into one, in that order */
+  run *to = &r->at[0];
+  for (int i = 1; i < r->n; i++)
+    for (int k = 0; k < r->at[i].n; k++) to->at[to->n++] = r->at[i].at[k];
+  for (int i = 1; i < r->n; i++) to->size *= r->at[i].size;
+  r->n = 1;
+}
+
+static run take_longest(runs *r) {
+  int best = 0;
+  for (int i = 1; i < r->n; i++)
+    if (r->at[i].size > r->at[best].size) best = i;
+  run taken = r->at[best];
+  memmove(&r->at[best], &r->at[best + 1], sizeof *r->at * (size_t)(--r->n - best));
+  return taken;
+}
+
+/* t as an array with a dimension a run, of extent 1 if it has none of the run's labels. */
+static nvg_node *as_runs(nvg_call *c, const nvg_term *t, const run *const *r, int n) {
+  uint8_t label[NVM_MAX_RANK];
+  int64_t shape[NVM_MAX_RANK];
+  int k = 0;
+  for (int i = 0; i < n; i++) {
+    int has = t->set >> r[i]->at[0] & 1;
+    shape[i] = has ? r[i]->size : 1;
+    for (int j = 0; has && j < r[i]->n; j++) label[k++] = r[i]->at[j];
+  }
+  return nvg_xreshape(c, nvg_term_as(c, t, label, k), n, shape);
+}
+
+/* Each side has labels of its own, and there are some to be summed. Where a side's own labels do not lie together, the
+   longest run of them is the matrix's dimension and the others are batches, over which the other side is repeated. */
+static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed, const nvg_factors *f) {
+  static const char many[] = "more than %d dimensions on the way";
+  uint64_t both = a->set & b->set;
+  runs batch, left, right, inner;
+  find_runs(&batch, a, b, both & ~summed);
+  find_runs(&left, a, NULL, a->set & ~both);
+  find_runs(&right, b, NULL, b->set & ~both);
+  int by_a = a->x->aval->size >= b->x->aval->size; /* the smaller one is copied if they disagree */
+  find_runs(&inner, by_a ? a : b, NULL, summed);
+  merge_runs(&inner);
+  run m = take_longest(&left), n = take_longest(&right);
+  const run *dim[3 * NVM_MAX_RANK];
+  int nb = 0;
+  for (int i = 0; i < batch.n; i++) dim[nb++] = &batch.at[i];
+  for (int i = 0; i < left.n; i++) dim[nb++] = &left.at[i];
+  for (int i = 0; i < right.n; i++) dim[nb++] = &right.at[i];
+  if (nb + 3 > NVM_MAX_RANK || __builtin_popcountll((a->set | b->set) & ~summed) > NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, many, NVM_MAX_RANK), 0;
+  dim[nb] = &m, dim[nb + 1] = &inner.at[0];
+  nvg_node *x = as_runs(c, a, dim, nb + 2);
+  dim[nb] = &inner.at[0], dim[nb + 1] = &n;
+  nvg_node *y = as_runs(c, b, dim, nb + 2);
+  dim[nb] = &m;
+  if (!x || !y) return 0;
+  int worth = nvg_class_of(f->sum) >= NVG_FLOAT && inner.at[0].size && x->aval->size && y->aval->size;
+  nvg_node *r = worth ? call(c, x, y, f) : written_out(c, x, y, f);
+  uint8_t label[NVM_MAX_RANK];
+  int64_t shape[NVM_MAX_RANK];
+  int k = 0;
+  for (int i = 0; i < nb + 2; i++)
+    for (int j = 0; j < dim[i]->n; j++, k++) {
+      label[k] = dim[i]->at[j];
+      shape[k] = nvg_term_extent(a->set >> label[k] & 1 ? a : b, label[k]);
+    }
+  return made(out, nvg_xreshape(c, rounded(c, r, f), k, shape), label);
+}
+
+/* One side has all labels but for what is repeated along it: in its order. */
+static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed, const nvg_factors *f) {
+  uint8_t at[2 * NVM_MAX_RANK];
+  int n = a->x->aval->rank;
+  memcpy(at, a->at, (size_t)n);
+  for (int d = 0; d < b->x->aval->rank; d++)
+    if (!(a->set >> b->at[d] & 1)) at[n++] = b->at[d];
+  if (n > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "more than %d dimensions on the way", NVM_MAX_RANK), 0;
+  nvm_dtype t = summed ? f->sum : f->out;
+  nvg_node *x = nvg_xcast(c, nvg_term_as(c, a, at, n), t, 1), *y = nvg_xcast(c, nvg_term_as(c, b, at, n), t, 1);
+  return made(out, nvg_x2(c, NVG_OP_MULTIPLY, x, y), at) && nvg_term_sum(c, out, ~summed, f);
+}
+
+int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep, const nvg_factors *f) {
+  nvg_term x = *a, y = *b;
+  nvg_factors wide = *f;
+  if (!nvg_term_sum(c, &x, keep | y.set, f) || !nvg_term_sum(c, &y, keep | x.set, f)) return 0;
+  if (x.x->aval->dtype != f->in || y.x->aval->dtype != f->in) wide.in = wide.sum; /* sums that were not rounded */
+  uint64_t summed = x.set & y.set & ~keep;
+  if (summed && (x.set & ~y.set) && (y.set & ~x.set)) return matrices(c, out, &x, &y, summed, &wide);
+  int second = (y.set & ~x.set) && !(x.set & ~y.set); /* it has all */
+  return second ? vectors(c, out, &y, &x, summed, &wide) : vectors(c, out, &x, &y, summed, &wide);
+}
+
+/* ---- operations */
+static const char *shape_of(char *out, const nvg_node *x) { return nvg_shape_text(out, x->aval->rank, x->aval->shape); }
+
+/* A result with dimensions of these labels. */
+static nvg_node *product_of(nvg_call *c, nvg_node *const *in, const uint8_t *la, const uint8_t *lb, const uint8_t *lc, int n,
+                            const nvg_factors *f) {
+  nvg_term a, b, r;
+  uint64_t keep = 0;
+  for (int i = 0; i < n; i++) keep |= 1ull << lc[i];
+  if (!nvg_term_make(c, &a, in[0], la, f) || !nvg_term_make(c, &b, in[1], lb, f)) return NULL;
+  return nvg_term_product(c, &r, &a, &b, keep, f) ? nvg_term_as(c, &r, lc, n) : NULL;
 }
 
 nvg_node *nvg_make_MATMUL(nvg_call *c) {
-  kind k;
-  nvg_node *x[2] = { c->in[0], c->in[1] };
-  int ra = x[0]->aval->rank, rb = x[1]->aval->rank;
-  if (!open_product(c, c->in, 2, &k)) return NULL;
+  enum { M, K, N, BATCH }; /* and on, from the last batch to the first */
+  nvg_factors f;
   char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
-  nvg_shape_text(sa, ra, x[0]->aval->shape);
-  nvg_shape_text(sb, rb, x[1]->aval->shape);
-  const char *ta = nvg_dtype_name(x[0]->aval->dtype), *tb = nvg_dtype_name(x[1]->aval->dtype);
-  if (!ra || !rb)
-    return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s %s @ %s %s", ta, sa, tb, sb);
-  if (ra >= NVM_MAX_RANK || rb >= NVM_MAX_RANK)
-    return nvg_bad(c, NVM_ERR_VALUE, "at most %d dimensions", NVM_MAX_RANK - 1);
-  if (ra == 1) x[0] = with_new(c, x[0], 0);
-  if (rb == 1) x[1] = with_new(c, x[1], 1);
-  if (!x[0] || !x[1]) return NULL;
-  const nvg_aval *a = x[0]->aval, *b = x[1]->aval;
-  if (a->shape[a->rank - 1] != b->shape[b->rank - 2])
+  const nvg_aval *a = c->in[0]->aval, *b = c->in[1]->aval;
+  if (!nvg_factors_of(c, c->in, 2, &f)) return NULL;
+  shape_of(sa, c->in[0]), shape_of(sb, c->in[1]);
+  if (!a->rank || !b->rank)
+    return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s %s @ %s %s", nvg_dtype_name(a->dtype), sa,
+                   nvg_dtype_name(b->dtype), sb);
+  int row = a->rank == 1, column = b->rank == 1, na = a->rank - 2 + row, nb = b->rank - 2 + column, n = na > nb ? na : nb;
+  if (a->shape[a->rank - 1] != b->shape[b->rank - 2 + column])
     return nvg_bad(c, NVM_ERR_VALUE, "inner dimensions differ: %s @ %s", sa, sb);
-  for (int d = 3; d <= a->rank && d <= b->rank; d++)
-    if (a->shape[a->rank - d] != b->shape[b->rank - d] && a->shape[a->rank - d] != 1 && b->shape[b->rank - d] != 1)
+  for (int d = 1; d <= na && d <= nb; d++)
+    if (a->shape[na - d] != b->shape[nb - d] && a->shape[na - d] != 1 && b->shape[nb - d] != 1)
       return nvg_bad(c, NVM_ERR_VALUE, "batches do not broadcast: %s @ %s", sa, sb);
-  nvg_node *r = multiply(c, x[0], x[1], &k);
-  int rank = r ? r->aval->rank : 0;
-  uint32_t drop = r ? (ra == 1 ? 1u << (rank - 2) : 0) | (rb == 1 ? 1u << (rank - 1) : 0) : 0;
-  return drop ? nvg_xdrop(c, r, drop) : r;
+  uint8_t la[NVM_MAX_RANK], lb[NVM_MAX_RANK], lc[NVM_MAX_RANK];
+  for (int d = 0; d < na; d++) la[d] = (uint8_t)(BATCH + na - 1 - d);
+  for (int d = 0; d < nb; d++) lb[d] = (uint8_t)(BATCH + nb - 1 - d);
+  for (int d = 0; d < n; d++) lc[d] = (uint8_t)(BATCH + n - 1 - d);
+  if (!row) la[na++] = M, lc[n++] = M;
+  la[na] = lb[nb++] = K;
+  if (!column) lb[nb] = N, lc[n++] = N;
+  return product_of(c, c->in, la, lb, lc, n, &f);
 }
 
 nvg_node *nvg_make_VECDOT(nvg_call *c) {
-  kind k;
-  nvg_node *x[2];
+  nvg_factors f;
   int64_t axis;
-  if (!open_product(c, c->in, 2, &k) || nvg_attr_int(c, "axis", -1, &axis)) return NULL;
-  for (int i = 0; i < 2; i++)
-    if (!(x[i] = nvg_xcast(c, c->in[i], k.sum, 1))) return NULL;
-  int ra = x[0]->aval->rank, rb = x[1]->aval->rank, least = ra < rb ? ra : rb;
+  if (!nvg_factors_of(c, c->in, 2, &f) || nvg_attr_int(c, "axis", -1, &axis)) return NULL;
+  const nvg_aval *a = c->in[0]->aval, *b = c->in[1]->aval;
+  int least = a->rank < b->rank ? a->rank : b->rank, n = a->rank > b->rank ? a->rank : b->rank, rank;
   if (axis >= least || axis < -least)
     return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, least);
-  if (axis >= 0 && ra != rb) return nvg_bad(c, NVM_ERR_INDEX, "a positive axis needs operands of as many dimensions");
-  int64_t na = x[0]->aval->shape[axis < 0 ? ra + axis : axis], nb = x[1]->aval->shape[axis < 0 ? rb + axis : axis];
+  if (axis >= 0 && a->rank != b->rank)
+    return nvg_bad(c, NVM_ERR_INDEX, "a positive axis needs operands of as many dimensions");
+  if (axis >= 0) axis -= n; /* from the end, in both */
+  int64_t na = a->shape[a->rank + axis], nb = b->shape[b->rank + axis], shape[NVM_MAX_RANK];
   if (na != nb) return nvg_bad(c, NVM_ERR_VALUE, "the extents %lld and %lld differ", (long long)na, (long long)nb);
-  nvg_node *p = nvg_x2(c, NVG_OP_MULTIPLY, nvg_x1(c, NVG_OP_CONJ, x[0]), x[1]);
-  if (!p) return NULL;
-  return close_product(c, nvg_xreduce(c, NVG_OP_SUM, p, 1u << (axis < 0 ? p->aval->rank + axis : axis), 0), &k);
+  if (nvg_broadcast("vecdot", c->in, 2, &rank, shape)) return NULL;
+  uint8_t la[NVM_MAX_RANK], lb[NVM_MAX_RANK], lc[NVM_MAX_RANK];
+  for (int d = 0; d < a->rank; d++) la[d] = (uint8_t)(n - a->rank + d);
+  for (int d = 0; d < b->rank; d++) lb[d] = (uint8_t)(n - b->rank + d);
+  for (int d = 0, k = 0; d < n; d++)
+    if (d != n + axis) lc[k++] = (uint8_t)d;
+  nvg_node *in[2] = { nvg_xcast(c, c->in[0], f.in, 1), c->in[1] };
+  in[0] = nvg_x1(c, NVG_OP_CONJ, in[0]);
+  return in[0] ? product_of(c, in, la, lb, lc, n - 1, &f) : NULL;
+}
+
+/* `axes`: a number of dimensions, the last ones of x1 and the first of x2, or as many of x1, then of x2. */
+static int contracted(nvg_call *c, int64_t *left, int64_t *right, int *n) {
+  int64_t axes[2 * NVM_MAX_RANK];
+  const nvg_attr *given = nvg_attr_get(c, "axes");
+  int ra = c->in[0]->aval->rank, rb = c->in[1]->aval->rank, count;
+  if (nvg_attr_ints(c, "axes", 2 * NVM_MAX_RANK, axes, &count)) return 0;
+  if (!given || given->kind == 'i') {
+    int64_t k = given ? axes[0] : 2;
+    if (k < 0 || k > ra || k > rb)
+      return nvg_bad(c, NVM_ERR_VALUE, "%lld axes of operands with %d and %d dimensions", (long long)k, ra, rb), 0;
+    *n = (int)k;
+    for (int i = 0; i < k; i++) left[i] = ra - k + i, right[i] = i;
+    return 1;
+  }
+  if (count % 2) return nvg_bad(c, NVM_ERR_VALUE, "axes must name as many dimensions of x1 as of x2"), 0;
+  *n = count / 2;
+  uint32_t seen[2] = { 0 };
+  for (int i = 0; i < count; i++) {
+    int side = i >= *n, rank = side ? rb : ra;
+    int64_t d = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (d < 0 || d >= rank)
+      return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axes[i], rank), 0;
+    if (seen[side] >> d & 1) return nvg_bad(c, NVM_ERR_VALUE, "axis %lld is given twice", (long long)axes[i]), 0;
+    seen[side] |= 1u << d;
+    (side ? right : left)[i % *n] = d;
+  }
+  return 1;
+}
+
+nvg_node *nvg_make_TENSORDOT(nvg_call *c) {
+  nvg_factors f;
+  int64_t left[NVM_MAX_RANK], right[NVM_MAX_RANK];
+  int k, n = 0;
+  if (!nvg_factors_of(c, c->in, 2, &f) || !contracted(c, left, right, &k)) return NULL;
+  const nvg_aval *a = c->in[0]->aval, *b = c->in[1]->aval;
+  char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
+  if (a->rank + b->rank - 2 * k > NVM_MAX_RANK)
+    return nvg_bad(c, NVM_ERR_VALUE, "%d dimensions; at most %d are possible", a->rank + b->rank - 2 * k, NVM_MAX_RANK);
+  uint8_t la[NVM_MAX_RANK], lb[NVM_MAX_RANK], lc[NVM_MAX_RANK];
+  for (int d = 0; d < a->rank; d++) la[d] = (uint8_t)d;
+  for (int d = 0; d < b->rank; d++) lb[d] = (uint8_t)(NVM_MAX_RANK + d);
+  for (int i = 0; i < k; i++) {
+    if (a->shape[left[i]] != b->shape[right[i]])
+      return nvg_bad(c, NVM_ERR_VALUE, "contracted dimensions differ: %lld of %s and %lld of %s", (long long)left[i],
+                     shape_of(sa, c->in[0]), (long long)right[i], shape_of(sb, c->in[1]));
+    lb[right[i]] = la[left[i]];
+  }
+  uint64_t both = 0;
+  for (int i = 0; i < k; i++) both |= 1ull << left[i];
+  for (int d = 0; d < a->rank; d++)
+    if (!(both >> d & 1)) lc[n++] = la[d];
+  for (int d = 0; d < b->rank; d++)
+    if (lb[d] >= NVM_MAX_RANK) lc[n++] = lb[d];
+  return product_of(c, c->in, la, lb, lc, n, &f);
 }

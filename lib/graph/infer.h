@@ -50,6 +50,8 @@ int nvg_attr_float(nvg_call *c, const char *name, double def, double *out);
 int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out);
 int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n);
 /* one int counts as a list; *n = -1: absent */
+/* A text, without its blanks; out has room for `max` bytes with its end. */
+int nvg_attr_text(nvg_call *c, const char *name, int max, char *out);
 /* Axes as a mask over `rank` dimensions; negative ones count from the end; absent: all. A status. */
 int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask);
 int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axis); /* exactly one */

@@ -1,6 +1,7 @@
 /* Random graphs. Every step picks an operation of the table and operands among what exists; what the library refuses (a dtype,
    a shape) is tried again with something else. No copysign or signbit: the sign of a NaN is unspecified. At least a fifth of
-   the steps are casts. Leaves have odd shapes, zero and negative strides, special values. */
+   the steps are casts. Leaves have odd shapes, zero and negative strides, special values. Matrix products are of small whole
+   numbers, so that no order of their sums changes a bit. */
 #include "random_graph.h"
 #include <math.h>
 #include <stdarg.h>
@@ -88,7 +89,7 @@ static nvm_array *leaf(rg *g, const int64_t *dims) {
 
 /* ---- operations, by the shape of their call */
 typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUTE, SLICE, FLIP, ROLL, BROADCAST, CONCAT, PAD, SOFTMAX,
-                    SCALAR, TAKE } form;
+                    SCALAR, TAKE, PRODUCT } form;
 static const struct { form form; const char *name; } ops[] = {
   { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
   { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
@@ -104,7 +105,8 @@ static const struct { form form; const char *name; } ops[] = {
   { REDUCE, "any" }, { REDUCE, "logsumexp" }, { AXIS1, "argmax" }, { AXIS1, "argmin" }, { AXIS1, "cumulative_sum" },
   { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
   { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" }, { ROLL, "roll" },
-  { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" },
+  { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" }, { PRODUCT, "matmul" }, { PRODUCT, "matmul" },
+  { PRODUCT, "matmul" },
 };
 enum { NOPS = sizeof ops / sizeof *ops };
 
@@ -123,6 +125,64 @@ static nvm_array *take_some(rg *g, int op, nvm_array *x) {
   nvm_attr a = one("axis", 'i', axis);
   nvm_array *r = apply(g, op, in, 2, &a, 1);
   nvm_array_unref(idx);
+  return r;
+}
+/* ---- products */
+static nvm_array *by_name(rg *g, const char *name, nvm_array *const *in, int nin, const nvm_attr *at, int nat) {
+  int op;
+  return nvm_op_find(&op, name) ? NULL : apply(g, op, in, nin, at, nat);
+}
+/* Whole numbers from -8 to 8, and NaN where x has it. */
+static nvm_array *whole(rg *g, nvm_array *x) {
+  nvm_dtype t = nvm_dtype_of(x);
+  nvm_array *low = nvm_apply_scalar(g->ctx, 'i', t >= NVM_U8 && t <= NVM_U64 ? 0 : -8, 0, 0);
+  nvm_array *high = nvm_apply_scalar(g->ctx, 'i', 8, 0, 0), *all[3] = { x, low, high };
+  nvm_array *cut = by_name(g, "clip", all, 3, NULL, 0), *r = cut ? by_name(g, "round", &cut, 1, NULL, 0) : NULL;
+  nvm_array_unref(cut), nvm_array_unref(low), nvm_array_unref(high);
+  return r;
+}
+/* The other side, for inner extent k: a leaf of the same dtype or a float's, perhaps lying transposed, perhaps with a batch. */
+static nvm_array *matrix(rg *g, nvm_dtype t, int64_t k, int64_t batch) {
+  int64_t n = sizes[below(g, 12)], shape[3] = { batch, k, n };
+  int turned = below(g, 3) == 0, deep = batch > 1 && below(g, 2), rank = 2 + deep;
+  if (turned) shape[1] = n, shape[2] = k;
+  nvm_dtype as = below(g, 4) ? t : dtype(g);
+  float data[64];
+  int64_t most = 64, count = shape[1] * shape[2] * (deep ? batch : 1);
+  for (int i = 0; i < 64; i++) data[i] = (float)(below(g, 9) - (as >= NVM_U8 && as <= NVM_U64 ? 0 : 4));
+  nvm_array *few = nvm_array_new_host(g->ctx, NVM_F32, 1, &most, NULL, data, NULL, NULL), *r[4] = { few, NULL, NULL, NULL };
+  nvm_attr to = one("dtype", 'd', as), times = one("repetitions", 'i', count / 64 + 1), axes = ints("shape", shape + 1 - deep, rank);
+  int64_t from = 0;
+  nvm_attr cut[2] = { ints("start", &from, 1), ints("count", &count, 1) };
+  r[1] = by_name(g, "tile", &few, 1, &times, 1);
+  if (r[1]) r[2] = by_name(g, "slice", &r[1], 1, cut, 2);
+  if (r[2]) r[3] = by_name(g, "reshape", &r[2], 1, &axes, 1);
+  nvm_array *typed = r[3] ? by_name(g, "astype", &r[3], 1, &to, 1) : NULL, *m = NULL;
+  if (typed && turned) m = by_name(g, "matrix_transpose", &typed, 1, NULL, 0);
+  for (int i = 0; i < 4; i++) nvm_array_unref(r[i]);
+  if (!turned) return typed;
+  nvm_array_unref(typed);
+  return m;
+}
+/* x times some matrix, or times itself transposed; + 0, for a library may make -0 of nothing but zeros. */
+static nvm_array *product(rg *g, int op, nvm_array *x) {
+  int rank = nvm_rank(x);
+  int64_t k = rank ? nvm_shape(x)[rank - 1] : 0;
+  if (!rank || nvm_size(x) > 8000) return NULL;
+  nvm_array *in[2] = { whole(g, x), NULL }, *r = NULL;
+  if (!in[0]) return NULL;
+  int own = rank >= 2 && nvm_shape(x)[rank - 2] <= 64 && below(g, 4) == 0;
+  in[1] = own ? by_name(g, "matrix_transpose", in, 1, NULL, 0) : matrix(g, nvm_dtype_of(x), k, rank > 2 ? nvm_shape(x)[rank - 3] : 1);
+  if (in[1] && below(g, 4) == 0 && nvm_rank(in[1]) >= 2 && rank >= 2 && !own) { /* the other way round: (b' a')' */
+    nvm_array *a = by_name(g, "matrix_transpose", &in[0], 1, NULL, 0), *b = by_name(g, "matrix_transpose", &in[1], 1, NULL, 0);
+    nvm_array_unref(in[0]), nvm_array_unref(in[1]);
+    in[0] = b, in[1] = a;
+  }
+  nvm_attr how[2] = { one("precision", 'i', below(g, NVM_NPRECISIONS)), one("dtype", below(g, 4) ? 'n' : 'd', NVM_F32) };
+  nvm_array *zero = nvm_apply_scalar(g->ctx, 'i', 0, 0, 0), *sum[2] = { NULL, zero };
+  if (in[0] && in[1]) sum[0] = apply(g, op, in, 2, how, 2);
+  if (sum[0] && nvm_size(sum[0]) * (k ? k : 1) < 400000) r = by_name(g, "add", sum, 2, NULL, 0);
+  nvm_array_unref(in[0]), nvm_array_unref(in[1]), nvm_array_unref(zero), nvm_array_unref(sum[0]);
   return r;
 }
 /* Reshapes of real use: flattened, one dimension split or two joined. */
@@ -213,6 +273,7 @@ static nvm_array *try_one(rg *g, int which) {
     at[0] = one("axis", 'i', below(g, rank));
     return apply(g, op, in, 1, at, 1);
   case CONCAT: at[0] = one("axis", 'i', rank ? below(g, rank) : 0); return apply(g, op, in, 2, at, 1);
+  case PRODUCT: return product(g, op, x);
   case TAKE: return rank ? take_some(g, op, x) : NULL;
   default: return view(g, f, op, x);
   }

@@ -53,6 +53,35 @@ START_TEST(test_together_and_explain) {
 }
 END_TEST
 
+static nvm_array *matrix(int64_t rows, int64_t cols) {
+  int64_t shape[2] = { rows, cols };
+  return nvm_reshape(ramp(rows * cols), 2, shape);
+}
+START_TEST(test_products) {
+  nvm_array *a = matrix(2, 3), *b = matrix(3, 2), *three[3] = { a, b, a };
+  float want[4] = { 10, 13, 28, 40 };
+  expect(nvm_matmul(a, b), 4, want);
+  expect(nvm_matmul_opt(a, b, NULL), 4, want);
+  nvm_product_options o = NVM_PRODUCT_OPTIONS_INIT;
+  ck_assert_int_eq(nvm_precision_find(&o.precision, "tf32"), NVM_OK);
+  ck_assert_int_eq(o.precision, NVM_PRECISION_TF32);
+  expect(nvm_matmul_opt(a, b, &o), 4, want); /* small whole numbers: exact in any precision */
+  o.dtype = NVM_F64;
+  ck_assert_int_eq(nvm_dtype_of(nvm_matmul_opt(a, b, &o)), NVM_F64);
+  expect(nvm_tensordot(a, b, NULL, NULL, 1, NULL), 4, want);
+  expect(nvm_tensordot(a, b, (int[]){ 0, 1 }, (int[]){ 1, 0 }, 2, NULL), 1, (float[]){ 50 });
+  expect(nvm_einsum("ij,jk->ki", three, 2, NULL), 4, (float[]){ 10, 28, 13, 40 });
+  expect(nvm_einsum("ij,jk,kl->l", three, 3, NULL), 3, (float[]){ 159, 250, 341 });
+  ck_assert_int_eq(nvm_precision_find(&o.precision, "exact"), NVM_ERR_VALUE);
+  o.version = 7;
+  ck_assert_ptr_null(nvm_einsum("ij,jk", three, 2, &o));
+  ck_assert_str_eq(nvm_last_error(), "[einsum] options version 7 is unknown; this library has 1");
+  ck_assert_ptr_null(nvm_einsum("ij,jk", three, 3, NULL));
+  ck_assert_str_eq(nvm_last_error(), "[einsum] subscripts of 2 operands for 3");
+  ck_assert_ptr_null(nvm_matmul(a, NULL));
+}
+END_TEST
+
 START_TEST(test_errors_name_shapes) {
   nvm_array *a = ramp(3), *b = ramp(4), *r = nvm_add(a, b);
   ck_assert_ptr_null(r);
@@ -346,6 +375,7 @@ int main(void) {
   tcase_set_timeout(t, 240);
   tcase_add_test(t, test_expression);
   tcase_add_test(t, test_together_and_explain);
+  tcase_add_test(t, test_products);
   tcase_add_test(t, test_errors_name_shapes);
   tcase_add_test(t, test_scope_keeps_first_failure);
   tcase_add_test(t, test_no_scope);

@@ -1,4 +1,4 @@
-"""The array API's linalg extension, as far as it is sums of products: no factorisations."""
+"""The array API's linalg extension, as far as it is sums of products: no factorisations. einsum and NumPy's products."""
 from . import _nvm
 from ._creation import broadcast_shapes
 
@@ -32,27 +32,112 @@ def cross(x1, x2, /, *, axis=-1):
     return _f["moveaxis"](_f["stack"](parts, axis=-1), -1, axis)
 
 
-def tensordot(x1, x2, /, *, axes=2):
-    """Sum of products over several dimensions of both arrays."""
+def tensordot(x1, x2, /, *, axes=2, dtype=None, precision=None):
+    """Sum of products over several dimensions of both arrays: over the last `axes` of x1 and the first of x2, or over those
+    that a pair of sequences names."""
+    if not hasattr(axes, "__index__"):
+        left, right = ([a] if hasattr(a, "__index__") else list(a) for a in axes)
+        if len(left) != len(right):
+            raise ValueError(f"[tensordot] axes name {len(left)} dimensions of x1 and {len(right)} of x2")
+        axes = left + right
+    return _f["tensordot"](x1, x2, axes=axes, dtype=dtype, precision=precision)
+
+
+def inner(x1, x2, /, *, dtype=None, precision=None):
+    """Sums of products over the last dimension of both arrays; scalars multiply."""
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
-    if isinstance(axes, int):
-        left, right = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
-    else:
-        left, right = ([axes[i]] if isinstance(axes[i], int) else list(axes[i]) for i in (0, 1))
-    left, right = [a % x1.ndim for a in left], [a % x2.ndim for a in right]
-    if [x1.shape[a] for a in left] != [x2.shape[a] for a in right]:
-        raise ValueError(f"[tensordot] contracted dimensions differ: {x1.shape} over {left}, {x2.shape} over {right}")
-    keep1, keep2 = ([a for a in range(x.ndim) if a not in gone] for x, gone in ((x1, left), (x2, right)))
-    n = 1
-    for a in left:
-        n *= x1.shape[a]
-    m1 = _f["permute_dims"](x1, keep1 + left).reshape((x1.size // n if n else _size(x1, keep1), n))
-    m2 = _f["permute_dims"](x2, right + keep2).reshape((n, x2.size // n if n else _size(x2, keep2)))
-    return matmul(m1, m2).reshape(tuple(x1.shape[a] for a in keep1) + tuple(x2.shape[a] for a in keep2))
+    axes = ([-1], [-1]) if x1.ndim and x2.ndim else 0
+    return tensordot(x1, x2, axes=axes, dtype=dtype, precision=precision)
 
 
-def _size(x, axes):
-    n = 1
-    for a in axes:
-        n *= x.shape[a]
-    return n
+def dot(x1, x2, /, *, dtype=None, precision=None):
+    """NumPy's dot: over the last dimension of x1 and the last but one of x2 (its only one); scalars multiply."""
+    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
+    axes = ([-1], [-2 if x2.ndim > 1 else -1]) if x1.ndim and x2.ndim else 0
+    return tensordot(x1, x2, axes=axes, dtype=dtype, precision=precision)
+
+
+def multi_dot(arrays, /, *, dtype=None, precision=None):
+    """The product of several matrices (the first and the last may be vectors), in the order that takes the fewest operations."""
+    arrays = [_nvm.asarray(x) for x in arrays]
+    n = len(arrays)
+    if n < 2:
+        raise ValueError("[multi_dot] needs at least two arrays")
+    for i, x in enumerate(arrays):
+        if x.ndim != 2 and (x.ndim != 1 or 0 < i < n - 1):
+            raise ValueError(f"[multi_dot] array {i} has {x.ndim} dimensions")
+    terms = [[i, i + 1] for i in range(n)]
+    if arrays[0].ndim == 1:
+        terms[0] = [1]
+    if arrays[-1].ndim == 1:
+        terms[-1] = [n - 1]
+    return einsum(*(a for pair in zip(arrays, terms) for a in pair), (terms[0][:-1] + terms[-1][1:]),
+                  dtype=dtype, precision=precision)
+
+
+def matrix_power(x, n, /):
+    """A square matrix times itself, n times; n is not negative."""
+    x, n = _nvm.asarray(x), n.__index__()
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"[matrix_power] needs square matrices, not {x.shape}")
+    if n < 0:
+        raise NotImplementedError("[matrix_power] inverses are not there yet: n must not be negative")
+    if n == 0:
+        return _f["broadcast_to"](_f["eye"](x.shape[-1], dtype=x.dtype), x.shape)
+    result = None
+    while n:
+        if n & 1:
+            result = x if result is None else matmul(result, x)
+        n >>= 1
+        if n:
+            x = matmul(x, x)
+    return result
+
+
+# ---- einsum: NumPy's arguments as the library's
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_WAYS = {False: 0, True: 1, "greedy": 1, "optimal": 2, "auto": None, None: None}
+
+
+def _as_text(labels):
+    """[0, Ellipsis, 2] as 'a...c'."""
+    out = []
+    for k in labels:
+        if k is not Ellipsis and not 0 <= k < len(_LETTERS):
+            raise ValueError(f"[einsum] there is no label {k}")
+        out.append("..." if k is Ellipsis else _LETTERS[k])
+    return "".join(out)
+
+
+def _subscripts(args):
+    """(text, operands) of einsum's arguments: a text first, or operands each with a list of labels, and those of the result."""
+    if not args:
+        raise ValueError("[einsum] needs subscripts and operands")
+    if isinstance(args[0], str):
+        return args[0], args[1:]
+    text = ",".join(_as_text(labels) for labels in args[1:len(args) // 2 * 2:2])
+    operands = args[0:len(args) // 2 * 2:2]
+    return (text + "->" + _as_text(args[-1]) if len(args) % 2 else text), operands
+
+
+def _path(optimize):
+    """What the library calls it: a way, or the steps of a path with their lengths."""
+    if optimize is None or isinstance(optimize, (bool, str)):
+        if optimize not in _WAYS:
+            raise ValueError(f"[einsum] there is no way {optimize!r} to optimize")
+        return _WAYS[optimize]
+    steps = list(optimize)
+    if steps and isinstance(steps[0], str):  # "einsum_path" of NumPy; ("greedy", memory limit): the limit is not needed
+        if steps[0] != "einsum_path":
+            return _path(steps[0])
+        del steps[0]
+    return [k for step in steps for k in (len(step), *step)]
+
+
+def einsum(*args, optimize=None, dtype=None, precision=None):
+    """The sums of products that subscripts name: einsum("ij,jk->ik", x1, x2), or einsum(x1, [0, 1], x2, [1, 2], [0, 2]).
+    Equal letters in one operand are its diagonal; a letter that the result lacks is summed over; "..." stands for dimensions
+    that broadcast. optimize, for three operands and more: the order of products. None (the best for up to 8, else greedy),
+    False (from the left), True or "greedy", "optimal", or a path as of einsum_path."""
+    text, operands = _subscripts(args)
+    return _f["einsum"](operands, text, optimize=_path(optimize), dtype=dtype, precision=precision)

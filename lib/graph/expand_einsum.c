@@ -1,0 +1,230 @@
+/* einsum: its subscripts become labels of dimensions, its operands terms, and these products, two at a time. */
+#include <ctype.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "graph/product.h"
+
+enum { TEXT = 2048 };
+typedef struct spec {            /* what the text says */
+  char text[TEXT];
+  const char *input[TEXT];       /* each operand's subscripts, into text */
+  const char *output;            /* after the arrow; NULL: there is none */
+  int n;
+} spec;
+typedef struct labels {          /* letters in the order in which they are met, then the ellipsis' dimensions from the last */
+  int8_t number[128];            /* of a letter; -1: not met */
+  int count, dots;               /* labels; those of the widest ellipsis */
+  int times[NVG_LABELS];         /* how often a letter stands in the inputs */
+  char letter[NVG_LABELS];
+  int64_t extent[NVG_LABELS];
+} labels;
+
+static int fault(nvg_call *c, const char *what, const char *text) {
+  nvg_bad(c, NVM_ERR_VALUE, "%s: '%s'", what, text);
+  return 0;
+}
+
+/* ---- reading */
+static int read_text(nvg_call *c, spec *s) {
+  if (nvg_attr_text(c, "subscripts", TEXT, s->text)) return 0;
+  char *arrow = strstr(s->text, "->");
+  s->output = NULL;
+  if (arrow) *arrow = 0, s->output = arrow + 2;
+  s->n = 0;
+  for (char *at = s->text; at;) {
+    s->input[s->n++] = at;
+    if ((at = strchr(at, ','))) *at++ = 0;
+  }
+  if (s->n != c->nin)
+    return nvg_bad(c, NVM_ERR_VALUE, "subscripts of %d operands for %d", s->n, c->nin), 0;
+  return 1;
+}
+
+/* Letters of a term and whether it has an ellipsis; 0 with a message. */
+static int read_term(nvg_call *c, const char *s, int *letters, int *dots) {
+  *letters = *dots = 0;
+  for (const char *p = s; *p; p++)
+    if (isalpha((unsigned char)*p)) ++*letters;
+    else if (!strncmp(p, "...", 3) && !*dots) *dots = 1, p += 2;
+    else return fault(c, "subscripts are letters and one '...'", s);
+  return 1;
+}
+
+/* The labels of one operand's dimensions. */
+static void label_term(const labels *l, const char *s, int dots, uint8_t *label) {
+  for (int d = 0; *s; s++)
+    if (*s != '.') label[d++] = (uint8_t)l->number[(int)*s];
+    else
+      for (s += 2; dots; dots--) label[d++] = (uint8_t)(l->count + dots - 1);
+}
+
+static int meet(nvg_call *c, labels *l, const nvg_node *x, const char *s) {
+  int letters, dots, rank = x->aval->rank;
+  char shape[NVG_SHAPE_TEXT];
+  if (!read_term(c, s, &letters, &dots)) return 0;
+  if (dots ? letters > rank : letters != rank)
+    return nvg_bad(c, NVM_ERR_VALUE, "'%s' does not name the dimensions of %s", s,
+                   nvg_shape_text(shape, rank, x->aval->shape)), 0;
+  if (dots && rank - letters > l->dots) l->dots = rank - letters;
+  for (; *s; s++) {
+    if (*s == '.') continue;
+    int8_t *number = &l->number[(int)*s];
+    if (*number < 0) l->letter[l->count] = *s, *number = (int8_t)l->count++;
+    l->times[*number]++;
+  }
+  return 1;
+}
+
+/* Extents agree, or are 1; those of one operand's diagonal agree. */
+static int measure(nvg_call *c, labels *l, const nvg_node *x, const uint8_t *label) {
+  const int64_t *shape = x->aval->shape;
+  for (int d = 0; d < x->aval->rank; d++) {
+    int64_t *e = &l->extent[label[d]];
+    int other = *e != shape[d] && *e != 1 && shape[d] != 1;
+    for (int k = 0; k < d; k++) other |= label[k] == label[d] && shape[k] != shape[d];
+    char letter[] = { label[d] < l->count ? l->letter[label[d]] : 0, 0 };
+    if (other)
+      return nvg_bad(c, NVM_ERR_VALUE, "'%s' has extents %lld and %lld", *letter ? letter : "...", (long long)*e,
+                     (long long)shape[d]), 0;
+    if (*e == 1) *e = shape[d];
+  }
+  return 1;
+}
+
+/* Those of the result: as the text says, or the ellipsis' and then the letters that stand once, by the alphabet. */
+static int result_labels(nvg_call *c, const labels *l, const spec *s, uint8_t *label) {
+  int n = 0, letters, dots;
+  uint64_t seen = 0;
+  if (!s->output) {
+    for (int k = l->dots; k; k--) label[n++] = (uint8_t)(l->count + k - 1);
+    for (int ch = 'A'; ch <= 'z'; ch++)
+      if (l->number[ch] >= 0 && l->times[l->number[ch]] == 1) {
+        if (n == NVM_MAX_RANK) return fault(c, "the result has too many dimensions", ""), -1;
+        label[n++] = (uint8_t)l->number[ch];
+      }
+    return n;
+  }
+  if (!read_term(c, s->output, &letters, &dots)) return -1;
+  if (!dots && l->dots) return fault(c, "the result leaves out '...'", s->output), -1;
+  if (letters + l->dots > NVM_MAX_RANK) return fault(c, "the result has too many dimensions", s->output), -1;
+  for (const char *p = s->output; *p; p++) {
+    if (*p == '.') continue;
+    int number = l->number[(int)*p];
+    if (number < 0) return fault(c, "the result has a letter that no operand has", s->output), -1;
+    if (seen >> number & 1) return fault(c, "the result has a letter twice", s->output), -1;
+    seen |= 1ull << number;
+  }
+  label_term(l, s->output, l->dots, label);
+  return letters + l->dots;
+}
+
+static int read_operands(nvg_call *c, const spec *s, labels *l, nvg_term *t, const nvg_factors *f) {
+  memset(l, 0, sizeof *l);
+  memset(l->number, -1, sizeof l->number);
+  for (int i = 0; i < c->nin; i++)
+    if (!meet(c, l, c->in[i], s->input[i])) return 0;
+  if (l->count + l->dots > NVG_LABELS)
+    return nvg_bad(c, NVM_ERR_VALUE, "more than %d different dimensions", NVG_LABELS), 0;
+  for (int k = 0; k < NVG_LABELS; k++) l->extent[k] = 1;
+  for (int i = 0; i < c->nin; i++) {
+    uint8_t label[NVM_MAX_RANK];
+    int letters, dots;
+    read_term(c, s->input[i], &letters, &dots);
+    label_term(l, s->input[i], c->in[i]->aval->rank - letters, label);
+    if (!measure(c, l, c->in[i], label) || !nvg_term_make(c, &t[i], c->in[i], label, f)) return 0;
+  }
+  return 1;
+}
+
+/* ---- multiplying */
+/* Takes the terms at these places (each once) out of the list of *n and puts their product to its end. */
+static int take(nvg_call *c, nvg_term *t, int *n, const int64_t *at, int count, uint64_t wanted, const nvg_factors *f) {
+  nvg_term *one = nvb_alloc(sizeof *one * (size_t)count);
+  if (!one) return nvb_fail_memory(), 0;
+  uint64_t rest = wanted;
+  int kept = 0, ok = 1;
+  for (int i = 0; i < *n; i++) {
+    int taken = 0;
+    for (int k = 0; k < count; k++)
+      if (at[k] == i) one[k] = t[i], taken = 1;
+    if (!taken) rest |= t[i].set, t[kept++] = t[i];
+  }
+  for (int k = 0; k + 1 < count && ok; k++) { /* what the ones that are left need stays */
+    uint64_t keep = rest;
+    for (int j = k + 2; j < count; j++) keep |= one[j].set;
+    nvg_term a = one[k];
+    ok = nvg_term_product(c, &one[k + 1], &a, &one[k + 1], keep, f);
+  }
+  ok = ok && nvg_term_sum(c, &one[count - 1], rest, f);
+  t[kept] = one[count - 1];
+  *n = kept + 1;
+  nvb_free(one);
+  return ok;
+}
+
+/* `optimize` as a list: for each step how many places, then the places. */
+static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uint64_t wanted, const nvg_factors *f) {
+  static const char wrong[] = "the path does not fit %d operands";
+  for (int i = 0; i < path->n;) {
+    int64_t count = path->is[i++];
+    uint64_t seen = 0;
+    int fits = count > 0 && count <= path->n - i && n <= 64;
+    for (int k = 0; fits && k < count; k++) {
+      int64_t at = path->is[i + k];
+      fits = at >= 0 && at < n && !(seen >> at & 1);
+      if (fits) seen |= 1ull << at;
+    }
+    if (!fits) return nvg_bad(c, NVM_ERR_VALUE, wrong, c->nin), 0;
+    if (!take(c, t, &n, path->is + i, (int)count, wanted, f)) return 0;
+    i += (int)count;
+  }
+  return n == 1 ? 1 : (nvg_bad(c, NVM_ERR_VALUE, wrong, c->nin), 0);
+}
+
+static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, nvg_order order, const labels *l, const nvg_factors *f) {
+  double extent[NVG_LABELS];
+  uint64_t *set = nvb_alloc((sizeof *set + 2 * sizeof(int)) * (size_t)n);
+  if (!set) return nvb_fail_memory(), 0;
+  int(*pair)[2] = (int(*)[2])(set + n), ok = 1;
+  for (int k = 0; k < NVG_LABELS; k++) extent[k] = (double)l->extent[k];
+  for (int i = 0; i < n; i++) set[i] = t[i].set;
+  if (nvg_product_path(n, set, extent, wanted, order, pair) < 0) ok = 0;
+  for (int k = 0; ok && n > 1; k++) {
+    int64_t at[2] = { pair[k][0], pair[k][1] };
+    ok = take(c, t, &n, at, 2, wanted, f);
+  }
+  nvb_free(set);
+  return ok;
+}
+
+static nvg_node *einsum(nvg_call *c, const spec *s, labels *l, nvg_term *t) {
+  nvg_factors f;
+  uint8_t label[NVM_MAX_RANK];
+  int64_t order;
+  const nvg_attr *path = nvg_attr_get(c, "optimize");
+  int listed = path && path->kind == 'I';
+  if (!nvg_factors_of(c, c->in, c->nin, &f) || !read_operands(c, s, l, t, &f)) return NULL;
+  if (!listed && nvg_attr_int(c, "optimize", NVG_ORDER_AUTO, &order)) return NULL;
+  if (!listed && (order < 0 || order > NVG_ORDER_AUTO))
+    return nvg_bad(c, NVM_ERR_VALUE, "there is no way %lld to optimize", (long long)order);
+  int rank = result_labels(c, l, s, label);
+  if (rank < 0) return NULL;
+  uint64_t wanted = 0;
+  for (int d = 0; d < rank; d++) wanted |= 1ull << label[d];
+  int ok = listed ? given_path(c, path, t, c->nin, wanted, &f) : chosen_path(c, t, c->nin, wanted, (nvg_order)order, l, &f);
+  if (!ok || !nvg_term_sum(c, &t[0], wanted, &f)) return NULL; /* one operand alone has met no other */
+  return nvg_xcast(c, nvg_term_as(c, &t[0], label, rank), f.out, 1);
+}
+
+nvg_node *nvg_make_EINSUM(nvg_call *c) {
+  if (c->nin < 1) return nvg_bad(c, NVM_ERR_VALUE, "needs at least one operand");
+  struct { spec s; labels l; } *m = nvb_alloc(sizeof *m);
+  nvg_term *t = nvb_alloc(sizeof *t * (size_t)c->nin);
+  nvg_node *r = NULL;
+  if (!m || !t) nvb_fail_memory();
+  else if (read_text(c, &m->s)) r = einsum(c, &m->s, &m->l, t);
+  nvb_free(t);
+  nvb_free(m);
+  return r;
+}
