@@ -40,8 +40,6 @@ int nvg_const_of(const nvg_lower *l, int v, uint64_t *re, uint64_t *im);
 int nvg_is_number(const nvg_lower *l, int v, double x);
 
 /* ---- reduce.c */
-/* SUM and the like over these axes of x, kept as extent 1; x has the dtype that is reduced */
-int nvg_add_reduction(nvg_lower *l, int op, int x, uint32_t axes);
 int nvg_lower_reduction(nvg_lower *l, const nvg_val *v);
 int nvg_lower_merge(nvg_lower *l, const nvg_val *v);                  /* MOMENTS, LSE; -1: nothing to merge */
 int nvg_lower_scan(nvg_lower *l, const nvg_val *v);

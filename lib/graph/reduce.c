@@ -92,7 +92,8 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   return nvg_add(l, &pick);
 }
 
-int nvg_add_reduction(nvg_lower *l, int op, int x, uint32_t axes) {
+/* SUM and the like over these axes of x, kept as extent 1; x has the dtype that is reduced. */
+static int reduce(nvg_lower *l, int op, int x, uint32_t axes) {
   const nvg_op_info *o = &nvg_ops[op];
   nvm_dtype w = nvg_at(l, x)->dtype;
   uint64_t init[2];
@@ -119,7 +120,7 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
   int x = l->rep[v->in[0]];
   if (nvg_ops[v->op].rule == NVG_RARG)
     return arg_reduction(l, v, nvg_wide(l, nvg_add_cast(l, x, l->g->v[v->in[0]].dtype)));
-  return nvg_add_cast(l, nvg_add_reduction(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
+  return nvg_add_cast(l, reduce(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
 }
 
 /* The three-state and two-state merges of expansions: attr is axis, chunk, width of the stamp (0: by the class). */

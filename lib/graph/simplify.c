@@ -68,41 +68,8 @@ static int lower_pick(nvg_lower *l, const nvg_val *v) {
   return nvg_add(l, &c);
 }
 
-/* Is it more than a map, and is the dtype one that the planner has products of? */
-static int takes(const nvg_lower *l, const nvg_val *v, int a) {
-  const nvg_val *x = nvg_at(l, a);
-  return nvg_class_of(x->dtype) >= NVG_FLOAT && x->shape[v->rank - 1] > 1;
-}
-
-/* x as (batch..., p, q, r), each 1 or that of `full`, and repeated to it */
-static int spread(nvg_lower *l, int x, int64_t p, int64_t q, int64_t r, int rank, const int64_t *full) {
-  int64_t shape[NVM_MAX_RANK];
-  memcpy(shape, full, sizeof *shape * (size_t)(rank - 3));
-  shape[rank - 3] = p, shape[rank - 2] = q, shape[rank - 1] = r;
-  return nvg_add_expand(l, nvg_add_reshape(l, x, rank, shape), rank, full);
-}
-
-/* One that is not is written out: (..., m, k, n) summed over k, which reads rows of the right operand, or where
-   those are short (..., m, n, k), which reads rows of both. */
-static int written_out(nvg_lower *l, const nvg_val *v, int a, int b) {
-  enum { SHORT = 16 };
-  int64_t full[NVM_MAX_RANK], turned[NVM_MAX_RANK];
-  int r = v->rank, wide = v->shape[r - 1] >= SHORT;
-  a = nvg_wide(l, a), b = nvg_wide(l, b);
-  int64_t m = v->shape[r - 2], n = v->shape[r - 1], k = nvg_at(l, a)->shape[r - 1];
-  for (int d = 0; d < r - 2; d++) turned[d] = d, full[d] = v->shape[d];
-  turned[r - 2] = r - 1, turned[r - 1] = r - 2;
-  full[r - 2] = m, full[r - 1] = wide ? k : n, full[r] = wide ? n : k;
-  int in[2] = { spread(l, a, m, wide ? k : 1, wide ? 1 : k, r + 1, full),
-                spread(l, wide ? b : nvg_add_permute(l, b, turned), 1, full[r - 1], full[r], r + 1, full) };
-  nvg_val like = { .rank = r + 1, .shape = full };
-  int p = nvg_add_named(l, nvg_parts(v->dtype) == 2 ? "c.multiply" : "multiply", v->dtype, in, 2, &like);
-  return nvg_add_reshape(l, nvg_add_reduction(l, NVG_OP_SUM, p, 1u << (wide ? r - 1 : r)), r, v->shape);
-}
-
-static int lower_call(nvg_lower *l, const nvg_val *v) {
+static int lower_call(nvg_lower *l, const nvg_val *v) { /* rounded operands are its own */
   int in[2] = { rounded(l, v->in[0]), rounded(l, v->in[1]) };
-  if (!takes(l, v, in[0])) return written_out(l, v, in[0], in[1]);
   nvg_val c = *v;
   c.in = in;
   return nvg_add(l, &c);
