@@ -1,7 +1,7 @@
-/* Programs on a device: launched, not waited for. A program that runs again on the same stream is replayed as a
-   graph, whose nodes are told what has changed since the last time; the first runs, and those on a stream that the
-   caller is capturing, launch kernel by kernel. Decides whether indices need 64 bits, and when a graph is worth
-   building. */
+/* Programs on a device: launched, not waited for. A program that runs again on the same stream replays each run of its
+   kernels as a graph, whose nodes are told what has changed since the last time, with the steps of libraries between
+   them; the first runs, and those on a stream that the caller is capturing, launch kernel by kernel. Decides whether
+   indices need 64 bits, and when graphs are worth building. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -9,7 +9,7 @@
 #include "base/settings.h"
 #include "dispatch/cuda_program.h"
 
-enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096 };
+enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, SMALL_WORKSPACE = 64 << 10 };
 static const int64_t NARROW = 1 << 30;
 
 static void reap_captured(void);
@@ -60,18 +60,21 @@ static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan
 /* With its arrays, and with what of its launches does not change. NULL: no memory. */
 static nvd_replay *replay_new(const nvd_program *p) {
   size_t nstep = (size_t)p->nstep, nparam = (size_t)p->narg + 2 * nstep;
-  nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node) +
+  nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node + sizeof *r->part) +
                                 nparam * (sizeof *r->arg + sizeof(void *)));
   if (!r)
     return NULL;
   r->launch = (nvd_node_params *)(void *)(r + 1);
-  r->node = (void **)(void *)(r->launch + nstep);
+  r->part = (struct nvd_graph *)(void *)(r->launch + nstep);
+  r->node = (void **)(void *)(r->part + nstep);
   r->arg = (uint64_t *)(void *)(r->node + nstep);
   void **param = (void **)(void *)(r->arg + nparam);
   memcpy(r->arg, p->arg, sizeof *r->arg * (size_t)p->narg);
   for (int i = 0; i < p->nstep; i++) {
     const nvd_step *s = &p->step[i];
     const nvd_gpu_kernel *k = s->gpu;
+    if (!k)
+      continue;
     r->launch[i] = (nvd_node_params){ .function = k->function, .grid = { (unsigned)s->blocks, 1, 1 },
                                       .block = { (unsigned)k->threads, 1, 1 }, .shared = (unsigned)k->shared,
                                       .param = param };
@@ -112,7 +115,7 @@ static void list_checks(nvb_arena *work, nvd_program *p) {
   int slots = 0, n = 0;
   g->check = NVB_NEWN(p->arena, int, p->nstep);
   for (int i = 0; i < p->nstep; i++) {
-    g->check[i] = p->step[i].gpu->checks ? slots++ : -1;
+    g->check[i] = p->step[i].gpu && p->step[i].gpu->checks ? slots++ : -1;
     n += p->step[i].nchecked + 1;
   }
   if (!slots)
@@ -131,6 +134,16 @@ static void list_checks(nvb_arena *work, nvd_program *p) {
     }
 }
 
+static void list_parts(nvb_arena *a, nvd_program *p) {
+  nvd_gpu_program *g = p->gpu;
+  g->part = NVB_NEWN(a, struct part, p->nstep);
+  for (int i = 0; i < p->nstep; i++) {
+    if (!i || p->step[i].solution || p->step[i - 1].solution)
+      g->part[g->npart++].first = i;
+    g->part[g->npart - 1].end = i + 1;
+  }
+}
+
 static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
   nvd_gpu_program *g = p->gpu;
   int64_t most = 0;
@@ -138,6 +151,13 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
   for (int i = 0; i < p->nstep; i++) {
     const nvd_step *s = &p->step[i];
     *at = i;
+    n += snprintf(g->label + n, sizeof g->label - (size_t)n, "%s%s", i ? "+" : "",
+                  s->solution ? s->solution->by->name : s->gpu->title);
+    n = n < NVD_LABEL ? n : NVD_LABEL - 1;
+    if (s->solution) {
+      g->workspace = s->solution->workspace > g->workspace ? s->solution->workspace : g->workspace;
+      continue;
+    }
     if (s->blocks > INT32_MAX)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has %lld blocks; a launch has at most %d", s->gpu->title,
                 (long long)s->blocks, INT32_MAX);
@@ -146,8 +166,6 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
                 PARAM_BYTES);
     int64_t bytes = s->gpu->scratch * s->blocks;
     most = bytes > most ? bytes : most;
-    n += snprintf(g->label + n, sizeof g->label - (size_t)n, "%s%s", i ? "+" : "", s->gpu->title);
-    n = n < NVD_LABEL ? n : NVD_LABEL - 1;
   }
   g->scratch = (p->temp_bytes + ALIGN - 1) & ~(int64_t)(ALIGN - 1);
   g->memory = most ? g->scratch + most : p->temp_bytes;
@@ -159,6 +177,7 @@ static void arrange(nvb_arena *a, void *arg) { /* in the program's arena */
   nvd_program *p = r->p;
   list_buffers(p);
   list_checks(a, p);
+  list_parts(a, p);
   measure(a, p, r->plan, r->at);
   p->gpu->from = NVB_NEWN(a, nvd_fault *, p->gpu->nleaf + 1);
   if (!(p->gpu->plain = replay_new(p)))
@@ -187,28 +206,39 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
     nvb_throw(work, nvb_status(), "%s", nvb_message());
   keeping(work, p, make_gpu, p);
   nvd_gpu_order *order = NVB_NEWN(work, nvd_gpu_order, p->nstep);
+  int *step = NVB_NEWN(work, int, p->nstep + 1), n = 0; /* of each order */
   reap_captured();
   int wide = graph_is_wide(plan->g);
-  for (int i = 0; i < p->nstep; i++)
-    order[i] = (nvd_gpu_order){ .k = plan->step[i].k, .s = plan->step[i].s,
-                                .wide = wide || step_is_wide(plan, &plan->step[i]) };
-  int status = nvd_gpu_kernels_get(p->device, work, order, p->nstep, at);
-  for (int i = 0; i < p->nstep; i++)
-    p->step[i].gpu = order[i].kernel;
+  for (int i = 0; i < p->nstep; i++) {
+    if (p->step[i].solution)
+      continue;
+    step[n] = i;
+    order[n++] = (nvd_gpu_order){ .k = plan->step[i].k, .s = plan->step[i].s,
+                                  .wide = wide || step_is_wide(plan, &plan->step[i]) };
+  }
+  int status = nvd_gpu_kernels_get(p->device, work, order, n, at);
+  *at = step[*at];
+  for (int i = 0; i < n; i++)
+    p->step[step[i]].gpu = order[i].kernel;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
-    if (!has_hint(plan->step[i].k, plan->step[i].s, "approx")) /* what is approximate has other bits on purpose */
+    if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx")) /* what is approximate has other bits on purpose */
       status = nvd_kernel_get(&p->step[i].kernel, work, plan->step[i].k, plan->step[i].s);
   if (status)
     nvb_throw(work, status, "%s", nvb_message());
   keeping(work, p, arrange, &(request){ p, work, plan, at });
 }
 
-static void graph_free(nvd_replay *r) {
-  if (r->exec)
-    nvd_cu.cuGraphExecDestroy(r->exec);
-  if (r->graph)
-    nvd_cu.cuGraphDestroy(r->graph);
-  r->exec = r->graph = NULL;
+static void graphs_free(const nvd_program *p, nvd_replay *r) {
+  int entered = nvd_enter(p->device);
+  for (int i = 0; i < p->gpu->npart; i++) {
+    if (r->part[i].exec)
+      nvd_cu.cuGraphExecDestroy(r->part[i].exec);
+    if (r->part[i].graph)
+      nvd_cu.cuGraphDestroy(r->part[i].graph);
+    r->part[i] = (struct nvd_graph){ NULL, NULL };
+  }
+  nvd_leave(entered);
+  r->built = 0;
 }
 
 void nvd_gpu_free(nvd_program *p) {
@@ -216,12 +246,10 @@ void nvd_gpu_free(nvd_program *p) {
   if (nvd_cuda_forked) /* the parent's */
     return;
   if (g) {
-    int entered = nvd_enter(p->device);
     for (int i = 0; i < NVD_REPLAYS && g->kept[i]; i++) {
-      graph_free(g->kept[i]);
+      graphs_free(p, g->kept[i]);
       nvb_free(g->kept[i]);
     }
-    nvd_leave(entered);
     nvb_free(g->plain);
     nvd_checks_unref(g->checks);
   }
@@ -232,24 +260,52 @@ void nvd_gpu_free(nvd_program *p) {
 }
 
 /* ---- launching */
-int nvd_gpu_launch(const nvd_node_params *l, void *stream) {
-  return nvd_cu.cuLaunchKernel(l->function, l->grid[0], 1, 1, l->block[0], 1, 1, l->shared, stream, l->param, NULL);
+static int run_library(nvd_gpu_run *x, const nvd_step *s) {
+  nvd_place at = { .arg = x->r->arg + s->first, .stream = x->q->stream };
+  if (x->workspace)
+    at.workspace = x->workspace->b.data, at.room = (int64_t)x->workspace->b.bytes;
+  int entered = x->captured ? nvd_enter(x->p->device) : 0; /* it may load code */
+  x->status = s->solution->by->run(s->solution, &at);
+  if (x->captured)
+    nvd_leave(entered);
+  return 0;
 }
 
-/* A chain of the steps. No graph is no failure: then kernels are launched one by one. */
-static void build(const nvd_program *p, nvd_replay *r) {
-  int entered = nvd_enter(p->device), error = nvd_cu.cuGraphCreate(&r->graph, 0);
+int nvd_gpu_launch(nvd_gpu_run *x, int i) {
+  const nvd_step *s = &x->p->step[i];
+  const nvd_node_params *l = &x->r->launch[i];
+  if (s->solution)
+    return run_library(x, s);
+  return nvd_cu.cuLaunchKernel(l->function, l->grid[0], 1, 1, l->block[0], 1, 1, l->shared, x->q->stream, l->param,
+                               NULL);
+}
+
+/* A chain of its steps; none, if there is nothing to do in any of them. An error code of CUDA. */
+static int build_part(const nvd_program *p, nvd_replay *r, const struct part *part, struct nvd_graph *to) {
+  int error = nvd_cu.cuGraphCreate(&to->graph, 0);
   void *before = NULL;
-  for (int i = 0; i < p->nstep && !error; i++) {
+  for (int i = part->first; i < part->end && !error; i++) {
     if (!p->step[i].blocks)
       continue;
-    error = nvd_cu.cuGraphAddKernelNode(&r->node[i], r->graph, before ? &before : NULL, before != NULL, &r->launch[i]);
+    error = nvd_cu.cuGraphAddKernelNode(&r->node[i], to->graph, before ? &before : NULL, before != NULL, &r->launch[i]);
     before = r->node[i];
   }
-  error = error ? error : nvd_cu.cuGraphInstantiateWithFlags(&r->exec, r->graph, 0);
-  if (error || !before) {
+  return error || !before ? error : nvd_cu.cuGraphInstantiateWithFlags(&to->exec, to->graph, 0);
+}
+
+/* No graph is no failure: then kernels are launched one by one. */
+static void build(const nvd_program *p, nvd_replay *r) {
+  const nvd_gpu_program *g = p->gpu;
+  int entered = nvd_enter(p->device), error = 0;
+  for (int i = 0; i < g->npart && !error; i++) {
+    if (p->step[g->part[i].first].solution)
+      continue;
+    error = build_part(p, r, &g->part[i], &r->part[i]);
+    r->built |= r->part[i].exec != NULL;
+  }
+  if (error || !r->built) {
     nvd_cu.cudaGetLastError();
-    graph_free(r);
+    graphs_free(p, r);
     r->calls = -1;
   }
   nvd_leave(entered);
@@ -292,7 +348,7 @@ static int fill(const nvd_gpu_run *x, int i, int *address, int *scalar) {
   }
   if (p->gpu->check[i] >= 0)
     changed |= put(x->r, p->narg + 2 * i, (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
-  if (p->step[i].gpu->scratch)
+  if (p->step[i].gpu && p->step[i].gpu->scratch)
     changed |= put(x->r, p->narg + 2 * i + 1, (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
   return changed;
 }
@@ -302,21 +358,22 @@ static int start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
   int address = 0, scalar = 0, error = 0;
-  for (int i = 0; i < p->nstep && !error && !x->status; i++) {
-    int changed = fill(x, i, &address, &scalar);
-    if (!p->step[i].blocks)
-      continue;
-    if (!r->exec)
-      error = p->watched && !x->captured ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(&r->launch[i], x->q->stream);
-    else if (changed)
-      error = nvd_cu.cuGraphExecKernelNodeSetParams(r->exec, r->node[i], &r->launch[i]);
+  for (int k = 0; k < p->gpu->npart; k++) {
+    void *exec = r->part[k].exec;
+    for (int i = p->gpu->part[k].first; i < p->gpu->part[k].end && !error && !x->status; i++) {
+      int changed = fill(x, i, &address, &scalar);
+      if (!p->step[i].blocks && !p->step[i].solution)
+        continue;
+      if (!exec)
+        error = p->watched && !x->captured ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(x, i);
+      else if (changed)
+        error = nvd_cu.cuGraphExecKernelNodeSetParams(exec, r->node[i], &r->launch[i]);
+    }
+    if (exec && !error && !x->status)
+      error = nvd_cu.cuGraphLaunch(exec, x->q->stream);
   }
-  if (r->exec && !error)
-    error = nvd_cu.cuGraphLaunch(r->exec, x->q->stream);
-  if (r->exec && error) { /* it may hold half of the arguments */
-    int entered = nvd_enter(p->device);
-    graph_free(r);
-    nvd_leave(entered);
+  if (r->built && error) { /* one may hold half of the arguments */
+    graphs_free(p, r);
     r->calls = -1;
   }
   return error;
@@ -335,6 +392,7 @@ static int check_operands(const nvd_program *p, const nvd_operand *o, const stru
 static int order(const nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   int error = x->memory ? nvd_cell_use(x->memory, x->q, 1) : 0;
+  error = error || !x->workspace ? error : nvd_cell_use(x->workspace, x->q, 1);
   for (int i = 0; i < g->nleaf && !error; i++)
     error = nvd_cell_use(cell_of(&x->leaf[g->leaf[i].id]), x->q, g->leaf[i].writes);
   for (int i = 0; i < g->nout && !error; i++)
@@ -413,19 +471,22 @@ static void reap_captured(void) {
 static captured *captured_new(const nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   const nvd_gpu_program *g = p->gpu;
-  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + 1 + p->nstep));
+  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + 2 + p->nstep));
   if (!c)
     return NULL;
   c->buf = (nvd_buf **)(void *)(c + 1);
-  c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + 1);
+  c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + 2);
   for (int i = 0; i < g->nleaf; i++)
     c->buf[c->nbuf++] = nvd_buf_ref(x->leaf[g->leaf[i].id].buf);
   for (int i = 0; i < g->nout; i++)
     c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
   if (x->memory)
     c->buf[c->nbuf++] = &x->memory->b;
+  if (x->workspace)
+    c->buf[c->nbuf++] = &x->workspace->b;
   for (int i = 0; i < p->nstep; i++)
-    c->kernel[c->nkernel++] = nvd_gpu_kernel_ref(p->step[i].gpu);
+    if (p->step[i].gpu)
+      c->kernel[c->nkernel++] = nvd_gpu_kernel_ref(p->step[i].gpu);
   return c;
 }
 
@@ -456,14 +517,20 @@ static int keep_with_graph(nvd_queue *q, captured *c) {
   return error ? error : nvd_cu.cuGraphRetainUserObject(graph, object, 1, CUDA_OBJECT_MOVE);
 }
 
+/* What is asked for when so much cannot be had. */
+static int64_t less_workspace(int64_t bytes) { return bytes > SMALL_WORKSPACE ? bytes / 4 : 0; }
+
 static int run_captured(nvd_gpu_run *x) {
   nvd_device *d = x->p->device;
   reap_captured();
   if (x->p->gpu->memory && !(x->memory = (nvd_cell *)nvd_buf_new_on(d, (size_t)x->p->gpu->memory)))
     return nvb_status();
+  for (int64_t n = x->p->gpu->workspace; n && !x->workspace; n = less_workspace(n))
+    x->workspace = (nvd_cell *)nvd_buf_new_on(d, (size_t)n);
   captured *c = captured_new(x);
   if (!c) {
     nvd_buf_unref((nvd_buf *)x->memory);
+    nvd_buf_unref((nvd_buf *)x->workspace);
     return nvb_fail_memory();
   }
   int status = settle(d, c), error = 0;
@@ -479,6 +546,8 @@ static int run_captured(nvd_gpu_run *x) {
   hand_on(x);
   nvd_unlock();
   error = error ? error : keep_with_graph(x->q, c);
+  if (x->status)
+    return x->status;
   return nvd_device_status(d, error, "run"); /* after an error the capture may hold kernels; then what they use stays */
 }
 
@@ -492,23 +561,32 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   if (status)
     return status;
   int entered = nvd_enter_context(d), error = 0, captures = 0, ran = 0;
+  int64_t workspace = g->workspace;
   for (int attempt = 0; !ran; attempt++) {
     nvd_lock();
     nvd_gpu_run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_queue_now(d) };
     captures = nvd_capturing(x.q);
     if (!captures && g->memory)
       x.memory = nvd_cell_take(x.q, (size_t)g->memory);
-    ran = captures || x.memory || !g->memory;
+    int has_memory = captures || x.memory || !g->memory;
+    if (!captures && has_memory && workspace)
+      x.workspace = nvd_cell_take(x.q, (size_t)workspace);
+    ran = has_memory && (captures || x.workspace || !workspace);
     if (ran && !captures)
       error = run_now(&x);
+    if (x.workspace)
+      nvd_cell_give(x.workspace);
     if (x.memory)
       nvd_cell_give(x.memory);
     nvd_unlock();
     status = x.status;
     if (captures)
       status = run_captured(&x);
-    else if (!ran && !nvd_make_room(d, (size_t)g->memory, attempt))
-      status = nvb_status();
+    else if (!ran && !nvd_make_room(d, (size_t)(has_memory ? workspace : g->memory), attempt)) {
+      status = has_memory ? NVM_OK : nvb_status();
+      workspace = less_workspace(workspace);
+      attempt = -1;
+    }
     if (status)
       break;
   }

@@ -6,24 +6,28 @@
 
 enum { NVD_REPLAYS = 4 };
 
-/* The arguments of the last run on a queue, and the graph that holds them. The slots of the program's arguments come
+/* The arguments of the last run on a queue, and the graphs that hold them. The slots of the program's arguments come
    first, then two for each step: where its checks write, and its scratch memory. */
 typedef struct nvd_replay {
   nvd_queue *q;
-  int calls;                    /* so far; -1: no graph can be had */
-  void *graph, *exec;
+  int calls;                    /* so far; -1: no graphs can be had */
+  int built;
+  struct nvd_graph { void *graph, *exec; } *part; /* of each run of kernels in the program, once they are built */
   void **node;
   nvd_node_params *launch;      /* of each step; its params point into arg */
   uint64_t *arg;
 } nvd_replay;
 
 typedef struct nvd_gpu_program {
+  int npart;                    /* maximal runs of kernels, and of one library's step each */
+  struct part { int first, end; } *part;
   int nleaf, nout;              /* buffers that runs use, each once */
   struct used { int id, writes; } *leaf, *out;
   int *check;                   /* of each step: its number among the checked ones, -1 if it has none */
   nvd_checks *checks;           /* NULL: none */
   int64_t memory;               /* bytes of temporaries and scratch */
   int64_t scratch;              /* where that begins */
+  int64_t workspace;            /* bytes that libraries are to have beside it */
   nvd_fault **from;             /* room for the faults of a run's inputs */
   nvd_replay *plain, *kept[NVD_REPLAYS];/* plain: where no other has a place */
   char label[NVD_LABEL];
@@ -36,12 +40,13 @@ typedef struct nvd_gpu_run {
   nvd_queue *q;
   nvd_replay *r;
   nvd_cell *memory;             /* temporaries and scratch; NULL: none are needed */
+  nvd_cell *workspace;          /* NULL: none is needed, or none can be had */
   nvd_fault *fault;             /* of what comes out; NULL: nothing can go wrong */
   int captured;                 /* into a graph of the caller's */
   int status;                   /* of what is no failure of CUDA */
 } nvd_gpu_run;
 
-int nvd_gpu_launch(const nvd_node_params *l, void *stream); /* an error code of CUDA */
+int nvd_gpu_launch(nvd_gpu_run *x, int i); /* step i, whose arguments are in place: an error code of CUDA, or x->status */
 /* Launches step i, whose arguments are in place, and waits: reported and compared with the interpreter, as the
    settings ask. An error code of CUDA; or x->status is set. */
 int nvd_gpu_step_watched(nvd_gpu_run *x, int i);

@@ -101,9 +101,14 @@ static int64_t clock_ns(void) {
 static void report(const nvd_gpu_run *x, int i, int64_t ns, int failed) {
   const nvd_step *s = &x->p->step[i];
   char line[512], name[32];
-  snprintf(line, sizeof line, "%d/%d %s, cuda:%d: %" PRId64 " blocks of %d threads, %.1f us, %.2f GB/s%s: %s\n", i + 1,
-           x->p->nstep, s->hero, nvd_device_ordinal(x->p->device), s->blocks, s->gpu->threads, (double)ns * 1e-3,
-           (double)s->bytes / (double)(ns ? ns : 1), failed ? ", failed" : "", s->what);
+  char how[64];
+  if (s->solution)
+    snprintf(how, sizeof how, "%s", s->solution->by->name);
+  else
+    snprintf(how, sizeof how, "%" PRId64 " blocks of %d threads", s->blocks, s->gpu->threads);
+  snprintf(line, sizeof line, "%d/%d %s, cuda:%d: %s, %.1f us, %.2f GB/s%s: %s\n", i + 1, x->p->nstep, s->hero,
+           nvd_device_ordinal(x->p->device), how, (double)ns * 1e-3, (double)s->bytes / (double)(ns ? ns : 1),
+           failed ? ", failed" : "", s->what);
   snprintf(name, sizeof name, "step%d", i + 1);
   nvb_dump("run", name, line);
 }
@@ -115,8 +120,8 @@ int nvd_gpu_step_watched(nvd_gpu_run *x, int i) {
   if (s->kernel)
     x->status = a ? nvb_protect(a, images, &t) : nvb_fail_memory();
   int64_t start = clock_ns();
-  int error = x->status ? 0 : nvd_gpu_launch(&x->r->launch[i], x->q->stream);
-  nvd_queue_note(x->q, s->gpu->title);
+  int error = x->status ? 0 : nvd_gpu_launch(x, i);
+  nvd_queue_note(x->q, s->solution ? s->solution->by->name : s->gpu->title);
   error = error ? error : nvd_cu.cudaStreamSynchronize(x->q->stream);
   if (!error)
     x->q->done = x->q->issued;

@@ -61,6 +61,7 @@ int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i
 /* For people, a line for each step that holds a product: who runs it when nothing was chosen, and why others do not. */
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device);
 const char *nvd_openblas_line(void);  /* for info: its version, or what is lost without it */
+const char *nvd_cublaslt_line(void);
 
 int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
 int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */

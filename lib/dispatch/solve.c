@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/settings.h"
 
-static const nvd_solver *const solvers[] = { &nvd_openblas };
+static const nvd_solver *const solvers[] = { &nvd_openblas, &nvd_cublaslt };
 enum { NSOLVERS = sizeof solvers / sizeof *solvers };
 static const char own_kernel[] = "kernel";
 
@@ -45,10 +45,8 @@ static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_dev
 
 static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_choice *c, const char **why) {
   nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
-  if (!made)
-    return NULL;
-  made->by = s;
-  made->g = t->g;
+  if (made)
+    made->by = s;
   return made;
 }
 

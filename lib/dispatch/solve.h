@@ -59,7 +59,7 @@ typedef struct nvd_solver {
   int (*candidates)(nvd_candidate *out, int most, const nvd_task *t);
   /* What is kept for the runs, in the arena; NULL and a reason if it cannot after all. Throws. */
   nvd_solution *(*prepare)(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why);
-  int (*run)(nvd_solution *s, const nvd_place *at); /* a status on the CPU, an error code of CUDA on a device */
+  int (*run)(nvd_solution *s, const nvd_place *at); /* a status; on a device under its lock, and nothing is waited for */
   void (*free)(nvd_solution *s);             /* what is not the arena's; may be NULL */
 } nvd_solver;
 extern const nvd_solver nvd_openblas, nvd_cublaslt;

@@ -112,8 +112,9 @@ static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *
   solution *s = NVB_NEW(a, solution);
   int32_t threads;
   memcpy(&threads, choice->config, sizeof threads);
+  s->base.g = t->g;
   s->threads = threads > 0 ? threads : 0;
-  (void)t, (void)why;
+  (void)why;
   return &s->base;
 }
 

@@ -114,6 +114,15 @@ static inline void lay(product *p, int x) {
   }
 }
 
+/* Of a graph, what programs look at: its leaves begin at multiples of 16. */
+static inline nvg_graph *aligned_leaves(nvb_arena *a) {
+  nvg_graph *g = NVB_NEW(a, nvg_graph);
+  g->leaf = NVB_NEWN(a, nvg_leaf, NMAT);
+  for (g->nleaf = 0; g->nleaf < NMAT; g->nleaf++)
+    g->leaf[g->nleaf].align16 = 1;
+  return g;
+}
+
 static inline void plan_product(nvb_arena *a, void *arg) {
   static const char *const name[NMAT] = { "a", "b", "c", "d", "bias", "aux" };
   product *p = arg;
@@ -121,7 +130,7 @@ static inline void plan_product(nvb_arena *a, void *arg) {
   nvf_plan *plan = p->plan = NVB_NEW(a, nvf_plan);
   nvf_step *s = plan->step = NVB_NEW(a, nvf_step);
   nvf_product *w = NVB_NEW(a, nvf_product);
-  *plan = (nvf_plan){ .arena = a, .nstep = 1, .step = s, .buf = NVB_NEWN(a, nvf_buf, NMAT) };
+  *plan = (nvf_plan){ .arena = a, .nstep = 1, .step = s, .buf = NVB_NEWN(a, nvf_buf, NMAT), .g = aligned_leaves(a) };
   *s = (nvf_step){ .hero = "product", .what = "made by hand", .blocks = 1, .grain = 1, .product = w };
   s->k = nvf_kernel_new(a, "product");
   s->bind = NVB_NEWN(a, nvf_bind, NMAT + 2);
@@ -301,6 +310,19 @@ static inline const char *product_way(nvb_arena *a, product *p, nvd_device *d) {
   ck_assert_int_ge(sscanf(r.text, "  1 runs by %63[^\n]\n    not by %255[^\n]", by, why), 1);
   snprintf(text, sizeof text, "%s%s%s", by, *why ? ": " : "", why);
   return text;
+}
+
+/* Has a library something for it, beside its own kernel? */
+static inline int product_offered(const product_case *c, nvd_device *d) {
+  nvb_arena *a = nvb_arena_new();
+  product p;
+  nvd_candidate some[2];
+  product_new(&p, a, c);
+  p.plan->device = d ? NVB_CUDA : NVB_CPU;
+  int n = nvd_solver_candidates(some, 2, p.plan, 0, d);
+  product_free(&p);
+  nvb_arena_free(a);
+  return n == 2;
 }
 
 /* Runs the case `times` times and compares; `by`: the solver that is to take it. */

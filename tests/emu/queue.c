@@ -76,6 +76,13 @@ static int run_copy(const op *o) {
   return OK;
 }
 
+static int run_host(const op *o) {
+  memory_open(o->device, 1);
+  int error = o->call(o->staged);
+  memory_open(o->device, 0);
+  return error;
+}
+
 static int run_graph(const graph *g);
 static int run_op(const op *o) {
   switch (o->kind) {
@@ -84,6 +91,7 @@ static int run_op(const op *o) {
   case FREE: return memory_free(o->to) ? EMU_ILLEGAL_ADDRESS : OK;
   case MARK: return OK;
   case GRAPH: return run_graph(o->g);
+  case HOST: return run_host(o);
   }
   return OK;
 }

@@ -33,10 +33,11 @@ typedef struct function { const emu_kernel *k; int device, shared_most, gone; st
 typedef struct launch { const function *f; emu_dim grid, block; unsigned shared; char *param; } launch; /* own copies */
 typedef struct graph graph;
 typedef struct op {
-  enum { LAUNCH, COPY, FREE, MARK, GRAPH } kind;        /* MARK: an event, or nothing */
+  enum { LAUNCH, COPY, FREE, MARK, GRAPH, HOST } kind;  /* MARK: an event, or nothing */
   launch l;
   char *to; const char *from; size_t n; void *staged;   /* COPY; FREE: to. staged: own copy of the source */
   graph *g;                                             /* GRAPH: own copy */
+  int (*call)(const void *data); int device;            /* HOST: a library's work; its data is `staged` */
 } op;
 typedef struct node { op o; graph *g; int index, ndep, *dep; } node;
 typedef struct object { void (*destroy)(void *owned); void *owned; int refs; } object;

@@ -1,0 +1,419 @@
+/* cuBLASLt, opened while the program runs. Decides which tails are epilogues of it, and which algorithm a program keeps:
+   the heuristic's first, or the one that was chosen; another only when a run has less workspace, or addresses that are
+   less aligned, than it was found for. */
+#include <stdio.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/library.h"
+#include "dispatch/cublaslt_api.h"
+#include "dispatch/device_impl.h"
+#include "dispatch/solve.h"
+#include "graph/dtype.h"
+
+enum { MOST_CALLS = 64, MOST_FOUND = 32, WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, ALIGNED = 256, AUX_STEP = 8 };
+
+/* ---- the library, and its handle for each device */
+static struct {
+#define MEMBER(name, args) int (*name) args;
+  NVD_LT(MEMBER)
+#undef MEMBER
+  size_t (*cublasLtGetVersion)(void);
+  const char *(*cublasLtGetStatusName)(int status);
+} lt;
+static char line[64], why_not[512];
+static int opened;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void open_once(void) {
+  static const char *const soname[] = { "libcublasLt.so.13", "libcublasLt.so.12", NULL };
+  static const nvb_symbol symbol[] = {
+#define ROW(name, args) { #name, (void (**)(void))&lt.name, 0 },
+    NVD_LT(ROW)
+#undef ROW
+    { "cublasLtGetVersion", (void (**)(void))&lt.cublasLtGetVersion, 0 },
+    { "cublasLtGetStatusName", (void (**)(void))&lt.cublasLtGetStatusName, 0 },
+  };
+  void *handle = nvb_library_open(soname);
+  opened = handle ? nvb_library_symbols(handle, "cuBLASLt", symbol, (int)(sizeof symbol / sizeof *symbol)) : nvb_status();
+  if (opened)
+    snprintf(why_not, sizeof why_not, "%s", nvb_message());
+  else
+    snprintf(line, sizeof line, "%zu.%zu.%zu", lt.cublasLtGetVersion() / 10000, lt.cublasLtGetVersion() / 100 % 100,
+             lt.cublasLtGetVersion() % 100);
+}
+
+static int is_open(void) {
+  pthread_once(&once, open_once);
+  return !opened;
+}
+
+const char *nvd_cublaslt_line(void) { return is_open() ? line : why_not; }
+
+static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static void *handle[NVD_MAX_DEVICES];
+  pthread_mutex_lock(&lock);
+  void **h = &handle[nvd_device_ordinal(d)];
+  int entered = nvd_enter(d), status = *h ? 0 : lt.cublasLtCreate(h);
+  nvd_leave(entered);
+  if (status)
+    *h = NULL;
+  *out = *h;
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+/* ---- what it takes */
+static const struct row { nvm_dtype in, sum, out; int type, out_type, compute, scale, tails; } rows[] = {
+  { NVM_F32, NVM_F32, NVM_F32, LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { NVM_F64, NVM_F64, NVM_F64, LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, 1 },
+  { NVM_F16, NVM_F32, NVM_F16, LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { NVM_F16, NVM_F32, NVM_F32, LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { NVM_BF16, NVM_F32, NVM_BF16, LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { NVM_BF16, NVM_F32, NVM_F32, LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1 },
+  { NVM_C64, NVM_C64, NVM_C64, LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0 },
+  { NVM_C128, NVM_C128, NVM_C128, LT_C_64F, LT_C_64F, LT_COMPUTE_64F, LT_C_64F, 0 },
+  { NVM_I8, NVM_I32, NVM_I32, LT_R_8I, LT_R_32I, LT_COMPUTE_32I, LT_R_32I, 0 },
+};
+
+static const struct row *row_of(const nvd_gemm *g) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (g->a.type == rows[i].in && g->b.type == rows[i].in && g->accumulate == rows[i].sum && g->d.type == rows[i].out)
+      return &rows[i];
+  return NULL;
+}
+
+static int is_vector(const nvd_matrix *x, const nvd_gemm *g) { /* one value for each row, behind each other */
+  return (x->row == 1 || g->m == 1) && (x->col == 0 || g->n == 1);
+}
+
+static const char *takes_tail(const nvd_gemm *g, const struct row *r) {
+  int tail = g->bias.param >= 0 || g->act != NVF_ACT_NONE;
+  if (g->aux.param >= 0 && g->act != NVF_ACT_GELU)
+    return "the value before the activation is asked for, which it stores for GELU alone";
+  if (g->aux.param >= 0 && (g->aux.type != g->d.type || g->aux.trans || !g->aux.ld || g->aux.ld % AUX_STEP))
+    return "the value before GELU has another type or layout than it stores";
+  if (tail && !r->tails)
+    return "it has no bias and no activation for this type";
+  if (g->bias.param >= 0 && g->bias.type != g->d.type)
+    return "the bias has another type than the result";
+  if (g->bias.param >= 0 && !is_vector(&g->bias, g))
+    return "the bias is not one value for each place of a contiguous row of the result";
+  return NULL;
+}
+
+/* The batches of one dim go in one call: of the longest. */
+static int64_t calls_of(const nvd_gemm *g, int *longest) {
+  int64_t most = 1;
+  *longest = g->nbatch - 1;
+  for (int d = 0; d < g->nbatch; d++)
+    if (g->extent[d] > most)
+      most = g->extent[*longest = d];
+  return g->batches / (most ? most : 1);
+}
+
+static const char *takes(const nvd_task *t) {
+  const nvd_gemm *g = &t->g;
+  const struct row *r = row_of(g);
+  int at;
+  if (!is_open())
+    return why_not;
+  if (!r)
+    return "it has no product of these types";
+  if (r->scale == LT_R_32I && (g->alpha.param >= 0 || g->alpha.value != 1 || g->c.param >= 0))
+    return "it has no factors for whole numbers";
+  if (!g->m || !g->n || !g->k || !g->batches)
+    return "there is nothing to sum";
+  if (g->c.param >= 0 && (g->c.type != g->d.type || g->c.trans || (!g->c.ld && !is_vector(&g->c, g))))
+    return "what is added has another type or layout than the result";
+  if (calls_of(g, &at) > MOST_CALLS || g->batches / calls_of(g, &at) > INT32_MAX)
+    return "its batches lie too far apart for few calls";
+  return takes_tail(g, r);
+}
+
+/* ---- a step's descriptors */
+enum { A, B, C, D, BIAS, AUX, NMAT };
+typedef struct found { nvd_lt_algo algo; int64_t workspace; uint32_t align; int there; } found;
+typedef struct solution {
+  nvd_solution base;
+  const struct row *row;
+  void *handle, *desc, *layout[4];
+  const void *bias, *aux;                      /* what desc points to */
+  uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
+  int64_t batches, calls;                      /* in one call; calls */
+  found chosen, spare;
+} solution;
+
+static const nvd_matrix *matrix_of(const nvd_gemm *g, int x) {
+  const nvd_matrix *const all[NMAT] = { &g->a, &g->b, g->c.param < 0 ? &g->d : &g->c, &g->d, &g->bias, &g->aux };
+  return all[x];
+}
+
+/* The longest dim of the batches becomes the last one. */
+static void sort_batches(nvd_gemm *g, solution *s) {
+  nvd_matrix *const all[NMAT] = { &g->a, &g->b, &g->c, &g->d, &g->bias, &g->aux };
+  int at, last = g->nbatch - 1;
+  s->calls = calls_of(g, &at);
+  s->batches = last >= 0 ? g->extent[at] : 1;
+  if (last < 0)
+    return;
+  int64_t extent = g->extent[at];
+  g->extent[at] = g->extent[last];
+  g->extent[last] = extent;
+  for (int x = 0; x < NMAT; x++) {
+    int64_t stride = all[x]->batch[at];
+    all[x]->batch[at] = all[x]->batch[last];
+    all[x]->batch[last] = stride;
+  }
+}
+
+/* What a run's addresses of the matrix will be multiples of. */
+static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
+  const nvf_bind *bind = &t->step->bind[x->param];
+  const nvf_buf *buf = &t->plan->buf[bind->buf];
+  int64_t size = nvg_size(x->type), bytes = bind->offset | x->offset * size | ALIGNED;
+  int leaf = buf->kind == NVF_BLEAF ? buf->id : buf->kind == NVF_BOUT ? buf->donor : -1;
+  if (buf->kind == NVF_BTEMP)
+    bytes |= buf->offset;
+  if (leaf >= 0)
+    bytes |= t->plan->g && t->plan->g->leaf[leaf].align16 ? 16 : size;
+  for (int d = 0; d < t->g.nbatch; d++)
+    bytes |= x->batch[d] * size;
+  return (uint32_t)(bytes & -bytes);
+}
+
+static int set(solution *s, int attribute, const void *value, size_t n) {
+  return lt.cublasLtMatmulDescSetAttribute(s->desc, attribute, value, n);
+}
+
+static int describe_tail(solution *s, const nvd_gemm *g) {
+  static const int act[] = { [NVF_ACT_NONE] = 0, [NVF_ACT_RELU] = LT_EPILOGUE_RELU, [NVF_ACT_GELU] = LT_EPILOGUE_GELU };
+  int epilogue = act[g->act] | (g->bias.param >= 0 ? LT_EPILOGUE_BIAS : 0) | (g->aux.param >= 0 ? LT_EPILOGUE_AUX : 0);
+  int last = g->nbatch - 1, error;
+  epilogue = epilogue ? epilogue : LT_EPILOGUE_NONE;
+  error = set(s, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+  if (g->bias.param >= 0 && !error) {
+    s->bias = (const void *)(uintptr_t)(ALIGNED | s->align[BIAS]); /* an address as aligned as the real ones */
+    error = set(s, LT_DESC_BIAS, &s->bias, sizeof s->bias);
+    if (!error && last >= 0)
+      error = set(s, LT_DESC_BIAS_STRIDE, &g->bias.batch[last], sizeof *g->bias.batch);
+  }
+  if (g->aux.param >= 0 && !error) {
+    s->aux = (const void *)(uintptr_t)(ALIGNED | s->align[AUX]);
+    error = set(s, LT_DESC_AUX, &s->aux, sizeof s->aux);
+    error = error ? error : set(s, LT_DESC_AUX_LD, &g->aux.ld, sizeof g->aux.ld);
+    if (!error && last >= 0)
+      error = set(s, LT_DESC_AUX_STRIDE, &g->aux.batch[last], sizeof *g->aux.batch);
+  }
+  return error;
+}
+
+static int describe(solution *s, const nvd_gemm *g) { /* a status of cuBLAS */
+  int single = g->accumulate == NVM_F32 || g->accumulate == NVM_C64, wide = nvg_size(nvg_real_of(g->a.type)) == 4;
+  int compute = g->precision == 1 && single && wide ? LT_COMPUTE_TF32 : s->row->compute;
+  int error = lt.cublasLtMatmulDescCreate(&s->desc, compute, s->row->scale);
+  error = error ? error : set(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
+  error = error ? error : set(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);
+  error = error ? error : describe_tail(s, g);
+  for (int x = A; x <= D && !error; x++) {
+    const nvd_matrix *m = matrix_of(g, x);
+    int64_t rows = x == B ? g->k : g->m, cols = x == A ? g->k : g->n, last = g->nbatch - 1;
+    int32_t batches = (int32_t)s->batches;
+    error = lt.cublasLtMatrixLayoutCreate(&s->layout[x], x <= B ? s->row->type : s->row->out_type,
+                                          (uint64_t)(m->trans ? cols : rows), (uint64_t)(m->trans ? rows : cols), m->ld);
+    if (error || last < 0)
+      continue;
+    error = lt.cublasLtMatrixLayoutSetAttribute(s->layout[x], LT_LAYOUT_BATCHES, &batches, sizeof batches);
+    error = error ? error : lt.cublasLtMatrixLayoutSetAttribute(s->layout[x], LT_LAYOUT_STRIDE, &m->batch[last],
+                                                                sizeof *m->batch);
+  }
+  return error;
+}
+
+/* Algorithms for such alignment (0: what is known of it) and workspace, the best first; their number. */
+static int search(nvd_lt_result *out, int most, const solution *s, uint32_t align, size_t room) {
+  void *preference = NULL;
+  int n = 0, error = lt.cublasLtMatmulPreferenceCreate(&preference);
+  /* partial sums are not rounded to the result's type */
+  uint32_t reduction = s->row->out == s->row->sum ? LT_REDUCE_ANY : LT_REDUCE_COMPUTE_TYPE;
+  if (error)
+    return 0;
+  lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_WORKSPACE, &room, sizeof room);
+  lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_REDUCTION, &reduction, sizeof reduction);
+  for (int x = A; x <= D; x++)
+    lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_ALIGN_A + x, align ? &align : &s->align[x], sizeof align);
+  error = lt.cublasLtMatmulAlgoGetHeuristic(s->handle, s->desc, s->layout[A], s->layout[B], s->layout[C], s->layout[D],
+                                            preference, most, out, &n);
+  lt.cublasLtMatmulPreferenceDestroy(preference);
+  int good = 0;
+  for (int i = 0; i < n && !error; i++)
+    if (!out[i].status)
+      out[good++] = out[i];
+  return good;
+}
+
+static void destroy(nvd_solution *base) {
+  solution *s = (solution *)base;
+  if (nvd_cuda_forked) /* the parent's */
+    return;
+  for (int x = A; x <= D; x++)
+    if (s->layout[x])
+      lt.cublasLtMatrixLayoutDestroy(s->layout[x]);
+  if (s->desc)
+    lt.cublasLtMatmulDescDestroy(s->desc);
+}
+
+static size_t workspace_of(const nvd_device *d) { return d->arch >= 90 ? WORKSPACE_90 : WORKSPACE; }
+
+/* Everything but an algorithm; a status of cuBLAS. What was made stays in s. */
+static int open_solution(solution *s, const nvd_task *t) {
+  s->base.g = t->g;
+  s->row = row_of(&t->g);
+  sort_batches(&s->base.g, s);
+  for (int x = A; x < NMAT; x++) {
+    const nvd_matrix *m = matrix_of(&s->base.g, x);
+    s->align[x] = m->param < 0 ? ALIGNED : alignment(t, m);
+  }
+  int error = handle_of(&s->handle, t->device);
+  return error ? error : describe(s, &s->base.g);
+}
+
+static int is_zero(const unsigned char *p, size_t n) {
+  while (n && !*p)
+    p++, n--;
+  return !n;
+}
+
+/* The algorithm that was chosen, if it still fits, or the heuristic's first. */
+static int decide(solution *s, const nvd_device *d, const nvd_choice *choice) {
+  nvd_lt_result r = { .status = 0 };
+  int found = 0, named = !is_zero(choice->config, sizeof choice->config);
+  if (named) {
+    memcpy(&r.algo, choice->config, sizeof r.algo);
+    found = !lt.cublasLtMatmulAlgoCheck(s->handle, s->desc, s->layout[A], s->layout[B], s->layout[C], s->layout[D],
+                                        &r.algo, &r) && r.workspace <= workspace_of(d);
+    memcpy(&r.algo, choice->config, sizeof r.algo);
+  } else {
+    found = search(&r, 1, s, 0, workspace_of(d)) > 0;
+  }
+  s->chosen = (struct found){ r.algo, (int64_t)r.workspace, 0, found };
+  return found;
+}
+
+static const char *complain(int error) { /* until the thread's next one */
+  static _Thread_local char text[96];
+  snprintf(text, sizeof text, "it says %s", lt.cublasLtGetStatusName(error));
+  return text;
+}
+
+static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why) {
+  solution *s = NVB_NEW(a, solution);
+  int error = open_solution(s, t), entered = nvd_enter(t->device), found = !error && decide(s, t->device, choice);
+  nvd_leave(entered);
+  if (found) {
+    s->base.workspace = s->chosen.workspace;
+    return &s->base;
+  }
+  *why = error ? complain(error) : "it knows no algorithm for this";
+  destroy(&s->base);
+  return NULL;
+}
+
+static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
+  solution s = { .row = NULL };
+  nvd_lt_result r[MOST_FOUND];
+  int n = 0, entered;
+  if (!open_solution(&s, t)) {
+    entered = nvd_enter(t->device);
+    n = search(r, most < MOST_FOUND ? most : MOST_FOUND, &s, 0, workspace_of(t->device));
+    nvd_leave(entered);
+  }
+  for (int i = 0; i < n; i++) {
+    uint32_t tile = 0, stages = 0;
+    int32_t split = 1;
+    size_t had;
+    lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_TILE, &tile, sizeof tile, &had);
+    lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_STAGES, &stages, sizeof stages, &had);
+    lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_SPLIT, &split, sizeof split, &had);
+    out[i] = (nvd_candidate){ .workspace = (int64_t)r[i].workspace };
+    memcpy(out[i].choice.config, &r[i].algo, sizeof r[i].algo);
+    snprintf(out[i].what, sizeof out[i].what, "cuBLASLt %d, tile %u, stages %u, split %d", i + 1, tile, stages, split);
+  }
+  destroy(&s.base);
+  return n;
+}
+
+/* ---- running */
+typedef union number { float f[2]; double d[2]; int32_t i; } number;
+static number number_of(const struct row *r, double v) {
+  number n = { .d = { 0, 0 } };
+  if (r->scale == LT_R_32I)
+    n.i = (int32_t)v;
+  else if (r->scale == LT_R_64F || r->scale == LT_C_64F)
+    n.d[0] = v;
+  else
+    n.f[0] = (float)v;
+  return n;
+}
+
+static int point(solution *s, int attribute, const void **now, const void *to) {
+  if (*now == to)
+    return 0;
+  *now = to;
+  return set(s, attribute, now, sizeof *now);
+}
+
+static int fits(const solution *s, const found *f, char *const *at, int64_t room) {
+  int fits = f->there && f->workspace <= room;
+  for (int x = A; x < NMAT; x++)
+    fits &= ((uintptr_t)at[x] & ((f->align ? f->align : s->align[x]) - 1)) == 0;
+  return fits;
+}
+
+/* The algorithm for these addresses and this workspace; NULL if there is none. */
+static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t room) {
+  if (fits(s, &s->chosen, at, room))
+    return &s->chosen.algo;
+  if (!fits(s, &s->spare, at, room)) {
+    nvd_lt_result r;
+    uint32_t align = (uint32_t)nvg_size(s->base.g.a.type);
+    s->spare.there = 0;
+    if (search(&r, 1, s, align, (size_t)room) > 0)
+      s->spare = (found){ r.algo, (int64_t)r.workspace, align, 1 };
+  }
+  return s->spare.there ? &s->spare.algo : NULL;
+}
+
+static int run_call(solution *s, const nvd_place *place, int64_t batch, const number *alpha, const number *beta) {
+  const nvd_gemm *g = &s->base.g;
+  char *at[NMAT];
+  for (int x = A; x < NMAT; x++)
+    at[x] = nvd_matrix_at(g, matrix_of(g, x), batch, place->arg);
+  int error = g->bias.param < 0 ? 0 : point(s, LT_DESC_BIAS, &s->bias, at[BIAS]);
+  error = error || g->aux.param < 0 ? error : point(s, LT_DESC_AUX, &s->aux, at[AUX]);
+  const nvd_lt_algo *algo = error ? NULL : algorithm(s, at, place->room);
+  if (!error && !algo)
+    return nvb_fail(NVM_ERR_MEMORY, "[matmul] cuBLASLt knows no algorithm that does with %lld bytes of workspace",
+                    (long long)place->room);
+  if (!error)
+    error = lt.cublasLtMatmul(s->handle, s->desc, alpha, at[A], s->layout[A], at[B], s->layout[B], beta, at[C],
+                              s->layout[C], at[D], s->layout[D], algo, place->workspace, (size_t)place->room,
+                              place->stream);
+  if (!error)
+    return NVM_OK;
+  return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",
+                  lt.cublasLtGetStatusName(error));
+}
+
+static int run(nvd_solution *base, const nvd_place *place) {
+  solution *s = (solution *)base;
+  const nvd_gemm *g = &base->g;
+  number alpha = number_of(s->row, nvd_scale_now(g->alpha, g->alpha_type, place->arg));
+  number beta = number_of(s->row, g->c.param < 0 ? 0 : nvd_scale_now(g->beta, g->beta_type, place->arg));
+  int status = NVM_OK;
+  for (int64_t i = 0; i < s->calls && !status; i++)
+    status = run_call(s, place, i * s->batches, &alpha, &beta);
+  return status;
+}
+
+const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, takes, candidates, prepare, run, destroy };

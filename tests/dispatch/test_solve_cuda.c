@@ -1,0 +1,406 @@
+/* Products run by cuBLASLt: on a GPU, or on the emulator (tests/emu) where there is none. Every type, layout and tail that
+   it takes against sums in long double; chains with kernels before and behind, replayed and captured; workspaces that
+   cannot be had, addresses less aligned than was promised; choices, refusals, failures.
+   NVM_TEST_PRODUCTS: how many random ones (200). */
+#include <dlfcn.h>
+#include <unistd.h>
+#include "base/mem.h"
+#include "base/settings.h"
+#include "products.h"
+
+int cudaStreamCreateWithFlags(void **stream, unsigned flags); /* CUDA's calls that a user makes beside ours */
+int cudaStreamSynchronize(void *stream);
+int cudaStreamBeginCapture(void *stream, int mode);
+int cudaStreamEndCapture(void *stream, void **graph);
+int cudaGraphInstantiate(void **exec, void *graph, unsigned long long flags);
+int cudaGraphLaunch(void *exec, void *stream);
+int cudaGraphExecDestroy(void *exec);
+int cudaGraphDestroy(void *graph);
+#define OK(x) ck_assert_msg((x) == NVM_OK, "%s: %s", #x, nvb_message())
+#define CUDA(x) ck_assert_int_eq(x, 0)
+
+static nvd_device *device(void) {
+  nvd_device *d = NULL;
+  const char *dir = getenv("NVM_EMU_DIR");
+  if (dir)
+    OK(nvb_set("cuda_dir", dir));
+  OK(nvd_device_get(&d, 0));
+  return d;
+}
+static int is_emulated(void) { return getenv("NVM_EMU_DIR") != NULL; }
+static int64_t calls(const char *name) { /* -1: nobody counts them */
+  int64_t (*count)(const char *) = NULL;
+  void *found = dlsym(RTLD_DEFAULT, "emu_calls");
+  memcpy(&count, &found, sizeof found);
+  return count ? count(name) : -1;
+}
+
+static const nvm_dtype types[] = { NVM_F32, NVM_BF16, NVM_F16, NVM_F64, NVM_C64, NVM_C128, NVM_I8 };
+enum { NTYPES = sizeof types / sizeof *types };
+
+/* A random case that it should take. */
+static product_case draw_case(int i) {
+  nvm_dtype t = types[i % NTYPES];
+  product_case c = product_draw(t, i % 5 ? 40 : 150);
+  nvm_dtype out = nvg_is_half(t) && draw(3) ? t : nvg_is_half(t) ? NVM_F32 : t == NVM_I8 ? NVM_I32 : t;
+  if (t == NVM_I8) {             /* in fours, and summed along contiguous rows */
+    c.accumulate = NVM_I32;
+    c.m = 4 * c.m, c.n = 4 * c.n, c.k = 4 * c.k;
+    for (int x = 0; x < NMAT; x++)
+      c.x[x].pad *= 4, c.x[x].skip *= 16;
+    c.x[A].turned = c.x[D].turned = 0, c.x[B].turned = 1;
+    c.x[C].there = c.x[BIAS].there = c.in_place = 0;
+    c.alpha = 1, c.beta = 0, c.alpha_given = c.beta_given = 0;
+  }
+  for (int x = C; x < NMAT; x++)
+    c.x[x].type = out;
+  c.x[C].turned = c.x[D].turned;
+  if (c.in_place)
+    c.x[C] = c.x[D];
+  c.bias_axis = !c.x[D].turned;
+  if (nvg_parts(c.accumulate) > 1 || t == NVM_F64 || t == NVM_I8)
+    c.x[BIAS].there = 0;
+  else
+    c.act = draw(2) ? NVF_ACT_NONE : draw(2) ? NVF_ACT_RELU : NVF_ACT_GELU;
+  if (c.act == NVF_ACT_GELU && draw(2)) {
+    c.x[AUX] = (matrix){ .there = 1, .type = out, .turned = c.x[D].turned, .pad = 0 };
+    *(c.x[D].turned ? &c.m : &c.n) += 7, *(c.x[D].turned ? &c.m : &c.n) &= ~(int64_t)7;
+  }
+  if (i % 3 == 0) {              /* as tensor cores like it */
+    c.m = (c.m + 7) & ~(int64_t)7, c.n = (c.n + 7) & ~(int64_t)7, c.k = (c.k + 15) & ~(int64_t)15;
+    for (int x = 0; x < NMAT; x++)
+      c.x[x].skip = c.x[x].pad = 0;
+  }
+  c.precision = nvg_real_of(t) == NVM_F32 && draw(4) == 0;
+  return c;
+}
+
+START_TEST(random_products) {
+  nvd_device *d = device();
+  int n = getenv("NVM_TEST_PRODUCTS") ? atoi(getenv("NVM_TEST_PRODUCTS")) : 200, declined[NTYPES] = { 0 };
+  for (int i = 0; i < n; i++) {
+    product_case c = draw_case(i);
+    declined[i % NTYPES] += !product_offered(&c, d);
+    if (product_offered(&c, d))
+      product_try(&c, d, "cublaslt", 1 + (i % 9 == 0));
+    else if (getenv("NVM_TEST_TELL"))
+      printf("no algorithm: %s\n", case_text(&c));
+  }
+  for (int t = 0; t < NTYPES; t++) {
+    printf("%s: cuBLASLt has no algorithm for %d of %d\n", nvg_dtype_short(types[t]), declined[t], n / NTYPES);
+    ck_assert_int_lt(declined[t], n / NTYPES * 3 / 4 + 1);
+  }
+}
+END_TEST
+
+static product_case plain(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
+  product_case c = { .m = m, .n = n, .k = k, .alpha = 1, .accumulate = nvg_is_half(t) ? NVM_F32 : t };
+  for (int x = 0; x < NMAT; x++)
+    c.x[x] = (matrix){ .there = x == A || x == B || x == D, .type = t };
+  return c;
+}
+
+START_TEST(a_factor_of_nothing) { /* a and b are not read, nor c */
+  nvd_device *d = device();
+  for (int i = 0; i < 6; i++) {
+    product_case c = plain(types[i], 24, 40, 16);
+    c.alpha = 0, c.alpha_given = c.special = 1;
+    product_try(&c, d, "cublaslt", 1);
+    c = plain(types[i], 24, 40, 16);
+    c.x[C].there = c.in_place = 1; /* d's memory is full of NaN */
+    product_try(&c, d, "cublaslt", 1);
+  }
+}
+END_TEST
+
+static const char *way_of(const product_case *c, nvd_device *d) {
+  static char text[512];
+  nvb_arena *a = nvb_arena_new();
+  product p;
+  product_new(&p, a, c);
+  p.plan->device = NVB_CUDA;
+  snprintf(text, sizeof text, "%s", product_way(a, &p, d));
+  product_free(&p);
+  nvb_arena_free(a);
+  return text;
+}
+START_TEST(refusals) {
+  nvd_device *d = device();
+  product_case c = plain(NVM_F32, 8, 8, 0);
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "nothing to sum"));
+  c = plain(NVM_F32, 8, 8, 8), c.x[BIAS].there = 1, c.bias_axis = 0;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "contiguous row"));
+  c.bias_axis = 1, c.x[BIAS].type = NVM_F64;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type"));
+  c = plain(NVM_C64, 8, 8, 8), c.act = NVF_ACT_RELU;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no activation for this type"));
+  c = plain(NVM_F32, 8, 8, 8), c.act = NVF_ACT_RELU, c.x[AUX].there = 1;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "GELU alone"));
+  c = plain(NVM_F32, 8, 8, 8), c.x[C].there = c.x[C].turned = 1, c.beta = 1;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type or layout"));
+  c = plain(NVM_I32, 8, 8, 8);
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
+  nvb_set("solvers", "openblas");
+  c = plain(NVM_F32, 8, 8, 8);
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "NVM_SOLVERS"));
+  nvb_set("solvers", NULL);
+  ck_assert_str_eq(way_of(&c, d), "cublaslt");
+}
+END_TEST
+
+START_TEST(choices) {
+  nvd_device *d = device();
+  nvb_arena *a = nvb_arena_new();
+  product p;
+  product_case c = plain(NVM_BF16, 256, 128, 64);
+  product_new(&p, a, &c);
+  p.plan->device = NVB_CUDA;
+  nvd_candidate all[16];
+  int n = nvd_solver_candidates(all, 16, p.plan, 0, d);
+  ck_assert_int_ge(n, 2);
+  ck_assert_str_eq(all[n - 1].choice.solver, "kernel");
+  char *before[NMAT] = { 0 };
+  before[D] = memcpy(malloc((size_t)p.elements[D] * 2), p.data[D], (size_t)p.elements[D] * 2);
+  for (int i = 0; i < n; i++) {
+    nvd_choice damaged = all[0].choice;
+    memset(damaged.config, 0x5a, sizeof damaged.config);
+    nvd_program *program;
+    OK(nvd_prepare(&program, p.plan, d, i < n - 1 ? &all[i].choice : &damaged)); /* then the heuristic's first */
+    OK(product_run(&p, program, d));
+    compare_product(&p, before);
+    nvd_program_free(program);
+  }
+  free(before[D]);
+  product_free(&p);
+  nvb_arena_free(a);
+}
+END_TEST
+
+/* ---- chains: y = 2 * ((3 x) b) by two kernels with a product between, in temporaries */
+enum { M = 48, W = 64 };
+static const char scale_text[] =
+  "kernel scale(x: f32[], y: mut f32[], a: f32, n: size) {\n  grid (b = (n + 1023) // 1024) {\n"
+  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n"
+  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n  }\n}\nschedule cpu { L = \"j: i4 w8 l32\" }\n";
+static nvf_step scale_step(nvb_arena *a, int from, int to, float by, int64_t n) {
+  nvf_step s = { .hero = "map", .what = "made by hand", .blocks = (n + 1023) / 1024, .grain = 4 };
+  nvf_bind bind[4] = { { .kind = NVF_BUFFER, .buf = from }, { .kind = NVF_BUFFER, .buf = to }, { .kind = NVF_SCALAR },
+                       { .kind = NVF_SIZE, .bits = (uint64_t)n } };
+  memcpy(&bind[2].bits, &by, sizeof by);
+  s.k = nvf_kernel_parse(a, scale_text, "test");
+  s.s = nvf_schedule_find(s.k, "cpu");
+  s.bind = nvb_dup(a, bind, sizeof bind);
+  return s;
+}
+static void chain(nvb_arena *a, void *arg) {
+  product p = { .c = plain(NVM_F32, M, W, W) };
+  for (int x = 0; x < NMAT; x++)
+    lay(&p, x);
+  plan_product(a, &p);
+  nvf_plan *plan = NVB_NEW(a, nvf_plan);
+  int64_t bytes = 4 * M * W;
+  *plan = (nvf_plan){ .arena = a, .device = NVB_CUDA, .nstep = 3, .step = NVB_NEWN(a, nvf_step, 3), .nbuf = 5,
+                      .buf = NVB_NEWN(a, nvf_buf, 5), .temp_bytes = 2 * bytes, .g = aligned_leaves(a) };
+  plan->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .id = 0, .donor = -1 };
+  plan->buf[1] = (nvf_buf){ .kind = NVF_BLEAF, .id = 1, .donor = -1 };
+  plan->buf[2] = (nvf_buf){ .kind = NVF_BTEMP, .bytes = bytes, .last = 1, .donor = -1 };
+  plan->buf[3] = (nvf_buf){ .kind = NVF_BTEMP, .bytes = bytes, .offset = bytes, .first = 1, .last = 2, .donor = -1 };
+  plan->buf[4] = (nvf_buf){ .kind = NVF_BOUT, .bytes = bytes, .donor = -1 };
+  plan->step[0] = scale_step(a, 0, 2, 3, M * W);
+  plan->step[1] = p.plan->step[0];
+  for (int i = 0; i < 3; i++)
+    plan->step[1].bind[i].buf = (int[]){ 2, 1, 3 }[i];
+  plan->step[2] = scale_step(a, 3, 4, 2, M * W);
+  for (int x = 0; x < NMAT; x++)
+    free(p.data[x]);
+  *(nvf_plan **)arg = plan;
+}
+static nvd_program *chain_program(nvd_device *d) {
+  nvb_arena *a = nvb_arena_new();
+  nvf_plan *plan;
+  nvd_program *p;
+  OK(nvb_protect(a, chain, &plan));
+  OK(nvd_prepare(&p, plan, d, NULL));
+  nvb_arena_free(a);
+  return p;
+}
+/* x is the number v everywhere, b the unit matrix times 5: y is 30 v. At `skip` bytes into their buffers. */
+static nvd_operand constant(nvd_device *d, float v, int unit, size_t skip) {
+  int n = unit ? W * W : M * W;
+  char *data = malloc(4 * (size_t)n + skip);
+  float *x = calloc((size_t)n, 4);
+  for (int i = 0; i < n; i++)
+    x[i] = !unit ? v : i / W == i % W ? 5 : 0;
+  memcpy(data + skip, x, 4 * (size_t)n);
+  nvd_buf *b = nvd_buf_new_on(d, 4 * (size_t)n + skip);
+  ck_assert(b != NULL);
+  OK(nvd_upload(b, 0, data, 4 * (size_t)n + skip));
+  free(data), free(x);
+  return (nvd_operand){ b, b->data + skip };
+}
+static int is_constant(const nvd_operand *y, float v) {
+  float got[M * W];
+  OK(nvd_download(got, y->buf, 0, sizeof got));
+  for (int i = 0; i < M * W; i++)
+    if (got[i] != v)
+      return 0;
+  return 1;
+}
+static int run_chain(nvd_program *p, nvd_device *d, float v, size_t skip) {
+  nvd_operand leaf[2] = { constant(d, v, 0, 0), constant(d, 0, 1, skip) }, out = { nvd_buf_new_on(d, 4 * M * W), NULL };
+  out.data = out.buf->data;
+  int status = nvd_run_on(p, leaf, &out);
+  if (!status)
+    ck_assert(is_constant(&out, 30 * v));
+  nvd_buf_unref(leaf[0].buf), nvd_buf_unref(leaf[1].buf), nvd_buf_unref(out.buf);
+  return status;
+}
+
+START_TEST(replayed_between_kernels) {
+  nvd_device *d = device();
+  nvd_program *p = chain_program(d);
+  for (int i = 1; i < 8; i++)
+    OK(run_chain(p, d, (float)i, 0));
+  if (calls("cuGraphLaunch") >= 0) {
+    ck_assert_int_eq(calls("cuGraphInstantiateWithFlags"), 2); /* before the product, and behind it */
+    ck_assert_int_eq(calls("cuLaunchKernel"), 4);              /* two runs as they are */
+    ck_assert_int_eq(calls("cublasLtMatmul"), 7);
+    ck_assert_int_eq(calls("cublasLtMatmulAlgoGetHeuristic"), 1);
+  }
+  nvd_program_free(p);
+}
+END_TEST
+
+START_TEST(less_aligned_than_promised) {
+  nvd_device *d = device();
+  nvd_program *p = chain_program(d);
+  for (int i = 1; i < 6; i++)
+    OK(run_chain(p, d, (float)i, i % 2 ? 4 : 0));
+  nvd_program_free(p);
+}
+END_TEST
+
+START_TEST(captured) {
+  nvd_device *d = device();
+  nvd_program *p = chain_program(d);
+  void *mine, *graph, *exec;
+  nvd_operand leaf[2] = { constant(d, 2, 0, 0), constant(d, 0, 1, 0) }, out = { nvd_buf_new_on(d, 4 * M * W), NULL };
+  out.data = out.buf->data;
+  CUDA(cudaStreamCreateWithFlags(&mine, 1));
+  OK(nvd_stream_set(d, mine));
+  CUDA(cudaStreamBeginCapture(mine, 0)); /* the strictest mode */
+  OK(nvd_run_on(p, leaf, &out));
+  CUDA(cudaStreamEndCapture(mine, &graph));
+  CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  nvd_program_free(p);
+  for (int i = 0; i < 2; i++)
+    CUDA(cudaGraphLaunch(exec, mine));
+  CUDA(cudaStreamSynchronize(mine));
+  ck_assert(is_constant(&out, 60));
+  CUDA(cudaGraphExecDestroy(exec));
+  CUDA(cudaGraphDestroy(graph));
+  nvd_buf_unref(leaf[0].buf), nvd_buf_unref(leaf[1].buf), nvd_buf_unref(out.buf);
+  OK(nvd_stream_set(d, NULL));
+}
+END_TEST
+
+START_TEST(watched) {
+  char dir[] = "/tmp/nvm-products-XXXXXX", file[64], line[256] = "";
+  nvd_device *d = device();
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("dump", "run"), nvb_set("dump_dir", dir), nvb_set("check", "bits");
+  nvd_program *p = chain_program(d);
+  OK(run_chain(p, d, 1, 0));
+  for (int i = 1; i <= 3; i++) {
+    snprintf(file, sizeof file, "%s/step%d.run", dir, i);
+    FILE *f = fopen(file, "r");
+    ck_assert_ptr_nonnull(f);
+    if (i == 2)
+      ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
+    fclose(f);
+    unlink(file);
+  }
+  ck_assert_int_eq(strncmp(line, "2/3 product, cuda:0: cublaslt, ", 31), 0);
+  rmdir(dir);
+  nvd_program_free(p);
+  nvb_set("dump", NULL), nvb_set("dump_dir", NULL), nvb_set("check", NULL);
+}
+END_TEST
+
+/* ---- what fails */
+START_TEST(without_workspace) { /* the limit leaves room for the arrays, then for less and less of the workspace */
+  nvd_device *d = device();
+  nvd_program *p = chain_program(d);
+  OK(run_chain(p, d, 1, 0));
+  nvd_device_memory m;
+  int ran = 0;
+  for (int64_t room = 8 << 20; room; room = room > 16384 ? room / 2 : 0) {
+    nvd_device_memory_trim(d);
+    OK(nvd_device_memory_get(&m, d));
+    OK(nvd_device_memory_limit(d, m.used + room));
+    nvd_operand leaf[2], out;
+    int64_t need = 0;
+    OK(nvd_device_memory_limit(d, 0));
+    leaf[0] = constant(d, 2, 0, 0), leaf[1] = constant(d, 0, 1, 0);
+    out.buf = nvd_buf_new_on(d, 4 * M * W), out.data = out.buf->data;
+    OK(nvd_device_memory_get(&m, d));
+    need = 2 * 4 * M * W + 8192; /* temporaries, in a cell that is somewhat larger */
+    OK(nvd_device_memory_limit(d, m.used + need + room));
+    OK(nvd_run_on(p, leaf, &out));
+    ran++;
+    OK(nvd_device_memory_limit(d, 0));
+    ck_assert(is_constant(&out, 60));
+    nvd_buf_unref(leaf[0].buf), nvd_buf_unref(leaf[1].buf), nvd_buf_unref(out.buf);
+  }
+  ck_assert_int_gt(ran, 5);
+  nvd_program_free(p);
+}
+END_TEST
+
+START_TEST(a_call_fails) {
+  if (!is_emulated())
+    return;
+  void (*let_fail)(const char *, int, int), *found = dlsym(RTLD_DEFAULT, "emu_fail");
+  memcpy(&let_fail, &found, sizeof found);
+  static const char *const name[] = { "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",
+    "cublasLtMatrixLayoutCreate", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmulPreferenceCreate" };
+  nvd_device *d = device();
+  product_case c = plain(NVM_F32, 8, 8, 8);
+  nvb_arena *a = nvb_arena_new();
+  product p;
+  product_new(&p, a, &c);
+  p.plan->device = NVB_CUDA;
+  nvd_candidate all[4];
+  ck_assert_int_eq(nvd_solver_candidates(all, 4, p.plan, 0, d), 3);
+  int64_t before = nvb_live_blocks();
+  for (int i = 0; i < 5; i++) {
+    let_fail(name[i], 0, 14);
+    ck_assert_int_eq(nvd_solver_candidates(all, 4, p.plan, 0, d), 1); /* its own kernel is left */
+  }
+  ck_assert_int_eq(nvb_live_blocks(), before);
+  product_free(&p);
+  nvb_arena_free(a);
+  nvd_program *chain = chain_program(d);
+  OK(run_chain(chain, d, 1, 0));
+  for (int i = 0; i < 5; i++) { /* launched one by one, then between graphs */
+    let_fail("cublasLtMatmul", 0, 13);
+    ck_assert_int_eq(run_chain(chain, d, 1, 0), NVM_ERR_DEVICE);
+    ck_assert_msg(strstr(nvb_message(), "cuBLASLt") && strstr(nvb_message(), "EXECUTION_FAILED"), "%s", nvb_message());
+    OK(run_chain(chain, d, 2, 0));
+  }
+  nvd_program_free(chain);
+}
+END_TEST
+
+int main(void) {
+  const TTest *const tests[] = { random_products, a_factor_of_nothing, refusals, choices, replayed_between_kernels,
+                                 less_aligned_than_promised, captured, watched, without_workspace, a_call_fails };
+  if (!is_emulated()) {          /* CUDA does not go on in a child */
+    setenv("CK_FORK", "no", 1);
+    if (!nvd_device_count()) {
+      printf("skipped: %s\n", nvb_message());
+      return 77;
+    }
+  }
+  return run_suite("solve_cuda", tests, (int)(sizeof tests / sizeof *tests));
+}
