@@ -22,6 +22,13 @@ static int64_t power2(int64_t n) {
     p *= 2;
   return p;
 }
+/* What is told, as a power of two; 0 if nothing is. */
+static int64_t told(const nvf_cand *k, nvf_knob i, int64_t most) {
+  int64_t n = nvf_told(k, i, 0), p = 1;
+  while (p < n && p < most)
+    p *= 2;
+  return n > 0 ? p : 0;
+}
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -304,6 +311,11 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
   e = warps > 16 && !r->fits ? least(e, 16) : e;
   while (e > fewest && warps < MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
     e /= 2, warps *= 2;
+  int64_t other = told(r->k, NVF_KWARPS, MOST_WARPS), each = other ? power2((n + LANES * other - 1) / (LANES * other)) : 0;
+  if (other && r->fits && live * (double)each <= 64 && (double)(other * LANES) * (live * (double)each + 28) <= REGISTERS)
+    warps = other, e = each;
+  else if (other && !r->fits)
+    warps = other, e = most(4, least(e, told(r->k, NVF_KITEMS, ITEMS) ? told(r->k, NVF_KITEMS, ITEMS) : e));
   r->s->again &= !r->fits;
   r->most_items = e;
   r->most_warps = warps;
@@ -441,6 +453,10 @@ static void elementwise(room *r) {
     items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->units)
     warps /= 2;
+  if (told(k, NVF_KITEMS, ITEMS / vec))
+    items = told(k, NVF_KITEMS, ITEMS / vec);
+  if (told(k, NVF_KWARPS, MOST_WARPS))
+    warps = told(k, NVF_KWARPS, MOST_WARPS);
   r->most_warps = warps;
   r->most_items = vec * items;
   give(r, a, 'i', vec);
@@ -581,6 +597,10 @@ static void columns(room *r, uint64_t whole) {
     while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->units)
       r->most_warps *= 2;
     r->most_items = least(r->most_warps > WARPS && vec == 1 ? 16 : ITEMS, most(vec, 64 / most(loads, 1)));
+    if (told(k, NVF_KWARPS, MOST_WARPS))
+      r->most_warps = told(k, NVF_KWARPS, MOST_WARPS);
+    if (told(k, NVF_KITEMS, ITEMS))
+      r->most_items = most(4, told(k, NVF_KITEMS, ITEMS));
   }
   give(r, a, 'i', vec);
   give(r, a, 'l', least(lanes, power2((k->axis.at[a].n + vec - 1) / vec)));
@@ -631,7 +651,7 @@ static void folded(room *r, uint64_t whole) {
   repeats(r);
   int64_t ahead = 2 * r->caps->units; /* measured: one to two blocks a unit, whatever their size; four are too far */
   if (along && row_warps > 1 && fits && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
-    s->ahead = ahead;
+    s->ahead = nvf_told(k, NVF_KAHEAD, ahead);
 }
 
 nvf_shape *nvf_shape_gpu(nvf_cand *k) {

@@ -461,6 +461,15 @@ static inline char **run_plan_by(maker *m, const nvf_plan *p, char *const *leaf,
   return out;
 }
 
+/* The plan with every step told these things. */
+static inline nvf_plan *told_plan(const nvf_plan *p, const nvf_knobs *k) {
+  nvf_plan *q = nvb_dup(p->arena, p, sizeof *p);
+  q->step = nvb_dup(p->arena, p->step, (size_t)p->nstep * sizeof *p->step);
+  for (int i = 0; i < p->nstep; i++)
+    q->step[i] = *nvf_step_with(p, i, k);
+  return q;
+}
+
 static inline char **run_plan(maker *m, const nvf_plan *p, char *const *leaf) { return run_plan_by(m, p, leaf, INTERPRETED); }
 
 /* Number of elements of output o that differ from the evaluator (both NaN is equal). */

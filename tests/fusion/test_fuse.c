@@ -268,10 +268,8 @@ static void told(nvb_arena *a, void *arg) {
     nvf_knob_set(&k, NVF_KBLOCK, block[i]);
     nvf_knob_set(&k, NVF_KCHUNKS, i + 1);
     nvf_knob_set(&k, NVF_KSTREAM, i & 1);
-    nvf_plan q = *p;
-    q.step = nvb_dup(a, p->step, (size_t)p->nstep * sizeof *p->step);
+    nvf_plan q = *told_plan(p, &k);
     for (int j = 0; j < p->nstep; j++) {
-      q.step[j] = *nvf_step_with(p, j, &k);
       ck_assert_int_le((q.step[j].blocks + q.step[j].grain - 1) / q.step[j].grain, i + 1);
       ck_assert_str_eq(q.step[j].hero, p->step[j].hero);
       ck_assert_str_eq(q.step[j].what, p->step[j].what);

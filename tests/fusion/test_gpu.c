@@ -73,6 +73,7 @@ enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / siz
 typedef struct trial { int program; const int64_t *size; int aligned; } trial;
 static void try_one(nvb_arena *a, void *arg) {
   static const char *const machines[] = { "h200", "a100" };
+  static const int told[][3] = { { 1, 8, 0 }, { 3, 1, 1000 }, { 16, 2, 5 } };
   const trial *t = arg;
   maker m = { .a = a };
   programs[t->program].make(&m, t->size);
@@ -94,6 +95,17 @@ static void try_one(nvb_arena *a, void *arg) {
     for (int o = 0; o < g->nout; o++)
       ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d x %d: output %d differs in %d elements", programs[t->program].name,
                     (int)t->size[0], (int)t->size[1], o, (int)differ(g, o, want, out[o]));
+    nvf_knobs k = { 0 };
+    nvf_knob_set(&k, NVF_KWARPS, told[i][0]);
+    nvf_knob_set(&k, NVF_KITEMS, told[i][1]);
+    nvf_knob_set(&k, NVF_KAHEAD, told[i][2]);
+    const nvf_plan *q = told_plan(p, &k);
+    nvf_plan_check(a, q);
+    hold_hints(a, q);
+    out = run_plan(&m, q, data);
+    for (int o = 0; o < g->nout; o++)
+      ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d x %d with %d warps, %d items: output %d differs",
+                    programs[t->program].name, (int)t->size[0], (int)t->size[1], told[i][0], told[i][1], o);
   }
 }
 

@@ -465,3 +465,24 @@ def test_threads(x):
     for t in threads:
         t.join()
     assert not wrong
+
+
+@gpu
+@pytest.mark.parametrize("cold", [False, True])
+def test_tuned(cold, tmp_path):
+    before = nvm.settings()["NVM_CACHE_DIR"]
+    nvm.set("cache_dir", str(tmp_path))
+    nvm._nvm.tune_clear()
+    try:
+        data = np.random.default_rng(3).standard_normal((300, 260)).astype(np.float32)
+        y = nvm.asarray(data, device=GPU)
+        f = nvm.jit(lambda y: ((nvm.exp(y) / 3).sum(axis=1), nvm.exp(y) * 2))
+        want = [np.asarray(a).tobytes() for a in f(y)]
+        counts = nvm._nvm.tune_counters()["measured"]
+        with nvm.auto_tune(cold=cold):
+            assert [np.asarray(a).tobytes() for a in f(y)] == want
+        assert nvm._nvm.tune_counters()["measured"] > counts
+        assert [np.asarray(a).tobytes() for a in f(y)] == want and np.asarray(y).tobytes() == data.tobytes()
+        assert "NVRTC" in nvm._nvm.tune_list() and "a record of" in nvm.explain(f, y)
+    finally:
+        nvm.set("cache_dir", before)
