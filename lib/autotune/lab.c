@@ -206,10 +206,11 @@ static nvt_fate try_out(nvt_lab *l, int i) {
   status = status ? status : run(l, l->program[i], i > 0, 1, &ns);
   if (!status && i)
     right = same(l, &status);
+  int more = l->device ? 3 : 1;
   if (!status && right)
-    status = run(l, l->program[i], i > 0, 3, &ns);
+    status = run(l, l->program[i], i > 0, more, &ns);
   if (!status && !i)
-    l->runs = ns / 3 < AIM ? (int)(AIM / (ns / 3 + 1)) + 1 : 1;
+    l->runs = ns / more < AIM ? (int)(AIM / (ns / more + 1)) + 1 : 1;
   l->runs = l->runs < MOST_RUNS ? l->runs : MOST_RUNS;
   return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }

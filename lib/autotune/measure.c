@@ -1,5 +1,5 @@
 /* Rounds of one sample each, in another order each time, so that what disturbs one disturbs all. Who is clearly slower leaves;
-   medians decide. Nothing may win that was not found right before. */
+   medians decide, if the fastest samples agree. Nothing may win that was not found right before. */
 #include "autotune/measure.h"
 #include <string.h>
 
@@ -134,7 +134,8 @@ static int winner(const state *s) {
   for (int i = 1; i < s->n; i++)
     if (c[i].fate == NVT_RUNNING && c[i].n >= FEWEST && c[i].median < c[best].median)
       best = i;
-  return best && c[best].median <= (1 - s->r->gain) * c[0].median ? best : 0;
+  double most = 1 - s->r->gain; /* of both: where others compute too, few samples are undisturbed */
+  return best && c[best].median <= most * c[0].median && c[best].least <= most * c[0].least ? best : 0;
 }
 
 int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n) {

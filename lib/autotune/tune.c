@@ -17,7 +17,7 @@
 #include "dispatch/device.h"
 
 enum { WORTH = 256 << 10 };            /* bytes that a step moves; below, launches are all that counts, and the CPU interprets */
-static const double STEP_BUDGET = 2e9; /* ns for one step */
+static const double STEP_BUDGET = 4e9; /* ns for one step */
 
 static _Atomic int64_t measured, timed;
 nvt_counts nvt_counted(void) { return (nvt_counts){ atomic_load(&measured), atomic_load(&timed), nvt_records_found() }; }
