@@ -114,6 +114,24 @@ static inline int m_red(maker *m, const char *name, int x, int at, int n) {
   return m_add(m, r, v.rank, shape, 1, &x, 2, attr);
 }
 
+static inline int m_product(maker *m, int x, int y) {
+  const nvg_val a = m->v.at[x], b = m->v.at[y];
+  int64_t shape[NVM_MAX_RANK] = { 0 };
+  memcpy(shape, a.shape, sizeof *shape * (size_t)a.rank);
+  shape[a.rank - 1] = b.shape[a.rank - 1];
+  nvm_dtype sum = nvg_compute_of(a.dtype);
+  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_PRODUCT, .dtype = sum, .name = "matmul" }, a.rank, shape, 2, (int[2]){ x, y }, 2,
+               (int64_t[2]){ sum, 0 });
+}
+
+static inline int m_turn(maker *m, int x) { /* the last two dimensions change places */
+  const nvg_val v = m->v.at[x];
+  int64_t shape[NVM_MAX_RANK] = { 0 }, attr[NVM_MAX_RANK] = { 0 };
+  for (int d = 0; d < v.rank; d++)
+    attr[d] = d < v.rank - 2 ? d : 2 * v.rank - 3 - d, shape[d] = v.shape[attr[d]];
+  return m_view(m, NVG_VPERMUTE, x, v.rank, shape, v.rank, attr);
+}
+
 static inline int m_scan(maker *m, int x, int axis) {
   const nvg_val v = m->v.at[x];
   static const uint64_t init = 0x80000000u;

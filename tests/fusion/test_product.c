@@ -8,26 +8,10 @@
 enum { MOST = 4 };
 
 /* ---- graphs */
-static int m_product(maker *m, int x, int y) {
-  const nvg_val a = m->v.at[x], b = m->v.at[y];
-  int64_t shape[NVM_MAX_RANK];
-  memcpy(shape, a.shape, sizeof *shape * (size_t)a.rank);
-  shape[a.rank - 1] = b.shape[a.rank - 1];
-  nvm_dtype sum = nvg_compute_of(a.dtype);
-  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_PRODUCT, .dtype = sum, .name = "matmul" }, a.rank, shape, 2, (int[2]){ x, y }, 2,
-               DIMS(sum, 0));
-}
 static int m_cast(maker *m, int x, nvm_dtype to) {
   const nvg_val v = m->v.at[x];
   return m_add(m, (nvg_val){ .kind = NVG_VMAP, .op = NVG_OP_CAST, .dtype = to, .frag = nvg_frag_cast(v.dtype, to), .name = "cast" }, v.rank, v.shape, 1, &x, 0,
                NULL);
-}
-static int m_turn(maker *m, int x) { /* the last two dimensions change places */
-  const nvg_val v = m->v.at[x];
-  int64_t shape[NVM_MAX_RANK] = { 0 }, attr[NVM_MAX_RANK] = { 0 };
-  for (int d = 0; d < v.rank; d++)
-    attr[d] = d < v.rank - 2 ? d : 2 * v.rank - 3 - d, shape[d] = v.shape[attr[d]];
-  return m_view(m, NVG_VPERMUTE, x, v.rank, shape, v.rank, attr);
 }
 static int m_scalar(maker *m, float x) { /* a Python scalar, given with each call; its value is its leaf's */
   (void)x;

@@ -96,7 +96,31 @@ static int together(maker *m, int x, int y) { /* broadcasting where shapes allow
   return m_2(m, binary[any(5)], x, y);
 }
 
-static void write_graph(maker *m) {
+/* x, or x turned over, times one of the pool that fits or a new leaf. */
+static int multiplied(maker *m, pool *p, int x) {
+  if (m->v.at[x].rank >= 2 && any(3) == 0)
+    x = m_turn(m, x);
+  const nvg_val v = m->v.at[x];
+  int64_t k = v.rank < 2 ? 0 : v.shape[v.rank - 1], shape[NVM_MAX_RANK];
+  if (k < 2 || v.size > 100000)
+    return -1;
+  for (int i = p->n - 1; i >= 0 && any(3); i--)
+    for (int turned = 0; turned < 2; turned++) {
+      const nvg_val y = m->v.at[p->at[i]];
+      if (y.rank == v.rank && y.shape[y.rank - 2 + turned] == k && y.size / k * v.size < 400000 &&
+          !memcmp(y.shape, v.shape, sizeof *shape * (size_t)(v.rank - 2)))
+        return m_product(m, x, turned ? m_turn(m, p->at[i]) : p->at[i]);
+    }
+  memcpy(shape, v.shape, sizeof *shape * (size_t)v.rank);
+  shape[v.rank - 2] = k;
+  shape[v.rank - 1] = 1 + any(70);
+  if (v.size / k * shape[v.rank - 1] * k > 4000000)
+    return -1;
+  return m_product(m, x, m_leaf(m, NVM_F32, v.rank, shape, NULL));
+}
+
+enum { PRODUCTS = 1 << 20 }; /* seeds from here on: with matrix products */
+static void write_graph(maker *m, int products) {
   static const int64_t sizes[] = { 1, 2, 3, 4, 6, 12, 17, 24, 40, 130 };
   pool p = { .n = 0 };
   int64_t shape[3];
@@ -112,7 +136,7 @@ static void write_graph(maker *m) {
   for (int steps = 3 + any(12); steps; steps--) {
     int x = pick(&p), y = -1;
     const nvg_val v = m->v.at[x];
-    switch (any(10)) {
+    switch (any(products ? 12 : 10)) {
     case 0: case 1: y = m_1(m, unary[any(5)], x); break;
     case 2: case 3: case 4: y = together(m, x, pick(&p)); break;
     case 5: y = m_2(m, binary[any(5)], x, m_const(m, (float)any(5) / 2)); break;
@@ -123,6 +147,7 @@ static void write_graph(maker *m) {
         y = m_red(m, any(2) ? "add" : "maximum", x, axis, n);
       }
       break;
+    case 10: case 11: y = multiplied(m, &p, x); break;
     default:
       if (v.rank && any(3) == 0)
         y = m_scan(m, x, any(v.rank));
@@ -144,7 +169,7 @@ static void run_one(nvb_arena *a, void *arg) {
   toy.width = 8;
   maker m = { .a = a };
   srand((unsigned)seed);
-  write_graph(&m);
+  write_graph(&m, seed >= PRODUCTS);
   for (int i = 0; i < m.leaf.n; i++)
     m.leaf.at[i].align16 = (seed + i) % 4 != 0;
   nvg_graph *g = m_graph(&m);
@@ -152,7 +177,7 @@ static void run_one(nvb_arena *a, void *arg) {
   value *want = evaluate(&m, g, data);
   for (int i = 0; i < 5; i++) {
     const nvb_caps *caps = i == 2 ? &toy : nvb_caps_find(machines[i % 3]);
-    nvf_plan *p = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = i < 3 });
+    nvf_plan *p = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = i < 3, .offers = seed % 2 ? NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS : 0 });
     nvb_text t = { .arena = a };
     if (verbose) {
       nvg_graph_print(&t, g);
@@ -184,7 +209,7 @@ START_TEST(same_bits_however_planned) {
   const char *one = getenv("SEED");
   static const int found[] = { 614, 901 }; /* an axis that is scanned and reduced */
   for (int i = 0; i < ROUNDS && !one; i++)
-    run_seed(_i * ROUNDS + i);
+    run_seed(_i * ROUNDS + i), run_seed(PRODUCTS + _i * ROUNDS + i);
   for (int i = 0; i < 2 && !one && _i == 0; i++)
     run_seed(found[i]);
   if (one && _i == 0)
