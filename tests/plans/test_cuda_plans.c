@@ -1,9 +1,12 @@
 /* The kernels of the golden plans for a GPU, as CUDA: all are spelled, each compiles for an architecture in turn, none spills.
-   The programs are those of test_patterns.c, under another suite. */
+   The programs are those of another suite. */
 #include "golden.h"
 #undef GOLDEN_SUITE
 #define GOLDEN_SUITE(name)
-#include "test_patterns.c"
+#ifndef PATTERNS
+#define PATTERNS "test_patterns.c"
+#endif
+#include PATTERNS
 #include <pthread.h>
 #include <stdatomic.h>
 #include "base/mem.h"
