@@ -2,9 +2,11 @@
    outputs, reductions, and dear maps whose readers end in different sinks or read them through shifts; everything else is
    computed where it is wanted. Moves: copy a stored value into its readers, merge two kernels with all between them. */
 #include "fusion/planner.h"
+#include <math.h>
 #include <string.h>
 
-/* PARTED: of kernels that do not wait for each other one takes less than so many launches: they share one as parts of a grid.
+/* PARTED: of kernels that do not wait for each other one takes less than so many launches: they share one as parts of a grid
+   (on a CPU all do: no part takes registers or units from another).
    MOST_VISITS: instances that a search may build (some 30 ms of them); then what is best so far stands. */
 enum { DEAR = 6, CROWD = 12, PARTED = 5, MOST_VISITS = 60000 };
 typedef struct group { int n, *root; nvf_cand *k; int id; } group; /* id: its own, a new one when it changes */
@@ -354,10 +356,14 @@ static const nvf_node *source_of(const search *s, int i) {
   return n;
 }
 
+static double small_part(const search *s) {
+  return s->net->caps->kind == NVB_CPU ? INFINITY : PARTED * s->net->caps->launch;
+}
+
 /* Kernels over different spaces, one of them small: where they do not wait for each other they share a launch as parts of one
    grid, so that merging them gains none. */
 static int are_parts(const search *s, const group *x, const group *y) {
-  double small = PARTED * s->net->caps->launch;
+  double small = small_part(s);
   if (x->k->dot || y->k->dot)
     return 0;
   for (int i = 0; i < x->n; i++)
@@ -494,7 +500,7 @@ static int level_of(const state *t, uint64_t **needs, int *level, int i) {
 
 /* Kernels that do not wait for each other share a launch, as parts of one grid, where a launch is worth something. */
 static int may_share(const search *s, const nvf_choice *c, int first, int i) {
-  double least = PARTED * s->net->caps->launch, buffers = 0, params = 0;
+  double least = small_part(s), buffers = 0, params = 0;
   int small = c->k[i]->time < least;
   for (int j = first; j < i; j++)
     small |= c->k[j]->time < least;

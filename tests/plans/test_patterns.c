@@ -1,5 +1,5 @@
 /* Golden plans: 60 patterns whose best kernel counts and bytes were derived by hand, for a GPU and for a CPU. A plan may
-   have no more kernels and 1.05 times the bytes; what the planner misses is listed in KNOWN_MISSES (golden.h). */
+   have no more kernels and 1.05 times the bytes. */
 #include "golden.h"
 
 enum { R = 32768, C = 1000 };
@@ -239,15 +239,4 @@ static const struct pattern patterns[] = {
   { "rows of 3", p60, { 1, 1 }, 100.7e6 },
 };
 enum { COUNT = sizeof patterns / sizeof *patterns };
-
-static const struct miss KNOWN_MISSES[] = {
-  /* by hand a unit takes a strip of 64 columns: such runs are read at 0.53 of the rate of whole rows (cost.c), so pieces of
-     512 rows and a finish are faster */
-  { "mean and var of columns", 1, 2, 1 },
-  { "columns standardised", 1, 3, 1 },
-  /* parts of one grid only where one takes less than five launches: here 670 and 168 us */
-  { "clip by global norm", 1, 4, 1 },
-  /* the finish in strips of columns: runs of 256 at 0.7 of the rate, for one launch less of 4 ms */
-  { "Sinkhorn step", 1, 3, 1 },
-};
 GOLDEN_SUITE("patterns")

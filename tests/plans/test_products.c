@@ -63,5 +63,4 @@ static const struct pattern patterns[] = {
   { "attention", attention, { 3, 3 }, 58.85e6 },
 };
 enum { COUNT = sizeof patterns / sizeof *patterns };
-static const struct miss KNOWN_MISSES[] = { { 0 } };
 GOLDEN_SUITE("products")
