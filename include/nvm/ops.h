@@ -148,7 +148,7 @@ NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis */
 
 /* ---- matrix products. Numbers. Where both sides have dimensions of their own, floats go to whatever computes matrix
-   products best (docs/numerics.md section 5 says what is promised); vectors and integers are sums of products. */
+   products best (docs/numerics.md section 4 says what is promised); vectors and integers are sums of products. */
 typedef struct nvm_product_options {
   unsigned version;          /* NVM_PRODUCT_OPTIONS_VERSION */
   nvm_dtype dtype;           /* of the result and of the sums, to which operands convert; float16 and bfloat16 with float32 are

@@ -27,7 +27,7 @@ enum { NVM_MAX_RANK = 32 };
 typedef enum nvm_precision {
   NVM_PRECISION_IEEE,   /* of the operands as they are */
   NVM_PRECISION_TF32,   /* of operands rounded to 11 bits */
-  NVM_PRECISION_BF16X3, /* of three bfloat16 pieces each, the least significant pairs left out: some 22 bits */
+  NVM_PRECISION_BF16X3, /* of operands split into two bfloat16 each, three products: some 16 bits */
   NVM_NPRECISIONS
 } nvm_precision;
 /* "ieee" or "highest", "tf32", "bf16x3". A status. */
