@@ -160,15 +160,34 @@ nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const i
   for (int i = 0; i < most; i++) at[i] = axes1[i], at[most + i] = axes2[i];
   return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * (most < 0 ? 0 : most)), o);
 }
+/* A text as an attribute, whose characters are to be freed; none if there is no memory. */
+static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {
+  int n = (int)strlen(s);
+  int64_t *text = nvb_alloc(sizeof *text * (size_t)(n + 1));
+  for (int i = 0; text && i < n; i++) text[i] = s[i];
+  *at = (nvm_attr){ .name = name, .kind = 's', .is = text, .n = n };
+  return text ? text : (nvb_fail_memory(), NULL);
+}
 nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_product_options *o) {
-  int length = (int)strlen(subscripts);
-  int64_t *text = nvb_alloc(sizeof *text * (size_t)(length + 1));
-  if (!text) return nvb_fail_memory(), nvh_scope_keep(NULL);
-  for (int i = 0; i < length; i++) text[i] = subscripts[i];
-  nvm_attr given = { .name = "subscripts", .kind = 's', .is = text, .n = length };
-  nvm_array *r = product(NVG_OP_EINSUM, operands, n, given, o);
+  nvm_attr at;
+  int64_t *text = a_text(&at, "subscripts", subscripts);
+  nvm_array *r = text ? product(NVG_OP_EINSUM, operands, n, at, o) : nvh_scope_keep(NULL);
   nvb_free(text);
   return r;
+}
+int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n, nvm_order order) {
+  nvm_attr at;
+  int64_t *text = a_text(&at, "subscripts", subscripts);
+  nvg_node **node = nvb_alloc(sizeof *node * (size_t)(n > 0 ? n : 1));
+  int status = NVM_OK;
+  for (int i = 0; i < n && !status; i++)
+    if (!operands[i]) status = nvh_null("einsum_path", "operand");
+  if (!text || !node) status = nvb_fail_memory();
+  if (!status && !gather(n > 0 ? operands[0]->ctx : NULL, NVG_OP_EINSUM, node, operands, n)) status = nvb_status();
+  if (!status) status = nvg_einsum_path(pairs, operations, node, n, at, order);
+  nvb_free(text);
+  nvb_free(node);
+  return status;
 }
 nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis) { return MAKE(VECDOT, IN(x1, x2), an_int("axis", axis)); }
 

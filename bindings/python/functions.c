@@ -194,6 +194,37 @@ static PyObject *call_list(const op *o, PyObject *list, const nvm_attr *at, int 
   Py_DECREF(items);
   return r;
 }
+/* (subscripts, order, operands: arrays) -> (the places of each product's operands, operations) */
+PyObject *nvp_einsum_path(PyObject *m, PyObject *args) {
+  nvp_state *st = PyModule_GetState(m);
+  const char *subscripts;
+  int order;
+  PyObject *operands;
+  if (!PyArg_ParseTuple(args, "siO!", &subscripts, &order, &PyTuple_Type, &operands)) return NULL;
+  int n = (int)PyTuple_Size(operands);
+  nvm_array **in = PyMem_Calloc((size_t)n + 1, sizeof *in);
+  int(*pair)[2] = PyMem_Calloc((size_t)n + 1, sizeof *pair);
+  double work;
+  PyObject *path = in && pair ? PyList_New(0) : PyErr_NoMemory();
+  for (int i = 0; path && i < n; i++) {
+    PyObject *x = PyTuple_GetItem(operands, i);
+    if (nvp_is_array(x)) {
+      in[i] = ((nvp_array *)x)->h;
+      continue;
+    }
+    PyErr_Format(PyExc_TypeError, "einsum_path: operand %d is not an array", i);
+    Py_CLEAR(path);
+  }
+  if (path && nvp_check(st, nvm_einsum_path(pair, &work, subscripts, in, n, (nvm_order)order))) Py_CLEAR(path);
+  for (int i = 0; path && i + 1 < n; i++) {
+    PyObject *step = Py_BuildValue("(ii)", pair[i][0], pair[i][1]);
+    if (!step || PyList_Append(path, step)) Py_CLEAR(path);
+    Py_XDECREF(step);
+  }
+  PyMem_Free(in);
+  PyMem_Free(pair);
+  return path ? Py_BuildValue("(Nd)", path, work) : NULL;
+}
 static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   PyObject *v[PARAMS] = { 0 };
   nvm_array *in[PARAMS];

@@ -65,6 +65,7 @@ int nvp_finish_array(nvp_state *st);
 
 /* functions.c */
 extern PyType_Spec nvp_op_spec, nvp_method_spec;
+PyObject *nvp_einsum_path(PyObject *module, PyObject *args); /* (subscripts, order, operands) */
 int nvp_add_functions(PyObject *module, nvp_state *st);
 int nvp_add_methods(nvp_state *st);              /* to the type Array */
 

@@ -30,6 +30,13 @@ typedef enum nvm_precision {
   NVM_PRECISION_BF16X3, /* of operands split into two bfloat16 each, three products: some 16 bits */
   NVM_NPRECISIONS
 } nvm_precision;
+/* In which order several operands are multiplied, two at a time. */
+typedef enum nvm_order {
+  NVM_ORDER_LEFT,     /* from the left */
+  NVM_ORDER_GREEDY,   /* next the pair whose product is smallest against what it replaces */
+  NVM_ORDER_OPTIMAL,  /* with the fewest operations; greedy for more than 12 */
+  NVM_ORDER_AUTO      /* optimal for up to 8, greedy for more */
+} nvm_order;
 /* "ieee" or "highest", "tf32", "bf16x3". A status. */
 NVM_API int nvm_precision_find(nvm_precision *out, const char *name);
 

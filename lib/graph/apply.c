@@ -216,7 +216,6 @@ nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *att
   nvg_node *r = makers[op] ? makers[op](&c) : nvg_keep(&c, nvg_map(op, in, nin, default_float));
   if (r && check_unused(&c)) r = NULL;
   nvg_node_ref(r);
-  for (int i = 0; i < c.nown; i++) nvg_node_unref(c.own[i]);
-  if (c.own != c.inl) nvb_free(c.own);
+  nvg_call_end(&c);
   return placed(named(op, r), device, in, nin);
 }

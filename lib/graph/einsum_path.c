@@ -107,14 +107,14 @@ static double optimal(int n, const uint64_t *term, const double *extent, uint64_
   return work;
 }
 
-double nvg_product_path(int n, const uint64_t *set, const double *extent, uint64_t wanted, nvg_order order, int (*out)[2]) {
+double nvg_product_path(int n, const uint64_t *set, const double *extent, uint64_t wanted, nvm_order order, int (*out)[2]) {
   enum { SMALL = 8 };
-  if (order == NVG_ORDER_AUTO) order = n <= SMALL ? NVG_ORDER_OPTIMAL : NVG_ORDER_GREEDY;
-  if (order == NVG_ORDER_OPTIMAL && n <= NVG_ORDER_MOST) return optimal(n, set, extent, wanted, out);
+  if (order == NVM_ORDER_AUTO) order = n <= SMALL ? NVM_ORDER_OPTIMAL : NVM_ORDER_GREEDY;
+  if (order == NVM_ORDER_OPTIMAL && n <= NVG_ORDER_MOST) return optimal(n, set, extent, wanted, out);
   uint64_t *term = nvb_alloc(sizeof *term * (size_t)n);
   if (!term) return nvb_fail_memory(), -1;
   memcpy(term, set, sizeof *term * (size_t)n);
-  double work = pairwise(n, term, extent, wanted, order != NVG_ORDER_LEFT, out);
+  double work = pairwise(n, term, extent, wanted, order != NVM_ORDER_LEFT, out);
   nvb_free(term);
   return work;
 }

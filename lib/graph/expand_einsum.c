@@ -182,49 +182,74 @@ static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uin
   return n == 1 ? 1 : (nvg_bad(c, NVM_ERR_VALUE, wrong, c->nin), 0);
 }
 
-static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, nvg_order order, const labels *l, const nvg_factors *f) {
+/* The operations of a way through these terms; -1 with a message. */
+static double find_path(const nvg_term *t, int n, uint64_t wanted, nvm_order order, const labels *l, int (*pair)[2]) {
   double extent[NVG_LABELS];
-  uint64_t *set = nvb_alloc((sizeof *set + 2 * sizeof(int)) * (size_t)n);
-  if (!set) return nvb_fail_memory(), 0;
-  int(*pair)[2] = (int(*)[2])(set + n), ok = 1;
+  uint64_t *set = nvb_alloc(sizeof *set * (size_t)n);
+  if (!set) return nvb_fail_memory(), -1;
   for (int k = 0; k < NVG_LABELS; k++) extent[k] = (double)l->extent[k];
   for (int i = 0; i < n; i++) set[i] = t[i].set;
-  if (nvg_product_path(n, set, extent, wanted, order, pair) < 0) ok = 0;
+  double work = nvg_product_path(n, set, extent, wanted, order, pair);
+  nvb_free(set);
+  return work;
+}
+
+static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, nvm_order order, const labels *l, const nvg_factors *f) {
+  int(*pair)[2] = nvb_alloc(sizeof *pair * (size_t)n);
+  if (!pair) return nvb_fail_memory(), 0;
+  int ok = find_path(t, n, wanted, order, l, pair) >= 0;
   for (int k = 0; ok && n > 1; k++) {
     int64_t at[2] = { pair[k][0], pair[k][1] };
     ok = take(c, t, &n, at, 2, wanted, f);
   }
-  nvb_free(set);
+  nvb_free(pair);
   return ok;
 }
 
-static nvg_node *einsum(nvg_call *c, const spec *s, labels *l, nvg_term *t) {
-  nvg_factors f;
-  uint8_t label[NVM_MAX_RANK];
-  int64_t order;
+/* ---- the call: what its text says of its operands */
+typedef struct reading { spec s; labels l; nvg_factors f; uint8_t label[NVM_MAX_RANK]; int rank; uint64_t wanted; nvg_term t[]; } reading;
+
+/* To be freed by nvb_free; NULL with a message. */
+static reading *read_call(nvg_call *c) {
+  if (c->nin < 1) return nvg_bad(c, NVM_ERR_VALUE, "needs at least one operand"), NULL;
+  reading *r = nvb_alloc(sizeof *r + sizeof *r->t * (size_t)c->nin);
+  if (!r) return nvb_fail_memory(), NULL;
+  if (read_text(c, &r->s) && nvg_factors_of(c, c->in, c->nin, &r->f) && read_operands(c, &r->s, &r->l, r->t, &r->f) &&
+      (r->rank = result_labels(c, &r->l, &r->s, r->label)) >= 0) {
+    r->wanted = 0;
+    for (int d = 0; d < r->rank; d++) r->wanted |= 1ull << r->label[d];
+    return r;
+  }
+  return nvb_free(r), NULL;
+}
+
+static nvg_node *einsum(nvg_call *c, reading *r) {
+  int64_t order = NVM_ORDER_AUTO;
   const nvg_attr *path = nvg_attr_get(c, "optimize");
-  int listed = path && path->kind == 'I';
-  if (!nvg_factors_of(c, c->in, c->nin, &f) || !read_operands(c, s, l, t, &f)) return NULL;
-  if (!listed && nvg_attr_int(c, "optimize", NVG_ORDER_AUTO, &order)) return NULL;
-  if (!listed && (order < 0 || order > NVG_ORDER_AUTO))
+  int listed = path && path->kind == 'I', n = c->nin;
+  if (!listed && nvg_attr_int(c, "optimize", NVM_ORDER_AUTO, &order)) return NULL;
+  if (order < 0 || order > NVM_ORDER_AUTO)
     return nvg_bad(c, NVM_ERR_VALUE, "there is no way %lld to optimize", (long long)order);
-  int rank = result_labels(c, l, s, label);
-  if (rank < 0) return NULL;
-  uint64_t wanted = 0;
-  for (int d = 0; d < rank; d++) wanted |= 1ull << label[d];
-  int ok = listed ? given_path(c, path, t, c->nin, wanted, &f) : chosen_path(c, t, c->nin, wanted, (nvg_order)order, l, &f);
-  if (!ok || !nvg_term_sum(c, &t[0], wanted, &f)) return NULL; /* one operand alone has met no other */
-  return nvg_xcast(c, nvg_term_as(c, &t[0], label, rank), f.out, 1);
+  int ok = listed ? given_path(c, path, r->t, n, r->wanted, &r->f)
+                  : chosen_path(c, r->t, n, r->wanted, (nvm_order)order, &r->l, &r->f);
+  if (!ok || !nvg_term_sum(c, &r->t[0], r->wanted, &r->f)) return NULL; /* one operand alone has met no other */
+  return nvg_xcast(c, nvg_term_as(c, &r->t[0], r->label, r->rank), r->f.out, 1);
 }
 
 nvg_node *nvg_make_EINSUM(nvg_call *c) {
-  if (c->nin < 1) return nvg_bad(c, NVM_ERR_VALUE, "needs at least one operand");
-  struct { spec s; labels l; } *m = nvb_alloc(sizeof *m);
-  nvg_term *t = nvb_alloc(sizeof *t * (size_t)c->nin);
-  nvg_node *r = NULL;
-  if (!m || !t) nvb_fail_memory();
-  else if (read_text(c, &m->s)) r = einsum(c, &m->s, &m->l, t);
-  nvb_free(t);
-  nvb_free(m);
-  return r;
+  reading *r = read_call(c);
+  nvg_node *n = r ? einsum(c, r) : NULL;
+  nvb_free(r);
+  return n;
+}
+
+int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts, nvm_order order) {
+  nvg_call c = { .op = NVG_OP_EINSUM, .in = in, .nin = nin, .attr = &subscripts, .nattr = 1, .default_float = NVM_F64,
+                 .cap = sizeof c.inl / sizeof *c.inl };
+  c.own = c.inl;
+  reading *r = read_call(&c);
+  *operations = r ? find_path(r->t, nin, r->wanted, order, &r->l, pairs) : -1;
+  nvb_free(r);
+  nvg_call_end(&c);
+  return *operations < 0 ? nvb_status() : NVM_OK;
 }

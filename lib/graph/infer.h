@@ -41,6 +41,7 @@ nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int
 /* As nvg_node_new, but the operands' references become the node's (and are dropped if it fails). */
 nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr);
 nvg_node *nvg_keep(nvg_call *c, nvg_node *owned);    /* gives an owned node (NULL: nothing) to the call */
+void nvg_call_end(nvg_call *c);                      /* releases what it was given */
 nvg_node *nvg_const_as(const char *who, nvg_node *weak, nvm_dtype t); /* owned: a weak constant's value in a dtype */
 
 /* ---- attributes (apply.c). They fail with the op's name; ok stays 1 while nothing failed. */

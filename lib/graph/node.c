@@ -201,3 +201,8 @@ nvg_node *nvg_keep(nvg_call *c, nvg_node *n) {
   }
   return c->own[c->nown++] = n;
 }
+
+void nvg_call_end(nvg_call *c) {
+  for (int i = 0; i < c->nown; i++) nvg_node_unref(c->own[i]);
+  if (c->own != c->inl) nvb_free(c->own);
+}

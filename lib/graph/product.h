@@ -29,9 +29,8 @@ nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int 
 int64_t nvg_term_extent(const nvg_term *t, int label);  /* 1 if it has none */
 
 /* ---- einsum_path.c: in which order several terms are multiplied */
-typedef enum nvg_order { NVG_ORDER_LEFT, NVG_ORDER_GREEDY, NVG_ORDER_OPTIMAL, NVG_ORDER_AUTO } nvg_order;
 enum { NVG_ORDER_MOST = 12 };   /* terms that OPTIMAL takes; of more it makes what GREEDY does */
 /* The sets of n terms, extents of labels, labels wanted in the end; out: n - 1 pairs of places in the list of terms, from
    which both are taken and at whose end their product is put. Returns the operations this takes; -1 with a message. */
-double nvg_product_path(int n, const uint64_t *set, const double *extent, uint64_t wanted, nvg_order order, int (*out)[2]);
+double nvg_product_path(int n, const uint64_t *set, const double *extent, uint64_t wanted, nvm_order order, int (*out)[2]);
 #endif

@@ -72,6 +72,13 @@ START_TEST(test_products) {
   expect(nvm_tensordot(a, b, (int[]){ 0, 1 }, (int[]){ 1, 0 }, 2, NULL), 1, (float[]){ 50 });
   expect(nvm_einsum("ij,jk->ki", three, 2, NULL), 4, (float[]){ 10, 28, 13, 40 });
   expect(nvm_einsum("ij,jk,kl->l", three, 3, NULL), 3, (float[]){ 159, 250, 341 });
+  int pair[2][2];
+  double work;
+  ck_assert_int_eq(nvm_einsum_path(pair, &work, "ij,jk,kl->l", three, 3, NVM_ORDER_OPTIMAL), NVM_OK);
+  ck_assert_int_eq(pair[0][0], 0);
+  ck_assert_int_eq(pair[0][1], 1);
+  ck_assert_double_eq(work, 2 * 2 * 3 * 2 + 2 * 2 * 3); /* i and j at once, then k */
+  ck_assert_int_eq(nvm_einsum_path(pair, &work, "ij,jk", three, 3, NVM_ORDER_AUTO), NVM_ERR_VALUE);
   ck_assert_int_eq(nvm_precision_find(&o.precision, "exact"), NVM_ERR_VALUE);
   o.version = 7;
   ck_assert_ptr_null(nvm_einsum("ij,jk", three, 2, &o));

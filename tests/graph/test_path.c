@@ -45,7 +45,7 @@ static double cheapest(const uint64_t *term, int n, uint64_t wanted, const doubl
 }
 
 /* The work of a path, step by step, which is what it says of itself. */
-static double followed(const uint64_t *term, int n, uint64_t wanted, const double *extent, nvg_order order) {
+static double followed(const uint64_t *term, int n, uint64_t wanted, const double *extent, nvm_order order) {
   uint64_t list[64];
   int pair[64][2], m = n;
   double w = 0, told = nvg_product_path(n, term, extent, wanted, order, pair);
@@ -71,10 +71,10 @@ START_TEST(nothing_beats_the_best) {
     for (int i = 0; i < n; i++) all |= term[i];
     wanted &= all;
     double best = cheapest(term, n, wanted, extent);
-    ck_assert_double_eq(followed(term, n, wanted, extent, NVG_ORDER_OPTIMAL), best);
-    ck_assert_double_eq(followed(term, n, wanted, extent, NVG_ORDER_AUTO), best);
-    ck_assert_double_ge(followed(term, n, wanted, extent, NVG_ORDER_GREEDY), best);
-    ck_assert_double_ge(followed(term, n, wanted, extent, NVG_ORDER_LEFT), best);
+    ck_assert_double_eq(followed(term, n, wanted, extent, NVM_ORDER_OPTIMAL), best);
+    ck_assert_double_eq(followed(term, n, wanted, extent, NVM_ORDER_AUTO), best);
+    ck_assert_double_ge(followed(term, n, wanted, extent, NVM_ORDER_GREEDY), best);
+    ck_assert_double_ge(followed(term, n, wanted, extent, NVM_ORDER_LEFT), best);
   }
 }
 END_TEST
@@ -85,11 +85,11 @@ START_TEST(many_terms_are_multiplied_greedily) {
   for (int k = 0; k < NVG_LABELS; k++) extent[k] = k % 2 ? 2 : 30;
   for (int i = 0; i < 40; i++) term[i] = 3ull << i; /* a chain of 40 matrices */
   uint64_t wanted = 1 | 1ull << 40;
-  double left = followed(term, 40, wanted, extent, NVG_ORDER_LEFT), greedy = followed(term, 40, wanted, extent, NVG_ORDER_GREEDY);
+  double left = followed(term, 40, wanted, extent, NVM_ORDER_LEFT), greedy = followed(term, 40, wanted, extent, NVM_ORDER_GREEDY);
   ck_assert_double_lt(greedy, left / 2);
-  ck_assert_double_eq(followed(term, 40, wanted, extent, NVG_ORDER_AUTO), greedy);
-  ck_assert_double_eq(followed(term, 40, wanted, extent, NVG_ORDER_OPTIMAL), greedy);
-  ck_assert_double_le(followed(term, 12, 1 | 1ull << 12, extent, NVG_ORDER_OPTIMAL), followed(term, 12, 1 | 1ull << 12, extent, NVG_ORDER_GREEDY));
+  ck_assert_double_eq(followed(term, 40, wanted, extent, NVM_ORDER_AUTO), greedy);
+  ck_assert_double_eq(followed(term, 40, wanted, extent, NVM_ORDER_OPTIMAL), greedy);
+  ck_assert_double_le(followed(term, 12, 1 | 1ull << 12, extent, NVM_ORDER_OPTIMAL), followed(term, 12, 1 | 1ull << 12, extent, NVM_ORDER_GREEDY));
 }
 END_TEST
 

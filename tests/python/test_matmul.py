@@ -218,6 +218,20 @@ def test_einsum_calls(rng):
     assert nvm.einsum("i->", i[0]).dtype == nvm.int8
 
 
+@pytest.mark.parametrize("spec, shapes", [("ij,jk,kl->il", ((30, 2), (2, 30), (30, 2))), ("ab,bc,cd,de->ae", ((9, 8), (8, 2), (2, 40), (40, 3))),
+                                          ("ij,jk", ((3, 4), (4, 5))), ("ii", ((3, 3),))])
+def test_einsum_path(spec, shapes, rng):
+    x = [draw(rng, "float64", s) for s in shapes]
+    for way in ("greedy", "optimal", True, False):
+        path, text = nvm.einsum_path(spec, *x, optimize=way)
+        assert path[0] == "einsum_path" and len(path) == len(x) and "operations" in text
+        np.testing.assert_allclose(np.asarray(nvm.einsum(spec, *x, optimize=path)), np.einsum(spec, *x), rtol=1e-9)
+    if len(x) == 3:
+        assert nvm.einsum_path(spec, *x, optimize="optimal")[0] == list(np.einsum_path(spec, *x, optimize="optimal")[0])
+    with pytest.raises(ValueError, match="einsum"):
+        nvm.einsum_path("ij,jk", *x[:1])
+
+
 def test_einsum_takes_few_operations(rng):
     """(n, 2)(2, n)(n, 2): from the right it never makes an n by n matrix. The plan says so."""
     x, y, z = (nvm.asarray(draw(rng, "float64", s)).eval() for s in ((300, 2), (2, 300), (300, 2)))

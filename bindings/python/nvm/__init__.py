@@ -27,7 +27,7 @@ from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._tune import auto_tune, tune
 from . import _index, _numpy, _print, linalg
-from .linalg import dot, einsum, inner, outer, tensordot
+from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
 
 
 def settings():

@@ -96,7 +96,7 @@ def matrix_power(x, n, /):
 
 # ---- einsum: NumPy's arguments as the library's
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_WAYS = {False: 0, True: 1, "greedy": 1, "optimal": 2, "auto": None, None: None}
+_WAYS = {False: 0, True: 1, "greedy": 1, "optimal": 2, "auto": 3, None: 3}  # nvm_order
 
 
 def _as_text(labels):
@@ -141,3 +141,15 @@ def einsum(*args, optimize=None, dtype=None, precision=None):
     False (from the left), True or "greedy", "optimal", or a path as of einsum_path."""
     text, operands = _subscripts(args)
     return _f["einsum"](operands, text, optimize=_path(optimize), dtype=dtype, precision=precision)
+
+
+def einsum_path(*args, optimize="greedy"):
+    """(path, text): the order in which einsum multiplies these operands, as its argument `optimize` takes it, and what it costs."""
+    text, operands = _subscripts(args)
+    operands = tuple(_nvm.asarray(x) for x in operands)
+    way = _path(optimize)
+    if not isinstance(way, int):
+        return list(optimize), f"{text}: as given"
+    pairs, work = _nvm.einsum_path(text, way, operands)
+    _, naive = _nvm.einsum_path(text, 0, operands)
+    return ["einsum_path", *pairs], f"{text}: {len(pairs)} products, {work:.3e} operations ({naive:.3e} from the left)"
