@@ -83,6 +83,8 @@ typedef struct nvcu_em {
   const struct nvcu_places *got_map; int got_at;
   int checks;
   int tensor;              /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
+  int nmap; nvc_cuda_map map[NVC_MAPS];
+  struct nvcu_ring *ring;  /* cuda_roles.c: a producer fills shared memory; NULL: every warp does the same */
   uint8_t *done;           /* by statement id: it was emitted elsewhere */
   NVB_VEC(nvcu_name) let;  /* constants that are in sight */
   NVB_VEC(nvcu_function) fn; /* of the head */

@@ -1,7 +1,7 @@
 /* The whole source: prelude, what the kernel's functions need, the kernel with its parameters, the grid's blocks shared
    out over the parts. Also the text that everything is written with, and shared memory. Decides threads and launch
    facts. */
-#include "codegen/cuda_emit.h"
+#include "codegen/cuda_tensor.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -198,6 +198,8 @@ static void parameters(nvcu_em *e, nvb_text *t, int scratch) {
   }
   if (e->checks) nvb_print(t, "%sint *failed", e->k->nparam ? ", " : "");
   if (scratch) nvb_print(t, "%schar *scratch", e->k->nparam || e->checks ? ", " : "");
+  for (int i = 0; i < e->nmap; i++)
+    nvb_print(t, "%sconst __grid_constant__ nv_map map%d", e->k->nparam || i ? ", " : "", i);
 }
 
 /* ---- parts */
@@ -207,8 +209,37 @@ static const char *grid_extent(nvcu_em *e, const nvf_grid *g) {
   return nvcu_let(e, "ix", nvcu_text(e, "%s < 0 ? 0 : %s", x, x));
 }
 
+/* Of the whole kernel: of statement 0 */
+static int64_t kernel_hint(const nvcu_em *e, const char *name) {
+  for (int i = 0; i < e->s->nhint; i++)
+    if (e->s->hint[i].stmt == 0 && strcmp(e->k->name[e->s->hint[i].name], name) == 0) return e->s->hint[i].value;
+  return 0;
+}
+
+/* Blocks of the last two axes go in groups of `high` rows, a group's columns one after the other, so that what blocks of one
+   time read of both operands fits into the cache. */
+static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int64_t high) {
+  int g = p->ngrid - 1;
+  const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q"), *in = block;
+  nvcu_line(e, "const ix %s = (ux)%s / (ux)(%s * %s);", plane, block, rows, cols);
+  in = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * (%s * %s)", block, plane, rows, cols));
+  const char *band = nvcu_let(e, "ix", nvcu_text(e, "(ux)%s / (ux)(%lld * %s)", in, (long long)high, cols));
+  const char *at = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %lld * %s", in, band, (long long)high, cols));
+  const char *here = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %lld", rows, band, (long long)high));
+  const char *tall = nvcu_let(e, "ix", nvcu_text(e, "%s < %lld ? %s : %lld", here, (long long)high, here, (long long)high));
+  e->grid[g] = nvcu_let(e, "ix", nvcu_text(e, "(ux)%s / (ux)%s", at, tall));
+  e->grid[g - 1] = nvcu_let(e, "ix", nvcu_text(e, "%s * %lld + %s - %s * %s", band, (long long)high, at, e->grid[g], tall));
+  return plane;
+}
+
 static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
-  for (int g = p->ngrid; g-- > 0;) {
+  int n = p->ngrid;
+  int64_t high = n > 1 ? kernel_hint(e, "raster") : 0;
+  if (high > 0) {
+    block = raster(e, p, block, high);
+    n -= 2;
+  }
+  for (int g = n; g-- > 0;) {
     e->grid[g] = g ? nvcu_fresh(e, "b") : block;
     if (!g) break;
     const char *q = nvcu_fresh(e, "q");
@@ -216,6 +247,18 @@ static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
               e->grid_extent[g]);
     block = q;
   }
+}
+
+static void own_coordinates(nvcu_em *e, const char *block) { coordinates(e, e->part, block); }
+
+/* Blocks of the part, as an atom */
+static const char *count_blocks(nvcu_em *e, const nvf_part *part) {
+  const char *n = "1";
+  for (int g = 0; g < part->ngrid; g++) {
+    const char *extent = grid_extent(e, &part->grid[g]);
+    n = g ? nvcu_text(e, "%s * %s", n, extent) : extent;
+  }
+  return nvcu_let(e, "ix", n);
 }
 
 /* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
@@ -226,10 +269,12 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   for (int g = 1; g < p->ngrid; g++) e->grid_extent[g] = grid_extent(e, &p->grid[g]);
   nvcu_part_opened(e);
   e->nloop = 0;
-  coordinates(e, p, block);
   nvc_seq *q = nvc_runs_part(&e->r, p);
   memset(e->steady, 0, sizeof e->steady);
   nvcu_find_steady(e, q);
+  e->known = 0;
+  if (nvcu_roles(e, q, own_coordinates, e->k->npart == 1 ? count_blocks(e, p) : NULL)) return;
+  coordinates(e, p, block);
   uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
   e->known = 0;
   const char *work = nvcu_relations(e, whole, NULL, 0);
@@ -244,16 +289,11 @@ static void emit_parts(nvcu_em *e) {
   const char *block = "block";
   for (int p = 0; p < e->k->npart; p++) {
     const nvf_part *part = &e->k->part[p];
-    const char *n = "1";
     if (p + 1 == e->k->npart) {
       emit_part(e, part, block);
       break;
     }
-    for (int g = 0; g < part->ngrid; g++) {
-      const char *extent = grid_extent(e, &part->grid[g]);
-      n = g ? nvcu_text(e, "%s * %s", n, extent) : extent;
-    }
-    const char *end = nvcu_let(e, "ix", n);
+    const char *end = count_blocks(e, part);
     nvcu_open(e, "if (%s < %s)", block, end);
     emit_part(e, part, block);
     nvcu_line(e, "return;");
@@ -289,13 +329,6 @@ static void set_up(nvcu_em *e) {
   e->depth = 1;
 }
 
-static int64_t min_blocks(const nvcu_em *e) {
-  for (int i = 0; i < e->s->nhint; i++)
-    if (e->s->hint[i].stmt == 0 && strcmp(e->k->name[e->s->hint[i].name], "min_blocks") == 0)
-      return e->s->hint[i].value;
-  return 0;
-}
-
 static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_puts(t, nvc_cuda_prelude);
   if (e->tensor) nvb_puts(t, nvc_cuda_tensor);
@@ -307,7 +340,8 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_puts(t, nvb_text_get(&e->head));
   if (k->shared) nvb_print(t, "extern __shared__ __align__(%d) char dynamic[];\n", e->tensor ? 1024 : 16);
   nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
-  if (min_blocks(e) > 0) nvb_print(t, ", %lld", (long long)min_blocks(e));
+  int64_t least = kernel_hint(e, "min_blocks");
+  if (least > 0 || e->ring) nvb_print(t, ", %lld", least > 0 ? (long long)least : 1);
   nvb_puts(t, ") nvm_kernel(");
   parameters(e, t, k->scratch > 0);
   nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n  const ix block = blockIdx.x;\n");
@@ -318,6 +352,16 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   }
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");
+}
+
+int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args) {
+  int64_t sum = 0;
+  for (int i = 0; i < p->n; i++) {
+    int64_t x = p->t[i].c;
+    for (int k = 0; k < p->t[i].n; k++) x *= (int64_t)args[p->t[i].param[k]];
+    sum += x;
+  }
+  return sum;
 }
 
 void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
@@ -333,8 +377,9 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   if (e->tensor && !fits)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
               (long long)room, (long long)shared_limit(target->arch));
-  *out = (nvc_cuda_kernel){
-      .threads = 32 * e->warps, .checks = e->checks, .shared = fits ? room : 0, .scratch = fits ? 0 : room};
+  *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? 4 : 0)), .checks = e->checks, .shared = fits ? room : 0,
+                           .scratch = fits ? 0 : room, .resident = e->ring != NULL, .nmap = e->nmap};
+  memcpy(out->map, e->map, sizeof e->map);
   compose(e, &t, out);
   out->source = t.s;
 }

@@ -154,6 +154,10 @@ static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const cha
 }
 
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
+  if (nvc_hint(&e->r, s, "mma", 0) == 2) {
+    nvcu_group_mma(e, s);
+    return;
+  }
   nvcu_sum sum = nvcu_sum_of(e, s);
   nvm_dtype t = e->k->tile[s->in[1]].type;
   int items = nvc_items(sum.l), deep = t == NVM_F32 ? 8 : 16, same = s->in[0] == s->out[0];

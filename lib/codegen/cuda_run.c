@@ -136,6 +136,7 @@ static void emit_index(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
 
 static void emit_check(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   const char *all = NULL;
+  if (e->ring) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a kernel with roles has no checks");
   e->checks = 1;
   for (int i = 0; i < nvc_items(l); i++) all = nvcu_and(e, all, nvcu_cond(e, s->where, l, i));
   if (!all) return;
@@ -155,7 +156,9 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
   if (e->done[s->id]) return;
   switch (s->op) {
   case NVF_LOAD: nvcu_load(e, s); break;
-  case NVF_STORE: nvcu_store(e, s); break;
+  case NVF_STORE:
+    if (!nvcu_store_boxes(e, s)) nvcu_store(e, s);
+    break;
   case NVF_MAP: nvcu_map(e, s); break;
   case NVF_REDUCE: emit_reduce(e, s); break;
   case NVF_SCAN: nvcu_scan(e, s); break;
@@ -237,7 +240,7 @@ static void emit_for(nvcu_em *e, nvc_run *r) {
   int64_t unroll = nvc_hint(&e->r, s, "unroll", 1);
   uint64_t known = e->known;
   e->nested++;
-  if (!nvcu_pipe(e, r, lo, hi, step)) {
+  if (!nvcu_roles_loop(e, r, lo, hi, step) && !nvcu_pipe(e, r, lo, hi, step)) {
     e->var[s->var] = nvcu_for(e, lo, hi, step, (int)unroll);
     nvcu_loop_opened(e, 1);
     nvcu_seq(e, r->body);

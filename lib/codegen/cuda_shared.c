@@ -33,7 +33,8 @@ const char *nvcu_room_at(nvcu_em *e, const nvcu_room *r, int64_t off, const char
 
 /* ---- time */
 void nvcu_barrier(nvcu_em *e) {
-  nvcu_line(e, e->warps > 1 ? "__syncthreads();" : "__syncwarp();");
+  if (e->ring) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* those that compute */
+  else nvcu_line(e, e->warps > 1 ? "__syncthreads();" : "__syncwarp();");
   e->barrier_at = ++e->clock;
 }
 

@@ -38,6 +38,26 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the axis' coordinate */
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 
+/* ---- cuda_maps.c */
+/* A load or store as boxes of a buffer: the map without its box, and where a block's box begins. */
+typedef struct nvcu_view {
+  nvc_cuda_map map;
+  const struct poly *start[2];
+  int grid[NVC_MAP_RANK]; /* of the axes from 2 on: block coordinates */
+} nvcu_view;
+const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v); /* NULL, or why it is none */
+const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i); /* at the coordinates in hand: int */
+int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m);
+
+/* ---- cuda_roles.c */
+/* A part whose loop has the hint roles: a warpgroup of its own copies, the others take one block after the other.
+   0: it is a part like any other. `coordinates` writes those of a block's number. */
+int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks);
+int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step); /* 0: it is not that loop */
+void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s);
+/* A store with the hint tma; 0: it has none. */
+int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s);
+
 /* ---- cuda_pipe.c */
 /* A FOR with the hint stages, if its body copies tiles to shared memory; 0: it is a loop like any other. */
 int nvcu_pipe(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step);

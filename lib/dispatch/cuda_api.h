@@ -67,6 +67,9 @@ typedef struct nvd_node_params {
   X(cuFuncSetAttribute, (void *function, int attribute, int value)) \
   X(cuLaunchKernel, (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
                      unsigned shared, void *stream, void **param, void **extra)) \
+  X(cuTensorMapEncodeTiled, (void *map, int type, uint32_t rank, void *address, const uint64_t *extent, \
+                             const uint64_t *stride, const uint32_t *box, const uint32_t *step, int interleave, \
+                             int swizzle, int promotion, int fill)) \
   X(cuGraphCreate, (void **graph, unsigned flags)) \
   X(cuGraphAddKernelNode, (void **node, void *graph, void *const *after, size_t nafter, const nvd_node_params *p)) \
   X(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags)) \

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "dispatch/cuda_program.h"
+#include "dispatch/cuda_maps.h"
 
 enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, SMALL_WORKSPACE = 64 << 10 };
 static const int64_t NARROW = 1 << 30;
@@ -59,9 +59,10 @@ static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan
 
 /* With its arrays, and with what of its launches does not change. NULL: no memory. */
 static nvd_replay *replay_new(const nvd_program *p) {
-  size_t nstep = (size_t)p->nstep, nparam = (size_t)p->narg + 2 * nstep;
+  size_t nstep = (size_t)p->nstep, nmap = (size_t)nvd_maps_count(p), nparam = (size_t)p->narg + 2 * nstep;
   nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node + sizeof *r->part) +
-                                nparam * (sizeof *r->arg + sizeof(void *)));
+                                nparam * (sizeof *r->arg + sizeof(void *)) + nmap * sizeof(void *) +
+                                (nmap + 1) * sizeof *r->map);
   if (!r)
     return NULL;
   r->launch = (nvd_node_params *)(void *)(r + 1);
@@ -69,13 +70,16 @@ static nvd_replay *replay_new(const nvd_program *p) {
   r->node = (void **)(void *)(r->part + nstep);
   r->arg = (uint64_t *)(void *)(r->node + nstep);
   void **param = (void **)(void *)(r->arg + nparam);
+  uintptr_t behind = (uintptr_t)(param + nparam + nmap), align = _Alignof(nvd_map);
+  nvd_map *map = r->map = (nvd_map *)((behind + align - 1) / align * align);
   memcpy(r->arg, p->arg, sizeof *r->arg * (size_t)p->narg);
   for (int i = 0; i < p->nstep; i++) {
     const nvd_step *s = &p->step[i];
     const nvd_gpu_kernel *k = s->gpu;
     if (!k)
       continue;
-    r->launch[i] = (nvd_node_params){ .function = k->function, .grid = { (unsigned)s->blocks, 1, 1 },
+    r->launch[i] = (nvd_node_params){ .function = k->function,
+                                      .grid = { nvd_blocks_launched(p->device, k, s->blocks), 1, 1 },
                                       .block = { (unsigned)k->threads, 1, 1 }, .shared = (unsigned)k->shared,
                                       .param = param };
     for (int j = 0; j < s->narg; j++)
@@ -84,6 +88,8 @@ static nvd_replay *replay_new(const nvd_program *p) {
       *param++ = &r->arg[p->narg + 2 * i];
     if (k->scratch)
       *param++ = &r->arg[p->narg + 2 * i + 1];
+    for (int j = 0; j < k->nmap; j++)
+      *param++ = map++;
   }
   return r;
 }
@@ -221,7 +227,8 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
   for (int i = 0; i < n; i++)
     p->step[step[i]].gpu = order[i].kernel;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
-    if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx")) /* what is approximate has other bits on purpose */
+    if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx") &&
+        !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* these have other bits on purpose */
       status = nvd_kernel_get(&p->step[i].kernel, work, plan->step[i].k, plan->step[i].s);
   if (status)
     nvb_throw(work, status, "%s", nvb_message());
@@ -333,7 +340,7 @@ static int put(nvd_replay *r, int at, uint64_t value) {
 
 /* The arguments of step i; `address` and `scalar` are where the program's lists have been read to. 1 if one is
    another than at the replay's last run. */
-static int fill(const nvd_gpu_run *x, int i, int *address, int *scalar) {
+static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
   const nvd_program *p = x->p;
   int end = p->step[i].first + p->step[i].narg, changed = 0;
   char *memory = x->memory ? x->memory->b.data : NULL;
@@ -350,6 +357,8 @@ static int fill(const nvd_gpu_run *x, int i, int *address, int *scalar) {
     changed |= put(x->r, p->narg + 2 * i, (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
   if (p->step[i].gpu && p->step[i].gpu->scratch)
     changed |= put(x->r, p->narg + 2 * i + 1, (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
+  if (p->step[i].gpu && p->step[i].gpu->nmap)
+    x->status = nvd_maps_fill(x->r, p, i, &changed);
   return changed;
 }
 
@@ -362,7 +371,7 @@ static int start(nvd_gpu_run *x) {
     void *exec = r->part[k].exec;
     for (int i = p->gpu->part[k].first; i < p->gpu->part[k].end && !error && !x->status; i++) {
       int changed = fill(x, i, &address, &scalar);
-      if (!p->step[i].blocks && !p->step[i].solution)
+      if (x->status || (!p->step[i].blocks && !p->step[i].solution))
         continue;
       if (!exec)
         error = p->watched && !x->captured ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(x, i);
@@ -372,7 +381,7 @@ static int start(nvd_gpu_run *x) {
     if (exec && !error && !x->status)
       error = nvd_cu.cuGraphLaunch(exec, x->q->stream);
   }
-  if (r->built && error) { /* one may hold half of the arguments */
+  if (r->built && (error || x->status)) { /* one may hold half of the arguments */
     graphs_free(p, r);
     r->calls = -1;
   }

@@ -8,6 +8,7 @@ enum { NVD_REPLAYS = 4 };
 
 /* The arguments of the last run on a queue, and the graphs that hold them. The slots of the program's arguments come
    first, then two for each step: where its checks write, and its scratch memory. */
+typedef struct nvd_map nvd_map;
 typedef struct nvd_replay {
   nvd_queue *q;
   int calls;                    /* so far; -1: no graphs can be had */
@@ -16,6 +17,7 @@ typedef struct nvd_replay {
   void **node;
   nvd_node_params *launch;      /* of each step; its params point into arg */
   uint64_t *arg;
+  struct nvd_map *map;          /* of all steps, one after the other (cuda_maps.h) */
 } nvd_replay;
 
 typedef struct nvd_gpu_program {

@@ -8,15 +8,33 @@
 
 typedef struct gate_launch { const nvc_cuda_kernel *k; const emu_kernel *f; int narg; } gate_launch;
 
+/* What a launch passes for TMA (lib/dispatch/cuda_maps.c), as the emulator has it */
+static inline void *gate_map(const nvc_cuda_map *m, const uint64_t *args, uint64_t *to) {
+  int size = nvg_size((nvm_dtype)m->type);
+  emu_map e = {.rank = m->rank, .size = size, .span = m->swizzle};
+  e.address = (char *)(uintptr_t)args[m->param] + nvc_poly_value(&m->offset, args) * size;
+  for (int i = 0; i < m->rank; i++) {
+    e.extent[i] = nvc_poly_value(&m->extent[i], args);
+    e.stride[i] = nvc_poly_value(&m->stride[i], args) * size;
+    e.box[i] = m->box[i];
+    ck_assert_msg(!i || e.stride[i] % 16 == 0, "a row of %lld bytes for TMA", e.stride[i]);
+  }
+  ck_assert_msg((uintptr_t)e.address % 16 == 0, "an address for TMA that is no multiple of 16");
+  memcpy(to, &e, sizeof e);
+  return to;
+}
+
 static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t blocks, char *scratch) {
   const gate_launch *l = w->other;
-  void *param[GATE_ARGS + 2];
+  void *param[GATE_ARGS + 2 + NVC_MAPS];
+  _Alignas(64) uint64_t map[NVC_MAPS][16];
   int n = l->narg, failed = 0, *slot = &failed;
   char *room = scratch; /* of all blocks */
   for (int i = 0; i < n; i++) param[i] = (void *)(uintptr_t)&args[i];
   if (l->k->scratch && !(room = malloc((size_t)(blocks * l->k->scratch) + 1))) return -1;
   if (l->k->checks) param[n++] = &slot;
   if (l->k->scratch) param[n++] = &room;
+  for (int i = 0; i < l->k->nmap; i++) param[n++] = gate_map(&l->k->map[i], args, map[i]);
   ck_assert_int_eq(n, l->f->nparam);
   int error = !blocks ? 0
                       : emu_execute(l->f, (emu_dim){(unsigned)blocks, 1, 1}, (emu_dim){(unsigned)l->k->threads, 1, 1},

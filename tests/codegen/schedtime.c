@@ -1,7 +1,8 @@
-/* A hand tool: times every schedule of a kernel text whose name begins with "gpu" on the first GPU, beside a copy of as
-   many bytes, and compares each result with the first one's. Build it, carry it to a machine with a GPU, run
-     schedtime FILE.kir n=8192 rows=16384 x=rows*n y=rows*n [-r ROUNDS] [-v]
-   where each size, scalar and buffer (in elements) of the kernel has a value: numbers and earlier names, multiplied. */
+/* A hand tool: times every schedule of a kernel text for GPUs (or those whose names begin with NAME) on the first GPU, beside
+   a copy of as many bytes, and compares each result with the first one's. Build it, carry it to a machine with a GPU, run
+     schedtime FILE.kir n=8192 rows=16384 x=rows*n y=rows*n [-r ROUNDS] [-k NAME]... [-s] [-v]
+   where each size, scalar and buffer (in elements) of the kernel has a value: numbers and earlier names, multiplied.
+   -s: data of both signs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 enum { MOST = 64, BATCH = 8, VARIANTS = 128 };
 typedef struct setting { char name[64]; double value; } setting;
 static setting known[MOST];
-static int nknown, rounds = 7, verbose;
+static int nknown, rounds = 7, verbose, both_signs, nonly;
+static const char *only[MOST];
 
 static _Noreturn void give_up(const char *what) {
   fprintf(stderr, "%s: %s\n", what, nvb_message());
@@ -68,7 +70,7 @@ static void fill(void *p, nvm_dtype t, int64_t n) {
       s ^= s << 13, s ^= s >> 7, s ^= s << 17;
       x += (double)(uint32_t)s * 0x1p-30;
     }
-    x = x < 0 ? -x : x;
+    x = x < 0 && !both_signs ? -x : x;
     uint64_t bits = nvg_class_of(real) < NVG_FLOAT ? nvg_int_bits(real, (int64_t)(x * 100)) : nvg_float_bits(real, x);
     memcpy((char *)p + (size_t)i * size, &bits, size);
   }
@@ -76,7 +78,7 @@ static void fill(void *p, nvm_dtype t, int64_t n) {
     memcpy((char *)p + (size_t)i * size, p, size * (size_t)(n - i < PERIOD ? n - i : PERIOD));
 }
 
-typedef struct variant { const char *name; nvd_program *p; double t[64]; int wrong; } variant;
+typedef struct variant { const char *name; nvd_program *p; double t[64], off; } variant;
 typedef struct job {
   const char *text, *file;
   nvf_kernel *k;
@@ -85,7 +87,7 @@ typedef struct job {
   int nv;
   nvd_device *d;
   nvd_operand leaf[MOST], out[MOST];
-  nvm_dtype type[MOST];
+  nvm_dtype out_type;
   int nleaf, nout;
   int64_t bytes;
 } job;
@@ -110,12 +112,19 @@ static void bind(nvb_arena *a, job *j, nvf_step *s, uint64_t *args) {
   }
 }
 
+static int chosen(const char *name) {
+  int any = !nonly && strncmp(name, "cpu", 3) != 0;
+  for (int i = 0; i < nonly; i++)
+    any |= strncmp(name, only[i], strlen(only[i])) == 0;
+  return any;
+}
+
 static void prepare(nvb_arena *a, void *arg) {
   job *j = arg;
   j->k = nvf_kernel_parse(a, j->text, j->file);
   j->plan = (nvf_plan){ .arena = a, .nstep = 1, .nbuf = j->k->nparam, .buf = NVB_NEWN(a, nvf_buf, j->k->nparam + 1) };
   for (int i = 0; i < j->k->nsched && j->nv < VARIANTS; i++) {
-    if (strncmp(j->k->sched_name[i], "gpu", 3))
+    if (!chosen(j->k->sched_name[i]))
       continue;
     variant *v = &j->v[j->nv];
     nvf_step *s = j->plan.step = NVB_NEW(a, nvf_step);
@@ -152,6 +161,8 @@ static void make_data(nvb_arena *a, void *arg) {
       give_up("upload");
     free(host);
     nvd_operand o = { b, b->data };
+    if (p->written && !j->nout)
+      j->out_type = p->type;
     if (p->written)
       j->out[j->nout++] = o;
     else
@@ -170,6 +181,27 @@ static double run(job *j, variant *v, int times) {
   return (now() - t) / times;
 }
 
+/* The largest distance, as a part of the larger value or of 1; what is no number where the other is one is far off. */
+static double distance(nvm_dtype t, const char *a, const char *b, size_t bytes) {
+  nvm_dtype real = nvg_real_of(t);
+  size_t size = (size_t)nvg_size(real);
+  double most = 0;
+  for (size_t i = 0; memcmp(a, b, bytes) && i < bytes; i += size) {
+    uint64_t x = 0, y = 0;
+    memcpy(&x, a + i, size);
+    memcpy(&y, b + i, size);
+    if (x == y)
+      continue;
+    double p = nvg_class_of(real) < NVG_FLOAT ? (double)x : nvg_bits_float(real, x);
+    double q = nvg_class_of(real) < NVG_FLOAT ? (double)y : nvg_bits_float(real, y);
+    double scale = 1 + (p < 0 ? -p : p), d = (p < q ? q - p : p - q) / scale;
+    most = d > most || d != d ? d : most;
+    if (d != d)
+      return d;
+  }
+  return most;
+}
+
 static void check(job *j) {
   size_t n = j->nout ? j->out[0].buf->bytes : 0;
   char *first = malloc(n + 1), *again = malloc(n + 1);
@@ -179,7 +211,7 @@ static void check(job *j) {
     run(j, &j->v[i], 1);
     if (nvd_download(i ? again : first, j->out[0].buf, 0, n))
       give_up("download");
-    j->v[i].wrong = i && memcmp(first, again, n) != 0;
+    j->v[i].off = i ? distance(j->out_type, first, again, n) : 0;
   }
   free(first);
   free(again);
@@ -221,6 +253,10 @@ int main(int argc, char **argv) {
       verbose = 1;
     else if (!strcmp(argv[i], "-r") && i + 1 < argc)
       rounds = atoi(argv[++i]);
+    else if (!strcmp(argv[i], "-k") && i + 1 < argc && nonly < MOST)
+      only[nonly++] = argv[++i];
+    else if (!strcmp(argv[i], "-s"))
+      both_signs = 1;
     else if (eq && nknown < MOST) {
       snprintf(known[nknown].name, sizeof known->name, "%.*s", (int)(eq - argv[i]), argv[i]);
       known[nknown].value = value_of(eq + 1);
@@ -246,7 +282,8 @@ int main(int argc, char **argv) {
   printf("%s: copy of the same bytes %.1f us\n", argv[1], copy);
   for (int i = 0; i < j.nv; i++) {
     double t = median(j.v[i].t, rounds);
-    printf("%-24s %9.1f us  %.3f of a copy%s\n", j.v[i].name, t, t / copy, j.v[i].wrong ? "  OTHER BITS" : "");
+    printf("%-24s %9.1f us  %.3f of a copy", j.v[i].name, t, t / copy);
+    printf(j.v[i].off == 0 ? "\n" : "  OTHER BITS, off by %.3g\n", j.v[i].off);
     nvd_program_free(j.v[i].p);
   }
   nvb_arena_free(a);

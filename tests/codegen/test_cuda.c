@@ -29,7 +29,8 @@ static const struct budget {
     {"gemm16.kir", "mmav1", 128, "64 sums, fragments of 24 registers", 1, 0},
     {"gemm16.kir", "mmav2", 255, "128 sums, fragments of 32 registers", 0, 0},
     {"gemm16.kir", "mma", 128, "32 sums, 32 elements on their way to shared memory", 1, 0},
-    {"gemm32.kir", "gpu", 96, "32 sums, 12 of the factors", 0, 0},
+    {"gemm16.kir", "wgmma", 168, "what 384 threads have before they share it out; 128 sums", 0, 0},
+    {"gemm32.kir", "gpu", 128, "32 sums, 32 numbers that are added, a rare path", 0, 0},
     {"gemm32.kir", "mma", 200, "64 sums, fragments of 24 registers", 1, 0},
     {"gemmt.kir", "gpu", 96, "32 sums, 12 of the factors", 0, 0},
     {"gemmt.kir", "mma", 200, "64 sums, fragments of 24 registers", 1, 0},
@@ -73,7 +74,7 @@ typedef struct jobs {
 } jobs;
 
 static int for_gpus(const char *schedule) {
-  return strncmp(schedule, "gpu", 3) == 0 || strncmp(schedule, "mma", 3) == 0;
+  return strncmp(schedule, "gpu", 3) == 0 || strncmp(schedule, "mma", 3) == 0 || strncmp(schedule, "wgmma", 5) == 0;
 }
 
 /* Every GPU schedule of a text; the first of some budgets for all architectures. */

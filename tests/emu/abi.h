@@ -9,6 +9,7 @@ typedef enum emu_kind {
   EMU_WARP,   /* a barrier of the warp */
   EMU_SHUFFLE,/* result: the value of lane `from` */
   EMU_BALLOT, /* result: a bit for each lane whose value is not 0 */
+  EMU_TURN    /* no meeting: the thread waits for what others do, and looks again when all have had their turn */
 } emu_kind;
 
 /* Every loaded source has one of these, the executor writes it: whose turn it is, and the way back. */
@@ -26,6 +27,14 @@ typedef struct emu_kernel {
   char *shared;                 /* dynamic shared memory: EMU_SHARED bytes; NULL: none */
   emu_world *world;
 } emu_kernel;
+
+/* What the emulated CUtensorMap holds; extents in elements, strides in bytes. */
+typedef struct emu_map {
+  void *address;
+  int rank, size, span;         /* bytes of an element, of what a swizzle turns */
+  int box[5];
+  long long extent[5], stride[5];
+} emu_map;
 
 enum { EMU_SHARED = 232448 + 4096 }; /* the largest a block may ask for, and what shows writes behind it */
 #endif

@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { WARP = 32, MAX_THREADS = 1024, STACK = 256 << 10, PAGE = 4096, POISON = 0xff };
+enum { WARP = 32, MAX_THREADS = 1024, STACK = 256 << 10, PAGE = 4096, POISON = 0xff, PATIENCE = 10000 };
 
 /* ---- fibers: only the stack pointer changes hands */
 #if defined __x86_64__
@@ -58,6 +58,7 @@ static struct {
   int n;                     /* threads of a block */
   lane lane[MAX_THREADS];
   int current;               /* thread that runs */
+  int turns;                 /* threads that gave theirs away in this round */
   void *main;                /* the scheduler's stack */
   char *stacks;
   int idle[MAX_THREADS], nidle;
@@ -116,8 +117,9 @@ static void resume(int thread) {
 
 static unsigned long long meet(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line) {
   lane *l = &w.lane[w.current];
-  l->state = kind == EMU_BLOCK ? IN_BLOCK : IN_WARP;
+  l->state = kind == EMU_TURN ? READY : kind == EMU_BLOCK ? IN_BLOCK : IN_WARP;
   l->kind = kind; l->mask = mask; l->value = value; l->from = from; l->line = line;
+  w.turns += kind == EMU_TURN;
   emu_switch(&l->sp, w.main);
   return l->result;
 }
@@ -128,7 +130,7 @@ __attribute__((noreturn)) static void leave(int code) {
 }
 
 /* ---- meetings */
-static const char *const kind_name[] = {"a block barrier", "a warp barrier", "a shuffle", "a ballot"};
+static const char *const kind_name[] = {"a block barrier", "a warp barrier", "a shuffle", "a ballot", "a loop"};
 static int mismatch(int a, int b) {
   char text[256];
   const lane *p = &w.lane[a], *q = &w.lane[b];
@@ -164,16 +166,16 @@ static int release(int lo, int hi, state in) {
   return 0;
 }
 
-/* Runs a warp until all of it has ended or waits for the block. */
+/* Runs a warp until all of it has ended, or waits for the block or for what another warp does. */
 static int run_warp(int lo, int hi) {
   for (;;) {
-    int in_warp = 0, in_block = 0, turn = w.seed ? (int)((w.seed * 0x9e3779b97f4a7c15u >> 40) & (WARP - 1)) : 0;
+    int in_warp = 0, ready = 0, turn = w.seed ? (int)((w.seed * 0x9e3779b97f4a7c15u >> 40) & (WARP - 1)) : 0;
     for (int j = 0; j < WARP; j++) {
       int i = lo + (j ^ turn);
       if (i < hi && (w.lane[i].state == FRESH || w.lane[i].state == READY)) resume(i);
     }
-    for (int i = lo; i < hi; i++) { in_warp += w.lane[i].state == IN_WARP; in_block += w.lane[i].state == IN_BLOCK; }
-    if (!in_warp) return 0; /* whether the rest agrees is seen when the block stands still */
+    for (int i = lo; i < hi; i++) { in_warp += w.lane[i].state == IN_WARP; ready += w.lane[i].state == READY; }
+    if (!in_warp || ready) return 0; /* whether the rest agrees is seen when the block stands still */
     int code = release(lo, hi, IN_WARP);
     if (code) return code;
   }
@@ -201,14 +203,18 @@ static int run_block(size_t shared) {
   for (int i = 0; i < w.n; i++) w.lane[i].state = FRESH;
   w.nidle = 0;
   for (int i = w.n; i-- > 0;) w.idle[w.nidle++] = i;
-  for (;;) {
+  for (int idle = 0;;) {
+    w.turns = 0;
     for (int i = 0; i < warps; i++) {
       int lo = (int)at(&o, (uint64_t)i) * WARP, hi = lo + WARP < w.n ? lo + WARP : w.n, code = run_warp(lo, hi);
       if (code) return code;
     }
-    int done = 0;
-    for (int i = 0; i < w.n; i++) done += w.lane[i].state == DONE;
+    int done = 0, ready = 0;
+    for (int i = 0; i < w.n; i++) { done += w.lane[i].state == DONE; ready += w.lane[i].state == READY; }
     if (done == w.n) break;
+    idle = ready && w.turns == ready ? idle + 1 : 0; /* nobody who ran did more than look */
+    if (idle > PATIENCE) return complain(0, "threads wait for what never comes");
+    if (ready) continue;
     int code = release(0, w.n, IN_BLOCK);
     if (code) return code;
   }

@@ -103,3 +103,106 @@ template <int N> NV void nv_async(char *to, const void *from, bool ok) {
 }
 NV void nv_async_commit() {}
 template <int N> NV void nv_async_wait() {}
+
+// ---- warpgroups and TMA. A thread that waits for another warp gives the others their turn.
+NV unsigned nv_at(const void *p) { return (unsigned)(unsigned long long)p; }
+struct alignas(64) nv_map { unsigned long long word[16]; };
+struct emu_bar { unsigned char phase, count, pending, none; int bytes; };
+NV void emu_turn(EMU_HERE) { emu_meet(EMU_TURN, ~0u, 0, 0, line); }
+NV void emu_bar_step(emu_bar *b) {
+  if (b->pending || b->bytes) return;
+  b->phase ^= 1;
+  b->pending = b->count;
+}
+NV void nv_bar_init(char *bar, int n) { *(emu_bar *)bar = {0, (unsigned char)n, (unsigned char)n, 0, 0}; }
+NV void nv_bar_ready() {}
+NV void nv_bar_arrive(char *bar) { emu_bar *b = (emu_bar *)bar; b->pending--; emu_bar_step(b); }
+NV void nv_bar_expect(char *bar, int bytes) { ((emu_bar *)bar)->bytes += bytes; nv_bar_arrive(bar); }
+NV void nv_bar_wait(char *bar, int phase) { while (((volatile emu_bar *)bar)->phase == phase) emu_turn(); }
+// all of so many threads from `first` on
+template <int THREADS> NV void emu_gather(int which) {
+  static volatile int here[64], round[64];
+  int now = round[which];
+  if (++here[which] == THREADS) here[which] = 0, round[which]++;
+  else while (round[which] == now) emu_turn();
+}
+template <int THREADS> NV void nv_meet() { emu_gather<THREADS>(0); }
+template <int N> NV void nv_registers_less() {}
+template <int N> NV void nv_registers_more() {}
+NV unsigned long long emu_turned(unsigned long long at, int span) { return at ^ (at >> 7 & (span / 16 - 1)) << 4; }
+template <bool OUT> NV long long emu_box(char *shared, const nv_map *map, const long long (&at)[5]) {
+  const emu_map *m = (const emu_map *)map;
+  long long n[5], bytes = 0, i[5];
+  for (int d = 0; d < 5; d++) n[d] = d < m->rank ? m->box[d] : 1;
+  if ((unsigned long long)shared % 128) __builtin_trap();
+  for (i[4] = 0; i[4] < n[4]; i[4]++)
+    for (i[3] = 0; i[3] < n[3]; i[3]++)
+      for (i[2] = 0; i[2] < n[2]; i[2]++)
+        for (i[1] = 0; i[1] < n[1]; i[1]++)
+          for (i[0] = 0; i[0] < n[0]; i[0]++, bytes += m->size) {
+            char *p = (char *)m->address, *q = (char *)emu_turned((unsigned long long)shared + bytes, m->span);
+            bool inside = true;
+            for (int d = 0; d < m->rank; d++) {
+              long long x = at[d] + i[d];
+              inside &= x >= 0 && x < m->extent[d];
+              p += x * m->stride[d];
+            }
+            if (OUT) { if (inside) __builtin_memcpy(p, q, m->size); }
+            else if (inside) __builtin_memcpy(q, p, m->size);
+            else __builtin_memset(q, 0, m->size);
+          }
+  return bytes;
+}
+NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y, int z = 0, int w = 0) {
+  emu_bar *b = (emu_bar *)bar;
+  b->bytes -= (int)emu_box<false>(to, m, {x, y, z, w, 0});
+  emu_bar_step(b);
+}
+NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z = 0, int w = 0) {
+  emu_box<true>((char *)from, m, {x, y, z, w, 0});
+}
+NV void nv_boxes_commit() {}
+template <int N> NV void nv_boxes_read() {}
+NV void nv_boxes_see() {}
+NV void nv_rows4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
+  const unsigned v[4] = {a, b, c, d};
+  unsigned lane = emu_lane();
+  for (unsigned j = 0; j < 4; j++)
+    __builtin_memcpy((char *)__shfl_sync(~0u, (unsigned long long)p, 8 * j + lane / 4) + lane % 4 * 4, &v[j], 4);
+}
+NV unsigned nv_bfloats(float a, float b) { return nv_bfloat(a) | (unsigned)nv_bfloat(b) << 16; }
+NV unsigned nv_halves(float a, float b) { return nv_half(a) | (unsigned)nv_half(b) << 16; }
+// an address of 48 bits, above it what lies between columns that are no neighbours
+NV unsigned long long nv_factor(const char *p, int across) { return (unsigned long long)p | (unsigned long long)(across >> 4) << 48; }
+NV float emu_factor(unsigned long long f, bool across, int size, long long row, long long k, float (*of)(unsigned)) {
+  unsigned long long at = (f & (1ull << 48) - 1), gap = f >> 48 << 4;
+  unsigned x = 0;
+  at += across ? row * size / 128 * gap + k * 128 + row * size % 128 : row * 128 + k * size;
+  __builtin_memcpy(&x, (const void *)emu_turned(at, 128), size);
+  return of(x);
+}
+// the thread's own sums of 64 x N, straight from shared memory
+template <int DEEP, class... D> NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more,
+                                                  float (*of)(unsigned), D &...sums) {
+  float *const d[] = {&sums...};
+  unsigned lane = emu_lane(), warp = threadIdx.x / 32 % 4;
+  for (unsigned i = 0; i < sizeof...(D); i++) {
+    unsigned row = 16 * warp + lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    float sum = more ? *d[i] : 0;
+    for (int k = 0; k < DEEP; k++)
+      sum = nv_fma(emu_factor(a, ta, 32 / DEEP, row, k, of), emu_factor(b, tb, 32 / DEEP, col, k, of), sum);
+    *d[i] = sum;
+  }
+}
+template <int A, int B, class... D> NV void nv_group_bf16(unsigned long long a, unsigned long long b, int more, D &...d) {
+  emu_group<16>(a, b, A, B, more, emu_bf16, d...);
+}
+template <int A, int B, class... D> NV void nv_group_f16(unsigned long long a, unsigned long long b, int more, D &...d) {
+  emu_group<16>(a, b, A, B, more, emu_f16, d...);
+}
+template <int A, int B, class... D> NV void nv_group_tf32(unsigned long long a, unsigned long long b, int more, D &...d) {
+  emu_group<8>(a, b, A, B, more, emu_tf32, d...);
+}
+NV void nv_group_begin() {}
+NV void nv_group_commit() {}
+template <int N> NV void nv_group_wait() { emu_gather<128>(1 + threadIdx.x / 128); }

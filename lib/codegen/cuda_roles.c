@@ -1,0 +1,374 @@
+/* A part with roles: one thread of an extra warpgroup keeps a ring of stages in shared memory filled by TMA, the
+   other warpgroups multiply, do what the text says behind the loop, and go on with the block's next tile while the ring
+   fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and what leaves through
+   shared memory; products of a warpgroup are 64 rows by up to 256 columns. */
+#include "codegen/cuda_tensor.h"
+#include <string.h>
+#include "graph/dtype.h"
+
+enum { GROUP = 4, PRODUCER_REGISTERS = 40, REGISTERS = 65536, MOST_COLUMNS = 32, OUT_ROWS = 16, OUT_BUFFERS = 4 };
+
+typedef struct fill { const nvf_stmt *load, *put; nvcu_view view; int map, boxes; } fill;
+typedef struct nvcu_ring {
+  const nvf_stmt *loop;
+  int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
+  fill tile[NVC_MAPS];
+  nvcu_room *bars, *out;
+  int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
+  const char *fresh;            /* text: the sum has no value yet; NULL: it always has one */
+} nvcu_ring;
+
+/* ---- what the loop copies */
+static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stmt *load) {
+  fill *f = &g->tile[g->n];
+  if (g->n == NVC_MAPS || !nvcu_copies(e, load, put))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory", e->k->tile[put->in[0]].name);
+  *f = (fill){.load = load, .put = put};
+  const char *why = nvcu_view_of(e, load, put->order[1], put->order[0], &f->view);
+  if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
+  nvcu_rows_new(e, put, g->stages);
+  const nvcu_rows *r = e->tile[put->out[0]].rows;
+  nvc_cuda_map *m = &f->view.map;
+  for (int i = 0; i < m->rank; i++) m->box[i] = 1;
+  m->box[0] = r->span / r->size;
+  m->box[1] = r->rows <= 256 ? r->rows : 256;
+  m->swizzle = r->span;
+  if (r->span != 128 || r->rows % m->box[1])
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply rows of 128 bytes");
+  f->map = nvcu_map_new(e, m);
+  f->boxes = (int)(r->bytes / (r->span * m->box[1]));
+  g->bytes += (int)r->bytes;
+  g->n++;
+  e->done[load->id] = e->done[put->id] = 1;
+}
+
+static const nvf_stmt *find_loop(nvcu_em *e, const nvc_seq *q, const nvc_run **run) {
+  for (int i = 0; i < q->n; i++) {
+    const nvf_stmt *s = q->run[i]->solo ? q->run[i]->s.at[0] : NULL;
+    *run = q->run[i];
+    if (s && s->op == NVF_FOR && nvc_hint(&e->r, s, "roles", 0)) return s;
+  }
+  return NULL;
+}
+
+static void see_body(nvcu_em *e, nvcu_ring *g, const nvc_seq *q) {
+  for (int i = 0; i < q->n; i++)
+    for (int j = 0; j < q->run[i]->s.n; j++) {
+      const nvf_stmt *s = q->run[i]->s.at[j];
+      if (s->op == NVF_PUT) fill_of(e, g, s, e->r.tile[s->in[0]].def);
+      else if (s->op != NVF_LOAD && s->op != NVF_CONTRACT)
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles loads, puts and contracts");
+    }
+}
+
+/* ---- stores through shared memory: 16 rows of 128 bytes of a warp at a time */
+static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * size / 128; }
+
+static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* whose sum has the layout */
+  for (int i = 0; i < e->k->nstmt; i++)
+    if (e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT && nvf_layout_eq(&e->t->tile[e->r.stmt[i]->out[0]], l))
+      return e->r.stmt[i];
+  return NULL;
+}
+
+/* Does the store go out in boxes? Then its view and how its tile lies. */
+static int boxed(nvcu_em *e, const nvf_stmt *s, nvcu_sum *sum, nvcu_view *v) {
+  int size = nvg_size(e->k->param[s->buf].type);
+  const nvf_stmt *c = s->op == NVF_STORE && nvc_hint(&e->r, s, "tma", 0) ? contract_of(e, &e->t->tile[s->in[0]]) : NULL;
+  if (!e->ring || !c || s->nin != 1 || (size != 2 && size != 4)) return 0;
+  *sum = nvcu_sum_of(e, c);
+  return sum->nq * 8 * size % 128 == 0 && !nvcu_view_of(e, s, sum->q, sum->p, v);
+}
+
+/* A cast to 16 bits that only the store wants is done where two neighbours are packed. */
+static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
+  const nvc_tile_use *u = &e->r.tile[store->in[0]];
+  nvm_dtype t = e->k->param[store->buf].type;
+  const nvf_stmt *m = u->def;
+  if (!nvg_is_half(t) || !m || m->op != NVF_MAP || u->users.n != 1 || u->mutable || m->narg != 1 || m->nout != 1) return NULL;
+  if (m->arg[0].kind != NVF_ATILE || e->r.tile[m->arg[0].id].mutable) return NULL;
+  const nvg_frag *f = nvg_frag_cast(NVM_F32, t);
+  return f && nvb_hash_eq(f->hash, m->frag->hash) && nvf_layout_eq(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]]) ? m : NULL;
+}
+
+static void room_for_stores(nvcu_em *e, nvcu_ring *g) {
+  nvcu_sum sum;
+  nvcu_view v;
+  int all = 0;
+  for (int i = 0; i < e->k->nstmt; i++) {
+    const nvf_stmt *s = e->r.stmt[i];
+    if (!s || !boxed(e, s, &sum, &v)) continue;
+    all += chunks_of(&sum, nvg_size(e->k->param[s->buf].type));
+    const nvf_stmt *m = cast_before(e, s);
+    if (m) e->done[m->id] = 1;
+  }
+  for (g->buffers = OUT_BUFFERS; all % g->buffers;) g->buffers /= 2;
+  if (!all) return;
+  e->shared = (e->shared + 1023) & ~(int64_t)1023;
+  g->out = nvcu_room_new(e, (int64_t)g->groups * GROUP * g->buffers * OUT_ROWS * 128, 0);
+}
+
+static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
+  int t = cast ? cast->arg[0].id : s->in[0];
+  const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
+  if (cast) return nvcu_text(e, e->k->param[s->buf].type == NVM_BF16 ? "nv_bfloats(%s, %s)" : "nv_halves(%s, %s)", x, y);
+  return nvcu_text(e, "((unsigned)%s | (unsigned)%s << 16)", x, y);
+}
+
+static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to, int first) {
+  for (int j = 0; j < 8; j += 2) {
+    const int *c = &sum->item[4 * (first + j)];
+    const char *byte = nvcu_text(e, "%d + (lane >> 4) * 16", j * 16);
+    nvcu_line(e, "nv_rows4_out(%s + nv_place<%d, 128>(lane & 15, %s), %s, %s, %s, %s);", to, OUT_ROWS, byte,
+              packed(e, s, cast, c[0], c[1]), packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]),
+              packed(e, s, cast, c[6], c[7]));
+  }
+}
+
+static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+  const char *type = nvcu_type(e->k->param[s->buf].type);
+  for (int j = 0; j < 4; j++)
+    for (int h = 0; h < 2; h++) {
+      const int *c = &sum->item[4 * (first + j) + 2 * h];
+      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 8)) = {{%s, %s}};", type,
+                to, OUT_ROWS, 8 * h, j * 32, nvcu_tile_item(e, s->in[0], c[0]), nvcu_tile_item(e, s->in[0], c[1]));
+    }
+}
+
+int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_sum sum;
+  nvcu_view v;
+  if (!boxed(e, s, &sum, &v)) return 0;
+  nvcu_ring *g = e->ring;
+  const nvf_stmt *cast = cast_before(e, s);
+  int size = nvg_size(e->k->param[s->buf].type), wide = 128 / (8 * size), buffer = OUT_ROWS * 128;
+  for (int i = 0; i < v.map.rank; i++) v.map.box[i] = 1;
+  v.map.box[0] = 128 / size;
+  v.map.box[1] = OUT_ROWS;
+  v.map.swizzle = 128;
+  int map = nvcu_map_new(e, &v.map);
+  const char *row = nvcu_text(e, "%s + %s", nvcu_view_start(e, &v, 1), nvcu_warp_part(e, sum.l, sum.p)),
+             *col = nvcu_text(e, "%s + %s", nvcu_view_start(e, &v, 0), nvcu_warp_part(e, sum.l, sum.q));
+  nvb_text rest = {.arena = e->a};
+  for (int i = 2; i < v.map.rank; i++) nvb_print(&rest, ", %s", nvcu_view_start(e, &v, i));
+  for (int c = 0; c < chunks_of(&sum, size); c++) {
+    int first = c * wide;
+    const char *to = nvcu_fresh(e, "out");
+    nvcu_line(e, "char *const %s = %s + (warp * %d + %d) * %d;", to, nvcu_room_at(e, g->out, 0, "char"), g->buffers,
+              g->chunk++ % g->buffers, buffer);
+    nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
+    nvcu_line(e, "__syncwarp();");
+    if (size == 2) chunk16(e, s, cast, &sum, to, first);
+    else chunk32(e, s, &sum, to, first);
+    nvcu_line(e, "nv_boxes_see();");
+    nvcu_line(e, "__syncwarp();");
+    nvcu_open(e, "if (lane == 0)");
+    nvcu_line(e, "nv_box_out(&map%d, %s, %s + %d, %s + %d%s);", map, to, col, sum.qcol[first % sum.nq], row,
+              sum.prow[first / sum.nq], nvb_text_get(&rest));
+    nvcu_line(e, "nv_boxes_commit();");
+    nvcu_close(e);
+  }
+  return 1;
+}
+
+/* ---- products of a warpgroup */
+static const nvcu_rows *rows_with(nvcu_em *e, const nvf_stmt *s, int axis) {
+  for (int j = 1; j < 3; j++) {
+    const nvcu_rows *r = e->tile[s->in[j]].rows;
+    if (r && (r->row == axis || r->col == axis)) return r;
+  }
+  nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups want shared tiles that were put for them");
+}
+
+/* A factor's description from row (column) `base + first` of the axis, k at `deep` */
+static const char *factor_at(nvcu_em *e, const nvcu_rows *r, int across, const char *base, int first, int deep) {
+  if (across) {
+    int whole = 128 / r->size; /* columns that lie together */
+    return nvcu_text(e, "nv_factor(%s + ((%s) + %d) / %d * %d + %d, %d)", r->at, base, first, whole, r->rows * 128, deep * 128,
+                     r->rows * 128);
+  }
+  int byte = deep * r->size;
+  return nvcu_text(e, "nv_factor(%s + ((%s) + %d) * 128 + %d, 0)", r->at, base, first,
+                   byte / 128 * r->rows * 128 + byte % 128);
+}
+
+/* One instruction as a function of its operands, in the head: its name */
+static const char *instruction(nvcu_em *e, nvm_dtype t, int n) {
+  const char *type = t == NVM_BF16 ? "bf16" : t == NVM_F16 ? "f16" : "tf32", *name = nvcu_text(e, "nv_group_%s", type);
+  nvb_text in = {.arena = e->a}, regs = {.arena = e->a}, args = {.arena = e->a};
+  for (int i = 0; i < 4 * n; i++) {
+    nvb_print(&in, "%s%%%d", i ? ", " : "", i);
+    nvb_print(&regs, "%s\"+f\"(d%d)", i ? ", " : "", i);
+    nvb_print(&args, ", float &d%d", i);
+  }
+  nvb_text f = {.arena = e->a};
+  nvb_print(&f, "#ifdef __CUDACC__\ntemplate <int ACROSS_A, int ACROSS_B> static __device__ __forceinline__ void %s(unsigned long long a, "
+            "unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n"
+            "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, %%%d, %%%d, p, 1, 1%s;\\n}\"\n    : %s : \"l\"(a), \"l\"(b), "
+            "\"r\"(more)%s);\n}\n#endif\n", name, args.s, 4 * n + 2, 8 * n, t == NVM_F32 ? 8 : 16, type, type, in.s, 4 * n,
+            4 * n + 1, t == NVM_F32 ? "" : nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4), regs.s,
+            t == NVM_F32 ? "" : ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)");
+  if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
+  return name;
+}
+
+static void product(nvcu_em *e, const nvcu_sum *sum, nvm_dtype t, const char *const *acc, int pi, int first, int n, const char *a,
+                    const char *b, int ta, int tb, const char *more) {
+  nvb_text regs = {.arena = e->a};
+  for (int i = 0; i < 4 * n; i++) nvb_print(&regs, ", %s", acc[sum->item[4 * (pi * sum->nq + first) + i]]);
+  nvcu_line(e, "%s<%d, %d>(%s, %s, %s%s);", instruction(e, t, n), ta, tb, a, b, more, regs.s);
+}
+
+static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
+  int fits = 0;
+  for (int i = 0; i < sum->l->n; i++) {
+    const nvf_digit *d = &sum->l->d[i];
+    if (d->place != 'w' || d->extent == 1) continue;
+    fits |= d->axis == sum->p && d->stride == 16 && d->pstride == 1 && d->extent % GROUP == 0;
+    if (d->pstride < GROUP && !(d->axis == sum->p && d->stride == 16)) fits = -1;
+  }
+  for (int i = 0; i < sum->np; i++)
+    if (sum->prow[i] % 64) fits = -1;
+  if (fits != 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the sum's layout is not that of warpgroups");
+}
+
+void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_sum sum = nvcu_sum_of(e, s);
+  nvm_dtype t = e->k->tile[s->in[1]].type;
+  int items = nvc_items(sum.l), deep = t == NVM_F32 ? 8 : 16;
+  int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
+  if (!e->ring || s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable || k % deep)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a loop with roles, into what it carries");
+  check_groups(e, &sum);
+  const nvcu_rows *p = rows_with(e, s, sum.p), *q = rows_with(e, s, sum.q);
+  int pa = p->row == s->axis, qa = q->row == s->axis;
+  if (t != NVM_F16 && t != NVM_BF16 && (t != NVM_F32 || pa || qa))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and tf32 with k along the rows");
+  const char **acc = NVB_NEWN(e->a, const char *, items);
+  for (int i = 0; i < items; i++) acc[i] = nvcu_tile_item(e, s->in[0], i);
+  const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum.l, sum.p)), *qcol = nvcu_warp_part(e, sum.l, sum.q);
+  nvcu_line(e, "nv_group_begin();");
+  for (int at = 0; at < k; at += deep)
+    for (int i = 0; i < sum.np; i++)
+      for (int j = 0, n; j < sum.nq; j += n) {
+        for (n = 1; j + n < sum.nq && n < MOST_COLUMNS && sum.qcol[j + n] == sum.qcol[j] + 8 * n;) n++;
+        product(e, &sum, t, acc, i, j, n, factor_at(e, p, pa, prow, sum.prow[i], at),
+                factor_at(e, q, qa, qcol, sum.qcol[j], at), pa, qa, !at && e->ring->fresh ? e->ring->fresh : "1");
+      }
+  nvcu_line(e, "nv_group_commit();");
+  nvcu_line(e, "nv_group_wait<0>();");
+}
+
+/* ---- roles */
+static const char *bar(nvcu_em *e, const nvcu_ring *g, int empty, const char *stage) {
+  return nvcu_text(e, "%s + 8 * (%d + %s)", nvcu_room_at(e, g->bars, 0, "char"), empty ? g->stages : 0, stage);
+}
+
+static void next_stage(nvcu_em *e, const nvcu_ring *g) {
+  nvcu_line(e, "if (++stage == %d) stage = 0, phase ^= 1;", g->stages);
+}
+
+static void set_up(nvcu_em *e, const nvcu_ring *g) {
+  nvcu_open(e, "if (threadIdx.x == 0)");
+  nvcu_open(e, "for (int i = 0; i < %d; i++)", g->stages);
+  nvcu_line(e, "nv_bar_init(%s, 1);", bar(e, g, 0, "i"));
+  nvcu_line(e, "nv_bar_init(%s, %d);", bar(e, g, 1, "i"), g->groups);
+  nvcu_close(e);
+  nvcu_line(e, "nv_bar_ready();");
+  nvcu_close(e);
+  nvcu_line(e, "__syncthreads();");
+}
+
+static void fetch(nvcu_em *e, const nvcu_ring *g) {
+  nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 1, "stage"));
+  nvcu_line(e, "nv_bar_expect(%s, %d);", bar(e, g, 0, "stage"), g->bytes);
+  for (int i = 0; i < g->n; i++) {
+    const fill *f = &g->tile[i];
+    const nvc_cuda_map *m = &f->view.map;
+    const nvcu_rows *r = e->tile[f->put->out[0]].rows;
+    const char *to = nvcu_fresh(e, "to"), *x = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 0)),
+               *y = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 1));
+    nvb_text rest = {.arena = e->a};
+    for (int d = 2; d < m->rank; d++) nvb_print(&rest, ", %s", nvcu_view_start(e, &f->view, d));
+    nvcu_line(e, "char *const %s = %s + stage * %lld;", to, nvcu_room_at(e, e->tile[f->put->out[0]].room, 0, "char"),
+              (long long)r->bytes);
+    for (int b = 0, high = r->rows / m->box[1]; b < f->boxes; b++)
+      nvcu_line(e, "nv_box(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
+                bar(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1], nvb_text_get(&rest));
+  }
+}
+
+static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
+  nvcu_open(e, "if (threadIdx.x == %d)", 32 * e->warps);
+  nvcu_line(e, "int stage = 0, phase = 1;");
+  const char *b = nvcu_for(e, "block", blocks, "gridDim.x", 1);
+  coordinates(e, b);
+  const nvf_stmt *s = g->loop;
+  const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi), *step = s->step ? nvcu_uniform(e, s->step) : "1";
+  e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
+  fetch(e, g);
+  next_stage(e, g);
+  nvcu_close(e);
+  nvcu_close(e);
+  nvcu_close(e);
+}
+
+static void consumer(nvcu_em *e, nvcu_ring *g, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block),
+                     const char *blocks) {
+  nvcu_line(e, "int stage = 0, phase = 0;");
+  const char *b = nvcu_for(e, "block", blocks, "gridDim.x", 1);
+  nvcu_loop_opened(e, 1);
+  coordinates(e, b);
+  nvcu_homes(e);
+  e->nested++; /* every warp goes on with the next block */
+  nvcu_seq(e, q);
+  e->nested--;
+  nvcu_close(e);
+  if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* shared memory outlives the copies out of it */
+}
+
+int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step) {
+  nvcu_ring *g = e->ring;
+  const nvf_stmt *s = r->s.at[0];
+  if (!g || g->loop != s) return 0;
+  const nvf_stmt *first = s->ncarry ? e->r.tile[s->carry[0].outer].def : NULL;
+  const char *k = e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
+  g->fresh = first && first->op == NVF_ZEROS ? nvcu_text(e, "%s != %s", k, lo) : NULL;
+  nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 0, "stage"));
+  for (int i = 0; i < g->n; i++) {
+    nvcu_rows *rows = e->tile[g->tile[i].put->out[0]].rows;
+    const char *at = nvcu_room_at(e, e->tile[g->tile[i].put->out[0]].room, 0, "char");
+    rows->at = nvcu_let(e, "char *", nvcu_text(e, "%s + stage * %lld", at, (long long)rows->bytes));
+  }
+  nvcu_seq(e, r->body);
+  nvcu_line(e, "if ((threadIdx.x & 127) == 0) nv_bar_arrive(%s);", bar(e, g, 1, "stage"));
+  next_stage(e, g);
+  nvcu_close(e);
+  return 1;
+}
+
+int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
+  const nvc_run *run;
+  const nvf_stmt *s = find_loop(e, q, &run);
+  if (!s) return 0;
+  if (e->target->arch / 10 != 9) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] roles are for compute capability 9.0");
+  if (e->k->npart != 1 || e->warps % GROUP) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] roles are for one grid of warpgroups");
+  nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
+  *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
+  see_body(e, g, run->body);
+  e->ring = g;
+  room_for_stores(e, g);
+  g->bars = nvcu_room_new(e, 16 * g->stages, 0);
+  set_up(e, g);
+  int threads = 32 * (e->warps + GROUP), all = REGISTERS / threads / 8 * 8;
+  int more = (all * (g->groups + 1) - PRODUCER_REGISTERS) / g->groups / 8 * 8, change = g->groups > 1;
+  nvcu_open(e, "if (warp >= %d)", e->warps);
+  if (change) nvcu_line(e, "nv_registers_less<%d>();", PRODUCER_REGISTERS);
+  producer(e, g, coordinates, blocks);
+  nvcu_close(e);
+  nvcu_open(e, "else");
+  if (change) nvcu_line(e, "nv_registers_more<%d>();", more < 240 ? more : 240);
+  consumer(e, g, q, coordinates, blocks);
+  nvcu_close(e);
+  return 1;
+}

@@ -1,0 +1,66 @@
+/* Kernels that copy boxes of buffers by TMA: what each launch passes to them beside its arguments, made anew where an
+   address has changed; and how many of their blocks are launched. */
+#include "dispatch/cuda_maps.h"
+#include "base/err.h"
+
+enum { LINES_OF_L2 = 3 }; /* CU_TENSOR_MAP_L2_PROMOTION_L2_256B */
+
+static int type_of(int t) { /* CUtensorMapDataType */
+  switch (t) {
+  case NVM_F16: return 6;
+  case NVM_BF16: return 9;
+  case NVM_F32: return 7;
+  default: return nvg_size((nvm_dtype)t) == 2 ? 1 : nvg_size((nvm_dtype)t) == 4 ? 2 : 0;
+  }
+}
+
+static int encode(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint64_t address) {
+  uint64_t extent[NVC_MAP_RANK], stride[NVC_MAP_RANK];
+  uint32_t box[NVC_MAP_RANK], step[NVC_MAP_RANK];
+  int64_t size = nvg_size((nvm_dtype)m->type);
+  for (int i = 0; i < m->rank; i++) {
+    int64_t n = nvc_poly_value(&m->extent[i], arg);
+    extent[i] = (uint64_t)(n > 0 ? n : 1);
+    stride[i] = (uint64_t)(nvc_poly_value(&m->stride[i], arg) * size);
+    box[i] = (uint32_t)m->box[i];
+    step[i] = 1;
+  }
+  void *first = (void *)(uintptr_t)(address + (uint64_t)(nvc_poly_value(&m->offset, arg) * size));
+  return nvd_cu.cuTensorMapEncodeTiled(to->word, type_of(m->type), (uint32_t)m->rank, first, extent, stride + 1, box, step, 0,
+                                       m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : m->swizzle == 32, LINES_OF_L2, 0);
+}
+
+int nvd_maps_count(const nvd_program *p) {
+  int n = 0;
+  for (int i = 0; i < p->nstep; i++)
+    n += p->step[i].gpu ? p->step[i].gpu->nmap : 0;
+  return n;
+}
+
+/* The maps of a step are those behind the maps of the steps before it. */
+int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
+  const nvd_step *s = &p->step[i];
+  const uint64_t *arg = &r->arg[s->first];
+  nvd_map *map = r->map;
+  for (int k = 0; k < i; k++)
+    map += p->step[k].gpu ? p->step[k].gpu->nmap : 0;
+  for (int k = 0; k < s->gpu->nmap; k++) {
+    const nvc_cuda_map *m = &s->gpu->map[k];
+    if (map[k].address == arg[m->param])
+      continue;
+    if (encode(&map[k], m, arg, arg[m->param]))
+      return nvb_fail(NVM_ERR_INTERNAL, "[run] TMA does not take argument %d of %s", m->param, s->gpu->title);
+    map[k].address = arg[m->param];
+    *changed = 1;
+  }
+  return NVM_OK;
+}
+
+/* Blocks that stay take equal numbers of rounds: not more of them than that needs. */
+unsigned nvd_blocks_launched(const nvd_device *d, const nvd_gpu_kernel *k, int64_t blocks) {
+  int64_t places = (int64_t)k->resident * d->caps.units;
+  if (!k->resident || blocks <= places)
+    return (unsigned)blocks;
+  int64_t rounds = (blocks + places - 1) / places;
+  return (unsigned)((blocks + rounds - 1) / rounds);
+}
