@@ -47,6 +47,12 @@ static const nvd_operand *operands(nvb_arena *a, const job *j) {
   return o;
 }
 
+static int has_calls(const nvg_graph *g) { /* libraries are opened when they are wanted */
+  int i = 0;
+  while (i < g->n && g->v[i].kind != NVG_VCALL) i++;
+  return i < g->n;
+}
+
 /* collected graph -> program */
 static void plan(nvb_arena *a, void *arg) {
   job *j = arg;
@@ -58,7 +64,7 @@ static void plan(nvb_arena *a, void *arg) {
   nvh_views views;
   s = nvh_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
   nvf_veto veto[ROUNDS];
-  nvf_options o = { .fuse = fuse_on(), .veto = veto };
+  nvf_options o = { .fuse = fuse_on(), .veto = veto, .offers = has_calls(s) ? nvd_offers(caps->kind) : 0 };
   int status = NVM_ERR_UNSUPPORTED;
   nvd_program *run = NULL;
   do {

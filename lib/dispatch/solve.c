@@ -82,6 +82,13 @@ void nvd_solution_free(nvd_solution *s) {
     s->by->free(s);
 }
 
+int nvd_offers(nvb_devkind device) {
+  int offers = 0;
+  for (int i = 0; i < NSOLVERS; i++)
+    offers |= solvers[i]->device == device && nvb_has(NVB_SOLVERS, solvers[i]->name) ? solvers[i]->offers() : 0;
+  return offers;
+}
+
 /* ---- what there is to choose from, and what was chosen */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *d) {
   nvd_task t;

@@ -54,6 +54,7 @@ typedef struct nvd_place {       /* of one run */
 typedef struct nvd_solver {
   const char *name;
   nvb_devkind device;
+  int (*offers)(void);                       /* what the planner may count on, bits of nvf_offer; 0: it is not there */
   const char *(*takes)(const nvd_task *t);   /* NULL, or the reason why not; asks no device */
   /* In the order of what is expected of them, the best first; their number. `t` is one that it takes. */
   int (*candidates)(nvd_candidate *out, int most, const nvd_task *t);

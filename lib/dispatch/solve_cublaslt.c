@@ -416,4 +416,9 @@ static int run(nvd_solution *base, const nvd_place *place) {
   return status;
 }
 
-const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, takes, candidates, prepare, run, destroy };
+static int offers(void) {
+  return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU | NVF_OFFERS_GELU |
+                     NVF_OFFERS_AUX : 0;
+}
+
+const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };

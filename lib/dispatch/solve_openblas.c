@@ -310,4 +310,6 @@ static int run(nvd_solution *base, const nvd_place *at) {
   return status;
 }
 
-const nvd_solver nvd_openblas = { "openblas", NVB_CPU, takes, candidates, prepare, run, NULL };
+static int offers(void) { return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_BIAS | NVF_OFFERS_RELU : 0; }
+
+const nvd_solver nvd_openblas = { "openblas", NVB_CPU, offers, takes, candidates, prepare, run, NULL };

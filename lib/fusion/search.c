@@ -470,8 +470,14 @@ static int step(search *s, state *t, int maps) {
 /* ---- the result */
 static const char *reason(search *s, const state *t, uint64_t **needs, int i, int j) {
   double gain = merged(s, t, needs, i, j, NULL);
+  const char *why = s->last;
+  for (int r = 0; r < t->g[j].n && gain == -1; r++) { /* computed by its reader instead */
+    const nvf_node *n = node_of(s, t->g[j].root[r]);
+    if (nvf_has(t->g[i].k->reads, t->g[j].root[r]) && !n->out && !n->must)
+      gain = copied(s, t, j, r, NULL);
+  }
   if (gain == -1)
-    return s->last ? s->last : "the kernels cannot be one";
+    return why ? why : "the kernels cannot be one";
   nvb_text text = { .arena = s->a };
   nvb_print(&text, "together %.1f us instead of %.1f", (t->time - gain) / 1000, t->time / 1000);
   return nvb_text_get(&text);
