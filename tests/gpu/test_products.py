@@ -1,0 +1,48 @@
+"""Matrix products on the GPU, with everything around them, against double precision: NVM_TEST_GEMMS of them (300)."""
+import os
+
+import numpy as np
+import pytest
+
+import gemms
+import nvm
+
+COUNT = int(os.environ.get("NVM_TEST_GEMMS", "300"))
+
+
+def check(seed, device):
+    with nvm.device(device):
+        g = gemms.gemm(seed)
+        nvm.eval(*g.out)
+        why = gemms.far(g, [gemms.wide(x) for x in g.out])
+    assert why is None, f"seed {seed}: {why}\n{g.text}"
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("seed", range(12))
+def test_a_product_with_heads_and_tails(seed, device):
+    check(seed, device)
+
+
+@pytest.mark.parametrize("first", range(12, COUNT, 12))
+def test_many(first, device):
+    for seed in range(first, min(first + 12, COUNT)):
+        check(seed, device)
+
+
+def test_two_runs_give_the_same_bits(device, rng):
+    for dtype in ("float32", "float16", "complex64"):
+        x = nvm.asarray(rng.standard_normal((300, 200)), device=device).astype(dtype)
+        first, again = (np.asarray(nvm.relu((x @ x.T).real) if dtype == "complex64" else nvm.relu(x @ x.T)) for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+
+
+def test_large_ones(device, rng):
+    """Many tiles, sides that no tile divides, and a long sum."""
+    for dtype in ("float32", "float16", "float64"):
+        for m, k, n in ((1000, 515, 777), (17, 20000, 33), (4097, 64, 65)):
+            a, b = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n)))
+            got = np.asarray(nvm.matmul(nvm.asarray(a, device=device), nvm.asarray(b, device=device), dtype="float64" if dtype == "float64" else "float32"))
+            wide = a.astype("float64"), b.astype("float64")
+            bound = (k + 4) * gemms.EPS["float64" if dtype == "float64" else "float32"] * (np.abs(wide[0]) @ np.abs(wide[1]))
+            assert np.all(np.abs(got - wide[0] @ wide[1]) <= bound), (dtype, m, k, n)
