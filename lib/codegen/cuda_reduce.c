@@ -22,7 +22,7 @@ struct nvcu_red {
   int first, start; /* levels: the axis' outermost loop; its outermost loop in sequence, nloop if there is none */
   int spread; /* lanes of the stamp are loops */
   int levels; /* of looped chunks: log2 of their number; -1: none are looped, or spread */
-  int cut; /* some chunks may not be reached */
+  int cut, uneven; /* some chunks may not be reached; there are no 2^levels */
   int done; /* its tree was written together with another one's */
   const char **v; /* [accumulator][state]: names; NULL before the first element */
   const char **held; /* [level][result item][state]: names */
@@ -56,7 +56,8 @@ static void find_levels(nvcu_red *r) {
     if (p != KEPT) r->first = i;
   }
   if (r->spread) r->start = r->first;
-  r->levels = chunks > 1 && !r->spread ? __builtin_ctzll((uint64_t)chunks) : -1;
+  r->levels = chunks > 1 && !r->spread ? 64 - __builtin_clzll((uint64_t)chunks - 1) : -1;
+  r->uneven = (chunks & (chunks - 1)) != 0;
 }
 
 /* Loops that arrays of accumulators have as dimensions where they lie inside */
@@ -144,7 +145,7 @@ static void start_accumulators(nvcu_em *e, nvcu_red *r) {
 
 void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
   if (level == r->first && r->levels >= 0) {
-    r->cut = 0;
+    r->cut = r->uneven;
     for (int k = 0; k < (r->levels + 1) * r->ny * r->nstate; k++) {
       r->held[k] = nvcu_fresh(e, "h");
       declare(e, r, k % r->nstate, r->held[k], r->first);
@@ -224,7 +225,7 @@ static int item_step(const nvf_layout *l, int digit) {
 static void merge_items(const tree *t, int digit, int m) {
   int step = m * item_step(t->acc, digit);
   for (int k = 0; k < t->nacc; k++) {
-    if (t->gone[k] || nvc_digit_value(t->acc, digit, k) & m) continue;
+    if (t->gone[k] || nvc_digit_value(t->acc, digit, k) & m || nvc_digit_value(t->acc, digit, k) + m >= t->acc->d[digit].extent) continue;
     for (int j = 0; j < t->n; j++) merge(t, j, value(t, j, k), value(t, j, k + step));
     t->gone[k + step] = 1;
   }
@@ -336,6 +337,7 @@ static int lane_bits(const tree *t, int64_t from) {
 typedef struct crossing {
   int lanes; /* 32, or 1: all lanes hold the same */
   int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
+  int count; /* of warps that merge: 2^nbit, or fewer */
   nvcu_room *room;
 } crossing;
 
@@ -388,7 +390,7 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
 
 static void take_slots(const tree *t, const crossing *m) {
   int64_t at = 0;
-  int count = 1 << m->nbit;
+  int count = m->count;
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
       int n = t->r[j]->nstate;
@@ -400,7 +402,7 @@ static void take_slots(const tree *t, const crossing *m) {
                      nvcu_text(t->e, m->lanes == 1 ? "%s[%s]" : "%s[%s * 32 + lane]", p, warp_number(t, m, c)));
       }
       for (int h = 1; h < count; h *= 2)
-        for (int c = 0; c < count; c += 2 * h) merge(t, j, &g[c * n], &g[(c + h) * n]);
+        for (int c = 0; c + h < count; c += 2 * h) merge(t, j, &g[c * n], &g[(c + h) * n]);
       for (int i = 0; i < n; i++) value(t, j, k)[i] = g[i];
     }
 }
@@ -440,9 +442,12 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   if (d->place != 'w') return b;
   unfold(t);
   crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
+  int64_t low = b;
   for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
+    if (d->pstride & (d->pstride - 1)) nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
     way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
+    way.count = (int)((d->stride * d->extent + low - 1) / low);
   }
   merge_warps(t, &way);
   return b / 2;

@@ -112,7 +112,7 @@ static void sequences(const nvc_ins *i, const states *x, const states *acc, char
 }
 
 /* Rows 2k and 2k + 1 of `in` become row k of out. */
-static void halve(const nvc_ins *i, const states *in, const states *out, int64_t rows, char *work) {
+static void halve_even(const nvc_ins *i, const states *in, const states *out, int64_t rows, char *work) {
   int64_t n = rows / 2 * i->inner;
   nvc_view v = view2(rows / 2, 2 * i->inner, i->inner, 1);
   states even = take(in, &work, n), odd = take(in, &work, n), second = states_at(in, i->inner);
@@ -121,17 +121,31 @@ static void halve(const nvc_ins *i, const states *in, const states *out, int64_t
   merge(i, &even, &odd, out, n);
 }
 
+/* The same in each of `outer` trees of `rows`; an odd last row has no partner. `in` and out may be one. */
+static void halve(const nvc_ins *i, const states *in, const states *out, int64_t outer, int64_t rows, char *work) {
+  if (rows % 2 == 0) {
+    halve_even(i, in, out, outer * rows, work);
+    return;
+  }
+  for (int64_t o = 0; o < outer; o++) {
+    states from = states_at(in, o * rows * i->inner), to = states_at(out, o * (rows + 1) / 2 * i->inner);
+    states last = states_at(&from, (rows - 1) * i->inner), alone = states_at(&to, rows / 2 * i->inner);
+    halve_even(i, &from, &to, rows - 1, work);
+    copy(&alone, &last, i->inner);
+  }
+}
+
 void nvc_do_reduce(const nvc_run *r, const nvc_ins *i) {
   char *work = r->work;
   states x = operands(r, i, i->s->nin, &work), out = states_of(r, i->s->out, i->s->nin);
-  int64_t rows = i->outer * (i->len / i->chunk) * i->lanes;
-  states acc = take(&x, &work, rows * i->inner);
+  int64_t rows = i->len / i->chunk * i->lanes;
+  states acc = take(&x, &work, i->outer * rows * i->inner);
   if (i->chunk > i->lanes) {
     sequences(i, &x, &acc, work);
     x = acc;
   }
-  for (; rows > i->outer; rows /= 2) {
-    halve(i, &x, rows / 2 == i->outer ? &out : &acc, rows, work);
+  for (; rows > 1; rows = (rows + 1) / 2) {
+    halve(i, &x, rows == 2 ? &out : &acc, i->outer, rows, work);
     x = acc;
   }
   if (i->len / i->chunk * i->lanes == 1) copy(&out, &x, i->outer * i->inner);

@@ -279,7 +279,7 @@ static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
     for (int j = i + 1; j < r->acc.n; j++)
       if (r->acc.d[j].place == 'i') step *= r->acc.d[j].extent;
     for (int k = 0; k < nacc && d->place == 'i'; k++)
-      if (!(nvc_digit_value(&r->acc, i, k) & (2 * m - 1)))
+      if (!(nvc_digit_value(&r->acc, i, k) & (2 * m - 1)) && nvc_digit_value(&r->acc, i, k) + m < d->extent)
         nvcl_merge(e, r->merge, &v[k * r->nstate], &v[(k + m * step) * r->nstate], r->nstate, r->n);
     for (int k = 0; k < nacc && d->place == 'l'; k++) {
       val other[NVC_ARGS];
@@ -300,7 +300,7 @@ static void to_result(nvcl_em *e, const nvcl_red *r, val *out) {
 static void register_tree(nvcl_em *e, const nvcl_red *r, val *out) {
   int nacc = nvc_items(&r->acc), per = nacc / r->ny;
   val *v = NVB_NEWN(e->a, val, nacc * r->nstate);
-  int *first = NVB_NEWN(e->a, int, r->ny), low = lanes_are_low(e, r) || r->n == 1;
+  int *first = NVB_NEWN(e->a, int, r->ny), low = !(per & (per - 1)) && (lanes_are_low(e, r) || r->n == 1);
   for (int k = 0; k < nacc; k++) {
     int y = nvc_match_item(r->y, &r->acc, k), at = low ? y * per + first[y]++ : k;
     for (int i = 0; i < r->nstate; i++) v[at * r->nstate + i] = get_acc(e, r, i, k);

@@ -382,11 +382,23 @@ static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *
   try_merge(c, s, n);
 }
 
+/* Every digit of the axis but the most significant one has a power of two. */
+static int even_digits(const nvf_layout *l, int axis) {
+  int64_t n = nvf_extent(l, axis);
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->axis == axis && d->extent > 1 && d->stride * d->extent != n && !power2(d->extent)) return 0;
+    if (d->axis == axis && !power2(d->extent) && d->place == 'l') return 0;
+  }
+  return 1;
+}
+
 /* Each digit of the axis lies in the lane, sequence or chunk part of the stamp: index bits below W, below C, above. */
 static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   int64_t n = nvf_extent(l, s->axis);
   const nvf_binding *b = bound(c, s->stamp, NVF_BSTAMP, "stamp");
-  if (!power2(n)) fail(c, "axis %s is reduced: its extent must be a power of two", axis_name(c, s->axis));
+  if (!even_digits(l, s->axis))
+    fail(c, "axis %s is reduced: its digits are powers of two, but for the first one, which is none of lanes", axis_name(c, s->axis));
   if (!power2(b->stamp.c) || !power2(b->stamp.w) || b->stamp.w > b->stamp.c)
     fail(c, "a stamp is two powers of two, chunk >= lanes");
   int64_t C = b->stamp.c < n ? b->stamp.c : n, W = b->stamp.w < C ? b->stamp.w : C;

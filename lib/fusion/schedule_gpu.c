@@ -169,9 +169,11 @@ static void give(room *r, int a, char place, int64_t n) {
     nvf_digit_add(&r->d[a], place, n, place == 'l' || place == 'w' ? (int)taken(r, a, place) : 0);
 }
 
-/* As much of n as the place has left. n is a power of two, or all of it goes. */
+/* As much of n as the place has left: a power of two, or all of it where it is no lanes. */
 static int64_t room_for(const room *r, int a, char place, int64_t n) {
   int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items, have = all / taken(r, a, place), got = 1;
+  if (n <= have && place != 'l')
+    return n;
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
     got *= 2;
   return got;
@@ -248,7 +250,7 @@ static void whole_axis(room *r, int a, int64_t vec) {
   nvf_stamp st[64];
   int n, seq, scanned = nvf_scanned(k, a);
   vec = scanned ? 16 : least(vec, p);
-  r->s->at[a].beside = least(p, vec * room_for(r, a, 'l', LANES) * room_for(r, a, 'w', MOST_WARPS));
+  r->s->at[a].beside = least(p & -p, vec * room_for(r, a, 'l', LANES) * room_for(r, a, 'w', MOST_WARPS));
   n = k->reduced >> a & 1 ? nvf_stamps_of(k, r->s, a, st, 64) : 0;
   for (int64_t at = 1, hi; at < p; at = hi) {
     hi = nvf_border(st, n, at, p, &seq);
@@ -301,12 +303,13 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
   int64_t e = most_items(r->k) / words(r->k), fewest = 16, busy = 16 * r->caps->units;
   while (e > 4 && live * (double)e > 64)
     e /= 2;
-  int64_t warps = power2((n + LANES * e - 1) / (LANES * e));
+  int64_t warps = (n + LANES * e - 1) / (LANES * e);
+  warps = n & (n - 1) ? warps : power2(warps);
   r->s->again = live > 0;
   r->fits = live > 0 && warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
   if (!r->fits) {
     e = most_items(r->k) / words(r->k);
-    warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : WARPS);
+    warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : live > 0 ? WARPS : 2 * WARPS);
   }
   e = warps > 16 && !r->fits ? least(e, 16) : e;
   while (e > fewest && warps < MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
@@ -527,6 +530,8 @@ static void rows(room *r, uint64_t whole) {
   for (int b = 0; b < k->axis.n; b++)
     all *= whole >> b & 1 ? s->at[b].tile : 1;
   divide(r, all, scan ? 0 : kept(k, whole), extent(k, k->grid));
+  if (!r->fits && !scan && s->at[a].tile > r->most_warps * LANES * r->most_items) /* its loops end where the row does */
+    p = s->at[a].tile = power2(p);
   int64_t seq = bound ? least(st->c, p) / least(st->w, p) : 1;
   if (scan) { /* straight lines, blocks inside a warp */
     r->most_items = ITEMS;
@@ -548,6 +553,18 @@ static uint64_t walked(const nvf_cand *k, int lane) {
   for (int i = 0; i < k->inst.n; i++)
     m &= nvf_is_red(&k->inst.at[i]) && nvf_returns(k, i) ? k->inst.at[i].axes : ~0ull;
   return m;
+}
+
+/* Accumulators that a thread has for each column. */
+static int64_t sums(const room *r) {
+  int64_t n = 0;
+  for (int i = 0; i < r->k->inst.n; i++) {
+    const nvf_inst *v = &r->k->inst.at[i];
+    nvf_stamp st[64];
+    if (v->kind == NVF_IRED && (v->axes >> r->s->lane & 1) && nvf_stamps(r->k, v->axis, st, 64) && st->c > st->w)
+      n += v->narg;
+  }
+  return n;
 }
 
 /* Elements of the axes beside the lanes that no thread adds up in sequence. */
@@ -589,7 +606,7 @@ static void columns(room *r, uint64_t whole) {
     r->s->again = !r->fits;
     lanes = r->fits ? lanes : LANES;
   } else {
-    while (vec > 1 && n / (vec * LANES) < 2 * r->caps->units)
+    while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->units || vec * sums(r) > 8))
       vec /= 2;
     int64_t blocks = most(1, n / (vec * LANES));
     if (chunks(r) >= 2 * WARPS) /* measured: 16 warps with a chunk each are a tenth faster than two rounds of eight */
@@ -647,11 +664,31 @@ static void folded(room *r, uint64_t whole) {
     cut(r, a);
   }
   /* Rows that meet at barriers share no block: measured, 1.43 and 1.02 of a copy for rows of 1,000 f64. */
-  stack(r, along && row_warps > 1 ? row_warps : WARPS / 2, along ? most(1, 8 / taken(r, a, 'i')) : 1);
+  stack(r, along && row_warps > 1 ? row_warps : WARPS / 2, along ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
   repeats(r);
   int64_t ahead = 2 * r->caps->units; /* measured: one to two blocks a unit, whatever their size; four are too far */
   if (along && row_warps > 1 && fits && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
     s->ahead = nvf_told(k, NVF_KAHEAD, ahead);
+}
+
+/* The tile of an axis that a block has in whole: a power of two, or fewer eighths of one along the lanes, as far as the borders
+   of its stamps allow. Classes of lengths are texts: there are few. */
+static int64_t covering(const nvf_cand *k, int lane, int a) {
+  enum { LEAST = 32 };
+  int64_t n = k->axis.at[a].n, p = power2(n);
+  nvf_stamp st[64];
+  int count = nvf_stamps(k, a, st, 64);
+  if (a != lane || nvf_scanned(k, a) || n <= LEAST)
+    return p;
+  for (int64_t part = p / 8, m = 5; m < 8; m++) {
+    int64_t q = part * m;
+    int fits = q >= n;
+    for (int i = 0; i < count; i++)
+      fits &= (q <= st[i].w || q % st[i].w == 0) && (q <= st[i].c || q % st[i].c == 0);
+    if (fits)
+      return q;
+  }
+  return p;
 }
 
 nvf_shape *nvf_shape_gpu(nvf_cand *k) {
@@ -665,7 +702,7 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
   *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS };
   for (int a = 0, walks = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && !(k->grid >> a & 1)) {
-      s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : power2(k->axis.at[a].n);
+      s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering(k, s->lane, a);
       if (nvf_scanned(k, a))
         s->at[a].tile = most(16, s->at[a].tile);
       int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid)) : 0;

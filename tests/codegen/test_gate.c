@@ -25,6 +25,8 @@ START_TEST(softmax) {
   softmax_of("cpu", 5, 1);
   softmax_of("long", 5, 1001);
   softmax_of("long", 3, 4096);
+  softmax_of("odd", 3, 5000);
+  softmax_of("odd", 5, 4099);
   softmax_of("short", 37, 20);
   softmax_of("short", 21, 31);
 }

@@ -127,8 +127,8 @@ static const place places[] = {
   { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 },    /* unaligned: the same stamp, other digits */
   { rows, { 32768, 1000 }, 0, "i: w4; j: i8 l32 i4", 0 },    /* the output is aligned */
   { rows, { 16384, 8192 }, 1, "j: w8 i8 l32 i4", 4 },        /* one row a block */
-  { rows, { 65536, 20 }, 1, "i: i2 w4 l4; j: l8 i4", 4 },    /* several rows a warp */
-  { rows, { 1 << 20, 3 }, 1, "i: i2 w4 l32; j: i4", 0 },     /* rows of a thread */
+  { rows, { 65536, 20 }, 1, "i: i4 w4 l4; j: l8 i4", 4 },    /* several rows a warp */
+  { rows, { 1 << 20, 3 }, 1, "i: i4 w4 l32; j: i4", 0 },     /* rows of a thread */
   { columns, { 16384, 1024 }, 1, NULL, 0 },
   { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
   { biased, { 4096, 4096 }, 1, "i: i4; j: w4 l32 i4", 4 },
