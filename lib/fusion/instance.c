@@ -1,59 +1,29 @@
-/* A kernel candidate, built on demand from its roots: an instance is a value at coordinates over named axes, under a
+/* What a kernel candidate is made of: an instance is a value at coordinates over named axes, under a
    guard. Views rewrite coordinates, pad and concat add a guard and a select, what is stored elsewhere is loaded, and a
    reduction takes the axis that makes its operand an instance which is already there (the diamond rule). Decides which
    values of a kernel are the same value; never what a block or a lane is. */
-#include <setjmp.h>
 #include <string.h>
-#include "fusion/planner.h"
+#include "fusion/instance.h"
 
-typedef struct memo { int node, guard, inst; const nvf_ix *at; } memo;
-typedef struct merge { nvf_prod a, b; int dim; } merge; /* two adjacent dimensions of the first root that are one axis */
-/* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as many
-   elements, in which a reduction is one axis. apart: small sums of all of a value have axes of their own, so that each block
-   can repeat them; along an axis of the root they would take it from the grid. */
-typedef struct form { merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1]; int apart; } form;
-typedef struct builder {
-  nvf_cand *k;
-  nvf_net *net;
-  nvf_space *s;
-  nvb_arena *a;
-  const uint64_t *stored;
-  nvb_map *known;
-  NVB_VEC(memo) memo;
-  NVB_VEC(int) red;                      /* instances of reductions */
-  int nfold;                             /* reductions and scans, those being built too */
-  form *form;
-  form ask;                              /* another form that may be cheaper: its rank or apart is not 0 */
-  int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
-  const nvf_prod *root_dim;
-  const nvf_ix *root_at;
-  jmp_buf out;
-  const char *why;
-} builder;
-enum { ILLEGAL = 1, MERGE = 2, MOST_INSTANCES = 8192 };
+typedef nvf_builder builder;
 
-static int inst(builder *b, int node, const nvf_ix *at, int guard, int force);
-
-_Noreturn static void illegal(builder *b, const char *why) {
+_Noreturn void nvf_illegal(builder *b, const char *why) {
   b->why = why;
   longjmp(b->out, ILLEGAL);
 }
 
-static const nvf_node *node_of(const builder *b, int i) { return &b->net->node[i]; }
-static nvf_ix *coords(builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }
-
-static int axis_new(builder *b, nvf_prod extent) {
+int nvf_axis_new(builder *b, nvf_prod extent) {
   if (b->k->axis.n == 64)
-    illegal(b, "more than 64 axes");
+    nvf_illegal(b, "more than 64 axes");
   NVB_PUSH(b->a, b->k->axis, ((nvf_axis){ extent, nvf_value(b->s, extent) }));
   return b->k->axis.n - 1;
 }
 
-static nvf_ix axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
+nvf_ix nvf_axis_ix(builder *b, int a) { return nvf_ix_axis(b->s, a, b->k->axis.at[a].extent); }
 
 static int add_inst(builder *b, nvf_inst v) {
   if (b->k->inst.n == MOST_INSTANCES)
-    illegal(b, "too many instances");
+    nvf_illegal(b, "too many instances");
   NVB_PUSH(b->a, b->k->inst, v);
   return b->k->inst.n - 1;
 }
@@ -70,7 +40,7 @@ static uint64_t guard_axes(const builder *b, int g) {
   return m;
 }
 
-static int guard_of(builder *b, int n, const nvf_bound *c) {
+int nvf_guard_of(builder *b, int n, const nvf_bound *c) {
   for (int g = 0; g < b->k->guard.n; g++)
     if (b->k->guard.at[g].n == n && !memcmp(b->k->guard.at[g].b, c, (size_t)n * sizeof *c))
       return g;
@@ -82,7 +52,7 @@ static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
   nvf_bound all[128];
   int m = b->k->guard.at[g].n;
   if (m + n > 128)
-    illegal(b, "too many conditions");
+    nvf_illegal(b, "too many conditions");
   memcpy(all, b->k->guard.at[g].b, (size_t)m * sizeof *all);
   for (int i = 0; i < n; i++) {
     int j = 0;
@@ -91,7 +61,7 @@ static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
     if (j == m)
       all[m++] = c[i];
   }
-  return guard_of(b, m, all);
+  return nvf_guard_of(b, m, all);
 }
 
 /* Conditions of being inside that can fail; -1 if one always does. */
@@ -120,7 +90,7 @@ static int needed_guard(builder *b, const nvf_node *n, const nvf_ix *at, int g) 
   for (int i = 0; i < b->k->guard.at[g].n; i++)
     if (nvf_ix_axes(b->s, b->k->guard.at[g].b[i].e) & mine)
       c[m++] = b->k->guard.at[g].b[i];
-  return guard_of(b, m, c);
+  return nvf_guard_of(b, m, c);
 }
 
 /* ---- known instances */
@@ -134,14 +104,14 @@ static size_t key_of(key *q, int node, int rank, const nvf_ix *at, int guard) {
 
 static int seen_at(builder *b, int node, const nvf_ix *at) {
   key q;
-  size_t n = key_of(&q, node, node_of(b, node)->rank, at, 0);
+  size_t n = key_of(&q, node, nvf_node_of(b, node)->rank, at, 0);
   return nvb_map_find(b->known, &q, n) != NULL;
 }
 
 /* Coordinates of an operand of a view that only moves or repeats; NULL where it does more. */
 static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
-  const nvf_node *x = node_of(b, n->in[0]);
-  nvf_ix *e = coords(b, x->rank);
+  const nvf_node *x = nvf_node_of(b, n->in[0]);
+  nvf_ix *e = nvf_coords(b, x->rank);
   if (n->kind == NVG_VPERMUTE)
     for (int d = 0; d < n->rank; d++)
       e[n->attr[d]] = at[d];
@@ -156,7 +126,7 @@ static const nvf_ix *through(builder *b, const nvf_node *n, const nvf_ix *at) {
 /* Whether the value at these coordinates, or one it is made of, is an instance already. */
 static int seen(builder *b, int node, const nvf_ix *at) {
   for (;;) {
-    const nvf_node *n = node_of(b, node);
+    const nvf_node *n = nvf_node_of(b, node);
     if (seen_at(b, node, at))
       return 1;
     if (n->kind == NVG_VPERMUTE || n->kind == NVG_VEXPAND)
@@ -165,99 +135,18 @@ static int seen(builder *b, int node, const nvf_ix *at) {
       return 0;
     int next = -1;
     for (int i = 0; i < n->nin && next < 0; i++)
-      if (node_of(b, n->in[i])->rank == n->rank && node_of(b, n->in[i])->kind != NVG_VCONST)
+      if (nvf_node_of(b, n->in[i])->rank == n->rank && nvf_node_of(b, n->in[i])->kind != NVG_VCONST)
         next = i;
     if (next < 0)
       return 0;
     for (int i = next + 1; n->kind == NVG_VMAP && i < n->nin; i++) /* the others: one step is enough */
-      if (node_of(b, n->in[i])->rank == n->rank && seen_at(b, n->in[i], at))
+      if (nvf_node_of(b, n->in[i])->rank == n->rank && seen_at(b, n->in[i], at))
         return 1;
     node = n->in[next];
   }
 }
 
-/* ---- coordinates of roots */
-static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
-  nvf_ix *at = coords(b, n->rank);
-  int nd = 0, dims[NVM_MAX_RANK + 1];
-  if (first && b->form->rank) {
-    nvf_ix e[NVM_MAX_RANK + 1];
-    for (int d = 0; d < b->form->rank; d++)
-      e[d] = axis_ix(b, axis_new(b, b->form->dim[d]));
-    nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, b->form->rank, e, b->form->dim), n->rank, n->dim, at);
-    return at;
-  }
-  for (int d = 0; d < n->rank; d++)
-    if (n->dim[d])
-      dims[nd++] = d;
-  for (int i = 0; i < nd;) {
-    nvf_prod run[NVM_MAX_RANK + 1], all = n->dim[dims[i]];
-    nvf_ix e[NVM_MAX_RANK + 1];
-    int j = i, m = 0;
-    run[m++] = all;
-    for (int go = first; go && j + 1 < nd; j += go) {
-      go = 0;
-      for (int q = 0; q < b->form->nmerge; q++)
-        go |= b->form->merged[q].dim == dims[j] && b->form->merged[q].a == n->dim[dims[j]] && b->form->merged[q].b == n->dim[dims[j + 1]];
-      if (go)
-        all = nvf_mul(b->s, all, run[m++] = n->dim[dims[j + 1]]);
-    }
-    nvf_ix_unlinear(b->s, axis_ix(b, axis_new(b, all)), m, run, e);
-    for (int q = 0; q < m; q++)
-      at[dims[i + q]] = e[q];
-    i = j + 1;
-  }
-  if (first) {
-    b->ndim = nd;
-    memcpy(b->dims, dims, sizeof dims);
-    b->root_dim = n->dim;
-    b->root_at = at;
-  }
-  return at;
-}
-
-/* The number of values of an expression that is a mixed radix of whole axes, else 0. */
-static int64_t mixed_radix(const builder *b, nvf_ix e) {
-  int n;
-  const nvf_term *t = nvf_ix_terms(b->s, e, &n);
-  int64_t have = 1;
-  for (int left = n; left; left--) {
-    int at = -1;
-    for (int i = 0; i < n && at < 0; i++)
-      if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS && t[i].c * nvf_value(b->s, t[i].by) == have)
-        at = i;
-    if (at < 0)
-      return 0;
-    have *= nvf_value(b->s, nvf_ix_atom(b->s, t[at].atom)->by);
-  }
-  return have;
-}
-
-/* An axis of some partial reduction over a run of just this length. */
-static int padded(const builder *b, nvf_ix e, int64_t length) {
-  for (int i = 0; i < b->red.n; i++) {
-    const nvf_inst *r = &b->k->inst.at[b->red.at[i]];
-    const nvf_node *n = node_of(b, r->node);
-    int64_t len = 1;
-    for (int64_t d = n->attr[0]; n->block && d < n->attr[0] + n->attr[1]; d++)
-      len *= nvf_value(b->s, node_of(b, n->in[0])->dim[d]);
-    if (n->block && len == length && (nvf_ix_axes(b->s, e) >> r->axis & 1))
-      return 1;
-  }
-  return 0;
-}
-
-static void builder_init(builder *b, nvf_cand *k, nvf_net *net, const uint64_t *stored) {
-  b->k = k;
-  b->net = net;
-  b->s = net->space;
-  b->a = net->arena;
-  b->stored = stored;
-  b->known = nvb_map_new(net->arena);
-  nvf_bound none = { 0 };
-  guard_of(b, 0, &none);
-}
-
+/* ---- instances by kind */
 /* Whether these coordinates run over all of a value: each dimension a whole axis of its own. A part of it that was met (an element,
    a slice from 0 on) is no place to store it from. */
 static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
@@ -273,110 +162,6 @@ static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   return 1;
 }
 
-/* The same where pieces of a dimension have axes of their own: those of partials that read the value. */
-static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
-  uint64_t used = 0;
-  for (int d = 0; d < n->rank; d++) {
-    if (!n->dim[d])
-      continue;
-    if (!at[d] || mixed_radix(b, at[d]) != nvf_value(b->s, n->dim[d]) || (used & nvf_ix_axes(b->s, at[d])))
-      return 0;
-    used |= nvf_ix_axes(b->s, at[d]);
-  }
-  return 1;
-}
-
-/* Tries to express the axes of a trial instance of the root by coordinates that the kernel has. */
-static int match(builder *b, const builder *t, const memo *mine, const memo *theirs, uint64_t want, nvf_ix *as) {
-  uint64_t have = 0, used = 0;
-  for (int d = 0; d < node_of(b, mine->node)->rank; d++) {
-    nvf_ix x = mine->at[d], y = theirs->at[d];
-    int z = nvf_ix_bare(t->s, y);
-    if (z < 0 || !(want >> z & 1) || (have >> z & 1))
-      continue;
-    int64_t n = mixed_radix(b, x), extent = t->k->axis.at[z].n;
-    int terms;
-    nvf_ix_terms(b->s, x, &terms);
-    if (n != extent && !(terms > 1 && n > extent && padded(b, x, extent)))
-      continue;
-    if (used & nvf_ix_axes(b->s, x))
-      return 0;
-    used |= nvf_ix_axes(b->s, x);
-    have |= 1ull << z;
-    as[z] = x;
-  }
-  return have == want;
-}
-
-/* Coordinates of a value of the same shape, but for extents of 1; NULL where the shapes differ. */
-static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *q, const nvf_ix *at) {
-  nvf_ix *e = coords(b, n->rank);
-  int j = 0;
-  for (int d = 0; d < n->rank; d++) {
-    while (n->dim[d] && j < q->rank && !q->dim[j])
-      j++;
-    if (n->dim[d] && (j == q->rank || q->dim[j] != n->dim[d]))
-      return NULL;
-    e[d] = n->dim[d] ? at[j++] : 0;
-  }
-  for (; j < q->rank; j++)
-    if (q->dim[j])
-      return NULL;
-  return e;
-}
-
-/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as some value of
-   the same shape; else axes of its own. */
-static const nvf_ix *align(builder *b, int root) {
-  const nvf_node *n = node_of(b, root);
-  for (int i = 0; i < b->memo.n; i++)
-    if (b->memo.at[i].node == root && !b->memo.at[i].guard && fills(b, n, b->memo.at[i].at))
-      return b->memo.at[i].at;
-  builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
-  nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
-  *trial = (nvf_cand){ .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
-  t->form = b->form;
-  builder_init(t, trial, b->net, b->stored);
-  const nvf_ix *zx = fresh(t, n, 0);
-  uint64_t want = 0;
-  for (int d = 0; d < n->rank; d++)
-    want |= nvf_ix_axes(b->s, zx[d]);
-  if (!setjmp(t->out))
-    inst(t, root, zx, 0, 1);
-  nvf_ix as[64];
-  int best = 0;
-  for (int r = NVM_MAX_RANK + 1; r >= 0 && !best && want; r--)
-    for (int i = 0; i < t->memo.n && !best; i++) {
-      if (node_of(b, t->memo.at[i].node)->rank != r || t->memo.at[i].guard)
-        continue;
-      int j = 0;
-      while (j < b->memo.n && (b->memo.at[j].node != t->memo.at[i].node || b->memo.at[j].guard))
-        j++;
-      best = j < b->memo.n && match(b, t, &b->memo.at[j], &t->memo.at[i], want, as);
-    }
-  for (int i = b->memo.n; i-- > 0 && !best && want;) { /* what was met last is nearest to a root */
-    const memo *m = &b->memo.at[i];
-    const nvf_ix *at = m->guard || !fills(b, node_of(b, m->node), m->at) ? NULL : by_position(b, n, node_of(b, m->node), m->at);
-    if (at)
-      return at;
-  }
-  if (!best)
-    return fresh(b, n, 0);
-  nvf_ix *at = coords(b, n->rank);
-  for (int d = 0; d < n->rank; d++)
-    at[d] = zx[d] ? as[nvf_ix_bare(b->s, zx[d])] : 0;
-  for (int d = 0; d < n->rank; d++) /* a longer mixed radix: its tail lies outside */
-    if (zx[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d])) {
-      int have = 0;
-      for (int i = 0; i < b->k->valid.n; i++)
-        have |= b->k->valid.at[i].e == at[d] && b->k->valid.at[i].n == n->dim[d];
-      if (!have)
-        NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[d], n->dim[d] }));
-    }
-  return at;
-}
-
-/* ---- instances by kind */
 static nvf_ix address(builder *b, const nvf_node *n, const nvf_ix *at) {
   nvf_ix e = 0;
   if (n->kind != NVG_VLEAF)
@@ -388,14 +173,13 @@ static nvf_ix address(builder *b, const nvf_node *n, const nvf_ix *at) {
 }
 
 static int load(builder *b, int node, const nvf_ix *at, int guard) {
-  nvf_ix e = address(b, node_of(b, node), at);
+  nvf_ix e = address(b, nvf_node_of(b, node), at);
   return add_inst(b, (nvf_inst){ .kind = NVF_ILOAD, .node = node, .at = e, .guard = guard,
                                  .axes = nvf_ix_axes(b->s, e) | guard_axes(b, guard) });
 }
 
-/* Coordinates of n in the shape of x, of as many elements: the shortest runs with equal products. */
-static const nvf_ix *reshaped(builder *b, const nvf_node *n, const nvf_ix *at, const nvf_node *x) {
-  nvf_ix *e = coords(b, x->rank);
+const nvf_ix *nvf_reshaped(builder *b, const nvf_node *n, const nvf_ix *at, const nvf_node *x) {
+  nvf_ix *e = nvf_coords(b, x->rank);
   for (int i = 0, j = 0; i < x->rank || j < n->rank;) {
     int i0 = i, j0 = j;
     int64_t p = i < x->rank ? nvf_value(b->s, x->dim[i++]) : 1, q = j < n->rank ? nvf_value(b->s, n->dim[j++]) : 1;
@@ -410,12 +194,12 @@ static const nvf_ix *reshaped(builder *b, const nvf_node *n, const nvf_ix *at, c
 }
 
 static int of_slice(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
-  nvf_ix *e = coords(b, n->rank);
+  nvf_ix *e = nvf_coords(b, n->rank);
   for (int d = 0; d < n->rank; d++) {
     int64_t step = n->attr[2 * d + 1];
     e[d] = nvf_ix_add(b->s, n->at[d], nvf_ix_mul(b->s, at[d], 0, step));
   }
-  return inst(b, n->in[0], e, guard, 0);
+  return nvf_inst_at(b, n->in[0], e, guard, 0);
 }
 
 /* pad, concat, roll: operands under guards, and a select where several can hold. */
@@ -423,17 +207,17 @@ typedef struct piece { int node; const nvf_ix *at; } piece;
 static int of_pieces(builder *b, int n, const piece *p, int otherwise, int guard) {
   int v = otherwise;
   for (int i = n - 1; i >= 0; i--) {
-    const nvf_node *x = node_of(b, p[i].node);
+    const nvf_node *x = nvf_node_of(b, p[i].node);
     nvf_bound c[NVM_MAX_RANK + 1];
     int m = x->size ? conditions(b, x->rank, p[i].at, x->dim, c) : -1;
     if (m < 0)
       continue;
-    int in = inst(b, p[i].node, p[i].at, guard_join(b, guard, m, c), 0);
+    int in = nvf_inst_at(b, p[i].node, p[i].at, guard_join(b, guard, m, c), 0);
     if (m == 0 || v < 0) {
       v = in;
       continue;
     }
-    int g = guard_of(b, m, c);
+    int g = nvf_guard_of(b, m, c);
     int t = add_inst(b, (nvf_inst){ .kind = NVF_ITEST, .guard = g, .axes = guard_axes(b, g) });
     int arg[3] = { t, in, v };
     v = add_inst(b, (nvf_inst){ .kind = NVF_ISELECT, .node = p[i].node, .narg = 3, .arg = args(b, 3, arg),
@@ -446,13 +230,13 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
   piece p[64];
   int m = 0, axis = n->kind == NVG_VPAD ? 0 : (int)n->attr[0], v = -1;
   if (n->nin > 64)
-    illegal(b, "more than 64 pieces");
+    nvf_illegal(b, "more than 64 pieces");
   if (n->kind == NVG_VPAD) {
-    nvf_ix *e = coords(b, n->rank);
+    nvf_ix *e = nvf_coords(b, n->rank);
     for (int d = 0; d < n->rank; d++)
       e[d] = nvf_ix_sub(b->s, at[d], n->at[d]);
     p[m++] = (piece){ n->in[0], e };
-    v = inst(b, n->in[1], e, guard, 0);
+    v = nvf_inst_at(b, n->in[1], e, guard, 0);
   } else
     for (int i = 0; i < (n->kind == NVG_VROLL ? 2 : n->nin); i++) {
       nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
@@ -464,14 +248,14 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
     }
   v = of_pieces(b, m, p, v, guard);
   if (v < 0)
-    illegal(b, "a select of nothing");
+    nvf_illegal(b, "a select of nothing");
   return v;
 }
 
 static int sooner(const nvf_node *x, const nvf_node *y) { return x->near != y->near ? x->near < y->near : x->depth < y->depth; }
 
 static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
-  const nvf_node *n = node_of(b, node);
+  const nvf_node *n = nvf_node_of(b, node);
   int *a = NVB_NEWN(b->a, int, n->nin + 1), next;
   uint64_t axes = 0;
   for (int i = 0; i < n->nin; i++)
@@ -479,10 +263,10 @@ static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   do { /* operands with few reductions first, those that are broadcast last, so that axes are there to be taken */
     next = -1;
     for (int i = 0; i < n->nin; i++)
-      if (a[i] < 0 && (next < 0 || sooner(node_of(b, n->in[i]), node_of(b, n->in[next]))))
+      if (a[i] < 0 && (next < 0 || sooner(nvf_node_of(b, n->in[i]), nvf_node_of(b, n->in[next]))))
         next = i;
     if (next >= 0)
-      axes |= axes_of(b, a[next] = inst(b, n->in[next], at, guard, 0));
+      axes |= axes_of(b, a[next] = nvf_inst_at(b, n->in[next], at, guard, 0));
   } while (next >= 0);
   return add_inst(b, (nvf_inst){ .kind = NVF_IMAP, .node = node, .narg = n->nin, .arg = a, .axes = axes });
 }
@@ -506,14 +290,14 @@ static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint
     for (int a = 0; a < b->k->axis.n; a++)
       ok &= b->k->axis.at[a].extent != len || (kept >> a & 1);
     for (int j = 0; ok && j + 1 < n; j++) {
-      merge m = { dim[j], dim[j + 1], b->dims[i + j] };
+      nvf_merge m = { dim[j], dim[j + 1], b->dims[i + j] };
       int have = 0;
       for (int q = 0; q < b->form->nmerge; q++)
         have |= !memcmp(&b->form->merged[q], &m, sizeof m);
       if (have)
         continue;
       if (b->form->nmerge == 16)
-        illegal(b, "axes do not merge");
+        nvf_illegal(b, "axes do not merge");
       b->form->merged[b->form->nmerge++] = m;
       news = 1;
     }
@@ -523,7 +307,7 @@ static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint
 }
 
 static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix r, nvf_ix *e) {
-  const nvf_node *x = node_of(b, n->in[0]);
+  const nvf_node *x = nvf_node_of(b, n->in[0]);
   int a0 = (int)n->attr[0], run = (int)n->attr[1];
   for (int d = 0; d < x->rank; d++)
     e[d] = at[d + (n->block && d >= a0)];
@@ -532,10 +316,10 @@ static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_
 
 /* A reduction of a reshaped root finds no axis: its groups are pieces of one. In the shape of its operand they are axes. */
 static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
-  const nvf_node *x = node_of(b, n->in[0]), *r = node_of(b, b->k->root[0]);
+  const nvf_node *x = nvf_node_of(b, n->in[0]), *r = nvf_node_of(b, b->k->root[0]);
   nvf_prod mine = 0, all = 0;
   int a0 = (int)n->attr[0], run = (int)n->attr[1], pieces = 0;
-  form f = { 0 };
+  nvf_form f = { 0 };
   for (int d = 0; d < n->rank; d++)
     pieces |= nvf_ix_floors(b->s, at[d]) > 0;
   if (!pieces || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size)
@@ -556,16 +340,16 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
 
 static void count_fold(builder *b) { /* sets of them are words of 64 bits, depths too */
   if (b->k->dot)
-    illegal(b, "a product and a reduction are two kernels");
+    nvf_illegal(b, "a product and a reduction are two kernels");
   if (b->nfold++ >= 60)
-    illegal(b, "more than 60 reductions");
+    nvf_illegal(b, "more than 60 reductions");
 }
 
 static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
-  const nvf_node *n = node_of(b, node), *x = node_of(b, n->in[0]);
+  const nvf_node *n = nvf_node_of(b, node), *x = nvf_node_of(b, n->in[0]);
   int a0 = (int)n->attr[0], run = (int)n->attr[1], pick = -1, nz = 0, a;
   nvf_prod len = 0, dims[NVM_MAX_RANK];
-  nvf_ix *e = coords(b, x->rank);
+  nvf_ix *e = nvf_coords(b, x->rank);
   for (int d = a0; d < a0 + run; d++) {
     len = nvf_mul(b->s, len, x->dim[d]);
     if (x->dim[d])
@@ -585,7 +369,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
     for (a = 0; a < b->k->axis.n && pick < 0; a++) {
       if (b->k->axis.at[a].extent != want || (kept >> a & 1))
         continue;
-      reduced_coords(b, n, at, nvf_ix_add(b->s, base, axis_ix(b, a)), e);
+      reduced_coords(b, n, at, nvf_ix_add(b->s, base, nvf_axis_ix(b, a)), e);
       if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e))
         pick = a;
     }
@@ -595,8 +379,8 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
     b->ask.apart = 1;
     pick = b->form->apart ? -1 : pick;
   }
-  a = pick >= 0 ? pick : axis_new(b, want);
-  nvf_ix r = nvf_ix_add(b->s, base, axis_ix(b, a));
+  a = pick >= 0 ? pick : nvf_axis_new(b, want);
+  nvf_ix r = nvf_ix_add(b->s, base, nvf_axis_ix(b, a));
   reduced_coords(b, n, at, r, e);
   if (n->block && nvf_value(b->s, len) % n->block) { /* the padding of a split belongs to the kernel, not to this operand */
     int have = 0;
@@ -608,7 +392,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
   for (int i = 0; i < n->nin; i++)
-    axes |= axes_of(b, arg[i] = inst(b, n->in[i], e, guard, 0));
+    axes |= axes_of(b, arg[i] = nvf_inst_at(b, n->in[i], e, guard, 0));
   for (int i = 0; i < n->nin; i++)
     arg[i] = spread(b, arg[i], axes);
   b->k->reduced |= 1ull << a;
@@ -619,18 +403,18 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
 }
 
 static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
-  const nvf_node *n = node_of(b, node);
+  const nvf_node *n = nvf_node_of(b, node);
   nvf_ix along = at[n->attr[0]];
   if (!along)
-    return inst(b, n->in[0], at, guard, 0);
+    return nvf_inst_at(b, n->in[0], at, guard, 0);
   int a = nvf_ix_bare(b->s, along);
   if (a < 0 || guard)
-    illegal(b, "a scan runs along a whole axis");
+    nvf_illegal(b, "a scan runs along a whole axis");
   count_fold(b);
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
   for (int i = 0; i < n->nin; i++)
-    axes |= axes_of(b, arg[i] = inst(b, n->in[i], at, guard, 0));
+    axes |= axes_of(b, arg[i] = nvf_inst_at(b, n->in[i], at, guard, 0));
   for (int i = 0; i < n->nin; i++)
     arg[i] = spread(b, arg[i], axes);
   b->k->reduced |= 1ull << a;
@@ -639,30 +423,30 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
 
 /* The sum goes along an axis of its own, and the text walks it; the others are the result's. */
 static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
-  const nvf_node *n = node_of(b, node), *x = node_of(b, n->in[0]);
+  const nvf_node *n = nvf_node_of(b, node), *x = nvf_node_of(b, n->in[0]);
   int last = n->rank - 1, arg[2], axis = b->k->axis.n;
   if (b->k->dot)
-    illegal(b, "two products in one kernel");
+    nvf_illegal(b, "two products in one kernel");
   if (guard)
-    illegal(b, "a product is read under a condition");
+    nvf_illegal(b, "a product is read under a condition");
   nvf_dot *dot = b->k->dot = NVB_NEW(b->a, nvf_dot);
   *dot = (nvf_dot){ -1, nvf_ix_bare(b->s, at[last - 1]), nvf_ix_bare(b->s, at[last]), axis, NULL };
   nvf_ix *e[2] = { nvb_dup(b->a, at, (size_t)n->rank * sizeof *at), nvb_dup(b->a, at, (size_t)n->rank * sizeof *at) };
-  e[0][last] = e[1][last - 1] = axis_ix(b, axis_new(b, x->dim[last]));
+  e[0][last] = e[1][last - 1] = nvf_axis_ix(b, nvf_axis_new(b, x->dim[last]));
   b->k->reduced |= 1ull << axis;
   uint64_t axes = 0;
   for (int d = 0; d < n->rank; d++)
     axes |= nvf_ix_axes(b->s, at[d]);
   for (int i = 0; i < 2; i++)
-    arg[i] = inst(b, n->in[i], e[i], 0, 0);
+    arg[i] = nvf_inst_at(b, n->in[i], e[i], 0, 0);
   return dot->inst = add_inst(b, (nvf_inst){ .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = axis, .axes = axes });
 }
 
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
   if (b->k->dot)
-    illegal(b, "a product and a gather are two kernels");
-  const nvf_node *x = node_of(b, n->in[0]);
-  int axis = (int)n->attr[0], index = inst(b, n->in[1], at, guard, 0), c = 0;
+    nvf_illegal(b, "a product and a gather are two kernels");
+  const nvf_node *x = nvf_node_of(b, n->in[0]);
+  int axis = (int)n->attr[0], index = nvf_inst_at(b, n->in[1], at, guard, 0), c = 0;
   uint64_t axes = axes_of(b, index) | guard_axes(b, guard);
   nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
   while (c < b->k->check.n && (b->k->check.at[c].inst != index || b->k->check.at[c].n != x->dim[axis] || b->k->check.at[c].guard != guard))
@@ -671,18 +455,18 @@ static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
     NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, x->dim[axis], guard, axes, n->name }));
   e[axis] = nvf_ix_tile(b->s, c, x->dim[axis], axes);
   nvf_bound in = { e[axis], x->dim[axis] };
-  return inst(b, n->in[0], e, guard_join(b, guard, 1, &in), 0);
+  return nvf_inst_at(b, n->in[0], e, guard_join(b, guard, 1, &in), 0);
 }
 
 static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
-  const nvf_node *n = node_of(b, node);
+  const nvf_node *n = nvf_node_of(b, node);
   const nvf_ix *e;
   switch (n->kind) {
   case NVG_VCONST: return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
   case NVG_VIOTA: return add_inst(b, (nvf_inst){ .kind = NVF_IINDEX, .node = node, .at = at[n->attr[0]],
                                                  .axes = nvf_ix_axes(b->s, at[n->attr[0]]) });
-  case NVG_VRESHAPE: return e = reshaped(b, n, at, node_of(b, n->in[0])), inst(b, n->in[0], e, guard, 0);
-  case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), inst(b, n->in[0], e, guard, 0);
+  case NVG_VRESHAPE: return e = nvf_reshaped(b, n, at, nvf_node_of(b, n->in[0])), nvf_inst_at(b, n->in[0], e, guard, 0);
+  case NVG_VPERMUTE: case NVG_VEXPAND: return e = through(b, n, at), nvf_inst_at(b, n->in[0], e, guard, 0);
   case NVG_VSLICE: return of_slice(b, n, at, guard);
   case NVG_VROLL: case NVG_VPAD: case NVG_VCONCAT: return of_select(b, n, at, guard);
   case NVG_VRED: return of_reduction(b, node, at, guard);
@@ -691,11 +475,11 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   case NVG_VCALL: return of_product(b, node, at, guard);
   case NVG_VMAP: return of_map(b, node, at, guard);
   case NVG_VPICK: {
-    int r = inst(b, n->in[0], at, guard, 0);
+    int r = nvf_inst_at(b, n->in[0], at, guard, 0);
     return add_inst(b, (nvf_inst){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r), .pick = (int)n->attr[0],
                                    .axes = axes_of(b, r) });
   }
-  default: illegal(b, "an operation that no kernel can hold");
+  default: nvf_illegal(b, "an operation that no kernel can hold");
   }
 }
 
@@ -706,9 +490,8 @@ static int is_root(const builder *b, int node) {
   return 0;
 }
 
-/* The instance of a value at coordinates; `force` makes a stored root computed rather than loaded. */
-static int inst(builder *b, int node, const nvf_ix *at, int guard, int force) {
-  const nvf_node *n = node_of(b, node);
+int nvf_inst_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
+  const nvf_node *n = nvf_node_of(b, node);
   nvf_ix none[1] = { 0 };
   if (n->rank == 0)
     at = none;
@@ -720,179 +503,9 @@ static int inst(builder *b, int node, const nvf_ix *at, int guard, int force) {
     return *known;
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
   if (!elsewhere && n->must && !covers(b, n, at))
-    illegal(b, "read at other coordinates than it is made");
+    nvf_illegal(b, "read at other coordinates than it is made");
   v = elsewhere ? load(b, node, at, guard) : of_kind(b, node, at, guard);
   *nvb_map_put(b->known, &q, size, NULL) = v;
-  NVB_PUSH(b->a, b->memo, ((memo){ node, guard, v, nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at) }));
+  NVB_PUSH(b->a, b->memo, ((nvf_memo){ node, guard, v, nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at) }));
   return v;
-}
-
-/* ---- the candidate */
-static int64_t space_of(const nvf_net *net, int r) {
-  const nvf_node *n = &net->node[r];
-  while (nvf_is_view(n->kind) || n->kind == NVG_VPICK)
-    n = &net->node[n->in[0]];
-  return n->kind == NVG_VRED ? net->node[n->in[0]].size : n->size;
-}
-
-static int is_partial(const nvf_net *net, int r) {
-  const nvf_node *n = &net->node[r];
-  return n->block || (n->kind == NVG_VPICK && net->node[n->in[0]].block);
-}
-
-/* Partials first, their axes are the finer ones; then the largest space. */
-static int before(const nvf_net *net, int a, int b) {
-  int64_t p[3] = { is_partial(net, a), space_of(net, a), net->node[a].size };
-  int64_t q[3] = { is_partial(net, b), space_of(net, b), net->node[b].size };
-  for (int i = 0; i < 3; i++)
-    if (p[i] != q[i])
-      return p[i] > q[i];
-  return a < b;
-}
-
-static void store(builder *b, int root, const nvf_ix *at) {
-  const nvf_node *n = node_of(b, root);
-  int v = inst(b, root, at, 0, 1);
-  uint64_t axes = 0;
-  for (int d = 0; d < n->rank; d++)
-    axes |= nvf_ix_axes(b->s, at[d]);
-  NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
-}
-
-/* The product that this kernel makes; -1 if it makes none. */
-static int product_of(builder *b) {
-  uint64_t *seen = NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1);
-  int *stack = NVB_NEWN(b->a, int, b->net->n + 1), n = 0, found = -1;
-  for (int i = 0; i < b->k->nroot; i++) {
-    nvf_put_bit(seen, b->k->root[i]);
-    stack[n++] = b->k->root[i];
-  }
-  while (n) {
-    int node = stack[--n];
-    const nvf_node *x = node_of(b, node);
-    if (x->kind == NVG_VCALL && found >= 0)
-      illegal(b, "two products in one kernel");
-    if (x->kind == NVG_VCALL)
-      found = node;
-    for (int i = 0; i < x->nin; i++)
-      if (!nvf_has(seen, x->in[i]) && !nvf_has(b->stored, x->in[i])) {
-        nvf_put_bit(seen, x->in[i]);
-        stack[n++] = x->in[i];
-      }
-  }
-  return found;
-}
-
-/* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is not. */
-static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
-  const nvf_node *x = NULL;
-  const nvf_ix *at = NULL;
-  for (int i = 0; i < n->nin && !at; i++)
-    if (to[n->in[i]] && node_of(b, n->in[i])->size == n->size)
-      x = node_of(b, n->in[i]), at = to[n->in[i]];
-  if (!at || n->kind == NVG_VMAP)
-    return at;
-  if (n->kind == NVG_VRESHAPE)
-    return reshaped(b, x, at, n);
-  if (n->kind != NVG_VPERMUTE)
-    return NULL;
-  nvf_ix *e = coords(b, n->rank);
-  for (int d = 0; d < n->rank; d++)
-    e[d] = at[n->attr[d]];
-  return e;
-}
-
-static void note_zones(builder *b) {
-  nvf_cand *k = b->k;
-  uint8_t *zones = nvb_get(b->a, (size_t)k->inst.n + 1);
-  for (int i = 0; i < k->put.n; i++)
-    zones[k->put.at[i].inst] |= 1 << NVF_TAIL;
-  for (int i = k->inst.n - 1; i >= 0; i--)
-    for (int j = 0; j < k->inst.at[i].narg; j++)
-      zones[k->inst.at[i].arg[j]] |= k->inst.at[i].kind == NVF_IDOT ? 1 << (NVF_LEFT + j) : zones[i];
-  k->dot->zones = zones;
-}
-
-/* With a product the axes are those of its result, and all that is stored lies over them. */
-static void build_product(builder *b, int product) {
-  nvf_cand *k = b->k;
-  const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
-  to[product] = fresh(b, node_of(b, product), 0);
-  uint64_t all = (1ull << k->axis.n) - 1;
-  inst(b, product, to[product], 0, 1);
-  for (int i = product + 1; i < b->net->n; i++)
-    to[i] = onward(b, node_of(b, i), to);
-  for (int i = 0; i < k->nroot; i++) {
-    const nvf_node *n = node_of(b, k->root[i]);
-    if (n->size)
-      store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
-    if (n->size && k->put.at[k->put.n - 1].axes != all)
-      illegal(b, "a product and what has another shape");
-  }
-  note_zones(b);
-}
-
-static void build(builder *b) {
-  nvf_cand *k = b->k;
-  int product = b->net->nproduct ? product_of(b) : -1;
-  if (product >= 0) {
-    build_product(b, product);
-    return;
-  }
-  for (int i = 0; i < k->nroot; i++) {
-    const nvf_node *n = node_of(b, k->root[i]);
-    if (!n->size)
-      continue;
-    store(b, k->root[i], i && b->memo.n ? align(b, k->root[i]) : fresh(b, n, 1));
-  }
-}
-
-static void note_reads(nvf_cand *k) {
-  uint64_t *reads = NVB_NEWN(k->net->arena, uint64_t, k->net->n / 64 + 1);
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD)
-      nvf_put_bit(reads, k->inst.at[i].node);
-  k->reads = reads;
-}
-
-/* One candidate; again with dimensions of the root merged where a reduction wants them as one. */
-static nvf_cand *built(builder *b, nvf_net *net, const int *root, int nroot, const uint64_t *stored, form *f, const char **why) {
-  for (volatile int round = 0; round < 12; round++) {
-    memset(b, 0, sizeof *b);
-    nvf_cand *k = NVB_NEW(net->arena, nvf_cand);
-    *k = (nvf_cand){ .net = net, .nroot = nroot, .root = root };
-    b->form = f;
-    builder_init(b, k, net, stored);
-    int left = setjmp(b->out);
-    if (!left) {
-      build(b);
-      note_reads(b->k);
-      nvf_assess(b->k);
-      return b->k;
-    }
-    if (left == ILLEGAL) {
-      *why = b->why;
-      return NULL;
-    }
-  }
-  *why = "axes do not merge";
-  return NULL;
-}
-
-nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why) {
-  nvb_arena *a = net->arena;
-  int *order = nvb_dup(a, root, (size_t)nroot * sizeof *root);
-  const char *not;
-  for (int i = 1; i < nroot; i++)
-    for (int j = i; j > 0 && before(net, order[j], order[j - 1]); j--) {
-      int swap = order[j];
-      order[j] = order[j - 1];
-      order[j - 1] = swap;
-    }
-  builder *b = NVB_NEW(a, builder);
-  nvf_cand *k = built(b, net, order, nroot, stored, NVB_NEW(a, form), why);
-  if (!b->ask.rank && !b->ask.apart)
-    return k;
-  nvf_cand *other = built(b, net, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
-  return other && (!k || other->time < k->time) ? other : k;
 }

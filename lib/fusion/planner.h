@@ -1,4 +1,4 @@
-/* What the files of the planner share: the canonical graph (net.c), a kernel candidate (instance.c) with its roles and
+/* What the files of the planner share: the canonical graph (net.c), a kernel candidate (instance.c, candidate.c) with its roles and
    price (cost.c), the search (search.c), and what becomes of the winners (schedule.c, emit.c, memory.c). Nobody else
    includes this. */
 #ifndef NVF_PLANNER_H
@@ -60,7 +60,7 @@ typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine; /*
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
 
-/* ---- instance.c: a kernel candidate */
+/* ---- instance.c, candidate.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED, NVF_IPICK,
   NVF_ISCAN, NVF_IDOT } nvf_ikind;
 typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <= e < n */

@@ -1,0 +1,361 @@
+/* A kernel candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With a matrix
+   product the axes are those of the product; else those of the first root, some merged where a reduction wants them as one. */
+#include <string.h>
+#include "fusion/instance.h"
+
+typedef nvf_builder builder;
+
+/* ---- coordinates of roots */
+static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
+  nvf_ix *at = nvf_coords(b, n->rank);
+  int nd = 0, dims[NVM_MAX_RANK + 1];
+  if (first && b->form->rank) {
+    nvf_ix e[NVM_MAX_RANK + 1];
+    for (int d = 0; d < b->form->rank; d++)
+      e[d] = nvf_axis_ix(b, nvf_axis_new(b, b->form->dim[d]));
+    nvf_ix_unlinear(b->s, nvf_ix_linear(b->s, b->form->rank, e, b->form->dim), n->rank, n->dim, at);
+    return at;
+  }
+  for (int d = 0; d < n->rank; d++)
+    if (n->dim[d])
+      dims[nd++] = d;
+  for (int i = 0; i < nd;) {
+    nvf_prod run[NVM_MAX_RANK + 1], all = n->dim[dims[i]];
+    nvf_ix e[NVM_MAX_RANK + 1];
+    int j = i, m = 0;
+    run[m++] = all;
+    for (int go = first; go && j + 1 < nd; j += go) {
+      go = 0;
+      for (int q = 0; q < b->form->nmerge; q++)
+        go |= b->form->merged[q].dim == dims[j] && b->form->merged[q].a == n->dim[dims[j]] && b->form->merged[q].b == n->dim[dims[j + 1]];
+      if (go)
+        all = nvf_mul(b->s, all, run[m++] = n->dim[dims[j + 1]]);
+    }
+    nvf_ix_unlinear(b->s, nvf_axis_ix(b, nvf_axis_new(b, all)), m, run, e);
+    for (int q = 0; q < m; q++)
+      at[dims[i + q]] = e[q];
+    i = j + 1;
+  }
+  if (first) {
+    b->ndim = nd;
+    memcpy(b->dims, dims, sizeof dims);
+    b->root_dim = n->dim;
+    b->root_at = at;
+  }
+  return at;
+}
+
+/* The number of values of an expression that is a mixed radix of whole axes, else 0. */
+static int64_t mixed_radix(const builder *b, nvf_ix e) {
+  int n;
+  const nvf_term *t = nvf_ix_terms(b->s, e, &n);
+  int64_t have = 1;
+  for (int left = n; left; left--) {
+    int at = -1;
+    for (int i = 0; i < n && at < 0; i++)
+      if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS && t[i].c * nvf_value(b->s, t[i].by) == have)
+        at = i;
+    if (at < 0)
+      return 0;
+    have *= nvf_value(b->s, nvf_ix_atom(b->s, t[at].atom)->by);
+  }
+  return have;
+}
+
+/* An axis of some partial reduction over a run of just this length. */
+static int padded(const builder *b, nvf_ix e, int64_t length) {
+  for (int i = 0; i < b->red.n; i++) {
+    const nvf_inst *r = &b->k->inst.at[b->red.at[i]];
+    const nvf_node *n = nvf_node_of(b, r->node);
+    int64_t len = 1;
+    for (int64_t d = n->attr[0]; n->block && d < n->attr[0] + n->attr[1]; d++)
+      len *= nvf_value(b->s, nvf_node_of(b, n->in[0])->dim[d]);
+    if (n->block && len == length && (nvf_ix_axes(b->s, e) >> r->axis & 1))
+      return 1;
+  }
+  return 0;
+}
+
+static void builder_init(builder *b, nvf_cand *k, nvf_net *net, const uint64_t *stored) {
+  b->k = k;
+  b->net = net;
+  b->s = net->space;
+  b->a = net->arena;
+  b->stored = stored;
+  b->known = nvb_map_new(net->arena);
+  nvf_bound none = { 0 };
+  nvf_guard_of(b, 0, &none);
+}
+
+/* The same where pieces of a dimension have axes of their own: those of partials that read the value. */
+static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
+  uint64_t used = 0;
+  for (int d = 0; d < n->rank; d++) {
+    if (!n->dim[d])
+      continue;
+    if (!at[d] || mixed_radix(b, at[d]) != nvf_value(b->s, n->dim[d]) || (used & nvf_ix_axes(b->s, at[d])))
+      return 0;
+    used |= nvf_ix_axes(b->s, at[d]);
+  }
+  return 1;
+}
+
+/* Tries to express the axes of a trial instance of the root by coordinates that the kernel has. */
+static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_memo *theirs, uint64_t want, nvf_ix *as) {
+  uint64_t have = 0, used = 0;
+  for (int d = 0; d < nvf_node_of(b, mine->node)->rank; d++) {
+    nvf_ix x = mine->at[d], y = theirs->at[d];
+    int z = nvf_ix_bare(t->s, y);
+    if (z < 0 || !(want >> z & 1) || (have >> z & 1))
+      continue;
+    int64_t n = mixed_radix(b, x), extent = t->k->axis.at[z].n;
+    int terms;
+    nvf_ix_terms(b->s, x, &terms);
+    if (n != extent && !(terms > 1 && n > extent && padded(b, x, extent)))
+      continue;
+    if (used & nvf_ix_axes(b->s, x))
+      return 0;
+    used |= nvf_ix_axes(b->s, x);
+    have |= 1ull << z;
+    as[z] = x;
+  }
+  return have == want;
+}
+
+/* Coordinates of a value of the same shape, but for extents of 1; NULL where the shapes differ. */
+static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *q, const nvf_ix *at) {
+  nvf_ix *e = nvf_coords(b, n->rank);
+  int j = 0;
+  for (int d = 0; d < n->rank; d++) {
+    while (n->dim[d] && j < q->rank && !q->dim[j])
+      j++;
+    if (n->dim[d] && (j == q->rank || q->dim[j] != n->dim[d]))
+      return NULL;
+    e[d] = n->dim[d] ? at[j++] : 0;
+  }
+  for (; j < q->rank; j++)
+    if (q->dim[j])
+      return NULL;
+  return e;
+}
+
+/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as some value of
+   the same shape; else axes of its own. */
+static const nvf_ix *align(builder *b, int root) {
+  const nvf_node *n = nvf_node_of(b, root);
+  for (int i = 0; i < b->memo.n; i++)
+    if (b->memo.at[i].node == root && !b->memo.at[i].guard && fills(b, n, b->memo.at[i].at))
+      return b->memo.at[i].at;
+  builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
+  nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
+  *trial = (nvf_cand){ .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
+  t->form = b->form;
+  builder_init(t, trial, b->net, b->stored);
+  const nvf_ix *zx = fresh(t, n, 0);
+  uint64_t want = 0;
+  for (int d = 0; d < n->rank; d++)
+    want |= nvf_ix_axes(b->s, zx[d]);
+  if (!setjmp(t->out))
+    nvf_inst_at(t, root, zx, 0, 1);
+  nvf_ix as[64];
+  int best = 0;
+  for (int r = NVM_MAX_RANK + 1; r >= 0 && !best && want; r--)
+    for (int i = 0; i < t->memo.n && !best; i++) {
+      if (nvf_node_of(b, t->memo.at[i].node)->rank != r || t->memo.at[i].guard)
+        continue;
+      int j = 0;
+      while (j < b->memo.n && (b->memo.at[j].node != t->memo.at[i].node || b->memo.at[j].guard))
+        j++;
+      best = j < b->memo.n && match(b, t, &b->memo.at[j], &t->memo.at[i], want, as);
+    }
+  for (int i = b->memo.n; i-- > 0 && !best && want;) { /* what was met last is nearest to a root */
+    const nvf_memo *m = &b->memo.at[i];
+    const nvf_ix *at = m->guard || !fills(b, nvf_node_of(b, m->node), m->at) ? NULL : by_position(b, n, nvf_node_of(b, m->node), m->at);
+    if (at)
+      return at;
+  }
+  if (!best)
+    return fresh(b, n, 0);
+  nvf_ix *at = nvf_coords(b, n->rank);
+  for (int d = 0; d < n->rank; d++)
+    at[d] = zx[d] ? as[nvf_ix_bare(b->s, zx[d])] : 0;
+  for (int d = 0; d < n->rank; d++) /* a longer mixed radix: its tail lies outside */
+    if (zx[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d])) {
+      int have = 0;
+      for (int i = 0; i < b->k->valid.n; i++)
+        have |= b->k->valid.at[i].e == at[d] && b->k->valid.at[i].n == n->dim[d];
+      if (!have)
+        NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[d], n->dim[d] }));
+    }
+  return at;
+}
+
+/* ---- the candidate */
+static int64_t space_of(const nvf_net *net, int r) {
+  const nvf_node *n = &net->node[r];
+  while (nvf_is_view(n->kind) || n->kind == NVG_VPICK)
+    n = &net->node[n->in[0]];
+  return n->kind == NVG_VRED ? net->node[n->in[0]].size : n->size;
+}
+
+static int is_partial(const nvf_net *net, int r) {
+  const nvf_node *n = &net->node[r];
+  return n->block || (n->kind == NVG_VPICK && net->node[n->in[0]].block);
+}
+
+/* Partials first, their axes are the finer ones; then the largest space. */
+static int before(const nvf_net *net, int a, int b) {
+  int64_t p[3] = { is_partial(net, a), space_of(net, a), net->node[a].size };
+  int64_t q[3] = { is_partial(net, b), space_of(net, b), net->node[b].size };
+  for (int i = 0; i < 3; i++)
+    if (p[i] != q[i])
+      return p[i] > q[i];
+  return a < b;
+}
+
+static void store(builder *b, int root, const nvf_ix *at) {
+  const nvf_node *n = nvf_node_of(b, root);
+  int v = nvf_inst_at(b, root, at, 0, 1);
+  uint64_t axes = 0;
+  for (int d = 0; d < n->rank; d++)
+    axes |= nvf_ix_axes(b->s, at[d]);
+  NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
+}
+
+/* The product that this kernel makes; -1 if it makes none. */
+static int product_of(builder *b) {
+  uint64_t *seen = NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1);
+  int *stack = NVB_NEWN(b->a, int, b->net->n + 1), n = 0, found = -1;
+  for (int i = 0; i < b->k->nroot; i++) {
+    nvf_put_bit(seen, b->k->root[i]);
+    stack[n++] = b->k->root[i];
+  }
+  while (n) {
+    int node = stack[--n];
+    const nvf_node *x = nvf_node_of(b, node);
+    if (x->kind == NVG_VCALL && found >= 0)
+      nvf_illegal(b, "two products in one kernel");
+    if (x->kind == NVG_VCALL)
+      found = node;
+    for (int i = 0; i < x->nin; i++)
+      if (!nvf_has(seen, x->in[i]) && !nvf_has(b->stored, x->in[i])) {
+        nvf_put_bit(seen, x->in[i]);
+        stack[n++] = x->in[i];
+      }
+  }
+  return found;
+}
+
+/* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is not. */
+static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
+  const nvf_node *x = NULL;
+  const nvf_ix *at = NULL;
+  for (int i = 0; i < n->nin && !at; i++)
+    if (to[n->in[i]] && nvf_node_of(b, n->in[i])->size == n->size)
+      x = nvf_node_of(b, n->in[i]), at = to[n->in[i]];
+  if (!at || n->kind == NVG_VMAP)
+    return at;
+  if (n->kind == NVG_VRESHAPE)
+    return nvf_reshaped(b, x, at, n);
+  if (n->kind != NVG_VPERMUTE)
+    return NULL;
+  nvf_ix *e = nvf_coords(b, n->rank);
+  for (int d = 0; d < n->rank; d++)
+    e[d] = at[n->attr[d]];
+  return e;
+}
+
+static void note_zones(builder *b) {
+  nvf_cand *k = b->k;
+  uint8_t *zones = nvb_get(b->a, (size_t)k->inst.n + 1);
+  for (int i = 0; i < k->put.n; i++)
+    zones[k->put.at[i].inst] |= 1 << NVF_TAIL;
+  for (int i = k->inst.n - 1; i >= 0; i--)
+    for (int j = 0; j < k->inst.at[i].narg; j++)
+      zones[k->inst.at[i].arg[j]] |= k->inst.at[i].kind == NVF_IDOT ? 1 << (NVF_LEFT + j) : zones[i];
+  k->dot->zones = zones;
+}
+
+/* With a product the axes are those of its result, and all that is stored lies over them. */
+static void build_product(builder *b, int product) {
+  nvf_cand *k = b->k;
+  const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
+  to[product] = fresh(b, nvf_node_of(b, product), 0);
+  uint64_t all = (1ull << k->axis.n) - 1;
+  nvf_inst_at(b, product, to[product], 0, 1);
+  for (int i = product + 1; i < b->net->n; i++)
+    to[i] = onward(b, nvf_node_of(b, i), to);
+  for (int i = 0; i < k->nroot; i++) {
+    const nvf_node *n = nvf_node_of(b, k->root[i]);
+    if (n->size)
+      store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
+    if (n->size && k->put.at[k->put.n - 1].axes != all)
+      nvf_illegal(b, "a product and what has another shape");
+  }
+  note_zones(b);
+}
+
+static void build(builder *b) {
+  nvf_cand *k = b->k;
+  int product = b->net->nproduct ? product_of(b) : -1;
+  if (product >= 0) {
+    build_product(b, product);
+    return;
+  }
+  for (int i = 0; i < k->nroot; i++) {
+    const nvf_node *n = nvf_node_of(b, k->root[i]);
+    if (!n->size)
+      continue;
+    store(b, k->root[i], i && b->memo.n ? align(b, k->root[i]) : fresh(b, n, 1));
+  }
+}
+
+static void note_reads(nvf_cand *k) {
+  uint64_t *reads = NVB_NEWN(k->net->arena, uint64_t, k->net->n / 64 + 1);
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD)
+      nvf_put_bit(reads, k->inst.at[i].node);
+  k->reads = reads;
+}
+
+/* One candidate; again with dimensions of the root merged where a reduction wants them as one. */
+static nvf_cand *built(builder *b, nvf_net *net, const int *root, int nroot, const uint64_t *stored, nvf_form *f, const char **why) {
+  for (volatile int round = 0; round < 12; round++) {
+    memset(b, 0, sizeof *b);
+    nvf_cand *k = NVB_NEW(net->arena, nvf_cand);
+    *k = (nvf_cand){ .net = net, .nroot = nroot, .root = root };
+    b->form = f;
+    builder_init(b, k, net, stored);
+    int left = setjmp(b->out);
+    if (!left) {
+      build(b);
+      note_reads(b->k);
+      nvf_assess(b->k);
+      return b->k;
+    }
+    if (left == ILLEGAL) {
+      *why = b->why;
+      return NULL;
+    }
+  }
+  *why = "axes do not merge";
+  return NULL;
+}
+
+nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why) {
+  nvb_arena *a = net->arena;
+  int *order = nvb_dup(a, root, (size_t)nroot * sizeof *root);
+  const char *not;
+  for (int i = 1; i < nroot; i++)
+    for (int j = i; j > 0 && before(net, order[j], order[j - 1]); j--) {
+      int swap = order[j];
+      order[j] = order[j - 1];
+      order[j - 1] = swap;
+    }
+  builder *b = NVB_NEW(a, builder);
+  nvf_cand *k = built(b, net, order, nroot, stored, NVB_NEW(a, nvf_form), why);
+  if (!b->ask.rank && !b->ask.apart)
+    return k;
+  nvf_cand *other = built(b, net, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
+  return other && (!k || other->time < k->time) ? other : k;
+}

@@ -1,0 +1,43 @@
+/* What the files of a candidate's builder share (instance.c, candidate.c only). */
+#ifndef NVF_INSTANCE_H
+#define NVF_INSTANCE_H
+#include <setjmp.h>
+#include "fusion/planner.h"
+
+typedef struct nvf_memo { int node, guard, inst; const nvf_ix *at; } nvf_memo;
+typedef struct nvf_merge { nvf_prod a, b; int dim; } nvf_merge; /* two adjacent dimensions of the first root that are one axis */
+/* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as many
+   elements, in which a reduction is one axis. apart: small sums of all of a value have axes of their own, so that each block
+   can repeat them; along an axis of the root they would take it from the grid. */
+typedef struct nvf_form { nvf_merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1]; int apart; } nvf_form;
+typedef struct nvf_builder {
+  nvf_cand *k;
+  nvf_net *net;
+  nvf_space *s;
+  nvb_arena *a;
+  const uint64_t *stored;
+  nvb_map *known;
+  NVB_VEC(nvf_memo) memo;
+  NVB_VEC(int) red;                      /* instances of reductions */
+  int nfold;                             /* reductions and scans, those being built too */
+  nvf_form *form;
+  nvf_form ask;                          /* another form that may be cheaper: its rank or apart is not 0 */
+  int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
+  const nvf_prod *root_dim;
+  const nvf_ix *root_at;
+  jmp_buf out;
+  const char *why;
+} nvf_builder;
+enum { ILLEGAL = 1, MERGE = 2, MOST_INSTANCES = 8192 };
+
+static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->net->node[i]; }
+static inline nvf_ix *nvf_coords(nvf_builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }
+_Noreturn void nvf_illegal(nvf_builder *b, const char *why);
+int nvf_axis_new(nvf_builder *b, nvf_prod extent);
+nvf_ix nvf_axis_ix(nvf_builder *b, int axis);
+int nvf_guard_of(nvf_builder *b, int n, const nvf_bound *c);
+/* The instance of a value at coordinates; `force` makes a stored root computed rather than loaded. */
+int nvf_inst_at(nvf_builder *b, int node, const nvf_ix *at, int guard, int force);
+/* Coordinates of n in the shape of x, of as many elements: the shortest runs with equal products. */
+const nvf_ix *nvf_reshaped(nvf_builder *b, const nvf_node *n, const nvf_ix *at, const nvf_node *x);
+#endif
