@@ -251,6 +251,7 @@ nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis) { return MAKE(TA
 nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis) {
   return MAKE(TAKE_ALONG_AXIS, IN(x, indices), an_int("axis", axis));
 }
+nvm_array *nvm_last_index(nvm_array *indices, int64_t size) { return MAKE(LAST_INDEX, IN(indices), an_int("size", size)); }
 
 /* ---- creation */
 static nvm_array *create(nvm_ctx *ctx, nvg_op op, const nvm_attr *attr, int n) {

@@ -160,7 +160,7 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   return r ? 0 : -1;
 }
 
-/* ---- what needs values: positions of a mask, and writes at positions */
+/* ---- what needs values: positions of a mask */
 /* nonzero(mask): int64 positions along each dimension, in row-major order */
 PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   (void)module;
@@ -192,33 +192,6 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
     PyObject *v = nvp_wrap(a->st, nvm_array_new_host(a->st->ctx, NVM_I64, 1, &count, NULL, pos + d * n, NULL, NULL));
     if (!v || PyTuple_SetItem(r, d, v)) Py_CLEAR(r);
   }
-  PyMem_Free(pos);
-  return r;
-}
-static int packed(nvp_array *a, nvm_dtype t, int64_t size, void *to) {
-  if (nvm_dtype_of(a->h) != t || nvm_size(a->h) != size) return PyErr_SetString(PyExc_SystemError,
-      "scatter: dtype or size"), -1;
-  return nvp_copy_out(a, to, (size_t)size * nvm_dtype_size(t));
-}
-/* scatter(x, positions, values): x with values at positions of its row-major order; the last of equal positions wins */
-PyObject *nvp_scatter(PyObject *module, PyObject *args) {
-  nvp_state *st = PyModule_GetState(module);
-  nvp_array *x, *at, *v;
-  if (!PyArg_ParseTuple(args, "O!O!O!", st->array, &x, st->array, &at, st->array, &v)) return NULL;
-  nvm_dtype t = nvm_dtype_of(x->h);
-  size_t item = nvm_dtype_size(t);
-  int64_t n = nvm_size(x->h), k = nvm_size(at->h);
-  char *whole = PyMem_Malloc((size_t)n * item + 1), *from = PyMem_Malloc((size_t)k * item + 1);
-  int64_t *pos = PyMem_Malloc((size_t)k * sizeof *pos + 1);
-  PyObject *r = NULL;
-  if (!whole || !from || !pos) PyErr_NoMemory();
-  else if (!packed(x, t, n, whole) && !packed(at, NVM_I64, k, pos) && !packed(v, t, k, from)) {
-    for (int64_t i = 0; i < k; i++)
-      if (pos[i] >= 0 && pos[i] < n) memcpy(whole + (size_t)pos[i] * item, from + (size_t)i * item, item);
-    r = nvp_wrap(st, nvm_array_new_host(st->ctx, t, nvm_rank(x->h), nvm_shape(x->h), NULL, whole, NULL, NULL));
-  }
-  PyMem_Free(whole);
-  PyMem_Free(from);
   PyMem_Free(pos);
   return r;
 }

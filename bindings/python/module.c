@@ -266,7 +266,6 @@ static PyMethodDef methods[] = {
   { "order", nvp_order, METH_VARARGS, NULL },
   { "einsum_path", nvp_einsum_path, METH_VARARGS, NULL },
   { "positions", nvp_nonzero, METH_O, NULL },
-  { "scatter", nvp_scatter, METH_VARARGS, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,
     "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array over the memory of x, which must not "
         "change while the array lives; copy=True copies." },

@@ -116,7 +116,6 @@ int nvp_add_exchange(nvp_state *st);             /* the C exchange API, to the t
 PyObject *nvp_getitem(PyObject *self, PyObject *key);
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
-PyObject *nvp_scatter(PyObject *module, PyObject *args); /* (x, positions, values) */
 
 /* order.c */
 PyObject *nvp_order(PyObject *module, PyObject *args);   /* (x, descending) */

@@ -295,8 +295,28 @@ static void build_product(builder *b, int product) {
   note_zones(b);
 }
 
+/* Its space is that of the positions; where they lead, 1 + their own number is entered. */
+static void build_scatter(builder *b, int root) {
+  const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
+  const nvf_ix *at = fresh(b, x, 1);
+  int index = nvf_inst_at(b, n->in[0], at, 0, 0);
+  uint64_t axes = nvf_ix_axes(b->s, at[0]);
+  nvf_inst number = { .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes };
+  NVB_PUSH(b->a, b->k->inst, number);
+  NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, n->dim[0], 0, axes, n->name }));
+  nvf_ix to = nvf_ix_tile(b->s, b->k->check.n - 1, n->dim[0], axes);
+  NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, to, axes, b->k->inst.n - 1 }));
+}
+
 static void build(builder *b) {
   nvf_cand *k = b->k;
+  for (int i = 0; i < k->nroot; i++)
+    if (nvf_node_of(b, k->root[i])->kind == NVG_VSCATTER) {
+      if (k->nroot > 1)
+        nvf_illegal(b, "a scatter is a kernel of its own");
+      build_scatter(b, k->root[i]);
+      return;
+    }
   int product = b->net->nproduct ? product_of(b) : -1;
   if (product >= 0) {
     build_product(b, product);
@@ -315,6 +335,9 @@ static void note_reads(nvf_cand *k) {
   for (int i = 0; i < k->inst.n; i++)
     if (k->inst.at[i].kind == NVF_ILOAD)
       nvf_put_bit(reads, k->inst.at[i].node);
+  const nvf_node *n = &k->net->node[k->root[0]];
+  if (n->kind == NVG_VSCATTER)
+    nvf_put_bit(reads, n->in[1]);
   k->reads = reads;
 }
 

@@ -462,13 +462,18 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
   for (int a = 0; a < e->k->axis.n; a++) /* copies in other blocks: the first one writes */
     if (e->grid[a] >= 0 && !(q->axes >> a & 1))
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
+  if (n->kind == NVG_VSCATTER) { /* elsewhere the check has failed */
+    where = nvf_and_rel(e->kn, where, NVF_GE, map, nvf_x(e->kn, NVF_CONST, 0, 0));
+    where = nvf_and_rel(e->kn, where, NVF_LT, map, nvf_emit_size(e, *n->dim));
+  }
   int x = buffer(e, buf, n->dtype, 1);
-  nvf_stmt *s = nvf_emit_stmt(e, NVF_STORE);
+  nvf_stmt *s = nvf_emit_stmt(e, n->kind == NVG_VSCATTER ? NVF_ATOMIC_MAX : NVF_STORE);
   nvf_set(e->kn, s, 0, NULL, n->parts, put);
   s->buf = x;
   s->map = map;
   s->where = where;
-  stream(e, s, q, n->size * nvg_size(n->dtype), e->plan->buf[buf].kind == NVF_BTEMP);
+  if (s->op == NVF_STORE)
+    stream(e, s, q, n->size * nvg_size(n->dtype), e->plan->buf[buf].kind == NVF_BTEMP);
 }
 
 /* ---- axes, grid, layout */

@@ -104,6 +104,11 @@ void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of) {
     if (n->kind != NVG_VLEAF && (b.first < 0 || n->out))
       continue;
     b.kind = n->kind == NVG_VLEAF ? NVF_BLEAF : NVF_BTEMP;
+    if (n->kind == NVG_VSCATTER) { /* entered over its zeros */
+      buf_of[i] = buf_of[n->in[1]];
+      p->buf[buf_of[i]].last = b.last;
+      continue;
+    }
     buf_of[i] = p->nbuf;
     p->buf[p->nbuf++] = b;
   }

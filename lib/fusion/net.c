@@ -112,11 +112,16 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
     nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin, .attr = v->attr,
                    .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w, .order_free = v->order_free,
                    .frag = v->frag, .init = v->init, .name = v->name, .value = i, .half = v->half };
-    n.in = NVB_NEWN(a, int, v->nin + 1);
+    n.in = NVB_NEWN(a, int, v->nin + 1); /* one more: of a scatter */
     for (int j = 0; j < v->nin; j++)
       n.in[j] = w->node[v->in[j]];
     if (v->kind == NVG_VLEAF)
       n.stride = z->stride[v->leaf];
+    if (v->kind == NVG_VSCATTER) { /* greatest positions are entered over zeros of its own */
+      static const int64_t zero;
+      nvf_node base = { .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i };
+      n.in[n.nin++] = nvf_weave(w, base);
+    }
     int same = v->kind == NVG_VRESHAPE && same_shape(v, &g->v[v->in[0]]);
     if (v->kind == NVG_VRED)
       nvf_fold(w, v, n, whole && whole[i], side[i]);

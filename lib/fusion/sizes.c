@@ -169,10 +169,10 @@ static void name_value(sizer *z, int id) {
   case NVG_VRESHAPE: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: case NVG_VROLL: case NVG_VPAD:
     view(z, id);
     return;
-  case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VSCATTER: case NVG_VCONCAT: {
+  case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VCONCAT: {
     int from = v->nin ? v->in[0] : -1, axis = v->kind == NVG_VCONCAT ? (int)v->attr[0] : -1;
     for (int i = 0; i < v->nin; i++)
-      if (z->g->v[v->in[i]].rank == v->rank && (v->kind != NVG_VSCATTER || i == 0)) {
+      if (z->g->v[v->in[i]].rank == v->rank) {
         from = v->in[i];
         break;
       }
@@ -180,12 +180,9 @@ static void name_value(sizer *z, int id) {
       break;
     copy_dims(z, id, from);
     for (int i = 0; i < v->nin; i++)
-      if (v->kind != NVG_VSCATTER)
-        unify(z, from, v->in[i], axis);
+      unify(z, from, v->in[i], axis);
     if (axis >= 0 && v->shape[axis] != z->g->v[from].shape[axis])
       d[axis] = fresh(z, v->shape[axis]);
-    if (v->kind == NVG_VSCATTER)
-      unify(z, v->in[1], v->in[2], -1), unify(z, v->in[0], v->in[2], (int)v->attr[0]);
     return;
   }
   case NVG_VCALL: { /* a product: a [batch, m, k], b [batch, k, n] */

@@ -184,6 +184,11 @@ nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis) {
   return nvg_keep(c, nvg_node_new(NVG_OP_GATHER, nvg_aval_as(index->aval, a->aval->dtype), in, 2, at, 2));
 }
 
+nvg_node *nvg_xscatter(nvg_call *c, nvg_node *index, int64_t size) {
+  int64_t op = c->op;
+  return !index ? NULL : nvg_keep(c, nvg_node_new(NVG_OP_SCATTER, nvg_aval_get(NVM_I64, 1, &size), &index, 1, &op, 1));
+}
+
 nvg_node *nvg_xdrop(nvg_call *c, nvg_node *a, uint32_t axes) {
   if (!a) return NULL;
   int64_t shape[NVM_MAX_RANK];

@@ -195,3 +195,13 @@ nvg_node *nvg_make_TAKE_ALONG_AXIS(nvg_call *c) {
   }
   return nvg_xgather(c, nvg_xexpand(c, x, rank, own), nvg_xexpand(c, index, rank, grid), axis);
 }
+
+nvg_node *nvg_make_LAST_INDEX(nvg_call *c) {
+  int64_t size;
+  if (nvg_attr_int(c, "size", -1, &size)) return NULL;
+  if (size < 0) return nvg_bad(c, NVM_ERR_VALUE, "size must be 0 or more");
+  nvg_node *index = positions(c, c->in[0], size);
+  if (index && index->aval->rank != 1) index = nvg_xreshape(c, index, 1, &index->aval->size);
+  if (index && !index->aval->size) return nvg_xexpand(c, nvg_xint(c, -1), 1, &size);
+  return nvg_x2(c, NVG_OP_SUBTRACT, nvg_xscatter(c, index, size), nvg_xint(c, 1));
+}

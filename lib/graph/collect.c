@@ -61,10 +61,10 @@ static int add_node(collector *c, nvg_node *n) {
   int few[8], *in = n->nin <= 8 ? few : NVB_NEWN(c->arena, int, n->nin);
   for (int i = 0; i < n->nin; i++) in[i] = find(c, n->in[i])->value;
   int64_t flags = n->flags;
-  int gather = n->op == NVG_OP_GATHER;
-  const nvg_op_info *o = &nvg_ops[gather ? n->attr[1] : n->op];
+  int of_other = n->op == NVG_OP_GATHER || n->op == NVG_OP_SCATTER; /* the last attribute says of which */
+  const nvg_op_info *o = &nvg_ops[of_other ? n->attr[n->nattr - 1] : n->op];
   nvg_val v = { .kind = nvg_op_vkind((nvg_op)n->op), .op = n->op, .dtype = n->aval->dtype, .rank = n->aval->rank,
-                .shape = n->aval->shape, .nin = n->nin, .in = in, .nattr = n->nattr - gather, .attr = n->attr,
+                .shape = n->aval->shape, .nin = n->nin, .in = in, .nattr = n->nattr - of_other, .attr = n->attr,
                     .name = o->name + (o->name[0] == '_') };
   if (n->op == NVG_OP_CAST) v.nattr = 1, v.attr = &flags;
   NVB_PUSH(c->arena, c->inner, n);

@@ -27,8 +27,7 @@ typedef enum nvg_vkind {
   NVG_VCONCAT,  /* along axis attr[0] */
   NVG_VGATHER,  /* out[c] = in[0][c with coordinate attr[0] replaced by in[1][c]]; in[1] i64, this shape, checked in
                    range; in[0] has the same rank and has to be stored */
-  /* copy of in[0] with in[2] stored at coordinate in[1] along attr[0]; the last in row-major order wins */
-  NVG_VSCATTER,
+  NVG_VSCATTER, /* i64, 1-d: 1 + the greatest k with in[0][k] = its coordinate, else 0; in[0] i64, 1-d, checked in range */
   /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one
      dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision */
   NVG_VCALL

@@ -93,12 +93,17 @@ static void check_concat(const checker *c, const nvg_val *v) {
   must(c, sum == v->shape[v->attr[0]], "the extents do not add up");
 }
 
+static void check_scatter(const checker *c, const nvg_val *v) {
+  const nvg_val *i = operand(c, 0);
+  must(c, v->nin == 1 && i->rank == 1 && v->rank == 1 && i->dtype == NVM_I64 && v->dtype == NVM_I64,
+       "positions and results are int64 along one axis");
+}
+
 static void check_gather(const checker *c, const nvg_val *v) {
   must(c, v->nin >= 2 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
   const nvg_val *x = operand(c, 0), *i = operand(c, 1);
   must(c, x->rank == v->rank && x->dtype == v->dtype, "the operand has another rank or dtype");
-  must(c, i->dtype == NVM_I64 && (v->kind == NVG_VSCATTER || nvg_same_shape(i, v)),
-       "positions are int64 of the result's shape");
+  must(c, i->dtype == NVM_I64 && nvg_same_shape(i, v), "positions are int64 of the result's shape");
   for (int d = 0; d < v->rank; d++) must(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
 }
 
@@ -123,7 +128,7 @@ static void check_value(const checker *c, const nvg_val *v) {
   static const int least[] = {
     [NVG_VMAP] = 1, [NVG_VRED] = 1, [NVG_VSCAN] = 1, [NVG_VPICK] = 1, [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1,
     [NVG_VSLICE] = 1, [NVG_VEXPAND] = 1, [NVG_VROLL] = 1, [NVG_VPAD] = 2, [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2,
-    [NVG_VSCATTER] = 3, [NVG_VCALL] = 2
+    [NVG_VSCATTER] = 1, [NVG_VCALL] = 2
   };
   must(c, v->nin >= least[v->kind], "operands are missing");
   switch (v->kind) {
@@ -142,7 +147,8 @@ static void check_value(const checker *c, const nvg_val *v) {
   case NVG_VPICK: must(c, operand(c, 0)->kind == NVG_VRED && v->nattr == 1 && v->attr[0] >= 0 &&
                        v->attr[0] < operand(c, 0)->nin, "no such state"); break;
   case NVG_VCONCAT: check_concat(c, v); break;
-  case NVG_VGATHER: case NVG_VSCATTER: check_gather(c, v); break;
+  case NVG_VGATHER: check_gather(c, v); break;
+  case NVG_VSCATTER: check_scatter(c, v); break;
   case NVG_VCALL: check_product(c, v); break;
   default: check_view(c, v);
   }

@@ -60,6 +60,11 @@ static int lower_gather(nvg_lower *l, const nvg_val *v) {
   return nvg_add(l, &c);
 }
 
+static int lower_scatter(nvg_lower *l, const nvg_val *v) {
+  nvg_val c = { .kind = NVG_VSCATTER, .dtype = NVM_I64, .rank = 1, .shape = v->shape, .nin = 1, .in = &l->rep[v->in[0]] };
+  return nvg_add(l, &c);
+}
+
 static int lower_pick(nvg_lower *l, const nvg_val *v) {
   int red = l->rep[v->in[0]], which = (int)v->attr[0];
   if (red < 0) return nvg_add_reshape(l, l->rep[l->g->v[v->in[0]].in[which]], v->rank, v->shape);
@@ -93,6 +98,7 @@ static int lower_value(nvg_lower *l, const nvg_val *v) {
   case NVG_VROLL: return nvg_add_roll(l, x, (int)v->attr[0], v->attr[1]);
   case NVG_VPAD: case NVG_VCONCAT: return lower_select(l, v);
   case NVG_VGATHER: return lower_gather(l, v);
+  case NVG_VSCATTER: return lower_scatter(l, v);
   case NVG_VCALL: return lower_call(l, v);
   default: nvb_throw(l->make.arena, NVM_ERR_INTERNAL, "[%s] a value of kind %d was collected", v->name, (int)v->kind);
   }

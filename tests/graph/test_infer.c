@@ -165,7 +165,7 @@ static int attrs_of(const char *name, nvg_attr *at) {
     { "slice", "start", 'I', 0, none, 2 }, { "slice", "count", 'I', 0, one, 2 }, { "slice", "step", 'I', 0, one, 2 },
     { "slice_update", "start", 'I', 0, none, 2 }, { "slice_update", "count", 'I', 0, shape, 2 },
         { "slice_update", "step", 'I', 0, one, 2 },
-    { "roll", "shift", 'i', 1, NULL, 0 }, { "tile", "repetitions", 'i', 2, NULL, 0 },
+    { "last_index", "size", 'i', 3, NULL, 0 }, { "roll", "shift", 'i', 1, NULL, 0 }, { "tile", "repetitions", 'i', 2, NULL, 0 },
         { "repeat", "repeats", 'i', 2, NULL, 0 },
     { "pad", "pad_width", 'i', 1, NULL, 0 }, { "full", "shape", 'I', 0, shape, 2 },
         { "zeros", "shape", 'I', 0, shape, 2 },

@@ -393,6 +393,26 @@ def test_writes_in_a_trace():
     assert w.tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("shape, many", [((30,), 50), ((4000, 50), 300000)])
+def test_writes_through_index_arrays_in_a_trace(shape, many):
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal(shape)
+    keys = [rng.integers(-n, n, many) for n in shape]
+    values = rng.standard_normal(many)
+
+    @nvm.jit
+    def f(x, keys, values):
+        y = x * 2
+        y[tuple(keys)] = values  # of equal indices the last one wins
+        y[keys[0][:1]] += 1
+        return y
+    want = x * 2
+    want[tuple(keys)] = values
+    want[keys[0][:1]] += 1
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(f(x, keys, values)), want)
+
+
 def test_numpy_arguments_are_borrowed_for_the_call_only():
     identity = nvm.jit(lambda x: (x, x[::-1], x.T, x * 1))
     n = np.arange(4.0)

@@ -121,6 +121,18 @@ def test_take(shape, data):
     same(nvm.take_along_axis(x, along, axis=axis), np.take_along_axis(x, along, axis))
 
 
+@given(hnp.array_shapes(min_dims=0, max_dims=2, max_side=40), st.integers(1, 50))
+def test_last_index(shape, size):
+    index = np.random.default_rng(5).integers(-size, size, shape)
+    want = np.full(size, -1)
+    for k, i in enumerate(index.ravel()):
+        want[i] = k
+    same(nvm.last_index(index, size=size), want)
+    same(nvm.last_index(index[..., None][..., :0], size=size), np.full(size, -1))
+    with pytest.raises(IndexError, match="last_index"):
+        nvm.last_index(np.asarray([size]), size=size).tolist()
+
+
 def test_take_out_of_range_is_an_error():
     for bad in (3, -4):
         with pytest.raises(IndexError):

@@ -1,7 +1,8 @@
 """Indexing by integer arrays, lists and boolean masks; integers, slices, Ellipsis and None alone are handled in C.
 
 An index array along one axis is a take; several become one take at their row-major positions. Masks need their values, since
-the shape of the result depends on them. Writing through index arrays needs the values too, and replaces the whole array.
+the shape of the result depends on them. Writing through index arrays makes the array anew, of what it was and of what the last
+index that leads to an element puts there.
 """
 from . import _nvm
 from ._creation import broadcast_shapes
@@ -109,12 +110,13 @@ def setitem(x, key, value):
     if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and getattr(value, "ndim", 0) == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
-    if _nvm.tracing():
-        raise NotImplementedError("inside nvm.jit an array can be written at integers and slices, or where a mask holds one "
-                                  "value; index arrays need values: use where(), or write outside")
     where = getitem(_f["arange"](x.size).reshape(x.shape), key)
-    value = _f["broadcast_to"](_nvm.asarray(value), where.shape).astype(x.dtype)
-    x[...] = _nvm.scatter(x, where.reshape(-1), value.reshape(-1))
+    if where.size == 0:
+        return
+    value = _f["broadcast_to"](_nvm.asarray(value), where.shape).astype(x.dtype).reshape(-1)
+    last = _f["last_index"](where.reshape(-1), size=x.size)
+    written = _f["take"](value, _f["maximum"](last, 0))
+    x[...] = _f["where"](last < 0, x.reshape(-1), written).reshape(x.shape)
 
 
 def iterate(x):

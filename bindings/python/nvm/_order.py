@@ -64,7 +64,7 @@ def unique_all(x, /):
     starts = _nvm.positions(fresh)[0]
     counts = _f["concat"]([starts[1:], _nvm.asarray([n])]) - starts if n else starts
     which = _f["cumulative_sum"](fresh, dtype=_nvm.int64) - 1 if n else starts
-    inverse = _nvm.scatter(_f["zeros"]((n,), dtype=_nvm.int64), order, which).reshape(x.shape)
+    inverse = (_f["take"](which, _f["last_index"](order, size=n)) if n else which).reshape(x.shape)
     return unique_all_result(_f["take"](ordered, starts, axis=0), _f["take"](order, starts, axis=0), inverse, counts)
 
 
