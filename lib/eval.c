@@ -16,6 +16,7 @@ typedef struct job {
   nvg_value **leaf, **moved; /* its leaves' values where it runs, and those among them that end with the run */
   nvg_value *const *known; /* those values while it is planned; NULL: there are none yet */
   nvf_plan *plan;        /* of the last fuse, as it was tuned */
+  const nvd_choice *choice; /* of its steps that hold products */
   nvh_program *program;
   char **text;           /* explain: where the text goes; nothing is run */
   nvh_stages stages;
@@ -69,9 +70,9 @@ static void plan(nvb_arena *a, void *arg) {
   nvd_program *run = NULL;
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
-    j->plan = nvt_tune(a, j->plan, caps, device, operands(a, j));      STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
+    j->plan = nvt_tune(a, j->plan, caps, device, operands(a, j), &j->choice); STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text) return;
-    status = s->nout ? nvd_prepare(&run, j->plan, device, NULL) : NVM_OK;    TIMED("prepare");
+    status = s->nout ? nvd_prepare(&run, j->plan, device, j->choice) : NVM_OK; TIMED("prepare");
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
   nvh_views_donors(&views, j->plan);
@@ -180,7 +181,7 @@ static void explain(nvb_arena *a, void *arg) {
   plan(a, j);
   nvb_text t = { .arena = a };
   nvf_plan_explain(&t, j->plan);
-  nvd_explain(&t, j->plan, j->place > 1 ? nvh_gpu(j->place) : NULL);
+  nvd_explain(&t, j->plan, j->place > 1 ? nvh_gpu(j->place) : NULL, j->choice);
   const char *s = nvb_text_get(&t);
   size_t n = strlen(s) + 1;
   if (!(*j->text = nvb_alloc(n))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");

@@ -1,54 +1,155 @@
 /* The values that knobs are tried with: tables, one row a knob, and the model that leaves out what cannot be good. */
 #include "autotune/candidates.h"
+#include <stdio.h>
 #include <string.h>
+#include "base/err.h"
 
-/* A value is one of a list, or so many times the device's units. Rows of one pass are varied together. */
+/* A value is one of a list, or so many times the device's units. Rows of one pass are varied together; a product's first pass
+   is who runs it. */
 enum { VALUES = 6 };
-static const struct row { nvb_devkind device; int pass, knob, by_units, n; int32_t value[VALUES]; } rows[] = {
-  { NVB_CPU, 0, NVF_KBLOCK, 0, 5, { 256, 1024, 4096, 16384, 65536 } },
-  { NVB_CPU, 0, NVF_KSTREAM, 0, 2, { 0, 1 } },
-  { NVB_CPU, 1, NVF_KCHUNKS, 1, 5, { 1, 2, 4, 16, 64 } },
-  { NVB_CPU, 1, NVF_KCHUNKS, 0, 1, { 1 } },
-  { NVB_CUDA, 0, NVF_KWARPS, 0, 5, { 1, 2, 4, 8, 16 } },
-  { NVB_CUDA, 0, NVF_KITEMS, 0, 4, { 1, 2, 4, 8 } },
-  { NVB_CUDA, 1, NVF_KAHEAD, 1, 3, { 0, 1, 2 } },
+static const struct row { nvb_devkind device; int product, pass, knob, by_units, n; int32_t value[VALUES]; } rows[] = {
+  { NVB_CPU, 0, 0, NVF_KBLOCK, 0, 5, { 256, 1024, 4096, 16384, 65536 } },
+  { NVB_CPU, 0, 0, NVF_KSTREAM, 0, 2, { 0, 1 } },
+  { NVB_CPU, 0, 1, NVF_KCHUNKS, 1, 5, { 1, 2, 4, 16, 64 } },
+  { NVB_CPU, 0, 1, NVF_KCHUNKS, 0, 1, { 1 } },
+  { NVB_CPU, 1, 1, NVF_KROWS, 0, 3, { 16, 64, 128 } },
+  { NVB_CPU, 1, 1, NVF_KCOLS, 0, 3, { 32, 64, 256 } },
+  { NVB_CPU, 1, 2, NVF_KDEPTH, 0, 3, { 32, 128, 256 } },
+  { NVB_CUDA, 0, 0, NVF_KWARPS, 0, 5, { 1, 2, 4, 8, 16 } },
+  { NVB_CUDA, 0, 0, NVF_KITEMS, 0, 4, { 1, 2, 4, 8 } },
+  { NVB_CUDA, 0, 1, NVF_KAHEAD, 1, 3, { 0, 1, 2 } },
+  { NVB_CUDA, 1, 1, NVF_KROWS, 0, 3, { 64, 128, 256 } },
+  { NVB_CUDA, 1, 1, NVF_KCOLS, 0, 3, { 64, 128, 256 } },
+  { NVB_CUDA, 1, 2, NVF_KDEPTH, 0, 3, { 32, 64, 128 } },
+  { NVB_CUDA, 1, 2, NVF_KWARPS, 0, 3, { 4, 8, 16 } },
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
-int nvt_passes(nvb_devkind device) {
+static int is_row(int r, nvb_devkind device, const nvf_step *s, int pass) {
+  return rows[r].device == device && rows[r].product == (s->product != NULL) && rows[r].pass == pass;
+}
+
+int nvt_passes(nvb_devkind device, const nvf_step *s) {
   int n = 0;
-  for (int i = 0; i < NROWS; i++)
-    if (rows[i].device == device && rows[i].pass >= n)
-      n = rows[i].pass + 1;
+  for (int r = 0; r < NROWS; r++)
+    if (is_row(r, device, s, rows[r].pass) && rows[r].pass >= n)
+      n = rows[r].pass + 1;
   return n;
 }
 
+/* ---- as text */
+void nvt_choice_print(nvb_text *t, const nvf_knobs *knobs, const nvd_choice *call) {
+  size_t n = sizeof call->config, from = t->n;
+  if (*call->solver)
+    nvb_print(t, "solver=%s", call->solver);
+  while (n && !call->config[n - 1])
+    n--;
+  if (n)
+    nvb_puts(t, " config=");
+  for (size_t i = 0; i < n; i++)
+    nvb_print(t, "%02x", call->config[i]);
+  if (t->n > from && knobs->set)
+    nvb_puts(t, " ");
+  nvf_knobs_print(t, knobs);
+}
+
+static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+int nvt_choice_read(nvf_knobs *knobs, nvd_choice *call, const char *s) {
+  *call = (nvd_choice){ .solver = "" };
+  if (!strncmp(s, "solver=", 7)) {
+    size_t n = strspn(s += 7, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (!n || n >= sizeof call->solver || (s[n] && s[n] != ' '))
+      return 0;
+    memcpy(call->solver, s, n);
+    s += n + (s[n] == ' ');
+    if (!strncmp(s, "config=", 7)) {
+      s += 7;
+      for (n = 0; hex(*s) >= 0; s += 2)
+        if (hex(s[1]) < 0 || n == sizeof call->config)
+          return 0;
+        else
+          call->config[n++] = (unsigned char)(16 * hex(s[0]) + hex(s[1]));
+      if (!n || (*s && *s++ != ' '))
+        return 0;
+    }
+  }
+  return nvf_knobs_read(knobs, s);
+}
+
+/* ---- the model */
 /* ns of a step whose blocks the units share evenly but for the last round, each piece costing a little. Only what differs between
-   schedules of one step is in it. */
+   schedules of one step is in it; of products it says nothing. */
 static double model(const nvf_step *s, const nvb_caps *c) {
   enum { PIECE = 200 };
   double work = (double)(s->bytes_read + s->bytes_written) / c->bandwidth + (double)s->flops / c->rate;
   double pieces = (double)((s->blocks + s->grain - 1) / (s->grain ? s->grain : 1)), units = c->units;
+  if (s->product)
+    return 0;
   if (c->kind != NVB_CPU)
     pieces = (double)s->blocks;
   double rounds = pieces <= units ? 1 : pieces / units; /* who is early takes more */
   return work * units * rounds / (pieces > 0 ? pieces : 1) + (c->kind == NVB_CPU ? PIECE * pieces / units : 0);
 }
 
-static int same_step(const nvf_step *s, nvb_hash h, const nvt_choice *at, const nvb_hash *hash, int n) {
-  for (int i = 0; i < n; i++)
-    if (nvb_hash_eq(h, hash[i]) && at[i].step->blocks == s->blocks && at[i].step->grain == s->grain)
+/* ---- candidates */
+typedef struct list {
+  nvb_arena *a;
+  const nvf_plan *p;
+  int step, n;
+  const nvb_caps *caps;
+  nvt_choice *at;
+  nvb_hash hash[NVT_MOST];
+} list;
+
+typedef struct make { list *l; const nvf_knobs *knobs; nvf_step *made; } make;
+static void make_step(nvb_arena *a, void *arg) {
+  make *m = arg;
+  m->made = nvf_step_with(m->l->p, m->l->step, m->knobs);
+  nvf_kernel_check(a, m->made->k, m->made->s);
+}
+
+static int is_known(const list *l, const nvf_step *s, nvb_hash h, const nvd_choice *call) {
+  for (int i = 0; i < l->n; i++)
+    if (nvb_hash_eq(h, l->hash[i]) && l->at[i].step->blocks == s->blocks && l->at[i].step->grain == s->grain &&
+        !memcmp(&l->at[i].call, call, sizeof *call))
       return 1;
   return 0;
 }
 
+static void push(list *l, const nvf_knobs *k, const nvd_choice *call, nvf_step *s, const char *words) {
+  nvb_hash h = nvf_kernel_hash(s->k, s->s);
+  if (l->n == NVT_MOST || is_known(l, s, h, call))
+    return;
+  nvb_text t = { .arena = l->a };
+  nvt_choice_print(&t, k, call);
+  l->hash[l->n] = h;
+  l->at[l->n++] = (nvt_choice){ *k, *call, nvb_text_get(&t), words, s, model(s, l->caps) };
+}
+
+/* Not every schedule can be told everything. */
+static void push_told(list *l, const nvf_knobs *k, const nvd_choice *call) {
+  make m = { l, k, NULL };
+  if (nvb_protect(l->a, make_step, &m))
+    nvb_clear();
+  else
+    push(l, k, call, m.made, "");
+}
+
+static void push_solvers(list *l, struct nvd_device *d) {
+  nvd_candidate *c = NVB_NEWN(l->a, nvd_candidate, NVT_MOST);
+  int n = nvd_solver_candidates(c, NVT_MOST - 1, l->p, l->step, d);
+  for (int i = 0; i < n; i++)
+    push(l, &(nvf_knobs){ 0 }, &c[i].choice, &l->p->step[l->step], nvb_strdup(l->a, c[i].what));
+}
+
 /* A value of the knob: the i-th over all rows of the pass that name it; 0 past the end. */
-static int value_of(nvb_devkind device, int pass, int knob, int i, const nvb_caps *caps, int32_t *out) {
+static int value_of(const list *l, const nvf_step *s, int pass, int knob, int i, int32_t *out) {
   for (int r = 0; r < NROWS; r++) {
-    if (rows[r].device != device || rows[r].pass != pass || rows[r].knob != knob)
+    if (!is_row(r, l->p->device, s, pass) || rows[r].knob != knob)
       continue;
     if (i < rows[r].n) {
-      *out = rows[r].value[i] * (rows[r].by_units ? caps->units : 1);
+      *out = rows[r].value[i] * (rows[r].by_units ? l->caps->units : 1);
       return 1;
     }
     i -= rows[r].n;
@@ -56,57 +157,48 @@ static int value_of(nvb_devkind device, int pass, int knob, int i, const nvb_cap
   return 0;
 }
 
-static int knobs_of(nvb_devkind device, int pass, int knob[NVF_NKNOBS]) {
+static int knobs_of(nvb_devkind device, const nvf_step *s, int pass, int knob[NVF_NKNOBS]) {
   unsigned seen = 0;
   int n = 0;
   for (int r = 0; r < NROWS; r++)
-    if (rows[r].device == device && rows[r].pass == pass && !(seen >> rows[r].knob & 1)) {
+    if (is_row(r, device, s, pass) && !(seen >> rows[r].knob & 1)) {
       seen |= 1u << rows[r].knob;
       knob[n++] = rows[r].knob;
     }
   return n;
 }
 
-typedef struct make { const nvf_plan *p; int step; const nvf_knobs *knobs; nvf_step *made; } make;
-static void make_step(nvb_arena *a, void *arg) {
-  make *m = arg;
-  m->made = nvf_step_with(m->p, m->step, m->knobs);
-  nvf_kernel_check(a, m->made->k, m->made->s);
-}
-
-static int add(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, const nvf_knobs *k, nvt_choice *at, nvb_hash *hash,
-               int n) {
-  make m = { p, step, k, NULL };
-  if (n == NVT_MOST || nvb_protect(a, make_step, &m)) /* not every schedule can be told everything */
-    return n;
-  hash[n] = nvf_kernel_hash(m.made->k, m.made->s);
-  if (same_step(m.made, hash[n], at, hash, n))
-    return n;
-  nvb_text t = { .arena = a };
-  nvf_knobs_print(&t, k);
-  at[n] = (nvt_choice){ *k, nvb_text_get(&t), m.made, model(m.made, caps) };
-  return n + 1;
-}
-
-int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, int pass, const nvt_choice *from,
-                   nvt_choice at[NVT_MOST]) {
-  nvb_hash hash[NVT_MOST];
-  int knob[NVF_NKNOBS], nknob = knobs_of(p->device, pass, knob), count[NVF_NKNOBS] = { 0 }, n = 1;
+/* Every combination of the pass's values, each knob also as it was. */
+static void push_knobs(list *l, int pass, const nvt_choice *from) {
+  const nvf_step *s = from->step;
+  int knob[NVF_NKNOBS], n = knobs_of(l->p->device, s, pass, knob), count[NVF_NKNOBS] = { 0 };
+  nvd_choice call = { .solver = "" };
+  nvf_knobs start = from->knobs;
   int32_t value;
-  at[0] = *from;
-  at[0].model = model(from->step, caps);
-  hash[0] = nvf_kernel_hash(from->step->k, from->step->s);
-  for (int done = nknob == 0; !done;) { /* every combination, each knob also as the rules have it */
-    nvf_knobs k = from->knobs;
-    for (int i = 0; i < nknob; i++)
-      if (count[i] && value_of(p->device, pass, knob[i], count[i] - 1, caps, &value))
+  if (s->product)
+    memcpy(call.solver, "kernel", 7);
+  for (int done = n == 0; !done;) {
+    nvf_knobs k = start;
+    for (int i = 0; i < n; i++)
+      if (count[i] && value_of(l, s, pass, knob[i], count[i] - 1, &value))
         nvf_knob_set(&k, (nvf_knob)knob[i], value);
-    if (memcmp(&k, &from->knobs, sizeof k))
-      n = add(a, p, step, caps, &k, at, hash, n);
+    if (memcmp(&k, &start, sizeof k))
+      push_told(l, &k, &call);
     int i = 0;
-    while (i < nknob && (count[i]++, !value_of(p->device, pass, knob[i], count[i] - 1, caps, &value)))
+    while (i < n && (count[i]++, !value_of(l, s, pass, knob[i], count[i] - 1, &value)))
       count[i++] = 0;
-    done = i == nknob;
+    done = i == n;
   }
-  return n;
+}
+
+int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, struct nvd_device *device, int pass,
+                   const nvt_choice *from, nvt_choice at[NVT_MOST]) {
+  list *l = NVB_NEW(a, list);
+  *l = (list){ .a = a, .p = p, .step = step, .caps = caps, .at = at };
+  push(l, &from->knobs, &from->call, from->step, from->words);
+  if (from->step->product && !pass)
+    push_solvers(l, device);
+  else
+    push_knobs(l, pass, from);
+  return l->n;
 }

@@ -1,14 +1,24 @@
-/* What may be better than the rules' own schedule of a step: knobs and their values, by device, with what a model says of
-   each. */
+/* What may be better than what the rules choose for a step: knobs of its schedule and their values, by device, with what a
+   model says of each; for a product also who runs it. */
 #ifndef NVT_CANDIDATES_H
 #define NVT_CANDIDATES_H
-#include "fusion/plan.h"
+#include "dispatch/dispatch.h"
 
 /* A step is tuned in passes: each varies a few knobs together, from the best that the passes before have found. */
-enum { NVT_MOST = 24 };
-typedef struct nvt_choice { nvf_knobs knobs; const char *text; nvf_step *step; double model; } nvt_choice;
-int nvt_passes(nvb_devkind device);
+enum { NVT_MOST = 40 };
+typedef struct nvt_choice {
+  nvf_knobs knobs;
+  nvd_choice call;         /* of a product */
+  const char *text;        /* both, as records have them: "solver=kernel rows=64"; "": as the rules say */
+  const char *words;       /* the solver's own words for people, or "" */
+  nvf_step *step;
+  double model;
+} nvt_choice;
+void nvt_choice_print(nvb_text *t, const nvf_knobs *knobs, const nvd_choice *call);
+int nvt_choice_read(nvf_knobs *knobs, nvd_choice *call, const char *text); /* 0: not such a text */
+
+int nvt_passes(nvb_devkind device, const nvf_step *s);
 /* Candidates of a pass, at[0] being `from`; steps that are no other than one before are left out. Their number. May throw. */
-int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, int pass, const nvt_choice *from,
-                   nvt_choice at[NVT_MOST]);
+int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, struct nvd_device *device, int pass,
+                   const nvt_choice *from, nvt_choice at[NVT_MOST]);
 #endif

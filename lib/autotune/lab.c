@@ -1,8 +1,9 @@
 /* The real bench under measure.c: a step becomes a program of its own, whose inputs are the values that the plan's earlier
-   steps make and whose outputs are scratch. A candidate has to give the bits of the plan's own step. */
+   steps make and whose outputs are scratch. A candidate has to give what the plan's own step gives. */
 #include "autotune/lab.h"
 #include <string.h>
 #include <time.h>
+#include "autotune/compare.h"
 #include "autotune/record.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -15,6 +16,8 @@ static const double HANG = 5e9;                                              /* 
 struct nvt_lab {
   nvb_arena *a;
   const nvf_plan *p;
+  const nvg_graph *g;      /* the plan's, with a leaf for each buffer behind its own */
+  const nvd_choice *choice;/* by step, of those that were chosen before; NULL: as the rules say */
   struct nvd_device *device;
   const nvd_operand *leaf;
   int nleaf, reached;      /* reached: steps before it have run */
@@ -47,11 +50,21 @@ static nvd_buf *buffer(const nvt_lab *l, int64_t bytes) {
   return l->device ? nvd_buf_new_on(l->device, (size_t)bytes) : nvd_buf_new((size_t)bytes);
 }
 
-nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf,
-                     int cold) {
+static const nvg_graph *with_leaves(nvb_arena *a, const nvg_graph *g, int more) {
+  nvg_graph *r = nvb_dup(a, g, sizeof *g);
+  r->leaf = NVB_NEWN(a, nvg_leaf, g->nleaf + more);
+  memcpy(r->leaf, g->leaf, (size_t)g->nleaf * sizeof *g->leaf);
+  for (int i = 0; i < more; i++)
+    r->leaf[g->nleaf + i] = (nvg_leaf){ .dtype = NVM_U8, .align16 = 1 };
+  r->nleaf += more;
+  return r;
+}
+
+nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, const nvb_caps *caps, struct nvd_device *device,
+                     const nvd_operand *leaf, int cold) {
   nvt_lab *l = NVB_NEW(a, nvt_lab);
   int n = p->nbuf + 1, all = p->g->nleaf + n;
-  *l = (nvt_lab){ .a = a, .p = p, .device = device, .leaf = leaf, .nleaf = p->g->nleaf,
+  *l = (nvt_lab){ .a = a, .p = p, .g = with_leaves(a, p->g, n), .choice = choice, .device = device, .leaf = leaf, .nleaf = p->g->nleaf,
                   .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, int, n),
                   .scratch = NVB_NEWN(a, nvd_buf *, n), .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
                   .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all), .ref_at = NVB_NEWN(a, char *, n),
@@ -88,6 +101,7 @@ static int writes(const nvf_step *s, int buf) {
 /* What it writes are outputs, in the order of l->out; what earlier steps made are further leaves. */
 static nvf_plan alone(const nvt_lab *l, nvf_step *step, int n) {
   nvf_plan q = *l->p;
+  q.g = l->g;
   q.nstep = n;
   q.step = step;
   q.temp_bytes = 0;
@@ -149,7 +163,7 @@ int nvt_lab_reach(nvt_lab *l, int i) {
     nvd_program *p = NULL;
     status = set_up(l, l->reached);
     nvf_plan q = alone(l, &l->p->step[l->reached], 1);
-    status = status ? status : nvd_prepare(&p, &q, l->device, NULL);
+    status = status ? status : nvd_prepare(&p, &q, l->device, l->choice ? &l->choice[l->reached] : NULL);
     status = status ? status : run(l, p, 0, 1, &ns);
     nvd_program_free(p);
     for (int b = 0; b < l->p->nbuf; b++)
@@ -176,7 +190,7 @@ static nvm_dtype type_of(const nvf_step *s, int buf) {
   return NVM_U8;
 }
 
-/* Whether the scratch holds the bits of the plan's own step; a status in *status if that could not be seen. */
+/* Whether the scratch holds what the plan's own step made; a status in *status if that could not be seen. */
 static int same(nvt_lab *l, int *status) {
   for (int i = 0; i < l->nout; i++) {
     nvd_buf *want = l->made[l->out[i]], *got = l->scratch[i];
@@ -188,7 +202,7 @@ static int same(nvt_lab *l, int *status) {
       x = l->host[0];
       y = l->host[1];
     }
-    if (*status || nvd_first_difference(x, y, bytes, type_of(l->trial[0].step, l->out[i])) >= 0)
+    if (*status || !nvt_close(x, y, bytes, type_of(l->trial[0].step, l->out[i]), nvt_tolerance(l->trial[0].step)))
       return 0;
   }
   return 1;
@@ -200,7 +214,7 @@ static nvt_fate try_out(nvt_lab *l, int i) {
   double ns = 0;
   int right = 1;
   nvd_forget_refusals();
-  int status = nvd_prepare(&l->program[i], &q, l->device, NULL);
+  int status = nvd_prepare(&l->program[i], &q, l->device, l->trial[i].call);
   for (int k = 0; k < l->nout && !status; k++)
     status = poison(l, i ? l->scratch[k] : l->made[l->out[k]]);
   status = status ? status : run(l, l->program[i], i > 0, 1, &ns);
@@ -287,7 +301,7 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
   l->told = told;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
-  if (l->device)
+  if (l->device && !t[0].step->product)
     compile_all(l, n);
   if (!l->hung && !get_scratch(l))
     best = nvt_measure(&b, r, c, n);

@@ -6,10 +6,10 @@
 #include "dispatch/dispatch.h"
 
 typedef struct nvt_lab nvt_lab;
-typedef struct nvt_trial { nvf_step *step; const char *choice; } nvt_trial; /* a candidate, and what records call it */
-/* Throws NVM_ERR_MEMORY. The arena and all that is given live as long. */
-nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf,
-                     int cold);
+typedef struct nvt_trial { nvf_step *step; const nvd_choice *call; const char *choice; } nvt_trial; /* a candidate, and what records call it */
+/* choice: who runs the steps of p that hold products. Throws NVM_ERR_MEMORY. The arena and all that is given live as long. */
+nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, const nvb_caps *caps, struct nvd_device *device,
+                     const nvd_operand *leaf, int cold);
 void nvt_lab_free(nvt_lab *l);
 /* Runs what step i reads. A status; steps in ascending order. */
 int nvt_lab_reach(nvt_lab *l, int i);

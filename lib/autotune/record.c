@@ -16,7 +16,8 @@ typedef enum ftype { KEY, TEXT, NUMBER, COUNT, DATE, VERSION } ftype;
 static const struct field { const char *name; ftype type; size_t at, size; } fields[] = {
 #define FIELD(name, type) { #name, type, offsetof(nvt_record, name), sizeof ((nvt_record *)0)->name }
   { "version", VERSION, 0, 0 }, FIELD(key, KEY), FIELD(device, TEXT), FIELD(what, TEXT), FIELD(size, TEXT),
-  FIELD(choice, TEXT), FIELD(ns, NUMBER), FIELD(model_ns, NUMBER), FIELD(tried, COUNT), FIELD(date, DATE),
+  FIELD(choice, TEXT), FIELD(words, TEXT),
+  FIELD(ns, NUMBER), FIELD(model_ns, NUMBER), FIELD(tried, COUNT), FIELD(date, DATE),
 #undef FIELD
 };
 enum { NFIELDS = sizeof fields / sizeof *fields };

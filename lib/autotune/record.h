@@ -11,8 +11,9 @@ typedef struct nvt_record {
   char device[128];        /* what it was measured on, in words */
   char what[160];          /* the step, in words */
   char size[96];           /* its size classes */
-  char choice[96];         /* "block=4096 chunks=8"; "" is the model's own */
-  double ns, model_ns;     /* medians: of the choice, of the model's own */
+  char choice[224];        /* "block=4096 chunks=8"; "" is what the rules say */
+  char words[64];          /* the choice for people, where it has words of its own; else "" */
+  double ns, model_ns;     /* medians: of the choice, of what the rules say */
   int tried;               /* candidates that were timed */
   int64_t date;            /* seconds since 1970 */
 } nvt_record;

@@ -109,16 +109,20 @@ static int power_class(uint64_t bits) { /* 0, or 1 + the power of two that is no
   return (n < 0 ? 65 : 1) + (m > 1 ? 64 - __builtin_clzll(m - 1) : 0);
 }
 
-static int is_worth(const nvf_step *s) { return !s->product && s->bytes_read + s->bytes_written >= WORTH; }
+static int is_worth(const nvf_step *s) { return s->bytes_read + s->bytes_written >= WORTH; }
 
-static void device_in_words(nvb_text *t, const nvb_caps *caps, nvd_device *d) {
+static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *d, int product) {
+  nvb_text t = { .arena = a };
   if (d)
-    nvb_print(t, "%s, %d units; NVRTC %s", nvd_device_line(nvd_device_ordinal(d)), caps->units, nvc_nvrtc_version());
+    nvb_print(&t, "%s, %d units; NVRTC %s", nvd_device_line(nvd_device_ordinal(d)), caps->units, nvc_nvrtc_version());
   else
-    nvb_print(t, "%s %s; LLVM %s", nvc_target_host()->cpu, caps->name, nvc_llvm_version());
+    nvb_print(&t, "%s %s; LLVM %s", nvc_target_host()->cpu, caps->name, nvc_llvm_version());
+  if (product)
+    nvb_print(&t, d ? "; cuBLASLt %s" : "; %s", d ? nvd_cublaslt_line() : nvd_openblas_line());
+  return nvb_text_get(&t);
 }
 
-/* The step as the rules make it, without sizes; its size classes; the device; what choices mean. The schedule by rules stands
+/* The step as the rules make it, without sizes; its size classes, of products the sizes; the device; what choices mean. The schedule by rules stands
    for the classes of strides and alignment, which it follows from. */
 static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const char *device, nvb_text *size) {
   nvb_text t = { .arena = a };
@@ -127,7 +131,11 @@ static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const
   for (int i = 0; i < s->k->nparam; i++)
     if (s->k->param[i].kind == NVF_SIZE) {
       int c = power_class(s->bind[i].bits);
-      nvb_print(size, c ? "%s%s=%s2^%d" : "%s%s=0", size->n ? " " : "", s->k->param[i].name, c > 64 ? "-" : "", (c - 1) % 64);
+      nvb_print(size, "%s%s=", size->n ? " " : "", s->k->param[i].name);
+      if (s->product || !c)
+        nvb_print(size, "%lld", (long long)s->bind[i].bits);
+      else
+        nvb_print(size, c > 64 ? "-2^%d" : "2^%d", (c - 1) % 64);
     }
   nvb_hash h = nvb_hash_bytes(nvb_text_get(&t), t.n);
   h = nvb_hash_mix(h, nvb_text_get(size), size->n);
@@ -142,7 +150,8 @@ typedef struct tuner {
   nvd_device *device;
   const nvd_operand *leaf;
   mode mode;
-  const char *where;       /* the device in words */
+  const char *where[2];    /* the device in words: for kernels, and with the libraries of products */
+  nvd_choice *choice;      /* by step */
   nvb_hash *key;
   nvb_text *size;
   int *wanted;             /* steps that are to be measured */
@@ -159,13 +168,13 @@ static const char *told_by(nvb_arena *a, const nvt_record *r, const char *from) 
   time_t date = (time_t)r->date;
   struct tm tm;
   strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
-  nvb_print(&t, "%s, %s %s: %.4g us", *r->choice ? r->choice : "by the rules", from, day, r->ns * 1e-3);
+  nvb_print(&t, "%s, %s %s: %.4g us", *r->words ? r->words : *r->choice ? r->choice : "by the rules", from, day, r->ns * 1e-3);
   if (*r->choice)
     nvb_print(&t, " (by the rules %.4g)", r->model_ns * 1e-3);
   return nvb_text_get(&t);
 }
 
-typedef struct remake { tuner *u; int i; nvf_knobs knobs; nvf_step *made; } remake;
+typedef struct remake { tuner *u; int i; nvf_knobs knobs; nvd_choice call; nvf_step *made; } remake;
 static void make_again(nvb_arena *a, void *arg) {
   remake *m = arg;
   m->made = nvf_step_with(m->u->p, m->i, &m->knobs);
@@ -175,7 +184,7 @@ static void make_again(nvb_arena *a, void *arg) {
 /* Step i as the record says; as it was where its words mean nothing here. */
 static void follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
   remake m = { .u = u, .i = i };
-  if (!nvf_knobs_read(&m.knobs, r->choice))
+  if (!nvt_choice_read(&m.knobs, &m.call, r->choice))
     return;
   if (!m.knobs.set)
     m.made = nvb_dup(a, &u->p->step[i], sizeof *m.made);
@@ -185,6 +194,7 @@ static void follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const cha
   }
   m.made->chosen = told_by(a, r, from);
   u->out->step[i] = *m.made;
+  u->choice[i] = m.call;
 }
 
 static void tell(void *arg, double part) {
@@ -197,7 +207,7 @@ static void tell(void *arg, double part) {
 static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, double budget) {
   nvt_trial trial[NVT_MOST];
   for (int k = 0; k < n; k++) {
-    trial[k] = (nvt_trial){ at[k].step, at[k].text };
+    trial[k] = (nvt_trial){ at[k].step, &at[k].call, at[k].text };
     c[k].model = at[k].model;
   }
   nvt_rules rules = { .budget = budget, .rounds = 9, .prune = 3, .gain = 0.02, .seed = u->key[i].lo };
@@ -206,9 +216,9 @@ static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, 
 
 /* Pass by pass from the best so far; at the end that and the rules' own side by side. 0: nothing could be timed. */
 static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
-  nvt_choice own = { .text = "", .step = &u->p->step[i] }, best = own, at[NVT_MOST];
+  nvt_choice own = { .text = "", .words = "", .step = &u->p->step[i] }, best = own, *at = NVB_NEWN(a, nvt_choice, NVT_MOST);
   nvt_candidate *c = NVB_NEWN(a, nvt_candidate, NVT_MOST);
-  int passes = nvt_passes(u->p->device), won = -1;
+  int passes = nvt_passes(u->p->device, own.step), won = -1;
   double start = clock_ns();
   u->share = 1.0 / (passes + 1);
   for (int pass = 0; pass <= passes; pass++) {
@@ -218,8 +228,8 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
     at[0] = own;
     at[1] = best;
     if (pass < passes)
-      n = nvt_candidates(a, u->p, i, u->caps, pass, &best, at);
-    if ((pass && left <= 0) || (pass == passes && !best.knobs.set))
+      n = nvt_candidates(a, u->p, i, u->caps, u->device, pass, &best, at);
+    if ((pass && left <= 0) || (pass == passes && !*best.text))
       continue;
     if ((won = race(u, i, at, n, c, left / (passes + 1 - pass))) < 0)
       return 0;
@@ -233,6 +243,7 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   u->share = 1;
   tell(u, 1);
   snprintf(r->choice, sizeof r->choice, "%s", best.text);
+  snprintf(r->words, sizeof r->words, "%s", best.words);
   return 1;
 }
 
@@ -245,7 +256,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
   nvb_clear();
   if (!ok)
     return;
-  snprintf(r.device, sizeof r.device, "%s", u->where);
+  snprintf(r.device, sizeof r.device, "%s", u->where[s->product != NULL]);
   snprintf(r.what, sizeof r.what, "%s: %s", s->hero, s->what);
   snprintf(r.size, sizeof r.size, "%s", nvb_text_get(&u->size[i]));
   nvt_record_keep(&r);
@@ -258,7 +269,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
 
 static void measure_all(nvb_arena *a, void *arg) {
   tuner *u = arg;
-  u->lab = nvt_lab_new(a, u->p, u->caps, u->device, u->leaf, u->session.cold);
+  u->lab = nvt_lab_new(a, u->p, u->choice, u->caps, u->device, u->leaf, u->session.cold);
   for (u->at = 0; u->at < u->nwanted; u->at++) {
     u->session.budget = session_now().budget;
     measure_step(a, u, u->wanted[u->at]);
@@ -267,18 +278,16 @@ static void measure_all(nvb_arena *a, void *arg) {
 
 /* ---- the stage */
 static void look_up(nvb_arena *a, tuner *u) {
-  nvb_text where = { .arena = a };
   const nvf_plan *p = u->p;
   for (int i = 0; i < p->nstep; i++) {
     nvt_record r;
     if (!is_worth(&p->step[i]))
       continue;
-    if (!u->where) {
-      device_in_words(&where, u->caps, u->device);
-      u->where = nvb_text_get(&where);
-    }
+    int product = p->step[i].product != NULL;
+    if (!u->where[product])
+      u->where[product] = device_in_words(a, u->caps, u->device, product);
     u->size[i] = (nvb_text){ .arena = a };
-    u->key[i] = key_of(a, p, &p->step[i], u->where, &u->size[i]);
+    u->key[i] = key_of(a, p, &p->step[i], u->where[product], &u->size[i]);
     if (nvt_record_find(&r, u->key[i]))
       follow(a, u, i, &r, "a record of");
     else if (u->mode == MEASURE && u->leaf)
@@ -294,15 +303,18 @@ static void tune(nvb_arena *a, void *arg) {
   u->key = NVB_NEWN(a, nvb_hash, n);
   u->size = NVB_NEWN(a, nvb_text, n);
   u->wanted = NVB_NEWN(a, int, n);
+  u->choice = NVB_NEWN(a, nvd_choice, n);
   look_up(a, u);
 }
 
-nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, nvd_device *device, const nvd_operand *leaf) {
+nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, nvd_device *device, const nvd_operand *leaf,
+                   const nvd_choice **choice) {
   nvb_caps here = *caps; /* the caller's may be the thread's latest */
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
   int any = 0;
   for (int i = 0; i < p->nstep; i++)
     any |= is_worth(&p->step[i]);
+  *choice = NULL;
   if (u.mode == OFF || !any)
     return p;
   if (nvb_protect(a, tune, &u)) {
@@ -317,5 +329,6 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, nvd_device *
     nvt_lab_free(u.lab);
     pthread_mutex_unlock(&at_work);
   }
+  *choice = u.choice;
   return u.out;
 }

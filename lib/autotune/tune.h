@@ -4,8 +4,10 @@
 #include "dispatch/dispatch.h"
 
 /* The plan with its steps as they were chosen, in the same arena: NVM_TUNE says from what. leaf: values of the graph's leaves
-   where it runs, read only; NULL: nothing can be measured. Never fails: what cannot be tuned stays as it was. */
-nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf);
+   where it runs, read only; NULL: nothing can be measured. *choice: who runs
+   the steps that hold products, NULL: as dispatch thinks best. Never fails: what cannot be tuned stays as it was. */
+nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf,
+                   const nvd_choice **choice);
 
 /* While a session is open, what is planned and has no record is measured, whatever the thread. Sessions nest. */
 typedef struct nvt_session {

@@ -58,8 +58,8 @@ typedef struct nvd_candidate {
 /* Those that step i can go by, each solver's in the order of what it expects of them, its own kernel last; their
    number. */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
-/* For people, a line for each step that holds a product: who runs it when nothing was chosen, and why others do not. */
-void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device);
+/* For people, a line for each step that holds a product: who runs it, and where nothing was chosen why others do not. */
+void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
 int nvd_offers(nvb_devkind device);   /* for nvf_options: of all libraries there, NVM_SOLVERS permitting */
 const char *nvd_openblas_line(void);  /* for info: its version, or what is lost without it */
 const char *nvd_cublaslt_line(void);

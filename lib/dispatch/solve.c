@@ -106,10 +106,14 @@ int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i
   return n;
 }
 
-void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d) {
+void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd_choice *choice) {
   for (int i = 0; i < p->nstep; i++) {
     if (!p->step[i].product)
       continue;
+    if (choice && *choice[i].solver) {
+      nvb_print(t, "  %d runs by %s, as it was chosen\n", i + 1, strcmp(choice[i].solver, own_kernel) ? choice[i].solver : "its own kernel");
+      continue;
+    }
     nvd_task task;
     const char *wordless = task_of(&task, p, i, d), *why = NULL;
     nvb_print(t, "  %d runs by ", i + 1);

@@ -298,7 +298,7 @@ typedef struct telling { product *p; nvd_device *d; const char *text; } telling;
 static inline void tell_way(nvb_arena *a, void *arg) {
   telling *r = arg;
   nvb_text t = { .arena = a };
-  nvd_explain(&t, r->p->plan, r->d);
+  nvd_explain(&t, r->p->plan, r->d, NULL);
   r->text = nvb_text_get(&t);
 }
 /* "openblas", or "its own kernel: " and why not the others; until the next call. */

@@ -165,7 +165,7 @@ def test_export_and_import(tmp_path):
         f(*args)
     text = _nvm.tune_export()
     records = json.loads(text)
-    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "choice", "ns", "model_ns", "tried",
+    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "choice", "words", "ns", "model_ns", "tried",
                                            "date"}
     assert _nvm.tune_clear() == len(records)
     assert json.loads(_nvm.tune_export()) == [] and _nvm.tune_list() == ""
@@ -324,3 +324,28 @@ def test_command(store, tmp_path):
     assert in_process(store, "", "-m", "nvm", "tune", "list") == listed
     done = subprocess.run([sys.executable, "-m", "nvm", "tune", "nonsense"], capture_output=True, text=True)
     assert done.returncode == 2 and "tune import FILE" in done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_products(dtype):
+    """Who runs a product is chosen too; another choice is another order of the same sums."""
+    def operand(*shape):
+        a = rng.standard_normal(shape)
+        return (a + 1j * rng.standard_normal(shape) if dtype[0] == "c" else a).astype(dtype)
+    x, w, b = operand(220, 300), operand(300, 260), operand(260)
+    exact = np.maximum(np.abs(x.astype(complex) @ w.astype(complex) + b), 0)
+    f = nvm.jit(lambda x, w, b: nvm.abs(x @ w + b))
+    args = nvm.asarray(x), nvm.asarray(w), nvm.asarray(b)
+    before = counted()["measured"]
+    with nvm.auto_tune():
+        got = np.asarray(f(*args))
+    assert counted()["measured"] > before
+    bound = 300 * np.finfo(dtype).eps * (np.abs(x) @ np.abs(w) + np.abs(b))
+    assert (np.abs(got - exact) <= bound).all()
+    assert np.asarray(f(*args)).tobytes() == got.tobytes()     # the recorded choice has its own bits
+    assert "a record of" in nvm.explain(f, *args)
+    nvm.set("reproducible", 1)
+    first = np.asarray(f(*args)).tobytes()
+    nvm.set("reproducible", 0)
+    nvm.set("tune", "off")
+    assert np.asarray(f(*args)).tobytes() == first
