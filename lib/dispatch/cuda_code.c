@@ -1,6 +1,6 @@
 /* Which code a kernel runs on a device: found in memory, else in the disk store, else compiled by NVRTC, several at
-   a time. Decides what is refused: code that spills, or needs more of a block than there is. Kernels live while a
-   program holds them; the 1,024 used last live on after that. */
+   a time. Decides what is refused: code that is long, that spills, or that needs more of a block than there is. Kernels
+   live while a program holds them; the 1,024 used last live on after that. */
 #include "dispatch/cuda_code.h"
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/store.h"
 #include "dispatch/code.h"
 
-enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 32, REMEMBERED = 8 };
+enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 32, LINES = 2000, REMEMBERED = 8 };
 
 /* ---- the shelf */
 static void destroy(nvd_item *item) {
@@ -165,6 +165,14 @@ static int insisted_on(nvb_hash key) {
 
 void nvd_forget_refusals(void) { refused.n = 0; }
 
+/* The compiler's time grows with the square of a function: 2,000 lines take a second, 6,000 ten. */
+static int is_long(const char *source) {
+  int lines = 0;
+  for (const char *at = source; lines <= LINES && (at = strchr(at, '\n')); at++)
+    lines++;
+  return lines > LINES;
+}
+
 static int judge(const nvd_gpu_kernel *k) {
   if (k->spills <= SPILLS || insisted_on(k->item.key))
     return NVM_OK;
@@ -194,6 +202,8 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   if (c.threads > THREADS || c.shared > r->d->shared)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there are "
               "%d and %lld", o->k->title, c.threads, (long long)c.shared, THREADS, (long long)r->d->shared);
+  if (is_long(c.source) && !insisted_on(o->key))
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s would be more than %d lines of CUDA", o->k->title, LINES);
   nvd_gpu_kernel *k = nvb_calloc(1, sizeof *k);
   if (!k)
     nvb_throw(a, NVM_ERR_MEMORY, "out of memory");

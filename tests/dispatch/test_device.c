@@ -101,6 +101,16 @@ static void gather(nvb_arena *a, void *arg) {
     (nvf_bind[]){ buffer(0), buffer(1), buffer(2), size_of(r->m), size_of(r->n) });
 }
 
+/* one thread's worth of 1,024 elements */
+static void unrolled(nvb_arena *a, void *arg) {
+  given(a, arg);
+  nvf_step *s = &((request *)arg)->plan->step[0];
+  s->k = nvf_kernel_parse(a, "kernel long(x: f32[], y: mut f32[], a: f32, n: size) {\n  grid (b = (n + 1023) // 1024) {\n"
+    "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n"
+    "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n  }\n}\nschedule cpu { L = \"j: i1024\" }\n", "test");
+  s->s = nvf_schedule_find(s->k, "cpu");
+}
+
 static int prepare(nvd_program **out, nvd_device *d, void (*make)(nvb_arena *, void *), int64_t n, int64_t m) {
   *out = NULL;
   nvb_arena *a = nvb_arena_new();
@@ -552,6 +562,16 @@ START_TEST(wide_indices) {
 }
 END_TEST
 
+START_TEST(long_code_is_refused) {
+  nvd_device *d = emulated(0);
+  nvd_program *p;
+  ck_assert_int_eq(prepare(&p, d, unrolled, N, 0), NVM_ERR_UNSUPPORTED);
+  ck_assert_msg(!p && strstr(nvb_message(), "long would be more than 2000 lines"), "%s", nvb_message());
+  OK(prepare(&p, d, unrolled, N, 0)); /* who comes back with it cannot do without */
+  nvd_program_free(p);
+}
+END_TEST
+
 START_TEST(spills_are_refused_once) {
   nvd_device *d = emulated(0);
   setenv("NVM_EMU_SPILLS", "1000", 1);
@@ -902,7 +922,7 @@ END_TEST
 SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
       full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
-      a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, spills_are_refused_once,
+      a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once,
       runs_are_reported,
       wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
       every_allocation_may_fail,
