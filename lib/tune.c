@@ -1,5 +1,4 @@
 /* include/nvm/tune.h: sessions and records, for those outside. */
-#include <pthread.h>
 #include <string.h>
 #include <time.h>
 #include "autotune/record.h"
@@ -16,49 +15,16 @@ int nvm_tune_options_init(nvm_tune_options *o, unsigned version) {
   return NVM_OK;
 }
 
-/* ---- sessions. What is told of progress goes through the options of the session that it was begun with. */
-typedef struct listener { struct listener *outer; nvm_tune_options o; } listener;
-static listener *newest;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void let_go(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
-
-static void told(void *user, int step, int steps, const char *what, double part) {
-  const nvm_tune_options *o = user;
-  o->progress(o->user, &(nvm_tune_progress){ step, steps, what, part });
-}
-
 int nvm_tune_begin(const nvm_tune_options *o) {
   nvm_tune_options usual = NVM_TUNE_OPTIONS_INIT;
   o = o ? o : &usual;
   if (o->version != NVM_TUNE_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[tune_begin] version %u of the options is unknown; this library has %d", o->version,
                     NVM_TUNE_OPTIONS_VERSION);
-  if (!(o->seconds >= 0))
-    return nvb_fail(NVM_ERR_VALUE, "[tune_begin] a budget of %g seconds", o->seconds);
-  listener *l = nvb_alloc(sizeof *l);
-  if (!l) return nvb_fail_memory();
-  l->o = *o;
-  int status = nvt_begin(&(nvt_session){ .budget = 1e9 * (o->seconds > 0 ? o->seconds : 60), .cold = o->cold,
-                                         .told = o->progress ? told : NULL, .user = &l->o });
-  if (status) return nvb_free(l), status;
-  hold();
-  l->outer = newest;
-  newest = l;
-  let_go();
-  return NVM_OK;
+  if (!(o->seconds >= 0)) return nvb_fail(NVM_ERR_VALUE, "[tune_begin] a budget of %g seconds", o->seconds);
+  return nvt_begin(&(nvt_session){ 1e9 * (o->seconds > 0 ? o->seconds : 60), o->cold, o->progress, o->user });
 }
-int nvm_tune_end(void) {
-  int status = nvt_end();
-  if (status) return status;
-  hold();
-  listener *l = newest;
-  newest = l->outer;
-  let_go();
-  nvb_free(l);
-  return NVM_OK;
-}
+int nvm_tune_end(void) { return nvt_end(); }
 
 /* ---- records */
 static void list(nvb_text *t, const nvt_record *r) {

@@ -22,7 +22,11 @@ static PyObject *tune_begin(PyObject *m, PyObject *args) {
 }
 static PyObject *tune_end(PyObject *m, PyObject *unused) {
   (void)unused;
-  return nvp_check(state_of(m), nvm_tune_end()) ? NULL : Py_NewRef(Py_None);
+  int status;
+  Py_BEGIN_ALLOW_THREADS /* another thread may be measuring, and tell of it */
+  status = nvm_tune_end();
+  Py_END_ALLOW_THREADS
+  return nvp_check(state_of(m), status) ? NULL : Py_NewRef(Py_None);
 }
 static PyObject *text_by(PyObject *m, int (*get)(char **text)) {
   char *text = NULL;

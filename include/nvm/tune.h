@@ -24,7 +24,7 @@ typedef struct nvm_tune_options {
 #define NVM_TUNE_OPTIONS_INIT { NVM_TUNE_OPTIONS_VERSION, 0, 0, 0, 0 }
 NVM_API int nvm_tune_options_init(nvm_tune_options *o, unsigned version);
 /* Until nvm_tune_end what is evaluated, in any thread, is planned anew, and its steps that have no record are measured on the
-   values at hand. Sessions nest. o NULL: defaults. */
+   values at hand. Sessions nest; a thread ends its own. o NULL: defaults. */
 NVM_API int nvm_tune_begin(const nvm_tune_options *o);
 NVM_API int nvm_tune_end(void);
 

@@ -283,11 +283,12 @@ static int get_scratch(nvt_lab *l) {
 /* A device's compiler works on several kernels of one plan at a time; what comes of it is found again one by one. */
 static void compile_all(nvt_lab *l, int n) {
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);
+  nvd_choice *call = NVB_NEWN(l->a, nvd_choice, n);
   nvd_program *p = NULL;
   for (int i = 0; i < n; i++)
-    all[i] = *l->trial[i].step;
+    all[i] = *l->trial[i].step, call[i] = *l->trial[i].call;
   nvf_plan q = alone(l, all, n);
-  if (nvd_prepare(&p, &q, l->device, NULL))
+  if (nvd_prepare(&p, &q, l->device, call))
     nvb_clear();
   nvd_program_free(p);
 }
@@ -301,7 +302,7 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
   l->told = told;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
-  if (l->device && !t[0].step->product)
+  if (l->device)
     compile_all(l, n);
   if (!l->hung && !get_scratch(l))
     best = nvt_measure(&b, r, c, n);

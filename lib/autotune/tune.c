@@ -29,7 +29,7 @@ static double clock_ns(void) {
 }
 
 /* ---- sessions and modes */
-typedef struct session { struct session *outer; nvt_session s; } session;
+typedef struct session { struct session *outer; pthread_t thread; nvt_session s; } session;
 static session *top;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* of the stack of sessions */
 static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER; /* one measures at a time */
@@ -48,6 +48,7 @@ int nvt_begin(const nvt_session *s) {
   if (!mine)
     return nvb_fail_memory();
   mine->s = *s;
+  mine->thread = pthread_self();
   pthread_mutex_lock(&lock);
   mine->outer = top;
   top = mine;
@@ -59,15 +60,19 @@ int nvt_begin(const nvt_session *s) {
 }
 
 int nvt_end(void) {
+  session *mine, **at = &top;
+  pthread_mutex_lock(&at_work); /* whoever measures may be telling of it */
   pthread_mutex_lock(&lock);
-  session *mine = top;
-  if (mine) {
-    top = mine->outer;
+  while (*at && !pthread_equal((*at)->thread, pthread_self()))
+    at = &(*at)->outer;
+  if ((mine = *at)) {
+    *at = mine->outer;
     atomic_fetch_sub(&nopen, 1);
   }
   pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&at_work);
   if (!mine)
-    return nvb_fail(NVM_ERR_STATE, "[tune_end] no tuning session is open");
+    return nvb_fail(NVM_ERR_STATE, "[tune_end] this thread has no tuning session open");
   nvb_free(mine);
   return NVM_OK;
 }
@@ -199,8 +204,9 @@ static void follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const cha
 
 static void tell(void *arg, double part) {
   tuner *u = arg;
-  if (u->session.told)
-    u->session.told(u->session.user, u->at, u->nwanted, u->p->step[u->wanted[u->at]].what, u->part + part * u->share);
+  const nvf_step *s = &u->p->step[u->wanted[u->at]];
+  if (u->session.progress)
+    u->session.progress(u->session.user, &(nvm_tune_progress){ u->at, u->nwanted, s->what, u->part + part * u->share });
 }
 
 /* Times them; the number of the fastest, -1 if nothing could be timed. */

@@ -2,6 +2,7 @@
 #ifndef NVT_TUNE_H
 #define NVT_TUNE_H
 #include "dispatch/dispatch.h"
+#include "nvm/tune.h"
 
 /* The plan with its steps as they were chosen, in the same arena: NVM_TUNE says from what. leaf: values of the graph's leaves
    where it runs, read only; NULL: nothing can be measured. *choice: who runs
@@ -9,15 +10,16 @@
 nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, struct nvd_device *device, const nvd_operand *leaf,
                    const nvd_choice **choice);
 
-/* While a session is open, what is planned and has no record is measured, whatever the thread. Sessions nest. */
+/* While a session is open, what is planned and has no record is measured, whatever the thread. Sessions nest; the newest one's
+   wishes count. */
 typedef struct nvt_session {
   double budget;            /* ns for all that is measured in it */
   int cold;                 /* caches are emptied before each sample */
-  void (*told)(void *user, int step, int nstep, const char *what, double part); /* NULL: nobody asks; part: 0 to 1, of the step */
+  void (*progress)(void *user, const nvm_tune_progress *p); /* NULL: nobody asks */
   void *user;
 } nvt_session;
 int nvt_begin(const nvt_session *s);  /* a status */
-int nvt_end(void);                    /* the newest one; a status */
+int nvt_end(void);                    /* the newest one of this thread; waits for what is being measured; a status */
 
 typedef struct nvt_counts { int64_t measured, timed, found; } nvt_counts; /* of this process: steps, candidates; records used */
 nvt_counts nvt_counted(void);

@@ -97,6 +97,40 @@ def test_tune():
         _nvm.tune_end()
 
 
+def test_sessions_of_threads():
+    """Each thread ends its own; what one measures is told to the newest, whose function lives until it has ended."""
+    import threading
+    f = nvm.jit(PROGRAMS["several steps"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    want, wrong = f(*args), []
+
+    def work():
+        for _ in range(4):
+            _nvm.tune_clear()
+            seen = []
+            with nvm.auto_tune(progress=lambda *p: seen.append(p)):
+                if not same(want, f(*args)):
+                    wrong.append(1)
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    with pytest.raises(RuntimeError, match="no tuning session"):
+        _nvm.tune_end()
+
+
+def test_memory_comes_back():
+    f = nvm.jit(PROGRAMS["several steps"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    f(*args)
+    before = nvm.counters()["bytes_used"]
+    with nvm.auto_tune(cold=True):
+        f(*args)
+    assert nvm.counters()["bytes_used"] == before
+
+
 def test_measured_once():
     f = nvm.jit(PROGRAMS["columns"])
     args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
