@@ -71,10 +71,12 @@ static void plan(nvb_arena *a, void *arg) {
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     j->plan = nvt_tune(a, j->plan, caps, device, operands(a, j), &j->choice); STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
-    if (j->text) return;
-    status = s->nout ? nvd_prepare(&run, j->plan, device, j->choice) : NVM_OK; TIMED("prepare");
+    if (j->text || !s->nout) status = nvd_prepare_dry(j->plan, device, j->choice);
+    else status = nvd_prepare(&run, j->plan, device, j->choice);
+    TIMED("prepare");
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
+  if (j->text) return;
   nvh_views_donors(&views, j->plan);
   if (!status) status = nvh_program_make(&j->program, &views, run, device);
   if (status) nvb_throw(a, status, "%s", nvb_message());

@@ -32,6 +32,8 @@ typedef struct nvd_node_params {
   X(cudaStreamCreateWithFlags, (void **stream, unsigned flags)) \
   X(cudaStreamSynchronize, (void *stream)) \
   X(cudaStreamWaitEvent, (void *stream, void *event, unsigned flags)) \
+  X(cudaStreamBeginCapture, (void *stream, int mode)) \
+  X(cudaStreamEndCapture, (void *stream, void **graph)) \
   X(cudaStreamIsCapturing, (void *stream, int *status)) \
   X(cudaThreadExchangeStreamCaptureMode, (int *mode)) \
   X(cudaEventCreateWithFlags, (void **event, unsigned flags)) \

@@ -62,7 +62,7 @@ static nvd_replay *replay_new(const nvd_program *p) {
   size_t nstep = (size_t)p->nstep, nmap = (size_t)nvd_maps_count(p), nparam = (size_t)p->narg + 2 * nstep;
   nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node + sizeof *r->part) +
                                 nparam * (sizeof *r->arg + sizeof(void *)) + nmap * sizeof(void *) +
-                                (nmap + 1) * sizeof *r->map);
+                                (nmap + 1) * sizeof *r->map + nstep);
   if (!r)
     return NULL;
   r->launch = (nvd_node_params *)(void *)(r + 1);
@@ -72,6 +72,7 @@ static nvd_replay *replay_new(const nvd_program *p) {
   void **param = (void **)(void *)(r->arg + nparam);
   uintptr_t behind = (uintptr_t)(param + nparam + nmap), align = _Alignof(nvd_map);
   nvd_map *map = r->map = (nvd_map *)((behind + align - 1) / align * align);
+  r->changed = (char *)(map + nmap);
   memcpy(r->arg, p->arg, sizeof *r->arg * (size_t)p->narg);
   for (int i = 0; i < p->nstep; i++) {
     const nvd_step *s = &p->step[i];
@@ -161,6 +162,7 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
                   s->solution ? s->solution->by->name : s->gpu->title);
     n = n < NVD_LABEL ? n : NVD_LABEL - 1;
     if (s->solution) {
+      g->records = !g->checks;
       g->workspace = s->solution->workspace > g->workspace ? s->solution->workspace : g->workspace;
       continue;
     }
@@ -255,6 +257,9 @@ void nvd_gpu_free(nvd_program *p) {
   if (g) {
     for (int i = 0; i < NVD_REPLAYS && g->kept[i]; i++) {
       graphs_free(p, g->kept[i]);
+      int entered = nvd_enter(p->device);
+      nvd_records_free(g->kept[i]);
+      nvd_leave(entered);
       nvb_free(g->kept[i]);
     }
     nvb_free(g->plain);
@@ -268,7 +273,7 @@ void nvd_gpu_free(nvd_program *p) {
 
 /* ---- launching */
 static int run_library(nvd_gpu_run *x, const nvd_step *s) {
-  nvd_place at = { .arg = x->r->arg + s->first, .stream = x->q->stream };
+  nvd_place at = { .arg = x->r->arg + s->first, .stream = x->stream };
   if (x->workspace)
     at.workspace = x->workspace->b.data, at.room = (int64_t)x->workspace->b.bytes;
   int entered = x->captured ? nvd_enter(x->p->device) : 0; /* it may load code */
@@ -283,8 +288,7 @@ int nvd_gpu_launch(nvd_gpu_run *x, int i) {
   const nvd_node_params *l = &x->r->launch[i];
   if (s->solution)
     return run_library(x, s);
-  return nvd_cu.cuLaunchKernel(l->function, l->grid[0], 1, 1, l->block[0], 1, 1, l->shared, x->q->stream, l->param,
-                               NULL);
+  return nvd_cu.cuLaunchKernel(l->function, l->grid[0], 1, 1, l->block[0], 1, 1, l->shared, x->stream, l->param, NULL);
 }
 
 /* A chain of its steps; none, if there is nothing to do in any of them. An error code of CUDA. */
@@ -310,6 +314,7 @@ static void build(const nvd_program *p, nvd_replay *r) {
     error = build_part(p, r, &g->part[i], &r->part[i]);
     r->built |= r->part[i].exec != NULL;
   }
+  memset(r->changed, 0, (size_t)p->nstep);
   if (error || !r->built) {
     nvd_cu.cudaGetLastError();
     graphs_free(p, r);
@@ -362,24 +367,50 @@ static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
   return changed;
 }
 
+static int is_idle(const nvd_step *s) { return !s->blocks && !s->solution; }
+
+/* All steps, one by one. An error code of CUDA. */
+static int launch_all(nvd_gpu_run *x) {
+  const nvd_program *p = x->p;
+  int error = 0;
+  for (int i = 0; i < p->nstep && !error && !x->status; i++)
+    if (!is_idle(&p->step[i]))
+      error = p->watched && !x->captured ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(x, i);
+  return error;
+}
+
+/* Runs of kernels by their graphs. An error code of CUDA. */
+static int launch_parts(nvd_gpu_run *x) {
+  const nvd_program *p = x->p;
+  nvd_replay *r = x->r;
+  int error = 0;
+  for (int k = 0; k < p->gpu->npart; k++) {
+    void *exec = r->part[k].exec;
+    for (int i = p->gpu->part[k].first; i < p->gpu->part[k].end && !error && !x->status; i++) {
+      if (is_idle(&p->step[i]))
+        continue;
+      if (!exec)
+        error = nvd_gpu_launch(x, i);
+      else if (r->changed[i])
+        error = nvd_cu.cuGraphExecKernelNodeSetParams(exec, r->node[i], &r->launch[i]);
+      r->changed[i] = 0;
+    }
+    if (exec && !error && !x->status)
+      error = nvd_cu.cuGraphLaunch(exec, x->stream);
+  }
+  return error;
+}
+
 /* An error code of CUDA. */
 static int start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
   int address = 0, scalar = 0, error = 0;
-  for (int k = 0; k < p->gpu->npart; k++) {
-    void *exec = r->part[k].exec;
-    for (int i = p->gpu->part[k].first; i < p->gpu->part[k].end && !error && !x->status; i++) {
-      int changed = fill(x, i, &address, &scalar);
-      if (x->status || (!p->step[i].blocks && !p->step[i].solution))
-        continue;
-      if (!exec)
-        error = p->watched && !x->captured ? nvd_gpu_step_watched(x, i) : nvd_gpu_launch(x, i);
-      else if (changed)
-        error = nvd_cu.cuGraphExecKernelNodeSetParams(exec, r->node[i], &r->launch[i]);
-    }
-    if (exec && !error && !x->status)
-      error = nvd_cu.cuGraphLaunch(exec, x->q->stream);
+  for (int i = 0; i < p->nstep && !x->status; i++)
+    r->changed[i] |= (char)fill(x, i, &address, &scalar);
+  if (!x->status) {
+    void *recorded = p->gpu->records && r != p->gpu->plain ? nvd_record_get(x, launch_all) : NULL;
+    error = recorded ? nvd_cu.cuGraphLaunch(recorded, x->stream) : r->built ? launch_parts(x) : launch_all(x);
   }
   if (r->built && (error || x->status)) { /* one may hold half of the arguments */
     graphs_free(p, r);
@@ -574,6 +605,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   for (int attempt = 0; !ran; attempt++) {
     nvd_lock();
     nvd_gpu_run x = { .p = p, .leaf = leaf, .out = out, .q = nvd_queue_now(d) };
+    x.stream = x.q->stream;
     captures = nvd_capturing(x.q);
     if (!captures && g->memory)
       x.memory = nvd_cell_take(x.q, (size_t)g->memory);

@@ -1,20 +1,31 @@
-/* Programs of a device from inside: what running (cuda_program.c) and watching (cuda_watch.c) share. */
+/* Programs of a device from inside: what running (cuda_program.c), recording (cuda_record.c) and watching
+   (cuda_watch.c) share. */
 #ifndef NVD_CUDA_PROGRAM_H
 #define NVD_CUDA_PROGRAM_H
 #include "dispatch/cuda_code.h"
 #include "dispatch/program.h"
 
-enum { NVD_REPLAYS = 4 };
+enum { NVD_REPLAYS = 4, NVD_RECORDS = 4 };
 
 /* The arguments of the last run on a queue, and the graphs that hold them. The slots of the program's arguments come
    first, then two for each step: where its checks write, and its scratch memory. */
 typedef struct nvd_map nvd_map;
+typedef struct nvd_record {     /* a whole run with certain arguments */
+  nvb_hash key;
+  int calls;                    /* with them; 0: nothing is here */
+  uint64_t used;                /* the replay's clock then */
+  void *graph, *exec;           /* NULL: not recorded */
+} nvd_record;
 typedef struct nvd_replay {
   nvd_queue *q;
   int calls;                    /* so far; -1: no graphs can be had */
   int built;
   struct nvd_graph { void *graph, *exec; } *part; /* of each run of kernels in the program, once they are built */
   void **node;
+  char *changed;                /* of each step: its arguments are others than those in its node */
+  nvd_record record[NVD_RECORDS];
+  uint64_t clock;
+  int unrecordable;
   nvd_node_params *launch;      /* of each step; its params point into arg */
   uint64_t *arg;
   struct nvd_map *map;          /* of all steps, one after the other (cuda_maps.h) */
@@ -30,6 +41,7 @@ typedef struct nvd_gpu_program {
   int64_t memory;               /* bytes of temporaries and scratch */
   int64_t scratch;              /* where that begins */
   int64_t workspace;            /* bytes that libraries are to have beside it */
+  int records;                  /* some step is a library's, and no argument is another at each run */
   nvd_fault **from;             /* room for the faults of a run's inputs */
   nvd_replay *plain, *kept[NVD_REPLAYS];/* plain: where no other has a place */
   char label[NVD_LABEL];
@@ -44,11 +56,15 @@ typedef struct nvd_gpu_run {
   nvd_cell *memory;             /* temporaries and scratch; NULL: none are needed */
   nvd_cell *workspace;          /* NULL: none is needed, or none can be had */
   nvd_fault *fault;             /* of what comes out; NULL: nothing can go wrong */
+  void *stream;                 /* where it is launched: q's, or one that records */
   int captured;                 /* into a graph of the caller's */
   int status;                   /* of what is no failure of CUDA */
 } nvd_gpu_run;
 
 int nvd_gpu_launch(nvd_gpu_run *x, int i); /* step i, whose arguments are in place: an error code of CUDA, or x->status */
+/* The recording of a run, whose arguments are all in place, as an executable graph; NULL: `launch` launches it. */
+void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x));
+void nvd_records_free(nvd_replay *r);       /* within nvd_enter */
 /* Launches step i, whose arguments are in place, and waits: reported and compared with the interpreter, as the
    settings ask. An error code of CUDA; or x->status is set. */
 int nvd_gpu_step_watched(nvd_gpu_run *x, int i);

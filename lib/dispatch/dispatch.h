@@ -32,6 +32,8 @@ int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device,
    were only tried. */
 void nvd_forget_refusals(void);
 int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
+/* Would solvers refuse a step? As nvd_prepare says it, but nothing is made. */
+int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
 /* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
    Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);

@@ -96,6 +96,13 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
   return status;
 }
 
+int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice) {
+  int status = NVM_OK;
+  for (refused = 0; refused < plan->nstep && !(status = nvd_solve_dry(plan, refused, device, choice ? &choice[refused] : NULL)); refused++)
+    ;
+  return status;
+}
+
 void nvd_program_free(nvd_program *p) {
   if (!p)
     return;

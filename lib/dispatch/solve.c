@@ -50,11 +50,32 @@ static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, c
   return made;
 }
 
+/* A status: NVM_ERR_UNSUPPORTED with a message if a library that refuses the step would take its product alone. */
+static int veto(const nvd_task *t, const char *wordless) {
+  for (int j = 0; j < NSOLVERS && !wordless && !is_bare(t->step->product); j++)
+    if (solvers[j]->device == t->plan->device && takes_it_bare(solvers[j], t)) {
+      const char *why = refusal(solvers[j], t, NULL);
+      return nvb_fail(NVM_ERR_UNSUPPORTED, "[matmul] %s: %s", solvers[j]->name, why ? why : "it knows no algorithm for this");
+    }
+  return NVM_OK;
+}
+
+int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
+  nvd_task t;
+  if (!p->step[i].product || (choice && !strcmp(choice->solver, own_kernel)))
+    return NVM_OK;
+  const char *wordless = task_of(&t, p, i, d);
+  for (int j = 0; j < NSOLVERS; j++)
+    if (solvers[j]->device == p->device && !refusal(solvers[j], &t, wordless))
+      return NVM_OK;
+  return veto(&t, wordless);
+}
+
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
   nvd_task t;
   if (!p->step[i].product)
     return NULL;
-  const char *wordless = task_of(&t, p, i, d), *veto = NULL, *vetoer = NULL;
+  const char *wordless = task_of(&t, p, i, d);
   const nvd_choice any = { .solver = "" };
   choice = choice ? choice : &any;
   if (!strcmp(choice->solver, own_kernel))
@@ -69,11 +90,9 @@ nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_devic
       if (made)
         return made;
       nvb_log(1, "step %d of %d, %s: %s refuses: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
-      if (!veto && !wordless && !is_bare(p->step[i].product) && takes_it_bare(s, &t))
-        veto = why, vetoer = s->name;
     }
-  if (veto)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[matmul] %s: %s", vetoer, veto);
+  if (veto(&t, wordless))
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
   return NULL;
 }
 

@@ -68,5 +68,6 @@ extern const nvd_solver nvd_openblas, nvd_cublaslt;
 /* Who runs step i: NULL is its own kernel. Throws NVM_ERR_UNSUPPORTED if a library would take the product without what
    the step does beside it. */
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice);
+int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice); /* a status: whether it would throw that */
 void nvd_solution_free(nvd_solution *s);     /* NULL is fine */
 #endif

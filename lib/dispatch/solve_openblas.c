@@ -11,7 +11,7 @@
 #include "dispatch/solve.h"
 #include "graph/dtype.h"
 
-enum { BY_COLUMNS = 102, PLAIN = 111, TURNED = 112, OPENMP = 2, PANEL = 1024, CHUNK = 1 << 14 };
+enum { BY_COLUMNS = 102, PLAIN = 111, TURNED = 112, OPENMP = 2, PANEL = 1024, CHUNK = 1 << 14, WIDENED = 512 };
 
 /* ---- the library */
 #define GEMM(T, S) int order, int ta, int tb, int m, int n, int k, S alpha, const T *a, int lda, const T *b, int ldb, \
@@ -83,6 +83,8 @@ const char *nvd_openblas_line(void) {
 /* ---- what it takes */
 static int has_gemm(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 || t == NVM_C64 || t == NVM_C128; }
 
+static int may_be_added(nvm_dtype t, nvm_dtype sum) { return t == sum || (nvg_is_half(t) && sum == NVM_F32); }
+
 static const char *takes(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   int halves = nvg_is_half(g->a.type) && nvg_is_half(g->b.type) && g->accumulate == NVM_F32;
@@ -92,7 +94,8 @@ static const char *takes(const nvd_task *t) {
     return "it has no product of these types";
   if (g->d.type != g->accumulate && !(halves && nvg_is_half(g->d.type)))
     return "the result has another type than the sums";
-  if ((g->c.param >= 0 && g->c.type != g->accumulate) || (g->bias.param >= 0 && g->bias.type != g->accumulate))
+  if ((g->c.param >= 0 && !may_be_added(g->c.type, g->accumulate)) ||
+      (g->bias.param >= 0 && !may_be_added(g->bias.type, g->accumulate)))
     return "what is added has another type than the sums";
   if (g->aux.param >= 0)
     return "the value before the activation is asked for too";
@@ -157,6 +160,30 @@ START(float, 2)
 START(double, 1)
 START(double, 2)
 
+/* The same where 16-bit numbers are added. */
+static void take(float *to, const nvd_matrix *x, const char *from, int64_t n) { /* n rows of a column */
+  int64_t size = nvg_size(x->type);
+  for (int64_t i = 0; i < n && x->row != 1; i++)
+    nvd_widen(to + i, from + i * x->row * size, x->type, 1);
+  if (x->row == 1)
+    nvd_widen(to, from, x->type, n);
+}
+static void start_halves(const pass *x, int64_t j) {
+  const nvd_matrix *c = &x->g->c, *bias = &x->g->bias;
+  const char *from = x->c ? x->c + j * c->col * nvg_size(c->type) : NULL;
+  const char *add = x->bias ? x->bias + j * bias->col * nvg_size(bias->type) : NULL;
+  float *d = (float *)(void *)x->d + j * x->g->d.ld, beta = (float)x->beta, some[WIDENED];
+  for (int64_t i = 0, n; i < x->g->m; i += n, d += n) {
+    n = x->g->m - i < WIDENED ? x->g->m - i : WIDENED;
+    if (from)
+      take(d, c, from + i * c->row * nvg_size(c->type), n);
+    if (add)
+      take(some, bias, add + i * bias->row * nvg_size(bias->type), n);
+    for (int64_t k = 0; k < n; k++)
+      d[k] = (from ? beta * d[k] : 0) + (add ? some[k] : 0);
+  }
+}
+
 /* NaN stays, -0 becomes 0. */
 #define CLIP(T) \
   static void clip_##T(const pass *x, int64_t j) { \
@@ -169,10 +196,11 @@ CLIP(double)
 
 static void start_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   const pass *x = arg;
+  int halves = (x->c && nvg_is_half(x->g->c.type)) || (x->bias && nvg_is_half(x->g->bias.type));
   (void)worker;
   for (int64_t j = lo; j < hi; j++)
     switch (x->g->accumulate) {
-    case NVM_F32: start_float1(x, j); break;
+    case NVM_F32: (halves ? start_halves : start_float1)(x, j); break;
     case NVM_C64: start_float2(x, j); break;
     case NVM_F64: start_double1(x, j); break;
     default: start_double2(x, j);
@@ -261,7 +289,8 @@ static int run_one(const nvd_gemm *g, int64_t i, const uint64_t *arg, double alp
   char *a = nvd_matrix_at(g, &g->a, i, arg), *b = nvd_matrix_at(g, &g->b, i, arg), *d = nvd_matrix_at(g, &g->d, i, arg);
   pass x = { .g = g, .d = d, .c = beta == 0 ? NULL : nvd_matrix_at(g, &g->c, i, arg),
              .bias = nvd_matrix_at(g, &g->bias, i, arg), .beta = beta };
-  int in_place = x.c == d && !x.bias && g->c.row == g->d.row && g->c.col == g->d.col, status = NVM_OK;
+  int in_place = x.c == d && !x.bias && g->c.row == g->d.row && g->c.col == g->d.col && g->c.type == g->accumulate;
+  int status = NVM_OK;
   int starts = (x.c || x.bias) && !in_place, halves = g->a.type != g->accumulate;
   nvd_gemm wide = *g;
   nvd_buf *sums = NULL;

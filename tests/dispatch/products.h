@@ -228,7 +228,8 @@ static inline void compare_product(const product *p, char *const *before) {
               continue;
             wide w = x == D ? want : sum, got = element(p, x, place_of(p, x, b0, b1, i, j));
             double unit_d = precision_of(c->x[x].type);
-            long double most = size * ((double)c->k + 8) * unit + size * fine + cabsl(w) * 4 * unit_d +
+            long double most = size * ((double)c->k + 8) * unit + size * (fine + (unit_d > unit ? unit_d : 0)) +
+                               cabsl(w) * 4 * unit_d +
                                (c->act == NVF_ACT_GELU ? 4e-3L * unit_d / 0x1p-24 * 0x1p-10 + 2e-3L * (unit_d > 0x1p-12) : 0);
             ck_assert_msg(cabsl(got - w) <= most, "%s: %s at %lld, %lld of batch %lld, %lld: %.9Lg %+.9Lgi, not %.9Lg %+.9Lgi",
                           case_text(c), x == D ? "d" : "aux", (long long)i, (long long)j, (long long)b0, (long long)b1,

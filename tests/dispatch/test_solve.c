@@ -26,6 +26,10 @@ START_TEST(random_products) {
     if (nvg_is_half(c.x[A].type)) {
       c.x[B].type = draw(4) ? c.x[A].type : NVM_BF16;
       c.x[D].type = c.in_place || draw(2) ? NVM_F32 : c.x[A].type;
+      if (draw(2) && !c.in_place)
+        c.x[C].type = c.x[A].type;
+      if (draw(2))
+        c.x[BIAS].type = c.x[A].type;
     }
     if (nvg_parts(c.accumulate) == 1 && draw(2))
       c.act = NVF_ACT_RELU;

@@ -58,10 +58,10 @@ static product_case draw_case(int i) {
   if (c.in_place)
     c.x[C] = c.x[D];
   c.bias_axis = !c.x[D].turned;
-  if (nvg_parts(c.accumulate) > 1 || t == NVM_F64 || t == NVM_I8)
+  if (nvg_parts(c.accumulate) > 1 || t == NVM_I8)
     c.x[BIAS].there = 0;
   else
-    c.act = draw(2) ? NVF_ACT_NONE : draw(2) ? NVF_ACT_RELU : NVF_ACT_GELU;
+    c.act = draw(2) ? NVF_ACT_NONE : draw(2) || t == NVM_F64 ? NVF_ACT_RELU : NVF_ACT_GELU;
   if (c.act == NVF_ACT_GELU && draw(2)) {
     c.x[AUX] = (matrix){ .there = 1, .type = out, .turned = c.x[D].turned, .pad = 0 };
     *(c.x[D].turned ? &c.m : &c.n) += 7, *(c.x[D].turned ? &c.m : &c.n) &= ~(int64_t)7;
@@ -100,11 +100,11 @@ static product_case plain(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
   return c;
 }
 
-START_TEST(a_factor_of_nothing) { /* a and b are not read, nor c */
+START_TEST(a_factor_of_nothing) { /* c is not read */
   nvd_device *d = device();
   for (int i = 0; i < 6; i++) {
     product_case c = plain(types[i], 24, 40, 16);
-    c.alpha = 0, c.alpha_given = c.special = 1;
+    c.alpha = 0, c.alpha_given = 1;
     product_try(&c, d, "cublaslt", 1);
     c = plain(types[i], 24, 40, 16);
     c.x[C].there = c.in_place = 1; /* d's memory is full of NaN */
@@ -134,6 +134,8 @@ START_TEST(refusals) {
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type"));
   c = plain(NVM_C64, 8, 8, 8), c.act = NVF_ACT_RELU;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no activation for this type"));
+  c = plain(NVM_F64, 8, 8, 8), c.act = NVF_ACT_GELU;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "not as accurate"));
   c = plain(NVM_F32, 8, 8, 8), c.act = NVF_ACT_RELU, c.x[AUX].there = 1;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "GELU alone"));
   c = plain(NVM_F32, 8, 8, 8), c.x[C].there = c.x[C].turned = 1, c.beta = 1;
@@ -246,21 +248,29 @@ static int is_constant(const nvd_operand *y, float v) {
       return 0;
   return 1;
 }
-static int run_chain(nvd_program *p, nvd_device *d, float v, size_t skip) {
+/* keep: where the result stays, so that the next one lies elsewhere; NULL: what is used is given back. */
+static int run_chain(nvd_program *p, nvd_device *d, float v, size_t skip, nvd_buf **keep) {
   nvd_operand leaf[2] = { constant(d, v, 0, 0), constant(d, 0, 1, skip) }, out = { nvd_buf_new_on(d, 4 * M * W), NULL };
   out.data = out.buf->data;
   int status = nvd_run_on(p, leaf, &out);
   if (!status)
     ck_assert(is_constant(&out, 30 * v));
-  nvd_buf_unref(leaf[0].buf), nvd_buf_unref(leaf[1].buf), nvd_buf_unref(out.buf);
+  nvd_buf_unref(leaf[0].buf), nvd_buf_unref(leaf[1].buf);
+  if (keep)
+    *keep = out.buf;
+  else
+    nvd_buf_unref(out.buf);
   return status;
 }
 
 START_TEST(replayed_between_kernels) {
   nvd_device *d = device();
   nvd_program *p = chain_program(d);
+  nvd_buf *y[8] = { NULL };
   for (int i = 1; i < 8; i++)
-    OK(run_chain(p, d, (float)i, 0));
+    OK(run_chain(p, d, (float)i, 0, &y[i]));
+  for (int i = 1; i < 8; i++)
+    nvd_buf_unref(y[i]);
   if (calls("cuGraphLaunch") >= 0) {
     ck_assert_int_eq(calls("cuGraphInstantiateWithFlags"), 2); /* before the product, and behind it */
     ck_assert_int_eq(calls("cuLaunchKernel"), 4);              /* two runs as they are */
@@ -271,11 +281,32 @@ START_TEST(replayed_between_kernels) {
 }
 END_TEST
 
+START_TEST(recorded_whole) { /* memory that is given back is met again: soon the library is called no more */
+  nvd_device *d = device();
+  nvd_program *p = chain_program(d);
+  for (int i = 1; i < 12; i++)
+    OK(run_chain(p, d, (float)i, 0, NULL));
+  int64_t before = calls("cublasLtMatmul"), graphs = calls("cuGraphLaunch");
+  for (int i = 1; i < 5; i++)
+    OK(run_chain(p, d, (float)i, 0, NULL));
+  ck_assert_int_eq(calls("cublasLtMatmul"), before);
+  ck_assert(before < 0 || calls("cuGraphLaunch") == graphs + 4);
+  nvd_buf *y[4] = { NULL };
+  for (int i = 0; i < 4; i++) /* elsewhere, then there again */
+    OK(run_chain(p, d, (float)i, 0, &y[i]));
+  for (int i = 0; i < 4; i++)
+    nvd_buf_unref(y[i]);
+  for (int i = 1; i < 5; i++)
+    OK(run_chain(p, d, (float)i, 0, NULL));
+  nvd_program_free(p);
+}
+END_TEST
+
 START_TEST(less_aligned_than_promised) {
   nvd_device *d = device();
   nvd_program *p = chain_program(d);
   for (int i = 1; i < 6; i++)
-    OK(run_chain(p, d, (float)i, i % 2 ? 4 : 0));
+    OK(run_chain(p, d, (float)i, i % 2 ? 4 : 0, NULL));
   nvd_program_free(p);
 }
 END_TEST
@@ -310,7 +341,7 @@ START_TEST(watched) {
   ck_assert_ptr_nonnull(mkdtemp(dir));
   nvb_set("dump", "run"), nvb_set("dump_dir", dir), nvb_set("check", "bits");
   nvd_program *p = chain_program(d);
-  OK(run_chain(p, d, 1, 0));
+  OK(run_chain(p, d, 1, 0, NULL));
   for (int i = 1; i <= 3; i++) {
     snprintf(file, sizeof file, "%s/step%d.run", dir, i);
     FILE *f = fopen(file, "r");
@@ -331,7 +362,7 @@ END_TEST
 START_TEST(without_workspace) { /* the limit leaves room for the arrays, then for less and less of the workspace */
   nvd_device *d = device();
   nvd_program *p = chain_program(d);
-  OK(run_chain(p, d, 1, 0));
+  OK(run_chain(p, d, 1, 0, NULL));
   nvd_device_memory m;
   int ran = 0;
   for (int64_t room = 8 << 20; room; room = room > 16384 ? room / 2 : 0) {
@@ -381,20 +412,28 @@ START_TEST(a_call_fails) {
   product_free(&p);
   nvb_arena_free(a);
   nvd_program *chain = chain_program(d);
-  OK(run_chain(chain, d, 1, 0));
-  for (int i = 0; i < 5; i++) { /* launched one by one, then between graphs */
+  nvd_buf *y[10] = { NULL };
+  for (int i = 0; i < 10; i += 2) { /* launched one by one, then between graphs */
     let_fail("cublasLtMatmul", 0, 13);
-    ck_assert_int_eq(run_chain(chain, d, 1, 0), NVM_ERR_DEVICE);
+    ck_assert_int_eq(run_chain(chain, d, 1, 0, &y[i]), NVM_ERR_DEVICE);
     ck_assert_msg(strstr(nvb_message(), "cuBLASLt") && strstr(nvb_message(), "EXECUTION_FAILED"), "%s", nvb_message());
-    OK(run_chain(chain, d, 2, 0));
+    OK(run_chain(chain, d, 2, 0, &y[i + 1]));
   }
+  for (int i = 0; i < 10; i++)
+    nvd_buf_unref(y[i]);
+  nvd_program_free(chain);
+  chain = chain_program(d);
+  let_fail("cudaStreamEndCapture", 0, 1); /* what cannot be recorded runs as it is */
+  for (int i = 0; i < 6; i++)
+    OK(run_chain(chain, d, 1, 0, NULL));
+  ck_assert_int_ge(calls("cublasLtMatmul"), 6);
   nvd_program_free(chain);
 }
 END_TEST
 
 int main(void) {
   const TTest *const tests[] = { random_products, a_factor_of_nothing, refusals, choices, replayed_between_kernels,
-                                 less_aligned_than_promised, captured, watched, without_workspace, a_call_fails };
+                                 recorded_whole, less_aligned_than_promised, captured, watched, without_workspace, a_call_fails };
   if (!is_emulated()) {          /* CUDA does not go on in a child */
     setenv("CK_FORK", "no", 1);
     if (!nvd_device_count()) {

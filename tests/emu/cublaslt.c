@@ -85,7 +85,7 @@ int cublasLtMatmulPreferenceSetAttribute(void *to, int attribute, const void *va
 /* ---- what it can do */
 static const struct { int in, out, compute, scale, tails; } rows[] = {
   {LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_32F, LT_R_32F, LT_COMPUTE_TF32, LT_R_32F, 1},
-  {LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, 0}, {LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1},
+  {LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, 1}, {LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1},
   {LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1},
   {LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0},
   {LT_C_32F, LT_C_32F, LT_COMPUTE_TF32, LT_C_32F, 0}, {LT_C_64F, LT_C_64F, LT_COMPUTE_64F, LT_C_64F, 0},

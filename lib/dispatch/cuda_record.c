@@ -1,0 +1,75 @@
+/* Programs with steps of libraries, recorded whole: a run that meets the very arguments of earlier ones on its stream is
+   captured, and from then on launched as one graph, which spares the host what the libraries do for each call. Decides
+   which arguments are worth it: a loop that gives its memory back meets few. */
+#include <string.h>
+#include "dispatch/cuda_program.h"
+
+enum { RECORD_AT = 3 };
+
+static void drop(nvd_record *k) {
+  if (k->exec)
+    nvd_cu.cuGraphExecDestroy(k->exec);
+  if (k->graph)
+    nvd_cu.cuGraphDestroy(k->graph);
+  *k = (nvd_record){ .calls = 0 };
+}
+
+void nvd_records_free(nvd_replay *r) {
+  for (int i = 0; i < NVD_RECORDS; i++)
+    drop(&r->record[i]);
+}
+
+/* That of the run's arguments; the one used longest ago makes place for a new one. */
+static nvd_record *record_of(const nvd_gpu_run *x) {
+  nvd_replay *r = x->r;
+  const nvd_program *p = x->p;
+  void *room[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
+  nvb_hash key = nvb_hash_mix(nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)(p->narg + 2 * p->nstep)), room, sizeof room);
+  nvd_record *oldest = r->record;
+  for (nvd_record *k = r->record; k < r->record + NVD_RECORDS; k++) {
+    if (k->calls && nvb_hash_eq(k->key, key))
+      return k;
+    if (k->used < oldest->used)
+      oldest = k;
+  }
+  if (oldest->exec) {
+    int entered = nvd_enter(p->device);
+    drop(oldest);
+    nvd_leave(entered);
+  }
+  *oldest = (nvd_record){ .key = key };
+  return oldest;
+}
+
+static int capture(nvd_gpu_run *x, nvd_record *k, int (*launch)(nvd_gpu_run *x)) {
+  static void *stream[NVD_MAX_DEVICES];        /* under the lock, as all of this */
+  void **s = &stream[x->p->device->ordinal], *theirs = x->stream;
+  int error = *s ? 0 : nvd_cu.cudaStreamCreateWithFlags(s, CUDA_STREAM_NON_BLOCKING);
+  error = error ? error : nvd_cu.cudaStreamBeginCapture(*s, CUDA_CAPTURE_RELAXED);
+  if (error)
+    return error;
+  x->stream = *s;
+  int launched = launch(x), ended = nvd_cu.cudaStreamEndCapture(*s, &k->graph);
+  x->stream = theirs;
+  error = launched || x->status ? launched : ended;
+  return error || x->status ? error : nvd_cu.cuGraphInstantiateWithFlags(&k->exec, k->graph, 0);
+}
+
+void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
+  nvd_replay *r = x->r;
+  if (r->unrecordable)
+    return NULL;
+  nvd_record *k = record_of(x);
+  k->used = ++r->clock;
+  if (++k->calls != RECORD_AT)
+    return k->exec;
+  int entered = nvd_enter(x->p->device), error = capture(x, k, launch);
+  if (error || x->status) {                    /* which is no failure: it runs as it is */
+    nvd_cu.cudaGetLastError();
+    drop(k);
+    r->unrecordable = 1;
+    x->status = 0;
+  }
+  nvd_leave(entered);
+  return k->exec;
+}

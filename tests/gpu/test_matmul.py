@@ -1,0 +1,116 @@
+"""Matrix products on a GPU, by cuBLASLt or by kernels of their own: random ones with heads and tails (tests/python/gemms.py) against
+double precision, NVM_TEST_GEMMS of them, and every dtype, transpose and tail at sizes that tensor cores like."""
+import os
+
+import numpy as np
+import pytest
+
+import gemms
+import nvm
+from conftest import EMULATED, GPU
+
+COUNT = int(os.environ.get("NVM_TEST_GEMMS", "10" if EMULATED else "200"))
+STEP = max(COUNT // 20, 1)
+
+
+@pytest.fixture(params=["all", "kernel"])
+def solvers(request):
+    nvm.set("SOLVERS", request.param)
+    yield request.param
+    nvm.set("SOLVERS", "all")
+
+
+@pytest.mark.parametrize("first", [pytest.param(k, marks=pytest.mark.emulated) for k in range(0, COUNT, STEP)])
+def test_random_products_with_heads_and_tails(first):
+    """gemms.gemm(seed) is the case again."""
+    for seed in range(first, min(first + STEP, COUNT)):
+        g = gemms.gemm(seed)
+        assert all(x.device == GPU for x in g.out)
+        nvm.eval(*g.out)
+        why = gemms.far(g, [gemms.wide(x) for x in g.out])
+        assert why is None, f"seed {seed}: {why}\n{g.text}"
+
+
+def _leaf(rng, shape, dtype, turned=False):
+    x = rng.uniform(-1, 1, shape[::-1] if turned else shape)
+    if dtype.startswith("complex"):
+        x = x + 1j * rng.uniform(-1, 1, x.shape)
+    x = nvm.asarray(x, device=GPU).astype(dtype).eval()
+    return (nvm.matrix_transpose(x) if turned else x), gemms.wide(x).T if turned else gemms.wide(x)
+
+
+def _tails(real):
+    yield "none", lambda y, c, d: y
+    yield "bias", lambda y, c, d: y + c
+    yield "scale and add", lambda y, c, d: 0.5 * y - 2 * d
+    if real:
+        yield "bias, relu", lambda y, c, d: nvm.maximum(y + c, 0)
+        yield "bias, gelu", lambda y, c, d: nvm.gelu(y + c, approximate=True)
+        yield "tanh, residual", lambda y, c, d: nvm.tanh(y) + d
+
+
+def _in_numpy(name, y, c, d):
+    z = y + c
+    return {"none": y, "bias": z, "scale and add": 0.5 * y - 2 * d, "bias, relu": np.maximum(z.real, 0), "tanh, residual": np.tanh(y) + d,
+            "bias, gelu": z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z ** 3))) / 2}[name]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"])
+@pytest.mark.parametrize("turned", ["nn", "nt", "tn", "tt"])
+def test_every_tail(dtype, turned, rng, solvers):
+    m, n, k = 192, 136, 320
+    a, va = _leaf(rng, (m, k), dtype, turned[0] == "t")
+    b, vb = _leaf(rng, (k, n), dtype, turned[1] == "t")
+    c, vc = _leaf(rng, (n,), dtype)
+    d, vd = _leaf(rng, (m, n), dtype)
+    eps = gemms.EPS[gemms.SUMS.get(dtype, dtype)]
+    for name, tail in _tails(not dtype.startswith("complex")):
+        got, want = gemms.wide(tail(a @ b, c, d)), _in_numpy(name, va @ vb, vc, vd)
+        bound = 2 * k * eps * (np.abs(va) @ np.abs(vb)) + 4 * gemms.EPS[dtype] * (np.abs(va @ vb) + np.abs(vc) + 2 * np.abs(vd) + 1)
+        assert np.all(np.abs(got - want) <= bound), (name, np.max(np.abs(got - want) / bound))
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_library_runs_what_it_can_say(dtype, rng):
+    a, b, c = (_leaf(rng, s, dtype)[0] for s in ((32, 48), (48, 64), (64,)))
+    for y in (a @ b, a @ b + c, nvm.relu(a @ b + c), nvm.gelu(a @ b + c, approximate=True), a @ nvm.matrix_transpose(b[:, :48])):
+        text = nvm.explain(y)
+        assert "runs by cublaslt" in text and "1 kernel" in text, text
+
+
+@pytest.mark.emulated
+def test_a_limit_on_memory_is_less_workspace(rng):
+    a, va = _leaf(rng, (64, 64), "float32")
+    nvm.synchronize()
+    nvm.set_memory_limit(nvm.memory_info(GPU)["used"] + (64 << 10), GPU)
+    try:
+        for _ in range(4):
+            got = np.asarray(a @ a)
+            np.testing.assert_allclose(got, va @ va, rtol=1e-4, atol=1e-4)
+    finally:
+        nvm.set_memory_limit(0, GPU)
+
+
+def test_sizes(torch):
+    """Wide, tall, deep and ragged ones against the same product in float64."""
+    for m, n, k in ((4096, 4096, 1024), (1, 8192, 8192), (16, 8192, 4096), (8192, 16, 4096), (1085, 2219, 2438), (413, 732, 61981), (3, 5, 100001)):
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            x, y = (torch.randn(s, device="cuda", dtype=dtype) for s in ((m, k), (k, n)))
+            want = x.double() @ y.double()
+            got = torch.from_dlpack((nvm.from_dlpack(x) @ nvm.from_dlpack(y)).eval()).double()
+            eps = 2.0 ** -24 * k ** 0.5 * 8 + (0 if dtype == torch.float32 else 2.0 ** (-8 if dtype == torch.bfloat16 else -11))
+            bound = eps * (k ** 0.5) * 4 + want.abs() * eps
+            assert bool(((got - want).abs() <= bound).all()), (m, n, k, dtype, float(((got - want).abs() / bound).max()))
+
+
+def test_batches_and_windows(torch):
+    x = torch.randn(3, 4, 65, 130, device="cuda")
+    y = torch.randn(4, 130, 70, device="cuda")
+    a, b = nvm.from_dlpack(x), nvm.from_dlpack(y)
+    near = lambda got, want: torch.testing.assert_close(torch.from_dlpack(got.eval()).double(), want.double() + 0, rtol=1e-4, atol=1e-3)
+    near(a @ b, x.double() @ y.double())
+    near(a[:, 1:3, 5:, ::2] @ b[1:3, ::2, 3:], x[:, 1:3, 5:, ::2].double() @ y[1:3, ::2, 3:].double())
+    near(a[:, :, ::3, 1:] @ b[:, 1:, 1::2], x[:, :, ::3, 1:].double() @ y[:, 1:, 1::2].double())
+    near(nvm.permute_dims(a, (1, 0, 3, 2))[..., :64] @ a[:1, :, :64, :30].reshape((4, 1, 64, 30)),
+         x.permute(1, 0, 3, 2)[..., :64].double() @ x[:1, :, :64, :30].reshape(4, 1, 64, 30).double())
