@@ -17,11 +17,10 @@ typedef struct job {
   nvg_value *const *known; /* those values while it is planned; NULL: there are none yet */
   nvf_plan *plan;        /* of the last fuse, as it was tuned */
   const nvd_choice *choice; /* of its steps that hold products */
-  nvh_program *program;
+  nvh_program *program;  /* explain: the one that runs this, NULL: there is none yet */
   char **text;           /* explain: where the text goes; nothing is run */
   nvh_stages stages;
 } job;
-enum { ROUNDS = 4 };     /* fuse, prepare, veto: at most so often */
 
 /* After each stage: its time to NVM_VERBOSE=3, its text to NVM_DUMP, its rules to NVM_CHECK. */
 #define STAGE(name, print, check, x) \
@@ -64,8 +63,8 @@ static void plan(nvb_arena *a, void *arg) {
   nvg_graph *s = nvg_simplify(a, j->g);                                STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nvh_views views;
   s = nvh_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
-  nvf_veto veto[ROUNDS];
-  nvf_options o = { .fuse = fuse_on(), .veto = veto, .offers = has_calls(s) ? nvd_offers(caps->kind) : 0 };
+  nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVH_ROUNDS);
+  nvf_options o = { .fuse = fuse_on(), .nveto = nvh_program_vetoes(veto, j->program), .veto = veto, .offers = has_calls(s) ? nvd_offers(caps->kind) : 0 };
   int status = NVM_ERR_UNSUPPORTED;
   nvd_program *run = NULL;
   do {
@@ -75,10 +74,10 @@ static void plan(nvb_arena *a, void *arg) {
     else status = nvd_prepare(&run, j->plan, device, j->choice);
     TIMED("prepare");
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
-  } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < ROUNDS);
+  } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < NVH_ROUNDS);
   if (j->text) return;
   nvh_views_donors(&views, j->plan);
-  if (!status) status = nvh_program_make(&j->program, &views, run, device);
+  if (!status) status = nvh_program_make(&j->program, &views, run, device, o.nveto, veto);
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
@@ -180,6 +179,7 @@ int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nv
 static void explain(nvb_arena *a, void *arg) {
   job *j = arg;
   if (!j->g) collect(a, j);
+  if (!j->program) j->program = nvh_program_find(nvh_program_key(j->g, j->place));
   plan(a, j);
   nvb_text t = { .arena = a };
   nvf_plan_explain(&t, j->plan);
@@ -189,10 +189,11 @@ static void explain(nvb_arena *a, void *arg) {
   if (!(*j->text = nvb_alloc(n))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
   memcpy(*j->text, s, n);
 }
-int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place) {
-  job j = { .text = text, .g = g, .place = place };
+int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program) {
+  job j = { .text = text, .g = g, .place = place, .program = program };
   unsigned fp = nvb_fp_enter();
   int status = nvb_protect(a, explain, &j);
+  nvh_program_unref(j.program);
   nvb_fp_leave(fp);
   return status;
 }
@@ -203,6 +204,7 @@ int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   pthread_mutex_lock(&lock);
   job j = { .ctx = c, .roots = roots, .nroot = n, .place = n ? nvh_place_of(c, roots[0]) : 1, .text = text };
   int status = nvb_protect(a, explain, &j);
+  nvh_program_unref(j.program);
   pthread_mutex_unlock(&lock);
   nvb_fp_leave(fp);
   nvb_arena_free(a);

@@ -384,12 +384,22 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   if (spare != scalars) nvb_free(spare);
   return status;
 }
+/* What ran last: a reference; NULL if nothing did. */
+static nvh_program *last_run(nvm_traced *t) {
+  variant *last = NULL;
+  pthread_mutex_lock(&t->lock);
+  for (variant *v = t->first; v; v = v->next)
+    if (!last || v->used > last->used) last = v;
+  nvh_program *p = last ? nvh_program_ref(last->program) : NULL;
+  pthread_mutex_unlock(&t->lock);
+  return p;
+}
 int nvm_traced_explain(char **text, nvm_traced *t) {
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
   int status = a ? graph_of(t, a, &g) : nvb_fail_memory();
-  if (!status) status = nvh_explain_graph(text, a, g, t->put ? t->put : nvh_ctx_place(t->ctx));
+  if (!status) status = nvh_explain_graph(text, a, g, t->put ? t->put : nvh_ctx_place(t->ctx), last_run(t));
   nvb_arena_free(a);
   return status;
 }

@@ -90,9 +90,14 @@ typedef struct nvh_program nvh_program;
 /* The same graph without the outputs that are views of a leaf (or empty); *v describes all outputs. */
 nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *v, const nvg_graph *g);
 void nvh_views_donors(nvh_views *v, const nvf_plan *p);  /* the outputs that the plan puts into a leaf's memory */
-int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d); /* takes run, also when it fails */
+enum { NVH_ROUNDS = 4 };                     /* fuse, prepare, veto: at most so often */
+/* takes run, also when it fails; copies the vetoes that the plan was made with */
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto, const nvf_veto *veto);
+int nvh_program_vetoes(nvf_veto *out, const nvh_program *p); /* how many there are; they live as long as the program, which may be NULL */
+nvh_program *nvh_program_ref(nvh_program *p);
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf); /* (eval.c) plans and prepares a graph of placeholders */
-int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place);     /* (eval.c) */
+/* (eval.c) program: NULL, or the one that runs it, which is taken: its vetoes are part of the plan */
+int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program);
 nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings, threads */
 nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown */
 void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used of 4,096 go) */

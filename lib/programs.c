@@ -11,7 +11,9 @@ struct nvh_program {
   atomic_int refs;
   nvd_program *run;     /* NULL if every output is a view or empty */
   nvd_device *device;   /* NULL: the CPU */
-  nvh_views v;          /* one allocation with its outputs and strides */
+  nvh_views v;          /* one allocation with its outputs, strides and vetoes */
+  int nveto;
+  nvf_veto veto[NVH_ROUNDS];
 };
 static atomic_llong planned, evaluations;
 int64_t nvh_planned(void) { return planned; }
@@ -109,10 +111,12 @@ void nvh_views_donors(nvh_views *v, const nvf_plan *p) {
 }
 
 /* ---- making and freeing */
-int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d) {
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto, const nvf_veto *veto) {
   int64_t dims = 0;
+  size_t text = 0;
   for (int i = 0; i < v->nout; i++) dims += v->out[i].aval->rank;
-  nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims);
+  for (int i = 0; i < nveto; i++) text += strlen(veto[i].why) + 1;
+  nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims + text);
   *out = p;
   if (!p) return nvd_program_free(run), nvb_fail_memory();
   p->refs = 1;
@@ -127,8 +131,21 @@ int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nv
     p->v.out[i].stride = memcpy(st, v->out[i].stride, sizeof(int64_t) * rank);
     st += rank;
   }
+  char *why = (char *)st;
+  for (p->nveto = 0; p->nveto < nveto; p->nveto++) {
+    p->veto[p->nveto] = (nvf_veto){ veto[p->nveto].step, strcpy(why, veto[p->nveto].why) };
+    why += strlen(why) + 1;
+  }
   planned++;
   return NVM_OK;
+}
+int nvh_program_vetoes(nvf_veto *out, const nvh_program *p) {
+  for (int i = 0; p && i < p->nveto; i++) out[i] = p->veto[i];
+  return p ? p->nveto : 0;
+}
+nvh_program *nvh_program_ref(nvh_program *p) {
+  atomic_fetch_add(&p->refs, 1);
+  return p;
 }
 void nvh_program_unref(nvh_program *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;

@@ -174,7 +174,7 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_choice *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
-  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .bytes_min = least_bytes(c->net),
+  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto, .veto = o->veto, .bytes_min = least_bytes(c->net),
                    .choice = c, .buf_of = buf_of };
   nvf_memory(p, c, buf_of);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);

@@ -76,6 +76,11 @@ typedef struct nvf_step {
 } nvf_step;
 typedef struct nvf_cut { int from, to; const char *why; } nvf_cut; /* an edge between steps, and the reason it was not fused */
 
+/* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a solver refused
+   it). The kernel is cut; from NVF_VETOES on there is one kernel a value. */
+typedef struct nvf_veto { int step; const char *why; } nvf_veto;
+enum { NVF_VETOES = 3 };
+
 typedef struct nvf_plan {
   nvb_arena *arena;
   const nvg_graph *g;
@@ -83,6 +88,7 @@ typedef struct nvf_plan {
   int nstep; nvf_step *step;
   int nbuf; nvf_buf *buf;
   int ncut; nvf_cut *cut;
+  int nveto; const nvf_veto *veto; /* that it was made with */
   int64_t temp_bytes;
   int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
   const struct nvf_choice *choice; /* what the steps were made of, for nvf_step_with; in the plan's arena */
@@ -95,10 +101,6 @@ typedef enum nvf_offer {
   NVF_OFFERS_AUX = 64 /* what goes into GELU */
 } nvf_offer;
 
-/* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a solver refused
-   it). The kernel is cut; from NVF_VETOES on there is one kernel a value. */
-typedef struct nvf_veto { int step; const char *why; } nvf_veto;
-enum { NVF_VETOES = 3 };
 typedef struct nvf_options {
   int fuse;            /* 0: one kernel per value, for the oracle */
   int nveto; const nvf_veto *veto;

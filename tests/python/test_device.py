@@ -486,3 +486,19 @@ def test_tuned(cold, tmp_path):
         assert "NVRTC" in nvm._nvm.tune_list() and "a record of" in nvm.explain(f, y)
     finally:
         nvm.set("cache_dir", before)
+
+
+@pytest.mark.skipif("NVM_EMU_DIR" not in os.environ, reason="only the emulator spills when it is told to")
+def test_explain_tells_what_was_refused():
+    code = """
+import nvm
+x = nvm.ones((6, 30), device="cuda:0").eval()
+f = nvm.jit(nvm.exp)
+assert "refused" not in nvm.explain(f, x)
+f(x)
+assert "refused: step 1 of plan 1: [kernel] map needs more registers" in nvm.explain(f, x), nvm.explain(f, x)
+nvm.exp(x * 2).eval()
+assert "refused: step 1 of plan 1" in nvm.explain(nvm.exp(x * 2)) and "refused" not in nvm.explain(nvm.exp(x * 3 + 1))
+"""
+    p = alone(code, NVM_EMU_SPILLS="64", NVM_CACHE_DIR="off")
+    assert p.returncode == 0, p.stderr
