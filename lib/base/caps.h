@@ -20,6 +20,7 @@ typedef struct nvb_caps {
   double l2_bandwidth;  /* bytes per ns */
   double rate;          /* simple f32 operations per ns over all units */
   nvb_product_rate product[NVB_PRODUCTS];
+  int tensor;           /* tensor cores that generated kernels use: 0 none, 1 of warps, 2 of warpgroups too */
   double launch;        /* ns per kernel */
   int max_buffers;      /* of one kernel */
 } nvb_caps;

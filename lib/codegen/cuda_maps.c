@@ -119,14 +119,14 @@ static int keep(nvc_poly *to, const poly *p) {
   return 1;
 }
 
-/* What an axis has in front of it and how far it may go, as some condition says: start + axis < extent */
+/* What an axis has in front of it and how far it may go, as some condition says: start + axis < extent. Its number + 1; 0 */
 static int bounds(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, poly *extent) {
   for (int i = 0; c && i < c->nrel; i++) {
     if (c->rel[i].cmp != NVF_LT) continue;
     *start = poly_of(e, c->rel[i].a);
     *extent = poly_of(e, c->rel[i].b);
     poly coefficient = take(start, (factor){NVF_AXIS, axis});
-    if (is_one(&coefficient) && of_sizes(extent) && !start->bad) return 1;
+    if (is_one(&coefficient) && of_sizes(extent) && !start->bad) return i + 1;
   }
   return 0;
 }
@@ -163,12 +163,15 @@ const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nv
   poly rest = poly_of(e, s->map), step[2];
   *v = (nvcu_view){.map = {.param = s->buf, .type = e->k->param[s->buf].type, .rank = 2}};
   nvc_cuda_map *m = &v->map;
-  if (s->where && s->where->ntile) return "its condition is a tile";
+  if (!s->where || s->where->ntile || s->where->nrel != 2) return "its conditions are not those of a row and a column";
+  int said = 0;
   for (int i = 0; i < 2; i++) step[i] = take(&rest, (factor){NVF_AXIS, axis[i]});
   if (!is_one(&step[0]) || !of_sizes(&step[1])) return "its elements do not lie side by side";
   for (int i = 0; i < 2; i++) {
     poly start, extent;
-    if (!bounds(e, s->where, axis[i], &start, &extent)) return "no condition says how long its rows and columns are";
+    int which = bounds(e, s->where, axis[i], &start, &extent);
+    if (!which || which == said) return "its conditions are not those of a row and a column";
+    said = which;
     poly moved = times(&start, &step[i]);
     rest = plus(rest, &moved, -1);
     if (!keep(&m->extent[i], &extent) || !keep(&m->stride[i], &step[i])) return "its sizes are not those of a matrix";

@@ -20,6 +20,13 @@ static nvb_product_class class_of(const nvf_product *p) {
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : p->precision ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
 }
 
+/* Of generated code: on tensor cores, else as operands of 32 bits (double: their own) are multiplied. */
+static double generated(const nvf_cand *k, nvb_product_class class) {
+  const nvb_product_rate *rate = k->net->caps->product;
+  double reach = k->net->caps->kind == NVB_CPU ? 1 : nvf_tensor_reach(k);
+  return reach > 0 ? reach * rate[class].generated : least(rate[class].generated, rate[NVB_PRODUCT_F32].generated);
+}
+
 /* Each element of a value that is read counts once. */
 static double bytes_read(const nvf_cand *k) {
   double sum = 0;
@@ -62,7 +69,7 @@ void nvf_assess_product(nvf_cand *k) {
   }
   for (int i = 0; i < k->put.n; i++)
     wr += nvg_size(net->node[k->put.at[i].node].dtype) * (double)net->node[k->put.at[i].node].size;
-  nvb_product_rate rate = c->product[class_of(words)];
+  nvb_product_rate rate = { c->product[class_of(words)].library, generated(k, class_of(words)) };
   if (rate.library <= 0)
     library = 0;
   k->blocks = across * tiles[0] * tiles[1];

@@ -446,6 +446,7 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
     nvf_emit_hint(e, s, "vec", w.vec);
     nvf_emit_hint(e, s, "whole", w.whole);
     nvf_emit_hint(e, s, "nt", w.stream);
+    nvf_emit_hint(e, s, "tma", w.boxes);
   } else
     nvf_emit_hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share && work_before(e, q->inst, seen) <= LITTLE));
 }

@@ -177,4 +177,7 @@ void nvf_emit_product(emitter *e) {
   for (int p = 0; p < n->parts; p++)
     e->tile[dot->inst][p] = carry[p].outer;
   emit_tail(e, z);
+  const nvf_stmt first = { .id = 0 };
+  nvf_emit_hint(e, &first, "min_blocks", e->s->blocks);
+  nvf_emit_hint(e, &first, "raster", e->s->raster);
 }

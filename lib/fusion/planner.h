@@ -147,12 +147,15 @@ typedef struct nvf_shape {
   int put[2];          /* of a head: axes of its shared tile, slowest first */
   int narrow;          /* operands of 16 bits are put as they are */
   int mma, stages, roles, swizzle; /* hints of contract, for and put; 0: none */
+  int blocks, raster;  /* hints of the kernel */
+  int boxes;           /* the axis along which results may leave in boxes; -1: they do not */
 } nvf_shape;
 static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
 typedef struct nvf_tiling { int64_t m, n, k; } nvf_tiling;
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
+double nvf_tensor_reach(const nvf_cand *k);              /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
 nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
@@ -167,7 +170,7 @@ int nvf_is_exact(const nvf_cand *k, int axis);         /* the extent is a number
 int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at);
 /* Hints of a load or store on a GPU, 0 where there is none. `guard`: of a load; across: the tile is one of s->at[].across. */
 typedef struct nvf_access { nvf_ix at; int guard, node, across, store; uint64_t axes; } nvf_access;
-typedef struct nvf_wide { int vec, whole, stream; int64_t prefetch; } nvf_wide;
+typedef struct nvf_wide { int vec, whole, stream, boxes; int64_t prefetch; } nvf_wide;
 nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m);
 
 /* ---- emit.c, memory.c */

@@ -22,6 +22,17 @@ typedef struct nvf_digits { int n; struct { char place; int64_t n; int at; } d[2
 void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at); /* above the others; nothing if n is 1 */
 void nvf_digits_text(const nvf_digits *d, char out[96], int *low);
 
+/* Elements of one access along the axis, at most `low`: a power of two; 0 if memory does not run along it. */
+int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low);
+
+/* ---- schedule_product.c */
+void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d);
+/* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
+nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner, const nvf_digits *i, int put_inner);
+/* ---- schedule_tensor.c */
+int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t);            /* 0: no tensor cores for it */
+nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s);     /* s: with those tiles */
+
 nvf_shape *nvf_shape_cpu(nvf_cand *k);
 nvf_shape *nvf_shape_gpu(nvf_cand *k);
 #endif

@@ -62,8 +62,7 @@ static int is_aligned(const nvf_cand *k, int node) {
   return n->kind != NVG_VLEAF || k->net->g->leaf[n->leaf].align16;
 }
 
-/* Elements of one access along the axis, at most `low`: a power of two; 0 if memory does not run along it. */
-static int vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low) {
+int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low) {
   int64_t n = least(low, 16 / nvg_size(k->net->node[node].dtype));
   if (!is_one(k, at, axis))
     return 0;
@@ -81,7 +80,7 @@ static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis
   if (!(axes >> axis & 1) || !is_one(k, at, axis))
     return;
   to->all += bytes;
-  to->wide += vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
+  to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
 }
 
 /* Items that the lowest digit of the axis along memory has: as many as make 16 bytes of the smallest type, as long as half
@@ -129,7 +128,7 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
   int axis = -1;
   for (int a = 0; a < k->axis.n && axis < 0; a++) {
     int low = m->across ? s->at[a].low_across : s->at[a].low;
-    int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? vector_of(k, m->at, m->node, a, low) : 0;
+    int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? nvf_vector_of(k, m->at, m->node, a, low) : 0;
     if (v > 1)
       w.vec = v, axis = a;
   }
@@ -140,6 +139,8 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
     for (int i = 0; i < k->guard.at[m->guard].n; i++)
       w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
   }
+  int all = 16 / nvg_size(node->dtype);
+  w.boxes = m->store && k->dot && s->boxes >= 0 && nvf_vector_of(k, m->at, m->node, s->boxes, all) == all;
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
   double bytes = (double)extent(k, m->axes) * nvg_size(node->dtype);
   w.stream = m->store && bytes > (double)c->l2 / 2; /* loads that stream cost up to a fifth, and gain nothing */

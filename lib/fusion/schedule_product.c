@@ -37,7 +37,7 @@ static int along(const nvf_cand *k, int zone, int axis) {
 
 /* ---- digits */
 typedef struct places { nvf_digits m, n, k; } places; /* each lowest digit first */
-static void set(nvf_shape *s, int axis, const nvf_digits *d) {
+void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d) {
   if (axis < 0)
     return;
   nvf_digits_text(d, s->at[axis].digits, &s->at[axis].low);
@@ -48,13 +48,13 @@ static void set(nvf_shape *s, int axis, const nvf_digits *d) {
 }
 
 /* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
-static nvf_shape *operand(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner, const nvf_digits *i, int put_inner) {
+nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner, const nvf_digits *i, int put_inner) {
   nvf_shape *h = NVB_NEW(k->net->arena, nvf_shape);
   h->at = nvb_dup(k->net->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
   h->lane = inner;
   h->cross = -1;
-  set(h, outer, o);
-  set(h, inner, i);
+  nvf_place_axis(h, outer, o);
+  nvf_place_axis(h, inner, i);
   h->put[0] = put_inner == inner ? outer : inner;
   h->put[1] = put_inner;
   return h;
@@ -64,7 +64,7 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
   nvf_shape *s = NVB_NEW(k->net->arena, nvf_shape);
   s->at = NVB_NEWN(k->net->arena, nvf_place, k->axis.n + 1);
   s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
-  s->cross = -1;
+  s->cross = s->boxes = -1;
   if (k->dot->m >= 0)
     s->at[k->dot->m] = (nvf_place){ .tile = t.m, .cut = 1 };
   if (k->dot->n >= 0)
@@ -101,8 +101,8 @@ static nvf_shape *shape_cpu(nvf_cand *k) {
   vectors = vectors * lanes < t.n ? vectors : t.n / lanes;
   nvf_digit_add(&sum[1], 'i', vectors, 0);
   nvf_digit_add(&sum[1], 'I', t.n / (lanes * vectors), 0);
-  set(s, m, &sum[0]);
-  set(s, n, &sum[1]);
+  nvf_place_axis(s, m, &sum[0]);
+  nvf_place_axis(s, n, &sum[1]);
   for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
     int other = z == NVF_LEFT ? m : n;
     int64_t size = z == NVF_LEFT ? t.m : t.n;
@@ -113,20 +113,23 @@ static nvf_shape *shape_cpu(nvf_cand *k) {
     int64_t beside = (deep ? t.k : size) / lanes, some = beside < 4 ? beside : 4;
     nvf_digit_add(&d[1], 'i', some, 0);
     nvf_digit_add(&d[1], 'I', beside / some, 0);
-    s->head[z - NVF_LEFT] = operand(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], z == NVF_LEFT && deep ? kk : other);
+    s->head[z - NVF_LEFT] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], z == NVF_LEFT && deep ? kk : other);
   }
   return s;
 }
 
-/* ---- a GPU without tensor cores: 128 threads of 8 x 4 sums */
+/* ---- a GPU: tensor cores (schedule_tensor.c), else 128 threads of 8 x 4 sums */
 static nvf_tiling tile_gpu(const nvf_cand *k) {
-  (void)k;
-  return (nvf_tiling){ 64, 64, 16 };
+  nvf_tiling t = { 64, 64, 16 };
+  nvf_tensor_tile(k, &t);
+  return t;
 }
 
 static nvf_shape *shape_gpu(nvf_cand *k) {
   nvf_tiling t = tile_gpu(k);
   nvf_shape *s = shape_new(k, t);
+  if (nvf_tensor_tile(k, &t))
+    return nvf_tensor_shape(k, s);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
   nvf_digits sum[2] = { { 0 }, { 0 } };
   nvf_digit_add(&sum[0], 'i', 4, 0);
@@ -135,8 +138,8 @@ static nvf_shape *shape_gpu(nvf_cand *k) {
   nvf_digit_add(&sum[1], 'i', 4, 0);
   nvf_digit_add(&sum[1], 'l', 8, 1);
   nvf_digit_add(&sum[1], 'i', 2, 0);
-  set(s, m, &sum[0]);
-  set(s, n, &sum[1]);
+  nvf_place_axis(s, m, &sum[0]);
+  nvf_place_axis(s, n, &sum[1]);
   for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
     int other = z == NVF_LEFT ? m : n, deep = along(k, z, kk);
     nvf_digits d[2] = { { 0 }, { 0 } };
@@ -145,7 +148,7 @@ static nvf_shape *shape_gpu(nvf_cand *k) {
     nvf_digit_add(&d[0], 'i', 2, 0);
     nvf_digit_add(&d[1], 'i', 4, 0);
     nvf_digit_add(&d[1], 'l', deep ? 4 : 16, 1);
-    s->head[z - NVF_LEFT] = operand(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
+    s->head[z - NVF_LEFT] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
   }
   return s;
 }

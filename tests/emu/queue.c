@@ -5,7 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEEP = 1024 };             /* as many items wait in a stream before the oldest run */
+enum {
+  PARAM = 64,                     /* what a parameter is aligned to */
+  DEEP = 1024                     /* as many items wait in a stream before the oldest run */
+};
 stream *streams;
 int eager;
 static uint64_t dice = 1;
@@ -29,10 +32,10 @@ int launch_make(launch *out, const function *f, const unsigned *grid, const unsi
       shared > (unsigned)f->shared_most || (f->k->nparam && !param))
     return INVALID_VALUE;
   size_t n = 0;
-  for (int i = 0; i < f->k->nparam; i++) n += ((size_t)f->k->size[i] + 15) / 16 * 16;
-  char *copy = calloc(n + 1, 1);
+  for (int i = 0; i < f->k->nparam; i++) n += ((size_t)f->k->size[i] + PARAM - 1) / PARAM * PARAM;
+  char *copy = memset(aligned_alloc(PARAM, n + PARAM), 0, n + PARAM);
   *out = (launch){f, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared, copy};
-  for (int i = 0; i < f->k->nparam; copy += (f->k->size[i++] + 15) / 16 * 16)
+  for (int i = 0; i < f->k->nparam; copy += (f->k->size[i++] + PARAM - 1) / PARAM * PARAM)
     memcpy(copy, param[i], (size_t)f->k->size[i]);
   return OK;
 }
@@ -40,8 +43,8 @@ int launch_make(launch *out, const function *f, const unsigned *grid, const unsi
 op op_copy(const op *o) {
   op c = *o;
   size_t n = 0;
-  for (int i = 0; o->kind == LAUNCH && i < o->l.f->k->nparam; i++) n += ((size_t)o->l.f->k->size[i] + 15) / 16 * 16;
-  if (o->l.param) c.l.param = memcpy(calloc(n + 1, 1), o->l.param, n);
+  for (int i = 0; o->kind == LAUNCH && i < o->l.f->k->nparam; i++) n += ((size_t)o->l.f->k->size[i] + PARAM - 1) / PARAM * PARAM;
+  if (o->l.param) c.l.param = memcpy(aligned_alloc(PARAM, n + PARAM), o->l.param, n);
   if (o->staged) c.from = c.staged = memcpy(malloc(o->n + 1), o->staged, o->n);
   if (o->g) c.g = graph_copy(o->g);
   return c;
@@ -57,7 +60,7 @@ static int run_launch(const launch *l) {
   char *p = l->param;
   if (l->f->gone) return EMU_ILLEGAL_INSTRUCTION;
   if (kernels_before_it >= 0 && kernels_before_it-- == 0) return kernel_error;
-  for (int i = 0; i < l->f->k->nparam; p += (l->f->k->size[i++] + 15) / 16 * 16) param[i] = p;
+  for (int i = 0; i < l->f->k->nparam; p += (l->f->k->size[i++] + PARAM - 1) / PARAM * PARAM) param[i] = p;
   memory_open(l->f->device, 1);
   int error = emu_execute(l->f->k, l->grid, l->block, l->shared, param);
   memory_open(l->f->device, 0);

@@ -24,6 +24,25 @@ def test_a_product_with_heads_and_tails(seed, device):
     check(seed, device)
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("dtype, step", [("bfloat16", 2**-7), ("float16", 2**-10), ("float32", 2**-7)])
+def test_tensor_cores_in_all_positions(dtype, step, device, rng):
+    """Rows of 16 bytes, as TMA takes them, each operand either way, with batches, several tails; float32 as tf32."""
+    tails = (lambda p, b, r: p, lambda p, b, r: nvm.relu(p + b), lambda p, b, r: nvm.tanh(p * 0.125) + r)
+    wide = (lambda p, b, r: p, lambda p, b, r: np.maximum(p + b, 0), lambda p, b, r: np.tanh(p * 0.125) + r)
+    for case in range(8):
+        left, right, (batch, m, n, k) = case & 1, case >> 1 & 1, (((), 72, 136, 72), ((2,), 200, 264, 40), ((2, 3), 16, 72, 24))[case % 3]
+        shapes = (batch + ((k, m) if left else (m, k)), batch + ((n, k) if right else (k, n)), (n,), batch + (m, n))
+        x = [nvm.asarray(rng.standard_normal(s) * 0.5, device=device).astype(dtype) for s in shapes]
+        nvm.eval(*x)
+        a, b = (nvm.matrix_transpose(v) if turned else v for v, turned in zip(x, (left, right)))
+        p = tails[case % 3](nvm.matmul(a, b, precision="tf32") if dtype == "float32" else nvm.matmul(a, b), x[2], x[3])
+        got = np.asarray(p.astype("float64"))
+        x = [np.asarray(v.astype("float64")) for v in x]
+        want = wide[case % 3]((np.swapaxes(x[0], -1, -2) if left else x[0]) @ (np.swapaxes(x[1], -1, -2) if right else x[1]), x[2], x[3])
+        assert np.all(np.abs(got - want) <= step * (1 + np.abs(want))), (case, np.abs(got - want).max())
+
+
 @pytest.mark.parametrize("first", range(12, COUNT, 12))
 def test_many(first, device):
     for seed in range(first, min(first + 12, COUNT)):

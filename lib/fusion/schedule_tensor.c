@@ -1,0 +1,170 @@
+/* Places of a matrix product on the tensor cores of a GPU: the tile of the result and how many warps share it, from a table
+   and a model of how evenly the tiles fill the units; which of the two forms (warps, or warpgroups fed by TMA) the operands
+   allow. */
+#include "fusion/schedule.h"
+
+enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */ };
+
+/* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the result's row. */
+static const struct config { int form, m, n, depth, wm, wn, stages, blocks, turned; double reach; } configs[] = {
+  { GROUPS, 128, 256, ROW, 8, 1, 3, 1, 0, 1.00 },
+  { GROUPS, 128, 128, ROW, 8, 1, 5, 1, 0, 0.90 },
+  { GROUPS, 128, 64, ROW, 8, 1, 7, 1, 0, 0.62 },
+  { GROUPS, 64, 64, ROW, 4, 1, 8, 1, 0, 0.40 },
+  { GROUPS, 64, 64, ROW, 1, 4, 8, 1, 1, 0.39 },
+  { GROUPS, 32, 64, ROW, 1, 4, 10, 1, 1, 0.22 },
+  { GROUPS, 16, 64, ROW, 1, 4, 12, 1, 1, 0.12 },
+  { WARPS, 128, 128, ROW, 2, 2, 3, 2, 0, 0.50 },
+  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.32 },
+  { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.20 },
+  { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.11 },
+};
+enum { CONFIGS = sizeof configs / sizeof *configs };
+
+static const nvf_inst *operand_of(const nvf_cand *k, int zone) {
+  return &k->inst.at[k->inst.at[k->dot->inst].arg[zone - NVF_LEFT]];
+}
+static nvm_dtype type_of(const nvf_cand *k) { return k->net->node[operand_of(k, NVF_LEFT)->node].dtype; }
+static int side(const nvf_cand *k, int zone) { return zone == NVF_LEFT ? k->dot->m : k->dot->n; }
+
+/* The axis along which an operand lies in memory, and the elements of one access along it. */
+static int inner(const nvf_cand *k, int zone, int64_t *vector) {
+  const int axis[2] = { k->dot->k, side(k, zone) };
+  int best = 0;
+  *vector = 0;
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < k->inst.n; j++) {
+      const nvf_inst *v = &k->inst.at[j];
+      uint64_t both = 1ull << axis[0] | 1ull << axis[1];
+      if (v->kind != NVF_ILOAD || !(k->dot->zones[j] >> zone & 1) || (v->axes & both) != both)
+        continue;
+      int64_t n = nvf_vector_of(k, v->at, v->node, axis[i], 16 / nvg_size(k->net->node[v->node].dtype));
+      if (n > *vector)
+        *vector = n, best = i;
+    }
+  *vector = *vector > 0 ? *vector : 1;
+  return axis[best];
+}
+
+/* Whether tensor cores multiply what the product multiplies. */
+static int fits(const nvf_cand *k) {
+  const nvf_node *n = &k->net->node[k->inst.at[k->dot->inst].node];
+  nvm_dtype a = type_of(k), b = k->net->node[operand_of(k, NVF_RIGHT)->node].dtype;
+  if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 || n->dtype != NVM_F32 || a != b)
+    return 0;
+  for (int i = 0; i < k->inst.n; i++) /* lines of the result are no tiles' */
+    if (k->inst.at[i].kind == NVF_IRED || k->inst.at[i].kind == NVF_ISCAN)
+      return 0;
+  return nvg_is_half(a) || (a == NVM_F32 && n->attr[1] == 1);
+}
+
+/* Whether TMA can load both: as they are, rows of 16 bytes, edges that the text names. */
+static int streams(const nvf_cand *k) {
+  int size = nvg_size(type_of(k));
+  if (k->net->caps->tensor < GROUPS || nvf_is_exact(k, k->dot->m) || nvf_is_exact(k, k->dot->n) || nvf_is_exact(k, k->dot->k) ||
+      k->valid.n || k->check.n)
+    return 0;
+  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
+    const nvf_inst *v = operand_of(k, z);
+    int64_t vector;
+    int along = inner(k, z, &vector), batches = 0;
+    if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->net->space, v->at) || vector * size != 16)
+      return 0;
+    if (size == 4 && along != k->dot->k)
+      return 0;
+    for (int a = 0; a < k->axis.n; a++)
+      batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && (v->axes >> a & 1);
+    if (batches > 2)
+      return 0;
+  }
+  return 1;
+}
+
+static double rounds(const nvf_cand *k, const struct config *c) {
+  int64_t m = k->axis.at[k->dot->m].n, n = k->axis.at[k->dot->n].n;
+  double blocks = (double)((m + c->m - 1) / c->m) * (double)((n + c->n - 1) / c->n), places = (double)k->net->caps->units * c->blocks;
+  for (int a = 0; a < k->axis.n; a++)
+    if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->inst.at[k->dot->inst].axes >> a & 1))
+      blocks *= (double)k->axis.at[a].n;
+  double full = (double)(int64_t)(blocks / places);
+  return full < blocks / places ? full + 1 : full;
+}
+
+/* NULL: threads multiply one by one. What the tuner says of rows and columns goes first. */
+static const struct config *choose(const nvf_cand *k) {
+  const struct config *best = NULL;
+  double least = 0;
+  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0), room = k->net->caps->onchip;
+  if (!fits(k))
+    return NULL;
+  int form = streams(k) ? GROUPS : WARPS;
+  for (const struct config *c = configs; c < configs + CONFIGS; c++) {
+    int64_t shared = (int64_t)(c->m + c->n) * c->depth * c->stages * c->blocks;
+    double t = rounds(k, c) * c->blocks * c->m * c->n / c->reach;
+    if (c->form > form || shared > room)
+      continue;
+    if (rows && cols && (rows != c->m || cols != c->n || c->form != form))
+      t += 1e300;
+    if (!best || t < least)
+      best = c, least = t;
+  }
+  return best;
+}
+
+double nvf_tensor_reach(const nvf_cand *k) {
+  const struct config *c = choose(k);
+  double best = k->net->caps->tensor == GROUPS ? 1 : 0.5; /* what the rate is of */
+  return c ? c->reach / best : 0;
+}
+
+int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t) {
+  const struct config *c = choose(k);
+  if (c)
+    *t = (nvf_tiling){ c->m, c->n, c->depth / nvg_size(type_of(k)) };
+  return c != NULL;
+}
+
+/* Both operands' shared tiles: their longer rows in memory stay rows. */
+static void operand(const nvf_cand *k, nvf_shape *s, int zone, const nvf_tiling *t, int warps) {
+  int64_t v, lanes = 32, other = zone == NVF_LEFT ? t->m : t->n;
+  int in = inner(k, zone, &v), out = in == k->dot->k ? side(k, zone) : k->dot->k;
+  int64_t wide = in == k->dot->k ? t->k : other, high = in == k->dot->k ? other : t->k;
+  nvf_digits row = { 0 }, col = { 0 };
+  int64_t beside = wide / v < lanes ? wide / v : lanes, down = lanes / beside < high ? lanes / beside : high;
+  int64_t deep = high / down < warps ? high / down : warps;
+  nvf_digit_add(&col, 'i', v, 0);
+  nvf_digit_add(&col, 'l', beside, 1);
+  nvf_digit_add(&col, 'i', wide / v / beside, 0);
+  nvf_digit_add(&row, 'l', down, (int)beside);
+  nvf_digit_add(&row, 'w', deep, 1);
+  nvf_digit_add(&row, 'i', high / down / deep, 0);
+  s->head[zone - NVF_LEFT] = nvf_operand_shape(k, s, out, &row, in, &col, in);
+}
+
+nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
+  const struct config *c = choose(k);
+  nvf_tiling t;
+  nvf_digits p = { 0 }, q = { 0 };
+  nvf_tensor_tile(k, &t);
+  int64_t np = c->turned ? c->n : c->m, nq = c->turned ? c->m : c->n, wp = c->turned ? c->wn : c->wm, wq = c->turned ? c->wm : c->wn;
+  nvf_digit_add(&p, 'l', 8, 4);
+  nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
+  nvf_digit_add(&p, 'w', wp, 1);
+  nvf_digit_add(&p, 'i', c->form == GROUPS ? np / 16 / wp : 1, 0);
+  nvf_digit_add(&q, 'i', 2, 0);
+  nvf_digit_add(&q, 'l', 4, 1);
+  nvf_digit_add(&q, 'i', nq / 8 / wq, 0);
+  nvf_digit_add(&q, 'w', wq, (int)wp);
+  nvf_place_axis(s, k->dot->m, c->turned ? &q : &p);
+  nvf_place_axis(s, k->dot->n, c->turned ? &p : &q);
+  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++)
+    operand(k, s, z, &t, c->wm * c->wn);
+  s->narrow = nvg_is_half(type_of(k));
+  s->mma = c->form;
+  s->stages = c->stages;
+  s->roles = c->form == GROUPS;
+  s->blocks = c->form == WARPS ? c->blocks : 0;
+  s->raster = k->axis.at[k->dot->m].n > 16 * t.m ? 16 : 0;
+  s->boxes = s->roles ? (c->turned ? k->dot->m : k->dot->n) : -1;
+  return s;
+}
