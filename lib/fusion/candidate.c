@@ -246,15 +246,29 @@ static int product_of(builder *b) {
   return found;
 }
 
+/* Coordinates of a partial reduction of rows: the last one of its operand is piece * block + an axis. */
+static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
+  int last = n->rank - 2;
+  nvf_ix *e = nvf_coords(b, n->rank);
+  memcpy(e, at, (size_t)last * sizeof *e);
+  e[last] = nvf_ix_div(b->s, at[last], nvf_int(b->s, n->block));
+  e[last + 1] = 0;
+  return nvf_ix_bare(b->s, e[last]) < 0 ? NULL : e;
+}
+
 /* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is not. */
 static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
   const nvf_node *x = NULL;
   const nvf_ix *at = NULL;
+  if (n->kind == NVG_VPICK && nvf_node_of(b, n->in[0])->tiled)
+    return to[n->in[0]];
   for (int i = 0; i < n->nin && !at; i++)
-    if (to[n->in[i]] && nvf_node_of(b, n->in[i])->size == n->size)
+    if (to[n->in[i]] && (n->tiled || nvf_node_of(b, n->in[i])->size == n->size))
       x = nvf_node_of(b, n->in[i]), at = to[n->in[i]];
   if (!at || n->kind == NVG_VMAP)
     return at;
+  if (n->tiled)
+    return pieces(b, n, at);
   if (n->kind == NVG_VRESHAPE)
     return nvf_reshaped(b, x, at, n);
   if (n->kind != NVG_VPERMUTE)
@@ -276,12 +290,38 @@ static void note_zones(builder *b) {
   k->dot->zones = zones;
 }
 
+/* The partial reduction of rows that a root is, or is picked from; NULL. */
+static const nvf_node *tiled_of(const builder *b, int root) {
+  const nvf_node *n = nvf_node_of(b, root);
+  n = n->kind == NVG_VPICK ? nvf_node_of(b, n->in[0]) : n;
+  return n->tiled ? n : NULL;
+}
+
+/* Axes of a product: its dimensions; the columns as pieces and what is in one where partial reductions are to be made of it. */
+static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
+  const nvf_node *t = NULL;
+  for (int i = 0; i < b->k->nroot && !t; i++)
+    t = tiled_of(b, b->k->root[i]);
+  if (!t)
+    return fresh(b, n, 0);
+  nvf_ix *at = nvf_coords(b, n->rank);
+  int last = n->rank - 1;
+  for (int d = 0; d < last; d++)
+    at[d] = n->dim[d] ? nvf_axis_ix(b, nvf_axis_new(b, n->dim[d])) : 0;
+  nvf_prod block = nvf_int(b->s, t->block);
+  nvf_ix piece = nvf_ix_mul(b->s, nvf_axis_ix(b, nvf_axis_new(b, t->dim[last])), block, 1);
+  at[last] = nvf_ix_add(b->s, piece, nvf_axis_ix(b, nvf_axis_new(b, block)));
+  if (nvf_value(b->s, n->dim[last]) % t->block)
+    NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[last], n->dim[last] }));
+  return at;
+}
+
 /* With a product the axes are those of its result, and all that is stored lies over them. */
 static void build_product(builder *b, int product) {
   nvf_cand *k = b->k;
   const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
-  to[product] = fresh(b, nvf_node_of(b, product), 0);
-  uint64_t all = (1ull << k->axis.n) - 1;
+  to[product] = product_axes(b, nvf_node_of(b, product));
+  uint64_t all = (1ull << k->axis.n) - 1, inside = 1ull << (k->axis.n - 1);
   nvf_inst_at(b, product, to[product], 0, 1);
   for (int i = product + 1; i < b->net->n; i++)
     to[i] = onward(b, nvf_node_of(b, i), to);
@@ -289,7 +329,7 @@ static void build_product(builder *b, int product) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
     if (n->size)
       store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
-    if (n->size && k->put.at[k->put.n - 1].axes != all)
+    if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~inside : all))
       nvf_illegal(b, "a product and what has another shape");
   }
   note_zones(b);

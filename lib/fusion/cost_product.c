@@ -44,12 +44,24 @@ static double bytes_read(const nvf_cand *k) {
   return sum;
 }
 
+/* Blocks that compute the same of an instance: those along axes that it lacks. */
+static double repeated(const nvf_cand *k, nvf_tiling t, uint64_t axes) {
+  double n = 1;
+  for (uint64_t m = k->grid & ~axes; m; m &= m - 1) {
+    int a = __builtin_ctzll(m);
+    double tile = a == k->dot->m ? (double)t.m : a == k->dot->n ? (double)t.n : 1;
+    n *= (double)(int64_t)(((double)k->axis.at[a].n + tile - 1) / tile);
+  }
+  return n;
+}
+
 void nvf_assess_product(nvf_cand *k) {
   const nvf_net *net = k->net;
   const nvb_caps *c = net->caps;
   const nvf_node *dot = &net->node[k->inst.at[k->dot->inst].node];
   const nvf_product *words = nvf_product_of(k, NULL, NULL);
   nvf_tiling t = nvf_product_tile(k);
+  k->grid = (k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1) & ~k->reduced;
   double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
   double across = (double)((k->axis.n ? extent(k, k->inst.at[k->dot->inst].axes) : 1) / (m * n)); /* the batch */
   double tiles[2] = { (double)(int64_t)((m + (double)t.m - 1) / (double)t.m), (double)(int64_t)((n + (double)t.n - 1) / (double)t.n) };
@@ -58,10 +70,8 @@ void nvf_assess_product(nvf_cand *k) {
   int library = net->offers && nvf_product_offered(words, net->offers);
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
-    const nvg_frag *f = v->kind == NVF_IMAP ? net->node[v->node].frag : NULL;
-    double each = extent(k, v->axes), times = 0;
-    for (int z = 0; z < NVF_ZONES; z++)
-      times += k->dot->zones[i] >> z & 1 ? z == NVF_LEFT ? tiles[1] : z == NVF_RIGHT ? tiles[0] : 1 : 0;
+    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? net->node[v->node].frag : NULL;
+    double each = extent(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
     if (v->kind == NVF_ILOAD)
       l2 += each * times * nvg_size(net->node[v->node].dtype);
     else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
@@ -77,7 +87,6 @@ void nvf_assess_product(nvf_cand *k) {
   double busy = library ? flops / (rate.library * share) : flops * padded / (rate.generated * share) + ops / (c->rate * share);
   busy = most(busy, most((rd + wr) / least(c->bandwidth, c->unit_bandwidth * most(1, k->blocks)), library ? 0 : l2 / c->l2_bandwidth));
   k->time = c->launch + (dot->size ? busy : 0);
-  k->grid = (k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1) & ~(1ull << k->dot->k);
   k->bytes_read = (int64_t)rd;
   k->bytes_written = (int64_t)wr;
   k->flops = (int64_t)(flops + ops);

@@ -95,9 +95,22 @@ static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_
   return best;
 }
 
+/* Whether what was cut along a product's tiles is made there: anywhere else it would be added up in the wrong order. */
+static int in_tiles(const nvf_choice *c) {
+  for (int k = 0; k < c->n; k++)
+    for (int i = 0; i < c->k[k]->inst.n && !c->k[k]->dot; i++)
+      if (nvf_is_red(&c->k[k]->inst.at[i]) && c->net->node[c->k[k]->inst.at[i].node].tiled)
+        return 0;
+  return 1;
+}
+
 static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, nvf_machine m, const nvf_refusals *no) {
   nvf_sizes *z = nvf_sizes_of(a, g);
   nvf_choice *best = split_as(a, g, z, m, NVF_SPLIT, no);
+  if (nvf_net_tiled(best->net)) {
+    nvf_choice *tiled = split_as(a, g, z, m, NVF_TILED, no);
+    best = tiled->time < best->time && in_tiles(tiled) ? tiled : best;
+  }
   if (!nvf_net_crossing(best->net))
     return best;
   nvf_choice *fine = split_as(a, g, z, m, NVF_FINE, no);

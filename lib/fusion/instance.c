@@ -338,8 +338,8 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
     b->ask = f;
 }
 
-static void count_fold(builder *b) { /* sets of them are words of 64 bits, depths too */
-  if (b->k->dot)
+static void count_fold(builder *b, const nvf_node *n) { /* sets of them are words of 64 bits, depths too */
+  if (b->k->dot && !n->tiled)
     nvf_illegal(b, "a product and a reduction are two kernels");
   if (b->nfold++ >= 60)
     nvf_illegal(b, "more than 60 reductions");
@@ -357,7 +357,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   }
   if (nvf_value(b->s, len) == 0)
     return add_inst(b, (nvf_inst){ .kind = NVF_ICONST, .node = node });
-  count_fold(b);
+  count_fold(b, n);
   uint64_t kept = guard_axes(b, guard);
   for (int d = 0; d < n->rank; d++)
     kept |= nvf_ix_axes(b->s, at[d]);
@@ -365,6 +365,8 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
     ask_merge(b, len, nz, dims, kept);
   nvf_prod want = n->block ? nvf_int(b->s, n->block) : len;
   nvf_ix base = n->block ? nvf_ix_mul(b->s, at[a0], want, 1) : 0;
+  if (n->tiled && b->k->dot && b->k->dot->n >= 0 && b->k->axis.at[b->k->dot->n].extent == want)
+    pick = b->k->dot->n;
   for (int pass = 0; pass < 2 && pick < 0; pass++) /* an axis that makes the operand one we have; one that is reduced */
     for (a = 0; a < b->k->axis.n && pick < 0; a++) {
       if (b->k->axis.at[a].extent != want || (kept >> a & 1))
@@ -410,7 +412,7 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   int a = nvf_ix_bare(b->s, along);
   if (a < 0 || guard)
     nvf_illegal(b, "a scan runs along a whole axis");
-  count_fold(b);
+  count_fold(b, n);
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
   for (int i = 0; i < n->nin; i++)
@@ -421,16 +423,25 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   return add_inst(b, (nvf_inst){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
 }
 
+static int inner_axis(const builder *b, nvf_ix e) { /* the axis, or that of the elements of its pieces; -1 */
+  int n, found = -1;
+  const nvf_term *t = nvf_ix_terms(b->s, e, &n);
+  for (int i = 0; i < n; i++)
+    if (nvf_ix_atom(b->s, t[i].atom)->kind == NVF_AT_AXIS && t[i].c == 1 && !t[i].by)
+      found = nvf_ix_atom(b->s, t[i].atom)->id;
+  return found;
+}
+
 /* The sum goes along an axis of its own, and the text walks it; the others are the result's. */
 static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node), *x = nvf_node_of(b, n->in[0]);
   int last = n->rank - 1, arg[2], axis = b->k->axis.n;
   if (b->k->dot)
-    nvf_illegal(b, "two products in one kernel");
+    nvf_illegal(b, "a product is read at other coordinates than it is made");
   if (guard)
     nvf_illegal(b, "a product is read under a condition");
   nvf_dot *dot = b->k->dot = NVB_NEW(b->a, nvf_dot);
-  *dot = (nvf_dot){ -1, nvf_ix_bare(b->s, at[last - 1]), nvf_ix_bare(b->s, at[last]), axis, NULL };
+  *dot = (nvf_dot){ -1, nvf_ix_bare(b->s, at[last - 1]), inner_axis(b, at[last]), axis, NULL };
   nvf_ix *e[2] = { nvb_dup(b->a, at, (size_t)n->rank * sizeof *at), nvb_dup(b->a, at, (size_t)n->rank * sizeof *at) };
   e[0][last] = e[1][last - 1] = nvf_axis_ix(b, nvf_axis_new(b, x->dim[last]));
   b->k->reduced |= 1ull << axis;
@@ -502,7 +513,7 @@ int nvf_inst_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   if (known)
     return *known;
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
-  if (!elsewhere && n->must && !covers(b, n, at))
+  if (!elsewhere && n->must && n->kind != NVG_VCALL && !covers(b, n, at)) /* the axes are those of a product */
     nvf_illegal(b, "read at other coordinates than it is made");
   v = elsewhere ? load(b, node, at, guard) : of_kind(b, node, at, guard);
   *nvb_map_put(b->known, &q, size, NULL) = v;

@@ -47,6 +47,36 @@ int nvf_net_crossing(const nvf_net *net) {
   return crossing(net->arena, net->g, nvb_get(net->arena, (size_t)net->g->n));
 }
 
+/* ---- reductions of a product's rows */
+/* By value: the product whose elements it is made of one by one, +1. */
+static void products(const nvg_graph *g, int *of) {
+  for (int i = 0; i < g->n; i++) {
+    const nvg_val *v = &g->v[i];
+    of[i] = v->kind == NVG_VCALL ? i + 1 : 0;
+    for (int j = 0; j < v->nin && v->kind == NVG_VMAP; j++)
+      of[i] = g->v[v->in[j]].size == v->size && of[v->in[j]] ? of[v->in[j]] : of[i];
+  }
+}
+
+/* Columns of a piece; 0: the reduction is none of a product's rows. */
+static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of) {
+  const nvg_val *x = &net->g->v[v->in[0]];
+  return of[v->in[0]] && v->attr[0] == x->rank - 1 ? nvf_product_columns(net->caps, net->g->v[of[v->in[0]] - 1].dtype) : 0;
+}
+
+int nvf_net_tiled(const nvf_net *net) {
+  int *of = NVB_NEWN(net->arena, int, net->g->n + 1), found = 0;
+  if (!net->nproduct)
+    return 0;
+  products(net->g, of);
+  for (int i = 0; i < net->g->n && !found; i++) {
+    const nvg_val *v = &net->g->v[i];
+    int64_t n = v->kind == NVG_VRED ? tile_of(net, v, of) : 0;
+    found = n && net->g->v[v->in[0]].shape[v->rank - 1] > n;
+  }
+  return found;
+}
+
 /* ---- the whole */
 static void live(const nvg_graph *g, uint8_t *want) {
   for (int i = 0; i < g->nout; i++)
@@ -103,8 +133,11 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
   nvf_weaver *w = nvf_weaver_new(net, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
   live(g, want);
+  int *of = NVB_NEWN(a, int, g->n + 1);
   if (split == NVF_FINE)
     crossing(a, g, side);
+  if (split == NVF_TILED)
+    products(g, of);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     if (!want[i])
@@ -124,7 +157,7 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
     }
     int same = v->kind == NVG_VRESHAPE && same_shape(v, &g->v[v->in[0]]);
     if (v->kind == NVG_VRED)
-      nvf_fold(w, v, n, whole && whole[i], side[i]);
+      nvf_fold(w, v, n, whole && whole[i], side[i], split == NVF_TILED ? tile_of(net, v, of) : 0);
     else
       w->node[i] = same ? n.in[0] : v->kind == NVG_VPICK ? w->state[v->in[0]][v->attr[0]] : nvf_weave(w, n);
   }

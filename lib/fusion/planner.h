@@ -33,6 +33,7 @@ typedef struct nvf_node {
   const char *name;
   int64_t block;           /* RED: elements of a partial's piece of the reduced run; 0: all of it */
   int half;                /* nvg_val.half */
+  int tiled;               /* RED: a partial over the columns that a block of a product makes */
   int finish;              /* RED: merges partials */
   int out;                 /* an output of the graph */
   int value;               /* of the graph; what a partial and a finish stand for too */
@@ -54,11 +55,13 @@ typedef struct nvf_net {
   int offers;              /* nvf_options.offers */
 } nvf_net;
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
-enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE }; /* long reductions: as they are; partials and a finish; along a neighbour's rows */
+/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product's rows along its tiles */
+enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED };
 /* whole: by value, reductions that stay together; NULL: none has to */
 typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine; /* what is planned for; nvf_options.offers */
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
+int nvf_net_tiled(const nvf_net *net);     /* rows of a product are reduced: try NVF_TILED too */
 
 /* ---- instance.c, candidate.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED, NVF_IPICK,
@@ -156,6 +159,7 @@ static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise)
 typedef struct nvf_tiling { int64_t m, n, k; } nvf_tiling;
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
 double nvf_tensor_reach(const nvf_cand *k);              /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
+int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum); /* of one block whose rows are reduced */
 nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);

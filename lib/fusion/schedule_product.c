@@ -67,33 +67,30 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
   s->cross = s->boxes = -1;
   if (k->dot->m >= 0)
     s->at[k->dot->m] = (nvf_place){ .tile = t.m, .cut = 1 };
-  if (k->dot->n >= 0)
-    s->at[k->dot->n] = (nvf_place){ .tile = t.n, .cut = 1 };
+  if (k->dot->n >= 0) /* a piece of rows that are reduced is a whole axis */
+    s->at[k->dot->n] = (nvf_place){ .tile = t.n, .cut = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
   s->at[k->dot->k] = (nvf_place){ .tile = t.k, .walk = 1 };
   return s;
 }
 
 /* ---- a CPU: the sums of 4 rows and up to 4 vectors are registers, the tile a loop over those; operands are packed */
-static int64_t lanes_of(const nvf_cand *k) {
-  int64_t n = k->net->caps->width / wide(k);
-  return n > 0 ? n : 1;
-}
+static int64_t lanes_of(const nvb_caps *c, int words) { return c->width >= words ? c->width / words : 1; }
+static int64_t vectors_of(const nvb_caps *c) { return c->width >= 16 ? 4 : 2; } /* of 32 registers, or of 16 */
 
 static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) { /* a power of two times the least */
   return class_of(nvf_told(k, knob, otherwise), least, 4096);
 }
 
 static nvf_tiling tile_cpu(const nvf_cand *k) {
-  int64_t lanes = lanes_of(k), vectors = lanes * wide(k) >= 16 ? 4 : 2, m = length(k, k->dot->m), n = length(k, k->dot->n);
+  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps), m = length(k, k->dot->m), n = length(k, k->dot->n);
   return (nvf_tiling){ told(k, NVF_KROWS, 4, class_of(m, 4, 64)), told(k, NVF_KCOLS, lanes, class_of(n, lanes, lanes * vectors)),
                        told(k, NVF_KDEPTH, lanes, 64) };
 }
 
-static nvf_shape *shape_cpu(nvf_cand *k) {
-  nvf_tiling t = tile_cpu(k);
+static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
   nvf_shape *s = shape_new(k, t);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
-  int64_t lanes = lanes_of(k), vectors = lanes * wide(k) >= 16 ? 4 : 2;
+  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps);
   nvf_digits sum[2] = { { 0 }, { 0 } };
   nvf_digit_add(&sum[0], 'i', 4, 0);
   nvf_digit_add(&sum[0], 'I', t.m / 4, 0);
@@ -125,8 +122,7 @@ static nvf_tiling tile_gpu(const nvf_cand *k) {
   return t;
 }
 
-static nvf_shape *shape_gpu(nvf_cand *k) {
-  nvf_tiling t = tile_gpu(k);
+static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
   nvf_shape *s = shape_new(k, t);
   if (nvf_tensor_tile(k, &t))
     return nvf_tensor_shape(k, s);
@@ -153,5 +149,18 @@ static nvf_shape *shape_gpu(nvf_cand *k) {
   return s;
 }
 
-nvf_tiling nvf_product_tile(const nvf_cand *k) { return k->net->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k); }
-nvf_shape *nvf_shape_product(nvf_cand *k) { return k->net->caps->kind == NVB_CPU ? shape_cpu(k) : shape_gpu(k); }
+int64_t nvf_product_columns(const nvb_caps *c, nvm_dtype sum) {
+  return c->kind == NVB_CPU ? lanes_of(c, nvg_size(sum) / 4) * vectors_of(c) : 64;
+}
+
+nvf_tiling nvf_product_tile(const nvf_cand *k) {
+  nvf_tiling t = k->net->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
+  if (k->dot->n >= 0 && (k->reduced >> k->dot->n & 1))
+    t.n = length(k, k->dot->n);
+  return t;
+}
+
+nvf_shape *nvf_shape_product(nvf_cand *k) {
+  nvf_tiling t = nvf_product_tile(k);
+  return k->net->caps->kind == NVB_CPU ? shape_cpu(k, t) : shape_gpu(k, t);
+}

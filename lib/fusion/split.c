@@ -143,6 +143,7 @@ static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf
     *pieces = nvf_symbol(s, pieces_of(nvf_value(s, len), block));
   dims[0] = *pieces;
   nvf_node p = n, f = n;
+  f.tiled = 0;
   p.in = ints(w, n.nin, in);
   p.block = block;
   p.rank = x.rank + 1;
@@ -263,7 +264,7 @@ static void by_axes(nvf_weaver *w, const nvg_val *v, nvf_node n, int *out) {
       reduce(w, n, out, d, 1, (nvf_stamp){ v->stamp_c, v->stamp_w }, out);
 }
 
-void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side) {
+void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, int64_t tile) {
   const nvg_val *x = &w->net->g->v[v->in[0]];
   int64_t len = nvf_count(x, (int)v->attr[0], (int)(v->attr[0] + v->attr[1]));
   int *out = NVB_NEWN(w->a, int, v->nin + 1);
@@ -275,6 +276,10 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side) 
   memcpy(out, n.in, (size_t)v->nin * sizeof *out);
   if (len == 1)
     ; /* the states themselves */
+  else if (tile && len > tile) { /* fused to a product: an order of its own */
+    n.tiled = 1;
+    split(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_stamp){ (int)tile, (int)tile }, tile, out);
+  }
   else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
     by_axes(w, v, n, out);
   else if (w->split == NVF_WHOLE || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))

@@ -106,6 +106,18 @@ static void sum_of(maker *m, const int64_t *n) { /* a reduction in the head is a
   m_out(m, m_product(m, m_2(m, "subtract", x, r), f32(m, n[2], n[1])));
 }
 
+static void most_of_rows(maker *m, const int64_t *n) { m_out(m, m_red(m, "maximum", biased(m, n), 1, 1)); }
+static void sums_of_rows(maker *m, const int64_t *n) { /* small integers: any order */
+  int d = m_2(m, "subtract", m_product(m, f32(m, n[0], n[2]), m_turn(m, f32(m, n[1], n[2]))), f32(m, n[0], 1));
+  m_out(m, m_2(m, "multiply", m_red(m, "add", d, 1, 1), m_const(m, 0.5f)));
+  m_out(m, d);
+}
+static void batched_rows(maker *m, const int64_t *n) {
+  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  m_out(m, m_red(m, "maximum", d, 2, 1));
+  m_out(m, m_red(m, "add", m_1(m, "abs", d), 2, 1));
+}
+
 typedef struct program { const char *name; void (*make)(maker *, const int64_t *); int steps; } program;
 static const program programs[] = {
   { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 }, { "both turned", both_turned, 1 },
@@ -113,6 +125,7 @@ static const program programs[] = {
   { "relu of rows", relu_of_rows, 1 }, { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
   { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "one head", one_head, 1 }, { "halves", halves, 1 }, { "head", head, MOST },
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 }, { "sum of", sum_of, 3 },
+  { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 }, { "batched rows", batched_rows, 2 },
 };
 static const int64_t sizes[][3] = { { 2, 2, 2 }, { 5, 33, 7 }, { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };

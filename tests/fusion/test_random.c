@@ -144,7 +144,7 @@ static void write_graph(maker *m, int products) {
     case 8:
       if (v.rank && v.size > 1) {
         int axis = any(v.rank), n = 1 + any(v.rank - axis);
-        y = m_red(m, any(2) ? "add" : "maximum", x, axis, n);
+        y = m_red(m, any(2) && !products ? "add" : "maximum", x, axis, n); /* sums of a product's rows have an order of their own */
       }
       break;
     case 10: case 11: y = multiplied(m, &p, x); break;
