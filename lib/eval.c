@@ -69,7 +69,7 @@ static void plan(nvb_arena *a, void *arg) {
   nvd_program *run = NULL;
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
-    j->plan = nvt_tune(a, j->plan, caps, device, operands(a, j), &j->choice); STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
+    j->plan = nvt_tune(a, j->plan, &o, caps, device, operands(a, j), &j->choice); STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text || !s->nout) status = nvd_prepare_dry(j->plan, device, j->choice);
     else status = nvd_prepare(&run, j->plan, device, j->choice);
     TIMED("prepare");

@@ -196,7 +196,7 @@ int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *ca
   list *l = NVB_NEW(a, list);
   *l = (list){ .a = a, .p = p, .step = step, .caps = caps, .at = at };
   push(l, &from->knobs, &from->call, from->step, from->words);
-  if (from->step->product && !pass)
+  if (from->step->product && !pass && !*from->call.solver)
     push_solvers(l, device);
   else
     push_knobs(l, pass, from);

@@ -1,6 +1,7 @@
 /* The real bench under measure.c: a step becomes a program of its own, whose inputs are the values that the plan's earlier
    steps make and whose outputs are scratch. A candidate has to give what the plan's own step gives. */
 #include "autotune/lab.h"
+#include <math.h>
 #include <string.h>
 #include <time.h>
 #include "autotune/compare.h"
@@ -13,6 +14,9 @@
 enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 }; /* AIM: ns of one sample, at least */
 static const double HANG = 5e9;                                              /* ns after which a device's kernel counts as hung */
 
+/* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */
+typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch; } result;
+
 struct nvt_lab {
   nvb_arena *a;
   const nvf_plan *p;
@@ -21,16 +25,17 @@ struct nvt_lab {
   struct nvd_device *device;
   const nvd_operand *leaf;
   int nleaf, reached;      /* reached: steps before it have run */
-  nvd_buf **made;          /* by buffer: what is no leaf, while it is wanted */
+  nvd_buf **made;          /* by buffer of p: what is no leaf, while it is wanted */
   int *last;               /* by buffer: the step that wants it last */
   nvd_buf *flush;          /* what is written to empty caches; NULL: they stay as they are */
   int hung;
-  /* the step that is looked at */
+  /* what is looked at: a step that was reached, or all of the plan */
   nvb_hash key;
   const nvt_trial *trial;
   nvd_program **program;
-  int nout, *out;          /* buffers it writes */
-  nvd_buf **scratch;       /* what candidates write instead */
+  int nout;
+  result *out;
+  double tolerance;
   nvd_operand *in, *ref, *other; /* by leaf, then by buffer; by output: of the plan's own step, of the others */
   char **in_at, **ref_at, **other_at; /* the same for the CPU */
   char *host[2];           /* of a device's output, to be compared */
@@ -65,8 +70,8 @@ nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, 
   nvt_lab *l = NVB_NEW(a, nvt_lab);
   int n = p->nbuf + 1, all = p->g->nleaf + n;
   *l = (nvt_lab){ .a = a, .p = p, .g = with_leaves(a, p->g, n), .choice = choice, .device = device, .leaf = leaf, .nleaf = p->g->nleaf,
-                  .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, int, n),
-                  .scratch = NVB_NEWN(a, nvd_buf *, n), .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
+                  .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, result, n),
+                  .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
                   .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all), .ref_at = NVB_NEWN(a, char *, n),
                   .other_at = NVB_NEWN(a, char *, n) };
   for (int i = 0; i < p->nstep; i++)
@@ -98,46 +103,79 @@ static int writes(const nvf_step *s, int buf) {
   return 0;
 }
 
+/* As it is, but for the memory of leaves, which nothing is written to. */
+nvf_plan *nvt_lab_all(nvt_lab *l, const nvf_plan *p) {
+  nvf_plan *q = nvb_dup(l->a, p, sizeof *p);
+  q->buf = nvb_dup(l->a, p->buf, (size_t)p->nbuf * sizeof *p->buf);
+  for (int b = 0; b < p->nbuf; b++)
+    q->buf[b].donor = -1;
+  return q;
+}
+
 /* What it writes are outputs, in the order of l->out; what earlier steps made are further leaves. */
-static nvf_plan alone(const nvt_lab *l, nvf_step *step, int n) {
-  nvf_plan q = *l->p;
-  q.g = l->g;
-  q.nstep = n;
-  q.step = step;
-  q.temp_bytes = 0;
-  q.buf = nvb_dup(l->a, q.buf, (size_t)q.nbuf * sizeof *q.buf);
-  for (int b = 0; b < q.nbuf; b++) {
-    q.buf[b].donor = -1;
-    if (q.buf[b].kind != NVF_BLEAF) {
-      q.buf[b].kind = NVF_BLEAF;
-      q.buf[b].id = l->nleaf + b;
+static nvf_plan *alone(nvt_lab *l, nvf_step *step, int n) {
+  nvf_plan *q = nvt_lab_all(l, l->p);
+  q->g = l->g;
+  q->nstep = n;
+  q->step = step;
+  q->temp_bytes = 0;
+  for (int b = 0; b < q->nbuf; b++)
+    if (q->buf[b].kind != NVF_BLEAF) {
+      q->buf[b].kind = NVF_BLEAF;
+      q->buf[b].id = l->nleaf + b;
     }
-  }
   for (int i = 0; i < l->nout; i++) {
-    q.buf[l->out[i]].kind = NVF_BOUT;
-    q.buf[l->out[i]].id = i;
+    q->buf[l->out[i].buf].kind = NVF_BOUT;
+    q->buf[l->out[i].buf].id = i;
   }
   return q;
+}
+nvf_plan *nvt_lab_step(nvt_lab *l, nvf_step *step) { return alone(l, step, 1); }
+
+static nvm_dtype type_of(const nvf_step *s, int buf) {
+  for (int i = 0; i < s->k->nparam; i++)
+    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf)
+      return s->k->param[i].type;
+  return NVM_U8;
+}
+
+/* Memory for what goes to buffer b, which becomes result number i. A status. */
+static int add_result(nvt_lab *l, int i, int b, nvm_dtype type) {
+  if (!l->made[b] && !(l->made[b] = buffer(l, l->p->buf[b].bytes)))
+    return nvb_status();
+  l->out[i] = (result){ b, l->p->buf[b].bytes, type, NULL };
+  l->ref[i] = (nvd_operand){ l->device ? l->made[b] : NULL, l->made[b]->data };
+  l->ref_at[i] = l->made[b]->data;
+  return NVM_OK;
 }
 
 /* Takes the values that step i reads and memory for what it writes. A status. */
 static int set_up(nvt_lab *l, int i) {
-  const nvf_plan *p = l->p;
+  const nvf_step *s = &l->p->step[i];
+  int status = NVM_OK;
   l->nout = 0;
-  for (int b = 0; b < p->nbuf; b++) {
-    int mine = writes(&p->step[i], b);
-    if (mine && !l->made[b] && !(l->made[b] = buffer(l, p->buf[b].bytes)))
-      return nvb_status();
-    char *data = l->made[b] ? l->made[b]->data : NULL;
-    l->in[l->nleaf + b] = (nvd_operand){ l->device ? l->made[b] : NULL, data };
-    l->in_at[l->nleaf + b] = data;
-    if (mine) {
-      l->ref[l->nout] = l->in[l->nleaf + b];
-      l->ref_at[l->nout] = data;
-      l->out[l->nout++] = b;
-    }
+  l->tolerance = nvt_tolerance(s);
+  for (int b = 0; b < l->p->nbuf && !status; b++) {
+    if (writes(s, b))
+      status = add_result(l, l->nout++, b, type_of(s, b));
+    l->in_at[l->nleaf + b] = l->made[b] ? l->made[b]->data : NULL;
+    l->in[l->nleaf + b] = (nvd_operand){ l->device ? l->made[b] : NULL, l->in_at[l->nleaf + b] };
   }
-  return NVM_OK;
+  return status;
+}
+
+int nvt_lab_whole(nvt_lab *l) {
+  enum { THROUGH = 4 }; /* what else is done to a product's result may add to its error */
+  const nvg_graph *g = l->p->g;
+  int status = NVM_OK;
+  l->nout = g->nout;
+  l->tolerance = 0;
+  for (int i = 0; i < l->p->nstep; i++)
+    l->tolerance = fmax(l->tolerance, THROUGH * nvt_tolerance(&l->p->step[i]));
+  for (int b = 0; b < l->p->nbuf && !status; b++)
+    if (l->p->buf[b].kind == NVF_BOUT)
+      status = add_result(l, l->p->buf[b].id, b, g->v[g->out[l->p->buf[b].id]].dtype);
+  return status;
 }
 
 /* The program runs so often, on what the plan's own step writes or on scratch; *ns of all together. */
@@ -162,8 +200,8 @@ int nvt_lab_reach(nvt_lab *l, int i) {
   for (; l->reached < i && !status; l->reached++) {
     nvd_program *p = NULL;
     status = set_up(l, l->reached);
-    nvf_plan q = alone(l, &l->p->step[l->reached], 1);
-    status = status ? status : nvd_prepare(&p, &q, l->device, l->choice ? &l->choice[l->reached] : NULL);
+    nvf_plan *q = nvt_lab_step(l, &l->p->step[l->reached]);
+    status = status ? status : nvd_prepare(&p, q, l->device, l->choice ? &l->choice[l->reached] : NULL);
     status = status ? status : run(l, p, 0, 1, &ns);
     nvd_program_free(p);
     for (int b = 0; b < l->p->nbuf; b++)
@@ -183,26 +221,19 @@ static int poison(nvt_lab *l, nvd_buf *b) {
   return nvd_upload(b, 0, l->host[1], b->bytes);
 }
 
-static nvm_dtype type_of(const nvf_step *s, int buf) {
-  for (int i = 0; i < s->k->nparam; i++)
-    if (s->bind[i].kind == NVF_BUFFER && s->bind[i].buf == buf)
-      return s->k->param[i].type;
-  return NVM_U8;
-}
-
 /* Whether the scratch holds what the plan's own step made; a status in *status if that could not be seen. */
 static int same(nvt_lab *l, int *status) {
   for (int i = 0; i < l->nout; i++) {
-    nvd_buf *want = l->made[l->out[i]], *got = l->scratch[i];
+    nvd_buf *want = l->made[l->out[i].buf], *got = l->out[i].scratch;
     const char *x = want->data, *y = got->data;
-    int64_t bytes = l->p->buf[l->out[i]].bytes;
+    int64_t bytes = l->out[i].bytes;
     if (l->device) {
       *status = nvd_download(l->host[0], want, 0, (size_t)bytes);
       *status = *status ? *status : nvd_download(l->host[1], got, 0, (size_t)bytes);
       x = l->host[0];
       y = l->host[1];
     }
-    if (*status || !nvt_close(x, y, bytes, type_of(l->trial[0].step, l->out[i]), nvt_tolerance(l->trial[0].step)))
+    if (*status || !nvt_close(x, y, bytes, l->out[i].type, l->tolerance))
       return 0;
   }
   return 1;
@@ -210,13 +241,12 @@ static int same(nvt_lab *l, int *status) {
 
 /* Made, run once into poisoned memory, compared; then as often as a device takes to replay it. */
 static nvt_fate try_out(nvt_lab *l, int i) {
-  nvf_plan q = alone(l, l->trial[i].step, 1);
   double ns = 0;
   int right = 1;
   nvd_forget_refusals();
-  int status = nvd_prepare(&l->program[i], &q, l->device, l->trial[i].call);
+  int status = nvd_prepare(&l->program[i], l->trial[i].plan, l->device, l->trial[i].call);
   for (int k = 0; k < l->nout && !status; k++)
-    status = poison(l, i ? l->scratch[k] : l->made[l->out[k]]);
+    status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
   status = status ? status : run(l, l->program[i], i > 0, 1, &ns);
   if (!status && i)
     right = same(l, &status);
@@ -267,12 +297,12 @@ static void tell(void *self, double part) {
 static int get_scratch(nvt_lab *l) {
   int64_t most = 0;
   for (int i = 0; i < l->nout; i++) {
-    int64_t bytes = l->p->buf[l->out[i]].bytes;
-    most = bytes > most ? bytes : most;
-    if (!(l->scratch[i] = buffer(l, bytes)))
+    result *o = &l->out[i];
+    most = o->bytes > most ? o->bytes : most;
+    if (!(o->scratch = buffer(l, o->bytes)))
       return nvb_status();
-    l->other[i] = (nvd_operand){ l->device ? l->scratch[i] : NULL, l->scratch[i]->data };
-    l->other_at[i] = l->scratch[i]->data;
+    l->other[i] = (nvd_operand){ l->device ? o->scratch : NULL, o->scratch->data };
+    l->other_at[i] = o->scratch->data;
   }
   for (int i = 0; i < 2 && l->device; i++)
     if (!(l->host[i] = nvb_alloc((size_t)most + 64))) /* device buffers are rounded up */
@@ -286,9 +316,8 @@ static void compile_all(nvt_lab *l, int n) {
   nvd_choice *call = NVB_NEWN(l->a, nvd_choice, n);
   nvd_program *p = NULL;
   for (int i = 0; i < n; i++)
-    all[i] = *l->trial[i].step, call[i] = *l->trial[i].call;
-  nvf_plan q = alone(l, all, n);
-  if (nvd_prepare(&p, &q, l->device, call))
+    all[i] = *l->trial[i].plan->step, call[i] = *l->trial[i].call;
+  if (nvd_prepare(&p, alone(l, all, n), l->device, call))
     nvb_clear();
   nvd_program_free(p);
 }
@@ -302,15 +331,15 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
   l->told = told;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
-  if (l->device)
+  if (l->device && t[0].plan->nstep == 1)
     compile_all(l, n);
   if (!l->hung && !get_scratch(l))
     best = nvt_measure(&b, r, c, n);
   for (int i = 0; i < n; i++)
     nvd_program_free(l->program[i]);
   for (int i = 0; i < l->nout; i++) {
-    nvd_buf_unref(l->scratch[i]);
-    l->scratch[i] = NULL;
+    nvd_buf_unref(l->out[i].scratch);
+    l->out[i].scratch = NULL;
   }
   for (int i = 0; i < 2; i++) {
     nvb_free(l->host[i]);

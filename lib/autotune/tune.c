@@ -156,7 +156,8 @@ typedef struct tuner {
   const nvd_operand *leaf;
   mode mode;
   const char *where[2];    /* the device in words: for kernels, and with the libraries of products */
-  nvd_choice *choice;      /* by step */
+  nvd_choice *choice;      /* by step; before anything was found, what the rules say */
+  int own;                 /* products go by kernels of their own, whatever libraries there are */
   nvb_hash *key;
   nvb_text *size;
   int *wanted;             /* steps that are to be measured */
@@ -209,20 +210,27 @@ static void tell(void *arg, double part) {
     u->session.progress(u->session.user, &(nvm_tune_progress){ u->at, u->nwanted, s->what, u->part + part * u->share });
 }
 
-/* Times them; the number of the fastest, -1 if nothing could be timed. */
+/* Times forms of a step; the number of the fastest, -1 if nothing could be timed. */
 static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, double budget) {
   nvt_trial trial[NVT_MOST];
   for (int k = 0; k < n; k++) {
-    trial[k] = (nvt_trial){ at[k].step, &at[k].call, at[k].text };
+    trial[k] = (nvt_trial){ nvt_lab_step(u->lab, at[k].step), &at[k].call, at[k].text };
     c[k].model = at[k].model;
   }
-  nvt_rules rules = { .budget = budget, .rounds = 9, .prune = 3, .gain = 0.02, .seed = u->key[i].lo };
-  return nvt_lab_choose(u->lab, u->key[i], trial, c, n, &rules, tell, u);
+  return nvt_lab_choose(u->lab, u->key[i], trial, c, n, &(nvt_rules){ budget, 9, 3, 0.02, u->key[i].lo }, tell, u);
+}
+
+static nvt_choice own_choice(nvb_arena *a, const tuner *u, int i) {
+  nvb_text t = { .arena = a };
+  nvt_choice own = { .words = "", .step = &u->p->step[i], .call = u->choice[i] };
+  nvt_choice_print(&t, &own.knobs, &own.call);
+  own.text = nvb_text_get(&t);
+  return own;
 }
 
 /* Pass by pass from the best so far; at the end that and the rules' own side by side. 0: nothing could be timed. */
 static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
-  nvt_choice own = { .text = "", .words = "", .step = &u->p->step[i] }, best = own, *at = NVB_NEWN(a, nvt_choice, NVT_MOST);
+  nvt_choice own = own_choice(a, u, i), best = own, *at = NVB_NEWN(a, nvt_choice, NVT_MOST);
   nvt_candidate *c = NVB_NEWN(a, nvt_candidate, NVT_MOST);
   int passes = nvt_passes(u->p->device, own.step), won = -1;
   double start = clock_ns();
@@ -235,7 +243,7 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
     at[1] = best;
     if (pass < passes)
       n = nvt_candidates(a, u->p, i, u->caps, u->device, pass, &best, at);
-    if ((pass && left <= 0) || (pass == passes && !*best.text))
+    if ((pass && left <= 0) || (pass == passes && !strcmp(best.text, own.text)))
       continue;
     if ((won = race(u, i, at, n, c, left / (passes + 1 - pass))) < 0)
       return 0;
@@ -275,25 +283,38 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
 
 static void measure_all(nvb_arena *a, void *arg) {
   tuner *u = arg;
-  u->lab = nvt_lab_new(a, u->p, u->choice, u->caps, u->device, u->leaf, u->session.cold);
+  u->lab = nvt_lab_new(a, u->p, u->choice, u->caps, u->device, u->leaf, session_now().cold);
   for (u->at = 0; u->at < u->nwanted; u->at++) {
-    u->session.budget = session_now().budget;
+    u->session = session_now();
     measure_step(a, u, u->wanted[u->at]);
   }
 }
 
-/* ---- the stage */
+/* ---- all steps of a plan */
+static int has_product(const nvf_plan *p) {
+  for (int i = 0; i < p->nstep; i++)
+    if (p->step[i].product)
+      return 1;
+  return 0;
+}
+
 static void look_up(nvb_arena *a, tuner *u) {
   const nvf_plan *p = u->p;
+  int all = has_product(p); /* the key of such a plan is made of those of its steps */
   for (int i = 0; i < p->nstep; i++) {
     nvt_record r;
-    if (!is_worth(&p->step[i]))
-      continue;
     int product = p->step[i].product != NULL;
+    if (product && u->own)
+      memcpy(u->choice[i].solver, "kernel", 7);
+    if (!all && !is_worth(&p->step[i]))
+      continue;
     if (!u->where[product])
       u->where[product] = device_in_words(a, u->caps, u->device, product);
     u->size[i] = (nvb_text){ .arena = a };
     u->key[i] = key_of(a, p, &p->step[i], u->where[product], &u->size[i]);
+    u->key[i] = u->own ? nvb_hash_mix(u->key[i], "own", 3) : u->key[i];
+    if (!is_worth(&p->step[i]))
+      continue;
     if (nvt_record_find(&r, u->key[i]))
       follow(a, u, i, &r, "a record of");
     else if (u->mode == MEASURE && u->leaf)
@@ -301,40 +322,117 @@ static void look_up(nvb_arena *a, tuner *u) {
   }
 }
 
-static void tune(nvb_arena *a, void *arg) {
+static void start(nvb_arena *a, void *arg) {
   tuner *u = arg;
   int n = u->p->nstep + 1;
-  u->out = nvb_dup(a, u->p, sizeof *u->p);
-  u->out->step = nvb_dup(a, u->p->step, (size_t)u->p->nstep * sizeof *u->p->step);
+  nvf_plan *out = nvb_dup(a, u->p, sizeof *u->p);
+  out->step = nvb_dup(a, u->p->step, (size_t)u->p->nstep * sizeof *u->p->step);
   u->key = NVB_NEWN(a, nvb_hash, n);
   u->size = NVB_NEWN(a, nvb_text, n);
   u->wanted = NVB_NEWN(a, int, n);
   u->choice = NVB_NEWN(a, nvd_choice, n);
+  u->out = out;
   look_up(a, u);
 }
 
-nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvb_caps *caps, nvd_device *device, const nvd_operand *leaf,
-                   const nvd_choice **choice) {
+static void tune_steps(nvb_arena *a, tuner *u) {
+  if (nvb_protect(a, start, u))
+    nvb_clear();
+  else if (u->nwanted && nvb_protect(a, measure_all, u))
+    nvb_clear();
+  nvt_lab_free(u->lab);
+  u->lab = NULL;
+}
+
+/* ---- a plan that holds products: by libraries, or by kernels that do more of what follows */
+static const char own_kernels[] = "products=own";
+typedef struct rivals { tuner *u, *v; const nvf_options *o; nvf_plan *other; nvt_record r; int won; } rivals;
+
+static void fuse_other(nvb_arena *a, void *arg) {
+  rivals *x = arg;
+  nvf_options o = *x->o;
+  o.offers = 0;
+  x->other = nvf_fuse(a, x->u->p->g, x->u->caps, &o);
+}
+
+static void race_whole(nvb_arena *a, void *arg) {
+  rivals *x = arg;
+  tuner *u = x->u;
+  nvt_candidate c[2] = { { .n = 0 } };
+  u->session = session_now();
+  u->lab = nvt_lab_new(a, u->out, u->choice, u->caps, u->device, u->leaf, u->session.cold);
+  nvt_trial t[2] = { { nvt_lab_all(u->lab, u->out), u->choice, "" }, { nvt_lab_all(u->lab, x->v->out), x->v->choice, own_kernels } };
+  double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET, from = clock_ns();
+  x->won = -1;
+  if (!nvt_lab_whole(u->lab))
+    x->won = nvt_lab_choose(u->lab, x->r.key, t, c, 2, &(nvt_rules){ budget, 9, 0, 0.02, x->r.key.lo }, NULL, NULL);
+  spend(clock_ns() - from);
+  x->r.tried = c[1].n > 0;
+  x->r.model_ns = c[0].median;
+  x->r.ns = x->won > 0 ? c[1].median : c[0].median;
+}
+
+static void measure_whole(nvb_arena *a, rivals *x) {
+  nvt_record *r = &x->r;
+  int status = nvb_protect(a, race_whole, x);
+  nvt_lab_free(x->u->lab);
+  x->u->lab = NULL;
+  nvb_clear();
+  if (status || x->won < 0)
+    return;
+  r->date = (int64_t)time(NULL);
+  snprintf(r->device, sizeof r->device, "%s", x->u->where[1]);
+  snprintf(r->what, sizeof r->what, "plan: %d steps, %d by kernels of their own", x->u->p->nstep, x->other->nstep);
+  snprintf(r->choice, sizeof r->choice, "%s", x->won ? own_kernels : "");
+  snprintf(r->words, sizeof r->words, "%s", x->won ? "products by kernels of their own" : "");
+  nvt_record_keep(r);
+}
+
+/* 1: v is what is to be run. A plan that was refused before stays what it is. */
+static int other_plan(nvb_arena *a, tuner *u, tuner *v, const nvf_options *o) {
+  rivals x = { .u = u, .v = v, .o = o };
+  if (!o->fuse || !o->offers || o->nveto || !has_product(u->p) || !u->choice)
+    return 0;
+  x.r.key = nvb_hash_bytes(own_kernels, sizeof own_kernels);
+  for (int i = 0; i < u->p->nstep; i++)
+    x.r.key = nvb_hash_mix(x.r.key, &u->key[i], sizeof u->key[i]);
+  nvb_hash key = x.r.key;
+  int known = nvt_record_find(&x.r, key);
+  if ((known && strcmp(x.r.choice, own_kernels)) || (!known && (u->mode != MEASURE || !u->leaf)))
+    return 0;
+  if (nvb_protect(a, fuse_other, &x))
+    return nvb_clear(), 0;
+  if (x.other->nstep >= u->p->nstep)
+    return 0;
+  *v = (tuner){ .p = x.other, .out = x.other, .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = 1 };
+  tune_steps(a, v);
+  if (!known) {
+    x.r = (nvt_record){ .key = key };
+    measure_whole(a, &x);
+  }
+  if (strcmp(x.r.choice, own_kernels) || !v->choice)
+    return 0;
+  v->out->chosen = told_by(a, &x.r, known ? "a record of" : "measured");
+  return 1;
+}
+
+/* ---- the stage */
+nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_caps *caps, nvd_device *device,
+                   const nvd_operand *leaf, const nvd_choice **choice) {
   nvb_caps here = *caps; /* the caller's may be the thread's latest */
-  tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
-  int any = 0;
+  tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) }, v;
+  int any = 0, measures = u.mode == MEASURE && leaf;
   for (int i = 0; i < p->nstep; i++)
     any |= is_worth(&p->step[i]);
   *choice = NULL;
   if (u.mode == OFF || !any)
     return p;
-  if (nvb_protect(a, tune, &u)) {
-    nvb_clear();
-    return p;
-  }
-  if (u.nwanted) {
+  if (measures)
     pthread_mutex_lock(&at_work);
-    u.session = session_now();
-    if (nvb_protect(a, measure_all, &u))
-      nvb_clear();
-    nvt_lab_free(u.lab);
+  tune_steps(a, &u);
+  int other = other_plan(a, &u, &v, o);
+  if (measures)
     pthread_mutex_unlock(&at_work);
-  }
-  *choice = u.choice;
-  return u.out;
+  *choice = other ? v.choice : u.choice;
+  return other ? v.out : u.out;
 }

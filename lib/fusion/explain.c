@@ -60,6 +60,8 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, " of temporaries");
   }
   nvb_puts(t, "\n");
+  if (p->chosen)
+    nvb_print(t, "  %s\n", p->chosen);
   for (int i = 0; i < p->nstep; i++) {
     const nvf_step *s = &p->step[i];
     nvb_print(t, "  %d. %s: %s; reads ", i + 1, s->hero, s->what);

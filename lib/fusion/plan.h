@@ -93,6 +93,7 @@ typedef struct nvf_plan {
   int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
   const struct nvf_choice *choice; /* what the steps were made of, for nvf_step_with; in the plan's arena */
   const int *buf_of;
+  const char *chosen;  /* why it is this plan, for explain; NULL: by the rules */
 } nvf_plan;
 
 /* What a library of products on the device says beside d = alpha a b + beta c of 32 and 64 bits. */

@@ -383,3 +383,26 @@ def test_products(dtype):
     nvm.set("reproducible", 0)
     nvm.set("tune", "off")
     assert np.asarray(f(*args)).tobytes() == first
+
+
+def test_products_with_what_follows():
+    """A library's product and a kernel for the rest, or one kernel of our own: that is measured as a whole."""
+    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((260, 300), (300, 280), (280,)))
+    f = nvm.jit(lambda x, w, b: nvm.tanh(x @ w * 0.05 + b))
+    args = nvm.asarray(x), nvm.asarray(w), nvm.asarray(b)
+    steps = int(nvm.explain(f, *args).split()[0])
+    with nvm.auto_tune():
+        got = np.asarray(f(*args))
+    assert np.abs(got - np.tanh(x.astype(float) @ w * 0.05 + b)).max() < 1e-4
+    plans = [r for r in json.loads(_nvm.tune_export()) if r["what"].startswith("plan: ")]
+    assert len(plans) == (steps > 1)
+    for choice, kernels in ("products=own", 1), ("", steps):
+        for r in plans:
+            _nvm.tune_import(json.dumps([{**r, "choice": choice}]))
+            text = nvm.explain(f, *args)
+            assert text.startswith(f"{kernels} kernel") and ("a record of" in text)
+            assert np.abs(np.asarray(f(*args)) - got).max() < 1e-4
+    before = counted()["measured"]
+    with nvm.auto_tune():
+        f(*args)
+    assert counted()["measured"] == before
