@@ -1,6 +1,7 @@
 /* The type nvm.Array: operators, attributes, protocols that ask for values. Decides when Python forces a value;
    everything that computes is an operation of the library's table. */
 #include <string.h>
+#include <math.h>
 #include "nvp.h"
 
 static void array_dealloc(PyObject *self) {
@@ -63,6 +64,11 @@ static double brain(uint16_t h) {
   union { uint32_t u; float f; } v = { (uint32_t)h << 16 };
   return v.f;
 }
+static double e4m3(uint8_t b) { /* no infinities; one NaN */
+  int e = b >> 3 & 15, m = b & 7;
+  double v = (b & 127) == 127 ? NAN : e ? ldexp(8 + m, e - 10) : ldexp(m, -9);
+  return b >> 7 ? -v : v;
+}
 #define AS(type) (*(const type *)p)
 PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p) {
   (void)st;
@@ -78,6 +84,8 @@ PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p) {
     case NVM_U64: return PyLong_FromUnsignedLongLong(AS(uint64_t));
     case NVM_F16: return PyFloat_FromDouble(half(AS(uint16_t)));
     case NVM_BF16: return PyFloat_FromDouble(brain(AS(uint16_t)));
+    case NVM_F8E4: return PyFloat_FromDouble(e4m3(AS(uint8_t)));
+    case NVM_F8E5: return PyFloat_FromDouble(half((uint16_t)(AS(uint8_t) << 8))); /* the upper half of a float16 */
     case NVM_F32: return PyFloat_FromDouble(AS(float));
     case NVM_F64: return PyFloat_FromDouble(AS(double));
     case NVM_C64: return PyComplex_FromDoubles(AS(float), ((const float *)p)[1]);

@@ -25,12 +25,12 @@ typedef struct dl_exchange {
   int (*stream)(int32_t type, int32_t id, void **out);
 } dl_exchange;
 enum { DL_CPU = 1, DL_CUDA = 2, DL_PINNED = 3, DL_MANAGED = 13, DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
-enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
+enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL, DL_F8_E4M3FN = 10, DL_F8_E5M2 = 12 };
 static const char LEGACY[] = "dltensor", VERSIONED[] = "dltensor_versioned", EXCHANGE[] = "dlpack_exchange_api";
 static const char USED_LEGACY[] = "used_dltensor", USED_VERSIONED[] = "used_dltensor_versioned";
 
 static dl_dtype dtype_out(nvm_dtype t) {
-  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u' ? DL_UINT
+  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : t == NVM_F8E4 ? DL_F8_E4M3FN : t == NVM_F8E5 ? DL_F8_E5M2 : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u' ? DL_UINT
            : nvp_kind(t) == 'f' ? DL_FLOAT : DL_COMPLEX;
   return (dl_dtype){ (uint8_t)code, (uint8_t)(nvm_dtype_size(t) * 8), 1 };
 }

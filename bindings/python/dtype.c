@@ -9,7 +9,7 @@ static const struct { char kind; const char *format; } rows[NVM_NDTYPES] = {
   [NVM_I64] = { 'i', sizeof(long) == 8 ? "l" : "q" },   [NVM_U8] = { 'u', "B" },    [NVM_U16] = { 'u', "H" },
   [NVM_U32] = { 'u', "I" },   [NVM_U64] = { 'u', sizeof(long) == 8 ? "L" : "Q" },   [NVM_F16] = { 'f', "e" },
   [NVM_BF16] = { 'f', NULL }, [NVM_F32] = { 'f', "f" }, [NVM_F64] = { 'f', "d" },   [NVM_C64] = { 'c', "Zf" },
-  [NVM_C128] = { 'c', "Zd" },
+  [NVM_C128] = { 'c', "Zd" }, [NVM_F8E4] = { 'f', NULL }, [NVM_F8E5] = { 'f', NULL },
 };
 char nvp_kind(nvm_dtype t) { return rows[t].kind; }
 const char *nvp_format(nvm_dtype t) { return rows[t].format; }

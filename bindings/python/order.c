@@ -5,10 +5,9 @@
 
 typedef struct item { uint64_t key; int64_t at; } item;
 
-static uint64_t of_float(uint64_t bits, int width, int fraction) {
+static uint64_t of_float(uint64_t bits, int width, uint64_t most) {
   uint64_t sign = (uint64_t)1 << (width - 1), all = sign | (sign - 1), size = bits & ~sign;
-  uint64_t inf = (((uint64_t)1 << (width - 1 - fraction)) - 1) << fraction;
-  if (size > inf) return all;        /* NaN */
+  if (size > most) return all;        /* NaN */
   if (!size) return sign;            /* both zeros */
   return bits & sign ? ~bits & all : bits | sign;
 }
@@ -18,7 +17,9 @@ static uint64_t key_of(nvm_dtype t, const char *p) {
   memcpy(&v, p, nvm_dtype_size(t));  /* little endian */
   if (nvp_kind(t) == 'i') return v ^ (uint64_t)1 << (width - 1);
   if (nvp_kind(t) != 'f') return v;
-  return of_float(v, width, t == NVM_F64 ? 52 : t == NVM_F32 ? 23 : t == NVM_F16 ? 10 : 7);
+  static const uint64_t most[NVM_NDTYPES] = { [NVM_F64] = 0x7ff0000000000000, [NVM_F32] = 0x7f800000, [NVM_F16] = 0x7c00,
+    [NVM_BF16] = 0x7f80, [NVM_F8E4] = 0x7e, [NVM_F8E5] = 0x7c }; /* the greatest number */
+  return of_float(v, width, most[t]);
 }
 /* Sorts n items by the low `bytes` bytes of their keys; the result lies in *a (and *b is scratch). */
 static void radix(item **a, item **b, int64_t n, int bytes) {

@@ -16,7 +16,9 @@ extern "C" {
 
 typedef enum nvm_dtype {
   NVM_BOOL, NVM_I8, NVM_I16, NVM_I32, NVM_I64, NVM_U8, NVM_U16, NVM_U32, NVM_U64,
-  NVM_F16, NVM_BF16, NVM_F32, NVM_F64, NVM_C64, NVM_C128, NVM_NDTYPES,
+  NVM_F16, NVM_BF16, NVM_F32, NVM_F64, NVM_C64, NVM_C128,
+  NVM_F8E4, NVM_F8E5, /* float8_e4m3fn (no infinities), float8_e5m2 of the OCP; casts to them saturate */
+  NVM_NDTYPES,
   NVM_DTYPE_DEFAULT = -1 /* "as the operation decides" in attributes and options */
 } nvm_dtype;
 

@@ -117,7 +117,9 @@ const char *nvcu_type(nvm_dtype t) {
                                      [NVM_F32] = "float",
                                      [NVM_F64] = "double",
                                      [NVM_C64] = "float",
-                                     [NVM_C128] = "double"};
+                                     [NVM_C128] = "double",
+                                     [NVM_F8E4] = "unsigned char",
+                                     [NVM_F8E5] = "unsigned char"};
   return name[t];
 }
 

@@ -22,6 +22,8 @@ typ nvcl_type(nvcl_em *e, nvm_dtype t) {
   switch (t) {
   case NVM_BOOL: return e->i1;
   case NVM_I8:
+  case NVM_F8E4:
+  case NVM_F8E5:
   case NVM_U8: return e->i8;
   case NVM_I16:
   case NVM_U16:

@@ -83,16 +83,17 @@ const char *nvd_openblas_line(void) {
 /* ---- what it takes */
 static int has_gemm(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 || t == NVM_C64 || t == NVM_C128; }
 
-static int may_be_added(nvm_dtype t, nvm_dtype sum) { return t == sum || (nvg_is_half(t) && sum == NVM_F32); }
+static int is_16(nvm_dtype t) { return nvg_is_half(t) && nvg_size(t) == 2; }
+static int may_be_added(nvm_dtype t, nvm_dtype sum) { return t == sum || (is_16(t) && sum == NVM_F32); }
 
 static const char *takes(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
-  int halves = nvg_is_half(g->a.type) && nvg_is_half(g->b.type) && g->accumulate == NVM_F32;
+  int halves = is_16(g->a.type) && is_16(g->b.type) && g->accumulate == NVM_F32;
   if (!is_open())
     return why_not;
   if (!halves && (g->a.type != g->accumulate || g->b.type != g->accumulate || !has_gemm(g->accumulate)))
     return "it has no product of these types";
-  if (g->d.type != g->accumulate && !(halves && nvg_is_half(g->d.type)))
+  if (g->d.type != g->accumulate && !(halves && is_16(g->d.type)))
     return "the result has another type than the sums";
   if ((g->c.param >= 0 && !may_be_added(g->c.type, g->accumulate)) ||
       (g->bias.param >= 0 && !may_be_added(g->bias.type, g->accumulate)))

@@ -19,6 +19,8 @@ static const struct { const char *name, *brief; nvg_class cls; int size; } info[
   [NVM_F64] = {"float64", "f64", NVG_FLOAT, 8},
   [NVM_C64] = {"complex64", "c64", NVG_COMPLEX, 8},
   [NVM_C128] = {"complex128", "c128", NVG_COMPLEX, 16},
+  [NVM_F8E4] = {"float8_e4m3fn", "f8e4", NVG_FLOAT, 1},
+  [NVM_F8E5] = {"float8_e5m2", "f8e5", NVG_FLOAT, 1},
 };
 
 int nvg_size(nvm_dtype t) { return info[t].size; }
@@ -44,7 +46,7 @@ static nvm_dtype promote_ints(nvm_dtype a, nvm_dtype b) {
   return info[s].size > info[u].size ? s : of_size(NVG_SIGNED, 2 * info[u].size);
 }
 
-/* The float that holds every value of an integer dtype, or the widest: 8 bits fit all, 16 bits want f32, 32 f64. */
+/* The float that holds every value of an integer dtype, or the widest: 8 bits fit f16 and bf16, 16 bits want f32, 32 f64. */
 static nvm_dtype promote_int_float(nvm_dtype i, nvm_dtype f) {
   int need = 2 * info[i].size;
   if (info[f].size >= need) return f;
@@ -62,7 +64,7 @@ nvm_dtype nvg_promote(nvm_dtype a, nvm_dtype b) {
   }
   if (cb == NVG_FLOAT) {
     if (ca != NVG_FLOAT) return promote_int_float(a, b);
-    if (info[a].size == info[b].size) return NVM_F32; /* f16 with bf16 */
+    if (info[a].size == info[b].size) return info[a].size == 1 ? NVM_F16 : NVM_F32; /* f8e4 with f8e5, f16 with bf16 */
     return info[a].size > info[b].size ? a : b;
   }
   return promote_ints(a, b);
@@ -78,7 +80,7 @@ nvm_dtype nvg_promote_weak(nvm_dtype t, nvg_class weak, nvm_dtype default_float)
 
 nvm_dtype nvg_real_of(nvm_dtype t) { return t == NVM_C64 ? NVM_F32 : t == NVM_C128 ? NVM_F64 : t; }
 nvm_dtype nvg_complex_of(nvm_dtype t) { return t == NVM_F64 || t == NVM_C128 ? NVM_C128 : NVM_C64; }
-int nvg_is_half(nvm_dtype t) { return t == NVM_F16 || t == NVM_BF16; }
+int nvg_is_half(nvm_dtype t) { return info[t].cls == NVG_FLOAT && info[t].size <= 2; }
 nvm_dtype nvg_compute_of(nvm_dtype t) { return nvg_is_half(t) ? NVM_F32 : t; }
 int nvg_parts(nvm_dtype t) { return info[t].cls == NVG_COMPLEX ? 2 : 1; }
 
@@ -87,6 +89,8 @@ static int precision(nvm_dtype t) {
   switch (t) {
   case NVM_BOOL: return 1;
   case NVM_BF16: return 8;
+  case NVM_F8E4: return 4;
+  case NVM_F8E5: return 3;
   case NVM_F16: return 11;
   case NVM_F32: return 24;
   case NVM_F64: return 53;
@@ -105,13 +109,27 @@ int nvg_embeds(nvm_dtype from, nvm_dtype to) {
   return precision(from) <= precision(to);
 }
 
-/* v rounded once to a binary format with `mant` stored bits and `exp` exponent bits; ties to even. */
-static uint64_t pack_float(double v, int exp, int mant) {
+/* ---- formats of 16 bits and less: bits of exponent and fraction; greatest finite number if what is beyond becomes it, then
+   the one NaN has all bits */
+typedef struct format { int exp, mant; uint64_t most; } format;
+static format format_of(nvm_dtype t) {
+  switch (t) {
+  case NVM_F16: return (format){ 5, 10, 0 };
+  case NVM_BF16: return (format){ 8, 7, 0 };
+  case NVM_F8E4: return (format){ 4, 3, 0x7e };
+  default: return (format){ 5, 2, 0x7b };
+  }
+}
+
+/* v rounded once, ties to even. */
+static uint64_t pack_float(double v, format f) {
+  int exp = f.exp, mant = f.mant;
   uint64_t b, sign, inf = ((1ull << exp) - 1) << mant;
   memcpy(&b, &v, 8);
   sign = (b >> 63) << (exp + mant);
   int e = (int)(b >> 52 & 0x7ff);
   uint64_t m = b & 0xfffffffffffffull;
+  if (e == 0x7ff && f.most) return sign | (m ? (1ull << (exp + mant)) - 1 : f.most);
   if (e == 0x7ff) return sign | inf | (m ? (1ull << (mant - 1)) | m >> (52 - mant) : 0);
   if (!e) return sign; /* below half of the smallest subnormal of a 16-bit format */
   m |= 1ull << 52;
@@ -121,29 +139,31 @@ static uint64_t pack_float(double v, int exp, int mant) {
   uint64_t keep = m >> drop, rest = m & ((1ull << drop) - 1), half = 1ull << (drop - 1);
   keep += rest > half || (rest == half && (keep & 1));
   uint64_t out = target < 1 ? keep : keep + ((uint64_t)(target - 1) << mant); /* a carry moves into the exponent */
-  return sign | (out >= inf ? inf : out);
+  uint64_t most = f.most ? f.most : inf;
+  return sign | (out >= most ? most : out);
 }
 
 static double unpack_half(nvm_dtype t, uint64_t bits) {
-  int exp = t == NVM_F16 ? 5 : 8, mant = 15 - exp, bias = (1 << (exp - 1)) - 1;
+  format f = format_of(t);
+  int exp = f.exp, mant = f.mant, bias = (1 << (exp - 1)) - 1;
   int e = (int)(bits >> mant) & ((1 << exp) - 1);
   uint64_t m = bits & ((1ull << mant) - 1), out;
-  if (e == (1 << exp) - 1) out = 0x7ffull << 52 | m << (52 - mant);
+  int special = t == NVM_F8E4 ? e == 15 && m == 7 : e == (1 << exp) - 1;
+  if (special) out = 0x7ffull << 52 | m << (52 - mant);
   else if (e) out = (uint64_t)(e - bias + 1023) << 52 | m << (52 - mant);
   else {
     double d = (double)m;
     memcpy(&out, &d, 8);
     if (m) out -= (uint64_t)(bias - 1 + mant) << 52;
   }
-  out |= (bits >> 15 & 1) << 63;
+  out |= (bits >> (exp + mant) & 1) << 63;
   double d;
   memcpy(&d, &out, 8);
   return d;
 }
 
 uint64_t nvg_float_bits(nvm_dtype t, double v) {
-  if (t == NVM_F16) return pack_float(v, 5, 10);
-  if (t == NVM_BF16) return pack_float(v, 8, 7);
+  if (nvg_is_half(t)) return pack_float(v, format_of(t));
   if (t == NVM_F32) {
     float f = (float)v;
     uint32_t b;

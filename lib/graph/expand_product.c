@@ -19,6 +19,7 @@ int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
     return nvg_bad(c, NVM_ERR_VALUE, "there is no precision %lld", (long long)f->precision), 0;
   f->out = (nvm_dtype)to;
   f->in = nvg_is_half((nvm_dtype)t) && to == NVM_F32 ? (nvm_dtype)t : f->out;
+  if (nvg_is_half(f->in) && nvg_size(f->in) == 1) f->in = NVM_F16; /* which holds them all */
   f->sum = nvg_compute_of(f->in);
   if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_half(f->in)) f->precision = NVM_PRECISION_IEEE;
   return 1;
@@ -57,7 +58,8 @@ static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
 }
 
 int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_factors *f) {
-  if (!(x = nvg_xcast(c, x, f->in, 1))) return 0;
+  int rounds = nvg_is_half(x->aval->dtype) && nvg_size(x->aval->dtype) == 1; /* to 8 bits, before they become 16 */
+  if (!(x = nvg_xcast(c, x, f->in, rounds ? NVG_RESULT : 1))) return 0;
   int n = x->aval->rank, place[NVM_MAX_RANK];
   uint8_t at[NVM_MAX_RANK];
   uint32_t ones = 0;
@@ -276,7 +278,8 @@ int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_te
   nvg_term x = *a, y = *b;
   nvg_factors wide = *f;
   if (!nvg_term_sum(c, &x, keep | y.set, f) || !nvg_term_sum(c, &y, keep | x.set, f)) return 0;
-  if (x.x->aval->dtype != f->in || y.x->aval->dtype != f->in) wide.in = wide.sum; /* sums that were not rounded */
+  if (nvg_is_half(f->in) && !(nvg_is_half(x.x->aval->dtype) && nvg_is_half(y.x->aval->dtype)))
+    wide.in = wide.sum; /* sums that were not rounded */
   uint64_t summed = x.set & y.set & ~keep;
   if (summed && (x.set & ~y.set) && (y.set & ~x.set)) return matrices(c, out, &x, &y, summed, &wide);
   int second = (y.set & ~x.set) && !(x.set & ~y.set); /* it has all */

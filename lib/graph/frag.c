@@ -45,7 +45,7 @@ static int converts(int from, int to) {
 int nvg_prim_type(nvg_prim p, const int *t, int want) {
   const nvg_prim_info *info = &nvg_prims[p];
   for (int i = 0; i < info->n; i++)
-    if (t[i] < 0 || t[i] >= NVM_C64) return -1;
+    if (t[i] < 0 || nvg_class_of((nvm_dtype)t[i]) == NVG_COMPLEX) return -1;
   if (p == NVG_CVT) return converts(t[0], want) ? want : -1;
   if (p == NVG_BITS)
     return nvg_size((nvm_dtype)t[0]) == nvg_size((nvm_dtype)want) && t[0] != NVM_BOOL && want != NVM_BOOL ? want : -1;

@@ -12,7 +12,7 @@ enum { WORK_BYTES = 96 << 10 }; /* on the stack, unless one group needs more */
 
 static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than the work */
   return t == NVM_I64 || t == NVM_U64 || t == NVM_F64 ? 8 : t == NVM_I32 || t == NVM_U32 || t == NVM_F32 ? 4
-       : t == NVM_BOOL || t == NVM_I8 || t == NVM_U8 ? 1 : 2;
+       : t == NVM_I16 || t == NVM_U16 || t == NVM_F16 || t == NVM_BF16 ? 2 : 1;
 }
 
 /* ---- one instruction. X, Y, Z: element i of the operands as type T; O: type of the result */

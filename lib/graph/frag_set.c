@@ -13,7 +13,7 @@ static const type_class classes[] = {
 enum { NCLASSES = sizeof classes / sizeof *classes, EXACT = 4 };
 
 static int class_bit(int t) {
-  if (t < 0 || t >= NVM_C64) return 0;
+  if (t < 0 || nvg_class_of((nvm_dtype)t) == NVG_COMPLEX) return 0;
   if (nvg_is_half((nvm_dtype)t)) return C_HALF;
   switch (nvg_class_of((nvm_dtype)t)) {
     case NVG_BOOLEAN: return C_BOOL;
@@ -28,8 +28,8 @@ int nvg_type_word(slice s) {
   if (s.n > 4 || !strchr("biuf", s.p[0])) return -1;
   memcpy(name, s.p, (size_t)s.n);
   name[s.n] = 0;
-  for (int t = 0; t < NVM_C64; t++)
-    if (!strcmp(name, nvg_dtype_short((nvm_dtype)t))) return t;
+  for (int t = 0; t < NVM_NDTYPES; t++)
+    if (nvg_parts((nvm_dtype)t) == 1 && !strcmp(name, nvg_dtype_short((nvm_dtype)t))) return t;
   return -1;
 }
 

@@ -115,7 +115,7 @@ static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const
   memset(users, 3, (size_t)g->n + 1); /* the least of its readers; 3: it has none */
   for (int i = g->n - 1; i >= 0; i--) {
     const nvg_val *v = &g->v[i];
-    if (nvg_is_half(v->dtype)) half[i] = v->dtype == NVM_BF16 ? 2 : 1;
+    if (nvg_is_half(v->dtype)) half[i] = v->dtype == NVM_F16 ? 1 : 2;
     else if (v->dtype == NVM_F32 && users[i] < 3 && !wanted[i]) half[i] = users[i];
     int exact = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !v->attr[0]; /* a conversion that the user wrote */
     uint8_t reads = exact ? 0 : half[i];

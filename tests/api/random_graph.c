@@ -32,11 +32,11 @@ static void say_shape(rg *g, const nvm_array *a) {
 
 /* ---- leaves */
 static const nvm_dtype dtypes[] = { NVM_F32, NVM_F32, NVM_F32, NVM_F64, NVM_F64, NVM_F16, NVM_BF16, NVM_I32, NVM_I64, NVM_U8,
-                                    NVM_I8, NVM_I16, NVM_U32, NVM_U16, NVM_U64, NVM_BOOL, NVM_C64, NVM_C128 };
+                                    NVM_I8, NVM_I16, NVM_U32, NVM_U16, NVM_U64, NVM_BOOL, NVM_C64, NVM_C128, NVM_F8E4, NVM_F8E5 };
 enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
 static nvm_dtype dtype(rg *g) {
   nvm_dtype t = dtypes[below(g, NDTYPES)];
-  return g->halves || (t != NVM_F16 && t != NVM_BF16) ? t : NVM_F32;
+  return g->halves || (t != NVM_F16 && t != NVM_BF16 && t < NVM_F8E4) ? t : NVM_F32;
 }
 
 static double number(rg *g) {
@@ -68,6 +68,7 @@ static void put(rg *g, nvm_dtype t, char *p) {
   case NVM_BF16: h = (uint16_t)(u >> 16), memcpy(p, &h, 2); break;
   case NVM_C64: memcpy(p, &f, 4), f = (float)number(g), memcpy(p + 4, &f, 4); break;
   case NVM_C128: memcpy(p, &x, 8), x = number(g), memcpy(p + 8, &x, 8); break;
+  case NVM_F8E4: case NVM_F8E5: *p = (char)r; break;
   default: memcpy(p, r % 8 ? (void *)&small : (void *)&r, nvm_dtype_size(t)); /* little endian */
   }
 }
@@ -316,6 +317,7 @@ static int nan_at(nvm_dtype t, const char *p) {
   memcpy(&h, p, 2);
   if (t == NVM_F16) return (h & 0x7fff) > 0x7c00;
   if (t == NVM_BF16) return (h & 0x7fff) > 0x7f80;
+  if (t == NVM_F8E4 || t == NVM_F8E5) return (*p & 0x7f) > (t == NVM_F8E4 ? 0x7e : 0x7c);
   if (t == NVM_F32) return memcpy(&f, p, 4), isnan(f);
   if (t == NVM_F64) return memcpy(&d, p, 8), isnan(d);
   return 0;

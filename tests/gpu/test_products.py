@@ -65,3 +65,18 @@ def test_large_ones(device, rng):
             wide = a.astype("float64"), b.astype("float64")
             bound = (k + 4) * gemms.EPS["float64" if dtype == "float64" else "float32"] * (np.abs(wide[0]) @ np.abs(wide[1]))
             assert np.all(np.abs(got - wide[0] @ wide[1]) <= bound), (dtype, m, k, n)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_eight_bits_are_those_of_the_cpu(name, device):
+    bits = np.arange(256, dtype=np.uint8).tobytes()
+    floats = (np.arange(0, 1 << 32, 65521, dtype=np.uint64).astype(np.uint32)).view(np.float32)
+    results = []
+    for d in (device, "cpu"):
+        x = nvm._nvm.from_bytes(bits, getattr(nvm, name), (256,)).to_device(d)
+        y = nvm.asarray(floats, device=d)
+        results.append([np.asarray(x.astype("float32")), np.asarray(x.astype("int32")), np.asarray(y.astype(name).astype("float32")),
+                        np.asarray((x * 0.5 + 1).astype("float32"))])
+    for got, want in zip(*results):
+        np.testing.assert_array_equal(got, want)

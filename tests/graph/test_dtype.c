@@ -38,6 +38,9 @@ START_TEST(promotion_is_a_semilattice_with_bfloat16) {
   ck_assert_int_eq(nvg_promote(NVM_F16, NVM_BF16), NVM_F32);
   ck_assert_int_eq(nvg_promote(NVM_BF16, NVM_I8), NVM_BF16);
   ck_assert_int_eq(nvg_promote(NVM_BF16, NVM_I16), NVM_F32);
+  ck_assert_int_eq(nvg_promote(NVM_F8E4, NVM_F8E5), NVM_F16);
+  ck_assert_int_eq(nvg_promote(NVM_F8E4, NVM_BF16), NVM_BF16);
+  ck_assert_int_eq(nvg_promote(NVM_I8, NVM_F8E5), NVM_F32);
   for (nvm_dtype a = 0; a < NVM_NDTYPES; a++)
     for (nvm_dtype b = 0; b < NVM_NDTYPES; b++) {
       nvm_dtype p = nvg_promote(a, b);
@@ -66,7 +69,7 @@ START_TEST(embedding_keeps_every_value) {
       uint64_t high = a == NVM_BOOL ? 1 : (UINT64_MAX >> (64 - 8 * nvg_size(a))) >> (nvg_class_of(a) == NVG_SIGNED);
       int fits;
       if (nvg_class_of(b) == NVG_FLOAT)
-        fits = high <= 1ull << (b == NVM_F64 ? 53 : b == NVM_F32 ? 24 : b == NVM_F16 ? 11 : 8);
+        fits = high <= 1ull << (b == NVM_F64 ? 53 : b == NVM_F32 ? 24 : b == NVM_F16 ? 11 : b == NVM_BF16 ? 8 : b == NVM_F8E4 ? 4 : 3);
       else {
         int64_t lo = nvg_class_of(b) == NVG_SIGNED ? INT64_MIN >> (64 - 8 * nvg_size(b)) : 0;
         uint64_t hi = (UINT64_MAX >> (64 - 8 * nvg_size(b))) >> (nvg_class_of(b) == NVG_SIGNED);
@@ -103,6 +106,31 @@ START_TEST(half_bits_round_to_nearest_even) {
 }
 END_TEST
 
+START_TEST(eight_bits_round_to_nearest_even_and_saturate) {
+  static const struct { nvm_dtype t; uint64_t most; double value, least; } of[] = { { NVM_F8E4, 0x7e, 448, 0x1p-9 },
+                                                                                { NVM_F8E5, 0x7b, 57344, 0x1p-16 } };
+  for (int k = 0; k < 2; k++) {
+    nvm_dtype t = of[k].t;
+    ck_assert_double_eq(nvg_bits_float(t, of[k].most), of[k].value);
+    ck_assert_double_eq(nvg_bits_float(t, 1), of[k].least);
+    for (uint64_t b = 0; b < of[k].most; b++) {
+      double x = nvg_bits_float(t, b), y = nvg_bits_float(t, b + 1), mid = x + (y - x) / 2;
+      ck_assert_double_lt(x, y);
+      ck_assert_double_eq(nvg_bits_float(t, b | 0x80), -x);
+      ck_assert_uint_eq(nvg_float_bits(t, x), b);
+      ck_assert_uint_eq(nvg_float_bits(t, mid), b & 1 ? b + 1 : b);
+      ck_assert_uint_eq(nvg_float_bits(t, nextafter(mid, x)), b);
+      ck_assert_uint_eq(nvg_float_bits(t, -nextafter(mid, y)), (b + 1) | 0x80);
+    }
+    ck_assert_uint_eq(nvg_float_bits(t, 1e9), of[k].most);
+    ck_assert_uint_eq(nvg_float_bits(t, -INFINITY), of[k].most | 0x80);
+    ck_assert(isnan(nvg_bits_float(t, nvg_float_bits(t, NAN))));
+  }
+  ck_assert(isinf(nvg_bits_float(NVM_F8E5, 0x7c)));
+  ck_assert(isnan(nvg_bits_float(NVM_F8E4, 0xff)));
+}
+END_TEST
+
 START_TEST(integer_bits) {
   ck_assert_uint_eq(nvg_int_bits(NVM_I8, -1), 0xff);
   ck_assert_int_eq(nvg_bits_int(NVM_I8, 0xff), -1);
@@ -114,4 +142,4 @@ END_TEST
 
 SUITE("graph_dtype", promotes_as_numpy, promotion_is_a_semilattice_with_bfloat16, names_lead_back,
       embedding_keeps_every_value,
-      half_bits_round_to_nearest_even, integer_bits)
+      half_bits_round_to_nearest_even, eight_bits_round_to_nearest_even_and_saturate, integer_bits)

@@ -138,6 +138,47 @@ START_TEST(f64_to_f16_rounds_once) {
   }
 } END_TEST
 
+/* All numbers of 8 bits lead back, and every 31st 65,536 of all f32 round as nvg_float_bits does. */
+START_TEST(eight_bits) {
+  enum { N = 1 << 16, STEP = 31 * N };
+  static uint32_t u[N];
+  static uint8_t h[N];
+  for (int k = 0; k < 2; k++) {
+    nvm_dtype t = k ? NVM_F8E5 : NVM_F8E4, wide[] = { NVM_F16, NVM_BF16, NVM_F32, NVM_F64 };
+    for (int w = 0; w < 4; w++)
+      for (int b = 0; b < 256; b++) {
+        uint64_t in = (uint64_t)b, out = 0, back = 0;
+        nvg_frag_run(nvg_frag_cast(t, wide[w]), (const void *[]){ &in }, (void *[]){ &out }, 1, 1);
+        nvg_frag_run(nvg_frag_cast(wide[w], t), (const void *[]){ &out }, (void *[]){ &back }, 1, 1);
+        double want = nvg_bits_float(t, in), got = nvg_bits_float(wide[w], out);
+        ck_assert_msg(isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want), "%s %02x gives %a", nvg_dtype_name(t), b, got);
+        ck_assert_msg(isnan(want) ? isnan(nvg_bits_float(t, back)) : isinf(want) ? back == nvg_float_bits(t, want) : back == in, "%s %02x, back as %02x",
+                      nvg_dtype_name(t), b, (unsigned)back);
+      }
+    for (uint64_t lo = 0; lo < 1ull << 32; lo += STEP) {
+      int bad = 0;
+      for (int i = 0; i < N; i++) u[i] = (uint32_t)lo + (uint32_t)i;
+      nvg_frag_run(nvg_frag_cast(NVM_F32, t), (const void *[]){ u }, (void *[]){ h }, N, 1);
+      for (int i = 0; i < N; i++) {
+        float x;
+        memcpy(&x, &u[i], 4);
+        bad += isnan(x) ? !isnan(nvg_bits_float(t, h[i])) : h[i] != nvg_float_bits(t, x);
+      }
+      ck_assert_msg(!bad, "%s: %d wrong from %llx on", nvg_dtype_name(t), bad, (unsigned long long)lo);
+    }
+    /* a way from f64 through f32 would round twice: next to every half-way point */
+    for (uint64_t b = 0; b < nvg_float_bits(t, 1e30); b++) {
+      double x = nvg_bits_float(t, b), mid = x + (nvg_bits_float(t, b + 1) - x) / 2, all[3] = { mid, nextafter(mid, 0), nextafter(mid, 1e30) };
+      nvg_frag_run(nvg_frag_cast(NVM_F64, t), (const void *[]){ all }, (void *[]){ h }, 3, 1);
+      for (int i = 0; i < 3; i++) ck_assert_uint_eq(h[i], nvg_float_bits(t, all[i]));
+    }
+    for (int64_t v = -70000; v < 70000; v += 7) {
+      nvg_frag_run(nvg_frag_cast(NVM_I64, t), (const void *[]){ &v }, (void *[]){ h }, 1, 1);
+      ck_assert_uint_eq(h[0], nvg_float_bits(t, (double)v));
+    }
+  }
+} END_TEST
+
 START_TEST(integers_become_halves) {
   for (int from = NVM_I32; from <= NVM_U64; from++) {
     if (nvg_size((nvm_dtype)from) < 4) continue;
@@ -215,6 +256,7 @@ int main(void) {
   tcase_add_test(c, bf16_is_the_upper_half);
   tcase_add_test(c, f32_to_bf16_rounds_to_even);
   tcase_add_test(c, f64_to_f16_rounds_once);
+  tcase_add_test(c, eight_bits);
   tcase_add_test(c, integers_become_halves);
   tcase_add_test(c, threads_share_the_library);
   tcase_add_test(c, out_of_memory_leaves_the_library_whole);

@@ -7,16 +7,17 @@ import numpy as np
 
 import nvm
 
-EPS = {"float16": 2.0 ** -11, "bfloat16": 2.0 ** -8, "float32": 2.0 ** -24, "float64": 2.0 ** -53, "complex64": 2.0 ** -24,
+EPS = {"float8_e4m3fn": 2.0 ** -4, "float8_e5m2": 2.0 ** -3, "float16": 2.0 ** -11, "bfloat16": 2.0 ** -8, "float32": 2.0 ** -24, "float64": 2.0 ** -53, "complex64": 2.0 ** -24,
        "complex128": 2.0 ** -53}
-SUMS = {"float16": "float32", "bfloat16": "float32"}
-DTYPES = ["float32"] * 4 + ["float64", "float16", "bfloat16", "complex64", "complex128"]
+SUMS = {"float16": "float32", "bfloat16": "float32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
+TINY = {"float8_e4m3fn": 2.0 ** -10, "float8_e5m2": 2.0 ** -17, "float16": 2.0 ** -25}  # half of the smallest number
+DTYPES = ["float32"] * 4 + ["float64", "float16", "bfloat16", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 65]
 
 
 def wide(x):
     """What an nvm array or a NumPy array holds, in double precision."""
-    x = np.asarray(nvm.astype(x, nvm.float32) if isinstance(x, nvm.Array) and x.dtype.name == "bfloat16" else x)
+    x = np.asarray(nvm.astype(x, nvm.float32) if isinstance(x, nvm.Array) and x.dtype.kind == "f" and x.dtype.itemsize < 4 else x)
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
@@ -76,7 +77,7 @@ class Builder:
                  "relu": lambda: nvm.relu(x)}[head]()
             v = {"scale": lambda: v * 0.75, "add": lambda: v + v, "negative": lambda: -v, "tanh": lambda: np.tanh(v),
                  "relu": lambda: np.maximum(v, 0)}[head]()
-            error = 4 * EPS[dtype] * np.abs(v)
+            error = 4 * EPS[dtype] * np.abs(v) + TINY.get(dtype, 0)
         return x, v, error
 
     def tail(self, y, v, bound, dtype):
@@ -101,7 +102,7 @@ class Builder:
             v = {"relu": lambda: np.maximum(v, 0), "tanh": lambda: np.tanh(v), "sigmoid": lambda: 1 / (1 + np.exp(-v))}[what]()
         if dtype in SUMS and y.dtype.name == dtype:
             eps = EPS[dtype]  # somebody may round here
-        return y, v, factor * bound + 8 * eps * np.abs(v) + 1e-300
+        return y, v, factor * bound + 8 * eps * np.abs(v) + TINY.get(y.dtype.name, 0)
 
     def gemm(self):
         g, dtype = Gemm(), self.choose(DTYPES)
@@ -120,7 +121,7 @@ class Builder:
         size = np.abs(va) @ np.abs(vb)
         bound = (k + 4) * eps * size + (np.broadcast_to(ea, va.shape) @ np.abs(vb)) + (np.abs(va) @ np.broadcast_to(eb, vb.shape))
         if dtype in SUMS:
-            bound = bound + 2 * EPS[dtype] * size + (0 if out else 2 * EPS[dtype] * np.abs(v))  # operands and results are rounded
+            bound = bound + 2 * EPS[dtype] * size + (0 if out else 2 * EPS[dtype] * np.abs(v) + TINY.get(dtype, 0))  # operands and results are rounded
         self.say("y = a @ b", out)
         for _ in range(int(self.r.integers(0, 5))):
             y, v, bound = self.tail(y, v, bound, y.dtype.name)
@@ -135,10 +136,10 @@ class Builder:
             bound = (np.sum if what == "sum" else np.max)(bound, axis=axis) + size
             v = getattr(np, what)(v, axis=axis)
         elif self.r.random() < 0.2 and dtype == "float32":
-            to = self.choose(["float16", "bfloat16", "float64"])
+            to = self.choose(["float16", "bfloat16", "float64", "float8_e5m2"])
             self.say("y =", to)
             y = y.astype(to)
-            bound = bound + 2 * EPS[to] * np.abs(v) + 1e-7
+            bound = bound + 2 * EPS[to] * np.abs(v) + TINY.get(to, 0)
         g.out.append(y), g.want.append(v), g.bound.append(bound)
         g.text = "\n".join(self.steps)
         return g

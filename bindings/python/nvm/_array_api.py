@@ -10,10 +10,10 @@ e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 _ALL = tuple(getattr(_nvm, n) for n in (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
         "float64",
-    "complex64", "complex128"))
+    "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"))
 _KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
           "complex floating": "c", "numeric": "iufc"}
-_STANDARD = tuple(t for t in _ALL if t.name not in ("float16", "bfloat16"))
+_STANDARD = tuple(t for t in _ALL if not (t.kind == "f" and t.itemsize < 4))
 
 
 def result_type(*arrays_and_dtypes):
@@ -78,8 +78,10 @@ class _Limits:
         return isinstance(other, _Limits) and self.__dict__ == other.__dict__
 
 
-_FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52,
-    1023)}  # fraction bits, top exponent
+# fraction bits, exponent of the smallest normal number, greatest number in units of its power of two, that power
+_FLOATS = {"float8_e4m3fn": (3, -6, 1.75, 8), "float8_e5m2": (2, -14, 1.75, 15), "float16": (10, -14, 2 - 2.0 ** -10, 15),
+           "bfloat16": (7, -126, 2 - 2.0 ** -7, 127), "float32": (23, -126, 2 - 2.0 ** -23, 127),
+           "float64": (52, -1022, 2 - 2.0 ** -52, 1023)}
 
 
 def _real_dtype(x):
@@ -92,10 +94,10 @@ def finfo(type, /):
     t = _real_dtype(type)
     if t.name not in _FLOATS:
         raise TypeError(f"finfo needs a floating-point dtype, not {t.name}")
-    fraction, top = _FLOATS[t.name]
-    largest = math.ldexp(2.0 - 2.0 ** -fraction, top)
+    fraction, least, largest, top = _FLOATS[t.name]
+    largest = math.ldexp(largest, top)
     return _Limits(bits=t.itemsize * 8, eps=2.0 ** -fraction, max=largest, min=-largest,
-        smallest_normal=2.0 ** (1 - top), dtype=t)
+        smallest_normal=2.0 ** least, dtype=t)
 
 
 def iinfo(type, /):

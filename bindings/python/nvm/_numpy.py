@@ -2,20 +2,23 @@
 from . import _nvm
 
 
+_ADDED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}  # by ml_dtypes; of the same size
+
+
 def numpy_dtype(t):
     import numpy as np
-    if t.name != "bfloat16":
+    if t.name not in _ADDED:
         return np.dtype(t.name)
     try:
         import ml_dtypes
     except ImportError:
-        raise AttributeError("NumPy has no bfloat16; the package ml_dtypes adds it") from None
-    return np.dtype(ml_dtypes.bfloat16)
+        raise AttributeError(f"NumPy has no {t.name}; the package ml_dtypes adds it") from None
+    return np.dtype(getattr(ml_dtypes, t.name))
 
 
 def array(x, dtype, copy):
     import numpy as np
-    if x.dtype == _nvm.bfloat16:
+    if x.dtype.name in _ADDED:
         a = np.frombuffer(x.tobytes(), dtype=numpy_dtype(x.dtype)).reshape(x.shape)
     else:
         a = np.asarray(memoryview(x))
@@ -30,8 +33,8 @@ def foreign(x):
     """(buffer, dtype of its bits or None) of something that nvm cannot read by itself."""
     import numpy as np
     a = x if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)
-    if a.dtype.name == "bfloat16":
-        return a.view(np.uint16), "bfloat16"
+    if a.dtype.name in _ADDED:
+        return a.view(_ADDED[a.dtype.name]), a.dtype.name
     if a.dtype.hasobject or a.dtype.kind not in "biufc":
         raise TypeError(f"[asarray] nvm has no dtype for NumPy's {a.dtype}")
     if a.dtype.byteorder == ">":

@@ -4,6 +4,7 @@ import math
 import struct
 
 from . import _nvm
+from ._array_api import _FLOATS
 
 THRESHOLD, EDGE, WIDTH, DIGITS = 1000, 3, 75, 8
 _DEFAULT = {"float64", "int64", "bool", "complex128"}
@@ -11,14 +12,13 @@ _DEFAULT = {"float64", "int64", "bool", "complex128"}
 
 def _round_trips(name):
     """Does a decimal text give the number back in this dtype?"""
-    if name == "bfloat16":
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        fraction, least, _, _ = _FLOATS[name]
+
         def same(text, x):
-            try:
-                bits = struct.unpack("<I", struct.pack("<f", float(text)))[0]
-                back = (bits + 0x7fff + (bits >> 16 & 1)) >> 16 << 16
-                return struct.unpack("<f", struct.pack("<I", back & 0xffffffff))[0] == x
-            except OverflowError:
-                return False
+            v = float(text)
+            ulp = math.ldexp(1.0, max(math.frexp(v)[1] - 1, least) - fraction)
+            return round(v / ulp) * ulp == x
         return same
     code = {"float16": "<e", "float32": "<f", "complex64": "<f"}.get(name)
     if code is None:

@@ -102,3 +102,74 @@ frag cast<bf16>(x: u8) -> bf16 { return to_bf16(f32(x)) }
 frag cast<bf16>(x: u16) -> bf16 { return to_bf16(f32(x)) }
 frag cast<bf16>(x: u32) -> bf16 { return to_bf16(odd_f32(f64(x))) }
 frag cast<bf16>(x: u64) -> bf16 { return to_bf16(odd_f32(select(large(x), sticky(x), f64(x)))) }
+
+# Floats of 8 bits: e4m3 has no infinities and one NaN, e5m2 is the upper half of f16. What is beyond the greatest
+# number becomes it, infinities too.
+frag to_f8e4(x: f32) -> f8e4 {
+  b = bits<u32>(x)
+  m = b & 0x7fffffff
+  normal = ((m + 0x7ffff + ((m >> 20) & 1)) >> 20) - 960
+  small = bits<u32>(bits<f32>(select(m < 0x3c800000, m, 0)) + 16384) - 0x46800000   # an ulp of 2^14 is 2^-9
+  r = select(m < 0x3c800000, small, select(m < 0x43e00000, normal, 0x7e))
+  return bits<f8e4>(u8(select(x == x, r, 0x7f) | ((b >> 24) & 0x80)))
+}
+frag to_f8e5(x: f32) -> f8e5 {
+  b = bits<u32>(x)
+  m = b & 0x7fffffff
+  normal = ((m + 0xfffff + ((m >> 21) & 1)) >> 21) - 448
+  small = bits<u32>(bits<f32>(select(m < 0x38800000, m, 0)) + 128) - 0x43000000     # an ulp of 2^7 is 2^-16
+  r = select(m < 0x38800000, small, select(m < 0x47600000, normal, 0x7b))
+  return bits<f8e5>(u8(select(x == x, r, 0x7f) | ((b >> 24) & 0x80)))
+}
+frag from_f8e4(x: f8e4) -> f32 {
+  b = u32(bits<u8>(x))
+  m = b & 0x7f
+  small = bits<u32>(f32(m) * 0x1p-9)
+  r = select(m == 0x7f, 0x7fc00000, select(m < 8, small, (m << 20) + 0x3c000000))
+  return bits<f32>(r | ((b & 0x80) << 24))
+}
+frag from_f8e5(x: f8e5) -> f16 { return bits<f16>(u16(bits<u8>(x)) << 8) }
+
+frag cast<bool>(x: f8e4) -> bool { return bits<u8>(x) << 1 != 0 }
+frag cast<U: int>(x: f8e4) -> U { return saturate(from_f8e4(x), U(0)) }
+frag cast<f32>(x: f8e4) -> f32 { return from_f8e4(x) }
+frag cast<f64>(x: f8e4) -> f64 { return f64(from_f8e4(x)) }
+frag cast<bf16>(x: f8e4) -> bf16 { return to_bf16(from_f8e4(x)) }
+frag cast<f16>(x: f8e4) -> f16 { return f16(from_f8e4(x)) }
+frag cast<f8e4>(x: f8e4) -> f8e4 { return x }
+frag cast<f8e4>(x: f8e5) -> f8e4 { return to_f8e4(f32(from_f8e5(x))) }
+frag cast<f8e4>(x: f16) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: bf16) -> f8e4 { return to_f8e4(from_bf16(x)) }
+frag cast<f8e4>(x: f32) -> f8e4 { return to_f8e4(x) }
+frag cast<f8e4>(x: f64) -> f8e4 { return to_f8e4(odd_f32(x)) }
+frag cast<f8e4>(x: bool) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: i8) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: i16) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: i32) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: i64) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: u8) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: u16) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: u32) -> f8e4 { return to_f8e4(f32(x)) }
+frag cast<f8e4>(x: u64) -> f8e4 { return to_f8e4(f32(x)) }
+
+frag cast<bool>(x: f8e5) -> bool { return bits<u8>(x) << 1 != 0 }
+frag cast<U: int>(x: f8e5) -> U { return saturate(f32(from_f8e5(x)), U(0)) }
+frag cast<f32>(x: f8e5) -> f32 { return f32(from_f8e5(x)) }
+frag cast<f64>(x: f8e5) -> f64 { return f64(f32(from_f8e5(x))) }
+frag cast<bf16>(x: f8e5) -> bf16 { return to_bf16(f32(from_f8e5(x))) }
+frag cast<f16>(x: f8e5) -> f16 { return from_f8e5(x) }
+frag cast<f8e5>(x: f8e5) -> f8e5 { return x }
+frag cast<f8e5>(x: f8e4) -> f8e5 { return to_f8e5(from_f8e4(x)) }
+frag cast<f8e5>(x: f16) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: bf16) -> f8e5 { return to_f8e5(from_bf16(x)) }
+frag cast<f8e5>(x: f32) -> f8e5 { return to_f8e5(x) }
+frag cast<f8e5>(x: f64) -> f8e5 { return to_f8e5(odd_f32(x)) }
+frag cast<f8e5>(x: bool) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: i8) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: i16) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: i32) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: i64) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: u8) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: u16) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: u32) -> f8e5 { return to_f8e5(f32(x)) }
+frag cast<f8e5>(x: u64) -> f8e5 { return to_f8e5(f32(x)) }

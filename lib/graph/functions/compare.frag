@@ -30,7 +30,9 @@ frag signbit<f32>(x: f32) -> bool { return bits<i32>(x) < 0 }
 frag signbit<f64>(x: f64) -> bool { return bits<i64>(x) < 0 }
 
 frag where<T: any>(c: bool, a: T, b: T) -> T { return select(c, a, b) }
-frag where<T: half>(c: bool, a: T, b: T) -> T { return bits<T>(select(c, bits<u16>(a), bits<u16>(b))) }   # as stored
+frag where<T: half>(c: bool, a: T, b: T) -> T { # as stored
+  return bits<T>(select(c, bits<unsigned<T>>(a), bits<unsigned<T>>(b)))
+}
 
 # NaN wins and -0 < +0: equal values have equal bits but for the sign of zero. The inner choice is one instruction.
 frag maximum<f32>(a: f32, b: f32) -> f32 {
