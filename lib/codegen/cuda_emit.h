@@ -41,6 +41,9 @@ typedef struct nvcu_red nvcu_red;      /* cuda_reduce.c */
 typedef struct nvcu_name { const char *type, *text, *name; int depth; } nvcu_name;
 typedef struct nvcu_function { nvb_hash hash; int form; const char *name; } nvcu_function;
 
+/* Part of the items: those whose digit of stride 8 of the axis, `each` values at a time, is in the at-th part; each 0: all. */
+typedef struct nvcu_slice { int axis, each, at; } nvcu_slice;
+
 /* Item digit in steps of whose n lowest values a relation does not change, as some access promises; n 0: none. */
 typedef struct nvcu_steady { nvf_digit d; int n; } nvcu_steady;
 
@@ -84,6 +87,7 @@ typedef struct nvcu_em {
   int checks;
   int tensor;              /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
   int nmap; nvc_cuda_map map[NVC_MAPS];
+  nvcu_slice slice;        /* of items that statements are emitted for */
   struct nvcu_ring *ring;  /* cuda_roles.c: a producer fills shared memory; NULL: every warp does the same */
   uint8_t *done;           /* by statement id: it was emitted elsewhere */
   NVB_VEC(nvcu_name) let;  /* constants that are in sight */
@@ -156,6 +160,7 @@ int nvcu_frag_rare(const nvg_frag *f, int approx); /* does its fast form flag an
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
 
 /* ---- cuda_run.c: values of tiles */
+int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item);                    /* is the item one of the slice in hand? */
 const char *nvcu_tile_item(nvcu_em *e, int tile, int item);                       /* of the tile's own layout: an atom */
 const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);    /* at an item of a larger layout */
 void nvcu_define(nvcu_em *e, int tile, int item, const char *text);               /* declares and sets, or assigns */

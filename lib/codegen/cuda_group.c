@@ -78,7 +78,8 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
   if (e->group && (rare(e, s) || touches(e, s)) && !nvf_layout_eq(e->group->l, l)) nvcu_group_close(e);
   if (!rare(e, s) && !touches(e, s)) {
-    for (int i = 0; i < nvc_items(l); i++) one_map(e, s, l, i);
+    for (int i = 0; i < nvc_items(l); i++)
+      if (nvcu_now(e, l, i)) one_map(e, s, l, i);
     return;
   }
   if (!e->group) {
@@ -265,9 +266,11 @@ void nvcu_group_close(nvcu_em *e) {
   find_values(e, g);
   find_same(e, g, n);
   cold_function(e, g);
-  for (int lo = 0; lo < n; lo += CHUNK) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);
+  for (int lo = 0; lo < n; lo += CHUNK)
+    if (nvcu_now(e, g->l, lo)) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);
   for (int i = 0; i < g->out.n; i++)
     for (int k = 0; k < n; k++) {
+      if (!nvcu_now(e, g->l, k)) continue;
       const char *name = out_name(e, g, i, k);
       if (e->r.tile[g->out.at[i].id].mutable) nvcu_define(e, g->out.at[i].id, k, name);
       else nvcu_bind(e, g->out.at[i].id, k, name);

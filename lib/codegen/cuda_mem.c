@@ -173,7 +173,7 @@ static void load_either(nvcu_em *e, const access *a) {
   int n = nvc_items(a->l);
   const char **q = NVB_NEWN(e->a, const char *, n), *full = all_hold(e, a);
   for (int i = 0; i < n; i++)
-    if (is_first(a, i)) nvcu_line(e, "%s %s = %s;", pack(e, a), q[i] = nvcu_fresh(e, "q"), fill(e, a));
+    if (is_first(a, i) && nvcu_now(e, a->l, i)) nvcu_line(e, "%s %s = %s;", pack(e, a), q[i] = nvcu_fresh(e, "q"), fill(e, a));
   for (int side = 0; side < 2 && *full; side++) {
     nvcu_open(e, side ? "else" : "if (%s)", full);
     for (int i = 0; i < n; i++) {
@@ -246,6 +246,7 @@ void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
     return;
   }
   for (int i = 0; i < nvc_items(a.l); i++) {
+    if (!nvcu_now(e, a.l, i)) continue;
     if (wide(&a) && is_first(&a, i)) load_wide(e, &a, i);
     if (!wide(&a)) load_single(e, &a, i);
   }
@@ -288,11 +289,11 @@ static void store_either(nvcu_em *e, const access *a, const char *full) {
   for (int side = 0; side < 2 && *full; side++) {
     nvcu_open(e, side ? "else" : "if (%s)", full);
     for (int i = 0; i < nvc_items(a->l); i++)
-      if (is_first(a, i)) side ? store_parts(e, a, i) : store_wide(e, a, i, NULL);
+      if (is_first(a, i) && nvcu_now(e, a->l, i)) side ? store_parts(e, a, i) : store_wide(e, a, i, NULL);
     nvcu_close(e);
   }
   for (int i = 0; i < nvc_items(a->l) && !*full; i++) {
-    if (!is_first(a, i)) continue;
+    if (!is_first(a, i) || !nvcu_now(e, a->l, i)) continue;
     const char *m = every_mask(e, a, i);
     nvcu_open(e, "if (%s)", m);
     store_wide(e, a, i, NULL);
@@ -309,6 +310,7 @@ void nvcu_store(nvcu_em *e, const nvf_stmt *s) {
   if (once) nvcu_open(e, "if (%s)", once);
   if (full) store_either(e, &a, full);
   for (int i = 0; i < nvc_items(a.l) && !full; i++) {
+    if (!nvcu_now(e, a.l, i)) continue;
     if (wide(&a) && is_first(&a, i)) store_wide(e, &a, i, mask(e, &a, i));
     if (!wide(&a)) store_single(e, &a, i);
   }

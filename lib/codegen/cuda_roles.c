@@ -15,6 +15,8 @@ typedef struct nvcu_ring {
   fill tile[NVC_MAPS];
   nvcu_room *bars, *out;
   int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
+  nvcu_slice part;              /* of the tail: columns of 128 bytes of 16-bit results */
+  int parts;
   const char *fresh;            /* text: the sum has no value yet; NULL: it always has one */
 } nvcu_ring;
 
@@ -51,12 +53,25 @@ static const nvf_stmt *find_loop(nvcu_em *e, const nvc_seq *q, const nvc_run **r
   return NULL;
 }
 
+/* The parts of the tail: 64 columns each, of sums whose columns are one digit of items. */
+static void find_parts(nvcu_em *e, nvcu_ring *g, const nvf_stmt *contract) {
+  enum { EACH = 8 };
+  nvcu_sum sum = nvcu_sum_of(e, contract);
+  for (int i = 0; i < sum.l->n; i++) {
+    const nvf_digit *d = &sum.l->d[i];
+    if (d->axis != sum.q || d->stride != 8 || d->place != 'i' || d->extent != sum.nq || sum.nq % EACH) continue;
+    g->part = (nvcu_slice){.axis = sum.q, .each = EACH};
+    g->parts = sum.nq / EACH;
+  }
+}
+
 static void see_body(nvcu_em *e, nvcu_ring *g, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++)
     for (int j = 0; j < q->run[i]->s.n; j++) {
       const nvf_stmt *s = q->run[i]->s.at[j];
       if (s->op == NVF_PUT) fill_of(e, g, s, e->r.tile[s->in[0]].def);
-      else if (s->op != NVF_LOAD && s->op != NVF_CONTRACT)
+      else if (s->op == NVF_CONTRACT) find_parts(e, g, s);
+      else if (s->op != NVF_LOAD)
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles loads, puts and contracts");
     }
 }
@@ -153,6 +168,7 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
   for (int i = 2; i < v.map.rank; i++) nvb_print(&rest, ", %s", nvcu_view_start(e, &v, i));
   for (int c = 0; c < chunks_of(&sum, size); c++) {
     int first = c * wide;
+    if (!nvcu_now(e, sum.l, sum.item[4 * first])) continue;
     const char *to = nvcu_fresh(e, "out");
     nvcu_line(e, "char *const %s = %s + (warp * %d + %d) * %d;", to, nvcu_room_at(e, g->out, 0, "char"), g->buffers,
               g->chunk++ % g->buffers, buffer);
@@ -325,6 +341,11 @@ static void consumer(nvcu_em *e, nvcu_ring *g, const nvc_seq *q, void (*coordina
   e->nested--;
   nvcu_close(e);
   if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* shared memory outlives the copies out of it */
+}
+
+int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s) {
+  if (e->ring && e->ring->parts > 1) *s = e->ring->part;
+  return e->ring ? e->ring->parts : 0;
 }
 
 int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step) {

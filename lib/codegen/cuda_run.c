@@ -127,6 +127,7 @@ static const char *rounds(nvcu_em *e, nvc_run *r, int level) {
 /* ---- statements */
 static void emit_index(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   for (int i = 0; i < nvc_items(l); i++) {
+    if (!nvcu_now(e, l, i)) continue;
     e->long_index = nvc_has(s->map, NVF_MUL);
     nvcu_xv x = nvcu_index(e, s->map, l, i);
     nvcu_define(e, s->out[0], i, nvcu_index_text(e, &x));
@@ -173,6 +174,7 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
   case NVF_INDEX: emit_index(e, s, l); break;
   case NVF_TEST:
     for (int i = 0; i < nvc_items(l); i++) {
+      if (!nvcu_now(e, l, i)) continue;
       const char *c = nvcu_cond(e, s->where, l, i);
       nvcu_define(e, s->out[0], i, c ? c : "true");
     }
@@ -216,6 +218,50 @@ static void level(nvcu_em *e, nvc_run *r, int p) {
     e->known = known;
   }
   for (int i = 0; i < e->red.n; i++) nvcu_reduce_after(e, e->red.at[i], p);
+}
+
+/* ---- a tail in parts: what one part loads, computes and stores is done before the next one's, but for its loads, which go
+   one part ahead. So that few values wait in registers beside the sums. */
+int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item) {
+  if (!e->slice.each) return 1;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == e->slice.axis && l->d[i].stride == 8 && l->d[i].place == 'i' && l->d[i].extent > 1)
+      return nvc_digit_value(l, i, item) / e->slice.each == e->slice.at;
+  return e->slice.at == 0; /* a row, say: once */
+}
+
+static int loads_first(const nvcu_em *e, const nvf_stmt *s) {
+  nvc_ints uses = {0};
+  if (s->op == NVF_LOAD) nvc_uses(&e->r, s, &uses);
+  return s->op == NVF_LOAD && !uses.n;
+}
+
+static int in_parts(const nvc_run *r) {
+  for (int i = 0; i < r->s.n; i++) {
+    nvf_op op = r->s.at[i]->op;
+    if (op != NVF_LOAD && op != NVF_MAP && op != NVF_STORE && op != NVF_INDEX && op != NVF_TEST) return 0;
+  }
+  return r->nloop == 0;
+}
+
+static void some(nvcu_em *e, nvc_run *r, nvcu_slice slice, int loads) {
+  e->slice = slice;
+  for (int i = 0; i < r->s.n; i++) {
+    if (loads_first(e, r->s.at[i]) != loads) continue;
+    nvcu_group_touch(e, r->s.at[i]);
+    statement(e, r->s.at[i]);
+  }
+  nvcu_group_close(e);
+  e->slice.each = 0;
+}
+
+static void body_in_parts(nvcu_em *e, nvc_run *r, nvcu_slice slice, int parts) {
+  for (int i = -1; i < parts; i++) {
+    slice.at = i + 1;
+    if (i + 1 < parts) some(e, r, slice, 1);
+    slice.at = i;
+    if (i >= 0) some(e, r, slice, 0);
+  }
 }
 
 static void copy_tile(nvcu_em *e, int to, int from) {
@@ -305,6 +351,9 @@ void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
         nvcu_red *red = nvcu_reduce_new(e, r->s.at[j], r);
         NVB_PUSH(e->a, e->red, red);
       }
-    level(e, r, 0);
+    nvcu_slice slice;
+    int parts = in_parts(r) ? nvcu_roles_parts(e, &slice) : 0;
+    if (parts > 1) body_in_parts(e, r, slice, parts);
+    else level(e, r, 0);
   }
 }

@@ -54,6 +54,8 @@ int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m);
    0: it is a part like any other. `coordinates` writes those of a block's number. */
 int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks);
 int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step); /* 0: it is not that loop */
+/* How the tail of such a part is taken in parts: how many there are; 0: as a whole. */
+int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s);
 void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s);
 /* A store with the hint tma; 0: it has none. */
 int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s);
