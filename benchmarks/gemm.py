@@ -1,0 +1,272 @@
+"""Matrix products with and without tails, beside the bare product of the library in the same run.
+
+    python benchmarks/gemm.py [-o FOLDER] [--rounds 7] [--seconds 60] [--peers nvm,torch.compile,jax] [--cpu] [--try]
+
+GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in benchmarks/gpu.py (40 ms idle, one warm call, a few calls
+between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
+wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. The host's time of a call is that of
+a product of 64 x 64 x 64. --cpu: nvm beside cblas_?gemm of the same libopenblas, one call each in turn. Writes FOLDER/gemm-<device>.json.
+--try: small shapes, to see that the benchmark works.
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import random
+import statistics
+import sys
+import time
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+# name: dtype, m, n, k, tail, calls of a burst, aim in units of the bare product
+ROWS = {
+    "bf16 8192 x 8192 x 8192": ("bfloat16", 8192, 8192, 8192, "none", 2, 1.00),
+    "bf16 8192 x 8192 x 8192 + bias + gelu": ("bfloat16", 8192, 8192, 8192, "gelu", 2, 1.02),
+    "f16 4096 x 4096 x 4096 + bias + relu": ("float16", 4096, 4096, 4096, "relu", 6, 1.01),
+    "bf16 64 x 8192 x 8192": ("bfloat16", 64, 8192, 8192, "none", 20, 1.00),
+    "f32 4096 x 4096 x 4096": ("float32", 4096, 4096, 4096, "none", 2, 1.00),
+}
+TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
+         "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
+
+
+def row(tail, words):
+    """The row in the words of a library."""
+    return lambda a, b, c: TAILS[tail](words, a, b, c)
+
+
+def say(*text):
+    print("#", *text, file=sys.stderr, flush=True)
+
+
+def slope(call, wait, k):
+    """Microseconds a call by the wall clock, less what a batch costs as such."""
+    times = []
+    for n in (k, 3 * k):
+        call()
+        wait()
+        start = time.perf_counter()
+        for _ in range(n):
+            call()
+        wait()
+        times.append(time.perf_counter() - start)
+    return max(times[1] - times[0], 1e-9) / (2 * k) * 1e6
+
+
+class Nvm:
+    def __init__(self, torch, stream):
+        import nvm
+        self.nvm, self.version = nvm, nvm.__version__
+        self.matmul, self.relu, self.gelu = nvm.matmul, nvm.relu, lambda x: nvm.gelu(x, approximate=True)
+        self.take, self.wait, self.jit = nvm.from_dlpack, nvm.synchronize, nvm.jit
+        self.give = torch.from_dlpack
+        if stream:
+            self.within = nvm.stream(stream.cuda_stream, device="cuda:0")
+            self.within.__enter__()
+
+
+class Compile:
+    def __init__(self, torch, stream):
+        self.version, f = torch.__version__, torch.nn.functional
+        self.matmul, self.relu, self.gelu = torch.matmul, torch.relu, lambda x: f.gelu(x, approximate="tanh")
+        self.take = self.give = lambda x: x
+        self.wait = torch.cuda.synchronize if stream else lambda: None
+        self.jit = lambda f: torch.compile(f, dynamic=False)
+
+
+class Torch(Compile):
+    def __init__(self, torch, stream):
+        super().__init__(torch, stream)
+        self.jit = lambda f: f
+
+
+class Jax:
+    def __init__(self, torch, stream):
+        import jax
+        self.jax, self.version, self.last = jax, jax.__version__, None
+        self.matmul, self.relu = jax.numpy.matmul, jax.nn.relu
+        self.gelu = lambda x: jax.nn.gelu(x, approximate=True)
+        self.take, self.give = jax.dlpack.from_dlpack, lambda x: torch.from_dlpack(jax.block_until_ready(x))
+
+    def jit(self, f):
+        g = self.jax.jit(f)
+
+        def call(*args):
+            self.last = g(*args)
+            return self.last
+        return call
+
+    def wait(self):
+        self.jax.block_until_ready(self.last)
+
+
+PEERS = {"nvm": Nvm, "torch.compile": Compile, "torch": Torch, "jax": Jax}
+
+
+class Gpu:
+    def __init__(self, args):
+        import torch
+        if not torch.cuda.is_available():
+            sys.exit("gemm.py: PyTorch finds no GPU here")
+        self.torch, self.args, self.start, self.random = torch, args, time.perf_counter(), random.Random(1)
+        self.stream = torch.cuda.Stream()
+        torch.cuda.set_stream(self.stream)
+        self.peers = {}
+        for name in args.peers.split(","):
+            try:
+                self.peers[name] = PEERS[name](torch, self.stream)
+            except Exception as e:  # a peer that is not there is told and left out
+                say(f"{name}: left out: {type(e).__name__}: {e}")
+
+    def left(self):
+        return self.args.seconds - (time.perf_counter() - self.start)
+
+    def burst(self, call, k):
+        call()
+        a, b = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        a.record(self.stream)
+        for _ in range(k):
+            call()
+        b.record(self.stream)
+        self.torch.cuda.synchronize()
+        return a.elapsed_time(b) * 1e3 / k
+
+    def operands(self, dtype, m, n, k):
+        t = self.torch
+        a, b, c = (t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (k, n), (n,)))
+        return a, b / k ** 0.5, c
+
+    def calls(self, tail, operands, bare):
+        """{contestant: call}, {contestant: its error against the sums' type}"""
+        t, (a, b, c), calls, errors = self.torch, operands, {}, {}
+        wide = Compile(t, None)
+        want = TAILS[tail](wide, a.float(), b.float(), c.float()) if a.dtype != t.float32 else TAILS[tail](wide, a.double(), b.double(), c.double())
+        for name, peer in self.peers.items():
+            if (name == "torch.compile" and tail == "none") or self.left() < 8:
+                continue
+            try:
+                f = peer.jit(row(tail, peer))
+                args = [peer.take(x) for x in operands]
+                got = peer.give(f(*args))
+                errors[name] = float((got.to(want.dtype) - want).norm() / want.norm())
+                calls[name] = lambda f=f, args=args: f(*args)
+            except Exception as e:
+                say(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}")
+        if bare:
+            calls["bare"] = lambda: t.mm(a, b)
+        return calls, errors
+
+    def rows(self):
+        out = {}
+        for title, (dtype, m, n, k, tail, burst, aim) in ROWS.items():
+            if self.left() < 8:
+                say(f"{title}: no time left")
+                continue
+            if self.args.try_:
+                m, n, k = max(m // 16, 8), n // 16, k // 16
+            calls, errors = self.calls(tail, self.operands(dtype, m, n, k), True)
+            times = {name: [] for name in calls}
+            for _ in range(self.args.rounds):
+                for name in self.random.sample(list(calls), len(calls)):
+                    time.sleep(0.04)
+                    times[name].append(slope(calls[name], self.peers[name].wait, burst) if name == "jax" else self.burst(calls[name], burst))
+            us = {name: statistics.median(v) for name, v in times.items()}
+            out[title] = dict(dtype=dtype, m=m, n=n, k=k, tail=tail, aim=aim, us=us, rounds=times, error=errors, tflops=2e-6 * m * n * k / us["bare"])
+            say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
+            del calls
+            self.torch.cuda.empty_cache()
+        return out
+
+    def host(self):
+        """Microseconds until a call returns, and of a call in a row that is waited for."""
+        calls, _ = self.calls("none", self.operands("bfloat16", 64, 64, 64), True)
+        out = {}
+        for name in calls:
+            wait = self.peers[name].wait if name in self.peers else self.torch.cuda.synchronize
+            returns = []
+            for _ in range(15):
+                wait()
+                start = time.perf_counter()
+                for _ in range(100):
+                    calls[name]()
+                returns.append((time.perf_counter() - start) * 1e4)
+                wait()
+            out[name] = dict(returns=statistics.median(returns), in_a_row=statistics.median(slope(calls[name], wait, 500) for _ in range(3)))
+        return out
+
+
+# ---- the CPU
+CPU_ROWS = {"f32 2048": ("float32", 2048, "none"), "f32 2048 + bias + relu": ("float32", 2048, "relu"), "f64 1024": ("float64", 1024, "none"),
+            "f64 1024 + bias + relu": ("float64", 1024, "relu"), "f32 512 + bias + relu": ("float32", 512, "relu")}
+
+
+def bare_gemm(np, a, b):
+    """cblas_?gemm of these into memory that is there."""
+    blas, n = ctypes.CDLL("libopenblas.so.0"), a.shape[0]
+    d, real = np.empty_like(a), ctypes.c_float if a.dtype == np.float32 else ctypes.c_double
+    gemm = blas.cblas_sgemm if a.dtype == np.float32 else blas.cblas_dgemm
+    pointer = [ctypes.c_void_p(x.ctypes.data) for x in (a, b, d)]
+    blas.openblas_set_num_threads(os.cpu_count())
+    return lambda keep=(a, b, d): gemm(101, 111, 111, n, n, n, real(1), pointer[0], n, pointer[1], n, real(0), pointer[2], n)
+
+
+def cpu(args):
+    import numpy as np
+    import nvm
+    r, out = np.random.default_rng(1), {}
+    words = type("words", (), dict(matmul=staticmethod(nvm.matmul), relu=staticmethod(nvm.relu)))
+    for title, (dtype, n, tail) in CPU_ROWS.items():
+        a, b, c = (r.standard_normal(s).astype(dtype) for s in ((n, n), (n, n), (n,)))
+        f = nvm.jit(row(tail, words))
+        with nvm.device("cpu"):
+            x = [nvm.asarray(v).eval() for v in (a, b, c)]
+        calls = {"nvm": lambda: f(*x).eval(), "bare": bare_gemm(np, a, b)}
+        want = a.astype("float64") @ b + (c if tail != "none" else 0)
+        error = np.linalg.norm(np.asarray(calls["nvm"]()) - (np.maximum(want, 0) if tail == "relu" else want)) / np.linalg.norm(want)
+        times = {name: [] for name in calls}
+        for _ in range(args.rounds * 3):
+            for name in random.sample(list(calls), 2):
+                start = time.perf_counter()
+                calls[name]()
+                times[name].append((time.perf_counter() - start) * 1e3)
+        ms = {name: statistics.median(v[1:]) for name, v in times.items()}
+        out[title] = dict(dtype=dtype, n=n, tail=tail, ms=ms, ratio=ms["nvm"] / ms["bare"], rounds=times, error=float(error), plan=nvm.explain(f, *x))
+        say(f"{title}: nvm {ms['nvm']:.2f} ms, bare {ms['bare']:.2f}, ratio {ms['nvm'] / ms['bare']:.3f}, error {error:.1e}")
+    return dict(rows=out, threads=os.cpu_count(), info=nvm.info())
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("-o", default=str(HERE / "results"))
+    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--seconds", type=float, default=60)
+    p.add_argument("--peers", default="nvm,torch.compile,jax")
+    p.add_argument("--cpu", action="store_true")
+    p.add_argument("--try", dest="try_", action="store_true")
+    args = p.parse_args()
+    result = dict(date=time.strftime("%Y-%m-%d"), rounds=args.rounds)
+    if args.cpu:
+        if args.try_:
+            CPU_ROWS.update({k: (t, n // 8, tail) for k, (t, n, tail) in CPU_ROWS.items()})
+        result.update(cpu(args))
+        device = "cpu-avx512" if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else "cpu"
+    else:
+        g = Gpu(args)
+        result.update(device=g.torch.cuda.get_device_name(), versions={n: x.version for n, x in g.peers.items()}, host_us=g.host(), rows=g.rows())
+        device = result["device"].lower().replace(" ", "-")
+    path = pathlib.Path(args.o) / f"gemm-{device}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    say(f"wrote {path}")
+    for title, r in result["rows"].items():
+        t = r.get("us") or r.get("ms")
+        print(f"{title:<42}" + "".join(f"{name} {v:.2f} ({v / t['bare']:.3f})  " for name, v in t.items()) + f"error {r['error']}")
+    for name, v in result.get("host_us", {}).items():
+        print(f"host, 64 x 64 x 64: {name:<16} returns after {v['returns']:.2f} us, {v['in_a_row']:.2f} us in a row")
+
+
+if __name__ == "__main__":
+    main()
