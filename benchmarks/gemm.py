@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import statistics
+import subprocess
 import sys
 import time
 
@@ -239,6 +240,11 @@ def cpu(args):
     return dict(rows=out, threads=os.cpu_count(), info=nvm.info())
 
 
+def commit():
+    p = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
+    return os.environ.get("NVM_COMMIT") or p.stdout.strip() or None
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("-o", default=str(HERE / "results"))
@@ -248,7 +254,7 @@ def main():
     p.add_argument("--cpu", action="store_true")
     p.add_argument("--try", dest="try_", action="store_true")
     args = p.parse_args()
-    result = dict(date=time.strftime("%Y-%m-%d"), rounds=args.rounds)
+    result = dict(date=time.strftime("%Y-%m-%d"), commit=commit(), rounds=args.rounds)
     if args.cpu:
         if args.try_:
             CPU_ROWS.update({k: (t, n // 8, tail) for k, (t, n, tail) in CPU_ROWS.items()})

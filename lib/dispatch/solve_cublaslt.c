@@ -64,14 +64,15 @@ static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
 }
 
 /* ---- what it takes */
-enum { TAILS = 1, GELU = 2 }; /* f64 has a bias and ReLU, but its GELU is good to 1e-9 */
+/* Measured on an H200: GELU of f32 is good to 5e-6, of f64 to 1e-9; that of 16-bit results to their last place. */
+enum { TAILS = 1, GELU = 2 };
 static const struct row { nvm_dtype in, sum, out; int type, out_type, compute, scale, does; } rows[] = {
-  { NVM_F32, NVM_F32, NVM_F32, LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_F32, NVM_F32, NVM_F32, LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS },
   { NVM_F64, NVM_F64, NVM_F64, LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, TAILS },
   { NVM_F16, NVM_F32, NVM_F16, LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
-  { NVM_F16, NVM_F32, NVM_F32, LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_F16, NVM_F32, NVM_F32, LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS },
   { NVM_BF16, NVM_F32, NVM_BF16, LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
-  { NVM_BF16, NVM_F32, NVM_F32, LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_BF16, NVM_F32, NVM_F32, LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS },
   { NVM_C64, NVM_C64, NVM_C64, LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0 },
   { NVM_C128, NVM_C128, NVM_C128, LT_C_64F, LT_C_64F, LT_COMPUTE_64F, LT_C_64F, 0 },
   { NVM_I8, NVM_I32, NVM_I32, LT_R_8I, LT_R_32I, LT_COMPUTE_32I, LT_R_32I, 0 },
@@ -96,7 +97,7 @@ static const char *takes_tail(const nvd_gemm *g, const struct row *r) {
     return "the value before GELU has another type or layout than it stores";
   if (tail && !(r->does & TAILS))
     return "it has no bias and no activation for this type";
-  if (g->act == NVF_ACT_GELU && !(r->does & GELU))
+  if (g->act == NVF_ACT_GELU && !(r->does & GELU) && !(g->precision && r->out == NVM_F32))
     return "its GELU of this type is not as accurate as the type";
   if (g->bias.param >= 0 && g->bias.type != g->d.type)
     return "the bias has another type than the result";

@@ -42,6 +42,7 @@ enum { NTYPES = sizeof types / sizeof *types };
 static product_case draw_case(int i) {
   nvm_dtype t = types[i % NTYPES];
   product_case c = product_draw(t, i % 5 ? 40 : 150);
+  c.precision = nvg_real_of(t) == NVM_F32 && draw(3) == 0;
   nvm_dtype out = nvg_is_half(t) && draw(3) ? t : nvg_is_half(t) ? NVM_F32 : t == NVM_I8 ? NVM_I32 : t;
   if (t == NVM_I8) {             /* in fours, and summed along contiguous rows */
     c.accumulate = NVM_I32;
@@ -61,7 +62,7 @@ static product_case draw_case(int i) {
   if (nvg_parts(c.accumulate) > 1 || t == NVM_I8)
     c.x[BIAS].there = 0;
   else
-    c.act = draw(2) ? NVF_ACT_NONE : draw(2) || t == NVM_F64 ? NVF_ACT_RELU : NVF_ACT_GELU;
+    c.act = draw(2) ? NVF_ACT_NONE : draw(2) || (!nvg_is_half(out) && !c.precision) ? NVF_ACT_RELU : NVF_ACT_GELU;
   if (c.act == NVF_ACT_GELU && draw(2)) {
     c.x[AUX] = (matrix){ .there = 1, .type = out, .turned = c.x[D].turned, .pad = 0 };
     *(c.x[D].turned ? &c.m : &c.n) += 7, *(c.x[D].turned ? &c.m : &c.n) &= ~(int64_t)7;
@@ -71,7 +72,6 @@ static product_case draw_case(int i) {
     for (int x = 0; x < NMAT; x++)
       c.x[x].skip = c.x[x].pad = 0;
   }
-  c.precision = nvg_real_of(t) == NVM_F32 && draw(4) == 0;
   return c;
 }
 
@@ -136,6 +136,10 @@ START_TEST(refusals) {
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no activation for this type"));
   c = plain(NVM_F64, 8, 8, 8), c.act = NVF_ACT_GELU;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "not as accurate"));
+  c.x[A].type = c.x[B].type = c.x[D].type = c.accumulate = NVM_F32;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "not as accurate"));
+  c.precision = 1; /* who allows TF32 allows that */
+  ck_assert_str_eq(way_of(&c, d), "cublaslt");
   c = plain(NVM_F32, 8, 8, 8), c.act = NVF_ACT_RELU, c.x[AUX].there = 1;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "GELU alone"));
   c = plain(NVM_F32, 8, 8, 8), c.x[C].there = c.x[C].turned = 1, c.beta = 1;

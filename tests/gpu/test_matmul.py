@@ -1,16 +1,11 @@
-"""Matrix products on a GPU, by cuBLASLt or by kernels of their own: random ones with heads and tails (tests/python/gemms.py) against
-double precision, NVM_TEST_GEMMS of them, and every dtype, transpose and tail at sizes that tensor cores like."""
-import os
-
+"""Matrix products on a GPU by cuBLASLt and by kernels of their own: every dtype, transpose and tail at sizes that tensor cores like, great
+and ragged sizes, windows, little memory; and who runs what. Random ones: test_products.py."""
 import numpy as np
 import pytest
 
 import gemms
 import nvm
-from conftest import EMULATED, GPU
-
-COUNT = int(os.environ.get("NVM_TEST_GEMMS", "10" if EMULATED else "200"))
-STEP = max(COUNT // 20, 1)
+from conftest import GPU
 
 
 @pytest.fixture(params=["all", "kernel"])
@@ -18,17 +13,6 @@ def solvers(request):
     nvm.set("SOLVERS", request.param)
     yield request.param
     nvm.set("SOLVERS", "all")
-
-
-@pytest.mark.parametrize("first", [pytest.param(k, marks=pytest.mark.emulated) for k in range(0, COUNT, STEP)])
-def test_random_products_with_heads_and_tails(first):
-    """gemms.gemm(seed) is the case again."""
-    for seed in range(first, min(first + STEP, COUNT)):
-        g = gemms.gemm(seed)
-        assert all(x.device == GPU for x in g.out)
-        nvm.eval(*g.out)
-        why = gemms.far(g, [gemms.wide(x) for x in g.out])
-        assert why is None, f"seed {seed}: {why}\n{g.text}"
 
 
 def _leaf(rng, shape, dtype, turned=False):
@@ -74,7 +58,8 @@ def test_every_tail(dtype, turned, rng, solvers):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_library_runs_what_it_can_say(dtype, rng):
     a, b, c = (_leaf(rng, s, dtype)[0] for s in ((32, 48), (48, 64), (64,)))
-    for y in (a @ b, a @ b + c, nvm.relu(a @ b + c), nvm.gelu(a @ b + c, approximate=True), a @ nvm.matrix_transpose(b[:, :48])):
+    short = (nvm.gelu(a @ b + c, approximate=True),) if dtype == "bfloat16" else ()  # its GELU is not good enough for float32
+    for y in (a @ b, a @ b + c, nvm.relu(a @ b + c), a @ nvm.matrix_transpose(b[:, :48]), *short):
         text = nvm.explain(y)
         assert "runs by cublaslt" in text and "1 kernel" in text, text
 
