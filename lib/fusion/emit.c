@@ -417,10 +417,11 @@ void nvf_emit_inst(emitter *e, int i) {
       emit_check(e, c);
 }
 
-/* Operations between the last loads or results of reductions and instance i. What a reduction takes was made for it before. */
-static int work_before(const emitter *e, int i, uint64_t *seen) {
+/* Operations between the last loads or results of reductions and instance i, over its axes: what lacks one of them is made
+   seldom, and what a reduction takes was made for it before. */
+static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
   const nvf_inst *v = nvf_emit_inst_of(e, i);
-  if (nvf_has(seen, i) || (v->kind != NVF_IMAP && v->kind != NVF_ISELECT && v->kind != NVF_ISAME))
+  if (nvf_has(seen, i) || axes & ~v->axes || (v->kind != NVF_IMAP && v->kind != NVF_ISELECT && v->kind != NVF_ISAME))
     return 0;
   nvf_put_bit(seen, i);
   for (int r = 0; r < e->k->inst.n; r++)
@@ -429,7 +430,7 @@ static int work_before(const emitter *e, int i, uint64_t *seen) {
         return 0;
   int work = v->kind == NVF_IMAP ? e->k->net->node[v->node].frag->cost : 1;
   for (int a = 0; a < v->narg; a++)
-    work += work_before(e, v->arg[a], seen);
+    work += work_before(e, v->arg[a], axes, seen);
   return work;
 }
 
@@ -448,7 +449,7 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
     nvf_emit_hint(e, s, "nt", w.stream);
     nvf_emit_hint(e, s, "tma", w.boxes);
   } else
-    nvf_emit_hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share && work_before(e, q->inst, seen) <= LITTLE));
+    nvf_emit_hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share && work_before(e, q->inst, nvf_emit_inst_of(e, q->inst)->axes, seen) <= LITTLE));
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {
