@@ -317,7 +317,7 @@ static void look_up(nvb_arena *a, tuner *u) {
       continue;
     if (nvt_record_find(&r, u->key[i]))
       follow(a, u, i, &r, "a record of");
-    else if (u->mode == MEASURE && u->leaf)
+    else if (u->mode == MEASURE)
       u->wanted[u->nwanted++] = i;
   }
 }
@@ -398,7 +398,7 @@ static int other_plan(nvb_arena *a, tuner *u, tuner *v, const nvf_options *o) {
     x.r.key = nvb_hash_mix(x.r.key, &u->key[i], sizeof u->key[i]);
   nvb_hash key = x.r.key;
   int known = nvt_record_find(&x.r, key);
-  if ((known && strcmp(x.r.choice, own_kernels)) || (!known && (u->mode != MEASURE || !u->leaf)))
+  if ((known && strcmp(x.r.choice, own_kernels)) || (!known && u->mode != MEASURE))
     return 0;
   if (nvb_protect(a, fuse_other, &x))
     return nvb_clear(), 0;
@@ -421,7 +421,7 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
                    const nvd_operand *leaf, const nvd_choice **choice) {
   nvb_caps here = *caps; /* the caller's may be the thread's latest */
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) }, v;
-  int any = 0, measures = u.mode == MEASURE && leaf;
+  int any = 0, measures = u.mode == MEASURE && leaf && (!device || nvd_may_time(device));
   for (int i = 0; i < p->nstep; i++)
     any |= is_worth(&p->step[i]);
   *choice = NULL;
@@ -429,6 +429,8 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
     return p;
   if (measures)
     pthread_mutex_lock(&at_work);
+  else
+    u.mode = LOOK;
   tune_steps(a, &u);
   int other = other_plan(a, &u, &v, o);
   if (measures)

@@ -60,16 +60,19 @@ static int span(nvd_device *d, const work *w, int runs, double limit, double *ns
   return status ? status : nvd_device_status(d, error, "tune");
 }
 
+int nvd_may_time(nvd_device *d) {
+  int capturing = 0;
+  return !nvd_device_ready(d) && !nvd_cu.cudaStreamIsCapturing(nvd_stream(d), &capturing) && !capturing;
+}
+
 int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
                 double limit, int *hung) {
   nvd_device *d = p->device;
   work w = { p, leaf, out, flush, nvd_stream(d) };
-  int status = nvd_device_ready(d), capturing = 0;
+  int status = NVM_OK;
   *ns = 0;
-  if (status)
-    return status;
-  if (nvd_cu.cudaStreamIsCapturing(w.stream, &capturing) || capturing)
-    return nvb_fail(NVM_ERR_STATE, "[tune] nothing can be timed on a stream that is being captured");
+  if (!nvd_may_time(d))
+    return nvb_fail(NVM_ERR_STATE, "[tune] nothing can be timed on cuda:%d now", d->ordinal);
   if (!flush) {
     status = runs > 1 ? launch(&w, AHEAD) : NVM_OK;
     return status ? status : span(d, &w, runs, limit, ns, hung);

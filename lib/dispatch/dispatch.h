@@ -47,6 +47,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
    not answer. A status. */
 int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
                 double limit, int *hung);
+int nvd_may_time(struct nvd_device *d);  /* 0: not on the thread's stream, which is being captured, or on a device that is lost */
 /* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
 int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
 void nvd_program_free(nvd_program *p);

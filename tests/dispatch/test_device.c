@@ -671,6 +671,7 @@ START_TEST(captured_runs) {
   CUDA(cudaStreamBeginCapture(mine, 0)); /* the strictest mode */
   nvd_buf *a = run1(p, d, x, N), *b = run1(p, d, a, N);
   ck_assert_int_eq(nvd_upload(x, 0, y, 4), NVM_ERR_STATE);
+  ck_assert(!nvd_may_time(d));
   CUDA(cudaStreamEndCapture(mine, &graph));
   CUDA(cudaGraphInstantiate(&exec, graph, 0));
   CUDA(cudaGraphDestroy(graph));
@@ -851,6 +852,30 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
+/* The device's own time of a program, and a limit to waiting for it. */
+START_TEST(runs_are_timed) {
+  nvd_device *d = emulated(0);
+  nvd_program *p = program(d, two_steps, N, 0);
+  nvd_buf *x = ramp(d, N), *y = run1(p, d, x, N), *flush = nvd_buf_new_on(d, 1 << 16);
+  double one = 0, many = 0, cold = 0;
+  int hung = 7;
+  nvd_operand in[] = { on(x) }, out[] = { on(y) };
+  OK(nvd_time_on(&one, p, in, out, 1, NULL, 1e10, &hung));
+  OK(nvd_time_on(&many, p, in, out, 40, NULL, 1e10, &hung));
+  OK(nvd_time_on(&cold, p, in, out, 3, flush, 1e10, &hung));
+  ck_assert(one > 0 && many > one && cold > 0 && !hung);
+  ck_ramp(y, N, 3);
+  emu_hang(1);
+  ck_assert_int_eq(nvd_time_on(&one, p, in, out, 1, NULL, 2e6, &hung), NVM_ERR_DEVICE);
+  ck_assert(hung && strstr(nvb_message(), "has not ended"));
+  emu_hang(0);
+  OK(nvd_time_on(&one, p, in, out, 1, NULL, 1e10, &hung));
+  ck_assert(!hung);
+  nvd_buf_unref(x), nvd_buf_unref(y), nvd_buf_unref(flush);
+  nvd_program_free(p);
+}
+END_TEST
+
 START_TEST(a_forked_child_is_told) {
   nvd_device *d = emulated(0), *e;
   nvd_program *p = program(d, two_steps, N, 0), *q;
@@ -926,4 +951,4 @@ SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memo
       runs_are_reported,
       wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
       every_allocation_may_fail,
-      a_forked_child_is_told, threads)
+      runs_are_timed, a_forked_child_is_told, threads)

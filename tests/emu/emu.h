@@ -13,6 +13,7 @@
 void emu_fail(const char *name, int after, int error);
 /* The next kernel that is run fails with this error, which is seen later. */
 void emu_fail_kernel(int after, int error);
+void emu_hang(int on);                   /* no event is over as long as it is on */
 void emu_reset(void);                    /* forgets failures, asked for or sticky */
 int64_t emu_calls(const char *name);     /* so many calls so far; "*": of all */
 int64_t emu_pending(void);               /* operations that were asked for and have not run */

@@ -270,9 +270,12 @@ int cudaStreamWaitEvent(void *handle, void *on, unsigned flags) {
   else wait_for(s, e->at);
   return OK;
 }
+static int hanging;
+void emu_hang(int on) { hanging = on; }
 int cudaEventQuery(void *handle) {
   CALL;
   event *e = handle;
+  if (hanging) return NOT_READY;
   NEED(!e->capture, CAPTURED_EVENT);
   SAFE(unsafe());
   if (!is_done(e->at)) SAFE(run_some(e->at.s));
