@@ -14,6 +14,7 @@ typedef struct nvb_caps {
   int width;            /* f32 lanes of a vector, or of a warp */
   int threads;          /* threads a unit needs to be busy; the vector width on a CPU */
   int64_t onchip;       /* bytes that a block may keep: shared memory, or L2 per core */
+  int cluster;          /* blocks whose shared memory is one another's, at most; 1: there are no clusters */
   int64_t l2;           /* bytes of the last shared cache */
   double bandwidth;     /* bytes per ns over all units */
   double unit_bandwidth;/* bytes per ns that one unit reaches alone */

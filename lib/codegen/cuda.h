@@ -31,6 +31,7 @@ typedef struct nvc_cuda_kernel {
   int64_t shared;        /* bytes of dynamic shared memory */
   int64_t scratch;       /* bytes of device memory for each block; 0: none */
   int checks;            /* it has CHECK statements */
+  int cluster;           /* blocks of the launch that are one kernel block: their shared memory is one another's; 1: just it */
   int resident;          /* blocks of a multiprocessor that take one kernel block after the other; 0: as many as there are */
   int nmap; nvc_cuda_map map[NVC_MAPS];
 } nvc_cuda_kernel;

@@ -59,10 +59,13 @@ typedef struct nvcu_em {
   int depth;               /* of braces */
   int serial;              /* of fresh names */
   int warps;               /* of the block; threads = 32 * warps */
+  int cluster;             /* blocks that share a kernel block; in text: rank */
   nvcu_tile *tile;
   nvc_run *run;            /* being emitted */
   int nested;              /* inside of so many FOR and IF */
+  enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } crossed; /* other blocks' shared memory was read; and all have said so */
   int warps_later;         /* bits of the warp number that any later run uses */
+  int blocks_later;        /* some later run may read the memory of other blocks */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
   int long_index;          /* leaves of the index expression in hand are taken as 64 bits: a product may not fit into an int */
@@ -129,6 +132,7 @@ void nvcu_may_write(nvcu_em *e, const nvcu_room *r);         /* a barrier if som
 void nvcu_wrote(nvcu_em *e, nvcu_room *r);
 void nvcu_may_read(nvcu_em *e, const nvcu_room *r);          /* a barrier if some thread may not have written */
 void nvcu_read(nvcu_em *e, nvcu_room *r);
+void nvcu_cluster_barrier(nvcu_em *e);                       /* all threads of all blocks of the cluster */
 void nvcu_barrier(nvcu_em *e);
 void nvcu_scope_opened(nvcu_em *e);                          /* a brace: e->depth is that of its inside */
 void nvcu_scope_closed(nvcu_em *e);

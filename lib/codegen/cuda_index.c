@@ -105,8 +105,8 @@ static nvcu_xv divide(nvcu_em *e, nvcu_xv x, nvcu_xv y, int mod) {
 
 /* ---- coordinates */
 static const char *place_digit(nvcu_em *e, const nvf_digit *d) {
-  const char *number = d->place == 'l' ? "lane" : "warp";
-  int all = d->place == 'l' ? 32 : e->warps, top = d->pstride * d->extent >= all;
+  const char *number = d->place == 'l' ? "lane" : d->place == 'w' ? "warp" : "rank";
+  int all = d->place == 'l' ? 32 : d->place == 'w' ? e->warps : e->cluster, top = d->pstride * d->extent >= all;
   if (top && d->pstride == 1) return number;
   if (!power(d->pstride) || (!top && !power(d->extent)))
     return nvcu_text(e, top ? "(%s / %d)" : "(%s / %d %% %d)", number, d->pstride, d->extent);

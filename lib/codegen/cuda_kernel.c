@@ -186,7 +186,8 @@ static const char *first_of(nvcu_em *e, const nvf_layout *l, char place, const c
 
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l) {
   const char *a = first_of(e, l, 'l', "lane", 32), *b = first_of(e, l, 'w', "warp", e->warps);
-  const char *both = a && b ? nvcu_text(e, "%s && %s", a, b) : a ? a : b;
+  const char *c = first_of(e, l, 'c', "rank", e->cluster);
+  const char *both = nvcu_and(e, nvcu_and(e, a, b), c);
   return both ? nvcu_let(e, "bool", both) : NULL;
 }
 
@@ -283,7 +284,11 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->known = whole;
   if (work) nvcu_open(e, "if (%s)", work);
   nvcu_homes(e);
+  e->crossed = NVCU_OWN;
   nvcu_seq(e, q);
+  /* shared memory ends with its block, and others may read it */
+  if (e->crossed == NVCU_READS) nvcu_line(e, "nv_cluster_arrive();");
+  if (e->crossed != NVCU_OWN) nvcu_line(e, "nv_cluster_wait();");
   if (work) nvcu_close(e);
 }
 
@@ -323,6 +328,9 @@ static void set_up(nvcu_em *e) {
   e->warps = most_places(e, 'w');
   if (most_places(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with more than 32 lanes");
   if (e->warps > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with %d warps", e->warps);
+  e->cluster = most_places(e, 'c');
+  if (e->cluster > (e->target->arch >= 90 ? 8 : 1))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster of %d blocks", e->cluster);
   e->out.arena = e->head.arena = e->a;
   e->var = NVB_NEWN(e->a, const char *, e->k->nvar + 1);
   e->fixed = NVB_NEWN(e->a, const char *, e->k->naxis + 1);
@@ -344,12 +352,17 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
   int64_t least = kernel_hint(e, "min_blocks");
   if (least > 0 || e->ring) nvb_print(t, ", %lld", least > 0 ? (long long)least : 1);
-  nvb_puts(t, ") nvm_kernel(");
+  nvb_puts(t, ") ");
+  if (e->cluster > 1) nvb_print(t, "__cluster_dims__(%d, 1, 1) ", e->cluster);
+  nvb_puts(t, "nvm_kernel(");
   parameters(e, t, k->scratch > 0);
-  nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n  const ix block = blockIdx.x;\n");
+  nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n");
+  if (e->cluster > 1)
+    nvb_print(t, "  const ix block = blockIdx.x / %d;\n  const int rank = blockIdx.x %% %d;\n", e->cluster, e->cluster);
+  else nvb_puts(t, "  const ix block = blockIdx.x;\n");
   if (e->exchange + e->shared_most > 0) {
     nvb_print(t, "  enum { tiles = %lld };\n", (long long)e->exchange);
-    if (k->shared) nvb_puts(t, "  char *const shared = dynamic;\n");
+    if (k->shared) nvb_print(t, "  char *const shared = %s;\n", e->cluster > 1 ? "nv_own(dynamic)" : "dynamic");
     else nvb_print(t, "  char *const shared = scratch + (long long)block * %lld;\n", (long long)k->scratch);
   }
   nvb_puts(t, nvb_text_get(&e->out));
@@ -376,11 +389,13 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   emit_parts(e);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
   int64_t room = e->exchange + e->shared_most, fits = room <= shared_limit(target->arch);
+  if ((e->ring || !fits) && e->cluster > 1)
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster wants %lld bytes of shared memory in a block", (long long)room);
   if (e->tensor && !fits)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
               (long long)room, (long long)shared_limit(target->arch));
   *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? 4 : 0)), .checks = e->checks, .shared = fits ? room : 0,
-                           .scratch = fits ? 0 : room, .resident = e->ring != NULL, .nmap = e->nmap};
+                           .scratch = fits ? 0 : room, .cluster = e->cluster, .resident = e->ring != NULL, .nmap = e->nmap};
   memcpy(out->map, e->map, sizeof e->map);
   compose(e, &t, out);
   out->source = t.s;

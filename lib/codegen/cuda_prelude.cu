@@ -57,5 +57,10 @@ template <class P> NV void nv_store_stream(P *p, P x) {
   else if constexpr (sizeof(P) == 4) __stcs((unsigned *)p, *(unsigned *)&x);
   else *p = x;
 }
+// clusters: all threads of all blocks meet; the block's own shared memory; the same place in that of another block
+NV void nv_cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" : : : "memory"); }
+NV void nv_cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" : : : "memory"); }
+NV char *nv_own(char *shared) { return shared; }
+template <class T> NV T *nv_peer(T *p, int rank) { T *q; asm("mapa.u64 %0, %1, %2;" : "=l"(q) : "l"(p), "r"(rank)); return q; }
 NV void nv_prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 // end of prelude

@@ -338,6 +338,7 @@ typedef struct crossing {
   int lanes; /* 32, or 1: all lanes hold the same */
   int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
   int count; /* of warps that merge: 2^nbit, or fewer */
+  int cluster; /* blocks merge, not warps: each thread reads what its like in the others wrote */
   nvcu_room *room;
 } crossing;
 
@@ -388,6 +389,15 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
   return all ? nvcu_text(t->e, "%d", n) : nvcu_text(t->e, "(warp & ~%d | %d)", m->mask, n);
 }
 
+/* The same of blocks. */
+static const char *block_number(const tree *t, const crossing *m, int c) {
+  int n = 0, low = m->bit[0];
+  for (int i = 0; i < m->nbit; i++)
+    if (c >> i & 1) n += m->bit[i];
+  if (low == 1 && m->count == t->e->cluster) return nvcu_text(t->e, "%d", n);
+  return nvcu_text(t->e, "rank - rank / %d %% %d * %d + %d", low, m->count, low, n);
+}
+
 static void take_slots(const tree *t, const crossing *m) {
   int64_t at = 0;
   int count = m->count;
@@ -396,10 +406,11 @@ static void take_slots(const tree *t, const crossing *m) {
       int n = t->r[j]->nstate;
       const char **g = NVB_NEWN(t->e->a, const char *, count *n);
       for (int i = 0; i < n; i++) {
-        const char *p = slot_text(t, m, &at, state_type(t->e, t->r[j], i));
+        const char *p = slot_text(t, m, &at, state_type(t->e, t->r[j], i)), *in = m->lanes == 1 ? "" : " * 32 + lane";
         for (int c = 0; c < count; c++)
           name_state(t, j, i, &g[c * n + i],
-                     nvcu_text(t->e, m->lanes == 1 ? "%s[%s]" : "%s[%s * 32 + lane]", p, warp_number(t, m, c)));
+                     m->cluster ? nvcu_text(t->e, "nv_peer(%s, %s)[warp%s]", p, block_number(t, m, c), in)
+                                : nvcu_text(t->e, "%s[%s%s]", p, warp_number(t, m, c), in));
       }
       for (int h = 1; h < count; h *= 2)
         for (int c = 0; c + h < count; c += 2 * h) merge(t, j, &g[c * n], &g[(c + h) * n]);
@@ -407,18 +418,23 @@ static void take_slots(const tree *t, const crossing *m) {
     }
 }
 
-/* Nothing that follows wants the warps whose numbers differ in these bits: they would merge the same for nobody. */
-static int may_leave(const tree *t, int mask) {
+/* The last tree of its run */
+static int is_last(const tree *t) {
   for (int i = 0; i < t->e->red.n; i++) {
     int here = t->e->red.at[i]->done;
     for (int j = 0; j < t->n; j++) here |= t->r[j] == t->e->red.at[i];
     if (!here) return 0;
   }
+  return 1;
+}
+
+/* Nothing that follows wants the warps whose numbers differ in these bits: they would merge the same for nobody. */
+static int may_leave(const tree *t, int mask) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
     if (d->axis == t->axis && d->place == 'w' && d->extent > 1 && !(d->pstride & mask)) return 0; /* they meet once more */
   }
-  return t->e->nloop == 0 && !(t->e->warps_later & mask);
+  return is_last(t) && t->e->nloop == 0 && !(t->e->warps_later & mask);
 }
 
 static void merge_warps(const tree *t, crossing *m) {
@@ -428,9 +444,24 @@ static void merge_warps(const tree *t, crossing *m) {
   put_slots(t, m);
   nvcu_wrote(t->e, m->room);
   nvcu_may_read(t->e, m->room);
-  if (may_leave(t, m->mask)) nvcu_line(t->e, "if (warp & %d) return;", m->mask);
+  if (t->e->cluster == 1 && may_leave(t, m->mask)) nvcu_line(t->e, "if (warp & %d) return;", m->mask);
   take_slots(t, m);
   nvcu_read(t->e, m->room);
+}
+
+/* Blocks read each other's memory once in a kernel's life: the room is this tree's alone, and the kernel ends together. */
+static void merge_blocks(const tree *t, crossing *m) {
+  nvcu_em *e = t->e;
+  if (e->nloop || e->nested) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge in a loop");
+  m->cluster = 1;
+  m->room = nvcu_room_new(e, bytes_of_slots(t, m), 1);
+  put_slots(t, m);
+  nvcu_cluster_barrier(e);
+  take_slots(t, m);
+  e->crossed = NVCU_READS;
+  if (!is_last(t) || e->blocks_later) return;
+  nvcu_line(e, "nv_cluster_arrive();");
+  e->crossed = NVCU_LEFT;
 }
 
 /* Merges bit b, which digit `digit` holds, and the bits above it that cross warps with it; returns the last one. */
@@ -439,17 +470,18 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   int m = (int)(b / d->stride);
   if (d->place == 'i' && !merge_folded(t, digit, m)) merge_items(t, digit, m);
   if (d->place == 'l') merge_lanes(t, m * d->pstride, lane_bits(t, b));
-  if (d->place != 'w') return b;
+  if (d->place != 'w' && d->place != 'c') return b;
   unfold(t);
+  char place = d->place;
   crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
   int64_t low = b;
-  for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
+  for (; digit >= 0 && t->acc->d[digit].place == place; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
-    if (d->pstride & (d->pstride - 1)) nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
+    if (place == 'w' && d->pstride & (d->pstride - 1)) nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
     way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
     way.count = (int)((d->stride * d->extent + low - 1) / low);
   }
-  merge_warps(t, &way);
+  (place == 'w' ? merge_warps : merge_blocks)(t, &way);
   return b / 2;
 }
 

@@ -152,8 +152,17 @@ static void emit_reduce(nvcu_em *e, const nvf_stmt *s) {
     if (nvcu_reduce_of(e->red.at[i]) == s) nvcu_reduce_step(e, e->red.at[i]);
 }
 
+/* What goes through shared memory stays in its block; reductions alone cross a cluster. */
+static void stays_in_block(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
+  int moves = s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
+  for (int i = 0; moves && l && i < l->n; i++)
+    if (l->d[i].place == 'c' && l->d[i].extent > 1)
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between the blocks of a cluster", s->id);
+}
+
 static void statement(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
+  stays_in_block(e, s, l);
   if (e->done[s->id]) return;
   switch (s->op) {
   case NVF_LOAD: nvcu_load(e, s); break;
@@ -336,12 +345,27 @@ static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
   return bits;
 }
 
+/* Whether those runs reduce across the blocks of a cluster. */
+static int blocks_from(const nvcu_em *e, const nvc_seq *q, int i) {
+  for (; i < q->n; i++) {
+    const nvc_run *r = q->run[i];
+    if (r->solo) return 1;
+    for (int j = 0; j < r->s.n; j++) {
+      const nvf_layout *l = r->s.at[j]->op == NVF_REDUCE ? &e->t->tile[r->s.at[j]->in[0]] : NULL;
+      for (int d = 0; l && d < l->n; d++)
+        if (l->d[d].place == 'c' && l->d[d].extent > 1 && l->d[d].axis == r->s.at[j]->axis) return 1;
+    }
+  }
+  return 0;
+}
+
 void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++) {
     nvc_run *r = q->run[i];
     e->run = r;
     e->red.n = 0;
     e->warps_later = e->nested ? ~0 : warps_from(e, q, i + 1);
+    e->blocks_later = e->nested || blocks_from(e, q, i + 1);
     if (r->solo) {
       (r->s.at[0]->op == NVF_FOR ? emit_for : emit_if)(e, r);
       continue;

@@ -38,6 +38,12 @@ void nvcu_barrier(nvcu_em *e) {
   e->barrier_at = ++e->clock;
 }
 
+void nvcu_cluster_barrier(nvcu_em *e) {
+  nvcu_line(e, "nv_cluster_arrive();");
+  nvcu_line(e, "nv_cluster_wait();");
+  e->barrier_at = ++e->clock;
+}
+
 void nvcu_scope_opened(nvcu_em *e) {
   if (e->depth >= NVCU_DEPTH) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] loops are nested too deeply");
   e->opened[e->depth] = e->clock;

@@ -208,7 +208,7 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   if (!k)
     nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
   *k = (nvd_gpu_kernel){ .item.key = o->key, .device = r->d, .threads = c.threads, .checks = c.checks,
-                         .shared = c.shared, .scratch = c.scratch, .resident = c.resident, .nmap = c.nmap };
+                         .shared = c.shared, .scratch = c.scratch, .cluster = c.cluster, .resident = c.resident, .nmap = c.nmap };
   memcpy(k->map, c.map, sizeof c.map);
   snprintf(k->title, sizeof k->title, "%s", o->k->title);
   r->job[r->njob++] = (job){ .order = o, .d = r->d, .source = c.source, .made = k };

@@ -60,7 +60,7 @@ int nvd_maps_fill(nvd_replay *r, const nvd_program *p, int i, int *changed) {
 unsigned nvd_blocks_launched(const nvd_device *d, const nvd_gpu_kernel *k, int64_t blocks) {
   int64_t places = (int64_t)k->resident * d->caps.units;
   if (!k->resident || blocks <= places)
-    return (unsigned)blocks;
+    return (unsigned)(blocks * k->cluster);
   int64_t rounds = (blocks + places - 1) / places;
   return (unsigned)((blocks + rounds - 1) / rounds);
 }

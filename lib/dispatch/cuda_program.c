@@ -166,7 +166,7 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
       g->workspace = s->solution->workspace > g->workspace ? s->solution->workspace : g->workspace;
       continue;
     }
-    if (s->blocks > INT32_MAX)
+    if (s->blocks > INT32_MAX / s->gpu->cluster)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has %lld blocks; a launch has at most %d", s->gpu->title,
                 (long long)s->blocks, INT32_MAX);
     if (param_bytes(plan->step[i].k) > PARAM_BYTES)

@@ -201,7 +201,8 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     }
   for (int j = 0; j < ngroup; j++)
     spilled += phases[j] & (phases[j] - 1) ? foot[j] : 0;
-  int spill = spilled > (double)p->caps->onchip;
+  int rows = p->lane >= 0 && (stay >> p->lane & 1) && p->caps->cluster > 1; /* in the registers of eight blocks: schedule_gpu.c */
+  int spill = spilled > most((double)p->caps->onchip, rows ? 8 * 32768 : 0);
   for (int j = 0; j < ngroup; j++) {
     int n = 0, times = spill ? __builtin_popcountll(phases[j]) : 1;
     double w = nvg_size(k->net->node[nodes[j]].dtype), size = (double)k->net->node[nodes[j]].size;

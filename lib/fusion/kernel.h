@@ -11,7 +11,7 @@ typedef struct nvf_digit {
   int axis;        /* axis number of the kernel (nvf_kernel.axis) */
   int32_t extent;  /* >= 1 */
   int64_t stride;  /* of the digit in the axis index */
-  char place;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp */
+  char place;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' block of a cluster */
   int32_t pstride; /* l and w: stride inside the lane or warp number */
 } nvf_digit;
 /* Axes in the order written; loops nest in this order, outermost first. A place that a tile does not use holds copies. */

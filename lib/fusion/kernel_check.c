@@ -55,14 +55,14 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
   int64_t all = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlw", d->place))
+    if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlwc", d->place))
       fail(c, "layout %s is damaged", name);
     if ((all *= d->extent) > (int64_t)1 << 28) fail(c, "layout %s: a tile of more than 2^28 elements", name);
     for (int j = 0; j < i; j++) { /* digits of one place may not share lanes */
       const nvf_digit *e = &l->d[j];
-      if ((d->place != 'l' && d->place != 'w') || e->place != d->place || d->extent == 1 || e->extent == 1) continue;
+      if (d->place == 'i' || d->place == 'I' || e->place != d->place || d->extent == 1 || e->extent == 1) continue;
       int64_t dl = d->pstride, dh = dl * d->extent, el = e->pstride, eh = el * e->extent;
-      if (dl < eh && el < dh) fail(c, "layout %s: two digits share %s", name, d->place == 'l' ? "lanes" : "warps");
+      if (dl < eh && el < dh) fail(c, "layout %s: two digits share %s", name, d->place == 'l' ? "lanes" : d->place == 'w' ? "warps" : "blocks");
     }
   }
 }

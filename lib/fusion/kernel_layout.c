@@ -57,13 +57,13 @@ int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b) {
 }
 
 void nvf_layout_finish(nvf_layout *l) {
-  int lane = 1, warp = 1;
+  int lane = 1, warp = 1, block = 1;
   for (int i = l->n; i-- > 0;) {
     nvf_digit *d = &l->d[i];
     d->stride = 1;
     for (int j = i + 1; j < l->n; j++)
       if (l->d[j].axis == d->axis) d->stride *= l->d[j].extent;
-    int *run = d->place == 'l' ? &lane : d->place == 'w' ? &warp : NULL;
+    int *run = d->place == 'l' ? &lane : d->place == 'w' ? &warp : d->place == 'c' ? &block : NULL;
     if (!run) d->pstride = 0;
     else if (d->pstride <= 0) {
       d->pstride = *run;
@@ -114,7 +114,7 @@ static void digit(reader *r, nvf_layout *l, int axis) {
   if (d.extent < 1) fail(r, "an extent must be at least 1");
   if (*r->p == '@') {
     r->p++;
-    if (d.place != 'l' && d.place != 'w') fail(r, "only l and w digits have a stride");
+    if (d.place == 'i' || d.place == 'I') fail(r, "only l, w and c digits have a stride");
     if ((d.pstride = number(r)) < 1) fail(r, "a stride must be at least 1");
   }
   l->d[l->n++] = d;
@@ -140,7 +140,7 @@ void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text) {
       fail(&r, "':' is missing");
     }
     for (skip(&r); *r.p && *r.p != ';'; skip(&r)) {
-      if (*r.p != 'i' && *r.p != 'I' && *r.p != 'l' && *r.p != 'w') fail(&r, "a digit begins with i, I, l or w");
+      if (!strchr("iIlwc", *r.p)) fail(&r, "a digit begins with i, I, l, w or c");
       digit(&r, out, axis);
     }
     if (out->n == first) fail(&r, "an axis needs a digit");
@@ -162,6 +162,6 @@ void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l) {
     const nvf_digit *d = &l->d[i];
     if (i == 0 || l->d[i - 1].axis != d->axis) nvb_print(t, "%s%s:", i ? "; " : "", k->axis[d->axis]);
     nvb_print(t, " %c%d", d->place, (int)d->extent);
-    if (!same && (d->place == 'l' || d->place == 'w')) nvb_print(t, "@%d", (int)d->pstride);
+    if (!same && d->place != 'i' && d->place != 'I') nvb_print(t, "@%d", (int)d->pstride);
   }
 }

@@ -9,12 +9,14 @@ typedef enum emu_kind {
   EMU_WARP,   /* a barrier of the warp */
   EMU_SHUFFLE,/* result: the value of lane `from` */
   EMU_BALLOT, /* result: a bit for each lane whose value is not 0 */
+  EMU_CLUSTER,/* a barrier of the blocks of a cluster */
   EMU_TURN    /* no meeting: the thread waits for what others do, and looks again when all have had their turn */
 } emu_kind;
 
 /* Every loaded source has one of these, the executor writes it: whose turn it is, and the way back. */
 typedef struct emu_world {
   emu_dim thread, block, threads, blocks;
+  unsigned rank, apart;         /* of the block in its cluster; bytes between the shared memory of two of its blocks */
   unsigned long long (*meet)(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line);
 } emu_world;
 
@@ -24,6 +26,7 @@ typedef struct emu_kernel {
   int nparam;
   const int *size;              /* bytes of each parameter */
   int max_threads;              /* of __launch_bounds__; 0: not said */
+  int cluster;                  /* blocks of __cluster_dims__; 1: not said */
   char *shared;                 /* dynamic shared memory: EMU_SHARED bytes; NULL: none */
   emu_world *world;
 } emu_kernel;

@@ -11,6 +11,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)       // read from the text
+#define __cluster_dims__(...)        // so is this
 #define __grid_constant__
 
 extern "C" { emu_world emu_state; }
@@ -100,8 +101,8 @@ template <class... A> inline void emu_apply(void (*f)(A...), void **p) {
 template <class... A> constexpr int emu_count(void (*)(A...)) { return sizeof...(A); }
 template <class F> struct emu_sizes;
 template <class... A> struct emu_sizes<void(A...)> { static constexpr int size[] = {(int)sizeof(A)..., 0}; };
-#define EMU_KERNEL(f, bound, shared)                                                                        \
+#define EMU_KERNEL(f, bound, cluster, shared)                                                                        \
   extern "C" {                                                                                              \
   extern const emu_kernel emu_kernel_##f = {                                                                \
-    #f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, shared, &emu_state}; \
+    #f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, cluster, shared, &emu_state}; \
   }

@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { WARP = 32, MAX_THREADS = 1024, STACK = 256 << 10, PAGE = 4096, POISON = 0xff, PATIENCE = 10000 };
+enum { WARP = 32, MAX_BLOCK = 1024, MAX_THREADS = 2048, STACK = 256 << 10, PAGE = 4096, POISON = 0xff, PATIENCE = 10000 };
 
 /* ---- fibers: only the stack pointer changes hands */
 #if defined __x86_64__
@@ -38,7 +38,7 @@ enum { RETURN = 11, FRAME = 20 };
 #endif
 void emu_switch(void **from, void *to);
 
-typedef enum state { FRESH, READY, IN_WARP, IN_BLOCK, DONE } state;
+typedef enum state { FRESH, READY, IN_WARP, IN_BLOCK, IN_CLUSTER, DONE } state;
 typedef struct lane {
   state state;
   void *sp;                 /* where it waits */
@@ -49,14 +49,14 @@ typedef struct lane {
   unsigned long long value, result;
 } lane;
 
-/* The one block that runs; a process runs one kernel at a time. */
+/* The one cluster of blocks that runs, most often of one block; a process runs one kernel at a time. */
 static struct {
   pthread_mutex_t lock;
   const emu_kernel *k;
   void **params;
-  emu_dim threads, block;
-  int n;                     /* threads of a block */
-  lane lane[MAX_THREADS];
+  emu_dim threads, block;    /* block: the first of the cluster */
+  int n, all;                /* threads of a block, of the cluster */
+  lane lane[MAX_THREADS];    /* block by block */
   int current;               /* thread that runs */
   int turns;                 /* threads that gave theirs away in this round */
   void *main;                /* the scheduler's stack */
@@ -111,13 +111,17 @@ static void resume(int thread) {
     l->sp = fiber_start(l->fiber);
   }
   w.current = thread;
+  w.k->world->rank = (unsigned)(thread / w.n);
+  w.k->world->block = w.block;
+  w.k->world->block.x += w.k->world->rank;
+  thread %= w.n;
   w.k->world->thread = (emu_dim){(unsigned)thread % t.x, (unsigned)thread / t.x % t.y, (unsigned)thread / t.x / t.y};
   emu_switch(&w.main, l->sp);
 }
 
 static unsigned long long meet(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line) {
   lane *l = &w.lane[w.current];
-  l->state = kind == EMU_TURN ? READY : kind == EMU_BLOCK ? IN_BLOCK : IN_WARP;
+  l->state = kind == EMU_TURN ? READY : kind == EMU_BLOCK ? IN_BLOCK : kind == EMU_CLUSTER ? IN_CLUSTER : IN_WARP;
   l->kind = kind; l->mask = mask; l->value = value; l->from = from; l->line = line;
   w.turns += kind == EMU_TURN;
   emu_switch(&l->sp, w.main);
@@ -130,7 +134,7 @@ __attribute__((noreturn)) static void leave(int code) {
 }
 
 /* ---- meetings */
-static const char *const kind_name[] = {"a block barrier", "a warp barrier", "a shuffle", "a ballot", "a loop"};
+static const char *const kind_name[] = {"a block barrier", "a warp barrier", "a shuffle", "a ballot", "a cluster barrier", "a loop"};
 static int mismatch(int a, int b) {
   char text[256];
   const lane *p = &w.lane[a], *q = &w.lane[b];
@@ -196,30 +200,46 @@ static order shuffled(uint64_t n, uint64_t seed) {
 __extension__ typedef unsigned __int128 u128;
 static uint64_t at(const order *o, uint64_t i) { return (uint64_t)(((u128)o->a * i + o->b) % o->n); }
 
-static int run_block(size_t shared) {
-  int warps = (w.n + WARP - 1) / WARP;
-  order o = shuffled((uint64_t)warps, w.seed);
-  if (w.k->shared) memset(w.k->shared, POISON, shared + 256);
-  for (int i = 0; i < w.n; i++) w.lane[i].state = FRESH;
+/* Blocks whose threads wait at a barrier go on; where there are none, the cluster does. */
+static int release_blocks(void) {
+  int some = 0;
+  for (int from = 0; from < w.all; from += w.n) {
+    int waits = 0;
+    for (int i = from; i < from + w.n; i++) waits |= w.lane[i].state == IN_BLOCK;
+    int code = waits ? release(from, from + w.n, IN_BLOCK) : 0;
+    if (code) return code;
+    some |= waits;
+  }
+  return some ? 0 : release(0, w.all, IN_CLUSTER);
+}
+
+static int run_cluster(size_t shared) {
+  int warps = (w.n + WARP - 1) / WARP, blocks = w.all / w.n;
+  unsigned apart = w.k->world->apart;
+  order o = shuffled((uint64_t)(warps * blocks), w.seed);
+  if (w.k->shared) memset(w.k->shared, POISON, apart * (size_t)(blocks - 1) + shared + 256);
+  for (int i = 0; i < w.all; i++) w.lane[i].state = FRESH;
   w.nidle = 0;
-  for (int i = w.n; i-- > 0;) w.idle[w.nidle++] = i;
+  for (int i = w.all; i-- > 0;) w.idle[w.nidle++] = i;
   for (int idle = 0;;) {
     w.turns = 0;
-    for (int i = 0; i < warps; i++) {
-      int lo = (int)at(&o, (uint64_t)i) * WARP, hi = lo + WARP < w.n ? lo + WARP : w.n, code = run_warp(lo, hi);
+    for (int i = 0; i < warps * blocks; i++) {
+      int j = (int)at(&o, (uint64_t)i), from = j / warps * w.n, lo = from + j % warps * WARP;
+      int code = run_warp(lo, lo + WARP < from + w.n ? lo + WARP : from + w.n);
       if (code) return code;
     }
     int done = 0, ready = 0;
-    for (int i = 0; i < w.n; i++) { done += w.lane[i].state == DONE; ready += w.lane[i].state == READY; }
-    if (done == w.n) break;
+    for (int i = 0; i < w.all; i++) { done += w.lane[i].state == DONE; ready += w.lane[i].state == READY; }
+    if (done == w.all) break;
     idle = ready && w.turns == ready ? idle + 1 : 0; /* nobody who ran did more than look */
     if (idle > PATIENCE) return complain(0, "threads wait for what never comes");
     if (ready) continue;
-    int code = release(0, w.n, IN_BLOCK);
+    int code = release_blocks();
     if (code) return code;
   }
-  for (size_t i = 0; w.k->shared && i < 256; i++)
-    if ((unsigned char)w.k->shared[shared + i] != POISON) return complain(0, "wrote behind its shared memory");
+  for (size_t i = 0; w.k->shared && i < 256 * (size_t)blocks; i++)
+    if ((unsigned char)w.k->shared[i / 256 * apart + shared + i % 256] != POISON)
+      return complain((int)(i / 256) * w.n, "wrote behind its shared memory");
   return 0;
 }
 
@@ -272,12 +292,12 @@ static int make_stacks(void) {
 }
 
 static int run_grid(emu_dim n, size_t shared) {
-  uint64_t all = (uint64_t)n.x * n.y * n.z;
+  uint64_t together = (uint64_t)w.k->cluster, all = (uint64_t)n.x * n.y * n.z / together;
   order o = shuffled(all, w.seed);
   for (uint64_t i = 0; i < all; i++) {
-    uint64_t b = at(&o, i);
-    w.block = w.k->world->block = (emu_dim){(unsigned)(b % n.x), (unsigned)(b / n.x % n.y), (unsigned)(b / n.x / n.y)};
-    int code = run_block(shared);
+    uint64_t b = at(&o, i) * together;
+    w.block = (emu_dim){(unsigned)(b % n.x), (unsigned)(b / n.x % n.y), (unsigned)(b / n.x / n.y)};
+    int code = run_cluster(shared);
     if (code) return code;
   }
   return 0;
@@ -289,9 +309,13 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
   pthread_mutex_lock(&w.lock);
   if (!w.seeded) emu_seed(getenv("NVM_EMU_SEED") ? strtoull(getenv("NVM_EMU_SEED"), NULL, 10) : 1);
   int code = make_stacks();
-  w.k = k; w.params = params; w.threads = threads; w.n = (int)n;
+  size_t apart = (shared + 256 + 1023) / 1024 * 1024, ranks = (size_t)k->cluster;
+  w.k = k; w.params = params; w.threads = threads; w.n = (int)n; w.all = (int)(n * ranks);
+  if (!code && (blocks.x % ranks || n * ranks > MAX_THREADS || (ranks - 1) * apart + shared + 4096 > EMU_SHARED))
+    code = say(EMU_LAUNCH_FAILURE, "%s: %u blocks in clusters of %d, of %llu threads and %zu bytes each", k->name, blocks.x,
+               k->cluster, (unsigned long long)n, shared);
   if (!code &&
-      (n == 0 || n > MAX_THREADS || (k->max_threads && n > (uint64_t)k->max_threads) || shared + 4096 > EMU_SHARED))
+      (n == 0 || n > MAX_BLOCK || (k->max_threads && n > (uint64_t)k->max_threads) || shared + 4096 > EMU_SHARED))
     code = say(EMU_LAUNCH_FAILURE, "%s: %llu threads (bound %d), %zu bytes of shared memory", k->name,
                (unsigned long long)n, k->max_threads, shared);
   if (!code && shared && !k->shared)
@@ -301,7 +325,7 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate}, before;
     sigaltstack(&stack, &before);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &act, &old[i]);
-    *k->world = (emu_world){.threads = threads, .blocks = blocks, .meet = meet};
+    *k->world = (emu_world){.threads = threads, .blocks = blocks, .apart = (unsigned)apart, .meet = meet};
     w.running = 1;
     code = sigsetjmp(w.out, 1) ? w.code : run_grid(blocks, shared);
     w.running = 0;

@@ -48,6 +48,12 @@ NV float nv_divide(float a, float b) { return a / b; }
 template <class P> NV P nv_load_stream(const P *p) { return *p; }
 template <class P> NV void nv_store_stream(P *p, P x) { *p = x; }
 NV void nv_prefetch(const void *) {}
+NV void nv_cluster_arrive() {} // all are there when all wait
+NV void nv_cluster_wait(int line = __builtin_LINE()) { emu_meet(EMU_CLUSTER, ~0u, 0, 0, line); }
+NV char *nv_own(char *shared) { return shared + (unsigned long long)emu_state.rank * emu_state.apart; }
+template <class T> NV T *nv_peer(T *p, int rank) {
+  return (T *)((char *)p + ((long long)rank - (long long)emu_state.rank) * (long long)emu_state.apart);
+}
 
 // ---- tensor cores (lib/codegen/cuda_tensor.cu): lanes give each other their registers; sums are taken k ascending
 NV unsigned emu_word(unsigned long long at) { unsigned x; __builtin_memcpy(&x, (const void *)at, 4); return x; }

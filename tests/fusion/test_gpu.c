@@ -127,6 +127,9 @@ static const place places[] = {
   { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 },    /* unaligned: the same stamp, other digits */
   { rows, { 32768, 1000 }, 0, "i: w4; j: i8 l32 i4", 0 },    /* the output is aligned */
   { rows, { 16384, 8192 }, 1, "j: w8 i8 l32 i4", 4 },        /* one row a block */
+  { rows, { 13421, 5000 }, 1, "j: w5 i8 l32 i4", 4 },        /* eighths of a power of two */
+  { rows, { 1342, 50000 }, 1, "j: c7 w8 i8 l32 i4", 4 },     /* one row a cluster */
+  { rows, { 2 << 20, 33 }, 1, "i: i2 w4 l4; j: i5 l8", 0 },
   { rows, { 65536, 20 }, 1, "i: i4 w4 l4; j: l8 i4", 4 },    /* several rows a warp */
   { rows, { 1 << 20, 3 }, 1, "i: i4 w4 l32; j: i4", 0 },     /* rows of a thread */
   { columns, { 16384, 1024 }, 1, NULL, 0 },
