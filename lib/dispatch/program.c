@@ -24,7 +24,7 @@ static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const 
   if (b->kind != NVF_BUFFER) {
     p->arg[arg] = b->bits;
     if (b->leaf)
-      p->scalar[p->nscalar++] = (nvd_scalar){ arg, b->leaf - 1, nvg_size(param->type) };
+      p->scalar[p->nscalar++] = (nvd_scalar){ arg, b->leaf - 1, nvg_size(param->type), (int)b->offset };
     return;
   }
   const nvf_buf *buf = &plan->buf[b->buf];
@@ -116,7 +116,7 @@ void nvd_program_free(nvd_program *p) {
 /* ---- running: what both sides need */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data) { /* zero extended */
   uint64_t bits = 0;
-  memcpy(&bits, data, (size_t)s->bytes);
+  memcpy(&bits, data + s->offset, (size_t)s->bytes);
   return bits;
 }
 

@@ -196,7 +196,7 @@ static uint64_t constant_bits(const emitter *e, int i, int part) {
 /* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
 static int is_given(const emitter *e, int i) {
   const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node);
-  return e->k->net->caps->kind != NVB_CPU && nvf_emit_inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF && !n->rank && n->parts == 1 &&
+  return e->k->net->caps->kind != NVB_CPU && nvf_emit_inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF && !n->rank &&
          e->k->net->g->leaf[n->leaf].weak_const;
 }
 
@@ -208,9 +208,10 @@ static nvf_arg operand(emitter *e, int i, int part) {
     return (nvf_arg){ .kind = NVF_ATILE, .id = nvf_emit_tile(e, i, part) };
   nvm_dtype t = nvg_real_of(nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->dtype);
   if (is_given(e, i)) {
-    int leaf = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->leaf, fresh, *at = nvb_map_put(e->scalar_of, &leaf, sizeof leaf, &fresh);
+    int key[2] = { nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->leaf, part }, fresh;
+    int *at = nvb_map_put(e->scalar_of, key, sizeof key, &fresh);
     if (fresh)
-      *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + leaf });
+      *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
     return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
   }
   return (nvf_arg){ .kind = NVF_ASCALAR, .id = param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };

@@ -22,7 +22,7 @@ typedef struct nvf_emitter {
   NVB_VEC(nvf_bind) bind;
   uint64_t tiles;                  /* axes that a tile can have */
   nvb_map *layouts;                /* set of axes, across or not -> name */
-  nvb_map *scalar_of;              /* leaf -> scalar parameter */
+  nvb_map *scalar_of;              /* leaf and part -> scalar parameter */
   int *checked;                    /* the index tile of an instance after its check */
   NVB_VEC(nvf_checked) checks;
   int *carry, carried;             /* of the loop along scans: tiles of their states so far, how many are handed out */

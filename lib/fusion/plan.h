@@ -19,7 +19,7 @@ typedef struct nvf_buf {
 typedef struct nvf_bind { /* one per kernel parameter */
   nvf_pkind kind;
   int buf;
-  int64_t offset;      /* bytes */
+  int64_t offset;      /* bytes; of a part in the value of a leaf */
   uint64_t bits;
   int leaf;            /* SCALAR: 1 + the leaf slot whose value (in host memory) it is at each run; 0: bits */
 } nvf_bind;

@@ -263,6 +263,18 @@ def test_jit(x):
 
 
 @gpu
+def test_python_numbers_are_arguments_of_the_launch(x):
+    f = nvm.jit(lambda v, k: v * k + k)
+    for numbers in ((2, -3), (0.5, 4.0), (1j, 3 - 2j)):
+        f(x, numbers[0]).eval()
+        before = nvm.counters()["kernels_compiled"]
+        for k in numbers:
+            assert f(x, k).tolist() == (np.asarray(x) * np.asarray(k, np.complex64 if isinstance(k, complex) else np.float32) + k).tolist()
+        assert nvm.counters()["kernels_compiled"] == before
+    assert (x * 2j + 1).tolist() == (np.asarray(x) * np.complex64(2j) + 1).tolist()
+
+
+@gpu
 def test_failures_are_raised_by_what_depends_on_them(x):
     y = nvm.take(x.reshape(-1), nvm.asarray([1, 9]), axis=0) * 2
     z = x + 1

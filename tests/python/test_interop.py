@@ -37,7 +37,7 @@ def test_round_trips(x):
 
 
 def test_exports_are_read_only():
-    a = nvm.ones(3) + 1
+    a = nvm.ones(3, device="cpu") + 1
     for n in (np.asarray(a), np.asarray(memoryview(a)), np.from_dlpack(a)):
         assert not n.flags.writeable
         with pytest.raises(ValueError):
@@ -50,7 +50,7 @@ def test_exports_are_read_only():
 
 @pytest.mark.parametrize("export", [np.asarray, memoryview, np.from_dlpack], ids=["array", "buffer", "dlpack"])
 def test_exports_keep_their_value(export):
-    a = nvm.arange(4.0)
+    a = nvm.arange(4.0, device="cpu")  # NumPy takes no memory of a GPU
     n = export(a)
     a[0] = 9
     a += 1
