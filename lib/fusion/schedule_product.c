@@ -84,7 +84,7 @@ static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t oth
 static nvf_tiling tile_cpu(const nvf_cand *k) {
   int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps), m = length(k, k->dot->m), n = length(k, k->dot->n);
   return (nvf_tiling){ told(k, NVF_KROWS, 4, class_of(m, 4, 64)), told(k, NVF_KCOLS, lanes, class_of(n, lanes, lanes * vectors)),
-                       told(k, NVF_KDEPTH, lanes, 64) };
+                       told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)) };
 }
 
 static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {

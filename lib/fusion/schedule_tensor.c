@@ -143,7 +143,7 @@ static void operand(const nvf_cand *k, nvf_shape *s, int zone, const nvf_tiling 
 
 nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   const struct config *c = choose(k);
-  nvf_tiling t;
+  nvf_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
   nvf_tensor_tile(k, &t);
   int64_t np = c->turned ? c->n : c->m, nq = c->turned ? c->m : c->n, wp = c->turned ? c->wn : c->wm, wq = c->turned ? c->wm : c->wn;
