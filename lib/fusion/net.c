@@ -48,14 +48,22 @@ int nvf_net_crossing(const nvf_net *net) {
 }
 
 /* ---- reductions of a product's rows */
-/* By value: the product whose elements it is made of one by one, +1. */
-static void products(const nvg_graph *g, int *of) {
+/* By value: the product whose elements it is made of one by one, +1. None whose elements are wanted again beside what was
+   reduced of them: there the reduction comes for nothing. */
+static void products(nvb_arena *a, const nvg_graph *g, int *of) {
+  uint8_t *after = nvb_get(a, (size_t)g->n + 1), *again = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     of[i] = v->kind == NVG_VCALL ? i + 1 : 0;
-    for (int j = 0; j < v->nin && v->kind == NVG_VMAP; j++)
-      of[i] = g->v[v->in[j]].size == v->size && of[v->in[j]] ? of[v->in[j]] : of[i];
+    after[i] = v->kind == NVG_VRED && of[v->in[0]];
+    for (int j = 0; j < v->nin; j++) {
+      after[i] |= after[v->in[j]];
+      of[i] = v->kind == NVG_VMAP && g->v[v->in[j]].size == v->size && of[v->in[j]] ? of[v->in[j]] : of[i];
+    }
+    again[of[i]] |= after[i] && v->kind == NVG_VMAP;
   }
+  for (int i = 0; i < g->n; i++)
+    of[i] = again[of[i]] ? 0 : of[i];
 }
 
 /* Columns of a piece; 0: the reduction is none of a product's rows. */
@@ -68,7 +76,7 @@ int nvf_net_tiled(const nvf_net *net) {
   int *of = NVB_NEWN(net->arena, int, net->g->n + 1), found = 0;
   if (!net->nproduct)
     return 0;
-  products(net->g, of);
+  products(net->arena, net->g, of);
   for (int i = 0; i < net->g->n && !found; i++) {
     const nvg_val *v = &net->g->v[i];
     int64_t n = v->kind == NVG_VRED ? tile_of(net, v, of) : 0;
@@ -137,7 +145,7 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
   if (split == NVF_FINE)
     crossing(a, g, side);
   if (split == NVF_TILED)
-    products(g, of);
+    products(a, g, of);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     if (!want[i])
