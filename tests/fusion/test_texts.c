@@ -56,6 +56,12 @@ static void column_sum(maker *m) {
   m_out(m, m_red(m, "add", m_leaf(m, NVM_F32, 2, shape, NULL), 0, 1));
 }
 
+static void product(maker *m) {
+  int64_t n[3] = { 2 + size(12), 2 + size(12), 2 + size(12) };
+  int d = m_product(m, m_leaf(m, NVM_F32, 2, (int64_t[]){ n[0], n[2] }, NULL), m_leaf(m, NVM_F32, 2, (int64_t[]){ n[2], n[1] }, NULL));
+  m_out(m, m_1(m, "exp", m_2(m, "add", d, m_leaf(m, NVM_F32, 1, n + 1, NULL))));
+}
+
 static void count(nvb_arena *a, void *arg) {
   void (*make)(maker *) = *(void (**)(maker *))arg;
   nseen = 0;
@@ -77,6 +83,7 @@ static int texts(void (*make)(maker *)) {
 
 START_TEST(chains_of_any_shape) { ck_assert_int_le(texts(chain), 4); } END_TEST
 START_TEST(softmax_over_the_last_axis) { ck_assert_int_le(texts(softmax), 12); } END_TEST
+START_TEST(products_of_any_shape) { ck_assert_int_le(texts(product), 45); } END_TEST /* blocks: 5 heights, 3 widths, 3 depths */
 START_TEST(sums_of_columns) { ck_assert_int_le(texts(column_sum), 60); } END_TEST
 
-SUITE("texts", chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns)
+SUITE("texts", chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns, products_of_any_shape)
