@@ -99,7 +99,7 @@ typedef struct nvf_plan {
 /* What a library of products on the device says beside d = alpha a b + beta c of 32 and 64 bits. */
 typedef enum nvf_offer {
   NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16, NVF_OFFERS_GELU = 32,
-  NVF_OFFERS_AUX = 64 /* what goes into GELU */
+  NVF_OFFERS_AUX = 64 /* GELU of 16-bit results; what goes into it */
 } nvf_offer;
 
 typedef struct nvf_options {

@@ -81,6 +81,11 @@ static void halves(maker *m, const int64_t *n) { /* bfloat16 in and out, rounded
   int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
   m_out(m, m_cast(m, m_1(m, "relu", m_cast(m, d, NVM_F32)), NVM_BF16));
 }
+static void half_gelu(maker *m, const int64_t *n) {
+  int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
+  int b = m_cast(m, m_leaf(m, NVM_BF16, 1, DIMS(n[1]), NULL), NVM_F32);
+  m_out(m, m_cast(m, m_1(m, "gelu_tanh", m_2(m, "add", m_cast(m, d, NVM_F32), b)), NVM_BF16));
+}
 static void head(maker *m, const int64_t *n) { /* log of no element is not 0 */
   int x = m_1(m, "log", m_1(m, "abs", f32(m, n[0], n[2]))), s = f32(m, n[0], 1);
   int y = m_2(m, "add", f32(m, n[2], n[1]), m_const(m, 1));
@@ -123,7 +128,7 @@ static const program programs[] = {
   { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 }, { "both turned", both_turned, 1 },
   { "result turned", result_turned, 1 }, { "doubles", doubles, 1 }, { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 },
   { "relu of rows", relu_of_rows, 1 }, { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
-  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "one head", one_head, 1 }, { "halves", halves, 1 }, { "head", head, MOST },
+  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 }, { "sum of", sum_of, 3 },
   { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 }, { "batched rows", batched_rows, 2 },
 };
@@ -192,7 +197,8 @@ static const struct { const char *program, *words; } said[] = {
   { "plain", "70 x 20 x 130 of f32: d = a b" }, { "left turned", "d = a^T b" }, { "right turned", "d = a b^T" }, { "both turned", "d = a^T b^T" },
   { "result turned", "d^T = a b" }, { "doubles", "of f64: d = a b" }, { "pairs", "of c64: d = a b" }, { "wide pairs", "of c128: d = a b^T + c" },
   { "gelu", "d = gelu(a b + bias)" }, { "relu of rows", "d = relu(a b + bias of rows)" }, { "aux", "d = gelu(aux = a b + bias)" },
-  { "scaled", "d = 0.5 a b + beta c" }, { "halves", "of bf16: d = relu(a b)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
+  { "scaled", "d = 0.5 a b + beta c" }, { "halves", "of bf16: d = relu(a b)" },
+  { "half gelu", "of bf16: d = gelu(a b + bias)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
   { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" }, { "spread weights", "210 x 20 x 130 of f32: d = a b" },
   { "residual", "relu of the sum" }, { "wild", "more than two results" }, { "heads", "an index map of the result" },
   { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" }, { "head", "multiply of the left operand" }, { "with views", "a head of the right operand" },
@@ -279,8 +285,9 @@ static const offer offers[] = {
   { "cpu16", relu_of_rows, { 2048, 2048, 2048 }, BLAS, 1 },
   { "cpu16", residual, { 2048, 2048, 2048 }, BLAS, 2 },
   { "cpu16", head, { 2048, 2048, 2048 }, BLAS, 2 },         /* both operands first, as parts of one grid */
-  { "h200", gelu, { 4096, 4096, 4096 }, LT, 1 },
-  { "h200", aux, { 4096, 4096, 4096 }, LT, 1 },
+  { "h200", half_gelu, { 4096, 4096, 4096 }, LT, 1 },
+  { "h200", gelu, { 4096, 4096, 4096 }, LT, 2 },            /* GELU of 16-bit results alone */
+  { "h200", aux, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", residual, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", chain, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", spread_weights, { 4096, 4096, 4096 }, LT, 1 },
