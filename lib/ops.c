@@ -153,7 +153,8 @@ MAP_2(MATMUL, matmul)
 nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_product_options *o) {
   return product(NVG_OP_MATMUL, IN(x1, x2), 2, (nvm_attr){ .name = "", .kind = 'n' }, o);
 }
-nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int n, const nvm_product_options *o) {
+nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int n,
+                         const nvm_product_options *o) {
   int64_t at[2 * NVM_MAX_RANK];
   if (!axes1 || !axes2) return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
   int most = n < NVM_MAX_RANK ? n : NVM_MAX_RANK;
@@ -175,7 +176,8 @@ nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n,
   nvb_free(text);
   return r;
 }
-int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n, nvm_order order) {
+int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n,
+                    nvm_order order) {
   nvm_attr at;
   int64_t *text = a_text(&at, "subscripts", subscripts);
   nvg_node **node = nvb_alloc(sizeof *node * (size_t)(n > 0 ? n : 1));

@@ -9,8 +9,8 @@ enum { PARAMS = 12, INTS = 2048 };
 typedef struct param {
   PyObject *name;       /* interned, owned */
   const char *text;     /* the library's spelling: UTF-8 of name */
-  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'p' precision, 'D' device (not passed: where the call is
-      made), 0: by value */
+  char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'p' precision, 'D' device (not
+                           passed: where the call is made), 0: by value */
   char required;
 } param;
 typedef struct op {

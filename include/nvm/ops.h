@@ -151,8 +151,9 @@ NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of
    products best (docs/numerics.md section 4 says what is promised); vectors and integers are sums of products. */
 typedef struct nvm_product_options {
   unsigned version;          /* NVM_PRODUCT_OPTIONS_VERSION */
-  nvm_dtype dtype;           /* of the result and of the sums, to which operands convert; float16 and bfloat16 with float32 are
-                                multiplied as they are. DEFAULT: as they promote, 16-bit floats summed in float32 */
+  nvm_dtype dtype;           /* of the result and of the sums, to which operands convert; floats of 16 bits and less
+                                with float32 are multiplied as they are. DEFAULT: as they promote, such floats summed
+                                in float32 */
   nvm_precision precision;
 } nvm_product_options;
 #define NVM_PRODUCT_OPTIONS_VERSION 1
@@ -166,10 +167,10 @@ NVM_API nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1,
 /* NumPy's subscripts ("ij,jk->ik", "...ii"); several operands are multiplied in an order that takes few operations, as
    opt_einsum describes it (Smith, Gray 2018): the best of all for 8 operands and less, greedy for more. */
 NVM_API nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_product_options *o);
-/* That order: n - 1 pairs of places in the list of operands, from which both are taken and at whose end their product is
-   put; and its operations. A status. */
-NVM_API int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n,
-                            nvm_order order);
+/* That order: n - 1 pairs of places in the list of operands, from which both are taken and at whose end their product
+   is put; and its operations. A status. */
+NVM_API int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands,
+                            int n, nvm_order order);
 
 /* ---- views: no element is copied before a value is needed. Any dtype. */
 NVM_API nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape);   /* one extent may be -1 */

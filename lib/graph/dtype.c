@@ -46,7 +46,8 @@ static nvm_dtype promote_ints(nvm_dtype a, nvm_dtype b) {
   return info[s].size > info[u].size ? s : of_size(NVG_SIGNED, 2 * info[u].size);
 }
 
-/* The float that holds every value of an integer dtype, or the widest: 8 bits fit f16 and bf16, 16 bits want f32, 32 f64. */
+/* The float that holds every value of an integer dtype, or the widest: 8 bits fit f16 and bf16, 16 bits want f32, 32
+   f64. */
 static nvm_dtype promote_int_float(nvm_dtype i, nvm_dtype f) {
   int need = 2 * info[i].size;
   if (info[f].size >= need) return f;
@@ -109,8 +110,8 @@ int nvg_embeds(nvm_dtype from, nvm_dtype to) {
   return precision(from) <= precision(to);
 }
 
-/* ---- formats of 16 bits and less: bits of exponent and fraction; greatest finite number if what is beyond becomes it, then
-   the one NaN has all bits */
+/* ---- formats of 16 bits and less: bits of exponent and fraction; the greatest finite number if what is beyond becomes
+   it, and NaN then has all bits */
 typedef struct format { int exp, mant; uint64_t most; } format;
 static format format_of(nvm_dtype t) {
   switch (t) {

@@ -12,7 +12,7 @@ typedef struct spec {            /* what the text says */
   const char *output;            /* after the arrow; NULL: there is none */
   int n;
 } spec;
-typedef struct labels {          /* letters in the order in which they are met, then the ellipsis' dimensions from the last */
+typedef struct labels {          /* letters as they are met, then the ellipsis' dimensions from the last */
   int8_t number[128];            /* of a letter; -1: not met */
   int count, dots;               /* labels; those of the widest ellipsis */
   int times[NVG_LABELS];         /* how often a letter stands in the inputs */
@@ -194,7 +194,8 @@ static double find_path(const nvg_term *t, int n, uint64_t wanted, nvm_order ord
   return work;
 }
 
-static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, nvm_order order, const labels *l, const nvg_factors *f) {
+static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, nvm_order order, const labels *l,
+                       const nvg_factors *f) {
   int(*pair)[2] = nvb_alloc(sizeof *pair * (size_t)n);
   if (!pair) return nvb_fail_memory(), 0;
   int ok = find_path(t, n, wanted, order, l, pair) >= 0;
@@ -207,7 +208,15 @@ static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, nvm_ord
 }
 
 /* ---- the call: what its text says of its operands */
-typedef struct reading { spec s; labels l; nvg_factors f; uint8_t label[NVM_MAX_RANK]; int rank; uint64_t wanted; nvg_term t[]; } reading;
+typedef struct reading {
+  spec s;
+  labels l;
+  nvg_factors f;
+  uint8_t label[NVM_MAX_RANK];   /* of the result's dimensions */
+  int rank;
+  uint64_t wanted;               /* these as a set */
+  nvg_term t[];
+} reading;
 
 /* To be freed by nvb_free; NULL with a message. */
 static reading *read_call(nvg_call *c) {
@@ -243,7 +252,8 @@ nvg_node *nvg_make_EINSUM(nvg_call *c) {
   return n;
 }
 
-int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts, nvm_order order) {
+int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts,
+                    nvm_order order) {
   nvg_call c = { .op = NVG_OP_EINSUM, .in = in, .nin = nin, .attr = &subscripts, .nattr = 1, .default_float = NVM_F64,
                  .cap = sizeof c.inl / sizeof *c.inl };
   c.own = c.inl;

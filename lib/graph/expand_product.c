@@ -1,6 +1,6 @@
-/* Matrix products: which dtype is multiplied and summed, what is worth a product, and the operations made of them. From
-   shapes, dtypes and permutations alone: where each side has dimensions of its own, a CALL node over views, else a map and
-   a reduction. */
+/* Matrix products: which dtype is multiplied and summed, what is worth a product, and the operations made of them.
+   From shapes, dtypes and permutations alone: where each side has dimensions of its own, a CALL node over views, else a
+   map and a reduction. */
 #include <string.h>
 #include "graph/product.h"
 
@@ -45,7 +45,8 @@ static int place_of(nvg_node *x, int d) {
   return x->op == NVG_OP_PERMUTE_DIMS && !atomic_load(&x->value) ? (int)x->attr[d] : d;
 }
 
-/* Dimensions p < q as one, their diagonal, the last; a slice of the two flattened: its elements lie a row and one apart. */
+/* Dimensions p < q as one, their diagonal, the last; a slice of the two flattened: its elements lie a row and one
+   apart. */
 static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
   int64_t axes[NVM_MAX_RANK], shape[NVM_MAX_RANK], n = x->aval->shape[p];
   int rank = x->aval->rank, k = 0;
@@ -224,7 +225,8 @@ static nvg_node *as_runs(nvg_call *c, const nvg_term *t, const run *const *r, in
 
 /* Each side has labels of its own, and there are some to be summed. Where a side's own labels do not lie together, the
    longest run of them is the matrix's dimension and the others are batches, over which the other side is repeated. */
-static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed, const nvg_factors *f) {
+static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
+                    const nvg_factors *f) {
   static const char many[] = "more than %d dimensions on the way";
   uint64_t both = a->set & b->set;
   runs batch, left, right, inner;
@@ -262,7 +264,8 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
 }
 
 /* One side has all labels but for what is repeated along it: in its order. */
-static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed, const nvg_factors *f) {
+static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
+                   const nvg_factors *f) {
   uint8_t at[2 * NVM_MAX_RANK];
   int n = a->x->aval->rank;
   memcpy(at, a->at, (size_t)n);
@@ -274,7 +277,8 @@ static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term
   return made(out, nvg_x2(c, NVG_OP_MULTIPLY, x, y), at) && nvg_term_sum(c, out, ~summed, f);
 }
 
-int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep, const nvg_factors *f) {
+int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep,
+                     const nvg_factors *f) {
   nvg_term x = *a, y = *b;
   nvg_factors wide = *f;
   if (!nvg_term_sum(c, &x, keep | y.set, f) || !nvg_term_sum(c, &y, keep | x.set, f)) return 0;
@@ -290,8 +294,8 @@ int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_te
 static const char *shape_of(char *out, const nvg_node *x) { return nvg_shape_text(out, x->aval->rank, x->aval->shape); }
 
 /* A result with dimensions of these labels. */
-static nvg_node *product_of(nvg_call *c, nvg_node *const *in, const uint8_t *la, const uint8_t *lb, const uint8_t *lc, int n,
-                            const nvg_factors *f) {
+static nvg_node *product_of(nvg_call *c, nvg_node *const *in, const uint8_t *la, const uint8_t *lb, const uint8_t *lc,
+                            int n, const nvg_factors *f) {
   nvg_term a, b, r;
   uint64_t keep = 0;
   for (int i = 0; i < n; i++) keep |= 1ull << lc[i];
@@ -307,9 +311,10 @@ nvg_node *nvg_make_MATMUL(nvg_call *c) {
   if (!nvg_factors_of(c, c->in, 2, &f)) return NULL;
   shape_of(sa, c->in[0]), shape_of(sb, c->in[1]);
   if (!a->rank || !b->rank)
-    return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s %s @ %s %s", nvg_dtype_name(a->dtype), sa,
-                   nvg_dtype_name(b->dtype), sb);
-  int row = a->rank == 1, column = b->rank == 1, na = a->rank - 2 + row, nb = b->rank - 2 + column, n = na > nb ? na : nb;
+    return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s %s @ %s %s",
+                   nvg_dtype_name(a->dtype), sa, nvg_dtype_name(b->dtype), sb);
+  int row = a->rank == 1, column = b->rank == 1, na = a->rank - 2 + row, nb = b->rank - 2 + column;
+  int n = na > nb ? na : nb;
   if (a->shape[a->rank - 1] != b->shape[b->rank - 2 + column])
     return nvg_bad(c, NVM_ERR_VALUE, "inner dimensions differ: %s @ %s", sa, sb);
   for (int d = 1; d <= na && d <= nb; d++)

@@ -124,7 +124,8 @@ int64_t nvg_pending_bytes(void);       /* of values that nobody but pending node
 typedef nvm_attr nvg_attr;
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float);
 /* The order of einsum's products, as nvm_einsum_path says it; attr: `subscripts`. A status. */
-int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts, nvm_order order);
+int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts,
+                    nvm_order order);
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
 /* n, to be computed on that device, as nvg_node.device says; a new reference. */
 nvg_node *nvg_put(nvg_node *n, int device);

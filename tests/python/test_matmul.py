@@ -259,3 +259,42 @@ def test_random_products_with_heads_and_tails(first, fuse):
             nvm.eval(*g.out)
             why = gemms.far(g, [gemms.wide(x) for x in g.out])
             assert why is None, f"seed {seed}, {'fused' if on else 'node by node'}: {why}\n{g.text}"
+
+
+def random_einsum(seed):
+    """Subscripts and operands: labels that repeat, broadcast from 1, stand alone or are left out, and ellipses."""
+    r = np.random.default_rng(seed)
+    extents = {c: int(r.choice([1, 2, 3, 4, 5, 0] if r.random() < 0.1 else [1, 2, 3, 4, 5])) for c in "abcdef"}
+    dots = tuple(int(e) for e in r.choice([1, 2, 3], int(r.integers(0, 3)))) if r.random() < 0.4 else None
+    terms, x = [], []
+    for _ in range(int(r.integers(1, 5))):
+        letters = [str(c) for c in r.choice(list("abcdef"), int(r.integers(0, 4)))]
+        shape = [extents[c] if letters.count(c) > 1 or r.random() < 0.9 else 1 for c in letters]
+        if dots is not None and r.random() < 0.7:
+            mine = dots[int(r.integers(0, len(dots) + 1)):]
+            at = int(r.integers(0, len(letters) + 1))
+            letters.insert(at, "...")
+            shape[at:at] = [e if r.random() < 0.8 else 1 for e in mine]
+        terms.append("".join(letters))
+        x.append(r.integers(-3, 4, shape).astype(str(r.choice(["float64", "float64", "float32", "int64", "complex128"]))))
+    used = sorted(set("".join(terms)) - {"."})
+    spec = ",".join(terms)
+    if r.random() < 0.75:
+        out = [str(c) for c in r.permutation([c for c in used if r.random() < 0.5])]
+        if "..." in spec:
+            out.insert(int(r.integers(0, len(out) + 1)), "...")
+        spec += "->" + "".join(out)
+    return spec, x
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_random_einsums(first):
+    """Small whole numbers: no order of the sums changes a bit."""
+    for seed in range(first, first + 50):
+        spec, x = random_einsum(seed)
+        want = np.einsum(spec, *x)
+        for way in (None, False, "greedy"):
+            got = np.asarray(nvm.einsum(spec, *x, optimize=way))
+            what = f"seed {seed}: {spec} {[a.shape for a in x]}"
+            assert got.shape == want.shape and got.dtype == want.dtype, what
+            np.testing.assert_array_equal(got, want, err_msg=what)

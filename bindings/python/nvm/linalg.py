@@ -1,4 +1,4 @@
-"""The array API's linalg extension, as far as it is sums of products: no factorisations. einsum and NumPy's products."""
+"""The array API's linalg extension, as far as it is sums of products: no factorisations; NumPy's products, einsum."""
 from . import _nvm
 from ._creation import broadcast_shapes
 
@@ -33,8 +33,8 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def tensordot(x1, x2, /, *, axes=2, dtype=None, precision=None):
-    """Sum of products over several dimensions of both arrays: over the last `axes` of x1 and the first of x2, or over those
-    that a pair of sequences names."""
+    """Sum of products over several dimensions of both arrays: over the last `axes` of x1 and the first of x2, or over
+    those that a pair of sequences names."""
     if not hasattr(axes, "__index__"):
         left, right = ([a] if hasattr(a, "__index__") else list(a) for a in axes)
         if len(left) != len(right):
@@ -58,7 +58,8 @@ def dot(x1, x2, /, *, dtype=None, precision=None):
 
 
 def multi_dot(arrays, /, *, dtype=None, precision=None):
-    """The product of several matrices (the first and the last may be vectors), in the order that takes the fewest operations."""
+    """The product of several matrices (the first and the last may be vectors), in the order that takes the fewest
+    operations."""
     arrays = [_nvm.asarray(x) for x in arrays]
     n = len(arrays)
     if n < 2:
@@ -110,7 +111,8 @@ def _as_text(labels):
 
 
 def _subscripts(args):
-    """(text, operands) of einsum's arguments: a text first, or operands each with a list of labels, and those of the result."""
+    """(text, operands) of einsum's arguments: a text first, or operands each with a list of labels, and those of the
+    result."""
     if not args:
         raise ValueError("[einsum] needs subscripts and operands")
     if isinstance(args[0], str):
@@ -136,15 +138,16 @@ def _path(optimize):
 
 def einsum(*args, optimize=None, dtype=None, precision=None):
     """The sums of products that subscripts name: einsum("ij,jk->ik", x1, x2), or einsum(x1, [0, 1], x2, [1, 2], [0, 2]).
-    Equal letters in one operand are its diagonal; a letter that the result lacks is summed over; "..." stands for dimensions
-    that broadcast. optimize, for three operands and more: the order of products. None (the best for up to 8, else greedy),
-    False (from the left), True or "greedy", "optimal", or a path as of einsum_path."""
+    Equal letters in one operand are its diagonal; a letter that the result lacks is summed over; "..." stands for
+    dimensions that broadcast. optimize, for three operands and more: the order of products. None (the best for up to 8,
+    else greedy), False (from the left), True or "greedy", "optimal", or a path as of einsum_path."""
     text, operands = _subscripts(args)
     return _f["einsum"](operands, text, optimize=_path(optimize), dtype=dtype, precision=precision)
 
 
 def einsum_path(*args, optimize="greedy"):
-    """(path, text): the order in which einsum multiplies these operands, as its argument `optimize` takes it, and what it costs."""
+    """(path, text): the order in which einsum multiplies these operands, as its argument `optimize` takes it, and what
+    it costs."""
     text, operands = _subscripts(args)
     operands = tuple(_nvm.asarray(x) for x in operands)
     way = _path(optimize)
