@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #if defined __SSE__
 #include <xmmintrin.h>
 #endif
 #include "random_graph.h"
 
-enum { MOST_JOBS = 256, EACH = 64 }; /* graphs of a batch for each thread */
+enum { MOST_JOBS = 256, EACH = 64, STALL_S = 60 }; /* graphs of a batch for each thread; longest without an end of one */
 typedef struct mode { const char *name, *fuse, *tier, *threads; int flush, every; } mode;
 static const mode on_cpu[] = {
   { "node by node", "off", "0", "1", 0, 1 },        /* the reference */
@@ -67,6 +68,7 @@ static void drop(result *r) {
 }
 
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
+static atomic_long bad, most = 5;
 static void tell(const char *mode_name, const item *x, const char *what, const rg *g) {
   printf("seed %llu: %s: %s\n%s", (unsigned long long)x->seed, mode_name, what, g->text);
 }
@@ -90,7 +92,7 @@ static void compare(const batch *b, item *x, const result *got, const rg *g) {
     tell(b->m->name, x, what, g);
     if (at) tell_part(want, &got[i], at - 1);
     pthread_mutex_unlock(&printing);
-    x->bad = 1;
+    x->bad = 1, bad++;
   }
 }
 static void one(const batch *b, item *x, rg *g) {
@@ -101,14 +103,33 @@ static void one(const batch *b, item *x, rg *g) {
     pthread_mutex_lock(&printing);
     tell(b->m->name, x, nvm_last_error(), g);
     pthread_mutex_unlock(&printing);
-    x->bad = 1;
+    x->bad = 1, bad++;
   } else if (!reference) compare(b, x, got, g);
   drop(got);
+}
+/* ---- threads, and one that looks whether they get on */
+static _Atomic uint64_t at_work[MOST_JOBS], ended; /* seeds; 0: none */
+static atomic_int places;
+static const char *_Atomic now_in;
+static void *watch(void *arg) {
+  (void)arg;
+  for (uint64_t last = 0, still = 0; still < STALL_S; sleep(1), still = last == ended ? still + 1 : 0) last = ended;
+  printf("no graph ended for %d s; %s, at work on", STALL_S, now_in);
+  for (int i = 0; i < MOST_JOBS; i++)
+    if (at_work[i]) printf(" %llu", (unsigned long long)at_work[i]);
+  puts("");
+  fflush(stdout);
+  _exit(1);
 }
 static void *some(void *arg) {
   batch *b = arg;
   rg *g = malloc(sizeof *g);
-  for (int i; g && (i = atomic_fetch_add(&b->next, 1)) < b->n;) one(b, &b->at[i], g);
+  int place = atomic_fetch_add(&places, 1) % MOST_JOBS;
+  for (int i; g && bad < most && (i = atomic_fetch_add(&b->next, 1)) < b->n; ended++) {
+    at_work[place] = b->at[i].seed;
+    one(b, &b->at[i], g);
+  }
+  at_work[place] = 0;
   free(g);
   return NULL;
 }
@@ -116,19 +137,21 @@ static int in_mode(batch *b, nvm_ctx *ctx, const mode *m, int jobs) {
   pthread_t helper[MOST_JOBS];
   int started = 0;
   b->ctx = ctx, b->m = m, b->next = 0;
+  now_in = m->name;
+  places = 0;
   if (nvm_set("FUSE", m->fuse) || nvm_set("TIER", m->tier) || nvm_set("NUM_THREADS", m->threads)) return 1;
   while (started + 1 < jobs && !pthread_create(&helper[started], NULL, some, b)) started++;
   some(b);
   while (started) pthread_join(helper[--started], NULL);
   return 0;
 }
-/* The modes of `device`, or those of the CPU if it is NULL, against the reference: how many graphs have differences. */
+/* The modes of `device`, or those of the CPU if it is NULL, against the reference. */
 static int check(batch *b, nvm_ctx *cpu, nvm_ctx *device, int jobs) {
   const struct modes *other = &modes[device != NULL];
-  int bad = in_mode(b, cpu, on_cpu, jobs);
-  for (const mode *m = other->m; m < other->m + other->n && !bad; m++) bad = in_mode(b, device ? device : cpu, m, jobs);
-  for (int i = 0; i < b->n; i++) bad += b->at[i].bad, drop(b->at[i].want);
-  return bad;
+  int failed = in_mode(b, cpu, on_cpu, jobs);
+  for (const mode *m = other->m; m < other->m + other->n && !failed; m++) failed = in_mode(b, device ? device : cpu, m, jobs);
+  for (int i = 0; i < b->n; i++) drop(b->at[i].want);
+  return failed;
 }
 
 static long from_env(const char *name, long otherwise) {
@@ -157,19 +180,22 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "--jobs")) jobs = atoi(argv[2]) < MOST_JOBS ? atoi(argv[2]) : MOST_JOBS;
     argc -= 2, argv += 2;
   }
-  long most = from_env("NVM_RANDOM_MOST", 5), first = argc > 2 ? atol(argv[2]) : 1, bad = 0, done = 0;
+  long first = argc > 2 ? atol(argv[2]) : 1, done = 0;
   long count = argc > 1 ? atol(argv[1]) : from_env("NVM_RANDOM_COUNT", 2000);
+  most = from_env("NVM_RANDOM_MOST", 5);
   int room = jobs > 1 ? EACH * jobs : 1;
   nvm_ctx *cpu = context("cpu"), *device = place ? context(place) : NULL;
   batch b = { .halves = !place, .all = argc > 3, .at = calloc((size_t)room, sizeof *b.at) };
+  pthread_t watcher;
   if (!cpu || (place && !device) || !b.at) return 1;
+  if (place && !pthread_create(&watcher, NULL, watch, NULL)) pthread_detach(watcher);
   for (double start = clock_s(); done < count && bad < most && clock_s() - start < seconds; done += b.n) {
     b.n = count - done < room ? (int)(count - done) : room;
     for (int i = 0; i < b.n; i++) b.at[i] = (item){ .seed = (uint64_t)(first + done + i) };
-    bad += check(&b, cpu, device, jobs);
+    if (check(&b, cpu, device, jobs)) return 1;
     if (jobs > 1) printf("%ld graphs, %.1f s\n", done + b.n, clock_s() - start), fflush(stdout);
   }
-  printf("%ld graphs, %ld with differences\n", done, bad);
+  printf("%ld graphs, %ld with differences\n", done, (long)bad);
   free(b.at);
   if (device) nvm_ctx_free(device);
   nvm_ctx_free(cpu);
