@@ -2,7 +2,7 @@
    ORed, and one branch redoes these items in the full forms, out of line. So the hot code is straight and few values
    wait for a branch. The bits are the same on both sides. */
 #include <string.h>
-#include "codegen/cuda_emit.h"
+#include "codegen/cuda_tensor.h"
 #include "graph/dtype.h"
 
 enum { CHUNK = 4 }; /* items behind one branch */
@@ -77,6 +77,12 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
   if (e->group && (rare(e, s) || touches(e, s)) && !nvf_layout_eq(e->group->l, l)) nvcu_group_close(e);
+  int same = nvcu_unrounded(e, s);
+  if (same >= 0) {
+    for (int i = 0; i < nvc_items(l); i++)
+      if (nvcu_now(e, l, i)) nvcu_define(e, s->out[0], i, nvcu_tile_at(e, same, l, i));
+    return;
+  }
   if (!rare(e, s) && !touches(e, s)) {
     for (int i = 0; i < nvc_items(l); i++)
       if (nvcu_now(e, l, i)) one_map(e, s, l, i);

@@ -6,26 +6,14 @@
 #include <string.h>
 #include "graph/dtype.h"
 
-enum { GROUP = 4, PRODUCER_REGISTERS = 40, REGISTERS = 65536, MOST_COLUMNS = 32, OUT_ROWS = 16, OUT_BUFFERS = 4 };
-
-typedef struct fill { const nvf_stmt *load, *put; nvcu_view view; int map, boxes; } fill;
-typedef struct nvcu_ring {
-  const nvf_stmt *loop;
-  int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
-  fill tile[NVC_MAPS];
-  nvcu_room *bars, *out;
-  int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
-  nvcu_slice part;              /* of the tail: columns of 128 bytes of 16-bit results */
-  int parts;
-  const char *fresh;            /* text: the sum has no value yet; NULL: it always has one */
-} nvcu_ring;
+enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, MOST_COLUMNS = 32 };
 
 /* ---- what the loop copies */
 static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stmt *load) {
-  fill *f = &g->tile[g->n];
+  nvcu_fill *f = &g->tile[g->n];
   if (g->n == NVC_MAPS || !nvcu_copies(e, load, put))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory", e->k->tile[put->in[0]].name);
-  *f = (fill){.load = load, .put = put};
+  *f = (nvcu_fill){.load = load, .put = put};
   const char *why = nvcu_view_of(e, load, put->order[1], put->order[0], &f->view);
   if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
   nvcu_rows_new(e, put, g->stages);
@@ -74,117 +62,6 @@ static void see_body(nvcu_em *e, nvcu_ring *g, const nvc_seq *q) {
       else if (s->op != NVF_LOAD)
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles loads, puts and contracts");
     }
-}
-
-/* ---- stores through shared memory: 16 rows of 128 bytes of a warp at a time */
-static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * size / 128; }
-
-static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* whose sum has the layout */
-  for (int i = 0; i < e->k->nstmt; i++)
-    if (e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT && nvf_layout_eq(&e->t->tile[e->r.stmt[i]->out[0]], l))
-      return e->r.stmt[i];
-  return NULL;
-}
-
-/* Does the store go out in boxes? Then its view and how its tile lies. */
-static int boxed(nvcu_em *e, const nvf_stmt *s, nvcu_sum *sum, nvcu_view *v) {
-  int size = nvg_size(e->k->param[s->buf].type);
-  const nvf_stmt *c = s->op == NVF_STORE && nvc_hint(&e->r, s, "tma", 0) ? contract_of(e, &e->t->tile[s->in[0]]) : NULL;
-  if (!e->ring || !c || s->nin != 1 || (size != 2 && size != 4)) return 0;
-  *sum = nvcu_sum_of(e, c);
-  return sum->nq * 8 * size % 128 == 0 && !nvcu_view_of(e, s, sum->q, sum->p, v);
-}
-
-/* A cast to 16 bits that only the store wants is done where two neighbours are packed. */
-static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
-  const nvc_tile_use *u = &e->r.tile[store->in[0]];
-  nvm_dtype t = e->k->param[store->buf].type;
-  const nvf_stmt *m = u->def;
-  if (!nvg_is_half(t) || !m || m->op != NVF_MAP || u->users.n != 1 || u->mutable || m->narg != 1 || m->nout != 1) return NULL;
-  if (m->arg[0].kind != NVF_ATILE || e->r.tile[m->arg[0].id].mutable) return NULL;
-  const nvg_frag *f = nvg_frag_cast(NVM_F32, t);
-  return f && nvb_hash_eq(f->hash, m->frag->hash) && nvf_layout_eq(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]]) ? m : NULL;
-}
-
-static void room_for_stores(nvcu_em *e, nvcu_ring *g) {
-  nvcu_sum sum;
-  nvcu_view v;
-  int all = 0;
-  for (int i = 0; i < e->k->nstmt; i++) {
-    const nvf_stmt *s = e->r.stmt[i];
-    if (!s || !boxed(e, s, &sum, &v)) continue;
-    all += chunks_of(&sum, nvg_size(e->k->param[s->buf].type));
-    const nvf_stmt *m = cast_before(e, s);
-    if (m) e->done[m->id] = 1;
-  }
-  for (g->buffers = OUT_BUFFERS; all % g->buffers;) g->buffers /= 2;
-  if (!all) return;
-  e->shared = (e->shared + 1023) & ~(int64_t)1023;
-  g->out = nvcu_room_new(e, (int64_t)g->groups * GROUP * g->buffers * OUT_ROWS * 128, 0);
-}
-
-static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
-  int t = cast ? cast->arg[0].id : s->in[0];
-  const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
-  if (cast) return nvcu_text(e, e->k->param[s->buf].type == NVM_BF16 ? "nv_bfloats(%s, %s)" : "nv_halves(%s, %s)", x, y);
-  return nvcu_text(e, "((unsigned)%s | (unsigned)%s << 16)", x, y);
-}
-
-static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to, int first) {
-  for (int j = 0; j < 8; j += 2) {
-    const int *c = &sum->item[4 * (first + j)];
-    const char *byte = nvcu_text(e, "%d + (lane >> 4) * 16", j * 16);
-    nvcu_line(e, "nv_rows4_out(%s + nv_place<%d, 128>(lane & 15, %s), %s, %s, %s, %s);", to, OUT_ROWS, byte,
-              packed(e, s, cast, c[0], c[1]), packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]),
-              packed(e, s, cast, c[6], c[7]));
-  }
-}
-
-static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
-  const char *type = nvcu_type(e->k->param[s->buf].type);
-  for (int j = 0; j < 4; j++)
-    for (int h = 0; h < 2; h++) {
-      const int *c = &sum->item[4 * (first + j) + 2 * h];
-      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 8)) = {{%s, %s}};", type,
-                to, OUT_ROWS, 8 * h, j * 32, nvcu_tile_item(e, s->in[0], c[0]), nvcu_tile_item(e, s->in[0], c[1]));
-    }
-}
-
-int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
-  nvcu_sum sum;
-  nvcu_view v;
-  if (!boxed(e, s, &sum, &v)) return 0;
-  nvcu_ring *g = e->ring;
-  const nvf_stmt *cast = cast_before(e, s);
-  int size = nvg_size(e->k->param[s->buf].type), wide = 128 / (8 * size), buffer = OUT_ROWS * 128;
-  for (int i = 0; i < v.map.rank; i++) v.map.box[i] = 1;
-  v.map.box[0] = 128 / size;
-  v.map.box[1] = OUT_ROWS;
-  v.map.swizzle = 128;
-  int map = nvcu_map_new(e, &v.map);
-  const char *row = nvcu_text(e, "%s + %s", nvcu_view_start(e, &v, 1), nvcu_warp_part(e, sum.l, sum.p)),
-             *col = nvcu_text(e, "%s + %s", nvcu_view_start(e, &v, 0), nvcu_warp_part(e, sum.l, sum.q));
-  nvb_text rest = {.arena = e->a};
-  for (int i = 2; i < v.map.rank; i++) nvb_print(&rest, ", %s", nvcu_view_start(e, &v, i));
-  for (int c = 0; c < chunks_of(&sum, size); c++) {
-    int first = c * wide;
-    if (!nvcu_now(e, sum.l, sum.item[4 * first])) continue;
-    const char *to = nvcu_fresh(e, "out");
-    nvcu_line(e, "char *const %s = %s + (warp * %d + %d) * %d;", to, nvcu_room_at(e, g->out, 0, "char"), g->buffers,
-              g->chunk++ % g->buffers, buffer);
-    nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
-    nvcu_line(e, "__syncwarp();");
-    if (size == 2) chunk16(e, s, cast, &sum, to, first);
-    else chunk32(e, s, &sum, to, first);
-    nvcu_line(e, "nv_boxes_see();");
-    nvcu_line(e, "__syncwarp();");
-    nvcu_open(e, "if (lane == 0)");
-    nvcu_line(e, "nv_box_out(&map%d, %s, %s + %d, %s + %d%s);", map, to, col, sum.qcol[first % sum.nq], row,
-              sum.prow[first / sum.nq], nvb_text_get(&rest));
-    nvcu_line(e, "nv_boxes_commit();");
-    nvcu_close(e);
-  }
-  return 1;
 }
 
 /* ---- products of a warpgroup */
@@ -290,6 +167,7 @@ static void set_up(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "nv_bar_init(%s, 1);", bar(e, g, 0, "i"));
   nvcu_line(e, "nv_bar_init(%s, %d);", bar(e, g, 1, "i"), g->groups);
   nvcu_close(e);
+  nvcu_boxes_set_up(e, g);
   nvcu_line(e, "nv_bar_ready();");
   nvcu_close(e);
   nvcu_line(e, "__syncthreads();");
@@ -299,7 +177,7 @@ static void fetch(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 1, "stage"));
   nvcu_line(e, "nv_bar_expect(%s, %d);", bar(e, g, 0, "stage"), g->bytes);
   for (int i = 0; i < g->n; i++) {
-    const fill *f = &g->tile[i];
+    const nvcu_fill *f = &g->tile[i];
     const nvc_cuda_map *m = &f->view.map;
     const nvcu_rows *r = e->tile[f->put->out[0]].rows;
     const char *to = nvcu_fresh(e, "to"), *x = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 0)),
@@ -331,13 +209,15 @@ static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, c
 
 static void consumer(nvcu_em *e, nvcu_ring *g, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block),
                      const char *blocks) {
-  nvcu_line(e, "int stage = 0, phase = 0;");
+  nvcu_line(e, g->early ? "int stage = 0, phase = 0, turn = 0;" : "int stage = 0, phase = 0;");
   const char *b = nvcu_for(e, "block", blocks, "gridDim.x", 1);
   nvcu_loop_opened(e, 1);
   coordinates(e, b);
   nvcu_homes(e);
   e->nested++; /* every warp goes on with the next block */
+  nvcu_boxes_begin(e, g, q);
   nvcu_seq(e, q);
+  if (g->early) nvcu_line(e, "turn ^= 1;");
   e->nested--;
   nvcu_close(e);
   if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* shared memory outlives the copies out of it */
@@ -364,7 +244,17 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   nvcu_seq(e, r->body);
   nvcu_line(e, "if ((threadIdx.x & 127) == 0) nv_bar_arrive(%s);", bar(e, g, 1, "stage"));
   next_stage(e, g);
+  if (g->early) { /* by now what was stored before has left */
+    nvcu_open(e, "if (%s == %s)", k, lo);
+    nvcu_boxes_fetch(e, g);
+    nvcu_close(e);
+  }
   nvcu_close(e);
+  if (g->early) {
+    nvcu_open(e, "if (!(%s < %s))", lo, hi);
+    nvcu_boxes_fetch(e, g);
+    nvcu_close(e);
+  }
   return 1;
 }
 
@@ -378,7 +268,7 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);
   e->ring = g;
-  room_for_stores(e, g);
+  nvcu_boxes_plan(e, g);
   g->bars = nvcu_room_new(e, 16 * g->stages, 0);
   set_up(e, g);
   int threads = 32 * (e->warps + GROUP), all = REGISTERS / threads / 8 * 8;

@@ -165,7 +165,9 @@ static void statement(nvcu_em *e, const nvf_stmt *s) {
   stays_in_block(e, s, l);
   if (e->done[s->id]) return;
   switch (s->op) {
-  case NVF_LOAD: nvcu_load(e, s); break;
+  case NVF_LOAD:
+    if (!nvcu_load_boxes(e, s)) nvcu_load(e, s);
+    break;
   case NVF_STORE:
     if (!nvcu_store_boxes(e, s)) nvcu_store(e, s);
     break;

@@ -44,10 +44,37 @@ typedef struct nvcu_view {
   nvc_cuda_map map;
   const struct poly *start[2];
   int grid[NVC_MAP_RANK]; /* of the axes from 2 on: block coordinates */
+  int number;             /* of the map, once it has a box */
 } nvcu_view;
 const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v); /* NULL, or why it is none */
 const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i); /* at the coordinates in hand: int */
 int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m);
+
+/* ---- what cuda_roles.c and cuda_boxes.c share */
+enum { NVCU_GROUP = 4 };        /* warps */
+typedef struct nvcu_fill { const nvf_stmt *load, *put; nvcu_view view; int map, boxes; } nvcu_fill; /* of a loaded tile in the loop */
+typedef struct nvcu_ring {
+  const nvf_stmt *loop;
+  int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
+  nvcu_fill tile[NVC_MAPS];
+  nvcu_room *bars, *out;
+  int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
+  const nvf_stmt *early;        /* a load of the tail that waits in `out` while the loop runs; NULL */
+  nvcu_room *here;              /* a barrier for each warp: it has come */
+  nvcu_slice part;              /* of the tail: columns of 128 bytes of 16-bit results */
+  int parts;
+  const char *fresh;            /* text: the sum has no value yet; NULL: it always has one */
+} nvcu_ring;
+
+/* ---- cuda_boxes.c: the tail's way through shared memory */
+void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g);        /* rooms; what is done where it is stored */
+void nvcu_boxes_set_up(nvcu_em *e, const nvcu_ring *g);/* barriers; by one thread */
+void nvcu_boxes_begin(nvcu_em *e, nvcu_ring *g, const nvc_seq *q); /* loads of vectors behind the loop go before it */
+/* Asks for the matrix that the tail reads, into the room of what is stored, once that is free. */
+void nvcu_boxes_fetch(nvcu_em *e, const nvcu_ring *g);
+int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s);    /* 0: it is not that load */
+/* The tile that a cast from 16 bits leads back to, where the rounding to them is not wanted; -1 */
+int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s);
 
 /* ---- cuda_roles.c */
 /* A part whose loop has the hint roles: a warpgroup of its own copies, the others take one block after the other.

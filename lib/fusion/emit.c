@@ -275,6 +275,7 @@ static void emit_load(emitter *e, int i) {
     nvf_emit_hint(e, s, "vec", w.vec);
     nvf_emit_hint(e, s, "whole", w.whole);
     nvf_emit_hint(e, s, "prefetch", w.prefetch);
+    nvf_emit_hint(e, s, "tma", w.boxes);
   }
   if (across)
     e->tile[i] = turned(e, n->parts, e->tile[i], n->dtype, v->axes, 0);

@@ -141,7 +141,8 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
       w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
   }
   int all = 16 / nvg_size(node->dtype);
-  w.boxes = m->store && k->dot && s->boxes >= 0 && nvf_vector_of(k, m->at, m->node, s->boxes, all) == all;
+  uint64_t both = k->dot && s->boxes >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
+  w.boxes = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->boxes, all) == all;
   int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
   double bytes = (double)extent(k, m->axes) * nvg_size(node->dtype);
   w.stream = m->store && bytes > (double)c->l2 / 2; /* loads that stream cost up to a fifth, and gain nothing */

@@ -52,7 +52,7 @@ nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, c
   nvf_shape *h = NVB_NEW(k->net->arena, nvf_shape);
   h->at = nvb_dup(k->net->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
   h->lane = inner;
-  h->cross = -1;
+  h->cross = h->boxes = -1;
   nvf_place_axis(h, outer, o);
   nvf_place_axis(h, inner, i);
   h->put[0] = put_inner == inner ? outer : inner;

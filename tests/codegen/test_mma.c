@@ -126,6 +126,23 @@ START_TEST(groups) {
 }
 END_TEST
 
+/* A matrix that comes while the loop runs, a vector before it; two products of 64 rows in a warpgroup; turned. */
+START_TEST(residual) {
+  const int size[][6] = {{256, 384, 128, 128, 128, 384}, {330, 202, 72, 72, 80, 208}, {40, 100, 0, 8, 8, 104}};
+  for (int i = 0; i < 3; i++) {
+    const int *s = size[i];
+    product p = {.file = "gemmr.kir", .prefix = "", .m = s[0], .n = s[1], .k = s[2], .lda = s[3], .ldb = s[4], .ldd = s[5], .nin = 4};
+    p.in[0] = matrix_new(NVM_F16, s[0], s[2], s[3], 0.5);
+    p.in[1] = matrix_new(NVM_F16, s[1], s[2], s[4], 0.5);
+    p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
+    p.in[3] = matrix_new(NVM_F16, s[0], s[1], s[5], 1);
+    p.out = (matrix){NVM_F16, s[0], s[1], s[5], NULL};
+    p.tolerance = 0x1p-10;
+    run_product(&p);
+  }
+}
+END_TEST
+
 /* A and B with k first; A is scaled by registers, so that B's copies alone run ahead. */
 START_TEST(columns) {
   const int size[][6] = {{128, 128, 96, 128, 128, 128}, {72, 136, 40, 80, 144, 140}};
@@ -159,6 +176,6 @@ END_TEST
 
 int main(void) {
   if (!gate_emulator()) return 77;
-  const TTest *const t[] = {rows, unaligned, columns, tf32, groups};
+  const TTest *const t[] = {rows, unaligned, columns, tf32, groups, residual};
   return run_suite("cuda mma", t, (int)(sizeof t / sizeof *t));
 }
