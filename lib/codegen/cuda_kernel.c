@@ -235,11 +235,30 @@ static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int6
   return plane;
 }
 
+/* Blocks of the last two axes go in shells around (0, 0), (i, j) and (j, i) one after the other: what both read is read
+   from memory once. What a longer axis has beyond the square comes in order. */
+static const char *mirror(nvcu_em *e, const nvf_part *p, const char *block) {
+  int g = p->ngrid - 1;
+  const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q");
+  const char *i = e->grid[g - 1] = nvcu_fresh(e, "b"), *j = e->grid[g] = nvcu_fresh(e, "b"), *s = nvcu_fresh(e, "s");
+  nvcu_line(e, "const ix %s = (ux)%s / (ux)(%s * %s);", plane, block, rows, cols);
+  const char *in = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * (%s * %s)", block, plane, rows, cols));
+  const char *side = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s : %s", rows, cols, rows, cols));
+  const char *rest = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %s", in, side, side));
+  nvcu_line(e, "ix %s, %s, %s = (ix)nv_sqrt((float)%s);", i, j, s, in);
+  nvcu_line(e, "%s -= %s * %s > %s;", s, s, s, in); /* the float was rounded */
+  nvcu_line(e, "%s += (%s + 1) * (%s + 1) <= %s;", s, s, s, in);
+  const char *at = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %s", in, s, s));
+  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s / %s : %s %% %s) : %s & 1 ? %s / 2 : %s;", i, rest, rows, cols, in, cols, rest, side, at, at, s);
+  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s %% %s : %s + %s / %s) : %s & 1 ? %s : %s / 2;", j, rest, rows, cols, in, cols, side, rest, side, at, s, at);
+  return plane;
+}
+
 static void coordinates(nvcu_em *e, const nvf_part *p, const char *block) {
   int n = p->ngrid;
-  int64_t high = n > 1 ? kernel_hint(e, "raster") : 0;
-  if (high > 0) {
-    block = raster(e, p, block, high);
+  int64_t high = n > 1 ? kernel_hint(e, "raster") : 0, two = n > 1 && kernel_hint(e, "mirror");
+  if (high > 0 || two) {
+    block = high > 0 ? raster(e, p, block, high) : mirror(e, p, block);
     n -= 2;
   }
   for (int g = n; g-- > 0;) {

@@ -642,6 +642,8 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_
     step->bytes_written += k[i]->bytes_written;
     step->flops += k[i]->flops;
   }
+  if (n == 1)
+    nvf_emit_hint(e, &(nvf_stmt){ .id = 0 }, "mirror", s[0]->mirror);
   mark_unique(e);
   step->k = e->kn;
   step->s = e->sched;

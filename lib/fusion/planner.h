@@ -140,6 +140,7 @@ typedef struct nvf_place {
 typedef struct nvf_shape {
   int lane;
   int cross;           /* the axis along which memory runs that the lanes cross; -1 */
+  int mirror;          /* hint of the kernel: some buffer is read along its lines and across them */
   nvf_place *at;
   int order[64], norder; /* tile axes, outermost loop first */
   uint64_t loops;      /* axes with emitted loops */

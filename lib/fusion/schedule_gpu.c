@@ -509,6 +509,17 @@ static void square(room *r) {
   }
 }
 
+/* Whether some buffer is read at (i, j) and at (j, i). */
+static int mirrored(const nvf_cand *k, const nvf_shape *s) {
+  for (int i = 0; i < k->inst.n; i++)
+    for (int j = 0; j < k->inst.n; j++) {
+      const nvf_inst *p = &k->inst.at[i], *q = &k->inst.at[j];
+      if (p->kind == NVF_ILOAD && q->kind == NVF_ILOAD && p->node == q->node && nvf_crosses(k, s, p->at) && is_one(k, q->at, s->lane))
+        return 1;
+    }
+  return 0;
+}
+
 /* ---- kernels with whole axes */
 /* Elements of a scanned axis in one round of the loop along it, if nothing but scans goes along it; 0: all at once. Blocks of
    1,024 stay whole; lines that are few have several of them in a round. */
@@ -758,7 +769,7 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
   if (whole)
     folded(r, whole);
   else if (s->cross >= 0)
-    square(r);
+    square(r), s->mirror = mirrored(k, s);
   else if (s->lane >= 0)
     elementwise(r);
   for (int a = 0; a < k->axis.n; a++) {

@@ -261,8 +261,7 @@ START_TEST(sum) {
 }
 END_TEST
 
-START_TEST(transpose) {
-  int m = 100, n = 150;
+static void transpose_of(int m, int n) {
   float *x = gate_floats(m * n, -1, 1), *y = gate_floats(m * n, -1, 1), *o = calloc((size_t)(m * n), 4);
   gate g = {.file = "transpose.kir", .prefix = "cpu"};
   gate_in(&g, NVM_F32, x, m * n);
@@ -274,6 +273,11 @@ START_TEST(transpose) {
   for (int i = 0; i < m; i++)
     for (int j = 0; j < n; j++) ck_assert(o[i * n + j] == x[j * m + i] + y[i * n + j]);
   free(x); free(y); free(o);
+}
+START_TEST(transpose) {
+  transpose_of(100, 150);
+  transpose_of(150, 100);
+  transpose_of(128, 128);
 }
 END_TEST
 
