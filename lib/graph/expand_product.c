@@ -4,7 +4,7 @@
 #include <string.h>
 #include "graph/product.h"
 
-enum { COLUMN = 16 };
+enum { COLUMN = 16, TINY = 4 }; /* a batch of matrices with no more rows and columns is computed element by element */
 
 /* ---- dtypes */
 int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
@@ -250,7 +250,8 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   nvg_node *y = as_runs(c, b, dim, nb + 2);
   dim[nb] = &m;
   if (!x || !y) return 0;
-  int worth = nvg_class_of(f->sum) >= NVG_FLOAT && inner.at[0].size && x->aval->size && y->aval->size;
+  int tiny = nb && m.size <= TINY && n.size <= TINY && inner.at[0].size <= TINY;
+  int worth = nvg_class_of(f->sum) >= NVG_FLOAT && !tiny && inner.at[0].size && x->aval->size && y->aval->size;
   nvg_node *r = worth ? call(c, x, y, f) : written_out(c, x, y, f);
   uint8_t label[NVM_MAX_RANK];
   int64_t shape[NVM_MAX_RANK];

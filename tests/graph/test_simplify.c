@@ -126,8 +126,9 @@ START_TEST(a_matrix_times_a_matrix_is_a_call) {
   has_products(op2("matmul", leaf(NVM_F32, 1, 3), leaf(NVM_F32, 2, 3, 4)), 0);
   has_products(op2("matmul", leaf(NVM_F32, 2, 2, 0), leaf(NVM_F32, 2, 0, 4)), 0);
   has_products(op2("matmul", leaf(NVM_I32, 2, 2, 3), leaf(NVM_I32, 2, 3, 4)), 0);
+  has_products(op2("matmul", leaf(NVM_F32, 3, 9, 4, 4), leaf(NVM_F32, 3, 9, 4, 4)), 0); /* and so are tiny ones */
   /* batches are views, and equal products are one */
-  has_products(op2("matmul", leaf(NVM_F32, 4, 5, 1, 2, 3), leaf(NVM_F32, 3, 7, 3, 4)), 1);
+  has_products(op2("matmul", leaf(NVM_F32, 4, 5, 1, 2, 3), leaf(NVM_F32, 3, 7, 3, 5)), 1);
   nvg_node *x = leaf(NVM_F32, 2, 8, 8), *w = leaf(NVM_F32, 2, 8, 8);
   has_products(op2("add", op2("matmul", x, w), op2("matmul", x, w)), 1);
   x = leaf(NVM_F32, 2, 8, 8), w = leaf(NVM_F32, 2, 8, 8);
