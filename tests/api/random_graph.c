@@ -90,7 +90,7 @@ static nvm_array *leaf(rg *g, const int64_t *dims) {
 
 /* ---- operations, by the shape of their call */
 typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUTE, SLICE, FLIP, ROLL, BROADCAST, CONCAT, PAD, SOFTMAX,
-                    SCALAR, TAKE, PRODUCT } form;
+                    SCALAR, TAKE, LAST, PRODUCT } form;
 static const struct { form form; const char *name; } ops[] = {
   { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
   { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
@@ -106,7 +106,7 @@ static const struct { form form; const char *name; } ops[] = {
   { REDUCE, "any" }, { REDUCE, "logsumexp" }, { AXIS1, "argmax" }, { AXIS1, "argmin" }, { AXIS1, "cumulative_sum" },
   { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
   { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" }, { ROLL, "roll" },
-  { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" }, { PRODUCT, "matmul" }, { PRODUCT, "matmul" },
+  { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" }, { LAST, "last_index" }, { PRODUCT, "matmul" }, { PRODUCT, "matmul" },
   { PRODUCT, "matmul" },
 };
 enum { NOPS = sizeof ops / sizeof *ops };
@@ -132,6 +132,17 @@ static nvm_array *take_some(rg *g, int op, nvm_array *x) {
 static nvm_array *by_name(rg *g, const char *name, nvm_array *const *in, int nin, const nvm_attr *at, int nat) {
   int op;
   return nvm_op_find(&op, name) ? NULL : apply(g, op, in, nin, at, nat);
+}
+/* Where each of a few numbers occurs last: x as integers, modulo their count. */
+static nvm_array *last_of_some(rg *g, int op, nvm_array *x) {
+  int64_t size = 1 + below(g, 2 * RG_MOST);
+  nvm_attr to = one("dtype", 'd', NVM_I64), n = one("size", 'i', size);
+  nvm_array *in[2] = { by_name(g, "astype", &x, 1, &to, 1), nvm_apply_scalar(g->ctx, 'i', size, 0, 0) };
+  nvm_array *index = in[0] ? by_name(g, "remainder", in, 2, NULL, 0) : NULL, *r = index ? apply(g, op, &index, 1, &n, 1) : NULL;
+  nvm_array_unref(index);
+  nvm_array_unref(in[0]);
+  nvm_array_unref(in[1]);
+  return r;
 }
 /* Whole numbers from -8 to 8, and NaN where x has it. */
 static nvm_array *whole(rg *g, nvm_array *x) {
@@ -276,6 +287,7 @@ static nvm_array *try_one(rg *g, int which) {
   case CONCAT: at[0] = one("axis", 'i', rank ? below(g, rank) : 0); return apply(g, op, in, 2, at, 1);
   case PRODUCT: return product(g, op, x);
   case TAKE: return rank ? take_some(g, op, x) : NULL;
+  case LAST: return last_of_some(g, op, x);
   default: return view(g, f, op, x);
   }
 }
