@@ -7,7 +7,8 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 1; fi
 }
 
-# need PACKAGE 'what is lost without it' ... : installs what is missing, and says what could not be
+# need PACKAGE 'what is lost without it' ... : installs what is missing, and says what could not be. After that folders are
+# configured again.
 need() {
   local missing=() lost=()
   while [ $# -gt 0 ]; do
@@ -19,6 +20,7 @@ need() {
     say "not a Debian system; please install: ${missing[*]}"; return 0
   fi
   say "installing ${missing[*]}"
+  new_packages=1
   export DEBIAN_FRONTEND=noninteractive
   as_root apt-get update -q >/dev/null 2>&1 || say "the package lists could not be refreshed (no root, no sudo or no network)"
   if ! as_root apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null 2>&1; then
@@ -69,6 +71,9 @@ build() { # build FOLDER [meson options]
     say "configuring $dir"
     meson setup "$dir" --wrap-mode=nodownload "$@" >"$dir.log" 2>&1 || { cat "$dir.log"; return 1; }
     mv "$dir.log" "$dir/setup.log"
+  elif [ -n "${new_packages:-}" ]; then # what was not there when the folder was configured is found now
+    say "configuring $dir again"
+    meson setup --reconfigure "$dir" "$@" >"$dir/setup.log" 2>&1 || { cat "$dir/setup.log"; return 1; }
   fi
   say "building"
   ninja -C "$dir" -j "$(nproc)" >"$dir/build.log" 2>&1 || { tail -n 60 "$dir/build.log"; return 1; }
