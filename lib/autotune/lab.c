@@ -12,7 +12,7 @@
 #include "dispatch/device.h"
 
 enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 }; /* AIM: ns of one sample, at least */
-static const double HANG = 5e9;                                              /* ns after which a device's kernel counts as hung */
+static const double HANG = 5e9;                                              /* ns after which a device's sample counts as hung */
 
 /* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */
 typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch; } result;
@@ -195,7 +195,7 @@ static int run(nvt_lab *l, nvd_program *p, int scratch, int runs, double *ns) {
 }
 
 int nvt_lab_reach(nvt_lab *l, int i) {
-  int status = NVM_OK;
+  int status = l->hung ? NVM_ERR_DEVICE : NVM_OK;
   double ns;
   for (; l->reached < i && !status; l->reached++) {
     nvd_program *p = NULL;

@@ -140,9 +140,10 @@ int nvt_record_read(nvt_record *out, const char **at, const char *end) {
 }
 
 /* ---- the table of this process. An entry without a record: there was none when it was asked for. */
-enum { SLOTS = 1 << 10 };
+enum { SLOTS = 1 << 10, MISSES = 1 << 12 }; /* MISSES: kept at most */
 typedef struct entry { struct entry *next; nvb_hash key; int there; nvt_record r; } entry;
 static entry *table[SLOTS];
+static int misses;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int64_t found;
 int64_t nvt_records_found(void) { return atomic_load(&found); }
@@ -171,6 +172,7 @@ static void forget(int all) {
       *at = e->next;
       nvb_free(e);
     }
+  misses = 0;
 }
 
 static int records_here(void) {
@@ -221,6 +223,8 @@ int nvt_record_find(nvt_record *out, nvb_hash key) {
     if (there)
       *out = r;
     pthread_mutex_lock(&lock);
+    if (!there && ++misses > MISSES)
+      forget(0);
     if ((e = entry_of(key)) && !e->there) {
       e->there = there;
       e->r = r;

@@ -50,7 +50,7 @@ static int span(nvd_device *d, const work *w, int runs, double limit, double *ns
   error = error ? error : nvd_cu.cudaEventRecord(t.from, w->stream);
   status = error ? NVM_OK : launch(w, runs);
   error = error || status ? error : nvd_cu.cudaEventRecord(t.to, w->stream);
-  error = error || status ? error : wait_for(t.to, limit * (runs + AHEAD));
+  error = error || status ? error : wait_for(t.to, limit);
   *hung = error == CUDA_NOT_READY;
   error = error || status ? error : nvd_cu.cudaEventElapsedTime(&ms, t.from, t.to);
   nvd_leave(entered);

@@ -43,8 +43,8 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
 typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
 /* The device's own time, in ns, of so many runs one after the other; flush (NULL: none): a buffer that is written before each,
-   so that caches are empty, and not counted. Waits, at most `limit` ns for each run: then *hung is set, and the device does
-   not answer. A status. */
+   so that caches are empty, and not counted. Waits, at most `limit` ns for all of them: then *hung is set, and the device
+   does not answer. A status. */
 int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
                 double limit, int *hung);
 int nvd_may_time(struct nvd_device *d);  /* 0: not on the thread's stream, which is being captured, or on a device that is lost */
