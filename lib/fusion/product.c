@@ -241,15 +241,17 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
   const nvf_inst *dot = &k->inst.at[k->dot->inst];
   const nvf_node *n = &k->net->node[dot->node];
   const int axis[3] = { k->dot->m, k->dot->n, k->dot->k };
+  const int piece = axis[1] >= 0 && (k->reduced >> axis[1] & 1) ? axis[1] - 1 : -1; /* of rows that are reduced: the axis before */
   int64_t size[3];
   words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product), .summed = nvb_get(a, (size_t)k->inst.n + 1) };
   for (int i = 0; i < 3; i++)
     size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
+  size[1] = piece < 0 ? size[1] : nvf_value(k->net->space, n->dim[n->rank - 1]);
   *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[n->in[0]].dtype, .accumulate = n->dtype, .precision = (int)n->attr[1],
                         .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
                         .alpha = { -1, 1 }, .beta = { -1, 0 } };
   for (int x = 0; x < k->axis.n; x++) {
-    if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2])
+    if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece)
       continue;
     if (w.p->nbatch < NVF_BATCHES)
       w.p->batch[w.p->nbatch++] = k->axis.at[x].n;

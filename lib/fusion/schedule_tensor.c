@@ -52,9 +52,6 @@ static int fits(const nvf_cand *k) {
   nvm_dtype a = type_of(k), b = k->net->node[operand_of(k, NVF_RIGHT)->node].dtype;
   if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 || n->dtype != NVM_F32 || a != b)
     return 0;
-  for (int i = 0; i < k->inst.n; i++) /* lines of the result are no tiles' */
-    if (k->inst.at[i].kind == NVF_IRED || k->inst.at[i].kind == NVF_ISCAN)
-      return 0;
   return nvg_is_half(a) || (a == NVM_F32 && n->attr[1] == 1);
 }
 
@@ -98,10 +95,11 @@ static const struct config *choose(const nvf_cand *k) {
   if (!fits(k))
     return NULL;
   int form = streams(k) ? GROUPS : WARPS;
+  int64_t columns = k->reduced >> k->dot->n & 1 ? k->axis.at[k->dot->n].n : 0; /* pieces of rows that are reduced */
   for (const struct config *c = configs; c < configs + CONFIGS; c++) {
     int64_t shared = (int64_t)(c->m + c->n) * c->depth * c->stages * c->blocks;
     double t = rounds(k, c) * c->blocks * c->m * c->n / c->reach;
-    if (c->form > form || shared > room)
+    if (c->form > form || shared > room || (columns && (columns != c->n || c->turned)))
       continue;
     if (rows && cols && (rows != c->m || cols != c->n || c->form != form))
       t += 1e300;
