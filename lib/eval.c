@@ -71,7 +71,11 @@ static void plan(nvb_arena *a, void *arg) {
     j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     j->plan = nvt_tune(a, j->plan, &o, caps, device, operands(a, j), &j->choice); STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text || !s->nout) status = nvd_prepare_dry(j->plan, device, j->choice);
-    else status = nvd_prepare(&run, j->plan, device, j->choice);
+    else {
+      int again = o.nveto == NVF_VETOES ? j->plan->nstep : 0; /* nothing is left to be cut: spills refused once are taken then */
+      do status = nvd_prepare(&run, j->plan, device, j->choice);
+      while (status == NVM_ERR_UNSUPPORTED && again-- > 0);
+    }
     TIMED("prepare");
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < NVH_ROUNDS);

@@ -509,6 +509,8 @@ f = nvm.jit(nvm.exp)
 assert "refused" not in nvm.explain(f, x)
 f(x)
 assert "refused: step 1 of plan 1: [kernel] map needs more registers" in nvm.explain(f, x), nvm.explain(f, x)
+softmax = nvm.jit(lambda x: (lambda e: e / nvm.sum(e, axis=1, keepdims=True))(nvm.exp(x - nvm.max(x, axis=1, keepdims=True))))
+assert abs(float(nvm.sum(softmax(x))) - 6) < 1e-4 # more refusals than a plan has
 nvm.exp(x * 2).eval()
 assert "refused: step 1 of plan 1" in nvm.explain(nvm.exp(x * 2)) and "refused" not in nvm.explain(nvm.exp(x * 3 + 1))
 """
