@@ -18,9 +18,11 @@ int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
   if (f->precision < 0 || f->precision >= NVM_NPRECISIONS)
     return nvg_bad(c, NVM_ERR_VALUE, "there is no precision %lld", (long long)f->precision), 0;
   f->out = (nvm_dtype)to;
-  f->in = nvg_is_half((nvm_dtype)t) && to == NVM_F32 ? (nvm_dtype)t : f->out;
+  int narrow = from < NVG_FLOAT ? nvg_embeds((nvm_dtype)t, f->out) && cls < NVG_FLOAT
+                                : nvg_is_half((nvm_dtype)t) && to == NVM_F32;
+  f->in = narrow ? (nvm_dtype)t : f->out;
   if (nvg_is_half(f->in) && nvg_size(f->in) == 1) f->in = NVM_F16; /* which holds them all */
-  f->sum = nvg_compute_of(f->in);
+  f->sum = cls < NVG_FLOAT ? f->out : nvg_compute_of(f->in);
   if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_half(f->in)) f->precision = NVM_PRECISION_IEEE;
   return 1;
 }
@@ -223,6 +225,13 @@ static nvg_node *as_runs(nvg_call *c, const nvg_term *t, const run *const *r, in
   return nvg_xreshape(c, nvg_term_as(c, t, label, k), n, shape);
 }
 
+/* The float in which every sum of k products of two such integers is exact, whatever its order; t if there is none. */
+static nvm_dtype exact_in(nvm_dtype t, int64_t k) {
+  if (nvg_class_of(t) >= NVG_FLOAT || nvg_size(t) > 2) return t;
+  int bits = 8 * nvg_size(t) - (nvg_class_of(t) == NVG_SIGNED); /* no integer is greater than 2^bits */
+  return k <= 1ll << 24 >> 2 * bits ? NVM_F32 : k <= 1ll << 53 >> 2 * bits ? NVM_F64 : t;
+}
+
 /* Each side has labels of its own, and there are some to be summed. Where a side's own labels do not lie together, the
    longest run of them is the matrix's dimension and the others are batches, over which the other side is repeated. */
 static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
@@ -251,8 +260,11 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   dim[nb] = &m;
   if (!x || !y) return 0;
   int tiny = nb && m.size <= TINY && n.size <= TINY && inner.at[0].size <= TINY;
-  int worth = nvg_class_of(f->sum) >= NVG_FLOAT && !tiny && inner.at[0].size && x->aval->size && y->aval->size;
-  nvg_node *r = worth ? call(c, x, y, f) : written_out(c, x, y, f);
+  nvm_dtype exact = exact_in(f->in, inner.at[0].size);
+  nvg_factors as = exact == f->in ? *f : (nvg_factors){ .in = exact, .sum = exact };
+  int worth = nvg_class_of(as.sum) >= NVG_FLOAT && !tiny && inner.at[0].size && x->aval->size && y->aval->size;
+  nvg_node *r = worth ? call(c, x, y, &as) : written_out(c, x, y, f);
+  if (worth && exact != f->in) r = nvg_xcast(c, nvg_xcast(c, r, exact == NVM_F32 ? NVM_I32 : NVM_I64, 1), f->sum, 1);
   uint8_t label[NVM_MAX_RANK];
   int64_t shape[NVM_MAX_RANK];
   int k = 0;
@@ -278,13 +290,18 @@ static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term
   return made(out, nvg_x2(c, NVG_OP_MULTIPLY, x, y), at) && nvg_term_sum(c, out, ~summed, f);
 }
 
+/* Not a sum that was kept wider. */
+static int is_factor(const nvg_term *t, const nvg_factors *f) {
+  nvm_dtype d = t->x->aval->dtype;
+  return d == f->in || (nvg_is_half(f->in) && nvg_is_half(d));
+}
+
 int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep,
                      const nvg_factors *f) {
   nvg_term x = *a, y = *b;
   nvg_factors wide = *f;
   if (!nvg_term_sum(c, &x, keep | y.set, f) || !nvg_term_sum(c, &y, keep | x.set, f)) return 0;
-  if (nvg_is_half(f->in) && !(nvg_is_half(x.x->aval->dtype) && nvg_is_half(y.x->aval->dtype)))
-    wide.in = wide.sum; /* sums that were not rounded */
+  if (!is_factor(&x, f) || !is_factor(&y, f)) wide.in = wide.sum;
   uint64_t summed = x.set & y.set & ~keep;
   if (summed && (x.set & ~y.set) && (y.set & ~x.set)) return matrices(c, out, &x, &y, summed, &wide);
   int second = (y.set & ~x.set) && !(x.set & ~y.set); /* it has all */

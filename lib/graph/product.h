@@ -5,7 +5,7 @@
 #include "graph/infer.h"
 
 /* What operands become, what is summed, what results. 16-bit factors are multiplied as they are if the sums are float32;
-   those of 8 bits become float16, which holds them all. */
+   those of 8 bits become float16, which holds them all. Integers of 8 and 16 bits stay what they are. */
 typedef struct nvg_factors { nvm_dtype in, sum, out; int64_t precision; } nvg_factors;
 
 /* Dimension d of x has label at[d] < NVG_LABELS; each is there once, and none has extent 1. */

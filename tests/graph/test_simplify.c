@@ -126,6 +126,15 @@ START_TEST(a_matrix_times_a_matrix_is_a_call) {
   has_products(op2("matmul", leaf(NVM_F32, 1, 3), leaf(NVM_F32, 2, 3, 4)), 0);
   has_products(op2("matmul", leaf(NVM_F32, 2, 2, 0), leaf(NVM_F32, 2, 0, 4)), 0);
   has_products(op2("matmul", leaf(NVM_I32, 2, 2, 3), leaf(NVM_I32, 2, 3, 4)), 0);
+  /* but for narrow ones, which are exact in floats */
+  has_products(op2("matmul", leaf(NVM_I8, 2, 9, 1024), leaf(NVM_I8, 2, 1024, 9)), 1);
+  ck_assert_int_eq(factor, NVM_F32);
+  has_products(op2("matmul", leaf(NVM_I8, 2, 9, 1025), leaf(NVM_I8, 2, 1025, 9)), 1);
+  ck_assert_int_eq(factor, NVM_F64);
+  has_products(op2a("matmul", leaf(NVM_U8, 2, 9, 257), leaf(NVM_U8, 2, 257, 9), D("dtype", NVM_I32)), 1);
+  ck_assert_int_eq(factor, NVM_F64);
+  has_products(op2("matmul", leaf(NVM_I16, 2, 9, 3), leaf(NVM_I8, 2, 3, 9)), 1);
+  ck_assert_int_eq(factor, NVM_F64);
   has_products(op2("matmul", leaf(NVM_F32, 3, 9, 4, 4), leaf(NVM_F32, 3, 9, 4, 4)), 0); /* and so are tiny ones */
   /* batches are views, and equal products are one */
   has_products(op2("matmul", leaf(NVM_F32, 4, 5, 1, 2, 3), leaf(NVM_F32, 3, 7, 3, 5)), 1);

@@ -39,6 +39,23 @@ def test_matmul_of_integers_wraps(dtype, rng):
     np.testing.assert_array_equal(np.asarray(nvm.matmul(x, y)), x @ y)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("k", [255, 256, 257, 1023, 1024, 1025])
+def test_matmul_of_narrow_integers_is_exact(dtype, k, rng):
+    """At the ends of their range, where the sums are just exact in a float and just not."""
+    info = np.iinfo(dtype)
+    x = np.full((6, k), info.min if info.min else info.max, dtype)
+    y = rng.integers(info.min, info.max, (k, 7), endpoint=True).astype(dtype)
+    y[:, 0], y[:, 1] = info.min, info.max
+    for out in ("int32", "int64", "uint64", dtype):
+        if np.dtype(out).kind == "u" and dtype[0] == "i":
+            continue
+        got = np.asarray(nvm.matmul(x, y, dtype=out))
+        np.testing.assert_array_equal(got, x.astype(out) @ y.astype(out))
+    got = np.asarray(nvm.einsum("ij,jk,kl->il", x, y, y.T[:, :5].copy(), dtype="int64"))
+    np.testing.assert_array_equal(got, x.astype("int64") @ y.astype("int64") @ y.T[:, :5].astype("int64"))
+
+
 @pytest.mark.parametrize("a, b", EMPTY)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", "int32"])
 def test_matmul_of_nothing_is_zero(a, b, dtype):
