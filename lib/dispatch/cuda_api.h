@@ -48,6 +48,7 @@ typedef struct nvd_node_params {
   X(cudaMallocFromPoolAsync, (void **data, size_t bytes, void *pool, void *stream)) \
   X(cudaFreeAsync, (void *data, void *stream)) \
   X(cudaHostAlloc, (void **data, size_t bytes, unsigned flags)) \
+  X(cudaMemsetAsync, (void *to, int byte, size_t bytes, void *stream)) \
   X(cudaMemcpyAsync, (void *to, const void *from, size_t bytes, int kind, void *stream)) \
   X(cudaMemcpyPeerAsync, (void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream))
 

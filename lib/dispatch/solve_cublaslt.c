@@ -10,7 +10,7 @@
 #include "dispatch/solve.h"
 #include "graph/dtype.h"
 
-enum { MOST_CALLS = 64, MOST_FOUND = 32, WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, ALIGNED = 256, AUX_STEP = 8 };
+enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 8, WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, ALIGNED = 256, AUX_STEP = 8 };
 
 /* ---- the library, and its handle for each device */
 static struct {
@@ -146,6 +146,8 @@ typedef struct solution {
   uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
   int64_t batches, calls;                      /* in one call; calls */
   found chosen, spare;
+  void *nothing[2];                            /* layouts of operands that are zeros, when the factor is 0; NULL: not yet */
+  found nothing_by;
 } solution;
 
 static const nvd_matrix *matrix_of(const nvd_gemm *g, int x) {
@@ -263,6 +265,9 @@ static void destroy(nvd_solution *base) {
   for (int x = A; x <= D; x++)
     if (s->layout[x])
       lt.cublasLtMatrixLayoutDestroy(s->layout[x]);
+  for (int x = A; x <= B; x++)
+    if (s->nothing[x])
+      lt.cublasLtMatrixLayoutDestroy(s->nothing[x]);
   if (s->desc)
     lt.cublasLtMatmulDescDestroy(s->desc);
 }
@@ -310,12 +315,17 @@ static const char *complain(int error) { /* until the thread's next one */
   return text;
 }
 
+/* Bytes of the zeros that stand for both operands when the factor is 0: then they are not read, whatever they hold, but
+   of some types the library multiplies them by it. */
+static int64_t zeros_of(const nvd_gemm *g) { return (g->m > g->n ? g->m : g->n) * NOTHING * nvg_size(g->a.type); }
+
 static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why) {
   solution *s = NVB_NEW(a, solution);
   int error = open_solution(s, t), entered = nvd_enter(t->device), found = !error && decide(s, t->device, choice);
   nvd_leave(entered);
   if (found) {
-    s->base.workspace = s->chosen.workspace;
+    int64_t zeros = t->g.alpha.param < 0 && t->g.alpha.value != 0 ? 0 : zeros_of(&s->base.g);
+    s->base.workspace = s->chosen.workspace > zeros ? s->chosen.workspace : zeros;
     return &s->base;
   }
   *why = error ? complain(error) : "it knows no algorithm for this";
@@ -388,21 +398,52 @@ static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t room) 
   return s->spare.there ? &s->spare.algo : NULL;
 }
 
-static int run_call(solution *s, const nvd_place *place, int64_t batch, const number *alpha, const number *beta) {
+static int layout_new(void **out, const solution *s, int64_t rows, int64_t cols) {
+  int32_t batches = (int32_t)s->batches;
+  int64_t stride = 0;
+  int error = lt.cublasLtMatrixLayoutCreate(out, s->row->type, (uint64_t)rows, (uint64_t)cols, rows);
+  error = error ? error : lt.cublasLtMatrixLayoutSetAttribute(*out, LT_LAYOUT_BATCHES, &batches, sizeof batches);
+  return error ? error : lt.cublasLtMatrixLayoutSetAttribute(*out, LT_LAYOUT_STRIDE, &stride, sizeof stride);
+}
+
+/* The same step with a short k and operands that are zeros; 0 if it cannot be had. */
+static int turn_to_nothing(solution *s, const nvd_place *place) {
+  const nvd_gemm *g = &s->base.g;
+  int64_t zeros = zeros_of(g);
+  if (zeros > place->room || nvd_cu.cudaMemsetAsync(place->workspace, 0, (size_t)zeros, place->stream))
+    return 0;
+  if (!s->nothing[A] && !s->nothing[B]) {
+    layout_new(&s->nothing[A], s, g->a.trans ? NOTHING : g->m, g->a.trans ? g->m : NOTHING);
+    layout_new(&s->nothing[B], s, g->b.trans ? g->n : NOTHING, g->b.trans ? NOTHING : g->n);
+    solution t = *s;
+    t.layout[A] = s->nothing[A];
+    t.layout[B] = s->nothing[B];
+    nvd_lt_result r;
+    if (t.layout[A] && t.layout[B] && search(&r, 1, &t, (uint32_t)nvg_size(g->d.type), 0) > 0)
+      s->nothing_by = (found){ r.algo, 0, 0, 1 };
+  }
+  return s->nothing_by.there;
+}
+
+static int run_call(solution *s, const nvd_place *place, int64_t batch, double factor, const number *beta) {
   const nvd_gemm *g = &s->base.g;
   char *at[NMAT];
   for (int x = A; x < NMAT; x++)
     at[x] = nvd_matrix_at(g, matrix_of(g, x), batch, place->arg);
   int error = g->bias.param < 0 ? 0 : point(s, LT_DESC_BIAS, &s->bias, at[BIAS]);
   error = error || g->aux.param < 0 ? error : point(s, LT_DESC_AUX, &s->aux, at[AUX]);
-  const nvd_lt_algo *algo = error ? NULL : algorithm(s, at, place->room);
+  const number alpha = number_of(s->row, factor);
+  int nothing = !error && factor == 0 && turn_to_nothing(s, place);
+  const nvd_lt_algo *algo = error ? NULL : nothing ? &s->nothing_by.algo : algorithm(s, at, place->room);
+  if (nothing)
+    at[A] = at[B] = place->workspace;
   if (!error && !algo)
     return nvb_fail(NVM_ERR_MEMORY, "[matmul] cuBLASLt knows no algorithm that does with %lld bytes of workspace",
                     (long long)place->room);
   if (!error)
-    error = lt.cublasLtMatmul(s->handle, s->desc, alpha, at[A], s->layout[A], at[B], s->layout[B], beta, at[C],
-                              s->layout[C], at[D], s->layout[D], algo, place->workspace, (size_t)place->room,
-                              place->stream);
+    error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], nothing ? s->nothing[A] : s->layout[A], at[B],
+                              nothing ? s->nothing[B] : s->layout[B], beta, at[C], s->layout[C], at[D], s->layout[D], algo,
+                              nothing ? NULL : place->workspace, nothing ? 0 : (size_t)place->room, place->stream);
   if (!error)
     return NVM_OK;
   return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",
@@ -412,11 +453,11 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, const nu
 static int run(nvd_solution *base, const nvd_place *place) {
   solution *s = (solution *)base;
   const nvd_gemm *g = &base->g;
-  number alpha = number_of(s->row, nvd_scale_now(g->alpha, g->alpha_type, place->arg));
+  double alpha = nvd_scale_now(g->alpha, g->alpha_type, place->arg);
   number beta = number_of(s->row, g->c.param < 0 ? 0 : nvd_scale_now(g->beta, g->beta_type, place->arg));
   int status = NVM_OK;
   for (int64_t i = 0; i < s->calls && !status; i++)
-    status = run_call(s, place, i * s->batches, &alpha, &beta);
+    status = run_call(s, place, i * s->batches, alpha, &beta);
   return status;
 }
 

@@ -340,6 +340,8 @@ static int run(nvd_solution *base, const nvd_place *at) {
   return status;
 }
 
-static int offers(void) { return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_BIAS | NVF_OFFERS_RELU : 0; }
+static int offers(void) { /* IEEE products where less is allowed */
+  return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU : 0;
+}
 
 const nvd_solver nvd_openblas = { "openblas", NVB_CPU, offers, takes, candidates, prepare, run, NULL };

@@ -279,8 +279,8 @@ int nvf_product_offered(const nvf_product *p, int offers) {
   needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
   needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
-  if (p->act == NVF_ACT_GELU && !nvg_is_half(p->d.type))
-    return 0;
+  if (p->act == NVF_ACT_GELU && !nvg_is_half(p->d.type) && !p->precision)
+    return 0; /* theirs is less accurate than the type */
   return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) && (p->aux.param < 0 || p->act == NVF_ACT_GELU);
 }
 

@@ -100,11 +100,13 @@ static product_case plain(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
   return c;
 }
 
-START_TEST(a_factor_of_nothing) { /* c is not read */
+START_TEST(a_factor_of_nothing) { /* a and b are not read, nor c */
   nvd_device *d = device();
   for (int i = 0; i < 6; i++) {
     product_case c = plain(types[i], 24, 40, 16);
-    c.alpha = 0, c.alpha_given = 1;
+    c.alpha = 0, c.alpha_given = c.special = 1;
+    product_try(&c, d, "cublaslt", 2);
+    c.x[A].turned = 1, c.nbatch = 2, c.batch[0] = 3, c.batch[1] = 2, c.beta = 2, c.x[C].there = 1;
     product_try(&c, d, "cublaslt", 1);
     c = plain(types[i], 24, 40, 16);
     c.x[C].there = c.in_place = 1; /* d's memory is full of NaN */

@@ -1,4 +1,5 @@
-/* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double. Refuses what the library
+/* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double, multiplied by a factor of 0 too
+   (as the library does for 16-bit types). Refuses what the library
    refuses and a caller could get wrong: workspaces that are not there, addresses less aligned than the algorithm was
    found for, columns that overlap, tails it does not have. */
 #include "call.h"
@@ -190,7 +191,7 @@ static int multiply(const void *data) {
     for (int64_t col = 0; col < d->cols; col++)
       for (int64_t row = 0; row < d->rows; row++) {
         double _Complex v = 0;
-        for (int64_t k = 0; k < depth && j->alpha != 0; k++) v += entry(j, 0, b, row, k) * entry(j, 1, b, k, col);
+        for (int64_t k = 0; k < depth; k++) v += entry(j, 0, b, row, k) * entry(j, 1, b, k, col);
         v *= j->alpha;
         if (j->beta != 0) v += j->beta * entry(j, 2, b, row, col);
         if (j->p.epilogue & LT_EPILOGUE_BIAS) v += value_at(d->type, j->p.bias + (b * j->p.bias_stride + row) * size);

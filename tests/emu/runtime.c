@@ -383,6 +383,15 @@ int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *ha
   READY(s);
   return call_note(copy(to, from, bytes, kind, s));
 }
+int cudaMemsetAsync(void *to, int byte, size_t bytes, void *handle) {
+  CALL;
+  STREAM(s, handle);
+  READY(s);
+  NEED(memory_device(to, bytes) >= 0, INVALID_VALUE);
+  if (!bytes) return OK;
+  void *from = memset(malloc(bytes), byte, bytes);
+  return call_note(enqueue(s, (op){.kind = COPY, .to = to, .from = from, .staged = from, .n = bytes}));
+}
 int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *handle) {
   CALL;
   STREAM(s, handle);
