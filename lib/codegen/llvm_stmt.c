@@ -50,10 +50,10 @@ static int streams(nvcl_em *e) {
 
 /* Where a loop reads to reduce or to store past the caches memory is never to rest, and the hardware's own prefetching
    stops at the end of a page. One stream: three quarters of a page ahead (2^24 elements with 512-bit vectors, beside C
-   loops: 2.5 x + y 1.05 -> 0.95, 2 x + 3 y z - x y + z z 1.00 -> 0.90, sum((x - y)^2) 1.09 -> 0.94; 1 and 4 KB gain half
-   of that, 8 KB nothing). A few rows side by side: the next ones (mean and variance of columns: 1.57 -> 1.32 of a plain
-   read), of narrow strips as many as lie 4 KB ahead (strips of 64: 0.53 -> 0.73 of the rate of whole rows). Where they are
-   many the hardware does better alone. */
+   loops: 2.5 x + y 1.05 -> 0.95, 2 x + 3 y z - x y + z z 1.00 -> 0.90, sum((x - y)^2) 1.09 -> 0.94; 1 and 4 KB gain
+   half of that, 8 KB nothing). A few rows side by side: the next ones (mean and variance of columns: 1.57 -> 1.32 of a
+   plain read), of narrow strips as many as lie 4 KB ahead (strips of 64: 0.53 -> 0.73 of the rate of whole rows). Where
+   they are many the hardware does better alone. */
 static void next_in_loop(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, later *when) {
   enum { AHEAD = 3072, STRIPS = 4096, FEW = 8 };
   int lane = -1, rows = 1;
