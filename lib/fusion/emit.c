@@ -111,7 +111,7 @@ static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, ui
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
     /* rows as long as their tile are a class of their own where a mask costs an instruction an element */
-    int whole = e->k->net->caps->kind == NVB_CUDA && !e->s->at[a].cut;
+    int whole = e->k->net->caps->kind == NVB_CUDA && !e->s->at[a].cut && !e->k->dot; /* of a product TMA wants to know its edges */
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if ((axes & e->tiles) >> a & 1 && !exact)
       c = nvf_and_rel(e->kn, c, NVF_LT, nvf_emit_coord(e, a), nvf_emit_size(e, n));

@@ -3,7 +3,7 @@
    allow. */
 #include "fusion/schedule.h"
 
-enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */ };
+enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32 };
 
 /* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the result's row. */
 static const struct config { int form, m, n, depth, wm, wn, stages, blocks, turned; double reach; } configs[] = {
@@ -18,6 +18,9 @@ static const struct config { int form, m, n, depth, wm, wn, stages, blocks, turn
   { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.32 },
   { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.20 },
   { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.11 },
+  { WARPS, 128, 128, ROW / 2, 2, 4, 3, 1, 0, 0.22 },
+  { WARPS, 64, 64, ROW / 2, 2, 2, 3, 2, 0, 0.15 },
+  { WARPS, 16, 64, ROW / 2, 1, 4, 3, 4, 0, 0.08 },
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
@@ -87,24 +90,36 @@ static double rounds(const nvf_cand *k, const struct config *c) {
   return full < blocks / places ? full + 1 : full;
 }
 
-/* NULL: threads multiply one by one. What the tuner says of rows and columns goes first. */
+/* Warpgroups want shared rows of 128 bytes, whichever way an operand lies. Warps take any; but what is not even at multiples of
+   4 bytes is moved element by element, of which a thread has few. */
+static int rows_fit(const nvf_cand *k, const struct config *c) {
+  int size = nvg_size(type_of(k)), each = 0;
+  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
+    int64_t vector, side = z == NVF_LEFT ? c->m : c->n;
+    if (inner(k, z, &vector) != k->dot->k && c->form == GROUPS && side * size % ROW)
+      return 0;
+    each |= vector * size < 4;
+  }
+  if (each && (c->m + c->n) * c->depth / size > FEW * 32 * c->wm * c->wn)
+    return 0;
+  return (int64_t)(c->m + c->n) * c->depth * c->stages * c->blocks <= k->net->caps->onchip;
+}
+
+/* NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a tile. */
 static const struct config *choose(const nvf_cand *k) {
   const struct config *best = NULL;
+  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0);
+  int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
-  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0), room = k->net->caps->onchip;
-  if (!fits(k))
-    return NULL;
-  int form = streams(k) ? GROUPS : WARPS;
-  int64_t columns = k->reduced >> k->dot->n & 1 ? k->axis.at[k->dot->n].n : 0; /* pieces of rows that are reduced */
-  for (const struct config *c = configs; c < configs + CONFIGS; c++) {
-    int64_t shared = (int64_t)(c->m + c->n) * c->depth * c->stages * c->blocks;
+  int64_t columns = form && k->reduced >> k->dot->n & 1 ? k->axis.at[k->dot->n].n : 0; /* pieces of rows that are reduced */
+  for (const struct config *c = configs; form && c < configs + CONFIGS; c++) {
+    int said = (rows || cols) && (!rows || rows == c->m) && (!cols || cols == c->n);
     double t = rounds(k, c) * c->blocks * c->m * c->n / c->reach;
-    if (c->form > form || shared > room || (columns && (columns != c->n || c->turned)))
+    if (c->form > form || said < told || !rows_fit(k, c) || (columns && (columns != c->n || c->turned)) || (best && said == told && t >= least))
       continue;
-    if (rows && cols && (rows != c->m || cols != c->n || c->form != form))
-      t += 1e300;
-    if (!best || t < least)
-      best = c, least = t;
+    best = c;
+    told = said;
+    least = t;
   }
   return best;
 }
