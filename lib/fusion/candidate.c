@@ -1,5 +1,6 @@
-/* A kernel candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With a matrix
-   product the axes are those of the product; else those of the first root, some merged where a reduction wants them as one. */
+/* A kernel candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With a
+   matrix product the axes are those of the product; else those of the first root, some merged where a reduction wants
+   them as one. */
 #include <string.h>
 #include "fusion/instance.h"
 
@@ -256,7 +257,8 @@ static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
   return nvf_ix_bare(b->s, e[last]) < 0 ? NULL : e;
 }
 
-/* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is not. */
+/* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is
+   not. */
 static const nvf_ix *onward(builder *b, const nvf_node *n, const nvf_ix *const *to) {
   const nvf_node *x = NULL;
   const nvf_ix *at = NULL;
@@ -297,7 +299,7 @@ static const nvf_node *tiled_of(const builder *b, int root) {
   return n->tiled ? n : NULL;
 }
 
-/* Axes of a product: its dimensions; the columns as pieces and what is in one where partial reductions are to be made of it. */
+/* Axes of a product: its dimensions; the columns as pieces and what is in one where partial reductions are made of it. */
 static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
   const nvf_node *t = NULL;
   for (int i = 0; i < b->k->nroot && !t; i++)

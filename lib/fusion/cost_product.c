@@ -1,5 +1,5 @@
-/* The price of a kernel with a matrix product: 2 m n k over the rate of a library where its words say all of the kernel, else
-   of generated code; what a head computes again in every block that reads its tile; and bytes. */
+/* The price of a kernel with a matrix product: 2 m n k over the rate of a library where its words say all of the kernel,
+   else of generated code; what a head computes again in every block that reads its tile; and bytes. */
 #include "fusion/planner.h"
 
 static double least(double a, double b) { return a < b ? a : b; }
@@ -12,6 +12,7 @@ static double extent(const nvf_cand *k, uint64_t axes) {
   return n;
 }
 
+static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + tile - 1) / tile); }
 static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
 static nvb_product_class class_of(const nvf_product *p) {
@@ -49,8 +50,8 @@ static double repeated(const nvf_cand *k, nvf_tiling t, uint64_t axes) {
   double n = 1;
   for (uint64_t m = k->grid & ~axes; m; m &= m - 1) {
     int a = __builtin_ctzll(m);
-    double tile = a == k->dot->m ? (double)t.m : a == k->dot->n ? (double)t.n : 1;
-    n *= (double)(int64_t)(((double)k->axis.at[a].n + tile - 1) / tile);
+    int64_t tile = a == k->dot->m ? t.m : a == k->dot->n ? t.n : 1;
+    n *= tiles_of((double)k->axis.at[a].n, tile);
   }
   return n;
 }
@@ -64,8 +65,8 @@ void nvf_assess_product(nvf_cand *k) {
   k->grid = (k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1) & ~k->reduced;
   double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
   double across = (double)((k->axis.n ? extent(k, k->inst.at[k->dot->inst].axes) : 1) / (m * n)); /* the batch */
-  double tiles[2] = { (double)(int64_t)((m + (double)t.m - 1) / (double)t.m), (double)(int64_t)((n + (double)t.n - 1) / (double)t.n) };
-  double flops = (dot->parts > 1 ? 8 : 2) * m * n * depth * across, padded = tiles[0] * (double)t.m / m * tiles[1] * (double)t.n / n;
+  double rows = tiles_of(m, t.m), columns = tiles_of(n, t.n), flops = (dot->parts > 1 ? 8 : 2) * m * n * depth * across;
+  double padded = rows * (double)t.m / m * columns * (double)t.n / n;
   double ops = 0, l2 = 0, wr = 0, rd = bytes_read(k);
   int library = net->offers && nvf_product_offered(words, net->offers);
   for (int i = 0; i < k->inst.n; i++) {
@@ -82,10 +83,11 @@ void nvf_assess_product(nvf_cand *k) {
   nvb_product_rate rate = { c->product[class_of(words)].library, generated(k, class_of(words)) };
   if (rate.library <= 0)
     library = 0;
-  k->blocks = across * tiles[0] * tiles[1];
+  k->blocks = across * rows * columns;
   double share = least(1, k->blocks * (library ? most(1, depth / 1024) : 1) / c->units); /* libraries split long sums */
-  double busy = library ? flops / (rate.library * share) : flops * padded / (rate.generated * share) + ops / (c->rate * share);
-  busy = most(busy, most((rd + wr) / least(c->bandwidth, c->unit_bandwidth * most(1, k->blocks)), library ? 0 : l2 / c->l2_bandwidth));
+  double own = flops * padded / (rate.generated * share) + ops / (c->rate * share);
+  double moved = (rd + wr) / least(c->bandwidth, c->unit_bandwidth * most(1, k->blocks));
+  double busy = library ? most(flops / (rate.library * share), moved) : most(own, most(moved, l2 / c->l2_bandwidth));
   k->time = c->launch + (dot->size ? busy : 0);
   k->bytes_read = (int64_t)rd;
   k->bytes_written = (int64_t)wr;

@@ -1,6 +1,6 @@
-/* Kernel text of a matrix product: zeros; a loop along k that loads what is a tile of each operand, computes their heads, puts
-   both into shared memory and contracts them; then the tail, as of any kernel. Tiles of the operands have layouts of their own,
-   so each zone of the kernel has its tiles and its shape. */
+/* Kernel text of a matrix product: zeros; a loop along k that loads what is a tile of each operand, computes their heads,
+   puts both into shared memory and contracts them; then the tail, as of any kernel. Tiles of the operands have layouts of
+   their own, so each zone of the kernel has its tiles and its shape. */
 #include <string.h>
 #include "fusion/emit.h"
 
@@ -16,11 +16,11 @@ static void enter(emitter *e, const zone *z, nvf_zone which) {
 }
 
 static void open_zones(emitter *e, zone *z) {
-  for (int i = 0; i < NVF_ZONES; i++) {
-    z[i] = i == NVF_TAIL ? (zone){ e->tile, e->layouts, e->s, NULL }
-                         : (zone){ NVB_NEWN(e->a, int *, e->k->inst.n + 1), nvb_map_new(e->a), z[NVF_TAIL].s->head[i - NVF_LEFT], NULL };
+  z[NVF_TAIL] = (zone){ e->tile, e->layouts, e->s, NULL };
+  for (int i = NVF_LEFT; i <= NVF_RIGHT; i++)
+    z[i] = (zone){ NVB_NEWN(e->a, int *, e->k->inst.n + 1), nvb_map_new(e->a), e->s->head[i - NVF_LEFT], NULL };
+  for (int i = 0; i < NVF_ZONES; i++)
     z[i].order = nvf_order(e->k, z[i].s);
-  }
 }
 
 /* What a head computes: all that does not move along k, or all that does. */
@@ -51,7 +51,9 @@ static void emit_tail(emitter *e, const zone *z) {
 static int ends_in_zeros(const emitter *e, int i) {
   const nvf_inst *v = nvf_emit_inst_of(e, i);
   const char *f = v->kind == NVF_IMAP ? nvf_emit_node(e, v->node)->frag->name : "";
-  return !strcmp(f, "cast") || !strcmp(f, "negative") ? ends_in_zeros(e, v->arg[0]) : v->kind == NVF_ILOAD && (v->axes >> e->k->dot->k & 1);
+  if (!strcmp(f, "cast") || !strcmp(f, "negative"))
+    return ends_in_zeros(e, v->arg[0]);
+  return v->kind == NVF_ILOAD && (v->axes >> e->k->dot->k & 1);
 }
 
 static int mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nvf_arg *arg, uint64_t axes) {
@@ -63,12 +65,14 @@ static int mapped(emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nv
 /* Elements beyond the end of k add nothing: what a head makes of no element need not be 0. */
 static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
   int k = e->k->dot->k, *p = nvf_emit_tiles(e, 1, NVM_BOOL, "p");
-  const nvf_cond *where = nvf_and_rel(e->kn, NULL, NVF_LT, nvf_emit_coord(e, k), nvf_emit_size(e, e->k->axis.at[k].extent));
+  const nvf_expr *end = nvf_emit_size(e, e->k->axis.at[k].extent);
+  const nvf_cond *where = nvf_and_rel(e->kn, NULL, NVF_LT, nvf_emit_coord(e, k), end);
   nvf_stmt *s = nvf_emit_stmt(e, NVF_TEST);
   nvf_set(e->kn, s, 1, p, 0, NULL);
   s->where = where;
   nvf_emit_layout(e, s, 1ull << k, 0);
-  nvf_arg arg[3] = { { .kind = NVF_ATILE, .id = *p }, { .kind = NVF_ATILE, .id = tile }, { .kind = NVF_ACONST, .type = type } };
+  nvf_arg arg[3] = { { .kind = NVF_ATILE, .id = *p }, { .kind = NVF_ATILE, .id = tile },
+                     { .kind = NVF_ACONST, .type = type } };
   return mapped(e, nvf_emit_choose(e, type), type, 3, arg, axes);
 }
 
@@ -90,13 +94,15 @@ static packed emit_operand(emitter *e, const zone *z, nvf_zone which, nvm_dtype 
   const nvf_dot *dot = e->k->dot;
   int i = nvf_emit_inst_of(e, dot->inst)->arg[which - NVF_LEFT], side = which == NVF_LEFT ? dot->m : dot->n, k = dot->k;
   uint64_t axes = 1ull << k | (side < 0 ? 0 : 1ull << side);
-  nvm_dtype type = nvg_real_of(nvf_emit_node(e, nvf_emit_inst_of(e, i)->node)->dtype), to = z[NVF_TAIL].s->narrow ? type : sum;
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  nvm_dtype type = nvg_real_of(nvf_emit_node(e, v->node)->dtype), to = z[NVF_TAIL].s->narrow ? type : sum;
   int whole = nvf_is_exact(e->k, k) && e->k->axis.at[k].n % z[NVF_TAIL].s->at[k].tile == 0;
   int parts = nvf_emit_parts(e, i);
   packed out = { .n = parts };
   enter(e, z, which);
   for (int p = 0; p < parts; p++) {
-    int t = nvf_emit_is_scalar(e, i) || ((nvf_emit_inst_of(e, i)->axes ^ axes) & axes) ? nvf_emit_over(e, i, p, axes) : nvf_emit_tile(e, i, p);
+    int less = nvf_emit_is_scalar(e, i) || (axes & ~v->axes);
+    int t = less ? nvf_emit_over(e, i, p, axes) : nvf_emit_tile(e, i, p);
     if (type != to)
       t = mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
     if (!whole && !ends_in_zeros(e, i))

@@ -1,6 +1,6 @@
-/* A kernel with a matrix product in the words of BLAS: d = act(alpha * a b + beta * c + bias), or what it does that these
-   words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own (numerics.md section 1).
-   Decides nothing but that; which library takes the words is dispatch's. */
+/* A kernel with a matrix product in the words of BLAS: d = act(alpha * a b + beta * c + bias), or what it does that
+   these words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own (docs/numerics.md,
+   section 4). Decides nothing but that; which library takes the words is dispatch's. */
 #include <string.h>
 #include "fusion/planner.h"
 
@@ -59,7 +59,8 @@ static int scalar(const words *w, int i, nvf_scale *out) {
   if (inst_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT &&
       (n->parts == 1 || !n->attr[1]))
     return *out = (nvf_scale){ -1, nvg_bits_float(nvg_real_of(n->dtype), (uint64_t)n->attr[0]) }, 1;
-  if (inst_of(w, i)->kind != NVF_ILOAD || n->kind != NVG_VLEAF || n->rank || n->parts > 1 || !w->k->net->g->leaf[n->leaf].weak_const)
+  if (inst_of(w, i)->kind != NVF_ILOAD || n->kind != NVG_VLEAF || n->rank || n->parts > 1 ||
+      !w->k->net->g->leaf[n->leaf].weak_const)
     return 0;
   return *out = (nvf_scale){ scalar_of(w, n->leaf, inst_of(w, i)->node), 1 }, 1;
 }
@@ -241,13 +242,16 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
   const nvf_inst *dot = &k->inst.at[k->dot->inst];
   const nvf_node *n = &k->net->node[dot->node];
   const int axis[3] = { k->dot->m, k->dot->n, k->dot->k };
-  const int piece = axis[1] >= 0 && (k->reduced >> axis[1] & 1) ? axis[1] - 1 : -1; /* of rows that are reduced: the axis before */
+  /* of rows that are reduced the axis before is their pieces */
+  const int piece = axis[1] >= 0 && (k->reduced >> axis[1] & 1) ? axis[1] - 1 : -1;
   int64_t size[3];
-  words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product), .summed = nvb_get(a, (size_t)k->inst.n + 1) };
+  words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product),
+              .summed = nvb_get(a, (size_t)k->inst.n + 1) };
   for (int i = 0; i < 3; i++)
     size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
   size[1] = piece < 0 ? size[1] : nvf_value(k->net->space, n->dim[n->rank - 1]);
-  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[n->in[0]].dtype, .accumulate = n->dtype, .precision = (int)n->attr[1],
+  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[n->in[0]].dtype,
+                        .accumulate = n->dtype, .precision = (int)n->attr[1],
                         .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
                         .alpha = { -1, 1 }, .beta = { -1, 0 } };
   for (int x = 0; x < k->axis.n; x++) {
@@ -281,7 +285,8 @@ int nvf_product_offered(const nvf_product *p, int offers) {
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
   if (p->act == NVF_ACT_GELU && !nvg_is_half(p->d.type) && !p->precision)
     return 0; /* theirs is less accurate than the type */
-  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) && (p->aux.param < 0 || p->act == NVF_ACT_GELU);
+  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) &&
+         (p->aux.param < 0 || p->act == NVF_ACT_GELU);
 }
 
 /* ---- for people */
@@ -296,7 +301,8 @@ void nvf_product_print(nvb_text *t, const nvf_product *p) {
   static const char *const act[] = { [NVF_ACT_NONE] = "", [NVF_ACT_RELU] = "relu(", [NVF_ACT_GELU] = "gelu(" };
   for (int i = 0; i < p->nbatch; i++)
     nvb_print(t, "%lld x ", (long long)p->batch[i]);
-  nvb_print(t, "%lld x %lld x %lld of %s: ", (long long)p->m, (long long)p->n, (long long)p->k, nvg_dtype_short(p->operands));
+  nvb_print(t, "%lld x %lld x %lld of %s: ", (long long)p->m, (long long)p->n, (long long)p->k,
+            nvg_dtype_short(p->operands));
   if (p->beyond) {
     nvb_puts(t, p->beyond);
     return;

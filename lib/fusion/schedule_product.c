@@ -1,7 +1,6 @@
-/* Places of a kernel with a matrix product: tiles of the result and of both operands, and how each lies. Operands are read
-   along memory and put where the contraction wants them. */
+/* Places of a kernel with a matrix product: tiles of the result and of both operands, and how each lies. Operands are
+   read along memory and put where the contraction wants them. */
 #include "fusion/schedule.h"
-#include <stdio.h>
 
 static int64_t length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
 
@@ -36,7 +35,6 @@ static int along(const nvf_cand *k, int zone, int axis) {
 }
 
 /* ---- digits */
-typedef struct places { nvf_digits m, n, k; } places; /* each lowest digit first */
 void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d) {
   if (axis < 0)
     return;
@@ -77,13 +75,15 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
 static int64_t lanes_of(const nvb_caps *c, int words) { return c->width >= words ? c->width / words : 1; }
 static int64_t vectors_of(const nvb_caps *c) { return c->width >= 16 ? 4 : 2; } /* of 32 registers, or of 16 */
 
-static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) { /* a power of two times the least */
+/* A power of two times the least. */
+static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) {
   return class_of(nvf_told(k, knob, otherwise), least, 4096);
 }
 
 static nvf_tiling tile_cpu(const nvf_cand *k) {
-  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps), m = length(k, k->dot->m), n = length(k, k->dot->n);
-  return (nvf_tiling){ told(k, NVF_KROWS, 4, class_of(m, 4, 64)), told(k, NVF_KCOLS, lanes, class_of(n, lanes, lanes * vectors)),
+  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps);
+  return (nvf_tiling){ told(k, NVF_KROWS, 4, class_of(length(k, k->dot->m), 4, 64)),
+                       told(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
                        told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)) };
 }
 
