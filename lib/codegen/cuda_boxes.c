@@ -1,6 +1,6 @@
-/* The tail of a part with roles: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp at a time;
-   a matrix that is read beside the sums comes the same way into the same room, while the loop still runs; vectors wait
-   in registers. Decides which, and which casts are done where two neighbours are packed. */
+/* The tail of a part with roles: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp at a
+   time; a matrix that is read beside the sums comes the same way into the same room, while the loop still runs; vectors
+   wait in registers. Decides which, and which casts are done where two neighbours are packed. */
 #include "codegen/cuda_tensor.h"
 #include "graph/dtype.h"
 
@@ -39,7 +39,8 @@ static void give_box(nvcu_em *e, nvcu_view *v) {
 static const char *place_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
   nvb_text t = {.arena = e->a};
   nvb_print(&t, "%s + %s + %d, %s + %s + %d", nvcu_view_start(e, v, 0), nvcu_warp_part(e, sum->l, sum->q),
-            sum->qcol[first % sum->nq], nvcu_view_start(e, v, 1), nvcu_warp_part(e, sum->l, sum->p), sum->prow[first / sum->nq]);
+            sum->qcol[first % sum->nq], nvcu_view_start(e, v, 1), nvcu_warp_part(e, sum->l, sum->p),
+            sum->prow[first / sum->nq]);
   for (int i = 2; i < v->map.rank; i++) nvb_print(&t, ", %s", nvcu_view_start(e, v, i));
   return t.s;
 }
@@ -54,10 +55,13 @@ static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
   const nvc_tile_use *u = &e->r.tile[store->in[0]];
   nvm_dtype t = e->k->param[store->buf].type;
   const nvf_stmt *m = u->def;
-  if (!nvg_is_half(t) || !m || m->op != NVF_MAP || u->users.n != 1 || u->mutable || m->narg != 1 || m->nout != 1) return NULL;
+  if (!nvg_is_half(t) || !m || m->op != NVF_MAP || u->users.n != 1 || u->mutable || m->narg != 1 || m->nout != 1)
+    return NULL;
   if (m->arg[0].kind != NVF_ATILE) return NULL;
   const nvg_frag *f = nvg_frag_cast(NVM_F32, t);
-  return f && nvb_hash_eq(f->hash, m->frag->hash) && nvf_layout_eq(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]]) ? m : NULL;
+  return f && nvb_hash_eq(f->hash, m->frag->hash) && nvf_layout_eq(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]])
+             ? m
+             : NULL;
 }
 
 int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
@@ -65,17 +69,20 @@ int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
   const nvc_tile_use *u = &e->r.tile[s->arg[0].id];
   const nvf_stmt *m = u->def;
   nvm_dtype t = e->k->tile[s->arg[0].id].type;
-  if (t != NVM_BF16 || u->users.n != 1 || u->mutable || !m || m->op != NVF_MAP || m->narg != 1 || m->nout != 1) return -1;
+  if (t != NVM_BF16 || u->users.n != 1 || u->mutable || !m || m->op != NVF_MAP || m->narg != 1 || m->nout != 1)
+    return -1;
   const nvg_frag *to = nvg_frag_cast(NVM_F32, t), *back = nvg_frag_cast(t, NVM_F32);
   int casts = to && back && nvb_hash_eq(m->frag->hash, to->hash) && nvb_hash_eq(s->frag->hash, back->hash);
   return casts && m->arg[0].kind == NVF_ATILE && nvc_hint(&e->r, m, "approx", 0) == 2 ? m->arg[0].id : -1;
 }
 
-static int vectors(nvcu_em *e, const nvf_stmt *s) { /* registers that it takes; 0: it is no load of less than a matrix */
+/* Registers that it takes; 0: it is no load of less than a matrix. */
+static int vectors(nvcu_em *e, const nvf_stmt *s) {
   nvc_ints uses = {0};
   if (s->op != NVF_LOAD || contract_of(e, nvc_layout_of(&e->r, s))) return 0;
   nvc_uses(&e->r, s, &uses);
-  int items = nvc_items(nvc_layout_of(&e->r, s)) * s->nout, pairs = nvg_size(e->k->tile[s->out[0]].type) == 2 && nvc_hint(&e->r, s, "vec", 1) > 1;
+  int items = nvc_items(nvc_layout_of(&e->r, s)) * s->nout,
+      pairs = nvg_size(e->k->tile[s->out[0]].type) == 2 && nvc_hint(&e->r, s, "vec", 1) > 1;
   return uses.n || nvc_has_loops(nvc_layout_of(&e->r, s)) ? 0 : pairs ? (items + 1) / 2 : items;
 }
 
@@ -97,8 +104,8 @@ void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
   g->out = nvcu_room_new(e, (int64_t)g->groups * NVCU_GROUP * g->buffers * OUT_ROWS * 128, 0);
   for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
     const nvf_stmt *s = e->r.stmt[i];
-    if (s && s->id > g->loop->id && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) && nvg_size(e->k->param[s->buf].type) == 2 &&
-        chunks_of(&sum, 2) == all)
+    if (s && s->id > g->loop->id && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) &&
+        nvg_size(e->k->param[s->buf].type) == 2 && chunks_of(&sum, 2) == all)
       g->early = s;
   }
   if (g->early) g->here = nvcu_room_new(e, 8 * e->warps, 0);
@@ -135,7 +142,8 @@ void nvcu_boxes_fetch(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "nv_boxes_read<0>();");
   nvcu_line(e, "nv_bar_expect(%s, %d);", here_of(e, g, "warp"), g->buffers * OUT_ROWS * 128);
   for (int c = 0; c < g->buffers; c++)
-    nvcu_line(e, "nv_box(%s, &map%d, %s, %s);", chunk_at(e, g, c), v.number, here_of(e, g, "warp"), place_of(e, &v, &sum, 8 * c));
+    nvcu_line(e, "nv_box(%s, &map%d, %s, %s);", chunk_at(e, g, c), v.number, here_of(e, g, "warp"),
+              place_of(e, &v, &sum, 8 * c));
   nvcu_close(e);
 }
 
@@ -152,8 +160,9 @@ int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
     for (int j = 0; j < 16; j++) {
       const int *item = &sum.item[4 * (8 * c + j / 2) + j % 2 * 2];
       const char *x = nvcu_fresh(e, "x");
-      nvcu_line(e, "const unsigned %s = *(const unsigned *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 4));", x, from,
-                OUT_ROWS, j % 2 * 8, j / 2 * 16);
+      nvcu_line(
+          e, "const unsigned %s = *(const unsigned *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 4));",
+          x, from, OUT_ROWS, j % 2 * 8, j / 2 * 16);
       nvcu_define(e, s->out[0], item[0], nvcu_text(e, "(unsigned short)%s", x));
       nvcu_define(e, s->out[0], item[1], nvcu_text(e, "(unsigned short)(%s >> 16)", x));
     }
@@ -165,11 +174,13 @@ int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
 static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
   int t = cast ? cast->arg[0].id : s->in[0];
   const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
-  if (cast) return nvcu_text(e, e->k->param[s->buf].type == NVM_BF16 ? "nv_bfloats(%s, %s)" : "nv_halves(%s, %s)", x, y);
+  if (cast)
+    return nvcu_text(e, e->k->param[s->buf].type == NVM_BF16 ? "nv_bfloats(%s, %s)" : "nv_halves(%s, %s)", x, y);
   return nvcu_text(e, "((unsigned)%s | (unsigned)%s << 16)", x, y);
 }
 
-static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to, int first) {
+static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                    int first) {
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
     const char *byte = nvcu_text(e, "%d + (lane >> 4) * 16", j * 16);
@@ -184,8 +195,9 @@ static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const ch
   for (int j = 0; j < 4; j++)
     for (int h = 0; h < 2; h++) {
       const int *c = &sum->item[4 * (first + j) + 2 * h];
-      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 8)) = {{%s, %s}};", type,
-                to, OUT_ROWS, 8 * h, j * 32, nvcu_tile_item(e, s->in[0], c[0]), nvcu_tile_item(e, s->in[0], c[1]));
+      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 8)) = {{%s, %s}};",
+                type, to, OUT_ROWS, 8 * h, j * 32, nvcu_tile_item(e, s->in[0], c[0]),
+                nvcu_tile_item(e, s->in[0], c[1]));
     }
 }
 

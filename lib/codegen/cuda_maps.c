@@ -1,6 +1,6 @@
-/* What TMA is told of a buffer: its extents, strides and the box that one copy moves, out of the address and the conditions
-   of a load or a store. Addresses are taken apart as polynomials in sizes, block coordinates, loop variables and axes. Decides
-   nothing but whether an access can be said so. */
+/* What TMA is told of a buffer: its extents, strides and the box that one copy moves, out of the address and the
+   conditions of a load or a store. Addresses are taken apart as polynomials in sizes, block coordinates, loop variables
+   and axes. Decides nothing but whether an access can be said so. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -119,7 +119,8 @@ static int keep(nvc_poly *to, const poly *p) {
   return 1;
 }
 
-/* What an axis has in front of it and how far it may go, as some condition says: start + axis < extent. Its number + 1; 0 */
+/* What an axis has in front of it and how far it may go, as some condition says: start + axis < extent. The number of
+   the condition + 1; 0: none says so. */
 static int bounds(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, poly *extent) {
   for (int i = 0; c && i < c->nrel; i++) {
     if (c->rel[i].cmp != NVF_LT) continue;

@@ -1,5 +1,5 @@
-/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, or over
-   8 of 32 bits that are rounded to tf32. The order of addition is the hardware's. Decides how a sum's layout is
+/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, or
+   over 8 of 32 bits that are rounded to tf32. The order of addition is the hardware's. Decides how a sum's layout is
    read as such products, and the order in which a warp takes them. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
@@ -30,7 +30,8 @@ static int is_p(const nvf_layout *l, int axis) {
          rest_fits(l, axis, 8);
 }
 static int is_q(const nvf_layout *l, int axis) {
-  return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 4, 1) && rest_fits(l, axis, 8);
+  return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 4, 1) &&
+         rest_fits(l, axis, 8);
 }
 
 static int item_value(const nvf_layout *l, int axis, int item) {
@@ -147,8 +148,8 @@ static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const cha
     for (int h = 0; h < qstep; h++)
       for (int i = 0; i < sum->np; i++) {
         const int *c = &sum->item[4 * (i * sum->nq + j + h)];
-        nvcu_line(e, "%s(%s, %s, %s, %s, %s, %s[%d], %s[%d]);", mma, acc[c[0]], acc[c[1]], acc[c[2]], acc[c[3]], a[i], b,
-                  2 * h, b, 2 * h + 1);
+        nvcu_line(e, "%s(%s, %s, %s, %s, %s, %s[%d], %s[%d]);", mma, acc[c[0]], acc[c[1]], acc[c[2]], acc[c[3]], a[i],
+                  b, 2 * h, b, 2 * h + 1);
       }
   }
 }

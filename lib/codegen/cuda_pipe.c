@@ -1,6 +1,6 @@
-/* A loop whose tiles are copied to shared memory ahead of their use: the hint stages. So many stages less one are on their way; a
-   barrier in each round says that the oldest has arrived everywhere and that the one before it is free again. What
-   the body computes on the way to shared memory stays in place. Decides what runs ahead. */
+/* A loop whose tiles are copied to shared memory ahead of their use: the hint stages. So many stages less one are on
+   their way; a barrier in each round says that the oldest has arrived everywhere and that the one before it is free
+   again. What the body computes on the way to shared memory stays in place. Decides what runs ahead. */
 #include "codegen/cuda_tensor.h"
 
 typedef struct ahead { const nvf_stmt *load, *put; } ahead;
@@ -22,8 +22,8 @@ static void copy_all(nvcu_em *e, const nvf_stmt *s, const ahead *a, int n, const
   for (int i = 0; i < n; i++) {
     const nvcu_rows *r = e->tile[a[i].put->out[0]].rows;
     const char *to = nvcu_fresh(e, "to");
-    nvcu_line(e, "char *const %s = %s + %s * %lld;", to, nvcu_room_at(e, e->tile[a[i].put->out[0]].room, 0, "char"), stage,
-              (long long)r->bytes);
+    nvcu_line(e, "char *const %s = %s + %s * %lld;", to, nvcu_room_at(e, e->tile[a[i].put->out[0]].room, 0, "char"),
+              stage, (long long)r->bytes);
     nvcu_rows_copy(e, a[i].load, a[i].put, to);
   }
   nvcu_close(e);

@@ -1,7 +1,7 @@
 /* A part with roles: one thread of an extra warpgroup keeps a ring of stages in shared memory filled by TMA, the
    other warpgroups multiply, do what the text says behind the loop, and go on with the block's next tile while the ring
-   fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and what leaves through
-   shared memory; products of a warpgroup are 64 rows by up to 256 columns. */
+   fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and what
+   leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -12,7 +12,8 @@ enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, MOST_COLU
 static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stmt *load) {
   nvcu_fill *f = &g->tile[g->n];
   if (g->n == NVC_MAPS || !nvcu_copies(e, load, put))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory", e->k->tile[put->in[0]].name);
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory",
+              e->k->tile[put->in[0]].name);
   *f = (nvcu_fill){.load = load, .put = put};
   const char *why = nvcu_view_of(e, load, put->order[1], put->order[0], &f->view);
   if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
@@ -77,8 +78,8 @@ static const nvcu_rows *rows_with(nvcu_em *e, const nvf_stmt *s, int axis) {
 static const char *factor_at(nvcu_em *e, const nvcu_rows *r, int across, const char *base, int first, int deep) {
   if (across) {
     int whole = 128 / r->size; /* columns that lie together */
-    return nvcu_text(e, "nv_factor(%s + ((%s) + %d) / %d * %d + %d, %d)", r->at, base, first, whole, r->rows * 128, deep * 128,
-                     r->rows * 128);
+    return nvcu_text(e, "nv_factor(%s + ((%s) + %d) / %d * %d + %d, %d)", r->at, base, first, whole, r->rows * 128,
+                     deep * 128, r->rows * 128);
   }
   int byte = deep * r->size;
   return nvcu_text(e, "nv_factor(%s + ((%s) + %d) * 128 + %d, 0)", r->at, base, first,
@@ -95,18 +96,22 @@ static const char *instruction(nvcu_em *e, nvm_dtype t, int n) {
     nvb_print(&args, ", float &d%d", i);
   }
   nvb_text f = {.arena = e->a};
-  nvb_print(&f, "#ifdef __CUDACC__\ntemplate <int ACROSS_A, int ACROSS_B> static __device__ __forceinline__ void %s(unsigned long long a, "
+  nvb_print(&f,
+            "#ifdef __CUDACC__\ntemplate <int ACROSS_A, int ACROSS_B> static __device__ __forceinline__ void "
+            "%s(unsigned long long a, "
             "unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n"
-            "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, %%%d, %%%d, p, 1, 1%s;\\n}\"\n    : %s : \"l\"(a), \"l\"(b), "
-            "\"r\"(more)%s);\n}\n#endif\n", name, args.s, 4 * n + 2, 8 * n, t == NVM_F32 ? 8 : 16, type, type, in.s, 4 * n,
-            4 * n + 1, t == NVM_F32 ? "" : nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4), regs.s,
+            "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, %%%d, %%%d, p, 1, 1%s;\\n}\"\n    : %s : \"l\"(a), "
+            "\"l\"(b), "
+            "\"r\"(more)%s);\n}\n#endif\n",
+            name, args.s, 4 * n + 2, 8 * n, t == NVM_F32 ? 8 : 16, type, type, in.s, 4 * n, 4 * n + 1,
+            t == NVM_F32 ? "" : nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4), regs.s,
             t == NVM_F32 ? "" : ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)");
   if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
   return name;
 }
 
-static void product(nvcu_em *e, const nvcu_sum *sum, nvm_dtype t, const char *const *acc, int pi, int first, int n, const char *a,
-                    const char *b, int ta, int tb, const char *more) {
+static void product(nvcu_em *e, const nvcu_sum *sum, nvm_dtype t, const char *const *acc, int pi, int first, int n,
+                    const char *a, const char *b, int ta, int tb, const char *more) {
   nvb_text regs = {.arena = e->a};
   for (int i = 0; i < 4 * n; i++) nvb_print(&regs, ", %s", acc[sum->item[4 * (pi * sum->nq + first) + i]]);
   nvcu_line(e, "%s<%d, %d>(%s, %s, %s%s);", instruction(e, t, n), ta, tb, a, b, more, regs.s);
@@ -139,7 +144,8 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and tf32 with k along the rows");
   const char **acc = NVB_NEWN(e->a, const char *, items);
   for (int i = 0; i < items; i++) acc[i] = nvcu_tile_item(e, s->in[0], i);
-  const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum.l, sum.p)), *qcol = nvcu_warp_part(e, sum.l, sum.q);
+  const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum.l, sum.p)),
+             *qcol = nvcu_warp_part(e, sum.l, sum.q);
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
     for (int i = 0; i < sum.np; i++)
@@ -198,7 +204,8 @@ static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, c
   const char *b = nvcu_for(e, "block", blocks, "gridDim.x", 1);
   coordinates(e, b);
   const nvf_stmt *s = g->loop;
-  const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi), *step = s->step ? nvcu_uniform(e, s->step) : "1";
+  const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
+             *step = s->step ? nvcu_uniform(e, s->step) : "1";
   e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
   fetch(e, g);
   next_stage(e, g);
@@ -263,7 +270,8 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   const nvf_stmt *s = find_loop(e, q, &run);
   if (!s) return 0;
   if (e->target->arch / 10 != 9) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] roles are for compute capability 9.0");
-  if (e->k->npart != 1 || e->warps % GROUP) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] roles are for one grid of warpgroups");
+  if (e->k->npart != 1 || e->warps % GROUP)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] roles are for one grid of warpgroups");
   nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);

@@ -96,7 +96,8 @@ void nvcu_rows_get(nvcu_em *e, const nvf_stmt *s) {
   nvcu_may_read(e, t->room);
   int open = nvcu_open_loops(e, l);
   for (int item = 0; item < nvc_items(l); item++)
-    nvcu_define(e, s->out[0], item, nvcu_text(e, "*(const %s *)(%s + %s)", type, t->rows->at, place_of(e, t->rows, l, item)));
+    nvcu_define(e, s->out[0], item,
+                nvcu_text(e, "*(const %s *)(%s + %s)", type, t->rows->at, place_of(e, t->rows, l, item)));
   nvcu_close_loops(e, open);
   nvcu_read(e, t->room);
 }
@@ -121,7 +122,8 @@ static const char *address(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l
 }
 
 /* Elements that one asynchronous copy takes; below 4 bytes none does. */
-static int taken(const nvcu_em *e, const nvf_stmt *load, const nvcu_rows *r, const nvf_layout *l, int *step, int *digit) {
+static int taken(const nvcu_em *e, const nvf_stmt *load, const nvcu_rows *r, const nvf_layout *l, int *step,
+                 int *digit) {
   int n;
   int64_t vec = nvc_hint(&e->r, load, "vec", 1);
   *digit = column_digit(r, l, vec * r->size > WIDEST ? WIDEST : (int)vec * r->size, &n, step);

@@ -1,5 +1,6 @@
 /* Inside of the CUDA emitter: contractions on tensor cores. A file each: shared tiles of rows, products of a warp,
-   loops whose copies run ahead. */
+   loops whose copies run ahead, what TMA is told of a buffer, parts with roles, the way of their tails through shared
+   memory. */
 #ifndef NVC_CUDA_TENSOR_H
 #define NVC_CUDA_TENSOR_H
 #include "codegen/cuda_emit.h"
@@ -46,13 +47,18 @@ typedef struct nvcu_view {
   int grid[NVC_MAP_RANK]; /* of the axes from 2 on: block coordinates */
   int number;             /* of the map, once it has a box */
 } nvcu_view;
-const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v); /* NULL, or why it is none */
+/* NULL, or why it is none. */
+const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v);
 const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i); /* at the coordinates in hand: int */
 int nvcu_map_new(nvcu_em *e, const nvc_cuda_map *m);
 
 /* ---- what cuda_roles.c and cuda_boxes.c share */
 enum { NVCU_GROUP = 4 };        /* warps */
-typedef struct nvcu_fill { const nvf_stmt *load, *put; nvcu_view view; int map, boxes; } nvcu_fill; /* of a loaded tile in the loop */
+typedef struct nvcu_fill {
+  const nvf_stmt *load, *put;
+  nvcu_view view;
+  int map, boxes;
+} nvcu_fill; /* of a loaded tile in the loop */
 typedef struct nvcu_ring {
   const nvf_stmt *loop;
   int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
@@ -80,7 +86,8 @@ int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s);
 /* A part whose loop has the hint roles: a warpgroup of its own copies, the others take one block after the other.
    0: it is a part like any other. `coordinates` writes those of a block's number. */
 int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks);
-int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step); /* 0: it is not that loop */
+/* 0: it is not that loop. */
+int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step);
 /* How the tail of such a part is taken in parts: how many there are; 0: as a whole. */
 int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s);
 void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s);

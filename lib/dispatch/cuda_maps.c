@@ -26,8 +26,12 @@ static int encode(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint6
     step[i] = 1;
   }
   void *first = (void *)(uintptr_t)(address + (uint64_t)(nvc_poly_value(&m->offset, arg) * size));
-  return nvd_cu.cuTensorMapEncodeTiled(to->word, type_of(m->type), (uint32_t)m->rank, first, extent, stride + 1, box, step, 0,
-                                       m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : m->swizzle == 32, LINES_OF_L2, 0);
+  return nvd_cu.cuTensorMapEncodeTiled(to->word, type_of(m->type), (uint32_t)m->rank, first, extent, stride + 1, box,
+                                       step, 0,
+                                       m->swizzle == 128  ? 3
+                                       : m->swizzle == 64 ? 2
+                                                          : m->swizzle == 32,
+                                       LINES_OF_L2, 0);
 }
 
 int nvd_maps_count(const nvd_program *p) {

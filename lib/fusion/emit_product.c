@@ -86,7 +86,6 @@ static int put(emitter *e, int tile, const char *name) {
   nvf_set(e->kn, s, 1, &out, 1, &tile);
   s->norder = n;
   s->order = order;
-  nvf_emit_hint(e, s, "swizzle", e->s->swizzle);
   return out;
 }
 

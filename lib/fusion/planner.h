@@ -150,7 +150,7 @@ typedef struct nvf_shape {
   struct nvf_shape *head[2]; /* of what is computed for the left and the right operand */
   int put[2];          /* of a head: axes of its shared tile, slowest first */
   int narrow;          /* operands of 16 bits are put as they are */
-  int mma, stages, roles, swizzle; /* hints of contract, for and put; 0: none */
+  int mma, stages, roles; /* hints of contract and for; 0: none */
   int blocks, raster;  /* hints of the kernel */
   int boxes;           /* the axis along which results may leave in boxes; -1: they do not */
 } nvf_shape;

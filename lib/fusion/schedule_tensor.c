@@ -1,11 +1,12 @@
-/* Places of a matrix product on the tensor cores of a GPU: the tile of the result and how many warps share it, from a table
-   and a model of how evenly the tiles fill the units; which of the two forms (warps, or warpgroups fed by TMA) the operands
-   allow. */
+/* Places of a matrix product on the tensor cores of a GPU: the tile of the result and how many warps share it, from a
+   table and a model of how evenly the tiles fill the units; which of the two forms (warps, or warpgroups fed by TMA)
+   the operands allow. */
 #include "fusion/schedule.h"
 
 enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32 };
 
-/* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the result's row. */
+/* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the
+ * result's row. */
 static const struct config { int form, m, n, depth, wm, wn, stages, blocks, turned; double reach; } configs[] = {
   { GROUPS, 128, 256, ROW, 8, 1, 3, 1, 0, 1.00 },
   { GROUPS, 128, 128, ROW, 8, 1, 5, 1, 0, 0.90 },
@@ -61,8 +62,8 @@ static int fits(const nvf_cand *k) {
 /* Whether TMA can load both: as they are, rows of 16 bytes, edges that the text names. */
 static int streams(const nvf_cand *k) {
   int size = nvg_size(type_of(k));
-  if (k->net->caps->tensor < GROUPS || nvf_is_exact(k, k->dot->m) || nvf_is_exact(k, k->dot->n) || nvf_is_exact(k, k->dot->k) ||
-      k->valid.n || k->check.n)
+  if (k->net->caps->tensor < GROUPS || nvf_is_exact(k, k->dot->m) || nvf_is_exact(k, k->dot->n) ||
+      nvf_is_exact(k, k->dot->k) || k->valid.n || k->check.n)
     return 0;
   for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
     const nvf_inst *v = operand_of(k, z);
@@ -82,7 +83,8 @@ static int streams(const nvf_cand *k) {
 
 static double rounds(const nvf_cand *k, const struct config *c) {
   int64_t m = k->axis.at[k->dot->m].n, n = k->axis.at[k->dot->n].n;
-  double blocks = (double)((m + c->m - 1) / c->m) * (double)((n + c->n - 1) / c->n), places = (double)k->net->caps->units * c->blocks;
+  double blocks = (double)((m + c->m - 1) / c->m) * (double)((n + c->n - 1) / c->n),
+         places = (double)k->net->caps->units * c->blocks;
   for (int a = 0; a < k->axis.n; a++)
     if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->inst.at[k->dot->inst].axes >> a & 1))
       blocks *= (double)k->axis.at[a].n;
@@ -90,8 +92,8 @@ static double rounds(const nvf_cand *k, const struct config *c) {
   return full < blocks / places ? full + 1 : full;
 }
 
-/* Warpgroups want shared rows of 128 bytes, whichever way an operand lies. Warps take any; but what is not even at multiples of
-   4 bytes is moved element by element, of which a thread has few. */
+/* Warpgroups want shared rows of 128 bytes, whichever way an operand lies. Warps take any; but what is not even at
+   multiples of 4 bytes is moved element by element, of which a thread has few. */
 static int rows_fit(const nvf_cand *k, const struct config *c) {
   int size = nvg_size(type_of(k)), each = 0;
   for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
@@ -111,11 +113,13 @@ static const struct config *choose(const nvf_cand *k) {
   int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0);
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
-  int64_t columns = form && k->reduced >> k->dot->n & 1 ? k->axis.at[k->dot->n].n : 0; /* pieces of rows that are reduced */
+  int64_t columns =
+      form && k->reduced >> k->dot->n & 1 ? k->axis.at[k->dot->n].n : 0; /* pieces of rows that are reduced */
   for (const struct config *c = configs; form && c < configs + CONFIGS; c++) {
     int said = (rows || cols) && (!rows || rows == c->m) && (!cols || cols == c->n);
     double t = rounds(k, c) * c->blocks * c->m * c->n / c->reach;
-    if (c->form > form || said < told || !rows_fit(k, c) || (columns && (columns != c->n || c->turned)) || (best && said == told && t >= least))
+    if (c->form > form || said < told || !rows_fit(k, c) || (columns && (columns != c->n || c->turned)) ||
+        (best && said == told && t >= least))
       continue;
     best = c;
     told = said;
@@ -159,7 +163,8 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   nvf_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
   nvf_tensor_tile(k, &t);
-  int64_t np = c->turned ? c->n : c->m, nq = c->turned ? c->m : c->n, wp = c->turned ? c->wn : c->wm, wq = c->turned ? c->wm : c->wn;
+  int64_t np = c->turned ? c->n : c->m, nq = c->turned ? c->m : c->n, wp = c->turned ? c->wn : c->wm,
+          wq = c->turned ? c->wm : c->wn;
   nvf_digit_add(&p, 'l', 8, 4);
   nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
   nvf_digit_add(&p, 'w', wp, 1);

@@ -1,5 +1,5 @@
-/* Contractions on tensor cores: every schedule of a text whose name begins with "mma" in the emulator, near what the interpreter
-   computes with the first schedule (the order of addition differs); and as machine code without spills. */
+/* Contractions on tensor cores: every schedule of a text whose name begins with "mma" in the emulator, near what the
+   interpreter computes with the first schedule (the order of addition differs); and as machine code without spills. */
 #define GATE_CUDA
 #include "gate.h"
 
@@ -52,7 +52,8 @@ static void emulate(nvb_arena *a, const product *p, nvf_kernel *k, nvf_schedule 
   arguments(p, &out, args);
   nvc_cuda_emit(a, &c, k, s, &(nvc_cuda_target){90, 0});
   if (getenv("GATE_SHOW")) printf("%s\n", c.source);
-  ck_assert_msg(nvc_nvrtc_compile(&cubin, c.source, k->title, 90) == NVM_OK, "%s: %s: %s", p->file, name, nvb_message());
+  ck_assert_msg(nvc_nvrtc_compile(&cubin, c.source, k->title, 90) == NVM_OK, "%s: %s: %s", p->file, name,
+                nvb_message());
   emu_module *m = emu_module_load(cubin.bytes);
   ck_assert_msg(m != NULL, "%s", emu_error());
   gate_launch l = {&c, emu_module_kernel(m, "nvm_kernel"), k->nparam};
@@ -77,7 +78,8 @@ static void work(nvb_arena *a, void *arg) {
   free(room);
   int runs = 0;
   for (int i = 0; i < k->nsched; i++) {
-    if (strncmp(k->sched_name[i], p->prefix, strlen(p->prefix)) != 0 || strncmp(k->sched_name[i], "cpu", 3) == 0) continue;
+    if (strncmp(k->sched_name[i], p->prefix, strlen(p->prefix)) != 0 || strncmp(k->sched_name[i], "cpu", 3) == 0)
+      continue;
     memset(got, 0, bytes);
     emulate(a, p, k, k->sched[i], k->sched_name[i], got);
     compare(p, k->sched_name[i], want, got);
@@ -95,7 +97,8 @@ static void run_product(product *p) {
 }
 
 static void gemm16_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = {.file = "gemm16.kir", .prefix = prefix, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldd = ldd, .nin = 3};
+  product p = {
+      .file = "gemm16.kir", .prefix = prefix, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldd = ldd, .nin = 3};
   p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
   p.in[1] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
   p.in[2] = matrix_new(NVM_BF16, 1, n, n, 1);
@@ -131,7 +134,15 @@ START_TEST(residual) {
   const int size[][6] = {{256, 384, 128, 128, 128, 384}, {330, 202, 72, 72, 80, 208}, {40, 100, 0, 8, 8, 104}};
   for (int i = 0; i < 3; i++) {
     const int *s = size[i];
-    product p = {.file = "gemmr.kir", .prefix = "", .m = s[0], .n = s[1], .k = s[2], .lda = s[3], .ldb = s[4], .ldd = s[5], .nin = 4};
+    product p = {.file = "gemmr.kir",
+                 .prefix = "",
+                 .m = s[0],
+                 .n = s[1],
+                 .k = s[2],
+                 .lda = s[3],
+                 .ldb = s[4],
+                 .ldd = s[5],
+                 .nin = 4};
     p.in[0] = matrix_new(NVM_F16, s[0], s[2], s[3], 0.5);
     p.in[1] = matrix_new(NVM_F16, s[1], s[2], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
@@ -148,7 +159,15 @@ START_TEST(columns) {
   const int size[][6] = {{128, 128, 96, 128, 128, 128}, {72, 136, 40, 80, 144, 140}};
   for (int i = 0; i < 2; i++) {
     const int *s = size[i];
-    product p = {.file = "gemmt.kir", .prefix = "mma", .m = s[0], .n = s[1], .k = s[2], .lda = s[3], .ldb = s[4], .ldd = s[5], .nin = 3};
+    product p = {.file = "gemmt.kir",
+                 .prefix = "mma",
+                 .m = s[0],
+                 .n = s[1],
+                 .k = s[2],
+                 .lda = s[3],
+                 .ldb = s[4],
+                 .ldd = s[5],
+                 .nin = 3};
     p.in[0] = matrix_new(NVM_F16, s[2], s[0], s[3], 0.5);
     p.in[1] = matrix_new(NVM_F16, s[2], s[1], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
@@ -162,7 +181,15 @@ START_TEST(tf32) {
   const int size[][6] = {{128, 128, 96, 96, 128, 128}, {70, 131, 45, 48, 132, 134}};
   for (int i = 0; i < 2; i++) {
     const int *s = size[i];
-    product p = {.file = "gemm32.kir", .prefix = "mma", .m = s[0], .n = s[1], .k = s[2], .lda = s[3], .ldb = s[4], .ldd = s[5], .nin = 4};
+    product p = {.file = "gemm32.kir",
+                 .prefix = "mma",
+                 .m = s[0],
+                 .n = s[1],
+                 .k = s[2],
+                 .lda = s[3],
+                 .ldb = s[4],
+                 .ldd = s[5],
+                 .nin = 4};
     p.in[0] = matrix_new(NVM_F32, s[0], s[2], s[3], 0.5);
     p.in[1] = matrix_new(NVM_F32, s[2], s[1], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);

@@ -1,5 +1,5 @@
-/* Matrix products of types that tensor cores take: every one has a kernel for every GPU, whatever its sizes, its operands'
-   places in memory, its alignment and its tail; and large aligned ones are fed by TMA where there is one. */
+/* Matrix products of types that tensor cores take: every one has a kernel for every GPU, whatever its sizes, its
+   operands' places in memory, its alignment and its tail; and large aligned ones are fed by TMA where there is one. */
 #include "../suite.h"
 #include <stdlib.h>
 #include "base/caps.h"
@@ -7,7 +7,12 @@
 #include "codegen/cuda.h"
 #include "fusion/plan.h"
 
-typedef struct product { const char *type; int m, n, k, left, right, batch, align, tail; const char *device; int arch, roles; } product;
+typedef struct product {
+  const char *type;
+  int m, n, k, left, right, batch, align, tail;
+  const char *device;
+  int arch, roles;
+} product;
 
 static void shape(nvb_text *t, const product *p, int rows, int cols) {
   if (p->batch > 1) nvb_print(t, "[%d, %d, %d]", p->batch, rows, cols);
@@ -57,7 +62,8 @@ static const char *text_of(nvb_arena *a, const product *p) {
 
 static void plan(nvb_arena *a, void *arg) {
   product *p = arg;
-  nvf_plan *f = nvf_fuse(a, nvg_graph_parse(a, text_of(a, p), "product"), nvb_caps_find(p->device), &(nvf_options){.fuse = 1});
+  nvf_plan *f =
+      nvf_fuse(a, nvg_graph_parse(a, text_of(a, p), "product"), nvb_caps_find(p->device), &(nvf_options){.fuse = 1});
   nvc_cuda_kernel k;
   p->roles = 0;
   for (int i = 0; i < f->nstep; i++) {
@@ -67,22 +73,33 @@ static void plan(nvb_arena *a, void *arg) {
 }
 
 START_TEST(all_are_spelled) {
-  static const struct { const char *name; int arch; } device[] = {{"h200", 90}, {"a100", 80}, {"b200", 100}, {"rtx5090", 120}};
+  static const struct {
+    const char *name;
+    int arch;
+  } device[] = {{"h200", 90}, {"a100", 80}, {"b200", 100}, {"rtx5090", 120}};
   static const char *const type[] = {"bf16", "f16", "f32"};
-  static const int size[][3] = {{16, 8192, 512}, {64, 64, 64}, {17, 33, 65}, {1024, 1024, 1024}, {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8}, {40, 8192, 64}};
+  static const int size[][3] = {{16, 8192, 512},    {64, 64, 64},  {17, 33, 65}, {1024, 1024, 1024},
+                                {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8},  {40, 8192, 64}};
   int fed = 0;
   for (int i = 0; i < 3 * 8 * 4 * 2 * 2 * 2 * 4; i++) {
     int d = i & 3, at = i >> 2;
-    product p = {.device = device[d].name, .arch = device[d].arch, .left = at & 1, .right = at >> 1 & 1, .align = at >> 2 & 1, .tail = at >> 3 & 1,
+    product p = {.device = device[d].name,
+                 .arch = device[d].arch,
+                 .left = at & 1,
+                 .right = at >> 1 & 1,
+                 .align = at >> 2 & 1,
+                 .tail = at >> 3 & 1,
                  .batch = at >> 4 & 1 ? 3 : 1};
     const int *s = size[(at >>= 5) % 8];
     p.m = s[0], p.n = s[1], p.k = s[2], p.type = type[at / 8 % 3];
     nvb_arena *a = nvb_arena_new();
-    ck_assert_msg(nvb_protect(a, plan, &p) == NVM_OK, "%s, %s %d x %d x %d, turned %d %d, batch %d, aligned %d, tail %d: %s", p.device, p.type,
-                  p.m, p.n, p.k, p.left, p.right, p.batch, p.align, p.tail, nvb_message());
+    ck_assert_msg(nvb_protect(a, plan, &p) == NVM_OK,
+                  "%s, %s %d x %d x %d, turned %d %d, batch %d, aligned %d, tail %d: %s", p.device, p.type, p.m, p.n,
+                  p.k, p.left, p.right, p.batch, p.align, p.tail, nvb_message());
     nvb_arena_free(a);
     int large = p.m >= 1024 && p.align && (p.type[0] == 'b' || p.type[1] == '1');
-    ck_assert_msg(!large || p.roles == (d == 0), "%s: %s %d x %d x %d %s TMA", p.device, p.type, p.m, p.n, p.k, p.roles ? "uses" : "lacks");
+    ck_assert_msg(!large || p.roles == (d == 0), "%s: %s %d x %d x %d %s TMA", p.device, p.type, p.m, p.n, p.k,
+                  p.roles ? "uses" : "lacks");
     fed += p.roles;
   }
   ck_assert_int_gt(fed, 0);
