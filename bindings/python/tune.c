@@ -1,24 +1,48 @@
-/* nvm.auto_tune and what `python -m nvm tune` stands on: sessions, whose progress is told to a Python function, and records. */
+/* nvm.auto_tune and what `python -m nvm tune` stands on: sessions and records. How far a session has come is noted where it
+   can be read: who measures may hold locks that a thread with the interpreter's lock waits for, so it never asks for that. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include "nvp.h"
 
 static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module); }
 
-/* Called in a thread that evaluates, without the interpreter's lock. What the function raises cannot stop the evaluation. */
-static void told(void *fn, const nvm_tune_progress *p) {
-  PyGILState_STATE held = PyGILState_Ensure();
-  PyObject *r = PyObject_CallFunction(fn, "iisd", p->step, p->steps, p->what, p->part);
-  if (!r) PyErr_WriteUnraisable(fn);
-  Py_XDECREF(r);
-  PyGILState_Release(held);
-}
+typedef struct latest { pthread_mutex_t lock; long long n; int step, steps; double part; char what[120]; } latest; /* n: notes so far */
 
-/* tune_begin(seconds, cold, progress): progress None, or a function that the caller keeps until tune_end */
+static void told(void *user, const nvm_tune_progress *p) {
+  latest *l = user;
+  pthread_mutex_lock(&l->lock);
+  l->n++;
+  l->step = p->step;
+  l->steps = p->steps;
+  l->part = p->part;
+  strncpy(l->what, p->what, sizeof l->what - 1);
+  pthread_mutex_unlock(&l->lock);
+}
+static void forget(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, NULL)); }
+
+/* tune_begin(seconds, cold): what tune_told reads, to be kept until tune_end has returned */
 static PyObject *tune_begin(PyObject *m, PyObject *args) {
   nvm_tune_options o = NVM_TUNE_OPTIONS_INIT;
-  PyObject *fn;
-  if (!PyArg_ParseTuple(args, "dpO:tune_begin", &o.seconds, &o.cold, &fn)) return NULL;
-  if (fn != Py_None) o.progress = told, o.user = fn;
-  return nvp_check(state_of(m), nvm_tune_begin(&o)) ? NULL : Py_NewRef(Py_None);
+  if (!PyArg_ParseTuple(args, "dp:tune_begin", &o.seconds, &o.cold)) return NULL;
+  latest *l = calloc(1, sizeof *l);
+  PyObject *capsule = l ? PyCapsule_New(l, NULL, forget) : PyErr_NoMemory();
+  if (!capsule) return free(l), NULL;
+  pthread_mutex_init(&l->lock, NULL);
+  o.progress = told;
+  o.user = l;
+  if (nvp_check(state_of(m), nvm_tune_begin(&o))) Py_CLEAR(capsule);
+  return capsule;
+}
+/* (notes so far, step, steps, what, part) */
+static PyObject *tune_told(PyObject *m, PyObject *capsule) {
+  (void)m;
+  latest *l = PyCapsule_GetPointer(capsule, NULL), now;
+  if (!l) return NULL;
+  pthread_mutex_lock(&l->lock);
+  now = *l;
+  pthread_mutex_unlock(&l->lock);
+  return Py_BuildValue("(Liisd)", now.n, now.step, now.steps, now.what, now.part);
 }
 static PyObject *tune_end(PyObject *m, PyObject *unused) {
   (void)unused;
@@ -56,7 +80,7 @@ static PyObject *tune_counters(PyObject *m, PyObject *unused) {
                        (long long)c.found);
 }
 PyMethodDef nvp_tune_def[] = {
-  { "tune_begin", tune_begin, METH_VARARGS, NULL }, { "tune_end", tune_end, METH_NOARGS, NULL },
+  { "tune_begin", tune_begin, METH_VARARGS, NULL }, { "tune_end", tune_end, METH_NOARGS, NULL }, { "tune_told", tune_told, METH_O, NULL },
   { "tune_list", tune_list, METH_NOARGS, NULL }, { "tune_export", tune_export, METH_NOARGS, NULL },
   { "tune_import", tune_import, METH_VARARGS, NULL }, { "tune_clear", tune_clear, METH_NOARGS, NULL },
   { "tune_counters", tune_counters, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL }

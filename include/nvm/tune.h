@@ -17,7 +17,8 @@ typedef struct nvm_tune_options {
   unsigned version;           /* NVM_TUNE_OPTIONS_VERSION */
   double seconds;             /* for all that is measured; 0: 60 */
   int cold;                   /* 1: caches are emptied before each sample */
-  void (*progress)(void *user, const nvm_tune_progress *p); /* in the thread that evaluates; NULL: none. Must not call nvm. */
+  void (*progress)(void *user, const nvm_tune_progress *p); /* in the thread that evaluates; NULL: none.
+                                 Must not call nvm, nor wait for a thread that does. */
   void *user;
 } nvm_tune_options;
 #define NVM_TUNE_OPTIONS_VERSION 1

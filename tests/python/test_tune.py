@@ -304,7 +304,7 @@ def test_progress_and_budget():
         nvm.auto_tune(budget=0)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_failing_progress():
     def progress(*unused):
         raise KeyError("progress")

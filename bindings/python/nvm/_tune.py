@@ -1,5 +1,6 @@
 """nvm.auto_tune and nvm.tune: schedules chosen by measuring. What is found is remembered for each kind of device."""
 import sys
+import threading
 
 from . import _nvm
 
@@ -26,7 +27,8 @@ class auto_tune:
     """with nvm.auto_tune(): what is evaluated inside is measured on the values at hand, where no record says how it runs best.
 
     budget: seconds for all that is measured; what is left over runs as it would have. cold: caches are emptied before each
-    sample. progress: a function of (step, steps, what, part); by default a bar, if standard error is a terminal; False: none.
+    sample. progress: a function of (step, steps, what, part), called now and then in a thread of its own; by default a bar, if
+    standard error is a terminal; False: none.
     Results are the same bits with and without. NVM_TUNE=frozen, off or NVM_REPRODUCIBLE=1 measure nothing.
     """
 
@@ -37,14 +39,31 @@ class auto_tune:
             progress = _Bar(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else False
         self.budget, self.cold, self.progress = float(budget), bool(cold), progress or None
 
+    def _watch(self):
+        seen, over = 0, False
+        while not over:
+            over = self._over.wait(0.05)
+            n, *where = _nvm.tune_told(self._session)
+            if n != seen:
+                seen = n
+                self.progress(*where)
+
     def __enter__(self):
-        _nvm.tune_begin(self.budget, self.cold, self.progress)
+        self._session = _nvm.tune_begin(self.budget, self.cold)
+        if self.progress:
+            self._over = threading.Event()
+            self._watcher = threading.Thread(target=self._watch, name="nvm.auto_tune", daemon=True)
+            self._watcher.start()
         return self
 
     def __exit__(self, *error):
         _nvm.tune_end()
+        if self.progress:
+            self._over.set()
+            self._watcher.join()
         if isinstance(self.progress, _Bar):
             self.progress.close()
+        del self._session
 
 
 def tune(fn, /, *args, **kwargs):
