@@ -323,7 +323,7 @@ static void build_product(builder *b, int product) {
   nvf_cand *k = b->k;
   const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
   to[product] = product_axes(b, nvf_node_of(b, product));
-  uint64_t all = (1ull << k->axis.n) - 1, inside = 1ull << (k->axis.n - 1);
+  uint64_t all = (1ull << k->axis.n) - 1, inside = all & ~(all >> 1);
   nvf_inst_at(b, product, to[product], 0, 1);
   for (int i = product + 1; i < b->net->n; i++)
     to[i] = onward(b, nvf_node_of(b, i), to);

@@ -440,6 +440,8 @@ static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
     nvf_illegal(b, "a product is read at other coordinates than it is made");
   if (guard)
     nvf_illegal(b, "a product is read under a condition");
+  if (!x->dim[last]) /* the graph has none */
+    nvf_illegal(b, "a product over one element is a map");
   nvf_dot *dot = b->k->dot = NVB_NEW(b->a, nvf_dot);
   *dot = (nvf_dot){ -1, nvf_ix_bare(b->s, at[last - 1]), inner_axis(b, at[last]), axis, NULL };
   nvf_ix *e[2] = { nvb_dup(b->a, at, (size_t)n->rank * sizeof *at), nvb_dup(b->a, at, (size_t)n->rank * sizeof *at) };

@@ -132,7 +132,7 @@ static const program programs[] = {
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 }, { "sum of", sum_of, 3 },
   { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 }, { "batched rows", batched_rows, 2 },
 };
-static const int64_t sizes[][3] = { { 2, 2, 2 }, { 5, 33, 7 }, { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
+static const int64_t sizes[][3] = { { 2, 2, 2 }, { 1, 1, 9 }, { 1, 40, 3 }, { 5, 33, 7 }, { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
 
 /* Small integers: every order of a sum gives the same bits. */
@@ -159,6 +159,8 @@ static void try_one(nvb_arena *a, void *arg) {
   static const struct { const char *machine; int width; } on[] = { { "cpu16", 16 }, { "cpu16", 8 }, { "cpu16", 4 }, { "h200", 32 } };
   const trial *t = arg;
   maker m = { .a = a };
+  if (t->p->make == chain && t->size[1] == 1) /* the second is over one element: a map */
+    return;
   t->p->make(&m, t->size);
   nvg_graph *g = m_graph(&m);
   char **data = integers(&m, g);
