@@ -6,7 +6,13 @@
 #include <stdint.h>
 
 typedef struct nvd_lt_algo { uint64_t word[8]; } nvd_lt_algo; /* of one version of the library */
-typedef struct nvd_lt_result { nvd_lt_algo algo; size_t workspace; int status; float waves; int reserved[4]; } nvd_lt_result;
+typedef struct nvd_lt_result {
+  nvd_lt_algo algo;
+  size_t workspace;
+  int status;
+  float waves;
+  int reserved[4];
+} nvd_lt_result;
 
 #define NVD_LT(X) \
   X(cublasLtCreate, (void **handle)) \
@@ -23,7 +29,8 @@ typedef struct nvd_lt_result { nvd_lt_algo algo; size_t workspace; int status; f
                                      int asked, nvd_lt_result *out, int *n)) \
   X(cublasLtMatmulAlgoCheck, (void *handle, void *desc, void *a, void *b, void *c, void *d, const nvd_lt_algo *algo, \
                               nvd_lt_result *out)) \
-  X(cublasLtMatmulAlgoConfigGetAttribute, (const nvd_lt_algo *algo, int attribute, void *value, size_t n, size_t *had)) \
+  X(cublasLtMatmulAlgoConfigGetAttribute, (const nvd_lt_algo *algo, int attribute, void *value, size_t n, \
+                                           size_t *had)) \
   X(cublasLtMatmul, (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, \
                      void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout, \
                      const nvd_lt_algo *algo, void *workspace, size_t bytes, void *stream))

@@ -61,7 +61,8 @@ typedef struct nvd_gpu_run {
   int status;                   /* of what is no failure of CUDA */
 } nvd_gpu_run;
 
-int nvd_gpu_launch(nvd_gpu_run *x, int i); /* step i, whose arguments are in place: an error code of CUDA, or x->status */
+/* Step i, whose arguments are in place: an error code of CUDA, or x->status. */
+int nvd_gpu_launch(nvd_gpu_run *x, int i);
 /* The recording of a run, whose arguments are all in place, as an executable graph; NULL: `launch` launches it. */
 void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x));
 void nvd_records_free(nvd_replay *r);       /* within nvd_enter */

@@ -1,6 +1,6 @@
-/* Programs with steps of libraries, recorded whole: a run that meets the very arguments of earlier ones on its stream is
-   captured, and from then on launched as one graph, which spares the host what the libraries do for each call. Decides
-   which arguments are worth it: a loop that gives its memory back meets few. */
+/* Programs with steps of libraries, recorded whole: a run that meets the very arguments of earlier ones on its stream
+   is captured, and from then on launched as one graph, which spares the host what the libraries do for each call.
+   Decides which arguments are worth it: a loop that gives its memory back meets few. */
 #include <string.h>
 #include "dispatch/cuda_program.h"
 
@@ -24,7 +24,8 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
   nvd_replay *r = x->r;
   const nvd_program *p = x->p;
   void *room[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
-  nvb_hash key = nvb_hash_mix(nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)(p->narg + 2 * p->nstep)), room, sizeof room);
+  nvb_hash key = nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)(p->narg + 2 * p->nstep));
+  key = nvb_hash_mix(key, room, sizeof room);
   nvd_record *oldest = r->record;
   for (nvd_record *k = r->record; k < r->record + NVD_RECORDS; k++) {
     if (k->calls && nvb_hash_eq(k->key, key))

@@ -35,7 +35,8 @@ NVG_SOFT void narrow(const row *r) {
   __attribute__((target("arch=x86-64-v4"))) static void fn##_v4(const row *r) { fn(r); } \
   __attribute__((target("arch=x86-64-v3"))) static void fn##_v3(const row *r) { fn(r); } \
   static void fn##_any(const row *r) { \
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) \
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && \
+        __builtin_cpu_supports("avx512dq")) \
       fn##_v4(r); \
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) \
       fn##_v3(r); \

@@ -98,8 +98,8 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
 
 int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice) {
   int status = NVM_OK;
-  for (refused = 0; refused < plan->nstep && !(status = nvd_solve_dry(plan, refused, device, choice ? &choice[refused] : NULL)); refused++)
-    ;
+  for (refused = 0; refused < plan->nstep && !status; refused += !status)
+    status = nvd_solve_dry(plan, refused, device, choice ? &choice[refused] : NULL);
   return status;
 }
 

@@ -1,5 +1,5 @@
-/* Who runs a step that holds a product: the first solver that takes it, or the step's own kernel. Decides when a step is
-   sent back to be cut, so that a library gets its product; never how anything is computed. */
+/* Who runs a step that holds a product: the first solver that takes it, or the step's own kernel. Decides when a step
+   is sent back to be cut, so that a library gets its product; never how anything is computed. */
 #include "dispatch/solve.h"
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static int veto(const nvd_task *t, const char *wordless) {
   for (int j = 0; j < NSOLVERS && !wordless && !is_bare(t->step->product); j++)
     if (solvers[j]->device == t->plan->device && takes_it_bare(solvers[j], t)) {
       const char *why = refusal(solvers[j], t, NULL);
-      return nvb_fail(NVM_ERR_UNSUPPORTED, "[matmul] %s: %s", solvers[j]->name, why ? why : "it knows no algorithm for this");
+      why = why ? why : "it knows no algorithm for this";
+      return nvb_fail(NVM_ERR_UNSUPPORTED, "[matmul] %s: %s", solvers[j]->name, why);
     }
   return NVM_OK;
 }
@@ -130,7 +131,8 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
     if (!p->step[i].product)
       continue;
     if (choice && *choice[i].solver) {
-      nvb_print(t, "  %d runs by %s, as it was chosen\n", i + 1, strcmp(choice[i].solver, own_kernel) ? choice[i].solver : "its own kernel");
+      int own = !strcmp(choice[i].solver, own_kernel);
+      nvb_print(t, "  %d runs by %s, as it was chosen\n", i + 1, own ? "its own kernel" : choice[i].solver);
       continue;
     }
     nvd_task task;

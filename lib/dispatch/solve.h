@@ -1,5 +1,6 @@
-/* Solvers: libraries that run a step which holds a matrix product in place of the step's kernel. One solver is one file and
-   one row of the table in solve.c; they are asked in its order, and a refusal has a reason. Inside dispatch only. */
+/* Solvers: libraries that run a step which holds a matrix product in place of the step's kernel. One solver is one
+   file and one row of the table in solve.c; they are asked in its order, and a refusal has a reason. Inside dispatch
+   only. */
 #ifndef NVD_SOLVE_H
 #define NVD_SOLVE_H
 #include "dispatch/dispatch.h"
@@ -60,7 +61,7 @@ typedef struct nvd_solver {
   int (*candidates)(nvd_candidate *out, int most, const nvd_task *t);
   /* What is kept for the runs, in the arena; NULL and a reason if it cannot after all. Throws. */
   nvd_solution *(*prepare)(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why);
-  int (*run)(nvd_solution *s, const nvd_place *at); /* a status; on a device under its lock, and nothing is waited for */
+  int (*run)(nvd_solution *s, const nvd_place *at); /* a status; on a device under its lock, waiting for nothing */
   void (*free)(nvd_solution *s);             /* what is not the arena's; may be NULL */
 } nvd_solver;
 extern const nvd_solver nvd_openblas, nvd_cublaslt;
@@ -68,6 +69,7 @@ extern const nvd_solver nvd_openblas, nvd_cublaslt;
 /* Who runs step i: NULL is its own kernel. Throws NVM_ERR_UNSUPPORTED if a library would take the product without what
    the step does beside it. */
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice);
-int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice); /* a status: whether it would throw that */
+/* A status: whether it would throw that. */
+int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice);
 void nvd_solution_free(nvd_solution *s);     /* NULL is fine */
 #endif

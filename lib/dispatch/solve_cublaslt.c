@@ -1,6 +1,6 @@
-/* cuBLASLt, opened while the program runs. Decides which tails are epilogues of it, and which algorithm a program keeps:
-   the heuristic's first, or the one that was chosen; another only when a run has less workspace, or addresses that are
-   less aligned, than it was found for. */
+/* cuBLASLt, opened while the program runs. Decides which tails are epilogues of it, and which algorithm a program
+   keeps: the heuristic's first, or the one that was chosen; another only when a run has less workspace, or addresses
+   that are less aligned, than it was found for. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -10,7 +10,8 @@
 #include "dispatch/solve.h"
 #include "graph/dtype.h"
 
-enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 8, WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, ALIGNED = 256, AUX_STEP = 8 };
+enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 8, ALIGNED = 256, AUX_STEP = 8 };
+enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20 };
 
 /* ---- the library, and its handle for each device */
 static struct {
@@ -34,7 +35,8 @@ static void open_once(void) {
     { "cublasLtGetStatusName", (void (**)(void))&lt.cublasLtGetStatusName, 0 },
   };
   void *handle = nvb_library_open(soname);
-  opened = handle ? nvb_library_symbols(handle, "cuBLASLt", symbol, (int)(sizeof symbol / sizeof *symbol)) : nvb_status();
+  int n = (int)(sizeof symbol / sizeof *symbol);
+  opened = handle ? nvb_library_symbols(handle, "cuBLASLt", symbol, n) : nvb_status();
   if (opened)
     snprintf(why_not, sizeof why_not, "%s", nvb_message());
   else
@@ -146,7 +148,7 @@ typedef struct solution {
   uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
   int64_t batches, calls;                      /* in one call; calls */
   found chosen, spare;
-  void *nothing[2];                            /* layouts of operands that are zeros, when the factor is 0; NULL: not yet */
+  void *nothing[2];                            /* layouts of operands of zeros, for a factor of 0; NULL: not yet */
   found nothing_by;
 } solution;
 
@@ -224,9 +226,9 @@ static int describe(solution *s, const nvd_gemm *g) { /* a status of cuBLAS */
   for (int x = A; x <= D && !error; x++) {
     const nvd_matrix *m = matrix_of(g, x);
     int64_t rows = x == B ? g->k : g->m, cols = x == A ? g->k : g->n, last = g->nbatch - 1;
+    uint64_t tall = (uint64_t)(m->trans ? cols : rows), broad = (uint64_t)(m->trans ? rows : cols);
     int32_t batches = (int32_t)s->batches;
-    error = lt.cublasLtMatrixLayoutCreate(&s->layout[x], x <= B ? s->row->type : s->row->out_type,
-                                          (uint64_t)(m->trans ? cols : rows), (uint64_t)(m->trans ? rows : cols), m->ld);
+    error = lt.cublasLtMatrixLayoutCreate(&s->layout[x], x <= B ? s->row->type : s->row->out_type, tall, broad, m->ld);
     if (error || last < 0)
       continue;
     error = lt.cublasLtMatrixLayoutSetAttribute(s->layout[x], LT_LAYOUT_BATCHES, &batches, sizeof batches);
@@ -247,7 +249,8 @@ static int search(nvd_lt_result *out, int most, const solution *s, uint32_t alig
   lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_WORKSPACE, &room, sizeof room);
   lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_REDUCTION, &reduction, sizeof reduction);
   for (int x = A; x <= D; x++)
-    lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_ALIGN_A + x, align ? &align : &s->align[x], sizeof align);
+    lt.cublasLtMatmulPreferenceSetAttribute(preference, LT_PREF_ALIGN_A + x, align ? &align : &s->align[x],
+                                            sizeof align);
   error = lt.cublasLtMatmulAlgoGetHeuristic(s->handle, s->desc, s->layout[A], s->layout[B], s->layout[C], s->layout[D],
                                             preference, most, out, &n);
   lt.cublasLtMatmulPreferenceDestroy(preference);
@@ -442,8 +445,8 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, double f
                     (long long)place->room);
   if (!error)
     error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], nothing ? s->nothing[A] : s->layout[A], at[B],
-                              nothing ? s->nothing[B] : s->layout[B], beta, at[C], s->layout[C], at[D], s->layout[D], algo,
-                              nothing ? NULL : place->workspace, nothing ? 0 : (size_t)place->room, place->stream);
+                              nothing ? s->nothing[B] : s->layout[B], beta, at[C], s->layout[C], at[D], s->layout[D],
+                              algo, nothing ? NULL : place->workspace, nothing ? 0 : (size_t)place->room, place->stream);
   if (!error)
     return NVM_OK;
   return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",
@@ -462,8 +465,8 @@ static int run(nvd_solution *base, const nvd_place *place) {
 }
 
 static int offers(void) {
-  return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU | NVF_OFFERS_GELU |
-                     NVF_OFFERS_AUX : 0;
+  return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU |
+                     NVF_OFFERS_GELU | NVF_OFFERS_AUX : 0;
 }
 
 const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };

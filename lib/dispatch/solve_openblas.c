@@ -1,6 +1,6 @@
-/* OpenBLAS, opened while the program runs. Decides how a product with a tail becomes calls of ?gemm: the result starts as
-   beta * c + bias, which costs what clearing it would, and is clipped where it lies; 16-bit operands are widened by
-   panels of k. It is called from one thread at a time, with the pool's number of threads. */
+/* OpenBLAS, opened while the program runs. Decides how a product with a tail becomes calls of ?gemm: the result
+   starts as beta * c + bias, which costs what clearing it would, and is clipped where it lies; 16-bit operands are
+   widened by panels of k. It is called from one thread at a time, with the pool's number of threads. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -218,8 +218,8 @@ static void clip_columns(void *arg, int64_t lo, int64_t hi, int worker) {
 static int64_t grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 : 1; }
 
 /* ---- the product */
-static void call(const nvd_gemm *g, double alpha, const void *a, int ta, int64_t lda, const void *b, int tb, int64_t ldb,
-                 double beta, void *d, int64_t ldd, int64_t k) {
+static void call(const nvd_gemm *g, double alpha, const void *a, int ta, int64_t lda, const void *b, int tb,
+                 int64_t ldb, double beta, void *d, int64_t ldd, int64_t k) {
   int m = (int)g->m, n = (int)g->n;
   ta = ta ? TURNED : PLAIN;
   tb = tb ? TURNED : PLAIN;
@@ -255,9 +255,10 @@ static void move_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   }
 }
 
-/* The panel k0 <= k < k0 + kp of an operand whose k is its columns (of `other` rows), or its rows, as it lies in memory. */
-static void widen_panel(float *to, const nvd_matrix *x, char *at, int k_is_column, int64_t other, int64_t k0, int64_t kp,
-                        int threads) {
+/* The panel k0 <= k < k0 + kp of an operand whose k is its columns (of `other` rows), or its rows, as it lies in
+   memory. */
+static void widen_panel(float *to, const nvd_matrix *x, char *at, int k_is_column, int64_t other, int64_t k0,
+                        int64_t kp, int threads) {
   int along = x->trans == k_is_column;         /* k runs along the columns in memory */
   move w = { .half = at + k0 * (along ? 1 : x->ld) * nvg_size(x->type), .full = to, .type = x->type, .ld = x->ld,
              .len = along ? kp : other };

@@ -1,5 +1,5 @@
-/* Products for the suites of solvers: cases with every layout, a plan of one step made by hand for each, run on the CPU or
-   a device and held against sums in long double. */
+/* Products for the suites of solvers: cases with every layout, a plan of one step made by hand for each, run on the
+   CPU or a device and held against sums in long double. */
 #ifndef NVM_TESTS_PRODUCTS_H
 #define NVM_TESTS_PRODUCTS_H
 #include <complex.h>
@@ -74,7 +74,8 @@ static inline int64_t place_of(const product *p, int x, int64_t b0, int64_t b1, 
   return w->offset + b0 * w->batch[0] + b1 * w->batch[1] + i * w->row + j * w->col;
 }
 
-/* Strides, and memory filled with numbers of which small sums are exact to the eye; D's with what must be overwritten. */
+/* Strides, and memory filled with numbers of which small sums are exact to the eye; D's with what must be
+   overwritten. */
 static inline void lay(product *p, int x) {
   const product_case *c = &p->c;
   const matrix *mat = &c->x[x];

@@ -1,5 +1,5 @@
-/* Products run by OpenBLAS: every layout, type and tail that it takes against sums in long double; what it refuses, why,
-   and who runs it then; choices; forks, threads, and memory that fails. Without the library: what is said. */
+/* Products run by OpenBLAS: every layout, type and tail that it takes against sums in long double; what it refuses,
+   why, and who runs it then; choices; forks, threads, and memory that fails. Without the library: what is said. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>

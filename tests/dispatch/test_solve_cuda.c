@@ -1,7 +1,7 @@
-/* Products run by cuBLASLt: on a GPU, or on the emulator (tests/emu) where there is none. Every type, layout and tail that
-   it takes against sums in long double; chains with kernels before and behind, replayed and captured; workspaces that
-   cannot be had, addresses less aligned than was promised; choices, refusals, failures.
-   NVM_TEST_PRODUCTS: how many random ones (200). */
+/* Products run by cuBLASLt: on a GPU, or on the emulator (tests/emu) where there is none. Every type, layout and tail
+   that it takes against sums in long double; chains with kernels before and behind, replayed and captured; workspaces
+   that cannot be had, addresses less aligned than was promised; choices, refusals, failures. NVM_TEST_PRODUCTS: how
+   many random ones (200). */
 #include <dlfcn.h>
 #include <unistd.h>
 #include "base/mem.h"
@@ -439,7 +439,8 @@ END_TEST
 
 int main(void) {
   const TTest *const tests[] = { random_products, a_factor_of_nothing, refusals, choices, replayed_between_kernels,
-                                 recorded_whole, less_aligned_than_promised, captured, watched, without_workspace, a_call_fails };
+                                 recorded_whole, less_aligned_than_promised, captured, watched, without_workspace,
+                                 a_call_fails };
   if (!is_emulated()) {          /* CUDA does not go on in a child */
     setenv("CK_FORK", "no", 1);
     if (!nvd_device_count()) {

@@ -1,7 +1,7 @@
-/* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double, multiplied by a factor of 0 too
-   (as the library does for 16-bit types). Refuses what the library
-   refuses and a caller could get wrong: workspaces that are not there, addresses less aligned than the algorithm was
-   found for, columns that overlap, tails it does not have. */
+/* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double, multiplied by a
+   factor of 0 too (as the library does for 16-bit types). Refuses what the library refuses and a caller could get
+   wrong: workspaces that are not there, addresses less aligned than the algorithm was found for, columns that
+   overlap, tails it does not have. */
 #include "call.h"
 #include "dispatch/cublaslt_api.h"
 #include <complex.h>
