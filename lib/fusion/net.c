@@ -94,6 +94,34 @@ static void live(const nvg_graph *g, uint8_t *want) {
       want[g->v[i].in[j]] = 1;
 }
 
+int nvf_alike(const nvf_node *p, const nvf_node *q) {
+  int j = 0;
+  for (int d = 0; d < p->rank; d++) {
+    while (p->dim[d] && j < q->rank && !q->dim[j])
+      j++;
+    if (p->dim[d] && (j == q->rank || q->dim[j++] != p->dim[d]))
+      return 0;
+  }
+  for (; j < q->rank; j++)
+    if (q->dim[j])
+      return 0;
+  return 1;
+}
+
+/* A reshape of what was moved about has an index some times as long as that of its operand: before long one is stored. */
+static void twist(const nvf_net *net, nvf_node *n) {
+  enum { MOST = 3 };
+  for (int j = 0; j < n->nin; j++) {
+    const nvf_node *x = &net->node[n->in[j]];
+    n->twist = !x->must && x->twist > n->twist ? x->twist : n->twist;
+  }
+  if (n->kind == NVG_VRESHAPE)
+    n->twist += (n->twist & 1) && !nvf_alike(n, &net->node[n->in[0]]);
+  else if (n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || (nvf_is_view(n->kind) && n->kind != NVG_VEXPAND))
+    n->twist |= 1;
+  n->must |= n->twist >= 2 * MOST;
+}
+
 /* Users are the living ones: picks of states that nobody wants have none. */
 static void link_users(nvf_net *net) {
   uint8_t *alive = nvb_get(net->arena, (size_t)net->n + 1);
@@ -124,6 +152,7 @@ static void link_users(nvf_net *net) {
     }
     n->depth += fold;
     n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL;
+    twist(net, n);
     net->nproduct += n->kind == NVG_VCALL;
   }
   for (int i = 0; i < net->n; i++) { /* what a gather reads is read at random: computing it there has no bound */

@@ -39,6 +39,7 @@ typedef struct nvf_node {
   int value;               /* of the graph; what a partial and a finish stand for too */
   int must;                /* can only be read from memory */
   int depth;               /* reductions on the way from the leaves */
+  int twist;               /* twice the reshapes of what was moved, on the way from what is stored; odd: moved since the last */
   int near;                /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
   int nuser, *user;
 } nvf_node;
@@ -62,6 +63,7 @@ typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine; /*
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
 int nvf_net_tiled(const nvf_net *net);     /* rows of a product are reduced: try NVF_TILED too */
+int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
 /* ---- instance.c, candidate.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED, NVF_IPICK,

@@ -314,25 +314,10 @@ static double joined(search *s, const state *t, const uint8_t *member, state *ou
   return gain;
 }
 
-/* Whether two values have one shape, but for extents of 1. */
-static int alike(const nvf_node *p, const nvf_node *q) {
-  int j = 0;
-  for (int d = 0; d < p->rank; d++) {
-    while (p->dim[d] && j < q->rank && !q->dim[j])
-      j++;
-    if (p->dim[d] && (j == q->rank || q->dim[j++] != p->dim[d]))
-      return 0;
-  }
-  for (; j < q->rank; j++)
-    if (q->dim[j])
-      return 0;
-  return 1;
-}
-
 static int same_space(const search *s, const group *x, const group *y) {
   for (int i = 0; i < x->n; i++)
     for (int j = 0; j < y->n; j++)
-      if (alike(node_of(s, x->root[i]), node_of(s, y->root[j])))
+      if (nvf_alike(node_of(s, x->root[i]), node_of(s, y->root[j])))
         return 1;
   return 0;
 }
@@ -368,8 +353,8 @@ static int are_parts(const search *s, const group *x, const group *y) {
     return 0;
   for (int i = 0; i < x->n; i++)
     for (int j = 0; j < y->n; j++)
-      if (alike(source_of(s, x->root[i]), source_of(s, y->root[j])) ||
-          (node_of(s, x->root[i])->size > 1 && alike(node_of(s, x->root[i]), node_of(s, y->root[j]))))
+      if (nvf_alike(source_of(s, x->root[i]), source_of(s, y->root[j])) ||
+          (node_of(s, x->root[i])->size > 1 && nvf_alike(node_of(s, x->root[i]), node_of(s, y->root[j]))))
         return 0;
   return x->k->time < small || y->k->time < small;
 }

@@ -246,3 +246,16 @@ def test_diff(shape, data):
     axis, n = data.draw(st.integers(-x.ndim, x.ndim - 1)), data.draw(st.integers(0, 3))
     same(nvm.diff(x, axis=axis, n=n), np.diff(x, n=n, axis=axis))
     same(nvm.diff(x, axis=axis, prepend=x, append=x), np.diff(x, axis=axis, prepend=x, append=x))
+
+
+@pytest.mark.parametrize("move,args", [("flip", (0,)), ("permute_dims", ((1, 0),)), ("roll", (1, 0))])
+@pytest.mark.parametrize("times", [3, 9, 40])
+def test_reshapes_of_what_was_moved(move, args, times):
+    """Each makes an index longer; what would be too long for a kernel is stored on the way."""
+    def chain(lib, x):
+        for i in range(times):
+            x = x.reshape((3, 4) if i % 2 else (4, 3))
+            x = getattr(lib, move)(x, *args)
+        return x
+    x = np.arange(12.0)
+    same(chain(nvm, nvm.asarray(x)), chain(np, x))
