@@ -90,7 +90,7 @@ typedef struct nvh_program nvh_program;
 /* The same graph without the outputs that are views of a leaf (or empty); *v describes all outputs. */
 nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *v, const nvg_graph *g);
 void nvh_views_donors(nvh_views *v, const nvf_plan *p);  /* the outputs that the plan puts into a leaf's memory */
-enum { NVH_ROUNDS = 4 };                     /* fuse, prepare, veto: at most so often */
+enum { NVH_ROUNDS = NVF_VETOES + 1 };        /* fuse, prepare, veto: at most so often */
 /* takes run, also when it fails; copies the vetoes that the plan was made with */
 int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto, const nvf_veto *veto);
 int nvh_program_vetoes(nvf_veto *out, const nvh_program *p); /* how many there are; they live as long as the program, which may be NULL */

@@ -5,7 +5,7 @@
 #define NVB_STORE_H
 #include "base/hash.h"
 
-/* 1 and *blob (nvb_free it) on a hit, else 0. kind is a short word: "code", "cubin", "tune". */
+/* 1 and *blob (nvb_free it) on a hit, else 0. kind is a short word: "code", "cubin", "tune", "trial". */
 int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes);
 void nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes);
 void nvb_store_drop(const char *kind, nvb_hash key);

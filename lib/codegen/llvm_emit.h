@@ -61,7 +61,7 @@ typedef struct nvcl_em {
   val error;
   typ i1, i8, i16, i32, i64, f32, f64, half, ptr, tvoid;
   int lanes;               /* of the part that is emitted */
-  val *param, *var, *grid, scratch, next_block; /* param: pointer, i64 or the scalar's value */
+  val *param, *var, *grid, scratch; /* param: pointer, i64 or the scalar's value */
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   int ngrid;
   int64_t scratch_bytes;

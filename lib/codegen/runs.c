@@ -36,12 +36,12 @@ int nvc_coef(const nvc_runs *r, const nvf_expr *x, int axis, int64_t *c) {
   return 0;
 }
 
-int nvc_same_expr(const nvf_expr *a, const nvf_expr *b) {
+static int same_expr(const nvf_expr *a, const nvf_expr *b) {
   if (a == b) return 1;
   if (a->kind != b->kind) return 0;
   if (a->kind == NVF_CONST) return a->value == b->value;
   if (a->kind < NVF_ADD) return a->id == b->id;
-  return nvc_same_expr(a->a, b->a) && nvc_same_expr(a->b, b->b);
+  return same_expr(a->a, b->a) && same_expr(a->b, b->b);
 }
 
 int nvc_looped(const nvf_digit *d) { return d->place == 'I' && d->extent > 1; }
@@ -312,7 +312,7 @@ static void drop_unused(nvc_runs *r, nvc_seq *q) {
 /* ---- relations */
 int nvc_relation(nvc_runs *r, const struct nvf_rel *rel) {
   for (int i = 0; i < r->nrel; i++)
-    if (r->rel[i]->cmp == rel->cmp && nvc_same_expr(r->rel[i]->a, rel->a) && nvc_same_expr(r->rel[i]->b, rel->b))
+    if (r->rel[i]->cmp == rel->cmp && same_expr(r->rel[i]->a, rel->a) && same_expr(r->rel[i]->b, rel->b))
       return i;
   if (r->nrel == NVC_RELATIONS || nvc_has(rel->a, NVF_TILE) || nvc_has(rel->b, NVF_TILE)) return -1;
   r->rel[r->nrel] = (struct nvf_rel *)nvb_dup(r->a, rel, sizeof *rel);

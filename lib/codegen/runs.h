@@ -67,7 +67,6 @@ const nvf_layout *nvc_widest_with(nvc_runs *r, const nvc_run *run, int q);
 /* ---- expressions and layouts */
 int nvc_has(const nvf_expr *x, nvf_xkind kind);
 int nvc_coef(const nvc_runs *r, const nvf_expr *x, int axis, int64_t *c);   /* of `axis` in x; 0 if it is not a constant */
-int nvc_same_expr(const nvf_expr *a, const nvf_expr *b);
 int nvc_looped(const nvf_digit *d);                                          /* an emitted loop of more than one round */
 int nvc_has_loops(const nvf_layout *l);
 int nvc_items(const nvf_layout *l);                                          /* register items */

@@ -211,12 +211,6 @@ nvg_node *nvg_xreduce(nvg_call *c, nvg_op op, nvg_node *a, uint32_t axes, int ke
   return keepdims ? r : nvg_xdrop(c, r, axes);
 }
 
-nvg_node *nvg_xrow(nvg_call *c, nvg_op op, nvg_node *const *in, int n, const nvg_attr *attr, int nattr) {
-  for (int i = 0; i < n; i++)
-    if (!in[i]) return NULL;
-  return nvg_keep(c, nvg_apply(op, in, n, attr, nattr, c->default_float));
-}
-
 int64_t nvg_count_over(const nvg_node *a, uint32_t axes) {
   int64_t n = 1;
   for (int d = 0; d < a->aval->rank; d++)

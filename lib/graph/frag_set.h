@@ -18,7 +18,7 @@ typedef struct generic {
 } generic; /* a variable of a class, or (type >= 0) one type */
 typedef struct def {
   int unit, at, next, parsed; /* at: the name; next: the definition of the name before, or -1 */
-  int ngen, nparam, nresult, body, line_known;
+  int ngen, nparam, nresult, body;
   generic *gen;
   slice *pname;
   type_expr *param, *result;
@@ -34,7 +34,6 @@ struct nvg_fragset {
   nvb_map *names, *done; /* name -> last definition + 1; name<types>(types) -> made + 1 */
   int calls, is_library;
 };
-
 
 /* type = dtype | variable of d | signed<type> | unsigned<type>. try: 0 if the token is none. */
 int nvg_type_try(lexer *l, const def *d, type_expr *out);

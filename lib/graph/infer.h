@@ -101,6 +101,5 @@ nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis);
 nvg_node *nvg_xscatter(nvg_call *c, nvg_node *index, int64_t size); /* 1 + the last position of each value, 0: none */
 nvg_node *nvg_xreduce(nvg_call *c, nvg_op op, nvg_node *a, uint32_t axes, int keepdims);
 nvg_node *nvg_xdrop(nvg_call *c, nvg_node *a, uint32_t axes);  /* dimensions of extent 1 removed */
-nvg_node *nvg_xrow(nvg_call *c, nvg_op op, nvg_node *const *in, int n, const nvg_attr *attr, int nattr); /* any row */
 int64_t nvg_count_over(const nvg_node *a, uint32_t axes);      /* product of those extents */
 #endif
