@@ -134,7 +134,7 @@ nvg_value *nvh_value_share(nvg_value *v, int rank) {
   return nvh_value_new(nvd_buf_ref(v->buffer), v->data, rank, v->stride);
 }
 
-/* ---- copies that are kept with the value */
+/* ---- whose memory it is */
 int nvh_is_borrowed(const nvg_value *v) {
   const nvd_buf *b = v->buffer;
   return !b || b->release;
@@ -157,6 +157,8 @@ int nvh_lent_still(const nvg_value *v, const nvg_aval *av) {
   return nvb_fail(NVM_ERR_STATE, "[borrow] the memory that was lent to an array of %lld %s has changed while the array "
                   "lives; copy it, or lend what nobody writes to", (long long)av->size, nvg_dtype_name(av->dtype));
 }
+
+/* ---- copies that are kept with the value */
 static nvg_value *mirror_find(nvg_value *v, int place) {
   while (v && v->device + 1 != place) v = atomic_load_explicit(&v->mirror, memory_order_acquire);
   return v;
