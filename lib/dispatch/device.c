@@ -238,11 +238,11 @@ static int record(nvd_queue *q) {
 
 int64_t nvd_queue_note(nvd_queue *q, const char *label) {
   int64_t t = ++q->issued;
+  char *name = q->label[(uint64_t)t % NVD_LABELS].name;
+  size_t n = label ? strnlen(label, NVD_LABEL - 1) : 0;
   q->label[(uint64_t)t % NVD_LABELS].ticket = t;
-  if (label)
-    memcpy(q->label[(uint64_t)t % NVD_LABELS].name, label, NVD_LABEL);
-  else
-    q->label[(uint64_t)t % NVD_LABELS].name[0] = 0;
+  memcpy(name, label ? label : "", n);
+  name[n] = 0;
   if (q != q->device->own && !nvd_capturing(q))
     record(q);
   return t;

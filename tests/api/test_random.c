@@ -1,13 +1,15 @@
 /* Random graphs: node by node in the interpreter = fused, on 1, 2 and 7 threads, with flush-to-zero set by the caller, and through
    native code, bit for bit; with a device (cuda:0), fused and node by node there, without f16 and bf16.
      test_random [--device NAME] [--seconds S] [--jobs J] [count [first seed [all]]]; all: every mode for every graph
-   J threads share a device; modes are settings of the process, so a batch of graphs goes through one mode after the other.
+   J processes share the seeds and a device: in one process evaluations take turns.
    NVM_RANDOM_COUNT sets the count, NVM_RANDOM_MOST after how many differences it stops. A failure prints its seed and graph. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 #if defined __SSE__
@@ -15,7 +17,7 @@
 #endif
 #include "random_graph.h"
 
-enum { MOST_JOBS = 256, EACH = 64, STALL_S = 60 }; /* graphs of a batch for each thread; longest without an end of one */
+enum { MOST_JOBS = 256, STALL_S = 60 }; /* longest without an end of a graph */
 typedef struct mode { const char *name, *fuse, *tier, *threads; int flush, every; } mode;
 static const mode on_cpu[] = {
   { "node by node", "off", "0", "1", 0, 1 },        /* the reference */
@@ -33,21 +35,16 @@ static const struct modes { const mode *m; int n; } modes[] = {
   { on_cpu + 1, sizeof on_cpu / sizeof *on_cpu - 1 }, { on_device, sizeof on_device / sizeof *on_device } };
 
 typedef struct result { nvm_dtype t; int64_t n; void *data; } result;
-typedef struct item { uint64_t seed; int bad; result want[RG_OUT]; } item;
-typedef struct batch {            /* graphs that go through one mode at a time */
-  nvm_ctx *ctx;                   /* of this mode */
-  const mode *m;
-  int halves, all, n;
-  item *at;
-  atomic_int next;
-} batch;
+typedef struct graph { uint64_t seed; int halves, all; rg *g; } graph;
 
-static int values(const batch *b, uint64_t seed, result *r, rg *g) {
+static int values(const graph *x, nvm_ctx *ctx, const mode *m, result *r) {
   nvm_array *outs[RG_OUT];
-  rg_build(g, b->ctx, seed, b->halves, outs);
+  rg *g = x->g;
+  if (nvm_set("FUSE", m->fuse) || nvm_set("TIER", m->tier) || nvm_set("NUM_THREADS", m->threads)) return nvm_last_status();
+  rg_build(g, ctx, x->seed, x->halves, outs);
 #if defined __SSE__
   unsigned csr = _mm_getcsr();
-  if (b->m->flush) _mm_setcsr(csr | 0x8040);
+  if (m->flush) _mm_setcsr(csr | 0x8040);
 #endif
   int status = nvm_eval(outs, RG_OUT);
   for (int i = 0; i < RG_OUT && !status; i++) {
@@ -67,10 +64,9 @@ static void drop(result *r) {
   for (int i = 0; i < RG_OUT; i++) free(r[i].data), r[i].data = NULL;
 }
 
-static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
-static atomic_long bad, most = 5;
-static void tell(const char *mode_name, const item *x, const char *what, const rg *g) {
-  printf("seed %llu: %s: %s\n%s", (unsigned long long)x->seed, mode_name, what, g->text);
+/* ---- one graph through the modes */
+static void tell(const graph *x, const mode *m, const char *what) {
+  printf("seed %llu: %s: %s\n%s", (unsigned long long)x->seed, m->name, what, x->g->text);
 }
 static void tell_part(const result *want, const result *got, int64_t at) { /* as far as its bits go into 8 bytes */
   size_t size = nvm_dtype_size(want->t) / (want->t == NVM_C64 || want->t == NVM_C128 ? 2 : 1);
@@ -80,78 +76,36 @@ static void tell_part(const result *want, const result *got, int64_t at) { /* as
   printf("part %lld of %lld: %#llx, wanted %#llx (%s)\n", (long long)at, (long long)want->n, (unsigned long long)g,
          (unsigned long long)w, nvm_dtype_name(want->t));
 }
-static void compare(const batch *b, item *x, const result *got, const rg *g) {
-  for (int i = 0; i < RG_OUT && !x->bad; i++) {
-    const result *want = &x->want[i];
+static int compare(const graph *x, const mode *m, const result *wanted, const result *got) { /* 1: they differ */
+  for (int i = 0; i < RG_OUT; i++) {
+    const result *want = &wanted[i];
     int other = want->t != got[i].t || want->n != got[i].n;
     int64_t at = other ? 0 : rg_differs(want->t, want->data, got[i].data, want->n);
     if (!other && !at) continue;
     char what[32];
     snprintf(what, sizeof what, "output %d differs", i);
-    pthread_mutex_lock(&printing);
-    tell(b->m->name, x, what, g);
+    tell(x, m, what);
     if (at) tell_part(want, &got[i], at - 1);
-    pthread_mutex_unlock(&printing);
-    x->bad = 1, bad++;
+    return 1;
   }
-}
-static void one(const batch *b, item *x, rg *g) {
-  int reference = b->m == on_cpu;
-  if (x->bad || (!b->all && x->seed % (uint64_t)b->m->every)) return;
-  result got[RG_OUT] = { { 0 } };
-  if (values(b, x->seed, reference ? x->want : got, g)) {
-    pthread_mutex_lock(&printing);
-    tell(b->m->name, x, nvm_last_error(), g);
-    pthread_mutex_unlock(&printing);
-    x->bad = 1, bad++;
-  } else if (!reference) compare(b, x, got, g);
-  drop(got);
-}
-/* ---- threads, and one that looks whether they get on */
-static _Atomic uint64_t at_work[MOST_JOBS], ended; /* seeds; 0: none */
-static atomic_int places;
-static const char *_Atomic now_in;
-static void *watch(void *arg) {
-  (void)arg;
-  for (uint64_t last = 0, still = 0; still < STALL_S; sleep(1), still = last == ended ? still + 1 : 0) last = ended;
-  printf("no graph ended for %d s; %s, at work on", STALL_S, now_in);
-  for (int i = 0; i < MOST_JOBS; i++)
-    if (at_work[i]) printf(" %llu", (unsigned long long)at_work[i]);
-  puts("");
-  fflush(stdout);
-  _exit(1);
-}
-static void *some(void *arg) {
-  batch *b = arg;
-  rg *g = malloc(sizeof *g);
-  int place = atomic_fetch_add(&places, 1) % MOST_JOBS;
-  for (int i; g && bad < most && (i = atomic_fetch_add(&b->next, 1)) < b->n; ended++) {
-    at_work[place] = b->at[i].seed;
-    one(b, &b->at[i], g);
-  }
-  at_work[place] = 0;
-  free(g);
-  return NULL;
-}
-static int in_mode(batch *b, nvm_ctx *ctx, const mode *m, int jobs) {
-  pthread_t helper[MOST_JOBS];
-  int started = 0;
-  b->ctx = ctx, b->m = m, b->next = 0;
-  now_in = m->name;
-  places = 0;
-  if (nvm_set("FUSE", m->fuse) || nvm_set("TIER", m->tier) || nvm_set("NUM_THREADS", m->threads)) return 1;
-  while (started + 1 < jobs && !pthread_create(&helper[started], NULL, some, b)) started++;
-  some(b);
-  while (started) pthread_join(helper[--started], NULL);
   return 0;
 }
-/* The modes of `device`, or those of the CPU if it is NULL, against the reference. */
-static int check(batch *b, nvm_ctx *cpu, nvm_ctx *device, int jobs) {
+/* 1: a mode fails, or differs from the reference. device NULL: the modes of the CPU. */
+static int check(const graph *x, nvm_ctx *cpu, nvm_ctx *device) {
   const struct modes *other = &modes[device != NULL];
-  int failed = in_mode(b, cpu, on_cpu, jobs);
-  for (const mode *m = other->m; m < other->m + other->n && !failed; m++) failed = in_mode(b, device ? device : cpu, m, jobs);
-  for (int i = 0; i < b->n; i++) drop(b->at[i].want);
-  return failed;
+  result want[RG_OUT] = { { 0 } };
+  int bad = values(x, cpu, on_cpu, want) != NVM_OK;
+  if (bad) tell(x, on_cpu, nvm_last_error());
+  for (const mode *m = other->m; m < other->m + other->n && !bad; m++) {
+    result got[RG_OUT] = { { 0 } };
+    if (!x->all && x->seed % (uint64_t)m->every) continue;
+    bad = values(x, device ? device : cpu, m, got) != NVM_OK;
+    if (bad) tell(x, m, nvm_last_error());
+    else bad = compare(x, m, want, got);
+    drop(got);
+  }
+  drop(want);
+  return bad;
 }
 
 static long from_env(const char *name, long otherwise) {
@@ -170,34 +124,75 @@ static double clock_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-int main(int argc, char **argv) {
-  const char *place = NULL;
-  double seconds = 1e9;
-  int jobs = 1;
-  while (argc > 2 && !strncmp(argv[1], "--", 2)) {
-    if (!strcmp(argv[1], "--device")) place = argv[2];
-    if (!strcmp(argv[1], "--seconds")) seconds = atof(argv[2]);
-    if (!strcmp(argv[1], "--jobs")) jobs = atoi(argv[2]) < MOST_JOBS ? atoi(argv[2]) : MOST_JOBS;
-    argc -= 2, argv += 2;
+/* ---- jobs: processes that take the next seed, and one that looks whether they get on */
+typedef struct work {             /* shared by all of them */
+  const char *place;              /* NULL: the modes of the CPU */
+  long first, count, most;
+  int all, jobs;
+  double until;
+  atomic_long next, done, bad;
+  _Atomic uint64_t at_work[MOST_JOBS]; /* seeds; 0: none */
+} work;
+
+/* A status of the process. */
+static int take_turns(work *w, int job) {
+  nvm_ctx *cpu = context("cpu"), *device = w->place ? context(w->place) : NULL;
+  graph x = { .halves = !w->place, .all = w->all, .g = malloc(sizeof *x.g) };
+  if (!cpu || (w->place && !device) || !x.g) return 1;
+  for (long i; w->bad < w->most && clock_s() < w->until && (i = atomic_fetch_add(&w->next, 1)) < w->count; w->done++) {
+    w->at_work[job] = x.seed = (uint64_t)(w->first + i);
+    w->bad += check(&x, cpu, device);
+    fflush(stdout);
   }
-  long first = argc > 2 ? atol(argv[2]) : 1, done = 0;
-  long count = argc > 1 ? atol(argv[1]) : from_env("NVM_RANDOM_COUNT", 2000);
-  most = from_env("NVM_RANDOM_MOST", 5);
-  int room = jobs > 1 ? EACH * jobs : 1;
-  nvm_ctx *cpu = context("cpu"), *device = place ? context(place) : NULL;
-  batch b = { .halves = !place, .all = argc > 3, .at = calloc((size_t)room, sizeof *b.at) };
-  pthread_t watcher;
-  if (!cpu || (place && !device) || !b.at) return 1;
-  if (place && !pthread_create(&watcher, NULL, watch, NULL)) pthread_detach(watcher);
-  for (double start = clock_s(); done < count && bad < most && clock_s() - start < seconds; done += b.n) {
-    b.n = count - done < room ? (int)(count - done) : room;
-    for (int i = 0; i < b.n; i++) b.at[i] = (item){ .seed = (uint64_t)(first + done + i) };
-    if (check(&b, cpu, device, jobs)) return 1;
-    if (jobs > 1) printf("%ld graphs, %.1f s\n", done + b.n, clock_s() - start), fflush(stdout);
-  }
-  printf("%ld graphs, %ld with differences\n", done, (long)bad);
-  free(b.at);
+  w->at_work[job] = 0;
+  free(x.g);
   if (device) nvm_ctx_free(device);
   nvm_ctx_free(cpu);
-  return bad != 0;
+  return 0;
+}
+
+/* Forks before anything of nvm or CUDA has begun. 1: a process failed, or none ends a graph. */
+static int share(work *w) {
+  pid_t pid[MOST_JOBS];
+  int left = w->jobs, failed = 0, status;
+  long last = -1;
+  for (int j = 0; j < w->jobs; j++)
+    if (!(pid[j] = fork())) {
+      status = take_turns(w, j);
+      fflush(stdout);
+      _exit(status);
+    }
+  for (int still = 0; left && still < STALL_S * 10; usleep(100000)) {
+    still = last == w->done ? still + 1 : 0;
+    last = w->done;
+    for (pid_t ended; left && (ended = waitpid(-1, &status, WNOHANG)) > 0; left--) failed |= status != 0;
+  }
+  if (!left) return failed;
+  printf("no graph ended for %d s; at work on", STALL_S);
+  for (int j = 0; j < w->jobs; j++) {
+    if (w->at_work[j]) printf(" %llu", (unsigned long long)w->at_work[j]);
+    kill(pid[j], SIGKILL);
+  }
+  puts("");
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (w == MAP_FAILED) return 1;
+  w->until = 1e18;
+  w->jobs = 1;
+  while (argc > 2 && !strncmp(argv[1], "--", 2)) {
+    if (!strcmp(argv[1], "--device")) w->place = argv[2];
+    if (!strcmp(argv[1], "--seconds")) w->until = clock_s() + atof(argv[2]);
+    if (!strcmp(argv[1], "--jobs")) w->jobs = atoi(argv[2]) < MOST_JOBS ? atoi(argv[2]) : MOST_JOBS;
+    argc -= 2, argv += 2;
+  }
+  w->count = argc > 1 ? atol(argv[1]) : from_env("NVM_RANDOM_COUNT", 2000);
+  w->first = argc > 2 ? atol(argv[2]) : 1;
+  w->all = argc > 3;
+  w->most = from_env("NVM_RANDOM_MOST", 5);
+  int failed = w->jobs > 1 ? share(w) : take_turns(w, 0);
+  printf("%ld graphs, %ld with differences\n", (long)w->done, (long)w->bad);
+  return failed || w->bad != 0;
 }
