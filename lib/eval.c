@@ -85,6 +85,12 @@ static void plan(nvb_arena *a, void *arg) {
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 
+/* The planner recurses along the graph: a long one, which tracing can make, gets a stack to its measure. */
+static int planned(nvb_arena *a, job *j, void (*stage)(nvb_arena *a, void *arg)) {
+  enum { SHORT = 256, EACH = 16 << 10 };
+  return j->g->n <= SHORT ? nvb_protect(a, stage, j) : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, stage, j);
+}
+
 static int pending(const nvg_node *n) { return !atomic_load(&n->value); }
 
 /* those roots that run at the job's place -> graph */
@@ -142,7 +148,7 @@ static int evaluate(nvb_arena *a, job *j) {
     j->known = j->leaf;
     nvb_hash key = nvh_program_key(j->g, j->place);
     j->program = nvh_program_find(key);
-    if (!j->program && !(status = nvb_protect(a, plan, j))) nvh_program_keep(key, j->program);
+    if (!j->program && !(status = planned(a, j, plan))) nvh_program_keep(key, j->program);
     if (!status) status = run(j);
     nvh_program_unref(j->program);
   }
@@ -175,7 +181,7 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
 /* For functions: a program for a graph whose leaves are placeholders, for leaves that lie as these values do. A status. */
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf) {
   job j = { .g = g, .place = place, .known = leaf };
-  int status = nvb_protect(a, plan, &j);
+  int status = planned(a, &j, plan);
   *out = j.program;
   return status;
 }
@@ -184,7 +190,8 @@ static void explain(nvb_arena *a, void *arg) {
   job *j = arg;
   if (!j->g) collect(a, j);
   if (!j->program) j->program = nvh_program_find(nvh_program_key(j->g, j->place));
-  plan(a, j);
+  int status = planned(a, j, plan);
+  if (status) nvb_throw(a, status, "%s", nvb_message());
   nvb_text t = { .arena = a };
   nvf_plan_explain(&t, j->plan);
   nvd_explain(&t, j->plan, j->place > 1 ? nvh_gpu(j->place) : NULL, j->choice);

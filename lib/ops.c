@@ -157,9 +157,12 @@ nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const i
                          const nvm_product_options *o) {
   int64_t at[2 * NVM_MAX_RANK];
   if (!axes1 || !axes2) return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
-  int most = n < NVM_MAX_RANK ? n : NVM_MAX_RANK;
-  for (int i = 0; i < most; i++) at[i] = axes1[i], at[most + i] = axes2[i];
-  return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * (most < 0 ? 0 : most)), o);
+  if (n > NVM_MAX_RANK) {
+    nvb_fail(NVM_ERR_VALUE, "[tensordot] %d axes; an array has at most %d", n, NVM_MAX_RANK);
+    return nvh_scope_keep(NULL);
+  }
+  for (int i = 0; i < n; i++) at[i] = axes1[i], at[n + i] = axes2[i];
+  return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, n < 0 ? 0 : 2 * n), o);
 }
 /* A text as an attribute, whose characters are to be freed; none if there is no memory. */
 static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {
@@ -171,7 +174,7 @@ static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {
 }
 nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n, const nvm_product_options *o) {
   nvm_attr at;
-  int64_t *text = a_text(&at, "subscripts", subscripts);
+  int64_t *text = a_text(&at, "subscripts", subscripts ? subscripts : "");
   nvm_array *r = text ? product(NVG_OP_EINSUM, operands, n, at, o) : nvh_scope_keep(NULL);
   nvb_free(text);
   return r;
@@ -179,7 +182,7 @@ nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n,
 int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n,
                     nvm_order order) {
   nvm_attr at;
-  int64_t *text = a_text(&at, "subscripts", subscripts);
+  int64_t *text = a_text(&at, "subscripts", subscripts ? subscripts : "");
   nvg_node **node = nvb_alloc(sizeof *node * (size_t)(n > 0 ? n : 1));
   int status = NVM_OK;
   for (int i = 0; i < n && !status; i++)

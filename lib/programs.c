@@ -48,20 +48,10 @@ static int span_reshape(span *s, const nvg_val *from, const nvg_val *to) {
   memcpy(s->stride, st, sizeof st);
   return 1;
 }
-/* How value `x` lies in a leaf; -1 if it is not a view of one. */
-static int span_of(const nvg_graph *g, int x, span *s) {
-  const nvg_val *v = &g->v[x];
-  if (v->kind == NVG_VLEAF) {
-    s->offset = 0;
-    for (int d = 0; d < v->rank; d++) s->stride[d] = g->leaf[v->leaf].stride[d];
-    return v->leaf;
-  }
-  if (v->kind != NVG_VPERMUTE && v->kind != NVG_VSLICE && v->kind != NVG_VEXPAND && v->kind != NVG_VRESHAPE) return -1;
-  const nvg_val *from = &g->v[v->in[0]];
-  int leaf = span_of(g, v->in[0], s);
-  if (leaf < 0) return -1;
+/* One view more: how `v` lies, where what it is a view of lies as *s says. 0: not by strides. */
+static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
+  if (v->kind == NVG_VRESHAPE) return span_reshape(s, from, v);
   span old = *s;
-  if (v->kind == NVG_VRESHAPE) return span_reshape(s, from, v) ? leaf : -1;
   for (int d = 0; d < v->rank; d++) {
     if (v->kind == NVG_VPERMUTE) s->stride[d] = old.stride[v->attr[d]];
     else if (v->kind == NVG_VSLICE) {
@@ -69,7 +59,21 @@ static int span_of(const nvg_graph *g, int x, span *s) {
       s->stride[d] = old.stride[d] * v->attr[2 * d + 1];
     } else if (from->shape[d] == 1 && v->shape[d] != 1) s->stride[d] = 0;
   }
-  return leaf;
+  return 1;
+}
+static int is_span(nvg_vkind k) { return k == NVG_VPERMUTE || k == NVG_VSLICE || k == NVG_VEXPAND || k == NVG_VRESHAPE; }
+/* How value `x` lies in a leaf; -1 if it is not a view of one. way: room for every value. */
+static int span_of(const nvg_graph *g, int x, span *s, int *way) {
+  int n = 0;
+  for (; is_span(g->v[x].kind); x = g->v[x].in[0]) way[n++] = x;
+  const nvg_val *from = &g->v[x];
+  if (from->kind != NVG_VLEAF) return -1;
+  s->offset = 0;
+  for (int d = 0; d < from->rank; d++) s->stride[d] = g->leaf[from->leaf].stride[d];
+  for (int leaf = from->leaf;; from = &g->v[way[n]]) {
+    if (!n--) return leaf;
+    if (!span_view(s, from, &g->v[way[n]])) return -1;
+  }
 }
 nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
   nvg_graph *r = nvb_dup(a, g, sizeof *g);
@@ -79,6 +83,7 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
   r->out = NVB_NEWN(a, int, g->nout + 1);
   r->leaf = nvb_dup(a, g->leaf, sizeof *g->leaf * (size_t)g->nleaf);
   r->nout = 0;
+  int *way = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < g->nout; i++) {
     const nvg_val *v = &g->v[g->out[i]];
     nvh_output *o = &w->out[i];
@@ -87,7 +92,7 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
     if (!o->aval) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
     o->stride = NVB_NEWN(a, int64_t, v->rank + 1);
     o->donor = -1;
-    o->leaf = v->size ? span_of(g, g->out[i], &s) : -1;
+    o->leaf = v->size ? span_of(g, g->out[i], &s, way) : -1;
     if (o->leaf >= 0) {
       r->leaf[o->leaf].donated = 0; /* stays readable as this output */
       o->offset = s.offset;

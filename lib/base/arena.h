@@ -19,6 +19,8 @@ char *nvb_strdup(nvb_arena *a, const char *s);
 
 /* Calls fn(a, arg); returns NVM_OK, or the status thrown. Nests: the innermost catches. */
 int nvb_protect(nvb_arena *a, void (*fn)(nvb_arena *a, void *arg), void *arg);
+/* The same on a stack of its own with so many bytes, for what recurses as deep as a user's expression. */
+int nvb_protect_deep(nvb_arena *a, size_t stack, void (*fn)(nvb_arena *a, void *arg), void *arg);
 /* Sets the message and leaves to the innermost nvb_protect of this arena. */
 _Noreturn void nvb_throw(nvb_arena *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -541,3 +541,25 @@ def test_explain_of_a_function():
     f = nvm.jit(lambda x: nvm.sum(x * 2, axis=1))
     assert f.explain(np.ones((3, 4))).strip() and nvm.explain(f, np.ones((3, 4))) == f.explain(np.ones((3, 4)))
     assert nvm.jit(lambda: 3).explain()
+
+
+def test_long_chains_do_not_end_the_process():
+    def chain(x):
+        for _ in range(6000):
+            x = nvm.sin(x)
+        return x
+    y = nvm.jit(chain)(np.full(3, 0.5, "float32"))
+    want = np.float32(0.5)
+    for _ in range(6000):
+        want = np.sin(want)
+    assert np.allclose(np.asarray(y), want, rtol=1e-3)
+
+
+def test_long_chains_of_views():
+    x = np.arange(12.0).reshape(3, 4)
+
+    def chain(x):
+        for _ in range(5000):
+            x = nvm.flip(nvm.permute_dims(x, (1, 0)))
+        return x
+    assert np.array_equal(np.asarray(nvm.jit(chain)(x)), x)
