@@ -52,6 +52,10 @@ static int by_name(PyObject *name, nvm_dtype *out) {
   if (!s) return PyErr_Clear(), 0;
   static const struct { const char *name; nvm_dtype t; } python[] = {
     { "bool", NVM_BOOL }, { "bool_", NVM_BOOL }, { "int", NVM_I64 }, { "float", NVM_F64 }, { "complex", NVM_C128 },
+    { "?", NVM_BOOL }, { "b1", NVM_BOOL }, /* NumPy's codes */
+    { "i1", NVM_I8 }, { "i2", NVM_I16 }, { "i4", NVM_I32 }, { "i8", NVM_I64 },
+    { "u1", NVM_U8 }, { "u2", NVM_U16 }, { "u4", NVM_U32 }, { "u8", NVM_U64 },
+    { "f2", NVM_F16 }, { "f4", NVM_F32 }, { "f8", NVM_F64 }, { "c8", NVM_C64 }, { "c16", NVM_C128 },
   };
   for (size_t i = 0; i < sizeof python / sizeof *python; i++)
     if (!strcmp(s, python[i].name)) return *out = python[i].t, 1;

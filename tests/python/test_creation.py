@@ -203,7 +203,9 @@ def test_dtype_objects(t):
 def test_python_dtypes():
     assert (nvm.dtype(bool), nvm.dtype(int), nvm.dtype(float), nvm.dtype(complex)) == (nvm.bool, nvm.int64, nvm.float64,
         nvm.complex128)
-    for bad in ("float33", object(), 3, np.dtype("M8[s]")):
+    for code in "? b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split():
+        assert nvm.dtype(code) == np.dtype(code)
+    for bad in ("float33", "i3", object(), 3, np.dtype("M8[s]")):
         with pytest.raises(TypeError):
             nvm.dtype(bad)
 
