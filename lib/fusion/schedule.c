@@ -6,6 +6,11 @@
 #include <string.h>
 
 /* ---- collapse: two axes that every expression sees as one */
+/* Rows and columns of a product stay two axes, whatever is stored: operands that are one number everywhere have neither. */
+static int is_dot(const nvf_cand *k, uint64_t pair) {
+  return k->dot && k->dot->m >= 0 && k->dot->n >= 0 && pair == (1ull << k->dot->m | 1ull << k->dot->n);
+}
+
 static int joint(uint64_t axes, int a, int b) { return (axes >> a & 1) == (axes >> b & 1); }
 
 static nvf_ix rewritten(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair, int *ok) {
@@ -34,7 +39,7 @@ static int collapse(nvf_cand *k, int a, int b) {
     ok &= joint(k->put.at[i].axes, a, b);
   for (int i = 0; i < k->check.n; i++)
     ok &= !(k->check.at[i].axes & pair);
-  if (!ok)
+  if (!ok || is_dot(k, pair))
     return 0;
   nvf_ix *at = NVB_NEWN(mem, nvf_ix, k->inst.n + 1), *put = NVB_NEWN(mem, nvf_ix, k->put.n + 1);
   for (int i = 0; i < k->inst.n && ok; i++)

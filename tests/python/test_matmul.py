@@ -315,3 +315,12 @@ def test_random_einsums(first):
             what = f"seed {seed}: {spec} {[a.shape for a in x]}"
             assert got.shape == want.shape and got.dtype == want.dtype, what
             np.testing.assert_array_equal(got, want, err_msg=what)
+
+
+@pytest.mark.parametrize("m, k, n", [(33, 33, 33), (7, 17, 5), (64, 3, 128)])
+def test_operands_of_one_number(m, k, n):
+    x, y = nvm.asarray(np.float32(2)), nvm.asarray(np.float32(3))
+    z = nvm.broadcast_to(x, (m, k)) @ nvm.broadcast_to(y, (k, n))
+    assert np.array_equal(np.asarray(z), np.full((m, n), 6 * k, "float32"))
+    z = nvm.full((4, m, k), 1.0, dtype="float32") @ nvm.full((4, k, n), 1.0, dtype="float32") + 1
+    assert np.array_equal(np.asarray(z), np.full((4, m, n), k + 1, "float32"))
