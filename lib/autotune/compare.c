@@ -16,8 +16,6 @@ static double unit_of(nvm_dtype t) { /* half the distance from 1 to the next num
   case NVM_F32: return 0x1p-24;
   case NVM_F16: return 0x1p-11;
   case NVM_BF16: return 0x1p-8;
-  case NVM_F8E4: return 0x1p-4;
-  case NVM_F8E5: return 0x1p-3;
   default: return 0;
   }
 }

@@ -417,6 +417,13 @@ static int other_plan(nvb_arena *a, tuner *u, tuner *v, const nvf_options *o) {
 }
 
 /* ---- the stage */
+typedef struct stage { tuner *u, *v; const nvf_options *o; int other; } stage;
+static void tune_plan(nvb_arena *a, void *arg) {
+  stage *s = arg;
+  tune_steps(a, s->u);
+  s->other = other_plan(a, s->u, s->v, s->o);
+}
+
 nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_caps *caps, nvd_device *device,
                    const nvd_operand *leaf, const nvd_choice **choice) {
   nvb_caps here = *caps; /* the caller's may be the thread's latest */
@@ -431,10 +438,14 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
     pthread_mutex_lock(&at_work);
   else
     u.mode = LOOK;
-  tune_steps(a, &u);
-  int other = other_plan(a, &u, &v, o);
+  stage s = { &u, &v, o, 0 };
+  int status = nvb_protect(a, tune_plan, &s);
   if (measures)
     pthread_mutex_unlock(&at_work);
-  *choice = other ? v.choice : u.choice;
-  return other ? v.out : u.out;
+  if (status) { /* no memory for it: the rules' plan is there */
+    nvb_clear();
+    return p;
+  }
+  *choice = s.other ? v.choice : u.choice;
+  return s.other ? v.out : u.out;
 }

@@ -112,6 +112,7 @@ static LLVMTargetMachineRef machine(const nvc_target *t) {
   else
     tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
                                  LLVMCodeModelSmall);
+  if (!tm && !err) nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] no target machine for %s", t->cpu);
   LLVMDisposeMessage(triple);
   return tm;
 }

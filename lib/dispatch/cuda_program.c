@@ -9,7 +9,7 @@
 #include "base/settings.h"
 #include "dispatch/cuda_maps.h"
 
-enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, SMALL_WORKSPACE = 64 << 10 };
+enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, SMALL_WORKSPACE = 64 << 10 };
 static const int64_t NARROW = 1 << 30;
 
 static void reap_captured(void);
@@ -169,7 +169,8 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
     if (s->blocks > INT32_MAX / s->gpu->cluster)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has %lld blocks; a launch has at most %d", s->gpu->title,
                 (long long)s->blocks, INT32_MAX);
-    if (param_bytes(plan->step[i].k) > PARAM_BYTES)
+    int maps = s->gpu->nmap ? (s->gpu->nmap + 1) * MAP_BYTES : 0; /* and their alignment */
+    if (param_bytes(plan->step[i].k) + maps > PARAM_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title,
                 PARAM_BYTES);
     int64_t bytes = s->gpu->scratch * s->blocks;
@@ -331,7 +332,7 @@ static nvd_replay *replay_of(nvd_program *p, nvd_queue *q) {
   if (i < NVD_REPLAYS && !g->kept[i] && (g->kept[i] = replay_new(p)))
     g->kept[i]->q = q;
   nvd_replay *r = i < NVD_REPLAYS && g->kept[i] ? g->kept[i] : g->plain;
-  if (r != g->plain && r->calls >= 0 && ++r->calls == BUILD_AT)
+  if (r != g->plain && r->calls >= 0 && r->calls < BUILD_AT && ++r->calls == BUILD_AT)
     build(p, r);
   return r;
 }

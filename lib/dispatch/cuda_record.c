@@ -26,6 +26,8 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
   void *room[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
   nvb_hash key = nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)(p->narg + 2 * p->nstep));
   key = nvb_hash_mix(key, room, sizeof room);
+  if (x->workspace) /* the library's choice of algorithm was made for its size */
+    key = nvb_hash_mix(key, &x->workspace->b.bytes, sizeof x->workspace->b.bytes);
   nvd_record *oldest = r->record;
   for (nvd_record *k = r->record; k < r->record + NVD_RECORDS; k++) {
     if (k->calls && nvb_hash_eq(k->key, key))
@@ -62,14 +64,15 @@ void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
     return NULL;
   nvd_record *k = record_of(x);
   k->used = ++r->clock;
-  if (++k->calls != RECORD_AT)
+  if (k->calls >= RECORD_AT || ++k->calls != RECORD_AT)
     return k->exec;
   int entered = nvd_enter(x->p->device), error = capture(x, k, launch);
   if (error || x->status) {                    /* which is no failure: it runs as it is */
     nvd_cu.cudaGetLastError();
-    drop(k);
+    nvd_records_free(r);
     r->unrecordable = 1;
     x->status = 0;
+    nvb_clear();
   }
   nvd_leave(entered);
   return k->exec;

@@ -376,8 +376,9 @@ static number number_of(const struct row *r, double v) {
 static int point(solution *s, int attribute, const void **now, const void *to) {
   if (*now == to)
     return 0;
-  *now = to;
-  return set(s, attribute, now, sizeof *now);
+  int error = set(s, attribute, &to, sizeof to);
+  *now = error ? NULL : to;
+  return error;
 }
 
 static int fits(const solution *s, const found *f, char *const *at, int64_t room) {

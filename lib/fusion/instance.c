@@ -444,7 +444,8 @@ static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
     nvf_illegal(b, "a product over one element is a map");
   nvf_dot *dot = b->k->dot = NVB_NEW(b->a, nvf_dot);
   *dot = (nvf_dot){ -1, nvf_ix_bare(b->s, at[last - 1]), inner_axis(b, at[last]), axis, NULL };
-  nvf_ix *e[2] = { nvb_dup(b->a, at, (size_t)n->rank * sizeof *at), nvb_dup(b->a, at, (size_t)n->rank * sizeof *at) };
+  size_t bytes = (size_t)(n->rank + 1) * sizeof *at;
+  nvf_ix *e[2] = { nvb_dup(b->a, at, bytes), nvb_dup(b->a, at, bytes) };
   e[0][last] = e[1][last - 1] = nvf_axis_ix(b, nvf_axis_new(b, x->dim[last]));
   b->k->reduced |= 1ull << axis;
   uint64_t axes = 0;
