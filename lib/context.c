@@ -91,8 +91,9 @@ int nvm_scope_close(nvm_scope *s) {
     top->first = s->first;
     s->first = NULL;
   }
-  nvb_free(s->first);
   while (s->n) nvm_array_unref(s->at[--s->n]);
+  if (status && s->first) nvb_fail(status, "%s", s->first);
+  nvb_free(s->first);
   nvb_free(s->at);
   nvh_ctx_unref(s->ctx);
   nvb_free(s);

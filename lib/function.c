@@ -76,7 +76,9 @@ struct nvm_traced {
   nvg_node **param, **out;     /* counted */
   capture *cap;
   int ncap;
-  nvg_node **leaf;             /* counted: the collected graph's leaves, in order */
+  nvb_arena *arena;            /* holds the graph */
+  nvg_graph *graph;            /* as it was when the trace ended: what lies inside may get values later */
+  nvg_node **leaf;             /* counted: the graph's leaves, in order */
   int *source;                 /* of each leaf: parameter i, nparam + capture i, or -1: its own value */
   variant *_Atomic first;      /* looked through without the lock; changed under it */
   int nvariant;
@@ -86,14 +88,21 @@ struct nvm_traced {
 };
 
 static void collect(nvb_arena *a, void *arg) {
-  nvg_graph **g = ((void **)arg)[0];
-  nvm_traced *t = ((void **)arg)[1];
-  *g = nvg_collect(a, t->out, t->nout);
-  (*g)->nout = t->nout;        /* nobody outside reads what lies inside a traced function */
+  nvm_traced *t = arg;
+  t->graph = nvg_collect(a, t->out, t->nout);
+  t->graph->nout = t->nout;    /* nobody outside reads what lies inside a traced function */
 }
+static void copy_graph(nvb_arena *a, void *arg) {
+  nvg_graph **g = ((void **)arg)[0];
+  const nvm_traced *t = ((void **)arg)[1];
+  *g = nvb_dup(a, t->graph, sizeof **g);
+  (*g)->arena = a;
+  (*g)->leaf = nvb_dup(a, t->graph->leaf, sizeof *t->graph->leaf * (size_t)t->nleaf);
+}
+/* The traced graph, with leaves to be described. */
 static int graph_of(nvm_traced *t, nvb_arena *a, nvg_graph **g) {
   void *arg[2] = { g, t };
-  return nvb_protect(a, collect, arg);
+  return nvb_protect(a, copy_graph, arg);
 }
 static int source_of(const nvm_traced *t, const nvg_node *leaf) {
   for (int i = 0; i < t->nparam; i++)
@@ -103,10 +112,9 @@ static int source_of(const nvm_traced *t, const nvg_node *leaf) {
   return -1;
 }
 static int find_leaves(nvm_traced *t) {
-  nvb_arena *a = nvb_arena_new();
-  if (!a) return nvb_fail_memory();
-  nvg_graph *g = NULL;
-  int status = graph_of(t, a, &g);
+  if (!(t->arena = nvb_arena_new())) return nvb_fail_memory();
+  int status = nvb_protect(t->arena, collect, t);
+  const nvg_graph *g = t->graph;
   if (!status) {
     t->leaf = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->leaf);
     t->source = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->source);
@@ -120,7 +128,6 @@ static int find_leaves(nvm_traced *t) {
     if (t->source[i] < 0 && !atomic_load(&g->leaf_node[i]->value))
       status = nvb_fail(NVM_ERR_STATE, "[jit] the function returned an array that depends on another trace's argument");
   }
-  nvb_arena_free(a);
   return status;
 }
 static nvg_node **nodes_of(nvm_array *const *at, int n) {
@@ -172,6 +179,7 @@ void nvm_traced_free(nvm_traced *t) {
   for (int i = 0; i < t->nparam; i++) nvg_node_unref(t->param[i]);
   for (int i = 0; i < t->nout; i++) nvg_node_unref(t->out[i]);
   for (int i = 0; i < t->ncap; i++) nvm_array_unref(t->cap[i].array), nvg_node_unref(t->cap[i].node);
+  nvb_arena_free(t->arena);
   nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
   nvh_ctx_unref(t->ctx);
   pthread_mutex_destroy(&t->lock);

@@ -187,7 +187,13 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
   const char *data = t->data ? (const char *)t->data + t->byte_offset : NULL;
   nvm_array *h;
   if (on == NVM_DEVICE_CPU) {
-    if (!data) data = (const char *)strides; /* empty */
+    int empty = 0;
+    for (int d = 0; d < t->ndim; d++) empty |= t->shape[d] == 0;
+    if (!data && !empty) {
+      nvp_managed_delete((void *)managed);
+      return PyErr_SetString(PyExc_BufferError, "[from_dlpack] the capsule has elements and no data"), NULL;
+    }
+    if (!data) data = (const char *)strides;
     h = nvm_array_new_host(st->ctx, dt, t->ndim, t->shape, strides, data, copy ? NULL : nvp_release_capsule,
                            (void *)managed);
     if (copy) nvp_managed_delete((void *)managed);

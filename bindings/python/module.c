@@ -51,9 +51,10 @@ static void owe(void *what, int managed) {
   if (!o) return; /* after the interpreter's end, or with no memory left, the object is leaked */
   o->what = what;
   o->managed = managed;
-  o->next = atomic_load(&queue);
-  while (!atomic_compare_exchange_weak(&queue, &o->next, o)) {}
-  if (!o->next) Py_AddPendingCall(drain_later, NULL); /* no matter if refused: every later call of nvm drains too */
+  owed *next = atomic_load(&queue); /* once it is in the queue another thread may have freed it */
+  do o->next = next;
+  while (!atomic_compare_exchange_weak(&queue, &next, o));
+  if (!next) Py_AddPendingCall(drain_later, NULL); /* no matter if refused: every later call of nvm drains too */
 }
 void nvp_release(void *owner) { owe(owner, 0); }
 void nvp_release_capsule(void *managed) { owe(managed, 1); }

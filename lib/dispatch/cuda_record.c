@@ -2,6 +2,7 @@
    is captured, and from then on launched as one graph, which spares the host what the libraries do for each call.
    Decides which arguments are worth it: a loop that gives its memory back meets few. */
 #include <string.h>
+#include "base/err.h"
 #include "dispatch/cuda_program.h"
 
 enum { RECORD_AT = 3 };

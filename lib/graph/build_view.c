@@ -237,6 +237,7 @@ nvg_node *nvg_make_REPEAT(nvg_call *c) {
     if (d == axis) from[e] = 1, to[e] = k, e++;
   }
   x = nvg_xexpand(c, nvg_xreshape(c, x, rank + 1, from), rank + 1, to);
+  if (!x) return NULL;
   from[axis] *= k;
   memmove(from + axis + 1, from + axis + 2, sizeof *from * (size_t)(rank - axis - 1));
   return nvg_xreshape(c, x, rank, from);

@@ -181,3 +181,14 @@ def test_keys_may_be_arrays():
     assert a[nvm.asarray(2):nvm.asarray(5)].tolist() == [2, 3, 4]
     i = nvm.argmax(a)
     assert a[i].item() == 9
+
+
+def test_masked_write_keeps_the_others_exact():
+    x = nvm.asarray([2**53 + 1, 5])
+    x[x == 5] = 1.0
+    assert x.tolist() == [2**53 + 1, 1]
+
+
+def test_slice_update_takes_no_complex_into_real():
+    with pytest.raises(TypeError, match="complex"):
+        nvm.slice_update(nvm.zeros(4), nvm.asarray([1j, 2]), (0,), (2,), (1,))

@@ -563,3 +563,18 @@ def test_long_chains_of_views():
             x = nvm.flip(nvm.permute_dims(x, (1, 0)))
         return x
     assert np.array_equal(np.asarray(nvm.jit(chain)(x)), x)
+
+
+def test_what_a_trace_made_gets_a_value_later():
+    kept = []
+
+    @nvm.jit
+    def f(x):
+        if not kept:
+            kept.append(nvm.arange(8.0) * 2)
+        return x + kept[0]
+    x = np.arange(16.0)
+    assert np.array_equal(np.asarray(f(x[:8])), x[:8] + 2 * np.arange(8.0))
+    assert np.array_equal(np.asarray(kept[0]), 2 * np.arange(8.0))
+    for y in (x[::2], x[::-2], x[8:]):
+        assert np.array_equal(np.asarray(f(y)), y + 2 * np.arange(8.0))

@@ -108,6 +108,7 @@ def setitem(x, key, value):
         mask = _nvm.asarray(mask)
     value = _nvm.asarray(value) if not isinstance(value, (bool, int, float, complex)) else value
     if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and getattr(value, "ndim", 0) == 0:
+        value = _nvm.asarray(value).astype(x.dtype)
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
     where = getitem(_f["arange"](x.size).reshape(x.shape), key)

@@ -39,7 +39,7 @@ def foreign(x):
         raise TypeError(f"[asarray] nvm has no dtype for NumPy's {a.dtype}")
     if a.dtype.byteorder == ">":
         a = a.astype(a.dtype.newbyteorder("="))
-    return np.ascontiguousarray(a), None
+    return np.asarray(a, order="C"), None
 
 
 def reduce(x):
