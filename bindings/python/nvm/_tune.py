@@ -1,6 +1,5 @@
 """nvm.auto_tune and nvm.tune: schedules chosen by measuring. What is found is remembered for each kind of device."""
 import sys
-import threading
 
 from . import _nvm
 
@@ -51,16 +50,19 @@ class auto_tune:
     def __enter__(self):
         self._session = _nvm.tune_begin(self.budget, self.cold)
         if self.progress:
+            import threading  # not at import: it is heavy
             self._over = threading.Event()
             self._watcher = threading.Thread(target=self._watch, name="nvm.auto_tune", daemon=True)
             self._watcher.start()
         return self
 
     def __exit__(self, *error):
-        _nvm.tune_end()
-        if self.progress:
-            self._over.set()
-            self._watcher.join()
+        try:
+            _nvm.tune_end()
+        finally:
+            if self.progress:
+                self._over.set()
+                self._watcher.join()
         if isinstance(self.progress, _Bar):
             self.progress.close()
         del self._session
