@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+from timing import commit
+
 HERE = pathlib.Path(__file__).resolve().parent
 N = 1 << 24
 # name: (shapes of the inputs, bytes that must move)
@@ -211,11 +213,6 @@ def machine():
     flags = re.search(r"flags\s*:(.*)", info).group(1).split()
     return dict(cpu=re.search(r"model name\s*:\s*(.*)", info).group(1), cores=os.cpu_count(),
                 isa="avx512" if "avx512f" in flags else "avx2" if "avx2" in flags else "other", python=platform.python_version())
-
-
-def commit():
-    p = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
-    return p.stdout.strip()
 
 
 def main():

@@ -15,13 +15,13 @@ import os
 import pathlib
 import random
 import statistics
-import subprocess
 import sys
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+from timing import commit, say, slope  # noqa: E402
 
 # name: dtype, m, n, k, tail, calls of a burst, aim in units of the bare product
 ROWS = {
@@ -38,24 +38,6 @@ TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "relu": lambda w, a, b, c: w
 def row(tail, words):
     """The row in the words of a library."""
     return lambda a, b, c: TAILS[tail](words, a, b, c)
-
-
-def say(*text):
-    print("#", *text, file=sys.stderr, flush=True)
-
-
-def slope(call, wait, k):
-    """Microseconds a call by the wall clock, less what a batch costs as such."""
-    times = []
-    for n in (k, 3 * k):
-        call()
-        wait()
-        start = time.perf_counter()
-        for _ in range(n):
-            call()
-        wait()
-        times.append(time.perf_counter() - start)
-    return max(times[1] - times[0], 1e-9) / (2 * k) * 1e6
 
 
 class Nvm:
@@ -238,11 +220,6 @@ def cpu(args):
         out[title] = dict(dtype=dtype, n=n, tail=tail, ms=ms, ratio=ms["nvm"] / ms["bare"], rounds=times, error=float(error), plan=nvm.explain(f, *x))
         say(f"{title}: nvm {ms['nvm']:.2f} ms, bare {ms['bare']:.2f}, ratio {ms['nvm'] / ms['bare']:.3f}, error {error:.1e}")
     return dict(rows=out, threads=os.cpu_count(), info=nvm.info())
-
-
-def commit():
-    p = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
-    return os.environ.get("NVM_COMMIT") or p.stdout.strip() or None
 
 
 def main():

@@ -23,6 +23,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import gpu_rows  # noqa: E402
+from timing import commit, say, slope  # noqa: E402
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 LENGTHS = (33, 1000, 5000, 50000, 200000)
@@ -139,25 +140,6 @@ class Bench:
             e = [float((g.double().reshape(w.shape) - w).norm() / w.norm()) for g, w in zip(got, want)]
             errors[p] = max(e) if len(got) == len(want) and all(x == x for x in e) else float("inf")
         return errors
-
-
-def say(*text):
-    print("#", *text, file=sys.stderr, flush=True)
-
-
-def slope(call, wait, k):
-    """Microseconds a call by the wall clock, less what a batch costs as such."""
-    times = []
-    for n in (k, 3 * k):
-        call()
-        wait()
-        start = time.perf_counter()
-        for _ in range(n):
-            call()
-        wait()
-        times.append(time.perf_counter() - start)
-    d = times[1] - times[0]
-    return (d if d > 0 else times[1] * 2 / 3) / (2 * k) * 1e6
 
 
 def best_other(by, floor):
@@ -350,11 +332,6 @@ def machine(torch):
     p = torch.cuda.get_device_properties(0)
     return dict(device=p.name, units=p.multi_processor_count, memory=p.total_memory, driver=smi.stdout.split("\n")[0].strip(),
                 cuda=torch.version.cuda, python=sys.version.split()[0])
-
-
-def commit():
-    p = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
-    return os.environ.get("NVM_COMMIT") or p.stdout.strip() or None
 
 
 # ---- the report: one line a row, all in units of the floor where there is one

@@ -4,22 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "timing.h"
 
 static nvm_ctx *ctx;
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3; /* us */
-}
 static void need(int status) {
   if (status) fprintf(stderr, "%s\n", nvm_last_error()), exit(1);
-}
-static int order(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
-static double median(double *t, int n) {
-  qsort(t, (size_t)n, sizeof *t, order);
-  return t[n / 2];
 }
 static int64_t compiled(void) {
   nvm_counters c;

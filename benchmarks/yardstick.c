@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <omp.h>
+#include "timing.h"
 
 enum { RUNS = 15 };
 static const long N = 1L << 24;
@@ -20,12 +20,6 @@ static float *array(void) {
   madvise(p, sizeof *p * (size_t)N, MADV_HUGEPAGE);
   return p;
 }
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-static int order(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
 
 static void copy(void) { /* 8 bytes an element moved, each thread its part */
 #pragma omp parallel
@@ -103,8 +97,7 @@ int main(void) {
       row[k].run();
       t[i] = now() - s;
     }
-    qsort(t, RUNS, sizeof *t, order);
-    printf("%s %.4f\n", row[k].name, t[RUNS / 2]);
+    printf("%s %.4f\n", row[k].name, median(t, RUNS) * 1e-3);
   }
   printf("seed_ulp %.3f\n", seed_ulp());
   return 0;

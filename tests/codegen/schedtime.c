@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "../../benchmarks/timing.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "codegen/cuda.h"
@@ -43,19 +43,6 @@ static double value_of(const char *s) {
   return v;
 }
 static double named(const char *name) { return value_of(name); }
-
-static double now(void) { /* us */
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-static int order(const void *a, const void *b) {
-  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-static double median(double *t, int n) {
-  qsort(t, (size_t)n, sizeof *t, order);
-  return t[n / 2];
-}
 
 /* ---- data: sizes of what is normally distributed, in the buffer's dtype; positive, so that logarithms and roots have values */
 static void fill(void *p, nvm_dtype t, int64_t n) {

@@ -1,0 +1,33 @@
+"""What the benchmarks share: a clock for what runs on streams of its own, lines of progress, the commit of a result."""
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def say(*text):
+    print("#", *text, file=sys.stderr, flush=True)
+
+
+def slope(call, wait, k):
+    """Microseconds a call by the wall clock, less what a batch costs as such."""
+    times = []
+    for n in (k, 3 * k):
+        call()
+        wait()
+        start = time.perf_counter()
+        for _ in range(n):
+            call()
+        wait()
+        times.append(time.perf_counter() - start)
+    d = times[1] - times[0]
+    return (d if d > 0 else times[1] * 2 / 3) / (2 * k) * 1e6
+
+
+def commit():
+    """NVM_COMMIT, where a copy of the tree is measured that has no history; else what git says; None where neither is known."""
+    p = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
+    return os.environ.get("NVM_COMMIT") or p.stdout.strip() or None
