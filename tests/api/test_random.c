@@ -1,8 +1,9 @@
 /* Random graphs: node by node in the interpreter = fused, on 1, 2 and 7 threads, with flush-to-zero set by the caller, and through
    native code, bit for bit; with a device (cuda:0), fused and node by node there, without f16 and bf16.
      test_random [--device NAME] [--seconds S] [--jobs J] [count [first seed [all]]]; all: every mode for every graph
-   J processes share the seeds and a device: in one process evaluations take turns.
-   NVM_RANDOM_COUNT sets the count, NVM_RANDOM_MOST after how many differences it stops. A failure prints its seed and graph. */
+   J processes share the seeds and a device: in one process evaluations take turns. One that crashes or stalls is a failure of its
+   graph, and another goes on. NVM_RANDOM_COUNT sets the count, NVM_RANDOM_MOST after how many failures it stops. A failure prints
+   its seed and graph; the last line says how many there were. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #endif
 #include "random_graph.h"
 
-enum { MOST_JOBS = 256, STALL_S = 60 }; /* longest without an end of a graph */
+enum { MOST_JOBS = 256, STALL_S = 60, TELL_S = 5 }; /* longest time at one graph, and without a line about all */
 typedef struct mode { const char *name, *fuse, *tier, *threads; int flush, every; } mode;
 static const mode on_cpu[] = {
   { "node by node", "off", "0", "1", 0, 1 },        /* the reference */
@@ -129,62 +130,95 @@ typedef struct work {             /* shared by all of them */
   const char *place;              /* NULL: the modes of the CPU */
   long first, count, most;
   int all, jobs;
-  double until;
+  double from, until;
   atomic_long next, done, bad;
   _Atomic uint64_t at_work[MOST_JOBS]; /* seeds; 0: none */
 } work;
+enum { AGAIN = 2 };               /* status of a job that shall be followed by another */
 
-/* A status of the process. */
+static void tell_progress(work *w) {
+  printf("%ld graphs, %ld failed, %.0f s\n", (long)w->done, (long)w->bad, clock_s() - w->from);
+  fflush(stdout);
+}
+static void ended(work *w, int bad) {
+  w->bad += bad;
+  w->done++;
+}
+
+/* A status of the process. A job among several ends with a graph that fails: it may have lost its device. */
 static int take_turns(work *w, int job) {
   nvm_ctx *cpu = context("cpu"), *device = w->place ? context(w->place) : NULL;
   graph x = { .halves = !w->place, .all = w->all, .g = malloc(sizeof *x.g) };
-  if (!cpu || (w->place && !device) || !x.g) return 1;
-  for (long i; w->bad < w->most && clock_s() < w->until && (i = atomic_fetch_add(&w->next, 1)) < w->count; w->done++) {
+  int status = !cpu || (w->place && !device) || !x.g;
+  for (long i; !status && w->bad < w->most && clock_s() < w->until && (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
     w->at_work[job] = x.seed = (uint64_t)(w->first + i);
-    w->bad += check(&x, cpu, device);
+    int bad = check(&x, cpu, device);
     fflush(stdout);
+    ended(w, bad);
+    w->at_work[job] = 0;
+    if (bad && w->jobs > 1) status = AGAIN;
   }
-  w->at_work[job] = 0;
   free(x.g);
   if (device) nvm_ctx_free(device);
-  nvm_ctx_free(cpu);
-  return 0;
+  if (cpu) nvm_ctx_free(cpu);
+  return status;
 }
 
-/* Forks before anything of nvm or CUDA has begun. 1: a process failed, or none ends a graph. */
+typedef struct job {
+  pid_t pid;
+  uint64_t seed;                  /* since when it has been at work on that one */
+  double since;
+} job;
+static job start(work *w, int j) {
+  fflush(stdout);
+  job r = { .pid = fork(), .since = clock_s() };
+  if (r.pid) return r;
+  int status = take_turns(w, j);
+  fflush(stdout);
+  _exit(status);
+}
+/* Looks at a job: 1 if it goes on, perhaps as another process. *failed: a process did, without a graph. */
+static int look(work *w, job *x, int j, int *failed) {
+  int status = 0;
+  if (x->seed != w->at_work[j]) x->seed = w->at_work[j], x->since = clock_s();
+  int stalled = clock_s() - x->since > STALL_S;
+  if (stalled) kill(x->pid, SIGKILL);
+  if (waitpid(x->pid, &status, stalled ? 0 : WNOHANG) != x->pid) return 1;
+  uint64_t seed = atomic_exchange(&w->at_work[j], 0);
+  int again = WIFEXITED(status) && WEXITSTATUS(status) == AGAIN;
+  if (!again && status) {
+    printf("seed %llu: its process ended, status %#x%s\n", (unsigned long long)seed, (unsigned)status, stalled ? ", no end for a minute" : "");
+    if (seed) ended(w, 1), again = 1;
+    else *failed = 1;
+  }
+  if (again && w->bad < w->most) *x = start(w, j);
+  else x->pid = 0;
+  return x->pid != 0;
+}
+/* Forks before anything of nvm or CUDA has begun. 1: a process failed. */
 static int share(work *w) {
-  pid_t pid[MOST_JOBS];
-  int left = w->jobs, failed = 0, status;
-  long last = -1;
-  for (int j = 0; j < w->jobs; j++)
-    if (!(pid[j] = fork())) {
-      status = take_turns(w, j);
-      fflush(stdout);
-      _exit(status);
-    }
-  for (int still = 0; left && still < STALL_S * 10; usleep(100000)) {
-    still = last == w->done ? still + 1 : 0;
-    last = w->done;
-    for (pid_t ended; left && (ended = waitpid(-1, &status, WNOHANG)) > 0; left--) failed |= status != 0;
+  job jobs[MOST_JOBS];
+  int left = w->jobs, failed = 0;
+  double told = clock_s();
+  for (int j = 0; j < w->jobs; j++) jobs[j] = start(w, j);
+  for (; left; usleep(50000)) {
+    for (int j = 0; j < w->jobs; j++)
+      if (jobs[j].pid && !look(w, &jobs[j], j, &failed)) left--;
+    if (clock_s() - told > TELL_S) tell_progress(w), told = clock_s();
   }
-  if (!left) return failed;
-  printf("no graph ended for %d s; at work on", STALL_S);
-  for (int j = 0; j < w->jobs; j++) {
-    if (w->at_work[j]) printf(" %llu", (unsigned long long)w->at_work[j]);
-    kill(pid[j], SIGKILL);
-  }
-  puts("");
-  return 1;
+  return failed;
 }
 
 int main(int argc, char **argv) {
   work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (w == MAP_FAILED) return 1;
+  setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* what a process tells of a graph comes in one piece */
+  w->from = clock_s();
   w->until = 1e18;
   w->jobs = 1;
   while (argc > 2 && !strncmp(argv[1], "--", 2)) {
     if (!strcmp(argv[1], "--device")) w->place = argv[2];
-    if (!strcmp(argv[1], "--seconds")) w->until = clock_s() + atof(argv[2]);
+    if (!strcmp(argv[1], "--seconds")) w->until = w->from + atof(argv[2]);
     if (!strcmp(argv[1], "--jobs")) w->jobs = atoi(argv[2]) < MOST_JOBS ? atoi(argv[2]) : MOST_JOBS;
     argc -= 2, argv += 2;
   }
@@ -193,6 +227,6 @@ int main(int argc, char **argv) {
   w->all = argc > 3;
   w->most = from_env("NVM_RANDOM_MOST", 5);
   int failed = w->jobs > 1 ? share(w) : take_turns(w, 0);
-  printf("%ld graphs, %ld with differences\n", (long)w->done, (long)w->bad);
+  tell_progress(w);
   return failed || w->bad != 0;
 }

@@ -1,5 +1,5 @@
 """Every kernel family once: small graphs whose results on a GPU must have the CPU's bits. A table for the tests, and a program for
-compute-sanitizer, which needs no pytest:   python tests/gpu/families.py [name ...]
+compute-sanitizer, which needs no pytest:   python tests/gpu/families.py [name ...]      (NVM_SOLVERS=kernel: products by kernels)
 """
 import sys
 
@@ -108,6 +108,13 @@ FAMILIES = {
 # or the kernel that makes it does.
 HALVES = {
     "f32 product": (lambda x, y: x @ y, "float32", [_f(40, 65), _f(65, 33)]),
+    "f16 product, odd sides": (lambda x, y: x @ y, "float16", [_f(33, 71), _f(71, 65)]),
+    "f16 product, both turned": (lambda x, y: x.T @ y.T, "float16", [_f(72, 136), _f(200, 72)]),
+    "bf16 product": (lambda x, y: x @ y, "bfloat16", [_f(72, 72), _f(72, 136)]),
+    "bf16 product, batch and tail": (lambda x, y, b, r: nvm.relu(x @ y) * b * r, "bfloat16",
+                                     [_f(2, 200, 264), _f(264, 136), _f(136), _f(2, 200, 136)]),
+    "tf32 product": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"), "bfloat16",
+                     [_f(72, 40), _f(40, 136)]),
     "f16 map": (lambda x, y: 2.5 * x + y, "float16", [_f(5000), _f(5000, seed=2)]),
     "bf16 map": (lambda x, y: 2.5 * x + y, "bfloat16", [_f(5000), _f(5000, seed=2)]),
     "bf16 gelu": (lambda x, y: nvm.gelu(x + y, approximate=True), "bfloat16", [_f(30, 256), _f(256, seed=2)]),
