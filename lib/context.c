@@ -180,7 +180,11 @@ int nvm_info(char **text) {
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
+  nvb_failure before;
+  nvb_failure_keep(&before);
   int status = nvb_protect(a, write_info, text);
   nvb_arena_free(a);
-  return status ? status : *text ? NVM_OK : nvb_fail_memory();
+  if (!status && !*text) status = nvb_fail_memory();
+  if (!status) nvb_failure_put_back(&before); /* what is not there is told in the text */
+  return status;
 }

@@ -64,8 +64,10 @@ int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
 
 /* ---- what a context and a thread choose */
 int nvh_decide(nvm_ctx *c) {
-  int before = nvb_status(), place = nvd_device_count() > 0 ? NVM_DEVICE_CUDA : NVM_DEVICE_CPU;
-  if (!before) nvb_clear(); /* that there is no GPU is no failure here */
+  nvb_failure before;
+  nvb_failure_keep(&before);
+  int place = nvd_device_count() > 0 ? NVM_DEVICE_CUDA : NVM_DEVICE_CPU;
+  nvb_failure_put_back(&before); /* that there is no GPU is no failure here */
   int none = 0;
   return atomic_compare_exchange_strong(&c->device, &none, place) ? place : none;
 }

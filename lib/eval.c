@@ -1,8 +1,8 @@
 /* The pipeline, on one page: collect, bring, simplify, fuse, tune, prepare, run, attach. Each stage makes a new object out of the
    one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed (NVM_VERBOSE=3). */
-#include <pthread.h>
 #include <string.h>
 #include "autotune/tune.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -158,14 +158,16 @@ static int evaluate(nvb_arena *a, job *j) {
 }
 
 /* One evaluation at a time: who waits for a value that another thread is computing finds it here afterwards. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvb_lock lock = NVB_LOCK;
 
 int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   int i = 0, status = NVM_OK;
   while (i < n && !pending(roots[i])) i++;
   if (i == n) return NVM_OK;
+  nvb_failure before;
+  nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
-  pthread_mutex_lock(&lock);
+  nvb_lock_take(&lock);
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
     job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) }; /* all that run there */
@@ -173,8 +175,9 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
     status = a ? evaluate(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
   }
-  pthread_mutex_unlock(&lock);
+  nvb_lock_give(&lock);
   nvb_fp_leave(fp);
+  if (!status) nvb_failure_put_back(&before);
   return status;
 }
 
@@ -200,31 +203,28 @@ static void explain(nvb_arena *a, void *arg) {
   if (!(*j->text = nvb_alloc(n))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
   memcpy(*j->text, s, n);
 }
-int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program) {
-  job j = { .text = text, .g = g, .place = place, .program = program };
+static int explained(nvb_arena *a, job *j) {
+  nvb_failure before;
+  nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
-  int status = nvb_protect(a, explain, &j);
-  nvh_program_unref(j.program);
+  int status = nvb_protect(a, explain, j);
+  nvh_program_unref(j->program);
   nvb_fp_leave(fp);
+  if (!status) nvb_failure_put_back(&before);
   return status;
+}
+int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program) {
+  return explained(a, &(job){ .text = text, .g = g, .place = place, .program = program });
 }
 int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
-  unsigned fp = nvb_fp_enter();
-  pthread_mutex_lock(&lock);
-  job j = { .ctx = c, .roots = roots, .nroot = n, .place = n ? nvh_place_of(c, roots[0]) : 1, .text = text };
-  int status = nvb_protect(a, explain, &j);
-  nvh_program_unref(j.program);
-  pthread_mutex_unlock(&lock);
-  nvb_fp_leave(fp);
+  nvb_lock_take(&lock);
+  int status = explained(a, &(job){ .ctx = c, .roots = roots, .nroot = n, .place = n ? nvh_place_of(c, roots[0]) : 1, .text = text });
+  nvb_lock_give(&lock);
   nvb_arena_free(a);
   return status;
 }
-
-/* The lock is free in a forked child: who held it is not there, and what it made stays unreachable. */
-static void in_child(void) { lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
 enum { DEPTH = 512 };
 int nvh_settle(nvm_ctx *c, nvg_node *n) {

@@ -1,7 +1,7 @@
 /* Functions: a graph with parameters, traced once and run many times. A traced graph keeps one program per exact signature
    of its leaves (strides, alignment); a call binds pointers and runs. Tracing is lazy building over placeholders. */
-#include <pthread.h>
 #include <string.h>
+#include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -34,6 +34,7 @@ int nvm_trace_begin(nvm_ctx *ctx) {
   (void)ctx;
   if (now.id) return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
   now.id = atomic_fetch_add(&traces, 1) + 1;
+  nvb_clear(); /* what is NULL at the end has its reason inside */
   return NVM_OK;
 }
 int nvm_trace_end(nvm_ctx *ctx) {
@@ -59,6 +60,7 @@ nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind) {
 }
 
 /* ---- traced graphs */
+enum { KEPT = 64 }; /* variants of a graph, and graphs of a function in C; those used longest ago go */
 typedef struct variant {       /* one exact signature of the leaves */
   struct variant *_Atomic next;
   struct variant *retired;
@@ -69,6 +71,7 @@ typedef struct variant {       /* one exact signature of the leaves */
   int64_t sig[];               /* strides of every leaf, then its alignment */
 } variant;
 struct nvm_traced {
+  atomic_int refs;
   nvm_ctx *ctx;
   int nparam, nout, nleaf, nsig, nweak;
   int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
@@ -79,12 +82,13 @@ struct nvm_traced {
   nvb_arena *arena;            /* holds the graph */
   nvg_graph *graph;            /* as it was when the trace ended: what lies inside may get values later */
   nvg_node **leaf;             /* counted: the graph's leaves, in order */
-  int *source;                 /* of each leaf: parameter i, nparam + capture i, or -1: its own value */
+  int *source;                 /* of each leaf: parameter i, nparam + capture i, or -1: its own value; then the idle parameters */
+  int nidle;                   /* parameters that no leaf stands for */
   variant *_Atomic first;      /* looked through without the lock; changed under it */
   int nvariant;
   variant *retired;            /* out of the list; a call may still stand on one */
   atomic_int calls;            /* that are looking or running */
-  pthread_mutex_t lock;
+  nvb_lock lock;
 };
 
 static void collect(nvb_arena *a, void *arg) {
@@ -117,7 +121,7 @@ static int find_leaves(nvm_traced *t) {
   const nvg_graph *g = t->graph;
   if (!status) {
     t->leaf = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->leaf);
-    t->source = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->source);
+    t->source = nvb_calloc((size_t)g->nleaf + (size_t)t->nparam + 1, sizeof *t->source);
     if (!t->leaf || !t->source) status = nvb_fail_memory();
   }
   for (int i = 0; !status && i < g->nleaf; i++) {
@@ -128,15 +132,19 @@ static int find_leaves(nvm_traced *t) {
     if (t->source[i] < 0 && !atomic_load(&g->leaf_node[i]->value))
       status = nvb_fail(NVM_ERR_STATE, "[jit] the function returned an array that depends on another trace's argument");
   }
+  for (int p = 0, i; p < t->nparam && !status; p++) {
+    for (i = 0; i < t->nleaf && t->source[i] != p;) i++;
+    if (i == t->nleaf) t->source[t->nleaf + t->nidle++] = p;
+  }
   return status;
 }
-static nvg_node **nodes_of(nvm_array *const *at, int n) {
+static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
   nvg_node **r = nvb_calloc((size_t)n + 1, sizeof *r);
   if (!r) return nvb_fail_memory(), NULL;
   for (int i = 0; i < n; i++) {
     nvg_node *x = at[i] ? nvh_node(at[i]) : NULL;
     if (!x) {
-      if (!at[i]) nvb_fail(NVM_ERR_VALUE, "[jit] output %d is NULL", i);
+      if (!at[i]) nvb_fail(NVM_ERR_VALUE, "[jit] %s %d is NULL", what, i);
       while (i--) nvg_node_unref(r[i]);
       return nvb_free(r), NULL;
     }
@@ -148,10 +156,11 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   *out = NULL;
   nvm_traced *t = nvb_calloc(1, sizeof *t);
   if (!t) return nvb_fail_memory();
-  pthread_mutex_init(&t->lock, NULL);
+  t->refs = 1;
+  t->lock = (nvb_lock)NVB_LOCK;
   t->ctx = nvh_ctx_ref(ctx);
-  if ((t->param = nodes_of(params, nparam))) t->nparam = nparam;
-  if (t->param && (t->out = nodes_of(outs, nout))) t->nout = nout;
+  if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
+  if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = nout;
   int status = t->out ? NVM_OK : nvb_status();
   t->cap = now.at; /* the trace's hidden inputs are the function's from here on */
   t->ncap = now.n;
@@ -172,7 +181,7 @@ static void free_retired(nvm_traced *t) {
   t->retired = NULL;
 }
 void nvm_traced_free(nvm_traced *t) {
-  if (!t) return;
+  if (!t || atomic_fetch_sub(&t->refs, 1) != 1) return;
   for (variant *v = t->first, *next; v; v = next) next = v->next, variant_free(v);
   free_retired(t);
   for (int i = 0; i < t->nleaf; i++) nvg_node_unref(t->leaf[i]);
@@ -182,7 +191,6 @@ void nvm_traced_free(nvm_traced *t) {
   nvb_arena_free(t->arena);
   nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
   nvh_ctx_unref(t->ctx);
-  pthread_mutex_destroy(&t->lock);
   nvb_free(t);
 }
 
@@ -239,7 +247,6 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
 }
 /* Takes the one that was used longest ago out of the list, under the lock. It is freed when no other call can stand on
    it. */
-enum { VARIANTS = 64 };
 static void retire_oldest(nvm_traced *t) {
   variant *_Atomic *oldest = &t->first;
   for (variant *_Atomic *at = &t->first; *at; at = &(*at)->next)
@@ -256,16 +263,16 @@ static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, u
   for (variant *v = t->first; v; v = v->next)
     if (matches(v, t, place, leaf, given)) return v;
   variant *made = NULL;
-  pthread_mutex_lock(&t->lock);
+  nvb_lock_take(&t->lock);
   for (variant *v = t->first; v && !made; v = v->next)
     if (matches(v, t, place, leaf, given)) made = v;
   if (!made && !(*status = variant_new(t, place, leaf, given, &made))) {
-    if (t->nvariant == VARIANTS) retire_oldest(t);
+    if (t->nvariant == KEPT) retire_oldest(t);
     made->next = t->first;
     t->first = made;
     t->nvariant++;
   }
-  pthread_mutex_unlock(&t->lock);
+  nvb_lock_give(&t->lock);
   return made;
 }
 /* One call: the values of its leaves where it runs, and those of its results. */
@@ -277,25 +284,30 @@ typedef struct call {
 } call;
 
 /* Views are brought up to date where they are used; captured ones may be used by calls of several threads. */
-static pthread_mutex_t views = PTHREAD_MUTEX_INITIALIZER;
-static void in_child(void) { views = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
+static nvb_lock views = NVB_LOCK;
 static nvg_node *node_of_view(nvm_array *a) {
-  pthread_mutex_lock(&views);
+  nvb_lock_take(&views);
   nvg_node *n = nvh_node(a);
-  pthread_mutex_unlock(&views);
+  nvb_lock_give(&views);
   return n;
 }
-static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
+/* The node of argument i, if it is one that the function was traced for; a status. */
+static int accept(const call *c, nvg_node **node, nvm_array *a, const nvg_node *want, int i) {
   if (!a) return nvh_null("call", "argument");
   if (a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is absent (nvm_none)", i);
   if (a->ctx != c->t->ctx) return nvh_two_contexts("call");
-  nvg_node *n = a->base ? node_of_view(a) : nvh_node(a);
+  nvg_node *n = *node = a->base ? node_of_view(a) : nvh_node(a);
   if (!n) return nvb_status();
   if (n->aval != want->aval)
     return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
                     "sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank, nvg_dtype_name(want->aval->dtype),
                     want->aval->rank);
+  return NVM_OK;
+}
+static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
+  nvg_node *n;
+  int status = accept(c, &n, a, want, i);
+  if (status) return status;
   if (want->weak && n->weak && n->op == NVG_OP_CONST) {
     *c->spare = (nvg_value){ .data = (char *)n->attr };
     *v = c->spare++;
@@ -308,7 +320,7 @@ static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want,
                       nvg_device_name(here, n->device), nvg_device_name(there, c->put));
     c->put = n->device;
   }
-  int status = atomic_load(&n->value) ? NVM_OK : nvh_eval(a->ctx, &n, 1);
+  if (!atomic_load(&n->value)) status = nvh_eval(a->ctx, &n, 1);
   *v = atomic_load(&n->value);
   return status ? status : nvh_lent(*v, n->aval);
 }
@@ -319,6 +331,11 @@ static int bind(call *c, nvm_array *const *in) {
     int s = t->source[i];
     if (s < 0) c->leaf[i] = atomic_load(&t->leaf[i]->value);
     else status = value_for(c, &c->leaf[i], s < t->nparam ? in[s] : t->cap[s - t->nparam].array, t->leaf[i], s);
+  }
+  for (int i = 0; i < t->nidle && !status; i++) {
+    int s = t->source[t->nleaf + i];
+    nvg_node *unread;
+    status = accept(c, &unread, in[s], t->param[s], s);
   }
   return status;
 }
@@ -381,11 +398,14 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   }
   call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .put = t->put };
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
+  nvb_failure before;
+  nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   atomic_fetch_add(&t->calls, 1);
   int status = run(&c, in, out);
   atomic_fetch_sub(&t->calls, 1);
   nvb_fp_leave(fp);
+  if (!status) nvb_failure_put_back(&before);
   for (int i = 0; i < t->nleaf; i++)
     if (c.moved[i]) nvg_value_free(c.moved[i]);
   if (at != few) nvb_free(at);
@@ -395,11 +415,11 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
 /* What ran last: a reference; NULL if nothing did. */
 static nvh_program *last_run(nvm_traced *t) {
   variant *last = NULL;
-  pthread_mutex_lock(&t->lock);
+  nvb_lock_take(&t->lock);
   for (variant *v = t->first; v; v = v->next)
     if (!last || v->used > last->used) last = v;
   nvh_program *p = last ? nvh_program_ref(last->program) : NULL;
-  pthread_mutex_unlock(&t->lock);
+  nvb_lock_give(&t->lock);
   return p;
 }
 int nvm_traced_explain(char **text, nvm_traced *t) {
@@ -419,8 +439,8 @@ struct nvm_fn {
   nvm_trace_fn trace;
   void *user;
   int nin, nout;
-  sig *first;
-  pthread_mutex_t lock;
+  sig *first;                  /* the one used last; at most KEPT */
+  nvb_lock lock;
 };
 int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
   *out = NULL;
@@ -428,19 +448,17 @@ int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int n
     return nvb_fail(NVM_ERR_VALUE, "[fn_new] a context, a trace function and at least one output are needed");
   nvm_fn *f = nvb_calloc(1, sizeof *f);
   if (!f) return nvb_fail_memory();
-  *f = (nvm_fn){ .ctx = nvh_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout };
-  pthread_mutex_init(&f->lock, NULL);
+  *f = (nvm_fn){ .ctx = nvh_ctx_ref(ctx), .trace = trace, .user = user, .nin = nin, .nout = nout, .lock = NVB_LOCK };
   *out = f;
   return NVM_OK;
 }
+static void sig_free(sig *s) {
+  nvm_traced_free(s->t);
+  nvb_free(s);
+}
 int nvm_fn_free(nvm_fn *f) {
   if (!f) return NVM_OK;
-  for (sig *s = f->first, *next; s; s = next) {
-    next = s->next;
-    nvm_traced_free(s->t);
-    nvb_free(s);
-  }
-  pthread_mutex_destroy(&f->lock);
+  for (sig *s = f->first, *next; s; s = next) next = s->next, sig_free(s);
   nvh_ctx_unref(f->ctx);
   nvb_free(f);
   return NVM_OK;
@@ -478,42 +496,67 @@ static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   nvb_free(at);
   return status;
 }
+static int fits(const nvm_fn *f, const sig *s, nvm_array *const *in) {
+  for (int i = 0; i < f->nin; i++)
+    if (s->in[i].aval != in[i]->node->aval || s->in[i].weak != in[i]->node->weak) return 0;
+  return 1;
+}
+static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
+  sig *s = *out = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);
+  if (!s) return nvb_fail_memory();
+  for (int i = 0; i < f->nin; i++) s->in[i].aval = in[i]->node->aval, s->in[i].weak = in[i]->node->weak;
+  int status = trace_new(f, in, &s->t);
+  if (status) sig_free(s);
+  return status;
+}
+/* The graph for these arguments, traced if it is new: a reference. Under the lock. */
 static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   for (int i = 0; i < f->nin; i++)
     if (in[i] && in[i] != &nvh_none && !nvh_node(in[i])) return nvb_status();
     else if (!in[i] || in[i] == &nvh_none)
       return in[i] ? nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is absent (nvm_none)", i)
                    : nvh_null("fn_call", "argument");
-  for (sig *s = f->first; s; s = s->next) {
-    int same = 1;
-    for (int i = 0; i < f->nin && same; i++)
-      same = s->in[i].aval == in[i]->node->aval && s->in[i].weak == in[i]->node->weak;
-    if (same) return *t = s->t, NVM_OK;
+  sig **at = &f->first;
+  for (int n = 1; *at && n < KEPT && !fits(f, *at, in); n++) at = &(*at)->next;
+  sig *s = *at;
+  if (s && fits(f, s, in)) {
+    *at = s->next;
+  } else {
+    sig *made, *last = s; /* the one used longest ago, if there are as many as are kept */
+    int status = sig_new(&made, f, in);
+    if (status) return status;
+    if (last) *at = last->next, sig_free(last);
+    s = made;
   }
-  sig *s = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);
-  if (!s) return nvb_fail_memory();
-  for (int i = 0; i < f->nin; i++) s->in[i].aval = in[i]->node->aval, s->in[i].weak = in[i]->node->weak;
-  int status = trace_new(f, in, &s->t);
-  if (status) return nvm_traced_free(s->t), nvb_free(s), status;
   s->next = f->first;
   f->first = s;
+  atomic_fetch_add_explicit(&s->t->refs, 1, memory_order_relaxed);
   return *t = s->t, NVM_OK;
+}
+/* The same from outside the lock. */
+static int find_traced(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
+  nvb_lock_take(&f->lock);
+  int status = traced_for(f, in, t);
+  nvb_lock_give(&f->lock);
+  return status;
 }
 int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
   for (int i = 0; i < f->nout; i++) out[i] = NULL;
   if (now.id) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
   nvm_traced *t;
-  pthread_mutex_lock(&f->lock);
-  int status = traced_for(f, in, &t);
-  pthread_mutex_unlock(&f->lock);
-  return status ? status : nvm_traced_call(t, in, out);
+  int status = find_traced(f, in, &t);
+  if (status) return status;
+  status = nvm_traced_call(t, in, out);
+  nvm_traced_free(t);
+  return status;
 }
 int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   nvm_traced *t;
   *text = NULL;
   if (now.id) return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
-  pthread_mutex_lock(&f->lock);
-  int status = traced_for(f, in, &t);
-  pthread_mutex_unlock(&f->lock);
-  return status ? status : nvm_traced_explain(text, t);
+  int status = find_traced(f, in, &t);
+  if (status) return status;
+  status = nvm_traced_explain(text, t);
+  nvm_traced_free(t);
+  return status;
 }

@@ -1,13 +1,22 @@
 /* Calls on a stack of their own. The pages are the system's, taken as the stack grows, with one below that stops it. The thread
-   stays the same, and with it all that is the thread's. */
+   stays the same, and with it all that is the thread's. AddressSanitizer is told of both switches, so that it knows whose
+   frames a throw leaves behind. */
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/err.h"
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#else
+#define __sanitizer_start_switch_fiber(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
+#define __sanitizer_finish_switch_fiber(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
+#endif
 
 typedef struct call {
   ucontext_t here, there;
+  const void *bottom;      /* of the stack that it came from; AddressSanitizer's alone */
+  size_t size;
   nvb_arena *a;
   void (*fn)(nvb_arena *a, void *arg);
   void *arg;
@@ -16,7 +25,24 @@ typedef struct call {
 
 static void enter(unsigned high, unsigned low) { /* what makecontext passes on are integers */
   call *c = (call *)(uintptr_t)((uint64_t)high << 32 | low);
+  __sanitizer_finish_switch_fiber(NULL, &c->bottom, &c->size);
   c->status = nvb_protect(c->a, c->fn, c->arg);
+  __sanitizer_start_switch_fiber(NULL, c->bottom, c->size);
+}
+
+static int call_there(call *c, char *memory, size_t bytes) {
+  if (getcontext(&c->there))
+    return nvb_fail_memory();
+  uint64_t at = (uint64_t)(uintptr_t)c;
+  void *frames = NULL;
+  c->there.uc_stack.ss_sp = memory;
+  c->there.uc_stack.ss_size = bytes;
+  c->there.uc_link = &c->here;
+  makecontext(&c->there, (void (*)(void))enter, 2, (unsigned)(at >> 32), (unsigned)at);
+  __sanitizer_start_switch_fiber(&frames, memory, bytes);
+  int failed = swapcontext(&c->here, &c->there);
+  __sanitizer_finish_switch_fiber(frames, NULL, NULL);
+  return failed ? nvb_fail_memory() : c->status;
 }
 
 int nvb_protect_deep(nvb_arena *a, size_t stack, void (*fn)(nvb_arena *a, void *arg), void *arg) {
@@ -24,17 +50,8 @@ int nvb_protect_deep(nvb_arena *a, size_t stack, void (*fn)(nvb_arena *a, void *
   char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED)
     return nvb_fail_memory();
-  call c = { .a = a, .fn = fn, .arg = arg, .status = NVM_ERR_INTERNAL };
-  uint64_t at = (uint64_t)(uintptr_t)&c;
-  if (!mprotect(memory, page, PROT_NONE) && !getcontext(&c.there)) {
-    c.there.uc_stack.ss_sp = memory;
-    c.there.uc_stack.ss_size = bytes;
-    c.there.uc_link = &c.here;
-    makecontext(&c.there, (void (*)(void))enter, 2, (unsigned)(at >> 32), (unsigned)at);
-    if (swapcontext(&c.here, &c.there))
-      c.status = nvb_fail_memory();
-  } else
-    c.status = nvb_fail_memory();
+  call c = { .a = a, .fn = fn, .arg = arg };
+  int status = mprotect(memory, page, PROT_NONE) ? nvb_fail_memory() : call_there(&c, memory + page, bytes - page);
   munmap(memory, bytes);
-  return c.status;
+  return status;
 }

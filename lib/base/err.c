@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local struct { int status; char message[1024]; } last;
+static _Thread_local nvb_failure last;
 
 int nvb_vfail(int status, const char *fmt, va_list ap) {
   char text[sizeof last.message]; /* the arguments may point into the old message */
@@ -32,4 +32,14 @@ const char *nvb_message(void) { return last.message; }
 void nvb_clear(void) {
   last.status = NVM_OK;
   last.message[0] = 0;
+}
+
+void nvb_failure_keep(nvb_failure *f) {
+  f->status = last.status;
+  strcpy(f->message, last.message);
+}
+
+void nvb_failure_put_back(const nvb_failure *f) {
+  last.status = f->status;
+  strcpy(last.message, f->message);
 }

@@ -343,10 +343,13 @@ static int unload_run(void *arg) {
   return NVM_OK;
 }
 
-static void unload(void *handle) {
+static void unload(void *handle) { /* in a dead module nothing is left to do, and nobody is to hear of it */
+  nvb_failure before;
+  nvb_failure_keep(&before);
   pthread_mutex_lock(&jit_lock);
   caught(unload_run, handle);
   pthread_mutex_unlock(&jit_lock);
+  nvb_failure_put_back(&before);
 }
 
 __attribute__((visibility("default"))) const nvc_llvm *nvm_llvm_open(void);

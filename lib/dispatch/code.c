@@ -21,16 +21,21 @@ typedef struct kernel {
   _Atomic int64_t calls, elements;
 } kernel;
 
+/* Held while LLVM works, so that no child is forked in the middle of it. */
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
+
 static void destroy(nvd_item *item) {
   kernel *c = (kernel *)item;
-  nvc_code_free(c->code);
+  if (c->code) {
+    pthread_mutex_lock(&building);
+    nvc_code_free(c->code);
+    pthread_mutex_unlock(&building);
+  }
   nvb_arena_free(c->arena);
   nvb_free(c);
 }
 
 static nvd_shelf shelf = NVD_SHELF(KEEP, destroy);
-/* Held while LLVM works, so that no child is forked in the middle of it. */
-static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int64_t loaded;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

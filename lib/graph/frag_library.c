@@ -10,6 +10,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static nvb_arena *arena;     /* never freed */
 static nvg_fragset *library; /* NULL until the index is whole */
 
+static void hold(void) { pthread_mutex_lock(&lock); }
+static void let_go(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); } /* a child finds it whole */
+
 typedef struct request { nvg_frag_query *q; const nvg_frag *found; } request;
 
 static void index_texts(nvb_arena *a, void *arg) {

@@ -1,9 +1,15 @@
 /* Contexts, scopes, devices and donation from C. What needs a GPU runs on the emulator where NVM_CUDA_DIR names it, and says so
    where there is none. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "../suite.h"
+#include "base/err.h"
+#include "base/mem.h"
 #include "nvm/nvm.h"
 
 static nvm_ctx *context(nvm_device d) {
@@ -158,6 +164,179 @@ START_TEST(a_gpu_that_is_not_there_is_an_error_when_asked_for) {
 }
 END_TEST
 
+/* ---- functions */
+static int traces;
+static int second(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) { /* reads in[0] alone */
+  (void)user, (void)c, (void)nin, (void)nout;
+  traces++;
+  out[0] = nvm_add(in[0], nvm_float(1));
+  return NVM_OK;
+}
+static nvm_traced *traced_second(nvm_ctx *c) {
+  int64_t n = 8;
+  nvm_traced *t = NULL;
+  ck_assert_int_eq(nvm_trace_begin(c), NVM_OK);
+  nvm_array *in[2] = { nvm_placeholder(c, NVM_F32, 1, &n), nvm_placeholder(c, NVM_F32, 1, &n) }, *out;
+  ck_assert_int_eq(second(NULL, c, in, 2, &out, 1), NVM_OK);
+  ck_assert_int_eq(nvm_traced_new(&t, c, in, 2, &out, 1), NVM_OK);
+  nvm_array_unref(in[0]), nvm_array_unref(in[1]);
+  nvm_trace_end(c);
+  return t;
+}
+START_TEST(arguments_that_are_not_read_are_arguments_all_the_same) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU), *d = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c), *inner;
+  nvm_array *x = ramp(c, 8), *y = ramp(c, 8), *r;
+  for (int donates = 0; donates < 2; donates++) {
+    nvm_traced *t = traced_second(c);
+    if (donates) ck_assert_int_eq(nvm_traced_donate(t, 1), NVM_OK);
+    nvb_clear();
+    ck_assert_int_eq(nvm_traced_call(t, (nvm_array *[]){ x, NULL }, &r), NVM_ERR_VALUE);
+    ck_assert_int_eq(nvm_traced_call(t, (nvm_array *[]){ x, nvm_none() }, &r), NVM_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(nvm_last_error(), "argument 1 is absent"));
+    ck_assert_int_eq(nvm_traced_call(t, (nvm_array *[]){ x, ramp(c, 7) }, &r), NVM_ERR_VALUE);
+    ck_assert_ptr_nonnull(inner = nvm_scope_open(d));
+    ck_assert_int_eq(nvm_traced_call(t, (nvm_array *[]){ x, ramp(d, 8) }, &r), NVM_ERR_VALUE);
+    nvm_scope_close(inner);
+    ck_assert_int_eq(nvm_traced_call(t, (nvm_array *[]){ x, y }, &r), NVM_OK);
+    ck_values(r, 1, 1);
+    nvm_array_unref(r);
+    const void *data;
+    ck_assert_int_eq(nvm_data(&data, NULL, y), donates ? NVM_ERR_STATE : NVM_OK);
+    ck_assert_int_eq(nvm_traced_call(t, (nvm_array *[]){ x, y }, &r), donates ? NVM_ERR_STATE : NVM_OK);
+    if (!donates) nvm_array_unref(r);
+    nvm_traced_free(t);
+  }
+  nvm_traced *none = NULL;
+  ck_assert_int_eq(nvm_traced_new(&none, c, (nvm_array *[]){ NULL }, 1, &x, 1), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "parameter 0 is NULL"));
+  ck_assert_int_eq(nvm_traced_new(&none, c, &x, 1, (nvm_array *[]){ NULL }, 1), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "output 0 is NULL"));
+  nvm_scope_close(s);
+  nvm_ctx_free(c), nvm_ctx_free(d);
+}
+END_TEST
+
+static void call_with(nvm_fn *f, nvm_ctx *c, int64_t n) {
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, n), *r;
+  ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ x, x }, &r), NVM_OK);
+  ck_values(r, 1, 1);
+  nvm_array_unref(r);
+  ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
+}
+START_TEST(a_function_forgets_what_was_long_ago) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_fn *f;
+  traces = 0;
+  ck_assert_int_eq(nvm_fn_new(&f, c, second, NULL, 2, 1), NVM_OK);
+  for (int64_t n = 1; n <= 64; n++) call_with(f, c, n);
+  for (int64_t n = 1; n <= 64; n++) call_with(f, c, n);
+  ck_assert_int_eq(traces, 64);
+  call_with(f, c, 1); /* so that 2 is what was used longest ago */
+  nvm_scope *s = nvm_scope_open(c);
+  int64_t two[2] = { 8, 8 };
+  nvm_array *m = nvm_zeros(c, NVM_F32, 2, two), *r;
+  ck_assert_int_eq(nvm_fn_call(f, (nvm_array *[]){ m, m }, &r), NVM_OK);
+  nvm_array_unref(r);
+  ck_assert_int_eq(traces, 65);
+  call_with(f, c, 1), call_with(f, c, 64);
+  ck_assert_int_eq(traces, 65);
+  call_with(f, c, 2);
+  ck_assert_int_eq(traces, 66);
+  nvm_scope_close(s);
+  nvm_fn_free(f);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+/* ---- what was mended inside is not told of */
+START_TEST(success_leaves_the_last_failure_as_it_was) {
+  nvm_set("cuda_dir", "off");
+  nvm_ctx *c = context(NVM_DEVICE_AUTO);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 8), *bad = nvm_add(x, ramp(c, 7));
+  char *text;
+  ck_assert_ptr_null(bad);
+  for (int failed = 1; failed >= 0; failed--) {
+    if (!failed) nvb_clear();
+    int status = nvm_last_status();
+    char *message = strdup(nvm_last_error());
+    ck_assert_int_eq(status, failed ? NVM_ERR_VALUE : NVM_OK);
+    ck_assert_int_eq(nvm_info(&text), NVM_OK); /* that there is no GPU stands in the text */
+    nvm_free(text);
+    ck_assert_str_eq(nvm_last_error(), message);
+    ck_assert_int_eq(nvm_ctx_device(c), NVM_DEVICE_CPU); /* decided here the first time */
+    ck_assert_str_eq(nvm_last_error(), message);
+    nvm_array *y = nvm_matmul(nvm_reshape(x, 2, (int64_t[]){ 2, 4 }), nvm_reshape(x, 2, (int64_t[]){ 4, 2 }));
+    ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
+    nvm_free(text);
+    ck_assert_int_eq(nvm_eval(&y, 1), NVM_OK);
+    ck_assert_str_eq(nvm_last_error(), message);
+    ck_assert_int_eq(nvm_last_status(), status);
+    free(message);
+  }
+  ck_assert_int_eq(nvm_scope_close(s), NVM_ERR_VALUE);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+/* ---- forks */
+typedef struct busy { nvm_ctx *c; nvm_fn *f; nvm_traced *t; atomic_int stop; } busy;
+/* Signatures that neither has met. A status: Check's own lock does not survive a fork. */
+static int plan_again(busy *b, int64_t i) {
+  nvm_scope *s = nvm_scope_open(b->c);
+  nvm_array *x = nvm_full(b->c, NVM_F32, 1, (int64_t[]){ 8 * (i + 1) }, (double)i), *y, *r = NULL;
+  int status = nvm_eval(&x, 1);
+  x = nvm_view(x, 1, (int64_t[]){ 0 }, (int64_t[]){ 8 }, (int64_t[]){ i + 1 }, NULL);
+  status = status ? status : nvm_traced_call(b->t, (nvm_array *[]){ x, x }, &r);
+  nvm_array_unref(r), nvm_array_unref(x);
+  y = nvm_full(b->c, NVM_F64, 1, (int64_t[]){ i + 1 }, 2);
+  status = status ? status : nvm_fn_call(b->f, (nvm_array *[]){ y, y }, &r);
+  if (!status) nvm_array_unref(r);
+  int inside = nvm_scope_close(s);
+  return status ? status : inside;
+}
+static void *plan_on(void *arg) {
+  busy *b = arg;
+  for (int64_t i = 0; !atomic_load(&b->stop); i++)
+    if (plan_again(b, i % 1000)) return b;
+  return NULL;
+}
+START_TEST(a_child_goes_on_whatever_the_others_were_doing) {
+  enum { THREADS = 3, CHILDREN = 40 };
+  nvm_set("tier", "0"), nvm_set("cache_dir", "off");
+  busy b = { .c = context(NVM_DEVICE_CPU) };
+  nvm_scope *s = nvm_scope_open(b.c);
+  b.t = traced_second(b.c);
+  ck_assert_int_eq(nvm_fn_new(&b.f, b.c, second, NULL, 2, 1), NVM_OK);
+  pthread_t t[THREADS];
+  for (int i = 0; i < THREADS; i++) ck_assert_int_eq(pthread_create(&t[i], NULL, plan_on, &b), 0);
+  for (int i = 0; i < CHILDREN; i++) {
+    usleep(1000 * (i % 7));
+    pid_t pid = fork();
+    if (!pid) {
+      alarm(30);
+      int failed = 0;
+      for (int k = 0; k < 5; k++) failed |= plan_again(&b, 2000 + k);
+      _exit(failed != 0);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status), "child %d ended with %x", i, (unsigned)status);
+  }
+  atomic_store(&b.stop, 1);
+  for (int i = 0; i < THREADS; i++) {
+    void *failed;
+    pthread_join(t[i], &failed);
+    ck_assert_ptr_null(failed);
+  }
+  nvm_fn_free(b.f), nvm_traced_free(b.t);
+  nvm_scope_close(s);
+  nvm_ctx_free(b.c);
+}
+END_TEST
+
 /* ---- with a GPU */
 static int no_gpu(void) {
   if (nvm_device_count()) return 0;
@@ -275,7 +454,9 @@ START_TEST(functions_run_where_their_arguments_are) {
 }
 END_TEST
 
-SUITE("hallway", options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
+SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_function_forgets_what_was_long_ago,
+      success_leaves_the_last_failure_as_it_was, a_child_goes_on_whatever_the_others_were_doing,
+      options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
       a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named,
       foreign_memory_is_borrowed_and_given_back, functions_run_where_their_arguments_are)

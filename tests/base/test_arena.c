@@ -131,6 +131,52 @@ START_TEST(heap_counts_and_fails_on_request) {
 }
 END_TEST
 
+/* ---- a stack of its own */
+typedef struct dive { int depth; char *lowest; int64_t sum; } dive;
+static int64_t go_down(nvb_arena *a, dive *d, int left) {
+  volatile char frame[3000];
+  memset((char *)frame, left & 0x7f, sizeof frame);
+  d->lowest = (char *)frame;
+  if (!left && d->depth % 2)
+    nvb_throw(a, NVM_ERR_VALUE, "[dive] at %d", d->depth);
+  int64_t below = left ? go_down(a, d, left - 1) : 0;
+  return below + frame[left % (int)sizeof frame]; /* after it, so that no frame is another's */
+}
+static void dive_down(nvb_arena *a, void *arg) {
+  dive *d = arg;
+  d->sum = go_down(a, d, d->depth);
+}
+START_TEST(throws_leave_a_stack_of_its_own_as_it_was) {
+  enum { DEPTH = 1000 };
+  for (int i = 0; i < 40; i++) {
+    nvb_arena *a = nvb_arena_new();
+    dive d = { .depth = DEPTH + i % 2 };
+    int64_t want = 0;
+    for (int k = 0; k <= d.depth; k++)
+      want += k & 0x7f;
+    ck_assert_int_eq(nvb_protect_deep(a, 16 << 20, dive_down, &d), i % 2 ? NVM_ERR_VALUE : NVM_OK);
+    ck_assert_int_eq(d.sum, i % 2 ? 0 : want);
+    ck_assert_int_eq(nvb_protect(a, dive_down, &d), i % 2 ? NVM_ERR_VALUE : NVM_OK); /* on the thread's */
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+static void within(nvb_arena *a, void *arg) {
+  dive inner = { .depth = 51 };
+  ck_assert_int_eq(nvb_protect_deep(a, 1 << 20, dive_down, &inner), NVM_ERR_VALUE);
+  dive_down(a, arg);
+}
+START_TEST(deep_stacks_nest) {
+  for (int i = 0; i < 50; i++) {
+    nvb_arena *a = nvb_arena_new();
+    dive d = { .depth = 100 + i };
+    ck_assert_int_eq(nvb_protect_deep(a, 1 << 20, within, &d), i % 2 ? NVM_ERR_VALUE : NVM_OK);
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
 START_TEST(long_messages_are_cut) {
   char longer[3000];
   memset(longer, 'x', sizeof longer);
@@ -141,4 +187,4 @@ START_TEST(long_messages_are_cut) {
 END_TEST
 
 SUITE("arena", memory_is_cleared_aligned_and_apart, throws_nest, impossible_sizes_throw, arrays_grow,
-      every_allocation_may_fail, heap_counts_and_fails_on_request, long_messages_are_cut)
+      every_allocation_may_fail, throws_leave_a_stack_of_its_own_as_it_was, deep_stacks_nest, heap_counts_and_fails_on_request, long_messages_are_cut)
