@@ -17,8 +17,7 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
   *f = (nvcu_fill){.load = load, .put = put};
   const char *why = nvcu_view_of(e, load, put->order[1], put->order[0], &f->view);
   if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
-  nvcu_rows_new(e, put, g->stages);
-  const nvcu_rows *r = e->tile[put->out[0]].rows;
+  nvcu_rows *r = nvcu_rows_of(e, put);
   nvc_cuda_map *m = &f->view.map;
   for (int i = 0; i < m->rank; i++) m->box[i] = 1;
   m->box[0] = r->span / r->size;
@@ -28,6 +27,7 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply rows of 128 bytes");
   f->map = nvcu_map_new(e, m);
   f->boxes = (int)(r->bytes / (r->span * m->box[1]));
+  r->off = g->bytes;
   g->bytes += (int)r->bytes;
   g->n++;
   e->done[load->id] = e->done[put->id] = 1;
@@ -54,12 +54,24 @@ static void find_parts(nvcu_em *e, nvcu_ring *g, const nvf_stmt *contract) {
   }
 }
 
+static void sum_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *s) {
+  if (g->nsum == NVC_MAPS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] more than %d contractions in a loop", NVC_MAPS);
+  for (int i = 0; i < g->nsum; i++) {
+    const nvf_stmt *o = g->sum[i];
+    if (o->out[0] == s->out[0] || !nvf_layout_eq(&e->t->tile[o->out[0]], &e->t->tile[s->out[0]]) ||
+        o->axis != s->axis || e->k->tile[o->in[1]].type != e->k->tile[s->in[1]].type)
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles contracts one axis, into sums of one layout");
+  }
+  g->sum[g->nsum++] = s;
+  find_parts(e, g, s);
+}
+
 static void see_body(nvcu_em *e, nvcu_ring *g, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++)
     for (int j = 0; j < q->run[i]->s.n; j++) {
       const nvf_stmt *s = q->run[i]->s.at[j];
       if (s->op == NVF_PUT) fill_of(e, g, s, e->r.tile[s->in[0]].def);
-      else if (s->op == NVF_CONTRACT) find_parts(e, g, s);
+      else if (s->op == NVF_CONTRACT) sum_of(e, g, s);
       else if (s->op != NVF_LOAD)
         nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles loads, puts and contracts");
     }
@@ -110,13 +122,6 @@ static const char *instruction(nvcu_em *e, nvm_dtype t, int n) {
   return name;
 }
 
-static void product(nvcu_em *e, const nvcu_sum *sum, nvm_dtype t, const char *const *acc, int pi, int first, int n,
-                    const char *a, const char *b, int ta, int tb, const char *more) {
-  nvb_text regs = {.arena = e->a};
-  for (int i = 0; i < 4 * n; i++) nvb_print(&regs, ", %s", acc[sum->item[4 * (pi * sum->nq + first) + i]]);
-  nvcu_line(e, "%s<%d, %d>(%s, %s, %s%s);", instruction(e, t, n), ta, tb, a, b, more, regs.s);
-}
-
 static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
   int fits = 0;
   for (int i = 0; i < sum->l->n; i++) {
@@ -130,30 +135,68 @@ static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
   if (fits != 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the sum's layout is not that of warpgroups");
 }
 
-void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
-  nvcu_sum sum = nvcu_sum_of(e, s);
+/* A contraction of the loop: its sums' registers, and its factors along both axes of the sum. */
+typedef struct batch { const nvf_stmt *s; const nvcu_rows *p, *q; const char **acc; } batch;
+
+static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   nvm_dtype t = e->k->tile[s->in[1]].type;
-  int items = nvc_items(sum.l), deep = t == NVM_F32 ? 8 : 16;
-  int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
-  if (!e->ring || s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable || k % deep)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a loop with roles, into what it carries");
-  check_groups(e, &sum);
-  const nvcu_rows *p = rows_with(e, s, sum.p), *q = rows_with(e, s, sum.q);
-  int pa = p->row == s->axis, qa = q->row == s->axis;
-  if (t != NVM_F16 && t != NVM_BF16 && (t != NVM_F32 || pa || qa))
+  int items = nvc_items(sum->l);
+  if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
+  batch b = {s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items)};
+  if (t != NVM_F16 && t != NVM_BF16 && (t != NVM_F32 || b.p->row == s->axis || b.q->row == s->axis))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and tf32 with k along the rows");
-  const char **acc = NVB_NEWN(e->a, const char *, items);
-  for (int i = 0; i < items; i++) acc[i] = nvcu_tile_item(e, s->in[0], i);
-  const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum.l, sum.p)),
-             *qcol = nvcu_warp_part(e, sum.l, sum.q);
+  for (int i = 0; i < items; i++) b.acc[i] = nvcu_tile_item(e, s->in[0], i);
+  return b;
+}
+
+/* Are the second one's columns those behind the first one's, so that one instruction takes both? */
+static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const batch *b) {
+  int k = a->s->axis, one = a->q->row == k || a->q->bytes == a->q->rows * 128; /* rows of 128 bytes follow each other */
+  int64_t all = 8 * sum->nq * a->q->size * nvf_extent(&e->t->tile[a->s->in[1]], k);
+  return one && all == a->q->bytes && a->q->off + all == b->q->off && a->p == b->p && b->s->axis == k &&
+         a->q->row == b->q->row && a->q->col == b->q->col && a->q->size == b->q->size;
+}
+
+/* 64 rows by the columns from the j-th eight on that lie together, of this contraction and of those that go on with it:
+   how many eights were taken; *more: contractions beside the first. */
+static int products(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int at, int i, int j, int *more) {
+  nvm_dtype t = e->k->tile[b->s->in[1]].type;
+  nvb_text regs = {.arena = e->a};
+  int n = 1, pa = b->p->row == b->s->axis, qa = b->q->row == b->s->axis;
+  while (j + n < sum->nq && n < MOST_COLUMNS && sum->qcol[j + n] == sum->qcol[j] + 8 * n) n++;
+  *more = 0;
+  while (n == sum->nq && *more + 1 < left && (*more + 2) * n <= MOST_COLUMNS &&
+         goes_on(e, sum, b + *more, b + *more + 1))
+    ++*more;
+  for (int c = 0; c <= *more; c++)
+    for (int r = 0; r < 4 * n; r++) nvb_print(&regs, ", %s", b[c].acc[sum->item[4 * (i * sum->nq + j) + r]]);
+  const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum->l, sum->p)),
+             *qcol = nvcu_warp_part(e, sum->l, sum->q);
+  nvcu_line(e, "%s<%d, %d>(%s, %s, %s%s);", instruction(e, t, (*more + 1) * n), pa, qa,
+            factor_at(e, b->p, pa, prow, sum->prow[i], at), factor_at(e, b->q, qa, qcol, sum->qcol[j], at),
+            !at && e->ring->fresh ? e->ring->fresh : "1", regs.s);
+  return n;
+}
+
+/* All contractions of the round at once, where the first one stands: a warpgroup waits for them together. */
+void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_ring *g = e->ring;
+  int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
+  int deep = e->k->tile[s->in[1]].type == NVM_F32 ? 8 : 16, more = 0;
+  if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a loop with roles");
+  nvcu_sum sum = nvcu_sum_of(e, s);
+  check_groups(e, &sum);
+  batch *b = NVB_NEWN(e->a, batch, g->nsum);
+  for (int c = 0; c < g->nsum; c++) {
+    b[c] = batch_of(e, g->sum[c], &sum);
+    e->done[g->sum[c]->id] = 1;
+  }
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
-    for (int i = 0; i < sum.np; i++)
-      for (int j = 0, n; j < sum.nq; j += n) {
-        for (n = 1; j + n < sum.nq && n < MOST_COLUMNS && sum.qcol[j + n] == sum.qcol[j] + 8 * n;) n++;
-        product(e, &sum, t, acc, i, j, n, factor_at(e, p, pa, prow, sum.prow[i], at),
-                factor_at(e, q, qa, qcol, sum.qcol[j], at), pa, qa, !at && e->ring->fresh ? e->ring->fresh : "1");
-      }
+    for (int c = 0; c < g->nsum; c += more + 1)
+      for (int i = 0; i < sum.np; i++)
+        for (int j = 0; j < sum.nq;) j += products(e, &sum, &b[c], g->nsum - c, at, i, j, &more);
   nvcu_line(e, "nv_group_commit();");
   nvcu_line(e, "nv_group_wait<0>();");
 }
@@ -190,8 +233,7 @@ static void fetch(nvcu_em *e, const nvcu_ring *g) {
                *y = nvcu_let(e, "int", nvcu_view_start(e, &f->view, 1));
     nvb_text rest = {.arena = e->a};
     for (int d = 2; d < m->rank; d++) nvb_print(&rest, ", %s", nvcu_view_start(e, &f->view, d));
-    nvcu_line(e, "char *const %s = %s + stage * %lld;", to, nvcu_room_at(e, e->tile[f->put->out[0]].room, 0, "char"),
-              (long long)r->bytes);
+    nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_room_at(e, g->tiles, r->off, "char"), g->bytes);
     for (int b = 0, high = r->rows / m->box[1]; b < f->boxes; b++)
       nvcu_line(e, "nv_box(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
                 bar(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1], nvb_text_get(&rest));
@@ -239,14 +281,18 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   nvcu_ring *g = e->ring;
   const nvf_stmt *s = r->s.at[0];
   if (!g || g->loop != s) return 0;
-  const nvf_stmt *first = s->ncarry ? e->r.tile[s->carry[0].outer].def : NULL;
+  int zeros = s->ncarry > 0;
+  for (int i = 0; i < s->ncarry; i++) {
+    const nvf_stmt *first = e->r.tile[s->carry[i].outer].def;
+    zeros &= first && first->op == NVF_ZEROS;
+  }
   const char *k = e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
-  g->fresh = first && first->op == NVF_ZEROS ? nvcu_text(e, "%s != %s", k, lo) : NULL;
+  g->fresh = zeros ? nvcu_text(e, "%s != %s", k, lo) : NULL;
   nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 0, "stage"));
   for (int i = 0; i < g->n; i++) {
     nvcu_rows *rows = e->tile[g->tile[i].put->out[0]].rows;
-    const char *at = nvcu_room_at(e, e->tile[g->tile[i].put->out[0]].room, 0, "char");
-    rows->at = nvcu_let(e, "char *", nvcu_text(e, "%s + stage * %lld", at, (long long)rows->bytes));
+    const char *at = nvcu_room_at(e, g->tiles, rows->off, "char");
+    rows->at = nvcu_let(e, "char *", nvcu_text(e, "%s + stage * %d", at, g->bytes));
   }
   nvcu_seq(e, r->body);
   nvcu_line(e, "if ((threadIdx.x & 127) == 0) nv_bar_arrive(%s);", bar(e, g, 1, "stage"));
@@ -275,6 +321,7 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);
+  g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);
   e->ring = g;
   nvcu_boxes_plan(e, g);
   g->bars = nvcu_room_new(e, 16 * g->stages, 0);

@@ -17,10 +17,9 @@ const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile) {
   return NULL;
 }
 
-void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
+nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put) {
   const nvf_layout *l = &e->t->tile[put->in[0]];
   nvcu_rows *r = NVB_NEW(e->a, nvcu_rows);
-  nvcu_tile *t = &e->tile[put->out[0]];
   r->size = nvg_size(e->k->tile[put->out[0]].type);
   if (put->norder != 2) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores read shared tiles of two axes");
   r->row = put->order[0];
@@ -32,12 +31,19 @@ void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %d rows of %lld bytes are no tile for tensor cores", r->rows,
               (long long)bytes);
   r->bytes = bytes * r->rows;
-  r->stages = stages;
   e->tensor = 1;
+  return e->tile[put->out[0]].rows = r;
+}
+
+nvcu_room *nvcu_rows_room(nvcu_em *e, int64_t bytes) {
   e->shared = (e->shared + 1023) & ~(int64_t)1023;
-  t->rows = r;
-  t->room = nvcu_room_new(e, r->bytes * stages, 0);
-  r->at = nvcu_room_at(e, t->room, 0, "char");
+  return nvcu_room_new(e, bytes, 0);
+}
+
+void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
+  nvcu_rows *r = nvcu_rows_of(e, put);
+  nvcu_room *room = e->tile[put->out[0]].room = nvcu_rows_room(e, r->bytes * stages);
+  r->at = nvcu_room_at(e, room, 0, "char");
 }
 
 const char *nvcu_rows_place(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte) {

@@ -10,12 +10,13 @@ typedef struct nvcu_rows {
   int row, col;          /* axes: the elements of a row lie side by side */
   int rows, size;        /* their number; bytes of an element */
   int span;              /* bytes of a row that lie side by side: 32, 64, 128 */
-  int64_t bytes;         /* of a stage */
-  int stages;
+  int64_t bytes, off;    /* of a stage; in a ring those before it */
   const char *at;        /* char *: the stage in hand */
 } nvcu_rows;
 const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile);
-void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages); /* the home of what is put */
+nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put);        /* how it lies in a stage; where is not said yet */
+nvcu_room *nvcu_rows_room(nvcu_em *e, int64_t bytes);            /* a place for such tiles */
+void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages); /* both: the home of what is put */
 /* Text of the offset of a byte of a row within a stage */
 const char *nvcu_rows_place(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte);
 void nvcu_rows_put(nvcu_em *e, const nvf_stmt *put);
@@ -63,7 +64,9 @@ typedef struct nvcu_ring {
   const nvf_stmt *loop;
   int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
   nvcu_fill tile[NVC_MAPS];
-  nvcu_room *bars, *out;
+  int nsum;                     /* contractions of a round: one batch of instructions */
+  const nvf_stmt *sum[NVC_MAPS];
+  nvcu_room *tiles, *bars, *out;
   int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
   const nvf_stmt *early;        /* a load of the tail that waits in `out` while the loop runs; NULL */
   nvcu_room *here;              /* a barrier for each warp: it has come */

@@ -172,6 +172,32 @@ START_TEST(gemm16) {
 }
 END_TEST
 
+static void gemm2_of(int M, int N, int K, int ld) {
+  uint16_t *A = gate_bf16(M * ld, -.5, .5), *B = gate_bf16(N * ld, -.5, .5), *C = gate_bf16(N * ld, -.5, .5),
+           *D = calloc((size_t)(M * N), 2);
+  gate g = {.file = "gemm2.kir", .prefix = "cpu", .aligned = ld % 4 == 0 && K % 4 == 0};
+  gate_in(&g, NVM_BF16, A, M * ld);
+  gate_in(&g, NVM_BF16, B, N * ld);
+  gate_in(&g, NVM_BF16, C, N * ld);
+  gate_out(&g, NVM_BF16, D, M * N);
+  const int sizes[] = {M, N, K, ld, ld, N};
+  for (int i = 0; i < 6; i++) gate_size(&g, sizes[i]);
+  gate_run(&g);
+  for (int m = 0; m < M; m++)
+    for (int n = 0; n < N; n++) {
+      double h = 0, u = 0;
+      for (int k = 0; k < K; k++) h += of_bf16(A[m * ld + k]) * of_bf16(B[n * ld + k]);
+      for (int k = 0; k < K; k++) u += of_bf16(A[m * ld + k]) * of_bf16(C[n * ld + k]);
+      gate_close("gemm2", m * N + n, of_bf16(D[m * N + n]), h / (1 + exp(-h)) * u, 0x1p-8);
+    }
+  free(A); free(B); free(C); free(D);
+}
+START_TEST(gemm2) {
+  gemm2_of(16, 64, 64, 64);
+  gemm2_of(9, 50, 45, 53);
+}
+END_TEST
+
 START_TEST(seed) {
   int n = 10000;
   float *x = gate_floats(n, 0, 1.5), *y = gate_floats(n, -1.5, 1.5), *z = gate_floats(n, -3, 3), *o = calloc((size_t)n, 4);
@@ -306,4 +332,4 @@ START_TEST(argmin) {
 }
 END_TEST
 
-SUITE("gate", softmax, across, fftconv, gemm, gemm16, seed, columns, sum, transpose, argmin)
+SUITE("gate", softmax, across, fftconv, gemm, gemm16, gemm2, seed, columns, sum, transpose, argmin)

@@ -129,6 +129,25 @@ START_TEST(groups) {
 }
 END_TEST
 
+/* Two products of one left operand, in one loop. */
+static void gemm2_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  product p = {
+      .file = "gemm2.kir", .prefix = prefix, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldd = ldd, .nin = 3};
+  p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
+  for (int i = 1; i < 3; i++) p.in[i] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
+  p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
+  p.tolerance = 0x1p-7;
+  run_product(&p);
+}
+START_TEST(two) {
+  gemm2_of("", 128, 128, 64, 64, 64, 128);
+  gemm2_of("mma", 136, 104, 104, 112, 136, 112);
+  gemm2_of("mma1", 70, 131, 77, 77, 79, 133);
+  gemm2_of("wgmma", 136, 266, 200, 208, 216, 272);
+  gemm2_of("wgmma", 9, 9, 0, 8, 8, 16);
+}
+END_TEST
+
 /* A matrix that comes while the loop runs, a vector before it; two products of 64 rows in a warpgroup; turned. */
 START_TEST(residual) {
   const int size[][6] = {{256, 384, 128, 128, 128, 384}, {330, 202, 72, 72, 80, 208}, {40, 100, 0, 8, 8, 104}};
@@ -203,6 +222,6 @@ END_TEST
 
 int main(void) {
   if (!gate_emulator()) return 77;
-  const TTest *const t[] = {rows, unaligned, columns, tf32, groups, residual};
+  const TTest *const t[] = {rows, unaligned, columns, tf32, groups, two, residual};
   return run_suite("cuda mma", t, (int)(sizeof t / sizeof *t));
 }
