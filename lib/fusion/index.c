@@ -2,7 +2,6 @@
    It never looks at a graph, and two sizes are one only where nvf_same said so. */
 #include "fusion/index.h"
 #include <string.h>
-#include "nvm/status.h"
 
 typedef struct symbol { int64_t value; nvf_prod is; } symbol;  /* is: what it was proved to be, or -1 */
 typedef struct product { int64_t k, value; int n; const int *sym; nvf_prod pure; } product; /* symbols ascending */
@@ -17,7 +16,7 @@ struct nvf_space {
   NVB_VEC(expr) ex;
 };
 
-enum { MOST_SYMBOLS = 96, MOST_TERMS = 128 };
+enum { MOST_SYMBOLS = 96 };
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
@@ -180,8 +179,9 @@ static int same_scaled(const nvf_space *s, const expr *e, const expr *x, nvf_pro
 /* Interval of an expression. k * floor(x / m) beside -(k / m) * x is recognised as a remainder. */
 static void measure(nvf_space *s, nvf_ix id) {
   expr *e = &s->ex.at[id];
-  uint8_t used[MOST_TERMS] = { 0 };
+  uint8_t used[e->n + 1];
   int64_t lo = 0, hi = 0;
+  memset(used, 0, sizeof used);
   for (int i = 0; i < e->n; i++) {
     nvf_atom a = s->atom.at[e->t[i].atom];
     e->axes |= a.axes;
@@ -212,7 +212,8 @@ static void measure(nvf_space *s, nvf_ix id) {
 /* Whether e has every term of x times c * q among its unused ones; marks them. */
 static int same_scaled(const nvf_space *cs, const expr *e, const expr *x, nvf_prod q, int64_t c, uint8_t *used) {
   nvf_space *s = (nvf_space *)cs;
-  uint8_t mark[MOST_TERMS] = { 0 };
+  uint8_t mark[e->n + 1];
+  memset(mark, 0, sizeof mark);
   for (int j = 0; j < x->n; j++) {
     nvf_term t = x->t[j];
     nvf_prod full = nvf_mul(s, t.by, q), pure = s->prod.at[full].pure;
@@ -231,8 +232,6 @@ static int same_scaled(const nvf_space *cs, const expr *e, const expr *x, nvf_pr
 
 /* Sum of terms: sorted, equal ones added, zeros dropped. */
 static nvf_ix sum_of(nvf_space *s, int n, nvf_term *t) {
-  if (n > MOST_TERMS)
-    nvb_throw(s->arena, NVM_ERR_INTERNAL, "[fuse] an index expression has more than %d terms", MOST_TERMS);
   for (int i = 1; i < n; i++)
     for (int j = i; j > 0 && (t[j].atom < t[j - 1].atom || (t[j].atom == t[j - 1].atom && t[j].by < t[j - 1].by)); j--) {
       nvf_term swap = t[j];
@@ -296,8 +295,8 @@ nvf_ix nvf_ix_tile(nvf_space *s, int id, nvf_prod extent, uint64_t axes) {
 }
 
 static nvf_ix blend(nvf_space *s, nvf_ix a, nvf_ix b, nvf_prod by, int64_t c) { /* a + b * by * c */
-  nvf_term t[2 * MOST_TERMS];
   int n = s->ex.at[a].n;
+  nvf_term t[n + s->ex.at[b].n + 1];
   memcpy(t, s->ex.at[a].t, (size_t)n * sizeof *t);
   for (int i = 0; i < s->ex.at[b].n; i++) {
     nvf_term u = s->ex.at[b].t[i];
@@ -313,7 +312,7 @@ nvf_ix nvf_ix_mul(nvf_space *s, nvf_ix a, nvf_prod by, int64_t c) { return by ==
 
 /* Splits e into what `by` divides, divided, and the rest. */
 static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *rest) {
-  nvf_term q[MOST_TERMS], r[MOST_TERMS];
+  nvf_term q[s->ex.at[e].n + 1], r[s->ex.at[e].n + 1];
   int nq = 0, nr = 0;
   for (int i = 0; i < s->ex.at[e].n; i++) {
     nvf_term t = s->ex.at[e].t[i];

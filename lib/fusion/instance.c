@@ -49,10 +49,8 @@ int nvf_guard_of(builder *b, int n, const nvf_bound *c) {
 }
 
 static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
-  nvf_bound all[128];
   int m = b->k->guard.at[g].n;
-  if (m + n > 128)
-    nvf_illegal(b, "too many conditions");
+  nvf_bound *all = NVB_NEWN(b->a, nvf_bound, m + n + 1);
   memcpy(all, b->k->guard.at[g].b, (size_t)m * sizeof *all);
   for (int i = 0; i < n; i++) {
     int j = 0;
@@ -61,6 +59,8 @@ static int guard_join(builder *b, int g, int n, const nvf_bound *c) {
     if (j == m)
       all[m++] = c[i];
   }
+  if (m > MOST_CONDITIONS)
+    nvf_illegal(b, "too many conditions");
   return nvf_guard_of(b, m, all);
 }
 
@@ -80,10 +80,12 @@ static int conditions(builder *b, int rank, const nvf_ix *at, const nvf_prod *di
 
 /* Coordinates that are in range by themselves need no guard, and nothing below does either. */
 static int needed_guard(builder *b, const nvf_node *n, const nvf_ix *at, int g) {
-  nvf_bound c[128];
   uint64_t mine = 0;
   int m = 0;
-  if (!g || !conditions(b, n->rank, at, n->dim, c))
+  if (!g)
+    return 0;
+  nvf_bound *c = NVB_NEWN(b->a, nvf_bound, n->rank + b->k->guard.at[g].n + 1);
+  if (!conditions(b, n->rank, at, n->dim, c))
     return 0;
   for (int d = 0; d < n->rank; d++)
     mine |= nvf_ix_axes(b->s, at[d]);
@@ -227,10 +229,8 @@ static int of_pieces(builder *b, int n, const piece *p, int otherwise, int guard
 }
 
 static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
-  piece p[64];
+  piece *p = NVB_NEWN(b->a, piece, n->nin + 2);
   int m = 0, axis = n->kind == NVG_VPAD ? 0 : (int)n->attr[0], v = -1;
-  if (n->nin > 64)
-    nvf_illegal(b, "more than 64 pieces");
   if (n->kind == NVG_VPAD) {
     nvf_ix *e = nvf_coords(b, n->rank);
     for (int d = 0; d < n->rank; d++)
@@ -504,11 +504,24 @@ static int is_root(const builder *b, int node) {
   return 0;
 }
 
+/* What grows along a chain of values, so that a longer one is cut. */
+static void hold_limits(builder *b, const nvf_node *n, const nvf_ix *at) {
+  if (b->depth == MOST_DEPTH)
+    nvf_illegal(b, "too many operations one after the other");
+  for (int d = 0; d < n->rank; d++) {
+    int terms;
+    nvf_ix_terms(b->s, at[d], &terms);
+    if (terms > MOST_TERMS)
+      nvf_illegal(b, "an index of too many terms");
+  }
+}
+
 int nvf_inst_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   const nvf_node *n = nvf_node_of(b, node);
   nvf_ix none[1] = { 0 };
   if (n->rank == 0)
     at = none;
+  hold_limits(b, n, at);
   guard = needed_guard(b, n, at, guard);
   key q;
   size_t size = key_of(&q, node, n->rank, at, guard);
@@ -518,7 +531,9 @@ int nvf_inst_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
   if (!elsewhere && n->must && n->kind != NVG_VCALL && !covers(b, n, at)) /* the axes are those of a product */
     nvf_illegal(b, "read at other coordinates than it is made");
+  b->depth++;
   v = elsewhere ? load(b, node, at, guard) : of_kind(b, node, at, guard);
+  b->depth--;
   *nvb_map_put(b->known, &q, size, NULL) = v;
   NVB_PUSH(b->a, b->memo, ((nvf_memo){ node, guard, v, nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at) }));
   return v;

@@ -20,6 +20,7 @@ typedef struct nvf_builder {
   NVB_VEC(nvf_memo) memo;
   NVB_VEC(int) red;                      /* instances of reductions */
   int nfold;                             /* reductions and scans, those being built too */
+  int depth;                             /* of the instance being built */
   nvf_form *form;
   nvf_form ask;                          /* another form that may be cheaper: its rank or apart is not 0 */
   int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
@@ -28,7 +29,9 @@ typedef struct nvf_builder {
   jmp_buf out;
   const char *why;
 } nvf_builder;
-enum { ILLEGAL = 1, MERGE = 2, MOST_INSTANCES = 8192 };
+enum { ILLEGAL = 1, MERGE = 2 };
+/* Of one kernel: instances, and how deep they lie; conditions of one instance; terms of a coordinate. */
+enum { MOST_INSTANCES = 8192, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
 
 static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->net->node[i]; }
 static inline nvf_ix *nvf_coords(nvf_builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }

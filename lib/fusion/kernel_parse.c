@@ -10,7 +10,7 @@ enum {
   MAX_DEPTH = 64,
   MAX_LIST = 160,
   MAX_TERMS = 4096
-}; /* nested expressions and blocks; tiles, terms of a statement */
+}; /* nested expressions and blocks; tiles; terms of a condition, or of a statement without it */
 
 typedef enum seen { S_PARAM, S_GRID, S_VAR, S_TILE, S_CARRIED } seen; /* CARRIED: a tile that may be assigned again */
 typedef struct entry {
@@ -144,6 +144,7 @@ static const nvf_cond *condition(parser *p) {
   const nvf_cond *c = NULL;
   do {
     const char *at = p->l.s;
+    p->terms = 0;
     const nvf_expr *a = expression(p);
     nvf_cmp cmp;
     if (comparison(p, &cmp)) c = nvf_and_rel(p->k, c, cmp, a, expression(p));

@@ -32,6 +32,10 @@ static const nvf_node *node_of(const search *s, int i) { return &s->net->node[i]
 /* ---- which values are worth a decision */
 static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
 
+static int is_made(const nvf_node *n) {
+  return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
+}
+
 static void reach(search *s) {
   int n = s->net->n;
   s->above = NVB_NEWN(s->a, uint64_t *, n);
@@ -63,7 +67,7 @@ static int work(search *s, int node) {
     const nvf_node *x = node_of(s, stack[--n]);
     if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL)
       continue;
-    sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : 0;
+    sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : is_made(x) || x->kind == NVG_VROLL;
     for (int j = 0; j < x->nin; j++)
       if (!nvf_has(seen, x->in[j])) {
         nvf_put_bit(seen, x->in[j]);
@@ -86,7 +90,7 @@ static int disputed(search *s, int node) {
       if (nvf_has(seen, x->user[j]))
         continue;
       nvf_put_bit(seen, x->user[j]);
-      shifts += u->kind == NVG_VSLICE || u->kind == NVG_VROLL;
+      shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* what comes round is read at two places */
       if (nvf_is_view(u->kind))
         stack[n++] = x->user[j];
       else if (sinks > 1 && memcmp(s->sink[x->user[j]], me, (size_t)s->words * sizeof *me))
@@ -94,10 +98,6 @@ static int disputed(search *s, int node) {
     }
   }
   return shifts > 1;
-}
-
-static int is_made(const nvf_node *n) {
-  return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
 }
 
 static int feeds_view(const search *s, int view) { /* a product reads it, perhaps through other views */
@@ -561,33 +561,30 @@ static void add_root(search *s, state *t, int i) {
   }
 }
 
-/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. */
+/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in equal
+   parts for each that reads it. Views are stored where nothing else can be. */
 static int middle(search *s, const state *t, int root) {
-  int best = -1, most = 0, total = 0, *stack = NVB_NEWN(s->a, int, s->net->n + 1), n = 0;
-  uint64_t *cone = bits(s);
-  stack[n++] = root;
-  nvf_put_bit(cone, root);
-  while (n) {
-    const nvf_node *x = node_of(s, stack[--n]);
-    total++;
+  int best = -1, n = 0, *cone = NVB_NEWN(s->a, int, s->net->n + 1), *readers = NVB_NEWN(s->a, int, s->net->n + 1);
+  double *below = NVB_NEWN(s->a, double, s->net->n + 1), most = 0;
+  cone[n++] = root;
+  for (int i = 0; i < n; i++) {
+    const nvf_node *x = node_of(s, cone[i]);
     for (int j = 0; j < x->nin; j++)
-      if (!nvf_has(cone, x->in[j]) && !nvf_has(t->stored, x->in[j])) {
-        nvf_put_bit(cone, x->in[j]);
-        stack[n++] = x->in[j];
-      }
+      if (!nvf_has(t->stored, x->in[j]) && !readers[x->in[j]]++)
+        cone[n++] = x->in[j];
   }
-  for (int i = 0; i < s->net->n; i++) {
-    int below = 0;
-    if (i == root || !nvf_has(cone, i) || !is_made(node_of(s, i)))
-      continue;
-    for (int w = 0; w < s->words; w++)
-      below += __builtin_popcountll(s->above[i][w] & cone[w]);
-    below = below < total - below ? below : total - below;
-    if (below > most) {
-      most = below;
-      best = i;
+  for (int i = 0; i <= root; i++) {
+    const nvf_node *x = node_of(s, i);
+    for (int j = 0; j < x->nin && (readers[i] || i == root); j++)
+      below[i] += readers[x->in[j]] ? (below[x->in[j]] + 1) / readers[x->in[j]] : 0;
+  }
+  for (int views = 0; views < 2 && best < 0; views++)
+    for (int i = 0; i < root; i++) {
+      const nvf_node *x = node_of(s, i);
+      double part = below[i] < below[root] - below[i] ? below[i] : below[root] - below[i];
+      if (readers[i] && (views ? nvf_is_view(x->kind) : is_made(x)) && part >= most)
+        best = i, most = part;
     }
-  }
   return best;
 }
 

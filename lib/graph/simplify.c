@@ -34,20 +34,36 @@ static int lower_const(nvg_lower *l, const nvg_val *v) {
   return nvg_add_const(l, NVM_F32, nvg_float_bits(NVM_F32, nvg_bits_float(v->dtype, re)), 0);
 }
 
+/* Many pieces: two halves, each a concat of its own, so that the planner may store one of them. */
+static int add_concat(nvg_lower *l, const nvg_val *v, int n, int *in) {
+  enum { MOST = 16 };
+  nvg_val c = { .kind = NVG_VCONCAT, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .nin = n, .in = in, .attr = v->attr,
+                .nattr = v->nattr };
+  if (n == 1) return in[0];
+  if (n > MOST) {
+    int half[2] = { add_concat(l, v, n / 2, in), add_concat(l, v, n - n / 2, in + n / 2) };
+    return add_concat(l, v, 2, half);
+  }
+  int64_t *shape = nvb_dup(l->make.arena, v->shape, (size_t)v->rank * sizeof *shape);
+  shape[v->attr[0]] = 0;
+  for (int i = 0; i < n; i++) shape[v->attr[0]] += nvg_at(l, in[i])->shape[v->attr[0]];
+  c.shape = shape;
+  return nvg_add(l, &c);
+}
+
 /* pad, concat: all operands in one dtype; a single element of padding stays 0-d. */
 static int lower_select(nvg_lower *l, const nvg_val *v) {
   int *in = NVB_NEWN(l->make.arena, int, v->nin);
   for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, l->rep[v->in[i]]);
   if (v->kind == NVG_VPAD) in[1] = nvg_add_reshape(l, in[1], 0, NULL);
-  int n = v->nin;
   if (v->kind == NVG_VCONCAT) { /* empty pieces are none */
-    n = 0;
+    int n = 0;
     for (int i = 0; i < v->nin; i++)
       if (nvg_at(l, in[i])->size) in[n++] = in[i];
-    if (n == 1) return in[0];
-  } else if (!nvg_at(l, in[0])->size) return nvg_add_full(l, in[1], v->rank, v->shape);
-  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = n,
-                .in = in,
+    return add_concat(l, v, n, in);
+  }
+  if (!nvg_at(l, in[0])->size) return nvg_add_full(l, in[1], v->rank, v->shape);
+  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = v->nin, .in = in,
                 .attr = v->attr, .nattr = v->nattr };
   return nvg_add(l, &c);
 }

@@ -11,13 +11,14 @@
 #include "fusion/plan.h"
 
 typedef nvg_node *N;
-typedef struct program { N keep[4096]; int nkeep; N out[16]; int nout; } program;
+enum { MOST_NODES = 32768 };
+typedef struct program { N keep[MOST_NODES]; int nkeep; N out[16]; int nout; } program;
 static program *P; /* the program being written */
 
 static inline N keep(N n) {
   if (!n)
     ck_abort_msg("%s", nvb_message());
-  ck_assert_int_lt(P->nkeep, 4096);
+  ck_assert_int_lt(P->nkeep, MOST_NODES);
   return P->keep[P->nkeep++] = n;
 }
 static inline N leaf_of(nvm_dtype t, int rank, const int64_t *shape) { return keep(nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL)); }

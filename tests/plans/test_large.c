@@ -54,6 +54,45 @@ static void scalars(void) { /* 600 literals, 8 bytes each, are more than the lau
     x = add(x, w(i + 0.5));
   out(x);
 }
+/* Chains whose index or conditions grow with each link, or the planner's stack with their length */
+static void shorter(void) {
+  N x = X(100000);
+  for (int64_t i = 0, n = 100000; i < 200; i++) {
+    n -= 1 + i % 7;
+    x = ab(slice(x, 1 + i % 7, n, 1));
+  }
+  out(x);
+}
+static void longer(void) {
+  N x = X(1000);
+  for (int i = 0; i < 200; i++)
+    x = ng(pad(x, 1 + i % 5));
+  out(x);
+}
+static void around(void) {
+  N x = X(1000);
+  for (int i = 0; i < 150; i++)
+    x = ng(roll(x, 1 + i, 0));
+  out(x);
+}
+static void views_alone(void) {
+  N x = X(1000);
+  for (int64_t i = 0; i < 150; i++)
+    x = slice(roll(x, 1 + i, 0), 1, 999 - i, 1);
+  out(x);
+}
+static void longest(void) {
+  N x = X(1000);
+  for (int i = 0; i < 8000; i++)
+    x = i % 2 ? ab(x) : ng(x);
+  out(x);
+}
+static void pieces(void) { /* more than a kernel may have buffers */
+  N x[200];
+  for (int i = 0; i < 200; i++)
+    x[i] = X(100 + i);
+  out(apply(NVG_OP_CONCAT, 200, x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }));
+}
 static N running_sum(N x) { return apply(NVG_OP_CUMULATIVE_SUM, 1, &x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }); }
 static void shifted_scan(void) {
   N s = running_sum(X(100000));
@@ -88,6 +127,12 @@ static const struct { const char *name; void (*write)(void); int steps; double m
   { "a scan at a shift", shifted_scan, 2, 100, "read at other coordinates than it is made" },
   { "a gather of what is computed", gathered, 2, 100, "read at other coordinates than it is made" },
   { "separated axes", separated, 1, 100, NULL },
+  { "shorter and shorter", shorter, 4, 100, "an index of too many terms" },
+  { "longer and longer", longer, 4, 200, "an index of too many terms" },
+  { "around and around", around, 150, 2000, NULL },
+  { "views alone", views_alone, 20, 2000, NULL },
+  { "the longest", longest, 8, 2000, "too many operations one after the other" },
+  { "pieces", pieces, 7, 200, "more buffers than a kernel may have" },
 };
 
 static void cut_on_a_gpu(nvb_arena *a, const nvg_graph *g, const char *name, const char *why) {

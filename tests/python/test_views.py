@@ -259,3 +259,32 @@ def test_reshapes_of_what_was_moved(move, args, times):
         return x
     x = np.arange(12.0)
     same(chain(nvm, nvm.asarray(x)), chain(np, x))
+
+
+CHAINS = {
+    "slices": lambda xp, x, i: abs(x[i % 5 + 1:]),
+    "flips": lambda xp, x, i: (-x[::-1])[i % 3 + 1:],
+    "pads": lambda xp, x, i: -xp.pad(x, i % 5 + 1),
+    "rolls": lambda xp, x, i: -xp.roll(x, i + 1),
+    "views": lambda xp, x, i: xp.roll(x, i + 1)[1:],
+}
+
+
+@pytest.mark.parametrize("link", CHAINS)
+def test_long_chains_are_cut(link):
+    x = counted((1000,), "float32")
+
+    def chain(xp, x):
+        for i in range(150):
+            x = CHAINS[link](xp, x, i)
+        return x
+
+    same(nvm.jit(lambda x: chain(nvm, x))(nvm.asarray(x)), chain(np, x))
+
+
+@pytest.mark.parametrize("n", [17, 60, 61, 200])
+def test_many_pieces(n):
+    x = [counted((2, i % 3 + 1, 3), "float32") + i for i in range(n)]
+    same(nvm.concat([nvm.asarray(p) for p in x], axis=1), np.concatenate(x, axis=1))
+    rows = [counted((4,)) * i for i in range(n)]
+    same(nvm.stack([nvm.asarray(r) for r in rows], axis=1), np.stack(rows, axis=1))
