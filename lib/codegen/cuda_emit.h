@@ -110,7 +110,6 @@ int nvcu_is_number(const char *atom);
 /* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with nvcu_close. */
 const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
 
-
 /* ---- cuda_kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
 /* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
@@ -167,6 +166,7 @@ void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item);                    /* is the item one of the slice in hand? */
 const char *nvcu_tile_item(nvcu_em *e, int tile, int item);                       /* of the tile's own layout: an atom */
 const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);    /* at an item of a larger layout */
+const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item);   /* the same, whatever is assigned to the tile later */
 void nvcu_define(nvcu_em *e, int tile, int item, const char *text);               /* declares and sets, or assigns */
 void nvcu_bind(nvcu_em *e, int tile, int item, const char *name);                 /* has the value of `name` (not of carried tiles) */
 void nvcu_homes(nvcu_em *e);                                                      /* of the part's tiles; declares arrays */

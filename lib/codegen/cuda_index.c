@@ -143,7 +143,7 @@ nvcu_xv nvcu_coordinate(nvcu_em *e, int axis, const nvf_layout *l, int item) {
 
 static nvcu_xv of_tile(nvcu_em *e, int tile, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->tile[tile].type;
-  const char *v = nvcu_tile_at(e, tile, l, item);
+  const char *v = nvcu_tile_now(e, tile, l, item); /* it may become part of a name */
   nvcu_xv x = {.unit = 1, .natural = nvg_class_of(t) == NVG_UNSIGNED && nvg_size(t) < 8, .base = v};
   x.wide = nvg_size(t) == 8 || t == NVM_U32;
   if (x.wide) x.base = nvcu_text(e, "((long long)%s)", v);
@@ -222,7 +222,7 @@ const char *nvcu_cond(nvcu_em *e, const nvf_cond *c, const nvf_layout *l, int it
     int q = nvc_relation(&e->r, &c->rel[i]);
     if (q < 0 || !(e->known >> q & 1)) all = nvcu_and(e, all, relation(e, &c->rel[i], l, nvcu_alike(e, q, l, item)));
   }
-  for (int i = 0; c && i < c->ntile; i++) all = nvcu_and(e, all, nvcu_tile_at(e, c->tile[i], l, item));
+  for (int i = 0; c && i < c->ntile; i++) all = nvcu_and(e, all, nvcu_tile_now(e, c->tile[i], l, item));
   return all && strchr(all, '&') ? nvcu_text(e, "(%s)", all) : all;
 }
 

@@ -161,13 +161,22 @@ void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) 
   if (part_of(r, &r->run->loop[level]) == CHUNK) r->cut |= !nvcu_is_number(visited);
 }
 
+/* Will a statement of the run assign to the tile, before the tree of what it holds now is grown? */
+static int assigned(const nvcu_em *e, int tile) {
+  for (int i = 0; e->r.tile[tile].mutable && i < e->run->s.n; i++)
+    for (int o = 0; o < e->run->s.at[i]->nout; o++)
+      if (e->run->s.at[i]->out[o] == tile) return 1;
+  return 0;
+}
+
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
   int looped = r->start < r->run->nloop;
   for (int item = 0; item < nvc_items(r->x); item++) {
     const char **v = &r->v[nvc_match_item(&r->acc, r->x, item) * r->nstate], *x[NVCU_ARGS], *a[NVCU_ARGS];
     const char *where = nvcu_cond(e, r->s->where, r->x, item);
     for (int i = 0; i < r->nstate; i++) {
-      x[i] = nvcu_tile_at(e, r->s->in[i], r->x, item);
+      int tile = r->s->in[i];
+      x[i] = (where || assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->x, item);
       if (where)
         x[i] =
             nvcu_let(e, nvcu_type(state_type(e, r, i)), nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i)));

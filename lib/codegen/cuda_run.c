@@ -38,6 +38,13 @@ const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item) {
   return nvcu_tile_item(e, tile, nvc_match_item(&e->t->tile[tile], l, item));
 }
 
+const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item) {
+  const char *v = nvcu_tile_at(e, tile, l, item), *name;
+  if (!e->r.tile[tile].mutable) return v;
+  nvcu_line(e, "const %s %s = %s;", nvcu_type(e->k->tile[tile].type), name = nvcu_fresh(e, "q"), v);
+  return name;
+}
+
 static const char *item_name(nvcu_em *e, int tile, int item) {
   return nvcu_text(e, "%s_%d", e->k->tile[tile].name, item);
 }

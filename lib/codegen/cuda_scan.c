@@ -101,7 +101,7 @@ static const char *lower_set(const scan *c, int item, int64_t b) {
 /* ---- operands and results */
 static void operand(nvcu_em *e, const scan *c, int i, const char **v, int step) {
   for (int item = 0; item < nvc_items(c->tile); item++) {
-    const char *when = nvcu_cond(e, c->s->where, c->tile, item), *x = nvcu_tile_at(e, c->s->in[i], c->tile, item);
+    const char *when = nvcu_cond(e, c->s->where, c->tile, item), *x = nvcu_tile_now(e, c->s->in[i], c->tile, item);
     v[item * step] =
         when ? name(c, i, nvcu_text(e, "%s ? %s : %s", when, x, nvcu_const(e, type_of(c, i), c->s->init[i]))) : x;
   }

@@ -133,10 +133,9 @@ typedef struct nvcl_access {
   nvcl_xv at;               /* in elements (pairs count as one) */
   int n;                   /* lanes */
   val mask;                /* i1 in n lanes; NULL: all */
-  unsigned align;          /* known alignment of element 0, in bytes; 0: of the element */
 } nvcl_access;
 void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out);
-/* lane[i]: one of the lanes that store, ascending (copies store once) */
+/* Of lanes that hold copies, as l says, one stores. */
 void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *in, const nvf_layout *l, int stream);
 val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n);
 val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n);

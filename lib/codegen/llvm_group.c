@@ -30,8 +30,9 @@ struct nvcl_group {
 
 enum { LONG = 64 }; /* cost of full forms up to which they are compiled for vectors */
 
-static int makes(const nvcl_group *g, int tile) {
-  for (int i = 0; g && i < g->map.n; i++)
+/* Does one of the first n maps make the tile? */
+static int makes(const nvcl_group *g, int tile, int n) {
+  for (int i = 0; i < n; i++)
     for (int j = 0; j < g->map.at[i].s->nout; j++)
       if (g->map.at[i].s->out[j] == tile) return 1;
   return 0;
@@ -42,12 +43,18 @@ static int touches(nvcl_em *e, const nvf_stmt *s) {
   if (!e->group) return 0;
   nvc_uses(&e->r, s, &uses);
   for (int i = 0; i < uses.n; i++)
-    if (makes(e->group, uses.at[i])) return 1;
+    if (makes(e->group, uses.at[i], e->group->map.n)) return 1;
+  return 0;
+}
+
+static int changes(const nvcl_em *e, const nvf_stmt *s) { /* a carried tile */
+  for (int i = 0; i < s->nout; i++)
+    if (e->r.tile[s->out[i]].mutable) return 1;
   return 0;
 }
 
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s) {
-  if (s->op != NVF_MAP && touches(e, s)) nvcl_group_close(e);
+  if (e->group && ((s->op != NVF_MAP && touches(e, s)) || (changes(e, s) && !touches(e, s)))) nvcl_group_close(e);
 }
 
 static val argument(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item, int n) {
@@ -100,10 +107,10 @@ void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
 }
 
 /* ---- the cold side: a buffer of [slot][item][lane], filled, redone, read back */
-static int find_slot(const slot *at, int n, nvf_akind kind, int id) {
-  for (int i = 0; i < n; i++)
-    if (at[i].kind == kind && at[i].id == id) return i;
-  return -1;
+static int find_slot(const slot *at, int n, nvf_akind kind, int id) { /* the last: a carried tile is given and made */
+  while (n-- > 0 && (at[n].kind != kind || at[n].id != id)) {
+  }
+  return n;
 }
 
 static slot new_slot(nvcl_group *g, nvf_akind kind, int id, nvm_dtype type) {
@@ -134,7 +141,7 @@ static void find_slots(nvcl_em *e, nvcl_group *g) {
       const nvf_arg *a = &s->arg[k];
       nvm_dtype type = a->kind == NVF_ATILE ? e->k->tile[a->id].type : a->kind == NVF_AAXIS ? NVM_I64 : a->type;
       if (a->kind == NVF_ASCALAR) type = e->k->param[a->id].type;
-      if (a->kind == NVF_ACONST || (a->kind == NVF_ATILE && makes(g, a->id)) ||
+      if (a->kind == NVF_ACONST || (a->kind == NVF_ATILE && makes(g, a->id, i)) ||
           find_slot(g->in.at, g->in.n, a->kind, a->id) >= 0)
         continue;
       slot n = new_slot(g, a->kind, a->id, type);

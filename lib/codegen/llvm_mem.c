@@ -72,8 +72,7 @@ static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t ran
   val p = address(e, x, lo), piece[16];
   for (int k = 0; k < pieces; k++) {
     int from = k * len < total - len ? k * len : total - len;
-    unsigned align = x->align && !x->at.base && !x->at.k && !from && lo == 0 ? x->align : size_of(x);
-    piece[k] = nvcl_load(e, nvcl_vec(mem, len), nvcl_gep(e, p, from * (int64_t)size_of(x)), align);
+    piece[k] = nvcl_load(e, nvcl_vec(mem, len), nvcl_gep(e, p, from * (int64_t)size_of(x)), size_of(x));
   }
   for (int j = 0; j < x->parts; j++) {
     val v = NULL;
@@ -100,9 +99,8 @@ static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
 static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int reversed, uint64_t other, val *out) {
   int wide = x->n * x->parts;
   typ vt = nvcl_vec(nvcl_memtype(e, x->type), wide), over[2] = {vt, e->ptr};
-  val no = LLVMConstNull(vt),
+  val no = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide),
       arg[4] = {address(e, x, lo), nvcl_i32(e, (int)size_of(x)), repeat_mask(e, x->mask, x->n, x->parts, reversed), no};
-  if (wide <= NVC_LANES) arg[3] = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide);
   val v = nvcl_call(e, "llvm.masked.load", over, 2, arg, 4);
   for (int j = 0; j < x->parts; j++) {
     int lane[NVC_LANES];

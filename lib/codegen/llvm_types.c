@@ -45,7 +45,7 @@ val nvcl_int(nvcl_em *e, int64_t x) { return LLVMConstInt(e->i64, (uint64_t)x, 1
 val nvcl_i32(nvcl_em *e, int x) { return LLVMConstInt(e->i32, (uint64_t)x, 1); }
 
 static val splat_const(val v, int n) {
-  val all[NVC_LANES];
+  val all[2 * NVC_LANES]; /* pairs */
   if (n == 1) return v;
   for (int i = 0; i < n; i++) all[i] = v;
   return LLVMConstVector(all, (unsigned)n);
@@ -133,7 +133,6 @@ void nvcl_store(nvcl_em *e, val v, val p, unsigned align) { LLVMSetAlignment(LLV
 blk nvcl_block(nvcl_em *e, const char *name) { return LLVMAppendBasicBlockInContext(e->c, e->fn, name); }
 void nvcl_at(nvcl_em *e, blk b) { LLVMPositionBuilderAtEnd(e->b, b); }
 blk nvcl_here(nvcl_em *e) { return LLVMGetInsertBlock(e->b); }
-
 
 void nvcl_seldom(nvcl_em *e, val when, blk rare, blk usual) {
   LLVMMetadataRef w[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14), LLVMValueAsMetadata(nvcl_i32(e, 1)),

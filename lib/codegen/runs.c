@@ -156,7 +156,7 @@ static int must_cut(const nvc_runs *r, const nvc_run *run, const nvf_stmt *s) {
       for (int k = 0; k < uses.n; k++)
         if (uses.at[k] == d->out[j]) return 1;
     int stored = d->op == NVF_STORE || d->op == NVF_ATOMIC_MAX;
-    if (run->nloop && stored && (s->op == NVF_LOAD || s->op == NVF_ATOMIC_MAX || s->op == NVF_STORE) &&
+    if (stored && (s->op == NVF_LOAD || s->op == NVF_ATOMIC_MAX || s->op == NVF_STORE) &&
         s->buf == d->buf && s->op != d->op)
       return 1;
   }
@@ -402,23 +402,36 @@ static uint64_t outward(const nvc_runs *r, const nvf_stmt *s, const nvc_run *run
   return set;
 }
 
+/* Is relation q the same all along the axis? */
+static int still(const nvc_runs *r, int q, int axis) {
+  int64_t a, b;
+  return nvc_coef(r, r->rel[q]->a, axis, &a) && nvc_coef(r, r->rel[q]->b, axis, &b) && a == b;
+}
+
+/* Where its own relations fail a reduction's result is the identity, which may be looked at: loops of other axes stop
+   there only if all who look carry the relation. */
+static uint64_t reduced(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
+  uint64_t own = nvc_relation_set(r, s->where), out = outward(r, s, run, all), set = 0;
+  const nvf_layout *l = nvc_layout_of(r, s);
+  for (int q = 0; q < r->nrel; q++) {
+    int mine = own >> q & 1;
+    for (int i = 0; i < l->n && mine; i++) mine = !nvc_looped(&l->d[i]) || l->d[i].axis == s->axis || still(r, q, l->d[i].axis);
+    if (mine || (out >> q & 1 && (own >> q & 1 || still(r, q, s->axis)))) set |= 1ull << q;
+  }
+  return set;
+}
+
 static uint64_t effect(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
-  uint64_t own = nvc_relation_set(r, s->where), kept = 0;
   switch (s->op) {
   case NVF_STORE:
-  case NVF_ATOMIC_MAX: return own;
+  case NVF_ATOMIC_MAX: return nvc_relation_set(r, s->where);
   case NVF_CHECK:
   case NVF_SCAN:
   case NVF_PUT:
   case NVF_CONTRACT:
   case NVF_FOR:
   case NVF_IF: return 0;
-  case NVF_REDUCE:
-    for (int i = 0; i < r->nrel; i++) {
-      int64_t a, b;
-      if (nvc_coef(r, r->rel[i]->a, s->axis, &a) && nvc_coef(r, r->rel[i]->b, s->axis, &b) && a == b) kept |= 1ull << i;
-    }
-    return own | (kept & outward(r, s, run, all));
+  case NVF_REDUCE: return reduced(r, s, run, all);
   default: return outward(r, s, run, all);
   }
 }

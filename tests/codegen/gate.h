@@ -18,6 +18,7 @@ enum { GATE_ARGS = 16 };
 typedef struct gate_arg { nvm_dtype type; void *data; int64_t n; int out; uint64_t bits; } gate_arg;
 typedef struct gate {
   const char *file, *prefix; /* schedules whose names begin so */
+  const char *text;          /* NULL: what is in the file */
   int narg; gate_arg arg[GATE_ARGS];
   int want;                  /* what every run returns */
   int aligned;               /* rows begin at multiples of 16 bytes: schedules that say so may run */
@@ -184,7 +185,7 @@ static inline void gate_work(nvb_arena *a, void *arg) {
 /* Leaves the first run's outputs in the arguments. */
 static inline void gate_run(const gate *g) {
   nvb_arena *a = nvb_arena_new();
-  gate_job j = {.g = g, .text = gate_text(g->file)};
+  gate_job j = {.g = g, .text = g->text ? strdup(g->text) : gate_text(g->file)};
   for (int i = 0; i < g->narg; i++)
     if (g->arg[i].out) {
       size_t bytes = (size_t)g->arg[i].n * (size_t)nvg_size(g->arg[i].type);

@@ -1,0 +1,167 @@
+/* Statements act in the order of the text, whatever emitters put off or do together: carried tiles that change behind
+   their use, results that nothing masks, memory that is read behind a store, fills of wide pairs. */
+#include "gate.h"
+
+enum { N = 200 };
+
+static void run(gate *g, const char *name, const char *text) {
+  g->file = name;
+  g->prefix = "cpu";
+  g->text = text;
+  gate_run(g);
+}
+
+#define WIDTHS(rest)                                                                                                   \
+  "schedule cpu16 { L = \"j: I2 i2 l16\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                     \
+  "schedule cpu8 { L = \"j: i8 l8\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                          \
+  "schedule cpu1 { L = \"j: i64\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                            \
+  "schedule gpu1 { L = \"j: i2 l32\"; B = 64; S = stamp(1024, 64) " rest "}\n"                                         \
+  "schedule gpu2 { L = \"j: w2 I2 l16\"; B = 64; S = stamp(1024, 64) " rest "}\n"
+
+/* A slow path is told of an operand that was assigned again by then. */
+START_TEST(slow_paths) {
+  static const char *const next[] = {"map(multiply, a, 0.5)", "load(y, b*B + j, L, where = b*B + j < n)",
+                                     "zeros(f32, L)", "map(exp, s)", "map(multiply, a, E)", "map(add, E, E)"};
+  float x[N], y[N], o[N];
+  for (int i = 0; i < N; i++) {
+    x[i] = i % 7 == 3 ? 1000 : i % 11 == 5 ? -104 : i % 13 == 6 ? NAN : (float)(i - 100) / 16;
+    y[i] = i % 5 ? -1 : -300;
+  }
+  for (size_t k = 0; k < sizeof next / sizeof *next; k++) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "kernel t(x: f32[], y: f32[], o: mut f32[], n: size) {\n  grid (b = (n + B - 1) // B) {\n"
+             "    a0 = load(x, b*B + j, L, where = b*B + j < n)\n    s0 = zeros(f32, L)\n"
+             "    for t in range(0, 3, 1) carry (a = a0, s = s0) {\n      E = map(exp, a)\n      a = %s\n"
+             "      s = map(add, s, E)\n    }\n    store(o, b*B + j, s0, where = b*B + j < n)\n  }\n}\n" WIDTHS(""),
+             next[k]);
+    gate g = {0};
+    gate_in(&g, NVM_F32, x, N);
+    gate_in(&g, NVM_F32, y, N);
+    gate_out(&g, NVM_F32, o, N);
+    gate_size(&g, N);
+    run(&g, next[k], text);
+  }
+}
+END_TEST
+
+/* The elements of a reduction or scan change before its results are made. */
+START_TEST(late_results) {
+  static const char text[] =
+      "frag turn(a: f32, c: f32) -> (f32, f32) { return c, a }\n"
+      "kernel t(x: f32[], o: mut f32[], n: size) {\n  grid (b = (n + B - 1) // B) {\n"
+      "    a0 = load(x, b*B + j, L, where = b*B + j < n)\n    c0 = load(x, n - 1 - b*B - j, L, where = b*B + j < n)\n"
+      "    s0 = zeros(f32, only(L))\n    for t in range(0, 3, 1) carry (a = a0, c = c0, s = s0) {\n"
+      "      m = reduce(add, a, j, S, init = (-0.0))\n      a = map(multiply, a, 0.5)\n"
+      "      k = reduce(add, a, j, S, where = b*B + j < n, init = (-0.0))\n      a = map(add, a, 1)\n"
+      "      q = reduce(add, a, j, S, where = b*B + j < n, init = (-0.0))\n      a, c = map(turn, a, c)\n"
+      "      p = map(multiply, m, k)\n      s = map(fma, s, p, q)\n    }\n"
+      "    store(o, b*B + j, a0, where = b*B + j < n)\n    store(o, n + b, s0)\n  }\n}\n" WIDTHS("");
+  float x[N], o[N + 4] = {0};
+  for (int i = 0; i < N; i++) x[i] = (float)(i % 17) - 8;
+  gate g = {0};
+  gate_in(&g, NVM_F32, x, N);
+  gate_out(&g, NVM_F32, o, N + 4);
+  gate_size(&g, N);
+  run(&g, "late results", text);
+}
+END_TEST
+
+/* Addresses out of a tile that changes between them, and behind the loop that changes it. */
+START_TEST(pointers) {
+  static const char text[] =
+      "frag next(i: i32) -> i32 { return 199 - i }\n"
+      "kernel t(x: f32[], i: i32[], o: mut f32[], n: size) {\n  grid (b = (n + B - 1) // B) {\n"
+      "    i0 = load(i, b*B + j, L, where = b*B + j < n)\n    s0 = load(x, 3*i0, L, where = b*B + j < n)\n"
+      "    for t in range(0, 3, 1) carry (k = i0, s = s0) {\n"
+      "      U = load(x, 3*k, L, where = b*B + j < n & 3*k < 3*n)\n      k = map(next, k)\n"
+      "      V = load(x, 3*k, L, where = b*B + j < n & 3*k < 3*n)\n"
+      "      s = map(fma, s, U, V)\n    }\n"
+      "    W = load(x, 3*i0, L, where = b*B + j < n)\n    Y = map(add, s0, W)\n"
+      "    store(o, b*B + j, Y, where = b*B + j < n)\n  }\n}\n" WIDTHS("");
+  float x[3 * N], o[N];
+  int32_t i[N];
+  for (int k = 0; k < 3 * N; k++) x[k] = (float)(k % 23) / 16;
+  for (int k = 0; k < N; k++) i[k] = (k * 37 + 5) % N;
+  gate g = {0};
+  gate_in(&g, NVM_F32, x, 3 * N);
+  gate_in(&g, NVM_I32, i, N);
+  gate_out(&g, NVM_F32, o, N);
+  gate_size(&g, N);
+  run(&g, "pointers", text);
+}
+END_TEST
+
+/* A row whose every element is masked has the identity, and a store that does not mask it writes that. */
+START_TEST(empty_rows) {
+  static const char text[] =
+      "kernel t(x: f32[], o: mut f32[], n: size, rows: size) {\n  grid (b = 2) {\n"
+      "    X = load(x, (b*8 + r)*n + j, L, where = j < n & b*8 + r < rows)\n"
+      "    m = reduce(minimum, X, j, S, where = j < n & b*8 + r < rows, init = (inf))\n"
+      "    store(o, b*8 + r, m)\n  }\n}\n"
+      "schedule cpu16 { L = \"r: I8; j: I4 l16\"; S = stamp(1024, 16) }\n"
+      "schedule cpu8 { L = \"r: I4 i2; j: i2 I4 l8\"; S = stamp(32, 8) }\n"
+      "schedule cpu4 { L = \"j: I4 i4; r: I2 l4\"; S = stamp(16, 4) }\n"
+      "schedule cpu1 { L = \"j: i4 i4; r: i8\"; S = stamp(16, 4) }\n"
+      "schedule gpu1 { L = \"r: I8; j: I2 l32\"; S = stamp(1024, 32) }\n"
+      "schedule gpu2 { L = \"r: I2 w4; j: i2 l32\"; S = stamp(1024, 32) }\n"
+      "schedule gpu3 { L = \"j: I4 i4; r: I2 l4\"; S = stamp(16, 4) }\n";
+  float x[16 * 13], o[16];
+  for (int rows = 0; rows <= 13; rows += rows == 5 ? 8 : 5)
+    for (int n = 0; n <= 16; n += 13) {
+      for (int i = 0; i < 16 * 13; i++) x[i] = (float)(i * 7 % 31);
+      gate g = {0};
+      gate_in(&g, NVM_F32, x, 16 * 13);
+      gate_out(&g, NVM_F32, o, 16);
+      gate_size(&g, n);
+      gate_size(&g, rows);
+      run(&g, "empty rows", text);
+      for (int r = 0; r < 16; r++) ck_assert(r < rows && n ? o[r] < 31 : isinf(o[r]));
+    }
+}
+END_TEST
+
+/* What a block has stored it may load. */
+START_TEST(through_memory) {
+  static const char text[] =
+      "kernel t(x: i32[], y: mut i32[], o: mut i32[]) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
+      "    store(y, j, X)\n    Y = load(y, (j + 5) % 64, L)\n    store(o, j, Y)\n    Z = load(o, 63 - j, L)\n"
+      "    V = map(multiply, Z, 3)\n    store(y, j, V)\n  }\n}\n"
+      "schedule cpu16 { L = \"j: I2 i2 l16\" }\nschedule cpu8 { L = \"j: i8 l8\" }\nschedule cpu4 { L = \"j: I16 l4\" }\n"
+      "schedule cpu1 { L = \"j: i64\" }\n";
+  int32_t x[64], y[64], o[64];
+  gate g = {0};
+  for (int i = 0; i < 64; i++) x[i] = 1000 + i, y[i] = o[i] = -1;
+  gate_in(&g, NVM_I32, x, 64);
+  gate_out(&g, NVM_I32, y, 64);
+  gate_out(&g, NVM_I32, o, 64);
+  run(&g, "through memory", text);
+}
+END_TEST
+
+/* Pairs in more lanes than a vector of the widest kind has. */
+START_TEST(wide_pairs) {
+  static const char text[] =
+      "kernel t(x: c64[], o: mut f32[], n: size) {\n  grid (b = 1) {\n"
+      "    re, im = load(x, j, L, where = j < n, other = 7)\n    store(o, 2*j, re)\n    store(o, 2*j + 1, im)\n  }\n}\n"
+      "schedule cpu64 { L = \"j: i2 l64\" }\nschedule cpu32 { L = \"j: I4 l32\" }\nschedule cpu1 { L = \"j: I128\" }\n";
+  float x[2 * 128], o[2 * 128];
+  gate g = {0};
+  for (int i = 0; i < 256; i++) x[i] = (float)i;
+  gate_in(&g, NVM_C64, x, 128);
+  gate_out(&g, NVM_F32, o, 256);
+  gate_size(&g, 99);
+  run(&g, "wide pairs", text);
+}
+END_TEST
+
+#ifdef GATE_CUDA
+int main(void) {
+  const TTest *const t[] = {slow_paths, late_results, pointers, empty_rows};
+  (void)through_memory; /* no thread of a GPU waits for what another one stores */
+  (void)wide_pairs;
+  return gate_emulator() ? run_suite("cuda order", t, (int)(sizeof t / sizeof *t)) : 77;
+}
+#else
+SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, wide_pairs)
+#endif
