@@ -155,24 +155,6 @@ static PyObject *array_complex(PyObject *self, PyObject *unused) {
 }
 
 /* ---- operators */
-/* A Python int beside an integer array must fit its dtype; a comparison is done in int64 instead. 1: *in is another. */
-static int fit_int(nvp_state *st, PyObject *x, nvm_array *other, nvm_array **in, int compares) {
-  nvm_dtype t = nvm_dtype_of(other);
-  char kind = nvp_kind(t);
-  if (!PyLong_Check(x) || PyBool_Check(x) || (kind != 'i' && kind != 'u')) return 0;
-  int over = 0, bits = (int)nvm_dtype_size(t) * 8 - (kind == 'i');
-  long long i = PyLong_AsLongLongAndOverflow(x, &over);
-  if (over ? over > 0 && t == NVM_U64 : kind == 'u' ? i >= 0 && (bits >= 63 || !(i >> bits)) : bits == 63
-      || (i >> bits == 0 || i >> bits == -1))
-    return 0;
-  if (!compares || over) return PyErr_Format(PyExc_OverflowError, "the integer %R does not fit %s", x,
-      nvm_dtype_name(t)), -1;
-  nvm_array *wide = nvm_array_new_host(st->ctx, NVM_I64, 0, NULL, NULL, &i, NULL, NULL);
-  if (!wide) return nvp_raise(st), -1;
-  nvm_array_unref(*in);
-  *in = wide;
-  return 1;
-}
 /* A type that asks for it by a higher __array_priority__ computes with nvm arrays itself. */
 static int defers(nvp_state *st, PyObject *x) {
   if (nvp_is_scalar(x) || PyList_Check(x) || PyTuple_Check(x) || nvp_has_buffer(x)) return 0;
@@ -187,11 +169,10 @@ static PyObject *binary(PyObject *x, PyObject *y, nvp_fixed f) {
   PyObject *v[2] = { x, y };
   nvm_array *in[2] = { NULL, NULL };
   int owned[2] = { 0, 0 }, got = 1;
-  for (int i = 0; i < 2 && got > 0; i++)
+  for (int i = 0; i < 2; i++)
     if (Py_IS_TYPE(v[i], st->array)) in[i] = ((nvp_array *)v[i])->h;
-    else got = defers(st, v[i]) ? 0 : nvp_operand(st, v[i], &in[i], &owned[i]);
   for (int i = 0; i < 2 && got > 0; i++)
-    if (owned[i] && fit_int(st, v[i], in[1 - i], &in[i], f >= NVP_LT && f <= NVP_GE) < 0) got = -1;
+    if (!in[i]) got = defers(st, v[i]) ? 0 : nvp_operand_beside(st, v[i], in[1 - i], st->fixed[f], &in[i], &owned[i]);
   PyObject *r = got > 0 ? nvp_apply(st, f, in, 2, NULL, 0) : got ? NULL : Py_NewRef(Py_NotImplemented);
   for (int i = 0; i < 2; i++)
     if (owned[i] && in[i]) nvm_array_unref(in[i]);

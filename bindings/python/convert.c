@@ -1,6 +1,7 @@
 /* What becomes an array, and how: Python numbers (weak as operands, typed in asarray), nested lists, anything with a
    buffer, DLPack or __array__. Decides what is copied and what is borrowed: memory is borrowed without being asked
    only where nobody can write to it any more. */
+#include <math.h>
 #include <string.h>
 #include "nvp.h"
 
@@ -224,29 +225,18 @@ static int has_attr(PyObject *x, PyObject *name) { /* of the type, where protoco
 }
 int nvp_has_buffer(PyObject *x) { return PyObject_CheckBuffer(x) && !PyBytes_Check(x) && !PyByteArray_Check(x); }
 
-/* True if nobody can write to the memory any more: bytes at the bottom, or an owner that is not writeable. */
+/* True if nobody can write to the memory: bytes are at the bottom. An array that is not writeable proves nothing: its
+   owner may make it so again, and an earlier view of it may be. */
 static int immutable(PyObject *x) {
   PyObject *at = Py_NewRef(x);
-  int answer = 0;
-  while (at) {
-    if (PyBytes_Check(at) || at == Py_None) { answer = 1; break; }
-    PyObject *flags = PyObject_GetAttrString(at, "flags"), *next = NULL;
-    PyObject *writeable = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
-    if (writeable) {
-      if (PyObject_IsTrue(writeable) == 0) next = PyObject_GetAttrString(at, "base");
-    } else if (PyMemoryView_Check(at)) {
-      PyErr_Clear();
-      next = PyObject_GetAttrString(at, "obj");
-      if (next == Py_None) Py_CLEAR(next);
-    }
+  while (at && !PyBytes_Check(at)) {
+    PyObject *next = PyObject_GetAttrString(at, PyMemoryView_Check(at) ? "obj" : "base");
     PyErr_Clear();
-    Py_XDECREF(flags);
-    Py_XDECREF(writeable);
     Py_DECREF(at);
     at = next;
   }
   Py_XDECREF(at);
-  return answer;
+  return at != NULL;
 }
 static int view_dims(const Py_buffer *v, int64_t *shape, int64_t *strides) {
   if (v->ndim > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "[asarray] more than 32 dimensions"), -1;
@@ -307,7 +297,8 @@ int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out) {
 /* Byte-swapped and bfloat16 arrays, and things with only __array__ or __array_interface__: Python turns them into a
    pair, a buffer and the dtype that its bits are meant as (None: as the buffer says). */
 static PyObject *from_foreign(nvp_state *st, PyObject *x, nvp_copy copy) {
-  PyObject *f = nvp_hook(st, "foreign"), *pair = f ? PyObject_CallFunctionObjArgs(f, x, NULL) : NULL;
+  PyObject *f = nvp_hook(st, "foreign"), *may = copy == NVP_COPY_NEVER ? Py_False : Py_None;
+  PyObject *pair = f ? PyObject_CallFunctionObjArgs(f, x, may, NULL) : NULL;
   if (!pair) return NULL;
   PyObject *data = PyTuple_GetItem(pair, 0), *dtype = PyTuple_GetItem(pair, 1), *r = NULL;
   Py_buffer view;
@@ -410,4 +401,48 @@ int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned) {
   if (known) *out = nvm_array_ref(((nvp_array *)a)->h);
   Py_DECREF(a);
   return known;
+}
+static int compares(const nvp_state *st, int op) {
+  int f = NVP_LT;
+  while (f <= NVP_GE && st->fixed[f] != op) f++;
+  return f <= NVP_GE;
+}
+/* A Python int beside an array is of its dtype: it must fit an integer one (where they are compared, it is compared as
+   it is), and beside floats it is one. */
+static int int_beside(nvp_state *st, PyObject *x, nvm_dtype t, int op, nvm_array **out) {
+  char kind = nvp_kind(t), scratch[8];
+  int over = 0;
+  long long i = PyLong_AsLongLongAndOverflow(x, &over);
+  if ((kind == 'i' || kind == 'u') && (over || t != NVM_I64) && write_int(scratch, t, x)) {
+    if (!compares(st, op) || !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
+    PyErr_Clear();
+    *out = over ? number(st, 'f', 0, over * HUGE_VAL)
+                : nvm_array_new_host(st->ctx, NVM_I64, 0, NULL, NULL, &i, NULL, NULL);
+    if (!*out) nvp_raise(st);
+  } else if (over && (kind == 'f' || kind == 'c')) {
+    double d = PyLong_AsDouble(x);
+    *out = d == -1 && PyErr_Occurred() ? NULL : number(st, 'f', 0, d);
+  } else *out = nvp_scalar(st, x, 'i');
+  return *out ? 1 : -1;
+}
+int nvp_operand_beside(nvp_state *st, PyObject *x, nvm_array *other, int op, nvm_array **out, int *owned) {
+  if (!PyLong_Check(x) || PyBool_Check(x)) return nvp_operand(st, x, out, owned);
+  *owned = 1;
+  return int_beside(st, x, nvm_dtype_of(other), op, out);
+}
+static int is_big(PyObject *x) { /* an int that int64 does not hold */
+  int over = 0;
+  if (PyLong_Check(x)) PyLong_AsLongLongAndOverflow(x, &over);
+  return over;
+}
+int nvp_operand_for(nvp_state *st, PyObject *x, nvm_dtype t, nvm_array **out, int *owned) {
+  char kind = (char)nvp_is_scalar(x), scratch[16];
+  if (kind && write_element(scratch, storage_of(t), x)) return -1;
+  if (!is_list(x) && !is_big(x)) return nvp_operand(st, x, out, owned);
+  PyObject *a = kind ? from_number(st, x, kind, t) : from_list(st, x, t);
+  if (!a) return -1;
+  *out = nvm_array_ref(((nvp_array *)a)->h);
+  *owned = 1;
+  Py_DECREF(a);
+  return 1;
 }

@@ -47,9 +47,11 @@ int nvp_dtype_of_format(const char *f, nvm_dtype *out) {
 PyObject *nvp_dtype_object(nvp_state *st, nvm_dtype t) { return Py_NewRef(st->dtypes[t]); }
 
 /* ---- what counts as a dtype */
-static int by_name(PyObject *name, nvm_dtype *out) {
-  const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-  if (!s) return PyErr_Clear(), 0;
+static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, -1 raised */
+  if (!PyUnicode_Check(name)) return 0;
+  const char *s = PyUnicode_AsUTF8AndSize(name, NULL);
+  if (!s && !PyErr_ExceptionMatches(PyExc_UnicodeError)) return -1;
+  if (!s) return PyErr_Clear(), 0; /* half a surrogate pair: no name of ours */
   static const struct { const char *name; nvm_dtype t; } python[] = {
     { "bool", NVM_BOOL }, { "bool_", NVM_BOOL }, { "int", NVM_I64 }, { "float", NVM_F64 }, { "complex", NVM_C128 },
     { "?", NVM_BOOL }, { "b1", NVM_BOOL }, /* NumPy's codes */
@@ -61,7 +63,6 @@ static int by_name(PyObject *name, nvm_dtype *out) {
     if (!strcmp(s, python[i].name)) return *out = python[i].t, 1;
   return !nvm_dtype_find(out, s);
 }
-/* 1 found, 0 not a dtype */
 static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
   if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;
   if (PyUnicode_Check(x)) return by_name(x, out);
@@ -69,17 +70,19 @@ static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
       /* np.dtype('f4').name, np.float32.__name__, float.__name__ */
   for (int i = 0; i < 2; i++) {
     PyObject *name = PyObject_GetAttr(x, keys[i]);
-    int found = name && by_name(name, out);
+    if (!name && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
     if (!name) PyErr_Clear();
+    int found = name ? by_name(name, out) : 0;
     Py_XDECREF(name);
-    if (found) return 1;
+    if (found) return found;
   }
   return 0;
 }
 int nvp_dtype_from(nvp_state *st, PyObject *x, nvm_dtype *out) {
   *out = NVM_DTYPE_DEFAULT;
-  if (x == Py_None || find(st, x, out)) return 0;
-  return PyErr_Format(PyExc_TypeError, "%R is not a dtype of nvm", x), -1;
+  int found = x == Py_None ? 1 : find(st, x, out);
+  if (!found) PyErr_Format(PyExc_TypeError, "%R is not a dtype of nvm", x);
+  return found > 0 ? 0 : -1;
 }
 
 /* ---- the type */
@@ -91,8 +94,8 @@ static PyObject *dtype_compare(PyObject *self, PyObject *other, int op) {
   nvp_dtype *d = (nvp_dtype *)self;
   nvm_dtype t;
   if (op != Py_EQ && op != Py_NE) return Py_NewRef(Py_NotImplemented);
-  if (other == Py_None || !find(d->st, other, &t)) return PyBool_FromLong(op == Py_NE);
-  return PyBool_FromLong((t == d->t) == (op == Py_EQ));
+  int found = other == Py_None ? 0 : find(d->st, other, &t);
+  return found < 0 ? NULL : PyBool_FromLong((found && t == d->t) == (op == Py_EQ));
 }
 /* That of its name, so that a dict finds either by the other. NumPy's dtype objects and Python's types are equal too,
    but hash in ways of their own, no two alike: in a dict they find nothing. */

@@ -11,7 +11,7 @@ typedef struct basic {
   int64_t shape[2 * NVM_MAX_RANK];
 } basic;
 
-/* 1: basic, 0: an index array, list or mask */
+/* 1: basic, 0: an index array, list or mask, -1 */
 static int is_basic(PyObject *k) {
   if (PyLong_Check(k)) return !PyBool_Check(k);
   if (PySlice_Check(k) || k == Py_None || k == Py_Ellipsis) return 1;
@@ -22,6 +22,7 @@ static int is_basic(PyObject *k) {
   }
   if (!PyIndex_Check(k)) return 0;
   PyObject *i = PyNumber_Index(k); /* NumPy's integers yes, its longer arrays no */
+  if (!i && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
   if (!i) PyErr_Clear();
   Py_XDECREF(i);
   return i != NULL;
@@ -82,7 +83,8 @@ static int parse_key(basic *b, nvp_array *a, PyObject *key) {
   if (n > 3 * NVM_MAX_RANK) return too_many(a, (int)n);
   for (Py_ssize_t i = 0; i < n; i++) {
     k[i] = tuple ? PyTuple_GetItem(key, i) : key;
-    if (!is_basic(k[i])) return 0;
+    int simple = is_basic(k[i]);
+    if (simple <= 0) return simple;
   }
   memset(b, 0, sizeof *b);
   return parse(b, a, k, (int)n) ? -1 : 1;
@@ -135,7 +137,7 @@ static PyObject *fit(nvp_state *st, nvm_array *value, const basic *b, nvm_array 
 static int assign(nvp_array *a, const basic *b, PyObject *value) {
   nvp_state *st = a->st;
   nvm_array *v, *target = NULL;
-  int owned, got = nvp_operand(st, value, &v, &owned), status = -1;
+  int owned, got = nvp_operand_for(st, value, nvm_dtype_of(a->h), &v, &owned), status = -1;
   if (got <= 0) return got ? -1 : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), -1);
   PyObject *fitted = NULL;
   if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(nvm_dtype_of(a->h)) != 'c')

@@ -437,11 +437,8 @@ static void jit_forget(jit *j) {
 /* Runs the function on placeholders; its result is left flattened in *out. */
 static int run_trace(jit *j, call *c, nvm_array **param, call *out) {
   builder b = { .t = &c->key, .st = j->st, .a = param };
-  PyObject *args = build(&b), *kw = args ? build(&b) : NULL, *r = NULL;
-  tracing = 1;
-  if (kw) r = PyObject_Call(j->fn, args, kw);
+  PyObject *args = build(&b), *kw = args ? build(&b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
   int status = r && !flatten(out, r) ? 0 : -1;
-  tracing = 0;
   Py_XDECREF(args);
   Py_XDECREF(kw);
   Py_XDECREF(r);
@@ -469,9 +466,11 @@ static entry *trace(jit *j, call *c, uint64_t h) {
   if (!param) return PyErr_NoMemory(), NULL;
   call_init(&out, j->st, 1);
   if (!nvp_check(j->st, nvm_trace_begin(j->st->ctx))) {
+    tracing = 1; /* building arguments and letting go of results may run Python code too */
     if (!run_trace(j, c, param, &out)) e = entry_new(j, c, h, param, &out);
     call_free(&out); /* before the trace ends: what it made belongs to it */
     nvm_trace_end(j->st->ctx);
+    tracing = 0;
   }
   for (int i = 0; i < c->n; i++) nvm_array_unref(param[i]);
   PyMem_Free(param);

@@ -72,6 +72,9 @@ int nvp_add_methods(nvp_state *st);              /* to the type Array */
 /* convert.c: what an operand may be. 1 and a handle (*owned: the caller unrefs it), 0 not an array of any sort, -1
    raised */
 int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned);
+int nvp_operand_beside(nvp_state *st, PyObject *x, nvm_array *other, int op, nvm_array **out, int *owned); /* of two */
+/* What is to be stored in an array of dtype t: Python numbers must fit it. */
+int nvp_operand_for(nvp_state *st, PyObject *x, nvm_dtype t, nvm_array **out, int *owned);
 int nvp_is_scalar(PyObject *x);                 /* 'b' 'i' 'f' 'c' of a Python number (not NumPy's), else 0 */
 nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind); /* weak; a reference; NULL raised */
 void nvp_forget_numbers(nvp_state *st);

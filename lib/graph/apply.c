@@ -44,6 +44,11 @@ const nvg_attr *nvg_attr_get(nvg_call *c, const char *name) {
     }
   return NULL;
 }
+int nvg_attr_none(const nvg_call *c, const char *name) {
+  int none = 0;
+  for (int i = 0; i < c->nattr; i++) none |= !strcmp(c->attr[i].name, name) && c->attr[i].kind == 'n';
+  return none;
+}
 
 static int misfit(nvg_call *c, const char *name, const char *want) {
   nvg_bad(c, NVM_ERR_TYPE, "%s must be %s", name, want);

@@ -80,8 +80,7 @@ static nvg_node *join(nvg_call *c, nvg_node **at, int axis) {
 }
 
 static nvg_node *concat(nvg_call *c, nvg_node **at) {
-  int axis, flat = 0;
-  for (int i = 0; i < c->nattr; i++) flat |= !strcmp(c->attr[i].name, "axis") && c->attr[i].kind == 'n';
+  int axis, flat = nvg_attr_none(c, "axis");
   for (int i = 0; i < c->nin && flat; i++)
     if (!(at[i] = nvg_xreshape(c, at[i], 1, &at[i]->aval->size))) return NULL;
   if (!at[0]->aval->rank) return nvg_bad(c, NVM_ERR_VALUE, "zero-dimensional arrays cannot be concatenated");

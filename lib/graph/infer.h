@@ -46,6 +46,7 @@ nvg_node *nvg_const_as(const char *who, nvg_node *weak, nvm_dtype t); /* owned: 
 
 /* ---- attributes (apply.c). They fail with the op's name; ok stays 1 while nothing failed. */
 const nvg_attr *nvg_attr_get(nvg_call *c, const char *name); /* NULL if absent or None */
+int nvg_attr_none(const nvg_call *c, const char *name);       /* given as None */
 int nvg_attr_int(nvg_call *c, const char *name, int64_t def, int64_t *out);   /* a status, as the next */
 int nvg_attr_float(nvg_call *c, const char *name, double def, double *out);
 int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out);

@@ -115,6 +115,28 @@ def test_integers_must_fit():
     assert (nvm.asarray([1], dtype=nvm.uint8) > -1).tolist() == [True]
     assert (a + 27).tolist() == [28, 127]
     assert (nvm.asarray([1], dtype=nvm.uint64) + (2 ** 64 - 2)).tolist() == [2 ** 64 - 1]
+    for f in (nvm.add, nvm.maximum, nvm.bitwise_and):
+        with pytest.raises(OverflowError, match="300"):
+            f(300, a)
+    assert nvm.less(a, 300).tolist() == [True, True]
+
+
+@pytest.mark.parametrize("big", [2 ** 63, 2 ** 64, 2 ** 70, -2 ** 64])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint64"])
+def test_integers_beyond_int64(big, dtype):
+    x = np.ones(2, dtype)
+    a = nvm.asarray(x)
+    for f, of in ((operator.lt, nvm.less), (operator.ge, nvm.greater_equal), (operator.eq, nvm.equal)):
+        assert f(a, big).tolist() == of(a, big).tolist() == f(x, big).tolist()
+        assert f(big, a).tolist() == f(big, x).tolist()
+    if dtype.startswith("float"):
+        got, want = a * big, x * big
+        assert got.dtype == want.dtype and got.tolist() == want.tolist()
+        a[0] = x[0] = big
+        assert a.tolist() == x.tolist()
+    elif (dtype, big) != ("uint64", 2 ** 63):
+        with pytest.raises(OverflowError):
+            a + big
 
 
 def test_attributes():

@@ -28,6 +28,14 @@ def test_filled(dtype):
     same(nvm.eye(3, 4, k=1, dtype=dtype), np.eye(3, 4, 1, dtype))
 
 
+@pytest.mark.parametrize("value,dtype", [(2 ** 63, "uint64"), (2 ** 64 - 1, "uint64"), (2 ** 63, None), (2 ** 70, "float64"), (-2 ** 70, "float32"),
+                                         (2 ** 63 - 1, "int64"), (-2 ** 63, "int64"), (255, "uint8"), (-128, "int8")])
+def test_filled_to_the_ends(value, dtype):
+    same(nvm.full(2, value, dtype=dtype), np.full(2, value, dtype))
+    x = np.zeros(2, dtype or "uint64")
+    same(nvm.full_like(x, value), np.full_like(x, value))
+
+
 def test_defaults():
     same(nvm.zeros(3), np.zeros(3))
     same(nvm.zeros(3, device="cpu"), np.zeros(3))
@@ -208,6 +216,20 @@ def test_python_dtypes():
     for bad in ("float33", "i3", object(), 3, np.dtype("M8[s]")):
         with pytest.raises(TypeError):
             nvm.dtype(bad)
+
+
+def test_dtypes_that_raise():
+    class Odd:
+        @property
+        def name(self):
+            raise MemoryError
+    with pytest.raises(MemoryError):
+        nvm.zeros(2, dtype=Odd())
+    with pytest.raises(MemoryError):
+        nvm.float32 == Odd()
+    assert nvm.float32 != "\udc80"
+    with pytest.raises(TypeError):
+        nvm.dtype("\udc80")
 
 
 @pytest.mark.parametrize("t", ALL)

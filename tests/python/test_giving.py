@@ -81,6 +81,16 @@ def test_jitted_calls_take_their_donated_arguments():
         nvm.jit(lambda a: a, static_argnums=0, donate_argnums=0)
 
 
+def test_donated_arguments_are_counted_from_either_end():
+    a, b = full(10, 2.0), full(10, 3.0)
+    assert nvm.jit(lambda a, b: a + b, donate_argnums=-1)(a, b)[0] == 5 and a[0] == 2
+    with pytest.raises(RuntimeError, match=LOST):
+        b.tolist()
+    for wrong in (2, -3):
+        with pytest.raises(ValueError, match=f"donate_argnums has {wrong}"):
+            nvm.jit(lambda a, b: a + b, donate_argnums=wrong)
+
+
 def test_a_failed_call_leaves_the_others():
     f = nvm.jit(lambda a, i, b: nvm.take(a, i, axis=0) + b, donate_argnums=0)
     a, b = full(4, 1.0), full(2, 2.0)

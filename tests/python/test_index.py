@@ -192,3 +192,39 @@ def test_masked_write_keeps_the_others_exact():
 def test_slice_update_takes_no_complex_into_real():
     with pytest.raises(TypeError, match="complex"):
         nvm.slice_update(nvm.zeros(4), nvm.asarray([1j, 2]), (0,), (2,), (1,))
+
+
+KEYS = [0, slice(0, 2), [0, 1], np.array([True, True, False])]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("dtype,value", [("int8", 300), ("int8", [300, 1]), ("uint8", -1), ("int64", float("nan")), ("int64", float("inf")),
+                                         ("int8", 300.5), ("int64", 2 ** 63), ("float32", 1j), ("int8", [1j, 1])])
+def test_numbers_that_do_not_fit_are_not_stored(key, dtype, value):
+    x, a = np.zeros(3, dtype), nvm.zeros(3, dtype=dtype)
+    if isinstance(value, list) and isinstance(key, int):
+        value = value[0]
+    with pytest.raises((OverflowError, ValueError, TypeError)) as of_numpy:
+        x[key] = value
+    with pytest.raises(of_numpy.type):
+        a[key] = value
+    assert a.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("dtype,value", [("int8", -128), ("uint64", 2 ** 64 - 1), ("int8", 1.9), ("float32", 2 ** 70), ("bool", 7), ("float32", 1e300),
+                                         ("complex64", 2 ** 64)])
+def test_numbers_that_fit_are_stored(key, dtype, value):
+    x, a = np.zeros(3, dtype), nvm.zeros(3, dtype=dtype)
+    x[key] = value
+    a[key] = value
+    same(a, x)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_key_that_raises(error):
+    class Key:
+        def __index__(self):
+            raise error
+    with pytest.raises(error):
+        nvm.ones(3)[Key()]

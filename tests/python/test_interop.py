@@ -87,6 +87,19 @@ def test_asarray_copies_what_can_change():
         n[:] = 0
 
 
+@pytest.mark.parametrize("change", ["view", "flag"])
+def test_a_read_only_array_may_change(change):
+    n = np.zeros(3)
+    before = n[:]
+    n.flags.writeable = False
+    a = nvm.asarray(n)
+    if change == "flag":
+        n.flags.writeable = True
+        before = n
+    before[:] = 1
+    assert a.tolist() == [0, 0, 0]
+
+
 def test_asarray_borrows_what_cannot():
     data = bytes(range(200)) * 1000
     refs = sys.getrefcount(data)
@@ -114,6 +127,23 @@ def test_copy_false_borrows_under_contract():
             nvm.asarray(bad, copy=False)
     with pytest.raises(ValueError):
         nvm.asarray(n, dtype="float32", copy=False)
+    with pytest.raises(ValueError):
+        nvm.asarray(n.astype(">f8"), copy=False)
+    with pytest.raises(ValueError):
+        nvm.array([1.0], copy=False)
+
+
+def test_copy_reaches_array_methods():
+    class Method:
+        def __array__(self, dtype=None, copy=None):
+            if copy is False:
+                raise ValueError("made anew")
+            return np.arange(3.0)
+    assert nvm.asarray(Method()).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="made anew"):
+        nvm.asarray(Method(), copy=False)
+    with pytest.raises(ValueError, match="bfloat16"):
+        nvm.ones(2, dtype="bfloat16").__array__(copy=False)
 
 
 class Owner:

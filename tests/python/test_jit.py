@@ -143,6 +143,16 @@ def counted(**how):
     return nvm.jit(f, **(how or {"static_argnums": 1})), seen
 
 
+def test_python_code_that_builds_arguments_runs_inside_the_trace():
+    inner = nvm.jit(lambda x: x * 2)
+
+    class Twice(collections.namedtuple("Twice", "x y")):
+        def __new__(cls, x, y):
+            return super().__new__(cls, inner(x), y)
+    got = nvm.jit(lambda p: p.x + p.y)(Twice(nvm.ones(2), nvm.ones(2)))
+    assert got.tolist() == [5, 5]  # doubled once outside, once for the trace
+
+
 def test_statics_that_compare_equal_but_differ():
     Pair = collections.namedtuple("Pair", "a b")
     f, seen = counted()

@@ -335,7 +335,7 @@ def test_scans(dtype, rng):
 
 def test_softmax(rng):
     x = draw(rng, "float64", (7, 130), -50, 50)
-    for axis in (0, 1, -1):
+    for axis in (0, 1, -1, (0, 1), None):
         e = np.exp(x - x.max(axis=axis, keepdims=True))
         want = e / e.sum(axis=axis, keepdims=True)
         np.testing.assert_allclose(np.asarray(nvm.softmax(x, axis=axis)), want, rtol=1e-13)

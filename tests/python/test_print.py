@@ -40,3 +40,14 @@ def test_bfloat16():
 
 def test_pending_arrays_show_values():
     assert repr(nvm.ones(2) + 1) == "array([2., 2.])"
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_arrays_of_a_failed_device(traced, monkeypatch):
+    def fails(x):
+        raise nvm.Error("the device is lost")
+    monkeypatch.setattr("nvm._print._repr", fails)
+    texts = []
+    show = lambda x: texts.append(repr(x)) or x  # noqa: E731
+    (nvm.jit(show) if traced else show)(nvm.ones((2, 3)))
+    assert texts == ["<array of float64, shape (2, 3), without a value: the device is lost>"]

@@ -188,6 +188,19 @@ def test_compositions(rng):
     np.testing.assert_allclose(np.asarray(nvm.linalg.cross(a, b)), np.cross(a, b))
 
 
+@pytest.mark.parametrize("left,right,axis", [((3,), (3,), 0), ((4, 3), (3,), -1), ((3,), (3, 4), 0), ((3, 4), (3, 1), 0),
+                                             ((2, 3, 4), (3, 4), -2), ((3, 2), (3, 5, 2), 0)])
+def test_cross_along_an_axis(left, right, axis):
+    a, b = counted(left), counted(right)[::-1] + 1
+    same(nvm.linalg.cross(a, b, axis=axis), np.cross(a, b, axis=axis))
+
+
+@pytest.mark.parametrize("left,right,axis", [((3, 4), (3, 4), 1), ((3, 4), (3, 4), 2), ((3,), (3, 4), 1), ((3,), (4, 3), -2)])
+def test_cross_refuses(left, right, axis):
+    with pytest.raises((ValueError, IndexError)):
+        nvm.linalg.cross(counted(left), counted(right), axis=axis)
+
+
 @given(st.lists(st.integers(-5, 5), max_size=20), st.lists(st.integers(-6, 6), max_size=9))
 def test_searches(sorted_from, probes):
     x, v = np.sort(np.array(sorted_from, "int64")), np.array(probes, "int64")
@@ -238,6 +251,21 @@ def test_repeat_by_counts(shape, data):
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
     times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=shape[axis], max_size=shape[axis])), "int64")
     same(nvm.repeat(x, times, axis=axis), np.repeat(x, times, axis))
+
+
+@pytest.mark.parametrize("times,axis,error", [([1, -1, 2], None, ValueError), (-1, None, ValueError), (np.array([1.5, 1, 1]), None, TypeError),
+                                              (np.array([2.0]), None, TypeError), ([1, 2], None, ValueError), ([1, 2, 3], 1, IndexError)])
+def test_repeat_refuses(times, axis, error):
+    for lib in (np, nvm):
+        with pytest.raises(error):
+            lib.repeat(np.arange(3), times, axis=axis)
+
+
+def test_repeat_by_other_counts():
+    x = np.arange(3)
+    for times in ([True, False, True], np.uint64(2), np.array([1, 0, 2], "uint8"), True):
+        same(nvm.repeat(x, times), np.repeat(x, times))
+    same(nvm.repeat(np.zeros(0), []), np.zeros(0))
 
 
 @given(hnp.array_shapes(max_dims=3, max_side=5), st.data())

@@ -4,13 +4,20 @@ from . import _nvm
 _f = _nvm.functions
 
 
+def axis_of(who, axis, ndim):
+    """The axis, counted from the first one."""
+    if not -ndim <= axis < ndim:
+        raise IndexError(f"[{who}] axis {axis} is out of range for {ndim} dimensions")
+    return axis % ndim
+
+
 def array(obj, dtype=None, *, copy=True, device=None):
-    """An array of its own from data: asarray, but copying unless told otherwise."""
-    return _nvm.asarray(obj, dtype=dtype, device=device, copy=True if copy else None)
+    """An array of its own from data: asarray, but copying unless told otherwise (None: if needed, False: never)."""
+    return _nvm.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
-def _plain(x):
-    return type(x) in (bool, int, float)
+def _plain(x):  # what the library's attributes hold
+    return type(x) in (bool, float) or type(x) is int and -2 ** 63 <= x < 2 ** 63
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
@@ -94,10 +101,7 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     x = _f["concat"](parts, axis=axis) if len(parts) > 1 else x
     if n < 0:
         raise ValueError("[diff] n must not be negative")
-    axis = axis + x.ndim if axis < 0 else axis
-    if not 0 <= axis < x.ndim:
-        raise ValueError(f"[diff] axis {axis} is out of range for {x.ndim} dimensions")
-    at = (slice(None),) * axis
+    at = (slice(None),) * axis_of("diff", axis, x.ndim)
     for _ in range(n):
         later, earlier = x[at + (slice(1, None),)], x[at + (slice(None, -1),)]
         x = later != earlier if x.dtype == _nvm.bool else later - earlier

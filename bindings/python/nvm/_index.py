@@ -106,15 +106,19 @@ def setitem(x, key, value):
     mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if isinstance(mask, list) or _nvm.has_buffer(mask):
         mask = _nvm.asarray(mask)
-    value = _nvm.asarray(value) if not isinstance(value, (bool, int, float, complex)) else value
-    if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and getattr(value, "ndim", 0) == 0:
-        value = _nvm.asarray(value).astype(x.dtype)
+    if isinstance(value, (bool, int, float, complex, list, tuple)):
+        value = _nvm.asarray(value, dtype=x.dtype)  # numbers must fit
+    value = _nvm.asarray(value)
+    if value.dtype.kind == "c" != x.dtype.kind:
+        raise TypeError(f"complex values cannot be stored in an array of {x.dtype.name}")
+    value = value.astype(x.dtype)
+    if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and value.ndim == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
     where = getitem(_f["arange"](x.size).reshape(x.shape), key)
     if where.size == 0:
         return
-    value = _f["broadcast_to"](_nvm.asarray(value), where.shape).astype(x.dtype).reshape(-1)
+    value = _f["broadcast_to"](value, where.shape).reshape(-1)
     last = _f["last_index"](where.reshape(-1), size=x.size)
     written = _f["take"](value, _f["maximum"](last, 0))
     x[...] = _f["where"](last < 0, x.reshape(-1), written).reshape(x.shape)

@@ -8,25 +8,27 @@ def _as_tuple(x, kind):
     return (x,) if isinstance(x, kind) else tuple(x)
 
 
-def _statics(fn, nums, names):
-    """Positions and names of the static parameters; either way of naming one covers calls of both kinds."""
-    nums, names = list(_as_tuple(nums, int)), list(_as_tuple(names, str))
+def _parameters(fn, statics, names, donated):
+    """Positions and names of the static parameters, where either way of naming one covers calls of both kinds, and positions of
+    those that are donated."""
+    statics, names, donated = list(_as_tuple(statics, int)), list(_as_tuple(names, str)), list(_as_tuple(donated, int))
     code = getattr(getattr(fn, "__wrapped__", fn), "__code__", None)
     if code is None:
-        return tuple(nums), tuple(names)
+        return tuple(statics), tuple(names), tuple(donated)
     parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
     positional = parameters[:code.co_argcount]
     open_ended = code.co_flags & 0x0c  # *args or **kwargs take what the list does not name
-    for i in nums:
-        if not -len(positional) <= i < len(positional) and not open_ended:
-            raise ValueError(f"[jit] static_argnums has {i}, but {fn!r} has {len(positional)} positional parameters")
-    nums = [i + len(positional) if i < 0 else i for i in nums]
+    for what, nums in (("static_argnums", statics), ("donate_argnums", donated)):
+        for k, i in enumerate(nums):
+            if not -len(positional) <= i < len(positional) and not open_ended:
+                raise ValueError(f"[jit] {what} has {i}, but {fn!r} has {len(positional)} positional parameters")
+            nums[k] = i + len(positional) if i < 0 else i
     for name in names:
         if name not in parameters and not open_ended:
             raise ValueError(f"[jit] static_argnames has {name!r}, which is no parameter of {fn!r}")
-    more = [i for i, p in enumerate(positional) if p in names and i not in nums]
-    names += [positional[i] for i in nums if i < len(positional) and positional[i] not in names]
-    return tuple(nums + more), tuple(names)
+    more = [i for i, p in enumerate(positional) if p in names and i not in statics]
+    names += [positional[i] for i in statics if i < len(positional) and positional[i] not in names]
+    return tuple(statics + more), tuple(names), tuple(donated)
 
 
 def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
@@ -42,8 +44,7 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     if fn is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
                              donate_argnums=donate_argnums)
-    nums, names = _statics(fn, static_argnums, static_argnames)
-    j = _nvm.Jitted(fn, nums, names, _as_tuple(donate_argnums, int))
+    j = _nvm.Jitted(fn, *_parameters(fn, static_argnums, static_argnames, donate_argnums))
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         if hasattr(fn, attribute):
             j.__dict__[attribute] = getattr(fn, attribute)

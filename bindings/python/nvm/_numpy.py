@@ -18,6 +18,8 @@ def numpy_dtype(t):
 
 def array(x, dtype, copy):
     import numpy as np
+    if copy is False and (x.dtype.name in _ADDED or x.device != "cpu"):
+        raise ValueError(f"copy=False, but an array of {x.dtype.name} on {x.device} has to be copied for NumPy")
     if x.dtype.name in _ADDED:
         a = np.frombuffer(x.tobytes(), dtype=numpy_dtype(x.dtype)).reshape(x.shape)
     else:
@@ -29,17 +31,22 @@ def array(x, dtype, copy):
     return a.copy() if copy else a
 
 
-def foreign(x):
-    """(buffer, dtype of its bits or None) of something that nvm cannot read by itself."""
+def foreign(x, copy):
+    """(buffer, dtype of its bits or None) of something that nvm cannot read by itself; copy=False: over its memory."""
     import numpy as np
-    a = x if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        a = x
+    else:
+        a = np.asarray(x) if copy is None else np.asarray(x, copy=copy)
     if a.dtype.name in _ADDED:
         return a.view(_ADDED[a.dtype.name]), a.dtype.name
     if a.dtype.hasobject or a.dtype.kind not in "biufc":
         raise TypeError(f"[asarray] nvm has no dtype for NumPy's {a.dtype}")
     if a.dtype.byteorder == ">":
+        if copy is False:
+            raise ValueError("[asarray] copy=False, but the bytes of the elements have to be swapped")
         a = a.astype(a.dtype.newbyteorder("="))
-    return np.asarray(a, order="C"), None
+    return a, None
 
 
 def reduce(x):

@@ -1,6 +1,7 @@
 """Sorting, searching and sets. Sorting and what follows from it need the values of their arrays, so that inside nvm.jit they are
 errors; searches are lazy."""
 from . import _nvm
+from ._creation import axis_of
 
 _f = _nvm.functions
 
@@ -90,12 +91,16 @@ def repeat(x, repeats, /, *, axis=None):
     if isinstance(repeats, int):
         return _f["repeat"](x, repeats, axis=axis)
     repeats = _nvm.asarray(repeats)
+    if repeats.size and repeats.dtype.kind not in "biu":
+        raise TypeError(f"[repeat] counts are integers, not {repeats.dtype.name}")
     if repeats.size == 1:
         return _f["repeat"](x, int(repeats.reshape(())), axis=axis)
     x = _nvm.asarray(x).reshape(-1) if axis is None else _nvm.asarray(x)
-    axis = 0 if axis is None else axis
+    axis = axis_of("repeat", axis or 0, x.ndim)
     if repeats.shape != (x.shape[axis],):
         raise ValueError(f"[repeat] {repeats.shape} counts for an axis of extent {x.shape[axis]}")
+    if repeats.dtype.kind == "i" and _f["any"](repeats < 0):
+        raise ValueError("[repeat] repeats must be 0 or more")
     ends = _f["cumulative_sum"](repeats, dtype=_nvm.int64) if repeats.size else repeats.astype(_nvm.int64)
     total = int(_f["sum"](repeats))
     return _f["take"](x, searchsorted(ends, _f["arange"](total), side="right"), axis=axis)

@@ -149,18 +149,17 @@ def _rows(nest, depth, indent, tail, separator, one):
     return "[" + "\n".join(lines)[indent + 1:] + "]"
 
 
-def _is_traced(x):
-    if not _nvm.tracing():
-        return False
+def _shown(x, text):
+    """text(x), or what there is to say where it has no value: in a trace, or of a device that failed."""
+    what = f"array of {x.dtype.name}, shape {x.shape}"
     try:
-        x.eval()
+        return text(x)
+    except _nvm.Error as e:
+        return f"<{what}, without a value: {e}>"
     except RuntimeError:
-        return True
-    return False
-
-
-def _aval(x):
-    return f"<traced array of {x.dtype.name}, shape {x.shape}>"
+        if not _nvm.tracing():
+            raise
+        return f"<traced {what}>"
 
 
 def _corners(x):
@@ -184,9 +183,7 @@ def _body(x, prefix, suffix, separator):
     return _rows(nest, x.ndim, len(prefix), len(suffix), separator, _formatter(list(_leaves(nest)), x.dtype))
 
 
-def array_repr(x):
-    if _is_traced(x):
-        return _aval(x)
+def _repr(x):
     body = _body(x, "array(", ")", ", ") if x.size else "[]"
     extra = [f"shape={x.shape}"] if x.size > THRESHOLD or not x.size and x.shape != (0,) else []
     extra += [f"dtype={x.dtype.name}"] if x.dtype.name not in _DEFAULT or not x.size else []
@@ -197,12 +194,10 @@ def array_repr(x):
     return text + space + tail
 
 
-def array_str(x):
-    if _is_traced(x):
-        return _aval(x)
+def _str(x):
     if x.ndim == 0:
         return str(x.item())
     return _body(x, "", "", " ") if x.size else "[]"
 
 
-_nvm.hooks.update(repr=array_repr, str=array_str)
+_nvm.hooks.update(repr=lambda x: _shown(x, _repr), str=lambda x: _shown(x, _str))

@@ -1,6 +1,5 @@
 """The array API's linalg extension, as far as it is sums of products: no factorisations; NumPy's products, einsum."""
 from . import _nvm
-from ._creation import broadcast_shapes
 
 _f = _nvm.functions
 diagonal, matmul, matrix_transpose = _f["diagonal"], _f["matmul"], _f["matrix_transpose"]
@@ -22,11 +21,9 @@ def trace(x, /, *, offset=0, dtype=None):
 
 def cross(x1, x2, /, *, axis=-1):
     """Cross product of vectors of three elements."""
-    x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
-    shape = broadcast_shapes(x1.shape, x2.shape)
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+    x1, x2 = (_f["moveaxis"](x, axis, -1) for x in (x1, x2))
+    if x1.shape[-1] != 3 or x2.shape[-1] != 3:
         raise ValueError("[cross] the axis must have 3 elements in both arrays")
-    x1, x2 = (_f["moveaxis"](_f["broadcast_to"](x, shape), axis, -1) for x in (x1, x2))
     a, b = ([x[..., i] for i in range(3)] for x in (x1, x2))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     return _f["moveaxis"](_f["stack"](parts, axis=-1), -1, axis)
