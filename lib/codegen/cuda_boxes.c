@@ -11,7 +11,7 @@ static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * s
 
 static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* whose sum has the layout */
   for (int i = 0; i < e->k->nstmt; i++)
-    if (e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT && nvf_layout_eq(&e->t->tile[e->r.stmt[i]->out[0]], l))
+    if (e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT && nvc_same_items(&e->t->tile[e->r.stmt[i]->out[0]], l))
       return e->r.stmt[i];
   return NULL;
 }
@@ -59,7 +59,7 @@ static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
     return NULL;
   if (m->arg[0].kind != NVF_ATILE) return NULL;
   const nvg_frag *f = nvg_frag_cast(NVM_F32, t);
-  return f && nvb_hash_eq(f->hash, m->frag->hash) && nvf_layout_eq(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]])
+  return f && nvb_hash_eq(f->hash, m->frag->hash) && nvc_same_items(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]])
              ? m
              : NULL;
 }

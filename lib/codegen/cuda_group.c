@@ -76,7 +76,7 @@ void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
-  if (e->group && (rare(e, s) || touches(e, s)) && !nvf_layout_eq(e->group->l, l)) nvcu_group_close(e);
+  if (e->group && (rare(e, s) || touches(e, s)) && !nvc_same_items(e->group->l, l)) nvcu_group_close(e);
   int same = nvcu_unrounded(e, s);
   if (same >= 0) {
     for (int i = 0; i < nvc_items(l); i++)

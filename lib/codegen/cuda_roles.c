@@ -58,7 +58,7 @@ static void sum_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *s) {
   if (g->nsum == NVC_MAPS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] more than %d contractions in a loop", NVC_MAPS);
   for (int i = 0; i < g->nsum; i++) {
     const nvf_stmt *o = g->sum[i];
-    if (o->out[0] == s->out[0] || !nvf_layout_eq(&e->t->tile[o->out[0]], &e->t->tile[s->out[0]]) ||
+    if (o->out[0] == s->out[0] || !nvc_same_items(&e->t->tile[o->out[0]], &e->t->tile[s->out[0]]) ||
         o->axis != s->axis || e->k->tile[o->in[1]].type != e->k->tile[s->in[1]].type)
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles contracts one axis, into sums of one layout");
   }

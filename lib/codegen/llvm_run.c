@@ -154,7 +154,7 @@ static int item_by_item(nvcl_em *e, const nvc_run *r) {
   int cost = 0;
   for (int i = 0; i < r->s.n; i++) {
     const nvf_stmt *s = r->s.at[i];
-    if (!nvcl_by_items(s) || !nvf_layout_eq(nvc_layout_of(&e->r, s), l)) return 0;
+    if (!nvcl_by_items(s) || !nvc_same_items(nvc_layout_of(&e->r, s), l)) return 0;
     if (s->op == NVF_MAP) cost += s->frag->cost;
   }
   return cost <= LITTLE;

@@ -46,9 +46,10 @@ static val digit_at(const scan *c, const nvf_digit *d) {
   return LLVMBuildAnd(e->b, at, nvcl_int(e, d->extent - 1), ""); /* the extent of the axis is a power of two */
 }
 
-/* Address of an element of a tile of layout l (of lane 0: lanes of kept axes lie side by side) */
-static val element(const scan *c, int tile, const nvf_layout *l, int i) {
+/* Address of an element of a tile of state i (of lane 0: lanes of kept axes lie side by side) */
+static val element(const scan *c, int tile, int i) {
   nvcl_em *e = c->e;
+  const nvf_layout *l = &e->t->tile[tile];
   int lanes = nvcl_layout_lanes(e, l);
   int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
   val at = nvcl_int(e, 0);
@@ -68,7 +69,7 @@ static void operand(const scan *c, val at, val *out) {
   c->e->fixed[c->s->axis] = at;
   val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, &c->walk, 0), c->lanes);
   for (int i = 0; i < c->n; i++) {
-    out[i] = get(c, i, element(c, c->s->in[i], c->l, i));
+    out[i] = get(c, i, element(c, c->s->in[i], i));
     if (when)
       out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], c->lanes), "");
   }
@@ -87,7 +88,7 @@ static void prefixes(const scan *c) {
   open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
   operand(c, times(c, q.i, c->run), acc);
   for (int i = 0; i < c->n; i++) {
-    set(c, i, element(c, c->s->out[i], c->l, i), acc[i]);
+    set(c, i, element(c, c->s->out[i], i), acc[i]);
     set(c, i, by_run(c, c->total, i, q.i), acc[i]);
   }
   open_loop(c, &t, nvcl_int(c->e, 1), nvcl_int(c->e, c->run), 1);
@@ -95,7 +96,7 @@ static void prefixes(const scan *c) {
   for (int i = 0; i < c->n; i++) acc[i] = get(c, i, by_run(c, c->total, i, q.i));
   merge(c, acc, x);
   for (int i = 0; i < c->n; i++) {
-    set(c, i, element(c, c->s->out[i], c->l, i), acc[i]);
+    set(c, i, element(c, c->s->out[i], i), acc[i]);
     set(c, i, by_run(c, c->total, i, q.i), acc[i]);
   }
   nvcl_for_end(c->e, &t);
@@ -170,25 +171,24 @@ static void values(const scan *c, int has) {
   c->e->fixed[c->s->axis] = plus(c, times(c, q.i, c->run), t.i);
   for (int i = 0; i < c->n; i++) {
     a[i] = get(c, i, by_run(c, c->before, i, q.i));
-    b[i] = get(c, i, element(c, c->s->out[i], c->l, i));
+    b[i] = get(c, i, element(c, c->s->out[i], i));
   }
   merge(c, a, b);
-  for (int i = 0; i < c->n; i++) set(c, i, element(c, c->s->out[i], c->l, i), a[i]);
+  for (int i = 0; i < c->n; i++) set(c, i, element(c, c->s->out[i], i), a[i]);
   nvcl_for_end(c->e, &t);
   nvcl_for_end(c->e, &q);
 }
 
 static void one_line(scan *c) {
   nvcl_em *e = c->e;
-  nvf_layout rest = nvf_layout_without(c->l, c->s->axis);
   int has = c->s->nin > c->n;
   e->fixed[c->s->axis] = NULL;
-  for (int i = 0; i < c->n && has; i++) set(c, i, c->carry[i], get(c, i, element(c, c->s->in[c->n + i], &rest, i)));
+  for (int i = 0; i < c->n && has; i++) set(c, i, c->carry[i], get(c, i, element(c, c->s->in[c->n + i], i)));
   prefixes(c);
   blocks(c, has);
   values(c, has);
   e->fixed[c->s->axis] = NULL;
-  for (int i = 0; i < c->n && has; i++) set(c, i, element(c, c->s->out[c->n + i], &rest, i), get(c, i, c->carry[i]));
+  for (int i = 0; i < c->n && has; i++) set(c, i, element(c, c->s->out[c->n + i], i), get(c, i, c->carry[i]));
 }
 
 /* Lanes of other axes stay lanes; where the axis has lanes itself, all are walked one by one. */

@@ -81,6 +81,12 @@ int nvc_match_item(const nvf_layout *small, const nvf_layout *l, int item) {
   return at;
 }
 
+int nvc_same_items(const nvf_layout *a, const nvf_layout *b) {
+  int same = nvf_layout_eq(a, b);
+  for (int i = 0, n = same ? nvc_items(a) : 0; i < n && same; i++) same = nvc_match_item(a, b, i) == i;
+  return same;
+}
+
 /* ---- statements */
 static void expr_tiles(const nvc_runs *r, const nvf_expr *x, nvc_ints *out) {
   if (!x) return;

@@ -72,4 +72,5 @@ int nvc_has_loops(const nvf_layout *l);
 int nvc_items(const nvf_layout *l);                                          /* register items */
 int nvc_digit_value(const nvf_layout *l, int d, int item);                   /* of item digit d at an item */
 int nvc_match_item(const nvf_layout *small, const nvf_layout *l, int item);  /* item of `small` at item of l */
+int nvc_same_items(const nvf_layout *a, const nvf_layout *b);                /* one layout, and one order of items */
 #endif

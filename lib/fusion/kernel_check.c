@@ -96,13 +96,13 @@ static const nvf_layout *shared_tile(checker *c, int id) {
   return l;
 }
 
-/* The same digits in the same order: what is carried is one array. */
-static int same_order(const nvf_layout *a, const nvf_layout *b) {
-  int i = 0, j = 0;
-  for (;; i++, j++) {
+/* The same digits, and axes in the same order: what is carried, or goes through a statement together, is one array. */
+static int one_layout(const nvf_layout *a, const nvf_layout *b) {
+  if (!nvf_layout_eq(a, b)) return 0;
+  for (int i = 0, j = 0;; i++, j++) {
     while (i < a->n && a->d[i].extent == 1) i++;
     while (j < b->n && b->d[j].extent == 1) j++;
-    if (i == a->n || j == b->n) return i == a->n && j == b->n;
+    if (i == a->n || j == b->n) return 1;
     if (a->d[i].axis != b->d[j].axis) return 0;
   }
 }
@@ -113,7 +113,7 @@ static void define(checker *c, int id, const nvf_layout *l, nvm_dtype type) {
     fail(c, "tile %s is %s, the value %s", tile_name(c, id), nvg_dtype_short(tile_type(c, id)), nvg_dtype_short(type));
   if (c->open[id]) {
     if (!c->carried[id]) fail(c, "tile %s is assigned twice", tile_name(c, id));
-    if (!nvf_layout_eq(&c->t->tile[id], l) || !same_order(&c->t->tile[id], l))
+    if (!one_layout(&c->t->tile[id], l))
       fail(c, "tile %s is carried and must keep its layout", tile_name(c, id));
     return;
   }
@@ -213,7 +213,7 @@ static void check_store(checker *c, const nvf_stmt *s, nvf_layout *l) {
   counts(c, s, s->op == NVF_STORE && nvg_class_of(t) == NVG_COMPLEX ? 2 : 1, 0);
   *l = *register_tile(c, s->in[0]);
   for (int i = 0; i < s->nin; i++) {
-    if (!nvf_layout_eq(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != nvg_real_of(t))
       fail(c, "tile %s is %s, the buffer %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
            nvg_dtype_short(t));
@@ -372,7 +372,7 @@ static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *
   if (!f || f->nresult != n || f->nparam != 2 * n) fail(c, "the merge must take two states of %d and make one", n);
   for (int i = 0; i < n; i++) {
     nvm_dtype t = tile_type(c, s->in[i]);
-    if (!nvf_layout_eq(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(register_tile(c, s->in[i]), l)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (f->inst[i].type != t || f->inst[n + i].type != t || f->inst[f->result[i]].type != t)
       fail(c, "the merge %s does not keep %s", f->name, nvg_dtype_short(t));
   }
@@ -449,7 +449,7 @@ static void check_scan(checker *c, const nvf_stmt *s, nvf_layout *l) {
       break;
     }
   for (int i = n; i < s->nin; i++) {
-    if (!nvf_layout_eq(register_tile(c, s->in[i]), &rest)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
+    if (!one_layout(register_tile(c, s->in[i]), &rest)) fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != tile_type(c, s->in[i - n]))
       fail(c, "tile %s has another dtype than what it carries", tile_name(c, s->in[i]));
   }
@@ -473,7 +473,7 @@ static void check_relayout(checker *c, const nvf_stmt *s, nvf_layout *l) { /* ge
   same_axes(c, from, l);
   same_axes(c, l, from);
   for (int i = 1; i < s->nin; i++)
-    if (!nvf_layout_eq(register_tile(c, s->in[i]), from))
+    if (!one_layout(register_tile(c, s->in[i]), from))
       fail(c, "tiles of one relayout have one layout; %s has not", tile_name(c, s->in[i]));
   for (int i = 0; i < s->nout; i++) define(c, s->out[i], l, tile_type(c, s->in[i]));
 }
@@ -531,7 +531,7 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
       fail(c, "axis %s must be all items", axis_name(c, s->axis));
   for (int i = 0; i < s->nin; i++) {
     const nvf_layout *x = register_tile(c, s->in[i]);
-    if (i < 2 ? !nvf_layout_eq(x, l) : !nvf_layout_within(x, &rest))
+    if (i < 2 ? !one_layout(x, l) : !nvf_layout_within(x, &rest))
       fail(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != t) fail(c, "tile %s has another dtype", tile_name(c, s->in[i]));
   }

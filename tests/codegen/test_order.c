@@ -139,6 +139,37 @@ START_TEST(through_memory) {
 }
 END_TEST
 
+/* Layouts with the same digits, but their items in another order. */
+START_TEST(orders) {
+  static const char head[] = "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 4) {\n"
+                             "    X = load(x, b*128 + r*16 + j, L)\n";
+  static const char *const body[] = {
+      "    E = map(exp, X, layout = M)\n    F = map(add, E, X, layout = L)\n    G = map(multiply, E, F, layout = M)\n"
+      "    store(o, b*128 + r*16 + j, G)\n",
+      "    Y = map(add, X, X, layout = M)\n    Z = map(multiply, Y, X, layout = L)\n    store(o, b*128 + r*16 + j, Z)\n",
+      "    s0 = zeros(f32, L)\n    for t in range(0, 3, 1) carry (s = s0) {\n      E = map(exp, X, layout = M)\n"
+      "      F = map(add, s, E, layout = M)\n      s = map(add, F, X, layout = L)\n    }\n    store(o, b*128 + r*16 + j, s0)\n"};
+  float x[512], o[512] = {0};
+  for (int i = 0; i < 512; i++) x[i] = i % 7 == 3 ? 1000 : i % 13 == 6 ? -104 : (float)(i % 128 - 64) / 16;
+  for (size_t k = 0; k < sizeof body / sizeof *body; k++) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "%s%s  }\n}\n"
+             "schedule cpu1 { L = \"r: i8; j: i16\"; M = \"j: i16; r: i8\" }\n"
+             "schedule cpu2 { L = \"r: I2 i4; j: i16\"; M = \"j: i16; r: I2 i4\" }\n"
+             "schedule cpu4 { L = \"r: i2 l4; j: i16\"; M = \"j: i16; r: i2 l4\" }\n"
+             "schedule cpu8 { L = \"r: I4 i2; j: i2 l8\"; M = \"j: i2 l8; r: I4 i2\" }\n"
+             "schedule gpu1 { L = \"r: l4 i2; j: i16\"; M = \"j: i16; r: l4 i2\" }\n"
+             "schedule gpu2 { L = \"r: I4 i2; j: l4 i4\"; M = \"j: l4 i4; r: I4 i2\" }\n",
+             head, body[k]);
+    gate g = {0};
+    gate_in(&g, NVM_F32, x, 512);
+    gate_out(&g, NVM_F32, o, 512);
+    run(&g, body[k], text);
+  }
+}
+END_TEST
+
 /* Pairs in more lanes than a vector of the widest kind has. */
 START_TEST(wide_pairs) {
   static const char text[] =
@@ -157,11 +188,11 @@ END_TEST
 
 #ifdef GATE_CUDA
 int main(void) {
-  const TTest *const t[] = {slow_paths, late_results, pointers, empty_rows};
+  const TTest *const t[] = {slow_paths, late_results, pointers, empty_rows, orders};
   (void)through_memory; /* no thread of a GPU waits for what another one stores */
   (void)wide_pairs;
   return gate_emulator() ? run_suite("cuda order", t, (int)(sizeof t / sizeof *t)) : 77;
 }
 #else
-SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, wide_pairs)
+SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, wide_pairs)
 #endif

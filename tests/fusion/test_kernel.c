@@ -78,10 +78,12 @@ static const char head[] = "frag two(a: f32, b: f32) -> (f32, f32) { return a, b
                            "kernel k(x: f32[], y: mut f32[], i: i64[], z: mut c64[], w: mut i64[], n: size, s: f32) {\n"
                            "grid () { all = index(r + j + t + k, A) }\n grid (b = n) {\n";
 static const char tail[] = "\n} }\nschedule c { A = \"r: i1; j: i1; t: i1; k: i1\"; L = \"j: i4 l16\"; M = \"r: i2; j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
-                           "  O = \"j: i3\"; P = \"j: i2 i3\"; G = \"j: l3 i4\"; B = 64; D = 0; S = stamp(1024, 16); Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = stamp(64, 16) }";
+                           "  O = \"j: i3\"; P = \"j: i2 i3\"; G = \"j: l3 i4\"; B = 64; D = 0; S = stamp(1024, 16); Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = stamp(64, 16); E = \"j: i4 l16; r: i2\" }";
 static const struct { const char *body, *says; } wrong[] = {
   {"X = load(x, j, L) Y = load(x, j, N) Z = map(add, X, Y)", "needs a relayout"},
   {"X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S, init = (-inf)) X2 = map(add, X, m)", "needs a relayout"},
+  {"X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) U, T = relayout(X, Y, M)", "one layout"},
+  {"X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) store(z, r*64 + j, X, Y)", "needs a relayout"},
   {"X = load(x, q, L)", "no axis q"},
   {"X = load(x, j, L) store(y, b, X)", "would be stored to one place"},
   {"X = load(x, j, L) store(y, r*64 + j, X)", "no axis r"},
