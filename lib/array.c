@@ -192,11 +192,9 @@ static nvm_array *leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int 
   return nvh_array_new(ctx, n);
 }
 static nvm_array *leaf_of(nvm_ctx *ctx, const nvg_aval *av, nvd_buf *b, char *data, const int64_t *strides, int place) {
-  int64_t size = nvg_size(av->dtype), packed = 1, st[NVM_MAX_RANK];
-  for (int d = av->rank - 1; d >= 0; d--) {
-    st[d] = strides ? strides[d] / size : packed;
-    packed *= av->shape[d];
-  }
+  int64_t st[NVM_MAX_RANK];
+  nvg_packed(st, av->rank, av->shape);
+  for (int d = 0; d < av->rank && strides; d++) st[d] = strides[d] / nvg_size(av->dtype);
   return leaf_over(ctx, av, nvh_value_new(b, data, av->rank, st), place);
 }
 static int whole_strides(const int64_t *strides, const nvg_aval *av) {

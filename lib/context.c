@@ -1,4 +1,5 @@
 /* Contexts, scopes, messages, settings and counters: what belongs to no array. Decides nothing about mathematics. */
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,13 +161,15 @@ int nvm_counters_reset_peak(void) {
 }
 static void write_info(nvb_arena *a, void *arg) {
   nvb_text t = { .arena = a };
+  char where[PATH_MAX];
   const nvb_caps *c = nvb_caps_cpu();
   const nvc_target *host = nvc_target_host();
   nvb_print(&t, "nvm %s\n", NVM_VERSION);
   nvb_print(&t, "cpu      %s, vectors of %d bytes, %d threads\n", c->name, host->width, nvb_pool_threads());
   nvb_print(&t, "llvm     %s\n", nvc_llvm_available() ? nvc_llvm_version() : nvb_message());
   nvb_print(&t, "openblas %s\n", nvd_openblas_line());
-  nvb_print(&t, "cache    %s\n", nvb_store_where());
+  nvb_store_where(where, sizeof where);
+  nvb_print(&t, "cache    %s\n", where);
   nvb_print(&t, "memory   %lld bytes used, %lld at peak\n", (long long)nvd_mem_used(), (long long)nvd_mem_peak());
   nvb_print(&t, "nvrtc    %s\n", nvc_nvrtc_version());
   int n = nvd_device_count();

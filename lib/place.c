@@ -1,5 +1,6 @@
 /* Where elements lie: values in host memory and on devices, copies of them elsewhere, and which copies are kept. Decides
    nothing about what runs where. Places are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
+#include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
 #include "base/mem.h"
@@ -39,16 +40,11 @@ static extent extent_of(const nvg_aval *av, const int64_t *stride) {
   return (extent){ low * size, (high - low + 1) * size, high - low + 1 <= distinct };
 }
 static int is_packed(const nvg_aval *av, const int64_t *stride) {
-  int64_t packed = 1;
-  for (int d = av->rank - 1; d >= 0; d--) {
-    if (av->shape[d] != 1 && stride[d] != packed) return 0;
-    packed *= av->shape[d];
-  }
-  return 1;
-}
-static void packed_strides(const nvg_aval *av, int64_t *stride) {
-  int64_t packed = 1;
-  for (int d = av->rank - 1; d >= 0; d--) stride[d] = packed, packed *= av->shape[d];
+  int64_t packed[NVM_MAX_RANK];
+  int d = av->rank;
+  nvg_packed(packed, av->rank, av->shape);
+  while (d && (av->shape[d - 1] == 1 || stride[d - 1] == packed[d - 1])) d--;
+  return !d;
 }
 static void pack(void *to, const char *from, const nvg_aval *av, const int64_t *stride) {
   int64_t bytes[NVM_MAX_RANK], size = nvg_size(av->dtype);
@@ -71,53 +67,78 @@ static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) 
   nvd_buf *host = nvd_buf_new(b->bytes);
   if (!host) return failed(b);
   int64_t stride[NVM_MAX_RANK];
-  packed_strides(av, stride);
+  nvg_packed(stride, av->rank, av->shape);
   pack(host->data, v->data, av, v->stride);
   int status = nvd_upload(b, 0, host->data, b->bytes);
   nvd_buf_unref(host);
   return status ? failed(b) : nvh_value_new(b, b->data, av->rank, stride);
 }
-/* A few elements far apart come one contiguous run at a time: packed into `to`. */
-enum { RUNS = 256 };
-static int64_t run_of(const nvg_aval *av, const int64_t *stride, int *outer) { /* elements; outer: the dimensions before it */
-  int64_t run = 1;
-  int d = av->rank;
-  while (d && (av->shape[d - 1] == 1 || stride[d - 1] == run)) run *= av->shape[--d];
-  *outer = d;
-  return run;
+/* How elements of a device leave it: as blocks, one for each index of the outer dimensions, each with all that lies between
+   its elements. Blocks are as small as pays: a copy takes EACH bytes' time to begin. */
+enum { EACH = 128 << 10 };
+typedef struct route {
+  int nouter, outer[NVM_MAX_RANK]; /* dimensions, the one with the largest stride first */
+  int64_t count, block, low;       /* blocks; elements of each; where it begins, before its first element */
+  int64_t stride[NVM_MAX_RANK];    /* of the copy */
+} route;
+static void by_stride(const nvg_aval *av, const int64_t *stride, int *dim, int *n) { /* those that move, the largest first */
+  *n = 0;
+  for (int d = 0; d < av->rank; d++) {
+    if (av->shape[d] == 1 || !stride[d]) continue;
+    int k = (*n)++;
+    for (; k && llabs(stride[dim[k - 1]]) < llabs(stride[d]); k--) dim[k] = dim[k - 1];
+    dim[k] = d;
+  }
 }
-static int download_runs(char *to, const nvg_value *v, const nvg_aval *av, int64_t run, int outer) {
+static route route_of(const nvg_aval *av, const int64_t *stride) {
+  route r = { .count = av->size > 0 };
+  double least = 0, size = (double)nvg_size(av->dtype);
+  int64_t count = 1, block = 1;
+  int n;
+  by_stride(av, stride, r.outer, &n);
+  for (int k = 0; k < n; k++) count *= av->shape[r.outer[k]];
+  for (int k = n; k >= 0 && av->size; k--) {
+    double cost = (double)count * (EACH + (double)block * size);
+    if (k == n || cost <= least) least = cost, r.nouter = k, r.count = count, r.block = block;
+    if (!k) break;
+    int d = r.outer[k - 1]; /* comes into the block */
+    block += llabs(stride[d]) * (av->shape[d] - 1);
+    count /= av->shape[d];
+  }
+  memcpy(r.stride, stride, sizeof *stride * (size_t)av->rank);
+  for (int k = r.nouter; k < n && av->size; k++)
+    if (stride[r.outer[k]] < 0) r.low += stride[r.outer[k]] * (av->shape[r.outer[k]] - 1);
+  int64_t step = r.block;
+  for (int k = r.nouter - 1; k >= 0; k--) r.stride[r.outer[k]] = step, step *= av->shape[r.outer[k]];
+  return r;
+}
+typedef int (*mover)(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes);
+/* Into `to`, which has room for all blocks: taken. */
+static nvg_value *move_by(const route *r, nvd_buf *to, const nvg_value *v, const nvg_aval *av, mover move) {
   int64_t size = nvg_size(av->dtype);
   nvd_buf *from = v->buffer;
-  for (int64_t i = 0; i < av->size / run; i++) {
-    int64_t at = 0;
-    for (int64_t d = outer - 1, rest = i; d >= 0; rest /= av->shape[d--]) at += rest % av->shape[d] * v->stride[d];
-    int status = nvd_download(to + i * run * size, from, (size_t)(v->data + at * size - from->data), (size_t)(run * size));
-    if (status) return status;
+  for (int64_t i = 0; i < r->count; i++) {
+    int64_t at = r->low, rest = i;
+    for (int k = r->nouter - 1; k >= 0; rest /= av->shape[r->outer[k--]]) at += rest % av->shape[r->outer[k]] * v->stride[r->outer[k]];
+    size_t bytes = (size_t)(r->block * size);
+    if (move(to, (size_t)i * bytes, from, (size_t)(v->data + at * size - from->data), bytes)) return failed(to);
   }
-  return NVM_OK;
+  return nvh_value_new(to, to->data - r->low * size, av->rank, r->stride);
+}
+static size_t bytes_by(const route *r, const nvg_aval *av) { return (size_t)(r->count * r->block * nvg_size(av->dtype)); }
+
+static int down(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
+  return nvd_download(to->data + to_offset, from, from_offset, bytes);
 }
 static nvg_value *download(const nvg_value *v, const nvg_aval *av) {
-  extent e = extent_of(av, v->stride);
-  int outer;
-  int64_t run = run_of(av, v->stride, &outer), stride[NVM_MAX_RANK];
-  if (!e.dense && av->size / run <= RUNS) {
-    packed_strides(av, stride);
-    nvd_buf *b = nvd_buf_new((size_t)(av->size * nvg_size(av->dtype)));
-    if (b && download_runs(b->data, v, av, run, outer)) return failed(b);
-    return nvh_value_new(b, b ? b->data : NULL, av->rank, stride);
-  }
-  nvd_buf *from = v->buffer, *b = nvd_buf_new((size_t)e.bytes);
-  if (!b) return NULL;
-  if (e.bytes && nvd_download(b->data, from, (size_t)(v->data + e.low - from->data), (size_t)e.bytes)) return failed(b);
-  return nvh_value_new(b, b->data - e.low, av->rank, v->stride);
+  route r = route_of(av, v->stride);
+  nvd_buf *b = nvd_buf_new(bytes_by(&r, av));
+  return b ? move_by(&r, b, v, av, down) : NULL;
 }
 static nvg_value *across(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
-  extent e = extent_of(av, v->stride);
-  nvd_buf *from = v->buffer, *b = nvd_buf_new_on(d, (size_t)e.bytes);
-  if (!b) return NULL;
-  if (e.bytes && nvd_copy_on(b, 0, from, (size_t)(v->data + e.low - from->data), (size_t)e.bytes)) return failed(b);
-  return nvh_value_new(b, b->data - e.low, av->rank, v->stride);
+  route r = route_of(av, v->stride);
+  nvd_buf *b = nvd_buf_new_on(d, bytes_by(&r, av));
+  return b ? move_by(&r, b, v, av, nvd_copy_on) : NULL;
 }
 nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place) {
   nvd_device *d = NULL;
@@ -126,7 +147,7 @@ nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place) {
   if (v->device) return download(v, av);
   int64_t stride[NVM_MAX_RANK];
   nvd_buf *b = nvd_buf_new((size_t)(av->size * nvg_size(av->dtype)));
-  packed_strides(av, stride);
+  nvg_packed(stride, av->rank, av->shape);
   if (b) pack(b->data, v->data, av, v->stride);
   return nvh_value_new(b, b ? b->data : NULL, av->rank, stride);
 }

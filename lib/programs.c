@@ -99,8 +99,7 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
       memcpy(o->stride, s.stride, sizeof(int64_t) * (size_t)v->rank);
       continue;
     }
-    int64_t packed = 1;
-    for (int d = v->rank - 1; d >= 0; d--) o->stride[d] = packed, packed *= v->shape[d];
+    nvg_packed(o->stride, v->rank, v->shape);
     if (v->size) r->out[r->nout++] = g->out[i];
   }
   return r;

@@ -1,28 +1,23 @@
 /* What happens between the stages of eval.c: times (NVM_VERBOSE=3) and dumps (NVM_DUMP). Changes nothing. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/settings.h"
 #include "hallway.h"
 
-static int64_t now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
 void nvh_stages_start(nvh_stages *s) {
   static atomic_int count;
   snprintf(s->name, sizeof s->name, "program-%d", atomic_fetch_add(&count, 1) + 1);
   s->text = NULL;
-  s->since = now();
+  s->since = nvb_clock_ns();
 }
 int nvh_stage_end(nvh_stages *s, const char *stage) {
-  s->took = now() - s->since;
+  s->took = nvb_clock_ns() - s->since;
   return nvb_has(NVB_DUMP, stage) || nvb_int(NVB_VERBOSE) >= 3;
 }
 void nvh_stage_note(nvh_stages *s, const char *stage, const char *text) {
   int same = text && s->text && !strcmp(text, s->text);
   nvb_log(3, "%s: %s %.3f ms%s", s->name, stage, (double)s->took / 1e6, same ? " (unchanged)" : "");
   if (text) nvb_dump(stage, s->name, s->text = text);
-  s->since = now();
+  s->since = nvb_clock_ns();
 }

@@ -35,6 +35,11 @@ void nvb_library_dir(const char *dir) {
 /* What is looked for, and why a file that was there did not open. */
 typedef struct hunt { const char *const *soname; char why[512]; } hunt;
 
+static void note(hunt *h, const char *why) { /* what was looked at first counts */
+  if (why && !*h->why)
+    snprintf(h->why, sizeof h->why, "%s", why);
+}
+
 static void *open_at(hunt *h, const char *dir, const char *soname) {
   char path[PATH_MAX];
   int n = snprintf(path, sizeof path, "%s/%s", dir, soname);
@@ -42,7 +47,7 @@ static void *open_at(hunt *h, const char *dir, const char *soname) {
     return NULL;
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    snprintf(h->why, sizeof h->why, "%s", dlerror());
+    note(h, dlerror());
   return handle;
 }
 
@@ -71,6 +76,10 @@ static void *open_named(hunt *h, int mode) {
     void *handle = dlopen(h->soname[i], RTLD_NOW | RTLD_LOCAL | mode);
     if (handle)
       return handle;
+    const char *why = dlerror();
+    size_t n = strlen(h->soname[i]);
+    if (why && !mode && (strncmp(why, h->soname[i], n) || strncmp(why + n, ": cannot open", 13))) /* it is there */
+      note(h, why);
   }
   return NULL;
 }

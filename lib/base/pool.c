@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/settings.h"
 
 /* ---- floating-point environment: round to nearest, subnormals kept, no traps; sticky flags are left alone */
@@ -85,12 +85,6 @@ static void relax(void) {
 #endif
 }
 
-static int64_t clock_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void after_fork(void) { /* the child has this thread alone */
   pool.started = 0;
   pool.avoided = -1;
@@ -130,12 +124,12 @@ static void take_chunks(int worker) {
 
 /* Waits until the state is no longer one in which there is nothing to do for the worker; returns it. */
 static uint32_t await_job(uint32_t done) {
-  int64_t stop = pool.spin ? clock_ns() + SPIN_NS : 0;
+  int64_t stop = pool.spin ? nvb_clock_ns() + SPIN_NS : 0;
   for (int i = 0;; i++) {
     uint32_t s = atomic_load(&pool.state);
     if (!(s & CLOSED) && GEN(s) != done)
       return s;
-    if (i % 64 == 0 && clock_ns() >= stop) {
+    if (i % 64 == 0 && nvb_clock_ns() >= stop) {
       atomic_fetch_add(&pool.sleepers, 1);
       futex_wait(s, WORKERS);
       atomic_fetch_sub(&pool.sleepers, 1);
@@ -199,12 +193,12 @@ static void keep_off_caller(void) {
 }
 
 static void await_workers(void) {
-  int64_t stop = pool.spin ? clock_ns() + SPIN_NS : 0;
+  int64_t stop = pool.spin ? nvb_clock_ns() + SPIN_NS : 0;
   for (int i = 0;; i++) {
     uint32_t s = atomic_load(&pool.state);
     if (!(s & INSIDE))
       return;
-    if (i % 64 == 0 && clock_ns() >= stop) {
+    if (i % 64 == 0 && nvb_clock_ns() >= stop) {
       atomic_store(&pool.caller_sleeps, 1);
       futex_wait(s, CALLER);
       atomic_store(&pool.caller_sleeps, 0);

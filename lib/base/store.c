@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/settings.h"
 
@@ -51,15 +52,12 @@ static struct {
   int inspected;             /* the open file was looked through for damage */
   int heals;                 /* files replaced by this process */
   dev_t dev; ino_t ino;      /* of the file that is open */
-  int64_t rest_until;        /* ms; a locked file is left alone until then */
+  int64_t rest_until;        /* ns; a locked file is left alone until then */
   int64_t unchecked;         /* bytes put since the size was looked at; -1: never looked */
 } store = { .unchecked = -1 };
 
-static int64_t clock_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+static void rest(void) { store.rest_until = nvb_clock_ns() + (int64_t)REST_MS * 1000000; }
+static int rests(void) { return nvb_clock_ns() < store.rest_until; }
 
 /* ---- where the file may lie */
 static int refuse(const char *why, const char *what) {
@@ -167,7 +165,7 @@ static void heal(void) {
     store.heals++;
     nvb_log(1, "the disk cache was damaged; a new one is begun, the old one is %s", other);
   } else {
-    store.rest_until = clock_ms() + REST_MS;
+    rest();
   }
   if (fd >= 0)
     close(fd);
@@ -192,7 +190,7 @@ static void failed(int rc) {
   struct stat s;
   switch (rc & 0xff) {
   case SQLITE_BUSY: case SQLITE_LOCKED: case SQLITE_PROTOCOL:
-    store.rest_until = clock_ms() + REST_MS;
+    rest();
     break;
   case SQLITE_READONLY: /* a file that we may write calls itself read-only, or it was replaced under us */
     if (access(store.where, W_OK))
@@ -212,7 +210,7 @@ static void failed(int rc) {
     if (looks_damaged())
       heal();
     else
-      store.rest_until = clock_ms() + REST_MS;
+      rest();
   }
 }
 
@@ -264,9 +262,7 @@ static int enter(void) {
     store.rest_until = 0;
     store.unchecked = -1;
   }
-  if (store.db && !store.refused && clock_ms() >= store.rest_until)
-    return 1;
-  return !store.refused && clock_ms() >= store.rest_until && find_file() && open_db();
+  return !store.refused && !rests() && (store.db || (find_file() && open_db()));
 }
 
 /* ---- rows */
@@ -461,10 +457,10 @@ int nvb_store_clear(const char *kind) {
   return n;
 }
 
-const char *nvb_store_where(void) {
+void nvb_store_where(char *text, size_t size) {
   enter();
+  snprintf(text, size, "%s", store.where);
   pthread_mutex_unlock(&lock);
-  return store.where;
 }
 
 void nvb_store_close(void) {

@@ -14,6 +14,6 @@ void nvb_store_drop(const char *kind, nvb_hash key);
 typedef struct nvb_blob { const void *p; size_t bytes; } nvb_blob;
 int nvb_store_all(const char *kind, nvb_blob **at);
 int nvb_store_clear(const char *kind); /* drops them; how many, -1 where that could not be done */
-const char *nvb_store_where(void);     /* path, or why there is none: "off", "refused: ..." */
+void nvb_store_where(char *text, size_t size); /* path, or why there is none: "off", "refused: ..." */
 void nvb_store_close(void);            /* for tests and fork; opens again by itself */
 #endif

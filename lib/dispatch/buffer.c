@@ -7,8 +7,9 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "dispatch/device.h"
+#include "dispatch/size_class.h"
 
-enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, STEPS = 8, NCLASS = 54 * STEPS };
+enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, NCLASS = 54 * NVD_CLASS_STEPS };
 
 /* A block of ours: small ones lie behind their cell, mapped ones apart. While cached it is in two lists. */
 typedef struct cell {
@@ -30,15 +31,9 @@ static void hold(void) { pthread_mutex_lock(&heap.lock); }
 static void let_go(void) { pthread_mutex_unlock(&heap.lock); }
 static void init(void) { pthread_atfork(hold, let_go, let_go); }
 
-/* Eight classes to the doubling from a line up; mapped ones are whole huge pages. A class has one capacity. */
+/* Mapped ones are whole huge pages. A class has one capacity. */
 static int class_of(size_t bytes, size_t *cap) {
-  if (bytes > MAPPED_FROM)
-    bytes = (bytes + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1);
-  size_t lines = bytes <= LINE ? 1 : (bytes + LINE - 1) / LINE;
-  int octave = 63 - __builtin_clzll(lines), shift = octave > 3 ? octave - 3 : 0;
-  size_t step = (lines + ((size_t)1 << shift) - 1) >> shift; /* 1 .. 16 */
-  *cap = (step << shift) * LINE;
-  return shift * STEPS + (int)step - 1;
+  return nvd_class_of(bytes > MAPPED_FROM ? (bytes + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1) : bytes, LINE, cap);
 }
 
 /* ---- the lists, under the lock */

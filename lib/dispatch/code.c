@@ -3,7 +3,7 @@
 #include "dispatch/code.h"
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -152,12 +152,6 @@ static void to_store(nvb_hash key, const nvc_object *o) {
   nvb_free(row);
 }
 
-static double clock_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 typedef struct naming { const kernel *c; const nvc_target *target; nvb_hash key; } naming;
 static void name_code(nvb_arena *a, void *arg) { /* spells the kernel, in its own arena */
   (void)a;
@@ -166,14 +160,14 @@ static void name_code(nvb_arena *a, void *arg) { /* spells the kernel, in its ow
 }
 
 static int compile(kernel *c) {
-  double start = clock_ms();
+  int64_t start = nvb_clock_ns();
   const nvc_target *t = nvc_target_host();
   naming n = { c, t, { 0, 0 } };
   int status = nvb_protect(c->arena, name_code, &n);
   if (status)
     return status;
   if (from_store(&c->code, &c->k.native_scratch, n.key)) {
-    nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, clock_ms() - start);
+    nvb_log(2, "kernel %s: code from the disk cache in %.2f ms", c->ir->title, nvb_ms_since(start));
     return NVM_OK;
   }
   nvc_object o = { 0 };
@@ -182,7 +176,7 @@ static int compile(kernel *c) {
     status = nvc_load(&c->code, &o);
   if (!status) {
     c->k.native_scratch = o.scratch;
-    nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes", c->ir->title, clock_ms() - start, o.n);
+    nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes", c->ir->title, nvb_ms_since(start), o.n);
     to_store(n.key, &o);
   }
   nvb_free(o.bytes);

@@ -4,7 +4,7 @@
 #include "dispatch/cuda_code.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -97,17 +97,11 @@ static void to_store(nvb_hash key, const nvc_cubin *c) {
   nvb_free(row);
 }
 
-static double clock_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 static int obtain(job *j) {
-  double start = clock_ms();
+  int64_t start = nvb_clock_ns();
   nvb_hash key = nvc_nvrtc_key(j->source, j->d->arch);
   if (from_store(j, key)) {
-    nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", j->made->title, clock_ms() - start);
+    nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", j->made->title, nvb_ms_since(start));
     return NVM_OK;
   }
   if (!nvc_nvrtc_available()) /* which no other plan would help */
@@ -120,7 +114,7 @@ static int obtain(job *j) {
   }
   if (!status) {
     nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", j->made->title,
-            clock_ms() - start, c.n, c.registers, c.spills);
+            nvb_ms_since(start), c.n, c.registers, c.spills);
     to_store(key, &c);
   }
   nvb_free(c.bytes);

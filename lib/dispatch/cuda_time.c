@@ -1,7 +1,7 @@
 /* How long programs take on a device, by its own clock: events around runs that are queued while the device is still busy with
    something else, so that no launch is waited for. */
 #include <sched.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/err.h"
 #include "dispatch/device_impl.h"
 #include "dispatch/program.h"
@@ -9,12 +9,6 @@
 enum { AHEAD = 3 }; /* runs that are not counted, behind which the counted ones queue up */
 
 static struct timer { void *from, *to; } timers[NVD_MAX_DEVICES]; /* made once; one thread times at a time */
-
-static double clock_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static int timer_of(nvd_device *d, struct timer *t) {
   struct timer *mine = &timers[d->ordinal];
@@ -26,9 +20,9 @@ static int timer_of(nvd_device *d, struct timer *t) {
 
 /* An error code of CUDA; CUDA_NOT_READY when the time is over. */
 static int wait_for(void *event, double limit) {
-  double start = clock_ns();
+  int64_t start = nvb_clock_ns();
   int error;
-  while ((error = nvd_cu.cudaEventQuery(event)) == CUDA_NOT_READY && clock_ns() - start < limit)
+  while ((error = nvd_cu.cudaEventQuery(event)) == CUDA_NOT_READY && (double)(nvb_clock_ns() - start) < limit)
     sched_yield();
   return error;
 }

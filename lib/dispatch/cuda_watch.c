@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -92,12 +92,6 @@ static int compare(const twice *t) {
   return NVM_OK;
 }
 
-static int64_t clock_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void report(const nvd_gpu_run *x, int i, int64_t ns, int failed) {
   const nvd_step *s = &x->p->step[i];
   char line[512], name[32];
@@ -119,13 +113,13 @@ int nvd_gpu_step_watched(nvd_gpu_run *x, int i) {
   twice t = { .x = x, .step = i };
   if (s->kernel)
     x->status = a ? nvb_protect(a, images, &t) : nvb_fail_memory();
-  int64_t start = clock_ns();
+  int64_t start = nvb_clock_ns();
   int error = x->status ? 0 : nvd_gpu_launch(x, i);
   nvd_queue_note(x->q, s->solution ? s->solution->by->name : s->gpu->title);
   error = error ? error : nvd_cu.cudaStreamSynchronize(x->q->stream);
   if (!error)
     x->q->done = x->q->issued;
-  report(x, i, clock_ns() - start, error || x->status);
+  report(x, i, nvb_clock_ns() - start, error || x->status);
   if (s->kernel && !error && !x->status && !(error = fetch(&t, 1)))
     x->status = compare(&t);
   nvb_arena_free(a);

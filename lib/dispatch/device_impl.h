@@ -86,8 +86,6 @@ nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes);
 void nvd_cell_give(nvd_cell *c);
 /* Without the lock, after a take that failed; attempt 0, 1, ...: 1 if there is more memory now, or 0 with a message. */
 int nvd_make_room(nvd_device *d, size_t bytes, int attempt);
-/* Without the lock: foreign memory whose last use is over goes back to its owners. */
-void nvd_cells_reap(void);
 
 /* ---- error slots (device_fault.c). A fault is what may have gone wrong with a value: a check of the run that made it,
    or of one that made what it was computed from. Counted; everything under the lock. */

@@ -6,19 +6,19 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "dispatch/device_impl.h"
+#include "dispatch/size_class.h"
 
-enum { LINE = 512, EXACT_FROM = 32 << 20, PAGE = 2 << 20, STEPS = 8 };
+enum { LINE = 512, EXACT_FROM = 32 << 20, PAGE = 2 << 20 };
 
 static nvd_cell *leaving;           /* foreign memory that waits for its last use; under the lock */
 static _Atomic int nleaving;
 
-/* Eight classes to the doubling. Small blocks have their class's size, large ones their own in whole pages. */
+/* Small blocks have their class's size, large ones their own in whole pages. */
 static int class_of(size_t bytes, size_t *cap) {
-  size_t lines = bytes <= LINE ? 1 : (bytes + LINE - 1) / LINE;
-  int octave = 63 - __builtin_clzll(lines), shift = octave > 3 ? octave - 3 : 0;
-  size_t step = (lines + ((size_t)1 << shift) - 1) >> shift; /* 1 .. 16 */
-  *cap = bytes >= EXACT_FROM ? (bytes + PAGE - 1) & ~(size_t)(PAGE - 1) : (step << shift) * LINE;
-  return shift * STEPS + (int)step - 1;
+  int class = nvd_class_of(bytes, LINE, cap);
+  if (bytes >= EXACT_FROM)
+    *cap = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+  return class;
 }
 
 /* ---- uses */
@@ -92,9 +92,9 @@ static int64_t empty(nvd_device *d) {
   return freed;
 }
 
-static nvd_cell *cached(nvd_queue *q, int k, size_t need, int any) {
+static nvd_cell *cached(nvd_queue *q, int k, size_t need, size_t most, int any) {
   for (nvd_cell **at = &q->idle[k], *c; (c = *at); at = &c->next)
-    if (c->b.cap >= need && (any || nvd_use_done(c->use[0]))) {
+    if (c->b.cap >= need && c->b.cap <= most && (any || nvd_use_done(c->use[0]))) {
       *at = c->next;
       q->device->idle -= (int64_t)c->b.cap;
       return c;
@@ -121,18 +121,25 @@ static nvd_cell *fresh(nvd_queue *q, size_t cap) {
   return c;
 }
 
+static int64_t room_of(const nvd_device *d) { return d->limit ? d->limit - d->used : INT64_MAX; }
+
+/* Does the limit allow a block for so many bytes? Beyond 2^48 there is no memory, and no class. */
+static int fits(const nvd_device *d, size_t bytes) {
+  size_t cap;
+  return !(bytes >> 48) && (class_of(bytes, &cap), (int64_t)cap <= room_of(d));
+}
+
 nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes) {
   nvd_device *d = q->device;
+  int64_t room = room_of(d);
   size_t cap;
-  if (bytes >> 48) /* beyond any memory, and the classes */
+  if (!fits(d, bytes))
     return NULL;
   int k = class_of(bytes, &cap);
-  if (d->limit && (int64_t)cap > d->limit - d->used)
-    return NULL;
-  nvd_cell *c = cached(q, k, cap, 1);
+  nvd_cell *c = cached(q, k, cap, (size_t)room, 1);
   for (nvd_queue *other = d->queues; other && !c; other = other->next)
-    c = other == q ? NULL : cached(other, k, cap, 0);
-  if (!c && d->limit && d->used + d->idle + (int64_t)cap > d->limit)
+    c = other == q ? NULL : cached(other, k, cap, (size_t)room, 0);
+  if (!c && d->limit && d->idle > room - (int64_t)cap)
     empty(d);
   if (!c && !(c = fresh(q, cap)))
     return NULL;
@@ -181,7 +188,7 @@ static int over(const nvd_cell *c) {
   return yes;
 }
 
-void nvd_cells_reap(void) {
+static void reap(void) {
   nvd_cell *gone = NULL;
   if (!atomic_load_explicit(&nleaving, memory_order_relaxed))
     return;
@@ -211,14 +218,14 @@ int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
     return 0;
   nvd_lock();
   int64_t used = d->used, limit = d->limit;
-  int more = limit && (int64_t)bytes > limit - used ? -1 : attempt == 0 ? empty(d) > 0 : attempt == 1;
+  int more = limit && !fits(d, bytes) ? -1 : attempt == 0 ? empty(d) > 0 : attempt == 1;
   nvd_unlock();
   if (more >= 0 && attempt == 0)
     return more || nvd_make_room(d, bytes, 1);
   int entered = nvd_enter(d);
   if (more > 0) {
     status = nvd_synchronize(d);
-    nvd_cells_reap();
+    reap();
     nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
   }
   size_t room = 0, total = 0;
@@ -238,7 +245,7 @@ int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
 nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes) {
   if (nvd_device_ready(d))
     return NULL;
-  nvd_cells_reap();
+  reap();
   nvd_cell *c;
   nvd_use last;
   int captured;
@@ -265,7 +272,7 @@ void nvd_buf_give_on(nvd_buf *b) {
   nvd_lock();
   nvd_cell_give((nvd_cell *)b);
   nvd_unlock();
-  nvd_cells_reap();
+  reap();
 }
 
 static void nothing(void *owner) { (void)owner; }
@@ -300,13 +307,25 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
   return c ? &c->b : NULL;
 }
 
-int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
-  nvd_device *d = b->device;
-  int status = nvd_device_ready(d), error = 0;
+/* The buffer's device, entered and locked; a status: then it is neither. */
+static int begin(nvd_buf *b, int *entered) {
+  int status = nvd_device_ready(b->device);
   if (status)
     return status;
-  int entered = nvd_enter(d);
+  *entered = nvd_enter(b->device);
   nvd_lock();
+  return NVM_OK;
+}
+static void end(int entered) {
+  nvd_unlock();
+  nvd_leave(entered);
+}
+
+int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
+  nvd_device *d = b->device;
+  int entered, error = 0, status = begin(b, &entered);
+  if (status)
+    return status;
   nvd_queue *q = nvd_queue_of(d, stream);
   if (q) {
     nvd_cell *c = (nvd_cell *)b;
@@ -315,26 +334,21 @@ int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
     q->holders += u->ticket != NVD_OPEN;
     u->ticket = NVD_OPEN;
   }
-  nvd_unlock();
-  nvd_leave(entered);
+  end(entered);
   return q ? nvd_device_status(d, error, "stream") : nvb_fail_memory();
 }
 
 int nvd_buf_ready(nvd_buf *b, void *stream) {
-  nvd_device *d = b->device;
-  int status = nvd_device_ready(d), error = 0;
+  int entered, error = 0, status = begin(b, &entered);
   if (status)
     return status;
-  int entered = nvd_enter(d);
-  nvd_lock();
   nvd_use u = ((nvd_cell *)b)->writer;
   int same = u.q && u.q->stream == stream && stream != (void *)CUDA_THREAD_STREAM;
   void *event = same ? NULL : nvd_use_event(u);
   if (event)
     error = nvd_cu.cudaStreamWaitEvent(stream, event, 0);
-  nvd_unlock();
-  nvd_leave(entered);
-  return nvd_device_status(d, error, "stream");
+  end(entered);
+  return nvd_device_status(b->device, error, "stream");
 }
 
 /* ---- counters */
@@ -374,7 +388,7 @@ void nvd_device_memory_trim(nvd_device *d) {
   empty(d);
   nvd_unlock();
   nvd_synchronize(d);
-  nvd_cells_reap();
+  reap();
   int entered = nvd_enter(d);
   nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
   nvd_leave(entered);

@@ -7,28 +7,22 @@ NVG_SOFT uint16_t bf16_of_f32(float x) {
   uint32_t u = bits_f32(x), nan = (u & 0x7fffffff) > 0x7f800000u;
   return (uint16_t)((nan ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+NVG_SOFT float f32_of_bf16(uint16_t x) { return f32_bits((uint32_t)x << 16); }
 
 typedef struct row { void *to; const void *from; nvm_dtype type; int64_t n; } row;
-NVG_SOFT void widen(const row *r) {
-  float *to = r->to;
-  const uint16_t *from = r->from;
-  if (r->type == NVM_F16)
-    for (int64_t i = 0; i < r->n; i++)
-      to[i] = f32_of_f16(from[i]);
-  else
-    for (int64_t i = 0; i < r->n; i++)
-      to[i] = f32_bits((uint32_t)from[i] << 16);
-}
-NVG_SOFT void narrow(const row *r) {
-  uint16_t *to = r->to;
-  const float *from = r->from;
-  if (r->type == NVM_F16)
-    for (int64_t i = 0; i < r->n; i++)
-      to[i] = f16_of_f32(from[i]);
-  else
-    for (int64_t i = 0; i < r->n; i++)
-      to[i] = bf16_of_f32(from[i]);
-}
+#define CONVERT(name, to_type, from_type, f16, bf16) \
+  NVG_SOFT void name(const row *r) { \
+    to_type *to = r->to; \
+    const from_type *from = r->from; \
+    if (r->type == NVM_F16) \
+      for (int64_t i = 0; i < r->n; i++) \
+        to[i] = f16(from[i]); \
+    else \
+      for (int64_t i = 0; i < r->n; i++) \
+        to[i] = bf16(from[i]); \
+  }
+CONVERT(widen, float, uint16_t, f32_of_f16, f32_of_bf16)
+CONVERT(narrow, uint16_t, float, f16_of_f32, bf16_of_f32)
 
 #if defined __x86_64__
 #define WIDTHS(fn) \

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -94,12 +94,6 @@ static int run_twice(const nvd_program *p, const nvd_context *c, int i) {
 }
 
 /* ---- reporting */
-static int64_t clock_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void report(const nvd_program *p, const nvd_context *c, int i, int64_t ns, int status) {
   const nvd_step *s = &p->step[i];
   char line[512];
@@ -115,9 +109,9 @@ static void report(const nvd_program *p, const nvd_context *c, int i, int64_t ns
 int nvd_run_watched(const nvd_program *p, const nvd_context *c) {
   int bits = nvb_has(NVB_CHECK, "bits"), status = NVM_OK;
   for (int i = 0; i < p->nstep && !status; i++) {
-    int64_t start = clock_ns();
+    int64_t start = nvb_clock_ns();
     status = bits && c->entry[i] ? run_twice(p, c, i) : nvd_step_run(p, c, i, c->entry[i]);
-    report(p, c, i, clock_ns() - start, status);
+    report(p, c, i, nvb_clock_ns() - start, status);
   }
   return status;
 }

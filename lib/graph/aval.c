@@ -71,3 +71,11 @@ const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape) {
 }
 
 const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t) { return a + ((int)t - (int)a->dtype); }
+
+void nvg_packed(int64_t *stride, int rank, const int64_t *shape) {
+  int64_t step = 1;
+  for (int d = rank - 1; d >= 0; d--) {
+    stride[d] = step;
+    step = (int64_t)((uint64_t)step * (uint64_t)shape[d]); /* without elements it may be beyond */
+  }
+}

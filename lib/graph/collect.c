@@ -42,11 +42,9 @@ static int is_leaf(nvg_node *n) {
 static int add_leaf(collector *c, nvg_node *n) {
   const nvg_aval *a = n->aval;
   nvg_value *v = atomic_load_explicit(&n->value, memory_order_acquire);
-  int64_t *stride = NVB_NEWN(c->arena, int64_t, a->rank + 1), packed = 1;
-  for (int d = a->rank - 1; d >= 0; d--) {
-    stride[d] = v ? v->stride[d] : packed;
-    packed *= a->shape[d];
-  }
+  int64_t *stride = NVB_NEWN(c->arena, int64_t, a->rank + 1);
+  if (v) memcpy(stride, v->stride, sizeof *stride * (size_t)a->rank);
+  else nvg_packed(stride, a->rank, a->shape);
   nvg_leaf l = { .dtype = a->dtype, .rank = a->rank, .shape = a->shape, .stride = stride,
                  .align16 = !v || (uintptr_t)v->data % 16 == 0, .weak_const = n->weak };
   NVB_PUSH(c->arena, c->leaf, l);

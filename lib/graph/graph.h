@@ -78,6 +78,7 @@ nvg_vkind nvg_op_vkind(nvg_op op);     /* of its nodes */
 typedef struct nvg_aval { nvm_dtype dtype; int rank; int64_t size; const int64_t *shape; } nvg_aval;
 /* NULL with a message: rank, negative or overflowing size, memory */
 const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape);
+void nvg_packed(int64_t *stride, int rank, const int64_t *shape); /* row-major, in elements */
 const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t); /* the same shape with another dtype; cannot fail */
 
 typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the hallway over dispatch's buffers */

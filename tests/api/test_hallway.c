@@ -424,6 +424,88 @@ START_TEST(foreign_memory_is_borrowed_and_given_back) {
 }
 END_TEST
 
+/* ---- views on their way from a device */
+static int64_t host_bytes(void) {
+  nvm_counters n;
+  ck_assert_int_eq(nvm_counters_get(&n, NVM_COUNTERS_VERSION), NVM_OK);
+  return n.bytes_used;
+}
+START_TEST(a_view_brings_little_more_than_its_elements) {
+  if (no_gpu()) return;
+  enum { ROWS = 25600, ROW = 4096, EVERY = 64, VIEWED = ROWS / EVERY };
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  unsigned char *data = calloc(ROWS, ROW);
+  for (int64_t i = 0; i < ROWS; i++) data[i * ROW + i % ROW] = 1, data[i * ROW] = (unsigned char)(i / EVERY);
+  nvm_array *x = nvm_from_host_borrow(c, NVM_U8, 2, (int64_t[]){ ROWS, ROW }, NULL, data, free, data);
+  nvm_array *there = nvm_to_device(x, NVM_DEVICE_CUDA);
+  ck_assert_int_eq(nvm_eval(&there, 1), NVM_OK);
+  for (int turn = 0; turn < 2; turn++) { /* every 64th row; the same from the last one up, every second element */
+    int64_t start[2] = { turn ? ROWS - EVERY : 0, 0 }, count[2] = { VIEWED, turn ? ROW / 2 : ROW };
+    nvm_array *v = nvm_view(there, 2, start, count, (int64_t[]){ turn ? -EVERY : EVERY, turn ? 2 : 1 }, NULL);
+    ck_assert_int_eq(nvm_eval(&v, 1), NVM_OK);
+    int64_t before = host_bytes(), strides[2];
+    const void *at;
+    ck_assert_int_eq(nvm_data(&at, strides, v), NVM_OK);
+    ck_assert_int_le(host_bytes() - before, 2 * VIEWED * ROW);
+    for (int64_t i = 0; i < VIEWED; i++) {
+      const unsigned char *row = (const unsigned char *)at + i * strides[0];
+      int64_t r = (turn ? VIEWED - 1 - i : i) * EVERY, k = r % ROW;
+      ck_assert_int_eq(row[0], r == k && !k ? 0 : (unsigned char)(r / EVERY));
+      if (k) ck_assert_int_eq(row[k / (turn ? 2 : 1) * strides[1]], 1);
+    }
+    nvm_array_unref(v);
+  }
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+START_TEST(views_of_all_kinds_come_as_they_are) { /* some as one block, some as many */
+  if (no_gpu()) return;
+  static const int64_t full[3] = { 6, 5, 1 << 18 };
+  static const int orders[][3] = { { 0, 1, 2 }, { 2, 0, 1 }, { 1, 0, 2 }, { 2, 1, 0 } };
+  int64_t bytes = full[0] * full[1] * full[2];
+  unsigned char *data = malloc((size_t)bytes), want[3 * 6 * 5 * 8], got[sizeof want];
+  for (int64_t i = 0; i < bytes; i++) data[i] = (unsigned char)(i * 2654435761 >> 13);
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = nvm_from_host_borrow(c, NVM_U8, 3, full, NULL, data, free, data), *there = nvm_to_device(x, NVM_DEVICE_CUDA);
+  ck_assert_int_eq(nvm_eval(&there, 1), NVM_OK);
+  for (int seed = 0; seed < 60; seed++) {
+    nvm_scope *inner = nvm_scope_open(c);
+    nvm_array *both[2];
+    int64_t start[3], count[3], step[3];
+    const int *order = orders[seed % 4];
+    for (int d = 0, r = 7 * seed; d < 3; d++, r /= 5) {
+      step[d] = (int64_t[]){ 1, 2, -1, -2, 3 }[r % 5];
+      if (d == 2) step[d] *= seed % 3 ? 32768 : 1;
+      start[d] = step[d] < 0 ? full[d] - 1 - seed % 2 : seed % 3;
+      count[d] = (step[d] < 0 ? start[d] : full[d] - 1 - start[d]) / llabs(step[d]) + 1;
+      count[d] = count[d] < 8 ? count[d] : 8;
+    }
+    for (int i = 0; i < 2; i++) {
+      nvm_array *v = nvm_permute_dims(nvm_slice(i ? there : x, start, count, step), order);
+      int64_t wide[4] = { count[order[0]], 3, count[order[1]], count[order[2]] };
+      both[i] = seed % 7 ? v : nvm_broadcast_to(nvm_expand_dims(v, 1), 4, wide);
+      ck_assert_int_eq(nvm_eval(&both[i], 1), NVM_OK);
+    }
+    size_t n = (size_t)nvm_size(both[0]);
+    ck_assert_int_eq(nvm_copy_to_host(both[0], want, n), NVM_OK);
+    ck_assert_int_eq(nvm_copy_to_host(both[1], got, n), NVM_OK);
+    ck_assert_mem_eq(want, got, n);
+    for (nvm_device d = NVM_DEVICE_CPU; d < NVM_DEVICE_CUDA + nvm_device_count(); d++) {
+      memset(got, 0, sizeof got);
+      ck_assert_int_eq(nvm_copy_to_host(nvm_to_device(both[1], d), got, n), NVM_OK);
+      ck_assert_mem_eq(want, got, n);
+    }
+    ck_assert_int_eq(nvm_scope_close(inner), NVM_OK);
+  }
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
 static int trace(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   (void)user, (void)c, (void)nin, (void)nout;
   out[0] = nvm_add(nvm_mul(in[0], in[1]), nvm_float(1));
@@ -459,4 +541,5 @@ SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_funct
       options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
       a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named,
-      foreign_memory_is_borrowed_and_given_back, functions_run_where_their_arguments_are)
+      foreign_memory_is_borrowed_and_given_back, a_view_brings_little_more_than_its_elements,
+      views_of_all_kinds_come_as_they_are, functions_run_where_their_arguments_are)

@@ -103,6 +103,19 @@ START_TEST(damaged) { /* a file that does not open is no end, and its reason is 
 }
 END_TEST
 
+START_TEST(damaged_in_the_system) { /* "libc.so" is a script for linkers, where compilers are installed */
+  dlerror();
+  const char *why = dlopen("libc.so", RTLD_NOW) ? NULL : dlerror();
+  if (!why || !strstr(why, "ELF"))
+    return;
+  nvb_set("cuda_dir", "");
+  ck_assert(!find("libc.so"));
+  ck_assert_msg(strstr(nvb_message(), "ELF"), "%s", nvb_message());
+  ck_assert(!find("libnvm_absent.so.8")); /* that it is not there has been said already */
+  ck_assert_msg(!strstr(nvb_message(), "No such file"), "%s", nvb_message());
+}
+END_TEST
+
 START_TEST(symbols) {
   void *c = nvb_library_open((const char *[]){ "libc.so.6", NULL });
   void (*have)(void) = NULL, (*no)(void) = (void (*)(void))abort;
@@ -115,4 +128,4 @@ START_TEST(symbols) {
 }
 END_TEST
 
-SUITE("library", places, in_the_process, others, damaged, symbols)
+SUITE("library", places, in_the_process, others, damaged, damaged_in_the_system, symbols)

@@ -17,6 +17,12 @@
 #include "base/settings.h"
 #include "base/store.h"
 
+static const char *where(void) {
+  static char text[4096];
+  nvb_store_where(text, sizeof text);
+  return text;
+}
+
 enum { BYTES = 3000 };
 static char dir[256], file[300];
 
@@ -79,7 +85,7 @@ START_TEST(puts_and_gets) {
   nvb_free(blob);
   nvb_store_close();
   ck_assert_int_eq(get(7), 1); /* opens again */
-  ck_assert_str_eq(nvb_store_where(), file);
+  ck_assert_str_eq(where(), file);
   struct stat s;
   ck_assert_int_eq(stat(file, &s), 0);
   ck_assert_int_eq(s.st_mode & 0777, 0600);
@@ -93,12 +99,12 @@ START_TEST(off_and_homeless) {
   nvb_set("cache_dir", "off");
   put(1);
   ck_assert_int_eq(get(1), 0);
-  ck_assert_str_eq(nvb_store_where(), "off");
+  ck_assert_str_eq(where(), "off");
   nvb_set("cache_dir", "");
   setenv("XDG_CACHE_HOME", "/tmp/nvm-cache-of-everyone", 1);
   put(1);
   ck_assert_int_eq(get(1), 0);
-  ck_assert_int_eq(strncmp(nvb_store_where(), "refused", 7), 0);
+  ck_assert_int_eq(strncmp(where(), "refused", 7), 0);
   ck_assert_int_ne(access("/tmp/nvm-cache-of-everyone", F_OK), 0);
 }
 END_TEST
@@ -106,7 +112,7 @@ END_TEST
 static void check_refused(void) {
   put(1);
   ck_assert_int_eq(get(1), 0);
-  ck_assert_msg(!strncmp(nvb_store_where(), "refused", 7), "%s is used", nvb_store_where());
+  ck_assert_msg(!strncmp(where(), "refused", 7), "%s is used", where());
 }
 START_TEST(writable_folder_is_refused) {
   fresh("open");
@@ -354,7 +360,7 @@ static void use_and_heal(const char *what, long at) {
       if (get(i) != 1)
         put(i);
   for (int i = 0; i < ROWS; i++)
-    ck_assert_msg(get(i) == 1, "%s at %ld: row %d does not heal: %s", what, at, i, nvb_store_where());
+    ck_assert_msg(get(i) == 1, "%s at %ld: row %d does not heal: %s", what, at, i, where());
   nvb_store_close();
 }
 static void small_file(const char *name) {
@@ -376,7 +382,7 @@ START_TEST(every_flipped_byte_heals) { /* all of the header, schema and each pag
       image[at] ^= masks[m];
       use_and_heal("a flip", at);
       if (tried % 256 == 0) /* the count of repairs is per process */
-        nvb_set("cache_dir", "off"), nvb_store_where(), nvb_set("cache_dir", dir);
+        nvb_set("cache_dir", "off"), where(), nvb_set("cache_dir", dir);
     }
   ck_assert_int_gt(tried, 3000);
   free(image);

@@ -271,6 +271,21 @@ START_TEST(memory_is_counted) {
 }
 END_TEST
 
+START_TEST(a_limit_counts_blocks_as_they_are) {
+  nvd_device *d = emulated(0);
+  nvd_buf_unref(nvd_buf_new_on(d, 36 << 20)); /* kept, in the class of 33 and 34 */
+  OK(nvd_device_memory_limit(d, 34 << 20));
+  nvd_buf *b = nvd_buf_new_on(d, 33 << 20);
+  ck_assert_msg(b != NULL, "%s", nvb_message());
+  ck_assert_int_le(used(d), 34 << 20);
+  nvd_buf_unref(b);
+  OK(nvd_device_memory_limit(d, (33 << 20) - 1));
+  ck_assert(!nvd_buf_new_on(d, (33 << 20) - 2)); /* its block would be larger */
+  ck_assert_msg(strstr(nvb_message(), "limit"), "%s", nvb_message());
+  nvd_device_memory_trim(d);
+}
+END_TEST
+
 START_TEST(full_memory_gives_up_what_is_kept) {
   nvd_device *d = emulated(0);
   emu_limit(64 << 20);
@@ -944,7 +959,7 @@ START_TEST(threads) {
 }
 END_TEST
 
-SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
+SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted, a_limit_counts_blocks_as_they_are,
       full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once,
