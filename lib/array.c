@@ -1,6 +1,7 @@
 /* Handles: making arrays from data, looking at them, reading their values, and item assignment. A handle stands for a node;
    a view of a handle stands for a window of it and follows its writes. Decides nothing about how values are computed. */
 #include <string.h>
+#include "base/lock.h"
 #include "base/mem.h"
 #include "hallway.h"
 
@@ -60,20 +61,47 @@ static nvg_node *window_get(const nvh_window *w, nvg_node *base) {
   nvg_node_unref(s);
   return r;
 }
-/* Brings a view up to date with its base; a status. */
-static int refresh(nvm_array *a) {
-  if (a->node->flags & NVG_LOST)
-    return nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value any more");
-  if (!a->base) return NVM_OK;
-  int status = refresh(a->base);
-  if (status || a->seen == a->base->version) return status;
-  nvg_node *n = window_get(a->window, a->base->node);
-  if (!n) return nvb_status();
+/* What a handle stands for changes under this lock: readers in several threads may derive a view, and a call in one may look at
+   an array that another writes to. */
+static nvb_lock handles = NVB_LOCK;
+
+static void stand_for(nvm_array *a, nvg_node *n) { /* takes n */
   nvg_node_unref(a->node);
   a->node = n;
-  a->seen = a->base->version;
+}
+static int derive(nvm_array *a) { /* under the lock */
+  int status = a->base ? derive(a->base) : NVM_OK;
+  if (status || !a->base || a->seen == a->base->version) return status;
+  nvg_node *n = window_get(a->window, a->base->node);
+  if (!n) return nvb_status();
+  stand_for(a, n);
   a->version++;
+  a->seen = a->base->version; /* last: whoever sees it sees the node */
   return NVM_OK;
+}
+static int stale(const nvm_array *a) {
+  while (a->base && a->seen == a->base->version) a = a->base;
+  return a->base != NULL;
+}
+static int lost(const nvm_array *a) {
+  while (a && !(a->node->flags & NVG_LOST)) a = a->base;
+  return !a ? NVM_OK : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value any "
+                                "more");
+}
+/* Brings a view up to date with its base; a status. */
+static int refresh(nvm_array *a) {
+  int status = lost(a);
+  if (status || !stale(a)) return status;
+  nvb_lock_take(&handles);
+  status = derive(a);
+  nvb_lock_give(&handles);
+  return status;
+}
+nvg_node *nvh_node_ref(nvm_array *a) {
+  nvb_lock_take(&handles);
+  nvg_node *n = lost(a) || derive(a) ? NULL : nvg_node_ref(a->node);
+  nvb_lock_give(&handles);
+  return n;
 }
 nvg_node *nvh_node(nvm_array *a) {
   if (a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) stands where an array is needed"), NULL;
@@ -112,8 +140,9 @@ void nvh_lose(nvm_array *a) {
   lost->flags |= NVG_LOST;
   lost->device = a->node->device;
   a->node->flags |= NVG_DONATED;
-  nvg_node_unref(a->node);
-  a->node = lost;
+  nvb_lock_take(&handles);
+  stand_for(a, lost);
+  nvb_lock_give(&handles);
 }
 int nvm_donate(nvm_array *a) {
   if (!a) return nvh_null("donate", "array");
@@ -129,6 +158,13 @@ int nvm_donate(nvm_array *a) {
 nvm_array *nvm_snapshot(nvm_array *a) {
   nvg_node *n = a ? nvh_node(a) : NULL;
   return n ? nvh_array_new(a->ctx, nvg_node_ref(n)) : NULL;
+}
+nvm_array *nvm_hold(nvm_array *a) {
+  if (!a || a == &nvh_none) return nvh_null("hold", "array"), NULL;
+  nvg_node *n = nvh_node_ref(a);
+  nvm_array *h = n ? nvh_array_new(a->ctx, n) : NULL;
+  if (h) h->trace = a->trace;
+  return h;
 }
 
 /* ---- assignment: the base becomes itself with the window replaced */
@@ -178,9 +214,10 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
   }
   int status = nvh_settle(a->ctx, n); /* before anything is written */
   if (status) return nvg_node_unref(n), status;
-  nvg_node_unref(a->node);
-  a->node = n;
+  nvb_lock_take(&handles);
+  stand_for(a, n);
   a->version++;
+  nvb_lock_give(&handles);
   return NVM_OK;
 }
 
@@ -294,7 +331,7 @@ nvm_dtype nvm_dtype_of(const nvm_array *a) { return a && a->node ? a->node->aval
 int nvm_rank(const nvm_array *a) { return a && a->node ? a->node->aval->rank : 0; }
 const int64_t *nvm_shape(const nvm_array *a) { return a && a->node ? a->node->aval->shape : NULL; }
 int64_t nvm_size(const nvm_array *a) { return a && a->node ? a->node->aval->size : 0; }
-int nvm_is_pending(const nvm_array *a) { return a && a->node && !atomic_load(&a->node->value); }
+int nvm_is_pending(const nvm_array *a) { return a && a->node && (stale(a) || !atomic_load(&a->node->value)); }
 const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
 size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }
 int nvm_dtype_find(nvm_dtype *out, const char *name) {

@@ -18,7 +18,8 @@ typedef struct job {
   nvf_plan *plan;        /* of the last fuse, as it was tuned */
   const nvd_choice *choice; /* of its steps that hold products */
   nvh_program *program;  /* explain: the one that runs this, NULL: there is none yet */
-  char **text;           /* explain: where the text goes; nothing is run */
+  char **text;           /* explain: what the text is added to; nothing is run */
+  int named;             /* explain: the text says where */
   nvh_stages stages;
 } job;
 
@@ -196,12 +197,16 @@ static void explain(nvb_arena *a, void *arg) {
   int status = planned(a, j, plan);
   if (status) nvb_throw(a, status, "%s", nvb_message());
   nvb_text t = { .arena = a };
+  char name[16];
+  if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->place));
   nvf_plan_explain(&t, j->plan);
   nvd_explain(&t, j->plan, j->place > 1 ? nvh_gpu(j->place) : NULL, j->choice);
   const char *s = nvb_text_get(&t);
-  size_t n = strlen(s) + 1;
-  if (!(*j->text = nvb_alloc(n))) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
-  memcpy(*j->text, s, n);
+  size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
+  char *all = nvb_realloc(*j->text, before + n);
+  if (!all) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+  memcpy(all + before, s, n);
+  *j->text = all;
 }
 static int explained(nvb_arena *a, job *j) {
   nvb_failure before;
@@ -220,8 +225,17 @@ int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();
   nvb_lock_take(&lock);
-  int status = explained(a, &(job){ .ctx = c, .roots = roots, .nroot = n, .place = n ? nvh_place_of(c, roots[0]) : 1, .text = text });
+  job j = { .ctx = c, .roots = roots, .nroot = n, .text = text };
+  for (int i = 1; i < n; i++) j.named |= nvh_place_of(c, roots[i]) != nvh_place_of(c, roots[0]);
+  int i = 0, first, status = NVM_OK;
+  do { /* a plan for each place */
+    j.place = n ? nvh_place_of(c, roots[i]) : 1;
+    for (first = 0; first < i && nvh_place_of(c, roots[first]) != j.place;) first++;
+    job one = j;
+    if (first == i) status = explained(a, &one);
+  } while (!status && ++i < n);
   nvb_lock_give(&lock);
+  if (status) nvb_free(*text), *text = NULL;
   nvb_arena_free(a);
   return status;
 }

@@ -279,25 +279,20 @@ static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, u
 typedef struct call {
   nvm_traced *t;
   nvg_value **leaf, **out, **moved; /* moved: values that end with the call */
+  nvg_node **held;     /* counted: what captured arrays stand for during the call; other threads may write to them */
+  int nheld;
   nvg_value *spare;    /* memory for values of weak scalars, whose bits lie in their nodes */
   int put;             /* where its arguments, or the trace, were put; 0: nowhere */
 } call;
 
-/* Views are brought up to date where they are used; captured ones may be used by calls of several threads. */
-static nvb_lock views = NVB_LOCK;
-static nvg_node *node_of_view(nvm_array *a) {
-  nvb_lock_take(&views);
-  nvg_node *n = nvh_node(a);
-  nvb_lock_give(&views);
-  return n;
-}
 /* The node of argument i, if it is one that the function was traced for; a status. */
-static int accept(const call *c, nvg_node **node, nvm_array *a, const nvg_node *want, int i) {
+static int accept(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, int i) {
   if (!a) return nvh_null("call", "argument");
   if (a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is absent (nvm_none)", i);
   if (a->ctx != c->t->ctx) return nvh_two_contexts("call");
-  nvg_node *n = *node = a->base ? node_of_view(a) : nvh_node(a);
+  nvg_node *n = *node = i < c->t->nparam ? nvh_node(a) : nvh_node_ref(a);
   if (!n) return nvb_status();
+  if (i >= c->t->nparam) c->held[c->nheld++] = n;
   if (n->aval != want->aval)
     return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
                     "sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank, nvg_dtype_name(want->aval->dtype),
@@ -387,16 +382,22 @@ static int run(call *c, nvm_array *const *in, nvm_array **out) {
     if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_LOST)) nvh_lose(in[i]);
   return status ? status : wrap(c, out);
 }
+static void put_back(void *p, const void *own) { /* memory that was allocated, if it was */
+  if (p != own) nvb_free(p);
+}
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
-  enum { FEW = 32, WEAK = 4 };
+  enum { FEW = 32, WEAK = 4, HELD = 8 };
   nvg_value *few[FEW], **at = few, scalars[WEAK], *spare = scalars;
+  nvg_node *some[HELD], **held = some;
   int n = 2 * t->nleaf + t->nout;
-  if (n > FEW && !(at = nvb_alloc(sizeof *at * (size_t)n))) return nvb_fail_memory();
-  if (t->nweak > WEAK && !(spare = nvb_alloc(sizeof *spare * (size_t)t->nweak))) {
-    if (at != few) nvb_free(at);
+  if (n > FEW) at = nvb_alloc(sizeof *at * (size_t)n);
+  if (t->nweak > WEAK) spare = nvb_alloc(sizeof *spare * (size_t)t->nweak);
+  if (t->ncap > HELD) held = nvb_alloc(sizeof *held * (size_t)t->ncap);
+  if (!at || !spare || !held) {
+    put_back(at, few), put_back(spare, scalars), put_back(held, some);
     return nvb_fail_memory();
   }
-  call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .put = t->put };
+  call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .held = held, .put = t->put };
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   nvb_failure before;
   nvb_failure_keep(&before);
@@ -408,8 +409,8 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   if (!status) nvb_failure_put_back(&before);
   for (int i = 0; i < t->nleaf; i++)
     if (c.moved[i]) nvg_value_free(c.moved[i]);
-  if (at != few) nvb_free(at);
-  if (spare != scalars) nvb_free(spare);
+  while (c.nheld) nvg_node_unref(c.held[--c.nheld]);
+  put_back(at, few), put_back(spare, scalars), put_back(held, some);
   return status;
 }
 /* What ran last: a reference; NULL if nothing did. */

@@ -12,8 +12,8 @@ struct nvm_array {
   nvg_node *node;          /* counted */
   nvm_array *base;         /* counted; the handle that this one is a basic-indexing view of, or NULL */
   struct nvh_window *window; /* of a view: the part of the base */
-  uint64_t version;        /* grows with each write */
-  uint64_t seen;           /* view: the base's version that `node` was derived from */
+  atomic_ullong version;   /* grows with each write */
+  atomic_ullong seen;      /* view: the base's version that `node` was derived from */
   uint64_t trace;          /* the trace that made it; 0: made outside */
 };
 struct nvm_ctx {
@@ -34,6 +34,7 @@ int nvh_two_contexts(const char *who);       /* the failure of what meets arrays
 /* array.c */
 nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n);  /* takes n, NULL passes through; an owned reference */
 nvg_node *nvh_node(nvm_array *a);            /* borrowed, up to date; in a trace a foreign array becomes a hidden input; NULL with a message */
+nvg_node *nvh_node_ref(nvm_array *a);        /* the same, counted, outside of a trace; other threads may write to the array meanwhile */
 extern nvm_array nvh_none;                   /* what nvm_none returns */
 void nvh_lose(nvm_array *a);                 /* its value is another's from here on; reading it is an error */
 void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides); /* packs; strides in bytes, NULL: packed already */

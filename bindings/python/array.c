@@ -31,28 +31,51 @@ PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, c
 }
 
 /* ---- values */
+/* Other threads may write to an array while the interpreter's lock is not held: what needs a value holds on to it before. */
+static nvm_array *hold(nvp_array *a) {
+  nvm_array *h = nvm_hold(a->h);
+  if (!h) nvp_raise(a->st);
+  return h;
+}
 int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
-  int status;
-  Py_BEGIN_ALLOW_THREADS
-  status = nvm_eval(a, n);
-  Py_END_ALLOW_THREADS
+  int status = -1, held = 0;
+  nvm_array **h = PyMem_Malloc(sizeof *h * (size_t)(n + 1));
+  if (!h) return PyErr_NoMemory(), -1;
+  while (held < n && (h[held] = nvm_hold(a[held]))) held++;
+  if (held == n) {
+    Py_BEGIN_ALLOW_THREADS
+    status = nvm_eval(h, n);
+    Py_END_ALLOW_THREADS
+  }
+  nvp_check(st, status);
+  while (held) nvm_array_unref(h[--held]);
+  PyMem_Free(h);
   nvp_drain();
-  return nvp_check(st, status);
+  return status ? -1 : 0;
 }
 /* Reading may have to compute, or to wait for a GPU: then without the interpreter's lock. */
-#define READING(a, call) do { \
+#define READING(h, st, call) do { \
     int status; \
-    if (!nvm_is_pending((a)->h) && nvm_device_of((a)->h) == NVM_DEVICE_CPU) status = call; \
+    if (!nvm_is_pending(h) && nvm_device_of(h) == NVM_DEVICE_CPU) status = call; \
     else { \
       Py_BEGIN_ALLOW_THREADS \
       status = call; \
       Py_END_ALLOW_THREADS \
-      nvp_drain(); \
     } \
-    return nvp_check((a)->st, status); \
+    if (nvp_check(st, status)) nvm_array_unref(h), h = NULL; \
+    nvp_drain(); \
   } while (0)
-int nvp_read(nvp_array *a, const void **data, int64_t *strides) { READING(a, nvm_data(data, strides, a->h)); }
-int nvp_copy_out(nvp_array *a, void *to, size_t bytes) { READING(a, nvm_copy_to_host(a->h, to, bytes)); }
+nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides) {
+  nvm_array *h = hold(a);
+  if (h) READING(h, a->st, nvm_data(data, strides, h));
+  return h;
+}
+int nvp_copy_out(nvp_array *a, void *to, size_t bytes) {
+  nvm_array *h = hold(a);
+  if (h) READING(h, a->st, nvm_copy_to_host(h, to, bytes));
+  nvm_array_unref(h);
+  return h ? 0 : -1;
+}
 static double half(uint16_t h) { /* exact */
   int e = h >> 10 & 31, m = h & 1023;
   union { uint64_t u; double d; } inf = { 0x7ff0000000000000u | (uint64_t)m << 42 };
@@ -107,7 +130,10 @@ static PyObject *only(nvp_array *a, const char *who) {
     Py_XDECREF(text);
     if (PyErr_Occurred()) return NULL;
   }
-  return nvp_read(a, &p, strides) ? NULL : nvp_item(a->st, nvm_dtype_of(a->h), p);
+  nvm_array *keep = nvp_read(a, &p, strides);
+  PyObject *r = keep ? nvp_item(a->st, nvm_dtype_of(keep), p) : NULL;
+  nvm_array_unref(keep);
+  return r;
 }
 static int one_element(nvp_array *a, const char *what) {
   if (nvm_size(a->h) == 1) return 0;
@@ -341,10 +367,9 @@ static PyObject *nested(const nest *n, int rank, const int64_t *shape, const int
 static PyObject *lists(nvp_array *a, int64_t edge) {
   const void *p;
   int64_t strides[NVM_MAX_RANK + 1];
-  if (nvp_read(a, &p, strides)) return NULL;
-  nvm_array *keep = nvm_snapshot(a->h); /* no other thread's write takes the memory away */
-  nest n = { a->st, nvm_dtype_of(a->h), edge };
-  PyObject *r = keep ? nested(&n, nvm_rank(keep), nvm_shape(keep), strides, p) : nvp_raise(a->st);
+  nvm_array *keep = nvp_read(a, &p, strides);
+  nest n = { a->st, nvm_dtype_of(keep), edge };
+  PyObject *r = keep ? nested(&n, nvm_rank(keep), nvm_shape(keep), strides, p) : NULL;
   nvm_array_unref(keep);
   return r;
 }
@@ -446,11 +471,9 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
       "nvm arrays are read-only for others; write with a[...] = value"), -1;
   if (!nvp_format(t)) return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack",
       nvm_dtype_name(t)), -1;
-  if (nvp_read(a, &data, strides)) return -1;
   exported *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return PyErr_NoMemory(), -1;
-  if (!(e->keep = nvm_snapshot(a->h)) || nvm_data(&data, strides, e->keep)) return nvm_array_unref(e->keep),
-      PyMem_Free(e), nvp_raise(a->st), -1;
+  if (!(e->keep = nvp_read(a, &data, strides))) return PyMem_Free(e), -1;
   int n = nvm_rank(e->keep), packed = 1;
   Py_ssize_t size = (Py_ssize_t)nvm_dtype_size(t), len = size;
   for (int d = n - 1; d >= 0; d--) {

@@ -172,10 +172,11 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   const void *data;
   int64_t strides[NVM_MAX_RANK + 1], at[NVM_MAX_RANK + 1] = { 0 }, n = nvm_size(a->h), count = 0;
   int rank = nvm_rank(a->h);
-  if (nvp_read(a, &data, strides)) return NULL;
   int64_t most, *pos = NULL;
   if (!__builtin_mul_overflow(n, (int64_t)sizeof *pos * (rank + 1), &most)) pos = PyMem_Malloc((size_t)most + sizeof *pos);
   if (!pos) return PyErr_NoMemory();
+  nvm_array *keep = nvp_read(a, &data, strides);
+  if (!keep) return PyMem_Free(pos), NULL;
   const int64_t *shape = nvm_shape(a->h);
   const char *p = data;
   for (int64_t i = 0; i < n; i++) {
@@ -196,5 +197,6 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
     if (!v || PyTuple_SetItem(r, d, v)) Py_CLEAR(r);
   }
   PyMem_Free(pos);
+  nvm_array_unref(keep);
   return r;
 }

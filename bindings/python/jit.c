@@ -512,6 +512,14 @@ static int launch(entry *e, call *c, nvm_array **out) {
   int status, quick, wait = !e->quick;
   for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
   if (!wait) return nvm_traced_call(e->t, c->in, out);
+  for (int i = 0; i < c->n; i++) { /* other threads may write to the arguments; those that are given up are the call's */
+    nvm_array *held = c->owned[i] & 2 ? NULL : nvm_hold(c->in[i]);
+    if (!held && !(c->owned[i] & 2)) return nvm_last_status();
+    if (!held) continue;
+    if (c->owned[i] & 1) nvm_array_unref(c->in[i]);
+    c->in[i] = held;
+    c->owned[i] |= 1;
+  }
   Py_BEGIN_ALLOW_THREADS
   int64_t start = now();
   status = nvm_traced_call(e->t, c->in, out);

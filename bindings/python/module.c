@@ -121,6 +121,11 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
   int status = gather_from(&g, args);
   if (!status && !g.n) status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"),
       -1);
+  for (Py_ssize_t i = 0; i < g.n && !status; i++) { /* other threads may write to them */
+    nvm_array *held = nvm_hold(g.a[i]);
+    if (!held) status = nvp_check(g.st, nvm_last_status());
+    else nvm_array_unref(g.a[i]), g.a[i] = held;
+  }
   if (!status) {
     Py_BEGIN_ALLOW_THREADS
     status = nvm_explain(&text, g.a, (int)g.n);

@@ -57,8 +57,9 @@ extern PyType_Spec nvp_array_spec;
 int nvp_is_array(PyObject *x);                  /* without the state */
 PyObject *nvp_wrap(nvp_state *st, nvm_array *h);/* takes h; NULL raises */
 int nvp_eval(nvp_state *st, nvm_array *const *a, int n); /* without the interpreter's lock; 0 or -1 */
-int nvp_read(nvp_array *a, const void **data, int64_t *strides); /* evaluates, in host memory; 0 or -1 */
-int nvp_copy_out(nvp_array *a, void *to, size_t bytes);          /* the same, packed into memory of the caller's */
+/* Evaluates, and shows the elements in host memory; what owns them, to be unrefed, whatever other threads write to a meanwhile */
+nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides);
+int nvp_copy_out(nvp_array *a, void *to, size_t bytes);          /* the same, packed into memory of the caller's; 0 or -1 */
 PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p);   /* one element as a Python number */
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 int nvp_finish_array(nvp_state *st);

@@ -68,7 +68,7 @@ NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes); /* evaluate
 NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
 NVM_API int nvm_synchronize(nvm_ctx *ctx);  /* waits until all that was launched on GPUs has finished; raises what failed there */
 /* The plan of evaluating these now, as text: kernels, bytes against the minimum, flops, why each edge was not fused.
-   *text is freed with nvm_free. Evaluates nothing. */
+   Of arrays on several devices, a plan for each. *text is freed with nvm_free. Evaluates nothing. */
 NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
 NVM_API void nvm_free(void *p);
 
@@ -86,6 +86,8 @@ NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const
 
 /* Owned: what `a` stands for now, under a handle of its own that later writes to `a` do not change. Copies no data. */
 NVM_API nvm_array *nvm_snapshot(nvm_array *a);
+/* The same for who reads values while other threads may write to `a`: inside a trace too it is no input of the trace. */
+NVM_API nvm_array *nvm_hold(nvm_array *a);
 
 /* Evaluates, and gives the array up: reading it is an error, and what was built from it may take its memory when it is
    evaluated, if nothing else that is still pending and held (by a scope too) needs it. */

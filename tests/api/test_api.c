@@ -181,6 +181,30 @@ START_TEST(test_assignment_and_views) {
 }
 END_TEST
 
+START_TEST(test_held_values) {
+  nvm_array *a = ramp(4);
+  int64_t start = 1, count = 2, step = 1;
+  nvm_array *v = nvm_view(a, 1, &start, &count, &step, NULL);
+  ck_assert_int_eq(nvm_eval(&v, 1), NVM_OK);
+  ck_assert(!nvm_is_pending(v));
+  nvm_array *held = nvm_hold(v);
+  ck_assert_int_eq(nvm_assign(a, nvm_float(5)), NVM_OK);
+  ck_assert(nvm_is_pending(v) && !nvm_is_pending(held)); /* the view has to be derived again */
+  expect(held, 2, (float[]){ 1, 2 });
+  expect(v, 2, (float[]){ 5, 5 });
+  ck_assert_int_eq(nvm_trace_begin(ctx), NVM_OK); /* a's value can be read here, and is none of the trace's inputs */
+  nvm_array *inside = nvm_hold(a), *input = nvm_snapshot(a);
+  ck_assert(nvm_is_pending(input));
+  expect(inside, 4, (float[]){ 5, 5, 5, 5 });
+  ck_assert_int_eq(nvm_trace_end(ctx), NVM_OK);
+  nvm_array_unref(v);
+  nvm_array_unref(held);
+  nvm_array_unref(inside);
+  nvm_array_unref(input);
+  ck_assert_ptr_null(nvm_hold(NULL));
+}
+END_TEST
+
 static int affine(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   (void)c, (void)nin, (void)nout;
   (*(int *)user)++;
@@ -390,6 +414,7 @@ int main(void) {
   tcase_add_test(t, test_wrong_bytes);
   tcase_add_test(t, test_borrow);
   tcase_add_test(t, test_assignment_and_views);
+  tcase_add_test(t, test_held_values);
   tcase_add_test(t, test_function);
   tcase_add_test(t, test_placeholder_has_no_value);
   tcase_add_test(t, test_captured_arrays_are_read_again);

@@ -197,6 +197,14 @@ def test_where_things_are_made(x):
 
 
 @gpu
+def test_explain_on_several_devices(x):
+    text = nvm.explain(x * 2 + 1, nvm.sin(nvm.asarray([1.0, 2.0], device="cpu")), nvm.exp(x))
+    there, here = text.split("on cpu:\n")
+    assert there.startswith(f"on {GPU}:\n") and "exp" in there and "sin" in here and "sin" not in there
+    assert "on " not in nvm.explain(x * 2).splitlines()[0]
+
+
+@gpu
 def test_two_devices_do_not_meet(x):
     there = nvm.ones((2, 3), dtype="float32", device="cpu")
     for f in (lambda a, b: a + b, lambda a, b: nvm.where(a > 0, a, b), lambda a, b: nvm.concat([a, b])):

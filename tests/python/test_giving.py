@@ -174,3 +174,46 @@ def test_stages_tell_their_times(tmp_path):
     assert {"program-1.graph", "program-2.graph", "program-1.plan"} <= names
     kernels = [n for n in names if n.endswith(".kernel")]
     assert len(kernels) > 1 and len({n.split(".")[0] for n in kernels}) < len(kernels)  # of one name, in files of their own
+
+
+READERS = {"tolist": lambda x, v: set(v.tolist()), "eval": lambda x, v: nvm.eval(v, x, v + 1), "item": lambda x, v: {float(v[3])},
+           "buffer": lambda x, v: set(np.asarray(v).tolist()), "tobytes": lambda x, v: set(np.frombuffer(v.tobytes()).tolist()),
+           "explain": lambda x, v: nvm.explain(v, x), "nonzero": lambda x, v: {len(nvm.nonzero(v == v)[0]) - v.size},
+           "sort": lambda x, v: set(nvm.sort(v).tolist()), "print": lambda x, v: str(v),
+           "argument": lambda x, v: set(AGAIN(v).tolist()), "captured": lambda x, v: set(CAPTURED(1.0).tolist())}
+SHARED = nvm.zeros(20000)
+AGAIN, CAPTURED = nvm.jit(lambda a: a * 2), nvm.jit(lambda k: SHARED[5:] * k)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_reading_while_another_thread_writes(name):
+    """Each read sees one of the values that were written, whole."""
+    view, seen, over = SHARED[10:-10], [], threading.Event()
+
+    def write():
+        k = 0
+        while not over.is_set():
+            k += 1
+            SHARED[...] = nvm.full(20000, float(k)) * 1.0
+
+    def read():
+        try:
+            for _ in range(100):
+                got = READERS[name](SHARED, view)
+                if isinstance(got, set) and len(got) != 1:
+                    seen.append(got)
+        except Exception as e:
+            seen.append(e)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=write)] + [threading.Thread(target=read) for _ in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads[1:]:
+            t.join()
+    finally:
+        over.set()
+        threads[0].join()
+        sys.setswitchinterval(interval)
+    assert not seen
