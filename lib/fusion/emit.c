@@ -333,8 +333,8 @@ static void emit_reduction(emitter *e, int i) {
   nvf_stamp_of(e->k, e->s, v, &st);
   int stamp = v->kind == NVF_IRED ? stamp_name(e, st) : -1;
   e->tile[i] = out;
-  int *carry = v->kind == NVF_ISCAN && e->s->at[v->axis].walk ? e->carry + e->carried : NULL;
-  for (int p = 0; p < parts && carry; p++, e->carried++)
+  const int *carry = v->kind == NVF_ISCAN && e->s->at[v->axis].walk ? e->carry + e->state[i] : NULL;
+  for (int p = 0; p < parts && carry; p++)
     in[parts + p] = out[parts + p] = carry[p];
   nvf_stmt *s = nvf_emit_stmt(e, v->kind == NVF_IRED ? NVF_REDUCE : NVF_SCAN);
   nvf_set(e->kn, s, carry ? 2 * parts : parts, out, carry ? 2 * parts : parts, in);
@@ -569,9 +569,11 @@ void nvf_emit_puts(emitter *e, int inst) {
 static void open_walk(emitter *e, int axis) {
   const nvf_cand *k = e->k;
   NVB_VEC(struct nvf_carry) carry = { 0 };
+  e->state = NVB_NEWN(e->a, int, k->inst.n + 1);
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
-    for (int p = 0; p < nvf_emit_parts(e, i) && v->kind == NVF_ISCAN; p++) {
+    e->state[i] = carry.n;
+    for (int p = 0; p < nvf_emit_parts(e, i) && v->kind == NVF_ISCAN && v->axis == axis; p++) {
       nvm_dtype t = nvg_real_of(nvf_emit_node(e, v->node)->dtype);
       int outer = *nvf_emit_tiles(e, 1, t, "c");
       nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
@@ -582,7 +584,6 @@ static void open_walk(emitter *e, int axis) {
   }
   nvf_stmt *s = nvf_emit_stmt(e, NVF_FOR);
   e->carry = NVB_NEWN(e->a, int, carry.n + 1);
-  e->carried = 0;
   for (int i = 0; i < carry.n; i++)
     carry.at[i].inner = e->carry[i] = *nvf_emit_tiles(e, 1, e->kn->tile[carry.at[i].outer].type, "c");
   s->var = e->var[axis];

@@ -25,7 +25,7 @@ typedef struct nvf_emitter {
   nvb_map *scalar_of;              /* leaf and part -> scalar parameter */
   int *checked;                    /* the index tile of an instance after its check */
   NVB_VEC(nvf_checked) checks;
-  int *carry, carried;             /* of the loop along scans: tiles of their states so far, how many are handed out */
+  int *carry, *state;              /* of the loop along scans: tiles of their states so far; by instance, which is its first */
 } nvf_emitter;
 
 static inline const nvf_node *nvf_emit_node(const nvf_emitter *e, int i) { return &e->k->net->node[i]; }

@@ -159,6 +159,18 @@ static void stack_rows(const nvf_cand *k, nvf_shape *s) {
     s->at[best] = (nvf_place){ .tile = (int64_t)(2048 / have), .cut = 1 };
 }
 
+/* An axis that a block has in whole. What a scan goes along may be longer than a tile: then the text walks it. */
+static nvf_place whole_axis(const nvf_cand *k, int a, int is_lane, int width) {
+  enum { ROUND = 1 << 25 };
+  int64_t n = k->axis.at[a].n;
+  int scanned = nvf_scanned(k, a);
+  if (nvf_is_exact(k, a))
+    return (nvf_place){ .tile = n };
+  if (scanned && n > ROUND)
+    return (nvf_place){ .tile = ROUND, .walk = 1 };
+  return (nvf_place){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1, (k->reduced >> a & 1) && !is_lane && !scanned ? 2 : 8) };
+}
+
 nvf_shape *nvf_shape_cpu(nvf_cand *k) {
   enum { SQUARE = 64 }; /* tiles that memory crosses: both ways whole lines */
   nvb_arena *a = k->net->arena;
@@ -169,8 +181,7 @@ nvf_shape *nvf_shape_cpu(nvf_cand *k) {
   s->cross = k->reduced ? -1 : nvf_cross_axis(k, s->lane);
   for (int i = 0; i < k->axis.n; i++)
     if (nvf_live(k, i) && !(k->grid >> i & 1))
-      s->at[i].tile = nvf_is_exact(k, i) ? k->axis.at[i].n : size_class(k->axis.at[i].n, i == s->lane ? 4 * width : nvf_scanned(k, i) ? 16 : 1,
-                                                                        (k->reduced >> i & 1) && i != s->lane && !nvf_scanned(k, i) ? 2 : 8);
+      s->at[i] = whole_axis(k, i, i == s->lane, width);
   if (s->cross >= 0)
     s->at[s->lane] = s->at[s->cross] = (nvf_place){ .tile = SQUARE, .cut = 1 };
   else if (s->lane >= 0 && (k->grid >> s->lane & 1))

@@ -132,12 +132,15 @@ static inline int m_turn(maker *m, int x) { /* the last two dimensions change pl
   return m_view(m, NVG_VPERMUTE, x, v.rank, shape, v.rank, attr);
 }
 
-static inline int m_scan(maker *m, int x, int axis) {
+/* add, prod along an axis */
+static inline int m_scan_of(maker *m, const char *name, int x, int axis) {
   const nvg_val v = m->v.at[x];
-  static const uint64_t init = 0x80000000u;
-  nvg_val r = { .kind = NVG_VSCAN, .dtype = v.dtype, .frag = nvg_frag_find("add", (nvm_dtype[2]){ v.dtype, v.dtype }, 2), .init = &init, .name = "cumsum" };
+  static const uint64_t zero = 0x80000000u, one = 0x3f800000u;
+  nvg_val r = { .kind = NVG_VSCAN, .dtype = v.dtype, .frag = nvg_frag_find(name, (nvm_dtype[2]){ v.dtype, v.dtype }, 2),
+                .init = strcmp(name, "prod") ? &zero : &one, .name = name };
   return m_add(m, r, v.rank, v.shape, 1, &x, 1, (int64_t[1]){ axis });
 }
+static inline int m_scan(maker *m, int x, int axis) { return m_scan_of(m, "add", x, axis); }
 
 static inline void m_out(maker *m, int x) { NVB_PUSH(m->a, m->out, x); }
 static inline nvg_graph *m_graph(maker *m) {
@@ -276,38 +279,39 @@ static inline void eval_red(maker *m, const nvg_graph *g, const nvg_val *v, valu
   }
 }
 
-/* One line of a sum scan of f32 (numerics.md section 4: runs of 16, blocks of 1,024). */
-static inline float group_total(const float *total, int at, int n, int runs) { /* aligned group of n runs, absent ones skipped */
+/* One line of a scan of f32, a sum or a product (numerics.md section 4: runs of 16, blocks of 1,024). */
+static inline float both(int prod, float x, float y) { return prod ? x * y : x + y; }
+static inline float group_total(int prod, const float *total, int at, int n, int runs) { /* aligned group of n runs, absent ones skipped */
   if (n == 1)
     return total[at];
-  float low = group_total(total, at, n / 2, runs);
-  return at + n / 2 < runs ? low + group_total(total, at + n / 2, n / 2, runs) : low;
+  float low = group_total(prod, total, at, n / 2, runs);
+  return at + n / 2 < runs ? both(prod, low, group_total(prod, total, at + n / 2, n / 2, runs)) : low;
 }
-static inline void scan_line(const float *x, float *y, int64_t n, int64_t step) {
+static inline void scan_line(int prod, const float *x, float *y, int64_t n, int64_t step) {
   float carry = 0;
   for (int64_t b = 0; b < n; b += 1024) {
     int64_t len = n - b < 1024 ? n - b : 1024;
     float total[64], in[1024];
     int runs = (int)((len + 15) / 16);
     for (int64_t i = 0; i < len; i++)
-      total[i / 16] = in[i] = i % 16 ? in[i - 1] + x[(b + i) * step] : x[(b + i) * step];
+      total[i / 16] = in[i] = i % 16 ? both(prod, in[i - 1], x[(b + i) * step]) : x[(b + i) * step];
     for (int64_t i = 0; i < len; i++) {
       int r = (int)(i / 16), have = 0;
       float e = 0;
       for (int bit = 1; bit <= r; bit *= 2)
         if (r & bit) {
-          float left = group_total(total, (r & ~(2 * bit - 1)), bit, runs);
-          e = have ? left + e : left;
+          float left = group_total(prod, total, (r & ~(2 * bit - 1)), bit, runs);
+          e = have ? both(prod, left, e) : left;
           have = 1;
         }
-      float base = b ? (have ? carry + e : carry) : e;
-      y[(b + i) * step] = b || have ? base + in[i] : in[i];
+      float base = b ? (have ? both(prod, carry, e) : carry) : e;
+      y[(b + i) * step] = b || have ? both(prod, base, in[i]) : in[i];
     }
     int top = 1;
     while (top < runs)
       top *= 2;
-    float all = group_total(total, 0, top, runs);
-    carry = b ? carry + all : all;
+    float all = group_total(prod, total, 0, top, runs);
+    carry = b ? both(prod, carry, all) : all;
   }
 }
 
@@ -365,7 +369,7 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
         inner *= v->shape[d];
       for (int64_t o = 0; o < v->size; o++)
         if (o / inner % n == 0)
-          scan_line((float *)val[v->in[0]].part[0] + o, (float *)val[i].part[0] + o, n, inner);
+          scan_line(!strcmp(v->name, "prod"), (float *)val[v->in[0]].part[0] + o, (float *)val[i].part[0] + o, n, inner);
       continue;
     }
     if (v->kind == NVG_VCALL) {

@@ -337,6 +337,27 @@ static void explained(nvb_arena *a, void *arg) {
   ck_assert_int_ge(q->nstep, 2);
   nvf_plan_check(a, q);
 }
+/* What is longer than a tile may be still has a kernel: sums are cut, scans are walked. */
+static void long_lines(nvb_arena *a, void *arg) {
+  static const int64_t lengths[] = { 1 << 25, (1 << 25) + 1, (int64_t)1 << 28, ((int64_t)1 << 28) + 1, (int64_t)1 << 33 };
+  (void)arg;
+  for (int i = 0; i < 5; i++) {
+    maker m = { .a = a };
+    int x = m_leaf(&m, NVM_F32, 1, &lengths[i], (int64_t[1]){ 0 });
+    m_out(&m, m_scan(&m, x, 0));
+    m_out(&m, m_red(&m, "maximum", m_1(&m, "exp", x), 0, 1));
+    for (int fuse = 0; fuse < 2; fuse++)
+      for (int gpu = 0; gpu < 2; gpu++)
+        nvf_plan_check(a, nvf_fuse(a, m_graph(&m), nvb_caps_find(gpu ? "h200" : "cpu16"), &(nvf_options){ .fuse = fuse }));
+  }
+}
+START_TEST(long_lines_have_kernels) {
+  nvb_arena *a = nvb_arena_new();
+  int rc = nvb_protect(a, long_lines, NULL);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
 START_TEST(plans_explain_themselves) {
   nvb_arena *a = nvb_arena_new();
   int rc = nvb_protect(a, explained, NULL);
@@ -354,6 +375,7 @@ int main(void) {
   tcase_add_test(t, knobs_as_text);
   tcase_add_test(t, donated_memory);
   tcase_add_test(t, indices_are_checked);
+  tcase_add_test(t, long_lines_have_kernels);
   tcase_add_test(t, plans_explain_themselves);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);

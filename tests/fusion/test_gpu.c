@@ -42,6 +42,11 @@ static void permuted_pairs(maker *m, const int64_t *n) {
 }
 static void scans(maker *m, const int64_t *n) { m_out(m, m_scan(m, m_1(m, "abs", m_leaf(m, NVM_F32, 2, n, NULL)), 1)); }
 static void scanned_columns(maker *m, const int64_t *n) { m_out(m, m_scan(m, m_leaf(m, NVM_F32, 2, n, NULL), 0)); }
+static void two_scans(maker *m, const int64_t *n) { /* the one that waits for a reduction is met first */
+  int x = m_leaf(m, NVM_F32, 2, n, NULL), w = m_leaf(m, NVM_F32, 2, DIMS(n[0], 7), NULL);
+  m_out(m, m_scan_of(m, "add", m_2(m, "multiply", x, m_red(m, "maximum", w, 1, 1)), 1));
+  m_out(m, m_scan_of(m, "prod", x, 1));
+}
 static void biased(maker *m, const int64_t *n) {
   int x = m_leaf(m, NVM_F32, 2, n, NULL), b = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL), w = m_leaf(m, NVM_F32, 0, NULL, NULL);
   m->leaf.at[2].weak_const = 1 + NVG_FLOAT; /* a launch argument, not memory */
@@ -63,7 +68,8 @@ static void shifted(maker *m, const int64_t *n) {
 
 static const struct { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
   { "rows", rows }, { "columns", columns }, { "two rows", two_rows }, { "sums", sums }, { "transposed", transposed },
-  { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "scanned columns", scanned_columns },
+  { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "two scans", two_scans },
+  { "scanned columns", scanned_columns },
   { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
 };
 static const int64_t sizes[][2] = { { 3, 7 }, { 100, 20 }, { 33, 128 }, { 17, 130 }, { 9, 1001 }, { 5, 1024 }, { 130, 68 }, { 64, 64 },
