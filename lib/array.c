@@ -353,35 +353,27 @@ static nvg_value *value_of(nvm_array *a) {
   nvg_value *v = atomic_load(&n->value);
   return nvh_lent(v, n->aval) ? NULL : v;
 }
-int nvm_eval(nvm_array *const *arrays, int n) {
-  if (n < 0) return nvb_fail(NVM_ERR_VALUE, "[eval] %d arrays", n);
+/* Evaluates them all, or with a text explains how that would be done. */
+static int with_roots(const char *who, nvm_array *const *arrays, int n, char **text) {
+  if (n < 0) return nvb_fail(NVM_ERR_VALUE, "[%s] %d arrays", who, n);
   nvg_node *small[16], **roots = n <= 16 ? small : nvb_alloc(sizeof *roots * (size_t)n);
   if (!roots) return nvb_fail_memory();
   int status = NVM_OK;
   for (int i = 0; i < n && !status; i++) {
-    if (!arrays[i]) status = nvh_null("eval", "array");
-    else if (arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[eval] array %d is absent (nvm_none)", i);
-    else status = arrays[i]->ctx != arrays[0]->ctx ? nvh_two_contexts("eval") : refresh(arrays[i]);
-    roots[i] = arrays[i] ? arrays[i]->node : NULL;
+    if (!arrays[i]) status = nvh_null(who, "array");
+    else if (arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[%s] array %d is absent (nvm_none)", who, i);
+    else if (arrays[i]->ctx != arrays[0]->ctx) status = nvh_two_contexts(who);
+    else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
   }
-  if (!status && n) status = nvh_eval(arrays[0]->ctx, roots, n);
+  nvm_ctx *c = n ? arrays[0]->ctx : NULL;
+  if (!status) status = text ? nvh_explain(text, c, roots, n) : nvh_eval(c, roots, n);
   if (roots != small) nvb_free(roots);
   return status;
 }
+int nvm_eval(nvm_array *const *arrays, int n) { return with_roots("eval", arrays, n, NULL); }
 int nvm_explain(char **text, nvm_array *const *arrays, int n) {
   *text = NULL;
-  nvg_node **roots = nvb_calloc((size_t)n + 1, sizeof *roots);
-  if (!roots) return nvb_fail_memory();
-  int status = NVM_OK;
-  for (int i = 0; i < n && !status; i++) {
-    if (!arrays[i]) status = nvh_null("explain", "array");
-    else if (arrays[i] == &nvh_none) status = nvb_fail(NVM_ERR_VALUE, "[explain] array %d is absent (nvm_none)", i);
-    else if (arrays[i]->ctx != arrays[0]->ctx) status = nvh_two_contexts("explain");
-    else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
-  }
-  if (!status) status = nvh_explain(text, n ? arrays[0]->ctx : NULL, roots, n);
-  nvb_free(roots);
-  return status;
+  return with_roots("explain", arrays, n, text);
 }
 static void show(const nvg_value *v, const nvm_array *a, const void **data, int64_t *strides) {
   *data = v->data;

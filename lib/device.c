@@ -50,10 +50,10 @@ int nvm_synchronize(nvm_ctx *ctx) {
 int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
   if (version != NVM_DEVICE_INFO_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_info_get] version %u is unknown; this library has %d", version, NVM_DEVICE_INFO_VERSION);
-  nvd_device *gpu = d > NVM_DEVICE_CPU ? nvh_gpu(d) : NULL;
+  if (d == NVM_DEVICE_AUTO) return nvb_fail(NVM_ERR_VALUE, "[device_info_get] which device? 'auto' is decided by a context");
+  nvd_device *gpu = d == NVM_DEVICE_CPU ? NULL : nvh_gpu(d);
   nvd_device_memory m = { 0 };
-  int status = d == NVM_DEVICE_CPU ? NVM_OK : gpu ? nvd_device_memory_get(&m, gpu) : d ? nvb_status()
-             : nvb_fail(NVM_ERR_VALUE, "[device_info_get] which device? 'auto' is decided by a context");
+  int status = d == NVM_DEVICE_CPU ? NVM_OK : gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
   if (status) return status;
   const nvb_caps *c = gpu ? nvd_device_caps(gpu) : nvb_caps_cpu();
   *out = (nvm_device_info){ .version = version, .units = c->units, .memory = m.total };

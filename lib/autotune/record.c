@@ -109,7 +109,8 @@ static int get_field(const struct field *f, nvt_record *r, const char **at, cons
     return get_text(at, end, p, f->size);
   if (f->type == KEY)
     return get_text(at, end, key, sizeof key) && get_key(key, &r->key);
-  if (!get_number(at, end, &x) || x < 0 || (f->type == VERSION && x != NVT_VERSION) || (f->type == COUNT && x > 1e6) || x > 1e18)
+  static const double most[] = { [NUMBER] = 1e18, [COUNT] = 1e6, [DATE] = 253402300799 /* the year 9999 */, [VERSION] = NVT_VERSION };
+  if (!get_number(at, end, &x) || !(x >= 0 && x <= most[f->type]) || (f->type == VERSION && x != NVT_VERSION))
     return 0;
   if (f->type == NUMBER)
     memcpy(p, &x, sizeof x);

@@ -189,6 +189,8 @@ static nvc_entry go_native(kernel *c) {
   pthread_mutex_lock(&building);
   nvc_entry e = atomic_load(&c->k.entry);
   if (!e && !atomic_load(&c->k.hopeless)) {
+    nvb_failure before;
+    nvb_failure_keep(&before);
     int status = nvc_llvm_available() ? compile(c) : NVM_ERR_UNSUPPORTED;
     if (!status) {
       atomic_store(&c->k.entry, e = nvc_code_entry(c->code));
@@ -196,8 +198,8 @@ static nvc_entry go_native(kernel *c) {
       nvb_log(1, "kernel %s stays interpreted: %s", c->ir->title, nvb_message());
       if (status != NVM_ERR_MEMORY)
         atomic_store(&c->k.hopeless, 1);
-      nvb_clear();
     }
+    nvb_failure_put_back(&before); /* the caller has a way in any case */
   }
   pthread_mutex_unlock(&building);
   return e;

@@ -141,6 +141,49 @@ START_TEST(devices_have_names) {
 }
 END_TEST
 
+START_TEST(what_cannot_be_is_refused) {
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 8);
+  nvm_device_info info;
+  char *text;
+  ck_assert_int_eq(nvm_device_info_get(&info, NVM_DEVICE_INFO_VERSION, -3), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_eval(&x, -1), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_explain(&text, &x, -1), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_explain(&text, (nvm_array *[]){ x, nvm_none() }, 2), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[explain] array 1 is absent"));
+  ck_assert_ptr_null(nvm_concat(&x, -1, 0));
+  ck_assert_ptr_null(nvm_einsum("i->i", &x, -1, NULL));
+  nvm_array *none = nvm_zeros(c, NVM_F32, 4, (int64_t[]){ (int64_t)1 << 40, 0, (int64_t)1 << 40, (int64_t)1 << 40 });
+  if (none) ck_assert_int_eq(nvm_eval(&none, 1), NVM_OK); /* has no elements, whatever the other extents */
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+/* ---- many at once */
+START_TEST(many_outputs_are_all_or_those_before) {
+  enum { N = 150 };
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_array *x = ramp(c, 40), *y[N];
+  nvm_counters before, after;
+  for (int turn = 0; turn < 2; turn++) { /* one planning and one evaluation, however many; then a call of it */
+    nvm_counters_get(&before, NVM_COUNTERS_VERSION);
+    for (int i = 0; i < N; i++) y[i] = nvm_add(nvm_mul(x, nvm_float(i)), nvm_float(turn));
+    ck_assert_int_eq(nvm_eval(y, N), NVM_OK);
+    nvm_counters_get(&after, NVM_COUNTERS_VERSION);
+    ck_assert_int_eq(after.evaluations - before.evaluations, 1);
+    for (int i = 0; i < N; i++) {
+      ck_assert_int_eq(nvm_is_pending(y[i]), 0);
+      ck_values(y[i], (float)i, (float)turn);
+    }
+  }
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
 START_TEST(a_gpu_that_is_not_there_is_an_error_when_asked_for) {
   nvm_set("cuda_dir", "off");
   nvm_ctx *c = context(NVM_DEVICE_AUTO), *none = NULL;
@@ -424,6 +467,30 @@ START_TEST(foreign_memory_is_borrowed_and_given_back) {
 }
 END_TEST
 
+START_TEST(a_failure_leaves_what_was_computed_before_it) {
+  if (no_gpu()) return;
+  enum { N = 70 };
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_device_memory m, usual;
+  nvm_array *x = ramp(c, 40), *there = nvm_to_device(x, NVM_DEVICE_CUDA), *y[2 * N];
+  ck_assert_int_eq(nvm_eval(&there, 1), NVM_OK);
+  ck_assert_int_eq(nvm_device_memory_get(&usual, NVM_DEVICE_MEMORY_VERSION, c, NVM_DEVICE_CUDA), NVM_OK);
+  for (int i = 0; i < 2 * N; i++) y[i] = nvm_mul(i % 2 ? there : x, nvm_float(i)); /* the CPU's and the GPU's in turn */
+  ck_assert_int_eq(nvm_device_memory_limit(c, NVM_DEVICE_CUDA, usual.used + 20 * 512), NVM_OK);
+  ck_assert_int_eq(nvm_eval(y, 2 * N), NVM_ERR_MEMORY);
+  ck_assert_int_eq(nvm_device_memory_get(&m, NVM_DEVICE_MEMORY_VERSION, c, NVM_DEVICE_CUDA), NVM_OK);
+  ck_assert_int_eq(m.used, usual.used);
+  for (int i = 0; i < 2 * N; i++) ck_assert_int_eq(nvm_is_pending(y[i]), i % 2);
+  for (int i = 0; i < 2 * N; i += 2) ck_values(y[i], (float)i, 0);
+  ck_assert_int_eq(nvm_device_memory_limit(c, NVM_DEVICE_CUDA, 0), NVM_OK);
+  ck_assert_int_eq(nvm_eval(y, 2 * N), NVM_OK);
+  for (int i = 0; i < 2 * N; i++) ck_values(y[i], (float)i, 0);
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
 /* ---- views on their way from a device */
 static int64_t host_bytes(void) {
   nvm_counters n;
@@ -537,7 +604,8 @@ START_TEST(functions_run_where_their_arguments_are) {
 END_TEST
 
 SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_function_forgets_what_was_long_ago,
-      success_leaves_the_last_failure_as_it_was, a_child_goes_on_whatever_the_others_were_doing,
+      success_leaves_the_last_failure_as_it_was, what_cannot_be_is_refused, many_outputs_are_all_or_those_before,
+      a_failure_leaves_what_was_computed_before_it, a_child_goes_on_whatever_the_others_were_doing,
       options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
       a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named,

@@ -1,4 +1,5 @@
 /* nvm/tune.h as C programs meet it: options, sessions, progress, records; and memory that runs out while something is measured. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"
@@ -86,6 +87,12 @@ START_TEST(test_session) {
   ck_assert_int_eq(nvm_tune_import(&n, text), NVM_OK);
   ck_assert_int_eq(n, 1);
   nvm_free(text);
+  ck_assert_int_eq(nvm_tune_export(&text), NVM_OK);
+  char *date = strstr(text, "\"date\""), *end = date + strcspn(date, ",}"), *odd = malloc(strlen(text) + 64);
+  sprintf(odd, "%.*s\"date\": 90000000000000000%s", (int)(date - text), text, end); /* beyond all calendars */
+  nvm_free(text);
+  ck_assert_int_eq(nvm_tune_import(&n, odd), NVM_ERR_VALUE);
+  free(odd);
   ck_assert_int_eq(nvm_tune_import(&n, "[{]"), NVM_ERR_VALUE);
   ck_assert_int_eq(n, 0);
   before = counted();

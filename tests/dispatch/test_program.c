@@ -295,6 +295,34 @@ START_TEST(wrong_code_is_found_out) {
 }
 END_TEST
 
+START_TEST(code_that_does_not_load_is_made_again) {
+  char dir[] = "/tmp/nvm-broken-XXXXXX", file[64], row[64] = { 0 };
+  if (!nvc_llvm_available())
+    return;
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  nvb_set("cache_dir", dir), nvb_set("tier", "1");
+  nvb_arena *a = nvb_arena_new();
+  forged f = { 0 };
+  ck_assert_int_eq(nvb_protect(a, forge, &f), NVM_OK);
+  nvb_arena_free(a), nvb_free(f.object.bytes);
+  strcpy(row + sizeof f.object.scratch, "no object");
+  nvb_store_put("code", f.key, row, sizeof row);
+  int64_t compiled = nvc_compiled();
+  nvb_fail(NVM_ERR_VALUE, "an earlier failure");
+  nvd_program *p = program(one_step, 100, 0, 2.0f);
+  scale_run(p, 100);
+  ck_assert_int_eq(nvc_compiled(), compiled + 1);
+  ck_assert_int_eq(nvd_kernels_loaded(), 0);
+  ck_assert_str_eq(nvb_message(), "an earlier failure"); /* the caller has nothing to hear of it */
+  nvd_program_free(p);
+  nvb_store_close();
+  static const char *const names[] = { "cache.db", "cache.db-journal" };
+  for (int i = 0; i < 2; i++)
+    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
+  rmdir(dir);
+}
+END_TEST
+
 START_TEST(right_code_passes) {
   char dir[] = "/tmp/nvm-runs-XXXXXX", file[64], line[512] = "";
   ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -450,6 +478,7 @@ END_TEST
 
 SUITE("program", two_steps_in_every_tier, offsets_and_scalars, small_programs_compile_at_the_ninth_call,
       large_programs_compile_before_they_run, tiers_can_be_forced, code_comes_from_the_disk, wrong_code_is_found_out,
+      code_that_does_not_load_is_made_again,
       right_code_passes, index_out_of_range_is_an_error,
       every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,
       many_programs_leave_nothing)
