@@ -223,10 +223,10 @@ static void store(builder *b, int root, const nvf_ix *at) {
   NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
 }
 
-/* The product that this kernel makes; -1 if it makes none. */
-static int product_of(builder *b) {
+/* The products that this kernel makes; the first of them, -1 if it makes none. */
+static int products_of(builder *b, uint64_t *found) {
   uint64_t *seen = NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1);
-  int *stack = NVB_NEWN(b->a, int, b->net->n + 1), n = 0, found = -1;
+  int *stack = NVB_NEWN(b->a, int, b->net->n + 1), n = 0, first = -1;
   for (int i = 0; i < b->k->nroot; i++) {
     nvf_put_bit(seen, b->k->root[i]);
     stack[n++] = b->k->root[i];
@@ -234,17 +234,17 @@ static int product_of(builder *b) {
   while (n) {
     int node = stack[--n];
     const nvf_node *x = nvf_node_of(b, node);
-    if (x->kind == NVG_VCALL && found >= 0)
-      nvf_illegal(b, "two products in one kernel");
-    if (x->kind == NVG_VCALL)
-      found = node;
+    if (x->kind == NVG_VCALL) {
+      nvf_put_bit(found, node);
+      first = first < 0 || node < first ? node : first;
+    }
     for (int i = 0; i < x->nin; i++)
       if (!nvf_has(seen, x->in[i]) && !nvf_has(b->stored, x->in[i])) {
         nvf_put_bit(seen, x->in[i]);
         stack[n++] = x->in[i];
       }
   }
-  return found;
+  return first;
 }
 
 /* Coordinates of a partial reduction of rows: the last one of its operand is piece * block + an axis. */
@@ -286,9 +286,11 @@ static void note_zones(builder *b) {
   uint8_t *zones = nvb_get(b->a, (size_t)k->inst.n + 1);
   for (int i = 0; i < k->put.n; i++)
     zones[k->put.at[i].inst] |= 1 << NVF_TAIL;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+    zones[k->dot->of[z]] |= 1 << z;
   for (int i = k->inst.n - 1; i >= 0; i--)
     for (int j = 0; j < k->inst.at[i].narg; j++)
-      zones[k->inst.at[i].arg[j]] |= k->inst.at[i].kind == NVF_IDOT ? 1 << (NVF_LEFT + j) : zones[i];
+      zones[k->inst.at[i].arg[j]] |= k->inst.at[i].kind == NVF_IDOT ? 0 : zones[i];
   k->dot->zones = zones;
 }
 
@@ -318,15 +320,24 @@ static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
   return at;
 }
 
-/* With a product the axes are those of its result, and all that is stored lies over them. */
-static void build_product(builder *b, int product) {
+static int same_extents(const builder *b, const nvf_node *x, const nvf_node *y) {
+  for (int d = 0; x->rank == y->rank && d < x->rank; d++)
+    if (nvf_value(b->s, x->dim[d]) != nvf_value(b->s, y->dim[d]))
+      return 0;
+  return x->rank == y->rank;
+}
+
+/* With products the axes are those of their results, and all that is stored lies over them. */
+static void build_product(builder *b, int product, const uint64_t *products) {
   nvf_cand *k = b->k;
+  const nvf_node *first = nvf_node_of(b, product);
   const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
-  to[product] = product_axes(b, nvf_node_of(b, product));
+  to[product] = product_axes(b, first);
   uint64_t all = (1ull << k->axis.n) - 1, inside = all & ~(all >> 1);
   nvf_inst_at(b, product, to[product], 0, 1);
-  for (int i = product + 1; i < b->net->n; i++)
-    to[i] = onward(b, nvf_node_of(b, i), to);
+  for (int i = product + 1; i < b->net->n; i++) {
+    to[i] = nvf_has(products, i) && same_extents(b, nvf_node_of(b, i), first) ? to[product] : onward(b, nvf_node_of(b, i), to);
+  }
   for (int i = 0; i < k->nroot; i++) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
     if (n->size)
@@ -359,9 +370,10 @@ static void build(builder *b) {
       build_scatter(b, k->root[i]);
       return;
     }
-  int product = b->net->nproduct ? product_of(b) : -1;
+  uint64_t *products = NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1);
+  int product = b->net->nproduct ? products_of(b, products) : -1;
   if (product >= 0) {
-    build_product(b, product);
+    build_product(b, product, products);
     return;
   }
   for (int i = 0; i < k->nroot; i++) {

@@ -155,7 +155,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
   axes &= e->tiles;
   at = nvb_map_put(e->layouts, key, sizeof key, &fresh);
   if (fresh) {
-    nvb_puts(&name, across ? "X" : (const char *[]){ "L", "A", "B" }[e->zone]);
+    nvb_puts(&name, across ? "X" : (const char *[NVF_ZONES]){ "L", "A", "B", "C", "D" }[e->zone]);
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1))

@@ -17,7 +17,7 @@ typedef struct nvf_emitter {
   const int *buf_of;
   int *axis, *grid, *cut, *var;    /* numbers in the kernel; -1 */
   int **tile;                      /* by instance: its tiles; NULL until made */
-  nvf_zone zone;                   /* of a kernel with a product: whose tiles, layouts and shape these are */
+  int zone;                        /* of a kernel with a product: whose tiles, layouts and shape these are */
   nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
   NVB_VEC(nvf_bind) bind;
   uint64_t tiles;                  /* axes that a tile can have */

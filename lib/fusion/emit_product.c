@@ -1,6 +1,6 @@
-/* Kernel text of a matrix product: zeros; a loop along k that loads what is a tile of each operand, computes their heads,
-   puts both into shared memory and contracts them; then the tail, as of any kernel. Tiles of the operands have layouts of
-   their own, so each zone of the kernel has its tiles and its shape. */
+/* Kernel text of matrix products: zeros; a loop along k that loads what is a tile of each operand, computes their heads,
+   puts them into shared memory and contracts them, each operand once for all products that have it; then the tail, as of
+   any kernel. Tiles of the operands have layouts of their own, so each zone of the kernel has its tiles and its shape. */
 #include <string.h>
 #include "fusion/emit.h"
 
@@ -8,7 +8,7 @@ typedef nvf_emitter emitter;
 typedef struct zone { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } zone;
 typedef struct packed { int n, tile[3]; } packed; /* shared tiles of an operand: real, imaginary, imaginary negated */
 
-static void enter(emitter *e, const zone *z, nvf_zone which) {
+static void enter(emitter *e, const zone *z, int which) {
   e->tile = z[which].tile;
   e->layouts = z[which].layouts;
   e->s = z[which].s;
@@ -17,20 +17,22 @@ static void enter(emitter *e, const zone *z, nvf_zone which) {
 
 static void open_zones(emitter *e, zone *z) {
   z[NVF_TAIL] = (zone){ e->tile, e->layouts, e->s, NULL };
-  for (int i = NVF_LEFT; i <= NVF_RIGHT; i++)
-    z[i] = (zone){ NVB_NEWN(e->a, int *, e->k->inst.n + 1), nvb_map_new(e->a), e->s->head[i - NVF_LEFT], NULL };
-  for (int i = 0; i < NVF_ZONES; i++)
+  for (int i = NVF_TAIL + 1; i < e->k->dot->nzone; i++)
+    z[i] = (zone){ NVB_NEWN(e->a, int *, e->k->inst.n + 1), nvb_map_new(e->a), e->s->head[i], NULL };
+  for (int i = 0; i < e->k->dot->nzone; i++)
     z[i].order = nvf_order(e->k, z[i].s);
 }
 
-/* What a head computes: all that does not move along k, or all that does. */
-static void emit_head(emitter *e, const zone *z, nvf_zone which, int moves) {
+/* What the heads compute: all that does not move along k, or all that does. */
+static void emit_heads(emitter *e, const zone *z, int moves) {
   const nvf_dot *dot = e->k->dot;
-  enter(e, z, which);
-  for (int i = 0; i < e->k->inst.n; i++) {
-    int v = z[which].order[i];
-    if ((dot->zones[v] >> which & 1) && (int)(nvf_emit_inst_of(e, v)->axes >> dot->k & 1) == moves)
-      nvf_emit_inst(e, v);
+  for (int which = NVF_TAIL + 1; which < dot->nzone; which++) {
+    enter(e, z, which);
+    for (int i = 0; i < e->k->inst.n; i++) {
+      int v = z[which].order[i];
+      if ((dot->zones[v] >> which & 1) && (int)(nvf_emit_inst_of(e, v)->axes >> dot->k & 1) == moves)
+        nvf_emit_inst(e, v);
+    }
   }
 }
 
@@ -89,9 +91,10 @@ static int put(emitter *e, int tile, const char *name) {
   return out;
 }
 
-static packed emit_operand(emitter *e, const zone *z, nvf_zone which, nvm_dtype sum) {
+static packed emit_operand(emitter *e, const zone *z, int which, nvm_dtype sum) {
+  static const char *const name[NVF_ZONES] = { NULL, "As", "Bs", "Cs", "Ds" };
   const nvf_dot *dot = e->k->dot;
-  int i = nvf_emit_inst_of(e, dot->inst)->arg[which - NVF_LEFT], side = which == NVF_LEFT ? dot->m : dot->n, k = dot->k;
+  int i = dot->of[which], side = nvf_side(dot, which), k = dot->k;
   uint64_t axes = 1ull << k | (side < 0 ? 0 : 1ull << side);
   const nvf_inst *v = nvf_emit_inst_of(e, i);
   nvm_dtype type = nvg_real_of(nvf_emit_node(e, v->node)->dtype), to = z[NVF_TAIL].s->narrow ? type : sum;
@@ -106,10 +109,10 @@ static packed emit_operand(emitter *e, const zone *z, nvf_zone which, nvm_dtype 
       t = mapped(e, nvg_frag_cast(type, to), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
     if (!whole && !ends_in_zeros(e, i))
       t = cut_off(e, t, to, axes);
-    out.tile[p] = put(e, t, which == NVF_LEFT ? "As" : "Bs");
-    if (p == 1 && which == NVF_LEFT) {
+    out.tile[p] = put(e, t, name[which]);
+    if (p == 1 && !dot->right[which]) {
       t = mapped(e, nvg_frag_find("negative", &to, 1), to, 1, &(nvf_arg){ .kind = NVF_ATILE, .id = t }, axes);
-      out.tile[out.n++] = put(e, t, "As");
+      out.tile[out.n++] = put(e, t, name[which]);
     }
   }
   return out;
@@ -125,14 +128,14 @@ static int contracted(emitter *e, int acc, int out, int a, int b) {
   return out;
 }
 
-static struct nvf_carry *open_sums(emitter *e, int parts, nvm_dtype type) {
-  const nvf_dot *dot = e->k->dot;
-  struct nvf_carry *carry = nvb_get(e->a, (size_t)parts * sizeof *carry);
-  for (int p = 0; p < parts; p++) {
-    carry[p].outer = *nvf_emit_tiles(e, 1, type, "sum");
+/* One for each part of each product, in their order. */
+static struct nvf_carry *open_sums(emitter *e, int n, nvm_dtype type) {
+  struct nvf_carry *carry = nvb_get(e->a, (size_t)n * sizeof *carry);
+  for (int i = 0; i < n; i++) {
+    carry[i].outer = *nvf_emit_tiles(e, 1, type, "sum");
     nvf_stmt *s = nvf_emit_stmt(e, NVF_ZEROS);
-    nvf_set(e->kn, s, 1, &carry[p].outer, 0, NULL);
-    nvf_emit_layout(e, s, nvf_emit_inst_of(e, dot->inst)->axes, 0);
+    nvf_set(e->kn, s, 1, &carry[i].outer, 0, NULL);
+    nvf_emit_layout(e, s, nvf_emit_inst_of(e, *e->k->dot->inst)->axes, 0);
   }
   return carry;
 }
@@ -151,36 +154,44 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
   nvf_emit_hint(e, s, "roles", e->s->roles);
 }
 
+static void contract_all(emitter *e, const packed *a, const packed *b, const struct nvf_carry *sum) {
+  int re = sum[0].inner;
+  if (a->n == 1) {
+    contracted(e, re, re, a->tile[0], b->tile[0]);
+    return;
+  }
+  int im = sum[1].inner;
+  contracted(e, contracted(e, re, -1, a->tile[0], b->tile[0]), re, a->tile[2], b->tile[1]);
+  contracted(e, contracted(e, im, -1, a->tile[0], b->tile[1]), im, a->tile[1], b->tile[0]);
+}
+
 void nvf_emit_product(emitter *e) {
   const nvf_dot *dot = e->k->dot;
-  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, dot->inst)->node);
+  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, *dot->inst)->node);
   nvm_dtype sum = nvg_real_of(n->dtype);
   nvf_block *outside = e->block;
+  int sums = n->parts * dot->count;
+  packed operand[NVF_ZONES];
   zone z[NVF_ZONES];
   open_zones(e, z);
-  struct nvf_carry *carry = open_sums(e, n->parts, sum);
-  emit_head(e, z, NVF_LEFT, 0);
-  emit_head(e, z, NVF_RIGHT, 0);
+  struct nvf_carry *carry = open_sums(e, sums, sum);
+  emit_heads(e, z, 0);
   enter(e, z, NVF_TAIL);
-  for (int p = 0; p < n->parts; p++)
-    carry[p].inner = *nvf_emit_tiles(e, 1, sum, "acc");
-  open_loop(e, n->parts, carry);
-  emit_head(e, z, NVF_LEFT, 1);
-  emit_head(e, z, NVF_RIGHT, 1);
-  packed a = emit_operand(e, z, NVF_LEFT, sum), b = emit_operand(e, z, NVF_RIGHT, sum);
+  for (int i = 0; i < sums; i++)
+    carry[i].inner = *nvf_emit_tiles(e, 1, sum, "acc");
+  open_loop(e, sums, carry);
+  emit_heads(e, z, 1);
+  for (int i = NVF_TAIL + 1; i < dot->nzone; i++)
+    operand[i] = emit_operand(e, z, i, sum);
   enter(e, z, NVF_TAIL);
-  int re = carry[0].inner;
-  if (n->parts == 1)
-    contracted(e, re, re, a.tile[0], b.tile[0]);
-  else {
-    int im = carry[1].inner;
-    contracted(e, contracted(e, re, -1, a.tile[0], b.tile[0]), re, a.tile[2], b.tile[1]);
-    contracted(e, contracted(e, im, -1, a.tile[0], b.tile[1]), im, a.tile[1], b.tile[0]);
-  }
+  for (int d = 0; d < dot->count; d++)
+    contract_all(e, &operand[dot->zone[d][0]], &operand[dot->zone[d][1]], carry + d * n->parts);
   e->block = outside;
-  e->tile[dot->inst] = NVB_NEWN(e->a, int, n->parts + 1);
-  for (int p = 0; p < n->parts; p++)
-    e->tile[dot->inst][p] = carry[p].outer;
+  for (int d = 0; d < dot->count; d++) {
+    int *tile = e->tile[dot->inst[d]] = NVB_NEWN(e->a, int, n->parts + 1);
+    for (int p = 0; p < n->parts; p++)
+      tile[p] = carry[d * n->parts + p].outer;
+  }
   emit_tail(e, z);
   const nvf_stmt first = { .id = 0 };
   nvf_emit_hint(e, &first, "min_blocks", e->s->blocks);

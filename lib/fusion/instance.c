@@ -433,27 +433,66 @@ static int inner_axis(const builder *b, nvf_ix e) { /* the axis, or that of the 
 }
 
 /* The sum goes along an axis of its own, and the text walks it; the others are the result's. */
-static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
-  const nvf_node *n = nvf_node_of(b, node), *x = nvf_node_of(b, n->in[0]);
-  int last = n->rank - 1, arg[2], axis = b->k->axis.n;
-  if (b->k->dot)
-    nvf_illegal(b, "a product is read at other coordinates than it is made");
-  if (guard)
-    nvf_illegal(b, "a product is read under a condition");
+static nvf_dot *first_product(builder *b, const nvf_node *n, const nvf_ix *at) {
+  const nvf_node *x = nvf_node_of(b, n->in[0]);
+  int last = n->rank - 1;
   if (!x->dim[last]) /* the graph has none */
     nvf_illegal(b, "a product over one element is a map");
-  nvf_dot *dot = b->k->dot = NVB_NEW(b->a, nvf_dot);
-  *dot = (nvf_dot){ -1, nvf_ix_bare(b->s, at[last - 1]), inner_axis(b, at[last]), axis, NULL };
+  b->product = n;
+  b->product_at = at;
+  b->k->dot = NVB_NEW(b->a, nvf_dot);
+  *b->k->dot = (nvf_dot){ .m = nvf_ix_bare(b->s, at[last - 1]), .n = inner_axis(b, at[last]), .nzone = NVF_TAIL + 1,
+                          .k = nvf_axis_new(b, x->dim[last]) };
+  b->k->reduced |= 1ull << b->k->dot->k;
+  return b->k->dot;
+}
+
+/* A further one goes beside the first: the same axes and dtypes, in the same loop. */
+static nvf_dot *next_product(builder *b, const nvf_node *n, const nvf_ix *at) {
+  const nvf_node *o = b->product, *x = nvf_node_of(b, n->in[0]), *y = nvf_node_of(b, o->in[0]);
+  if (n->rank != o->rank || memcmp(at, b->product_at, (size_t)n->rank * sizeof *at))
+    nvf_illegal(b, "a product is read at other coordinates than it is made");
+  if (nvf_value(b->s, x->dim[n->rank - 1]) != nvf_value(b->s, y->dim[n->rank - 1]) || x->dtype != y->dtype || n->dtype != o->dtype || n->attr[1] != o->attr[1])
+    nvf_illegal(b, "two products of different kinds");
+  if (b->k->dot->count == NVF_DOTS)
+    nvf_illegal(b, "more products than registers hold");
+  return b->k->dot;
+}
+
+/* The zone of an operand; new: it has been none so far. */
+static int zone_of(nvf_dot *dot, int inst, int right, int *news) {
+  int z = NVF_TAIL + 1;
+  while (z < dot->nzone && (dot->of[z] != inst || dot->right[z] != right))
+    z++;
+  if (z == dot->nzone) {
+    ++*news;
+    if (z < NVF_ZONES)
+      dot->of[dot->nzone] = inst, dot->right[dot->nzone++] = right;
+  }
+  return z;
+}
+
+static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = nvf_node_of(b, node);
+  int last = n->rank - 1, arg[2], zone[2], news = 0;
+  if (guard)
+    nvf_illegal(b, "a product is read under a condition");
+  nvf_dot *dot = (b->k->dot ? next_product : first_product)(b, n, at);
   size_t bytes = (size_t)(n->rank + 1) * sizeof *at;
   nvf_ix *e[2] = { nvb_dup(b->a, at, bytes), nvb_dup(b->a, at, bytes) };
-  e[0][last] = e[1][last - 1] = nvf_axis_ix(b, nvf_axis_new(b, x->dim[last]));
-  b->k->reduced |= 1ull << axis;
+  e[0][last] = e[1][last - 1] = nvf_axis_ix(b, dot->k);
   uint64_t axes = 0;
   for (int d = 0; d < n->rank; d++)
     axes |= nvf_ix_axes(b->s, at[d]);
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2; i++) {
     arg[i] = nvf_inst_at(b, n->in[i], e[i], 0, 0);
-  return dot->inst = add_inst(b, (nvf_inst){ .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = axis, .axes = axes });
+    zone[i] = zone_of(dot, arg[i], i, &news);
+  }
+  if (dot->count && news > 1)
+    nvf_illegal(b, "two products that have no operand in common");
+  memcpy(dot->zone[dot->count], zone, sizeof zone);
+  return dot->inst[dot->count++] = add_inst(b, (nvf_inst){ .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg),
+                                                           .axis = dot->k, .axes = axes });
 }
 
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {

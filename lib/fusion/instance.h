@@ -25,6 +25,8 @@ typedef struct nvf_builder {
   nvf_form ask;                          /* another form that may be cheaper: its rank or apart is not 0 */
   int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
   const nvf_prod *root_dim;
+  const nvf_node *product;               /* the first, and its coordinates */
+  const nvf_ix *product_at;
   const nvf_ix *root_at;
   jmp_buf out;
   const char *why;

@@ -23,7 +23,7 @@ typedef struct nvf_bind { /* one per kernel parameter */
   uint64_t bits;
   int leaf;            /* SCALAR: 1 + the leaf slot whose value (in host memory) it is at each run; 0: bits */
 } nvf_bind;
-/* A step that holds one matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch. What a library is
+/* A step that holds a matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch. What a library is
    told; the step's kernel says the same. Addresses are those of the kernel's parameters. */
 enum { NVF_BATCHES = 8 };
 typedef struct nvf_matrix {

@@ -84,10 +84,17 @@ typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put
 /* An index that has to be in [0, n) where the guard holds; op: who asks for it. */
 typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; const char *op; } nvf_check;
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
-/* The one matrix product of a kernel: sum over k of a(batch, m, k) * b(batch, k, n). What is computed for one of its operands has
-   places of its own, so an instance may be wanted in several zones. */
-typedef enum nvf_zone { NVF_TAIL, NVF_LEFT, NVF_RIGHT, NVF_ZONES } nvf_zone;
-typedef struct nvf_dot { int inst; int m, n, k; const uint8_t *zones; } nvf_dot; /* axes, -1: of extent 1; zones: by instance, bits */
+/* The matrix products of a kernel, one sum over k of a(batch, m, k) * b(batch, k, n) each; further ones have an operand of another.
+   What is computed for an operand has places of its own, so an instance may be wanted in several zones. */
+enum { NVF_DOTS = 3, NVF_TAIL = 0, NVF_ZONES = 2 + NVF_DOTS }; /* zones: the tail, and one of each operand */
+typedef struct nvf_dot {
+  int count, inst[NVF_DOTS];
+  int m, n, k;                          /* axes, -1: of extent 1 */
+  int zone[NVF_DOTS][2], nzone;         /* of the left and the right operand */
+  int of[NVF_ZONES], right[NVF_ZONES];  /* by zone: the operand, and whether it is a right one */
+  const uint8_t *zones;                 /* by instance: bits */
+} nvf_dot;
+static inline int nvf_side(const nvf_dot *d, int zone) { return d->right[zone] ? d->n : d->m; } /* the operand's axis beside k */
 typedef struct nvf_cand {
   nvf_net *net;
   int nroot;
@@ -149,7 +156,7 @@ typedef struct nvf_shape {
   int again;           /* loops read what reductions take once more in a later phase */
   int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
   /* of a kernel with a product: at[] above is of the sum and the tail */
-  struct nvf_shape *head[2]; /* of what is computed for the left and the right operand */
+  struct nvf_shape *head[NVF_ZONES]; /* of what is computed for an operand */
   int put[2];          /* of a head: axes of its shared tile, slowest first */
   int narrow;          /* operands of 16 bits are put as they are */
   int mma, stages, roles; /* hints of contract and for; 0: none */
@@ -163,6 +170,7 @@ typedef struct nvf_tiling { int64_t m, n, k; } nvf_tiling;
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
 double nvf_tensor_reach(const nvf_cand *k);              /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
 int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum); /* of one block whose rows are reduced */
+int nvf_product_crowded(const nvf_cand *k);              /* a thread of a GPU has no registers for the sums of all its products */
 nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);

@@ -239,7 +239,7 @@ static int stored_twice(const nvf_cand *k) {
 
 nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of) {
   nvb_arena *a = k->net->arena;
-  const nvf_inst *dot = &k->inst.at[k->dot->inst];
+  const nvf_inst *dot = &k->inst.at[*k->dot->inst];
   const nvf_node *n = &k->net->node[dot->node];
   const int axis[3] = { k->dot->m, k->dot->n, k->dot->k };
   /* of rows that are reduced the axis before is their pieces */
@@ -262,11 +262,13 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
     else
       beyond(&w, "too many dimensions of the batch", NULL);
   }
-  for (int i = k->dot->inst; i < k->inst.n; i++) {
-    w.summed[i] = i == k->dot->inst;
+  for (int i = *k->dot->inst; i < k->inst.n; i++) {
+    w.summed[i] = i == *k->dot->inst;
     for (int j = 0; j < k->inst.at[i].narg; j++)
       w.summed[i] |= w.summed[k->inst.at[i].arg[j]];
   }
+  if (k->dot->count > 1)
+    beyond(&w, "products with an operand in common, in one loop", k->dot->count > 2 ? "three" : "two");
   if (stored_twice(k))
     beyond(&w, "a result that is stored twice", NULL);
   if (!w.p->beyond && operand(&w, dot->arg[0], axis[0], axis[2], "of the left operand", &w.p->a) &&

@@ -332,6 +332,8 @@ const char *nvf_refused(const nvf_cand *k) {
   enum { LONG = 16384 }; /* a line that is scanned and added up lies in the registers of a block */
   if (k->net->caps->kind == NVB_CPU)
     return NULL;
+  if (k->dot && nvf_product_crowded(k))
+    return "more sums than a thread has registers for";
   for (int a = 0; a < k->axis.n; a++)
     if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_folded(k, a))
       return "a scan and a reduction of long lines";

@@ -5,7 +5,7 @@
 static int64_t length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
 
 static int wide(const nvf_cand *k) { /* words of 4 bytes in an element of the sum */
-  const nvf_node *n = &k->net->node[k->inst.at[k->dot->inst].node];
+  const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
   return nvg_size(n->dtype) / 4;
 }
 
@@ -73,7 +73,10 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
 
 /* ---- a CPU: the sums of 4 rows and up to 4 vectors are registers, the tile a loop over those; operands are packed */
 static int64_t lanes_of(const nvb_caps *c, int words) { return c->width >= words ? c->width / words : 1; }
-static int64_t vectors_of(const nvb_caps *c) { return c->width >= 16 ? 4 : 2; } /* of 32 registers, or of 16 */
+static int64_t vectors_of(const nvb_caps *c, int products) { /* of 32 registers, or of 16 */
+  int64_t n = c->width >= 16 ? 4 : 2;
+  return n > products ? n / products : 1;
+}
 
 /* A power of two times the least. */
 static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) {
@@ -81,7 +84,7 @@ static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t oth
 }
 
 static nvf_tiling tile_cpu(const nvf_cand *k) {
-  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps);
+  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps, k->dot->count);
   return (nvf_tiling){ told(k, NVF_KROWS, 4, class_of(length(k, k->dot->m), 4, 64)),
                        told(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
                        told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)) };
@@ -90,7 +93,7 @@ static nvf_tiling tile_cpu(const nvf_cand *k) {
 static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
   nvf_shape *s = shape_new(k, t);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
-  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps);
+  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps, k->dot->count);
   nvf_digits sum[2] = { { 0 }, { 0 } };
   nvf_digit_add(&sum[0], 'i', 4, 0);
   nvf_digit_add(&sum[0], 'I', t.m / 4, 0);
@@ -100,9 +103,9 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
   nvf_digit_add(&sum[1], 'I', t.n / (lanes * vectors), 0);
   nvf_place_axis(s, m, &sum[0]);
   nvf_place_axis(s, n, &sum[1]);
-  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
-    int other = z == NVF_LEFT ? m : n;
-    int64_t size = z == NVF_LEFT ? t.m : t.n;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
+    int right = k->dot->right[z], other = nvf_side(k->dot, z);
+    int64_t size = right ? t.n : t.m;
     int deep = along(k, z, kk) || size % lanes; /* else the lanes go along the result's axis */
     nvf_digits d[2] = { { 0 }, { 0 } };
     nvf_digit_add(&d[0], 'I', deep ? size : t.k, 0);
@@ -110,7 +113,7 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
     int64_t beside = (deep ? t.k : size) / lanes, some = beside < 4 ? beside : 4;
     nvf_digit_add(&d[1], 'i', some, 0);
     nvf_digit_add(&d[1], 'I', beside / some, 0);
-    s->head[z - NVF_LEFT] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], z == NVF_LEFT && deep ? kk : other);
+    s->head[z] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], !right && deep ? kk : other);
   }
   return s;
 }
@@ -136,21 +139,27 @@ static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
   nvf_digit_add(&sum[1], 'i', 2, 0);
   nvf_place_axis(s, m, &sum[0]);
   nvf_place_axis(s, n, &sum[1]);
-  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
-    int other = z == NVF_LEFT ? m : n, deep = along(k, z, kk);
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
+    int other = nvf_side(k->dot, z), deep = along(k, z, kk);
     nvf_digits d[2] = { { 0 }, { 0 } };
     nvf_digit_add(&d[0], 'l', deep ? 8 : 2, deep ? 4 : 16); /* 64 x 16, or 16 x 64: four elements an access */
     nvf_digit_add(&d[0], 'w', 4, 0);
     nvf_digit_add(&d[0], 'i', 2, 0);
     nvf_digit_add(&d[1], 'i', 4, 0);
     nvf_digit_add(&d[1], 'l', deep ? 4 : 16, 1);
-    s->head[z - NVF_LEFT] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
+    s->head[z] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], other);
   }
   return s;
 }
 
+int nvf_product_crowded(const nvf_cand *k) {
+  enum { SUMS = 32, MOST = 128 }; /* of a thread; words of them */
+  nvf_tiling t;
+  return k->net->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) && k->dot->count * SUMS * wide(k) > MOST;
+}
+
 int64_t nvf_product_columns(const nvb_caps *c, nvm_dtype sum) {
-  return c->kind == NVB_CPU ? lanes_of(c, nvg_size(sum) / 4) * vectors_of(c) : 64;
+  return c->kind == NVB_CPU ? lanes_of(c, nvg_size(sum) / 4) * vectors_of(c, 1) : 64;
 }
 
 nvf_tiling nvf_product_tile(const nvf_cand *k) {

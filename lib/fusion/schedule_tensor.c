@@ -1,9 +1,9 @@
-/* Places of a matrix product on the tensor cores of a GPU: the tile of the result and how many warps share it, from a
+/* Places of matrix products on the tensor cores of a GPU: the tile of the results and how many warps share it, from a
    table and a model of how evenly the tiles fill the units; which of the two forms (warps, or warpgroups fed by TMA)
-   the operands allow. */
+   the operands allow. Several products share out a tile of the table among them. */
 #include "fusion/schedule.h"
 
-enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32 };
+enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* of a thread */ };
 
 /* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the
  * result's row. */
@@ -25,15 +25,12 @@ static const struct config { int form, m, n, depth, wm, wn, stages, blocks, turn
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
-static const nvf_inst *operand_of(const nvf_cand *k, int zone) {
-  return &k->inst.at[k->inst.at[k->dot->inst].arg[zone - NVF_LEFT]];
-}
-static nvm_dtype type_of(const nvf_cand *k) { return k->net->node[operand_of(k, NVF_LEFT)->node].dtype; }
-static int side(const nvf_cand *k, int zone) { return zone == NVF_LEFT ? k->dot->m : k->dot->n; }
+static const nvf_inst *operand_of(const nvf_cand *k, int zone) { return &k->inst.at[k->dot->of[zone]]; }
+static nvm_dtype type_of(const nvf_cand *k) { return k->net->node[operand_of(k, NVF_TAIL + 1)->node].dtype; }
 
 /* The axis along which an operand lies in memory, and the elements of one access along it. */
 static int inner(const nvf_cand *k, int zone, int64_t *vector) {
-  const int axis[2] = { k->dot->k, side(k, zone) };
+  const int axis[2] = { k->dot->k, nvf_side(k->dot, zone) };
   int best = 0;
   *vector = 0;
   for (int i = 0; i < 2; i++)
@@ -52,20 +49,23 @@ static int inner(const nvf_cand *k, int zone, int64_t *vector) {
 
 /* Whether tensor cores multiply what the product multiplies. */
 static int fits(const nvf_cand *k) {
-  const nvf_node *n = &k->net->node[k->inst.at[k->dot->inst].node];
-  nvm_dtype a = type_of(k), b = k->net->node[operand_of(k, NVF_RIGHT)->node].dtype;
-  if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 || n->dtype != NVM_F32 || a != b)
+  const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
+  nvm_dtype a = type_of(k);
+  if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 || n->dtype != NVM_F32)
     return 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+    if (k->net->node[operand_of(k, z)->node].dtype != a)
+      return 0;
   return nvg_is_half(a) || (a == NVM_F32 && n->attr[1] == 1);
 }
 
-/* Whether TMA can load both: as they are, rows of 16 bytes, edges that the text names. */
+/* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names. */
 static int streams(const nvf_cand *k) {
   int size = nvg_size(type_of(k));
   if (k->net->caps->tensor < GROUPS || nvf_is_exact(k, k->dot->m) || nvf_is_exact(k, k->dot->n) ||
       nvf_is_exact(k, k->dot->k) || k->valid.n || k->check.n)
     return 0;
-  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
     const nvf_inst *v = operand_of(k, z);
     int64_t vector;
     int along = inner(k, z, &vector), batches = 0;
@@ -81,12 +81,35 @@ static int streams(const nvf_cand *k) {
   return 1;
 }
 
-static double rounds(const nvf_cand *k, const struct config *c) {
+/* A config as the kernel's products share it out. Where their common operand makes the rows of what a warp multiplies,
+   the columns are cut, so that registers and memory are as with one product; else sums are added, and stages left out.
+   No stages: it is not for them. */
+typedef struct tiling { const struct config *c; int64_t m, n; int stages; } tiling;
+
+static tiling tiling_of(const nvf_cand *k, const struct config *c) {
+  const nvf_dot *dot = k->dot;
+  tiling t = { c, c->m, c->n, c->stages };
+  int64_t *wide = c->turned ? &t.m : &t.n, least = 16 * (c->turned ? c->wm : c->wn), bytes = 0;
+  int several = 0; /* operands along the warps' rows */
+  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
+    several += dot->right[z] == c->turned;
+  if (several == 1 && *wide % (dot->count * least) == 0)
+    *wide /= dot->count;
+  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
+    bytes += (dot->right[z] ? t.n : t.m) * c->depth;
+  while (t.stages && bytes * t.stages > (int64_t)(c->m + c->n) * c->depth * c->stages)
+    t.stages--;
+  if (dot->count * t.m * t.n > SUMS * 32 * c->wm * c->wn || (t.stages < 2 && c->stages > 1))
+    t.stages = 0;
+  return t;
+}
+
+static double rounds(const nvf_cand *k, const tiling *t) {
   int64_t m = k->axis.at[k->dot->m].n, n = k->axis.at[k->dot->n].n;
-  double blocks = (double)((m + c->m - 1) / c->m) * (double)((n + c->n - 1) / c->n),
-         places = (double)k->net->caps->units * c->blocks;
+  double blocks = (double)((m + t->m - 1) / t->m) * (double)((n + t->n - 1) / t->n),
+         places = (double)k->net->caps->units * t->c->blocks;
   for (int a = 0; a < k->axis.n; a++)
-    if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->inst.at[k->dot->inst].axes >> a & 1))
+    if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->inst.at[*k->dot->inst].axes >> a & 1))
       blocks *= (double)k->axis.at[a].n;
   double full = (double)(int64_t)(blocks / places);
   return full < blocks / places ? full + 1 : full;
@@ -94,34 +117,39 @@ static double rounds(const nvf_cand *k, const struct config *c) {
 
 /* Warpgroups want shared rows of 128 bytes, whichever way an operand lies. Warps take any; but what is not even at
    multiples of 4 bytes is moved element by element, of which a thread has few. */
-static int rows_fit(const nvf_cand *k, const struct config *c) {
+static int rows_fit(const nvf_cand *k, const tiling *t) {
+  const struct config *c = t->c;
   int size = nvg_size(type_of(k)), each = 0;
-  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++) {
-    int64_t vector, side = z == NVF_LEFT ? c->m : c->n;
+  int64_t bytes = 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
+    int64_t vector, side = k->dot->right[z] ? t->n : t->m;
     if (inner(k, z, &vector) != k->dot->k && c->form == GROUPS && side * size % ROW)
       return 0;
     each |= vector * size < 4;
+    bytes += side * c->depth;
   }
-  if (each && (c->m + c->n) * c->depth / size > FEW * 32 * c->wm * c->wn)
+  if (each && bytes / size > FEW * 32 * c->wm * c->wn)
     return 0;
-  return (int64_t)(c->m + c->n) * c->depth * c->stages * c->blocks <= k->net->caps->onchip;
+  return t->stages && bytes * t->stages * c->blocks <= k->net->caps->onchip;
 }
 
-/* NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a tile. */
-static const struct config *choose(const nvf_cand *k) {
-  const struct config *best = NULL;
+/* c is NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a
+   tile. */
+static tiling choose(const nvf_cand *k) {
+  tiling best = { NULL };
   int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0);
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
   int64_t columns =
       form && k->reduced >> k->dot->n & 1 ? k->axis.at[k->dot->n].n : 0; /* pieces of rows that are reduced */
   for (const struct config *c = configs; form && c < configs + CONFIGS; c++) {
-    int said = (rows || cols) && (!rows || rows == c->m) && (!cols || cols == c->n);
-    double t = rounds(k, c) * c->blocks * c->m * c->n / c->reach;
-    if (c->form > form || said < told || !rows_fit(k, c) || (columns && (columns != c->n || c->turned)) ||
-        (best && said == told && t >= least))
+    tiling at = tiling_of(k, c);
+    int said = (rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n);
+    double t = rounds(k, &at) * c->blocks * at.m * at.n / c->reach;
+    if (c->form > form || said < told || !rows_fit(k, &at) || (columns && (columns != at.n || c->turned)) ||
+        (best.c && said == told && t >= least))
       continue;
-    best = c;
+    best = at;
     told = said;
     least = t;
   }
@@ -129,22 +157,22 @@ static const struct config *choose(const nvf_cand *k) {
 }
 
 double nvf_tensor_reach(const nvf_cand *k) {
-  const struct config *c = choose(k);
+  const struct config *c = choose(k).c;
   double best = k->net->caps->tensor == GROUPS ? 1 : 0.5; /* what the rate is of */
   return c ? c->reach / best : 0;
 }
 
 int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t) {
-  const struct config *c = choose(k);
-  if (c)
-    *t = (nvf_tiling){ c->m, c->n, c->depth / nvg_size(type_of(k)) };
-  return c != NULL;
+  tiling at = choose(k);
+  if (at.c)
+    *t = (nvf_tiling){ at.m, at.n, at.c->depth / nvg_size(type_of(k)) };
+  return at.c != NULL;
 }
 
-/* Both operands' shared tiles: their longer rows in memory stay rows. */
+/* An operand's shared tile: its longer rows in memory stay rows. */
 static void operand(const nvf_cand *k, nvf_shape *s, int zone, const nvf_tiling *t, int warps) {
-  int64_t v, lanes = 32, other = zone == NVF_LEFT ? t->m : t->n;
-  int in = inner(k, zone, &v), out = in == k->dot->k ? side(k, zone) : k->dot->k;
+  int64_t v, lanes = 32, other = k->dot->right[zone] ? t->n : t->m;
+  int in = inner(k, zone, &v), out = in == k->dot->k ? nvf_side(k->dot, zone) : k->dot->k;
   int64_t wide = in == k->dot->k ? t->k : other, high = in == k->dot->k ? other : t->k;
   nvf_digits row = { 0 }, col = { 0 };
   int64_t beside = wide / v < lanes ? wide / v : lanes, down = lanes / beside < high ? lanes / beside : high;
@@ -155,15 +183,16 @@ static void operand(const nvf_cand *k, nvf_shape *s, int zone, const nvf_tiling 
   nvf_digit_add(&row, 'l', down, (int)beside);
   nvf_digit_add(&row, 'w', deep, 1);
   nvf_digit_add(&row, 'i', high / down / deep, 0);
-  s->head[zone - NVF_LEFT] = nvf_operand_shape(k, s, out, &row, in, &col, in);
+  s->head[zone] = nvf_operand_shape(k, s, out, &row, in, &col, in);
 }
 
 nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
-  const struct config *c = choose(k);
+  const tiling at = choose(k);
+  const struct config *c = at.c;
   nvf_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
   nvf_tensor_tile(k, &t);
-  int64_t np = c->turned ? c->n : c->m, nq = c->turned ? c->m : c->n, wp = c->turned ? c->wn : c->wm,
+  int64_t np = c->turned ? at.n : at.m, nq = c->turned ? at.m : at.n, wp = c->turned ? c->wn : c->wm,
           wq = c->turned ? c->wm : c->wn;
   nvf_digit_add(&p, 'l', 8, 4);
   nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
@@ -175,11 +204,11 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   nvf_digit_add(&q, 'w', wq, (int)wp);
   nvf_place_axis(s, k->dot->m, c->turned ? &q : &p);
   nvf_place_axis(s, k->dot->n, c->turned ? &p : &q);
-  for (int z = NVF_LEFT; z <= NVF_RIGHT; z++)
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     operand(k, s, z, &t, c->wm * c->wn);
   s->narrow = nvg_is_half(type_of(k));
   s->mma = c->form;
-  s->stages = c->stages;
+  s->stages = at.stages;
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS ? c->blocks : 0;
   s->raster = k->axis.at[k->dot->m].n > 16 * t.m ? 16 : 0;

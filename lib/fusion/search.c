@@ -373,12 +373,27 @@ static int launches_lost(const search *s, const state *t, uint64_t **needs, int 
   return 0;
 }
 
-/* Two groups and all between them. */
+/* Two groups and all between them; of products that read the same also with a group that reads both, if that is better: what a
+   library's rate is worth more than may not be worth more than two products that are never stored. */
 static double merged(search *s, const state *t, uint64_t **needs, int i, int j, state *out) {
   uint8_t *member = nvb_get(s->a, (size_t)t->n + 1);
   for (int q = 0; q < t->n; q++)
     member[q] = q == i || q == j || (nvf_has(needs[j], q) && nvf_has(needs[q], i)) || (nvf_has(needs[i], q) && nvf_has(needs[q], j));
   double gain = joined(s, t, member, out);
+  const char *why = s->last;
+  for (int q = 0; q < t->n && t->g[i].k->dot && t->g[j].k->dot && reads_same(s, &t->g[i], &t->g[j]); q++) {
+    state other;
+    if (member[q] || !nvf_has(needs[q], i) || !nvf_has(needs[q], j))
+      continue;
+    uint8_t *with = nvb_dup(s->a, member, (size_t)t->n + 1);
+    for (int r = 0; r < t->n; r++)
+      with[r] |= r == q || (nvf_has(needs[q], r) && (nvf_has(needs[r], i) || nvf_has(needs[r], j)));
+    double more = joined(s, t, with, out ? &other : NULL);
+    if (more > gain && out)
+      *out = other;
+    gain = more > gain ? more : gain;
+  }
+  s->last = why;
   return gain == -1 ? gain : gain - launches_lost(s, t, needs, i, j) * s->net->caps->launch;
 }
 

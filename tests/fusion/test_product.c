@@ -95,7 +95,7 @@ static void with_views(maker *m, const int64_t *n) { /* a slice with steps, a ro
   int x = m_view(m, NVG_VSLICE, f32(m, 2 * n[0], n[2] + 3), 2, DIMS(n[0], n[2]), 4, DIMS(0, 2, 3, 1));
   int y = m_view(m, NVG_VROLL, f32(m, n[2], n[1]), 2, DIMS(n[2], n[1]), 2, DIMS(0, 1));
   m_out(m, m_product(m, x, y));
-  m_out(m, m_product(m, m_expand(m, f32(m, 1, n[2]), 2, DIMS(n[0], n[2])), y));
+  m_out(m, m_product(m, m_expand(m, f32(m, 1, n[2]), 2, DIMS(n[0], n[2])), f32(m, n[2], n[1])));
 }
 static void with_itself(maker *m, const int64_t *n) { int x = f32(m, n[0], n[2]); m_out(m, m_product(m, x, m_turn(m, x))); }
 static void chain(maker *m, const int64_t *n) {
@@ -117,6 +117,65 @@ static void sums_of_rows(maker *m, const int64_t *n) { /* small integers: any or
   m_out(m, m_2(m, "multiply", m_red(m, "add", d, 1, 1), m_const(m, 0.5f)));
   m_out(m, d);
 }
+/* Products with an operand in common are one loop. */
+static int gate(maker *m, int x, int y) { return m_2(m, "multiply", m_1(m, "silu", x), y); }
+static void gated(maker *m, const int64_t *n) {
+  int x = f32(m, n[0], n[2]);
+  m_out(m, gate(m, m_product(m, x, f32(m, n[2], n[1])), m_product(m, x, m_turn(m, f32(m, n[1], n[2])))));
+}
+static void gated_halves(maker *m, const int64_t *n) {
+  int x = leaf(m, NVM_BF16, n[0], n[2]), d[2];
+  for (int i = 0; i < 2; i++)
+    d[i] = m_cast(m, m_cast(m, m_product(m, x, leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16), NVM_F32);
+  for (int i = 0; i < m->leaf.n; i++)
+    m->leaf.at[i].align16 = 1;
+  m_out(m, m_cast(m, gate(m, d[0], d[1]), NVM_BF16));
+}
+static void three(maker *m, const int64_t *n) {
+  int x = m_1(m, "relu", f32(m, n[0], n[2]));
+  for (int i = 0; i < 3; i++)
+    m_out(m, m_2(m, "add", m_product(m, x, f32(m, n[2], n[1])), m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)));
+}
+static void four(maker *m, const int64_t *n) { /* registers hold three */
+  int x = f32(m, n[0], n[2]), d = m_product(m, x, f32(m, n[2], n[1]));
+  for (int i = 0; i < 3; i++)
+    d = m_2(m, "maximum", d, m_product(m, x, f32(m, n[2], n[1])));
+  m_out(m, d);
+}
+static void common_right(maker *m, const int64_t *n) {
+  int y = f32(m, n[2], n[1]), d = m_product(m, f32(m, n[0], n[2]), y), e = m_product(m, f32(m, n[0], n[2]), y);
+  m_out(m, m_2(m, "subtract", d, e));
+  m_out(m, m_turn(m, e));
+}
+static void common_halves(maker *m, const int64_t *n) {
+  int y = leaf(m, NVM_F16, n[2], n[1]), d = m_product(m, leaf(m, NVM_F16, n[0], n[2]), y);
+  m_out(m, m_2(m, "maximum", d, m_product(m, leaf(m, NVM_F16, n[0], n[2]), y)));
+}
+static void two_pairs(maker *m, const int64_t *n) {
+  int x = leaf(m, NVM_C64, n[0], n[2]), d = m_product(m, x, leaf(m, NVM_C64, n[2], n[1]));
+  m_out(m, m_map(m, "c.subtract", 2, (int[2]){ d, m_product(m, x, m_turn(m, leaf(m, NVM_C64, n[1], n[2]))) }));
+}
+static void two_wide_pairs(maker *m, const int64_t *n) { /* too many for a thread of a GPU */
+  int x = leaf(m, NVM_C128, n[0], n[2]), d = m_product(m, x, leaf(m, NVM_C128, n[2], n[1]));
+  m_out(m, m_map(m, "c.add", 2, (int[2]){ d, m_product(m, x, leaf(m, NVM_C128, n[2], n[1])) }));
+}
+static void two_batches(maker *m, const int64_t *n) { /* weights of each, and one for all */
+  int x = m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), d = m_product(m, x, m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  m_out(m, m_2(m, "add", d, m_product(m, x, m_expand(m, f32(m, n[2], n[1]), 3, DIMS(3, n[2], n[1])))));
+}
+static void most_of_two(maker *m, const int64_t *n) {
+  int x = f32(m, n[0], n[2]), d = m_product(m, x, f32(m, n[2], n[1]));
+  m_out(m, m_red(m, "maximum", m_2(m, "subtract", d, m_product(m, x, f32(m, n[2], n[1]))), 1, 1));
+}
+static void strangers(maker *m, const int64_t *n) { /* nothing in common */
+  int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]));
+  m_out(m, m_2(m, "add", d, m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]))));
+}
+static void of_each_other(maker *m, const int64_t *n) { /* x and (x w) are left operands of one w */
+  int x = f32(m, n[0], n[2]), w = f32(m, n[2], n[2]), d = m_product(m, x, w);
+  m_out(m, d);
+  m_out(m, m_product(m, m_1(m, "relu", d), w));
+}
 static void batched_rows(maker *m, const int64_t *n) {
   int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
   m_out(m, m_red(m, "maximum", d, 2, 1));
@@ -131,6 +190,9 @@ static const program programs[] = {
   { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 }, { "sum of", sum_of, 3 },
   { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 }, { "batched rows", batched_rows, 2 },
+  { "gated", gated, 1 }, { "gated halves", gated_halves, 1 }, { "three", three, MOST }, { "four", four, 2 }, { "common right", common_right, 1 },
+  { "common halves", common_halves, 1 }, { "two pairs", two_pairs, 1 }, { "two wide pairs", two_wide_pairs, 2 }, { "two batches", two_batches, 1 },
+  { "most of two", most_of_two, 2 }, { "strangers", strangers, 2 }, { "of each other", of_each_other, 2 },
 };
 static const int64_t sizes[][3] = { { 2, 2, 2 }, { 1, 1, 9 }, { 1, 40, 3 }, { 5, 33, 7 }, { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
@@ -204,7 +266,8 @@ static const struct { const char *program, *words; } said[] = {
   { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" }, { "spread weights", "210 x 20 x 130 of f32: d = a b" },
   { "residual", "relu of the sum" }, { "wild", "more than two results" }, { "heads", "an index map of the result" },
   { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" }, { "head", "multiply of the left operand" }, { "with views", "a head of the right operand" },
-  { "with views", "an index map of the left operand" },
+  { "with views", "an index map of the left operand" }, { "gated", "two products with an operand in common" },
+  { "four", "three products with an operand in common" },
 };
 
 static double element(const nvf_matrix *x, char *const *buf, int64_t at) {
@@ -293,6 +356,10 @@ static const offer offers[] = {
   { "h200", residual, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", chain, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", spread_weights, { 4096, 4096, 4096 }, LT, 1 },
+  { "h200", gated_halves, { 4096, 11008, 4096 }, LT, 1 },   /* the tail costs more than the library gains */
+  { "h200", gated_halves, { 64, 64, 8192 }, LT, 3 },        /* libraries split long sums */
+  { "cpu16", gated, { 2048, 2048, 2048 }, BLAS, 3 },
+  { "cpu16", gated, { 2048, 2048, 8 }, BLAS, 1 },
 };
 static void offered(nvb_arena *a, void *arg) {
   const offer *o = arg;

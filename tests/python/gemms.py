@@ -104,6 +104,16 @@ class Builder:
             eps = EPS[dtype]  # somebody may round here
         return y, v, factor * bound + 8 * eps * np.abs(v) + TINY.get(y.dtype.name, 0)
 
+    def product(self, a, b, dtype, out):
+        """Of (array, values, error) each: the same, with its bound."""
+        (x, v, e), (y, w, f) = a, b
+        eps = EPS[SUMS.get(dtype, dtype)] * (2 if dtype.startswith("complex") else 1)
+        size, value = np.abs(v) @ np.abs(w), v @ w
+        bound = (v.shape[-1] + 4) * eps * size + np.broadcast_to(e, v.shape) @ np.abs(w) + np.abs(v) @ np.broadcast_to(f, w.shape)
+        if dtype in SUMS:  # operands and results are rounded
+            bound = bound + 2 * EPS[dtype] * size + (0 if out else 2 * EPS[dtype] * np.abs(value) + TINY.get(dtype, 0))
+        return nvm.matmul(x, y, **out), value, bound
+
     def gemm(self):
         g, dtype = Gemm(), self.choose(DTYPES)
         m, k, n = (int(self.choose(EXTENTS)) for _ in range(3))
@@ -116,13 +126,30 @@ class Builder:
         if self.r.random() < 0.2 and mine == batch and n == m:
             b, vb, eb = nvm.matrix_transpose(a), np.swapaxes(va, -1, -2), np.swapaxes(ea, -1, -2) if ea.ndim else ea
             self.say("b = a transposed")
-        y, v = nvm.matmul(a, b, **out), va @ vb
-        eps = EPS[SUMS.get(dtype, dtype)] * (2 if dtype.startswith("complex") else 1)
-        size = np.abs(va) @ np.abs(vb)
-        bound = (k + 4) * eps * size + (np.broadcast_to(ea, va.shape) @ np.abs(vb)) + (np.abs(va) @ np.broadcast_to(eb, vb.shape))
-        if dtype in SUMS:
-            bound = bound + 2 * EPS[dtype] * size + (0 if out else 2 * EPS[dtype] * np.abs(v) + TINY.get(dtype, 0))  # operands and results are rounded
+        y, v, bound = self.product((a, va, ea), (b, vb, eb), dtype, out)
         self.say("y = a @ b", out)
+        if self.r.random() < 0.3:  # another with one of the operands: perhaps in the same loop
+            if self.r.random() < 0.7:
+                c = self.operand("c", other + (k, n), dtype)
+                z, w, more = self.product((a, va, ea), c, dtype, out)
+                self.say("z = a @ c")
+            else:
+                c = self.operand("c", mine + (m, k), dtype)
+                z, w, more = self.product(c, (b, vb, eb), dtype, out)
+                self.say("z = c @ b")
+            how = self.choose(["y + z", "output z"] + ([] if dtype.startswith("complex") else ["y * sigmoid(z)"] * 2))
+            self.say("y =", how)
+            if how == "output z":
+                g.out.append(z), g.want.append(w), g.bound.append(more)
+            else:
+                eps, tiny = EPS[y.dtype.name], TINY.get(y.dtype.name, 0)
+                if how == "y + z":
+                    y, v, bound = y + z, v + w, bound + more
+                else:
+                    s = 1 / (1 + np.exp(-w))
+                    more = np.minimum(more / 4 + 4 * eps * s + tiny, 1)
+                    y, v, bound = y * nvm.sigmoid(z), v * s, bound * (s + more) + np.abs(v) * more
+                bound = bound + 8 * eps * np.abs(v) + tiny
         for _ in range(int(self.r.integers(0, 5))):
             y, v, bound = self.tail(y, v, bound, y.dtype.name)
             if self.r.random() < 0.2:
