@@ -281,6 +281,19 @@ static void emit_load(emitter *e, int i) {
     e->tile[i] = turned(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
+/* On a CPU a division takes as long as twenty other operations, and six do where many vectors share the divisor. */
+static const nvg_frag *frag_of(emitter *e, const nvf_inst *v) {
+  enum { MANY = 4 };
+  const nvf_node *n = nvf_emit_node(e, v->node);
+  const nvb_caps *c = e->k->net->caps;
+  int lane = e->s->lane;
+  if (c->kind != NVB_CPU || strcmp(n->frag->name, "divide") || lane < 0 || e->s->at[lane].tile < MANY * c->width ||
+      (v->axes & ~nvf_emit_inst_of(e, v->arg[1])->axes & 1ull << lane) == 0)
+    return n->frag;
+  nvm_dtype t = (nvm_dtype)n->frag->inst[0].type;
+  return found(e, nvg_frag_find("divide_by", (nvm_dtype[2]){ t, t }, 2), "divide_by");
+}
+
 static void emit_map(emitter *e, int i) {
   const nvf_inst *v = nvf_emit_inst_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
@@ -290,7 +303,7 @@ static void emit_map(emitter *e, int i) {
     for (int p = 0; p < nvf_emit_parts(e, v->arg[j]); p++)
       arg[m++] = operand(e, v->arg[j], p);
   e->tile[i] = nvf_emit_tiles(e, n->parts, n->dtype, "t");
-  nvf_stmt *s = nvf_emit_map(e, n->frag, n->parts, e->tile[i], m, arg, v->axes);
+  nvf_stmt *s = nvf_emit_map(e, frag_of(e, v), n->parts, e->tile[i], m, arg, v->axes);
   if (e->k->net->caps->kind != NVB_CPU)
     nvf_emit_hint(e, s, "approx", n->half);
 }
@@ -436,12 +449,14 @@ static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
   return work;
 }
 
-/* Results that no cache keeps until they are read go past it. Only where little is computed for each: between slow streaming
-   stores the write-combining buffers drain half empty (tanh over 64 MB: 0.5 ns an element, 2.0 with them; x + 1 gains a third). */
+/* Results that no cache keeps until they are read go past it. Where a vector is not a whole line only if little is computed for
+   each: between slow streaming stores the write-combining buffers drain half empty (tanh over 64 MB in vectors of 32 bytes: 0.5 ns
+   an element, 2.0 with them; x + 1 gains a third; in vectors of 64 bytes all rows gain, tanh and the first row a quarter). */
 static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t bytes, int temp) {
-  enum { LITTLE = 10 };
+  enum { LITTLE = 10, LINE = 64 };
   const nvb_caps *c = e->k->net->caps;
   int64_t share = c->l2 < 16 << 20 ? c->l2 : 16 << 20;
+  int whole = c->width * nvg_size(nvg_real_of(e->kn->param[s->buf].type)) >= LINE;
   uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->inst.n / 64 + 1);
   if (c->kind != NVB_CPU) {
     int across = nvf_crosses(e->k, e->s, q->at);
@@ -451,7 +466,8 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
     nvf_emit_hint(e, s, "nt", w.stream);
     nvf_emit_hint(e, s, "tma", w.boxes);
   } else
-    nvf_emit_hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share && work_before(e, q->inst, nvf_emit_inst_of(e, q->inst)->axes, seen) <= LITTLE));
+    nvf_emit_hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share &&
+                                       (whole || work_before(e, q->inst, nvf_emit_inst_of(e, q->inst)->axes, seen) <= LITTLE)));
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {

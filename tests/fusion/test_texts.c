@@ -1,5 +1,6 @@
 /* The promise of planner.md: texts name sizes and never show them, so random shapes of one program end in few texts. */
 #include <check.h>
+#include "hints.h"
 #include "oracle.h"
 #include "suite.h"
 
@@ -86,4 +87,41 @@ START_TEST(softmax_over_the_last_axis) { ck_assert_int_le(texts(softmax), 12); }
 START_TEST(products_of_any_shape) { ck_assert_int_le(texts(product), 45); } END_TEST /* blocks: 5 heights, 3 widths, 3 depths */
 START_TEST(sums_of_columns) { ck_assert_int_le(texts(column_sum), 60); } END_TEST
 
-SUITE("texts", chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns, products_of_any_shape)
+/* What depends on the machine: whether stores stream where much is computed (a vector must be a line), and by what a division is
+   done (many vectors must share the divisor). */
+static void machine(nvb_arena *a, void *arg) {
+  static const struct { const char *name; int width, axis, streams, shared; } at[] = {
+    { "cpu16", 16, 1, 1, 1 }, { "cpu16", 8, 1, 0, 1 }, { "cpu16", 16, 0, 1, 0 }, { "h200", 32, 1, 1, 0 },
+  };
+  (void)arg;
+  for (int i = 0; i < 4; i++) {
+    maker m = { .a = a };
+    int x = m_leaf(&m, NVM_F32, 2, (int64_t[]){ 4096, 4096 }, NULL), stores = 0, divisions = 0;
+    int y = m_1(&m, "tanh", x);
+    m_out(&m, m_1(&m, "tanh", m_2(&m, "divide", y, m_red(&m, "add", y, at[i].axis, 1))));
+    nvb_caps c = *nvb_caps_find(at[i].name);
+    c.width = at[i].width;
+    nvf_plan *p = nvf_fuse(a, m_graph(&m), &c, &(nvf_options){ .fuse = 1 });
+    const nvf_step *s = &p->step[p->nstep - 1];
+    const nvf_block *b = &s->k->part[0].body;
+    for (int j = 0; j < b->n; j++) {
+      const nvf_stmt *st = b->s[j];
+      int division = st->op == NVF_MAP && !strncmp(st->frag->name, "divide", 6);
+      if (st->op == NVF_STORE && at[i].width != 32)
+        ck_assert_int_eq(hint_of(s, st->id, "nt"), at[i].streams);
+      if (division)
+        ck_assert_str_eq(st->frag->name, at[i].shared ? "divide_by" : "divide");
+      stores += st->op == NVF_STORE;
+      divisions += division;
+    }
+    ck_assert(stores == 1 && divisions == 1);
+  }
+}
+START_TEST(what_the_machine_decides) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_msg(nvb_protect(a, machine, NULL) == NVM_OK, "%s", nvb_message());
+  nvb_arena_free(a);
+}
+END_TEST
+
+SUITE("texts", what_the_machine_decides, chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns, products_of_any_shape)

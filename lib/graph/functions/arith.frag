@@ -42,6 +42,38 @@ frag copysign<f64>(a: f64, b: f64) -> f64 {
   return bits<f64>((bits<u64>(a) & 0x7fffffffffffffff) | (bits<u64>(b) & 0x8000000000000000))
 }
 
+# a / b for many a beside one b, so that all that is made of b alone leaves the loop. With r = 1 / b rounded to nearest and
+# q = a r, q + (a - q b) r rounds to a / b (Markstein) where the remainder is exact: b is normal and neither r nor the quotient is
+# nearly subnormal, nor a. A zero takes its sign from q.
+frag divide_by<f32>(a: f32, b: f32) -> f32 {
+  fast {
+    d = fabs(b)
+    r = 1 / select((d > 0) & (d < 0x1p-126), copysign(0x1p-126, b), b)
+    low = 0x1p-100 * fabs(r)
+    least = select((d >= 0x1p-126) & (d <= 0x1p126), select(low > 0x1p-124, low, 0x1p-124), nan)
+    q = a * r
+    some = a != 0
+    y = select(some, fma(fma(-q, b, a), r, q), q)
+    rare some & !(fabs(y) >= least)
+    return y
+  }
+  full { return a / b }
+}
+frag divide_by<f64>(a: f64, b: f64) -> f64 {
+  fast {
+    d = fabs(b)
+    r = 1 / select((d > 0) & (d < 0x1p-1022), copysign(0x1p-1022, b), b)
+    low = 0x1p-967 * fabs(r)
+    least = select((d >= 0x1p-1022) & (d <= 0x1p1022), select(low > 0x1p-1020, low, 0x1p-1020), nan)
+    q = a * r
+    some = a != 0
+    y = select(some, fma(fma(-q, b, a), r, q), q)
+    rare some & !(fabs(y) >= least)
+    return y
+  }
+  full { return a / b }
+}
+
 # The next value from a towards b. Bits of one sign are ordered as integers; from 0 the step is the smallest subnormal.
 frag nextafter<f32>(a: f32, b: f32) -> f32 {
   i = bits<i32>(a)
