@@ -113,6 +113,8 @@ const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *ste
 /* ---- cuda_kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
 /* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
+/* The warp that meets with others of l's: where the last copy of these is not complete, one of the first. */
+const char *nvcu_warp(nvcu_em *e, const nvf_layout *l);
 
 /* ---- cuda_shared.c: shared memory ("shared": char *, 16-byte aligned) in rooms. One barrier before what was written is
    read, one before what is read is written again; none where one in between has served. */

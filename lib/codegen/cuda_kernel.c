@@ -149,14 +149,27 @@ const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits) {
 int nvcu_is_number(const char *atom) { return atom[strspn(atom, "-0123456789")] == 0; }
 
 /* ---- threads */
+static int span(const nvf_layout *l, char place) {
+  int n = 1;
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->place == place && d->extent > 1 && d->extent * d->pstride > n) n = d->extent * d->pstride;
+  }
+  return n;
+}
+
 static int most_places(const nvcu_em *e, char place) {
   int n = 1;
-  for (int t = 0; t < e->k->ntile; t++)
-    for (int i = 0; i < e->t->tile[t].n; i++) {
-      const nvf_digit *d = &e->t->tile[t].d[i];
-      if (d->place == place && d->extent > 1 && d->extent * d->pstride > n) n = d->extent * d->pstride;
-    }
+  for (int t = 0; t < e->k->ntile; t++) {
+    int here = span(&e->t->tile[t], place);
+    n = here > n ? here : n;
+  }
   return n;
+}
+
+const char *nvcu_warp(nvcu_em *e, const nvf_layout *l) {
+  int n = span(l, 'w');
+  return e->warps % n ? nvcu_let(e, "int", nvcu_text(e, "warp %% %d", n)) : "warp";
 }
 
 /* Numbers of a place whose digits are all used by l, as a mask; -1: not every extent is a power of two. */

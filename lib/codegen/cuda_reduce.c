@@ -395,7 +395,7 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
   int n = 0, all = m->mask + 1 >= t->e->warps;
   for (int i = 0; i < m->nbit; i++)
     if (c >> i & 1) n |= m->bit[i];
-  return all ? nvcu_text(t->e, "%d", n) : nvcu_text(t->e, "(warp & ~%d | %d)", m->mask, n);
+  return all ? nvcu_text(t->e, "%d", n) : nvcu_text(t->e, "(%s & ~%d | %d)", nvcu_warp(t->e, t->acc), m->mask, n);
 }
 
 /* The same of blocks. */

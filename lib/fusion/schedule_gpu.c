@@ -23,6 +23,7 @@ static int64_t power2(int64_t n) {
     p *= 2;
   return p;
 }
+static int64_t power2_below(int64_t n) { return n > 1 ? power2(n + 1) / 2 : 1; }
 /* What is told, as a power of two; 0 if nothing is. */
 static int64_t told(const nvf_cand *k, nvf_knob i, int64_t most) {
   int64_t n = nvf_told(k, i, 0), p = 1;
@@ -234,7 +235,8 @@ static void part(room *r, int a, int64_t n, const border *b) {
     warps = room_for(r, a, 'w', n);
   n /= warps;
   r->most_items /= b->later;
-  n = take(r, a, 'i', n);
+  int64_t above = warps > 1 ? n / (n & -n) : 1; /* what is no power of two is above all else */
+  n = take(r, a, 'i', n / above) * above;
   r->most_items = budget;
   give(r, a, 'w', warps);
   if (!b->seq)
@@ -435,7 +437,7 @@ static void repeats(room *r) {
     int a = __builtin_ctzll(lack);
     if (!nvf_live(k, a) || (n = blocks_now(r) / (8 * r->caps->units)) < 2)
       continue;
-    n = least(power2(n + 1) / 2, power2((k->axis.at[a].n + tile_of(r, a) - 1) / tile_of(r, a)));
+    n = least(power2_below(n), power2((k->axis.at[a].n + tile_of(r, a) - 1) / tile_of(r, a)));
     r->most_warps = WARPS;
     n = take(r, a, 'w', n);
     give(r, a, 'I', n);
@@ -594,7 +596,7 @@ static void rows(room *r, uint64_t whole) {
     r->s->again = 0;
   }
   if (r->fits)
-    vec = least(vec, most(1, r->most_items / seq));
+    vec = least(vec, power2_below(r->most_items / seq));
   else if (vec > 4)
     r->most_items *= 2; /* as loaded they are half as many registers */
   if (vec == 1 && p <= 4)

@@ -94,6 +94,24 @@ START_TEST(scan) {
 }
 END_TEST
 
+START_TEST(copies) {
+  enum { N = 1250 };
+  float *x = gate_floats(N, -1, 2), y[N], z[N], want[N];
+  gate g = {.file = "copies.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, N);
+  gate_out(&g, NVM_F32, y, N);
+  gate_out(&g, NVM_F32, z, N);
+  gate_size(&g, N);
+  gate_run(&g);
+  scan_row(x, want, N);
+  for (int i = 0; i < N; i++) {
+    ck_assert_msg(gate_same(NVM_F32, &y[i], &want[i]), "element %d: %.9g, should be %.9g", i, y[i], want[i]);
+    ck_assert_msg(fabsf(z[i] - (x[i] + 2 * want[N - 1])) < 1e-2f, "element %d: %.9g", i, z[i]);
+  }
+  free(x);
+}
+END_TEST
+
 START_TEST(stencil) {
   int h = 37, w = 83;
   float *x = gate_floats(h * w, 0, 1), *y = calloc((size_t)(h * w), 4);
@@ -444,4 +462,4 @@ START_TEST(turn) {
 }
 END_TEST
 
-SUITE("texts", attention, layernorm, scan, stencil, nearest, gather, scatter, pieces, once, carried, middle, chunks, rows16, moments, turn)
+SUITE("texts", attention, layernorm, scan, copies, stencil, nearest, gather, scatter, pieces, once, carried, middle, chunks, rows16, moments, turn)

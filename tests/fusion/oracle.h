@@ -104,7 +104,7 @@ static inline int m_red(maker *m, const char *name, int x, int at, int n) {
   const nvg_val v = m->v.at[x];
   int64_t shape[NVM_MAX_RANK], attr[2] = { at, n }, inner = 1;
   nvm_dtype t[2] = { v.dtype, v.dtype };
-  uint64_t init = !strcmp(name, "add") ? 0x80000000u : !strcmp(name, "maximum") ? 0xff800000u : 0x7f800000u;
+  uint64_t init = nvg_float_bits(v.dtype, !strcmp(name, "add") ? -0.0 : !strcmp(name, "maximum") ? -INFINITY : INFINITY);
   for (int d = 0; d < v.rank; d++) {
     shape[d] = d >= at && d < at + n ? 1 : v.shape[d];
     inner *= d >= at + n ? v.shape[d] : 1;

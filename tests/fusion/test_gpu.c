@@ -17,6 +17,10 @@ static void two_rows(maker *m, const int64_t *n) { /* both have to be kept */
   int y = m_leaf(m, NVM_F32, 2, n, NULL), g = m_leaf(m, NVM_F32, 2, n, NULL);
   m_out(m, m_2(m, "multiply", y, m_2(m, "subtract", g, m_red(m, "add", m_2(m, "multiply", g, y), 1, 1))));
 }
+static void dear_rows(maker *m, const int64_t *n) { /* few items a thread */
+  m_out(m, softmax_of(m, m_1(m, "tanh", m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL))), 1));
+}
+static void wide_total(maker *m, const int64_t *n) { m_out(m, m_red(m, "add", m_leaf(m, NVM_F64, 2, n, NULL), 0, 2)); }
 static void sums(maker *m, const int64_t *n) {
   int x = m_leaf(m, NVM_F32, 2, n, NULL);
   m_out(m, m_red(m, "add", x, 0, 1));
@@ -69,7 +73,7 @@ static void shifted(maker *m, const int64_t *n) {
 static const struct { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
   { "rows", rows }, { "columns", columns }, { "two rows", two_rows }, { "sums", sums }, { "transposed", transposed },
   { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "two scans", two_scans },
-  { "scanned columns", scanned_columns },
+  { "scanned columns", scanned_columns }, { "dear rows", dear_rows },
   { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
 };
 static const int64_t sizes[][2] = { { 3, 7 }, { 100, 20 }, { 33, 128 }, { 17, 130 }, { 9, 1001 }, { 5, 1024 }, { 130, 68 }, { 64, 64 },
@@ -142,6 +146,7 @@ static const place places[] = {
   { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
   { biased, { 4096, 4096 }, 1, "i: i4; j: w4 l32 i4", 4 },
   { wide_sums, { 4096, 4096 }, 1, "i: i4 w4 l32 i2", 2 },    /* 16 bytes of f64 are two elements */
+  { wide_total, { 1, 3300000 }, 1, NULL, 0 },                /* 806 partial sums for the next kernel */
 };
 
 static void place_one(nvb_arena *a, void *arg) {
@@ -153,6 +158,8 @@ static void place_one(nvb_arena *a, void *arg) {
   nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
   const nvf_step *s = &p->step[0];
   const nvf_typed *t = nvf_kernel_check(a, s->k, s->s);
+  for (int i = 1; i < p->nstep; i++)
+    nvf_kernel_check(a, p->step[i].k, p->step[i].s);
   hold_hints(a, p);
   for (int i = 0; i < s->k->part[0].body.n && q->layout; i++) {
     const nvf_stmt *st = s->k->part[0].body.s[i];

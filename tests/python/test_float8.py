@@ -44,7 +44,8 @@ def test_casts(name, tier, rng):
         for to in ("float16", "float32", "float64", "bfloat16"):
             got = np.asarray(x.astype(to).astype("float64"))
             np.testing.assert_array_equal(got, want)
-            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+            number = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(want)[number])
             finite = np.isfinite(want)
             back = np.asarray(x.astype(to).astype(name).astype("float64"))
             np.testing.assert_array_equal(back[finite], want[finite])
