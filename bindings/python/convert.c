@@ -349,6 +349,11 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
         "[asarray] copy=False, but lists and numbers are copied"), NULL;
     return kind ? from_number(st, x, kind, t) : from_list(st, x, t);
   }
+  if (Py_IS_TYPE(x, &PyRange_Type)) {
+    PyObject *list = PySequence_List(x), *made = list ? nvp_asarray(st, list, t, copy) : NULL;
+    Py_XDECREF(list);
+    return made;
+  }
   PyObject *r = from_object(st, x, copy);
   if (r == Py_None) {
     Py_DECREF(r);

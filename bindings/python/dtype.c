@@ -131,6 +131,13 @@ static PyObject *get_module(PyObject *self, void *u) {
   (void)self, (void)u;
   return PyUnicode_FromString("nvm");
 }
+/* nvm.float32(x): x as an array of that dtype */
+static PyObject *dtype_call(PyObject *self, PyObject *args, PyObject *kw) {
+  nvp_dtype *d = (nvp_dtype *)self;
+  if (PyTuple_Size(args) != 1 || (kw && PyDict_Size(kw)))
+    return PyErr_Format(PyExc_TypeError, "%S takes one number or array", self);
+  return nvp_asarray(d->st, PyTuple_GetItem(args, 0), d->t, NVP_COPY_IF_NEEDED);
+}
 static PyGetSetDef getset[] = {
   { "name", get_name, NULL, "'float32'", NULL },
   { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
@@ -146,7 +153,7 @@ static void dtype_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 static PyType_Slot slots[] = {
-  { Py_tp_repr, dtype_repr }, { Py_tp_str, dtype_str }, { Py_tp_richcompare, dtype_compare }, { Py_tp_hash,
+  { Py_tp_repr, dtype_repr }, { Py_tp_call, dtype_call }, { Py_tp_str, dtype_str }, { Py_tp_richcompare, dtype_compare }, { Py_tp_hash,
       dtype_hash },
   { Py_tp_getset, getset }, { Py_tp_methods, dtype_methods }, { Py_tp_dealloc, dtype_dealloc },
   { Py_tp_doc, "A data type: nvm.float32, nvm.int64, ... Equal to its name and to NumPy's dtype of that name; it "

@@ -140,7 +140,7 @@ static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *o
   for (int i = 0; i < o->nin; i++) {
     int own = 0, got = 1;
     PyObject *other = o->pair ? v[1 - i] : NULL;
-    if (!v[i] || v[i] == Py_None) in[i] = nvm_none();
+    if (!v[i] || (v[i] == Py_None && !o->p[i].required)) in[i] = nvm_none();
     else if (other && Py_IS_TYPE(other, o->st->array))
       got = nvp_operand_beside(o->st, v[i], ((nvp_array *)other)->h, o->number, &in[i], &own);
     else got = nvp_operand(o->st, v[i], &in[i], &own);
@@ -341,13 +341,11 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
 
 /* ---- methods: operations whose first operand is the array, under NumPy's method names */
 static const struct { const char *name, *op; } methods[] = {
-  { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" }, { "argsort", "argsort" },
-  { "astype", "astype" }, { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" }, { "cumprod",
-      "cumulative_prod" },
-  { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "dot", "matmul" }, { "max", "max" }, { "mean", "mean" },
-  { "min", "min" }, { "prod", "prod" }, { "repeat", "repeat" }, { "reshape", "reshape" }, { "round", "round" },
-  { "sort", "sort" }, { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" },
-  { "var", "var" },
+  { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" }, { "astype", "astype" },
+  { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" },
+  { "cumprod", "cumulative_prod" }, { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "max", "max" },
+  { "mean", "mean" }, { "min", "min" }, { "prod", "prod" }, { "reshape", "reshape" }, { "round", "round" },
+  { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" }, { "var", "var" },
 };
 static method *method_new(nvp_state *st, op *o, PyObject *self) {
   method *b = PyObject_New(method, st->method);
@@ -368,6 +366,11 @@ static int gathers(const op *o, PyObject *const *v, Py_ssize_t n) {
     if (!PyIndex_Check(v[i])) return 0;
   return 1;
 }
+static int knows(const op *o, PyObject *name) {
+  int i = 0;
+  while (i < o->nparam && PyUnicode_Compare(o->p[i].name, name)) i++;
+  return i < o->nparam;
+}
 static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   method *b = (method *)self;
   PyObject *v[PARAMS + PARAMS], *names = NULL, *axes = NULL, *key, *value, *r = NULL;
@@ -382,13 +385,14 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
     v[1] = axes;
     n = 2;
   }
-  if (nkw && !(names = PyTuple_New(nkw))) goto done;
-  for (Py_ssize_t k = 0; kw && PyDict_Next(kw, &pos, &key, &value); k++) {
-    PyTuple_SetItem(names, k, Py_NewRef(key));
-    v[n + k] = value;
+  PyObject *named = PyList_New(0);
+  while (named && kw && PyDict_Next(kw, &pos, &key, &value)) {
+    if (value == Py_None && !knows(b->op, key)) continue; /* NumPy's functions pass dtype=None, out=None on to methods */
+    v[n + PyList_Size(named)] = value;
+    if (PyList_Append(named, key)) Py_CLEAR(named);
   }
-  r = call(b->op, v, n, names);
-done:
+  if (named && (names = PyList_AsTuple(named))) r = call(b->op, v, n, names);
+  Py_XDECREF(named);
   Py_XDECREF(names);
   Py_XDECREF(axes);
   return r;

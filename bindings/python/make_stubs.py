@@ -55,7 +55,8 @@ RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_
                "__divmod__": "tuple[Array, Array]",
            "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]",
                "__array_namespace__": "ModuleType",
-           "__repr__": "str", "__str__": "str", "__hash__": "None", "__setitem__": "None", "__delitem__": "None"}
+           "__repr__": "str", "__str__": "str", "__format__": "str", "nonzero": "tuple[Array, ...]", "sort": "None",
+           "__hash__": "None", "__setitem__": "None", "__delitem__": "None"}
 SKIPPED = {"__getattribute__", "__doc__", "__new__", "__init__", "__reduce__", "__module__", "__weakref__", "__hash__",
     "__delitem__",
            "__array_ufunc__", "__array_priority__", "_edges"}
@@ -110,6 +111,8 @@ def array_class():
                 yield f"    def {name}(self{''.join(f', a{i}: Any = ...' for i in range(n))}) -> {result}: ..."
             elif isinstance(value, type(vars(nvm.Array)["sum"])):
                 yield "    " + function(name, getattr(nvm.ones(1), name), 0, result, ("self",), True)
+            elif inspect.isfunction(value):
+                yield "    " + function(name, getattr(nvm.ones(1), name), 0, result, ("self",))
             else:
                 yield "    " + function(name, value, 0, result, ("self",))
 
@@ -117,7 +120,8 @@ def array_class():
 def lines():
     table = nvm._nvm.op_table()
     yield HEAD
-    yield "class DType:\n    name: str\n    itemsize: int\n    kind: str\n"
+    yield ("class DType:\n    name: str\n    itemsize: int\n    kind: str\n"
+           "    def __call__(self, x: ArrayLike, /) -> \"Array\": ...\n")
     yield "class Error(RuntimeError): ...\n"
     yield ("class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n    def explain(self, *args: Any, **kwargs: Any) -> str: ..."
            "\n    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n")

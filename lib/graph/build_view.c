@@ -95,8 +95,10 @@ nvg_node *nvg_make_SQUEEZE(nvg_call *c) {
   uint32_t axes;
   nvg_node *x = nvg_typed(c);
   if (!x || nvg_attr_axes(c, "axis", x->aval->rank, &axes)) return NULL;
+  int all = !nvg_attr_get(c, "axis");
   for (int d = 0; d < x->aval->rank; d++)
-    if ((axes >> d & 1) && x->aval->shape[d] != 1)
+    if (all && x->aval->shape[d] != 1) axes &= ~(1u << d);
+    else if ((axes >> d & 1) && x->aval->shape[d] != 1)
       return nvg_bad(c, NVM_ERR_VALUE, "dimension %d has extent %lld, not 1", d, (long long)x->aval->shape[d]);
   return nvg_xdrop(c, x, axes);
 }

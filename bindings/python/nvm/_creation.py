@@ -20,14 +20,14 @@ def _plain(x):  # what the library's attributes hold
     return type(x) in (bool, float) or type(x) is int and -2 ** 63 <= x < 2 ** 63
 
 
-def full(shape, fill_value, *, dtype=None, device=None):
+def full(shape, fill_value, dtype=None, *, device=None):
     """One value everywhere; the value may be a number or a 0-d array."""
     if _plain(fill_value):
         return _f["full"](shape, fill_value, dtype=dtype, device=device)
     return _f["broadcast_to"](_nvm.asarray(fill_value, dtype=dtype, device=device), shape)
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
+def full_like(x, /, fill_value, dtype=None, *, device=None):
     """One value in the shape, and unless told otherwise the dtype, of x."""
     if _plain(fill_value):
         return _f["full_like"](x, fill_value, dtype=dtype, device=device)
@@ -35,12 +35,12 @@ def full_like(x, /, fill_value, *, dtype=None, device=None):
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
 
-def empty(shape, *, dtype=None, device=None):
+def empty(shape, dtype=None, *, device=None):
     """An array to be written to. (Its elements are zeros: nvm has no uninitialised memory.)"""
     return _f["zeros"](shape, dtype=dtype, device=device)
 
 
-def empty_like(x, /, *, dtype=None, device=None):
+def empty_like(x, /, dtype=None, *, device=None):
     """An array to be written to, in the shape of x. (Its elements are zeros.)"""
     return _f["zeros_like"](x, dtype=dtype, device=device)
 
@@ -80,7 +80,7 @@ def meshgrid(*arrays, indexing="xy"):
     return tuple(_f["broadcast_to"](c, shape) for c in columns)
 
 
-def unstack(x, /, *, axis=0):
+def unstack(x, /, axis=0):
     """The slices of x along an axis: a tuple."""
     x = _f["moveaxis"](x, axis, 0)
     return tuple(x[i] for i in range(x.shape[0]))
@@ -92,6 +92,9 @@ def nonzero(x, /):
     if x.ndim == 0:
         raise ValueError("nonzero needs at least one dimension")
     return _nvm.positions(x if x.dtype == _nvm.bool else x != 0)
+
+
+_nvm.Array.nonzero = nonzero
 
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):

@@ -71,8 +71,7 @@ _WAY_OUT = {
 
 def _traced_value_message(x, who):
     way = _WAY_OUT.get(who, "keep it an array, or make that argument static (static_argnames)")
-    shape = ", ".join(map(str, x.shape))
-    return (f"{who}() of a traced array ({x.dtype.name}, shape ({shape})): inside nvm.jit an array that depends on the arguments, "
+    return (f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit an array that depends on the arguments, "
             f"or on arrays from outside, has no value yet; {way}")
 
 

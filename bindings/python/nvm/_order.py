@@ -6,13 +6,13 @@ from ._creation import axis_of
 _f = _nvm.functions
 
 
-def argsort(x, /, *, axis=-1, descending=False, stable=True):
+def argsort(x, /, axis=-1, *, descending=False, stable=True):
     """Positions that sort x along an axis; equal elements keep their order, NaN comes last (first if descending)."""
     x = _f["moveaxis"](x, axis, -1)
     return _f["moveaxis"](_nvm.order(x, descending), -1, axis)
 
 
-def sort(x, /, *, axis=-1, descending=False, stable=True):
+def sort(x, /, axis=-1, *, descending=False, stable=True):
     """x sorted along an axis."""
     return _f["take_along_axis"](x, argsort(x, axis=axis, descending=descending), axis=axis)
 
@@ -86,7 +86,7 @@ def unique_values(x, /):
     return unique_all(x).values
 
 
-def repeat(x, repeats, /, *, axis=None):
+def repeat(x, repeats, /, axis=None):
     """Each element repeated: the same number of times, or as often as an array of counts says (whose values are needed)."""
     if isinstance(repeats, int):
         return _f["repeat"](x, repeats, axis=axis)
@@ -113,7 +113,7 @@ def isin(x1, x2, /, *, invert=False):
     return ~found if invert else found
 
 
-def searchsorted(x1, x2, /, *, side="left", sorter=None):
+def searchsorted(x1, x2, /, side="left", sorter=None):
     """Where the elements of x2 belong in the sorted x1: before equal ones ('left') or behind them ('right')."""
     if side not in ("left", "right"):
         raise ValueError("[searchsorted] side is 'left' or 'right'")
@@ -130,3 +130,12 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
         probe = _f["take"](x1, _f["minimum"](more, n).reshape(-1) - 1, axis=0).reshape(x2.shape)
         position = _f["where"]((more <= n) & before(probe, x2), more, position)
     return position
+
+
+# ---- methods, as NumPy's
+def _sort_in_place(x, /, axis=-1, *, descending=False, stable=True):
+    """Sorts the array itself along an axis."""
+    x[...] = sort(x, axis, descending=descending)
+
+
+_nvm.Array.argsort, _nvm.Array.sort, _nvm.Array.repeat, _nvm.Array.searchsorted = argsort, _sort_in_place, repeat, searchsorted

@@ -200,4 +200,14 @@ def _str(x):
     return _body(x, "", "", " ") if x.size else "[]"
 
 
+def _format(x, spec):
+    """A 0-d array is formatted as its number is."""
+    if not spec:
+        return str(x)
+    if x.ndim:
+        raise TypeError(f"the format {spec!r} is for numbers; this is an array of shape {x.shape}")
+    return _shown(x, lambda x: format(x.item(), spec))
+
+
+_nvm.Array.__format__ = _format
 _nvm.hooks.update(repr=lambda x: _shown(x, _repr), str=lambda x: _shown(x, _str))

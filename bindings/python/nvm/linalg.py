@@ -54,6 +54,9 @@ def dot(x1, x2, /, *, dtype=None, precision=None):
     return tensordot(x1, x2, axes=axes, dtype=dtype, precision=precision)
 
 
+_nvm.Array.dot = dot
+
+
 def multi_dot(arrays, /, *, dtype=None, precision=None):
     """The product of several matrices (the first and the last may be vectors), in the order that takes the fewest
     operations."""
