@@ -1,6 +1,6 @@
 """Matrix products with and without tails, beside the bare product of the library in the same run.
 
-    python benchmarks/gemm.py [-o FOLDER] [--rounds 7] [--seconds 60] [--peers nvm,torch.compile,jax] [--cpu] [--try]
+    python benchmarks/gemm.py [-o FOLDER] [--rounds 7] [--seconds 60] [--peers nvm,torch.compile,jax] [--cpu] [--only TEXT] [--try]
 
 GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in benchmarks/gpu.py (40 ms idle, one warm call, a few calls
 between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
@@ -30,9 +30,12 @@ ROWS = {
     "f16 4096 x 4096 x 4096 + bias + relu": ("float16", 4096, 4096, 4096, "relu", 6, 1.01),
     "bf16 64 x 8192 x 8192": ("bfloat16", 64, 8192, 8192, "none", 20, 1.00),
     "f32 4096 x 4096 x 4096": ("float32", 4096, 4096, 4096, "none", 2, 1.00),
+    "bf16 4096 x 11008 x 4096 SwiGLU": ("bfloat16", 4096, 11008, 4096, "swiglu", 2, 1.00),
 }
-TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
+# a tail's third operand is a vector for the columns, of swiglu the other matrix: its unit is two bare products
+TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "swiglu": lambda w, a, b, c: w.silu(w.matmul(a, b)) * w.matmul(a, c), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
          "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
+PRODUCTS = {"swiglu": 2}
 
 
 def row(tail, words):
@@ -45,6 +48,7 @@ class Nvm:
         import nvm
         self.nvm, self.version = nvm, nvm.__version__
         self.matmul, self.relu, self.gelu = nvm.matmul, nvm.relu, lambda x: nvm.gelu(x, approximate=True)
+        self.silu = nvm.silu
         self.take, self.wait, self.jit = nvm.from_dlpack, nvm.synchronize, nvm.jit
         self.give = torch.from_dlpack
         if stream:
@@ -56,6 +60,7 @@ class Compile:
     def __init__(self, torch, stream):
         self.version, f = torch.__version__, torch.nn.functional
         self.matmul, self.relu, self.gelu = torch.matmul, torch.relu, lambda x: f.gelu(x, approximate="tanh")
+        self.silu = f.silu
         self.take = self.give = lambda x: x
         self.wait = torch.cuda.synchronize if stream else lambda: None
         self.jit = lambda f: torch.compile(f, dynamic=False)
@@ -71,7 +76,7 @@ class Jax:
     def __init__(self, torch, stream):
         import jax
         self.jax, self.version, self.last = jax, jax.__version__, None
-        self.matmul, self.relu = jax.numpy.matmul, jax.nn.relu
+        self.matmul, self.relu, self.silu = jax.numpy.matmul, jax.nn.relu, jax.nn.silu
         self.gelu = lambda x: jax.nn.gelu(x, approximate=True)
         self.take, self.give = jax.dlpack.from_dlpack, lambda x: torch.from_dlpack(jax.block_until_ready(x))
 
@@ -118,10 +123,10 @@ class Gpu:
         self.torch.cuda.synchronize()
         return a.elapsed_time(b) * 1e3 / k
 
-    def operands(self, dtype, m, n, k):
+    def operands(self, dtype, m, n, k, tail="none"):
         t = self.torch
-        a, b, c = (t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (k, n), (n,)))
-        return a, b / k ** 0.5, c
+        a, b, c = (t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (k, n), (k, n) if tail == "swiglu" else (n,)))
+        return a, b / k ** 0.5, c / k ** 0.5 if tail == "swiglu" else c
 
     def calls(self, tail, operands, bare):
         """{contestant: call}, {contestant: its error against the sums' type}"""
@@ -140,25 +145,27 @@ class Gpu:
             except Exception as e:
                 say(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}")
         if bare:
-            calls["bare"] = lambda: t.mm(a, b)
+            calls["bare"] = lambda: [t.mm(a, x) for x in ((b, c) if tail == "swiglu" else (b,))]
         return calls, errors
 
     def rows(self):
         out = {}
         for title, (dtype, m, n, k, tail, burst, aim) in ROWS.items():
+            if self.args.only not in title:
+                continue
             if self.left() < 8:
                 say(f"{title}: no time left")
                 continue
             if self.args.try_:
                 m, n, k = max(m // 16, 8), n // 16, k // 16
-            calls, errors = self.calls(tail, self.operands(dtype, m, n, k), True)
+            calls, errors = self.calls(tail, self.operands(dtype, m, n, k, tail), True)
             times = {name: [] for name in calls}
             for _ in range(self.args.rounds):
                 for name in self.random.sample(list(calls), len(calls)):
                     time.sleep(0.04)
                     times[name].append(slope(calls[name], self.peers[name].wait, burst) if name == "jax" else self.burst(calls[name], burst))
             us = {name: statistics.median(v) for name, v in times.items()}
-            out[title] = dict(dtype=dtype, m=m, n=n, k=k, tail=tail, aim=aim, us=us, rounds=times, error=errors, tflops=2e-6 * m * n * k / us["bare"])
+            out[title] = dict(dtype=dtype, m=m, n=n, k=k, tail=tail, aim=aim, us=us, rounds=times, error=errors, tflops=2e-6 * PRODUCTS.get(tail, 1) * m * n * k / us["bare"])
             say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
             del calls
             self.torch.cuda.empty_cache()
@@ -229,6 +236,7 @@ def main():
     p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--peers", default="nvm,torch.compile,jax")
     p.add_argument("--cpu", action="store_true")
+    p.add_argument("--only", default="", help="rows whose names hold this")
     p.add_argument("--try", dest="try_", action="store_true")
     args = p.parse_args()
     result = dict(date=time.strftime("%Y-%m-%d"), commit=commit(), rounds=args.rounds)

@@ -43,6 +43,27 @@ def test_tensor_cores_in_all_positions(dtype, step, device, rng):
         assert np.all(np.abs(got - want) <= step * (1 + np.abs(want))), (case, np.abs(got - want).max())
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("dtype, step", [("bfloat16", 2**-6), ("float16", 2**-9), ("float32", 2**-18)])
+def test_products_with_an_operand_in_common(dtype, step, device, rng):
+    """silu(x a) (x b), x a and x b and x c, x a - y a: edges in all directions, operands either way, few rows, batches."""
+    def leaf(*shape, turned=False):
+        x = nvm.asarray(rng.standard_normal(shape) * 0.5, device=device).astype(dtype).eval()
+        v = np.asarray(x.astype("float64"))
+        return (nvm.matrix_transpose(x), np.swapaxes(v, -1, -2)) if turned else (x, v)
+
+    for case, (batch, m, n, k) in enumerate((((), 136, 272, 72), ((2,), 200, 264, 40), ((), 16, 72, 24), ((), 67, 45, 33))):
+        x, y = leaf(*batch, m, k), leaf(*batch, m, k)
+        a, b, c = leaf(*batch, k, n), leaf(*batch, n, k, turned=True), leaf(*batch, k, n)
+        p, q = x[1] @ a[1], x[1] @ b[1]
+        pairs = [(nvm.silu(x[0] @ a[0]) * (x[0] @ b[0]), p / (1 + np.exp(-p)) * q), (x[0] @ a[0] - y[0] @ a[0], p - y[1] @ a[1]),
+                 (x[0] @ a[0], p), (x[0] @ b[0], q), (x[0] @ c[0], x[1] @ c[1])]
+        nvm.eval(pairs[0][0]), nvm.eval(pairs[1][0]), nvm.eval(*[z for z, _ in pairs[2:]])
+        for i, (got, want) in enumerate(pairs):
+            off = np.abs(np.asarray(got.astype("float64")) - want)
+            assert np.all(off <= step * (1 + np.abs(p) + np.abs(q) + np.abs(want))), (case, i, off.max())
+
+
 @pytest.mark.parametrize("first", range(12, COUNT, 12))
 def test_many(first, device):
     for seed in range(first, min(first + 12, COUNT)):
