@@ -112,7 +112,7 @@ HALVES = {
     "f16 product, odd sides": (lambda x, y: x @ y, "float16", [_f(33, 71), _f(71, 65)]),
     "f16 product, both turned": (lambda x, y: x.T @ y.T, "float16", [_f(72, 136), _f(200, 72)]),
     "bf16 product": (lambda x, y: x @ y, "bfloat16", [_f(72, 72), _f(72, 136)]),
-    "bf16 products of one operand": (lambda x, y, z: nvm.silu(x @ y) * (x @ z), "bfloat16", [_f(136, 72), _f(72, 200), _f(72, 200)]),
+    "bf16 products of one operand": (lambda x, y, z: nvm.maximum(x @ y, x @ z), "bfloat16", [_f(136, 72), _f(72, 200), _f(72, 200)]),
     "bf16 product, batch and tail": (lambda x, y, b, r: nvm.relu(x @ y) * b * r, "bfloat16",
                                      [_f(2, 200, 264), _f(264, 136), _f(136), _f(2, 200, 136)]),
     "tf32 product": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"), "bfloat16",
