@@ -1,5 +1,6 @@
-/* Handles: making arrays from data, looking at them, reading their values, and item assignment. A handle stands for a node;
-   a view of a handle stands for a window of it and follows its writes. Decides nothing about how values are computed. */
+/* Handles: making arrays from data, looking at them, reading their values, and item assignment. A handle stands for
+   a node; a view of a handle stands for a window of it and follows its writes. Decides nothing about how values are
+   computed. */
 #include <string.h>
 #include "base/lock.h"
 #include "base/mem.h"
@@ -61,8 +62,8 @@ static nvg_node *window_get(const nvh_window *w, nvg_node *base) {
   nvg_node_unref(s);
   return r;
 }
-/* What a handle stands for changes under this lock: readers in several threads may derive a view, and a call in one may look at
-   an array that another writes to. */
+/* What a handle stands for changes under this lock: readers in several threads may derive a view, and a call in one
+   may look at an array that another writes to. */
 static nvb_lock handles = NVB_LOCK;
 
 static void stand_for(nvm_array *a, nvg_node *n) { /* takes n */
@@ -85,8 +86,9 @@ static int stale(const nvm_array *a) {
 }
 static int lost(const nvm_array *a) {
   while (a && !(a->node->flags & NVG_LOST)) a = a->base;
-  return !a ? NVM_OK : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value any "
-                                "more");
+  return !a ? NVM_OK
+            : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value "
+                       "any more");
 }
 /* Brings a view up to date with its base; a status. */
 static int refresh(nvm_array *a) {
@@ -104,7 +106,8 @@ nvg_node *nvh_node_ref(nvm_array *a) {
   return n;
 }
 nvg_node *nvh_node(nvm_array *a) {
-  if (a == &nvh_none) return nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) stands where an array is needed"), NULL;
+  if (a == &nvh_none)
+    return nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) stands where an array is needed"), NULL;
   if (refresh(a)) return NULL;
   if (nvh_tracing() && a->trace != nvh_tracing() && !a->node->weak) return nvh_capture(a);
   return a->node;
@@ -194,8 +197,8 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
   nvm_array *root = a;
   while (root->base) root = root->base;
   if (nvh_tracing() && root->trace != nvh_tracing())
-    return nvb_fail(NVM_ERR_STATE, "[assign] a traced function may not write to an array from outside it; pass the array in "
-                    "and return the new value");
+    return nvb_fail(NVM_ERR_STATE, "[assign] a traced function may not write to an array from outside it; pass the "
+                    "array in and return the new value");
   nvg_node *old = nvh_node(a), *v = nvh_node(value);
   if (!old || !v) return nvb_status();
   int place = nvg_device_join("assign", (nvg_node *[]){ old, v }, 2);
@@ -253,7 +256,8 @@ nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t
     return give_up(release, owner);
   }
   size_t bytes = (size_t)av->size * (size_t)nvg_size(t);
-  int borrow = release && whole_strides(strides, av) && (uintptr_t)data % (uintptr_t)(nvg_size(t) > 8 ? 8 : nvg_size(t)) == 0;
+  uintptr_t unit = (uintptr_t)(nvg_size(t) > 8 ? 8 : nvg_size(t));
+  int borrow = release && whole_strides(strides, av) && (uintptr_t)data % unit == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
     nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nvh_within()) : give_up(release, owner);

@@ -1,5 +1,5 @@
-/* Devices, the public face: which there are, what a context and a thread choose, streams, memory, arrays over foreign device
-   memory. Decides where what was put nowhere runs; opens nothing of CUDA before a GPU is asked for. */
+/* Devices, the public face: which there are, what a context and a thread choose, streams, memory, arrays over
+   foreign device memory. Decides where what was put nowhere runs; opens nothing of CUDA before a GPU is asked for. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ int nvm_device_find(nvm_device *out, const char *name) {
   if (!strcmp(name, "cpu")) return *out = NVM_DEVICE_CPU, NVM_OK;
   if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9') n = strtol(name + 5, &end, 10);
   if (strcmp(name, "cuda") && (!end || *end || n > UINT8_MAX - NVM_DEVICE_CUDA))
-    return nvb_fail(NVM_ERR_VALUE, "there is no device '%s'; devices are 'cpu', 'cuda', 'cuda:0', 'cuda:1' and so on", name);
+    return nvb_fail(NVM_ERR_VALUE, "there is no device '%s'; devices are 'cpu', 'cuda', 'cuda:0', 'cuda:1' and so on",
+                    name);
   *out = NVM_DEVICE_CUDA + (int)n;
   return NVM_OK;
 }
@@ -49,8 +50,10 @@ int nvm_synchronize(nvm_ctx *ctx) {
 
 int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
   if (version != NVM_DEVICE_INFO_VERSION)
-    return nvb_fail(NVM_ERR_VALUE, "[device_info_get] version %u is unknown; this library has %d", version, NVM_DEVICE_INFO_VERSION);
-  if (d == NVM_DEVICE_AUTO) return nvb_fail(NVM_ERR_VALUE, "[device_info_get] which device? 'auto' is decided by a context");
+    return nvb_fail(NVM_ERR_VALUE, "[device_info_get] version %u is unknown; this library has %d", version,
+                    NVM_DEVICE_INFO_VERSION);
+  if (d == NVM_DEVICE_AUTO)
+    return nvb_fail(NVM_ERR_VALUE, "[device_info_get] which device? 'auto' is decided by a context");
   nvd_device *gpu = d == NVM_DEVICE_CPU ? NULL : nvh_gpu(d);
   nvd_device_memory m = { 0 };
   int status = d == NVM_DEVICE_CPU ? NVM_OK : gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
@@ -97,7 +100,8 @@ int nvm_thread_device_set(nvm_device *before, nvm_device d) {
 static nvd_device *gpu_of(const char *who, nvm_ctx *ctx, nvm_device d) {
   if (!ctx && d == NVM_DEVICE_AUTO) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", who), NULL;
   int place = d == NVM_DEVICE_AUTO ? nvh_ctx_place(ctx) : d;
-  if (place == NVM_DEVICE_CPU) return nvb_fail(NVM_ERR_VALUE, "[%s] the CPU has no streams and no memory of its own", who), NULL;
+  if (place == NVM_DEVICE_CPU)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] the CPU has no streams and no memory of its own", who), NULL;
   return nvh_gpu(place);
 }
 int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream) {

@@ -1,5 +1,6 @@
-/* The pipeline, on one page: collect, bring, simplify, fuse, tune, prepare, run, attach. Each stage makes a new object out of the
-   one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed (NVM_VERBOSE=3). */
+/* The pipeline, on one page: collect, bring, simplify, fuse, tune, prepare, run, attach. Each stage makes a new
+   object out of the one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed
+   (NVM_VERBOSE=3). */
 #include <string.h>
 #include "autotune/tune.h"
 #include "base/lock.h"
@@ -38,7 +39,8 @@ typedef struct job {
 
 static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 
-static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; } /* the rules are those of what simplify makes */
+/* The rules are those of what simplify makes. */
+static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; }
 
 /* The leaves' values as programs take them; NULL where they are not known. */
 static const nvd_operand *operands(nvb_arena *a, const job *j) {
@@ -60,20 +62,23 @@ static void plan(nvb_arena *a, void *arg) {
   nvd_device *device = j->place > 1 ? nvh_gpu(j->place) : NULL;
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_caps_cpu();
-  nvh_stages_start(&j->stages);                                        STAGE("collect", nvg_graph_print, unchecked, j->g);
-  nvg_graph *s = nvg_simplify(a, j->g);                                STAGE("graph", nvg_graph_print, nvg_graph_check, s);
+  nvh_stages_start(&j->stages);                         STAGE("collect", nvg_graph_print, unchecked, j->g);
+  nvg_graph *s = nvg_simplify(a, j->g);                 STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nvh_views views;
   s = nvh_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
   nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVH_ROUNDS);
-  nvf_options o = { .fuse = fuse_on(), .nveto = nvh_program_vetoes(veto, j->program), .veto = veto, .offers = has_calls(s) ? nvd_offers(caps->kind) : 0 };
+  nvf_options o = { .fuse = fuse_on(), .nveto = nvh_program_vetoes(veto, j->program), .veto = veto,
+                    .offers = has_calls(s) ? nvd_offers(caps->kind) : 0 };
   int status = NVM_ERR_UNSUPPORTED;
   nvd_program *run = NULL;
   do {
-    j->plan = nvf_fuse(a, s, caps, &o);                                STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
-    j->plan = nvt_tune(a, j->plan, &o, caps, device, operands(a, j), &j->choice); STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
+    j->plan = nvf_fuse(a, s, caps, &o);                 STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
+    const nvd_operand *at = operands(a, j);
+    j->plan = nvt_tune(a, j->plan, &o, caps, device, at, &j->choice);
+                                                        STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
     if (j->text || !s->nout) status = nvd_prepare_dry(j->plan, device, j->choice);
     else {
-      int again = o.nveto == NVF_VETOES ? j->plan->nstep : 0; /* nothing is left to be cut: spills refused once are taken then */
+      int again = o.nveto == NVF_VETOES ? j->plan->nstep : 0; /* nothing can be cut: spills refused once are taken */
       do status = nvd_prepare(&run, j->plan, device, j->choice);
       while (status == NVM_ERR_UNSUPPORTED && again-- > 0);
     }
@@ -106,8 +111,8 @@ static void collect(nvb_arena *a, void *arg) {
     if (j->g->leaf_node[i]->flags & NVG_LOST)
       nvb_throw(a, NVM_ERR_STATE, "this depends on an array that was donated to an evaluation which failed");
     else if (pending(j->g->leaf_node[i]))
-      nvb_throw(a, NVM_ERR_STATE, "this asks for a value that depends on an argument of a function being traced, which has none "
-                "yet; use where() instead of if, or make the argument static");
+      nvb_throw(a, NVM_ERR_STATE, "this asks for a value that depends on an argument of a function being traced, which "
+                "has none yet; use where() instead of if, or make the argument static");
 }
 
 /* the leaves' values -> where the graph runs; the graph is told how they lie there */
@@ -116,8 +121,9 @@ static void bring(nvb_arena *a, void *arg) {
   nvg_graph *g = j->g;
   for (int i = 0; i < g->nleaf; i++) {
     j->leaf[i] = atomic_load(&g->leaf_node[i]->value);
-    int place = g->leaf[i].weak_const ? 1 : j->place, status = nvh_lent(j->leaf[i], g->leaf_node[i]->aval);
-    if (!status && j->leaf[i]->device + 1 != place) status = nvh_bring(&j->leaf[i], g->leaf_node[i]->aval, place, &j->moved[i]);
+    const nvg_aval *av = g->leaf_node[i]->aval;
+    int place = g->leaf[i].weak_const ? 1 : j->place, status = nvh_lent(j->leaf[i], av);
+    if (!status && j->leaf[i]->device + 1 != place) status = nvh_bring(&j->leaf[i], av, place, &j->moved[i]);
     if (status) nvb_throw(a, status, "%s", nvb_message());
     g->leaf[i].stride = j->leaf[i]->stride;
     g->leaf[i].align16 = (uintptr_t)j->leaf[i]->data % 16 == 0;
@@ -171,7 +177,8 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_lock_take(&lock);
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
-    job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) }; /* all that run there */
+    /* all that run there */
+    job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) };
     nvb_arena *a = nvb_arena_new();
     status = a ? evaluate(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
@@ -182,7 +189,8 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   return status;
 }
 
-/* For functions: a program for a graph whose leaves are placeholders, for leaves that lie as these values do. A status. */
+/* For functions: a program for a graph whose leaves are placeholders, for leaves that lie as these values do. A
+   status. */
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf) {
   job j = { .g = g, .place = place, .known = leaf };
   int status = planned(a, &j, plan);

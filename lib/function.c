@@ -1,5 +1,6 @@
-/* Functions: a graph with parameters, traced once and run many times. A traced graph keeps one program per exact signature
-   of its leaves (strides, alignment); a call binds pointers and runs. Tracing is lazy building over placeholders. */
+/* Functions: a graph with parameters, traced once and run many times. A traced graph keeps one program per exact
+   signature of its leaves (strides, alignment); a call binds pointers and runs. Tracing is lazy building over
+   placeholders. */
 #include <string.h>
 #include "base/lock.h"
 #include "base/mem.h"
@@ -32,7 +33,8 @@ nvg_node *nvh_capture(nvm_array *a) {
 }
 int nvm_trace_begin(nvm_ctx *ctx) {
   (void)ctx;
-  if (now.id) return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
+  if (now.id)
+    return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
   now.id = atomic_fetch_add(&traces, 1) + 1;
   nvb_clear(); /* what is NULL at the end has its reason inside */
   return NVM_OK;
@@ -82,7 +84,7 @@ struct nvm_traced {
   nvb_arena *arena;            /* holds the graph */
   nvg_graph *graph;            /* as it was when the trace ended: what lies inside may get values later */
   nvg_node **leaf;             /* counted: the graph's leaves, in order */
-  int *source;                 /* of each leaf: parameter i, nparam + capture i, or -1: its own value; then the idle parameters */
+  int *source;                 /* of each leaf: parameter i, nparam + capture i, -1: its own value; then the idle */
   int nidle;                   /* parameters that no leaf stands for */
   variant *_Atomic first;      /* looked through without the lock; changed under it */
   int nvariant;
@@ -152,7 +154,8 @@ static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
   }
   return r;
 }
-int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs, int nout) {
+int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
+                   int nout) {
   *out = NULL;
   nvm_traced *t = nvb_calloc(1, sizeof *t);
   if (!t) return nvb_fail_memory();
@@ -294,9 +297,9 @@ static int accept(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, 
   if (!n) return nvb_status();
   if (i >= c->t->nparam) c->held[c->nheld++] = n;
   if (n->aval != want->aval)
-    return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d with other "
-                    "sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank, nvg_dtype_name(want->aval->dtype),
-                    want->aval->rank);
+    return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d "
+                    "with other sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank,
+                    nvg_dtype_name(want->aval->dtype), want->aval->rank);
   return NVM_OK;
 }
 static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
@@ -397,7 +400,8 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
     put_back(at, few), put_back(spare, scalars), put_back(held, some);
     return nvb_fail_memory();
   }
-  call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .held = held, .put = t->put };
+  call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .held = held,
+             .put = t->put };
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   nvb_failure before;
   nvb_failure_keep(&before);
@@ -469,7 +473,8 @@ static int run_trace(nvm_fn *f, nvm_array **param, nvm_array **res, nvm_traced *
   if (!s) return nvb_status();
   int status = f->trace(f->user, f->ctx, param, f->nin, res, f->nout);
   for (int i = 0; i < f->nout && !status; i++)
-    if (!res[i]) status = nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[fn_call] the trace left output %d NULL", i);
+    if (!res[i] && !(status = nvb_status()))
+      status = nvb_fail(NVM_ERR_VALUE, "[fn_call] the trace left output %d NULL", i);
   if (!status && t) status = nvm_traced_new(t, f->ctx, param, f->nin, res, f->nout);
   if (!t)
     for (int i = 0; i < f->nout && !status; i++) nvm_array_ref(res[i]);

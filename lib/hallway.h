@@ -27,17 +27,21 @@ nvm_ctx *nvh_ctx_ref(nvm_ctx *c);
 void nvh_ctx_unref(nvm_ctx *c);
 nvm_ctx *nvh_scope_ctx(void);                /* of the thread's innermost scope; NULL with a message if none is open */
 nvm_array *nvh_scope_keep(nvm_array *a);     /* the innermost scope takes the reference; NULL passes through */
-/* The status of a call that was given a NULL array: that of the scope's first failure, whose message becomes the thread's again. */
+/* The status of a call that was given a NULL array: that of the scope's first failure, whose message becomes the
+   thread's again. */
 int nvh_null(const char *who, const char *what);
 int nvh_two_contexts(const char *who);       /* the failure of what meets arrays of two */
 
 /* array.c */
 nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n);  /* takes n, NULL passes through; an owned reference */
-nvg_node *nvh_node(nvm_array *a);            /* borrowed, up to date; in a trace a foreign array becomes a hidden input; NULL with a message */
-nvg_node *nvh_node_ref(nvm_array *a);        /* the same, counted, outside of a trace; other threads may write to the array meanwhile */
+/* Borrowed, up to date; in a trace a foreign array becomes a hidden input. NULL with a message. */
+nvg_node *nvh_node(nvm_array *a);
+/* The same, counted, outside of a trace; other threads may write to the array meanwhile. */
+nvg_node *nvh_node_ref(nvm_array *a);
 extern nvm_array nvh_none;                   /* what nvm_none returns */
 void nvh_lose(nvm_array *a);                 /* its value is another's from here on; reading it is an error */
-void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides); /* packs; strides in bytes, NULL: packed already */
+/* Packs; strides in bytes, NULL: packed already. */
+void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides);
 
 /* device.c: places are those of nvg_node.device, 1 the CPU, 2 + ordinal a GPU */
 int nvh_decide(nvm_ctx *c);
@@ -47,23 +51,27 @@ static inline int nvh_ctx_place(nvm_ctx *c) { /* where what was put nowhere runs
 }
 static inline int nvh_place_of(nvm_ctx *c, const nvg_node *n) { return n->device ? n->device : nvh_ctx_place(c); }
 nvd_device *nvh_gpu(int place);              /* NULL with a message */
-extern atomic_int nvh_ever_within;           /* some thread has put something; no thread pays for the look before that */
+extern atomic_int nvh_ever_within;           /* some thread has put something; nobody pays for the look before that */
 int nvh_thread_place(void);
 static inline int nvh_within(void) {         /* the place where this thread puts what would follow, 0: none */
   return atomic_load_explicit(&nvh_ever_within, memory_order_relaxed) ? nvh_thread_place() : 0;
 }
 
 /* place.c */
-nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride); /* takes b, NULL passes through; stride in elements */
+/* Takes b, NULL passes through; stride in elements. */
+nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride);
 nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place);
 nvg_value *nvh_value_share(nvg_value *v, int rank); /* another value over the same memory */
-nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place); /* v there; a copy is kept with v, which owns it */
+nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place); /* v there; v keeps and owns a copy */
 int nvh_is_borrowed(const nvg_value *v);     /* its memory is somebody else's, who may write there later */
 int nvh_is_alone(const nvg_value *v);        /* nothing else holds its memory */
 void nvh_lend(nvg_value *v, const nvg_aval *av);       /* notes what borrowed memory holds, if NVM_CHECK asks for it */
 int nvh_lent_still(const nvg_value *v, const nvg_aval *av);
-static inline int nvh_lent(const nvg_value *v, const nvg_aval *av) { return v->sum ? nvh_lent_still(v, av) : NVM_OK; } /* a status: it still holds that */
-/* *v becomes the value there: a kept copy, or of borrowed memory one in *temporary, to be freed after the run. A status. */
+static inline int nvh_lent(const nvg_value *v, const nvg_aval *av) { /* a status: it still holds that */
+  return v->sum ? nvh_lent_still(v, av) : NVM_OK;
+}
+/* *v becomes the value there: a kept copy, or of borrowed memory one in *temporary, to be freed after the run. A
+   status. */
 int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporary);
 int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av); /* packed, to host memory; a status */
 
@@ -71,17 +79,18 @@ int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av); /* packed, t
 typedef struct nvh_stages { char name[24]; const char *text; int64_t since, took; } nvh_stages;
 void nvh_stages_start(nvh_stages *s);
 int nvh_stage_end(nvh_stages *s, const char *stage); /* 1: its text is wanted */
-void nvh_stage_note(nvh_stages *s, const char *stage, const char *text); /* "(unchanged)" where the text is that of the last */
+/* "(unchanged)" where the text is that of the last. */
+void nvh_stage_note(nvh_stages *s, const char *stage, const char *text);
 
 /* eval.c */
 int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n); /* gives every root its value; a status */
 int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n);
-int nvh_settle(nvm_ctx *c, nvg_node *n);     /* evaluates a node whose pending graph has grown too deep, or pins too much */
+int nvh_settle(nvm_ctx *c, nvg_node *n);     /* evaluates it if its pending graph is too deep, or pins too much */
 
 /* programs.c: what runs, and what it is remembered by */
 typedef struct nvh_output {
   const nvg_aval *aval;
-  int leaf;                /* >= 0: this leaf seen through offset and stride; nothing is run for it. -1: the program's next output */
+  int leaf;                /* >= 0: this leaf through offset and stride, nothing is run; -1: the program's next */
   int donor;               /* >= 0: it takes this leaf's memory */
   int64_t offset;          /* elements */
   int64_t *stride;         /* elements */
@@ -93,10 +102,13 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *v, const nvg_graph *g);
 void nvh_views_donors(nvh_views *v, const nvf_plan *p);  /* the outputs that the plan puts into a leaf's memory */
 enum { NVH_ROUNDS = NVF_VETOES + 1 };        /* fuse, prepare, veto: at most so often */
 /* takes run, also when it fails; copies the vetoes that the plan was made with */
-int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto, const nvf_veto *veto);
-int nvh_program_vetoes(nvf_veto *out, const nvh_program *p); /* how many there are; they live as long as the program, which may be NULL */
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto,
+                     const nvf_veto *veto);
+/* How many there are; they live as long as the program, which may be NULL. */
+int nvh_program_vetoes(nvf_veto *out, const nvh_program *p);
 nvh_program *nvh_program_ref(nvh_program *p);
-int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf); /* (eval.c) plans and prepares a graph of placeholders */
+/* (eval.c) Plans and prepares a graph of placeholders. */
+int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf);
 /* (eval.c) program: NULL, or the one that runs it, which is taken: its vetoes are part of the plan */
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program);
 nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings, threads */
@@ -111,5 +123,5 @@ int64_t nvh_evaluations(void);
 
 /* function.c */
 uint64_t nvh_tracing(void);                  /* the thread's trace, 0 if none */
-nvg_node *nvh_capture(nvm_array *a);         /* the hidden input of the trace that stands for a foreign array; borrowed */
+nvg_node *nvh_capture(nvm_array *a);         /* the trace's hidden input that stands for a foreign array; borrowed */
 #endif

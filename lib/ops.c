@@ -1,5 +1,5 @@
-/* The public constructors: every operation through one generic entry, and the prototypes of nvm/ops.h on top of it. Decides
-   nothing: inference is graph's. */
+/* The public constructors: every operation through one generic entry, and the prototypes of nvm/ops.h on top of it.
+   Decides nothing: inference is graph's. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
@@ -41,8 +41,8 @@ nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const 
 }
 int nvm_op_count(void) { return NVG_NOPS; }
 int nvm_op_get(nvm_op_info *out, int op) {
-  static const char *const kinds[] = { "map", "reduction", "scan", "view", "select", "gather", "creation", "composition", "library",
-                                       "leaf", "node" };
+  static const char *const kinds[] = { "map", "reduction", "scan", "view", "select", "gather", "creation",
+                                       "composition", "library", "leaf", "node" };
   if (op < 0 || op >= NVG_NOPS) return nvb_fail(NVM_ERR_VALUE, "[op_get] there is no operation %d", op);
   const nvg_op_info *o = &nvg_ops[op];
   *out = (nvm_op_info){ .name = o->name, .kind = kinds[o->kind], .signature = o->sig, .doc = o->doc, .nin = o->nin };
@@ -55,8 +55,8 @@ int nvm_op_find(int *out, const char *name) {
   return NVM_OK;
 }
 
-/* ---- nvm/ops.h: the innermost scope keeps what they make. MAP, RED and SCAN rows are written by the table: a row without its
-   prototype does not compile (-Werror=missing-prototypes). */
+/* ---- nvm/ops.h: the innermost scope keeps what they make. MAP, RED and SCAN rows are written by the table: a row
+   without its prototype does not compile (-Werror=missing-prototypes). */
 static nvm_array *make(nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   nvm_ctx *c = nvh_scope_ctx();
   return c ? nvh_scope_keep(apply(c, op, in, nin, attr, nattr)) : NULL;
@@ -69,8 +69,12 @@ static nvm_array *make(nvg_op op, nvm_array *const *in, int nin, const nvm_attr 
 static nvm_attr an_int(const char *name, int64_t v) { return (nvm_attr){ .name = name, .kind = 'i', .i = v }; }
 static nvm_attr a_bool(const char *name, int v) { return (nvm_attr){ .name = name, .kind = 'b', .i = v != 0 }; }
 static nvm_attr a_float(const char *name, double v) { return (nvm_attr){ .name = name, .kind = 'f', .f = v }; }
-static nvm_attr a_dtype(nvm_dtype t) { return (nvm_attr){ .name = "dtype", .kind = t == NVM_DTYPE_DEFAULT ? 'n' : 'd', .i = t }; }
-static nvm_attr some_ints(const char *name, const int64_t *v, int n) { return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n }; }
+static nvm_attr a_dtype(nvm_dtype t) {
+  return (nvm_attr){ .name = "dtype", .kind = t == NVM_DTYPE_DEFAULT ? 'n' : 'd', .i = t };
+}
+static nvm_attr some_ints(const char *name, const int64_t *v, int n) {
+  return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n };
+}
 typedef struct axes { int64_t at[NVM_MAX_RANK + 1]; } axes;
 /* NULL: absent, so all. More than can be are refused by the operation, which counts them. */
 static nvm_attr some_axes(axes *keep, const int *axis, int n) {
@@ -81,9 +85,12 @@ static nvm_attr some_axes(axes *keep, const int *axis, int n) {
 }
 
 #define MAP_1(id, c) nvm_array *nvm_##c(nvm_array *x) { return make(NVG_OP_##id, &x, 1, NULL, 0); }
-#define MAP_2(id, c) nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2) { return make(NVG_OP_##id, IN(x1, x2), 2, NULL, 0); }
+#define MAP_2(id, c) \
+  nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2) { return make(NVG_OP_##id, IN(x1, x2), 2, NULL, 0); }
 #define MAP_3(id, c) \
-  nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2, nvm_array *x3) { return make(NVG_OP_##id, IN(x1, x2, x3), 3, NULL, 0); }
+  nvm_array *nvm_##c(nvm_array *x1, nvm_array *x2, nvm_array *x3) { \
+    return make(NVG_OP_##id, IN(x1, x2, x3), 3, NULL, 0); \
+  }
 #define BY_MAP(id, c, nin) MAP_##nin(id, c)
 #define BY_RED(id, c, nin) \
   nvm_array *nvm_##c(nvm_array *x, const int *axis, int n, int keepdims) { \
@@ -141,7 +148,8 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
 }
 /* With the options as two attributes more. */
 static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_product_options *o) {
-  nvm_attr at[3] = { first, a_dtype(o ? o->dtype : NVM_DTYPE_DEFAULT), an_int("precision", o ? (int64_t)o->precision : 0) };
+  nvm_attr at[3] = { first, a_dtype(o ? o->dtype : NVM_DTYPE_DEFAULT),
+                     an_int("precision", o ? (int64_t)o->precision : 0) };
   if (o && o->version != NVM_PRODUCT_OPTIONS_VERSION) {
     nvb_fail(NVM_ERR_VALUE, "[%s] options version %u is unknown; this library has %d", nvg_ops[op].name, o->version,
              NVM_PRODUCT_OPTIONS_VERSION);
@@ -197,7 +205,9 @@ int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts,
 nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis) { return MAKE(VECDOT, IN(x1, x2), an_int("axis", axis)); }
 
 /* ---- views and rearrangements */
-nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape) { return MAKE(RESHAPE, IN(x), some_ints("shape", shape, rank)); }
+nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape) {
+  return MAKE(RESHAPE, IN(x), some_ints("shape", shape, rank));
+}
 nvm_array *nvm_permute_dims(nvm_array *x, const int *axis) {
   int64_t at[NVM_MAX_RANK];
   int n = nvm_rank(x);
@@ -214,14 +224,17 @@ nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape) {
   return MAKE(BROADCAST_TO, IN(x), some_ints("shape", shape, rank));
 }
 static const int64_t *ones(void) {
-  static const int64_t one[NVM_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+  static const int64_t one[NVM_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                             1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
   return one;
 }
 nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step) {
   int n = nvm_rank(x);
-  return MAKE(SLICE, IN(x), some_ints("start", start, n), some_ints("count", count, n), some_ints("step", step ? step : ones(), n));
+  return MAKE(SLICE, IN(x), some_ints("start", start, n), some_ints("count", count, n),
+              some_ints("step", step ? step : ones(), n));
 }
-nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count, const int64_t *step) {
+nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count,
+                            const int64_t *step) {
   int n = nvm_rank(x);
   return MAKE(SLICE_UPDATE, IN(x, values), some_ints("start", start, n), some_ints("count", count, n),
               some_ints("step", step ? step : ones(), n));
@@ -230,7 +243,9 @@ nvm_array *nvm_flip(nvm_array *x, const int *axis, int n) {
   axes keep;
   return MAKE(FLIP, IN(x), some_axes(&keep, axis, n));
 }
-nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis) { return MAKE(ROLL, IN(x), an_int("shift", shift), an_int("axis", axis)); }
+nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis) {
+  return MAKE(ROLL, IN(x), an_int("shift", shift), an_int("axis", axis));
+}
 nvm_array *nvm_diagonal(nvm_array *x, int64_t offset) { return MAKE(DIAGONAL, IN(x), an_int("offset", offset)); }
 nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions) {
   return MAKE(TILE, IN(x), some_ints("repetitions", repetitions, n));
@@ -252,18 +267,23 @@ nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, do
 }
 nvm_array *nvm_tril(nvm_array *x, int64_t k) { return MAKE(TRIL, IN(x), an_int("k", k)); }
 nvm_array *nvm_triu(nvm_array *x, int64_t k) { return MAKE(TRIU, IN(x), an_int("k", k)); }
-nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis) { return MAKE(TAKE, IN(x, indices), an_int("axis", axis)); }
+nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis) {
+  return MAKE(TAKE, IN(x, indices), an_int("axis", axis));
+}
 nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis) {
   return MAKE(TAKE_ALONG_AXIS, IN(x, indices), an_int("axis", axis));
 }
-nvm_array *nvm_last_index(nvm_array *indices, int64_t size) { return MAKE(LAST_INDEX, IN(indices), an_int("size", size)); }
+nvm_array *nvm_last_index(nvm_array *indices, int64_t size) {
+  return MAKE(LAST_INDEX, IN(indices), an_int("size", size));
+}
 
 /* ---- creation */
 static nvm_array *create(nvm_ctx *ctx, nvg_op op, const nvm_attr *attr, int n) {
   return nvh_scope_keep(apply(ctx, op, NULL, 0, attr, n));
 }
 nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value) {
-  return create(ctx, NVG_OP_FULL, (nvm_attr[]){ some_ints("shape", shape, rank), a_float("fill_value", value), a_dtype(dtype) }, 3);
+  return create(ctx, NVG_OP_FULL,
+                (nvm_attr[]){ some_ints("shape", shape, rank), a_float("fill_value", value), a_dtype(dtype) }, 3);
 }
 nvm_array *nvm_zeros(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape) {
   return create(ctx, NVG_OP_ZEROS, (nvm_attr[]){ some_ints("shape", shape, rank), a_dtype(dtype) }, 2);
@@ -275,11 +295,13 @@ nvm_array *nvm_full_like(nvm_array *x, double value) { return MAKE(FULL_LIKE, IN
 MAP_1(ZEROS_LIKE, zeros_like)
 MAP_1(ONES_LIKE, ones_like)
 nvm_array *nvm_eye(nvm_ctx *ctx, nvm_dtype dtype, int64_t rows, int64_t cols, int64_t k) {
-  return create(ctx, NVG_OP_EYE, (nvm_attr[]){ an_int("n_rows", rows), an_int("n_cols", cols), an_int("k", k), a_dtype(dtype) }, 4);
+  return create(ctx, NVG_OP_EYE,
+                (nvm_attr[]){ an_int("n_rows", rows), an_int("n_cols", cols), an_int("k", k), a_dtype(dtype) }, 4);
 }
 nvm_array *nvm_arange(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, double step) {
   return create(ctx, NVG_OP_ARANGE,
-                (nvm_attr[]){ a_float("start", start), a_float("stop", stop), a_float("step", step), a_dtype(dtype) }, 4);
+                (nvm_attr[]){ a_float("start", start), a_float("stop", stop), a_float("step", step), a_dtype(dtype) },
+                4);
 }
 nvm_array *nvm_linspace(nvm_ctx *ctx, nvm_dtype dtype, double start, double stop, int64_t num, int endpoint) {
   return create(ctx, NVG_OP_LINSPACE, (nvm_attr[]){ a_float("start", start), a_float("stop", stop), an_int("num", num),

@@ -1,5 +1,5 @@
-/* Where elements lie: values in host memory and on devices, copies of them elsewhere, and which copies are kept. Decides
-   nothing about what runs where. Places are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
+/* Where elements lie: values in host memory and on devices, copies of them elsewhere, and which copies are kept.
+   Decides nothing about what runs where. Places are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
@@ -73,15 +73,16 @@ static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) 
   nvd_buf_unref(host);
   return status ? failed(b) : nvh_value_new(b, b->data, av->rank, stride);
 }
-/* How elements of a device leave it: as blocks, one for each index of the outer dimensions, each with all that lies between
-   its elements. Blocks are as small as pays: a copy takes EACH bytes' time to begin. */
+/* How elements of a device leave it: as blocks, one for each index of the outer dimensions, each with all that lies
+   between its elements. Blocks are as small as pays: a copy takes EACH bytes' time to begin. */
 enum { EACH = 128 << 10 };
 typedef struct route {
   int nouter, outer[NVM_MAX_RANK]; /* dimensions, the one with the largest stride first */
   int64_t count, block, low;       /* blocks; elements of each; where it begins, before its first element */
   int64_t stride[NVM_MAX_RANK];    /* of the copy */
 } route;
-static void by_stride(const nvg_aval *av, const int64_t *stride, int *dim, int *n) { /* those that move, the largest first */
+/* The dimensions that move, the one with the largest stride first. */
+static void by_stride(const nvg_aval *av, const int64_t *stride, int *dim, int *n) {
   *n = 0;
   for (int d = 0; d < av->rank; d++) {
     if (av->shape[d] == 1 || !stride[d]) continue;
@@ -119,13 +120,19 @@ static nvg_value *move_by(const route *r, nvd_buf *to, const nvg_value *v, const
   nvd_buf *from = v->buffer;
   for (int64_t i = 0; i < r->count; i++) {
     int64_t at = r->low, rest = i;
-    for (int k = r->nouter - 1; k >= 0; rest /= av->shape[r->outer[k--]]) at += rest % av->shape[r->outer[k]] * v->stride[r->outer[k]];
+    for (int k = r->nouter - 1; k >= 0; k--) {
+      int d = r->outer[k];
+      at += rest % av->shape[d] * v->stride[d];
+      rest /= av->shape[d];
+    }
     size_t bytes = (size_t)(r->block * size);
     if (move(to, (size_t)i * bytes, from, (size_t)(v->data + at * size - from->data), bytes)) return failed(to);
   }
   return nvh_value_new(to, to->data - r->low * size, av->rank, r->stride);
 }
-static size_t bytes_by(const route *r, const nvg_aval *av) { return (size_t)(r->count * r->block * nvg_size(av->dtype)); }
+static size_t bytes_by(const route *r, const nvg_aval *av) {
+  return (size_t)(r->count * r->block * nvg_size(av->dtype));
+}
 
 static int down(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset, size_t bytes) {
   return nvd_download(to->data + to_offset, from, from_offset, bytes);

@@ -1,5 +1,5 @@
-/* Programs of the hallway: a prepared program of dispatch plus the outputs that need none (views of a leaf), remembered by
-   exact signature. Decides how values get their memory; never what is computed. */
+/* Programs of the hallway: a prepared program of dispatch plus the outputs that need none (views of a leaf),
+   remembered by exact signature. Decides how values get their memory; never what is computed. */
 #include <pthread.h>
 #include <string.h>
 #include "base/mem.h"
@@ -61,7 +61,9 @@ static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
   }
   return 1;
 }
-static int is_span(nvg_vkind k) { return k == NVG_VPERMUTE || k == NVG_VSLICE || k == NVG_VEXPAND || k == NVG_VRESHAPE; }
+static int is_span(nvg_vkind k) {
+  return k == NVG_VPERMUTE || k == NVG_VSLICE || k == NVG_VEXPAND || k == NVG_VRESHAPE;
+}
 /* How value `x` lies in a leaf; -1 if it is not a view of one. way: room for every value. */
 static int span_of(const nvg_graph *g, int x, span *s, int *way) {
   int n = 0;
@@ -115,12 +117,14 @@ void nvh_views_donors(nvh_views *v, const nvf_plan *p) {
 }
 
 /* ---- making and freeing */
-int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto, const nvf_veto *veto) {
+int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nvd_device *d, int nveto,
+                     const nvf_veto *veto) {
   int64_t dims = 0;
   size_t text = 0;
   for (int i = 0; i < v->nout; i++) dims += v->out[i].aval->rank;
   for (int i = 0; i < nveto; i++) text += strlen(veto[i].why) + 1;
-  nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims + text);
+  nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims +
+                                 text);
   *out = p;
   if (!p) return nvd_program_free(run), nvb_fail_memory();
   p->refs = 1;

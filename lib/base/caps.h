@@ -4,9 +4,12 @@
 #include <stdint.h>
 
 typedef enum nvb_devkind { NVB_CPU, NVB_CUDA } nvb_devkind;
-/* Matrix products by class of operand: real and complex float32, float32 of fewer bits where the user allows it, float64, 16 bits. */
-typedef enum nvb_product_class { NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCTS } nvb_product_class;
-typedef struct nvb_product_rate { double library, generated; } nvb_product_rate; /* operations per ns over all units; 0: none */
+/* Matrix products by class of operand: real and complex float32, float32 of fewer bits where the user allows it,
+   float64, 16 bits. */
+typedef enum nvb_product_class {
+  NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCTS
+} nvb_product_class;
+typedef struct nvb_product_rate { double library, generated; } nvb_product_rate; /* operations per ns, 0: none */
 typedef struct nvb_caps {
   nvb_devkind kind;
   char name[64];

@@ -1,6 +1,6 @@
-/* Calls on a stack of their own. The pages are the system's, taken as the stack grows, with one below that stops it. The thread
-   stays the same, and with it all that is the thread's. AddressSanitizer is told of both switches, so that it knows whose
-   frames a throw leaves behind. */
+/* Calls on a stack of their own. The pages are the system's, taken as the stack grows, with one below that stops it.
+   The thread stays the same, and with it all that is the thread's. AddressSanitizer is told of both switches, so
+   that it knows whose frames a throw leaves behind. */
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -47,7 +47,8 @@ static int call_there(call *c, char *memory, size_t bytes) {
 
 int nvb_protect_deep(nvb_arena *a, size_t stack, void (*fn)(nvb_arena *a, void *arg), void *arg) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (stack / page + 2) * page;
-  char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
+  char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (memory == MAP_FAILED)
     return nvb_fail_memory();
   call c = { .a = a, .fn = fn, .arg = arg };

@@ -12,8 +12,8 @@ int nvb_fail_memory(void);              /* NVM_ERR_MEMORY with its fixed message
 int nvb_status(void);                   /* status of the thread's last failure, NVM_OK if none since nvb_clear */
 const char *nvb_message(void);          /* its message; "" if none; valid until the thread's next failure */
 void nvb_clear(void);
-/* For what may fail inside and be mended there: the thread's last failure is kept before and put back afterwards, so that
-   nothing tells of what was mended. */
+/* For what may fail inside and be mended there: the thread's last failure is kept before and put back afterwards, so
+   that nothing tells of what was mended. */
 typedef struct nvb_failure { int status; char message[1024]; } nvb_failure;
 void nvb_failure_keep(nvb_failure *f);
 void nvb_failure_put_back(const nvb_failure *f);

@@ -1,6 +1,6 @@
-/* Libraries that are opened while the program runs, by exact soname. Those of CUDA: NVM_CUDA_DIR first ("off": nowhere),
-   then those already in the process, the folders that were named (the `nvidia` wheels of a Python), the system's,
-   CUDA_PATH and CUDA_HOME. Others: those in the process, then the system's. */
+/* Libraries that are opened while the program runs, by exact soname. Those of CUDA: NVM_CUDA_DIR first ("off":
+   nowhere), then those already in the process, the folders that were named (the `nvidia` wheels of a Python), the
+   system's, CUDA_PATH and CUDA_HOME. Others: those in the process, then the system's. */
 #ifndef NVB_LIBRARY_H
 #define NVB_LIBRARY_H
 
@@ -8,8 +8,8 @@ typedef struct nvb_symbol { const char *name; void (**to)(void); int optional; }
 
 /* A folder to look in from now on, and two levels of folders below it (site-packages/nvidia). Copied. */
 void nvb_library_dir(const char *dir);
-/* CUDA's: the first of these sonames (NULL ends them) that opens; it stays open. NULL with a message that names what was
-   tried. */
+/* CUDA's: the first of these sonames (NULL ends them) that opens; it stays open. NULL with a message that names what
+   was tried. */
 void *nvb_library_open(const char *const *soname);
 void *nvb_library_open_system(const char *soname);   /* another's: NULL with the system's message */
 /* Fills in *to for each; a status: NVM_ERR_UNSUPPORTED with a message that names the symbol. Absent optional ones

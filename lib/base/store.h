@@ -9,8 +9,8 @@
 int nvb_store_get(const char *kind, nvb_hash key, void **blob, size_t *bytes);
 void nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes);
 void nvb_store_drop(const char *kind, nvb_hash key);
-/* Copies of the blobs of a kind, the one used last first, as they lie there: who reads them asks again by key before believing
-   them. *at is one allocation (nvb_free it); their number, 0 with *at NULL if there is nothing. */
+/* Copies of the blobs of a kind, the one used last first, as they lie there: who reads them asks again by key before
+   believing them. *at is one allocation (nvb_free it); their number, 0 with *at NULL if there is nothing. */
 typedef struct nvb_blob { const void *p; size_t bytes; } nvb_blob;
 int nvb_store_all(const char *kind, nvb_blob **at);
 int nvb_store_clear(const char *kind); /* drops them; how many, -1 where that could not be done */

@@ -12,7 +12,8 @@
 #include "base/store.h"
 #include "dispatch/code.h"
 
-enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 32, LINES = 2000, REMEMBERED = 8 };
+enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 32, LINES = 2000,
+       REMEMBERED = 8 };
 
 /* ---- the shelf */
 static void destroy(nvd_item *item) {
@@ -194,15 +195,16 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ .arch = r->d->arch, .wide = o->wide });
   nvb_dump("cuda", o->k->title, c.source);
   if (c.threads > THREADS || c.shared > r->d->shared)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there are "
-              "%d and %lld", o->k->title, c.threads, (long long)c.shared, THREADS, (long long)r->d->shared);
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
+              "are %d and %lld", o->k->title, c.threads, (long long)c.shared, THREADS, (long long)r->d->shared);
   if (is_long(c.source) && !insisted_on(o->key))
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s would be more than %d lines of CUDA", o->k->title, LINES);
   nvd_gpu_kernel *k = nvb_calloc(1, sizeof *k);
   if (!k)
     nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
   *k = (nvd_gpu_kernel){ .item.key = o->key, .device = r->d, .threads = c.threads, .checks = c.checks,
-                         .shared = c.shared, .scratch = c.scratch, .cluster = c.cluster, .resident = c.resident, .nmap = c.nmap };
+                         .shared = c.shared, .scratch = c.scratch, .cluster = c.cluster, .resident = c.resident,
+                         .nmap = c.nmap };
   memcpy(k->map, c.map, sizeof c.map);
   snprintf(k->title, sizeof k->title, "%s", o->k->title);
   r->job[r->njob++] = (job){ .order = o, .d = r->d, .source = c.source, .made = k };

@@ -67,13 +67,15 @@ void *nvd_record_get(nvd_gpu_run *x, int (*launch)(nvd_gpu_run *x)) {
   k->used = ++r->clock;
   if (k->calls >= RECORD_AT || ++k->calls != RECORD_AT)
     return k->exec;
+  nvb_failure before;
+  nvb_failure_keep(&before);
   int entered = nvd_enter(x->p->device), error = capture(x, k, launch);
   if (error || x->status) {                    /* which is no failure: it runs as it is */
     nvd_cu.cudaGetLastError();
     nvd_records_free(r);
     r->unrecordable = 1;
     x->status = 0;
-    nvb_clear();
+    nvb_failure_put_back(&before);
   }
   nvd_leave(entered);
   return k->exec;

@@ -1,5 +1,5 @@
-/* How long programs take on a device, by its own clock: events around runs that are queued while the device is still busy with
-   something else, so that no launch is waited for. */
+/* How long programs take on a device, by its own clock: events around runs that are queued while the device is still
+   busy with something else, so that no launch is waited for. */
 #include <sched.h>
 #include "base/clock.h"
 #include "base/err.h"

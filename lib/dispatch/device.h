@@ -16,7 +16,7 @@ const char *nvd_device_line(int ordinal);             /* for info: name, memory,
    until the caller sets one; 1 is the legacy default stream, 2 the per-thread one, as in CUDA. */
 void *nvd_stream(nvd_device *d);
 int nvd_stream_set(nvd_device *d, void *stream);      /* a status: a stream of another device; NULL: the device's own */
-int nvd_synchronize(nvd_device *d);                   /* waits for all streams that were used; a status: a lost device */
+int nvd_synchronize(nvd_device *d);                   /* waits for all streams that were used; a status: it is lost */
 
 /* ---- buffers in device memory: nvd_buf with `device` set, from a stream-ordered pool. Freeing waits for nothing. */
 nvd_buf *nvd_buf_new_on(nvd_device *d, size_t bytes); /* NULL with a message: sizes, after all that is kept was freed */

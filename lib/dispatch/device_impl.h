@@ -8,10 +8,10 @@
 
 enum { NVD_MAX_DEVICES = 64, NVD_NCLASS = 48 * 8, NVD_LABEL = 64, NVD_LABELS = 16, NVD_USES = 4 };
 
-/* ---- queues: streams as we know them. Work put on one gets the next ticket; the event covers those up to `recorded`.
-   On the device's own queue it is recorded when somebody has to wait; on a stream of the caller after each work, so that
-   the stream is touched only in calls that name it or have it as the thread's current one. Queues are never freed; one
-   that nobody holds becomes another stream's, and its tickets go on. */
+/* ---- queues: streams as we know them. Work put on one gets the next ticket; the event covers those up to
+   `recorded`. On the device's own queue it is recorded when somebody has to wait; on a stream of the caller after
+   each work, so that the stream is touched only in calls that name it or have it as the thread's current one. Queues
+   are never freed; one that nobody holds becomes another stream's, and its tickets go on. */
 enum { NVD_OPEN = -1 };            /* ticket of a use by others that goes on until the buffer is given back */
 typedef struct nvd_queue {
   nvd_device *device;

@@ -21,15 +21,15 @@ int64_t nvd_mem_used(void);  int64_t nvd_mem_peak(void);  void nvd_mem_reset_pea
 
 /* ---- programs */
 typedef struct nvd_program nvd_program;
-/* Who runs a step that holds a product: a solver by its name ("" is the first one that takes it, "kernel" the step's own
-   kernel), and the solver's own words, which mean something to it on such a device and with such versions alone. All 0:
-   as it thinks best. */
+/* Who runs a step that holds a product: a solver by its name ("" is the first one that takes it, "kernel" the step's
+   own kernel), and the solver's own words, which mean something to it on such a device and with such versions alone.
+   All 0: as it thinks best. */
 typedef struct nvd_choice { char solver[16]; unsigned char config[64]; } nvd_choice;
-/* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts. choice:
-   one a step, or NULL; one that nobody can follow any more is as if it were not there. */
+/* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts.
+   choice: one a step, or NULL; one that nobody can follow any more is as if it were not there. */
 int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
-/* A kernel that was refused in this thread and comes back is taken: a planner cannot do without it. Not so after this: those
-   were only tried. */
+/* A kernel that was refused in this thread and comes back is taken: a planner cannot do without it. Not so after
+   this: those were only tried. */
 void nvd_forget_refusals(void);
 int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
 /* Would solvers refuse a step? As nvd_prepare says it, but nothing is made. */
@@ -42,12 +42,13 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out);
    memory. A status. */
 typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
-/* The device's own time, in ns, of so many runs one after the other; flush (NULL: none): a buffer that is written before each,
-   so that caches are empty, and not counted. Waits, at most `limit` ns for all of them: then *hung is set, and the device
-   does not answer. A status. */
+/* The device's own time, in ns, of so many runs one after the other; flush (NULL: none): a buffer that is written
+   before each, so that caches are empty, and not counted. Waits, at most `limit` ns for all of them: then *hung is
+   set, and the device does not answer. A status. */
 int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
                 double limit, int *hung);
-int nvd_may_time(struct nvd_device *d);  /* 0: not on the thread's stream, which is being captured, or on a device that is lost */
+/* 0: not on the thread's stream, which is being captured, or on a device that is lost. */
+int nvd_may_time(struct nvd_device *d);
 /* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
 int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
 void nvd_program_free(nvd_program *p);
@@ -61,7 +62,8 @@ typedef struct nvd_candidate {
 /* Those that step i can go by, each solver's in the order of what it expects of them, its own kernel last; their
    number. */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
-/* For people, a line for each step that holds a product: who runs it, and where nothing was chosen why others do not. */
+/* For people, a line for each step that holds a product: who runs it, and where nothing was chosen why others do
+   not. */
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
 int nvd_offers(nvb_devkind device);   /* for nvf_options: of all libraries there, NVM_SOLVERS permitting */
 const char *nvd_openblas_line(void);  /* for info: its version, or what is lost without it */

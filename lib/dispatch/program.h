@@ -26,7 +26,8 @@ typedef struct nvd_address {     /* an argument that a run fills in */
   nvm_dtype type;
   int stored;                    /* the step stores to it */
 } nvd_address;
-typedef struct nvd_scalar { int arg, leaf, bytes, offset; } nvd_scalar; /* an argument: these bytes of a leaf in host memory */
+/* An argument: these bytes of a leaf in host memory. */
+typedef struct nvd_scalar { int arg, leaf, bytes, offset; } nvd_scalar;
 
 /* What one run on the CPU needs; a program keeps a few for the next ones. */
 typedef struct nvd_context {

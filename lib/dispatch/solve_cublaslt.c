@@ -447,7 +447,8 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, double f
   if (!error)
     error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], nothing ? s->nothing[A] : s->layout[A], at[B],
                               nothing ? s->nothing[B] : s->layout[B], beta, at[C], s->layout[C], at[D], s->layout[D],
-                              algo, nothing ? NULL : place->workspace, nothing ? 0 : (size_t)place->room, place->stream);
+                              algo, nothing ? NULL : place->workspace, nothing ? 0 : (size_t)place->room,
+                              place->stream);
   if (!error)
     return NVM_OK;
   return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",

@@ -13,7 +13,8 @@
 /* ---- comparing. Equal bits, or both NaN. */
 static int both_nan(const char *a, const char *b, nvm_dtype part) {
   static const struct { nvm_dtype type; uint64_t most; } floats[] = { /* the greatest number: above it are NaN */
-    { NVM_F8E4, 0x7e }, { NVM_F8E5, 0x7c }, { NVM_F16, 0x7c00 }, { NVM_BF16, 0x7f80 }, { NVM_F32, 0x7f800000 }, { NVM_F64, 0x7ff0000000000000 } };
+    { NVM_F8E4, 0x7e }, { NVM_F8E5, 0x7c }, { NVM_F16, 0x7c00 }, { NVM_BF16, 0x7f80 }, { NVM_F32, 0x7f800000 },
+    { NVM_F64, 0x7ff0000000000000 } };
   for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
     if (floats[i].type == part) {
       size_t size = (size_t)nvg_size(part);

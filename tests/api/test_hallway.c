@@ -208,7 +208,7 @@ START_TEST(a_gpu_that_is_not_there_is_an_error_when_asked_for) {
 END_TEST
 
 /* ---- functions */
-static int traces;
+static atomic_int traces;
 static int second(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) { /* reads in[0] alone */
   (void)user, (void)c, (void)nin, (void)nout;
   traces++;
@@ -321,6 +321,58 @@ START_TEST(success_leaves_the_last_failure_as_it_was) {
   }
   ck_assert_int_eq(nvm_scope_close(s), NVM_ERR_VALUE);
   nvm_ctx_free(c);
+}
+END_TEST
+
+/* ---- threads */
+typedef struct shared { nvm_ctx *c; nvm_fn *f; nvm_traced *t; nvm_array *x, *pending; atomic_int ready; } shared;
+static int round_of(shared *h, int64_t i) {
+  nvm_scope *s = nvm_scope_open(h->c);
+  int64_t n = 1 + i % 90;
+  nvm_array *a = nvm_arange(h->c, NVM_F32, 0, (double)n, 1), *r = NULL, *v, *sum;
+  nvm_array *b = nvm_mul(nvm_add(a, nvm_float((double)(i % 7))), nvm_sum(h->x, NULL, -1, 0));
+  float out[100], want = 28 * (float)(i % 7);
+  int status = nvm_copy_to_host(b, out, sizeof *out * (size_t)n);
+  status = status ? status : out[0] == want ? NVM_OK : -1;
+  status = status ? status : nvm_fn_call(h->f, (nvm_array *[]){ a, a }, &r);
+  status = status ? status : nvm_copy_to_host(r, out, sizeof *out * (size_t)n);
+  status = status ? status : out[n - 1] == (float)n ? NVM_OK : -2;
+  nvm_array_unref(r), r = NULL;
+  v = nvm_view(h->x, 1, (int64_t[]){ 0 }, (int64_t[]){ 8 }, (int64_t[]){ 1 }, NULL);
+  status = status ? status : nvm_traced_call(h->t, (nvm_array *[]){ v, h->x }, &r);
+  nvm_array_unref(r), nvm_array_unref(v);
+  sum = nvm_sum(h->pending, NULL, -1, 0); /* all threads want its value */
+  status = status ? status : nvm_copy_to_host(sum, out, sizeof *out);
+  status = status ? status : out[0] == 36 ? NVM_OK : -3;
+  if (i % 16 == 0 && !status) status = nvm_set("verbose", i % 32 ? "0" : "00"); /* what was planned is planned again */
+  int inside = nvm_scope_close(s);
+  return status ? status : inside;
+}
+static void *rounds(void *arg) {
+  shared *h = arg;
+  intptr_t status = 0, first = atomic_fetch_add(&h->ready, 1) * 17;
+  while (atomic_load(&h->ready) < 4) usleep(100);
+  for (int64_t i = 0; i < 400 && !status; i++) status = round_of(h, first + i);
+  return (void *)status;
+}
+START_TEST(threads_share_arrays_and_functions) {
+  nvm_set("cache_dir", "off");
+  shared h = { .c = context(NVM_DEVICE_CPU) };
+  nvm_scope *s = nvm_scope_open(h.c);
+  h.x = ramp(h.c, 8);
+  h.pending = nvm_add(h.x, nvm_float(1));
+  h.t = traced_second(h.c);
+  ck_assert_int_eq(nvm_fn_new(&h.f, h.c, second, NULL, 2, 1), NVM_OK);
+  pthread_t t[4];
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&t[i], NULL, rounds, &h), 0);
+  for (int i = 0; i < 4; i++) {
+    void *status;
+    pthread_join(t[i], &status);
+    ck_assert_int_eq((intptr_t)status, 0);
+  }
+  nvm_fn_free(h.f), nvm_traced_free(h.t);
+  nvm_scope_close(s);
+  nvm_ctx_free(h.c);
 }
 END_TEST
 
@@ -605,7 +657,8 @@ END_TEST
 
 SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_function_forgets_what_was_long_ago,
       success_leaves_the_last_failure_as_it_was, what_cannot_be_is_refused, many_outputs_are_all_or_those_before,
-      a_failure_leaves_what_was_computed_before_it, a_child_goes_on_whatever_the_others_were_doing,
+      a_failure_leaves_what_was_computed_before_it, threads_share_arrays_and_functions,
+      a_child_goes_on_whatever_the_others_were_doing,
       options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
       a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named,
