@@ -123,8 +123,8 @@ static PyObject *only(nvp_array *a, const char *who) {
   if (nvp_tracing() && nvm_is_pending(a->h)) {
     PyObject *hook = nvp_hook(a->st, "traced_value_message");
     PyObject *text = hook ? PyObject_CallFunction(hook, "Os", (PyObject *)a, who) : NULL;
-    if (text && nvp_eval(a->st, &a->h, 1)) { /* what depends on no parameter has a value even here */
-      PyErr_Clear();
+    if (text && nvp_eval(a->st, &a->h, 1) && nvm_last_status() == NVM_ERR_STATE) {
+      PyErr_Clear(); /* what depends on no parameter has a value even here */
       PyErr_SetObject(PyExc_RuntimeError, text);
     }
     Py_XDECREF(text);

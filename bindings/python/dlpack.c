@@ -102,7 +102,7 @@ static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copie
   if (moves && copy == NVP_COPY_NEVER)
     return PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=False, but the array is on another device"), NULL;
   *copied = moves || copy == NVP_COPY_ALWAYS;
-  nvm_array *h = moves ? nvm_array_to_device(a->h, want) : *copied ? nvm_array_copy(a->h) : nvm_snapshot(a->h);
+  nvm_array *h = moves ? nvm_array_to_device(a->h, want) : *copied ? nvm_array_copy(a->h) : nvm_hold(a->h);
   if (!h) PyErr_Format(PyExc_BufferError, "__dlpack__: %s", nvm_last_error());
   return h;
 }

@@ -88,7 +88,8 @@ static int same_set(PyObject *a, PyObject *b) {
 /* NumPy's scalars: by dtype and bytes; 2: a is none */
 static int same_numpy(PyObject *a, PyObject *b) {
   PyObject *da = PyObject_GetAttrString(a, "dtype"), *db = da ? PyObject_GetAttrString(b, "dtype") : NULL;
-  int same = db ? PyObject_RichCompareBool(da, db, Py_EQ) : (PyErr_Clear(), 2);
+  int same = db ? PyObject_RichCompareBool(da, db, Py_EQ) : PyErr_ExceptionMatches(PyExc_AttributeError) ? 2 : -1;
+  if (same == 2) PyErr_Clear();
   Py_XDECREF(da);
   Py_XDECREF(db);
   Py_buffer va, vb;

@@ -1,4 +1,5 @@
-"""What each operation of the table should give: NumPy's name for it, what it takes, and how close the result must be.
+"""What each operation of the table should give: NumPy's name for it, what it takes, and how close the result must be; and what
+several files of tests share.
 
 A new row of the table without an entry here fails test_ops.test_every_operation_has_a_reference.
 """
@@ -17,6 +18,18 @@ COMPLEX = ["complex64", "complex128"]
 ANY = BOOL + INTS + HALF + FLOATS + COMPLEX
 REAL = INTS + HALF + FLOATS
 NUM = REAL + COMPLEX
+
+
+def counted(shape, dtype="float64"):
+    return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+def same(got, want):
+    """Shape, dtype and every element."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape and got.dtype == want.dtype, (got, want)
+    np.testing.assert_array_equal(got, want)
+
 
 
 @dataclass

@@ -5,18 +5,9 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nvm
+from refs import counted, same
 
 arrays = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
-
-
-def counted(shape):
-    return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
-
-
-def same(got, want):
-    np.testing.assert_array_equal(np.asarray(got), want)
-    assert got.shape == np.shape(want)
-
 
 
 @given(arrays, st.data())

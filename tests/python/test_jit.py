@@ -588,3 +588,24 @@ def test_what_a_trace_made_gets_a_value_later():
     assert np.array_equal(np.asarray(kept[0]), 2 * np.arange(8.0))
     for y in (x[::2], x[::-2], x[8:]):
         assert np.array_equal(np.asarray(f(y)), y + 2 * np.arange(8.0))
+
+
+def test_values_from_outside_are_read_in_a_trace():
+    outside = nvm.arange(4.0) * 2
+    read = []
+    nvm.jit(lambda x: read.extend((np.from_dlpack(outside).tolist(), np.asarray(outside).tolist(), outside.tolist())) or x)(1.0)
+    assert read == [[0, 2, 4, 6]] * 3
+    wrong = nvm.arange(3.0)[nvm.asarray([9])]
+    with pytest.raises(IndexError, match="out of range"):  # the reason why there is no value is another
+        nvm.jit(lambda x: x * wrong.item())(1.0)
+
+
+def test_statics_whose_dtype_raises():
+    class Odd(np.float64):
+        @property
+        def dtype(self):
+            raise MemoryError
+    f = nvm.jit(lambda x, s: x, static_argnums=1)
+    f(1.0, Odd(1))
+    with pytest.raises(MemoryError):
+        f(1.0, Odd(1))
