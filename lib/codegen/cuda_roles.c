@@ -173,9 +173,8 @@ static int products(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, i
     for (int r = 0; r < 4 * n; r++) nvb_print(&regs, ", %s", b[c].acc[sum->item[4 * (i * sum->nq + j) + r]]);
   const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum->l, sum->p)),
              *qcol = nvcu_warp_part(e, sum->l, sum->q);
-  nvcu_line(e, "%s<%d, %d>(%s, %s, %s%s);", instruction(e, t, (*more + 1) * n), pa, qa,
-            factor_at(e, b->p, pa, prow, sum->prow[i], at), factor_at(e, b->q, qa, qcol, sum->qcol[j], at),
-            !at && e->ring->fresh ? e->ring->fresh : "1", regs.s);
+  nvcu_line(e, "%s<%d, %d>(%s, %s, 1%s);", instruction(e, t, (*more + 1) * n), pa, qa,
+            factor_at(e, b->p, pa, prow, sum->prow[i], at), factor_at(e, b->q, qa, qcol, sum->qcol[j], at), regs.s);
   return n;
 }
 
@@ -281,13 +280,7 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   nvcu_ring *g = e->ring;
   const nvf_stmt *s = r->s.at[0];
   if (!g || g->loop != s) return 0;
-  int zeros = s->ncarry > 0;
-  for (int i = 0; i < s->ncarry; i++) {
-    const nvf_stmt *first = e->r.tile[s->carry[i].outer].def;
-    zeros &= first && first->op == NVF_ZEROS;
-  }
   const char *k = e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
-  g->fresh = zeros ? nvcu_text(e, "%s != %s", k, lo) : NULL;
   nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 0, "stage"));
   for (int i = 0; i < g->n; i++) {
     nvcu_rows *rows = e->tile[g->tile[i].put->out[0]].rows;

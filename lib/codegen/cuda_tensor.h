@@ -72,7 +72,6 @@ typedef struct nvcu_ring {
   nvcu_room *here;              /* a barrier for each warp: it has come */
   nvcu_slice part;              /* of the tail: columns of 128 bytes of 16-bit results */
   int parts;
-  const char *fresh;            /* text: the sum has no value yet; NULL: it always has one */
 } nvcu_ring;
 
 /* ---- cuda_boxes.c: the tail's way through shared memory */

@@ -156,7 +156,8 @@ static int must_cut(const nvc_runs *r, const nvc_run *run, const nvf_stmt *s) {
   nvc_uses(r, s, &uses);
   for (int i = 0; i < run->s.n; i++) {
     const nvf_stmt *d = run->s.at[i];
-    int late = d->op == NVF_REDUCE || (run->nloop && (d->op == NVF_SCAN || d->op == NVF_PUT || d->op == NVF_CONTRACT));
+    int late = d->op == NVF_REDUCE || (d->op == NVF_SCAN && nvc_has_loops(nvc_layout_of(r, d)));
+    late |= run->nloop && (d->op == NVF_PUT || d->op == NVF_CONTRACT);
     late |= run->nloop && s->op == NVF_RELAYOUT && !nvf_layout_eq(&r->t->tile[s->in[0]], &r->t->tile[s->out[0]]);
     for (int j = 0; late && j < d->nout; j++)
       for (int k = 0; k < uses.n; k++)
@@ -282,7 +283,6 @@ static void carried(nvc_runs *r, const nvf_block *b) {
       nvc_tile_use *in = &r->tile[s->carry[c].inner], *out = &r->tile[s->carry[c].outer];
       in->mutable = out->mutable = 1;
       if (!in->def) in->def = s;
-      if (!out->def) out->def = s;
     }
     if (s->body) carried(r, s->body);
     if (s->other_body) carried(r, s->other_body);

@@ -170,6 +170,33 @@ START_TEST(orders) {
 }
 END_TEST
 
+/* What a scan has made in loops of its own is carried, or goes on to another layout. */
+START_TEST(behind_scans) {
+  static const char head[] = "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 4) {\n"
+                             "    X = load(x, b*128 + r*16 + j, L)\n    T = scan(add, X, j)\n";
+  static const char *const body[] = {
+      "    for t in range(0, 3, 1) carry (c = T) {\n      c = map(multiply, c, X)\n    }\n"
+      "    store(o, b*128 + r*16 + j, T)\n",
+      "    U = relayout(T, M)\n    V = map(negative, U)\n    store(o, b*128 + r*16 + j, V)\n"};
+  float x[512], o[512] = {0};
+  for (int i = 0; i < 512; i++) x[i] = (float)(i % 37 - 18) / 16;
+  for (size_t k = 0; k < sizeof body / sizeof *body; k++) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "%s%s  }\n}\nschedule cpu1 { L = \"r: i8; j: i16\"; M = \"r: i4 I2; j: I16\" }\n"
+             "schedule cpu4 { L = \"r: I8; j: l4 i4\"; M = \"r: i2 l4; j: i16\" }\n"
+             "schedule cpu8 { L = \"r: l8; j: i16\"; M = \"r: i8; j: i2 l8\" }\n"
+             "schedule gpu1 { L = \"r: I8; j: l4 i4\"; M = \"r: i2 l4; j: l8 i2\" }\n"
+             "schedule gpu2 { L = \"r: w4 l2; j: I2 i8\"; M = \"r: l8; j: i16\" }\n",
+             head, body[k]);
+    gate g = {0};
+    gate_in(&g, NVM_F32, x, 512);
+    gate_out(&g, NVM_F32, o, 512);
+    run(&g, body[k], text);
+  }
+}
+END_TEST
+
 /* Pairs in more lanes than a vector of the widest kind has. */
 START_TEST(wide_pairs) {
   static const char text[] =
@@ -188,11 +215,11 @@ END_TEST
 
 #ifdef GATE_CUDA
 int main(void) {
-  const TTest *const t[] = {slow_paths, late_results, pointers, empty_rows, orders};
+  const TTest *const t[] = {slow_paths, late_results, pointers, empty_rows, orders, behind_scans};
   (void)through_memory; /* no thread of a GPU waits for what another one stores */
   (void)wide_pairs;
   return gate_emulator() ? run_suite("cuda order", t, (int)(sizeof t / sizeof *t)) : 77;
 }
 #else
-SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, wide_pairs)
+SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans, wide_pairs)
 #endif
