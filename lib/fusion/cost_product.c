@@ -61,6 +61,14 @@ static double repeated(const nvf_cand *k, nvf_tiling t, uint64_t axes) {
   return n;
 }
 
+/* Operations of an element. What 16 bits keep of a map is a few of a GPU's own instructions. */
+static double work_of(const nvf_cand *k, const nvf_inst *v) {
+  enum { OWN = 8 };
+  const nvf_node *n = v->kind == NVF_IMAP || nvf_is_red(v) ? &k->net->node[v->node] : NULL;
+  double cost = n && n->frag->cost > 1 ? n->frag->cost : 1;
+  return n && n->half && k->net->caps->kind != NVB_CPU ? least(cost, OWN) : cost;
+}
+
 static int is_operand(const nvf_cand *k, int inst) {
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     if (k->dot->of[z] == inst)
@@ -84,14 +92,13 @@ void nvf_assess_product(nvf_cand *k) {
   int library = net->offers && nvf_product_offered(words, net->offers);
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
-    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? net->node[v->node].frag : NULL;
     double each = extent(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
     if (v->kind == NVF_ILOAD && is_operand(k, i)) /* that is in the rate */
       continue;
     if (v->kind == NVF_ILOAD)
       l2 += each * times * nvg_size(net->node[v->node].dtype);
     else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
-      ops += each * times * (f && f->cost > 1 ? f->cost : 1);
+      ops += each * times * work_of(k, v);
   }
   for (int i = 0; i < k->put.n; i++)
     wr += nvg_size(net->node[k->put.at[i].node].dtype) * (double)net->node[k->put.at[i].node].size;
