@@ -155,7 +155,7 @@ const ulp_function ulp_functions[] = {
   U("sqrt", mpfr_sqrt, 0, 4, 0.5, 0.5),
   U("square", square, -3, 3, 0.5, 0.5),
   U("tan", mpfr_tan, -100, 100, 2, 2),
-  U("tanh", mpfr_tanh, -4, 4, 1.5, 1.5),
+  U("tanh", mpfr_tanh, -4, 4, 2, 1.5),
 };
 const int ulp_nfunctions = sizeof ulp_functions / sizeof *ulp_functions;
 
