@@ -39,6 +39,13 @@ static extent extent_of(const nvg_aval *av, const int64_t *stride) {
   }
   return (extent){ low * size, (high - low + 1) * size, high - low + 1 <= distinct };
 }
+/* The same without repetitions: an extent of 1 where the stride is 0. */
+static nvg_aval once_of(const nvg_aval *av, const int64_t *stride, int64_t *shape) {
+  nvg_aval once = { av->dtype, av->rank, 1, shape };
+  for (int d = 0; d < av->rank; d++) once.size *= shape[d] = stride[d] || !av->shape[d] ? av->shape[d] : 1;
+  return once;
+}
+static size_t bytes_of(const nvg_aval *av) { return (size_t)av->size * (size_t)nvg_size(av->dtype); }
 static int is_packed(const nvg_aval *av, const int64_t *stride) {
   int64_t packed[NVM_MAX_RANK];
   int d = av->rank;
@@ -55,10 +62,12 @@ static void pack(void *to, const char *from, const nvg_aval *av, const int64_t *
 /* ---- copies: each a new value */
 static nvg_value *failed(nvd_buf *b) { return nvd_buf_unref(b), NULL; }
 
-/* To a device, as they lie; packed first where that would move more than the elements. */
+/* To a device, as they lie; packed first where that would move more than the elements, of which each goes once. */
 static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) {
+  int64_t shape[NVM_MAX_RANK], stride[NVM_MAX_RANK];
   extent e = extent_of(av, v->stride);
-  nvd_buf *b = nvd_buf_new_on(d, e.dense ? (size_t)e.bytes : (size_t)(av->size * nvg_size(av->dtype)));
+  nvg_aval once = once_of(av, v->stride, shape);
+  nvd_buf *b = nvd_buf_new_on(d, e.dense ? (size_t)e.bytes : bytes_of(&once));
   if (!b) return NULL;
   if (e.dense) {
     if (e.bytes && nvd_upload(b, 0, v->data + e.low, (size_t)e.bytes)) return failed(b);
@@ -66,9 +75,9 @@ static nvg_value *upload(const nvg_value *v, const nvg_aval *av, nvd_device *d) 
   }
   nvd_buf *host = nvd_buf_new(b->bytes);
   if (!host) return failed(b);
-  int64_t stride[NVM_MAX_RANK];
-  nvg_packed(stride, av->rank, av->shape);
-  pack(host->data, v->data, av, v->stride);
+  nvg_packed(stride, av->rank, shape);
+  for (int i = 0; i < av->rank; i++) stride[i] *= v->stride[i] != 0;
+  pack(host->data, v->data, &once, v->stride);
   int status = nvd_upload(b, 0, host->data, b->bytes);
   nvd_buf_unref(host);
   return status ? failed(b) : nvh_value_new(b, b->data, av->rank, stride);
@@ -153,7 +162,7 @@ nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place) {
   if (d) return v->device ? across(v, av, d) : upload(v, av, d);
   if (v->device) return download(v, av);
   int64_t stride[NVM_MAX_RANK];
-  nvd_buf *b = nvd_buf_new((size_t)(av->size * nvg_size(av->dtype)));
+  nvd_buf *b = nvd_buf_new(bytes_of(av));
   nvg_packed(stride, av->rank, av->shape);
   if (b) pack(b->data, v->data, av, v->stride);
   return nvh_value_new(b, b ? b->data : NULL, av->rank, stride);
@@ -173,15 +182,24 @@ int nvh_is_alone(const nvg_value *v) {
 }
 
 /* ---- NVM_CHECK=borrow: what is lent to an array does not change while the array lives */
-static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) {
+static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) { /* 0: there is no memory for it */
   extent e = extent_of(av, v->stride);
-  return nvb_hash_bytes(v->data + e.low, (size_t)e.bytes).lo | 1;
+  if (e.dense) return nvb_hash_bytes(v->data + e.low, (size_t)e.bytes).lo | 1;
+  int64_t shape[NVM_MAX_RANK];
+  nvg_aval once = once_of(av, v->stride, shape);
+  void *copy = nvb_alloc(bytes_of(&once));
+  if (copy) pack(copy, v->data, &once, v->stride);
+  uint64_t sum = copy ? nvb_hash_bytes(copy, bytes_of(&once)).lo | 1 : 0;
+  nvb_free(copy);
+  return sum;
 }
 void nvh_lend(nvg_value *v, const nvg_aval *av) {
   if (!v->device && nvb_has(NVB_CHECK, "borrow")) v->sum = sum_of(v, av);
 }
 int nvh_lent_still(const nvg_value *v, const nvg_aval *av) {
-  if (v->sum == sum_of(v, av)) return NVM_OK;
+  uint64_t sum = sum_of(v, av);
+  if (v->sum == sum) return NVM_OK;
+  if (!sum) return nvb_fail_memory();
   return nvb_fail(NVM_ERR_STATE, "[borrow] the memory that was lent to an array of %lld %s has changed while the array "
                   "lives; copy it, or lend what nobody writes to", (long long)av->size, nvg_dtype_name(av->dtype));
 }
@@ -214,7 +232,7 @@ int nvh_bring(nvg_value **v, const nvg_aval *av, int place, nvg_value **temporar
 
 int nvh_copy_out(void *to, const nvg_value *v, const nvg_aval *av) {
   nvd_buf *from = v->buffer;
-  size_t bytes = (size_t)(av->size * nvg_size(av->dtype));
+  size_t bytes = bytes_of(av);
   if (!v->device) return pack(to, v->data, av, v->stride), NVM_OK;
   if (is_packed(av, v->stride))
     return bytes ? nvd_download(to, from, (size_t)(v->data - from->data), bytes) : NVM_OK;

@@ -89,7 +89,7 @@ static int get_number(const char **at, const char *end, double *x) {
   while (*at < end && n + 1 < sizeof word && strchr("+-.0123456789eE", **at) && **at)
     word[n++] = *(*at)++;
   word[n] = 0;
-  *x = strtod(word, &stop);
+  *x = nvb_read_double(word, &stop);
   return n && !*stop && *x - *x == 0; /* neither inf nor nan */
 }
 

@@ -1,6 +1,8 @@
 /* Growing text. Throws to the arena's nvb_protect when memory runs out; decides how floats are spelled everywhere. */
 #include "base/text.h"
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,21 @@ void nvb_puts(nvb_text *t, const char *s) {
   t->n += n;
 }
 
+/* ---- numbers */
+static locale_t plain; /* 0: it could not be made */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+double nvb_read_double(const char *s, char **end) {
+  pthread_once(&once, make_plain);
+  return plain ? strtod_l(s, end, plain) : strtod(s, end);
+}
+
+float nvb_read_float(const char *s, char **end) {
+  pthread_once(&once, make_plain);
+  return plain ? strtof_l(s, end, plain) : strtof(s, end);
+}
+
 void nvb_putf(nvb_text *t, double x) {
   char s[40];
   if (isnan(x) || isinf(x)) {
@@ -51,12 +68,12 @@ void nvb_putf(nvb_text *t, double x) {
   }
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(s, sizeof s, "%.*g", digits, x);
-    if (strtod(s, NULL) == x)
+    for (char *c = s; *c; c++) /* the program's locale may have another point */
+      if (*c == ',')
+        *c = '.';
+    if (nvb_read_double(s, NULL) == x)
       break;
   }
-  for (char *c = s; *c; c++) /* the program's locale may have another point */
-    if (*c == ',')
-      *c = '.';
   nvb_puts(t, s);
   if (!strpbrk(s, ".e"))
     nvb_puts(t, ".0");

@@ -1,11 +1,11 @@
 /* Tokens of kernel text, with the place of every fault, and constants between text and bits. */
 #include "fusion/kernel_lex.h"
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
+#include "base/text.h"
 #include "graph/dtype.h"
 #include "graph/frag.h"
 
@@ -173,11 +173,7 @@ static double float_value(nvf_lex *l, int narrow) {
   if (nvf_lex_accept(l, "nan")) return __builtin_nan("");
   char s[96], *end;
   token_text(l, s, sizeof s);
-  locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0),
-           old = uselocale(c); /* a decimal point, whatever the user's locale */
-  double v = narrow ? (double)strtof(s, &end) : strtod(s, &end);
-  uselocale(old);
-  if (c) freelocale(c);
+  double v = narrow ? (double)nvb_read_float(s, &end) : nvb_read_double(s, &end);
   if (*end) nvf_lex_fail(l, "not a number: %s", s);
   nvf_lex_next(l);
   return v;

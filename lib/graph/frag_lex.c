@@ -1,11 +1,10 @@
 /* The lexer of fragment text: tokens, positions in messages, numbers rounded once whatever the process' locale is. */
 #include "graph/frag_lex.h"
-#include <locale.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/text.h"
 
 
 void nvg_lex_fail(const lexer *l, const char *fmt, ...) {
@@ -143,10 +142,6 @@ void nvg_lex_skip_to_body(lexer *l) {
 }
 
 /* ---- numbers */
-static locale_t c_locale;
-static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
-static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
-
 static uint64_t real_bits(int type, float f, double d) {
   uint32_t u;
   uint64_t v;
@@ -160,12 +155,9 @@ uint64_t nvg_lex_float(int type, slice text, int negative) {
   char s[104];
   memcpy(s, text.p, (size_t)text.n);
   s[text.n] = 0;
-  pthread_once(&c_locale_once, make_c_locale);
   if (s[0] == 'n') return sign | real_bits(type, __builtin_nanf(""), __builtin_nan(""));
   if (s[0] == 'i') return sign | real_bits(type, __builtin_inff(), __builtin_inf());
-  if (!c_locale) return sign | real_bits(type, strtof(s, NULL), strtod(s, NULL));
-  return sign | (type == NVM_F32 ? real_bits(type, strtof_l(s, NULL, c_locale), 0)
-                                 : real_bits(type, 0, strtod_l(s, NULL, c_locale)));
+  return sign | real_bits(type, nvb_read_float(s, NULL), nvb_read_double(s, NULL));
 }
 
 uint64_t nvg_lex_float_of_int(int type, uint64_t magnitude, int negative) {

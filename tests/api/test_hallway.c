@@ -34,6 +34,9 @@ static void ck_values(nvm_array *a, float scale, float shift) {
   for (int64_t i = 0; i < n; i++) ck_assert_float_eq(out[i], scale * (float)i + shift);
 }
 
+static int freed;
+static void count_freed(void *owner) { (void)owner, freed++; }
+
 START_TEST(options_of_the_first_version_still_work) {
   struct { unsigned version; nvm_dtype default_float; char behind; } old = { .behind = 77 };
   ck_assert_int_eq(nvm_ctx_options_init((nvm_ctx_options *)(void *)&old, 1), NVM_OK);
@@ -156,6 +159,24 @@ START_TEST(what_cannot_be_is_refused) {
   ck_assert_ptr_null(nvm_einsum("i->i", &x, -1, NULL));
   nvm_array *none = nvm_zeros(c, NVM_F32, 4, (int64_t[]){ (int64_t)1 << 40, 0, (int64_t)1 << 40, (int64_t)1 << 40 });
   if (none) ck_assert_int_eq(nvm_eval(&none, 1), NVM_OK); /* has no elements, whatever the other extents */
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
+START_TEST(what_lies_between_may_change) { /* NVM_CHECK=borrow looks at what was lent alone */
+  float x[16] = { 0 };
+  nvm_set("check", "borrow");
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  int64_t n = 8, stride = 8;
+  static int owner;
+  nvm_array *a = nvm_from_host_borrow(c, NVM_F32, 1, &n, &stride, x, count_freed, &owner);
+  x[1] = x[15] = 7;
+  ck_values(nvm_add(a, nvm_float(1)), 0, 1);
+  x[14] = 7;
+  nvm_array *bad = nvm_add(a, nvm_float(2));
+  ck_assert_int_eq(nvm_eval(&bad, 1), NVM_ERR_STATE);
   nvm_scope_close(s);
   nvm_ctx_free(c);
 }
@@ -438,8 +459,6 @@ static int no_gpu(void) {
   fprintf(stderr, "skipped, no GPU: %s\n", nvm_last_error());
   return 1;
 }
-static int freed;
-static void count_freed(void *owner) { (void)owner, freed++; }
 
 START_TEST(a_context_runs_on_its_device) {
   if (no_gpu()) return;
@@ -580,6 +599,27 @@ START_TEST(a_view_brings_little_more_than_its_elements) {
 }
 END_TEST
 
+START_TEST(repeated_elements_go_to_a_device_once) {
+  if (no_gpu()) return;
+  static float odd[2000];
+  for (int i = 0; i < 2000; i++) odd[i] = (float)i;
+  int64_t shape[3] = { 1000, 1000, 7 }, strides[3] = { 0, 8, 0 };
+  nvm_ctx *c = context(NVM_DEVICE_CPU);
+  nvm_scope *s = nvm_scope_open(c);
+  nvm_device_memory before, after;
+  ck_assert_int_eq(nvm_device_memory_get(&before, NVM_DEVICE_MEMORY_VERSION, c, NVM_DEVICE_CUDA), NVM_OK);
+  nvm_array *x = nvm_from_host_borrow(c, NVM_F32, 3, shape, strides, odd, count_freed, NULL);
+  nvm_array *there = nvm_to_device(x, NVM_DEVICE_CUDA), *part;
+  ck_assert_int_eq(nvm_eval(&there, 1), NVM_OK);
+  ck_assert_int_eq(nvm_device_memory_get(&after, NVM_DEVICE_MEMORY_VERSION, c, NVM_DEVICE_CUDA), NVM_OK);
+  ck_assert_int_le(after.used - before.used, 8192);
+  part = nvm_slice(there, (int64_t[]){ 999, 10, 6 }, (int64_t[]){ 1, 40, 1 }, NULL);
+  ck_values(nvm_reshape(part, 1, (int64_t[]){ 40 }), 2, 20);
+  nvm_scope_close(s);
+  nvm_ctx_free(c);
+}
+END_TEST
+
 START_TEST(views_of_all_kinds_come_as_they_are) { /* some as one block, some as many */
   if (no_gpu()) return;
   static const int64_t full[3] = { 6, 5, 1 << 18 };
@@ -663,4 +703,4 @@ SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_funct
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
       a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named,
       foreign_memory_is_borrowed_and_given_back, a_view_brings_little_more_than_its_elements,
-      views_of_all_kinds_come_as_they_are, functions_run_where_their_arguments_are)
+      repeated_elements_go_to_a_device_once, views_of_all_kinds_come_as_they_are, what_lies_between_may_change, functions_run_where_their_arguments_are)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "../comma.h"
 #include "../suite.h"
 #include "autotune/record.h"
 #include "base/err.h"
@@ -202,4 +203,9 @@ START_TEST(test_trial) { /* a process that dies in a candidate leaves its mark; 
 }
 END_TEST
 
-SUITE("record", test_json, test_import, test_other_process, test_damage, test_without_store, test_asked_again, test_trial)
+START_TEST(test_comma) { /* files are the same wherever they were written */
+  if (comma_locale()) test_json_fn(0);
+}
+END_TEST
+
+SUITE("record", test_json, test_comma, test_import, test_other_process, test_damage, test_without_store, test_asked_again, test_trial)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../comma.h"
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -31,7 +32,7 @@ static void floats(nvb_arena *a, void *arg) {
     if (isnan(x) || isinf(x))
       continue;
     const char *s = spelled(a, x);
-    y = strtod(s, NULL);
+    y = nvb_read_double(s, NULL);
     ck_assert_mem_eq(&x, &y, 8);
     ck_assert_msg(strpbrk(s, ".e") != NULL, "%s reads as an integer", s);
   }
@@ -87,4 +88,19 @@ START_TEST(text_without_memory_throws) {
 }
 END_TEST
 
-SUITE("text", floats_read_back, text_grows, text_without_memory_throws)
+START_TEST(floats_have_a_point_everywhere) {
+  char *end;
+  if (!comma_locale())
+    return;
+  ck_assert_double_eq(strtod("2,5", NULL), 2.5);
+  ck_assert_double_eq(nvb_read_double("2.5e1x", &end), 25);
+  ck_assert_str_eq(end, "x");
+  ck_assert_float_eq(nvb_read_float("0.1", &end), 0.1f);
+  ck_assert_str_eq(end, "");
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_int_eq(nvb_protect(a, floats, NULL), NVM_OK);
+  nvb_arena_free(a);
+}
+END_TEST
+
+SUITE("text", floats_have_a_point_everywhere, floats_read_back, text_grows, text_without_memory_throws)
