@@ -31,7 +31,8 @@ PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, c
 }
 
 /* ---- values */
-/* Other threads may write to an array while the interpreter's lock is not held: what needs a value holds on to it before. */
+/* Other threads may write to an array while the interpreter's lock is not held: what needs a value holds on to it
+   before. */
 static nvm_array *hold(nvp_array *a) {
   nvm_array *h = nvm_hold(a->h);
   if (!h) nvp_raise(a->st);

@@ -1,5 +1,5 @@
-/* Devices in Python: their names, what the context and a thread choose, streams, memory; and __cuda_array_interface__, both
-   ways. What a device is to Python (nvm.device, `with`) is the package's Python half. */
+/* Devices in Python: their names, what the context and a thread choose, streams, memory; and __cuda_array_interface__,
+   both ways. What a device is to Python (nvm.device, `with`) is the package's Python half. */
 #include <string.h>
 #include "nvp.h"
 
@@ -41,7 +41,8 @@ static PyObject *device_info(PyObject *m, PyObject *x) {
   if (nvp_device(st, x, &d)) return NULL;
   if (d == NVM_DEVICE_AUTO) d = nvm_ctx_device(st->ctx);
   if (nvp_check(st, nvm_device_info_get(&i, NVM_DEVICE_INFO_VERSION, d))) return NULL;
-  return Py_BuildValue("{ss si sL ss}", "name", i.name, "units", i.units, "memory", (long long)i.memory, "line", i.line);
+  return Py_BuildValue("{ss si sL ss}", "name", i.name, "units", i.units, "memory", (long long)i.memory, "line",
+                       i.line);
 }
 static PyObject *default_device(PyObject *m, PyObject *unused) {
   (void)unused;
@@ -251,11 +252,11 @@ PyMethodDef nvp_device_def[] = {
   { "stream_get", stream_get, METH_O, NULL },
   { "stream_set", stream_set, METH_VARARGS, NULL },
   { "memory_info", memory_info, METH_VARARGS,
-    "memory_info($module, device=None, /)\n--\n\nBytes of arrays on a device: used, peak, and of a GPU its limit, what is "
-    "reserved and what there is; a dict." },
+    "memory_info($module, device=None, /)\n--\n\nBytes of arrays on a device: used, peak, and of a GPU its limit, "
+    "what is reserved and what there is; a dict." },
   { "set_memory_limit", memory_limit, METH_VARARGS,
-    "set_memory_limit($module, bytes, device=None, /)\n--\n\nThe most bytes of a GPU's memory that arrays may take; 0: no "
-    "limit." },
+    "set_memory_limit($module, bytes, device=None, /)\n--\n\nThe most bytes of a GPU's memory that arrays may take; "
+    "0: no limit." },
   { "trim_memory", memory_trim, METH_VARARGS,
     "trim_memory($module, device=None, /)\n--\n\nGives memory of a GPU back that is kept for reuse." },
   { NULL, NULL, 0, NULL }

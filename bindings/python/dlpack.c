@@ -1,6 +1,6 @@
-/* DLPack, both ways, for the CPU and NVIDIA GPUs: versioned and legacy capsules, streams, and the C exchange API. What goes out
-   is read only, and says so where the capsule can; what comes in is borrowed until the last array over it dies. The structs are
-   the published ABI (DLPack 1.x). */
+/* DLPack, both ways, for the CPU and NVIDIA GPUs: versioned and legacy capsules, streams, and the C exchange API. What
+   goes out is read only, and says so where the capsule can; what comes in is borrowed until the last array over it
+   dies. The structs are the published ABI (DLPack 1.x). */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
@@ -18,7 +18,8 @@ typedef struct dl_versioned {
 typedef struct dl_exchange {
   uint32_t major, minor;
   struct dl_exchange *older;
-  int (*allocate)(dl_tensor *like, dl_versioned **out, void *ctx, void (*fail)(void *ctx, const char *kind, const char *message));
+  int (*allocate)(dl_tensor *like, dl_versioned **out, void *ctx,
+                  void (*fail)(void *ctx, const char *kind, const char *message));
   int (*from_object)(void *object, dl_versioned **out);
   int (*to_object)(dl_versioned *tensor, void **object);
   int (*look)(void *object, dl_tensor *out);
@@ -30,7 +31,8 @@ static const char LEGACY[] = "dltensor", VERSIONED[] = "dltensor_versioned", EXC
 static const char USED_LEGACY[] = "used_dltensor", USED_VERSIONED[] = "used_dltensor_versioned";
 
 static dl_dtype dtype_out(nvm_dtype t) {
-  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : t == NVM_F8E4 ? DL_F8_E4M3FN : t == NVM_F8E5 ? DL_F8_E5M2 : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u' ? DL_UINT
+  int code = t == NVM_BOOL ? DL_BOOL : t == NVM_BF16 ? DL_BFLOAT : t == NVM_F8E4 ? DL_F8_E4M3FN
+           : t == NVM_F8E5 ? DL_F8_E5M2 : nvp_kind(t) == 'i' ? DL_INT : nvp_kind(t) == 'u' ? DL_UINT
            : nvp_kind(t) == 'f' ? DL_FLOAT : DL_COMPLEX;
   return (dl_dtype){ (uint8_t)code, (uint8_t)(nvm_dtype_size(t) * 8), 1 };
 }
@@ -95,7 +97,7 @@ static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied
   } else e->m.l.deleter = delete_legacy;
   return e;
 }
-/* The array whose memory is shown, with its value: a snapshot, a copy, or a copy on another device (AUTO: where it is). */
+/* The array whose memory is shown, with its value: held, a copy, or a copy on another device (AUTO: where it is). */
 static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
   int moves = want != NVM_DEVICE_AUTO && want != nvm_device_of(a->h);

@@ -153,14 +153,15 @@ static void dtype_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 static PyType_Slot slots[] = {
-  { Py_tp_repr, dtype_repr }, { Py_tp_call, dtype_call }, { Py_tp_str, dtype_str }, { Py_tp_richcompare, dtype_compare }, { Py_tp_hash,
-      dtype_hash },
-  { Py_tp_getset, getset }, { Py_tp_methods, dtype_methods }, { Py_tp_dealloc, dtype_dealloc },
+  { Py_tp_repr, dtype_repr }, { Py_tp_call, dtype_call }, { Py_tp_str, dtype_str }, { Py_tp_hash, dtype_hash },
+  { Py_tp_richcompare, dtype_compare }, { Py_tp_getset, getset }, { Py_tp_methods, dtype_methods },
+  { Py_tp_dealloc, dtype_dealloc },
   { Py_tp_doc, "A data type: nvm.float32, nvm.int64, ... Equal to its name and to NumPy's dtype of that name; it "
       "hashes as its name does, so\nas a key of a dict write nvm.dtype(x) where x is a dtype of NumPy." }, { 0, NULL }
 };
 PyType_Spec nvp_dtype_spec = { .name = "nvm.DType", .basicsize = sizeof(nvp_dtype), .slots = slots,
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                        Py_TPFLAGS_IMMUTABLETYPE };
 
 int nvp_add_dtypes(PyObject *m, nvp_state *st) {
   for (int t = 0; t < NVM_NDTYPES; t++) {

@@ -319,7 +319,8 @@ static PyObject *op_repr(PyObject *self) { return PyUnicode_FromFormat("<operati
     ((op *)self)->def.ml_name); }
 static PyType_Slot op_slots[] = { { Py_tp_dealloc, op_dealloc }, { Py_tp_repr, op_repr }, { 0, NULL } };
 PyType_Spec nvp_op_spec = { .name = "nvm._nvm.Operation", .basicsize = sizeof(op), .slots = op_slots,
-                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
+                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                     Py_TPFLAGS_IMMUTABLETYPE };
 
 int nvp_add_functions(PyObject *m, nvp_state *st) {
   PyObject *home = PyUnicode_InternFromString("nvm");
@@ -387,7 +388,7 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   }
   PyObject *named = PyList_New(0);
   while (named && kw && PyDict_Next(kw, &pos, &key, &value)) {
-    if (value == Py_None && !knows(b->op, key)) continue; /* NumPy's functions pass dtype=None, out=None on to methods */
+    if (value == Py_None && !knows(b->op, key)) continue; /* NumPy's functions pass dtype=None, out=None on */
     v[n + PyList_Size(named)] = value;
     if (PyList_Append(named, key)) Py_CLEAR(named);
   }
@@ -439,7 +440,8 @@ static PyType_Slot method_slots[] = {
   { Py_tp_getset, method_getset }, { 0, NULL }
 };
 PyType_Spec nvp_method_spec = { .name = "nvm._nvm.Method", .basicsize = sizeof(method), .slots = method_slots,
-                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE };
+                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                         Py_TPFLAGS_IMMUTABLETYPE };
 
 int nvp_add_methods(nvp_state *st) {
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {

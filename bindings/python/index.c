@@ -173,7 +173,8 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   int64_t strides[NVM_MAX_RANK + 1], at[NVM_MAX_RANK + 1] = { 0 }, n = nvm_size(a->h), count = 0;
   int rank = nvm_rank(a->h);
   int64_t most, *pos = NULL;
-  if (!__builtin_mul_overflow(n, (int64_t)sizeof *pos * (rank + 1), &most)) pos = PyMem_Malloc((size_t)most + sizeof *pos);
+  if (!__builtin_mul_overflow(n, (int64_t)sizeof *pos * (rank + 1), &most))
+    pos = PyMem_Malloc((size_t)most + sizeof *pos);
   if (!pos) return PyErr_NoMemory();
   nvm_array *keep = nvp_read(a, &data, strides);
   if (!keep) return PyMem_Free(pos), NULL;

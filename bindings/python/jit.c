@@ -513,7 +513,7 @@ static int launch(entry *e, call *c, nvm_array **out) {
   int status, quick, wait = !e->quick;
   for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
   if (!wait) return nvm_traced_call(e->t, c->in, out);
-  for (int i = 0; i < c->n; i++) { /* other threads may write to the arguments; those that are given up are the call's */
+  for (int i = 0; i < c->n; i++) { /* other threads may write to them; those that are given up are the call's */
     nvm_array *held = c->owned[i] & 2 ? NULL : nvm_hold(c->in[i]);
     if (!held && !(c->owned[i] & 2)) return nvm_last_status();
     if (!held) continue;
@@ -607,7 +607,8 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
   PyObject *fn, *nums, *names, *given;
   uint64_t statics, gives;
   if (kw && PyDict_Size(kw)) return PyErr_SetString(PyExc_TypeError, "use nvm.jit"), NULL;
-  if (!PyArg_ParseTuple(args, "OO!O!O!:Jitted", &fn, &PyTuple_Type, &nums, &PyTuple_Type, &names, &PyTuple_Type, &given))
+  if (!PyArg_ParseTuple(args, "OO!O!O!:Jitted", &fn, &PyTuple_Type, &nums, &PyTuple_Type, &names, &PyTuple_Type,
+                        &given))
     return NULL;
   if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "[jit] %R cannot be called", fn);
   if (read_positions(nums, "static_argnums", &statics) || read_positions(given, "donate_argnums", &gives)) return NULL;

@@ -1,5 +1,5 @@
-"""Writes nvm/__init__.pyi from the package as it is: python -P make_stubs.py OUTPUT. The functions' types follow from the library's
-table of operations (operands, attributes and their defaults), so that no operation is named here."""
+"""Writes nvm/__init__.pyi from the package as it is: python -P make_stubs.py OUTPUT. The functions' types follow from
+the library's table of operations (operands, attributes and their defaults), so that no operation is named here."""
 import inspect
 import sys
 
@@ -63,7 +63,8 @@ SKIPPED = {"__getattribute__", "__doc__", "__new__", "__init__", "__reduce__", "
 
 
 def annotated(parameters, operands, method):
-    """Source text of a parameter list; the first `operands` parameters are arrays. Methods take all by position, as NumPy's do."""
+    """Source text of a parameter list; the first `operands` parameters are arrays. Methods take all by position, as
+    NumPy's do."""
     out, seen_star = [], method
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     for i, p in enumerate(parameters):
@@ -123,8 +124,9 @@ def lines():
     yield ("class DType:\n    name: str\n    itemsize: int\n    kind: str\n"
            "    def __call__(self, x: ArrayLike, /) -> \"Array\": ...\n")
     yield "class Error(RuntimeError): ...\n"
-    yield ("class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n    def explain(self, *args: Any, **kwargs: Any) -> str: ..."
-           "\n    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n")
+    yield ("class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n"
+           "    def explain(self, *args: Any, **kwargs: Any) -> str: ...\n"
+           "    def cache_size(self) -> int: ...\n    def clear_cache(self) -> None: ...\n")
     yield from array_class()
     yield ""
     for name in nvm.__all__:

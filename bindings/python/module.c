@@ -315,14 +315,15 @@ static int module_exec(PyObject *m) {
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
          add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
          add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||
-         nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) || PyModule_AddFunctions(m, nvp_asarray_def)
-             || PyModule_AddFunctions(m, nvp_device_def) || PyModule_AddFunctions(m, nvp_tune_def)
-             || PyModule_AddObjectRef(m, "Error", st->error) ||
+         nvp_add_methods(st) || nvp_finish_array(st) || nvp_add_exchange(st) ||
+         PyModule_AddFunctions(m, nvp_asarray_def) || PyModule_AddFunctions(m, nvp_device_def) ||
+         PyModule_AddFunctions(m, nvp_tune_def) || PyModule_AddObjectRef(m, "Error", st->error) ||
          PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
          PyModule_AddStringConstant(m, "__version__", nvm_version()) ? -1 : 0;
 }
-#define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_dlpack_device) X(s_array) X(s_priority) \
-  X(s_name) X(s_dunder_name) X(s_dtype) X(s_device) X(s_cuda_interface) X(s_exchange) X(array) X(dtype) X(op) X(method) X(jit)
+#define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_dlpack_device) X(s_array) \
+  X(s_priority) X(s_name) X(s_dunder_name) X(s_dtype) X(s_device) X(s_cuda_interface) X(s_exchange) X(array) X(dtype) \
+  X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);

@@ -46,8 +46,8 @@ typedef struct nvp_dtype { PyObject_HEAD nvm_dtype t; nvp_state *st; } nvp_dtype
 PyObject *nvp_raise(nvp_state *st);             /* sets the exception of the thread's last nvm failure; NULL */
 int nvp_check(nvp_state *st, int status);       /* 0, or -1 with the exception set */
 PyObject *nvp_hook(nvp_state *st, const char *name); /* borrowed; NULL with an exception */
-/* Release callback of memory that a Python object owns: a queue takes the reference, since the thread may not be one that
-   can touch Python. */
+/* Release callback of memory that a Python object owns: a queue takes the reference, since the thread may not be one
+   that can touch Python. */
 void nvp_release(void *owner);
 void nvp_release_capsule(void *managed);        /* the same for a DLPack managed tensor */
 void nvp_drain(void);                           /* frees what the queue holds; needs the interpreter's lock */
@@ -57,9 +57,10 @@ extern PyType_Spec nvp_array_spec;
 int nvp_is_array(PyObject *x);                  /* without the state */
 PyObject *nvp_wrap(nvp_state *st, nvm_array *h);/* takes h; NULL raises */
 int nvp_eval(nvp_state *st, nvm_array *const *a, int n); /* without the interpreter's lock; 0 or -1 */
-/* Evaluates, and shows the elements in host memory; what owns them, to be unrefed, whatever other threads write to a meanwhile */
+/* Evaluates, and shows the elements in host memory; what owns them, to be unrefed, whatever other threads write to a
+   meanwhile */
 nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides);
-int nvp_copy_out(nvp_array *a, void *to, size_t bytes);          /* the same, packed into memory of the caller's; 0 or -1 */
+int nvp_copy_out(nvp_array *a, void *to, size_t bytes); /* the same, packed into memory of the caller's; 0 or -1 */
 PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p);   /* one element as a Python number */
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 int nvp_finish_array(nvp_state *st);
@@ -85,7 +86,7 @@ int nvp_has_buffer(PyObject *x);                /* bytes-like things excluded */
 /* A handle over x's buffer for the length of a call; then unref it and release *view. 1, 0 (nothing held: no such
    dtype), -1 */
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view);
-int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out); /* the same over a GPU's memory, kept alive by the handle */
+int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out); /* the same over a GPU's memory, which it keeps */
 extern PyMethodDef nvp_asarray_def[];
 
 /* device.c */

@@ -17,8 +17,8 @@ static uint64_t key_of(nvm_dtype t, const char *p) {
   memcpy(&v, p, nvm_dtype_size(t));  /* little endian */
   if (nvp_kind(t) == 'i') return v ^ (uint64_t)1 << (width - 1);
   if (nvp_kind(t) != 'f') return v;
-  static const uint64_t most[NVM_NDTYPES] = { [NVM_F64] = 0x7ff0000000000000, [NVM_F32] = 0x7f800000, [NVM_F16] = 0x7c00,
-    [NVM_BF16] = 0x7f80, [NVM_F8E4] = 0x7e, [NVM_F8E5] = 0x7c }; /* the greatest number */
+  static const uint64_t most[NVM_NDTYPES] = { [NVM_F64] = 0x7ff0000000000000, [NVM_F32] = 0x7f800000,
+    [NVM_F16] = 0x7c00, [NVM_BF16] = 0x7f80, [NVM_F8E4] = 0x7e, [NVM_F8E5] = 0x7c }; /* the greatest number */
   return of_float(v, width, most[t]);
 }
 /* Sorts n items by the low `bytes` bytes of their keys; the result lies in *a (and *b is scratch). */

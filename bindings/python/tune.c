@@ -1,5 +1,6 @@
-/* nvm.auto_tune and what `python -m nvm tune` stands on: sessions and records. How far a session has come is noted where it
-   can be read: who measures may hold locks that a thread with the interpreter's lock waits for, so it never asks for that. */
+/* nvm.auto_tune and what `python -m nvm tune` stands on: sessions and records. How far a session has come is noted
+   where it can be read: who measures may hold locks that a thread with the interpreter's lock waits for, so it never
+   asks for that. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,13 @@
 
 static nvp_state *state_of(PyObject *module) { return PyModule_GetState(module); }
 
-typedef struct latest { pthread_mutex_t lock; long long n; int step, steps; double part; char what[120]; } latest; /* n: notes so far */
+typedef struct latest {
+  pthread_mutex_t lock;
+  long long n; /* notes so far */
+  int step, steps;
+  double part;
+  char what[120];
+} latest;
 
 static void told(void *user, const nvm_tune_progress *p) {
   latest *l = user;
@@ -80,8 +87,9 @@ static PyObject *tune_counters(PyObject *m, PyObject *unused) {
                        (long long)c.found);
 }
 PyMethodDef nvp_tune_def[] = {
-  { "tune_begin", tune_begin, METH_VARARGS, NULL }, { "tune_end", tune_end, METH_NOARGS, NULL }, { "tune_told", tune_told, METH_O, NULL },
-  { "tune_list", tune_list, METH_NOARGS, NULL }, { "tune_export", tune_export, METH_NOARGS, NULL },
-  { "tune_import", tune_import, METH_VARARGS, NULL }, { "tune_clear", tune_clear, METH_NOARGS, NULL },
+  { "tune_begin", tune_begin, METH_VARARGS, NULL }, { "tune_end", tune_end, METH_NOARGS, NULL },
+  { "tune_told", tune_told, METH_O, NULL }, { "tune_list", tune_list, METH_NOARGS, NULL },
+  { "tune_export", tune_export, METH_NOARGS, NULL }, { "tune_import", tune_import, METH_VARARGS, NULL },
+  { "tune_clear", tune_clear, METH_NOARGS, NULL },
   { "tune_counters", tune_counters, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL }
 };

@@ -1,13 +1,14 @@
-"""Random matrix products with heads and tails, from a seed: the same steps in nvm and in float64, with a bound on how far the two may
-be apart. Heads and tails are smooth and change no distance by more than a known factor, so that the bound of the product (K units of
-the sums' last place, of the product of absolute values) reaches the end."""
+"""Random matrix products with heads and tails, from a seed: the same steps in nvm and in float64, with a bound on how
+far the two may be apart. Heads and tails are smooth and change no distance by more than a known factor, so that the
+bound of the product (K units of the sums' last place, of the product of absolute values) reaches the end."""
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import nvm
 
-EPS = {"float8_e4m3fn": 2.0 ** -4, "float8_e5m2": 2.0 ** -3, "float16": 2.0 ** -11, "bfloat16": 2.0 ** -8, "float32": 2.0 ** -24, "float64": 2.0 ** -53, "complex64": 2.0 ** -24,
+EPS = {"float8_e4m3fn": 2.0 ** -4, "float8_e5m2": 2.0 ** -3, "float16": 2.0 ** -11, "bfloat16": 2.0 ** -8,
+       "float32": 2.0 ** -24, "float64": 2.0 ** -53, "complex64": 2.0 ** -24,
        "complex128": 2.0 ** -53}
 SUMS = {"float16": "float32", "bfloat16": "float32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
 TINY = {"float8_e4m3fn": 2.0 ** -10, "float8_e5m2": 2.0 ** -17, "float16": 2.0 ** -25}  # half of the smallest number
@@ -17,7 +18,8 @@ EXTENTS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 65, 100, 129, 256]
 
 def wide(x):
     """What an nvm array or a NumPy array holds, in double precision."""
-    x = np.asarray(nvm.astype(x, nvm.float32) if isinstance(x, nvm.Array) and x.dtype.kind == "f" and x.dtype.itemsize < 4 else x)
+    x = np.asarray(nvm.astype(x, nvm.float32) if isinstance(x, nvm.Array) and x.dtype.kind == "f"
+                   and x.dtype.itemsize < 4 else x)
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
@@ -48,7 +50,8 @@ class Builder:
         return x, wide(x)
 
     def operand(self, name, shape, dtype):
-        """A matrix or a batch of them: lying as it is, transposed, a slice of something greater, or something repeated."""
+        """A matrix or a batch of them: lying as it is, transposed, a slice of something greater, or something
+        repeated."""
         how = self.choose(["plain", "plain", "transposed", "sliced", "every second", "turned"])
         rank = len(shape)
         if how == "transposed":
@@ -83,7 +86,8 @@ class Builder:
     def tail(self, y, v, bound, dtype):
         """One elementwise step that does not stretch distances, or stretches them as much as the bound."""
         cplx, eps = dtype.startswith("complex"), EPS[SUMS.get(dtype, dtype)]
-        what = self.choose(["scale", "bias row", "bias column", "matrix", "twice"] + ([] if cplx else ["relu", "gelu", "tanh",
+        what = self.choose(["scale", "bias row", "bias column", "matrix",
+                            "twice"] + ([] if cplx else ["relu", "gelu", "tanh",
                                                                                                   "sigmoid"]))
         self.say("y =", what)
         if what in ("bias row", "bias column", "matrix"):
@@ -99,7 +103,8 @@ class Builder:
             v = v * (1 + np.tanh(np.sqrt(2 / np.pi) * (v + 0.044715 * v ** 3))) / 2
         else:
             y, factor = getattr(nvm, what)(y), 1
-            v = {"relu": lambda: np.maximum(v, 0), "tanh": lambda: np.tanh(v), "sigmoid": lambda: 1 / (1 + np.exp(-v))}[what]()
+            v = {"relu": lambda: np.maximum(v, 0), "tanh": lambda: np.tanh(v),
+                 "sigmoid": lambda: 1 / (1 + np.exp(-v))}[what]()
         if dtype in SUMS and y.dtype.name == dtype:
             eps = EPS[dtype]  # somebody may round here
         return y, v, factor * bound + 8 * eps * np.abs(v) + TINY.get(y.dtype.name, 0)
@@ -109,7 +114,8 @@ class Builder:
         (x, v, e), (y, w, f) = a, b
         eps = EPS[SUMS.get(dtype, dtype)] * (2 if dtype.startswith("complex") else 1)
         size, value = np.abs(v) @ np.abs(w), v @ w
-        bound = (v.shape[-1] + 4) * eps * size + np.broadcast_to(e, v.shape) @ np.abs(w) + np.abs(v) @ np.broadcast_to(f, w.shape)
+        bound = (v.shape[-1] + 4) * eps * size
+        bound = bound + np.broadcast_to(e, v.shape) @ np.abs(w) + np.abs(v) @ np.broadcast_to(f, w.shape)
         if dtype in SUMS:  # operands and results are rounded
             bound = bound + 2 * EPS[dtype] * size + (0 if out else 2 * EPS[dtype] * np.abs(value) + TINY.get(dtype, 0))
         return nvm.matmul(x, y, **out), value, bound
@@ -184,5 +190,6 @@ def far(g, values):
         off = np.abs(x - want) - bound
         if not np.all(off <= 0):
             at = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
-            return f"output {i} at {tuple(int(k) for k in at)}: {x[at]!r}, wanted {want[at]!r} within {np.broadcast_to(bound, x.shape)[at]!r}"
+            within = np.broadcast_to(bound, x.shape)[at]
+            return f"output {i} at {tuple(int(k) for k in at)}: {x[at]!r}, wanted {want[at]!r} within {within!r}"
     return None

@@ -1,5 +1,5 @@
-"""What each operation of the table should give: NumPy's name for it, what it takes, and how close the result must be; and what
-several files of tests share.
+"""What each operation of the table should give: NumPy's name for it, what it takes, and how close the result must be;
+and what several files of tests share.
 
 A new row of the table without an entry here fails test_ops.test_every_operation_has_a_reference.
 """
@@ -34,8 +34,9 @@ def same(got, want):
 
 @dataclass
 class Map:
-    """An elementwise operation. ulp: distance from the reference in units of the last place (0: equal bits; NaN equals NaN).
-    floats: integers and bool are computed as float64. special: NaN, infinities and signed zeros agree with NumPy."""
+    """An elementwise operation. ulp: distance from the reference in units of the last place (0: equal bits; NaN equals
+    NaN). floats: integers and bool are computed as float64. special: NaN, infinities and signed zeros agree with
+    NumPy."""
     ref: object
     nin: int
     takes: list
@@ -44,7 +45,7 @@ class Map:
     lo: float = -4
     hi: float = 4
     special: bool = True
-    unit: float = 0              # ulp are counted in units of the last place of at least this size (the function has zeros)
+    unit: float = 0              # ulp: in units of the last place of at least this size (the function has zeros)
     wide: bool = True            # the reference of floats is computed one precision wider and rounded
     out: object = None           # dtype of the result; None: that of the reference
     attrs: dict = field(default_factory=dict)
@@ -157,7 +158,7 @@ MAPS = {
     "silu": flt(lambda x: x * _sigmoid(x), 4, complex=False, special=False),
     "gelu": flt(lambda x: x * _each(_erfc)(np.asarray(-x / np.sqrt(2), np.float64)) / 2, 150, complex=False,
         special=False,
-                wide=False, lo=-2),  # far to the left the rounding of x / sqrt 2 is magnified by x^2, in the reference too
+                wide=False, lo=-2),  # to the left the rounding of x / sqrt 2 is magnified by x^2, in the reference too
     "ceil": Map(np.ceil, 1, BOOL + REAL), "floor": Map(np.floor, 1, BOOL + REAL), "trunc": Map(np.trunc, 1,
         BOOL + REAL),
     "round": Map(np.round, 1, NUM),
@@ -241,7 +242,7 @@ REDUCTIONS = {
 ELSEWHERE = {
     "test_ops.py": """where clip isclose astype cumulative_sum cumulative_prod softmax log_softmax""".split(),
     "test_matmul.py": "vecdot matmul tensordot einsum".split(),
-    "test_views.py": """reshape permute_dims matrix_transpose moveaxis expand_dims squeeze broadcast_to slice flip roll diagonal tile
-        repeat concat stack pad slice_update tril triu take take_along_axis last_index""".split(),
+    "test_views.py": """reshape permute_dims matrix_transpose moveaxis expand_dims squeeze broadcast_to slice flip roll
+        diagonal tile repeat concat stack pad slice_update tril triu take take_along_axis last_index""".split(),
     "test_creation.py": "full zeros ones full_like zeros_like ones_like eye arange linspace".split(),
 }

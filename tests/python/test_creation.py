@@ -23,7 +23,8 @@ def test_filled(dtype):
     same(nvm.eye(3, 4, k=1, dtype=dtype), np.eye(3, 4, 1, dtype))
 
 
-@pytest.mark.parametrize("value,dtype", [(2 ** 63, "uint64"), (2 ** 64 - 1, "uint64"), (2 ** 63, None), (2 ** 70, "float64"), (-2 ** 70, "float32"),
+@pytest.mark.parametrize("value,dtype", [(2 ** 63, "uint64"), (2 ** 64 - 1, "uint64"), (2 ** 63, None),
+                                         (2 ** 70, "float64"), (-2 ** 70, "float32"),
                                          (2 ** 63 - 1, "int64"), (-2 ** 63, "int64"), (255, "uint8"), (-128, "int8")])
 def test_filled_to_the_ends(value, dtype):
     same(nvm.full(2, value, dtype=dtype), np.full(2, value, dtype))

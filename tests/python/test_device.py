@@ -1,5 +1,5 @@
-"""Devices: what is where, what moves, what is shared with others. Without a GPU, or the emulator of tests/emu (NVM_CUDA_DIR), what
-needs one is skipped with the reason."""
+"""Devices: what is where, what moves, what is shared with others. Without a GPU, or the emulator of tests/emu
+(NVM_CUDA_DIR), what needs one is skipped with the reason."""
 import ctypes
 import os
 import pickle
@@ -31,7 +31,8 @@ def x():
 
 
 def alone(code, **env):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env}, timeout=100)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env},
+                          timeout=100)
 
 
 # ---- without a GPU
@@ -53,8 +54,9 @@ def test_a_gpu_that_is_not_there():
 import nvm
 assert nvm.devices() == ["cpu"] and nvm.get_default_device() == "cpu", nvm.devices()
 assert (nvm.ones(3) + 1).tolist() == [2, 2, 2] and nvm.ones(3).device == "cpu"
-calls = [lambda: nvm.ones(3, device="cuda"), lambda: nvm.ones(3).to_device("cuda:1"), lambda: nvm.set_default_device("cuda"),
-         lambda: nvm.asarray([1], device="cuda"), lambda: nvm.device("cuda").__enter__(), lambda: nvm.stream(1, "cuda").__enter__(),
+calls = [lambda: nvm.ones(3, device="cuda"), lambda: nvm.ones(3).to_device("cuda:1"),
+         lambda: nvm.set_default_device("cuda"), lambda: nvm.asarray([1], device="cuda"),
+         lambda: nvm.device("cuda").__enter__(), lambda: nvm.stream(1, "cuda").__enter__(),
          lambda: nvm.memory_info("cuda")]
 for call in calls:
     try:
@@ -124,7 +126,8 @@ def test_results_stay_and_are_the_cpus(x):
 @gpu
 def test_reading(x):
     y = (x + 1).eval()
-    assert y.tolist() == [[1, 2, 3], [4, 5, 6]] and bytes(memoryview(y)) == y.tobytes() == np.arange(1, 7, dtype=np.float32).tobytes()
+    assert y.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert bytes(memoryview(y)) == y.tobytes() == np.arange(1, 7, dtype=np.float32).tobytes()
     assert repr(y) == repr(nvm.asarray(np.asarray(y), device="cpu")) and str(y[0, 0]) == "1.0"
     assert float(y[1, 2]) == 6 and int(y[0, 1]) == 2 and bool(y[0, 0]) and y.item(1, 1) == 5
     assert [0, 1, 2][nvm.asarray(2, device=GPU)] == 2
@@ -136,8 +139,10 @@ def test_reading(x):
 def test_views_run_nothing(x):
     y = (x * 2).eval()
     before = nvm.counters()["kernels_run"]
-    for v, w in ((y.T, np.asarray(y).T), (y[1], np.asarray(y)[1]), (y[:, ::-1], np.asarray(y)[:, ::-1]), (y[:, 1:2], np.asarray(y)[:, 1:2]),
-                 (y.reshape(3, 2), np.asarray(y).reshape(3, 2)), (nvm.broadcast_to(y[0], (4, 3)), np.broadcast_to(np.asarray(y)[0], (4, 3))),
+    for v, w in ((y.T, np.asarray(y).T), (y[1], np.asarray(y)[1]), (y[:, ::-1], np.asarray(y)[:, ::-1]),
+                 (y[:, 1:2], np.asarray(y)[:, 1:2]),
+                 (y.reshape(3, 2), np.asarray(y).reshape(3, 2)),
+                 (nvm.broadcast_to(y[0], (4, 3)), np.broadcast_to(np.asarray(y)[0], (4, 3))),
                  (y[:0], np.asarray(y)[:0])):
         assert v.device == GPU and np.array_equal(np.asarray(v), w)
     assert nvm.counters()["kernels_run"] == before
@@ -260,7 +265,8 @@ def test_jit(x):
     assert nvm.counters()["programs_planned"] == c["programs_planned"]
     assert nvm.counters()["kernels_compiled"] == c["kernels_compiled"]
     assert f(x.to_device("cpu"), 2.0)[0].device == "cpu"
-    assert f(nvm.ones((2, 3), dtype="float32", device=GPU).eval(), nvm.asarray(2.0, device=GPU))[0].tolist() == [[3] * 3] * 2
+    assert f(nvm.ones((2, 3), dtype="float32", device=GPU).eval(),
+             nvm.asarray(2.0, device=GPU))[0].tolist() == [[3] * 3] * 2
     made = nvm.jit(lambda n: nvm.ones(3) + n)
     with nvm.device(GPU):
         a = made(1.0)
@@ -277,7 +283,8 @@ def test_python_numbers_are_arguments_of_the_launch(x):
         f(x, numbers[0]).eval()
         before = nvm.counters()["kernels_compiled"]
         for k in numbers:
-            assert f(x, k).tolist() == (np.asarray(x) * np.asarray(k, np.complex64 if isinstance(k, complex) else np.float32) + k).tolist()
+            t = np.complex64 if isinstance(k, complex) else np.float32
+            assert f(x, k).tolist() == (np.asarray(x) * np.asarray(k, t) + k).tolist()
         assert nvm.counters()["kernels_compiled"] == before
     assert (x * 2j + 1).tolist() == (np.asarray(x) * np.complex64(2j) + 1).tolist()
 
@@ -346,7 +353,8 @@ def test_dlpack_out(x):
         x.__dlpack__(dl_device=(1, 0), copy=False)
     with pytest.raises(BufferError):
         x.__dlpack__(dl_device=(2, 99))
-    assert np.array_equal(np.from_dlpack(x, device="cpu") if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else np.asarray(x), np.asarray(x))
+    assert np.array_equal(np.from_dlpack(x, device="cpu") if np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+                          else np.asarray(x), np.asarray(x))
 
 
 class Interface:
@@ -361,18 +369,23 @@ class Interface:
 @gpu
 def test_cuda_array_interface(x):
     i = x.__cuda_array_interface__
-    assert i["version"] == 3 and i["shape"] == (2, 3) and i["typestr"] == "<f4" and i["strides"] is None and i["data"][1] is False
+    assert i["version"] == 3 and i["shape"] == (2, 3) and i["typestr"] == "<f4" and i["strides"] is None
+    assert i["data"][1] is False
     assert i["stream"] == nvm._nvm.stream_get(GPU) and (x.T.__cuda_array_interface__["strides"] == (4, 12))
     a = nvm.asarray(Interface(**i), copy=False)
     assert pointer(a) == pointer(x) and a.device == GPU and a.tolist() == x.tolist()
     flipped = dict(i, strides=(12, -4), data=(i["data"][0] + 8, True), stream=1)
     assert nvm.asarray(Interface(**flipped), copy=False).tolist() == x[:, ::-1].tolist()
     assert nvm.asarray(Interface(**flipped)).tolist() == x[:, ::-1].tolist()
-    assert (nvm.ones(3) + Interface(**i)).tolist() == (x + 1).tolist() and nvm.jit(lambda v: v + 1)(Interface(**i)).device == GPU
+    assert (nvm.ones(3) + Interface(**i)).tolist() == (x + 1).tolist()
+    assert nvm.jit(lambda v: v + 1)(Interface(**i)).device == GPU
     assert nvm.asarray(Interface(**dict(i, shape=(0, 3), data=(0, True)))).shape == (0, 3)
-    for change, error in ((dict(mask=object()), ValueError), (dict(data=(0, False)), ValueError), (dict(data=(i["data"][0] + 1, False)), ValueError),
-                          (dict(typestr="<f12"), TypeError), (dict(typestr=">f4"), TypeError), (dict(stream=0), ValueError),
-                          (dict(strides=(3, 1)), ValueError), (dict(shape=(-1, 3)), ValueError), (dict(shape=3), ValueError)):
+    for change, error in ((dict(mask=object()), ValueError), (dict(data=(0, False)), ValueError),
+                          (dict(data=(i["data"][0] + 1, False)), ValueError),
+                          (dict(typestr="<f12"), TypeError), (dict(typestr=">f4"), TypeError),
+                          (dict(stream=0), ValueError),
+                          (dict(strides=(3, 1)), ValueError), (dict(shape=(-1, 3)), ValueError),
+                          (dict(shape=3), ValueError)):
         with pytest.raises(error):
             nvm.asarray(Interface(**dict(i, **change)), copy=False)
     with pytest.raises(AttributeError, match="DLPack"):
@@ -385,7 +398,8 @@ STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.
 
 
 class Table(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p), ("allocate", ctypes.c_void_p),
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p),
+                ("allocate", ctypes.c_void_p),
                 ("from_object", FROM), ("to_object", TO), ("look", ctypes.c_void_p), ("stream", STREAM)]
 
 
@@ -517,7 +531,8 @@ f = nvm.jit(nvm.exp)
 assert "refused" not in nvm.explain(f, x)
 f(x)
 assert "refused: step 1 of plan 1: [kernel] map needs more registers" in nvm.explain(f, x), nvm.explain(f, x)
-softmax = nvm.jit(lambda x: (lambda e: e / nvm.sum(e, axis=1, keepdims=True))(nvm.exp(x - nvm.max(x, axis=1, keepdims=True))))
+share = lambda e: e / nvm.sum(e, axis=1, keepdims=True)
+softmax = nvm.jit(lambda x: share(nvm.exp(x - nvm.max(x, axis=1, keepdims=True))))
 assert abs(float(nvm.sum(softmax(x))) - 6) < 1e-4 # more refusals than a plan has
 nvm.exp(x * 2).eval()
 assert "refused: step 1 of plan 1" in nvm.explain(nvm.exp(x * 2)) and "refused" not in nvm.explain(nvm.exp(x * 3 + 1))

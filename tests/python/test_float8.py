@@ -50,9 +50,11 @@ def test_casts(name, tier, rng):
             back = np.asarray(x.astype(to).astype(name).astype("float64"))
             np.testing.assert_array_equal(back[finite], want[finite])
         np.testing.assert_array_equal(np.asarray(x.astype("bool")), want != 0)
-        ints = np.where(np.isnan(want), 0, np.clip(np.trunc(np.nan_to_num(want, posinf=2.0 ** 40, neginf=-2.0 ** 40)), -2 ** 31, 2 ** 31 - 1))
+        ints = np.where(np.isnan(want), 0, np.clip(np.trunc(np.nan_to_num(want, posinf=2.0 ** 40, neginf=-2.0 ** 40)),
+                                                   -2 ** 31, 2 ** 31 - 1))
         np.testing.assert_array_equal(np.asarray(x.astype("int32")), ints)
-        y = np.concatenate([rng.standard_normal(5000) * 2.0 ** rng.integers(-20, 20, 5000), [0.0, -0.0, np.inf, -np.inf, np.nan, 464, 465, 61440, 1e300]])
+        y = np.concatenate([rng.standard_normal(5000) * 2.0 ** rng.integers(-20, 20, 5000),
+                            [0.0, -0.0, np.inf, -np.inf, np.nan, 464, 465, 61440, 1e300]])
         for of in ("float32", "float64", "float16"):
             with np.errstate(all="ignore"):
                 z = y.astype(of)
@@ -74,7 +76,8 @@ def test_what_it_is(name):
     assert float(nvm.asarray(f.eps + 1).astype(t)) == 1 + f.eps and float(nvm.asarray(1 + f.eps / 2).astype(t)) == 1
     for got, w in zip(x.tolist(), want):
         assert got == w or (math.isnan(got) and math.isnan(w))
-    assert nvm.result_type(t, t) == t and nvm.result_type(t, 1.0) == t and nvm.result_type(t, nvm.float16) == nvm.float16
+    assert nvm.result_type(t, t) == t and nvm.result_type(t, 1.0) == t
+    assert nvm.result_type(t, nvm.float16) == nvm.float16
     assert nvm.result_type(t, nvm.bfloat16) == nvm.bfloat16 and nvm.result_type(*NAMES) == nvm.float16
     assert nvm.result_type(t, nvm.float32) == nvm.float32 and nvm.result_type(t, nvm.int8) == nvm.float32
     assert repr(nvm.asarray([1.0, 0.09, -3.5]).astype(t))[:20] == "array([ 1.  ,  0.09,"

@@ -189,7 +189,8 @@ KEYS = [0, slice(0, 2), [0, 1], np.array([True, True, False])]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-@pytest.mark.parametrize("dtype,value", [("int8", 300), ("int8", [300, 1]), ("uint8", -1), ("int64", float("nan")), ("int64", float("inf")),
+@pytest.mark.parametrize("dtype,value", [("int8", 300), ("int8", [300, 1]), ("uint8", -1), ("int64", float("nan")),
+                                         ("int64", float("inf")),
                                          ("int8", 300.5), ("int64", 2 ** 63), ("float32", 1j), ("int8", [1j, 1])])
 def test_numbers_that_do_not_fit_are_not_stored(key, dtype, value):
     x, a = np.zeros(3, dtype), nvm.zeros(3, dtype=dtype)
@@ -203,7 +204,8 @@ def test_numbers_that_do_not_fit_are_not_stored(key, dtype, value):
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-@pytest.mark.parametrize("dtype,value", [("int8", -128), ("uint64", 2 ** 64 - 1), ("int8", 1.9), ("float32", 2 ** 70), ("bool", 7), ("float32", 1e300),
+@pytest.mark.parametrize("dtype,value", [("int8", -128), ("uint64", 2 ** 64 - 1), ("int8", 1.9), ("float32", 2 ** 70),
+                                         ("bool", 7), ("float32", 1e300),
                                          ("complex64", 2 ** 64)])
 def test_numbers_that_fit_are_stored(key, dtype, value):
     x, a = np.zeros(3, dtype), nvm.zeros(3, dtype=dtype)

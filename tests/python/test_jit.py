@@ -593,7 +593,8 @@ def test_what_a_trace_made_gets_a_value_later():
 def test_values_from_outside_are_read_in_a_trace():
     outside = nvm.arange(4.0) * 2
     read = []
-    nvm.jit(lambda x: read.extend((np.from_dlpack(outside).tolist(), np.asarray(outside).tolist(), outside.tolist())) or x)(1.0)
+    nvm.jit(lambda x: read.extend((np.from_dlpack(outside).tolist(), np.asarray(outside).tolist(), outside.tolist()))
+            or x)(1.0)
     assert read == [[0, 2, 4, 6]] * 3
     wrong = nvm.arange(3.0)[nvm.asarray([9])]
     with pytest.raises(IndexError, match="out of range"):  # the reason why there is no value is another

@@ -9,10 +9,12 @@ import nvm
 import refs
 from test_ops import draw
 
-SHAPES = [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 6)),
+SHAPES = [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 3, 4), (4, 5)),
+          ((2, 1, 3, 4), (5, 4, 6)),
           ((2, 1, 4), (4, 6)), ((7, 4), (3, 4, 1)), ((5, 1, 3, 4), (1, 4, 2)), ((3, 1), (1, 4)), ((1, 5), (5, 1)),
           ((65, 33), (33, 17)), ((128, 7), (7, 129)), ((3, 17, 31), (3, 31, 16))]
-EMPTY = [((3, 0), (0, 4)), ((0, 3), (3, 4)), ((2, 3), (3, 0)), ((0, 2, 3), (3, 4)), ((0,), (0,)), ((0,), (0, 3)), ((2, 0, 3), (3, 2))]
+EMPTY = [((3, 0), (0, 4)), ((0, 3), (3, 4)), ((2, 3), (3, 0)), ((0, 2, 3), (3, 4)), ((0,), (0,)), ((0,), (0, 3)),
+         ((2, 0, 3), (3, 2))]
 
 
 def near(got, want, k, dtype, size):
@@ -71,7 +73,8 @@ def test_matmul_reads_views(rng):
              (nvm.broadcast_to(a[0], (8, 60)), np.broadcast_to(x[0], (8, 60)), a.T, x.T), (a, x, a.T, x.T),
              (a.reshape(4, 10, 60), x.reshape(4, 10, 60), a.T, x.T),
              (nvm.permute_dims(a.reshape(4, 10, 60), (1, 0, 2)), x.reshape(4, 10, 60).transpose(1, 0, 2), a.T, x.T),
-             (a.reshape(4, 10, 60).mT, x.reshape(4, 10, 60).transpose(0, 2, 1), a.reshape(4, 10, 60), x.reshape(4, 10, 60)),
+             (a.reshape(4, 10, 60).mT, x.reshape(4, 10, 60).transpose(0, 2, 1), a.reshape(4, 10, 60),
+              x.reshape(4, 10, 60)),
              (a.reshape(60, 40)[:40], x.reshape(60, 40)[:40], a, x)]
     for p, p_, q, q_ in cases:
         near(p @ q, p_.astype("float64") @ q_.astype("float64"), p.shape[-1], "float32",
@@ -92,18 +95,21 @@ def test_dtypes_of_results(rng):
     assert nvm.matmul(h, h.T).dtype == nvm.float16
     got = nvm.matmul(h, h.T, dtype=nvm.float32)
     assert got.dtype == nvm.float32
-    near(got, h.astype("float64") @ h.T.astype("float64"), 300, "float32", np.abs(h).astype("float64") @ np.abs(h.T).astype("float64"))
+    near(got, h.astype("float64") @ h.T.astype("float64"), 300, "float32",
+         np.abs(h).astype("float64") @ np.abs(h.T).astype("float64"))
     b = nvm.asarray(h).astype("bfloat16")
     assert nvm.matmul(b, b.T).dtype == nvm.bfloat16 and nvm.matmul(b, nvm.asarray(h).T).dtype == nvm.float32
     w = np.asarray(b.astype("float32")).astype("float64")
     near(nvm.matmul(b, b.T, dtype="float32"), w @ w.T, 300, "float32", np.abs(w) @ np.abs(w.T))
     i = np.full((3, 300), 127, "int8")
-    np.testing.assert_array_equal(np.asarray(nvm.matmul(i, i.T, dtype="int32")), i.astype("int32") @ i.T.astype("int32"))
+    np.testing.assert_array_equal(np.asarray(nvm.matmul(i, i.T, dtype="int32")),
+                                  i.astype("int32") @ i.T.astype("int32"))
     assert nvm.matmul(i, h.T).dtype == nvm.float16
     assert nvm.matmul(i, i.T, dtype=nvm.float32).dtype == nvm.float32
     f = draw(rng, "float32", (5, 6))
     assert nvm.matmul(f, f.T, dtype="float64").dtype == nvm.float64
-    np.testing.assert_allclose(np.asarray(nvm.matmul(f, f.T, dtype="float64")), f.astype("float64") @ f.T.astype("float64"), rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(nvm.matmul(f, f.T, dtype="float64")),
+                               f.astype("float64") @ f.T.astype("float64"), rtol=1e-12)
     for name in ("ieee", "highest"):
         assert np.array_equal(np.asarray(nvm.matmul(f, f.T, precision=name)), np.asarray(f @ nvm.asarray(f.T)))
     for name, bits in (("tf32", 10), ("bf16x3", 16)):
@@ -118,19 +124,24 @@ def test_products_of_16_bits_round_their_operands_and_results():
     y = np.asarray(nvm.matmul(x + np.float16(2 ** -11), np.eye(2, dtype="float16"), dtype="float32"))
     assert y[0, 0] == 1 and y[0, 1] == 2 ** -10  # 1 + 2^-11 is rounded before it is multiplied
     big = np.full((2, 2), 300, "float16")
-    assert np.all(np.isinf(np.asarray(nvm.matmul(big, big)))) and np.all(np.isfinite(np.asarray(nvm.matmul(big, big, dtype="float32"))))
+    assert np.all(np.isinf(np.asarray(nvm.matmul(big, big))))
+    assert np.all(np.isfinite(np.asarray(nvm.matmul(big, big, dtype="float32"))))
 
 
 @pytest.mark.parametrize("call, error, message", [
-    (lambda: nvm.matmul(np.ones((3, 4)), np.ones((5, 6))), ValueError, r"\[matmul\] inner dimensions differ: \(3, 4\) @ \(5, 6\)"),
+    (lambda: nvm.matmul(np.ones((3, 4)), np.ones((5, 6))), ValueError,
+     r"\[matmul\] inner dimensions differ: \(3, 4\) @ \(5, 6\)"),
     (lambda: nvm.matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), ValueError, "batches do not broadcast"),
-    (lambda: nvm.matmul(np.float32(3), np.ones((5, 6))), ValueError, r"at least one dimension: float32 \(\) @ float64 \(5, 6\)"),
+    (lambda: nvm.matmul(np.float32(3), np.ones((5, 6))), ValueError,
+     r"at least one dimension: float32 \(\) @ float64 \(5, 6\)"),
     (lambda: nvm.asarray(np.ones((3, 4))) @ 2.0, ValueError, "at least one dimension"),
     (lambda: nvm.matmul(np.ones((2, 2), bool), np.ones((2, 2), bool)), TypeError, "does not take bool"),
-    (lambda: nvm.matmul(np.ones((2, 2)), np.ones((2, 2)), dtype="int32"), TypeError, "float64 does not convert to int32"),
+    (lambda: nvm.matmul(np.ones((2, 2)), np.ones((2, 2)), dtype="int32"), TypeError,
+     "float64 does not convert to int32"),
     (lambda: nvm.matmul(np.ones((2, 2), "complex64"), np.ones((2, 2)), dtype="float64"), TypeError, "does not convert"),
     (lambda: nvm.matmul(np.ones((2, 2)), np.ones((2, 2)), precision="fast"), ValueError, "no precision 'fast'"),
-    (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([0], [0])), ValueError, "contracted dimensions differ"),
+    (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([0], [0])), ValueError,
+     "contracted dimensions differ"),
     (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([0, 1], [0])), ValueError, "axes name 2 dimensions"),
     (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([1, 1], [0, 0])), ValueError, "given twice"),
     (lambda: nvm.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([2], [0])), IndexError, "out of range"),
@@ -145,8 +156,10 @@ def test_products_of_16_bits_round_their_operands_and_results():
     (lambda: nvm.einsum("i...j...", np.ones((2, 3))), ValueError, "letters and one"),
     (lambda: nvm.einsum("...i->i", np.ones((2, 3))), ValueError, "leaves out"),
     (lambda: nvm.einsum("ij->ii", np.ones((2, 2))), ValueError, "twice"),
-    (lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 3)]), ValueError, "path does not fit"),
-    (lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 1)]), ValueError, "path does not fit"),
+    (lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 3)]), ValueError,
+     "path does not fit"),
+    (lambda: nvm.einsum("i,i,i", np.ones(2), np.ones(2), np.ones(2), optimize=[(0, 1)]), ValueError,
+     "path does not fit"),
     (lambda: nvm.einsum("i", np.ones(2), optimize="best"), ValueError, "no way 'best'"),
     (lambda: nvm.linalg.matrix_power(np.ones((2, 3)), 2), ValueError, "square"),
     (lambda: nvm.linalg.multi_dot([np.ones((2, 3))]), ValueError, "at least two"),
@@ -164,7 +177,8 @@ def test_vecdot(dtype, rng):
     np.testing.assert_allclose(np.asarray(nvm.vecdot(y, y, axis=0)), np.sum(y.conj() * y, axis=0), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("axes", [0, 1, 2, ([3, 2], [0, 1]), ([2, 3], [1, 0]), ([], []), ([-1], [0]), ([0, 1, 2, 3], [3, 2, 1, 0]),
+@pytest.mark.parametrize("axes", [0, 1, 2, ([3, 2], [0, 1]), ([2, 3], [1, 0]), ([], []), ([-1], [0]),
+                                  ([0, 1, 2, 3], [3, 2, 1, 0]),
                                   (2, 1), ((0,), (3,)), ([1, 0], [2, 3])])
 def test_tensordot(axes, rng):
     x, y = draw(rng, "float64", (2, 3, 4, 5), -2, 2), draw(rng, "float64", (5, 4, 3, 2), -2, 2)
@@ -186,25 +200,34 @@ def test_relatives(rng):
     chain = [draw(rng, "float64", s) for s in ((10, 3), (3, 20), (20, 2), (2, 7))]
     want = np.linalg.multi_dot(chain)
     np.testing.assert_allclose(np.asarray(nvm.linalg.multi_dot(chain)), want, rtol=1e-10)
-    np.testing.assert_allclose(np.asarray(nvm.linalg.multi_dot([chain[0][0], *chain[1:3], chain[3][:, 1]])), want[0, 1], rtol=1e-10)
+    np.testing.assert_allclose(np.asarray(nvm.linalg.multi_dot([chain[0][0], *chain[1:3], chain[3][:, 1]])), want[0, 1],
+                               rtol=1e-10)
     m = draw(rng, "float64", (3, 4, 4), -1, 1)
     for n in range(8):
-        np.testing.assert_allclose(np.asarray(nvm.linalg.matrix_power(m, n)), np.linalg.matrix_power(m, n), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(np.asarray(nvm.linalg.matrix_power(m, n)), np.linalg.matrix_power(m, n), rtol=1e-9,
+                                   atol=1e-9)
 
 
 # ---- einsum
 EINSUMS = [
-    ("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("ij,jk->ki", (3, 4), (4, 5)), ("ii", (4, 4)), ("ii->i", (4, 4)),
-    ("iij->j", (4, 4, 3)), ("iii->i", (3, 3, 3)), ("ijij->ij", (2, 3, 2, 3)), ("ij->", (4, 3)), ("ij->ji", (4, 3)), ("ba", (4, 3)),
+    ("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("ij,jk->ki", (3, 4), (4, 5)), ("ii", (4, 4)),
+    ("ii->i", (4, 4)),
+    ("iij->j", (4, 4, 3)), ("iii->i", (3, 3, 3)), ("ijij->ij", (2, 3, 2, 3)), ("ij->", (4, 3)), ("ij->ji", (4, 3)),
+    ("ba", (4, 3)),
     ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 6)), ("...ij,...jk", (2, 1, 3, 4), (5, 4, 6)), ("i...->...", (2, 3, 4)),
     ("...->...", (2, 3)), ("i,j->ij", (3,), (4,)), ("i,i", (3,), (3,)), ("ij,ij->i", (3, 4), (3, 4)),
     ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
     ("bqhd,bkhd->bhqk", (2, 4, 3, 5), (2, 6, 3, 5)), ("bhqk,bkhd->bqhd", (2, 3, 4, 6), (2, 6, 3, 5)),
-    ("ikj,kn->ijn", (3, 4, 5), (4, 6)), ("ij,jk,kl->il", (3, 4), (4, 5), (5, 6)), ("ij,kl,ik->jl", (3, 4), (5, 6), (3, 5)),
-    ("ij,j->i", (1, 4), (4,)), ("ij,jk->ik", (3, 1), (4, 5)), ("ij,ij->ij", (3, 1), (3, 4)), ("abcd,cdef->abef", (2, 3, 4, 5), (4, 5, 6, 7)),
-    ("abcd,dcef->abef", (2, 3, 4, 5), (5, 4, 6, 7)), ("acbd,dcef->abef", (2, 4, 3, 5), (5, 4, 6, 7)), (",ij->ij", (), (3, 4)), (",", (), ()),
-    ("ij,jk->ik", (0, 4), (4, 5)), ("ij,jk->ik", (3, 0), (0, 5)), ("i->", (0,)), ("iij,jkk->ik", (3, 3, 4), (4, 5, 5)), ("ab,cb->ac", (3, 4), (5, 4)),
-    ("ab,ab,ab->ab", (3, 4), (3, 4), (3, 4)), ("ij,jk,kl,lm,mn->in", (3, 4), (4, 5), (5, 2), (2, 6), (6, 3)), ("bij,kl->bijkl", (2, 3, 4), (2, 3)),
+    ("ikj,kn->ijn", (3, 4, 5), (4, 6)), ("ij,jk,kl->il", (3, 4), (4, 5), (5, 6)),
+    ("ij,kl,ik->jl", (3, 4), (5, 6), (3, 5)),
+    ("ij,j->i", (1, 4), (4,)), ("ij,jk->ik", (3, 1), (4, 5)), ("ij,ij->ij", (3, 1), (3, 4)),
+    ("abcd,cdef->abef", (2, 3, 4, 5), (4, 5, 6, 7)),
+    ("abcd,dcef->abef", (2, 3, 4, 5), (5, 4, 6, 7)), ("acbd,dcef->abef", (2, 4, 3, 5), (5, 4, 6, 7)),
+    (",ij->ij", (), (3, 4)), (",", (), ()),
+    ("ij,jk->ik", (0, 4), (4, 5)), ("ij,jk->ik", (3, 0), (0, 5)), ("i->", (0,)), ("iij,jkk->ik", (3, 3, 4), (4, 5, 5)),
+    ("ab,cb->ac", (3, 4), (5, 4)),
+    ("ab,ab,ab->ab", (3, 4), (3, 4), (3, 4)), ("ij,jk,kl,lm,mn->in", (3, 4), (4, 5), (5, 2), (2, 6), (6, 3)),
+    ("bij,kl->bijkl", (2, 3, 4), (2, 3)),
     (" i j , j k -> i k ", (3, 4), (4, 5)), ("Aa,aB", (3, 4), (4, 5)), ("i...j,j...k->...ik", (3, 2, 4), (4, 2, 5)),
     ("ab,bc,cd,de,ef,fg,gh,hi,ij,jk->ak", *[(i % 3 + 2, (i + 1) % 3 + 2) for i in range(10)]),
     ("ab,bc,cd,de,ef,fg,gh,hi,ij,jk,kl,lm,mn,no->ao", *[(2, 2)] * 14)]
@@ -226,16 +249,19 @@ def test_einsum_calls(rng):
     np.testing.assert_allclose(np.asarray(nvm.einsum(x, [0, 1], y, [1, 2], [0, 2])), x @ y)
     np.testing.assert_allclose(np.asarray(nvm.einsum(x, [7, 3], y, [3, 9])), x @ y)
     np.testing.assert_allclose(np.asarray(nvm.einsum(x, [..., 0], y, [0, 1], [..., 1])), x @ y)
-    for path in (["einsum_path", (1, 2), (0, 1)], [(0, 1, 2)], [(0, 1), (0, 1)], [(0,), (0, 1), (0, 1)], np.einsum_path("ij,jk,kl->il", x, y, z)[0]):
+    for path in (["einsum_path", (1, 2), (0, 1)], [(0, 1, 2)], [(0, 1), (0, 1)], [(0,), (0, 1), (0, 1)],
+                 np.einsum_path("ij,jk,kl->il", x, y, z)[0]):
         np.testing.assert_allclose(np.asarray(nvm.einsum("ij,jk,kl->il", x, y, z, optimize=path)), x @ y @ z)
     h = draw(rng, "float16", (6, 7), -1, 1)
-    assert nvm.einsum("ij,kj", h, h).dtype == nvm.float16 and nvm.einsum("ij,kj", h, h, dtype="float32").dtype == nvm.float32
+    assert nvm.einsum("ij,kj", h, h).dtype == nvm.float16
+    assert nvm.einsum("ij,kj", h, h, dtype="float32").dtype == nvm.float32
     i = np.full((2, 300), 100, "int8")
     np.testing.assert_array_equal(np.asarray(nvm.einsum("ij,ij->i", i, i, dtype="int64")), np.full(2, 3000000))
     assert nvm.einsum("i->", i[0]).dtype == nvm.int8
 
 
-@pytest.mark.parametrize("spec, shapes", [("ij,jk,kl->il", ((30, 2), (2, 30), (30, 2))), ("ab,bc,cd,de->ae", ((9, 8), (8, 2), (2, 40), (40, 3))),
+@pytest.mark.parametrize("spec, shapes", [("ij,jk,kl->il", ((30, 2), (2, 30), (30, 2))),
+                                          ("ab,bc,cd,de->ae", ((9, 8), (8, 2), (2, 40), (40, 3))),
                                           ("ij,jk", ((3, 4), (4, 5))), ("ii", ((3, 3),))])
 def test_einsum_path(spec, shapes, rng):
     x = [draw(rng, "float64", s) for s in shapes]
@@ -293,7 +319,8 @@ def random_einsum(seed):
             letters.insert(at, "...")
             shape[at:at] = [e if r.random() < 0.8 else 1 for e in mine]
         terms.append("".join(letters))
-        x.append(r.integers(-3, 4, shape).astype(str(r.choice(["float64", "float64", "float32", "int64", "complex128"]))))
+        x.append(r.integers(-3, 4, shape).astype(str(r.choice(["float64", "float64", "float32", "int64",
+                                                               "complex128"]))))
     used = sorted(set("".join(terms)) - {"."})
     spec = ",".join(terms)
     if r.random() < 0.75:

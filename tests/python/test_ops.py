@@ -71,7 +71,8 @@ def close(got, want, ulp, what, least=0):
 
 
 def bound(m, dtype):
-    """f16 results may be half a unit off where the f32 result lies near a tie; complex functions have a bound for the modulus."""
+    """f16 results may be half a unit off where the f32 result lies near a tie; complex functions have a bound for the
+    modulus."""
     t = np.dtype(dtype)
     if t == np.float16:
         return max(m.ulp, 1)

@@ -1,5 +1,5 @@
-"""Random expressions: the same steps in nvm (lazily, inside nvm.jit, and unfused) and in NumPy. A failure prints the steps; the seed
-is in the test's name. NVM_TEST_GRAPHS sets how many."""
+"""Random expressions: the same steps in nvm (lazily, inside nvm.jit, and unfused) and in NumPy. A failure prints the
+steps; the seed is in the test's name. NVM_TEST_GRAPHS sets how many."""
 import os
 
 import numpy as np

@@ -1,5 +1,6 @@
-"""The whole table through native code as well: equal bits in both tiers, in one process. Small arrays stay in the interpreter by
-themselves, so the other tests hold the first tier to NumPy, and this one holds the second to the first."""
+"""The whole table through native code as well: equal bits in both tiers, in one process. Small arrays stay in the
+interpreter by themselves, so the other tests hold the first tier to NumPy, and this one holds the second to the
+first."""
 import re
 
 import numpy as np
@@ -36,7 +37,8 @@ def same(a, b, what):
     assert a.dtype == b.dtype and a.shape == b.shape, what
     if a.dtype.kind in "fc":
         part = a.real.dtype
-        a, b = (np.where(np.isnan(v), part.type(np.nan), v) for v in (np.ascontiguousarray(x).view(part) for x in (a, b)))
+        a, b = (np.where(np.isnan(v), part.type(np.nan), v)
+                for v in (np.ascontiguousarray(x).view(part) for x in (a, b)))
     assert a.tobytes() == b.tobytes(), (what, a, b)
 
 
@@ -63,10 +65,13 @@ def test_reduction(name, dtype, rng):
 
 SOURCE = np.arange(60).reshape(3, 4, 5)
 VIEWS = {
-    "transposed": lambda x: x.T * 2, "backwards": lambda x: x[::-1, 1:, ::-2] + 1, "rolled": lambda x: nvm.roll(x, 3, axis=1) + 1,
+    "transposed": lambda x: x.T * 2, "backwards": lambda x: x[::-1, 1:, ::-2] + 1,
+    "rolled": lambda x: nvm.roll(x, 3, axis=1) + 1,
     "padded": lambda x: nvm.pad(x, ((1, 0), (0, 2), (1, 1))), "joined": lambda x: nvm.concat([x, x * 2, x], axis=1),
-    "stacked": lambda x: nvm.stack([x, x + 1], axis=2), "tiled": lambda x: nvm.tile(x, (2, 1, 2)), "broadcast": lambda x: x + x[:1, :, :1],
-    "taken": lambda x: nvm.take(x, nvm.asarray([2, 0, -1]), axis=1), "triangle": lambda x: nvm.tril(x) + nvm.triu(x, k=1),
+    "stacked": lambda x: nvm.stack([x, x + 1], axis=2), "tiled": lambda x: nvm.tile(x, (2, 1, 2)),
+    "broadcast": lambda x: x + x[:1, :, :1],
+    "taken": lambda x: nvm.take(x, nvm.asarray([2, 0, -1]), axis=1),
+    "triangle": lambda x: nvm.tril(x) + nvm.triu(x, k=1),
     "diagonal": lambda x: nvm.diagonal(x) * 2, "reshaped": lambda x: x.reshape((12, 5)).T + 1,
     "cast": lambda x: nvm.astype(x * 1.5, nvm.float32), "scanned": lambda x: nvm.cumulative_sum(x, axis=2),
     "scanned columns": lambda x: nvm.cumulative_prod(x % 3 + 1, axis=0), "chosen": lambda x: nvm.where(x > 20, x, -x),

@@ -19,7 +19,8 @@ ROW = rng.standard_normal(N).astype(np.float32)
 PROGRAMS = {
     "chain": lambda x, y, r: nvm.exp(x) * y + r,
     "columns": lambda x, y, r: (x * y).sum(axis=0),
-    "softmax": lambda x, y, r: nvm.exp(x - x.max(axis=1, keepdims=True)) / nvm.exp(x - x.max(axis=1, keepdims=True)).sum(
+    "softmax": lambda x, y, r: nvm.exp(x - x.max(axis=1, keepdims=True)) / nvm.exp(x - x.max(axis=1,
+                                                                                             keepdims=True)).sum(
         axis=1, keepdims=True),
     "transpose": lambda x, y, r: x.T + y,
     "scan": lambda x, y, r: nvm.cumulative_sum(x, axis=1),
@@ -199,7 +200,8 @@ def test_export_and_import(tmp_path):
         f(*args)
     text = _nvm.tune_export()
     records = json.loads(text)
-    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "choice", "words", "ns", "model_ns", "tried",
+    assert records and set(records[0]) == {"version", "key", "device", "what", "size", "choice", "words", "ns",
+                                           "model_ns", "tried",
                                            "date"}
     assert _nvm.tune_clear() == len(records)
     assert json.loads(_nvm.tune_export()) == [] and _nvm.tune_list() == ""
@@ -277,7 +279,8 @@ def test_two_processes_at_once(store):
                                  "with nvm.auto_tune(): got = np.asarray(f(x, y, r))\n"
                                  "assert got.tobytes() == want.tobytes()\nprint(_nvm.tune_counters()['measured'])")
     env = {**os.environ, "NVM_CACHE_DIR": str(store)}
-    both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True)
             for _ in range(2)]
     for p in both:
         out, err = p.communicate(timeout=120)

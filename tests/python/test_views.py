@@ -134,7 +134,8 @@ def test_an_index_out_of_range_names_its_operation():
     x, i = nvm.arange(12).reshape(3, 4), nvm.asarray([0, 9])
     for want, f in (("take", lambda: nvm.take(x, i, axis=1) * 2), ("take", lambda: x[i]),
                     ("take_along_axis", lambda: nvm.sum(nvm.take_along_axis(x[1:], i.reshape(2, 1), axis=1))),
-                    ("take_along_axis", lambda: nvm.take(x, i // 9, axis=1)[:2] + nvm.take_along_axis(x[:2], i.reshape(2, 1), axis=1))):
+                    ("take_along_axis", lambda: nvm.take(x, i // 9, axis=1)[:2]
+                     + nvm.take_along_axis(x[:2], i.reshape(2, 1), axis=1))):
         with pytest.raises(IndexError, match=rf"^\[{want}\] an index is out of range"):
             f().tolist()
 
@@ -179,14 +180,16 @@ def test_compositions(rng):
     np.testing.assert_allclose(np.asarray(nvm.linalg.cross(a, b)), np.cross(a, b))
 
 
-@pytest.mark.parametrize("left,right,axis", [((3,), (3,), 0), ((4, 3), (3,), -1), ((3,), (3, 4), 0), ((3, 4), (3, 1), 0),
+@pytest.mark.parametrize("left,right,axis", [((3,), (3,), 0), ((4, 3), (3,), -1), ((3,), (3, 4), 0),
+                                             ((3, 4), (3, 1), 0),
                                              ((2, 3, 4), (3, 4), -2), ((3, 2), (3, 5, 2), 0)])
 def test_cross_along_an_axis(left, right, axis):
     a, b = counted(left), counted(right)[::-1] + 1
     same(nvm.linalg.cross(a, b, axis=axis), np.cross(a, b, axis=axis))
 
 
-@pytest.mark.parametrize("left,right,axis", [((3, 4), (3, 4), 1), ((3, 4), (3, 4), 2), ((3,), (3, 4), 1), ((3,), (4, 3), -2)])
+@pytest.mark.parametrize("left,right,axis", [((3, 4), (3, 4), 1), ((3, 4), (3, 4), 2), ((3,), (3, 4), 1),
+                                             ((3,), (4, 3), -2)])
 def test_cross_refuses(left, right, axis):
     with pytest.raises((ValueError, IndexError)):
         nvm.linalg.cross(counted(left), counted(right), axis=axis)
@@ -227,7 +230,8 @@ def test_unique(x):
     u, n = nvm.unique_all(x), np.unique_all(x)
     for got, want in zip(u, n):
         same(got, want)
-    assert u.values.shape == u.counts.shape == nvm.unique_values(x).shape and nvm.unique_counts(x).counts.shape == u.counts.shape
+    assert u.values.shape == u.counts.shape == nvm.unique_values(x).shape
+    assert nvm.unique_counts(x).counts.shape == u.counts.shape
     same(nvm.unique_inverse(x).inverse_indices, n.inverse_indices)
 
 
@@ -244,8 +248,10 @@ def test_repeat_by_counts(shape, data):
     same(nvm.repeat(x, times, axis=axis), np.repeat(x, times, axis))
 
 
-@pytest.mark.parametrize("times,axis,error", [([1, -1, 2], None, ValueError), (-1, None, ValueError), (np.array([1.5, 1, 1]), None, TypeError),
-                                              (np.array([2.0]), None, TypeError), ([1, 2], None, ValueError), ([1, 2, 3], 1, IndexError)])
+@pytest.mark.parametrize("times,axis,error", [([1, -1, 2], None, ValueError), (-1, None, ValueError),
+                                              (np.array([1.5, 1, 1]), None, TypeError),
+                                              (np.array([2.0]), None, TypeError), ([1, 2], None, ValueError),
+                                              ([1, 2, 3], 1, IndexError)])
 def test_repeat_refuses(times, axis, error):
     for lib in (np, nvm):
         with pytest.raises(error):

@@ -1,11 +1,12 @@
 """nvm: fused array mathematics.
 
-Functions build a lazy expression; it is planned, fused into few kernels and run when a value is needed. The functions come
-from the library's own table of operations (help(nvm.sin)); nvm.jit traces a Python function once and replays it.
+Functions build a lazy expression; it is planned, fused into few kernels and run when a value is needed. The functions
+come from the library's own table of operations (help(nvm.sin)); nvm.jit traces a Python function once and replays it.
 """
 from . import _nvm
 from ._nvm import (Array, DType, Error, asarray, counters, default_dtype, device_info, donate, dtype, eval,
-                   explain_arrays as _explain_arrays, from_dlpack, info, memory_info, reset_peak, set, set_default_device,
+                   explain_arrays as _explain_arrays, from_dlpack, info, memory_info, reset_peak, set,
+                   set_default_device,
                    set_default_dtype, set_memory_limit, synchronize, trim_memory)
 from ._nvm import __version__
 
@@ -36,7 +37,8 @@ def settings():
 
 
 def _name_libraries():
-    """The folders of the `nvidia` wheels, which hold CUDA's libraries; nothing there is opened before a GPU is wanted."""
+    """The folders of the `nvidia` wheels, which hold CUDA's libraries; nothing there is opened before a GPU is
+    wanted."""
     import sys
     from os.path import isdir
     for folder in sys.path:

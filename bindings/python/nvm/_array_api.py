@@ -1,4 +1,5 @@
-"""What the array API standard asks of a namespace beside functions of arrays: constants, dtype functions, inspection."""
+"""What the array API standard asks of a namespace beside functions of arrays: constants, dtype functions,
+inspection."""
 import math
 
 from . import _nvm
@@ -53,8 +54,8 @@ def can_cast(from_, to, /):
 
 
 def isdtype(dtype, kind):
-    """Is the dtype of a kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating',
-    'numeric', a dtype, or a tuple of these."""
+    """Is the dtype of a kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex
+    floating', 'numeric', a dtype, or a tuple of these."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     t = _nvm.dtype(dtype)
@@ -79,7 +80,8 @@ class _Limits:
 
 
 # fraction bits, exponent of the smallest normal number, greatest number in units of its power of two, that power
-_FLOATS = {"float8_e4m3fn": (3, -6, 1.75, 8), "float8_e5m2": (2, -14, 1.75, 15), "float16": (10, -14, 2 - 2.0 ** -10, 15),
+_FLOATS = {"float8_e4m3fn": (3, -6, 1.75, 8), "float8_e5m2": (2, -14, 1.75, 15),
+           "float16": (10, -14, 2 - 2.0 ** -10, 15),
            "bfloat16": (7, -126, 2 - 2.0 ** -7, 127), "float32": (23, -126, 2 - 2.0 ** -23, 127),
            "float64": (52, -1022, 2 - 2.0 ** -52, 1023)}
 

@@ -1,4 +1,5 @@
-"""Functions that stand on the library's operations but return several arrays, need values, or take more than attributes."""
+"""Functions that stand on the library's operations but return several arrays, need values, or take more than
+attributes."""
 from . import _nvm
 
 _f = _nvm.functions
@@ -109,4 +110,3 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
         later, earlier = x[at + (slice(1, None),)], x[at + (slice(None, -1),)]
         x = later != earlier if x.dtype == _nvm.bool else later - earlier
     return x
-

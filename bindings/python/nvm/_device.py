@@ -1,4 +1,5 @@
-"""Devices and streams as Python meets them: nvm.device("cuda:0"), which is a string and a context manager, and nvm.stream."""
+"""Devices and streams as Python meets them: nvm.device("cuda:0"), which is a string and a context manager, and
+nvm.stream."""
 from _thread import _local
 
 from . import _nvm
@@ -61,8 +62,8 @@ def get_default_device():
 
 class stream:
     """Inside `with nvm.stream(s):` this thread's work on a GPU goes to the stream s: an address (cudaStream_t; 1 is the
-    legacy default stream, 2 the thread's), or a stream object of PyTorch, CuPy, or with __cuda_stream__. It must outlive
-    its use."""
+    legacy default stream, 2 the thread's), or a stream object of PyTorch, CuPy, or with __cuda_stream__. It must
+    outlive its use."""
 
     def __init__(self, handle, device=None):
         for attribute in ("cuda_stream", "ptr"):

@@ -1,8 +1,8 @@
 """Indexing by integer arrays, lists and boolean masks; integers, slices, Ellipsis and None alone are handled in C.
 
-An index array along one axis is a take; several become one take at their row-major positions. Masks need their values, since
-the shape of the result depends on them. Writing through index arrays makes the array anew, of what it was and of what the last
-index that leads to an element puts there.
+An index array along one axis is a take; several become one take at their row-major positions. Masks need their values,
+since the shape of the result depends on them. Writing through index arrays makes the array anew, of what it was and of
+what the last index that leads to an element puts there.
 """
 from . import _nvm
 from ._creation import broadcast_shapes
@@ -47,7 +47,8 @@ def _is_mask(k):
 
 
 def _spread(x, items):
-    """Masks as one position array per dimension (a 0-d mask: of a dimension of its own, new in x); their shapes are checked."""
+    """Masks as one position array per dimension (a 0-d mask: of a dimension of its own, new in x); their shapes are
+    checked."""
     out, d = [], 0
     for k in items:
         if not _is_mask(k):

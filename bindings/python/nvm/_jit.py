@@ -9,8 +9,8 @@ def _as_tuple(x, kind):
 
 
 def _parameters(fn, statics, names, donated):
-    """Positions and names of the static parameters, where either way of naming one covers calls of both kinds, and positions of
-    those that are donated."""
+    """Positions and names of the static parameters, where either way of naming one covers calls of both kinds, and
+    positions of those that are donated."""
     statics, names, donated = list(_as_tuple(statics, int)), list(_as_tuple(names, str)), list(_as_tuple(donated, int))
     code = getattr(getattr(fn, "__wrapped__", fn), "__code__", None)
     if code is None:
@@ -34,12 +34,13 @@ def _parameters(fn, statics, names, donated):
 def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     """fn, traced once for each signature of its arguments and then replayed at the cost of a launch.
 
-    Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, lists and dicts of them; results likewise. A signature is the
-    nesting, the dtype and shape of each array and the kind of each number. Static arguments are constants of the trace: any
-    hashable value, compared by type and value (floats and NumPy's scalars by their bits, tuples and frozensets by
-    their elements) and, where its class is another, by type and ==. Inside the function arrays have no values, so that
-    Python's if and while cannot depend on them; use nvm.where. Arrays that fn captures are read again at each call.
-    The arrays of donated positional arguments are given up by each call, which may write its results into their memory.
+    Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, lists and dicts of them; results likewise. A
+    signature is the nesting, the dtype and shape of each array and the kind of each number. Static arguments are
+    constants of the trace: any hashable value, compared by type and value (floats and NumPy's scalars by their bits,
+    tuples and frozensets by their elements) and, where its class is another, by type and ==. Inside the function arrays
+    have no values, so that Python's if and while cannot depend on them; use nvm.where. Arrays that fn captures are read
+    again at each call. The arrays of donated positional arguments are given up by each call, which may write its
+    results into their memory.
     """
     if fn is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
@@ -53,8 +54,8 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
 
 
 def explain(fn_or_array, /, *args, **kwargs):
-    """The plan of a function for these arguments, or of evaluating these arrays now: kernels, bytes against the minimum, and why
-    each edge that was not fused was not."""
+    """The plan of a function for these arguments, or of evaluating these arrays now: kernels, bytes against the
+    minimum, and why each edge that was not fused was not."""
     if isinstance(fn_or_array, _nvm.Jitted):
         return fn_or_array.explain(*args, **kwargs)
     if callable(fn_or_array):
@@ -71,8 +72,8 @@ _WAY_OUT = {
 
 def _traced_value_message(x, who):
     way = _WAY_OUT.get(who, "keep it an array, or make that argument static (static_argnames)")
-    return (f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit an array that depends on the arguments, "
-            f"or on arrays from outside, has no value yet; {way}")
+    return (f"{who}() of a traced array ({x.dtype.name}, shape {x.shape}): inside nvm.jit an array that depends on the "
+            f"arguments, or on arrays from outside, has no value yet; {way}")
 
 
 def _bound_signature(text):

@@ -1,5 +1,5 @@
-"""Sorting, searching and sets. Sorting and what follows from it need the values of their arrays, so that inside nvm.jit they are
-errors; searches are lazy."""
+"""Sorting, searching and sets. Sorting and what follows from it need the values of their arrays, so that inside nvm.jit
+they are errors; searches are lazy."""
 from . import _nvm
 from ._creation import axis_of
 
@@ -54,8 +54,8 @@ def _order(x):
 
 
 def unique_all(x, /):
-    """Values that occur, where each occurs first, which one each element is, and how often each occurs. Each NaN is a value of its
-    own."""
+    """Values that occur, where each occurs first, which one each element is, and how often each occurs. Each NaN is a
+    value of its own."""
     x = _nvm.asarray(x)
     flat = x.reshape(-1)
     n = flat.shape[0]
@@ -87,7 +87,8 @@ def unique_values(x, /):
 
 
 def repeat(x, repeats, /, axis=None):
-    """Each element repeated: the same number of times, or as often as an array of counts says (whose values are needed)."""
+    """Each element repeated: the same number of times, or as often as an array of counts says (whose values are
+    needed)."""
     if isinstance(repeats, int):
         return _f["repeat"](x, repeats, axis=axis)
     repeats = _nvm.asarray(repeats)
@@ -138,4 +139,5 @@ def _sort_in_place(x, /, axis=-1, *, descending=False, stable=True):
     x[...] = sort(x, axis, descending=descending)
 
 
-_nvm.Array.argsort, _nvm.Array.sort, _nvm.Array.repeat, _nvm.Array.searchsorted = argsort, _sort_in_place, repeat, searchsorted
+_nvm.Array.argsort, _nvm.Array.sort = argsort, _sort_in_place
+_nvm.Array.repeat, _nvm.Array.searchsorted = repeat, searchsorted

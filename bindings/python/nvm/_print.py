@@ -1,5 +1,5 @@
-"""repr and str of arrays, the way NumPy prints them: columns of equal width, long arrays shortened to their edges. An array inside
-a traced function shows its dtype and shape."""
+"""repr and str of arrays, the way NumPy prints them: columns of equal width, long arrays shortened to their edges. An
+array inside a traced function shows its dtype and shape."""
 import math
 import struct
 
@@ -51,7 +51,8 @@ def _positional(x, same):
 
 
 def _places(x, same):
-    """Digits after the point of the scientific text, at most DIGITS, without the zeros that rounding leaves at the end."""
+    """Digits after the point of the scientific text, at most DIGITS, without the zeros that rounding leaves at the
+    end."""
     n = min(len(_shortest(x, same).split("e")[0].partition(".")[2]), DIGITS)
     return len(f"{x:.{n}e}".split("e")[0].partition(".")[2].rstrip("0"))
 

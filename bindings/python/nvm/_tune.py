@@ -23,12 +23,13 @@ class _Bar:
 
 
 class auto_tune:
-    """with nvm.auto_tune(): what is evaluated inside is measured on the values at hand, where no record says how it runs best.
+    """with nvm.auto_tune(): what is evaluated inside is measured on the values at hand, where no record says how it
+    runs best.
 
-    budget: seconds for all that is measured; what is left over runs as it would have. cold: caches are emptied before each
-    sample. progress: a function of (step, steps, what, part), called now and then in a thread of its own; by default a bar, if
-    standard error is a terminal; False: none.
-    Results are the same bits with and without. NVM_TUNE=frozen, off or NVM_REPRODUCIBLE=1 measure nothing.
+    budget: seconds for all that is measured; what is left over runs as it would have. cold: caches are emptied before
+    each sample. progress: a function of (step, steps, what, part), called now and then in a thread of its own; by
+    default a bar, if standard error is a terminal; False: none. Results are the same bits with and without.
+    NVM_TUNE=frozen, off or NVM_REPRODUCIBLE=1 measure nothing.
     """
 
     def __init__(self, *, budget=60.0, cold=False, progress=None):
@@ -69,7 +70,8 @@ class auto_tune:
 
 
 def tune(fn, /, *args, **kwargs):
-    """fn(*args, **kwargs) with its steps measured (nvm.auto_tune); fn is jitted if it is not. Returns what fn returns."""
+    """fn(*args, **kwargs) with its steps measured (nvm.auto_tune); fn is jitted if it is not. Returns what fn
+    returns."""
     from ._jit import jit
     with auto_tune():
         result = (fn if isinstance(fn, _nvm.Jitted) else jit(fn))(*args, **kwargs)

@@ -137,10 +137,10 @@ def _path(optimize):
 
 
 def einsum(*args, optimize=None, dtype=None, precision=None):
-    """The sums of products that subscripts name: einsum("ij,jk->ik", x1, x2), or einsum(x1, [0, 1], x2, [1, 2], [0, 2]).
-    Equal letters in one operand are its diagonal; a letter that the result lacks is summed over; "..." stands for
-    dimensions that broadcast. optimize, for three operands and more: the order of products. None (the best for up to 8,
-    else greedy), False (from the left), True or "greedy", "optimal", or a path as of einsum_path."""
+    """The sums of products that subscripts name: einsum("ij,jk->ik", x1, x2), or einsum(x1, [0, 1], x2, [1, 2],
+    [0, 2]). Equal letters in one operand are its diagonal; a letter that the result lacks is summed over; "..." stands
+    for dimensions that broadcast. optimize, for three operands and more: the order of products. None (the best for up
+    to 8, else greedy), False (from the left), True or "greedy", "optimal", or a path as of einsum_path."""
     text, operands = _subscripts(args)
     return _f["einsum"](operands, text, optimize=_path(optimize), dtype=dtype, precision=precision)
 
