@@ -7,11 +7,12 @@
 #include "codegen/cuda.h"
 #include "fusion/plan.h"
 
+enum { BARE, ADDED, LEFT_TOO, RIGHT_TOO }; /* tails: a matrix; another product with the same left or right operand */
 typedef struct product {
   const char *type;
   int m, n, k, left, right, batch, align, tail;
   const char *device;
-  int arch, roles;
+  int arch, roles, steps;
 } product;
 
 static void shape(nvb_text *t, const product *p, int rows, int cols) {
@@ -27,36 +28,56 @@ static void leaf(nvb_text *t, const product *p, int i, int rows, int cols) {
   else nvb_print(t, " strides(%d, 1)%s\n", ld, p->align ? " align16" : "");
 }
 
+/* The i-th leaf, a left or a right operand, as it is multiplied: its value. */
+static int operand(nvb_text *t, const product *p, int i, int right, int turned, int *n) {
+  int rows = right ? p->k : p->m, cols = right ? p->n : p->k;
+  nvb_print(t, "%%%d = leaf{%d} : %s", (*n)++, i, p->type);
+  shape(t, p, turned ? cols : rows, turned ? rows : cols);
+  if (turned) {
+    nvb_print(t, "\n%%%d = permute(%%%d){%s} : %s", *n, *n - 1, p->batch > 1 ? "0, 2, 1" : "1, 0", p->type);
+    ++*n;
+    shape(t, p, rows, cols);
+  }
+  nvb_puts(t, "\n");
+  return *n - 1;
+}
+
+static int multiplied(nvb_text *t, const product *p, int half, int a, int b, int *n) {
+  nvb_print(t, "%%%d = call product(%%%d, %%%d){11, %d} : f32", (*n)++, a, b, !half);
+  shape(t, p, p->m, p->n);
+  nvb_puts(t, "\n");
+  return *n - 1;
+}
+
 static const char *text_of(nvb_arena *a, const product *p) {
   nvb_text t = {.arena = a};
-  int half = p->type[0] != 'f' || p->type[1] == '1', n = 0;
+  int half = p->type[0] != 'f' || p->type[1] == '1', n = 0, too = p->tail == LEFT_TOO || p->tail == RIGHT_TOO;
+  int right = p->tail == LEFT_TOO, turned = right ? !p->right : !p->left; /* of a further operand */
+  int rows = p->tail == ADDED ? p->m : right ? p->k : p->m, cols = p->tail == ADDED || right ? p->n : p->k;
   leaf(&t, p, 0, p->left ? p->k : p->m, p->left ? p->m : p->k);
   leaf(&t, p, 1, p->right ? p->n : p->k, p->right ? p->k : p->n);
-  if (p->tail) leaf(&t, p, 2, p->m, p->n);
-  int operand[2];
-  for (int i = 0; i < 2; i++) {
-    int turned = i ? p->right : p->left, rows = i ? p->k : p->m, cols = i ? p->n : p->k;
-    nvb_print(&t, "%%%d = leaf{%d} : %s", n++, i, p->type);
-    shape(&t, p, turned ? cols : rows, turned ? rows : cols);
-    if (turned) {
-      nvb_print(&t, "\n%%%d = permute(%%%d){%s} : %s", n, n - 1, p->batch > 1 ? "0, 2, 1" : "1, 0", p->type);
-      n++;
-      shape(&t, p, rows, cols);
-    }
+  if (p->tail) leaf(&t, p, 2, too && turned ? cols : rows, too && turned ? rows : cols);
+  int x = operand(&t, p, 0, 0, p->left, &n), y = operand(&t, p, 1, 1, p->right, &n), z = -1;
+  int sum = multiplied(&t, p, half, x, y, &n);
+  if (too) {
+    z = operand(&t, p, 2, right, turned, &n);
+    z = multiplied(&t, p, half, right ? x : z, right ? z : y, &n);
+  } else if (p->tail) {
+    nvb_print(&t, "%%%d = leaf{2} : %s", z = n++, p->type);
+    shape(&t, p, p->m, p->n);
+    if (half) nvb_print(&t, "\n%%%d = map cast(%%%d) : f32", n, z), z = n++, shape(&t, p, p->m, p->n);
     nvb_puts(&t, "\n");
-    operand[i] = n - 1;
   }
-  nvb_print(&t, "%%%d = call product(%%%d, %%%d){11, %d} : f32", n++, operand[0], operand[1], !half);
-  shape(&t, p, p->m, p->n);
   if (p->tail) {
-    nvb_print(&t, "\n%%%d = leaf{2} : %s", n++, p->type);
+    nvb_print(&t, "%%%d = map add(%%%d, %%%d) : f32", n, sum, z), sum = n++;
     shape(&t, p, p->m, p->n);
-    if (half) nvb_print(&t, "\n%%%d = map cast(%%%d) : f32", n, n - 1), n++, shape(&t, p, p->m, p->n);
-    nvb_print(&t, "\n%%%d = map add(%%%d, %%%d) : f32", n, n - 2 - half, n - 1), n++;
+    nvb_puts(&t, "\n");
+  }
+  if (half) {
+    nvb_print(&t, "%%%d = map cast(%%%d) half(1) : %s", n, sum, p->type), sum = n++;
     shape(&t, p, p->m, p->n);
   }
-  if (half) nvb_print(&t, "\n%%%d = map cast(%%%d) half(1) : %s", n, n - 1, p->type), n++, shape(&t, p, p->m, p->n);
-  nvb_print(&t, "\nout %%%d\n", n - 1);
+  nvb_print(&t, "\nout %%%d\n", sum);
   return t.s;
 }
 
@@ -66,6 +87,7 @@ static void plan(nvb_arena *a, void *arg) {
       nvf_fuse(a, nvg_graph_parse(a, text_of(a, p), "product"), nvb_caps_find(p->device), &(nvf_options){.fuse = 1});
   nvc_cuda_kernel k;
   p->roles = 0;
+  p->steps = f->nstep;
   for (int i = 0; i < f->nstep; i++) {
     nvc_cuda_emit(a, &k, f->step[i].k, f->step[i].s, &(nvc_cuda_target){.arch = p->arch});
     p->roles |= k.nmap > 0;
@@ -80,17 +102,17 @@ START_TEST(all_are_spelled) {
   static const char *const type[] = {"bf16", "f16", "f32"};
   static const int size[][3] = {{16, 8192, 512},    {64, 64, 64},  {17, 33, 65}, {1024, 1024, 1024},
                                 {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8},  {40, 8192, 64}};
-  int fed = 0;
-  for (int i = 0; i < 3 * 8 * 4 * 2 * 2 * 2 * 4; i++) {
+  int fed = 0, one[4] = {0};
+  for (int i = 0; i < 3 * 8 * 4 * 2 * 2 * 4 * 4; i++) {
     int d = i & 3, at = i >> 2;
     product p = {.device = device[d].name,
                  .arch = device[d].arch,
                  .left = at & 1,
                  .right = at >> 1 & 1,
                  .align = at >> 2 & 1,
-                 .tail = at >> 3 & 1,
-                 .batch = at >> 4 & 1 ? 3 : 1};
-    const int *s = size[(at >>= 5) % 8];
+                 .tail = at >> 3 & 3,
+                 .batch = at >> 5 & 1 ? 3 : 1};
+    const int *s = size[(at >>= 6) % 8];
     p.m = s[0], p.n = s[1], p.k = s[2], p.type = type[at / 8 % 3];
     nvb_arena *a = nvb_arena_new();
     ck_assert_msg(nvb_protect(a, plan, &p) == NVM_OK,
@@ -101,8 +123,10 @@ START_TEST(all_are_spelled) {
     ck_assert_msg(!large || p.roles == (d == 0), "%s: %s %d x %d x %d %s TMA", p.device, p.type, p.m, p.n, p.k,
                   p.roles ? "uses" : "lacks");
     fed += p.roles;
+    one[p.tail] += p.steps == 1;
   }
   ck_assert_int_gt(fed, 0);
+  for (int i = 0; i < 4; i++) ck_assert_msg(one[i] > 0, "no kernel with tail %d", i);
 }
 END_TEST
 
