@@ -41,11 +41,11 @@ static void use(nvg_node *n) {
   pin_if_alone(n, refs);
 }
 
-/* 1 if that was the last owner. */
+/* 1 if that was the last owner. Who lets go looks at the node before: after it, another may free it. */
 static int release(nvg_node *n, uint64_t by) {
-  uint64_t refs = atomic_fetch_sub_explicit(&n->refs, by, memory_order_acq_rel) - by;
-  if (owners(refs) && by == 1) pin_if_alone(n, refs);
-  return !owners(refs);
+  uint64_t left = atomic_load_explicit(&n->refs, memory_order_relaxed) - by;
+  if (by == 1 && owners(left)) pin_if_alone(n, left);
+  return !owners(atomic_fetch_sub_explicit(&n->refs, by, memory_order_acq_rel) - by);
 }
 
 static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr) {

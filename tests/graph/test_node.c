@@ -134,7 +134,37 @@ START_TEST(each_allocation_may_fail_and_nothing_is_left) {
 }
 END_TEST
 
-SUITE("graph_node", a_chain_of_a_million_nodes_is_freed_flat, avals_are_one_per_shape_and_dtype,
+/* ---- the last handle and the last pending user of a value go at the same time */
+typedef struct leaving { nvg_node *x, *y; atomic_int turn, done; int turns; } leaving;
+static void *let_go(void *arg) {
+  leaving *l = arg;
+  for (int i = 1; i <= l->turns; i++) {
+    while (atomic_load(&l->turn) < i) {}
+    nvg_node_unref(l->y);
+    atomic_fetch_add(&l->done, 1);
+  }
+  return NULL;
+}
+START_TEST(owners_in_two_threads_let_go) {
+  leaving l = { .turns = 20000 };
+  pthread_t t;
+  int64_t before = nvg_pending_bytes(), live = 0;
+  pthread_create(&t, NULL, let_go, &l);
+  for (int i = 1; i <= l.turns; i++) {
+    l.x = nvg_leaf_new(nvg_aval_get(NVM_F32, 1, (int64_t[]){ 8 }), value(1));
+    l.y = nvg_apply(NVG_OP_SIN, &l.x, 1, NULL, 0, NVM_F64);
+    if (i == 1) live = nvb_live_blocks();
+    ck_assert_int_eq(nvb_live_blocks(), live);
+    atomic_store(&l.turn, i);
+    nvg_node_unref(l.x);
+    while (atomic_load(&l.done) < i) {}
+  }
+  pthread_join(t, NULL);
+  ck_assert_int_eq(nvg_pending_bytes(), before);
+}
+END_TEST
+
+SUITE("graph_node", owners_in_two_threads_let_go, a_chain_of_a_million_nodes_is_freed_flat, avals_are_one_per_shape_and_dtype,
       a_value_is_released_once_with_its_node,
       bytes_that_only_pending_nodes_hold_are_counted, threads_agree_on_avals,
           each_allocation_may_fail_and_nothing_is_left)
