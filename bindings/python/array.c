@@ -9,6 +9,7 @@ static void array_dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   if (a->weakrefs) PyObject_ClearWeakRefs(self);
   nvm_array_unref(a->h);
+  nvm_array_unref(a->shown);
   PyObject_Free(self);
   Py_DECREF(type);
   nvp_drain();
@@ -20,6 +21,7 @@ PyObject *nvp_wrap(nvp_state *st, nvm_array *h) {
   nvp_array *a = PyObject_New(nvp_array, st->array);
   if (!a) return nvm_array_unref(h), NULL;
   a->h = h;
+  a->shown = NULL;
   a->st = st;
   a->weakrefs = NULL;
   return (PyObject *)a;

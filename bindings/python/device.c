@@ -156,9 +156,13 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   if (!typestr(t))
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__ has no %s; use DLPack", nvm_dtype_name(t));
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
-  if (nvp_check(a->st, nvm_device_data(&data, strides, &d, a->h))
-      || nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(a->h, stream)))
-    return NULL;
+  nvm_array *keep = nvm_hold(a->h);
+  if (!keep) return nvp_raise(a->st);
+  if (nvp_check(a->st, nvm_device_data(&data, strides, &d, keep))
+      || nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(keep, stream)))
+    return nvm_array_unref(keep), NULL;
+  nvm_array_unref(a->shown);
+  a->shown = keep;
   int n = nvm_rank(a->h), dense = 1;
   const int64_t *shape = nvm_shape(a->h);
   for (int i = n - 1; i >= 0; i--) {

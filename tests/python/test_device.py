@@ -367,6 +367,17 @@ class Interface:
 
 
 @gpu
+def test_memory_shown_by_address_is_left_alone(x):
+    y = (x + 1).eval()
+    shown = Interface(**y.__cuda_array_interface__)
+    y[...] = 0.0
+    y.eval()
+    junk = [(x * k).eval() for k in range(20)]
+    assert np.asarray(nvm.asarray(shown)).tolist() == [[1, 2, 3], [4, 5, 6]] and junk
+    assert y.tolist() == [[0] * 3] * 2 and pointer(y) != shown.d["data"][0]
+
+
+@gpu
 def test_cuda_array_interface(x):
     i = x.__cuda_array_interface__
     assert i["version"] == 3 and i["shape"] == (2, 3) and i["typestr"] == "<f4" and i["strides"] is None
