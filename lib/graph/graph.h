@@ -98,7 +98,7 @@ typedef struct nvg_node {
   uint8_t flags;                       /* NVG_INNER ... */
   _Atomic uint8_t pinned;              /* its bytes are among nvg_pending_bytes */
   uint8_t device;                      /* where it was put: 0 follows what it meets, 1 the CPU, 2 + ordinal a GPU */
-  int32_t depth;                       /* longest chain of pending nodes below */
+  _Atomic int32_t depth;               /* longest chain of pending nodes below */
   const nvg_aval *aval;
   int nin, nattr;
   struct nvg_node **in;                /* counted; dropped by nvg_node_set */

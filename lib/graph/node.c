@@ -55,7 +55,7 @@ static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr)
   n->op = (uint16_t)op;
   n->weak = n->flags = n->device = 0;
   atomic_init(&n->pinned, 0);
-  n->depth = 0;
+  atomic_init(&n->depth, 0);
   n->aval = aval;
   n->nin = nin;
   n->nattr = nattr;
@@ -77,9 +77,10 @@ nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, in
   for (int i = 0; i < nin; i++) {
     n->in[i] = in[i];
     use(in[i]);
-    if (in[i]->depth > depth) depth = in[i]->depth;
+    int below = atomic_load_explicit(&in[i]->depth, memory_order_relaxed);
+    if (below > depth) depth = below;
   }
-  n->depth = nin ? depth + 1 : 0;
+  atomic_store_explicit(&n->depth, nin ? depth + 1 : 0, memory_order_relaxed);
   if (nattr) memcpy(n->attr, attr, sizeof *attr * (size_t)nattr);
   return n;
 }
@@ -127,7 +128,8 @@ int nvg_node_set(nvg_node *n, nvg_value *v) {
   nvg_value *none = NULL;
   if (!atomic_compare_exchange_strong(&n->value, &none, v)) return nvg_value_free(v), 0;
   int nin = n->nin;
-  n->nin = n->depth = 0;
+  n->nin = 0;
+  atomic_store_explicit(&n->depth, 0, memory_order_relaxed); /* others may be building on it */
   for (int i = 0; i < nin; i++)
     if (release(n->in[i], USER)) n->in[i]->mark = NULL, bury(n->in[i]);
   pin_if_alone(n, atomic_load(&n->refs));
