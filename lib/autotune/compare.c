@@ -6,18 +6,11 @@
 #include <string.h>
 #include "dispatch/dispatch.h"
 #include "graph/dtype.h"
-#include "graph/frag_soft.h"
 
 enum { PART = 512 };
 
 static double unit_of(nvm_dtype t) { /* half the distance from 1 to the next number */
-  switch (nvg_real_of(t)) {
-  case NVM_F64: return 0x1p-53;
-  case NVM_F32: return 0x1p-24;
-  case NVM_F16: return 0x1p-11;
-  case NVM_BF16: return 0x1p-8;
-  default: return 0;
-  }
+  return nvg_class_of(nvg_real_of(t)) == NVG_FLOAT ? ldexp(1, -nvg_precision(nvg_real_of(t))) : 0;
 }
 
 double nvt_tolerance(const nvf_step *s) {
@@ -38,20 +31,11 @@ static int is_float(nvm_dtype part) { return unit_of(part) > 0; }
 
 /* n numbers from place i on, components of complex ones by themselves. */
 static void widen(double *to, const char *from, nvm_dtype part, int64_t i, int64_t n) {
+  size_t size = (size_t)nvg_size(part);
   for (int64_t k = 0; k < n; k++) {
-    const char *p = from + (i + k) * nvg_size(part);
-    uint16_t h;
-    float f;
-    memcpy(&h, p, 2);
-    if (part == NVM_F64)
-      memcpy(&to[k], p, 8);
-    else if (part == NVM_F16)
-      to[k] = f32_of_f16(h);
-    else {
-      uint32_t bits = (uint32_t)h << 16;
-      memcpy(&f, part == NVM_F32 ? p : (const char *)&bits, 4);
-      to[k] = f;
-    }
+    uint64_t bits = 0;
+    memcpy(&bits, from + (i + k) * size, size);
+    to[k] = nvg_bits_float(part, bits);
   }
 }
 

@@ -11,7 +11,8 @@
 #include "base/settings.h"
 #include "dispatch/device.h"
 
-enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 }; /* AIM: ns of one sample, at least */
+/* AIM: ns of one sample, at least. POISON: to a scatter, which enters positions over what is there, a negative one: none */
+enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 };
 static const double HANG = 5e9;                                              /* ns after which a device's sample counts as hung */
 
 /* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */

@@ -37,7 +37,16 @@ static atomic_int nopen;
 
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
-static void in_child(void) { /* another thread may have been measuring */
+static void in_child(void) { /* another thread may have been measuring; those that are not here any more left sessions behind */
+  for (session **at = &top; *at;)
+    if (pthread_equal((*at)->thread, pthread_self()))
+      at = &(*at)->outer;
+    else {
+      session *lost = *at;
+      *at = lost->outer;
+      nvb_free(lost);
+      atomic_fetch_sub(&nopen, 1);
+    }
   pthread_mutex_unlock(&lock);
   at_work = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }

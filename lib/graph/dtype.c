@@ -85,8 +85,7 @@ int nvg_is_half(nvm_dtype t) { return info[t].cls == NVG_FLOAT && info[t].size <
 nvm_dtype nvg_compute_of(nvm_dtype t) { return nvg_is_half(t) ? NVM_F32 : t; }
 int nvg_parts(nvm_dtype t) { return info[t].cls == NVG_COMPLEX ? 2 : 1; }
 
-/* Bits of the significand that an integer or float dtype carries without its sign; bool 1. */
-static int precision(nvm_dtype t) {
+int nvg_precision(nvm_dtype t) {
   switch (t) {
   case NVM_BOOL: return 1;
   case NVM_BF16: return 8;
@@ -107,7 +106,7 @@ int nvg_embeds(nvm_dtype from, nvm_dtype to) {
   if (a == NVG_BOOLEAN) return 1;
   if (a == NVG_FLOAT) return b == NVG_FLOAT && info[to].size > info[from].size;
   if (b == NVG_UNSIGNED && a == NVG_SIGNED) return 0;
-  return precision(from) <= precision(to);
+  return nvg_precision(from) <= nvg_precision(to);
 }
 
 /* ---- formats of 16 bits and less: bits of exponent and fraction; the greatest finite number if what is beyond becomes

@@ -1,7 +1,11 @@
 /* nvm/tune.h as C programs meet it: options, sessions, progress, records; and memory that runs out while something is measured. */
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "../suite.h"
 #include "base/mem.h"
 #include "nvm/nvm.h"
@@ -132,4 +136,35 @@ START_TEST(test_memory_runs_out) { /* what cannot be measured runs as it would h
 }
 END_TEST
 
-SUITE("tune", test_options, test_session, test_memory_runs_out)
+static void *wait_in_session(void *gates) {
+  pthread_barrier_t *gate = gates;
+  int status = nvm_tune_begin(NULL);
+  pthread_barrier_wait(gate);
+  pthread_barrier_wait(gate);
+  return (void *)(intptr_t)(status || nvm_tune_end());
+}
+START_TEST(test_child_has_no_sessions_of_others) {
+  open_all();
+  pthread_barrier_t gate;
+  pthread_t other;
+  void *failed;
+  int status;
+  nvm_array *x = ramp();
+  pthread_barrier_init(&gate, NULL, 2);
+  ck_assert_int_eq(pthread_create(&other, NULL, wait_in_session, &gate), 0);
+  pthread_barrier_wait(&gate);
+  pid_t child = fork();
+  if (!child) {
+    int64_t before = counted().measured;
+    float *y = values(nvm_add(nvm_exp(x), x));
+    _exit(!y || counted().measured != before);
+  }
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  pthread_barrier_wait(&gate);
+  pthread_join(other, &failed);
+  ck_assert(WIFEXITED(status) && !WEXITSTATUS(status) && !failed);
+  close_all();
+}
+END_TEST
+
+SUITE("tune", test_options, test_session, test_memory_runs_out, test_child_has_no_sessions_of_others)

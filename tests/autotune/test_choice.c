@@ -155,6 +155,17 @@ START_TEST(test_other_types) { /* what is no float has to be equal; halves have 
   ck_assert(nvt_close((char *)x, (char *)y, 8, NVM_BF16, nvt_tolerance(&s)));
   y[0] = 0x3f90;
   ck_assert(!nvt_close((char *)x, (char *)y, 8, NVM_BF16, nvt_tolerance(&s)));
+  static const struct { nvm_dtype type; uint8_t one, next, far; } eighths[] = { { NVM_F8E4, 0x38, 0x39, 0x58 }, { NVM_F8E5, 0x3c, 0x3d, 0x50 } };
+  for (int q = 0; q < 2; q++) { /* 1, the next number, a distant one */
+    uint8_t u[64], v[64];
+    memset(u, eighths[q].one, sizeof u);
+    memcpy(v, u, sizeof v);
+    stored.type = eighths[q].type;
+    v[3] = eighths[q].next;
+    ck_assert(nvt_close((char *)u, (char *)v, sizeof u, stored.type, nvt_tolerance(&s)));
+    v[3] = eighths[q].far;
+    ck_assert(!nvt_close((char *)u, (char *)v, sizeof u, stored.type, nvt_tolerance(&s)));
+  }
   s.product = NULL;
   ck_assert(nvt_tolerance(&s) == 0);
 }
