@@ -1,6 +1,7 @@
 /* A kernel candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With a
    matrix product the axes are those of the product; else those of the first root, some merged where a reduction wants
    them as one. */
+#include <stdlib.h>
 #include <string.h>
 #include "fusion/instance.h"
 
@@ -84,6 +85,7 @@ static void builder_init(builder *b, nvf_cand *k, nvf_net *net, const uint64_t *
   b->a = net->arena;
   b->stored = stored;
   b->known = nvb_map_new(net->arena);
+  b->guards = nvb_map_new(net->arena);
   nvf_bound none = { 0 };
   nvf_guard_of(b, 0, &none);
 }
@@ -225,24 +227,20 @@ static void store(builder *b, int root, const nvf_ix *at) {
 
 /* The products that this kernel makes; the first of them, -1 if it makes none. */
 static int products_of(builder *b, uint64_t *found) {
-  uint64_t *seen = NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1);
-  int *stack = NVB_NEWN(b->a, int, b->net->n + 1), n = 0, first = -1;
-  for (int i = 0; i < b->k->nroot; i++) {
-    nvf_put_bit(seen, b->k->root[i]);
-    stack[n++] = b->k->root[i];
-  }
-  while (n) {
-    int node = stack[--n];
+  nvf_walk *w = &b->net->walk;
+  int first = -1;
+  nvf_walk_start(w);
+  for (int i = 0; i < b->k->nroot; i++)
+    nvf_walk_to(w, b->k->root[i]);
+  for (int node; (node = nvf_walk_next(w)) >= 0;) {
     const nvf_node *x = nvf_node_of(b, node);
     if (x->kind == NVG_VCALL) {
       nvf_put_bit(found, node);
       first = first < 0 || node < first ? node : first;
     }
     for (int i = 0; i < x->nin; i++)
-      if (!nvf_has(seen, x->in[i]) && !nvf_has(b->stored, x->in[i])) {
-        nvf_put_bit(seen, x->in[i]);
-        stack[n++] = x->in[i];
-      }
+      if (!nvf_has(b->stored, x->in[i]))
+        nvf_walk_to(w, x->in[i]);
   }
   return first;
 }
@@ -384,15 +382,20 @@ static void build(builder *b) {
   }
 }
 
+static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
 static void note_reads(nvf_cand *k) {
-  uint64_t *reads = NVB_NEWN(k->net->arena, uint64_t, k->net->n / 64 + 1);
+  nvf_walk *w = &k->net->walk;
+  const nvf_node *n = &k->net->node[k->root[0]];
+  nvf_walk_start(w);
   for (int i = 0; i < k->inst.n; i++)
     if (k->inst.at[i].kind == NVF_ILOAD)
-      nvf_put_bit(reads, k->inst.at[i].node);
-  const nvf_node *n = &k->net->node[k->root[0]];
+      nvf_walk_to(w, k->inst.at[i].node);
   if (n->kind == NVG_VSCATTER)
-    nvf_put_bit(reads, n->in[1]);
-  k->reads = reads;
+    nvf_walk_to(w, n->in[1]);
+  k->nread = w->n;
+  k->read = nvb_dup(k->net->arena, w->stack, (size_t)(w->n + 1) * sizeof *w->stack);
+  qsort(k->read, (size_t)k->nread, sizeof *k->read, ascending);
 }
 
 /* One candidate; again with dimensions of the root merged where a reduction wants them as one. */

@@ -127,12 +127,12 @@ static void refuse(nvf_refusals *no, const nvf_choice *c, const nvf_veto *v) {
       continue;
     nvf_refusal *r = &no->at[no->n++];
     *r = (nvf_refusal){ .why = nvb_text_get(&why), .made = NVB_NEWN(net->arena, int, c->k[i]->nroot + 1),
-                        .read = NVB_NEWN(net->arena, int, net->n + 1) };
+                        .read = NVB_NEWN(net->arena, int, c->k[i]->nread + 1) };
     for (int j = 0; j < c->k[i]->nroot; j++)
       r->made[r->nmade++] = nvf_mark_of(&net->node[c->k[i]->root[j]]);
-    for (int j = 0; j < net->n; j++)
-      if (nvf_has(c->k[i]->reads, j) && net->node[j].kind != NVG_VLEAF)
-        r->read[r->nread++] = nvf_mark_of(&net->node[j]);
+    for (int j = 0; j < c->k[i]->nread; j++)
+      if (net->node[c->k[i]->read[j]].kind != NVG_VLEAF)
+        r->read[r->nread++] = nvf_mark_of(&net->node[c->k[i]->read[j]]);
   }
 }
 
@@ -187,7 +187,7 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_choice *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
-  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto, .veto = o->veto, .bytes_min = least_bytes(c->net),
+  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto, .veto = o->veto, .work = c->net->built + c->net->looked, .bytes_min = least_bytes(c->net),
                    .choice = c, .buf_of = buf_of };
   nvf_memory(p, c, buf_of);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);

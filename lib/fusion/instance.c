@@ -25,6 +25,7 @@ static int add_inst(builder *b, nvf_inst v) {
   if (b->k->inst.n == MOST_INSTANCES)
     nvf_illegal(b, "too many instances");
   NVB_PUSH(b->a, b->k->inst, v);
+  b->net->built++;
   return b->k->inst.n - 1;
 }
 
@@ -41,11 +42,12 @@ static uint64_t guard_axes(const builder *b, int g) {
 }
 
 int nvf_guard_of(builder *b, int n, const nvf_bound *c) {
-  for (int g = 0; g < b->k->guard.n; g++)
-    if (b->k->guard.at[g].n == n && !memcmp(b->k->guard.at[g].b, c, (size_t)n * sizeof *c))
-      return g;
-  NVB_PUSH(b->a, b->k->guard, ((nvf_guard){ n, nvb_dup(b->a, c, (size_t)n * sizeof *c) }));
-  return b->k->guard.n - 1;
+  int fresh, *at = nvb_map_put(b->guards, c, (size_t)n * sizeof *c, &fresh);
+  if (fresh) {
+    *at = b->k->guard.n;
+    NVB_PUSH(b->a, b->k->guard, ((nvf_guard){ n, nvb_dup(b->a, c, (size_t)n * sizeof *c) }));
+  }
+  return *at;
 }
 
 static int guard_join(builder *b, int g, int n, const nvf_bound *c) {

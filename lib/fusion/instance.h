@@ -16,7 +16,7 @@ typedef struct nvf_builder {
   nvf_space *s;
   nvb_arena *a;
   const uint64_t *stored;
-  nvb_map *known;
+  nvb_map *known, *guards;
   NVB_VEC(nvf_memo) memo;
   NVB_VEC(int) red;                      /* instances of reductions */
   int nfold;                             /* reductions and scans, those being built too */
@@ -33,7 +33,7 @@ typedef struct nvf_builder {
 } nvf_builder;
 enum { ILLEGAL = 1, MERGE = 2 };
 /* Of one kernel: instances, and how deep they lie; conditions of one instance; terms of a coordinate. */
-enum { MOST_INSTANCES = 8192, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
+enum { MOST_INSTANCES = 4096, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
 
 static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->net->node[i]; }
 static inline nvf_ix *nvf_coords(nvf_builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }

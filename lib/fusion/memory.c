@@ -5,7 +5,6 @@
 
 enum { ALIGN = 64 };
 
-static int reads(const nvf_cand *k, int node) { return nvf_has(k->reads, node); }
 
 static void lifetime(const nvf_choice *c, int node, int *first, int *last) {
   *first = -1;
@@ -14,7 +13,7 @@ static void lifetime(const nvf_choice *c, int node, int *first, int *last) {
     for (int j = 0; j < c->k[i]->put.n; j++)
       if (c->k[i]->put.at[j].node == node)
         *first = *last = c->step[i];
-    if (reads(c->k[i], node))
+    if (nvf_reads(c->k[i], node))
       *last = c->step[i];
   }
 }
@@ -55,9 +54,9 @@ static int in_place(const nvf_choice *c, int step, int leaf, int node) {
       continue;
     for (int j = 0; j < c->k[i]->put.n; j++) {
       makes |= c->k[i]->put.at[j].node == node;
-      ok &= !reads(c->k[i], leaf) || reads_there(c->k[i], leaf, c->k[i]->put.at[j].at);
+      ok &= !nvf_reads(c->k[i], leaf) || reads_there(c->k[i], leaf, c->k[i]->put.at[j].at);
     }
-    ok &= makes || !reads(c->k[i], leaf);
+    ok &= makes || !nvf_reads(c->k[i], leaf);
   }
   return ok;
 }

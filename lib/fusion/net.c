@@ -200,6 +200,7 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
   }
   net->n = w->made.n;
   net->node = w->made.at;
+  net->walk = (nvf_walk){ .stack = NVB_NEWN(a, int, net->n + 1), .met = NVB_NEWN(a, int, net->n + 1) };
   net->out = NVB_NEWN(a, int, g->nout + 1);
   for (int i = 0; i < g->nout; i++) {
     net->out[i] = w->node[g->out[i]];

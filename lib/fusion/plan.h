@@ -90,6 +90,7 @@ typedef struct nvf_plan {
   int ncut; nvf_cut *cut;
   int nveto; const nvf_veto *veto; /* that it was made with */
   int64_t temp_bytes;
+  int64_t work;        /* of the search: instances built and pairs of kernels looked at */
   int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
   const struct nvf_choice *choice; /* what the steps were made of, for nvf_step_with; in the plan's arena */
   const int *buf_of;

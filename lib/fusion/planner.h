@@ -43,6 +43,16 @@ typedef struct nvf_node {
   int near;                /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
   int nuser, *user;
 } nvf_node;
+/* A walk over nodes, each once; one at a time. */
+typedef struct nvf_walk { int *stack, n, *met, now; } nvf_walk;
+static inline void nvf_walk_start(nvf_walk *w) { w->now++, w->n = 0; }
+static inline int nvf_walk_met(const nvf_walk *w, int i) { return w->met[i] == w->now; }
+static inline int nvf_walk_pass(nvf_walk *w, int i) { return nvf_walk_met(w, i) ? 0 : (w->met[i] = w->now, 1); } /* 1: the first time */
+static inline void nvf_walk_to(nvf_walk *w, int i) {
+  if (nvf_walk_pass(w, i))
+    w->stack[w->n++] = i;
+}
+static inline int nvf_walk_next(nvf_walk *w) { return w->n ? w->stack[--w->n] : -1; }
 typedef struct nvf_net {
   nvb_arena *arena;
   const nvg_graph *g;
@@ -54,6 +64,8 @@ typedef struct nvf_net {
   int *out;                /* node of each output */
   int nproduct;            /* values that are matrix products */
   int offers;              /* nvf_options.offers */
+  nvf_walk walk;
+  int64_t built, looked;   /* what a search costs: instances of all candidates; pairs of groups that it looked at */
 } nvf_net;
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
 /* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product's rows along its tiles */
@@ -112,7 +124,7 @@ typedef struct nvf_cand {
   uint64_t grid;              /* axes with a block per coordinate (or per piece of it) */
   double blocks;              /* estimate, before tiles are cut */
   int64_t bytes_read, bytes_written, flops;
-  const uint64_t *reads;      /* bit set of nodes it loads */
+  int nread, *read;           /* nodes it loads, ascending */
   const nvf_knobs *knobs;     /* what its schedule is told; NULL: nothing */
 } nvf_cand;
 /* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in memory. */
@@ -192,6 +204,15 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
 void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name);
 void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of); /* buffers, lifetimes, offsets, donation */
 
+static inline int nvf_reads(const nvf_cand *k, int node) {
+  int lo = 0, hi = k->nread;
+  while (lo < hi)
+    if (k->read[(lo + hi) / 2] < node)
+      lo = (lo + hi) / 2 + 1;
+    else
+      hi = (lo + hi) / 2;
+  return lo < k->nread && k->read[lo] == node;
+}
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
 static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }
 static inline int nvf_is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }

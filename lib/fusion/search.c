@@ -7,96 +7,113 @@
 
 /* PARTED: of kernels that do not wait for each other one takes less than so many launches: they share one as parts of a grid
    (on a CPU all do: no part takes registers or units from another).
-   MOST_VISITS: instances that a search may build (some 30 ms of them); then what is best so far stands. */
-enum { DEAR = 6, CROWD = 12, PARTED = 5, MOST_VISITS = 60000 };
+   WINDOW: groups that are looked at together. More go through it in their order; what has settled leaves at its front.
+   MOST_VISITS: instances that may be built for a window (some 30 ms of them), LATER for those behind the first; then what is
+   best so far stands. */
+enum { DEAR = 6, CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 150000, LATER = 20000 };
 typedef struct group { int n, *root; nvf_cand *k; int id; } group; /* id: its own, a new one when it changes */
-typedef struct state { int n; group *g; double time; uint64_t *stored; } state;
+/* Each behind those that it reads from. needs: bit set of groups of the window that one reads from, with theirs */
+typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window;
 typedef struct search {
   nvf_net *net;
   nvb_arena *a;
-  int words, visits, ids;
-  uint64_t **above;        /* nodes that a node is made from, itself included */
-  uint64_t **sink;         /* sinks that a node ends in */
-  nvb_map *known;          /* roots and stored values above them -> candidate */
+  int ids;
+  int64_t most;            /* of net->built */
+  double time;
+  uint64_t *stored;
+  int *readers;            /* by node: groups that load it */
+  int *sink;               /* by node: the sink that it ends in; n and more: of `sets`, several of them; -1: none */
+  nvb_map *set_of;
+  NVB_VEC(const uint64_t *) sets;
+  nvb_map *known;          /* roots and stored values that are read -> candidate */
+  NVB_VEC(int) key;
   NVB_VEC(nvf_cand *) cand;
   NVB_VEC(const char *) why;
   const char *last;        /* why the last trial was refused */
   const nvf_refusals *no;
-  nvb_map *pairs;          /* two groups -> what merging them gains; number 0: nothing */
+  nvb_map *moves;          /* the groups that a move concerns -> what it gains */
   NVB_VEC(double) gain;
 } search;
+#define CANNOT (-INFINITY)
 
-static uint64_t *bits(search *s) { return NVB_NEWN(s->a, uint64_t, s->words); }
 static const nvf_node *node_of(const search *s, int i) { return &s->net->node[i]; }
+static int words(const search *s) { return s->net->n / 64 + 1; }
 
 /* ---- which values are worth a decision */
 static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
-
 static int is_made(const nvf_node *n) {
   return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
 }
 
-static void reach(search *s) {
-  int n = s->net->n;
-  s->above = NVB_NEWN(s->a, uint64_t *, n);
-  s->sink = NVB_NEWN(s->a, uint64_t *, n);
-  for (int i = 0; i < n; i++) {
-    s->above[i] = bits(s);
-    s->sink[i] = bits(s);
-    nvf_put_bit(s->above[i], i);
-    for (int j = 0; j < node_of(s, i)->nin; j++)
-      for (int w = 0; w < s->words; w++)
-        s->above[i][w] |= s->above[node_of(s, i)->in[j]][w];
+static void put_sinks(const search *s, uint64_t *set, int sink) {
+  if (sink >= 0 && sink < s->net->n)
+    nvf_put_bit(set, sink);
+  for (int w = 0; sink >= s->net->n && w < words(s); w++)
+    set[w] |= s->sets.at[sink - s->net->n][w];
+}
+
+static int union_of(search *s, int x, int y) {
+  uint64_t *set = NVB_NEWN(s->a, uint64_t, words(s));
+  int fresh;
+  put_sinks(s, set, x);
+  put_sinks(s, set, y);
+  int *at = nvb_map_put(s->set_of, set, (size_t)words(s) * sizeof *set, &fresh);
+  if (fresh) {
+    *at = s->net->n + s->sets.n;
+    NVB_PUSH(s->a, s->sets, set);
   }
-  for (int i = n - 1; i >= 0; i--) {
-    if (is_sink(node_of(s, i)))
-      nvf_put_bit(s->sink[i], i);
-    else
-      for (int j = 0; j < node_of(s, i)->nuser; j++)
-        for (int w = 0; w < s->words; w++)
-          s->sink[i][w] |= s->sink[node_of(s, i)->user[j]][w];
+  return *at;
+}
+
+static void find_sinks(search *s) {
+  s->sink = NVB_NEWN(s->a, int, s->net->n + 1);
+  for (int i = s->net->n - 1; i >= 0; i--) {
+    const nvf_node *x = node_of(s, i);
+    s->sink[i] = is_sink(x) ? i : -1;
+    for (int j = 0; j < x->nuser && !is_sink(x); j++) {
+      int more = s->sink[x->user[j]];
+      if (more >= 0 && more != s->sink[i])
+        s->sink[i] = s->sink[i] < 0 ? more : union_of(s, s->sink[i], more);
+    }
   }
 }
 
 /* Operations of an element from leaves and reductions, counted up to DEAR. */
 static int work(search *s, int node) {
-  uint64_t *seen = bits(s);
-  int *stack = NVB_NEWN(s->a, int, s->net->n + 1), n = 0, sum = 0;
-  stack[n++] = node;
-  while (n && sum < DEAR) {
-    const nvf_node *x = node_of(s, stack[--n]);
+  nvf_walk *w = &s->net->walk;
+  int sum = 0;
+  nvf_walk_start(w);
+  nvf_walk_to(w, node);
+  for (int i; sum < DEAR && (i = nvf_walk_next(w)) >= 0;) {
+    const nvf_node *x = node_of(s, i);
     if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL)
       continue;
     sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : is_made(x) || x->kind == NVG_VROLL;
     for (int j = 0; j < x->nin; j++)
-      if (!nvf_has(seen, x->in[j])) {
-        nvf_put_bit(seen, x->in[j]);
-        stack[n++] = x->in[j];
-      }
+      nvf_walk_to(w, x->in[j]);
   }
   return sum;
 }
 
 static int disputed(search *s, int node) {
-  uint64_t *seen = bits(s), *me = s->sink[node];
-  int *stack = NVB_NEWN(s->a, int, s->net->n + 1), n = 0, shifts = 0, sinks = 0;
-  for (int w = 0; w < s->words; w++)
-    sinks += __builtin_popcountll(me[w]);
-  stack[n++] = node;
-  while (n) {
-    const nvf_node *x = node_of(s, stack[--n]);
-    for (int j = 0; j < x->nuser; j++) {
-      const nvf_node *u = node_of(s, x->user[j]);
-      if (nvf_has(seen, x->user[j]))
+  nvf_walk *w = &s->net->walk;
+  int shifts = 0;
+  nvf_walk_start(w);
+  nvf_walk_to(w, node);
+  for (int i; (i = nvf_walk_next(w)) >= 0;)
+    for (int j = 0; j < node_of(s, i)->nuser; j++) {
+      int to = node_of(s, i)->user[j];
+      const nvf_node *u = node_of(s, to);
+      if (nvf_walk_met(w, to))
         continue;
-      nvf_put_bit(seen, x->user[j]);
       shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* what comes round is read at two places */
       if (nvf_is_view(u->kind))
-        stack[n++] = x->user[j];
-      else if (sinks > 1 && memcmp(s->sink[x->user[j]], me, (size_t)s->words * sizeof *me))
+        nvf_walk_to(w, to);
+      else if (s->sink[node] >= s->net->n && s->sink[to] != s->sink[node])
         return 1;
+      else
+        nvf_walk_pass(w, to);
     }
-  }
   return shifts > 1;
 }
 
@@ -159,43 +176,49 @@ static const char *refusal_of(search *s, const nvf_cand *k) {
     int same = 1;
     for (int i = 0; i < no->nmade; i++)
       same &= is_among(no->made[i], k->nroot, made);
-    for (int i = 0; i < s->net->n && same; i++)
-      if (nvf_has(k->reads, i) && node_of(s, i)->kind != NVG_VLEAF)
-        same = is_among(nvf_mark_of(node_of(s, i)), no->nread, no->read);
+    for (int i = 0; i < k->nread && same; i++)
+      if (node_of(s, k->read[i])->kind != NVG_VLEAF)
+        same = is_among(nvf_mark_of(node_of(s, k->read[i])), no->nread, no->read);
     if (same)
       return no->why;
   }
   return NULL;
 }
 
-/* ---- candidates, by roots and by what is stored above them */
-static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored) {
-  int *key = NVB_NEWN(s->a, int, n + 2 * s->words + 1);
-  uint64_t *near = (uint64_t *)bits(s);
-  memcpy(key, root, (size_t)n * sizeof *root);
-  for (int i = 1; i < n; i++)
-    for (int j = i; j > 0 && key[j] < key[j - 1]; j--) {
-      int swap = key[j];
-      key[j] = key[j - 1];
-      key[j - 1] = swap;
+/* ---- candidates, by roots and by what they find stored */
+static nvf_cand *make(search *s, int n, const int *root) {
+  nvf_walk *w = &s->net->walk;
+  int fresh;
+  s->key.n = 0;
+  NVB_PUSH(s->a, s->key, n);
+  for (int i = 0; i < n; i++) {
+    NVB_PUSH(s->a, s->key, root[i]);
+    for (int j = i + 1; j > 1 && s->key.at[j] < s->key.at[j - 1]; j--) {
+      int swap = s->key.at[j];
+      s->key.at[j] = s->key.at[j - 1];
+      s->key.at[j - 1] = swap;
     }
+  }
+  nvf_walk_start(w);
   for (int i = 0; i < n; i++)
-    for (int w = 0; w < s->words; w++)
-      near[w] |= s->above[root[i]][w] & stored[w];
-  memcpy(key + n, near, (size_t)s->words * sizeof *near);
-  int fresh, *at = nvb_map_put(s->known, key, ((size_t)n + 2 * (size_t)s->words) * sizeof *key, &fresh);
+    nvf_walk_to(w, s->key.at[1 + i]);
+  for (int i; (i = nvf_walk_next(w)) >= 0;)
+    for (int j = 0; j < node_of(s, i)->nin; j++) {
+      int x = node_of(s, i)->in[j];
+      if (!nvf_has(s->stored, x))
+        nvf_walk_to(w, x);
+      else if (nvf_walk_pass(w, x))
+        NVB_PUSH(s->a, s->key, x);
+    }
+  int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
     const char *why = NULL;
-    int buffers = 0;
     *at = s->cand.n;
-    nvf_cand *k = nvf_cand_new(s->net, key, n, stored, &why);
-    for (int w = 0; k && w < s->words; w++)
-      buffers += __builtin_popcountll(k->reads[w]);
-    if (k && buffers + k->put.n > s->net->caps->max_buffers)
+    nvf_cand *k = nvf_cand_new(s->net, s->key.at + 1, n, s->stored, &why);
+    if (k && k->nread + k->put.n > s->net->caps->max_buffers)
       k = NULL, why = "more buffers than a kernel may have";
     if (k && ((why = nvf_refused(k)) || (s->no->n && (why = refusal_of(s, k)))))
       k = NULL;
-    s->visits += k ? k->inst.n : 100;
     NVB_PUSH(s->a, s->cand, k);
     NVB_PUSH(s->a, s->why, why);
   }
@@ -206,111 +229,148 @@ static nvf_cand *make(search *s, int n, const int *root, const uint64_t *stored)
 /* ---- dependences between groups */
 static int reads_from(const group *x, const group *y) {
   for (int j = 0; j < y->n; j++)
-    if (nvf_has(x->k->reads, y->root[j]))
+    if (nvf_reads(x->k, y->root[j]))
       return 1;
   return 0;
 }
 
-/* needs[i]: bit set of groups that group i reads from, with theirs. */
-static void closure(search *s, const state *t, uint64_t **needs) {
-  int words = t->n / 64 + 1;
-  for (int i = 0; i < t->n; i++) {
-    needs[i] = NVB_NEWN(s->a, uint64_t, words);
-    for (int j = 0; j < t->n; j++)
-      if (i != j && reads_from(&t->g[i], &t->g[j]))
-        nvf_put_bit(needs[i], j);
-  }
-  for (int changed = 1; changed;) { /* groups stand nearly in order: one round, and one to see that it was enough */
-    changed = 0;
-    for (int i = 0; i < t->n; i++)
-      for (int j = 0; j < t->n; j++)
-        for (int w = 0; nvf_has(needs[i], j) && w < words; w++) {
-          uint64_t more = needs[i][w] | needs[j][w];
-          changed |= more != needs[i][w];
-          needs[i][w] = more;
-        }
+static void find_needs(const search *s, window *w) {
+  for (int i = 0; i < w->n; i++) {
+    w->needs[i] = 0;
+    s->net->looked += i;
+    for (int j = 0; j < i; j++)
+      if (!(w->needs[i] >> j & 1) && reads_from(&w->g[i], &w->g[j]))
+        w->needs[i] |= 1ull << j | w->needs[j];
   }
 }
+
+static int apart(const window *w, int i, int j) { return !(w->needs[i] >> j & 1) && !(w->needs[j] >> i & 1); }
 
 /* ---- moves, priced by the kernels that they change */
-typedef struct move { int from, to; double gain; } move; /* to < 0: copy root -to - 1 of `from` into its readers */
-
-static uint64_t *stored_without(search *s, const state *t, int n, const int *root) {
-  uint64_t *set = nvb_dup(s->a, t->stored, (size_t)s->words * sizeof *set);
-  for (int i = 0; i < n; i++)
-    set[root[i] >> 6] &= ~(1ull << (root[i] & 63));
-  return set;
-}
+typedef struct move { int from, to, at; double gain; } move; /* to < 0: copy root -to - 1 of `from` into its readers; at: of s->gain */
 
 static double time_of(const nvf_cand *k) { return k->put.n ? k->time : 0; }
 
-/* The readers of a stored value without it, and its group without that root. Returns what is gained, or -1 where one of them
-   cannot do without. out: NULL, or t changed. */
-static double copied(search *s, const state *t, int i, int which, state *out) {
-  int node = t->g[i].root[which], left = t->g[i].n - 1, *root = nvb_dup(s->a, t->g[i].root, (size_t)t->g[i].n * sizeof *root);
-  uint64_t *stored = stored_without(s, t, 1, &node);
-  group *g = out ? NVB_NEWN(s->a, group, t->n + 1) : NULL;
+static void keep(search *s, int n, const int *root, int stored) {
+  for (int i = 0; i < n; i++)
+    if (stored)
+      nvf_put_bit(s->stored, root[i]);
+    else
+      s->stored[root[i] >> 6] &= ~(1ull << (root[i] & 63));
+}
+
+static void count_reads(search *s, const nvf_cand *k, int by) {
+  for (int i = 0; k && i < k->nread; i++)
+    s->readers[k->read[i]] += by;
+}
+
+static void become(search *s, group *g, int n, int *root, nvf_cand *k) {
+  count_reads(s, g->k, -1);
+  count_reads(s, k, 1);
+  *g = (group){ n, root, k, s->ids++ };
+}
+
+/* The readers of a stored value without it, and its group without that root. Returns what is gained, or CANNOT where one of them
+   cannot do without, or is in no window yet. go: w is changed if something is gained. */
+static double copied(search *s, window *w, int i, int which, int go) {
+  int node = w->g[i].root[which], left = w->g[i].n - 1, *root = nvb_dup(s->a, w->g[i].root, (size_t)(left + 1) * sizeof *root);
+  nvf_cand *k[WINDOW] = { NULL };
   double gain = 0;
+  int readers = 0;
   root[which] = root[left];
-  for (int j = 0, n = 0; j < t->n; j++) {
-    group x = t->g[j];
-    if (j == i || nvf_has(x.k->reads, node)) {
-      gain += time_of(x.k);
-      if (j == i)
-        x.n = left, x.root = root;
-      if (!x.n)
-        continue;
-      x.k = make(s, x.n, x.root, stored);
-      if (!x.k)
-        return -1;
-      gain -= time_of(x.k);
-      x.id = s->ids++;
-    }
-    if (g)
-      g[n++] = x;
+  for (int j = i; j < w->n; j++)
+    readers += nvf_reads(w->g[j].k, node);
+  if (readers < s->readers[node])
+    return CANNOT;
+  keep(s, 1, &node, 0);
+  for (int j = i; j < w->n && gain > CANNOT; j++) {
+    const group *g = &w->g[j];
+    if (j > i && !nvf_reads(g->k, node))
+      continue;
+    gain += time_of(g->k);
+    if (j == i && !left)
+      continue;
+    k[j] = make(s, j == i ? left : g->n, j == i ? root : g->root);
+    gain = k[j] ? gain - time_of(k[j]) : CANNOT;
   }
-  if (out)
-    *out = (state){ t->n - !left, g, t->time - gain, stored };
+  if (!go || gain <= 1e-6) {
+    keep(s, 1, &node, 1);
+    return gain;
+  }
+  for (int j = i; j < w->n; j++)
+    if (k[j])
+      become(s, &w->g[j], j == i ? left : w->g[j].n, j == i ? root : w->g[j].root, k[j]);
+  if (!left) {
+    count_reads(s, w->g[i].k, -1);
+    memmove(&w->g[i], &w->g[i + 1], (size_t)(--w->n - i) * sizeof *w->g);
+  }
+  s->time -= gain;
   return gain;
 }
 
-static int read_outside(const search *s, const state *t, const uint8_t *member, int root) {
-  for (int q = 0; q < t->n; q++)
-    if (!member[q] && nvf_has(t->g[q].k->reads, root))
-      return 1;
-  return node_of(s, root)->out;
+static int read_outside(const search *s, const window *w, uint64_t members, int root) {
+  int inside = 0;
+  for (int q = 0; q < w->n; q++)
+    inside += (members >> q & 1) && nvf_reads(w->g[q].k, root);
+  return s->readers[root] > inside || node_of(s, root)->out;
 }
 
-/* Some groups as one; of their roots those that nobody else reads are registers, not buffers. */
-static double joined(search *s, const state *t, const uint8_t *member, state *out) {
-  int *root = NVB_NEWN(s->a, int, s->net->n + 1), *gone = NVB_NEWN(s->a, int, s->net->n + 1), n = 0, m = 0, kept = 0;
+/* In the place of some groups one; what these wait for comes before it. */
+static void put_joined(search *s, window *w, uint64_t members, group all) {
+  window old = *w;
+  uint64_t before = 0, first = members & -members;
+  for (int q = 0; q < w->n; q++)
+    before |= members >> q & 1 ? w->needs[q] : 0;
+  before = (before | (first - 1)) & ~members;
+  w->n = 0;
+  for (int late = 0; late < 2; late++) {
+    for (int q = 0; q < old.n; q++)
+      if (!(members >> q & 1) && (int)(before >> q & 1) != late)
+        w->g[w->n++] = old.g[q];
+    if (!late)
+      w->g[w->n++] = all;
+  }
+  for (int q = 0; q < old.n; q++)
+    count_reads(s, members >> q & 1 ? old.g[q].k : NULL, -1);
+  count_reads(s, all.k, 1);
+}
+
+/* Some groups as one; of their roots those that nobody else reads are registers, not buffers. Returns what is gained. go: w is
+   changed if that is more than `price`. */
+static double joined(search *s, window *w, uint64_t members, double price, int go) {
+  int n = 0, gone = 0, kept = 0;
   double gain = 0;
-  for (int q = 0; q < t->n; q++)
-    for (int r = 0; r < t->g[q].n && member[q]; r++) {
-      root[n++] = t->g[q].root[r];
-      gain += r ? 0 : time_of(t->g[q].k);
-    }
-  nvf_cand *all = make(s, n, root, t->stored);
-  if (!all)
-    return -1;
+  for (int q = 0; q < w->n; q++)
+    n += members >> q & 1 ? w->g[q].n : 0;
+  int *root = NVB_NEWN(s->a, int, n + 1), *lost = NVB_NEWN(s->a, int, n + 1);
+  n = 0;
+  for (int q = 0; q < w->n; q++) {
+    if (!(members >> q & 1))
+      continue;
+    memcpy(root + n, w->g[q].root, (size_t)w->g[q].n * sizeof *root);
+    n += w->g[q].n;
+    gain += time_of(w->g[q].k);
+  }
+  nvf_cand *k = make(s, n, root);
+  if (!k)
+    return CANNOT;
   for (int r = 0; r < n; r++)
-    if (read_outside(s, t, member, root[r]))
+    if (read_outside(s, w, members, root[r]))
       root[kept++] = root[r];
     else
-      gone[m++] = root[r];
-  uint64_t *stored = m && kept ? stored_without(s, t, m, gone) : t->stored;
-  nvf_cand *k = m && kept ? make(s, kept, root, stored) : all;
-  if (!k)
-    return -1;
-  gain -= time_of(k);
-  if (out) {
-    *out = (state){ 0, NVB_NEWN(s->a, group, t->n + 1), t->time - gain, stored };
-    for (int q = 0, put = 0; q < t->n; q++)
-      if (!member[q])
-        out->g[out->n++] = t->g[q];
-      else if (!put++)
-        out->g[out->n++] = (group){ m && kept ? kept : n, root, k, s->ids++ };
+      lost[gone++] = root[r];
+  if (gone && kept) {
+    keep(s, gone, lost, 0);
+    k = make(s, n = kept, root);
+  } else
+    gone = 0;
+  gain = k ? gain - time_of(k) : CANNOT;
+  if (!go || gain - price <= 1e-6) {
+    keep(s, gone, lost, 1);
+    return gain;
   }
+  put_joined(s, w, members, (group){ n, root, k, s->ids++ });
+  s->time -= gain;
   return gain;
 }
 
@@ -322,10 +382,14 @@ static int same_space(const search *s, const group *x, const group *y) {
   return 0;
 }
 
-static int reads_same(const search *s, const group *x, const group *y) {
-  for (int w = 0; w < s->words; w++)
-    if (x->k->reads[w] & y->k->reads[w])
+static int reads_same(const group *x, const group *y) {
+  for (int i = 0, j = 0; i < x->k->nread && j < y->k->nread;)
+    if (x->k->read[i] == y->k->read[j])
       return 1;
+    else if (x->k->read[i] < y->k->read[j])
+      i++;
+    else
+      j++;
   return 0;
 }
 
@@ -361,147 +425,186 @@ static int are_parts(const search *s, const group *x, const group *y) {
 
 /* Launches that a merge gains nothing of, or costs: one that the two share anyway; one that a reader had in common with
    another reader of the first, which now waits for it. */
-static int launches_lost(const search *s, const state *t, uint64_t **needs, int i, int j) {
-  const group *x = &t->g[i], *y = &t->g[j];
-  if (!nvf_has(needs[i], j) && !nvf_has(needs[j], i))
-    return !reads_same(s, x, y) && are_parts(s, x, y);
-  int from = nvf_has(needs[j], i) ? i : j, to = from == i ? j : i;
-  for (int q = 0; q < t->n; q++)
-    if (q != i && q != j && reads_from(&t->g[q], &t->g[from]) && !nvf_has(needs[q], to) && !nvf_has(needs[to], q) &&
-        are_parts(s, &t->g[q], &t->g[to]))
+static int launches_lost(const search *s, const window *w, int i, int j) {
+  if (apart(w, i, j))
+    return !reads_same(&w->g[i], &w->g[j]) && are_parts(s, &w->g[i], &w->g[j]);
+  int from = w->needs[j] >> i & 1 ? i : j, to = from == i ? j : i;
+  for (int q = 0; q < w->n; q++)
+    if (q != i && q != j && reads_from(&w->g[q], &w->g[from]) && apart(w, q, to) && are_parts(s, &w->g[q], &w->g[to]))
       return 1;
   return 0;
 }
 
-/* Two groups and all between them; of products that read the same also with a group that reads both, if that is better: what a
-   library's rate is worth more than may not be worth more than two products that are never stored. */
-static double merged(search *s, const state *t, uint64_t **needs, int i, int j, state *out) {
-  uint8_t *member = nvb_get(s->a, (size_t)t->n + 1);
-  for (int q = 0; q < t->n; q++)
-    member[q] = q == i || q == j || (nvf_has(needs[j], q) && nvf_has(needs[q], i)) || (nvf_has(needs[i], q) && nvf_has(needs[q], j));
-  double gain = joined(s, t, member, out);
+/* Groups between these two: what j needs and what needs i. */
+static uint64_t between(const window *w, int i, int j) {
+  uint64_t members = 0;
+  for (int q = i + 1; q < j; q++)
+    members |= (w->needs[j] >> q & w->needs[q] >> i & 1) << q;
+  return members;
+}
+
+/* Two groups, i before j, and all between them; of products that read the same also with a group that reads both, if that is
+   better: what a library's rate is worth more than may not be worth more than two products that are never stored. */
+static double merged(search *s, window *w, int i, int j, int go) {
+  uint64_t pair = 1ull << i | 1ull << j | between(w, i, j), members = pair;
+  double price = launches_lost(s, w, i, j) * s->net->caps->launch, gain = joined(s, w, pair, price, 0);
   const char *why = s->last;
-  for (int q = 0; q < t->n && t->g[i].k->dot && t->g[j].k->dot && reads_same(s, &t->g[i], &t->g[j]); q++) {
-    state other;
-    if (member[q] || !nvf_has(needs[q], i) || !nvf_has(needs[q], j))
+  for (int q = j + 1; q < w->n && w->g[i].k->dot && w->g[j].k->dot && reads_same(&w->g[i], &w->g[j]); q++) {
+    if (!(w->needs[q] >> i & w->needs[q] >> j & 1))
       continue;
-    uint8_t *with = nvb_dup(s->a, member, (size_t)t->n + 1);
-    for (int r = 0; r < t->n; r++)
-      with[r] |= r == q || (nvf_has(needs[q], r) && (nvf_has(needs[r], i) || nvf_has(needs[r], j)));
-    double more = joined(s, t, with, out ? &other : NULL);
-    if (more > gain && out)
-      *out = other;
-    gain = more > gain ? more : gain;
+    uint64_t with = pair | 1ull << q | between(w, i, q) | between(w, j, q);
+    double more = joined(s, w, with, price, 0);
+    if (more > gain)
+      gain = more, members = with;
   }
   s->last = why;
-  return gain == -1 ? gain : gain - launches_lost(s, t, needs, i, j) * s->net->caps->launch;
+  return (go ? joined(s, w, members, price, 1) : gain) - price;
 }
 
 static int is_near(const search *s, const group *x, const group *y) {
   double small = 2 * s->net->caps->launch;
-  return reads_same(s, x, y) || reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) || same_space(s, x, y);
+  return reads_same(x, y) || reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) || same_space(s, x, y);
 }
 
-/* What a merge gains, kept by the groups' identities: only pairs that the last move touched are priced again. */
-static double merge_gain(search *s, const state *t, uint64_t **needs, int i, int j) {
-  int key[2] = { t->g[i].id, t->g[j].id }, fresh, *at = nvb_map_put(s->pairs, key, sizeof key, &fresh);
-  if (fresh) {
-    *at = s->gain.n;
-    NVB_PUSH(s->a, s->gain, -1);
-    if (is_near(s, &t->g[i], &t->g[j]) && s->visits < MOST_VISITS)
-      s->gain.at[*at] = merged(s, t, needs, i, j, NULL);
-  }
-  return s->gain.at[*at];
+/* What a move gains is kept by the identities of its groups: only what the last move touched is priced again. Both return a
+   place in s->gain. */
+static int merge_gain(search *s, window *w, int i, int j) {
+  int key[2] = { w->g[i].id, w->g[j].id }, fresh, *at = nvb_map_put(s->moves, key, sizeof key, &fresh);
+  if (!fresh)
+    return *at;
+  *at = s->gain.n;
+  NVB_PUSH(s->a, s->gain, CANNOT);
+  if (is_near(s, &w->g[i], &w->g[j]) && s->net->built < s->most)
+    s->gain.at[*at] = merged(s, w, i, j, 0);
+  return *at;
+}
+
+static int copy_gain(search *s, window *w, int i, int which) {
+  int key[WINDOW + 3] = { w->g[i].id, which, -1 }, n = 3, fresh; /* longer than that of a merge */
+  for (int j = i + 1; j < w->n; j++)
+    if (nvf_reads(w->g[j].k, w->g[i].root[which]))
+      key[n++] = w->g[j].id;
+  int *at = nvb_map_put(s->moves, key, (size_t)n * sizeof *key, &fresh);
+  if (!fresh)
+    return *at;
+  *at = s->gain.n;
+  NVB_PUSH(s->a, s->gain, copied(s, w, i, which, 0));
+  return *at;
+}
+
+static void prefer(const search *s, move *best, int from, int to, int at) {
+  if (s->gain.at[at] > best->gain)
+    *best = (move){ from, to, at, s->gain.at[at] };
 }
 
 /* Many groups: those of one shape that read the same and do not wait for each other are tried together before pairs are. */
-static void siblings(search *s, state *t) {
-  for (int i = 0; i < t->n && t->n > CROWD; i++) {
-    uint64_t **needs = NVB_NEWN(s->a, uint64_t *, t->n + 1);
-    uint8_t *member = nvb_get(s->a, (size_t)t->n + 1);
-    int n = 0;
-    closure(s, t, needs);
-    for (int j = i; j < t->n; j++) {
-      member[j] = j == i || (is_near(s, &t->g[i], &t->g[j]) && same_space(s, &t->g[i], &t->g[j]));
-      for (int q = i; q < j && member[j]; q++)
-        member[j] = !member[q] || (!nvf_has(needs[j], q) && !nvf_has(needs[q], j));
-      n += member[j];
-    }
-    state next;
-    if (n > 1 && joined(s, t, member, &next) > 1e-6)
-      *t = next;
+static void siblings(search *s, window *w) {
+  for (int i = 0; i < w->n && w->n > CROWD; i++) {
+    uint64_t members = 1ull << i;
+    find_needs(s, w);
+    for (int j = i + 1; j < w->n; j++)
+      if (is_near(s, &w->g[i], &w->g[j]) && same_space(s, &w->g[i], &w->g[j]) && !(w->needs[j] & members))
+        members |= 1ull << j;
+    if (members & (members - 1))
+      joined(s, w, members, 0, 1);
   }
 }
 
 /* The best move; 0 if nothing gains. maps: only copies of maps. */
-static int step(search *s, state *t, int maps) {
-  uint64_t **needs = NVB_NEWN(s->a, uint64_t *, t->n + 1);
-  move best = { -1, -1, 1e-6 };
-  state next;
+static int step(search *s, window *w, int maps) {
+  move best = { -1, -1, 0, 1e-6 };
   double least = s->net->caps->launch / 2; /* a merge that gains nearly as much comes first: a copy is still there after it */
-  closure(s, t, needs);
-  for (int i = 0; i < t->n && s->visits < MOST_VISITS; i++)
-    for (int r = 0; r < t->g[i].n; r++) {
-      const nvf_node *n = node_of(s, t->g[i].root[r]);
-      if (n->out || n->must || (maps && !is_made(n)))
-        continue;
-      double gain = copied(s, t, i, r, NULL);
-      if (gain > best.gain)
-        best = (move){ i, -1 - r, gain };
+  find_needs(s, w);
+  for (int i = 0; i < w->n && s->net->built < s->most; i++)
+    for (int r = 0; r < w->g[i].n; r++) {
+      const nvf_node *n = node_of(s, w->g[i].root[r]);
+      if (!n->out && !n->must && (!maps || is_made(n)))
+        prefer(s, &best, i, -1 - r, copy_gain(s, w, i, r));
     }
   if (best.from >= 0)
     best.gain = best.gain - least > 1e-6 ? best.gain - least : 1e-6;
-  for (int i = 0; i < t->n && !maps; i++)
-    for (int j = i + 1; j < t->n; j++) {
-      double gain = merge_gain(s, t, needs, i, j);
-      if (gain > best.gain)
-        best = (move){ i, j, gain };
-    }
+  for (int i = 0; i < w->n && !maps; i++)
+    for (int j = i + 1; j < w->n; j++)
+      prefer(s, &best, i, j, merge_gain(s, w, i, j));
   if (best.from < 0)
     return 0;
-  double gain = best.to < 0 ? copied(s, t, best.from, -1 - best.to, &next) : merged(s, t, needs, best.from, best.to, &next);
-  if (gain > 1e-6)
-    *t = next;
-  else /* a price from before another move */
-    *nvb_map_put(s->pairs, (int[2]){ t->g[best.from].id, t->g[best.to].id }, 2 * sizeof(int), NULL) = 0;
+  double gain = best.to < 0 ? copied(s, w, best.from, -1 - best.to, 1) : merged(s, w, best.from, best.to, 1);
+  if (gain <= 1e-6) /* a price from before another move */
+    s->gain.at[best.at] = 0;
   return 1;
 }
 
-/* ---- the result */
-static const char *reason(search *s, const state *t, uint64_t **needs, int i, int j) {
-  double gain = merged(s, t, needs, i, j, NULL);
-  const char *why = s->last;
-  for (int r = 0; r < t->g[j].n && gain == -1; r++) { /* computed by its reader instead */
-    const nvf_node *n = node_of(s, t->g[j].root[r]);
-    if (nvf_has(t->g[i].k->reads, t->g[j].root[r]) && !n->out && !n->must)
-      gain = copied(s, t, j, r, NULL);
+typedef NVB_VEC(group) groups;
+static void settle(search *s, const groups *from, groups *to) {
+  window *w = NVB_NEW(s->a, window);
+  for (int at = 0; at < from->n;) {
+    while (w->n < WINDOW && at < from->n)
+      w->g[w->n++] = from->at[at++];
+    s->most = s->net->built + (to->n ? LATER : MOST_VISITS);
+    siblings(s, w);
+    for (int maps = 1; maps >= 0; maps--) /* a stored map makes a bad merge look good: copies of maps first */
+      while (step(s, w, maps))
+        ;
+    int out = at == from->n ? w->n : w->n - WINDOW / 2;
+    for (int i = 0; i < out; i++)
+      NVB_PUSH(s->a, *to, w->g[i]);
+    if (out > 0)
+      memmove(w->g, w->g + out, (size_t)(w->n -= out) * sizeof *w->g);
   }
-  if (gain == -1)
+}
+
+/* ---- the result */
+/* Why group i, which reads what j makes, is not one kernel with it. */
+static const char *reason(search *s, const groups *all, int i, int j) {
+  int lo = all->n > WINDOW ? j : 0, n = all->n - lo < WINDOW ? all->n - lo : WINDOW;
+  if (i - lo >= n || s->net->built > s->most + LATER)
+    return "too much lies between";
+  window *w = NVB_NEW(s->a, window);
+  memcpy(w->g, all->at + lo, (size_t)(w->n = n) * sizeof *w->g);
+  find_needs(s, w);
+  double gain = merged(s, w, j - lo, i - lo, 0);
+  const char *why = s->last;
+  const group *from = &all->at[j];
+  for (int r = 0; r < from->n && gain <= CANNOT; r++) { /* computed by its reader instead */
+    const nvf_node *x = node_of(s, from->root[r]);
+    if (nvf_reads(all->at[i].k, from->root[r]) && !x->out && !x->must)
+      gain = copied(s, w, j - lo, r, 0);
+  }
+  if (gain <= CANNOT)
     return why ? why : "the kernels cannot be one";
   nvb_text text = { .arena = s->a };
-  nvb_print(&text, "together %.1f us instead of %.1f", (t->time - gain) / 1000, t->time / 1000);
+  nvb_print(&text, "together %.1f us instead of %.1f", (s->time - gain) / 1000, s->time / 1000);
   return nvb_text_get(&text);
 }
 
-static void cuts(search *s, const state *t, uint64_t **needs, const int *place, nvf_choice *c) {
-  c->cut = NVB_NEWN(s->a, nvf_cut, t->n * t->n + 1);
-  for (int i = 0; i < t->n; i++)
-    for (int j = 0; j < t->n; j++)
-      if (i != j && place[i] >= 0 && place[j] >= 0 && reads_from(&t->g[i], &t->g[j]))
-        c->cut[c->ncut++] = (nvf_cut){ c->step[place[j]], c->step[place[i]], reason(s, t, needs, i, j) };
+/* By node, the group that makes it, +1. */
+static int *makers(search *s, const groups *all) {
+  int *by = NVB_NEWN(s->a, int, s->net->n + 1);
+  for (int i = 0; i < all->n; i++)
+    for (int r = 0; r < all->at[i].n; r++)
+      by[all->at[i].root[r]] = i + 1;
+  return by;
 }
 
-/* The step of each kernel, in an order in which all is there when it is read: what waits for nothing comes first. */
-static int level_of(const state *t, uint64_t **needs, int *level, int i) {
-  if (level[i] >= 0)
-    return level[i];
-  int deep = 0;
-  for (int j = 0; j < t->n; j++)
-    if (nvf_has(needs[i], j)) {
-      int l = level_of(t, needs, level, j) + 1;
-      deep = l > deep ? l : deep;
+static void cuts(search *s, const groups *all, const int *by, const int *place, nvf_choice *c) {
+  NVB_VEC(nvf_cut) cut = { 0 };
+  for (int i = 0; i < all->n; i++) {
+    const nvf_cand *k = all->at[i].k;
+    int *from = NVB_NEWN(s->a, int, k->nread + 1), n = 0;
+    for (int r = 0; r < k->nread; r++) {
+      int at = n, j = by[k->read[r]] - 1;
+      while (at && from[at - 1] > j)
+        at--;
+      if (j < 0 || place[i] < 0 || place[j] < 0 || (at && from[at - 1] == j))
+        continue;
+      memmove(from + at + 1, from + at, (size_t)(n++ - at) * sizeof *from);
+      from[at] = j;
     }
-  return level[i] = deep;
+    for (int q = 0; q < n; q++)
+      NVB_PUSH(s->a, cut, ((nvf_cut){ c->step[place[from[q]]], c->step[place[i]], reason(s, all, i, from[q]) }));
+  }
+  c->cut = cut.at;
+  c->ncut = cut.n;
 }
 
 /* Kernels that do not wait for each other share a launch, as parts of one grid, where a launch is worth something. */
@@ -512,44 +615,46 @@ static int may_share(const search *s, const nvf_choice *c, int first, int i) {
     small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
     small &= !c->k[j]->dot; /* a step that a library may take holds a product alone */
-    buffers += c->k[j]->put.n;
+    buffers += c->k[j]->put.n + c->k[j]->nread;
     params += (double)nvf_params(c->k[j]);
-    for (int w = 0; w < s->words; w++)
-      buffers += __builtin_popcountll(c->k[j]->reads[w]);
   }
   return small && buffers <= s->net->caps->max_buffers && (s->net->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) &&
          i - first < NVF_MAX_PARTS;
 }
 
-static nvf_choice *ordered(search *s, state *t, int fuse) {
+/* Kernels in an order in which all is there when it is read: what waits for nothing comes first. */
+static nvf_choice *ordered(search *s, const groups *all, int fuse) {
   nvf_choice *c = NVB_NEW(s->a, nvf_choice);
-  uint64_t **needs = NVB_NEWN(s->a, uint64_t *, t->n + 1);
-  int *place = NVB_NEWN(s->a, int, t->n + 1), *level = NVB_NEWN(s->a, int, t->n + 1), first = 0, last = -1;
-  c->net = s->net;
-  c->k = NVB_NEWN(s->a, nvf_cand *, t->n + 1);
-  c->step = NVB_NEWN(s->a, int, t->n + 1);
-  c->time = t->time;
-  closure(s, t, needs);
-  memset(level, 0xff, sizeof *level * (size_t)t->n);
-  for (int i = 0; i < t->n; i++)
-    level_of(t, needs, level, i);
-  for (int l = 0; l < t->n; l++)
-    for (int i = 0; i < t->n; i++) {
-      if (level[i] != l)
-        continue;
-      place[i] = t->g[i].k->put.n ? c->n : -1;
-      if (!t->g[i].k->put.n)
-        continue;
-      c->k[c->n] = t->g[i].k;
-      if (!fuse || last != l || !may_share(s, c, first, c->n)) {
-        first = c->n;
-        c->nstep++;
-      }
-      last = l;
-      c->step[c->n++] = c->nstep - 1;
+  int *by = makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
+  int *many = NVB_NEWN(s->a, int, all->n + 2), *order = NVB_NEWN(s->a, int, all->n + 1), first = 0, last = -1;
+  *c = (nvf_choice){ .net = s->net, .time = s->time, .k = NVB_NEWN(s->a, nvf_cand *, all->n + 1), .step = NVB_NEWN(s->a, int, all->n + 1) };
+  for (int i = 0; i < all->n; i++) {
+    const nvf_cand *k = all->at[i].k;
+    for (int r = 0; r < k->nread; r++) {
+      int j = by[k->read[r]] - 1;
+      level[i] = j >= 0 && level[j] >= level[i] ? level[j] + 1 : level[i];
     }
+    many[level[i] + 1]++;
+  }
+  for (int l = 0; l < all->n; l++)
+    many[l + 1] += many[l];
+  for (int i = 0; i < all->n; i++)
+    order[many[level[i]]++] = i;
+  for (int q = 0; q < all->n; q++) {
+    int i = order[q];
+    place[i] = all->at[i].k->put.n ? c->n : -1;
+    if (place[i] < 0)
+      continue;
+    c->k[c->n] = all->at[i].k;
+    if (!fuse || last != level[i] || !may_share(s, c, first, c->n)) {
+      first = c->n;
+      c->nstep++;
+    }
+    last = level[i];
+    c->step[c->n++] = c->nstep - 1;
+  }
   if (fuse)
-    cuts(s, t, needs, place, c);
+    cuts(s, all, by, place, c);
   return c;
 }
 
@@ -560,41 +665,50 @@ static int is_value(const nvf_node *n) {
   return n->out || n->must || is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
 }
 
-static void add_root(search *s, state *t, int i) {
+/* Groups stand in the order of their first roots. Returns the place of its group. */
+static int add_root(search *s, groups *all, int i) {
   const nvf_node *n = node_of(s, i);
-  int at = t->n, *root = NVB_NEWN(s->a, int, n->kind == NVG_VPICK ? 64 : 1); /* 64: more states than split.c takes */
-  for (int q = 0; q < t->n && n->kind == NVG_VPICK; q++) { /* states of one reduction are made together */
-    const nvf_node *m = node_of(s, t->g[q].root[0]);
-    at = m->kind == NVG_VPICK && m->in[0] == n->in[0] ? q : at;
+  int at = all->n, *root = NVB_NEWN(s->a, int, n->kind == NVG_VPICK ? 64 : 1); /* 64: more states than split.c takes */
+  nvf_put_bit(s->stored, i);
+  for (int q = all->n; q-- > 0 && n->kind == NVG_VPICK && all->at[q].root[0] > n->in[0];) { /* states of one reduction are made together */
+    const nvf_node *m = node_of(s, all->at[q].root[0]);
+    if (m->kind != NVG_VPICK || m->in[0] != n->in[0])
+      continue;
+    all->at[q].root[all->at[q].n++] = i;
+    return q;
   }
-  nvf_put_bit(t->stored, i);
-  if (at < t->n)
-    t->g[at].root[t->g[at].n++] = i;
-  else {
-    *root = i;
-    t->g[t->n++] = (group){ 1, root, NULL, s->ids++ };
-  }
+  NVB_PUSH(s->a, *all, ((group){ 0 }));
+  for (; at && all->at[at - 1].root[0] > i; at--)
+    all->at[at] = all->at[at - 1];
+  *root = i;
+  all->at[at] = (group){ 1, root, NULL, s->ids++ };
+  return at;
 }
 
 /* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in equal
    parts for each that reads it. Views are stored where nothing else can be. */
-static int middle(search *s, const state *t, int root) {
-  int best = -1, n = 0, *cone = NVB_NEWN(s->a, int, s->net->n + 1), *readers = NVB_NEWN(s->a, int, s->net->n + 1);
-  double *below = NVB_NEWN(s->a, double, s->net->n + 1), most = 0;
-  cone[n++] = root;
-  for (int i = 0; i < n; i++) {
-    const nvf_node *x = node_of(s, cone[i]);
+static int middle(search *s, int root) {
+  int best = -1, low = root, *readers = NVB_NEWN(s->a, int, root + 1);
+  double *below = NVB_NEWN(s->a, double, root + 1), most = 0;
+  nvf_walk *w = &s->net->walk;
+  nvf_walk_start(w);
+  nvf_walk_to(w, root);
+  for (int i; (i = nvf_walk_next(w)) >= 0;) {
+    const nvf_node *x = node_of(s, i);
+    low = i < low ? i : low;
     for (int j = 0; j < x->nin; j++)
-      if (!nvf_has(t->stored, x->in[j]) && !readers[x->in[j]]++)
-        cone[n++] = x->in[j];
+      if (!nvf_has(s->stored, x->in[j])) {
+        readers[x->in[j]]++;
+        nvf_walk_to(w, x->in[j]);
+      }
   }
-  for (int i = 0; i <= root; i++) {
+  for (int i = low; i <= root; i++) {
     const nvf_node *x = node_of(s, i);
     for (int j = 0; j < x->nin && (readers[i] || i == root); j++)
       below[i] += readers[x->in[j]] ? (below[x->in[j]] + 1) / readers[x->in[j]] : 0;
   }
   for (int views = 0; views < 2 && best < 0; views++)
-    for (int i = 0; i < root; i++) {
+    for (int i = low; i < root; i++) {
       const nvf_node *x = node_of(s, i);
       double part = below[i] < below[root] - below[i] ? below[i] : below[root] - below[i];
       if (readers[i] && (views ? nvf_is_view(x->kind) : is_made(x)) && part >= most)
@@ -603,37 +717,43 @@ static int middle(search *s, const state *t, int root) {
   return best;
 }
 
-nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no) {
+/* Its kernel; where there is none, a value is stored in its middle, and the groups from there on are looked at again. Returns
+   the next place. */
+static int first_kernel(search *s, groups *all, int i) {
   static const nvf_refusals none;
-  search s = { .net = net, .a = net->arena, .no = no, .words = net->n / 64 + 1, .known = nvb_map_new(net->arena), .pairs = nvb_map_new(net->arena) };
-  state t = { .g = NVB_NEWN(s.a, group, net->n + 1), .stored = bits(&s) };
-  NVB_PUSH(s.a, s.gain, -1);
-  reach(&s);
+  group *g = &all->at[i];
+  g->k = make(s, g->n, g->root);
+  int cut = g->k ? -1 : middle(s, g->root[0]);
+  if (cut >= 0)
+    return add_root(s, all, cut);
+  if (!g->k && s->no->n) { /* nothing is left to be cut: it may be refused once more */
+    const nvf_refusals *no = s->no;
+    s->no = &none;
+    s->known = nvb_map_new(s->a);
+    g->k = make(s, g->n, g->root);
+    s->no = no;
+  }
+  if (!g->k)
+    nvb_throw(s->a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s->last ? s->last : "unknown");
+  return i + 1;
+}
+
+nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no) {
+  search s = { .net = net, .a = net->arena, .no = no, .known = nvb_map_new(net->arena), .moves = nvb_map_new(net->arena),
+               .set_of = nvb_map_new(net->arena), .stored = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1),
+               .readers = NVB_NEWN(net->arena, int, net->n + 1) };
+  groups all = { 0 }, settled = { 0 };
+  find_sinks(&s);
   for (int i = 0; i < net->n; i++)
     if (fuse ? is_candidate(&s, i) : is_value(&net->node[i]))
-      add_root(&s, &t, i);
-  for (int i = 0; i < t.n; i++) {
-    t.g[i].k = make(&s, t.g[i].n, t.g[i].root, t.stored);
-    int cut = t.g[i].k ? -1 : middle(&s, &t, t.g[i].root[0]);
-    if (!t.g[i].k && cut < 0 && s.no->n) { /* nothing is left to be cut: it may be refused once more */
-      s.no = &none;
-      s.known = nvb_map_new(net->arena);
-      t.g[i].k = make(&s, t.g[i].n, t.g[i].root, t.stored);
-      s.no = no;
-    }
-    if (!t.g[i].k && cut < 0)
-      nvb_throw(s.a, NVM_ERR_INTERNAL, "[fuse] no kernel for a value: %s", s.last ? s.last : "unknown");
-    if (cut < 0)
-      continue;
-    add_root(&s, &t, cut);
-    i = -1; /* others may read it too */
+      add_root(&s, &all, i);
+  for (int i = 0; i < all.n;)
+    i = first_kernel(&s, &all, i);
+  for (int i = 0; i < all.n; i++) {
+    count_reads(&s, all.at[i].k, 1);
+    s.time += time_of(all.at[i].k);
   }
-  for (int i = 0; i < t.n; i++)
-    t.time += time_of(t.g[i].k);
   if (fuse)
-    siblings(&s, &t);
-  for (int maps = 1; fuse && maps >= 0; maps--) /* a stored map makes a bad merge look good: copies of maps first */
-    while (step(&s, &t, maps))
-      ;
-  return ordered(&s, &t, fuse);
+    settle(&s, &all, &settled);
+  return ordered(&s, fuse ? &settled : &all, fuse);
 }

@@ -178,6 +178,36 @@ START_TEST(plans_of_large_graphs) {
 }
 END_TEST
 
+/* However long a chain is, each value takes a search so much work. */
+static N map_link(N x) { return ab(ng(x)); }
+static N softmax_link(N x) {
+  N e = ex(sub(x, max_(x, 1, 1)));
+  return dvd(e, sum(e, 1, 1));
+}
+static N new_link(N x) { return add(x, X(512, 256)); }
+static void lengths(nvb_arena *a, void *arg) {
+  static const struct { N (*link)(N); int n, steps; } chains[] = { { map_link, 8000, 16 }, { softmax_link, 400, 30 }, { new_link, 2000, 50 } };
+  N x = X(512, 256);
+  for (int i = 0; i < chains[*(int *)arg].n; i++)
+    x = chains[*(int *)arg].link(x);
+  out(x);
+  nvg_graph *g = graph_of(a);
+  nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  ck_assert_int_le(p->nstep, chains[*(int *)arg].steps);
+  ck_assert_msg(p->work < 2000 * g->n, "%lld for %d values", (long long)p->work, g->n);
+}
+START_TEST(work_is_in_proportion) {
+  static program program;
+  nvb_arena *a = nvb_arena_new();
+  P = &program;
+  P->nkeep = P->nout = 0;
+  int rc = nvb_protect(a, lengths, &_i);
+  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
+  forget();
+  nvb_arena_free(a);
+}
+END_TEST
+
 /* The kernel of a softmax is refused: its hero is cut, and the rest goes on together. Refused to the end: node by node. */
 static void veto(nvb_arena *a, void *arg) {
   (void)arg;
@@ -219,6 +249,7 @@ int main(void) {
   TCase *t = tcase_create("plans");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, plans_of_large_graphs, 0, (int)(sizeof cases / sizeof *cases));
+  tcase_add_loop_test(t, work_is_in_proportion, 0, 3);
   tcase_add_test(t, vetoes_cut);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
