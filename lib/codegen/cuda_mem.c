@@ -35,9 +35,7 @@ static access access_of(nvcu_em *e, const nvf_stmt *s) {
   if (n > 1 && n * nvg_size(t) <= 16 && !(n & (n - 1))) a.digit = vector_digit(e, s, a.l, (int)n);
   if (a.digit >= 0) {
     a.n = (int)n;
-    a.step = 1;
-    for (int i = a.digit + 1; i < a.l->n; i++)
-      if (a.l->d[i].place == 'i') a.step *= a.l->d[i].extent;
+    a.step = nvc_item_step(a.l, a.digit);
   }
   a.whole = !s->where || nvc_hint(&e->r, s, "whole", 0) != 0;
   return a;

@@ -34,13 +34,6 @@ static int is_q(const nvf_layout *l, int axis) {
          rest_fits(l, axis, 8);
 }
 
-static int item_value(const nvf_layout *l, int axis, int item) {
-  int64_t v = 0;
-  for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == axis && l->d[i].place == 'i') v += nvc_digit_value(l, i, item) * l->d[i].stride;
-  return (int)v;
-}
-
 static int among(int *at, int *n, int v) {
   for (int i = 0; i < *n; i++)
     if (at[i] == v) return i;
@@ -66,11 +59,11 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   s.qcol = NVB_NEWN(e->a, int, items);
   s.item = NVB_NEWN(e->a, int, items);
   for (int i = 0; i < items; i++) {
-    among(s.prow, &s.np, item_value(l, s.p, i) & ~15);
-    among(s.qcol, &s.nq, item_value(l, s.q, i) & ~7);
+    among(s.prow, &s.np, (int)nvc_axis_part(l, s.p, i) & ~15);
+    among(s.qcol, &s.nq, (int)nvc_axis_part(l, s.q, i) & ~7);
   }
   for (int i = 0; i < items; i++) {
-    int p = item_value(l, s.p, i), q = item_value(l, s.q, i);
+    int p = (int)nvc_axis_part(l, s.p, i), q = (int)nvc_axis_part(l, s.q, i);
     int at = among(s.prow, &s.np, p & ~15) * s.nq + among(s.qcol, &s.nq, q & ~7);
     s.item[4 * at + (p >> 3 & 1) * 2 + (q & 1)] = i;
   }

@@ -11,7 +11,8 @@ enum {
   WIDEST = 16, /* bytes of an access */
   BANKS = 32,  /* of 4 bytes */
   VIEWS = 32,  /* layouts of a map */
-  DEEP = 8     /* rounds of a contraction side by side */
+  DEEP = 8,    /* rounds of a contraction side by side */
+  CELLS = 2 * NVF_MAX_DIGITS /* of axes that are taken apart, and one of each other axis */
 };
 
 /* A cell is a part of an axis index that no layout splits. Element address = sum of cell values * step, in scalars. */
@@ -23,7 +24,7 @@ typedef struct nvcu_places {
   struct nvcu_places *next;
   const nvf_part *part;
   int n;
-  cell c[NVF_MAX_DIGITS]; /* slowest first */
+  cell c[CELLS]; /* slowest first */
   int group, size; /* scalars of an element, bytes of a scalar */
   int nview;
   const nvf_layout *view[VIEWS];
@@ -129,7 +130,7 @@ static int64_t least_requests(const nvcu_places *m) {
 static void choose_pads(nvcu_places *m) {
   static const int some[] = {0, 1, 2, 4, 8, 16};
   enum { SOME = sizeof some / sizeof *some };
-  int pad[NVF_MAX_DIGITS] = {0}, better = 1;
+  int pad[CELLS] = {0}, better = 1;
   int64_t best = price(m, pad), least = least_requests(m);
   while (better && best >> 20 > least) {
     better = 0;
@@ -213,9 +214,7 @@ typedef struct access {
 
 static access access_at(nvcu_em *e, const nvcu_places *m, const char *room, const nvf_layout *l, int item, int n,
                         int digit, nvcu_xv more) {
-  access a = {.n = n, .first = item, .step = 1};
-  for (int i = digit + 1; digit >= 0 && i < l->n; i++)
-    if (l->d[i].place == 'i') a.step *= l->d[i].extent;
+  access a = {.n = n, .first = item, .step = digit < 0 ? 1 : nvc_item_step(l, digit)};
   nvcu_xv x = nvcu_add(e, address(e, m, l, item), more, 1);
   a.at = nvcu_text(e, "%s[%s]", room, nvcu_index_text(e, &x));
   return a;
@@ -503,13 +502,6 @@ void nvcu_get(nvcu_em *e, const nvf_stmt *s) {
 }
 
 /* ---- the transform of an item axis */
-static int axis_value(const nvf_layout *l, int axis, int item) {
-  int64_t v = 0;
-  for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == axis && l->d[i].place == 'i') v += nvc_digit_value(l, i, item) * l->d[i].stride;
-  return (int)v;
-}
-
 void nvcu_dft(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvf_layout rest = nvf_layout_without(l, s->axis);
@@ -520,7 +512,7 @@ void nvcu_dft(nvcu_em *e, const nvf_stmt *s) {
     const char *arg[2 * NVF_DFT_MAX + 2], *out[2 * NVF_DFT_MAX] = {0};
     int item[NVF_DFT_MAX] = {0};
     for (int i = 0; i < nvc_items(l); i++)
-      if (nvc_match_item(&rest, l, i) == r) item[axis_value(l, s->axis, i)] = i;
+      if (nvc_match_item(&rest, l, i) == r) item[nvc_axis_part(l, s->axis, i)] = i;
     for (int q = 0; q < n; q++)
       for (int j = 0; j < 2; j++) arg[2 * q + j] = nvcu_tile_at(e, s->in[j], l, item[q]);
     for (int j = 0; j < 2 && twisted; j++) arg[2 * n + j] = nvcu_tile_at(e, s->in[2 + j], l, item[0]);

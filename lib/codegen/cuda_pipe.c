@@ -5,13 +5,16 @@
 
 typedef struct ahead { const nvf_stmt *load, *put; } ahead;
 
-static void find(nvcu_em *e, const nvc_seq *q, ahead *a, int *n) {
+typedef NVB_VEC(ahead) aheads;
+
+static void find(nvcu_em *e, const nvc_seq *q, aheads *a) {
   for (int i = 0; i < q->n; i++)
     for (int j = 0; j < q->run[i]->s.n; j++) {
       const nvf_stmt *put = q->run[i]->s.at[j];
       if (put->op != NVF_PUT || !nvcu_tensor_user(e, put->out[0])) continue;
       const nvf_stmt *load = e->r.tile[put->in[0]].def;
-      if (nvcu_copies(e, load, put)) a[(*n)++] = (ahead){load, put};
+      ahead x = {load, put};
+      if (nvcu_copies(e, load, put)) NVB_PUSH(e->a, *a, x);
     }
 }
 
@@ -33,16 +36,18 @@ static void copy_all(nvcu_em *e, const nvf_stmt *s, const ahead *a, int n, const
 
 int nvcu_pipe(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step) {
   const nvf_stmt *s = r->s.at[0];
-  int stages = (int)nvc_hint(&e->r, s, "stages", 1), n = 0;
-  ahead a[NVF_MAX_DIGITS];
+  int stages = (int)nvc_hint(&e->r, s, "stages", 1);
+  aheads all = {0};
   if (stages < 2) return 0;
-  find(e, r->body, a, &n);
-  if (!n) return 0;
+  find(e, r->body, &all);
+  const ahead *a = all.at;
+  int n = all.n;
   for (int i = 0; i < n; i++) {
     nvcu_rows_new(e, a[i].put, stages);
     nvcu_may_write(e, e->tile[a[i].put->out[0]].room);
     e->done[a[i].load->id] = e->done[a[i].put->id] = 1;
   }
+  if (!n) return 0;
   nvcu_open(e, "%s", "");
   nvcu_line(e, "ix ahead = %s;", lo);
   const char *stage = nvcu_for(e, "0", nvcu_text(e, "%d", stages - 1), "1", 1);

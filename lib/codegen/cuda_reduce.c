@@ -224,15 +224,8 @@ static int digit_with(const tree *t, int64_t b) {
   return -1;
 }
 
-static int item_step(const nvf_layout *l, int digit) {
-  int step = 1;
-  for (int i = digit + 1; i < l->n; i++)
-    if (l->d[i].place == 'i') step *= l->d[i].extent;
-  return step;
-}
-
 static void merge_items(const tree *t, int digit, int m) {
-  int step = m * item_step(t->acc, digit);
+  int step = m * nvc_item_step(t->acc, digit);
   for (int k = 0; k < t->nacc; k++) {
     if (t->gone[k] || nvc_digit_value(t->acc, digit, k) & m || nvc_digit_value(t->acc, digit, k) + m >= t->acc->d[digit].extent) continue;
     for (int j = 0; j < t->n; j++) merge(t, j, value(t, j, k), value(t, j, k + step));
@@ -251,7 +244,7 @@ static int find_fold(const tree *t, int lane, fold *f) {
       const nvf_digit *d = &t->acc->d[i];
       if (d->place != 'i' || (d->axis != t->axis) != kept || d->extent & (d->extent - 1)) continue;
       for (int m = 1; m < d->extent; m *= 2) {
-        *f = (fold){i, m, m * item_step(t->acc, i), lane};
+        *f = (fold){i, m, m * nvc_item_step(t->acc, i), lane};
         for (int k = 0; k < t->nacc; k++)
           if (!t->gone[k] && nvc_digit_value(t->acc, i, k) & m) return 1;
       }

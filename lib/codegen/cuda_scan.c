@@ -70,13 +70,6 @@ static const char *has_bits(const scan *c, int lanes, int warps) {
 }
 
 /* ---- places */
-static int64_t axis_part(const scan *c, const nvf_layout *l, int item) { /* of the index: what an item adds */
-  int64_t x = 0;
-  for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == c->s->axis && l->d[i].place == 'i') x += nvc_digit_value(l, i, item) * l->d[i].stride;
-  return x;
-}
-
 static const nvf_digit *digit_with(const scan *c, int64_t b, int *at) {
   for (int i = 0; i < c->runs.n; i++) {
     const nvf_digit *d = &c->runs.d[i];
@@ -85,16 +78,9 @@ static const nvf_digit *digit_with(const scan *c, int64_t b, int *at) {
   nvb_throw(c->e->a, NVM_ERR_INTERNAL, "[cuda] a scan over an axis without digits");
 }
 
-static int item_step(const nvf_layout *l, int digit) {
-  int step = 1;
-  for (int i = digit + 1; i < l->n; i++)
-    if (l->d[i].place == 'i') step *= l->d[i].extent;
-  return step;
-}
-
 /* Is some bit of the run's number below b set? */
 static const char *lower_set(const scan *c, int item, int64_t b) {
-  if (axis_part(c, &c->runs, item) & (b - 1) & -c->run) return always;
+  if (nvc_axis_part(&c->runs, c->s->axis, item) & (b - 1) & -c->run) return always;
   return has_bits(c, c->lanes, c->warps);
 }
 
@@ -152,14 +138,14 @@ static void results(scan *c, int moved) {
 static void prefixes(const scan *c) {
   for (int item = 0; item < nvc_items(&c->l); item++) {
     const char **p = &c->p[item * c->n], **total = &c->total[nvc_match_item(&c->runs, &c->l, item) * c->n];
-    if (axis_part(c, &c->l, item) % c->run) merge(c, p, total, p);
+    if (nvc_axis_part(&c->l, c->s->axis, item) % c->run) merge(c, p, total, p);
     copy(c, total, p);
   }
 }
 
 /* ---- the runs of a block. A group takes what lies left of it and grows. */
 static void join_items(const scan *c, int digit, int64_t b) {
-  int m = (int)(b / c->runs.d[digit].stride), step = m * item_step(&c->runs, digit);
+  int m = (int)(b / c->runs.d[digit].stride), step = m * nvc_item_step(&c->runs, digit);
   for (int k = 0; k < c->items; k++) {
     if (nvc_digit_value(&c->runs, digit, k) & m) continue;
     const char **left = &c->total[k * c->n], **right = &c->total[(k + step) * c->n],
@@ -264,7 +250,7 @@ static int block_item(const scan *c, int item, int64_t q, int *lane, int *warp) 
       int set = (q * c->block & b) != 0;
       if (d->place == 'l') *lane |= set * m * d->pstride;
       if (d->place == 'w') *warp |= set * m * d->pstride;
-      if (d->place == 'i') item += (set - (nvc_digit_value(&c->runs, i, item) / m & 1)) * m * item_step(&c->runs, i);
+      if (d->place == 'i') item += (set - (nvc_digit_value(&c->runs, i, item) / m & 1)) * m * nvc_item_step(&c->runs, i);
     }
   }
   return item;
@@ -314,14 +300,14 @@ static const char *carry_of(const scan *c, const chain *h, int item, const char 
           : has == never                                 ? always
                                                          : has;
   }
-  if (has != always && (axis_part(c, &c->runs, item) & -c->block)) has = always;
+  if (has != always && (nvc_axis_part(&c->runs, c->s->axis, item) & -c->block)) has = always;
   return has;
 }
 
 static void values(const scan *c, const chain *h, int run) {
   const char *carry[NVCU_ARGS] = {0}, *base[NVCU_ARGS], *v[NVCU_ARGS], *const *e = &c->before[run * c->n];
   const char *has_carry = carry_of(c, h, run, carry);
-  const char *has_e = axis_part(c, &c->runs, run) & (c->block - 1) & -c->run ? always
+  const char *has_e = nvc_axis_part(&c->runs, c->s->axis, run) & (c->block - 1) & -c->run ? always
                       : e[0]                                                 ? has_bits(c, c->lanes, c->warps)
                                                                              : never;
   if (has_e == never) copy(c, base, carry);

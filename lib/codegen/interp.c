@@ -174,6 +174,8 @@ static void split(nvc_ins *i) { /* the shape around the axis */
 static int64_t make_map(maker *m, nvc_ins *i) {
   const nvf_stmt *s = i->s;
   int64_t work = 0;
+  if (s->narg > NVC_OPERANDS || s->nout > NVC_OPERANDS)
+    nvb_throw(m->a, NVM_ERR_UNSUPPORTED, "[interpreter] a map of more than %d operands or results", NVC_OPERANDS);
   i->frag = s->frag;
   i->nop = s->narg;
   i->op = NVB_NEWN(m->a, nvc_operand, s->narg);

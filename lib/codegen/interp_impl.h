@@ -6,6 +6,7 @@
 
 enum {
   NVC_RANK = NVF_MAX_DIGITS,
+  NVC_OPERANDS = 160, /* of a map */
   NVC_CHUNK = 1024, /* elements that go through a fragment at once where operands are broadcast */
   NVC_BATCH = 256   /* elements of an evaluated index expression, and of a transform */
 };
@@ -64,7 +65,6 @@ void nvc_view_collapse(nvc_view *v);
 /* Elements [start, start + n) of the view over `from`, packed to `to`; and back. */
 void nvc_gather(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
 void nvc_spread(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
-void nvc_fill(void *to, int size, uint64_t bits, int64_t n);
 /* Elements [start, start + n) of an operand: where they lie, or a copy in `room` (n * size bytes). */
 const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n, void *room);
 int64_t nvc_scalar(const nvc_run *r, const nvf_expr *x);   /* at the coordinates of r */

@@ -39,7 +39,7 @@ static void row(void *to, int64_t ts, const void *from, int64_t fs, int size, in
   switch (size) { ROW(uint8_t) ROW(uint16_t) ROW(uint32_t) ROW(uint64_t) }
 }
 
-void nvc_fill(void *to, int size, uint64_t bits, int64_t n) {
+static void fill(void *to, int size, uint64_t bits, int64_t n) {
   if (n > 0) row(to, 1, &bits, 0, size, n); /* little endian: the low bytes come first */
 }
 
@@ -255,8 +255,8 @@ static void move_row(const mover *m, int64_t address, int64_t stride, int64_t fi
     else row(t + lo * m->size, 1, mem, stride * m->scale, m->size, hi - lo);
   }
   if (m->back) return;
-  nvc_fill(t, m->size, m->other, lo < n ? lo : n);
-  if (hi < n) nvc_fill(t + hi * m->size, m->size, m->other, n - hi);
+  fill(t, m->size, m->other, lo < n ? lo : n);
+  if (hi < n) fill(t + hi * m->size, m->size, m->other, n - hi);
 }
 
 static void move_guarded(const mover *m, const nvc_shape *s, const linear *map, const guard *g) {
@@ -280,7 +280,7 @@ static void move_guarded(const mover *m, const nvc_shape *s, const linear *map, 
 
 static void move_linear(const mover *m, const nvc_shape *s, const linear *map, const guard *g) {
   if (g->never) {
-    if (!m->back) nvc_fill(m->tile, m->size, m->other, s->total);
+    if (!m->back) fill(m->tile, m->size, m->other, s->total);
     return;
   }
   if (g->n) {
@@ -316,7 +316,7 @@ static const nvc_operand *tile_operand(const nvc_ins *i, int tile) {
 static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_t start, int64_t n,
                    int64_t (*to)[NVC_BATCH]) {
   if (!varies(x)) {
-    nvc_fill(to[0], 8, (uint64_t)nvc_scalar(r, x), n);
+    fill(to[0], 8, (uint64_t)nvc_scalar(r, x), n);
     return;
   }
   if (x->kind == NVF_AXIS) {
@@ -330,7 +330,7 @@ static void values(const nvc_run *r, const nvc_ins *i, const nvf_expr *x, int64_
     return;
   }
   values(r, i, x->a, start, n, to);
-  if (!varies(x->b)) nvc_fill(to[1], 8, (uint64_t)nvc_scalar(r, x->b), n);
+  if (!varies(x->b)) fill(to[1], 8, (uint64_t)nvc_scalar(r, x->b), n);
   else values(r, i, x->b, start, n, to + 1);
   int64_t *a = to[0], *b = to[1];
   switch (x->kind) {

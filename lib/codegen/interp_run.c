@@ -3,13 +3,11 @@
 #include "codegen/interp_impl.h"
 #include "graph/dtype.h"
 
-enum { OPERANDS = 160 };
-
 /* Whole tiles go through the fragment in one call; broadcast operands are spelled out a chunk at a time. */
 static void run_map(const nvc_run *r, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
-  const void *in[OPERANDS];
-  void *out[OPERANDS];
+  const void *in[NVC_OPERANDS];
+  void *out[NVC_OPERANDS];
   int whole = 1;
   for (int j = 0; j < i->nop; j++) whole &= i->op[j].whole;
   int64_t step = whole ? i->shape.total : NVC_CHUNK;

@@ -149,7 +149,6 @@ void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q);
 val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widened to l's lanes */
 void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
 val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
-val nvcl_tile_address(nvcl_em *e, int tile, int item);  /* MEM: at the open loops */
 val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; NULL: not open */
 
 /* ---- llvm_group.c: maps with rare paths */

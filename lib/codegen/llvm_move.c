@@ -20,9 +20,7 @@ static int collect(const nvf_layout *l, bits *out) { /* 0 if some extent is no p
   out->n = 0;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    int step = 1;
-    for (int j = i + 1; j < l->n; j++)
-      if (l->d[j].place == 'i') step *= l->d[j].extent;
+    int step = nvc_item_step(l, i);
     if (d->extent & (d->extent - 1)) return 0;
     for (int w = 1; w < d->extent && out->n < 64; w *= 2)
       out->b[out->n++] = (bit){d->axis, d->stride * w, d->place, d->place == 'l' ? d->pstride * w : step * w};
@@ -197,13 +195,6 @@ void nvcl_relayout(nvcl_em *e, const nvf_stmt *s) {
 }
 
 /* ---- the transform of an item axis */
-static int axis_value(const nvf_layout *l, int axis, int item) {
-  int64_t v = 0;
-  for (int i = 0; i < l->n; i++)
-    if (l->d[i].axis == axis && l->d[i].place == 'i') v += nvc_digit_value(l, i, item) * l->d[i].stride;
-  return (int)v;
-}
-
 void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvf_layout rest = nvf_layout_without(l, s->axis);
@@ -214,7 +205,7 @@ void nvcl_dft(nvcl_em *e, const nvf_stmt *s) {
     val arg[2 * NVF_DFT_MAX + 2], out[2 * NVF_DFT_MAX];
     int item[NVF_DFT_MAX] = {0};
     for (int i = 0; i < nvc_items(l); i++)
-      if (nvc_match_item(&rest, l, i) == r) item[axis_value(l, s->axis, i)] = i;
+      if (nvc_match_item(&rest, l, i) == r) item[nvc_axis_part(l, s->axis, i)] = i;
     for (int q = 0; q < n; q++)
       for (int j = 0; j < 2; j++) arg[2 * q + j] = nvcl_tile_at(e, s->in[j], l, item[q]);
     for (int j = 0; j < 2 && twisted; j++) arg[2 * n + j] = nvcl_tile_at(e, s->in[2 + j], l, item[0]);

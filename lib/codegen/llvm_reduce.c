@@ -275,9 +275,7 @@ static void merge_bit(nvcl_em *e, const nvcl_red *r, val *v, int64_t b) {
   for (int i = 0; i < r->acc.n; i++) {
     const nvf_digit *d = &r->acc.d[i];
     if (d->axis != r->s->axis || b < d->stride || b >= d->stride * d->extent) continue;
-    int m = (int)(b / d->stride), step = 1, lane[NVC_LANES];
-    for (int j = i + 1; j < r->acc.n; j++)
-      if (r->acc.d[j].place == 'i') step *= r->acc.d[j].extent;
+    int m = (int)(b / d->stride), step = nvc_item_step(&r->acc, i), lane[NVC_LANES];
     for (int k = 0; k < nacc && d->place == 'i'; k++)
       if (!(nvc_digit_value(&r->acc, i, k) & (2 * m - 1)) && nvc_digit_value(&r->acc, i, k) + m < d->extent)
         nvcl_merge(e, r->merge, &v[k * r->nstate], &v[(k + m * step) * r->nstate], r->nstate, r->n);

@@ -5,7 +5,8 @@
 #include "graph/dtype.h"
 
 /* ---- tiles */
-val nvcl_tile_address(nvcl_em *e, int tile, int item) {
+/* Of a tile in scratch, at the open loops */
+static val tile_address(nvcl_em *e, int tile, int item) {
   const nvcl_tile *t = &e->tile[tile];
   const nvf_layout *l = &e->t->tile[tile];
   int64_t bytes = (int64_t)t->lanes * nvg_size(e->k->tile[tile].type);
@@ -34,7 +35,7 @@ val nvcl_tile_item(nvcl_em *e, int tile, int item) {
   nvm_dtype type = e->k->tile[tile].type;
   if (t->home == NVC_VAR) return nvcl_load(e, nvcl_vec(nvcl_type(e, type), t->lanes), t->v[item], 16);
   if (t->home == NVC_SSA || (!e->r.tile[tile].mutable && t->run == e->run->id && t->v[item])) return t->v[item];
-  val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), nvcl_tile_address(e, tile, item),
+  val v = nvcl_load(e, nvcl_vec(nvcl_memtype(e, type), t->lanes), tile_address(e, tile, item),
                     slot_align(e, tile));
   return nvcl_from_memory(e, v, type, t->lanes);
 }
@@ -58,7 +59,7 @@ void nvcl_define(nvcl_em *e, int tile, int item, val v) {
     return;
   }
   if (t->home == NVC_MEM)
-    nvcl_store(e, nvcl_to_memory(e, v, type, t->lanes), nvcl_tile_address(e, tile, item), slot_align(e, tile));
+    nvcl_store(e, nvcl_to_memory(e, v, type, t->lanes), tile_address(e, tile, item), slot_align(e, tile));
   t->v[item] = v;
 }
 

@@ -65,6 +65,20 @@ int nvc_digit_value(const nvf_layout *l, int d, int item) {
   return item % l->d[d].extent;
 }
 
+int nvc_item_step(const nvf_layout *l, int d) {
+  int step = 1;
+  for (int i = d + 1; i < l->n; i++)
+    if (l->d[i].place == 'i') step *= l->d[i].extent;
+  return step;
+}
+
+int64_t nvc_axis_part(const nvf_layout *l, int axis, int item) {
+  int64_t x = 0;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis && l->d[i].place == 'i') x += nvc_digit_value(l, i, item) * l->d[i].stride;
+  return x;
+}
+
 static int same_digit(const nvf_digit *a, const nvf_digit *b) {
   return a->axis == b->axis && a->stride == b->stride && a->extent == b->extent;
 }

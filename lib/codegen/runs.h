@@ -71,6 +71,8 @@ int nvc_looped(const nvf_digit *d);                                          /* 
 int nvc_has_loops(const nvf_layout *l);
 int nvc_items(const nvf_layout *l);                                          /* register items */
 int nvc_digit_value(const nvf_layout *l, int d, int item);                   /* of item digit d at an item */
+int nvc_item_step(const nvf_layout *l, int d);                               /* from one item to the next of digit d */
+int64_t nvc_axis_part(const nvf_layout *l, int axis, int item);              /* what an item adds to the axis' index */
 int nvc_match_item(const nvf_layout *small, const nvf_layout *l, int item);  /* item of `small` at item of l */
 int nvc_same_items(const nvf_layout *a, const nvf_layout *b);                /* one layout, and one order of items */
 #endif
