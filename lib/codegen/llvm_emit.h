@@ -73,6 +73,7 @@ typedef struct nvcl_em {
   nvcl_tile *tile;
   nvc_runs r;
   nvc_run *run;            /* the one being emitted */
+  const nvc_seq *seq;      /* that it belongs to */
   val clamped, threshold; blk clamped_in; /* the last mask's base, and what its lanes are compared with */
   uint64_t known, active;  /* relations that hold here; carried ones that may not */
   nvcl_group *group;        /* open group of maps with rare paths */

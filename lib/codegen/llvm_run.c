@@ -243,6 +243,7 @@ static void emit_if(nvcl_em *e, nvc_run *r) {
 void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q) {
   for (int i = 0; i < q->n; i++) {
     nvc_run *r = q->run[i];
+    e->seq = q;
     e->run = r;
     e->red.n = 0;
     if (r->solo) {
