@@ -1,5 +1,6 @@
 /* Where the values of a plan lie: leaves, outputs, and one block of temporaries shared by lifetimes. An output takes a
-   donated leaf's memory only if nothing of it is read after, or at other places than, the write. */
+   donated leaf's memory only if that is aligned as its own would be, and nothing of it is read after, or at other places than,
+   the write. */
 #include "fusion/planner.h"
 #include <string.h>
 
@@ -79,8 +80,8 @@ static void donate(nvf_plan *p, const nvf_choice *c, nvf_buf *out, uint8_t *gone
     copies += net->out[o] == node;
   for (int i = 0; i < net->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
     const nvf_node *l = &net->node[i];
-    if (l->kind != NVG_VLEAF || !p->g->leaf[l->leaf].donated || gone[l->leaf] || !is_packed(&p->g->leaf[l->leaf]) ||
-        l->size * nvg_size(l->dtype) != out->bytes || i == node)
+    const nvg_leaf *leaf = l->kind == NVG_VLEAF ? &p->g->leaf[l->leaf] : NULL;
+    if (!leaf || !leaf->donated || !leaf->align16 || gone[l->leaf] || !is_packed(leaf) || l->size * nvg_size(l->dtype) != out->bytes || i == node)
       continue;
     int from, to;
     lifetime(c, i, &from, &to);

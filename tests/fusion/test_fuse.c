@@ -218,10 +218,10 @@ START_TEST(same_bits) {
 END_TEST
 
 /* An output takes a donated leaf's memory where nothing of it is read elsewhere or later. */
-static nvf_plan *donated(maker *m, void (*make)(maker *)) {
+static nvf_plan *donated(maker *m, void (*make)(maker *), int aligned) {
   make(m);
   for (int i = 0; i < m->leaf.n; i++)
-    m->leaf.at[i].donated = 1;
+    m->leaf.at[i].donated = 1, m->leaf.at[i].align16 = aligned;
   return nvf_fuse(m->a, m_graph(m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
 }
 static const nvf_buf *output(const nvf_plan *p, int o) {
@@ -236,7 +236,7 @@ static void donations(nvb_arena *a, void *arg) {
                                                  { columns, 0 }, { scaled_by_sum, 1 }, { flipped, 0 } };
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
     maker m = { .a = a };
-    nvf_plan *p = donated(&m, c[i].make);
+    nvf_plan *p = donated(&m, c[i].make, 1);
     ck_assert_msg((output(p, 0)->donor >= 0) == c[i].takes, "case %d: donor %d", (int)i, output(p, 0)->donor);
     for (int s = 0; s < p->nstep && c[i].takes; s++) /* what overlaps is not called unique */
       for (int j = 0; j < p->step[s].k->nparam; j++) {
@@ -244,6 +244,7 @@ static void donations(nvb_arena *a, void *arg) {
         const nvf_buf *b = q->kind == NVF_BUFFER ? &p->buf[p->step[s].bind[j].buf] : NULL;
         ck_assert(!b || b->kind != NVF_BOUT || !q->unique || p->nstep > 1);
       }
+    ck_assert_int_lt(output(donated(&(maker){ .a = a }, c[i].make, 0), 0)->donor, 0); /* stores may be wide */
   }
 }
 START_TEST(donated_memory) {
