@@ -13,7 +13,7 @@ typedef struct pricing {
   int lane;
 } pricing;
 
-static double extent(const nvf_cand *k, uint64_t axes) {
+double nvf_elements(const nvf_cand *k, uint64_t axes) {
   double n = 1;
   for (; axes; axes &= axes - 1)
     n *= (double)k->axis.at[__builtin_ctzll(axes)].n;
@@ -41,7 +41,7 @@ int nvf_lane_axis(const nvf_cand *k) {
   int best = -1;
   for (int i = 0; i < k->inst.n; i++)
     if (k->inst.at[i].kind == NVF_ILOAD)
-      score(k, k->inst.at[i].at, extent(k, k->inst.at[i].axes), sc);
+      score(k, k->inst.at[i].at, nvf_elements(k, k->inst.at[i].axes), sc);
   for (int i = 0; i < k->put.n; i++)
     score(k, k->put.at[i].at, (double)k->net->node[k->put.at[i].node].size, sc);
   for (int a = 0; a < k->axis.n; a++)
@@ -142,7 +142,7 @@ static double elements_read(const pricing *p, int node, const int *load, int n) 
   double sum = 0, size = (double)p->k->net->node[node].size;
   for (int i = 0; i < n; i++) {
     stride t[128];
-    view v = { .n = least(size, extent(p->k, p->k->inst.at[load[i]].axes)) };
+    view v = { .n = least(size, nvf_elements(p->k, p->k->inst.at[load[i]].axes)) };
     int nt = strides(p->k, p->k->inst.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
     while (j < m && seen[j].rest == v.rest && !meets(v.offset - seen[j].offset, t, nt))
       j++;
@@ -161,7 +161,7 @@ typedef struct price { double time, blocks; uint64_t grid; double rd, wr, fl; } 
 
 static uint64_t grid_of(const pricing *p, uint64_t repeated) {
   const nvf_cand *k = p->k;
-  uint64_t g = (k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1) & ~k->reduced;
+  uint64_t g = nvf_all_axes(k) & ~k->reduced;
   for (int r = 0; r < p->nred; r++)
     if (!(repeated >> r & 1))
       g &= k->inst.at[p->red[r]].axes;
@@ -196,7 +196,7 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     if (k->inst.at[i].kind == NVF_ILOAD) {
       const nvf_inst *v = &k->inst.at[i];
       double w = nvg_size(k->net->node[v->node].dtype);
-      foot[group[i]] = most(foot[group[i]], w * extent(k, v->axes & stay) * (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1));
+      foot[group[i]] = most(foot[group[i]], w * nvf_elements(k, v->axes & stay) * (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1));
       phases[group[i]] |= p->needed[i];
     }
   for (int j = 0; j < ngroup; j++)
@@ -208,7 +208,7 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     double w = nvg_size(k->net->node[nodes[j]].dtype), size = (double)k->net->node[nodes[j]].size;
     for (int i = 0; i < k->inst.n; i++)
       if (k->inst.at[i].kind == NVF_ILOAD && group[i] == j) {
-        *l2 += w * least(size, extent(k, k->inst.at[i].axes)) * (n == 0 || bound ? times : 0.125); /* shifted reads of one tile are near */
+        *l2 += w * least(size, nvf_elements(k, k->inst.at[i].axes)) * (n == 0 || bound ? times : 0.125); /* shifted reads of one tile are near */
         load[n++] = i;
       }
     c->rd += w * times * elements_read(p, nodes[j], load, n);
@@ -220,8 +220,8 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->net->node[v->node].frag : NULL;
     double per = f && f->cost > 1 ? f->cost : 1;
     if (p->caps->kind == NVB_CPU) /* what lacks grid axes is computed again in every block along them */
-      per *= most(1, least(extent(k, c->grid & ~v->axes), c->blocks));
-    c->fl += per * extent(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
+      per *= most(1, least(nvf_elements(k, c->grid & ~v->axes), c->blocks));
+    c->fl += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
   }
   for (int i = 0; i < k->put.n; i++)
     c->wr += nvg_size(k->net->node[k->put.at[i].node].dtype) * (double)k->net->node[k->put.at[i].node].size;
@@ -234,8 +234,8 @@ static double between(const pricing *p, uint64_t tile, double coal) {
   for (int r = 0; r < p->nred; r++) {
     const nvf_inst *v = &k->inst.at[p->red[r]];
     double w = nvg_size(k->net->node[v->node].dtype);
-    kept += w * extent(k, v->axes & tile) * (p->lane >= 0 && (v->axes & ~tile) >> p->lane & 1 ? coal : 1);
-    all += w * extent(k, v->axes);
+    kept += w * nvf_elements(k, v->axes & tile) * (p->lane >= 0 && (v->axes & ~tile) >> p->lane & 1 ? coal : 1);
+    all += w * nvf_elements(k, v->axes);
   }
   return kept > (double)p->caps->onchip ? 2 * all : 0;
 }
@@ -255,24 +255,24 @@ static price price_of(const pricing *p, uint64_t repeated) {
   const nvf_cand *k = p->k;
   const nvb_caps *m = p->caps;
   price c = { .grid = grid_of(p, repeated) };
-  uint64_t all = k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1, tile = all & ~c.grid, free = 0;
+  uint64_t all = nvf_all_axes(k), tile = all & ~c.grid, free = 0;
   for (int r = 0; r < p->nred; r++)
     free += repeated >> r & 1;
   int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
-  double te = extent(k, tile), l2 = 0, redo = 0;
-  double coal = along < 16 && !cpu ? 1 : bound ? strip(m, along, extent(k, c.grid) / along, te) : !cpu ? 1 : p->nred ? least(along, 16384) : 4096;
-  c.blocks = most(1, extent(k, c.grid) / coal);
+  double te = nvf_elements(k, tile), l2 = 0, redo = 0;
+  double coal = along < 16 && !cpu ? 1 : bound ? strip(m, along, nvf_elements(k, c.grid) / along, te) : !cpu ? 1 : p->nred ? least(along, 16384) : 4096;
+  c.blocks = most(1, nvf_elements(k, c.grid) / coal);
   traffic(p, &c, tile, coal, bound, &l2);
   for (int r = 0; r < p->nred; r++) {
     if (!(repeated >> r & 1))
       continue;
     const nvf_inst *v = &k->inst.at[p->red[r]];
-    double miss = extent(k, c.grid & ~v->axes), have = extent(k, c.grid & v->axes);
+    double miss = nvf_elements(k, c.grid & ~v->axes), have = nvf_elements(k, c.grid & v->axes);
     if (p->lane >= 0 && (c.grid & v->axes) >> p->lane & 1)
       have = most(1, have / coal);
     double times = cpu ? least(miss, c.blocks) : least(miss, most(1, 8 * m->units / have));
-    redo += (double)k->axis.at[v->axis].n * extent(k, v->axes) * times;
+    redo += (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) * times;
   }
   double share = cpu ? least(1, c.blocks / m->units)
                      : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->units * m->threads));
@@ -282,7 +282,7 @@ static price price_of(const pricing *p, uint64_t repeated) {
   double unit = m->unit_bandwidth * (bound && along > coal ? coal / (coal + 48) : 1);
   double bw = cpu ? least(m->bandwidth, least(m->units, c.blocks) * unit) : m->bandwidth * share;
   double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw, most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
-  if (extent(k, all) == 0)
+  if (nvf_elements(k, all) == 0)
     busy = 0;
   c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;
   return c;
@@ -302,7 +302,7 @@ void nvf_assess(nvf_cand *k) {
   p.lane = nvf_lane_axis(k);
   for (int r = 0; r < p.nred; r++) {
     const nvf_inst *v = &k->inst.at[p.red[r]];
-    if (v->kind == NVF_IRED && (k->net->node[v->node].finish || (double)k->axis.at[v->axis].n * extent(k, v->axes) <= NVF_SMALL))
+    if (v->kind == NVF_IRED && (k->net->node[v->node].finish || (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) <= NVF_SMALL))
       cheap |= 1ull << r, single |= (uint64_t)!v->axes << r;
   }
   price best = price_of(&p, 0);

@@ -6,13 +6,6 @@
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
 
-static double extent(const nvf_cand *k, uint64_t axes) {
-  double n = 1;
-  for (; axes; axes &= axes - 1)
-    n *= (double)k->axis.at[__builtin_ctzll(axes)].n;
-  return n;
-}
-
 static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + tile - 1) / tile); }
 static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
@@ -44,7 +37,7 @@ static double bytes_read(const nvf_cand *k, int zones) {
       first = !is_load(k, j, zones) || k->inst.at[j].node != v->node;
     for (int j = i; j < k->inst.n && first; j++)
       if (is_load(k, j, zones) && k->inst.at[j].node == v->node)
-        n += extent(k, k->inst.at[j].axes);
+        n += nvf_elements(k, k->inst.at[j].axes);
     sum += least(n, size) * (first ? nvg_size(k->net->node[v->node].dtype) : 0);
   }
   return sum;
@@ -82,9 +75,9 @@ void nvf_assess_product(nvf_cand *k) {
   const nvf_node *dot = &net->node[k->inst.at[*k->dot->inst].node];
   const nvf_product *words = nvf_product_of(k, NULL, NULL);
   nvf_tiling t = nvf_product_tile(k);
-  k->grid = (k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1) & ~k->reduced;
+  k->grid = nvf_all_axes(k) & ~k->reduced;
   double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
-  double across = (double)((k->axis.n ? extent(k, k->inst.at[*k->dot->inst].axes) : 1) / (m * n)); /* the batch */
+  double across = (double)((k->axis.n ? nvf_elements(k, k->inst.at[*k->dot->inst].axes) : 1) / (m * n)); /* the batch */
   double rows = tiles_of(m, t.m), columns = tiles_of(n, t.n);
   double flops = k->dot->count * (dot->parts > 1 ? 8 : 2) * m * n * depth * across;
   double padded = rows * (double)t.m / m * columns * (double)t.n / n;
@@ -92,7 +85,7 @@ void nvf_assess_product(nvf_cand *k) {
   int library = net->offers && nvf_product_offered(words, net->offers);
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
-    double each = extent(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
+    double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
     if (v->kind == NVF_ILOAD && is_operand(k, i)) /* that is in the rate */
       continue;
     if (v->kind == NVF_ILOAD)

@@ -146,28 +146,39 @@ int *nvf_emit_tiles(emitter *e, int n, nvm_dtype type, const char *name) {
 
 nvf_stmt *nvf_emit_stmt(emitter *e, nvf_op op) { return nvf_add_stmt(e->kn, e->block, op); }
 
+/* One axis of a layout, most significant digit first. */
+static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d) {
+  if (l->n + d->n >= NVF_MAX_DIGITS)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[fuse] a tile over too many axes");
+  for (int i = d->n - 1; i >= 0; i--) /* the checker knows how long a tile may be */
+    l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = (int32_t)(d->d[i].n < INT32_MAX ? d->d[i].n : INT32_MAX), .place = d->d[i].place, .pstride = d->d[i].at };
+  if (!d->n)
+    l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .place = 'i' };
+}
+
 /* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those of tiles
    that memory crosses. */
 void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
   int fresh, *at;
-  nvb_text text = { .arena = e->a }, name = { .arena = e->a };
+  nvb_text name = { .arena = e->a };
   uint64_t key[2] = { axes & e->tiles, (uint64_t)across };
   axes &= e->tiles;
   at = nvb_map_put(e->layouts, key, sizeof key, &fresh);
   if (fresh) {
+    nvf_layout l = { 0 };
     nvb_puts(&name, across ? "X" : (const char *[NVF_ZONES]){ "L", "A", "B", "C", "D" }[e->zone]);
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1))
         continue;
-      nvb_print(&text, "%s%s: %s", text.n ? "; " : "", e->kn->axis[e->axis[a]], across ? e->s->at[a].across : e->s->at[a].digits);
+      add_digits(e, &l, e->axis[a], across ? &e->s->at[a].across : &e->s->at[a].digits);
       nvb_puts(&name, e->kn->axis[e->axis[a]]);
     }
     *at = nvf_add_name(e->kn, nvb_text_get(&name));
     nvf_binding *b = nvf_bind_name(e->kn, e->sched, *at);
+    nvf_layout_finish(&l);
     b->kind = NVF_BLAYOUT;
-    if (text.n)
-      nvf_layout_parse(e->kn, &b->layout, nvb_text_get(&text));
+    b->layout = l;
   }
   s->layout = *at;
 }

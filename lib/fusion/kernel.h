@@ -14,8 +14,9 @@ typedef struct nvf_digit {
   char place;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' block of a cluster */
   int32_t pstride; /* l and w: stride inside the lane or warp number */
 } nvf_digit;
+enum { NVF_MAX_DIGITS = 24 };
 /* Axes in the order written; loops nest in this order, outermost first. A place that a tile does not use holds copies. */
-typedef struct nvf_layout { int n; nvf_digit d[24]; } nvf_layout;
+typedef struct nvf_layout { int n; nvf_digit d[NVF_MAX_DIGITS]; } nvf_layout;
 
 /* ---- index expressions over 64-bit integers; division and mod are floored and the divisor is > 0 */
 typedef enum nvf_xkind {
@@ -98,7 +99,7 @@ typedef struct nvf_param {
 } nvf_param;
 typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid; /* extent over sizes and schedule constants */
 /* Blocks of part p follow those of part p - 1: siblings of different sizes share a launch. The last grid axis runs fastest. */
-enum { NVF_MAX_PARTS = 64, NVF_MAX_GRID = 32, NVF_MAX_DIGITS = 24 }; /* grid: axes of a part */
+enum { NVF_MAX_PARTS = 64, NVF_MAX_GRID = 32 }; /* grid: axes of a part */
 typedef struct nvf_part { int ngrid; nvf_grid *grid; nvf_block body; } nvf_part;
 typedef struct nvf_tile {
   const char *name;
@@ -170,7 +171,7 @@ void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l);
 /* Fills in stride and pstride (those given are kept where pstride > 0) from axis, extent and place, in the order written. */
 void nvf_layout_finish(nvf_layout *l);
 int64_t nvf_extent(const nvf_layout *l, int axis);          /* product of the axis' digits; 1 if absent */
-int nvf_layout_axes(const nvf_layout *l, int *axes);        /* the axes in the order written (at most 24); their number */
+int nvf_layout_axes(const nvf_layout *l, int *axes);        /* the axes in the order written (at most NVF_MAX_DIGITS); their number */
 nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n);
 nvf_layout nvf_layout_without(const nvf_layout *l, int axis);
 int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);      /* the same digits; those of extent 1 do not count */

@@ -139,6 +139,8 @@ void nvf_assess(nvf_cand *k);                  /* roles and price */
 void nvf_assess_product(nvf_cand *k);
 int nvf_lane_axis(const nvf_cand *k);          /* along which most bytes are contiguous; -1 if there is none */
 int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis in one block under a reduction */
+double nvf_elements(const nvf_cand *k, uint64_t axes); /* of what has these axes */
+static inline uint64_t nvf_all_axes(const nvf_cand *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
 /* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
 typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut; nvf_cut *cut; } nvf_choice;
@@ -148,14 +150,15 @@ typedef struct nvf_refusals { int n; nvf_refusal *at; } nvf_refusals;
 int nvf_mark_of(const nvf_node *n);            /* of a node in each net of its graph */
 nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no);
 
-/* ---- schedule.c, schedule_cpu.c, schedule_gpu.c, schedule_product.c: places of axes, digits, hints */
+/* ---- schedule*.c: places of axes, digits, hints */
+/* Of an axis, lowest first. at: stride in the lane or warp number; 0: the running one */
+typedef struct nvf_digits { int n; struct { char place; int at; int64_t n; } d[NVF_MAX_DIGITS]; } nvf_digits;
 typedef struct nvf_place {
   int64_t tile;        /* extent in the tile; 0: a grid axis only */
   int cut;             /* grid and tile: coordinate = block * tile + axis */
   int walk;            /* tile and a loop of the text: coordinate = variable + axis; of a scan that carries on */
-  char digits[96];     /* of the tile's extent */
-  char across[96];     /* the same for tiles that are read or written across the lanes: they go through a relayout */
-  int low, low_across; /* extent of the lowest digit if that is items; else 0 */
+  nvf_digits digits;   /* of the tile's extent */
+  nvf_digits across;   /* the same for tiles that are read or written across the lanes: they go through a relayout */
   int64_t beside;      /* of an axis that is reduced in any order: neighbours side by side, the rest in sequence; 0: as usual */
 } nvf_place;
 typedef struct nvf_shape {

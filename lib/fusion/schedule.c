@@ -1,8 +1,6 @@
-/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements, and
-   which loads and stores go across the lanes. Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of
-   tiles depend on classes of sizes, never on sizes. */
+/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements. Places
+   and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of tiles depend on classes of sizes, never on sizes. */
 #include "fusion/schedule.h"
-#include <stdio.h>
 #include <string.h>
 
 /* ---- collapse: two axes that every expression sees as one */
@@ -242,74 +240,19 @@ int *nvf_order(const nvf_cand *k, const nvf_shape *s) {
 
 /* ---- digits */
 void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at) {
-  if (n <= 1 || d->n == (int)(sizeof d->d / sizeof *d->d))
+  if (n <= 1 || d->n == NVF_MAX_DIGITS)
     return; /* no axis has so many digits */
   d->d[d->n].place = place;
   d->d[d->n].n = n;
   d->d[d->n++].at = at;
 }
 
-void nvf_digits_text(const nvf_digits *d, char out[96], int *low) {
-  size_t have = 0;
-  snprintf(out, 96, "i1");
-  for (int i = d->n - 1; i >= 0 && have < 80; i--) {
-    have += (size_t)snprintf(out + have, 96 - have, have ? " %c%lld" : "%c%lld", d->d[i].place, (long long)d->d[i].n);
-    if (d->d[i].at)
-      have += (size_t)snprintf(out + have, 96 - have, "@%d", d->d[i].at);
-  }
-  if (low)
-    *low = d->n && d->d[0].place == 'i' ? (int)d->d[0].n : 0;
-}
-
-/* ---- memory that runs across the lanes */
 int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s) {
   int best = -1;
   for (int a = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && (k->grid >> a & 1) && !s->at[a].tile && (best < 0 || k->axis.at[a].n > k->axis.at[best].n))
       best = a;
   return best;
-}
-
-/* The axis along which memory runs at this address, if it is not the lanes' and the lanes step over lines; -1. */
-static int runs_along(const nvf_cand *k, int lane, nvf_ix at) {
-  nvf_space *s = k->net->space;
-  nvf_prod by;
-  int64_t c;
-  int n, unit = -1;
-  const nvf_term *t = nvf_ix_terms(s, at, &n);
-  if (lane < 0 || nvf_ix_floors(s, at) || nvf_ix_coef(s, at, lane, &by, &c) != 2 || nvf_value(s, by) * (c < 0 ? -c : c) < 16)
-    return -1;
-  for (int i = 0; i < n; i++) {
-    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
-    if (a->kind == NVF_AT_TILE)
-      return -1;
-    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1) && a->id != lane)
-      unit = a->id;
-  }
-  return unit;
-}
-
-int nvf_cross_axis(const nvf_cand *k, int lane) {
-  double sum[64] = { 0 };
-  int best = -1;
-  for (int i = 0; i < k->inst.n; i++) {
-    int a = k->inst.at[i].kind == NVF_ILOAD ? runs_along(k, lane, k->inst.at[i].at) : -1;
-    if (a >= 0)
-      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
-  }
-  for (int i = 0; i < k->put.n; i++) {
-    int a = runs_along(k, lane, k->put.at[i].at);
-    if (a >= 0)
-      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
-  }
-  for (int a = 0; a < k->axis.n; a++)
-    if (sum[a] > 0 && (k->grid >> a & 1) && k->axis.at[a].n >= 16 && (best < 0 || sum[a] > sum[best]))
-      best = a;
-  return lane >= 0 && (k->grid >> lane & 1) && k->axis.at[lane].n >= 16 ? best : -1;
-}
-
-int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at) {
-  return s->cross >= 0 && runs_along(k, s->lane, at) == s->cross;
 }
 
 /* ---- what a device can do */

@@ -1,8 +1,16 @@
-/* What the schedules of all devices share (schedule.c, schedule_cpu.c, schedule_gpu.c only). */
+/* What the schedules of all devices share (schedule*.c only). */
 #ifndef NVF_SCHEDULE_H
 #define NVF_SCHEDULE_H
 #include "fusion/planner.h"
 
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t power2(int64_t n) { /* the first that is not less */
+  int64_t p = 1;
+  while (p < n)
+    p *= 2;
+  return p;
+}
 static inline int nvf_live(const nvf_cand *k, int a) { return k->axis.at[a].extent != 0; }
 /* Those that bind an axis; of reductions free of order there are none. _of: what is usual then. */
 int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most);
@@ -14,16 +22,16 @@ int nvf_scanned(const nvf_cand *k, int axis);
 int nvf_phases(const nvf_cand *k, int *when);
 /* An axis of the grid, longest first, that no tile has yet; -1. */
 int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s);
-/* The axis along which most bytes run that are across s->lane, if both are long: -1 if there is none. */
-int nvf_cross_axis(const nvf_cand *k, int lane);
 
-/* Digits, lowest first, written most significant first. at: stride in the lane or warp number, 0: the running one */
-typedef struct nvf_digits { int n; struct { char place; int64_t n; int at; } d[24]; } nvf_digits;
 void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at); /* above the others; nothing if n is 1 */
-void nvf_digits_text(const nvf_digits *d, char out[96], int *low);
 
+/* ---- schedule_access.c */
+/* The axis along which most bytes run that are across the lanes', if both are long: -1 if there is none. */
+int nvf_cross_axis(const nvf_cand *k, int lane);
+int nvf_is_one(const nvf_cand *k, nvf_ix at, int axis); /* memory runs along the axis at this address */
 /* Elements of one access along the axis, at most `low`: a power of two; 0 if memory does not run along it. */
 int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low);
+int64_t nvf_vector(const nvf_cand *k, int axis);        /* items that the lowest digit of an axis along memory has on a GPU */
 
 /* ---- schedule_product.c */
 void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d);

@@ -1,8 +1,6 @@
 /* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders of the
    stamps, loops around. */
 #include "fusion/schedule.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What is
    items rather than a loop (up to 32) is finer, so are the lanes of short rows; and chunks that are merged by a tree of whole
@@ -97,8 +95,8 @@ static int64_t block_of(const nvf_cand *k, const nvf_shape *s, int width) {
 static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
   int64_t n = 1;
   for (int a = 0; a < k->axis.n; a++)
-    for (const char *p = strchr(s->at[a].digits, 'i'); p; p = strchr(p + 1, 'i'))
-      n *= strtoll(p + 1, NULL, 10);
+    for (int i = 0; i < s->at[a].digits.n; i++)
+      n *= s->at[a].digits.d[i].place == 'i' ? s->at[a].digits.d[i].n : 1;
   return n;
 }
 
@@ -134,21 +132,20 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
 
 static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
   nvf_place *at = &s->at[a];
-  nvf_digits d = { 0 }, x = { 0 };
+  nvf_digits *d = &at->digits, *x = &at->across;
   if (k->reduced >> a & 1)
-    reduced_digits(k, s, a, width, &d);
+    reduced_digits(k, s, a, width, d);
   else {
     char low = a == s->lane ? 'l' : a == s->cross ? 'i' : 0;
     if (low)
-      nvf_digit_add(&d, low, width, 0);
-    nvf_digit_add(&d, 'I', low ? at->tile / width : at->tile, 0);
+      nvf_digit_add(d, low, width, 0);
+    nvf_digit_add(d, 'I', low ? at->tile / width : at->tile, 0);
     if (low && s->cross >= 0) { /* as they lie in memory that the lanes cross: items and lanes change places */
-      nvf_digit_add(&x, a == s->lane ? 'i' : 'l', width, 0);
-      nvf_digit_add(&x, 'I', at->tile / width, 0);
+      nvf_digit_add(x, a == s->lane ? 'i' : 'l', width, 0);
+      nvf_digit_add(x, 'I', at->tile / width, 0);
     }
   }
-  nvf_digits_text(&d, at->digits, &at->low);
-  nvf_digits_text(s->cross >= 0 && x.n ? &x : &d, at->across, &at->low_across);
+  *x = x->n ? *x : *d;
 }
 
 /* Elementwise kernels with a short lane axis take several of the next axis into a block. */

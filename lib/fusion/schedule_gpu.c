@@ -17,12 +17,6 @@ typedef struct room {
   uint64_t meets[64];     /* by axis: those that some tile has beside it, and itself */
 } room;
 
-static int64_t power2(int64_t n) {
-  int64_t p = 1;
-  while (p < n)
-    p *= 2;
-  return p;
-}
 static int64_t power2_below(int64_t n) { return n > 1 ? power2(n + 1) / 2 : 1; }
 /* What is told, as a power of two; 0 if nothing is. */
 static int64_t told(const nvf_cand *k, nvf_knob i, int64_t most) {
@@ -31,125 +25,7 @@ static int64_t told(const nvf_cand *k, nvf_knob i, int64_t most) {
     p *= 2;
   return n > 0 ? p : 0;
 }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
-/* ---- what an access may be */
-static int is_one(const nvf_cand *k, nvf_ix at, int axis) {
-  nvf_prod by;
-  int64_t c;
-  return nvf_ix_coef(k->net->space, at, axis, &by, &c) == 1;
-}
-
-/* Whether the expression is a multiple of n wherever the axis is one; all that else depends on the axis spoils it. */
-static int is_multiple(const nvf_cand *k, nvf_ix at, int axis, int64_t n) {
-  const nvf_space *s = k->net->space;
-  int terms;
-  const nvf_term *t = nvf_ix_terms(s, at, &terms);
-  for (int i = 0; i < terms; i++) {
-    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
-    int64_t sum = 0;
-    if (a->kind == NVF_AT_AXIS && a->id == axis)
-      continue;
-    for (int j = 0; j < terms; j++) /* sizes of one coordinate may make it together */
-      sum += t[j].atom == t[i].atom ? t[j].c % n * (nvf_value(s, t[j].by) % n) : 0;
-    if ((a->axes >> axis & 1) || sum % n)
-      return 0;
-  }
-  return 1;
-}
-
-static int is_aligned(const nvf_cand *k, int node) {
-  const nvf_node *n = &k->net->node[node];
-  return n->kind != NVG_VLEAF || k->net->g->leaf[n->leaf].align16;
-}
-
-int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low) {
-  int64_t n = least(low, 16 / nvg_size(k->net->node[node].dtype));
-  if (!is_one(k, at, axis))
-    return 0;
-  while (n > 1 && !(is_aligned(k, node) && is_multiple(k, at, axis, n)))
-    n /= 2;
-  return (int)most(n, 1);
-}
-
-typedef struct votes { double wide, all; } votes;
-static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis, int64_t v, votes *to) {
-  int size = nvg_size(k->net->node[node].dtype);
-  double bytes = size;
-  for (int a = 0; a < k->axis.n; a++)
-    bytes *= axes >> a & 1 ? (double)k->axis.at[a].n : 1;
-  if (!(axes >> axis & 1) || !is_one(k, at, axis))
-    return;
-  to->all += bytes;
-  to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
-}
-
-/* Items that the lowest digit of the axis along memory has: as many as make 16 bytes of the smallest type, as long as half
-   of what moves along it is aligned so; else 4 bytes, or one element. Nothing between: each way is a text of its own. */
-static int64_t vector(const nvf_cand *k, int axis) {
-  int64_t v = 1;
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD && is_one(k, k->inst.at[i].at, axis))
-      v = most(v, 16 / nvg_size(k->net->node[k->inst.at[i].node].dtype));
-  for (int i = 0; i < k->put.n; i++)
-    if (is_one(k, k->put.at[i].at, axis))
-      v = most(v, 16 / nvg_size(k->net->node[k->put.at[i].node].dtype));
-  int64_t small = v / 4;
-  for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v = v > small ? small : 1) {
-    votes sum = { 0, 0 };
-    for (int i = 0; i < k->inst.n; i++)
-      if (k->inst.at[i].kind == NVF_ILOAD)
-        vote(k, k->inst.at[i].at, k->inst.at[i].node, k->inst.at[i].axes, axis, v, &sum);
-    for (int i = 0; i < k->put.n; i++)
-      vote(k, k->put.at[i].at, k->put.at[i].node, k->put.at[i].axes, axis, v, &sum);
-    if (2 * sum.wide >= sum.all)
-      return v;
-  }
-  return 1;
-}
-
-/* ---- hints of an access */
-static int64_t extent(const nvf_cand *k, uint64_t axes) {
-  int64_t n = 1;
-  for (; axes; axes &= axes - 1)
-    n *= k->axis.at[__builtin_ctzll(axes)].n;
-  return n;
-}
-
-static int is_steady(const nvf_cand *k, const nvf_bound *b, int axis, int64_t n) {
-  if (!(nvf_ix_axes(k->net->space, b->e) >> axis & 1))
-    return 1;
-  return is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->net->space, b->n) % n == 0;
-}
-
-nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m) {
-  const nvb_caps *c = k->net->caps;
-  const nvf_node *node = &k->net->node[m->node];
-  nvf_wide w = { 0 };
-  int axis = -1;
-  for (int a = 0; a < k->axis.n && axis < 0; a++) {
-    int low = m->across ? s->at[a].low_across : s->at[a].low;
-    int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? nvf_vector_of(k, m->at, m->node, a, low) : 0;
-    if (v > 1)
-      w.vec = v, axis = a;
-  }
-  if (w.vec) {
-    w.whole = (nvf_is_exact(k, axis) && k->axis.at[axis].n == s->at[axis].tile) || k->axis.at[axis].n % w.vec == 0;
-    for (int i = 0; i < k->valid.n; i++)
-      w.whole &= is_steady(k, &k->valid.at[i], axis, w.vec);
-    for (int i = 0; i < k->guard.at[m->guard].n; i++)
-      w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
-  }
-  int all = 16 / nvg_size(node->dtype);
-  uint64_t both = k->dot && s->boxes >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
-  w.boxes = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->boxes, all) == all;
-  int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
-  double bytes = (double)extent(k, m->axes) * nvg_size(node->dtype);
-  w.stream = m->store && bytes > (double)c->l2 / 2; /* loads that stream cost up to a fifth, and gain nothing */
-  w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->ahead : 0;
-  return w;
-}
+static int64_t extent(const nvf_cand *k, uint64_t axes) { return (int64_t)nvf_elements(k, axes); }
 
 /* ---- taking places */
 /* What an axis finds taken of a place: a stride in the lane or warp number, or registers. */
@@ -360,9 +236,9 @@ static int lane_of(const nvf_cand *k) {
   for (int a = 0; a < k->axis.n; a++) {
     int along = 0, value; /* axes of the grid first, then those that some memory runs along */
     for (int i = 0; i < k->inst.n; i++)
-      along |= k->inst.at[i].kind == NVF_ILOAD && is_one(k, k->inst.at[i].at, a);
+      along |= k->inst.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->inst.at[i].at, a);
     for (int i = 0; i < k->put.n; i++)
-      along |= is_one(k, k->put.at[i].at, a);
+      along |= nvf_is_one(k, k->put.at[i].at, a);
     value = 2 * (int)(k->grid >> a & 1) + along;
     if (may_have_lanes(k, a) && (best < 0 || value > most || (value == most && k->axis.at[a].n > k->axis.at[best].n)))
       best = a, most = value;
@@ -469,7 +345,7 @@ static int reused(const nvf_cand *k, int lane) { /* operands along the lanes tha
 static void elementwise(room *r) {
   nvf_cand *k = r->k;
   int a = r->s->lane;
-  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = vector(k, a), items = in_flight(k, vec), warps = WARPS / 2, had;
+  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = nvf_vector(k, a), items = in_flight(k, vec), warps = WARPS / 2, had;
   while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->units)
     items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->units)
@@ -500,7 +376,7 @@ static void square(room *r) {
   nvf_digits d[2][2];
   for (int along = 0; along < 2; along++) { /* of the two axes the one that the lanes follow */
     int a = axis[along], b = axis[1 - along];
-    int64_t vec = vector(r->k, a), l = least(LANES, side / vec), w = least(WARPS, side / (LANES / l));
+    int64_t vec = nvf_vector(r->k, a), l = least(LANES, side / vec), w = least(WARPS, side / (LANES / l));
     room x = *r;
     x.most_warps = WARPS;
     give(&x, a, 'i', vec);
@@ -516,7 +392,7 @@ static void square(room *r) {
     nvf_place *at = &r->s->at[axis[i]];
     r->d[axis[i]] = d[0][i];
     cut(r, axis[i]);
-    nvf_digits_text(&d[1][i], at->across, &at->low_across);
+    at->across = d[1][i];
   }
 }
 
@@ -525,7 +401,7 @@ static int mirrored(const nvf_cand *k, const nvf_shape *s) {
   for (int i = 0; i < k->inst.n; i++)
     for (int j = 0; j < k->inst.n; j++) {
       const nvf_inst *p = &k->inst.at[i], *q = &k->inst.at[j];
-      if (p->kind == NVF_ILOAD && q->kind == NVF_ILOAD && p->node == q->node && nvf_crosses(k, s, p->at) && is_one(k, q->at, s->lane))
+      if (p->kind == NVF_ILOAD && q->kind == NVF_ILOAD && p->node == q->node && nvf_crosses(k, s, p->at) && nvf_is_one(k, q->at, s->lane))
         return 1;
     }
   return 0;
@@ -576,7 +452,7 @@ static void rows(room *r, uint64_t whole) {
   nvf_cand *k = r->k;
   nvf_shape *s = r->s;
   int a = s->lane, scan = 0;
-  int64_t all = 1, vec = vector(k, a), p = s->at[a].tile;
+  int64_t all = 1, vec = nvf_vector(k, a), p = s->at[a].tile;
   nvf_stamp st[64];
   int bound = nvf_stamps(k, a, st, 64);
   for (int i = 0; i < k->inst.n; i++)
@@ -640,7 +516,7 @@ static void columns(room *r, uint64_t whole) {
   enum { FEWEST = 8, KEPT = 64 };
   nvf_cand *k = r->k;
   int a = r->s->lane;
-  int64_t all = 1, seq = 1, n = extent(k, k->grid), lanes = LANES, vec = vector(k, a), loads = 0;
+  int64_t all = 1, seq = 1, n = extent(k, k->grid), lanes = LANES, vec = nvf_vector(k, a), loads = 0;
   double live = kept(k, whole);
   for (int b = 0; b < k->axis.n; b++) {
     nvf_stamp st[64];
@@ -711,7 +587,7 @@ static void folded(room *r, uint64_t whole) {
       r->fits = kept_here || nvf_scanned(k, b); /* scans are straight lines */
       r->most_warps = nvf_scanned(k, b) ? MOST_WARPS : warps;
       r->most_items = kept_here || across ? items : most(items, ITEMS);
-      whole_axis(r, b, least(vector(k, b), 4));
+      whole_axis(r, b, least(nvf_vector(k, b), 4));
     }
   if (across) {
     int64_t t = tile_of(r, a);
@@ -787,9 +663,9 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
     nvf_place *at = &s->at[a];
     for (int i = 0; i < r->d[a].n; i++)
       s->loops |= r->d[a].d[i].place == 'I' ? 1ull << a : 0;
-    nvf_digits_text(&r->d[a], at->digits, &at->low);
+    at->digits = r->d[a];
     if (s->cross < 0 || (a != s->cross && a != s->lane))
-      nvf_digits_text(&r->d[a], at->across, &at->low_across);
+      at->across = r->d[a];
     if (at->tile && a != s->lane)
       s->order[s->norder++] = a;
   }

@@ -18,18 +18,14 @@ static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of 
 
 /* Whether memory runs along an axis where an operand is read: most of what is loaded says so. */
 static int along(const nvf_cand *k, int zone, int axis) {
-  nvf_prod by;
-  int64_t c;
   double yes = 0, all = 0;
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     if (v->kind != NVF_ILOAD || !(k->dot->zones[i] >> zone & 1))
       continue;
-    double n = 1;
-    for (uint64_t m = v->axes; m; m &= m - 1)
-      n *= (double)k->axis.at[__builtin_ctzll(m)].n;
+    double n = nvf_elements(k, v->axes);
     all += n;
-    yes += axis >= 0 && nvf_ix_coef(k->net->space, v->at, axis, &by, &c) == 1 ? n : 0;
+    yes += axis >= 0 && nvf_is_one(k, v->at, axis) ? n : 0;
   }
   return 2 * yes > all;
 }
@@ -38,8 +34,7 @@ static int along(const nvf_cand *k, int zone, int axis) {
 void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d) {
   if (axis < 0)
     return;
-  nvf_digits_text(d, s->at[axis].digits, &s->at[axis].low);
-  nvf_digits_text(d, s->at[axis].across, &s->at[axis].low_across);
+  s->at[axis].digits = s->at[axis].across = *d;
   s->order[s->norder++] = axis;
   for (int i = 0; i < d->n; i++)
     s->loops |= d->d[i].place == 'I' ? 1ull << axis : 0;

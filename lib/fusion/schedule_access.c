@@ -1,0 +1,155 @@
+/* How a kernel meets memory: which elements an access may take at once, the hints that say so, and the axis along which lanes
+   step over lines. Places are schedule_cpu.c's and schedule_gpu.c's. */
+#include "fusion/schedule.h"
+
+/* ---- what an access may be */
+int nvf_is_one(const nvf_cand *k, nvf_ix at, int axis) {
+  nvf_prod by;
+  int64_t c;
+  return nvf_ix_coef(k->net->space, at, axis, &by, &c) == 1;
+}
+
+/* Whether the expression is a multiple of n wherever the axis is one; all that else depends on the axis spoils it. */
+static int is_multiple(const nvf_cand *k, nvf_ix at, int axis, int64_t n) {
+  const nvf_space *s = k->net->space;
+  int terms;
+  const nvf_term *t = nvf_ix_terms(s, at, &terms);
+  for (int i = 0; i < terms; i++) {
+    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
+    int64_t sum = 0;
+    if (a->kind == NVF_AT_AXIS && a->id == axis)
+      continue;
+    for (int j = 0; j < terms; j++) /* sizes of one coordinate may make it together */
+      sum += t[j].atom == t[i].atom ? t[j].c % n * (nvf_value(s, t[j].by) % n) : 0;
+    if ((a->axes >> axis & 1) || sum % n)
+      return 0;
+  }
+  return 1;
+}
+
+static int is_aligned(const nvf_cand *k, int node) {
+  const nvf_node *n = &k->net->node[node];
+  return n->kind != NVG_VLEAF || k->net->g->leaf[n->leaf].align16;
+}
+
+int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low) {
+  int64_t n = least(low, 16 / nvg_size(k->net->node[node].dtype));
+  if (!nvf_is_one(k, at, axis))
+    return 0;
+  while (n > 1 && !(is_aligned(k, node) && is_multiple(k, at, axis, n)))
+    n /= 2;
+  return (int)most(n, 1);
+}
+
+typedef struct votes { double wide, all; } votes;
+static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis, int64_t v, votes *to) {
+  int size = nvg_size(k->net->node[node].dtype);
+  double bytes = size * nvf_elements(k, axes);
+  if (!(axes >> axis & 1) || !nvf_is_one(k, at, axis))
+    return;
+  to->all += bytes;
+  to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
+}
+
+/* As many as make 16 bytes of the smallest type, as long as half of what moves along the axis is aligned so; else 4 bytes, or
+   one element. Nothing between: each way is a text of its own. */
+int64_t nvf_vector(const nvf_cand *k, int axis) {
+  int64_t v = 1;
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->inst.at[i].at, axis))
+      v = most(v, 16 / nvg_size(k->net->node[k->inst.at[i].node].dtype));
+  for (int i = 0; i < k->put.n; i++)
+    if (nvf_is_one(k, k->put.at[i].at, axis))
+      v = most(v, 16 / nvg_size(k->net->node[k->put.at[i].node].dtype));
+  int64_t small = v / 4;
+  for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v = v > small ? small : 1) {
+    votes sum = { 0, 0 };
+    for (int i = 0; i < k->inst.n; i++)
+      if (k->inst.at[i].kind == NVF_ILOAD)
+        vote(k, k->inst.at[i].at, k->inst.at[i].node, k->inst.at[i].axes, axis, v, &sum);
+    for (int i = 0; i < k->put.n; i++)
+      vote(k, k->put.at[i].at, k->put.at[i].node, k->put.at[i].axes, axis, v, &sum);
+    if (2 * sum.wide >= sum.all)
+      return v;
+  }
+  return 1;
+}
+
+/* ---- hints of an access */
+static int is_steady(const nvf_cand *k, const nvf_bound *b, int axis, int64_t n) {
+  if (!(nvf_ix_axes(k->net->space, b->e) >> axis & 1))
+    return 1;
+  return nvf_is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->net->space, b->n) % n == 0;
+}
+
+nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m) {
+  const nvb_caps *c = k->net->caps;
+  const nvf_node *node = &k->net->node[m->node];
+  nvf_wide w = { 0 };
+  int axis = -1;
+  for (int a = 0; a < k->axis.n && axis < 0; a++) {
+    const nvf_digits *d = m->across ? &s->at[a].across : &s->at[a].digits;
+    int64_t low = d->n && d->d[0].place == 'i' ? d->d[0].n : 0;
+    int v = s->at[a].tile && (m->axes >> a & 1) && low > 1 ? nvf_vector_of(k, m->at, m->node, a, low) : 0;
+    if (v > 1)
+      w.vec = v, axis = a;
+  }
+  if (w.vec) {
+    w.whole = (nvf_is_exact(k, axis) && k->axis.at[axis].n == s->at[axis].tile) || k->axis.at[axis].n % w.vec == 0;
+    for (int i = 0; i < k->valid.n; i++)
+      w.whole &= is_steady(k, &k->valid.at[i], axis, w.vec);
+    for (int i = 0; i < k->guard.at[m->guard].n; i++)
+      w.whole &= is_steady(k, &k->guard.at[m->guard].b[i], axis, w.vec);
+  }
+  int all = 16 / nvg_size(node->dtype);
+  uint64_t both = k->dot && s->boxes >= 0 ? 1ull << k->dot->m | 1ull << k->dot->n : 0;
+  w.boxes = both && (m->axes & both) == both && nvf_vector_of(k, m->at, m->node, s->boxes, all) == all;
+  int apart = !(k->grid & ~m->axes); /* no two blocks read the same */
+  double bytes = nvf_elements(k, m->axes) * nvg_size(node->dtype);
+  w.stream = m->store && bytes > (double)c->l2 / 2; /* loads that stream cost up to a fifth, and gain nothing */
+  w.prefetch = !m->store && apart && (m->axes & k->reduced) ? s->ahead : 0;
+  return w;
+}
+
+/* ---- memory that runs across the lanes */
+/* The axis along which memory runs at this address, if it is not the lanes' and the lanes step over lines; -1. */
+static int runs_along(const nvf_cand *k, int lane, nvf_ix at) {
+  nvf_space *s = k->net->space;
+  nvf_prod by;
+  int64_t c;
+  int n, unit = -1;
+  const nvf_term *t = nvf_ix_terms(s, at, &n);
+  if (lane < 0 || nvf_ix_floors(s, at) || nvf_ix_coef(s, at, lane, &by, &c) != 2 || nvf_value(s, by) * (c < 0 ? -c : c) < 16)
+    return -1;
+  for (int i = 0; i < n; i++) {
+    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
+    if (a->kind == NVF_AT_TILE)
+      return -1;
+    if (a->kind == NVF_AT_AXIS && t[i].by == 0 && (t[i].c == 1 || t[i].c == -1) && a->id != lane)
+      unit = a->id;
+  }
+  return unit;
+}
+
+int nvf_cross_axis(const nvf_cand *k, int lane) {
+  double sum[64] = { 0 };
+  int best = -1;
+  for (int i = 0; i < k->inst.n; i++) {
+    int a = k->inst.at[i].kind == NVF_ILOAD ? runs_along(k, lane, k->inst.at[i].at) : -1;
+    if (a >= 0)
+      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
+  }
+  for (int i = 0; i < k->put.n; i++) {
+    int a = runs_along(k, lane, k->put.at[i].at);
+    if (a >= 0)
+      sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
+  }
+  for (int a = 0; a < k->axis.n; a++)
+    if (sum[a] > 0 && (k->grid >> a & 1) && k->axis.at[a].n >= 16 && (best < 0 || sum[a] > sum[best]))
+      best = a;
+  return lane >= 0 && (k->grid >> lane & 1) && k->axis.at[lane].n >= 16 ? best : -1;
+}
+
+int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at) {
+  return s->cross >= 0 && runs_along(k, s->lane, at) == s->cross;
+}
