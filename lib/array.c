@@ -369,7 +369,7 @@ static int with_roots(const char *who, nvm_array *const *arrays, int n, char **t
     else if (arrays[i]->ctx != arrays[0]->ctx) status = nvh_two_contexts(who);
     else if (!(status = refresh(arrays[i]))) roots[i] = arrays[i]->node;
   }
-  nvm_ctx *c = n ? arrays[0]->ctx : NULL;
+  nvm_ctx *c = n && !status ? arrays[0]->ctx : NULL;
   if (!status) status = text ? nvh_explain(text, c, roots, n) : nvh_eval(c, roots, n);
   if (roots != small) nvb_free(roots);
   return status;

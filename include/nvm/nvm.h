@@ -13,7 +13,9 @@ extern "C" {
 
 #define NVM_VERSION "0.1.0"
 NVM_API const char *nvm_version(void);
-NVM_API const char *nvm_last_error(void);   /* message of the thread's last failure; "" if none; valid until the next */
+/* Message of the thread's last failure; "" if none; valid until the next. A call that succeeds tells of nothing that was mended
+   inside it; opening an outermost scope or a trace clears it. */
+NVM_API const char *nvm_last_error(void);
 NVM_API int nvm_last_status(void);
 
 /* ---- contexts */
@@ -97,7 +99,8 @@ NVM_API int nvm_donate(nvm_array *a);
 NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop); /* owned; basic indexing that writes through */
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value */
 
-/* ---- functions: traced once for each signature, then called at launch cost */
+/* ---- functions: traced once for each signature, then called at launch cost. A function keeps the graphs of the 64 signatures
+   (dtypes and shapes) used last, a graph the programs of the 64 ways in which its arguments lay last. */
 typedef int (*nvm_trace_fn)(void *user, nvm_ctx *ctx, nvm_array *const *in, int nin, nvm_array **out, int nout); /* inside a scope; a status; out borrowed */
 NVM_API int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout);
 NVM_API int nvm_fn_free(nvm_fn *f);
