@@ -15,6 +15,9 @@ frag exp_near(r: f32) -> f32 {
 }
 # p * 2^n for n = t - 1.5 * 2^23 where the result is normal
 frag scale<f32>(p: f32, t: f32) -> f32 { return bits<f32>(bits<i32>(p) + (bits<i32>(t) << 23)) }
+frag scale_or_zero<f32>(p: f32, t: f32, zero: bool) -> f32 {
+  return bits<f32>(select(zero, 0, bits<i32>(p) + (bits<i32>(t) << 23)))
+}
 # the same for -250 <= n <= 250, rounded once
 frag scale_any<f32>(p: f32, t: f32) -> f32 {
   n = bits<i32>(t) - 0x4b400000
@@ -23,11 +26,10 @@ frag scale_any<f32>(p: f32, t: f32) -> f32 {
 }
 frag exp<f32>(x: f32) -> f32 {
   fast {
-    low = x < -87.33
     zero = x <= -104
-    rare !(x <= 88.72) | (low & !zero)
+    rare !(fabs(x) <= 87.33) & !zero
     p, t = exp_parts(x)
-    return select(zero, 0, scale(p, t))
+    return scale_or_zero(p, t, zero)
   }
   full {
     p, t = exp_parts(select(x > 90, 90, select(x < -104, -104, x)))
@@ -82,6 +84,9 @@ frag exp_near(r: f64) -> f64 {
   return fma(r, fma(r, p, 1), 1)
 }
 frag scale<f64>(p: f64, t: f64) -> f64 { return bits<f64>(bits<i64>(p) + (bits<i64>(t) << 52)) }
+frag scale_or_zero<f64>(p: f64, t: f64, zero: bool) -> f64 {
+  return bits<f64>(select(zero, 0, bits<i64>(p) + (bits<i64>(t) << 52)))
+}
 frag scale_any<f64>(p: f64, t: f64) -> f64 {
   n = bits<i64>(t) - 0x4338000000000000
   h = n >> 1
@@ -89,11 +94,10 @@ frag scale_any<f64>(p: f64, t: f64) -> f64 {
 }
 frag exp<f64>(x: f64) -> f64 {
   fast {
-    low = x < -708.3
     zero = x <= -746
-    rare !(x <= 709.7) | (low & !zero)
+    rare !(fabs(x) <= 708.3) & !zero
     p, t = exp_parts(x)
-    return select(zero, 0, scale(p, t))
+    return scale_or_zero(p, t, zero)
   }
   full {
     p, t = exp_parts(select(x > 720, 720, select(x < -746, -746, x)))
@@ -152,7 +156,7 @@ frag exp2<f32>(x: f32) -> f32 {
     zero = x <= -151
     rare !(x < 128) | ((x < -126) & !zero)
     t = x + 12582912
-    return select(zero, 0, scale(exp2_near(x - (t - 12582912)), t))
+    return scale_or_zero(exp2_near(x - (t - 12582912)), t, zero)
   }
   full {
     c = select(x > 130, 130, select(x < -151, -151, x))
@@ -165,7 +169,7 @@ frag exp2<f64>(x: f64) -> f64 {
     zero = x <= -1076
     rare !(x < 1024) | ((x < -1022) & !zero)
     t = x + 0x1.8p52
-    return select(zero, 0, scale(exp2_near(x - (t - 0x1.8p52)), t))
+    return scale_or_zero(exp2_near(x - (t - 0x1.8p52)), t, zero)
   }
   full {
     c = select(x > 1030, 1030, select(x < -1076, -1076, x))
@@ -191,7 +195,7 @@ frag exp10<f32>(x: f32) -> f32 {
     zero = x <= -46
     rare !(x < 38.5) | ((x < -37.9) & !zero)
     p, t = exp10_parts(x)
-    return select(zero, 0, scale(p, t))
+    return scale_or_zero(p, t, zero)
   }
   full {
     p, t = exp10_parts(select(x > 39, 39, select(x < -46, -46, x)))
@@ -203,7 +207,7 @@ frag exp10<f64>(x: f64) -> f64 {
     zero = x <= -325
     rare !(x < 308.2) | ((x < -307.6) & !zero)
     p, t = exp10_parts(x)
-    return select(zero, 0, scale(p, t))
+    return scale_or_zero(p, t, zero)
   }
   full {
     p, t = exp10_parts(select(x > 310, 310, select(x < -325, -325, x)))
