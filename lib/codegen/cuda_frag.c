@@ -12,8 +12,9 @@ enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU };
 static const char root_text[] =
     "static __device__ __forceinline__ float nv_root(float x, bool &bad) {\n"
     "  const float r = nv_rsqrt(x), g = x * r;\n"
-    "  bad |= (nv_u32(x) - 0x0d000000u >= 0x72000000u) & (x != 0.0f);\n"
-    "  return x == 0.0f ? x : nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
+    "  const bool zero = x == 0.0f;\n"
+    "  bad |= (nv_u32(x) - 0x0d000000u >= 0x72000000u) & !zero;\n"
+    "  return zero ? x : nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
     "}\n";
 /* |b| in [2^-60, 2^25), |a| in [2^-99, 2^65): nothing on the way under- or overflows. */
 static const char quotient_text[] =
@@ -21,8 +22,9 @@ static const char quotient_text[] =
     "  const float r0 = nv_rcp(b), r = nv_fma(r0, nv_fma(-b, r0, 1.0f), r0), q0 = a * r;\n"
     "  const float q1 = nv_fma(r, nv_fma(-b, q0, a), q0), q = nv_fma(r, nv_fma(-b, q1, a), q1);\n"
     "  bad |= (nv_u32(b) << 1) - 0x43000000u >= 0x55000000u;\n"
-    "  bad |= ((nv_u32(a) << 1) - 0x1c000000u >= 0xa4000000u) & (a != 0.0f);\n"
-    "  return a == 0.0f ? q0 : q;\n"
+    "  const bool zero = a == 0.0f;\n"
+    "  bad |= ((nv_u32(a) << 1) - 0x1c000000u >= 0xa4000000u) & !zero;\n"
+    "  return zero ? q0 : q;\n"
     "}\n";
 
 /* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's
@@ -183,6 +185,14 @@ static const char *negated(state *s, nvm_dtype t, const char *a) {
   return nvcu_text(s->e, "(%s)nv_neg((%s)%s)", nvcu_type(t), width(t) == 64 ? "long long" : "int", a);
 }
 
+/* x & m | y & ~m, as copysign has it, is one instruction, which the compiler does not see in two constants. */
+static const char *either(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b) {
+  const nvg_inst *x = s->f->inst, *p = &x[in->a], *q = &x[in->b];
+  int both = p->prim == NVG_AND && q->prim == NVG_AND && x[p->b].prim == NVG_CONST && x[q->b].prim == NVG_CONST;
+  if (!both || width(t) != 32 || (uint32_t)(x[p->b].imm ^ x[q->b].imm) != ~0u) return cut(s, t, a, "|", b);
+  return nvcu_text(s->e, "(%s)nv_pick((unsigned)%s, (unsigned)%s, %uu)", nvcu_type(t), s->v[p->a], s->v[q->a], (unsigned)x[p->b].imm);
+}
+
 static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b, const char *c) {
   static const char *const compare[] = {"==", "!=", "<", "<=", ">", ">="};
   switch (in->prim) {
@@ -201,7 +211,7 @@ static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const c
   case NVG_TRUNC: return nvcu_text(s->e, "nv_trunc(%s)", a);
   case NVG_MULHI: return nvcu_text(s->e, "nv_mulhi(%s, %s)", a, b);
   case NVG_AND: return cut(s, t, a, "&", b);
-  case NVG_OR: return cut(s, t, a, "|", b);
+  case NVG_OR: return either(s, in, t, a, b);
   case NVG_XOR: return cut(s, t, a, "^", b);
   case NVG_NOT: return t == NVM_BOOL ? nvcu_text(s->e, "!%s", a) : nvcu_text(s->e, "(%s)~%s", nvcu_type(t), a);
   case NVG_SHL:

@@ -190,14 +190,13 @@ static int find_out(const nvcu_group *g, int tile) {
   return -1;
 }
 
-/* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. */
+/* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. Neighbours with
+   one mask share it. */
 static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
   return nvcu_relations(e, e->run->carries & ~e->known, l, item);
 }
 
-static void fast_item(nvcu_em *e, const nvcu_group *g, int item) {
-  const char *mask = live(e, g->l, item), *flag = mask ? nvcu_fresh(e, "bad") : "bad";
-  if (mask) nvcu_line(e, "bool %s = false;", flag);
+static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *flag) {
   for (int i = 0; i < g->map.n; i++) {
     const nvf_stmt *s = g->map.at[i];
     const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
@@ -215,7 +214,6 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item) {
     for (int o = 0; o < s->nout; o++)
       if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
   }
-  if (mask) nvcu_line(e, "bad |= %s & %s;", flag, mask);
 }
 
 static const char *given(nvcu_em *e, const nvcu_group *g, int i, int item) {
@@ -251,12 +249,20 @@ static void redo(nvcu_em *e, const nvcu_group *g, int lo, int n) {
     for (int k = 0; k < n; k++) nvcu_line(e, "%s = r%d[%d];", out_name(e, g, i, lo + k), i, k);
 }
 
+static int same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
 static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
   for (int i = 0; i < g->out.n; i++)
     for (int k = lo; k < hi; k++) nvcu_line(e, "%s %s;", nvcu_type(g->out.at[i].type), out_name(e, g, i, k));
   nvcu_open(e, "%s", "");
   nvcu_line(e, "bool bad = false;");
-  for (int k = lo; k < hi; k++) fast_item(e, g, k);
+  for (int k = lo; k < hi;) {
+    const char *mask = live(e, g->l, k), *flag = mask ? nvcu_fresh(e, "bad") : "bad";
+    if (mask) nvcu_line(e, "bool %s = false;", flag);
+    do fast_item(e, g, k++, flag);
+    while (k < hi && same_text(mask, live(e, g->l, k)));
+    if (mask) nvcu_line(e, "bad |= %s & %s;", flag, mask);
+  }
   nvcu_open(e, "if (bad)");
   redo(e, g, lo, hi - lo);
   nvcu_close(e);

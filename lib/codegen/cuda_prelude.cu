@@ -29,6 +29,8 @@ NV long long nv_mulhi(long long a, long long b) { return __mul64hi(a, b); }
 NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) { return __umul64hi(a, b); }
 NV int nv_clz(unsigned x) { return __clz((int)x); }
 NV int nv_clz(unsigned long long x) { return __clzll((long long)x); }
+// a & m | b & ~m
+NV unsigned nv_pick(unsigned a, unsigned b, unsigned m) { unsigned y; asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(y) : "r"(m), "r"(a), "r"(b)); return y; }
 NV unsigned short nv_half(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 NV float nv_float(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
 NV unsigned short nv_bfloat(float x) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }

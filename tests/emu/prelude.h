@@ -30,6 +30,7 @@ NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) {
 }
 NV int nv_clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 NV int nv_clz(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
+NV unsigned nv_pick(unsigned a, unsigned b, unsigned m) { return (a & m) | (b & ~m); }
 NV unsigned short nv_half(float x) { return f16_of_f32(x); }
 NV float nv_float(unsigned short h) { return f32_of_f16(h); }
 NV unsigned short nv_bfloat(float x) {
