@@ -141,7 +141,9 @@ static double elements_read(const pricing *p, int node, const int *load, int n) 
   int m = 0;
   double sum = 0, size = (double)p->k->net->node[node].size;
   for (int i = 0; i < n; i++) {
-    stride t[128];
+    int terms;
+    nvf_ix_terms(p->k->net->space, p->k->inst.at[load[i]].at, &terms);
+    stride *t = NVB_NEWN(p->k->net->arena, stride, terms + 1);
     view v = { .n = least(size, nvf_elements(p->k, p->k->inst.at[load[i]].axes)) };
     int nt = strides(p->k, p->k->inst.at[load[i]].at, &v.offset, &v.rest, t), j = 0;
     while (j < m && seen[j].rest == v.rest && !meets(v.offset - seen[j].offset, t, nt))
@@ -171,48 +173,43 @@ static uint64_t grid_of(const pricing *p, uint64_t repeated) {
   return g;
 }
 
-static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int bound, double *l2) {
+/* Loads of one node over the same axes: views over different axes are far from each other. phases: those that want them; foot:
+   bytes of them that a block has at once. */
+typedef struct group { int node; uint64_t axes, phases; double foot; } group;
+
+static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, group *g) {
   const nvf_cand *k = p->k;
-  nvb_arena *a = k->net->arena;
-  int *group = NVB_NEWN(a, int, k->inst.n + 1), ngroup = 0, *load = NVB_NEWN(a, int, k->inst.n + 1);
-  int *nodes = NVB_NEWN(a, int, k->inst.n + 1);
-  uint64_t *axes = NVB_NEWN(a, uint64_t, k->inst.n + 1); /* views over different axes are far from each other */
-  double spilled = 0;
-  uint64_t stay = tile & ~p->loop;
+  int n = 0;
   for (int i = 0; i < k->inst.n; i++) {
-    if (k->inst.at[i].kind != NVF_ILOAD)
+    const nvf_inst *v = &k->inst.at[i];
+    if (v->kind != NVF_ILOAD)
       continue;
     int j = 0;
-    while (j < ngroup && (nodes[j] != k->inst.at[i].node || axes[j] != k->inst.at[i].axes))
+    while (j < n && (g[j].node != v->node || g[j].axes != v->axes))
       j++;
-    nodes[j] = k->inst.at[i].node;
-    axes[j] = k->inst.at[i].axes;
-    ngroup += j == ngroup;
-    group[i] = j;
+    n += j == n;
+    of[i] = j;
+    g[j].node = v->node;
+    g[j].axes = v->axes;
+    g[j].phases |= p->needed[i];
+    g[j].foot = nvg_size(k->net->node[v->node].dtype) * nvf_elements(k, v->axes & stay) * (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1);
   }
-  double *foot = NVB_NEWN(a, double, ngroup + 1);
-  uint64_t *phases = NVB_NEWN(a, uint64_t, ngroup + 1);
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD) {
-      const nvf_inst *v = &k->inst.at[i];
-      double w = nvg_size(k->net->node[v->node].dtype);
-      foot[group[i]] = most(foot[group[i]], w * nvf_elements(k, v->axes & stay) * (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1));
-      phases[group[i]] |= p->needed[i];
-    }
-  for (int j = 0; j < ngroup; j++)
-    spilled += phases[j] & (phases[j] - 1) ? foot[j] : 0;
-  int rows = p->lane >= 0 && (stay >> p->lane & 1) && p->caps->cluster > 1; /* in the registers of eight blocks: schedule_gpu.c */
-  int spill = spilled > most((double)p->caps->onchip, rows ? 8 * 32768 : 0);
-  for (int j = 0; j < ngroup; j++) {
-    int n = 0, times = spill ? __builtin_popcountll(phases[j]) : 1;
-    double w = nvg_size(k->net->node[nodes[j]].dtype), size = (double)k->net->node[nodes[j]].size;
-    for (int i = 0; i < k->inst.n; i++)
-      if (k->inst.at[i].kind == NVF_ILOAD && group[i] == j) {
-        *l2 += w * least(size, nvf_elements(k, k->inst.at[i].axes)) * (n == 0 || bound ? times : 0.125); /* shifted reads of one tile are near */
-        load[n++] = i;
-      }
-    c->rd += w * times * elements_read(p, nodes[j], load, n);
-  }
+  return n;
+}
+
+/* Whether what several phases want does not stay on chip, and is read again by each. */
+static int is_spilled(const pricing *p, uint64_t stay, const group *g, int n) {
+  enum { CLUSTER = 8 * 32768 }; /* bytes of a row in the registers of eight blocks: schedule_gpu.c */
+  double sum = 0;
+  for (int j = 0; j < n; j++)
+    sum += g[j].phases & (g[j].phases - 1) ? g[j].foot : 0;
+  int rows = p->lane >= 0 && (stay >> p->lane & 1) && p->caps->cluster > 1;
+  return sum > most((double)p->caps->onchip, rows ? CLUSTER : 0);
+}
+
+static double operations(const pricing *p, const price *c, int spill) {
+  const nvf_cand *k = p->k;
+  double sum = 0;
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     if (v->kind == NVF_ILOAD || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
@@ -221,8 +218,29 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     double per = f && f->cost > 1 ? f->cost : 1;
     if (p->caps->kind == NVB_CPU) /* what lacks grid axes is computed again in every block along them */
       per *= most(1, least(nvf_elements(k, c->grid & ~v->axes), c->blocks));
-    c->fl += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
+    sum += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
   }
+  return sum;
+}
+
+static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int bound, double *l2) {
+  const nvf_cand *k = p->k;
+  nvb_arena *a = k->net->arena;
+  int *of = NVB_NEWN(a, int, k->inst.n + 1), *load = NVB_NEWN(a, int, k->inst.n + 1);
+  group *g = NVB_NEWN(a, group, k->inst.n + 1);
+  uint64_t stay = tile & ~p->loop;
+  int ngroup = groups_of(p, stay, coal, of, g), spill = is_spilled(p, stay, g, ngroup);
+  for (int j = 0; j < ngroup; j++) {
+    int n = 0, times = spill ? __builtin_popcountll(g[j].phases) : 1;
+    double w = nvg_size(k->net->node[g[j].node].dtype), size = (double)k->net->node[g[j].node].size;
+    for (int i = 0; i < k->inst.n; i++)
+      if (k->inst.at[i].kind == NVF_ILOAD && of[i] == j) {
+        *l2 += w * least(size, nvf_elements(k, g[j].axes)) * (n == 0 || bound ? times : 0.125); /* shifted reads of one tile are near */
+        load[n++] = i;
+      }
+    c->rd += w * times * elements_read(p, g[j].node, load, n);
+  }
+  c->fl = operations(p, c, spill);
   for (int i = 0; i < k->put.n; i++)
     c->wr += nvg_size(k->net->node[k->put.at[i].node].dtype) * (double)k->net->node[k->put.at[i].node].size;
 }
