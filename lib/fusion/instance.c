@@ -386,15 +386,16 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   a = pick >= 0 ? pick : nvf_axis_new(b, want);
   nvf_ix r = nvf_ix_add(b->s, base, nvf_axis_ix(b, a));
   reduced_coords(b, n, at, r, e);
+  uint64_t axes = 1ull << a;
   if (n->block && nvf_value(b->s, len) % n->block) { /* the padding of a split belongs to the kernel, not to this operand */
     int have = 0;
+    axes |= nvf_ix_axes(b->s, r); /* the last part is shorter, though all elements be one */
     for (int i = 0; i < b->k->valid.n; i++)
       have |= b->k->valid.at[i].e == r && b->k->valid.at[i].n == len;
     if (!have)
       NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ r, len }));
   }
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
-  uint64_t axes = 1ull << a;
   for (int i = 0; i < n->nin; i++)
     axes |= axes_of(b, arg[i] = nvf_inst_at(b, n->in[i], e, guard, 0));
   for (int i = 0; i < n->nin; i++)

@@ -243,6 +243,22 @@ def test_reductions_are_the_same_bits_fused_and_not(rng):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("shape,axis", [((70000,), None), ((3, 40000), None), ((3, 40000), 1), ((40000, 3), 0),
+                                        ((100003,), None)])
+@pytest.mark.parametrize("same", ["all", "along", "across"])
+def test_long_reductions_of_what_is_one_number(shape, axis, same, rng):
+    """Partial sums have a last part that is shorter, which no element of the operand tells them."""
+    n, along = len(shape), axis or 0
+    x = np.broadcast_to(np.full((), 3.0) if same == "all" or n == 1 else rng.standard_normal(
+        [k if (d == along) == (same == "across") else 1 for d, k in enumerate(shape)]), shape)
+    part = x[tuple(slice(1) if s == 0 and k > 1 else slice(None) for s, k in zip(x.strides, shape))]
+    a = nvm.broadcast_to(nvm.asarray(np.ascontiguousarray(part)), shape) if same != "all" else nvm.full(shape, 3.0)
+    for name in ("sum", "mean", "max", "min", "var", "argmax", "count_nonzero", "logsumexp"):
+        got = np.asarray(getattr(nvm, name)(a, axis=axis))
+        want = np.log(np.sum(np.exp(x), axis=axis)) if name == "logsumexp" else getattr(np, name)(x, axis=axis)
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
 def test_settings_never_change_bits(rng):
     x, y = draw(rng, "float32", (61, 300)), draw(rng, "float64", (300,))
     graphs = {
