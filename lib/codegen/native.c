@@ -9,7 +9,7 @@
 #include "base/settings.h"
 #include "codegen/llvm_module.h"
 
-enum { FORMAT = 2 }; /* of the object code in caches: grows when emitted code changes */
+enum { FORMAT = 3 }; /* of the object code in caches: grows when emitted code changes */
 
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static const nvc_llvm *llvm; /* set once by `opened` */
