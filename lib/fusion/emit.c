@@ -419,6 +419,29 @@ static void emit_check(emitter *e, int check) {
   NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op }));
 }
 
+/* Whether the checked indices in it are there. */
+static int has_tiles(const emitter *e, nvf_ix x) {
+  int n, made = 1;
+  const nvf_term *t = nvf_ix_terms(e->sp, x, &n);
+  for (int i = 0; i < n && made; i++) {
+    const nvf_atom *a = nvf_ix_atom(e->sp, t[i].atom);
+    made = a->kind == NVF_AT_TILE ? e->checked[a->id] >= 0 : a->kind != NVF_AT_FLOOR || has_tiles(e, a->of);
+  }
+  return made;
+}
+
+/* Checks of instances that are there, each behind those that its condition speaks of. */
+static void emit_checks(emitter *e) {
+  for (int c = 0; c < e->k->check.n; c++) {
+    const nvf_guard *g = &e->k->guard.at[e->k->check.at[c].guard];
+    int ready = e->checked[c] < 0 && nvf_has(e->met, e->k->check.at[c].inst);
+    for (int i = 0; i < g->n && ready; i++)
+      ready = has_tiles(e, g->b[i].e);
+    if (ready)
+      emit_check(e, c);
+  }
+}
+
 void nvf_emit_inst(emitter *e, int i) {
   switch (nvf_emit_inst_of(e, i)->kind) {
   case NVF_ILOAD:
@@ -438,9 +461,8 @@ void nvf_emit_inst(emitter *e, int i) {
       e->tile[i][p] = nvf_emit_over(e, nvf_emit_inst_of(e, i)->arg[0], p, nvf_emit_inst_of(e, i)->axes);
   }
   }
-  for (int c = 0; c < e->k->check.n; c++)
-    if (e->k->check.at[c].inst == i)
-      emit_check(e, c);
+  nvf_put_bit(e->met, i);
+  emit_checks(e);
 }
 
 /* Operations between the last loads or results of reductions and instance i, over its axes: what lacks one of them is made
@@ -633,7 +655,9 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->cut = NVB_NEWN(a, int, k->axis.n + 1);
   e->var = NVB_NEWN(a, int, k->axis.n + 1);
   e->tile = NVB_NEWN(a, int *, k->inst.n + 1);
+  e->met = NVB_NEWN(a, uint64_t, k->inst.n / 64 + 1);
   e->checked = NVB_NEWN(a, int, k->check.n + 1);
+  memset(e->checked, 0xff, (size_t)k->check.n * sizeof *e->checked);
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
   emit_axes(e);

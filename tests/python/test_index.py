@@ -221,3 +221,16 @@ def test_a_key_that_raises(error):
             raise error
     with pytest.raises(error):
         nvm.ones(3)[Key()]
+
+
+def test_take_of_a_take():  # the index of the first is there before that of the second
+    def f(x, i, j, w):
+        y = nvm.take(nvm.exp(x), i)
+        z = nvm.take(y, j)
+        return nvm.roll(w * nvm.round(nvm.minimum(y.reshape(()), 8.0)), 3), nvm.sqrt(z), z, y
+
+    x, i, j, w = np.linspace(1, 2, 17), np.array([5]), np.array([0, -1]), np.ones(64)
+    y = np.asarray(nvm.exp(nvm.asarray(x)))[i]
+    got = nvm.jit(f)(*map(nvm.asarray, (x, i, j, w)))
+    for g, want in zip(got, (np.round(w * y[0]), np.sqrt(y[j]), y[j], y)):
+        np.testing.assert_array_equal(np.asarray(g), want)
