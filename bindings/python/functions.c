@@ -96,10 +96,15 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
     int yes = PyObject_IsTrue(v);
     return a->kind = 'b', a->i = yes, yes < 0 ? -1 : 0;
   }
-  if (PyTuple_Check(v) || PyList_Check(v)) {
+  if (PySequence_Check(v)) { /* NumPy's arrays too, but for those without a dimension */
+    PyObject *items = PySequence_Tuple(v);
+    if (!items && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+    if (!items) PyErr_Clear();
     a->kind = 'I';
     a->is = ints;
-    return flatten_ints(v, ints, &a->n, max);
+    int status = items ? flatten_ints(items, ints, &a->n, max) : 0;
+    Py_XDECREF(items);
+    if (items) return status;
   }
   if (attr_number(a, v)) return -1;
   if (hint == 'f') a->f = a->kind == 'f' ? a->f : (double)a->i, a->kind = 'f';
