@@ -206,9 +206,11 @@ static int tail(words *w, const nvf_put *d, int other) {
 static int results(words *w) {
   const nvf_cand *k = w->k;
   const nvf_product start = *w->p;
-  for (int d = 0; d < k->put.n; d++)
-    if (w->k->inst.at[k->put.at[d].inst].kind != NVF_IPICK ? nvf_is_red(&k->inst.at[k->put.at[d].inst]) : 1)
+  for (int d = 0; d < k->put.n; d++) {
+    const nvf_inst *v = inst_of(w, k->put.at[d].inst);
+    if (v->kind == NVF_IPICK || nvf_is_red(v))
       return beyond(w, "of its rows", k->net->node[k->put.at[d].node].name);
+  }
   if (k->put.n > 2)
     return beyond(w, "more than two results", NULL);
   for (int d = 0; d < k->put.n; d++) {
