@@ -20,9 +20,9 @@ typedef struct nvc_cuda_map {
 } nvc_cuda_map;
 int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args); /* args[i]: value of parameter i */
 
-/* The function is  extern "C" __global__ void nvm_kernel(parameters of the kernel in order; then, if `checks`, int *failed;
-   then, if `scratch`, char *scratch; then a CUtensorMap for each of `map`, by value).  Buffers are pointers; sizes are `int` (wide: `long long`); scalars have their own
-   type (bool, 8 and 16 bits: as stored in memory). One block a kernel block, blockIdx.x is its number; if
+/* The function is  extern "C" __global__ void nvm_kernel(parameters of the kernel in order; then, if `checks`,
+   int *failed; then, if `scratch`, char *scratch; then a CUtensorMap for each of `map`, by value).  Buffers are
+   pointers; sizes are `int` (wide: `long long`); scalars have their own type (bool, 8 and 16 bits: as stored in memory). One block a kernel block, blockIdx.x is its number; if
    `resident`, any number of blocks shares them out, and so many fit a multiprocessor; *failed is set with
    atomicMin semantics to the lowest id + 1 of a CHECK that failed (0: none). */
 typedef struct nvc_cuda_kernel {
@@ -35,7 +35,8 @@ typedef struct nvc_cuda_kernel {
   int resident;          /* blocks of a multiprocessor that take one kernel block after the other; 0: as many as there are */
   int nmap; nvc_cuda_map map[NVC_MAPS];
 } nvc_cuda_kernel;
-void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_cuda_target *t); /* throws */
+void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
+                   const nvc_cuda_target *t); /* throws */
 
 /* ---- NVRTC, opened at the first use */
 int nvc_nvrtc_available(void);         /* 0 with a message */

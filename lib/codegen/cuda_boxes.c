@@ -59,9 +59,8 @@ static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
     return NULL;
   if (m->arg[0].kind != NVF_ATILE) return NULL;
   const nvg_frag *f = nvg_frag_cast(NVM_F32, t);
-  return f && nvb_hash_eq(f->hash, m->frag->hash) && nvc_same_items(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]])
-             ? m
-             : NULL;
+  int same = f && nvb_hash_eq(f->hash, m->frag->hash);
+  return same && nvc_same_items(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]]) ? m : NULL;
 }
 
 int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {

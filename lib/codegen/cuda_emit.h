@@ -41,7 +41,8 @@ typedef struct nvcu_red nvcu_red;      /* cuda_reduce.c */
 typedef struct nvcu_name { const char *type, *text, *name; int depth; } nvcu_name;
 typedef struct nvcu_function { nvb_hash hash; int form; const char *name; } nvcu_function;
 
-/* Part of the items: those whose digit of stride 8 of the axis, `each` values at a time, is in the at-th part; each 0: all. */
+/* Part of the items: those whose digit of stride 8 of the axis, `each` values at a time, is in the at-th part; each 0:
+   all. */
 typedef struct nvcu_slice { int axis, each, at; } nvcu_slice;
 
 /* Item digit in steps of whose n lowest values a relation does not change, as some access promises; n 0: none. */
@@ -68,7 +69,7 @@ typedef struct nvcu_em {
   int blocks_later;        /* some later run may read the memory of other blocks */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
-  int long_index;          /* leaves of the index expression in hand are taken as 64 bits: a product may not fit into an int */
+  int long_index;          /* leaves of the index expression in hand have 64 bits: a product may not fit into an int */
   int64_t ahead;           /* added to the last block coordinate (prefetch) */
   const char **var;        /* by loop variable: atom */
   nvcu_loop loop[NVCU_LOOPS];
@@ -107,7 +108,8 @@ const char *nvcu_let(nvcu_em *e, const char *type, const char *text); /* `const 
 const char *nvcu_type(nvm_dtype t);                           /* in a register: "float", "bool"; halves "unsigned short" */
 const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits); /* an atom */
 int nvcu_is_number(const char *atom);
-/* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with nvcu_close. */
+/* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with
+   nvcu_close. */
 const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
 
 /* ---- cuda_kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
@@ -168,7 +170,7 @@ void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item);                    /* is the item one of the slice in hand? */
 const char *nvcu_tile_item(nvcu_em *e, int tile, int item);                       /* of the tile's own layout: an atom */
 const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);    /* at an item of a larger layout */
-const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item);   /* the same, whatever is assigned to the tile later */
+const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item);   /* whatever is assigned later */
 void nvcu_define(nvcu_em *e, int tile, int item, const char *text);               /* declares and sets, or assigns */
 void nvcu_bind(nvcu_em *e, int tile, int item, const char *name);                 /* has the value of `name` (not of carried tiles) */
 void nvcu_homes(nvcu_em *e);                                                      /* of the part's tiles; declares arrays */

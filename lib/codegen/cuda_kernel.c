@@ -1,6 +1,5 @@
 /* The whole source: prelude, what the kernel's functions need, the kernel with its parameters, the grid's blocks shared
-   out over the parts. Also the text that everything is written with, and shared memory. Decides threads and launch
-   facts. */
+   out over the parts. Also the text that everything is written with. Decides threads and launch facts. */
 #include "codegen/cuda_tensor.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -232,19 +231,21 @@ static int64_t kernel_hint(const nvcu_em *e, const char *name) {
   return 0;
 }
 
-/* Blocks of the last two axes go in groups of `high` rows, a group's columns one after the other, so that what blocks of one
-   time read of both operands fits into the cache. */
+/* Blocks of the last two axes go in groups of `high` rows, a group's columns one after the other, so that what blocks
+   of one time read of both operands fits into the cache. */
 static const char *raster(nvcu_em *e, const nvf_part *p, const char *block, int64_t high) {
   int g = p->ngrid - 1;
-  const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q"), *in = block;
+  const char *rows = grid_extent(e, &p->grid[g - 1]), *cols = e->grid_extent[g], *plane = nvcu_fresh(e, "q"), *in;
   nvcu_line(e, "const ix %s = (ux)%s / (ux)(%s * %s);", plane, block, rows, cols);
   in = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * (%s * %s)", block, plane, rows, cols));
   const char *band = nvcu_let(e, "ix", nvcu_text(e, "(ux)%s / (ux)(%lld * %s)", in, (long long)high, cols));
   const char *at = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %lld * %s", in, band, (long long)high, cols));
   const char *here = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %lld", rows, band, (long long)high));
-  const char *tall = nvcu_let(e, "ix", nvcu_text(e, "%s < %lld ? %s : %lld", here, (long long)high, here, (long long)high));
+  const char *tall = nvcu_let(e, "ix", nvcu_text(e, "%s < %lld ? %s : %lld", here, (long long)high, here,
+                                                 (long long)high));
   e->grid[g] = nvcu_let(e, "ix", nvcu_text(e, "(ux)%s / (ux)%s", at, tall));
-  e->grid[g - 1] = nvcu_let(e, "ix", nvcu_text(e, "%s * %lld + %s - %s * %s", band, (long long)high, at, e->grid[g], tall));
+  e->grid[g - 1] =
+      nvcu_let(e, "ix", nvcu_text(e, "%s * %lld + %s - %s * %s", band, (long long)high, at, e->grid[g], tall));
   return plane;
 }
 
@@ -262,8 +263,10 @@ static const char *mirror(nvcu_em *e, const nvf_part *p, const char *block) {
   nvcu_line(e, "%s -= %s * %s > %s;", s, s, s, in); /* the float was rounded */
   nvcu_line(e, "%s += (%s + 1) * (%s + 1) <= %s;", s, s, s, in);
   const char *at = nvcu_let(e, "ix", nvcu_text(e, "%s - %s * %s", in, s, s));
-  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s / %s : %s %% %s) : %s & 1 ? %s / 2 : %s;", i, rest, rows, cols, in, cols, rest, side, at, at, s);
-  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s %% %s : %s + %s / %s) : %s & 1 ? %s : %s / 2;", j, rest, rows, cols, in, cols, side, rest, side, at, s, at);
+  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s / %s : %s %% %s) : %s & 1 ? %s / 2 : %s;", i, rest,
+            rows, cols, in, cols, rest, side, at, at, s);
+  nvcu_line(e, "%s = %s >= 0 ? (%s > %s ? %s %% %s : %s + %s / %s) : %s & 1 ? %s : %s / 2;", j, rest,
+            rows, cols, in, cols, side, rest, side, at, s, at);
   return plane;
 }
 
@@ -426,8 +429,9 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   if (e->tensor && !fits)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
               (long long)room, (long long)shared_limit(target->arch));
-  *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? 4 : 0)), .checks = e->checks, .shared = fits ? room : 0,
-                           .scratch = fits ? 0 : room, .cluster = e->cluster, .resident = e->ring != NULL, .nmap = e->nmap};
+  *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? NVCU_GROUP : 0)), .checks = e->checks,
+                           .shared = fits ? room : 0, .scratch = fits ? 0 : room, .cluster = e->cluster,
+                           .resident = e->ring != NULL, .nmap = e->nmap};
   memcpy(out->map, e->map, sizeof e->map);
   compose(e, &t, out);
   out->source = t.s;

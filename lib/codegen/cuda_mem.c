@@ -171,7 +171,8 @@ static void load_either(nvcu_em *e, const access *a) {
   int n = nvc_items(a->l);
   const char **q = NVB_NEWN(e->a, const char *, n), *full = all_hold(e, a);
   for (int i = 0; i < n; i++)
-    if (is_first(a, i) && nvcu_now(e, a->l, i)) nvcu_line(e, "%s %s = %s;", pack(e, a), q[i] = nvcu_fresh(e, "q"), fill(e, a));
+    if (is_first(a, i) && nvcu_now(e, a->l, i))
+      nvcu_line(e, "%s %s = %s;", pack(e, a), q[i] = nvcu_fresh(e, "q"), fill(e, a));
   for (int side = 0; side < 2 && *full; side++) {
     nvcu_open(e, side ? "else" : "if (%s)", full);
     for (int i = 0; i < n; i++) {

@@ -227,7 +227,8 @@ static int digit_with(const tree *t, int64_t b) {
 static void merge_items(const tree *t, int digit, int m) {
   int step = m * nvc_item_step(t->acc, digit);
   for (int k = 0; k < t->nacc; k++) {
-    if (t->gone[k] || nvc_digit_value(t->acc, digit, k) & m || nvc_digit_value(t->acc, digit, k) + m >= t->acc->d[digit].extent) continue;
+    int v = nvc_digit_value(t->acc, digit, k);
+    if (t->gone[k] || v & m || v + m >= t->acc->d[digit].extent) continue;
     for (int j = 0; j < t->n; j++) merge(t, j, value(t, j, k), value(t, j, k + step));
     t->gone[k + step] = 1;
   }
@@ -434,7 +435,8 @@ static int is_last(const tree *t) {
 static int may_leave(const tree *t, int mask) {
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
-    if (d->axis == t->axis && d->place == 'w' && d->extent > 1 && !(d->pstride & mask)) return 0; /* they meet once more */
+    if (d->axis == t->axis && d->place == 'w' && d->extent > 1 && !(d->pstride & mask))
+      return 0; /* they meet once more */
   }
   return is_last(t) && t->e->nloop == 0 && !(t->e->warps_later & mask);
 }
@@ -451,7 +453,8 @@ static void merge_warps(const tree *t, crossing *m) {
   nvcu_read(t->e, m->room);
 }
 
-/* Blocks read each other's memory once in a kernel's life: the room is this tree's alone, and the kernel ends together. */
+/* Blocks read each other's memory once in a kernel's life: the room is this tree's alone, and the kernel ends
+   together. */
 static void merge_blocks(const tree *t, crossing *m) {
   nvcu_em *e = t->e;
   if (e->nloop || e->nested) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge in a loop");
@@ -479,7 +482,8 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   int64_t low = b;
   for (; digit >= 0 && t->acc->d[digit].place == place; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
-    if (place == 'w' && d->pstride & (d->pstride - 1)) nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
+    if (place == 'w' && d->pstride & (d->pstride - 1))
+      nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
     way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
     way.count = (int)((d->stride * d->extent + low - 1) / low);
   }

@@ -159,10 +159,13 @@ static void emit_reduce(nvcu_em *e, const nvf_stmt *s) {
     if (nvcu_reduce_of(e->red.at[i]) == s) nvcu_reduce_step(e, e->red.at[i]);
 }
 
+static int moves(const nvf_stmt *s) { /* values between threads */
+  return s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
+}
+
 /* What goes through shared memory stays in its block; reductions alone cross a cluster. */
 static void stays_in_block(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
-  int moves = s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
-  for (int i = 0; moves && l && i < l->n; i++)
+  for (int i = 0; moves(s) && l && i < l->n; i++)
     if (l->d[i].place == 'c' && l->d[i].extent > 1)
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between the blocks of a cluster", s->id);
 }
@@ -238,8 +241,8 @@ static void level(nvcu_em *e, nvc_run *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcu_reduce_after(e, e->red.at[i], p);
 }
 
-/* ---- a tail in parts: what one part loads, computes and stores is done before the next one's, but for its loads, which go
-   one part ahead. So that few values wait in registers beside the sums. */
+/* ---- a tail in parts: what one part loads, computes and stores is done before the next one's, but for its loads,
+   which go one part ahead. So that few values wait in registers beside the sums. */
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item) {
   if (!e->slice.each) return 1;
   for (int i = 0; i < l->n; i++)
@@ -346,8 +349,7 @@ static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
     if (r->solo) return ~0;
     for (int j = 0; j < r->s.n; j++) {
       const nvf_stmt *s = r->s.at[j];
-      int moves = s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
-      if (moves || (s->op == NVF_REDUCE && warp_bits(&e->t->tile[s->in[0]]))) return ~0;
+      if (moves(s) || (s->op == NVF_REDUCE && warp_bits(&e->t->tile[s->in[0]]))) return ~0;
       bits |= warp_bits(nvc_layout_of(&e->r, s));
     }
   }

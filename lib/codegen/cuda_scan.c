@@ -214,7 +214,8 @@ static void join_warps(const scan *c, int64_t b, int m) {
   int count = c->items * c->n;
   const char **other = NVB_NEWN(c->e->a, const char *, count);
   board all = post(c, c->total, count);
-  for (int k = 0; k < count; k++) other[k] = look(c, &all, k, nvcu_text(c->e, "(%s ^ %d) * 32 + lane", nvcu_warp(c->e, &c->runs), m));
+  for (int k = 0; k < count; k++)
+    other[k] = look(c, &all, k, nvcu_text(c->e, "(%s ^ %d) * 32 + lane", nvcu_warp(c->e, &c->runs), m));
   nvcu_read(c->e, all.room);
   join_threads(c, b, has_bits(c, 0, m), other);
 }
@@ -250,7 +251,8 @@ static int block_item(const scan *c, int item, int64_t q, int *lane, int *warp) 
       int set = (q * c->block & b) != 0;
       if (d->place == 'l') *lane |= set * m * d->pstride;
       if (d->place == 'w') *warp |= set * m * d->pstride;
-      if (d->place == 'i') item += (set - (nvc_digit_value(&c->runs, i, item) / m & 1)) * m * nvc_item_step(&c->runs, i);
+      if (d->place == 'i')
+        item += (set - (nvc_digit_value(&c->runs, i, item) / m & 1)) * m * nvc_item_step(&c->runs, i);
     }
   }
   return item;
@@ -276,7 +278,8 @@ static void follow(const scan *c, chain *h, const board *b, int item, const char
     const char *total[NVCU_ARGS], **left = &h->carry[q * c->n];
     for (int i = 0; i < c->n; i++)
       total[i] = b ? look(c, b, at * c->n + i,
-                          nvcu_text(c->e, "(%s & ~%d | %d) * 32 + (lane & ~%d | %d)", nvcu_warp(c->e, &c->runs), h->warps, warp, h->lanes, lane))
+                          nvcu_text(c->e, "(%s & ~%d | %d) * 32 + (lane & ~%d | %d)", nvcu_warp(c->e, &c->runs),
+                                    h->warps, warp, h->lanes, lane))
                    : c->total[at * c->n + i];
     if (left[0]) merge(c, left + c->n, left, total);
     else copy(c, left + c->n, total);

@@ -1,5 +1,6 @@
 /* What goes along an axis: reductions and scans in the order of docs/numerics.md, transforms, contractions. Each is
-   arranged so that fragments run over many elements at once; the order of merges of one result never changes by that. */
+   arranged so that fragments run over many elements at once; the order of merges of one result never changes by
+   that. */
 #include <string.h>
 #include "codegen/interp_impl.h"
 #include "fusion/dft.h"
@@ -86,7 +87,8 @@ static states operands(const nvc_run *r, const nvc_ins *i, int n, char **work) {
   return x;
 }
 
-/* ---- reductions. Lane p of chunk c is row c * W + p: what follows the sequences is one tree over all rows, pairs first. */
+/* ---- reductions. Lane p of chunk c is row c * W + p: what follows the sequences is one tree over all rows, pairs
+   first. */
 static void sequences(const nvc_ins *i, const states *x, const states *acc, char *work) {
   int64_t seq = i->chunk / i->lanes, run = i->lanes * i->inner, n = i->outer * i->len / i->chunk,
           whole = i->chunk * i->inner;

@@ -1,5 +1,6 @@
 /* Inside of the interpreter: a kernel under a schedule as a list of instructions over packed tiles in scratch memory.
-   interp.c makes it, interp_run.c and interp_fold.c execute it, interp_mem.c moves elements. Nothing else includes this. */
+   interp.c makes it, interp_run.c and interp_fold.c execute it, interp_mem.c moves elements. Nothing else includes
+   this. */
 #ifndef NVC_INTERP_IMPL_H
 #define NVC_INTERP_IMPL_H
 #include "codegen/codegen.h"
@@ -66,7 +67,8 @@ void nvc_view_collapse(nvc_view *v);
 void nvc_gather(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
 void nvc_spread(void *to, const void *from, int size, const nvc_view *v, int64_t start, int64_t n);
 /* Elements [start, start + n) of an operand: where they lie, or a copy in `room` (n * size bytes). */
-const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n, void *room);
+const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand *o, int64_t start, int64_t n,
+                           void *room);
 int64_t nvc_scalar(const nvc_run *r, const nvf_expr *x);   /* at the coordinates of r */
 int nvc_holds(const nvc_run *r, const nvf_cond *c);
 void nvc_do_load(const nvc_run *r, const nvc_ins *i);

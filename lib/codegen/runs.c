@@ -435,7 +435,8 @@ static uint64_t reduced(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint
   const nvf_layout *l = nvc_layout_of(r, s);
   for (int q = 0; q < r->nrel; q++) {
     int mine = own >> q & 1;
-    for (int i = 0; i < l->n && mine; i++) mine = !nvc_looped(&l->d[i]) || l->d[i].axis == s->axis || still(r, q, l->d[i].axis);
+    for (int i = 0; i < l->n && mine; i++)
+      mine = !nvc_looped(&l->d[i]) || l->d[i].axis == s->axis || still(r, q, l->d[i].axis);
     if (mine || (out >> q & 1 && (own >> q & 1 || still(r, q, s->axis)))) set |= 1ull << q;
   }
   return set;

@@ -23,7 +23,7 @@ typedef struct nvc_tile_use {
   nvc_ints users;          /* statement ids */
   int mutable;             /* carried: assigned again */
   int repeated;            /* its load is done again in later runs */
-  int kept;                /* lies in memory: the device says so, or later runs use it in loops and it cannot be repeated */
+  int kept;                /* in memory: the device says so, or later runs use it in loops and it cannot be repeated */
 } nvc_tile_use;
 
 typedef struct nvc_runs {
@@ -31,7 +31,7 @@ typedef struct nvc_runs {
   const nvf_kernel *k;
   const nvf_schedule *s;
   const nvf_typed *t;
-  int (*in_memory)(void *emitter, int tile); /* does this device keep the tile in memory whatever its runs? NULL: none */
+  int (*in_memory)(void *emitter, int tile); /* does this device keep the tile in memory anyway? NULL: none */
   void *emitter;
   int map_cost;            /* maps up to this cost an element may be repeated; 0: none */
   const nvf_stmt **stmt;   /* by id */
@@ -58,7 +58,8 @@ uint64_t nvc_same_in_block(const nvc_runs *r, uint64_t set);
 /* Relation q as x < 0 with x = sign * (a - b) + plus: 0 for == and !=. */
 int nvc_normal(const struct nvf_rel *rel, int *sign, int *plus);
 /* x of relation q over the digits of l inside of loop `level` of the run (level nloop: items, lanes, warps): its range
-   [lo, hi] there, `plus` included, its step along the loop itself, and whether no deeper loop moves it. 0 if it is not linear. */
+   [lo, hi] there, `plus` included, its step along the loop itself, and whether no deeper loop moves it. 0 if it is not
+   linear. */
 typedef struct nvc_line { int64_t step, lo, hi; int deepest; } nvc_line;
 int nvc_linear(const nvc_runs *r, const nvc_run *run, int q, int level, const nvf_layout *l, nvc_line *out);
 /* The widest layout under which the run meets relation q; NULL: it does not. */
@@ -66,8 +67,8 @@ const nvf_layout *nvc_widest_with(nvc_runs *r, const nvc_run *run, int q);
 
 /* ---- expressions and layouts */
 int nvc_has(const nvf_expr *x, nvf_xkind kind);
-int nvc_coef(const nvc_runs *r, const nvf_expr *x, int axis, int64_t *c);   /* of `axis` in x; 0 if it is not a constant */
-int nvc_looped(const nvf_digit *d);                                          /* an emitted loop of more than one round */
+int nvc_coef(const nvc_runs *r, const nvf_expr *x, int axis, int64_t *c); /* of `axis` in x; 0: no constant */
+int nvc_looped(const nvf_digit *d);                                         /* an emitted loop of more than one round */
 int nvc_has_loops(const nvf_layout *l);
 int nvc_items(const nvf_layout *l);                                          /* register items */
 int nvc_digit_value(const nvf_layout *l, int d, int item);                   /* of item digit d at an item */
