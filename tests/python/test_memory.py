@@ -76,7 +76,7 @@ def test_no_leak(step):
     lambda: nvm.ones(3) + nvm.ones(4), lambda: nvm.sin("a"), lambda: nvm.asarray([[1], [1, 2]]), lambda: nvm.ones(3)[7],
     lambda: nvm.concat([nvm.ones(2), object()]), lambda: nvm.sum(nvm.ones(2), axis=5),
         lambda: nvm.jit(lambda x: x + "a")(np.ones(3)),
-    lambda: nvm.ones(3, device="cpu").__dlpack__(dl_device=(2, 0)), lambda: nvm.zeros(3, device="tpu"),
+    lambda: nvm.ones(3).__dlpack__(dl_device=(8, 0)), lambda: nvm.zeros(3, device="tpu"),
         lambda: nvm.reshape(np.ones(6), (4, -1)),
 ], ids=range(10))
 def test_errors_leak_nothing(bad):
