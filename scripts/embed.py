@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes files as one C table of names and texts: embed.py file... > table.c (-s symbol; default nvg_frag_texts); or, with
---plain, one file as an array of characters."""
+--plain, one file as an array of characters; or, with --hash, a hash of them all as a macro."""
 import argparse
+import hashlib
 import os
 
 
@@ -13,9 +14,18 @@ def main():
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument('-s', '--symbol', default='nvg_frag_texts')
     args.add_argument('-p', '--plain', action='store_true')
+    args.add_argument('--hash', action='store_true')
     args.add_argument('-o', '--output', default='/dev/stdout')
     args.add_argument('file', nargs='*')
     args = args.parse_args()
+    if args.hash:
+        h = hashlib.sha256()
+        for path in args.file:
+            with open(path, 'rb') as f:
+                h.update(f.read())
+        with open(args.output, 'w', encoding='utf-8') as f:
+            f.write(f'/* Made by scripts/embed.py. */\n#define {args.symbol} INT64_C(0x{h.hexdigest()[:15]})\n')
+        return
     if args.plain:
         with open(args.file[0], encoding='utf-8') as f:
             lines = [quoted(line) for line in f.read().splitlines()]

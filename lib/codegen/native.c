@@ -7,9 +7,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
+#include "codegen/emitter.h"
 #include "codegen/llvm_module.h"
-
-enum { FORMAT = 3 }; /* of the object code in caches: grows when emitted code changes */
 
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static const nvc_llvm *llvm; /* set once by `opened` */
@@ -102,7 +101,7 @@ int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, con
 }
 
 nvb_hash nvc_code_key(const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
-  int64_t tail[2] = {FORMAT, t->width};
+  int64_t tail[2] = {NVC_EMITTER, t->width};
   nvb_hash h = nvf_kernel_hash(k, s);
   const char *version = nvc_llvm_version();
   h = nvb_hash_mix(h, t->cpu, strlen(t->cpu));
