@@ -206,7 +206,7 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
     warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : few ? 2 * WARPS : WARPS);
   }
   e = warps > 16 && !r->fits ? least(e, 16) : e;
-  while (e > fewest && warps < MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
+  while (e > fewest && 2 * warps <= MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
     e /= 2, warps *= 2;
   int64_t other = told(r->k, NVF_KWARPS, MOST_WARPS), each = other ? power2((n + LANES * other - 1) / (LANES * other)) : 0;
   if (other && r->fits && live * (double)each <= 64 && (double)(other * LANES) * (live * (double)each + 28) <= REGISTERS)

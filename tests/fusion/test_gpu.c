@@ -1,6 +1,7 @@
 /* Schedules for a GPU: the bits of a value-by-value evaluation whatever the places are, hints that keep their promise, and
    the places that the rules are there for. */
 #include <check.h>
+#include "codegen/cuda.h"
 #include "hints.h"
 
 static const int64_t *dims(const int64_t *d) { return d; }
@@ -77,7 +78,8 @@ static const struct { const char *name; void (*make)(maker *, const int64_t *); 
   { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
 };
 static const int64_t sizes[][2] = { { 3, 7 }, { 100, 20 }, { 33, 128 }, { 17, 130 }, { 9, 1001 }, { 5, 1024 }, { 130, 68 }, { 64, 64 },
-                                    { 3, 4096 }, { 2, 9000 }, { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 } };
+                                    { 3, 4096 }, { 2, 9000 }, { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 },
+                                    { 1, 19500 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
 
 typedef struct trial { int program; const int64_t *size; int aligned; } trial;
@@ -112,6 +114,11 @@ static void try_one(nvb_arena *a, void *arg) {
     const nvf_plan *q = told_plan(p, &k);
     nvf_plan_check(a, q);
     hold_hints(a, q);
+    for (int j = 0; j < p->nstep + q->nstep; j++) { /* they can be spelled */
+      const nvf_step *step = j < p->nstep ? &p->step[j] : &q->step[j - p->nstep];
+      nvc_cuda_kernel spelled;
+      nvc_cuda_emit(a, &spelled, step->k, step->s, &(nvc_cuda_target){ .arch = caps.cluster > 1 ? 90 : 80 });
+    }
     out = run_plan(&m, q, data);
     for (int o = 0; o < g->nout; o++)
       ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d x %d with %d warps, %d items: output %d differs",

@@ -1,9 +1,11 @@
 /* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with the
-   text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] */
+   text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...]
+   Its status says whether every kernel is legal and, for a GPU, can be spelled. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/caps.h"
 #include "base/err.h"
+#include "codegen/cuda.h"
 #include "fusion/plan.h"
 
 typedef struct job { const char *file, *text; const nvb_caps *caps; } job;
@@ -36,6 +38,12 @@ static void show(nvb_arena *a, void *arg) {
     nvf_schedule_print(&t, p->step[i].k, p->step[i].s, "gpu");
   }
   fputs(nvb_text_get(&t), stdout);
+  for (int i = 0; i < p->nstep; i++) {
+    nvc_cuda_kernel k;
+    nvf_kernel_check(a, p->step[i].k, p->step[i].s);
+    if (j->caps->kind == NVB_CUDA)
+      nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &(nvc_cuda_target){ .arch = j->caps->cluster > 1 ? 90 : 80 });
+  }
 }
 
 int main(int argc, char **argv) {
