@@ -177,6 +177,9 @@ static void write_info(nvb_arena *a, void *arg) {
   if (n) nvb_print(&t, "cublaslt %s\n", nvd_cublaslt_line());
   else nvb_print(&t, "cuda     %s\n", nvb_message());
   for (int i = 0; i < n; i++) nvb_print(&t, "cuda:%d   %s\n", i, nvd_device_line(i));
+  char line[320];
+  for (int i = 0; i < NVB_NSETTINGS; i++)
+    if (nvb_setting_unread(i, line, sizeof line)) nvb_print(&t, "unread   %s\n", line);
   *(char **)arg = nvb_alloc(t.n + 1);
   if (*(char **)arg) memcpy(*(char **)arg, nvb_text_get(&t), t.n + 1);
 }

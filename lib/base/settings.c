@@ -14,14 +14,16 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-typedef enum stype { INT, STR, SIZE } stype;
-static const struct row { stype type; const char *env, *def, *doc; } rows[NVB_NSETTINGS] = {
-#define SETTING(id, type, env, def, doc) { type, env, def, doc },
+typedef enum stype { INT, STR, SIZE, LIST } stype;
+typedef struct row { stype type; const char *env, *def, *words, *doc; } row;
+static const row rows[NVB_NSETTINGS] = {
+#define SETTING(id, type, env, def, words, doc) { type, env, def, words, doc },
 #include "base/settings.def"
 #undef SETTING
 };
 
 static struct { _Atomic(const char *) text; _Atomic int64_t number; } now[NVB_NSETTINGS];
+static const char *unread[NVB_NSETTINGS]; /* what the environment says and the setting does not take; else NULL */
 static _Atomic uint64_t version;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -57,15 +59,53 @@ static int64_t number(stype type, const char *s) {
 
 static int numeric(stype type) { return type == INT || type == SIZE; }
 
+/* Is the word, n bytes of it, in this comma list? */
+static int listed(const char *list, const char *word, size_t n) {
+  for (; *list; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == n && !strncmp(list, word, n))
+      return 1;
+  return 0;
+}
+
+static int takes(const row *r, const char *s) {
+  if (numeric(r->type) && number(r->type, s) < 0)
+    return 0;
+  if (!*r->words)
+    return 1;
+  if (r->type != LIST)
+    return listed(r->words, s, strlen(s));
+  for (; *s; s += strcspn(s, ","), s += *s == ',')
+    if (!listed(r->words, s, strcspn(s, ",")))
+      return 0;
+  return 1;
+}
+
+/* "on or off", "a count of bytes such as 512M": what the setting takes. */
+static const char *taken(const row *r, char *to, size_t size) {
+  if (!*r->words)
+    return r->type == SIZE ? "a count of bytes such as 512M" : "a count";
+  size_t n = (size_t)snprintf(to, size, "%s", r->type == LIST ? "a list of " : "");
+  for (const char *at = r->words, *end; n < size; at = end + 1) {
+    end = at + strcspn(at, ",");
+    int last = !*end || !strchr(end + 1, ',');
+    n += (size_t)snprintf(to + n, size - n, "%.*s%s", (int)(end - at), at, !*end ? "" : last ? " or " : ", ");
+    if (!*end)
+      break;
+  }
+  return to;
+}
+
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
 
 static void load(void) {
   pthread_atfork(hold, let_go, let_go); /* a child must not inherit the lock taken */
   for (int i = 0; i < NVB_NSETTINGS; i++) {
-    const char *env = getenv(rows[i].env), *text = NULL;
-    if (env && (!numeric(rows[i].type) || number(rows[i].type, env) >= 0))
-      text = intern(env);
+    const char *env = getenv(rows[i].env), *text = env ? intern(env) : NULL;
+    if (text && !takes(&rows[i], text)) {
+      unread[i] = *text ? text : NULL; /* empty is as good as absent */
+      text = NULL;
+    }
     text = text ? text : rows[i].def;
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, numeric(rows[i].type) ? number(rows[i].type, text) : 0);
@@ -83,14 +123,8 @@ const char *nvb_str(nvb_setting s) {
 }
 
 int nvb_has(nvb_setting s, const char *word) {
-  size_t n = strlen(word);
-  for (const char *at = nvb_str(s); *at;) {
-    size_t len = strcspn(at, ",");
-    if ((len == n && !strncmp(at, word, n)) || (len == 3 && !strncmp(at, "all", 3)))
-      return 1;
-    at += len + (at[len] == ',');
-  }
-  return 0;
+  const char *list = nvb_str(s);
+  return listed(list, word, strlen(word)) || listed(list, "all", 3);
 }
 
 static int find(const char *name) {
@@ -106,10 +140,11 @@ int nvb_set(const char *name, const char *value) {
   if (i < 0)
     return nvb_fail(NVM_ERR_VALUE, "[set] there is no setting \"%s\"", name);
   const char *want = value ? value : rows[i].def;
+  char words[128];
+  if (!takes(&rows[i], want))
+    return nvb_fail(NVM_ERR_VALUE, "[set] %s takes %s, not \"%s\"", rows[i].env,
+                    taken(&rows[i], words, sizeof words), want);
   int64_t n = numeric(rows[i].type) ? number(rows[i].type, want) : 0;
-  if (n < 0)
-    return nvb_fail(NVM_ERR_VALUE, "[set] %s takes a count%s, not \"%s\"", rows[i].env,
-                    rows[i].type == SIZE ? " of bytes such as 512M" : "", want);
   pthread_mutex_lock(&lock);
   const char *text = intern(want);
   if (text && strcmp(text, atomic_load(&now[i].text))) { /* the same value again changes nothing */
@@ -129,6 +164,15 @@ int nvb_setting_info(int i, const char **name, const char **value, const char **
   *def = rows[i].def;
   *doc = rows[i].doc;
   return 1;
+}
+
+int nvb_setting_unread(int i, char *line, size_t size) {
+  char words[128];
+  pthread_once(&once, load);
+  if (unread[i])
+    snprintf(line, size, "%s=%.80s in the environment counts as absent: it takes %s", rows[i].env, unread[i],
+             taken(&rows[i], words, sizeof words));
+  return unread[i] != NULL;
 }
 
 void nvb_settings_touch(void) { atomic_fetch_add(&version, 1); }

@@ -1,22 +1,26 @@
 /* Settings: one table (settings.def), read from the environment at first use, changed by nvm_set. getenv lives here. */
 #ifndef NVB_SETTINGS_H
 #define NVB_SETTINGS_H
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum nvb_setting {
-#define SETTING(id, type, env, def, doc) NVB_##id,
+#define SETTING(id, type, env, def, words, doc) NVB_##id,
 #include "base/settings.def"
 #undef SETTING
   NVB_NSETTINGS
 } nvb_setting;
 
 int64_t nvb_int(nvb_setting s);            /* INT and SIZE (suffixes K, M, G) */
-const char *nvb_str(nvb_setting s);        /* STR; stays valid until the setting changes */
-int nvb_has(nvb_setting s, const char *word); /* is the word in the comma list of a STR (or is it "all")? */
-/* By environment name or without NVM_, any case; value NULL: the default. A status. */
+const char *nvb_str(nvb_setting s);        /* STR and LIST; stays valid until the setting changes */
+int nvb_has(nvb_setting s, const char *word); /* is the word in the comma list of a LIST (or is it "all")? */
+/* By environment name or without NVM_, any case; value NULL: the default. A status: what the setting does not take is
+   refused. From the environment it counts as absent. */
 int nvb_set(const char *name, const char *value);
 /* Row i of the table; 0 past the end. */
 int nvb_setting_info(int i, const char **name, const char **value, const char **def, const char **doc);
+/* Did the environment say of row i what it does not take? Then a line that says so. */
+int nvb_setting_unread(int i, char *line, size_t size);
 void nvb_settings_touch(void);             /* what plans depend on has changed otherwise (tuning records) */
 uint64_t nvb_settings_version(void);       /* grows with each change: part of program keys */
 const char *nvb_env(const char *name);     /* other environment variables: HOME, OMP_NUM_THREADS, CUDA_PATH ... */

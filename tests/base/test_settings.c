@@ -57,6 +57,51 @@ START_TEST(what_cannot_be_is_refused) {
 }
 END_TEST
 
+START_TEST(words_that_a_setting_does_not_take_are_refused) {
+  static const struct { const char *name, *value, *message; } bad[] = {
+    { "fuse", "maybe", "[set] NVM_FUSE takes on or off, not \"maybe\"" },
+    { "fuse", "", "[set] NVM_FUSE takes on or off, not \"\"" },
+    { "fuse", "on,off", "[set] NVM_FUSE takes on or off, not \"on,off\"" },
+    { "tier", "2", "[set] NVM_TIER takes auto, 0 or 1, not \"2\"" },
+    { "tune", "frozen ", "[set] NVM_TUNE takes off, estimate, measure or frozen, not \"frozen \"" },
+    { "isa", "avx2", "[set] NVM_ISA takes native, 128, 256 or 512, not \"avx2\"" },
+    { "reproducible", "2", "[set] NVM_REPRODUCIBLE takes 0 or 1, not \"2\"" },
+    { "check", "graph,plans", "[set] NVM_CHECK takes a list of graph, plan, bits, borrow or all, not \"graph,plans\"" },
+    { "dump", "ptx", "[set] NVM_DUMP takes a list of collect, graph, plan, tune, kernel, llvm, asm, cuda, run or all, "
+      "not \"ptx\"" },
+    { "solvers", "mkl", "[set] NVM_SOLVERS takes a list of openblas, cublaslt, kernel or all, not \"mkl\"" },
+    { "num_threads", "two", "[set] NVM_NUM_THREADS takes a count, not \"two\"" },
+    { "mem_cache", "1.5G", "[set] NVM_MEM_CACHE takes a count of bytes such as 512M, not \"1.5G\"" } };
+  uint64_t v = nvb_settings_version();
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    ck_assert_int_eq(nvb_set(bad[i].name, bad[i].value), NVM_ERR_VALUE);
+    ck_assert_str_eq(nvb_message(), bad[i].message);
+  }
+  ck_assert_uint_eq(nvb_settings_version(), v);
+  ck_assert_int_eq(nvb_set("check", "plan,bits"), NVM_OK);
+  ck_assert_int_eq(nvb_set("check", ""), NVM_OK); /* an empty list */
+  ck_assert_int_eq(nvb_set("solvers", "kernel,openblas"), NVM_OK);
+}
+END_TEST
+
+START_TEST(what_the_environment_says_in_vain_is_told) {
+  char line[320] = "";
+  setenv("NVM_FUSE", "maybe", 1);
+  setenv("NVM_NUM_THREADS", "few", 1);
+  setenv("NVM_DUMP", "graph,pla", 1);
+  setenv("NVM_TIER", "", 1); /* as if absent */
+  setenv("NVM_TUNE", "off", 1);
+  ck_assert_str_eq(nvb_str(NVB_FUSE), "on");
+  ck_assert_int_eq(nvb_int(NVB_THREADS), 0);
+  ck_assert_str_eq(nvb_str(NVB_TIER), "auto");
+  ck_assert(!nvb_has(NVB_DUMP, "graph"));
+  for (int i = 0; i < NVB_NSETTINGS; i++)
+    ck_assert_int_eq(nvb_setting_unread(i, line, sizeof line), i == NVB_FUSE || i == NVB_THREADS || i == NVB_DUMP);
+  nvb_setting_unread(NVB_FUSE, line, sizeof line);
+  ck_assert_str_eq(line, "NVM_FUSE=maybe in the environment counts as absent: it takes on or off");
+}
+END_TEST
+
 START_TEST(lists_have_words) {
   nvb_set("dump", "graph,plan");
   ck_assert(nvb_has(NVB_DUMP, "graph") && nvb_has(NVB_DUMP, "plan"));
@@ -88,9 +133,9 @@ START_TEST(toggling_costs_no_memory) {
     nvb_set("fuse", i & 1 ? "off" : "on");
   ck_assert_int_eq(nvb_live_blocks(), before);
   nvb_fail_alloc(1, 1);
-  ck_assert_int_eq(nvb_set("fuse", "a new word"), NVM_ERR_MEMORY);
+  ck_assert_int_eq(nvb_set("dump_dir", "a new text"), NVM_ERR_MEMORY);
   nvb_fail_alloc(0, 0);
-  ck_assert_str_eq(nvb_str(NVB_FUSE), "off");
+  ck_assert_str_eq(nvb_str(NVB_DUMP_DIR), "");
 }
 END_TEST
 
@@ -127,4 +172,4 @@ START_TEST(dumps_go_to_files) {
 END_TEST
 
 SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name, what_cannot_be_is_refused,
-      lists_have_words, table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)
+      words_that_a_setting_does_not_take_are_refused, what_the_environment_says_in_vain_is_told, lists_have_words, table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)

@@ -1,6 +1,7 @@
 """The Array type: operators, attributes, methods, values."""
 import copy
 import operator
+import os
 import pickle
 import subprocess
 import sys
@@ -262,7 +263,21 @@ def test_settings():
         nvm.set("fuse", "on")
     with pytest.raises(ValueError):
         nvm.set("no_such_setting", 1)
-    assert nvm.info()
+    for name, value, allowed in (("fuse", "maybe", "on or off"), ("NVM_TIER", 2, "auto, 0 or 1"),
+                                 ("num_threads", "two", "a count"), ("check", "plans", "plan, bits")):
+        with pytest.raises(ValueError, match=f"NVM_{name.upper().removeprefix('NVM_')} takes .*{allowed}.*{value}"):
+            nvm.set(name, value)
+    assert nvm.settings() == old
+    assert nvm.info() and "unread" not in nvm.info()
+
+
+def test_what_the_environment_says_in_vain_is_told():
+    code = "import nvm; assert nvm.settings()['NVM_FUSE'] == 'on'; import nvm.__main__ as m; m.info()"
+    env = os.environ | {"NVM_FUSE": "maybe", "NVM_MEM_CACHE": "lots", "NVM_TUNE": "off"}
+    text = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env).stdout
+    said = [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("unread ")]
+    assert said == ["NVM_FUSE=maybe in the environment counts as absent: it takes on or off",
+                    "NVM_MEM_CACHE=lots in the environment counts as absent: it takes a count of bytes such as 512M"]
 
 
 def test_explain():
