@@ -37,6 +37,7 @@ typedef struct nvd_node_params {
   X(cudaStreamIsCapturing, (void *stream, int *status)) \
   X(cudaThreadExchangeStreamCaptureMode, (int *mode)) \
   X(cudaEventCreateWithFlags, (void **event, unsigned flags)) \
+  X(cudaEventDestroy, (void *event)) \
   X(cudaEventRecord, (void *event, void *stream)) \
   X(cudaEventQuery, (void *event)) \
   X(cudaEventSynchronize, (void *event)) \

@@ -7,7 +7,7 @@
 #include "dispatch/device_impl.h"
 
 pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
-static nvd_device devices[NVD_MAX_DEVICES];      /* those with a context have been used; under the lock */
+static nvd_device devices[NVD_MAX_DEVICES];      /* those with a queue of their own have been started; under the lock */
 static _Thread_local nvd_queue *current[NVD_MAX_DEVICES];
 
 /* ---- devices */
@@ -41,11 +41,12 @@ static void facts(nvd_device *d, const char *name, int64_t memory) {
 static int make_pool(nvd_device *d) {
   nvd_pool_props p = { .type = CUDA_POOL_PINNED, .place_type = CUDA_POOL_PLACE_DEVICE, .place = d->ordinal };
   uint64_t keep = UINT64_MAX; /* what is freed stays ours until it is trimmed */
-  int error = nvd_cu.cudaMemPoolCreate(&d->pool, &p);
+  int error = d->pool ? 0 : nvd_cu.cudaMemPoolCreate(&d->pool, &p);
   return error ? error : nvd_cu.cudaMemPoolSetAttribute(d->pool, CUDA_POOL_THRESHOLD, &keep);
 }
 
-/* Under the lock. The primary context, so that memory and streams are shared with the process's other users of CUDA. */
+/* Under the lock. The primary context, so that memory and streams are shared with the process's other users of CUDA. What
+   a start that failed has made is there for the next. */
 static int start(nvd_device *d, int ordinal) {
   int handle = 0;
   char name[128] = "", what[16];
@@ -57,13 +58,11 @@ static int start(nvd_device *d, int ordinal) {
                     d->arch % 10);
   if (!ask(CUDA_DEV_POOLS, ordinal) || !ask(CUDA_DEV_UNIFIED, ordinal))
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
-  void *context = NULL;
   int error = nvd_cu.cuDeviceGet(&handle, ordinal);
   error = error ? error : nvd_cu.cuDeviceGetName(name, sizeof name, handle);
-  error = error ? error : nvd_cu.cuDevicePrimaryCtxRetain(&context, handle);
+  error = error || d->context ? error : nvd_cu.cuDevicePrimaryCtxRetain(&d->context, handle);
   if (error)
     return nvd_cuda_status(error, what);
-  d->context = context;
   int entered = nvd_enter(d);
   size_t unused, memory = 0;
   error = nvd_cu.cudaMemGetInfo(&unused, &memory);
@@ -71,10 +70,8 @@ static int start(nvd_device *d, int ordinal) {
   if (!error && !(d->own = nvd_queue_of(d, NULL)))
     error = CUDA_OUT_OF_MEMORY;
   nvd_leave(entered);
-  if (error) {
-    d->context = NULL;
+  if (error)
     return nvd_cuda_status(error, what);
-  }
   facts(d, name, (int64_t)memory);
   return NVM_OK;
 }
@@ -184,6 +181,24 @@ static int is_own_thread(const nvd_queue *q) {
   return q->stream != (void *)CUDA_THREAD_STREAM || pthread_equal(q->thread, pthread_self());
 }
 
+static nvd_queue *new_queue(nvd_device *d, int own) {
+  nvd_queue *q = nvb_calloc(1, sizeof *q);
+  if (!q)
+    return NULL;
+  int error = nvd_cu.cudaEventCreateWithFlags(&q->event, CUDA_EVENT_NO_TIMING);
+  if (!error && own && (error = nvd_cu.cudaStreamCreateWithFlags(&q->stream, CUDA_STREAM_NON_BLOCKING)))
+    nvd_cu.cudaEventDestroy(q->event);
+  if (error) {
+    nvd_cu.cudaGetLastError();
+    nvb_free(q);
+    return NULL;
+  }
+  q->device = d;
+  q->holders = own;
+  q->next = d->queues;
+  return d->queues = q;
+}
+
 static nvd_queue *unused_queue(nvd_device *d) {
   for (nvd_queue *q = d->queues; q; q = q->next) {
     int kept = q->holders;
@@ -205,18 +220,8 @@ nvd_queue *nvd_queue_of(nvd_device *d, void *stream) {
     return q;
   }
   q = unused_queue(d);
-  if (!q) {
-    q = nvb_calloc(1, sizeof *q);
-    if (!q || nvd_cu.cudaEventCreateWithFlags(&q->event, CUDA_EVENT_NO_TIMING) ||
-        (!stream && nvd_cu.cudaStreamCreateWithFlags(&q->stream, CUDA_STREAM_NON_BLOCKING))) {
-      nvb_free(q);
-      return NULL;
-    }
-    q->device = d;
-    q->holders = !stream;
-    q->next = d->queues;
-    d->queues = q;
-  }
+  if (!q && !(q = new_queue(d, !stream)))
+    return NULL;
   if (stream)
     q->stream = stream;
   q->thread = pthread_self();

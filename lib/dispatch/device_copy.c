@@ -26,10 +26,10 @@ static void put_back(nvd_device *d, piece *p) {
   pthread_mutex_unlock(&ring_lock);
 }
 
-/* Under ring_lock; pieces are made when the ring is first used. An error code. */
+/* Under ring_lock; pieces are made when the ring is first used, and what was made stays if one fails. An error code. */
 static int make(struct ring *r) {
-  void *data = NULL;
-  int error = nvd_cu.cudaHostAlloc(&data, (size_t)PIECE * PIECES, CUDA_HOST_PORTABLE_MAPPED);
+  void *data = r->all[0].data;
+  int error = data ? 0 : nvd_cu.cudaHostAlloc(&data, (size_t)PIECE * PIECES, CUDA_HOST_PORTABLE_MAPPED);
   for (int i = 0; i < PIECES && !error; i++) {
     piece *p = &r->all[i];
     p->data = (char *)data + (size_t)i * PIECE;

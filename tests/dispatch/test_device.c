@@ -832,6 +832,32 @@ START_TEST(a_call_fails) { /* what fails now and then leaves a device that goes 
 }
 END_TEST
 
+/* A start or a first copy that fails midway: what it had made is there for the next, and none is made twice. */
+START_TEST(what_was_made_before_a_failure_stays) {
+  nvd_device *d = NULL;
+  float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+  OK(nvb_set("cuda_dir", getenv("NVM_EMU_DIR")));
+  emu_fail("cudaStreamCreateWithFlags", 0, 2);
+  ck_assert_int_eq(nvd_device_get(&d, 0), NVM_ERR_MEMORY);
+  emu_fail("cudaEventCreateWithFlags", 0, 2);
+  ck_assert_int_eq(nvd_device_get(&d, 0), NVM_ERR_MEMORY);
+  OK(nvd_device_get(&d, 0));
+  ck_assert_int_eq(emu_calls("cudaMemPoolCreate"), 1);
+  ck_assert_int_eq(emu_calls("cuDevicePrimaryCtxRetain"), 1);
+  ck_assert_int_eq(emu_calls("cudaEventCreateWithFlags") - emu_calls("cudaEventDestroy"), 2); /* one of them failed */
+  nvd_buf *b = nvd_buf_new_on(d, sizeof x);
+  int64_t pinned = emu_calls("cudaHostAlloc"), events = emu_calls("cudaEventCreateWithFlags");
+  emu_fail("cudaEventCreateWithFlags", 3, 2);
+  ck_assert_int_eq(nvd_upload(b, 0, x, sizeof x), NVM_ERR_MEMORY);
+  OK(nvd_upload(b, 0, x, sizeof x));
+  OK(nvd_download(y, b, 0, sizeof y));
+  ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
+  ck_assert_int_eq(emu_calls("cudaHostAlloc"), pinned + 1);
+  ck_assert_int_eq(emu_calls("cudaEventCreateWithFlags"), events + 8 + 1); /* one for each piece, and the failed call */
+  nvd_buf_unref(b);
+}
+END_TEST
+
 static int life(nvd_device *d, nvd_buf *x) {
   nvd_program *p = NULL;
   nvd_buf *y = nvd_buf_new_on(d, 4 * N);
@@ -965,5 +991,5 @@ SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memo
       a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once,
       runs_are_reported,
       wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
-      every_allocation_may_fail,
+      what_was_made_before_a_failure_stays, every_allocation_may_fail,
       runs_are_timed, a_forked_child_is_told, threads)
