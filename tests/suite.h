@@ -1,24 +1,36 @@
-/* One main for every C suite: SUITE("arena", test_a, test_b) runs Check's tests and returns non-zero on a failure. */
+/* One main for every C suite: SUITE("arena", test_a, LOOP(test_b, 8)) runs Check's tests and returns non-zero on a failure.
+   SUITE_WITH does so around every test with a fixture; RUN_SUITE is for a main that says more. */
 #ifndef NVM_TESTS_SUITE_H
 #define NVM_TESTS_SUITE_H
 #include <check.h>
 
-static inline int run_suite(const char *name, const TTest *const *tests, int n) {
+/* In a list of tests: how the one behind it runs. */
+typedef struct suite_mark { TTest none; int times, signal; } suite_mark;
+#define LOOP(test, n) &(const suite_mark){ .times = (int)(n) }.none, test /* for every _i below n */
+#define EACH(test, table) LOOP(test, sizeof(table) / sizeof *(table))
+#define RAISES(test, number) &(const suite_mark){ .times = 1, .signal = number }.none, test
+
+static inline int run_suite(const char *name, SFun setup, SFun teardown, const TTest *const *tests) {
   Suite *s = suite_create(name);
   TCase *c = tcase_create(name);
-  for (int i = 0; i < n; i++)
-    tcase_add_test(c, tests[i]);
-  tcase_set_timeout(c, 120);
+  const suite_mark once = { .times = 1 }, *how = &once;
+  for (; *tests; tests++)
+    if ((*tests)->fn)
+      tcase_add_loop_test_raise_signal(c, *tests, how->signal, 0, how->times), how = &once;
+    else
+      how = (const suite_mark *)*tests;
+  tcase_add_checked_fixture(c, setup, teardown);
+  tcase_set_timeout(c, 240);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
+  srunner_run_all(r, CK_ENV);
   int failed = srunner_ntests_failed(r);
   srunner_free(r);
   return failed != 0;
 }
-#define SUITE(name, ...) \
-  int main(void) { \
-    const TTest *const tests_[] = { __VA_ARGS__ }; \
-    return run_suite(name, tests_, (int)(sizeof tests_ / sizeof *tests_)); \
-  }
+#define RUN_SUITE_WITH(name, setup, teardown, ...) \
+  run_suite(name, setup, teardown, (const TTest *const[]){ __VA_ARGS__, NULL })
+#define RUN_SUITE(name, ...) RUN_SUITE_WITH(name, NULL, NULL, __VA_ARGS__)
+#define SUITE_WITH(...) int main(void) { return RUN_SUITE_WITH(__VA_ARGS__); }
+#define SUITE(...) int main(void) { return RUN_SUITE(__VA_ARGS__); }
 #endif

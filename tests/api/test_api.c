@@ -1,8 +1,8 @@
 /* The C API as its users meet it: scopes, messages, values, assignment, functions, memory. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../suite.h"
 #include "base/mem.h"
 #include "nvm/nvm.h"
 
@@ -399,36 +399,9 @@ START_TEST(test_allocation_failures) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("api");
-  TCase *t = tcase_create("use");
-  tcase_add_checked_fixture(t, open_all, close_all);
-  tcase_set_timeout(t, 240);
-  tcase_add_test(t, test_expression);
-  tcase_add_test(t, test_together_and_explain);
-  tcase_add_test(t, test_products);
-  tcase_add_test(t, test_errors_name_shapes);
-  tcase_add_test(t, test_scope_keeps_first_failure);
-  tcase_add_test(t, test_no_scope);
-  tcase_add_test(t, test_shapes_that_cannot_be);
-  tcase_add_test(t, test_wrong_bytes);
-  tcase_add_test(t, test_borrow);
-  tcase_add_test(t, test_assignment_and_views);
-  tcase_add_test(t, test_held_values);
-  tcase_add_test(t, test_function);
-  tcase_add_test(t, test_placeholder_has_no_value);
-  tcase_add_test(t, test_captured_arrays_are_read_again);
-  tcase_add_test(t, test_weak_arguments);
-  tcase_add_test(t, test_failures_inside_a_trace_leave_nothing);
-  tcase_add_test(t, test_settings_stay);
-  tcase_add_test(t, test_arguments_that_cannot_be);
-  tcase_add_test(t, test_million_unread_steps);
-  tcase_add_test(t, test_many_read_steps);
-  tcase_add_test(t, test_allocation_failures);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int bad = srunner_ntests_failed(r);
-  srunner_free(r);
-  return bad != 0;
-}
+SUITE_WITH("api", open_all, close_all, test_expression, test_together_and_explain, test_products,
+           test_errors_name_shapes, test_scope_keeps_first_failure, test_no_scope, test_shapes_that_cannot_be,
+           test_wrong_bytes, test_borrow, test_assignment_and_views, test_held_values, test_function,
+           test_placeholder_has_no_value, test_captured_arrays_are_read_again, test_weak_arguments,
+           test_failures_inside_a_trace_leave_nothing, test_settings_stay, test_arguments_that_cannot_be,
+           test_million_unread_steps, test_many_read_steps, test_allocation_failures)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../fusion/oracle.h"
-#include "../suite.h"
 #include "autotune/candidates.h"
 #include "autotune/compare.h"
 

@@ -3,11 +3,7 @@
 #define GATE_CUDA
 #include "gate.h"
 #undef SUITE
-#define SUITE(name, ...)                                            \
-  static int PART(void) {                                           \
-    const TTest *const t[] = {__VA_ARGS__};                         \
-    return run_suite("cuda " name, t, (int)(sizeof t / sizeof *t)); \
-  }
+#define SUITE(name, ...) static int PART(void) { return RUN_SUITE("cuda " name, __VA_ARGS__); }
 #define PART part_gate
 #include "test_gate.c"
 #undef PART

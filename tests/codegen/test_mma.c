@@ -221,7 +221,5 @@ START_TEST(tf32) {
 END_TEST
 
 int main(void) {
-  if (!gate_emulator()) return 77;
-  const TTest *const t[] = {rows, unaligned, columns, tf32, groups, two, residual};
-  return run_suite("cuda mma", t, (int)(sizeof t / sizeof *t));
+  return gate_emulator() ? RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, two, residual) : 77;
 }

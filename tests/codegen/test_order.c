@@ -215,10 +215,10 @@ END_TEST
 
 #ifdef GATE_CUDA
 int main(void) {
-  const TTest *const t[] = {slow_paths, late_results, pointers, empty_rows, orders, behind_scans};
   (void)through_memory; /* no thread of a GPU waits for what another one stores */
   (void)wide_pairs;
-  return gate_emulator() ? run_suite("cuda order", t, (int)(sizeof t / sizeof *t)) : 77;
+  return gate_emulator()
+             ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, orders, behind_scans) : 77;
 }
 #else
 SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans, wide_pairs)

@@ -242,10 +242,9 @@ START_TEST(every_allocation_may_fail) {
 END_TEST
 
 int main(void) {
-  const TTest *const with[] = { random_products, wide_ones, nothing_to_do, refusals, choices, forked_children_go_on,
-                                threads_share_a_program, every_allocation_may_fail }, *const without[] = { refusals };
   if (there())
-    return run_suite("solve", with, (int)(sizeof with / sizeof *with));
+    return RUN_SUITE("solve", random_products, wide_ones, nothing_to_do, refusals, choices, forked_children_go_on,
+                     threads_share_a_program, every_allocation_may_fail);
   printf("skipped: OpenBLAS %s\n", nvd_openblas_line());
-  return run_suite("solve", without, 1) ? 1 : 77;
+  return RUN_SUITE("solve", refusals) ? 1 : 77;
 }

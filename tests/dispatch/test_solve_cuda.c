@@ -438,9 +438,6 @@ START_TEST(a_call_fails) {
 END_TEST
 
 int main(void) {
-  const TTest *const tests[] = { random_products, a_factor_of_nothing, refusals, choices, replayed_between_kernels,
-                                 recorded_whole, less_aligned_than_promised, captured, watched, without_workspace,
-                                 a_call_fails };
   if (!is_emulated()) {          /* CUDA does not go on in a child */
     setenv("CK_FORK", "no", 1);
     if (!nvd_device_count()) {
@@ -448,5 +445,6 @@ int main(void) {
       return 77;
     }
   }
-  return run_suite("solve_cuda", tests, (int)(sizeof tests / sizeof *tests));
+  return RUN_SUITE("solve_cuda", random_products, a_factor_of_nothing, refusals, choices, replayed_between_kernels,
+                   recorded_whole, less_aligned_than_promised, captured, watched, without_workspace, a_call_fails);
 }

@@ -257,17 +257,6 @@ END_TEST
 int main(void) {
   if (system("g++ --version > /dev/null 2>&1") != 0)
     return puts("skipped: no g++, which the emulator compiles kernels with"), 77;
-  const TTest *const all[] = {order,  meetings, kernels_that_fail, memory_is_closed,
-                              graphs, captures, sources_that_fail, prelude_is_whole};
-  Suite *s = suite_create("emulator");
-  TCase *c = tcase_create("emulator");
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(c, all[i]);
-  tcase_add_test_raise_signal(c, host_cannot_touch, SIGSEGV);
-  tcase_set_timeout(c, 120);
-  suite_add_tcase(s, c);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
+  return RUN_SUITE("emulator", order, meetings, kernels_that_fail, memory_is_closed, graphs, captures, sources_that_fail,
+                   prelude_is_whole, RAISES(host_cannot_touch, SIGSEGV));
 }

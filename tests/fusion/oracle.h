@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "codegen/codegen.h"
 #include "fusion/plan.h"
+#include "../suite.h"
 
 /* ---- graphs */
 typedef struct maker {

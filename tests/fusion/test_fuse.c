@@ -1,6 +1,5 @@
 /* Plans of small graphs: fused, and one kernel a value, against an evaluator that knows no plan, bit for bit. */
 #include "oracle.h"
-#include <check.h>
 
 typedef void (*builder_fn)(maker *m);
 
@@ -367,21 +366,5 @@ START_TEST(plans_explain_themselves) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("fuse");
-  TCase *t = tcase_create("plans");
-  tcase_set_timeout(t, 120);
-  tcase_add_loop_test(t, same_bits, 0, (int)(sizeof cases / sizeof *cases));
-  tcase_add_loop_test(t, told_schedules, 0, (int)(sizeof cases / sizeof *cases));
-  tcase_add_test(t, knobs_as_text);
-  tcase_add_test(t, donated_memory);
-  tcase_add_test(t, indices_are_checked);
-  tcase_add_test(t, long_lines_have_kernels);
-  tcase_add_test(t, plans_explain_themselves);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+SUITE("fuse", EACH(same_bits, cases), EACH(told_schedules, cases), knobs_as_text, donated_memory, indices_are_checked,
+      long_lines_have_kernels, plans_explain_themselves)

@@ -1,6 +1,5 @@
 /* Schedules for a GPU: the bits of a value-by-value evaluation whatever the places are, hints that keep their promise, and
    the places that the rules are there for. */
-#include <check.h>
 #include "codegen/cuda.h"
 #include "hints.h"
 
@@ -228,17 +227,5 @@ START_TEST(what_no_launch_takes_is_cut) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("gpu");
-  TCase *t = tcase_create("schedules");
-  tcase_set_timeout(t, 120);
-  tcase_add_loop_test(t, same_bits_in_any_place, 0, PROGRAMS);
-  tcase_add_loop_test(t, places_follow_the_rules, 0, (int)(sizeof places / sizeof *places));
-  tcase_add_loop_test(t, what_no_launch_takes_is_cut, 0, 2);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+SUITE("gpu", EACH(same_bits_in_any_place, programs), EACH(places_follow_the_rules, places),
+      LOOP(what_no_launch_takes_is_cut, 2))

@@ -1,9 +1,8 @@
 /* Index expressions: floors and remainders that cancel, intervals, what is proved equal and what is not. */
-#include <check.h>
 #include <stdlib.h>
 #include "base/err.h"
 #include "fusion/index.h"
-#include "suite.h"
+#include "../suite.h"
 
 typedef struct fixture { nvf_space *s; nvf_prod n, m, b; nvf_ix i, j, k; } fixture;
 

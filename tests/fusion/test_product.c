@@ -1,8 +1,6 @@
 /* Matrix products in plans: any tail and head, every dtype and layout, against the evaluator, interpreted, read back and
    compiled; and what is said of a step in the words of BLAS. */
-#include <check.h>
 #include "oracle.h"
-#include "suite.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 enum { MOST = 4 };
@@ -406,18 +404,5 @@ START_TEST(a_veto_leaves_the_product_alone) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("product");
-  TCase *t = tcase_create("products");
-  tcase_set_timeout(t, 300);
-  tcase_add_loop_test(t, right_with_any_tail, 0, PROGRAMS);
-  tcase_add_loop_test(t, the_words_say_the_same, 0, PROGRAMS);
-  tcase_add_loop_test(t, tails_are_cut_for_libraries, 0, (int)(sizeof offers / sizeof *offers));
-  tcase_add_test(t, a_veto_leaves_the_product_alone);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+SUITE("product", EACH(right_with_any_tail, programs), EACH(the_words_say_the_same, programs),
+      EACH(tails_are_cut_for_libraries, offers), a_veto_leaves_the_product_alone)

@@ -1,5 +1,4 @@
 /* Random graphs of every kind of value: fused for three machines, and one kernel a value, against the evaluator. */
-#include <check.h>
 #include "codegen/cuda.h"
 #include "hints.h"
 
@@ -217,15 +216,4 @@ START_TEST(same_bits_however_planned) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("random");
-  TCase *t = tcase_create("graphs");
-  tcase_set_timeout(t, 200);
-  tcase_add_loop_test(t, same_bits_however_planned, 0, getenv("MANY") ? atoi(getenv("MANY")) : SEEDS);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+SUITE("random", LOOP(same_bits_however_planned, getenv("MANY") ? atoi(getenv("MANY")) : SEEDS))

@@ -1,8 +1,6 @@
 /* The promise of planner.md: texts name sizes and never show them, so random shapes of one program end in few texts. */
-#include <check.h>
 #include "hints.h"
 #include "oracle.h"
-#include "suite.h"
 
 static uint64_t seen[512];
 static int nseen;

@@ -1,12 +1,11 @@
 /* The library of fragments: casts of every pair of types, sharing between threads, lack of memory. */
-#include "graph/frag_impl.h"
-#include "base/mem.h"
-#include <check.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
+#include "../suite.h"
+#include "base/mem.h"
+#include "graph/frag_impl.h"
 
 START_TEST(every_cast_is_there) {
   for (int from = NVM_BOOL; from < NVM_C64; from++)
@@ -247,23 +246,6 @@ START_TEST(out_of_memory_leaves_the_library_whole) {
   ck_assert_ptr_eq(f, nvg_frag_find("sin", t, 1));
 } END_TEST
 
-int main(void) {
-  Suite *s = suite_create("frag_library");
-  TCase *c = tcase_create("library");
-  tcase_set_timeout(c, 120);
-  tcase_add_test(c, every_cast_is_there);
-  tcase_add_test(c, floats_to_integers_saturate);
-  tcase_add_test(c, bf16_is_the_upper_half);
-  tcase_add_test(c, f32_to_bf16_rounds_to_even);
-  tcase_add_test(c, f64_to_f16_rounds_once);
-  tcase_add_test(c, eight_bits);
-  tcase_add_test(c, integers_become_halves);
-  tcase_add_test(c, threads_share_the_library);
-  tcase_add_test(c, out_of_memory_leaves_the_library_whole);
-  suite_add_tcase(s, c);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE("frag_library", every_cast_is_there, floats_to_integers_saturate, bf16_is_the_upper_half,
+      f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves,
+      threads_share_the_library, out_of_memory_leaves_the_library_whole)

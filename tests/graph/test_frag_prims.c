@@ -1,11 +1,11 @@
 /* Every primitive on edge values of every type it takes, in every variant of the loops that this CPU runs, against
    plain C written another way (128-bit integers, libm). */
-#include "graph/frag_impl.h"
-#include <check.h>
 #include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../suite.h"
+#include "graph/frag_impl.h"
 
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
@@ -401,19 +401,5 @@ START_TEST(any_length_gives_the_same) {
   nvb_arena_free(a);
 } END_TEST
 
-int main(void) {
-  Suite *s = suite_create("frag_prims");
-  TCase *c = tcase_create("prims");
-  tcase_set_timeout(c, 240);
-  tcase_add_test(c, every_primitive_every_type);
-  tcase_add_test(c, f16_to_f32_is_exact);
-  tcase_add_test(c, f32_to_f16_rounds_to_even);
-  tcase_add_test(c, software_fma_is_exact);
-  tcase_add_test(c, any_length_gives_the_same);
-  suite_add_tcase(s, c);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE("frag_prims", every_primitive_every_type, f16_to_f32_is_exact, f32_to_f16_rounds_to_even, software_fma_is_exact,
+      any_length_gives_the_same)

@@ -1,11 +1,11 @@
 /* Fragment text: what is accepted, what it means, where faults are reported, and that print and parse are inverse. */
-#include "graph/frag_impl.h"
-#include "base/mem.h"
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../suite.h"
+#include "base/mem.h"
+#include "graph/frag_impl.h"
 
 static nvb_arena *arena;
 static nvg_fragset *set;
@@ -344,32 +344,8 @@ START_TEST(out_of_memory_is_clean) {
   }
 } END_TEST
 
-int main(void) {
-  Suite *s = suite_create("frag_text");
-  TCase *c = tcase_create("text");
-  tcase_add_checked_fixture(c, setup, teardown);
-  tcase_set_timeout(c, 120);
-  tcase_add_test(c, errors_say_where);
-  tcase_add_test(c, nesting_is_bounded);
-  tcase_add_test(c, lookups_fail_with_types);
-  tcase_add_test(c, operators_and_literals);
-  tcase_add_test(c, literals_round_once);
-  tcase_add_test(c, the_most_specific_definition_wins);
-  tcase_add_test(c, types_as_arguments);
-  tcase_add_test(c, several_results);
-  tcase_add_test(c, loops);
-  tcase_add_test(c, tables);
-  tcase_add_test(c, rare_goes_up_to_the_callers);
-  tcase_add_test(c, equal_functions_have_equal_hashes);
-  tcase_add_test(c, other_items_are_skipped);
-  tcase_add_test(c, the_manual_has_every_primitive);
-  tcase_add_test(c, every_library_fragment_reads_back);
-  tcase_add_test(c, printed_forms_read_back);
-  tcase_add_test(c, out_of_memory_is_clean);
-  suite_add_tcase(s, c);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_WITH("frag_text", setup, teardown, errors_say_where, nesting_is_bounded, lookups_fail_with_types,
+           operators_and_literals, literals_round_once, the_most_specific_definition_wins, types_as_arguments,
+           several_results, loops, tables, rare_goes_up_to_the_callers, equal_functions_have_equal_hashes,
+           other_items_are_skipped, the_manual_has_every_primitive, every_library_fragment_reads_back,
+           printed_forms_read_back, out_of_memory_is_clean)

@@ -11,7 +11,7 @@
 #include "graph/frag.h"
 #include "graph/graph.h"
 #include "graph/infer.h"
-#include "suite.h"
+#include "../suite.h"
 
 static const nvg_frag *find(const char *name, int n, const nvm_dtype *t) {
   const nvg_frag *f = nvg_frag_find(name, t, n);

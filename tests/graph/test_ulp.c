@@ -3,7 +3,7 @@
    docs/numerics.md from N samples instead, with a second one the worst cases too. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "suite.h"
+#include "../suite.h"
 #include "ulp.h"
 
 enum { SAMPLES = 12 * 1024 };
@@ -24,18 +24,13 @@ static void hold(nvm_dtype t) {
 START_TEST(f32) { hold(NVM_F32); } END_TEST
 START_TEST(f64) { hold(NVM_F64); } END_TEST
 
-static int run(void) {
-  const TTest *const tests[] = { f32, f64 };
-  return run_suite("ulp", tests, 2);
-}
-
 static void print_worst(const char *type, const ulp_result *r) {
   printf("    %s: %a at %a, %a; %ld edges (%a, %a: %a, not %a); %ld differ\n", type, r->got, r->at[0], r->at[1],
     r->edge, r->edge_at[0], r->edge_at[1], r->edge_got, r->edge_want, r->differ);
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return run();
+  if (argc < 2) return RUN_SUITE("ulp", f32, f64);
   for (int i = 0; i < ulp_nfunctions; i++) {
     ulp_result a, b;
     if (!ulp_measure(&ulp_functions[i], NVM_F32, atoi(argv[1]), 1, &a) || !ulp_measure(&ulp_functions[i], NVM_F64,

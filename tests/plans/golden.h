@@ -46,16 +46,5 @@ static inline void hold_to(nvb_arena *a, const nvg_graph *g, const struct patter
     nvb_arena_free(a);                                                                                                \
   }                                                                                                                   \
   END_TEST                                                                                                            \
-  int main(void) {                                                                                                    \
-    Suite *s = suite_create(NAME);                                                                                    \
-    TCase *t = tcase_create("plans");                                                                                 \
-    tcase_set_timeout(t, 120);                                                                                        \
-    tcase_add_loop_test(t, as_few_kernels_as_by_hand, 0, COUNT);                                                      \
-    suite_add_tcase(s, t);                                                                                            \
-    SRunner *r = srunner_create(s);                                                                                   \
-    srunner_run_all(r, CK_NORMAL);                                                                                    \
-    int failed = srunner_ntests_failed(r);                                                                            \
-    srunner_free(r);                                                                                                  \
-    return failed != 0;                                                                                               \
-  }
+  SUITE(NAME, EACH(as_few_kernels_as_by_hand, patterns))
 #endif

@@ -1,7 +1,6 @@
 /* For the suites of plans: programs written in a few letters over nvg_apply, planned for a machine that a table describes. */
 #ifndef LAZY_H
 #define LAZY_H
-#include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <time.h>
 #include "base/err.h"
 #include "fusion/plan.h"
+#include "../suite.h"
 
 typedef nvg_node *N;
 enum { MOST_NODES = 32768 };

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "codegen/cuda.h"
 
-enum { WORKERS = 4, MOST = 256, COUNT_OF = sizeof patterns / sizeof *patterns, NARCH = 4 };
+enum { WORKERS = 4, MOST = 256, COUNT = sizeof patterns / sizeof *patterns, NARCH = 4 };
 static const struct { int number; const char *device; int64_t shared; } archs[NARCH] = {
   { 80, "a100", 163 << 10 }, { 90, "h200", 227 << 10 }, { 100, "b200", 227 << 10 }, { 120, "rtx5090", 99 << 10 }
 };
@@ -55,14 +55,14 @@ START_TEST(no_kernel_spills) {
   static program program;
   pthread_t thread[WORKERS];
   P = &program;
-  for (int i = 0; i < COUNT_OF; i++) {
+  for (int i = 0; i < COUNT; i++) {
     nvb_arena *a = nvb_arena_new();
     int rc = nvb_protect(a, spell_one, (void *)&patterns[i]);
     ck_assert_msg(rc == NVM_OK, "%s: %s", patterns[i].name, nvb_message());
     forget();
     nvb_arena_free(a);
   }
-  ck_assert_int_ge(ntodo, COUNT_OF);
+  ck_assert_int_ge(ntodo, COUNT);
   if (!nvc_nvrtc_available()) {
     printf("kernels are spelled and not compiled: %s\n", nvb_message());
     return;
@@ -79,15 +79,4 @@ START_TEST(no_kernel_spills) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("cuda plans");
-  TCase *t = tcase_create("kernels");
-  tcase_set_timeout(t, 600);
-  tcase_add_test(t, no_kernel_spills);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+SUITE("cuda plans", no_kernel_spills)

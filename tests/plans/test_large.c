@@ -244,17 +244,4 @@ START_TEST(vetoes_cut) {
 }
 END_TEST
 
-int main(void) {
-  Suite *s = suite_create("large");
-  TCase *t = tcase_create("plans");
-  tcase_set_timeout(t, 120);
-  tcase_add_loop_test(t, plans_of_large_graphs, 0, (int)(sizeof cases / sizeof *cases));
-  tcase_add_loop_test(t, work_is_in_proportion, 0, 3);
-  tcase_add_test(t, vetoes_cut);
-  suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_NORMAL);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
-}
+SUITE("large", EACH(plans_of_large_graphs, cases), LOOP(work_is_in_proportion, 3), vetoes_cut)

@@ -204,5 +204,4 @@ static const struct pattern patterns[] = {
      columns, each of which finishes its own columns once, and the mean of 4096 row means (16 KB) */
   { "double centring", double_centring, { 2, 2 }, B(3.0 * D * D) },
 };
-enum { COUNT = sizeof patterns / sizeof *patterns };
 GOLDEN_SUITE("more patterns")

@@ -238,5 +238,4 @@ static const struct pattern patterns[] = {
   { "softmax backward", p59, { 1, 1 }, 393.2e6 },
   { "rows of 3", p60, { 1, 1 }, 100.7e6 },
 };
-enum { COUNT = sizeof patterns / sizeof *patterns };
 GOLDEN_SUITE("patterns")

@@ -73,5 +73,4 @@ static const struct pattern patterns[] = {
   { "normed", normed, { 2, 2 }, 134.2e6 }, { "backward", backward, { 3, 3 }, 54.53e6 }, { "two layers", two_layers, { 2, 2 }, 75.5e6 }, { "q, k, v", qkv, { 1, 1 }, 79.69e6 }, { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
   { "attention", attention, { 3, 3 }, 58.85e6 },
 };
-enum { COUNT = sizeof patterns / sizeof *patterns };
 GOLDEN_SUITE("products")
