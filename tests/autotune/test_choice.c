@@ -32,9 +32,7 @@ static void there_and_back(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(test_text) {
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_int_eq(nvb_protect(a, there_and_back, NULL), NVM_OK);
-  nvb_arena_free(a);
+  in_arena(there_and_back, NULL, NULL);
   static const char *const bad[] = { "solver=", "solver=a config=", "solver=a config=1", "solver=a config=0g", "solver= block=1",
                                      "solver=averyverylongname", "config=00", "solver=a,block=1", "solver=a config=00,11", "block" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -81,10 +79,7 @@ static void all_passes(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(test_candidates) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, all_passes, NULL);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(all_passes, NULL, NULL);
 }
 END_TEST
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../comma.h"
+#include "../arena.h"
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -38,9 +39,7 @@ static void floats(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(floats_read_back) {
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_int_eq(nvb_protect(a, floats, NULL), NVM_OK);
-  nvb_arena_free(a);
+  in_arena(floats, NULL, NULL);
 }
 END_TEST
 
@@ -97,9 +96,7 @@ START_TEST(floats_have_a_point_everywhere) {
   ck_assert_str_eq(end, "x");
   ck_assert_float_eq(nvb_read_float("0.1", &end), 0.1f);
   ck_assert_str_eq(end, "");
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_int_eq(nvb_protect(a, floats, NULL), NVM_OK);
-  nvb_arena_free(a);
+  in_arena(floats, NULL, NULL);
 }
 END_TEST
 

@@ -2,6 +2,7 @@
    every dtype, every way an address or a condition can depend on the lane. Each kernel runs with 16, 8, 4 lanes and
    one. */
 #include "gate.h"
+#include "../arena.h"
 #include "base/text.h"
 
 enum { N = 301 };
@@ -423,9 +424,7 @@ static void refused(nvb_arena *a, void *text) {
 }
 
 static void refuse(const char *text) {
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_msg(nvb_protect(a, refused, (void *)(uintptr_t)text) == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(refused, text, NULL);
 }
 
 START_TEST(refusals) {

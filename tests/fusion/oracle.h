@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../arena.h"
+#include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "codegen/codegen.h"
 #include "fusion/plan.h"
-#include "../suite.h"
 
 /* ---- graphs */
 typedef struct maker {

@@ -209,10 +209,7 @@ static void run_case(nvb_arena *a, void *arg) {
 }
 
 START_TEST(same_bits) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, run_case, &_i);
-  ck_assert_msg(rc == NVM_OK, "%s: %s", cases[_i].name, nvb_message());
-  nvb_arena_free(a);
+  in_arena(run_case, &_i, cases[_i].name);
 }
 END_TEST
 
@@ -247,10 +244,7 @@ static void donations(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(donated_memory) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, donations, NULL);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(donations, NULL, NULL);
 }
 END_TEST
 
@@ -286,10 +280,7 @@ static void told(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(told_schedules) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, told, (void *)&cases[_i].make);
-  ck_assert_msg(rc == NVM_OK, "%s: %s", cases[_i].name, nvb_message());
-  nvb_arena_free(a);
+  in_arena(told, &cases[_i].make, cases[_i].name);
 }
 END_TEST
 START_TEST(knobs_as_text) {
@@ -352,17 +343,11 @@ static void long_lines(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(long_lines_have_kernels) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, long_lines, NULL);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(long_lines, NULL, NULL);
 }
 END_TEST
 START_TEST(plans_explain_themselves) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, explained, NULL);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(explained, NULL, NULL);
 }
 END_TEST
 

@@ -182,10 +182,7 @@ static void place_one(nvb_arena *a, void *arg) {
 }
 
 START_TEST(places_follow_the_rules) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, place_one, (void *)&places[_i]);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(place_one, &places[_i], NULL);
 }
 END_TEST
 
@@ -220,10 +217,7 @@ static void cut_one(nvb_arena *a, void *arg) {
 }
 
 START_TEST(what_no_launch_takes_is_cut) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, cut_one, &_i);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(cut_one, &_i, NULL);
 }
 END_TEST
 

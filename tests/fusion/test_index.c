@@ -1,8 +1,8 @@
 /* Index expressions: floors and remainders that cancel, intervals, what is proved equal and what is not. */
 #include <stdlib.h>
-#include "base/err.h"
-#include "fusion/index.h"
+#include "../arena.h"
 #include "../suite.h"
+#include "fusion/index.h"
 
 typedef struct fixture { nvf_space *s; nvf_prod n, m, b; nvf_ix i, j, k; } fixture;
 
@@ -137,10 +137,7 @@ static void tiles(nvb_arena *a, void *arg) {
 }
 
 static void run(void (*fn)(nvb_arena *, void *)) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, fn, NULL);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(fn, NULL, NULL);
 }
 
 START_TEST(reshapes_there_and_back_cancel) { run(reshapes); } END_TEST

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../arena.h"
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -230,9 +231,7 @@ static void build(nvb_arena *a, void *arg) {
 }
 
 START_TEST(building) {
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_msg(nvb_protect(a, build, NULL) == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(build, NULL, NULL);
 }
 END_TEST
 
@@ -249,9 +248,7 @@ static void fold(nvb_arena *a, void *arg) {
 }
 
 START_TEST(folding) {
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_msg(nvb_protect(a, fold, NULL) == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(fold, NULL, NULL);
 }
 END_TEST
 
@@ -284,9 +281,7 @@ static void layouts(nvb_arena *a, void *arg) {
 }
 
 START_TEST(layout_text) {
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_msg(nvb_protect(a, layouts, NULL) == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(layouts, NULL, NULL);
 }
 END_TEST
 

@@ -331,10 +331,7 @@ static void say_one(nvb_arena *a, void *arg) {
 }
 
 START_TEST(the_words_say_the_same) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, say_one, (void *)&programs[_i]);
-  ck_assert_msg(rc == NVM_OK, "%s: %s", programs[_i].name, nvb_message());
-  nvb_arena_free(a);
+  in_arena(say_one, &programs[_i], programs[_i].name);
 }
 END_TEST
 
@@ -372,10 +369,7 @@ static void offered(nvb_arena *a, void *arg) {
     ck_assert_msg(!p->step[i].product || !p->step[i].product->beyond, "%s", nvb_text_get(&t));
 }
 START_TEST(tails_are_cut_for_libraries) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, offered, (void *)&offers[_i]);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(offered, &offers[_i], NULL);
 }
 END_TEST
 
@@ -397,10 +391,7 @@ static void vetoed(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(a_veto_leaves_the_product_alone) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, vetoed, NULL);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(vetoed, NULL, NULL);
 }
 END_TEST
 

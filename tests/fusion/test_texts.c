@@ -73,10 +73,7 @@ static void count(nvb_arena *a, void *arg) {
 }
 
 static int texts(void (*make)(maker *)) {
-  nvb_arena *a = nvb_arena_new();
-  int rc = nvb_protect(a, count, &make);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(count, &make, NULL);
   return nseen;
 }
 
@@ -116,9 +113,7 @@ static void machine(nvb_arena *a, void *arg) {
   }
 }
 START_TEST(what_the_machine_decides) {
-  nvb_arena *a = nvb_arena_new();
-  ck_assert_msg(nvb_protect(a, machine, NULL) == NVM_OK, "%s", nvb_message());
-  nvb_arena_free(a);
+  in_arena(machine, NULL, NULL);
 }
 END_TEST
 

@@ -35,16 +35,7 @@ static inline void hold_to(nvb_arena *a, const nvg_graph *g, const struct patter
     for (int m = 0; m < 2; m++)                                                                                       \
       hold_to(a, g, p, m);                                                                                            \
   }                                                                                                                   \
-  START_TEST(as_few_kernels_as_by_hand) {                                                                             \
-    static program program;                                                                                           \
-    nvb_arena *a = nvb_arena_new();                                                                                   \
-    P = &program;                                                                                                     \
-    P->nkeep = P->nout = 0; /* after a test that failed in this process */                                            \
-    int rc = nvb_protect(a, plan_one, (void *)&patterns[_i]);                                                         \
-    ck_assert_msg(rc == NVM_OK, "%s: %s", patterns[_i].name, nvb_message());                                          \
-    forget();                                                                                                         \
-    nvb_arena_free(a);                                                                                                \
-  }                                                                                                                   \
+  START_TEST(as_few_kernels_as_by_hand) { in_program(plan_one, &patterns[_i], patterns[_i].name); }                   \
   END_TEST                                                                                                            \
   SUITE(NAME, EACH(as_few_kernels_as_by_hand, patterns))
 #endif

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "base/err.h"
-#include "fusion/plan.h"
+#include "../arena.h"
 #include "../suite.h"
+#include "fusion/plan.h"
 
 typedef nvg_node *N;
 enum { MOST_NODES = 32768 };
@@ -98,6 +98,13 @@ static inline void forget(void) {
   for (int i = 0; i < P->nkeep; i++)
     nvg_node_unref(P->keep[i]);
   P->nkeep = P->nout = 0;
+}
+static inline void in_program(void (*fn)(nvb_arena *a, void *arg), const void *arg, const char *name) {
+  static program one;
+  P = &one;
+  P->nkeep = P->nout = 0; /* after a test that failed in this process */
+  in_arena(fn, arg, name);
+  forget();
 }
 static inline double now_us(void) { /* of this process: others on the machine do not count */
   struct timespec t;

@@ -52,16 +52,9 @@ static void *compile_all(void *arg) {
 }
 
 START_TEST(no_kernel_spills) {
-  static program program;
   pthread_t thread[WORKERS];
-  P = &program;
-  for (int i = 0; i < COUNT; i++) {
-    nvb_arena *a = nvb_arena_new();
-    int rc = nvb_protect(a, spell_one, (void *)&patterns[i]);
-    ck_assert_msg(rc == NVM_OK, "%s: %s", patterns[i].name, nvb_message());
-    forget();
-    nvb_arena_free(a);
-  }
+  for (int i = 0; i < COUNT; i++)
+    in_program(spell_one, &patterns[i], patterns[i].name);
   ck_assert_int_ge(ntodo, COUNT);
   if (!nvc_nvrtc_available()) {
     printf("kernels are spelled and not compiled: %s\n", nvb_message());

@@ -167,14 +167,7 @@ static void plan_one(nvb_arena *a, void *arg) {
 }
 
 START_TEST(plans_of_large_graphs) {
-  static program program;
-  nvb_arena *a = nvb_arena_new();
-  P = &program;
-  P->nkeep = P->nout = 0;
-  int rc = nvb_protect(a, plan_one, &_i);
-  ck_assert_msg(rc == NVM_OK, "%s: %s", cases[_i].name, nvb_message());
-  forget();
-  nvb_arena_free(a);
+  in_program(plan_one, &_i, cases[_i].name);
 }
 END_TEST
 
@@ -197,14 +190,7 @@ static void lengths(nvb_arena *a, void *arg) {
   ck_assert_msg(p->work < 2000 * g->n, "%lld for %d values", (long long)p->work, g->n);
 }
 START_TEST(work_is_in_proportion) {
-  static program program;
-  nvb_arena *a = nvb_arena_new();
-  P = &program;
-  P->nkeep = P->nout = 0;
-  int rc = nvb_protect(a, lengths, &_i);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  forget();
-  nvb_arena_free(a);
+  in_program(lengths, &_i, NULL);
 }
 END_TEST
 
@@ -233,14 +219,7 @@ static void veto(nvb_arena *a, void *arg) {
   ck_assert_int_eq(steps[NVF_VETOES], apart);
 }
 START_TEST(vetoes_cut) {
-  static program program;
-  nvb_arena *a = nvb_arena_new();
-  P = &program;
-  P->nkeep = P->nout = 0;
-  int rc = nvb_protect(a, veto, NULL);
-  ck_assert_msg(rc == NVM_OK, "%s", nvb_message());
-  forget();
-  nvb_arena_free(a);
+  in_program(veto, NULL, NULL);
 }
 END_TEST
 
