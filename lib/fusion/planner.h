@@ -1,5 +1,5 @@
 /* What the files of the planner share: the canonical graph (net.c), a kernel candidate (instance.c, candidate.c) with its roles and
-   price (cost.c), the search (search.c), and what becomes of the winners (schedule.c, emit.c, memory.c). Nobody else
+   price (cost.c), the search (worth.c, search.c), and what becomes of the winners (schedule.c, emit.c, memory.c). Nobody else
    includes this. */
 #ifndef NVF_PLANNER_H
 #define NVF_PLANNER_H
@@ -142,6 +142,10 @@ int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis i
 double nvf_elements(const nvf_cand *k, uint64_t axes); /* of what has these axes */
 static inline uint64_t nvf_all_axes(const nvf_cand *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
+/* ---- worth.c: which values a plan may keep in memory */
+uint8_t *nvf_worth(nvf_net *net, int fuse);    /* by node; fuse 0: all values but views */
+int nvf_middle(nvf_net *net, const uint64_t *stored, int root); /* a node to be stored where root has no kernel; -1: there is none */
+
 /* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
 typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut; nvf_cut *cut; } nvf_choice;
 /* A kernel that somebody would not take: what it made and what it loaded that others make, by nvf_mark_of. */
@@ -219,5 +223,8 @@ static inline int nvf_reads(const nvf_cand *k, int node) {
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
 static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }
 static inline int nvf_is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
+static inline int nvf_is_made(const nvf_node *n) { /* by operations, not by reading elsewhere */
+  return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
+}
 static inline int nvf_is_view(nvg_vkind k) { return k >= NVG_VRESHAPE && k <= NVG_VROLL; }
 #endif

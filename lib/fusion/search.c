@@ -1,6 +1,5 @@
-/* Which values are stored and which share a kernel: greedy moves from one kernel per sink. Candidates to be stored are
-   outputs, reductions, and dear maps whose readers end in different sinks or read them through shifts; everything else is
-   computed where it is wanted. Moves: copy a stored value into its readers, merge two kernels with all between them. */
+/* Which values are stored and which share a kernel: greedy moves from one kernel per value that is worth a decision
+   (worth.c). Moves: copy a stored value into its readers, merge two kernels with all between them. */
 #include "fusion/planner.h"
 #include <math.h>
 #include <string.h>
@@ -10,7 +9,7 @@
    WINDOW: groups that are looked at together. More go through it in their order; what has settled leaves at its front.
    MOST_VISITS: instances that may be built for a window (some 30 ms of them), LATER for those behind the first; then what is
    best so far stands. */
-enum { DEAR = 6, CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 150000, LATER = 20000 };
+enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 150000, LATER = 20000 };
 typedef struct group { int n, *root; nvf_cand *k; int id; } group; /* id: its own, a new one when it changes */
 /* Each behind those that it reads from. needs: bit set of groups of the window that one reads from, with theirs */
 typedef struct window { int n; group g[WINDOW]; uint64_t needs[WINDOW]; } window;
@@ -22,9 +21,6 @@ typedef struct search {
   double time;
   uint64_t *stored;
   int *readers;            /* by node: groups that load it */
-  int *sink;               /* by node: the sink that it ends in; n and more: of `sets`, several of them; -1: none */
-  nvb_map *set_of;
-  NVB_VEC(const uint64_t *) sets;
   nvb_map *known;          /* roots and stored values that are read -> candidate */
   NVB_VEC(int) key;
   NVB_VEC(nvf_cand *) cand;
@@ -37,122 +33,6 @@ typedef struct search {
 #define CANNOT (-INFINITY)
 
 static const nvf_node *node_of(const search *s, int i) { return &s->net->node[i]; }
-static int words(const search *s) { return s->net->n / 64 + 1; }
-
-/* ---- which values are worth a decision */
-static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
-static int is_made(const nvf_node *n) {
-  return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
-}
-
-static void put_sinks(const search *s, uint64_t *set, int sink) {
-  if (sink >= 0 && sink < s->net->n)
-    nvf_put_bit(set, sink);
-  for (int w = 0; sink >= s->net->n && w < words(s); w++)
-    set[w] |= s->sets.at[sink - s->net->n][w];
-}
-
-static int union_of(search *s, int x, int y) {
-  uint64_t *set = NVB_NEWN(s->a, uint64_t, words(s));
-  int fresh;
-  put_sinks(s, set, x);
-  put_sinks(s, set, y);
-  int *at = nvb_map_put(s->set_of, set, (size_t)words(s) * sizeof *set, &fresh);
-  if (fresh) {
-    *at = s->net->n + s->sets.n;
-    NVB_PUSH(s->a, s->sets, set);
-  }
-  return *at;
-}
-
-static void find_sinks(search *s) {
-  s->sink = NVB_NEWN(s->a, int, s->net->n + 1);
-  for (int i = s->net->n - 1; i >= 0; i--) {
-    const nvf_node *x = node_of(s, i);
-    s->sink[i] = is_sink(x) ? i : -1;
-    for (int j = 0; j < x->nuser && !is_sink(x); j++) {
-      int more = s->sink[x->user[j]];
-      if (more >= 0 && more != s->sink[i])
-        s->sink[i] = s->sink[i] < 0 ? more : union_of(s, s->sink[i], more);
-    }
-  }
-}
-
-/* Operations of an element from leaves and reductions, counted up to DEAR. */
-static int work(search *s, int node) {
-  nvf_walk *w = &s->net->walk;
-  int sum = 0;
-  nvf_walk_start(w);
-  nvf_walk_to(w, node);
-  for (int i; sum < DEAR && (i = nvf_walk_next(w)) >= 0;) {
-    const nvf_node *x = node_of(s, i);
-    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL)
-      continue;
-    sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : is_made(x) || x->kind == NVG_VROLL;
-    for (int j = 0; j < x->nin; j++)
-      nvf_walk_to(w, x->in[j]);
-  }
-  return sum;
-}
-
-static int disputed(search *s, int node) {
-  nvf_walk *w = &s->net->walk;
-  int shifts = 0;
-  nvf_walk_start(w);
-  nvf_walk_to(w, node);
-  for (int i; (i = nvf_walk_next(w)) >= 0;)
-    for (int j = 0; j < node_of(s, i)->nuser; j++) {
-      int to = node_of(s, i)->user[j];
-      const nvf_node *u = node_of(s, to);
-      if (nvf_walk_met(w, to))
-        continue;
-      shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* what comes round is read at two places */
-      if (nvf_is_view(u->kind))
-        nvf_walk_to(w, to);
-      else if (s->sink[node] >= s->net->n && s->sink[to] != s->sink[node])
-        return 1;
-      else
-        nvf_walk_pass(w, to);
-    }
-  return shifts > 1;
-}
-
-static int feeds_view(const search *s, int view) { /* a product reads it, perhaps through other views */
-  const nvf_node *n = node_of(s, view);
-  int found = 0;
-  for (int j = 0; j < n->nuser && !found; j++)
-    found = node_of(s, n->user[j])->kind == NVG_VCALL || (nvf_is_view(node_of(s, n->user[j])->kind) && feeds_view(s, n->user[j]));
-  return found;
-}
-
-/* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that is none. */
-static int feeds_product(search *s, int i) {
-  const nvf_node *n = node_of(s, i);
-  int made = is_made(n), part = n->kind == NVG_VSLICE || n->kind == NVG_VRESHAPE || n->kind == NVG_VROLL;
-  if (!s->net->nproduct || !(made || (part && s->net->offers)))
-    return 0;
-  for (int j = 0; j < n->nuser; j++) {
-    const nvf_node *u = node_of(s, n->user[j]);
-    if (u->kind == NVG_VCALL || (made && nvf_is_view(u->kind) && feeds_view(s, n->user[j])))
-      return 1;
-  }
-  return 0;
-}
-
-static int is_candidate(search *s, int i) {
-  const nvf_node *n = node_of(s, i);
-  if (n->out)
-    return 1;
-  if (!n->nuser)
-    return 0;
-  if (n->must || feeds_product(s, i))
-    return 1;
-  if (n->kind == NVG_VRED)
-    return n->nin == 1;
-  if (n->kind == NVG_VPICK)
-    return 1;
-  return is_made(n) && work(s, i) >= DEAR && disputed(s, i);
-}
 
 /* ---- what others would not take */
 int nvf_mark_of(const nvf_node *n) {
@@ -518,7 +398,7 @@ static int step(search *s, window *w, int maps) {
   for (int i = 0; i < w->n && s->net->built < s->most; i++)
     for (int r = 0; r < w->g[i].n; r++) {
       const nvf_node *n = node_of(s, w->g[i].root[r]);
-      if (!n->out && !n->must && (!maps || is_made(n)))
+      if (!n->out && !n->must && (!maps || nvf_is_made(n)))
         prefer(s, &best, i, -1 - r, copy_gain(s, w, i, r));
     }
   if (best.from >= 0)
@@ -658,13 +538,6 @@ static nvf_choice *ordered(search *s, const groups *all, int fuse) {
   return c;
 }
 
-/* One kernel a value: nothing is copied or merged, views are still views. */
-static int is_value(const nvf_node *n) {
-  if (!n->nuser && !n->out)
-    return 0;
-  return n->out || n->must || is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
-}
-
 /* Groups stand in the order of their first roots. Returns the place of its group. */
 static int add_root(search *s, groups *all, int i) {
   const nvf_node *n = node_of(s, i);
@@ -685,45 +558,13 @@ static int add_root(search *s, groups *all, int i) {
   return at;
 }
 
-/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in equal
-   parts for each that reads it. Views are stored where nothing else can be. */
-static int middle(search *s, int root) {
-  int best = -1, low = root, *readers = NVB_NEWN(s->a, int, root + 1);
-  double *below = NVB_NEWN(s->a, double, root + 1), most = 0;
-  nvf_walk *w = &s->net->walk;
-  nvf_walk_start(w);
-  nvf_walk_to(w, root);
-  for (int i; (i = nvf_walk_next(w)) >= 0;) {
-    const nvf_node *x = node_of(s, i);
-    low = i < low ? i : low;
-    for (int j = 0; j < x->nin; j++)
-      if (!nvf_has(s->stored, x->in[j])) {
-        readers[x->in[j]]++;
-        nvf_walk_to(w, x->in[j]);
-      }
-  }
-  for (int i = low; i <= root; i++) {
-    const nvf_node *x = node_of(s, i);
-    for (int j = 0; j < x->nin && (readers[i] || i == root); j++)
-      below[i] += readers[x->in[j]] ? (below[x->in[j]] + 1) / readers[x->in[j]] : 0;
-  }
-  for (int views = 0; views < 2 && best < 0; views++)
-    for (int i = low; i < root; i++) {
-      const nvf_node *x = node_of(s, i);
-      double part = below[i] < below[root] - below[i] ? below[i] : below[root] - below[i];
-      if (readers[i] && (views ? nvf_is_view(x->kind) : is_made(x)) && part >= most)
-        best = i, most = part;
-    }
-  return best;
-}
-
 /* Its kernel; where there is none, a value is stored in its middle, and the groups from there on are looked at again. Returns
    the next place. */
 static int first_kernel(search *s, groups *all, int i) {
   static const nvf_refusals none;
   group *g = &all->at[i];
   g->k = make(s, g->n, g->root);
-  int cut = g->k ? -1 : middle(s, g->root[0]);
+  int cut = g->k ? -1 : nvf_middle(s->net, s->stored, g->root[0]);
   if (cut >= 0)
     return add_root(s, all, cut);
   if (!g->k && s->no->n) { /* nothing is left to be cut: it may be refused once more */
@@ -740,12 +581,12 @@ static int first_kernel(search *s, groups *all, int i) {
 
 nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no) {
   search s = { .net = net, .a = net->arena, .no = no, .known = nvb_map_new(net->arena), .moves = nvb_map_new(net->arena),
-               .set_of = nvb_map_new(net->arena), .stored = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1),
+               .stored = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1),
                .readers = NVB_NEWN(net->arena, int, net->n + 1) };
   groups all = { 0 }, settled = { 0 };
-  find_sinks(&s);
+  const uint8_t *worth = nvf_worth(net, fuse);
   for (int i = 0; i < net->n; i++)
-    if (fuse ? is_candidate(&s, i) : is_value(&net->node[i]))
+    if (worth[i])
       add_root(&s, &all, i);
   for (int i = 0; i < all.n;)
     i = first_kernel(&s, &all, i);

@@ -1,0 +1,178 @@
+/* Which values are worth a decision, that is, may be kept in memory: outputs, reductions, what can only be read from memory,
+   operands of products, and dear maps whose readers end in different sinks or read them at shifts; everything else is
+   computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by price. */
+#include "fusion/planner.h"
+
+enum { DEAR = 6 }; /* operations from which on computing an element again is dear */
+typedef struct worth {
+  nvf_net *net;
+  nvb_arena *a;
+  int *sink;               /* by node: the sink that it ends in; n and more: of `sets`, several of them; -1: none */
+  nvb_map *set_of;
+  NVB_VEC(const uint64_t *) sets;
+  uint8_t *feeds;          /* by node: a product reads it */
+} worth;
+enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: itself, through views */
+
+static const nvf_node *node_of(const worth *s, int i) { return &s->net->node[i]; }
+static int words(const worth *s) { return s->net->n / 64 + 1; }
+
+/* ---- sinks: where a value ends */
+static int is_sink(const nvf_node *n) { return n->kind == NVG_VRED || n->out || n->must; }
+
+static void put_sinks(const worth *s, uint64_t *set, int sink) {
+  if (sink >= 0 && sink < s->net->n)
+    nvf_put_bit(set, sink);
+  for (int w = 0; sink >= s->net->n && w < words(s); w++)
+    set[w] |= s->sets.at[sink - s->net->n][w];
+}
+
+static int union_of(worth *s, int x, int y) {
+  uint64_t *set = NVB_NEWN(s->a, uint64_t, words(s));
+  int fresh;
+  put_sinks(s, set, x);
+  put_sinks(s, set, y);
+  int *at = nvb_map_put(s->set_of, set, (size_t)words(s) * sizeof *set, &fresh);
+  if (fresh) {
+    *at = s->net->n + s->sets.n;
+    NVB_PUSH(s->a, s->sets, set);
+  }
+  return *at;
+}
+
+static void find_sinks(worth *s) {
+  s->sink = NVB_NEWN(s->a, int, s->net->n + 1);
+  for (int i = s->net->n - 1; i >= 0; i--) {
+    const nvf_node *x = node_of(s, i);
+    s->sink[i] = is_sink(x) ? i : -1;
+    for (int j = 0; j < x->nuser && !is_sink(x); j++) {
+      int more = s->sink[x->user[j]];
+      if (more >= 0 && more != s->sink[i])
+        s->sink[i] = s->sink[i] < 0 ? more : union_of(s, s->sink[i], more);
+    }
+  }
+}
+
+/* ---- dear and disputed */
+/* Operations of an element from leaves and reductions, counted up to DEAR. */
+static int work(worth *s, int node) {
+  nvf_walk *w = &s->net->walk;
+  int sum = 0;
+  nvf_walk_start(w);
+  nvf_walk_to(w, node);
+  for (int i; sum < DEAR && (i = nvf_walk_next(w)) >= 0;) {
+    const nvf_node *x = node_of(s, i);
+    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL)
+      continue;
+    sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : nvf_is_made(x) || x->kind == NVG_VROLL;
+    for (int j = 0; j < x->nin; j++)
+      nvf_walk_to(w, x->in[j]);
+  }
+  return sum;
+}
+
+static int disputed(worth *s, int node) {
+  nvf_walk *w = &s->net->walk;
+  int shifts = 0;
+  nvf_walk_start(w);
+  nvf_walk_to(w, node);
+  for (int i; (i = nvf_walk_next(w)) >= 0;)
+    for (int j = 0; j < node_of(s, i)->nuser; j++) {
+      int to = node_of(s, i)->user[j];
+      const nvf_node *u = node_of(s, to);
+      if (nvf_walk_met(w, to))
+        continue;
+      shifts += u->kind == NVG_VROLL ? 2 : u->kind == NVG_VSLICE; /* what comes round is read at two places */
+      if (nvf_is_view(u->kind))
+        nvf_walk_to(w, to);
+      else if (s->sink[node] >= s->net->n && s->sink[to] != s->sink[node])
+        return 1;
+      else
+        nvf_walk_pass(w, to);
+    }
+  return shifts > 1;
+}
+
+/* ---- operands of products */
+static void find_feeds(worth *s) {
+  s->feeds = nvb_get(s->a, (size_t)s->net->n + 1);
+  for (int i = s->net->n - 1; i >= 0 && s->net->nproduct; i--)
+    for (int j = 0; j < node_of(s, i)->nuser; j++) {
+      int to = node_of(s, i)->user[j];
+      nvg_vkind kind = node_of(s, to)->kind;
+      s->feeds[i] |= kind == NVG_VCALL ? DIRECT : nvf_is_view(kind) && s->feeds[to] ? THROUGH : 0;
+    }
+}
+
+/* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that is
+   none. */
+static int feeds_product(const worth *s, int i) {
+  const nvf_node *n = node_of(s, i);
+  int part = n->kind == NVG_VSLICE || n->kind == NVG_VRESHAPE || n->kind == NVG_VROLL;
+  return nvf_is_made(n) ? s->feeds[i] : part && s->net->offers && (s->feeds[i] & DIRECT);
+}
+
+/* ---- the choice */
+static int is_candidate(worth *s, int i) {
+  const nvf_node *n = node_of(s, i);
+  if (n->out)
+    return 1;
+  if (!n->nuser)
+    return 0;
+  if (n->must || feeds_product(s, i))
+    return 1;
+  if (n->kind == NVG_VRED)
+    return n->nin == 1;
+  if (n->kind == NVG_VPICK)
+    return 1;
+  return nvf_is_made(n) && work(s, i) >= DEAR && disputed(s, i);
+}
+
+/* One kernel a value: nothing is copied or merged, views are still views. */
+static int is_value(const nvf_node *n) {
+  if (!n->nuser && !n->out)
+    return 0;
+  return n->out || n->must || nvf_is_made(n) || (n->kind == NVG_VRED && n->nin == 1) || n->kind == NVG_VPICK;
+}
+
+uint8_t *nvf_worth(nvf_net *net, int fuse) {
+  worth s = { .net = net, .a = net->arena, .set_of = nvb_map_new(net->arena) };
+  uint8_t *is = nvb_get(net->arena, (size_t)net->n + 1);
+  find_sinks(&s);
+  find_feeds(&s);
+  for (int i = 0; i < net->n; i++)
+    is[i] = (uint8_t)(fuse ? is_candidate(&s, i) : is_value(&net->node[i]));
+  return is;
+}
+
+/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in equal
+   parts for each that reads it. Views are stored where nothing else can be. */
+int nvf_middle(nvf_net *net, const uint64_t *stored, int root) {
+  int best = -1, low = root, *readers = NVB_NEWN(net->arena, int, root + 1);
+  double *below = NVB_NEWN(net->arena, double, root + 1), most = 0;
+  nvf_walk *w = &net->walk;
+  nvf_walk_start(w);
+  nvf_walk_to(w, root);
+  for (int i; (i = nvf_walk_next(w)) >= 0;) {
+    const nvf_node *x = &net->node[i];
+    low = i < low ? i : low;
+    for (int j = 0; j < x->nin; j++)
+      if (!nvf_has(stored, x->in[j])) {
+        readers[x->in[j]]++;
+        nvf_walk_to(w, x->in[j]);
+      }
+  }
+  for (int i = low; i <= root; i++) {
+    const nvf_node *x = &net->node[i];
+    for (int j = 0; j < x->nin && (readers[i] || i == root); j++)
+      below[i] += readers[x->in[j]] ? (below[x->in[j]] + 1) / readers[x->in[j]] : 0;
+  }
+  for (int views = 0; views < 2 && best < 0; views++)
+    for (int i = low; i < root; i++) {
+      const nvf_node *x = &net->node[i];
+      double part = below[i] < below[root] - below[i] ? below[i] : below[root] - below[i];
+      if (readers[i] && (views ? nvf_is_view(x->kind) : nvf_is_made(x)) && part >= most)
+        best = i, most = part;
+    }
+  return best;
+}
