@@ -4,16 +4,19 @@
 #include <string.h>
 
 /* ---- labels that are read off a finished kernel */
-static int crosses(const nvf_cand *k, const nvf_shape *s) { /* some memory is walked across its lines */
+static int strides(const nvf_cand *k, nvf_ix at, int axis) { /* by a size */
   nvf_prod by;
   int64_t c;
-  for (int i = 0; i < k->inst.n && s->lane >= 0; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD && nvf_ix_coef(k->net->space, k->inst.at[i].at, s->lane, &by, &c) == 2 && by)
-      return 1;
-  for (int i = 0; i < k->put.n && s->lane >= 0; i++)
-    if (nvf_ix_coef(k->net->space, k->put.at[i].at, s->lane, &by, &c) == 2 && by)
-      return 1;
-  return 0;
+  return nvf_ix_coef(k->net->space, at, axis, &by, &c) == 2 && by;
+}
+
+static int crosses(const nvf_cand *k, int lane) { /* some memory is walked across its lines */
+  int found = 0;
+  for (int i = 0; i < k->inst.n && lane >= 0 && !found; i++)
+    found = k->inst.at[i].kind == NVF_ILOAD && strides(k, k->inst.at[i].at, lane);
+  for (int i = 0; i < k->put.n && lane >= 0 && !found; i++)
+    found = strides(k, k->put.at[i].at, lane);
+  return found;
 }
 
 static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
@@ -40,7 +43,7 @@ static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
     outside |= k->put.at[i].axes != 0 && !k->net->node[k->put.at[i].node].block;
   if ((rows || merges) && !outside)
     return "full-reduce";
-  return rows ? "row-reduce" : columns ? "column-reduce" : crosses(k, s) ? "transpose" : maps ? "map" : merges ? "column-reduce" : "copy";
+  return rows ? "row-reduce" : columns ? "column-reduce" : crosses(k, s->lane) ? "transpose" : maps ? "map" : merges ? "column-reduce" : "copy";
 }
 
 static const char *what_of(const nvf_cand *k) {

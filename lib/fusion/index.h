@@ -23,6 +23,8 @@ typedef struct nvf_space nvf_space;
 
 nvf_space *nvf_space_new(nvb_arena *a);
 
+static inline int64_t nvf_floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
 /* ---- sizes */
 nvf_prod nvf_symbol(nvf_space *s, int64_t value);          /* a new symbol: a leaf's dimension, stride, offset */
 nvf_prod nvf_int(nvf_space *s, int64_t k);                 /* a number that the text may show: steps, block sizes */

@@ -347,9 +347,34 @@ static void count_fold(builder *b, const nvf_node *n) { /* sets of them are word
     nvf_illegal(b, "more than 60 reductions");
 }
 
+/* The axis of a reduction over `want` elements from `base` on: one that makes the operand an instance that is there already;
+   else one that is reduced; -1: neither. */
+static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix base, nvf_prod want, uint64_t kept) {
+  nvf_ix *e = nvf_coords(b, nvf_node_of(b, n->in[0])->rank);
+  if (n->tiled && b->k->dot && b->k->dot->n >= 0 && b->k->axis.at[b->k->dot->n].extent == want)
+    return b->k->dot->n;
+  for (int pass = 0; pass < 2; pass++)
+    for (int a = 0; a < b->k->axis.n; a++) {
+      if (b->k->axis.at[a].extent != want || (kept >> a & 1))
+        continue;
+      reduced_coords(b, n, at, nvf_ix_add(b->s, base, nvf_axis_ix(b, a)), e);
+      if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e))
+        return a;
+    }
+  return -1;
+}
+
+/* The padding of a split belongs to the kernel, not to this operand. */
+static void bound_kernel(builder *b, nvf_ix e, nvf_prod n) {
+  for (int i = 0; i < b->k->valid.n; i++)
+    if (b->k->valid.at[i].e == e && b->k->valid.at[i].n == n)
+      return;
+  NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ e, n }));
+}
+
 static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node), *x = nvf_node_of(b, n->in[0]);
-  int a0 = (int)n->attr[0], run = (int)n->attr[1], pick = -1, nz = 0, a;
+  int a0 = (int)n->attr[0], run = (int)n->attr[1], nz = 0;
   nvf_prod len = 0, dims[NVM_MAX_RANK];
   nvf_ix *e = nvf_coords(b, x->rank);
   for (int d = a0; d < a0 + run; d++) {
@@ -367,33 +392,20 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
     ask_merge(b, len, nz, dims, kept);
   nvf_prod want = n->block ? nvf_int(b->s, n->block) : len;
   nvf_ix base = n->block ? nvf_ix_mul(b->s, at[a0], want, 1) : 0;
-  if (n->tiled && b->k->dot && b->k->dot->n >= 0 && b->k->axis.at[b->k->dot->n].extent == want)
-    pick = b->k->dot->n;
-  for (int pass = 0; pass < 2 && pick < 0; pass++) /* an axis that makes the operand one we have; one that is reduced */
-    for (a = 0; a < b->k->axis.n && pick < 0; a++) {
-      if (b->k->axis.at[a].extent != want || (kept >> a & 1))
-        continue;
-      reduced_coords(b, n, at, nvf_ix_add(b->s, base, nvf_axis_ix(b, a)), e);
-      if (pass ? (int)(b->k->reduced >> a & 1) : seen(b, n->in[0], e))
-        pick = a;
-    }
-  if (pick < 0)
+  int a = reduced_axis(b, n, at, base, want, kept);
+  if (a < 0)
     ask_shape(b, n, at);
-  else if (!kept && x->size <= NVF_SMALL && !(b->k->reduced >> pick & 1) && b->k->axis.n > 1) {
+  else if (!kept && x->size <= NVF_SMALL && !(b->k->reduced >> a & 1) && b->k->axis.n > 1) {
     b->ask.apart = 1;
-    pick = b->form->apart ? -1 : pick;
+    a = b->form->apart ? -1 : a;
   }
-  a = pick >= 0 ? pick : nvf_axis_new(b, want);
+  a = a < 0 ? nvf_axis_new(b, want) : a;
   nvf_ix r = nvf_ix_add(b->s, base, nvf_axis_ix(b, a));
   reduced_coords(b, n, at, r, e);
   uint64_t axes = 1ull << a;
-  if (n->block && nvf_value(b->s, len) % n->block) { /* the padding of a split belongs to the kernel, not to this operand */
-    int have = 0;
+  if (n->block && nvf_value(b->s, len) % n->block) {
     axes |= nvf_ix_axes(b->s, r); /* the last part is shorter, though all elements be one */
-    for (int i = 0; i < b->k->valid.n; i++)
-      have |= b->k->valid.at[i].e == r && b->k->valid.at[i].n == len;
-    if (!have)
-      NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ r, len }));
+    bound_kernel(b, r, len);
   }
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   for (int i = 0; i < n->nin; i++)

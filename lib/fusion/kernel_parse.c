@@ -378,28 +378,37 @@ static void call_merge(parser *p, nvf_stmt *s, made *m) { /* reduce and scan */
   use(p, s, &in);
 }
 
-static void call_relayout(parser *p, nvf_stmt *s, made *m) {
-  tiles in = {0};
-  for (;;) {
-    nvf_lex save = p->l;
-    const entry *e = lookup(p, nvf_lex_name(&p->l, "a tile or a layout"));
-    p->l = save;
-    if (!is_tile(e)) break;
-    push(p, &in, take_tile(p));
+static tiles leading(parser *p, int n) { /* tiles with a comma behind each */
+  tiles t = {0};
+  for (int i = 0; i < n; i++) {
+    push(p, &t, take_tile(p));
     nvf_lex_expect(&p->l, ",");
   }
-  layout(p, s);
+  return t;
+}
+
+static void as_many(parser *p, nvf_stmt *s, const tiles *in, made *m) { /* the end of a call that makes a tile of each */
   nvf_lex_expect(&p->l, ")");
-  use(p, s, &in);
-  give_tiles(p, m, &in);
+  use(p, s, in);
+  give_tiles(p, m, in);
+}
+
+static int at_tile(parser *p) {
+  nvf_lex save = p->l;
+  const entry *e = lookup(p, nvf_lex_name(&p->l, "a tile or a layout"));
+  p->l = save;
+  return is_tile(e);
+}
+
+static void call_relayout(parser *p, nvf_stmt *s, made *m) {
+  tiles in = {0};
+  for (; at_tile(p); nvf_lex_expect(&p->l, ",")) push(p, &in, take_tile(p));
+  layout(p, s);
+  as_many(p, s, &in, m);
 }
 
 static void call_dft(parser *p, nvf_stmt *s, made *m) {
-  tiles in = {0};
-  push(p, &in, take_tile(p));
-  nvf_lex_expect(&p->l, ",");
-  push(p, &in, take_tile(p));
-  nvf_lex_expect(&p->l, ",");
+  tiles in = leading(p, 2);
   s->axis = take_axis(p);
   nvf_lex_expect(&p->l, ",");
   s->sign = nvf_lex_accept(&p->l, "-") ? -1 : 1;
@@ -416,36 +425,24 @@ static void call_dft(parser *p, nvf_stmt *s, made *m) {
 }
 
 static void call_put(parser *p, nvf_stmt *s, made *m) {
-  tiles in = {0}, axes = {0};
-  push(p, &in, take_tile(p));
-  nvf_lex_expect(&p->l, ",");
+  tiles in = leading(p, 1), axes = {0};
   nvf_lex_expect(&p->l, "[");
   do push(p, &axes, take_axis(p));
   while (nvf_lex_accept(&p->l, ","));
   nvf_lex_expect(&p->l, "]");
-  nvf_lex_expect(&p->l, ")");
   s->norder = axes.n;
   s->order = nvb_dup(p->l.arena, axes.id, sizeof(int) * (size_t)axes.n);
-  use(p, s, &in);
-  give_tiles(p, m, &in);
+  as_many(p, s, &in, m);
 }
 
 static void call_get(parser *p, nvf_stmt *s, made *m) {
-  tiles in = {0};
-  push(p, &in, take_tile(p));
-  nvf_lex_expect(&p->l, ",");
+  tiles in = leading(p, 1);
   layout(p, s);
-  nvf_lex_expect(&p->l, ")");
-  use(p, s, &in);
-  give_tiles(p, m, &in);
+  as_many(p, s, &in, m);
 }
 
 static void call_contract(parser *p, nvf_stmt *s, made *m) {
-  tiles in = {0};
-  for (int i = 0; i < 3; i++) {
-    push(p, &in, take_tile(p));
-    nvf_lex_expect(&p->l, ",");
-  }
+  tiles in = leading(p, 3);
   s->axis = take_axis(p);
   nvf_lex_expect(&p->l, ")");
   use(p, s, &in);

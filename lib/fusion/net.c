@@ -17,10 +17,6 @@ static void sources(const nvg_graph *g, int from, int64_t least, uint8_t *leaf, 
   }
 }
 
-static int same_shape(const nvg_val *x, const nvg_val *y) {
-  return x->rank == y->rank && !memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape);
-}
-
 /* Marks reductions whose split has to follow another's rows; returns how many there are. */
 static int crossing(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
   uint8_t *seen = nvb_get(a, (size_t)g->n), **leaf = NVB_NEWN(a, uint8_t *, g->n);
@@ -33,7 +29,7 @@ static int crossing(nvb_arena *a, const nvg_graph *g, uint8_t *mark) {
   for (int i = 0; i < g->n; i++)
     for (int j = 0; j < g->n && leaf[i] && !mark[i]; j++) {
       const nvg_val *v = &g->v[i], *u = &g->v[j], *x = &g->v[v->in[0]];
-      if (!leaf[j] || (v->attr[0] == u->attr[0] && v->attr[1] == u->attr[1]) || !same_shape(x, &g->v[u->in[0]]) ||
+      if (!leaf[j] || (v->attr[0] == u->attr[0] && v->attr[1] == u->attr[1]) || !nvg_same_shape(x, &g->v[u->in[0]]) ||
           nvf_count(x, (int)(v->attr[0] + v->attr[1]), x->rank) < 16)
         continue;
       for (int k = 0; k < g->n && !mark[i]; k++)
@@ -192,7 +188,7 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
       nvf_node base = { .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i };
       n.in[n.nin++] = nvf_weave(w, base);
     }
-    int same = v->kind == NVG_VRESHAPE && same_shape(v, &g->v[v->in[0]]);
+    int same = v->kind == NVG_VRESHAPE && nvg_same_shape(v, &g->v[v->in[0]]);
     if (v->kind == NVG_VRED)
       nvf_fold(w, v, n, whole && whole[i], side[i], split == NVF_TILED ? tile_of(net, v, of) : 0);
     else

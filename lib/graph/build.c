@@ -81,19 +81,19 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
 }
 
 /* ---- borrowed pieces */
-nvg_node *nvg_x(nvg_call *c, nvg_op op, nvg_node *const *in, int n) {
+static nvg_node *mapped(nvg_call *c, nvg_op op, nvg_node *const *in, int n) {
   for (int i = 0; i < n; i++)
     if (!in[i]) return NULL;
   return nvg_keep(c, nvg_map(op, in, n, c->default_float));
 }
-nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a) { return nvg_x(c, op, &a, 1); }
+nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a) { return mapped(c, op, &a, 1); }
 nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b) {
   nvg_node *in[2] = { a, b };
-  return nvg_x(c, op, in, 2);
+  return mapped(c, op, in, 2);
 }
 nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d) {
   nvg_node *in[3] = { a, b, d };
-  return nvg_x(c, op, in, 3);
+  return mapped(c, op, in, 3);
 }
 
 nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int flags) {
@@ -131,6 +131,13 @@ nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes) {
   return nvg_keep(c, nvg_node_new(NVG_OP_PERMUTE_DIMS, nvg_aval_get(a->aval->dtype, rank, shape), &a, 1, axes, rank));
 }
 
+nvg_node *nvg_xturn(nvg_call *c, nvg_node *x) {
+  int64_t axes[NVM_MAX_RANK];
+  int r = x ? x->aval->rank : 0;
+  for (int d = 0; d < r; d++) axes[d] = d < r - 2 ? d : 2 * r - 3 - d;
+  return nvg_xpermute(c, x, axes);
+}
+
 nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step) {
   if (!a) return NULL;
   int64_t attr[2 * NVM_MAX_RANK];
@@ -150,6 +157,19 @@ nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t 
   for (int d = 0; d < a->aval->rank; d++) s[d] = 0, n[d] = a->aval->shape[d], t[d] = 1;
   s[axis] = start, n[axis] = count, t[axis] = step;
   return nvg_xslice(c, a, s, n, t);
+}
+
+/* A slice of the flattened matrix: its elements lie a row and one element apart. */
+nvg_node *nvg_xdiagonal(nvg_call *c, nvg_node *x, int64_t k) {
+  if (!x) return NULL;
+  int64_t shape[NVM_MAX_RANK];
+  int r = x->aval->rank;
+  memcpy(shape, x->aval->shape, sizeof *shape * (size_t)r);
+  int64_t rows = shape[r - 2], cols = shape[r - 1];
+  int64_t n = k >= 0 ? (cols - k < rows ? cols - k : rows) : (rows + k < cols ? rows + k : cols);
+  shape[r - 2] = rows * cols;
+  x = nvg_xreshape(c, x, r - 1, shape);
+  return nvg_xrange(c, x, r - 2, n > 0 ? (k >= 0 ? k : -k * cols) : 0, n > 0 ? n : 0, cols + 1);
 }
 
 nvg_node *nvg_xflip(nvg_call *c, nvg_node *x, uint32_t axes) {

@@ -49,13 +49,10 @@ nvg_node *nvg_make_PERMUTE_DIMS(nvg_call *c) {
 }
 
 nvg_node *nvg_make_MATRIX_TRANSPOSE(nvg_call *c) {
-  int64_t axes[NVM_MAX_RANK];
   nvg_node *x = nvg_typed(c);
   int rank = x ? x->aval->rank : 0;
   if (!x || rank < 2) return x ? nvg_bad(c, NVM_ERR_VALUE, "needs at least two dimensions, not %d", rank) : NULL;
-  for (int d = 0; d < rank; d++) axes[d] = d;
-  axes[rank - 1] = rank - 2, axes[rank - 2] = rank - 1;
-  return nvg_xpermute(c, x, axes);
+  return nvg_xturn(c, x);
 }
 
 nvg_node *nvg_make_MOVEAXIS(nvg_call *c) {
@@ -188,19 +185,13 @@ nvg_node *nvg_make_ROLL(nvg_call *c) {
   return x;
 }
 
-/* The diagonal is a slice of the flattened matrix: its elements lie a row and one element apart. */
 nvg_node *nvg_make_DIAGONAL(nvg_call *c) {
-  int64_t k, shape[NVM_MAX_RANK];
+  int64_t k;
   nvg_node *x = nvg_typed(c);
   if (!x || nvg_attr_int(c, "offset", 0, &k)) return NULL;
   int r = x->aval->rank;
   if (r < 2) return nvg_bad(c, NVM_ERR_VALUE, "needs at least two dimensions, not %d", r);
-  memcpy(shape, x->aval->shape, sizeof *shape * (size_t)r);
-  int64_t rows = shape[r - 2], cols = shape[r - 1];
-  int64_t n = k >= 0 ? (cols - k < rows ? cols - k : rows) : (rows + k < cols ? rows + k : cols);
-  shape[r - 2] = rows * cols;
-  x = nvg_xreshape(c, x, r - 1, shape);
-  return nvg_xrange(c, x, r - 2, n > 0 ? (k >= 0 ? k : -k * cols) : 0, n > 0 ? n : 0, cols + 1);
+  return nvg_xdiagonal(c, x, k);
 }
 
 /* Each dimension n becomes (r, n) and is joined again: a broadcast and a reshape. */

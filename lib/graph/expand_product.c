@@ -4,7 +4,7 @@
 #include <string.h>
 #include "graph/product.h"
 
-enum { COLUMN = 16, TINY = 4 }; /* a batch of matrices with no more rows and columns is computed element by element */
+enum { TINY = 4 }; /* a batch of matrices with no more rows and columns is computed element by element */
 
 /* ---- dtypes */
 int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
@@ -38,7 +38,7 @@ static int find(const nvg_term *t, int label) {
   return d;
 }
 
-int64_t nvg_term_extent(const nvg_term *t, int label) {
+static int64_t extent_of(const nvg_term *t, int label) {
   return t->set >> label & 1 ? t->x->aval->shape[find(t, label)] : 1;
 }
 
@@ -47,17 +47,14 @@ static int place_of(nvg_node *x, int d) {
   return x->op == NVG_OP_PERMUTE_DIMS && !atomic_load(&x->value) ? (int)x->attr[d] : d;
 }
 
-/* Dimensions p < q as one, their diagonal, the last; a slice of the two flattened: its elements lie a row and one
-   apart. */
+/* Dimensions p < q as one, their diagonal, the last. */
 static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
-  int64_t axes[NVM_MAX_RANK], shape[NVM_MAX_RANK], n = x->aval->shape[p];
-  int rank = x->aval->rank, k = 0;
-  for (int d = 0; d < rank; d++)
-    if (d != p && d != q) shape[k] = x->aval->shape[d], axes[k++] = d;
+  int64_t axes[NVM_MAX_RANK];
+  int k = 0;
+  for (int d = 0; d < x->aval->rank; d++)
+    if (d != p && d != q) axes[k++] = d;
   axes[k] = p, axes[k + 1] = q;
-  shape[k] = n * n;
-  x = nvg_xreshape(c, nvg_xpermute(c, x, axes), rank - 1, shape);
-  return nvg_xrange(c, x, k, 0, n, n + 1);
+  return nvg_xdiagonal(c, nvg_xpermute(c, x, axes), 0);
 }
 
 int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_factors *f) {
@@ -114,7 +111,7 @@ int nvg_term_sum(nvg_call *c, nvg_term *t, uint64_t keep, const nvg_factors *f) 
 nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int n) {
   int64_t axes[NVM_MAX_RANK], shape[NVM_MAX_RANK];
   for (int i = 0, k = 0; i < n; i++) {
-    shape[i] = nvg_term_extent(t, label[i]);
+    shape[i] = extent_of(t, label[i]);
     if (t->set >> label[i] & 1) axes[k++] = find(t, label[i]);
   }
   return nvg_xreshape(c, nvg_xpermute(c, t->x, axes), n, shape);
@@ -126,14 +123,6 @@ static nvg_node *with_new(nvg_call *c, nvg_node *x, int at) { /* a dimension of 
   int rank = x ? x->aval->rank : 0;
   for (int d = 0, e = 0; d <= rank && x; d++) shape[d] = d == at ? 1 : x->aval->shape[e++];
   return x ? nvg_xreshape(c, x, rank + 1, shape) : NULL;
-}
-
-static nvg_node *swapped(nvg_call *c, nvg_node *x) {
-  int64_t axes[NVM_MAX_RANK];
-  int r = x->aval->rank;
-  for (int d = 0; d < r; d++) axes[d] = d;
-  axes[r - 1] = r - 2, axes[r - 2] = r - 1;
-  return nvg_xpermute(c, x, axes);
 }
 
 /* A product reads rounded numbers: 16-bit operands are rounded before they are repeated. */
@@ -159,11 +148,11 @@ static nvg_node *call(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_factors *
 
 /* (..., m, k, n) summed over k reads rows of b; where those are short, (..., m, n, k) rows of both. */
 static nvg_node *written_out(nvg_call *c, nvg_node *a, nvg_node *b, const nvg_factors *f) {
-  int wide = b->aval->shape[b->aval->rank - 1] >= COLUMN;
+  int wide = b->aval->shape[b->aval->rank - 1] >= NVG_COLUMN;
   a = nvg_xcast(c, a, f->sum, 1);
   b = nvg_xcast(c, b, f->sum, 1);
   a = a ? with_new(c, a, a->aval->rank - !wide) : NULL;
-  b = b && !wide ? swapped(c, b) : b;
+  b = b && !wide ? nvg_xturn(c, b) : b;
   b = b ? with_new(c, b, b->aval->rank - 2) : NULL;
   nvg_node *p = nvg_x2(c, NVG_OP_MULTIPLY, a, b);
   return p ? nvg_xreduce(c, NVG_OP_SUM, p, 1u << (p->aval->rank - 1 - wide), 0) : NULL;
@@ -271,7 +260,7 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   for (int i = 0; i < nb + 2; i++)
     for (int j = 0; j < dim[i]->n; j++, k++) {
       label[k] = dim[i]->at[j];
-      shape[k] = nvg_term_extent(a->set >> label[k] & 1 ? a : b, label[k]);
+      shape[k] = extent_of(a->set >> label[k] & 1 ? a : b, label[k]);
     }
   return made(out, nvg_xreshape(c, rounded(c, r, f), k, shape), label);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "graph/infer.h"
 
-enum { ONE_PASS = 16384, COLUMN = 16, ROW_C = 1024, ROW_W = 128, COLUMN_C = 64 };
+enum { ONE_PASS = 16384 };
 
 /* ---- common to all: the operand in its arithmetic dtype, axes, keepdims */
 typedef struct stat { nvg_node *x; nvm_dtype out; uint32_t axes; int64_t keep; } stat;
@@ -56,7 +56,7 @@ static int levels(const nvg_aval *a, uint32_t axes, level *out) {
       continue;
     }
     level *l = &out[n++];
-    *l = (level){ .n = 1, .inside = inside, .column = inside >= COLUMN };
+    *l = (level){ .n = 1, .inside = inside, .column = inside >= NVG_COLUMN };
     for (; d >= 0 && ((axes >> d & 1) || a->shape[d] == 1); d--) l->n *= a->shape[d], l->axes |= 1u << d;
     l->before = 1;
     for (int e = 0; e <= d; e++) l->before *= a->shape[e];
@@ -67,9 +67,9 @@ static int levels(const nvg_aval *a, uint32_t axes, level *out) {
 /* A level's elements laid out as (before, chunk, sequence, lane, inside), padded where n does not fill up. */
 typedef struct tiling { int64_t chunks, seq, lanes, padded; } tiling;
 
-static tiling tile(const level *l, int64_t chunk, int64_t width) {
-  tiling t = { .lanes = l->n < width ? l->n : width };
-  t.seq = ((l->n < chunk ? l->n : chunk) + t.lanes - 1) / t.lanes;
+static tiling tile(const level *l, nvg_stamp s) {
+  tiling t = { .lanes = l->n < s.lanes ? l->n : s.lanes };
+  t.seq = ((l->n < s.chunk ? l->n : s.chunk) + t.lanes - 1) / t.lanes;
   t.chunks = (l->n + t.seq * t.lanes - 1) / (t.seq * t.lanes);
   t.padded = t.chunks * t.seq * t.lanes;
   return t;
@@ -102,7 +102,7 @@ static int merge(nvg_call *c, nvg_op op, nvg_node **state, int n, const int64_t 
 
 /* ---- variance in one pass: per lane the sums of (x - first) and its square, then Chan's merges */
 static int lane_moments(nvg_call *c, nvg_node *x, const level *l, nvg_node **state) {
-  tiling t = l->column ? tile(l, COLUMN_C, 1) : tile(l, ROW_C, ROW_W);
+  tiling t = tile(l, nvg_stamp_of(l->column));
   nvg_node *v = tiled(c, x, l, &t, 0), *n, *zero = nvg_xfloat(c, 0);
   if (!v) return 0;
   nvm_dtype type = v->aval->dtype;
@@ -179,8 +179,8 @@ static nvg_node *finite_or_zero(nvg_call *c, nvg_node *m) {
 
 /* One pass for long rows: each chunk relative to its own maximum, then chunks rescaled in the chunk tree. */
 static int chunked_lse(nvg_call *c, nvg_node *x, const level *l, int n, nvg_node **state) {
-  int64_t chunk = l->column ? COLUMN_C : ROW_C, shape[NVM_MAX_RANK];
-  tiling t = tile(l, chunk, 1);
+  int64_t shape[NVM_MAX_RANK];
+  tiling t = tile(l, (nvg_stamp){ nvg_stamp_of(l->column).chunk, 1 });
   nvg_node *v = tiled(c, x, l, &t, -INFINITY);
   state[0] = nvg_xreduce(c, NVG_OP_MAX, v, 1u << 2, 1);
   nvg_node *e = nvg_x1(c, NVG_OP_EXP, nvg_x2(c, NVG_OP_SUBTRACT, v, finite_or_zero(c, state[0])));

@@ -153,6 +153,12 @@ typedef struct nvg_val {
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
+/* The stamp of a reduction (numerics.md section 4): that of columns where the kept elements inside of it are NVG_COLUMN or
+   more, else that of rows. */
+enum { NVG_COLUMN = 16 };
+typedef struct nvg_stamp { int chunk, lanes; } nvg_stamp;
+static inline nvg_stamp nvg_stamp_of(int column) { return column ? (nvg_stamp){ 64, 1 } : (nvg_stamp){ 1024, 128 }; }
+
 typedef struct nvg_leaf { nvm_dtype dtype; int rank; const int64_t *shape, *stride; int align16; int donated;
                           int weak_const; } nvg_leaf;
 typedef struct nvg_graph {
@@ -162,6 +168,8 @@ typedef struct nvg_graph {
   int nout; int *out;          /* values wanted, in the caller's order */
   nvg_node **out_node;         /* the nodes they belong to */
 } nvg_graph;
+
+int nvg_same_shape(const nvg_val *a, const nvg_val *b);
 
 /* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, dear shared
    interior nodes as extra outputs (after the nroot roots). Throws. */

@@ -16,5 +16,4 @@ int nvg_make_add(nvg_make *m, const nvg_val *v);
 /* The graph of `out`, what they do not need left out, numbered anew; leaf slots stay as in `leaves`. */
 nvg_graph *nvg_make_done(nvg_make *m, const nvg_graph *leaves, const int *out, int nout);
 int64_t nvg_size_of(int rank, const int64_t *shape);
-int nvg_same_shape(const nvg_val *a, const nvg_val *b);
 #endif

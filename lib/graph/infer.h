@@ -80,7 +80,7 @@ int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_
 
 /* ---- making nodes inside a call (build.c); all borrowed */
 nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float); /* owned */
-nvg_node *nvg_x(nvg_call *c, nvg_op op, nvg_node *const *in, int n); /* a MAP row, with promotion and broadcasting */
+/* MAP rows, with promotion and broadcasting */
 nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a);
 nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b);
 nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d);
@@ -93,6 +93,8 @@ nvg_node *nvg_xiota(nvg_call *c, int rank, const int64_t *shape, int axis);
 nvg_node *nvg_xreshape(nvg_call *c, nvg_node *a, int rank, const int64_t *shape); /* sizes agree */
 nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape);  /* broadcasts, ranks may differ */
 nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes);
+nvg_node *nvg_xturn(nvg_call *c, nvg_node *a);       /* the last two dimensions change places */
+nvg_node *nvg_xdiagonal(nvg_call *c, nvg_node *a, int64_t k); /* of the last two dimensions, k above the main one */
 nvg_node *nvg_xslice(nvg_call *c, nvg_node *a, const int64_t *start, const int64_t *count, const int64_t *step);
 nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t count, int64_t step); /* of one axis */
 nvg_node *nvg_xflip(nvg_call *c, nvg_node *a, uint32_t axes);

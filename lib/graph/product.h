@@ -29,7 +29,6 @@ int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_te
                      const nvg_factors *f);
 /* t with its dimensions in this order; labels that it does not have give dimensions of extent 1. */
 nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int n);
-int64_t nvg_term_extent(const nvg_term *t, int label);  /* 1 if it has none */
 
 /* ---- einsum_path.c: in which order several terms are multiplied */
 enum { NVG_ORDER_MOST = 12 };   /* terms that OPTIMAL takes; of more it makes what GREEDY does */

@@ -4,8 +4,6 @@
 #include "base/err.h"
 #include "graph/lower.h"
 
-enum { COLUMN = 16, ROW_C = 1024, ROW_W = 128, COLUMN_C = 64, COLUMN_W = 1 };
-
 /* Bits of an identity, for each part of a state. */
 static void identity(nvg_init init, nvm_dtype t, uint64_t *out) {
   nvm_dtype part = nvg_real_of(t);
@@ -44,12 +42,10 @@ static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first
   int64_t shape[NVM_MAX_RANK], attr[2] = { first, count }, inside = 1;
   for (int d = 0; d < x.rank; d++) shape[d] = d >= first && d < first + count ? 1 : x.shape[d];
   for (int d = first + count; d < x.rank; d++) inside *= x.shape[d];
-  int column = inside >= COLUMN;
+  nvg_stamp st = r->c ? (nvg_stamp){ r->c, r->w } : nvg_stamp_of(inside >= NVG_COLUMN);
   nvg_val v = { .kind = NVG_VRED, .dtype = x.dtype, .rank = x.rank, .shape = shape, .nin = nin, .in = in, .attr = attr,
-                .nattr = 2,
-                .frag = r->frag, .init = r->init, .order_free = r->order_free,
-                .stamp_c = r->c ? r->c : column ? COLUMN_C : ROW_C, .stamp_w = r->c ? r->w : column
-                    ? COLUMN_W : ROW_W };
+                .nattr = 2, .frag = r->frag, .init = r->init, .order_free = r->order_free,
+                .stamp_c = st.chunk, .stamp_w = st.lanes };
   return nvg_add(l, &v);
 }
 
