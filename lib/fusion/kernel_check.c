@@ -128,9 +128,14 @@ static void counts(checker *c, const nvf_stmt *s, int nin, int nout) {
     fail(c, "%d operands and %d results", s->nin, s->nout);
 }
 
-/* The value that the text or the schedule gives, 1 for all that is known later. */
-static int64_t known(checker *c, const nvf_expr *x) {
-  return x->kind == NVF_CONST ? x->value : x->kind == NVF_NAME ? bound(c, x->id, NVF_BINT, "constant")->value : 1;
+/* Whether text and schedule give its value. */
+static int is_given(const nvf_expr *x) {
+  return x->kind < NVF_ADD ? x->kind == NVF_CONST || x->kind == NVF_NAME : is_given(x->a) && is_given(x->b);
+}
+
+/* Of an expression that is checked: given, and not positive. */
+static int is_wrong(const checker *c, const nvf_expr *x) {
+  return is_given(x) && nvf_eval(c->k, c->s, x, NULL, NULL) <= 0;
 }
 
 /* ---- expressions. `l`: layout whose axes are coordinates; NULL: the same in the whole block. */
@@ -161,7 +166,7 @@ static void check_expr(checker *c, const nvf_expr *x, const nvf_layout *l) {
   default:
     check_expr(c, x->a, l);
     check_expr(c, x->b, l);
-    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && known(c, x->b) <= 0)
+    if ((x->kind == NVF_DIV || x->kind == NVF_MOD) && is_wrong(c, x->b))
       fail(c, "a divisor must be positive");
   }
 }
@@ -580,7 +585,8 @@ static void check_for(checker *c, const nvf_stmt *s) {
   check_expr(c, s->lo, NULL);
   check_expr(c, s->hi, NULL);
   check_expr(c, s->step, NULL);
-  if (known(c, s->step) <= 0) fail(c, "the step must be positive");
+  if (!is_given(s->step)) fail(c, "the step must be a number that the text or the schedule gives");
+  if (is_wrong(c, s->step)) fail(c, "the step must be positive");
   if (s->var < 0 || s->var >= c->k->nvar || c->var[s->var] || !s->body) fail(c, "the loop has no variable or no body");
   for (int i = 0; i < s->ncarry; i++) {
     int in = s->carry[i].inner, out = s->carry[i].outer;

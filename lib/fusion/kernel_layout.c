@@ -120,12 +120,12 @@ static void digit(reader *r, nvf_layout *l, int axis) {
   l->d[l->n++] = d;
 }
 
-/* All digits of an axis stand together, and its extent stays below 2^31. */
+/* All digits of an axis stand together, and the elements of a tile stay below 2^31. */
 static void check_axis(reader *r, const nvf_layout *l, int first) {
-  int64_t e = 1;
+  int64_t all = 1;
   for (int i = 0; i < l->n; i++) {
     if (i < first && l->d[i].axis == l->d[first].axis) fail(r, "an axis is written twice");
-    if (i >= first && (e *= l->d[i].extent) > INT32_MAX) fail(r, "the extent of an axis is too large");
+    if ((all *= l->d[i].extent) > INT32_MAX) fail(r, "the layout has too many elements");
   }
 }
 

@@ -132,6 +132,12 @@ static const struct { const char *body, *says; } wrong[] = {
   {"X = load(x, j // 0, L)", "divisor must be positive"},
   {"X = load(x, j % D, L)", "divisor must be positive"},
   {"for t in range(0, n, D) { }", "must be positive"},
+  {"for t in range(0, n, 0 - B) { }", "must be positive"},
+  {"for t in range(0, n, B - B) { }", "must be positive"},
+  {"for t in range(0, 8, n) { }", "text or the schedule gives"},
+  {"for t in range(0, 8, 1 + b) { }", "text or the schedule gives"},
+  {"for t in range(0, n, Q) { }", "gives no constant 'Q'"},
+  {"X = load(x, j // (D - B), L)", "divisor must be positive"},
   {"X = load(x, s, L)", "is no size"},
   {"X = load(x, j, L) store(y, X, X)", "is no integer"},
   {"X = load(x, j, L, where = X)", "a bool tile"},
@@ -174,6 +180,8 @@ START_TEST(refusals) {
   refuse("kernel a() { grid () { } } schedule s { S = stamp(16, 32) }", "powers of two");
   refuse("kernel a() { grid () { } } schedule s { L = \"j: i4\" }", "no such axis");
   refuse("kernel a() { grid () { } } schedule s { hint 3 nt = 1 }", "no statement 3");
+  refuse("kernel a() { grid () { A = index(i + j + k, L) } } schedule s { L = \"i: l1000000; j: l1000000; k: l2\" }",
+         "too many elements");
 }
 END_TEST
 
