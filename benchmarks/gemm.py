@@ -1,12 +1,14 @@
 """Matrix products with and without tails, beside the bare product of the library in the same run.
 
-    python benchmarks/gemm.py [-o FOLDER] [--rounds 7] [--seconds 60] [--peers nvm,torch.compile,jax] [--cpu] [--only TEXT] [--try]
+    python benchmarks/gemm.py [-o FOLDER] [--rounds 7] [--seconds 60] [--peers nvm,torch.compile,jax] [--cpu | --grid | --f32] [--only TEXT] [--try]
 
 GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in benchmarks/gpu.py (40 ms idle, one warm call, a few calls
 between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
 wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. The host's time of a call is that of
-a product of 64 x 64 x 64. --cpu: nvm beside cblas_?gemm of the same libopenblas, one call each in turn. Writes FOLDER/gemm-<device>.json.
---try: small shapes, to see that the benchmark works.
+a product of 64 x 64 x 64. --cpu: nvm beside cblas_?gemm of the same libopenblas, one call each in turn. --grid: 40 bare products, nvm by
+the rules ("nvm") and as nvm.auto_tune chose ("tuned", --tune seconds for each) beside all others; --f32: 13 more, whose sizes a library's
+first choice suits badly, nvm and the bare product alone. Both take every fourth shape first, and none when --seconds are over. Writes
+FOLDER/gemm-<device>.json; what other sections are in it stays. --try: small shapes, to see that the benchmark works.
 """
 import argparse
 import ctypes
@@ -36,6 +38,23 @@ ROWS = {
 TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "swiglu": lambda w, a, b, c: w.silu(w.matmul(a, b)) * w.matmul(a, c), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
          "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
 PRODUCTS = {"swiglu": 2}
+# (m, n, k) of bare products, from 16 to 16384 each. Products of 8 bits are no library's yet.
+GRID = {
+    "bfloat16": [(256, 256, 256), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),  # squares
+                 (16, 4096, 4096), (16, 11008, 4096), (32, 8192, 8192), (64, 4096, 11008), (128, 8192, 8192),      # few rows: tokens
+                 (2048, 11008, 4096), (2048, 4096, 11008), (8192, 14336, 4096),                                    # layers
+                 (16384, 16, 4096), (8192, 128, 8192),                                                             # few columns
+                 (4096, 4096, 16), (16384, 16384, 128),                                                            # short sums
+                 (256, 256, 16384), (1024, 1024, 16384)],                                                          # long sums: gradients
+    "float16": [(512, 512, 512), (4096, 4096, 4096), (16384, 16384, 16384), (16, 16384, 16384), (64, 8192, 8192), (512, 4096, 4096),
+                (16384, 64, 1024), (8192, 8192, 64), (512, 512, 16384), (1000, 1000, 1000), (1023, 1025, 1027)],
+    "tf32": [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16, 4096, 4096),
+             (64, 8192, 8192), (16384, 32, 4096), (4096, 4096, 32), (64, 64, 16384)],
+}
+F32 = {"float32": [(1085, 2219, 2438), (7672, 149, 9903), (1217, 2024, 4993), (413, 732, 61981), (10777, 1352, 2407), (14320, 307, 7266),
+                   (1405, 399, 71663), (9759, 1104, 5335), (11741, 543, 8863), (423, 2144, 55458), (640, 2689, 49794), (10277, 576, 20463),
+                   (6710, 12849, 2262)]}
+RATES = {"float32": 50e6, "tf32": 350e6}  # about what a GPU does in a microsecond, for the length of a burst; 16 bits: twice tf32's
 
 
 def row(tail, words):
@@ -47,8 +66,9 @@ class Nvm:
     def __init__(self, torch, stream):
         import nvm
         self.nvm, self.version = nvm, nvm.__version__
-        self.matmul, self.relu, self.gelu = nvm.matmul, nvm.relu, lambda x: nvm.gelu(x, approximate=True)
-        self.silu = nvm.silu
+        self.relu, self.gelu, self.silu = nvm.relu, lambda x: nvm.gelu(x, approximate=True), nvm.silu
+        self.precision = None
+        self.matmul = lambda a, b: nvm.matmul(a, b, precision=self.precision)
         self.take, self.wait, self.jit = nvm.from_dlpack, nvm.synchronize, nvm.jit
         self.give = torch.from_dlpack
         if stream:
@@ -59,6 +79,7 @@ class Nvm:
 class Compile:
     def __init__(self, torch, stream):
         self.version, f = torch.__version__, torch.nn.functional
+        torch._dynamo.config.recompile_limit = 1000  # every shape is compiled for itself
         self.matmul, self.relu, self.gelu = torch.matmul, torch.relu, lambda x: f.gelu(x, approximate="tanh")
         self.silu = f.silu
         self.take = self.give = lambda x: x
@@ -128,13 +149,13 @@ class Gpu:
         a, b, c = (t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (k, n), (k, n) if tail == "swiglu" else (n,)))
         return a, b / k ** 0.5, c / k ** 0.5 if tail == "swiglu" else c
 
-    def calls(self, tail, operands, bare):
-        """{contestant: call}, {contestant: its error against the sums' type}"""
+    def calls(self, tail, operands, peers):
+        """{contestant: call} of these peers and the bare product, {contestant: its error against the sums' type}"""
         t, (a, b, c), calls, errors = self.torch, operands, {}, {}
         wide = Compile(t, None)
         want = TAILS[tail](wide, a.float(), b.float(), c.float()) if a.dtype != t.float32 else TAILS[tail](wide, a.double(), b.double(), c.double())
-        for name, peer in self.peers.items():
-            if (name == "torch.compile" and tail == "none") or self.left() < 8:
+        for name, peer in peers.items():
+            if self.left() < 3:
                 continue
             try:
                 f = peer.jit(row(tail, peer))
@@ -144,9 +165,21 @@ class Gpu:
                 calls[name] = lambda f=f, args=args: f(*args)
             except Exception as e:
                 say(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}")
-        if bare:
-            calls["bare"] = lambda: [t.mm(a, x) for x in ((b, c) if tail == "swiglu" else (b,))]
+        calls["bare"] = lambda: [t.mm(a, x) for x in ((b, c) if tail == "swiglu" else (b,))]
         return calls, errors
+
+    def times(self, calls, burst, idle=0.04, tune={}):
+        """{contestant: microseconds of each round}; tune: {contestant: what the setting of that name is for it}"""
+        times = {name: [] for name in calls}
+        for _ in range(self.args.rounds):
+            for name in self.random.sample(list(calls), len(calls)):
+                if name in tune:
+                    self.peers["nvm"].nvm.set("tune", tune[name])
+                    for _ in range(3):
+                        calls[name]()
+                time.sleep(idle)
+                times[name].append(slope(calls[name], self.peers[name].wait, burst) if name == "jax" else self.burst(calls[name], burst))
+        return times
 
     def rows(self):
         out = {}
@@ -158,12 +191,9 @@ class Gpu:
                 continue
             if self.args.try_:
                 m, n, k = max(m // 16, 8), n // 16, k // 16
-            calls, errors = self.calls(tail, self.operands(dtype, m, n, k, tail), True)
-            times = {name: [] for name in calls}
-            for _ in range(self.args.rounds):
-                for name in self.random.sample(list(calls), len(calls)):
-                    time.sleep(0.04)
-                    times[name].append(slope(calls[name], self.peers[name].wait, burst) if name == "jax" else self.burst(calls[name], burst))
+            peers = {name: p for name, p in self.peers.items() if name != "torch.compile" or tail != "none"}
+            calls, errors = self.calls(tail, self.operands(dtype, m, n, k, tail), peers)
+            times = self.times(calls, burst)
             us = {name: statistics.median(v) for name, v in times.items()}
             out[title] = dict(dtype=dtype, m=m, n=n, k=k, tail=tail, aim=aim, us=us, rounds=times, error=errors, tflops=2e-6 * PRODUCTS.get(tail, 1) * m * n * k / us["bare"])
             say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
@@ -171,9 +201,54 @@ class Gpu:
             self.torch.cuda.empty_cache()
         return out
 
+    def shape(self, dtype, m, n, k, peers):
+        """One product of the grid; "nvm" by the rules, "tuned" by what is measured now."""
+        nvm, tf32 = self.peers["nvm"].nvm, dtype == "tf32"
+        operands = self.operands("float32" if tf32 else dtype, m, n, k)
+        self.peers["nvm"].precision = "tf32" if tf32 else None
+        self.torch.backends.cuda.matmul.allow_tf32 = tf32  # what is right is known by a product in float64 then
+        nvm.set("tune", "off")
+        calls, errors = self.calls("none", operands, peers)
+        args = [nvm.from_dlpack(x) for x in operands]
+        calls["tuned"], how = calls["nvm"], {"nvm": nvm.explain(row("none", self.peers["nvm"]), *args)}
+        nvm.set("tune", "estimate")
+        before = time.perf_counter()
+        with nvm.auto_tune(budget=self.args.tune, progress=False):
+            nvm.eval(calls["tuned"]())
+        spent = time.perf_counter() - before
+        got, want = (self.peers["nvm"].give(calls[x]()).float() for x in ("tuned", "nvm"))
+        errors["tuned"] = float((got - want).norm() / want.norm()) + errors["nvm"]
+        how["tuned"] = nvm.explain(row("none", self.peers["nvm"]), *args)
+        burst = int(max(2, min(40, 1500 / (2 * m * n * k / RATES.get(dtype, 700e6)))))
+        times = self.times(calls, burst, 0.02, {"nvm": "off", "tuned": "estimate"})
+        us = {name: statistics.median(v) for name, v in times.items()}
+        return dict(dtype=dtype, m=m, n=n, k=k, us=us, rounds=times, error=errors, how=how, tuning_seconds=spent, tflops=2e-6 * m * n * k / us["bare"])
+
+    def grid(self, shapes, peers, keep):
+        """keep(title, row) of each product."""
+        todo = [(dtype, *shape) for dtype, of in shapes.items() for shape in of]
+        peers = {name: p for name, p in self.peers.items() if name in peers}
+        for dtype, m, n, k in (x for first in range(4) for x in todo[first::4]):
+            title = f"{dtype} {m} x {n} x {k}".replace("float", "f")
+            if self.args.only not in title:
+                continue
+            if self.left() < 4:
+                say(f"{title}: no time left")
+                continue
+            if self.args.try_:
+                m, n, k = (max(x // 16, 8) for x in (m, n, k))
+            try:
+                r = self.shape(dtype, m, n, k, peers)
+                keep(title, r)
+                say(f"{title}: " + ", ".join(f"{p} {v:.1f} ({v / r['us']['bare']:.3f})" for p, v in r["us"].items()) + f", {self.left():.0f} s left")
+            except Exception as e:
+                say(f"{title}: {type(e).__name__}: {e}")
+            self.torch.cuda.empty_cache()
+        self.torch.backends.cuda.matmul.allow_tf32, self.peers["nvm"].precision = False, None
+
     def host(self):
         """Microseconds until a call returns, and of a call in a row that is waited for."""
-        calls, _ = self.calls("none", self.operands("bfloat16", 64, 64, 64), True)
+        calls, _ = self.calls("none", self.operands("bfloat16", 64, 64, 64), self.peers)
         out = {}
         for name in calls:
             wait = self.peers[name].wait if name in self.peers else self.torch.cuda.synchronize
@@ -229,6 +304,13 @@ def cpu(args):
     return dict(rows=out, threads=os.cpu_count(), info=nvm.info())
 
 
+def write(args, device, **sections):
+    """Puts these into the file beside what else is in it."""
+    path = pathlib.Path(args.o) / f"gemm-{device.lower().replace(' ', '-')}.json"
+    path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **sections}, indent=1) + "\n")
+    return sections
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("-o", default=str(HERE / "results"))
@@ -236,22 +318,32 @@ def main():
     p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--peers", default="nvm,torch.compile,jax")
     p.add_argument("--cpu", action="store_true")
+    p.add_argument("--grid", action="store_true")
+    p.add_argument("--f32", action="store_true")
+    p.add_argument("--tune", type=float, default=1.5, help="seconds to tune a product of the grid")
     p.add_argument("--only", default="", help="rows whose names hold this")
     p.add_argument("--try", dest="try_", action="store_true")
     args = p.parse_args()
-    result = dict(date=time.strftime("%Y-%m-%d"), commit=commit(), rounds=args.rounds)
+    said = dict(date=time.strftime("%Y-%m-%d"), commit=commit(), rounds=args.rounds)
     if args.cpu:
         if args.try_:
             CPU_ROWS.update({k: (t, n // 8, tail) for k, (t, n, tail) in CPU_ROWS.items()})
-        result.update(cpu(args))
         device = "cpu-avx512" if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else "cpu"
+        result = write(args, device, **said, **cpu(args))
     else:
         g = Gpu(args)
-        result.update(device=g.torch.cuda.get_device_name(), versions={n: x.version for n, x in g.peers.items()}, host_us=g.host(), rows=g.rows())
-        device = result["device"].lower().replace(" ", "-")
-    path = pathlib.Path(args.o) / f"gemm-{device}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
-    say(f"wrote {path}")
+        device = g.torch.cuda.get_device_name()
+        said.update(device=device, versions={n: x.version for n, x in g.peers.items()})
+        if not args.grid and not args.f32:
+            result = write(args, device, **said, host_us=g.host(), rows=g.rows())
+        for name, shapes, peers in (("f32", F32, ["nvm"]), ("grid", GRID, PEERS)):
+            if getattr(args, name):
+                result = dict(said, tune=args.tune, rows={})
+
+                def keep(title, row, name=name):
+                    result["rows"][title] = row
+                    write(args, device, **{name: result})
+                g.grid(shapes, peers, keep)
     for title, r in result["rows"].items():
         t = r.get("us") or r.get("ms")
         print(f"{title:<42}" + "".join(f"{name} {v:.2f} ({v / t['bare']:.3f})  " for name, v in t.items()) + f"error {r['error']}")
