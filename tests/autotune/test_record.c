@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../comma.h"
+#include "../folder.h"
 #include "../suite.h"
 #include "autotune/record.h"
 #include "base/err.h"
@@ -17,16 +18,7 @@ static void fresh(const char *sub) {
   ck_assert_int_eq(nvb_set("cache_dir", dir), NVM_OK);
   nvt_record_clear();
 }
-static void sweep(void) {
-  char file[300];
-  nvb_store_close();
-  const char *const names[] = { "cache.db", "cache.db-journal", "cache.db.bad" };
-  for (int i = 0; i < 3; i++) {
-    snprintf(file, sizeof file, "%s/%s", dir, names[i]);
-    unlink(file);
-  }
-  rmdir(dir);
-}
+static void sweep(void) { sweep_folder(dir); }
 static nvt_record some(int i) {
   nvt_record r = { .key = nvb_hash_bytes(&i, sizeof i), .ns = 1000.5 + i, .model_ns = 2000, .tried = 7, .date = 1700000000 + i };
   snprintf(r.device, sizeof r.device, "a \"device\" \\ of\tnumber %d", i);

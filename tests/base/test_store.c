@@ -1,6 +1,5 @@
 /* The disk cache under attack: races on a cold file, flipped bytes, truncation, locks held by others, folders that
    must be refused, kill -9, forks. Whatever happens, a blob that is handed out is the blob that was put. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "../folder.h"
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -32,18 +32,7 @@ static void fresh(const char *sub) {
   snprintf(file, sizeof file, "%s/cache.db", dir);
   ck_assert_int_eq(nvb_set("cache_dir", dir), NVM_OK);
 }
-static void sweep(void) {
-  nvb_store_close();
-  DIR *d = opendir(dir);
-  for (struct dirent *e; d && (e = readdir(d));) {
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-    unlink(path);
-  }
-  if (d)
-    closedir(d);
-  rmdir(dir);
-}
+static void sweep(void) { sweep_folder(dir); }
 
 /* The blob that belongs to a key: its bytes say which, so that a wrong answer is seen. */
 static nvb_hash key_of(int i) { return nvb_hash_bytes(&i, sizeof i); }

@@ -354,6 +354,15 @@ static inline void product_try(const product_case *c, nvd_device *d, const char 
   nvb_arena_free(a);
 }
 
+/* Once, as a choice says. */
+static inline void product_choose(product *p, nvd_device *d, const nvd_choice *choice, char **before) {
+  nvd_program *program;
+  ck_assert_msg(!nvd_prepare(&program, p->plan, d, choice), "%s", nvb_message());
+  ck_assert_msg(!product_run(p, program, d), "%s", nvb_message());
+  compare_product(p, before);
+  nvd_program_free(program);
+}
+
 /* ---- random cases */
 static inline product_case product_draw(nvm_dtype type, int64_t most) {
   product_case c = { .m = 1 + draw(most), .n = 1 + draw(most), .k = 1 + draw(most), .nbatch = (int)draw(3),

@@ -8,27 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../emu/emu.h"
+#include "../folder.h"
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
 #include "base/store.h"
 #include "codegen/cuda.h"
+#include "cuda.h"
 #include "dispatch/device.h"
-
-int cudaStreamCreateWithFlags(void **stream, unsigned flags); /* CUDA's calls that a user makes beside ours */
-int cudaStreamDestroy(void *stream);
-int cudaStreamSynchronize(void *stream);
-int cudaStreamBeginCapture(void *stream, int mode);
-int cudaStreamEndCapture(void *stream, void **graph);
-int cudaGraphInstantiate(void **exec, void *graph, unsigned long long flags);
-int cudaGraphLaunch(void *exec, void *stream);
-int cudaGraphExecDestroy(void *exec);
-int cudaGraphDestroy(void *graph);
-int cudaSetDevice(int device);
-int cudaGetDevice(int *device);
-int cudaMalloc(void **data, size_t bytes);
-int cudaFree(void *data);
 
 /* ---- plans by hand, as in test_program.c */
 enum { BLOCK = 1024, N = 3000 };
@@ -125,8 +113,6 @@ static int prepare(nvd_program **out, nvd_device *d, void (*make)(nvb_arena *, v
 }
 
 /* ---- a device of the emulator */
-#define OK(x) ck_assert_msg((x) == NVM_OK, "%s: %s", #x, nvb_message())
-#define CUDA(x) ck_assert_int_eq(x, 0)
 
 static nvd_device *emulated(int ordinal) {
   nvd_device *d = NULL;
@@ -536,7 +522,7 @@ START_TEST(values_from_the_host) {
 END_TEST
 
 START_TEST(kernels_are_kept) {
-  char dir[] = "/tmp/nvm-device-XXXXXX", file[64];
+  char dir[] = "/tmp/nvm-device-XXXXXX";
   nvd_device *d = emulated(0);
   ck_assert(mkdtemp(dir) && !nvb_set("cache_dir", dir));
   nvd_program *p = program(d, two_steps, N, 0), *q = program(d, two_steps, 7, 0);
@@ -559,11 +545,7 @@ START_TEST(kernels_are_kept) {
   ck_ramp(y, N, 3);
   nvd_buf_unref(x), nvd_buf_unref(y);
   nvd_program_free(p);
-  nvb_store_close();
-  static const char *const names[] = { "cache.db", "cache.db-journal" };
-  for (int i = 0; i < 2; i++)
-    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
-  rmdir(dir);
+  sweep_folder(dir);
 }
 END_TEST
 
@@ -604,20 +586,16 @@ START_TEST(spills_are_refused_once) {
 END_TEST
 
 START_TEST(runs_are_reported) {
-  char dir[] = "/tmp/nvm-runs-XXXXXX", file[64], line[512] = "";
+  char dir[] = "/tmp/nvm-runs-XXXXXX";
   nvd_device *d = emulated(0);
   ck_assert(mkdtemp(dir) && !nvb_set("dump", "run") && !nvb_set("dump_dir", dir));
   nvd_program *p = program(d, two_steps, N, 0);
   nvd_buf *x = ramp(d, N), *y = run1(p, d, x, N);
   ck_ramp(y, N, 3);
-  for (int i = 2; i >= 1; i--) {
-    snprintf(file, sizeof file, "%s/step%d.run", dir, i);
-    FILE *f = fopen(file, "r");
-    ck_assert(f && fgets(line, sizeof line, f));
-    fclose(f), unlink(file);
-  }
+  ck_assert(run_line(dir, 2));
+  const char *line = run_line(dir, 1);
   ck_assert_msg(!strncmp(line, "1/2 map, cuda:0: 3 blocks of 256 threads", 40), "%s", line);
-  rmdir(dir);
+  sweep_folder(dir);
   nvd_buf_unref(x), nvd_buf_unref(y);
   nvd_program_free(p);
 }
@@ -637,7 +615,7 @@ static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found a
   f->status = nvc_nvrtc_compile(&f->cubin, w.source, "wrong", 90);
 }
 START_TEST(wrong_code_is_found_out) {
-  char dir[] = "/tmp/nvm-device-XXXXXX", file[64];
+  char dir[] = "/tmp/nvm-device-XXXXXX";
   nvd_device *d = emulated(0);
   ck_assert(mkdtemp(dir) && !nvb_set("check", "bits"));
   nvb_set("cache_dir", "off");
@@ -663,11 +641,7 @@ START_TEST(wrong_code_is_found_out) {
   nvd_program_free(p);
   nvd_buf_unref(x), nvd_buf_unref(y);
   free(row), nvb_free(f.cubin.bytes);
-  nvb_store_close();
-  static const char *const names[] = { "cache.db", "cache.db-journal" };
-  for (int i = 0; i < 2; i++)
-    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
-  rmdir(dir);
+  sweep_folder(dir);
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "../folder.h"
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -233,7 +234,7 @@ START_TEST(tiers_can_be_forced) {
 END_TEST
 
 START_TEST(code_comes_from_the_disk) {
-  char dir[] = "/tmp/nvm-program-XXXXXX", file[64];
+  char dir[] = "/tmp/nvm-program-XXXXXX";
   ck_assert_ptr_nonnull(mkdtemp(dir));
   nvb_set("cache_dir", dir), nvb_set("tier", "1");
   nvd_program *p = program(one_step, 10, 0, 2.0f);
@@ -247,11 +248,7 @@ START_TEST(code_comes_from_the_disk) {
   ck_assert_int_eq(nvd_kernels_loaded(), once);
   scale_run(p, 10);
   nvd_program_free(p);
-  nvb_store_close();
-  static const char *const names[] = { "cache.db", "cache.db-journal" };
-  for (int i = 0; i < 2; i++)
-    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
-  rmdir(dir);
+  sweep_folder(dir);
 }
 END_TEST
 
@@ -267,7 +264,7 @@ static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found a
   f->status = nvc_compile(&f->object, wrong, nvf_schedule_find(wrong, "cpu"), nvc_target_host());
 }
 START_TEST(wrong_code_is_found_out) {
-  char dir[] = "/tmp/nvm-forged-XXXXXX", file[64];
+  char dir[] = "/tmp/nvm-forged-XXXXXX";
   if (!nvc_llvm_available())
     return;
   ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -287,16 +284,12 @@ START_TEST(wrong_code_is_found_out) {
   ck_assert_msg(strstr(nvb_message(), "[bits]") && strstr(nvb_message(), "element 0"), "%s", nvb_message());
   nvd_program_free(p);
   free(x), free(row), nvb_free(f.object.bytes);
-  nvb_store_close();
-  static const char *const names[] = { "cache.db", "cache.db-journal" };
-  for (int i = 0; i < 2; i++)
-    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
-  rmdir(dir);
+  sweep_folder(dir);
 }
 END_TEST
 
 START_TEST(code_that_does_not_load_is_made_again) {
-  char dir[] = "/tmp/nvm-broken-XXXXXX", file[64], row[64] = { 0 };
+  char dir[] = "/tmp/nvm-broken-XXXXXX", row[64] = { 0 };
   if (!nvc_llvm_available())
     return;
   ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -315,16 +308,12 @@ START_TEST(code_that_does_not_load_is_made_again) {
   ck_assert_int_eq(nvd_kernels_loaded(), 0);
   ck_assert_str_eq(nvb_message(), "an earlier failure"); /* the caller has nothing to hear of it */
   nvd_program_free(p);
-  nvb_store_close();
-  static const char *const names[] = { "cache.db", "cache.db-journal" };
-  for (int i = 0; i < 2; i++)
-    snprintf(file, sizeof file, "%s/%s", dir, names[i]), unlink(file);
-  rmdir(dir);
+  sweep_folder(dir);
 }
 END_TEST
 
 START_TEST(right_code_passes) {
-  char dir[] = "/tmp/nvm-runs-XXXXXX", file[64], line[512] = "";
+  char dir[] = "/tmp/nvm-runs-XXXXXX", file[64];
   ck_assert_ptr_nonnull(mkdtemp(dir));
   nvb_set("cache_dir", "off"), nvb_set("tier", "1"), nvb_set("check", "bits");
   nvb_set("dump", "run"), nvb_set("dump_dir", dir);
@@ -332,16 +321,10 @@ START_TEST(right_code_passes) {
   for (int i = 2; i >= 1; i--) snprintf(file, sizeof file, "%s/step%d.run", dir, i), unlink(file);
   nvb_set("tier", "0");
   run_two_steps(300);
-  for (int i = 2; i >= 1; i--) {
-    snprintf(file, sizeof file, "%s/step%d.run", dir, i);
-    FILE *f = fopen(file, "r");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
-    fclose(f);
-    unlink(file);
-  }
-  ck_assert_int_eq(strncmp(line, "1/2 map, interpreted: 1 blocks by 4", 35), 0);
-  rmdir(dir);
+  ck_assert(run_line(dir, 2));
+  const char *line = run_line(dir, 1);
+  ck_assert_msg(!strncmp(line, "1/2 map, interpreted: 1 blocks by 4", 35), "%s", line);
+  sweep_folder(dir);
 }
 END_TEST
 

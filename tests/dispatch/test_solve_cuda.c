@@ -4,20 +4,11 @@
    many random ones (200). */
 #include <dlfcn.h>
 #include <unistd.h>
+#include "../folder.h"
 #include "base/mem.h"
 #include "base/settings.h"
+#include "cuda.h"
 #include "products.h"
-
-int cudaStreamCreateWithFlags(void **stream, unsigned flags); /* CUDA's calls that a user makes beside ours */
-int cudaStreamSynchronize(void *stream);
-int cudaStreamBeginCapture(void *stream, int mode);
-int cudaStreamEndCapture(void *stream, void **graph);
-int cudaGraphInstantiate(void **exec, void *graph, unsigned long long flags);
-int cudaGraphLaunch(void *exec, void *stream);
-int cudaGraphExecDestroy(void *exec);
-int cudaGraphDestroy(void *graph);
-#define OK(x) ck_assert_msg((x) == NVM_OK, "%s: %s", #x, nvb_message())
-#define CUDA(x) ck_assert_int_eq(x, 0)
 
 static nvd_device *device(void) {
   nvd_device *d = NULL;
@@ -172,11 +163,7 @@ START_TEST(choices) {
   for (int i = 0; i < n; i++) {
     nvd_choice damaged = all[0].choice;
     memset(damaged.config, 0x5a, sizeof damaged.config);
-    nvd_program *program;
-    OK(nvd_prepare(&program, p.plan, d, i < n - 1 ? &all[i].choice : &damaged)); /* then the heuristic's first */
-    OK(product_run(&p, program, d));
-    compare_product(&p, before);
-    nvd_program_free(program);
+    product_choose(&p, d, i < n - 1 ? &all[i].choice : &damaged, before); /* then the heuristic's first */
   }
   free(before[D]);
   product_free(&p);
@@ -342,23 +329,16 @@ START_TEST(captured) {
 END_TEST
 
 START_TEST(watched) {
-  char dir[] = "/tmp/nvm-products-XXXXXX", file[64], line[256] = "";
+  char dir[] = "/tmp/nvm-products-XXXXXX";
   nvd_device *d = device();
   ck_assert_ptr_nonnull(mkdtemp(dir));
   nvb_set("dump", "run"), nvb_set("dump_dir", dir), nvb_set("check", "bits");
   nvd_program *p = chain_program(d);
   OK(run_chain(p, d, 1, 0, NULL));
-  for (int i = 1; i <= 3; i++) {
-    snprintf(file, sizeof file, "%s/step%d.run", dir, i);
-    FILE *f = fopen(file, "r");
-    ck_assert_ptr_nonnull(f);
-    if (i == 2)
-      ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
-    fclose(f);
-    unlink(file);
-  }
-  ck_assert_int_eq(strncmp(line, "2/3 product, cuda:0: cublaslt, ", 31), 0);
-  rmdir(dir);
+  ck_assert(run_line(dir, 1) && run_line(dir, 3));
+  const char *line = run_line(dir, 2);
+  ck_assert_msg(!strncmp(line, "2/3 product, cuda:0: cublaslt, ", 31), "%s", line);
+  sweep_folder(dir);
   nvd_program_free(p);
   nvb_set("dump", NULL), nvb_set("dump_dir", NULL), nvb_set("check", NULL);
 }
