@@ -96,9 +96,14 @@ static void run_product(product *p) {
   nvb_arena_free(a);
 }
 
+/* size: m, n, k and the leading dimensions of a, b, d */
+static product product_of(const char *file, const char *prefix, const int *size, int nin) {
+  return (product){.file = file, .prefix = prefix, .m = size[0], .n = size[1], .k = size[2], .lda = size[3],
+                   .ldb = size[4], .ldd = size[5], .nin = nin};
+}
+
 static void gemm16_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = {
-      .file = "gemm16.kir", .prefix = prefix, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldd = ldd, .nin = 3};
+  product p = product_of("gemm16.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
   p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
   p.in[1] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
   p.in[2] = matrix_new(NVM_BF16, 1, n, n, 1);
@@ -131,8 +136,7 @@ END_TEST
 
 /* Two products of one left operand, in one loop. */
 static void gemm2_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = {
-      .file = "gemm2.kir", .prefix = prefix, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldd = ldd, .nin = 3};
+  product p = product_of("gemm2.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
   p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
   for (int i = 1; i < 3; i++) p.in[i] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
   p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
@@ -153,15 +157,7 @@ START_TEST(residual) {
   const int size[][6] = {{256, 384, 128, 128, 128, 384}, {330, 202, 72, 72, 80, 208}, {40, 100, 0, 8, 8, 104}};
   for (int i = 0; i < 3; i++) {
     const int *s = size[i];
-    product p = {.file = "gemmr.kir",
-                 .prefix = "",
-                 .m = s[0],
-                 .n = s[1],
-                 .k = s[2],
-                 .lda = s[3],
-                 .ldb = s[4],
-                 .ldd = s[5],
-                 .nin = 4};
+    product p = product_of("gemmr.kir", "", s, 4);
     p.in[0] = matrix_new(NVM_F16, s[0], s[2], s[3], 0.5);
     p.in[1] = matrix_new(NVM_F16, s[1], s[2], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
@@ -178,15 +174,7 @@ START_TEST(columns) {
   const int size[][6] = {{128, 128, 96, 128, 128, 128}, {72, 136, 40, 80, 144, 140}};
   for (int i = 0; i < 2; i++) {
     const int *s = size[i];
-    product p = {.file = "gemmt.kir",
-                 .prefix = "mma",
-                 .m = s[0],
-                 .n = s[1],
-                 .k = s[2],
-                 .lda = s[3],
-                 .ldb = s[4],
-                 .ldd = s[5],
-                 .nin = 3};
+    product p = product_of("gemmt.kir", "mma", s, 3);
     p.in[0] = matrix_new(NVM_F16, s[2], s[0], s[3], 0.5);
     p.in[1] = matrix_new(NVM_F16, s[2], s[1], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
@@ -200,15 +188,7 @@ START_TEST(tf32) {
   const int size[][6] = {{128, 128, 96, 96, 128, 128}, {70, 131, 45, 48, 132, 134}};
   for (int i = 0; i < 2; i++) {
     const int *s = size[i];
-    product p = {.file = "gemm32.kir",
-                 .prefix = "mma",
-                 .m = s[0],
-                 .n = s[1],
-                 .k = s[2],
-                 .lda = s[3],
-                 .ldb = s[4],
-                 .ldd = s[5],
-                 .nin = 4};
+    product p = product_of("gemm32.kir", "mma", s, 4);
     p.in[0] = matrix_new(NVM_F32, s[0], s[2], s[3], 0.5);
     p.in[1] = matrix_new(NVM_F32, s[2], s[1], s[4], 0.5);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
