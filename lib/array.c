@@ -84,7 +84,7 @@ static int stale(const nvm_array *a) {
   while (a->base && a->seen == a->base->version) a = a->base;
   return a->base != NULL;
 }
-static int lost(const nvm_array *a) {
+static int lost(const nvm_array *a) { /* under the lock if it is a view: its base may be another thread's */
   while (a && !(a->node->flags & NVG_LOST)) a = a->base;
   return !a ? NVM_OK
             : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value "
@@ -92,10 +92,11 @@ static int lost(const nvm_array *a) {
 }
 /* Brings a view up to date with its base; a status. */
 static int refresh(nvm_array *a) {
-  int status = lost(a);
-  if (status || !stale(a)) return status;
+  if (!a->base) return lost(a);
+  if (!stale(a)) return NVM_OK;
   nvb_lock_take(&handles);
-  status = derive(a);
+  int status = lost(a);
+  status = status ? status : derive(a);
   nvb_lock_give(&handles);
   return status;
 }
@@ -108,7 +109,7 @@ nvg_node *nvh_node_ref(nvm_array *a) {
 nvg_node *nvh_node(nvm_array *a) {
   if (a == &nvh_none)
     return nvb_fail(NVM_ERR_VALUE, "an absent operand (nvm_none) stands where an array is needed"), NULL;
-  if (refresh(a)) return NULL;
+  if ((a->base || a->node->flags & NVG_LOST) && refresh(a)) return NULL;
   if (nvh_tracing() && a->trace != nvh_tracing() && !a->node->weak) return nvh_capture(a);
   return a->node;
 }
@@ -145,6 +146,7 @@ void nvh_lose(nvm_array *a) {
   a->node->flags |= NVG_DONATED;
   nvb_lock_take(&handles);
   stand_for(a, lost);
+  a->version++; /* views are lost with it */
   nvb_lock_give(&handles);
 }
 int nvm_donate(nvm_array *a) {

@@ -72,8 +72,9 @@ typedef struct variant {       /* one exact signature of the leaves */
   int threads, place;
   int64_t sig[];               /* strides of every leaf, then its alignment */
 } variant;
+enum { OWNER = 1 << 30 };
 struct nvm_traced {
-  atomic_int refs;
+  atomic_int held;             /* OWNER by who made it, 1 by each call that is looking or running */
   nvm_ctx *ctx;
   int nparam, nout, nleaf, nsig, nweak;
   int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
@@ -89,7 +90,6 @@ struct nvm_traced {
   variant *_Atomic first;      /* looked through without the lock; changed under it */
   int nvariant;
   variant *retired;            /* out of the list; a call may still stand on one */
-  atomic_int calls;            /* that are looking or running */
   nvb_lock lock;
 };
 
@@ -159,7 +159,7 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   *out = NULL;
   nvm_traced *t = nvb_calloc(1, sizeof *t);
   if (!t) return nvb_fail_memory();
-  t->refs = 1;
+  t->held = OWNER;
   t->lock = (nvb_lock)NVB_LOCK;
   t->ctx = nvh_ctx_ref(ctx);
   if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
@@ -183,8 +183,8 @@ static void free_retired(nvm_traced *t) {
   for (variant *v = t->retired, *next; v; v = next) next = v->retired, variant_free(v);
   t->retired = NULL;
 }
-void nvm_traced_free(nvm_traced *t) {
-  if (!t || atomic_fetch_sub(&t->refs, 1) != 1) return;
+static void let_go(nvm_traced *t, int held) {
+  if (atomic_fetch_sub(&t->held, held) != held) return;
   for (variant *v = t->first, *next; v; v = next) next = v->next, variant_free(v);
   free_retired(t);
   for (int i = 0; i < t->nleaf; i++) nvg_node_unref(t->leaf[i]);
@@ -195,6 +195,9 @@ void nvm_traced_free(nvm_traced *t) {
   nvb_free(t->donates), nvb_free(t->leaf), nvb_free(t->source), nvb_free(t->param), nvb_free(t->out), nvb_free(t->cap);
   nvh_ctx_unref(t->ctx);
   nvb_free(t);
+}
+void nvm_traced_free(nvm_traced *t) {
+  if (t) let_go(t, OWNER);
 }
 
 int nvm_traced_donate(nvm_traced *t, int param) {
@@ -241,7 +244,10 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
     v->settings = nvb_settings_version();
     v->threads = nvb_pool_threads();
     v->place = place;
+    nvb_failure before; /* planning mends what a call that succeeds does not tell of */
+    nvb_failure_keep(&before);
     status = nvh_program_for(&v->program, a, g, place, leaf);
+    if (!status) nvb_failure_put_back(&before);
   }
   nvb_arena_free(a);
   if (status) nvb_free(v);
@@ -259,7 +265,7 @@ static void retire_oldest(nvm_traced *t) {
   v->retired = t->retired;
   t->retired = v;
   t->nvariant--;
-  if (t->calls == 1) free_retired(t);
+  if ((t->held & (OWNER - 1)) == 1) free_retired(t);
 }
 static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given, int *status) {
   *status = NVM_OK;
@@ -388,7 +394,8 @@ static int run(call *c, nvm_array *const *in, nvm_array **out) {
 static void put_back(void *p, const void *own) { /* memory that was allocated, if it was */
   if (p != own) nvb_free(p);
 }
-int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
+/* A call that holds t already. */
+static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   enum { FEW = 32, WEAK = 4, HELD = 8 };
   nvg_value *few[FEW], **at = few, scalars[WEAK], *spare = scalars;
   nvg_node *some[HELD], **held = some;
@@ -403,18 +410,19 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   call c = { .t = t, .moved = at, .leaf = at + t->nleaf, .out = at + 2 * t->nleaf, .spare = spare, .held = held,
              .put = t->put };
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
-  nvb_failure before;
-  nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
-  atomic_fetch_add(&t->calls, 1);
   int status = run(&c, in, out);
-  atomic_fetch_sub(&t->calls, 1);
   nvb_fp_leave(fp);
-  if (!status) nvb_failure_put_back(&before);
   for (int i = 0; i < t->nleaf; i++)
     if (c.moved[i]) nvg_value_free(c.moved[i]);
   while (c.nheld) nvg_node_unref(c.held[--c.nheld]);
   put_back(at, few), put_back(spare, scalars), put_back(held, some);
+  return status;
+}
+int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
+  atomic_fetch_add(&t->held, 1);
+  int status = call_held(t, in, out);
+  let_go(t, 1);
   return status;
 }
 /* What ran last: a reference; NULL if nothing did. */
@@ -515,17 +523,17 @@ static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
   if (status) sig_free(s);
   return status;
 }
-/* The graph for these arguments, traced if it is new: a reference. Under the lock. */
+/* The graph for these arguments, traced if it is new, and held. Under the lock. */
 static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   for (int i = 0; i < f->nin; i++)
     if (in[i] && in[i] != &nvh_none && !nvh_node(in[i])) return nvb_status();
     else if (!in[i] || in[i] == &nvh_none)
       return in[i] ? nvb_fail(NVM_ERR_VALUE, "[fn_call] argument %d is absent (nvm_none)", i)
                    : nvh_null("fn_call", "argument");
-  sig **at = &f->first;
-  for (int n = 1; *at && n < KEPT && !fits(f, *at, in); n++) at = &(*at)->next;
-  sig *s = *at;
-  if (s && fits(f, s, in)) {
+  sig **at = &f->first, *s;
+  int known = 0;
+  for (int n = 1; (s = *at) && !(known = fits(f, s, in)) && n < KEPT; n++) at = &s->next;
+  if (known) {
     *at = s->next;
   } else {
     sig *made, *last = s; /* the one used longest ago, if there are as many as are kept */
@@ -536,7 +544,7 @@ static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   }
   s->next = f->first;
   f->first = s;
-  atomic_fetch_add_explicit(&s->t->refs, 1, memory_order_relaxed);
+  atomic_fetch_add(&s->t->held, 1);
   return *t = s->t, NVM_OK;
 }
 /* The same from outside the lock. */
@@ -552,8 +560,8 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
   nvm_traced *t;
   int status = find_traced(f, in, &t);
   if (status) return status;
-  status = nvm_traced_call(t, in, out);
-  nvm_traced_free(t);
+  status = call_held(t, in, out);
+  let_go(t, 1);
   return status;
 }
 int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
@@ -563,6 +571,6 @@ int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   int status = find_traced(f, in, &t);
   if (status) return status;
   status = nvm_traced_explain(text, t);
-  nvm_traced_free(t);
+  let_go(t, 1);
   return status;
 }

@@ -3,7 +3,8 @@
    Operations (nvm/ops.h) return the new array: NULL on an error (nvm_last_error says why), and NULL operands pass through.
    Everything else returns a status, 0 on success, with the out-parameter first; given a NULL array it returns the status of
    the first failure. Inputs are borrowed. Arrays made by operations belong to the thread's innermost open scope.
-   One handle may be used by one thread at a time; different handles by any threads. */
+   One handle may be used by one thread at a time; different handles by any threads. To write through a view is to use
+   its base as well; to read one is not. */
 #ifndef NVM_H
 #define NVM_H
 #include "nvm/types.h"

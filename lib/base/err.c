@@ -35,11 +35,11 @@ void nvb_clear(void) {
 }
 
 void nvb_failure_keep(nvb_failure *f) {
-  f->status = last.status;
-  strcpy(f->message, last.message);
+  if ((f->status = last.status))
+    strcpy(f->message, last.message);
 }
 
 void nvb_failure_put_back(const nvb_failure *f) {
   last.status = f->status;
-  strcpy(last.message, f->message);
+  strcpy(last.message, f->status ? f->message : "");
 }

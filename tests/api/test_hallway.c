@@ -397,6 +397,55 @@ START_TEST(threads_share_arrays_and_functions) {
 }
 END_TEST
 
+/* One thread writes to a base, directly and through a view of it; others read their own views of it meanwhile. */
+enum { READERS = 3, WRITES = 200 };
+typedef struct base_of { nvm_ctx *c; nvm_array *base, *view[READERS]; atomic_int next; atomic_int over; } base_of;
+static int read_view(base_of *b, nvm_array *view) {
+  float v[4], w[3], all[8];
+  nvm_scope *s = nvm_scope_open(b->c);
+  nvm_array *inner = nvm_view(view, 1, (int64_t[]){ 1 }, (int64_t[]){ 3 }, (int64_t[]){ 1 }, NULL);
+  nvm_array *held = nvm_hold(b->base);
+  int status = inner && held ? nvm_copy_to_host(view, v, sizeof v) : nvm_last_status();
+  status = status ? status : nvm_copy_to_host(inner, w, sizeof w);
+  status = status ? status : nvm_copy_to_host(held, all, sizeof all);
+  for (int i = 0; i < 4 && !status; i++) /* a write is seen whole */
+    status = v[i] != v[0] || w[i % 3] != w[0] || w[0] < v[0] || all[i] != all[7] || v[0] < all[0] ? -1 : NVM_OK;
+  nvm_array_unref(inner), nvm_array_unref(held);
+  int inside = nvm_scope_close(s);
+  return status ? status : inside;
+}
+static void *reads(void *arg) {
+  base_of *b = arg;
+  nvm_array *view = b->view[atomic_fetch_add(&b->next, 1)];
+  intptr_t status = 0;
+  for (int i = 0; i < 50 || !atomic_load(&b->over); i++)
+    if (!status) status = read_view(b, view);
+  return (void *)status;
+}
+START_TEST(views_are_read_while_their_base_is_written) {
+  nvm_set("cache_dir", "off");
+  base_of b = { .c = context(NVM_DEVICE_CPU) };
+  nvm_scope *s = nvm_scope_open(b.c);
+  b.base = nvm_zeros(b.c, NVM_F32, 1, (int64_t[]){ 8 });
+  for (int64_t i = 0; i < READERS; i++)
+    b.view[i] = nvm_view(b.base, 1, (int64_t[]){ i }, (int64_t[]){ 4 }, (int64_t[]){ 1 }, NULL);
+  nvm_array *whole = nvm_view(b.base, 1, (int64_t[]){ 0 }, (int64_t[]){ 8 }, (int64_t[]){ 1 }, NULL);
+  pthread_t t[READERS];
+  for (int i = 0; i < READERS; i++) ck_assert_int_eq(pthread_create(&t[i], NULL, reads, &b), 0);
+  for (int i = 1; i <= WRITES; i++) ck_assert_int_eq(nvm_assign(i % 2 ? b.base : whole, nvm_float(i)), NVM_OK);
+  atomic_store(&b.over, 1);
+  for (int i = 0; i < READERS; i++) {
+    void *status;
+    pthread_join(t[i], &status);
+    ck_assert_int_eq((intptr_t)status, 0);
+    nvm_array_unref(b.view[i]);
+  }
+  nvm_array_unref(whole);
+  nvm_scope_close(s);
+  nvm_ctx_free(b.c);
+}
+END_TEST
+
 /* ---- forks */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { SANITIZED = 1 };
@@ -704,6 +753,7 @@ END_TEST
 SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_function_forgets_what_was_long_ago,
       success_leaves_the_last_failure_as_it_was, what_cannot_be_is_refused, many_outputs_are_all_or_those_before,
       a_failure_leaves_what_was_computed_before_it, threads_share_arrays_and_functions,
+      views_are_read_while_their_base_is_written,
       a_child_goes_on_whatever_the_others_were_doing,
       options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
