@@ -66,10 +66,8 @@ static int vector(const nvcu_places *m, const nvf_layout *l, int *digit) {
   for (int i = 0; i < l->n; i++)
     for (int k = 0; k < m->n; k++) {
       if (!overlap(&m->c[k], &l->d[i])) continue;
-      int64_t by = share(&m->c[k], &l->d[i],
-                         i == *digit                        ? run
-                         : l->d[i].stride >= m->c[k].stride ? 1
-                                                            : m->c[k].stride / l->d[i].stride);
+      int64_t v = i == *digit ? run : 1, next = m->c[k].stride / l->d[i].stride; /* where the cell goes on */
+      int64_t by = share(&m->c[k], &l->d[i], v < next ? next : v);
       while (by % (run * m->group)) run /= 2;
     }
   for (int k = 0; k < m->n; k++) { /* axes that l lacks are walked */

@@ -82,7 +82,7 @@ void nvcu_homes(nvcu_em *e) {
     int n = t->nitem;
     for (int d = 0; d < l->n; d++)
       if (nvc_looped(&l->d[d])) n *= l->d[d].extent;
-    if (!nvc_has_loops(l) || !(u->kept || u->mutable || u->def->op == NVF_SCAN)) continue;
+    if (!nvc_has_loops(l) || !(u->kept || u->mutable || u->scanned)) continue;
     t->home = NVCU_ARRAY;
     nvcu_line(e, "%s %s[%d];", nvcu_type(e->k->tile[i].type), array_name(e, i), n);
   }

@@ -41,7 +41,7 @@ int nvcl_in_memory(void *emitter, int tile) {
         (nvc_has_loops(&e->t->tile[u->in[0]]) || nvc_has_loops(&e->t->tile[u->out[0]]) || !nvcl_in_registers(e, u)))
       return 1;
   }
-  return t->def->op == NVF_SCAN;
+  return t->scanned;
 }
 
 static void give_home(nvcl_em *e, int tile) {

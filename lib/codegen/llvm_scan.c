@@ -228,7 +228,10 @@ void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
   int open = 0, loops = e->nloop;
   c.len = nvf_extent(c.l, s->axis);
   if (c.len & (c.len - 1)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan over %lld elements", (long long)c.len);
-  if (s->where && s->where->ntile) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan where a tile holds");
+  int tiles = s->where ? s->where->ntile : 0;
+  for (int i = 0; s->where && i < s->where->nrel; i++)
+    tiles += nvc_has(s->where->rel[i].a, NVF_TILE) || nvc_has(s->where->rel[i].b, NVF_TILE);
+  if (tiles) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan where a tile holds");
   plan_walk(&c);
   take_room(&c);
   for (int i = 0; i < c.walk.n; i++) {

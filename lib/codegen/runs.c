@@ -210,8 +210,11 @@ static nvc_seq *plan_block(nvc_runs *r, const nvf_block *b) {
     nvc_ints uses = {0};
     nvc_uses(r, s, &uses);
     for (int k = 0; k < uses.n; k++) NVB_PUSH(r->a, r->tile[uses.at[k]].users, s->id);
-    for (int k = 0; k < s->nout; k++)
-      if (!r->tile[s->out[k]].def) r->tile[s->out[k]].def = s;
+    for (int k = 0; k < s->nout; k++) {
+      nvc_tile_use *t = &r->tile[s->out[k]];
+      if (!t->def) t->def = s;
+      t->scanned |= s->op == NVF_SCAN;
+    }
     if (s->body) run->body = plan_block(r, s->body);
     if (s->other_body) run->other = plan_block(r, s->other_body);
   }

@@ -22,6 +22,7 @@ typedef struct nvc_tile_use {
   const nvf_stmt *def;     /* the first statement that makes it */
   nvc_ints users;          /* statement ids */
   int mutable;             /* carried: assigned again */
+  int scanned;             /* some scan makes it */
   int repeated;            /* its load is done again in later runs */
   int kept;                /* in memory: the device says so, or later runs use it in loops and it cannot be repeated */
 } nvc_tile_use;

@@ -589,11 +589,13 @@ static void check_for(checker *c, const nvf_stmt *s) {
   if (is_wrong(c, s->step)) fail(c, "the step must be positive");
   if (s->var < 0 || s->var >= c->k->nvar || c->var[s->var] || !s->body) fail(c, "the loop has no variable or no body");
   for (int i = 0; i < s->ncarry; i++) {
+    register_tile(c, s->carry[i].outer);
+    c->open[s->carry[i].outer] = 0; /* inside, only the inner name has a value */
+  }
+  for (int i = 0; i < s->ncarry; i++) {
     int in = s->carry[i].inner, out = s->carry[i].outer;
-    nvf_layout l = *register_tile(c, out);
     if (in < 0 || in >= c->k->ntile || c->open[in]) fail(c, "a carried tile has a value before the loop");
-    c->open[out] = 0; /* inside, only the inner name has a value */
-    define(c, in, &l, tile_type(c, out));
+    define(c, in, &c->t->tile[out], tile_type(c, out));
     c->carried[in] = 1;
   }
   c->var[s->var] = 1;

@@ -197,6 +197,40 @@ START_TEST(behind_scans) {
 }
 END_TEST
 
+/* A carried tile that begins as something else becomes what a scan has made. */
+START_TEST(scans_that_are_carried) {
+  static const char text[] =
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 4) {\n    X = load(x, b*128 + r*16 + j, L)\n"
+      "    Y = map(floor, X)\n    Z = map(negative, X)\n    for t in range(0, 2, 1) carry (c = Y) {\n      S = scan(add, X, j)\n"
+      "      for u in range(0, 2, 1) {\n        c = scan(add, Z, j)\n        store(o, ((b*2 + t)*2 + u)*128 + r*16 + j, S)\n"
+      "      }\n    }\n    store(o, 2048 + b*128 + r*16 + j, Y)\n  }\n}\n"
+      "schedule cpu1 { L = \"r: i8; j: i16\" }\nschedule cpu4 { L = \"r: i2 l4; j: i16\" }\n"
+      "schedule cpu8 { L = \"r: I8; j: l8 i2\" }\nschedule gpu1 { L = \"r: l8; j: l4 i4\" }\n";
+  float x[512], o[2560] = {0};
+  for (int i = 0; i < 512; i++) x[i] = (float)(i % 37 - 18) / 16;
+  gate g = {0};
+  gate_in(&g, NVM_F32, x, 512);
+  gate_out(&g, NVM_F32, o, 2560);
+  run(&g, "scans that are carried", text);
+}
+END_TEST
+
+/* Items that go on over a pad: where an access of several would begin in the middle of one, none is as wide. */
+START_TEST(items_over_pads) {
+  static const char text[] =
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 2) {\n    X = load(x, b*128 + r*16 + j, L)\n"
+      "    S = scan(add, X, j)\n    store(o, b*128 + r*16 + j, S)\n  }\n}\n"
+      "schedule cpu1 { L = \"r: i8; j: i16\" }\n"
+      "schedule gpu1 { L = \"j: l2@4 l4@8 I2; r: l4@1 i2\" }\n";
+  float x[256], o[256] = {0};
+  for (int i = 0; i < 256; i++) x[i] = (float)(i % 37 - 18) / 16;
+  gate g = {0};
+  gate_in(&g, NVM_F32, x, 256);
+  gate_out(&g, NVM_F32, o, 256);
+  run(&g, "items over pads", text);
+}
+END_TEST
+
 /* Pairs in more lanes than a vector of the widest kind has. */
 START_TEST(wide_pairs) {
   static const char text[] =
@@ -218,8 +252,11 @@ int main(void) {
   (void)through_memory; /* no thread of a GPU waits for what another one stores */
   (void)wide_pairs;
   return gate_emulator()
-             ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, orders, behind_scans) : 77;
+             ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, orders, behind_scans,
+                         scans_that_are_carried, items_over_pads)
+             : 77;
 }
 #else
-SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans, wide_pairs)
+SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans, scans_that_are_carried,
+      items_over_pads, wide_pairs)
 #endif

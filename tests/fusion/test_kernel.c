@@ -125,6 +125,7 @@ static const struct { const char *body, *says; } wrong[] = {
   {"X = load(x, j, L) Y = load(x, k, K) a = zeros(f32, L) c = contract(a, X, Y, k)", "put it first"},
   {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { c = load(x, j, N) }", "must keep its layout"},
   {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { d = map(add, a, c) }", "has no value here"},
+  {"a = zeros(f32, L) for t in range(0, n, 1) carry (c = a, d = c) { d = map(add, d, d) }", "has no value here"},
   {"for t in range(0, n, 1) { a = zeros(f32, L) } store(y, j, a)", "there is no tile 'a' here"},
   {"for t in range(0, n, 0) { }", "must be positive"},
   {"for t in range(0, j, 1) { }", "the same in the whole block"},
