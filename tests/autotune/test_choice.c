@@ -104,7 +104,8 @@ START_TEST(test_products) {
   for (int l = 0; l < 4; l++)
     for (int positive = 0; positive < 2; positive++) {
       int k = lengths[l];
-      float *a = malloc(sizeof *a * (size_t)(M * k)), *b = malloc(sizeof *b * (size_t)(k * N)), x[M * N], y[M * N], z[M * N];
+      float *a = malloc(sizeof *a * (size_t)(M * k)), *b = malloc(sizeof *b * (size_t)(k * N)), x[M * N], y[M * N],
+            z[M * N];
       srand((unsigned)(k + positive));
       for (int i = 0; i < M * k; i++)
         a[i] = (float)(rand() % 2001 - (positive ? 0 : 1000)) / 777;

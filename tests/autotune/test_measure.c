@@ -180,5 +180,5 @@ START_TEST(test_budget) {
 END_TEST
 
 SUITE("measure", test_fastest_wins, test_reference_wins_by_little, test_one_sample_never_wins, test_noise,
-      test_fastest_samples_agree, test_order,
-      test_pruned_by_model, test_wrong_never_wins, test_failing_later_loses, test_hanging, test_no_reference, test_budget)
+      test_fastest_samples_agree, test_order, test_pruned_by_model, test_wrong_never_wins, test_failing_later_loses,
+      test_hanging, test_no_reference, test_budget)

@@ -20,7 +20,9 @@ static void fresh(const char *sub) {
 }
 static void sweep(void) { sweep_folder(dir); }
 static nvt_record some(int i) {
-  nvt_record r = { .key = nvb_hash_bytes(&i, sizeof i), .ns = 1000.5 + i, .model_ns = 2000, .tried = 7, .date = 1700000000 + i };
+  nvt_record r = {
+    .key = nvb_hash_bytes(&i, sizeof i), .ns = 1000.5 + i, .model_ns = 2000, .tried = 7, .date = 1700000000 + i
+  };
   snprintf(r.device, sizeof r.device, "a \"device\" \\ of\tnumber %d", i);
   snprintf(r.what, sizeof r.what, "map: add, exp");
   snprintf(r.size, sizeof r.size, "2^20 2^3");
@@ -28,8 +30,9 @@ static nvt_record some(int i) {
   return r;
 }
 static int same(const nvt_record *a, const nvt_record *b) {
-  return nvb_hash_eq(a->key, b->key) && !strcmp(a->device, b->device) && !strcmp(a->what, b->what) && !strcmp(a->size, b->size) &&
-         !strcmp(a->choice, b->choice) && a->ns == b->ns && a->model_ns == b->model_ns && a->tried == b->tried && a->date == b->date;
+  return nvb_hash_eq(a->key, b->key) && !strcmp(a->device, b->device) && !strcmp(a->what, b->what) &&
+         !strcmp(a->size, b->size) && !strcmp(a->choice, b->choice) && a->ns == b->ns && a->model_ns == b->model_ns &&
+         a->tried == b->tried && a->date == b->date;
 }
 static void print(nvb_arena *a, void *arg) {
   nvb_text t = { .arena = a };
@@ -200,4 +203,5 @@ START_TEST(test_comma) { /* files are the same wherever they were written */
 }
 END_TEST
 
-SUITE("record", test_json, test_comma, test_import, test_other_process, test_damage, test_without_store, test_asked_again, test_trial)
+SUITE("record", test_json, test_comma, test_import, test_other_process, test_damage, test_without_store,
+      test_asked_again, test_trial)

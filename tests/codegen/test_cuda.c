@@ -16,7 +16,8 @@ static const struct budget {
     {"across.kir", "gpulanes", 56, "four elements", 0, 0},
     {"across.kir", "gpuwhole", 104, "four columns, or 32 rows of one", 0, 0},
     {"argmin.kir", "gpu", 56, "32 elements are merged as they come, a state is three registers", 1, 0},
-    {"attention.kir", "gpu", 104, "16 sums, 8 scores, one vector of each factor; a word waits for the call of a rare path", 1, 8},
+    {"attention.kir", "gpu", 104,
+     "16 sums, 8 scores, one vector of each factor; a word waits for the call of a rare path", 1, 8},
     {"carried.kir", "gpu", 64, "four elements of two tiles of f64", 1, 0},
     {"columns.kir", "gpu", 56, "four columns of two sums, and what is loaded ahead", 0, 0},
     {"columns2.kir", "gpu", 40, "four partials of two sums", 0, 0},
@@ -121,7 +122,8 @@ static void *compile(void *arg) {
 
 static void judge(const job *j) {
   ck_assert_msg(j->status == NVM_OK, "%s: %s for %d: %s", j->file, j->name, j->arch, j->message);
-  ck_assert_msg(j->code.spills <= j->spills, "%s: %s for %d spills %d bytes", j->file, j->name, j->arch, j->code.spills);
+  ck_assert_msg(j->code.spills <= j->spills, "%s: %s for %d spills %d bytes", j->file, j->name, j->arch,
+                j->code.spills);
   ck_assert_msg(j->code.n > 0 && j->code.registers > 0, "%s: %s: no code", j->file, j->name);
   if (j->arch == archs[0])
     ck_assert_msg(j->code.registers <= j->most, "%s: %s has %d registers, not at most %d", j->file, j->name,

@@ -61,7 +61,8 @@ END_TEST
 
 static void fft_of(const char *prefix, int n, int nb, int count) {
   int64_t all = (int64_t)n * count;
-  float *x = gate_floats(2 * all, -1, 1), *h = gate_floats(2 * n, -1, 1), *tw = calloc((size_t)nb, 8), *y = calloc((size_t)all, 8);
+  float *x = gate_floats(2 * all, -1, 1), *h = gate_floats(2 * n, -1, 1), *tw = calloc((size_t)nb, 8),
+        *y = calloc((size_t)all, 8);
   for (int k = 0; k < nb; k++) {
     tw[2 * k] = (float)cos(2 * M_PI * k / n);
     tw[2 * k + 1] = (float)-sin(2 * M_PI * k / n);
@@ -200,7 +201,8 @@ END_TEST
 
 START_TEST(seed) {
   int n = 10000;
-  float *x = gate_floats(n, 0, 1.5), *y = gate_floats(n, -1.5, 1.5), *z = gate_floats(n, -3, 3), *o = calloc((size_t)n, 4);
+  float *x = gate_floats(n, 0, 1.5), *y = gate_floats(n, -1.5, 1.5), *z = gate_floats(n, -3, 3),
+        *o = calloc((size_t)n, 4);
   x[0] = 1e30f; /* the rare paths */
   x[1] = -2;
   y[4097] = INFINITY;
@@ -223,7 +225,8 @@ END_TEST
 
 START_TEST(columns) {
   int rows = 1700, n = 200, parts = 4;
-  float *x = gate_floats(rows * n, 3, 7), *ws = calloc((size_t)(parts * 2 * n), 4), *mean = calloc((size_t)n, 4), *var = calloc((size_t)n, 4);
+  float *x = gate_floats(rows * n, 3, 7), *ws = calloc((size_t)(parts * 2 * n), 4), *mean = calloc((size_t)n, 4),
+        *var = calloc((size_t)n, 4);
   gate g = {.file = "columns.kir", .prefix = "cpu", .aligned = 1};
   gate_in(&g, NVM_F32, x, rows * n);
   gate_out(&g, NVM_F32, ws, parts * 2 * n);

@@ -3,7 +3,8 @@
 
 START_TEST(attention) {
   int heads = 2, n = 71, d = 64, all = heads * n * d;
-  float *q = gate_floats(all, -2, 2), *k = gate_floats(all, -2, 2), *v = gate_floats(all, -1, 1), *o = calloc((size_t)all, 4);
+  float *q = gate_floats(all, -2, 2), *k = gate_floats(all, -2, 2), *v = gate_floats(all, -1, 1),
+        *o = calloc((size_t)all, 4);
   gate g = {.file = "attention.kir", .prefix = "cpu"};
   gate_in(&g, NVM_F32, q, all);
   gate_in(&g, NVM_F32, k, all);
@@ -47,7 +48,8 @@ START_TEST(layernorm) {
     double m = 0, v = 0;
     for (int i = 0; i < rows; i++) m += x[i * n + j] / (double)rows;
     for (int i = 0; i < rows; i++) v += (x[i * n + j] - m) * (x[i * n + j] - m) / rows;
-    for (int i = 0; i < rows; i++) gate_close("layernorm", i * n + j, y[i * n + j], (x[i * n + j] - m) / sqrt(v + 1e-5), 3e-6);
+    for (int i = 0; i < rows; i++)
+      gate_close("layernorm", i * n + j, y[i * n + j], (x[i * n + j] - m) / sqrt(v + 1e-5), 3e-6);
   }
   free(x); free(y);
 }
@@ -89,7 +91,8 @@ START_TEST(scan) {
   gate_size(&g, rows);
   gate_run(&g);
   for (int r = 0; r < rows; r++) scan_row(x + r * n, want + r * n, n);
-  for (int i = 0; i < rows * n; i++) ck_assert_msg(gate_same(NVM_F32, &y[i], &want[i]), "element %d: %.9g, should be %.9g", i, y[i], want[i]);
+  for (int i = 0; i < rows * n; i++)
+    ck_assert_msg(gate_same(NVM_F32, &y[i], &want[i]), "element %d: %.9g, should be %.9g", i, y[i], want[i]);
   free(x); free(y); free(want);
 }
 END_TEST
@@ -135,7 +138,8 @@ END_TEST
 
 START_TEST(nearest) {
   int n = 200, rows = 50;
-  float *x = gate_floats(rows, 0, 1), *c = gate_floats(n, 0, 1), *labels = gate_floats(n, -5, 5), *o = calloc((size_t)rows, 4);
+  float *x = gate_floats(rows, 0, 1), *c = gate_floats(n, 0, 1), *labels = gate_floats(n, -5, 5),
+        *o = calloc((size_t)rows, 4);
   c[150] = c[20];
   x[7] = c[20];
   gate g = {.file = "nearest.kir", .prefix = "cpu"};
@@ -462,4 +466,5 @@ START_TEST(turn) {
 }
 END_TEST
 
-SUITE("texts", attention, layernorm, scan, copies, stencil, nearest, gather, scatter, pieces, once, carried, middle, chunks, rows16, moments, turn)
+SUITE("texts", attention, layernorm, scan, copies, stencil, nearest, gather, scatter, pieces, once, carried, middle,
+      chunks, rows16, moments, turn)

@@ -86,7 +86,10 @@ static void two_steps(nvb_arena *a, void *arg) {
     (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0, 0 }, { NVF_SCALAR, 0, 0, bits_of(r->a), 0 },
                   { NVF_SIZE, 0, 0, n, 0 } });
   p->step[1] = step_of(a, add_text, "map", r->n,
-    (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0, 0 }, { NVF_BUFFER, 2, 0, 0, 0 }, { NVF_SIZE, 0, 0, n, 0 } });
+                       (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 },
+                                     { NVF_BUFFER, 1, 0, 0, 0 },
+                                     { NVF_BUFFER, 2, 0, 0, 0 },
+                                     { NVF_SIZE, 0, 0, n, 0 } });
 }
 /* y = a * x[1:] by an offset of the binding */
 static void one_step(nvb_arena *a, void *arg) {
@@ -103,8 +106,12 @@ static void gather(nvb_arena *a, void *arg) {
   p->buf[0] = (nvf_buf){ .kind = NVF_BLEAF, .id = 0, .donor = -1 };
   p->buf[1] = (nvf_buf){ .kind = NVF_BLEAF, .id = 1, .donor = -1 };
   p->buf[2] = (nvf_buf){ .kind = NVF_BOUT, .donor = -1 };
-  p->step[0] = step_of(a, pick_text, "gather", r->n, (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 }, { NVF_BUFFER, 1, 0, 0, 0 },
-    { NVF_BUFFER, 2, 0, 0, 0 }, { NVF_SIZE, 0, 0, (uint64_t)r->m, 0 }, { NVF_SIZE, 0, 0, (uint64_t)r->n, 0 } });
+  p->step[0] = step_of(a, pick_text, "gather", r->n,
+                       (nvf_bind[]){ { NVF_BUFFER, 0, 0, 0, 0 },
+                                     { NVF_BUFFER, 1, 0, 0, 0 },
+                                     { NVF_BUFFER, 2, 0, 0, 0 },
+                                     { NVF_SIZE, 0, 0, (uint64_t)r->m, 0 },
+                                     { NVF_SIZE, 0, 0, (uint64_t)r->n, 0 } });
 }
 
 /* A program whose plan is gone. */

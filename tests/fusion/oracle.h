@@ -21,7 +21,8 @@ typedef struct maker {
   NVB_VEC(int) out;
 } maker;
 
-static inline int m_add(maker *m, nvg_val v, int rank, const int64_t *shape, int nin, const int *in, int nattr, const int64_t *attr) {
+static inline int m_add(maker *m, nvg_val v, int rank, const int64_t *shape, int nin, const int *in, int nattr,
+                        const int64_t *attr) {
   v.rank = rank;
   v.shape = nvb_dup(m->a, shape, sizeof *shape * (size_t)rank);
   v.size = 1;
@@ -41,7 +42,8 @@ static inline int m_leaf(maker *m, nvm_dtype t, int rank, const int64_t *shape, 
   for (int d = rank - 1; d >= 0; n *= shape[d], d--)
     st[d] = stride ? stride[d] : n;
   NVB_PUSH(m->a, m->leaf, ((nvg_leaf){ .dtype = t, .rank = rank, .shape = nvb_dup(m->a, shape, sizeof *shape * (size_t)rank), .stride = st }));
-  return m_add(m, (nvg_val){ .kind = NVG_VLEAF, .dtype = t, .leaf = m->leaf.n - 1, .name = "leaf" }, rank, shape, 0, NULL, 0, NULL);
+  return m_add(m, (nvg_val){ .kind = NVG_VLEAF, .dtype = t, .leaf = m->leaf.n - 1, .name = "leaf" }, rank, shape, 0,
+               NULL, 0, NULL);
 }
 
 static inline int m_const(maker *m, float x) {
@@ -69,7 +71,9 @@ static inline int m_map(maker *m, const char *name, int n, const int *in) {
     nvb_throw(m->a, NVM_ERR_VALUE, "no fragment %s: %s", name, nvb_message());
   nvm_dtype r = (nvm_dtype)f->inst[f->result[0]].type;
   const nvg_val big_v = m->v.at[big];
-  return m_add(m, (nvg_val){ .kind = NVG_VMAP, .dtype = f->nresult > 1 ? nvg_complex_of(r) : r, .frag = f, .name = name }, big_v.rank, big_v.shape, n, in, 0, NULL);
+  return m_add(m,
+               (nvg_val){ .kind = NVG_VMAP, .dtype = f->nresult > 1 ? nvg_complex_of(r) : r, .frag = f, .name = name },
+               big_v.rank, big_v.shape, n, in, 0, NULL);
 }
 static inline int m_1(maker *m, const char *f, int x) { return m_map(m, f, 1, &x); }
 static inline int m_expand(maker *m, int x, int rank, const int64_t *shape);
@@ -80,14 +84,17 @@ static inline int m_2(maker *m, const char *f, int x, int y) {
   int rank = a.rank > b.rank ? a.rank : b.rank;
   int64_t shape[NVM_MAX_RANK];
   for (int d = 0; d < rank; d++) {
-    int64_t p = d - rank + a.rank >= 0 ? a.shape[d - rank + a.rank] : 1, q = d - rank + b.rank >= 0 ? b.shape[d - rank + b.rank] : 1;
+    int64_t p = d - rank + a.rank >= 0 ? a.shape[d - rank + a.rank] : 1,
+            q = d - rank + b.rank >= 0 ? b.shape[d - rank + b.rank] : 1;
     shape[d] = p == 1 ? q : p;
   }
   int in[2] = { a.rank ? m_expand(m, x, rank, shape) : x, b.rank ? m_expand(m, y, rank, shape) : y };
   return m_map(m, f, 2, in);
 }
 
-static inline int m_reshape(maker *m, int x, int rank, const int64_t *shape) { return m_view(m, NVG_VRESHAPE, x, rank, shape, 0, NULL); }
+static inline int m_reshape(maker *m, int x, int rank, const int64_t *shape) {
+  return m_view(m, NVG_VRESHAPE, x, rank, shape, 0, NULL);
+}
 
 static inline int m_expand(maker *m, int x, int rank, const int64_t *shape) {
   int64_t one[NVM_MAX_RANK] = { 0 };
@@ -106,7 +113,9 @@ static inline int m_red(maker *m, const char *name, int x, int at, int n) {
   const nvg_val v = m->v.at[x];
   int64_t shape[NVM_MAX_RANK], attr[2] = { at, n }, inner = 1;
   nvm_dtype t[2] = { v.dtype, v.dtype };
-  uint64_t init = nvg_float_bits(v.dtype, !strcmp(name, "add") ? -0.0 : !strcmp(name, "maximum") ? -INFINITY : INFINITY);
+  uint64_t init = nvg_float_bits(v.dtype, !strcmp(name, "add")       ? -0.0
+                                          : !strcmp(name, "maximum") ? -INFINITY
+                                                                     : INFINITY);
   for (int d = 0; d < v.rank; d++) {
     shape[d] = d >= at && d < at + n ? 1 : v.shape[d];
     inner *= d >= at + n ? v.shape[d] : 1;
@@ -122,8 +131,8 @@ static inline int m_product(maker *m, int x, int y) {
   memcpy(shape, a.shape, sizeof *shape * (size_t)a.rank);
   shape[a.rank - 1] = b.shape[a.rank - 1];
   nvm_dtype sum = nvg_compute_of(a.dtype);
-  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_PRODUCT, .dtype = sum, .name = "matmul" }, a.rank, shape, 2, (int[2]){ x, y }, 2,
-               (int64_t[2]){ sum, 0 });
+  return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_PRODUCT, .dtype = sum, .name = "matmul" }, a.rank, shape,
+               2, (int[2]){ x, y }, 2, (int64_t[2]){ sum, 0 });
 }
 
 static inline int m_turn(maker *m, int x) { /* the last two dimensions change places */
@@ -333,7 +342,8 @@ static inline void eval_product(const nvg_graph *g, const nvg_val *v, const valu
     for (int q = 0; q < o->n * o->n; q++) /* re += re re, re -= im im, im += re im, im += im re */
       for (int64_t k = 0; k < K; k++) {
         int left = q == 1 || q == 3, right = q == 1 || q == 2;
-        double p = product_at(x, left, t, (b * m + r) * K + k) * (q == 1 ? -1 : 1), w = product_at(y, right, t, (b * K + k) * n + c);
+        double p = product_at(x, left, t, (b * m + r) * K + k) * (q == 1 ? -1 : 1),
+               w = product_at(y, right, t, (b * K + k) * n + c);
         acc[q / 2] = sum == NVM_F64 ? fma(p, w, acc[q / 2]) : fmaf((float)p, (float)w, (float)acc[q / 2]);
       }
     for (int p = 0; p < o->n; p++) {
@@ -371,7 +381,8 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
         inner *= v->shape[d];
       for (int64_t o = 0; o < v->size; o++)
         if (o / inner % n == 0)
-          scan_line(!strcmp(v->name, "prod"), (float *)val[v->in[0]].part[0] + o, (float *)val[i].part[0] + o, n, inner);
+          scan_line(!strcmp(v->name, "prod"), (float *)val[v->in[0]].part[0] + o, (float *)val[i].part[0] + o, n,
+                    inner);
       continue;
     }
     if (v->kind == NVG_VCALL) {
@@ -422,7 +433,12 @@ static inline char **random_leaves(maker *m, const nvg_graph *g, unsigned seed) 
       double x = (double)(rand() % 2001 - 1000) / 256;
       float f = (float)x;
       int64_t n = rand() % 7;
-      memcpy(p + j * r, l->dtype == NVM_BOOL ? (void *)&(char){ rand() & 1 } : nvg_class_of(l->dtype) == NVG_SIGNED ? (void *)&n : r == 8 ? (void *)&x : (void *)&f, (size_t)r);
+      memcpy(p + j * r,
+             l->dtype == NVM_BOOL                   ? (void *)&(char){ rand() & 1 }
+             : nvg_class_of(l->dtype) == NVG_SIGNED ? (void *)&n
+             : r == 8                               ? (void *)&x
+                                                    : (void *)&f,
+             (size_t)r);
     }
     data[i] = p - lo * e;
   }
@@ -476,7 +492,11 @@ static inline char **run_plan_by(maker *m, const nvf_plan *p, char *const *leaf,
         memcpy(&args[j], leaf[s->bind[j].leaf - 1], (size_t)nvg_size(s->k->param[j].type));
         continue;
       }
-      args[j] = !b ? s->bind[j].bits : (uint64_t)(uintptr_t)((b->kind == NVF_BLEAF ? leaf[b->id] : b->kind == NVF_BOUT ? out[b->id] : temp + b->offset) + s->bind[j].offset);
+      args[j] = !b ? s->bind[j].bits
+                   : (uint64_t)(uintptr_t)((b->kind == NVF_BLEAF  ? leaf[b->id]
+                                            : b->kind == NVF_BOUT ? out[b->id]
+                                                                  : temp + b->offset) +
+                                           s->bind[j].offset);
     }
     int rc = run_step(m->a, p, s, args, w);
     if (rc)
@@ -494,7 +514,9 @@ static inline nvf_plan *told_plan(const nvf_plan *p, const nvf_knobs *k) {
   return q;
 }
 
-static inline char **run_plan(maker *m, const nvf_plan *p, char *const *leaf) { return run_plan_by(m, p, leaf, INTERPRETED); }
+static inline char **run_plan(maker *m, const nvf_plan *p, char *const *leaf) {
+  return run_plan_by(m, p, leaf, INTERPRETED);
+}
 
 /* Number of elements of output o that differ from the evaluator (both NaN is equal). */
 static inline int64_t differ(const nvg_graph *g, int o, const value *val, const char *got) {

@@ -75,7 +75,9 @@ static void stencil(maker *m) {
 static void padded(maker *m) {
   int x = m_leaf(m, NVM_F32, 2, DIMS(33, 47), NULL);
   int in[2] = { x, m_const(m, 0) };
-  int q = m_add(m, (nvg_val){ .kind = NVG_VPAD, .dtype = NVM_F32, .name = "pad" }, 2, DIMS(35, 49), 2, in, 2, DIMS(1, 1)), sum = -1;
+  int q = m_add(m, (nvg_val){ .kind = NVG_VPAD, .dtype = NVM_F32, .name = "pad" }, 2, DIMS(35, 49), 2, in, 2,
+                DIMS(1, 1)),
+      sum = -1;
   for (int i = 0; i < 4; i++) {
     int s = m_view(m, NVG_VSLICE, q, 2, DIMS(33, 47), 4, DIMS(i < 2 ? 2 * i : 1, 1, i < 2 ? 1 : 2 * (i - 2), 1));
     sum = sum < 0 ? s : m_2(m, "add", sum, s);
@@ -84,17 +86,20 @@ static void padded(maker *m) {
 }
 static void rolled(maker *m) {
   int x = m_leaf(m, NVM_F32, 2, DIMS(33, 47), NULL);
-  int r = m_view(m, NVG_VROLL, x, 2, DIMS(33, 47), 2, DIMS(0, 1)), c = m_view(m, NVG_VROLL, x, 2, DIMS(33, 47), 2, DIMS(1, 46));
+  int r = m_view(m, NVG_VROLL, x, 2, DIMS(33, 47), 2, DIMS(0, 1)),
+      c = m_view(m, NVG_VROLL, x, 2, DIMS(33, 47), 2, DIMS(1, 46));
   m_out(m, m_2(m, "add", r, m_2(m, "add", c, x)));
 }
 static void joined(maker *m) {
   int a = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), b = m_leaf(m, NVM_F32, 1, DIMS(157), NULL);
   int in[2] = { m_1(m, "exp", a), m_1(m, "abs", b) };
-  m_out(m, m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(457), 2, in, 1, DIMS(0)));
+  m_out(m, m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(457), 2, in, 1,
+                 DIMS(0)));
 }
 static void interleaved(maker *m) {
   int a = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), b = m_leaf(m, NVM_F32, 1, DIMS(300), NULL), in[2] = { a, b };
-  int c = m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(600), 2, in, 1, DIMS(0));
+  int c = m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, 1, DIMS(600), 2, in, 1,
+                DIMS(0));
   int r = m_view(m, NVG_VPERMUTE, m_reshape(m, c, 2, DIMS(2, 300)), 2, DIMS(300, 2), 2, DIMS(1, 0));
   m_out(m, m_1(m, "exp", m_reshape(m, r, 1, DIMS(600))));
 }
@@ -121,7 +126,8 @@ static void complex_product(maker *m) {
   int x = m_leaf(m, NVM_C64, 2, DIMS(13, 57), NULL), y = m_leaf(m, NVM_C64, 1, DIMS(57), NULL);
   nvg_fragset *f = nvg_fragset_new(m->a);
   nvm_dtype t[4] = { NVM_F32, NVM_F32, NVM_F32, NVM_F32 };
-  nvg_fragset_parse(f, "frag product<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a*c - b*d, a*d + b*c }", "test");
+  nvg_fragset_parse(f, "frag product<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a*c - b*d, a*d + b*c }",
+                    "test");
   int in[2] = { x, m_expand(m, y, 2, DIMS(13, 57)) };
   m_out(m, m_add(m, (nvg_val){ .kind = NVG_VMAP, .dtype = NVM_C64, .frag = nvg_fragset_find(f, "product", t, 4), .name = "product" }, 2,
                  DIMS(13, 57), 2, in, 0, NULL));
@@ -145,7 +151,8 @@ static void copies(maker *m) {
 static void outer_softmax(maker *m) {
   int s[2];
   for (int i = 0; i < 2; i++) {
-    int x = m_leaf(m, NVM_F32, 1, DIMS(321), NULL), e = m_1(m, "exp", m_2(m, "subtract", x, m_red(m, "maximum", x, 0, 1)));
+    int x = m_leaf(m, NVM_F32, 1, DIMS(321), NULL),
+        e = m_1(m, "exp", m_2(m, "subtract", x, m_red(m, "maximum", x, 0, 1)));
     s[i] = m_2(m, "divide", e, m_red(m, "add", e, 0, 1));
   }
   m_out(m, m_2(m, "multiply", m_reshape(m, s[0], 2, DIMS(321, 1)), s[1]));
@@ -176,12 +183,13 @@ static void many_scans(maker *m) { folds(m, 55, 14); }
 
 static const struct { const char *name; builder_fn make; int kernels; } cases[] = {
   { "chain", chain, 1 }, { "broadcast", broadcast, 1 }, { "transposed", transposed, 1 }, { "softmax", softmax, 1 },
-  { "short rows", short_rows, 1 }, { "columns", columns, 1 }, { "long columns", long_columns, 9 }, { "full sum", full_sum, 2 },
-  { "scaled by sum", scaled_by_sum, 2 }, { "batch norm", batch_norm, 1 }, { "mixed", mixed, 2 }, { "stencil", stencil, 1 },
-  { "padded", padded, 1 }, { "rolled", rolled, 1 }, { "joined", joined, 1 }, { "interleaved", interleaved, 1 },
-  { "upsampled", upsampled, 1 }, { "flipped", flipped, 1 }, { "scalars", scalars, 1 }, { "empty", empty, 1 },
-  { "complex", complex_product, 1 }, { "gathered", gathered, 1 }, { "strided", strided, 1 }, { "copies", copies, 1 },
-  { "outer of softmaxes", outer_softmax, 2 }, { "scanned rows", scanned_rows, 1 }, { "scanned columns", scanned_columns, 1 },
+  { "short rows", short_rows, 1 }, { "columns", columns, 1 }, { "long columns", long_columns, 9 },
+  { "full sum", full_sum, 2 }, { "scaled by sum", scaled_by_sum, 2 }, { "batch norm", batch_norm, 1 },
+  { "mixed", mixed, 2 }, { "stencil", stencil, 1 }, { "padded", padded, 1 }, { "rolled", rolled, 1 },
+  { "joined", joined, 1 }, { "interleaved", interleaved, 1 }, { "upsampled", upsampled, 1 }, { "flipped", flipped, 1 },
+  { "scalars", scalars, 1 }, { "empty", empty, 1 }, { "complex", complex_product, 1 }, { "gathered", gathered, 1 },
+  { "strided", strided, 1 }, { "copies", copies, 1 }, { "outer of softmaxes", outer_softmax, 2 },
+  { "scanned rows", scanned_rows, 1 }, { "scanned columns", scanned_columns, 1 },
   { "scanned line", scanned_line, 2 }, { "many sums", many_sums, 99 }, { "many scans", many_scans, 99 },
 };
 
@@ -198,12 +206,13 @@ static void run_case(nvb_arena *a, void *arg) {
       nvf_plan *p = nvf_fuse(a, g, nvb_caps_find(machines[machine]), &(nvf_options){ .fuse = fuse });
       nvb_text t = { .arena = a };
       if (verbose)
-        nvf_plan_print(&t, p), nvf_plan_explain(&t, p), printf("---- %s, fuse %d\n%s", cases[i].name, fuse, nvb_text_get(&t));
+        nvf_plan_print(&t, p), nvf_plan_explain(&t, p),
+            printf("---- %s, fuse %d\n%s", cases[i].name, fuse, nvb_text_get(&t));
       nvf_plan_check(a, p);
       char **out = run_plan(&m, p, data);
       for (int o = 0; o < g->nout; o++)
-        ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s, fuse %d: output %d differs in %d elements", cases[i].name, fuse, o,
-                      (int)differ(g, o, want, out[o]));
+        ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s, fuse %d: output %d differs in %d elements", cases[i].name,
+                      fuse, o, (int)differ(g, o, want, out[o]));
       ck_assert_msg(!fuse || p->nstep <= cases[i].kernels, "%s: %d kernels", cases[i].name, p->nstep);
     }
 }
@@ -286,9 +295,10 @@ END_TEST
 START_TEST(knobs_as_text) {
   nvf_knobs k;
   ck_assert(nvf_knobs_read(&k, "") && !k.set);
-  ck_assert(nvf_knobs_read(&k, "block=64 warps=8") && k.value[NVF_KWARPS] == 8 && k.set == (1u << NVF_KBLOCK | 1u << NVF_KWARPS));
-  static const char *const bad[] = { "block", "block=", "block=x", "block=-1", "blocks=3", "block=1 block=2", "block=1,warps=2",
-                                     "block=99999999999", "=3" };
+  ck_assert(nvf_knobs_read(&k, "block=64 warps=8") && k.value[NVF_KWARPS] == 8 &&
+            k.set == (1u << NVF_KBLOCK | 1u << NVF_KWARPS));
+  static const char *const bad[] = { "block",           "block=",          "block=x",           "block=-1", "blocks=3",
+                                     "block=1 block=2", "block=1,warps=2", "block=99999999999", "=3" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     ck_assert(!nvf_knobs_read(&k, bad[i]));
 }
@@ -330,7 +340,8 @@ static void explained(nvb_arena *a, void *arg) {
 }
 /* What is longer than a tile may be still has a kernel: sums are cut, scans are walked. */
 static void long_lines(nvb_arena *a, void *arg) {
-  static const int64_t lengths[] = { 1 << 25, (1 << 25) + 1, (int64_t)1 << 28, ((int64_t)1 << 28) + 1, (int64_t)1 << 33 };
+  static const int64_t lengths[] = { 1 << 25, (1 << 25) + 1, (int64_t)1 << 28, ((int64_t)1 << 28) + 1,
+                                     (int64_t)1 << 33 };
   (void)arg;
   for (int i = 0; i < 5; i++) {
     maker m = { .a = a };
@@ -339,7 +350,8 @@ static void long_lines(nvb_arena *a, void *arg) {
     m_out(&m, m_red(&m, "maximum", m_1(&m, "exp", x), 0, 1));
     for (int fuse = 0; fuse < 2; fuse++)
       for (int gpu = 0; gpu < 2; gpu++)
-        nvf_plan_check(a, nvf_fuse(a, m_graph(&m), nvb_caps_find(gpu ? "h200" : "cpu16"), &(nvf_options){ .fuse = fuse }));
+        nvf_plan_check(a,
+                       nvf_fuse(a, m_graph(&m), nvb_caps_find(gpu ? "h200" : "cpu16"), &(nvf_options){ .fuse = fuse }));
   }
 }
 START_TEST(long_lines_have_kernels) {

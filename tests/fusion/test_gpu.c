@@ -52,7 +52,8 @@ static void two_scans(maker *m, const int64_t *n) { /* the one that waits for a 
   m_out(m, m_scan_of(m, "prod", x, 1));
 }
 static void biased(maker *m, const int64_t *n) {
-  int x = m_leaf(m, NVM_F32, 2, n, NULL), b = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL), w = m_leaf(m, NVM_F32, 0, NULL, NULL);
+  int x = m_leaf(m, NVM_F32, 2, n, NULL), b = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL),
+      w = m_leaf(m, NVM_F32, 0, NULL, NULL);
   m->leaf.at[2].weak_const = 1 + NVG_FLOAT; /* a launch argument, not memory */
   m_out(m, m_2(m, "multiply", m_1(m, "exp", m_2(m, "add", x, b)), w));
 }
@@ -76,9 +77,9 @@ static const struct { const char *name; void (*make)(maker *, const int64_t *); 
   { "scanned columns", scanned_columns }, { "dear rows", dear_rows },
   { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
 };
-static const int64_t sizes[][2] = { { 3, 7 }, { 100, 20 }, { 33, 128 }, { 17, 130 }, { 9, 1001 }, { 5, 1024 }, { 130, 68 }, { 64, 64 },
-                                    { 3, 4096 }, { 2, 9000 }, { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 },
-                                    { 1, 19500 } };
+static const int64_t sizes[][2] = { { 3, 7 },     { 100, 20 },  { 33, 128 }, { 17, 130 }, { 9, 1001 },
+                                    { 5, 1024 },  { 130, 68 },  { 64, 64 },  { 3, 4096 }, { 2, 9000 },
+                                    { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 }, { 1, 19500 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
 
 typedef struct trial { int program; const int64_t *size; int aligned; } trial;
@@ -104,8 +105,8 @@ static void try_one(nvb_arena *a, void *arg) {
     hold_hints(a, p);
     char **out = run_plan(&m, p, data);
     for (int o = 0; o < g->nout; o++)
-      ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d x %d: output %d differs in %d elements", programs[t->program].name,
-                    (int)t->size[0], (int)t->size[1], o, (int)differ(g, o, want, out[o]));
+      ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d x %d: output %d differs in %d elements",
+                    programs[t->program].name, (int)t->size[0], (int)t->size[1], o, (int)differ(g, o, want, out[o]));
     nvf_knobs k = { 0 };
     nvf_knob_set(&k, NVF_KWARPS, told[i][0]);
     nvf_knob_set(&k, NVF_KITEMS, told[i][1]);
@@ -130,7 +131,8 @@ START_TEST(same_bits_in_any_place) {
     nvb_arena *a = nvb_arena_new();
     trial t = { _i, sizes[i], i % 3 != 1 };
     int rc = nvb_protect(a, try_one, &t);
-    ck_assert_msg(rc == NVM_OK, "%s of %d x %d: %s", programs[_i].name, (int)sizes[i][0], (int)sizes[i][1], nvb_message());
+    ck_assert_msg(rc == NVM_OK, "%s of %d x %d: %s", programs[_i].name, (int)sizes[i][0], (int)sizes[i][1],
+                  nvb_message());
     nvb_arena_free(a);
   }
 }

@@ -45,14 +45,16 @@ static void one_axis_taken_apart(nvb_arena *a, void *arg) {
   ck_assert(nvf_ix_add(f.s, nvf_ix_mul(f.s, q, f.m, 1), t) == r);
   ck_assert(nvf_ix_div(f.s, q, f.b) == nvf_ix_div(f.s, r, nvf_mul(f.s, f.m, f.b))); /* floors of floors */
   ck_assert_int_eq(nvf_ix_floors(f.s, r), 0);
-  nvf_ix coarse = nvf_ix_div(f.s, nvf_ix_add(f.s, nvf_ix_mul(f.s, f.i, 0, 4), nvf_ix_axis(f.s, 4, nvf_int(f.s, 4))), nvf_int(f.s, 8));
+  nvf_ix coarse = nvf_ix_div(f.s, nvf_ix_add(f.s, nvf_ix_mul(f.s, f.i, 0, 4), nvf_ix_axis(f.s, 4, nvf_int(f.s, 4))),
+                             nvf_int(f.s, 8));
   ck_assert(coarse == nvf_ix_div(f.s, f.i, nvf_int(f.s, 2))); /* (4 i + j) / 8 with j < 4 is i / 2 */
 }
 
 static void equalities(nvb_arena *a, void *arg) {
   nvf_space *s = nvf_space_new(a);
   (void)arg;
-  nvf_prod x = nvf_symbol(s, 12), y = nvf_symbol(s, 12), p = nvf_symbol(s, 3), q = nvf_symbol(s, 4), z = nvf_symbol(s, 12);
+  nvf_prod x = nvf_symbol(s, 12), y = nvf_symbol(s, 12), p = nvf_symbol(s, 3), q = nvf_symbol(s, 4),
+           z = nvf_symbol(s, 12);
   nvf_same(s, x, y);
   nvf_same(s, y, nvf_mul(s, p, q));
   ck_assert_int_eq(nvf_proved(s, x), nvf_mul(s, p, q));
@@ -87,7 +89,8 @@ static void random_values(nvb_arena *a, void *arg) {
   srand(5);
   for (int round = 0; round < 3000; round++) {
     nvf_space *s = nvf_space_new(a);
-    nvf_prod p[6] = { nvf_symbol(s, 1 + rand() % 9), nvf_symbol(s, 1 + rand() % 9), nvf_int(s, 1 + rand() % 6), nvf_symbol(s, 2) };
+    nvf_prod p[6] = { nvf_symbol(s, 1 + rand() % 9), nvf_symbol(s, 1 + rand() % 9), nvf_int(s, 1 + rand() % 6),
+                      nvf_symbol(s, 2) };
     p[4] = nvf_mul(s, p[0], p[1]);
     p[5] = nvf_mul(s, p[2], p[3]);
     nvf_ix e[12];

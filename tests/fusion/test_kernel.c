@@ -57,7 +57,8 @@ static void round_trip(nvb_arena *a, void *text) {
   ck_assert_int_eq(k->nsched, k2->nsched);
   for (int i = 0; i < k->nsched; i++) {
     ck_assert(nvb_hash_eq(nvf_kernel_hash(k, k->sched[i]), nvf_kernel_hash(k2, k2->sched[i])));
-    for (int j = 0; j < i; j++) ck_assert(!nvb_hash_eq(nvf_kernel_hash(k, k->sched[i]), nvf_kernel_hash(k, k->sched[j])));
+    for (int j = 0; j < i; j++)
+      ck_assert(!nvb_hash_eq(nvf_kernel_hash(k, k->sched[i]), nvf_kernel_hash(k, k->sched[j])));
     nvf_kernel_check(a, k, k->sched[i]);
     nvf_kernel_check(a, k2, k2->sched[i]);
   }
@@ -198,7 +199,8 @@ END_TEST
 static void build(nvb_arena *a, void *arg) {
   (void)arg;
   nvf_kernel *k = nvf_kernel_new(a, "copy");
-  int n = nvf_add_param(k, NVF_SIZE, NVM_I64, "n"), x = nvf_add_param(k, NVF_BUFFER, NVM_F64, "x"), y = nvf_add_param(k, NVF_BUFFER, NVM_F64, "x");
+  int n = nvf_add_param(k, NVF_SIZE, NVM_I64, "n"), x = nvf_add_param(k, NVF_BUFFER, NVM_F64, "x"),
+      y = nvf_add_param(k, NVF_BUFFER, NVM_F64, "x");
   int j = nvf_add_axis(k, "J"), L = nvf_add_name(k, "L"), B = nvf_add_name(k, "B");
   ck_assert_str_eq(k->axis[j], "j");
   ck_assert_str_eq(k->param[y].name, "x_1");
@@ -207,7 +209,8 @@ static void build(nvb_arena *a, void *arg) {
   nvf_part *p = nvf_add_part(k);
   const nvf_expr *size = nvf_x(k, NVF_PARAM, n, 0), *block = nvf_x(k, NVF_NAME, B, 0), *one = nvf_x(k, NVF_CONST, 0, 1);
   int g = nvf_add_grid(k, p, "b", nvf_x2(k, NVF_DIV, nvf_x2(k, NVF_SUB, nvf_x2(k, NVF_ADD, size, block), one), block));
-  const nvf_expr *at = nvf_x2(k, NVF_ADD, nvf_x2(k, NVF_MUL, nvf_x(k, NVF_GRID, g, 0), block), nvf_x(k, NVF_AXIS, j, 0));
+  const nvf_expr *at = nvf_x2(k, NVF_ADD, nvf_x2(k, NVF_MUL, nvf_x(k, NVF_GRID, g, 0), block),
+                              nvf_x(k, NVF_AXIS, j, 0));
   nvf_stmt *s = nvf_add_stmt(k, &p->body, NVF_LOAD);
   int t = nvf_add_tile(k, NVM_F64, "x");
   nvf_set(k, s, 1, &t, 0, NULL);
@@ -329,7 +332,8 @@ START_TEST(edits) {
     }
     nvb_arena *a = nvb_arena_new();
     int status = nvb_protect(a, parse_and_print, s);
-    ck_assert_msg(status == NVM_OK || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE, "%d: %s\n%s", status, nvb_message(), s);
+    ck_assert_msg(status == NVM_OK || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE, "%d: %s\n%s", status,
+                  nvb_message(), s);
     if (status == NVM_OK) {
       parsed++;
       status = nvb_protect(a, check_text, s);
@@ -368,7 +372,8 @@ START_TEST(lack_of_memory) {
       nvb_fail_alloc(n, 0);
       int status = nvb_protect(a, round_trip, texts[i]);
       nvb_fail_alloc(0, 0);
-      ck_assert_msg(status == NVM_OK || status == NVM_ERR_MEMORY, "%s, request %d: %d %s", names[i], n, status, nvb_message());
+      ck_assert_msg(status == NVM_OK || status == NVM_ERR_MEMORY, "%s, request %d: %d %s", names[i], n, status,
+                    nvb_message());
       failed += status != NVM_OK;
       done = status == NVM_OK;
       nvb_arena_free(a);
@@ -377,4 +382,5 @@ START_TEST(lack_of_memory) {
 }
 END_TEST
 
-SUITE("kernel", lack_of_memory, texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits, deep_nesting_is_refused)
+SUITE("kernel", lack_of_memory, texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits,
+      deep_nesting_is_refused)

@@ -22,12 +22,24 @@ static int f32(maker *m, int64_t p, int64_t q) { return leaf(m, NVM_F32, p, q); 
 
 /* n: m, n, k */
 static void plain(maker *m, const int64_t *n) { m_out(m, m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]))); }
-static void left_turned(maker *m, const int64_t *n) { m_out(m, m_product(m, m_turn(m, f32(m, n[2], n[0])), f32(m, n[2], n[1]))); }
-static void right_turned(maker *m, const int64_t *n) { m_out(m, m_product(m, f32(m, n[0], n[2]), m_turn(m, f32(m, n[1], n[2])))); }
-static void both_turned(maker *m, const int64_t *n) { m_out(m, m_product(m, m_turn(m, f32(m, n[2], n[0])), m_turn(m, f32(m, n[1], n[2])))); }
-static void result_turned(maker *m, const int64_t *n) { m_out(m, m_turn(m, m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])))); }
-static void doubles(maker *m, const int64_t *n) { m_out(m, m_product(m, leaf(m, NVM_F64, n[0], n[2]), leaf(m, NVM_F64, n[2], n[1]))); }
-static void pairs(maker *m, const int64_t *n) { m_out(m, m_product(m, leaf(m, NVM_C64, n[0], n[2]), leaf(m, NVM_C64, n[2], n[1]))); }
+static void left_turned(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, m_turn(m, f32(m, n[2], n[0])), f32(m, n[2], n[1])));
+}
+static void right_turned(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, f32(m, n[0], n[2]), m_turn(m, f32(m, n[1], n[2]))));
+}
+static void both_turned(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, m_turn(m, f32(m, n[2], n[0])), m_turn(m, f32(m, n[1], n[2]))));
+}
+static void result_turned(maker *m, const int64_t *n) {
+  m_out(m, m_turn(m, m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]))));
+}
+static void doubles(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, leaf(m, NVM_F64, n[0], n[2]), leaf(m, NVM_F64, n[2], n[1])));
+}
+static void pairs(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, leaf(m, NVM_C64, n[0], n[2]), leaf(m, NVM_C64, n[2], n[1])));
+}
 static void wide_pairs(maker *m, const int64_t *n) {
   int d = m_product(m, leaf(m, NVM_C128, n[0], n[2]), m_turn(m, leaf(m, NVM_C128, n[1], n[2])));
   m_out(m, m_map(m, "c.add", 2, (int[2]){ d, leaf(m, NVM_C128, n[0], n[1]) }));
@@ -49,16 +61,20 @@ static void scaled(maker *m, const int64_t *n) { /* alpha a b + beta c */
   int d = m_2(m, "multiply", m_const(m, 0.5f), m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])));
   m_out(m, m_2(m, "add", d, m_2(m, "multiply", f32(m, n[0], n[1]), m_scalar(m, 2))));
 }
-static void residual(maker *m, const int64_t *n) { m_out(m, m_2(m, "add", m_1(m, "relu", biased(m, n)), f32(m, n[0], n[1]))); }
+static void residual(maker *m, const int64_t *n) {
+  m_out(m, m_2(m, "add", m_1(m, "relu", biased(m, n)), f32(m, n[0], n[1])));
+}
 static void wild(maker *m, const int64_t *n) { /* rows, columns, matrices, a condition, several results, another dtype */
-  int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), r = f32(m, n[0], 1), c = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL);
+  int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), r = f32(m, n[0], 1),
+      c = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL);
   int e = m_2(m, "multiply", m_1(m, "exp", m_2(m, "multiply", d, m_const(m, 0.01f))), m_2(m, "add", r, c));
   m_out(m, e);
   m_out(m, m_cast(m, m_2(m, "maximum", d, f32(m, n[0], n[1])), NVM_F64));
   m_out(m, m_turn(m, m_2(m, "subtract", d, c)));
 }
 static void batched(maker *m, const int64_t *n) {
-  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL),
+                    m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
   m_out(m, m_2(m, "add", d, m_leaf(m, NVM_F32, 3, DIMS(3, 1, n[1]), NULL)));
 }
 static void spread_weights(maker *m, const int64_t *n) { /* x[b, s, k] @ w[k, n]: one product of b * s rows */
@@ -66,13 +82,16 @@ static void spread_weights(maker *m, const int64_t *n) { /* x[b, s, k] @ w[k, n]
   m_out(m, m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), w));
 }
 static void heads(maker *m, const int64_t *n) { /* (b, s, h d) to (b, h, s, d) on the way out */
-  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(2, n[0], n[2]), NULL), m_expand(m, f32(m, n[2], 2 * n[1]), 3, DIMS(2, n[2], 2 * n[1])));
+  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(2, n[0], n[2]), NULL),
+                    m_expand(m, f32(m, n[2], 2 * n[1]), 3, DIMS(2, n[2], 2 * n[1])));
   int r = m_reshape(m, m_2(m, "add", d, m_leaf(m, NVM_F32, 1, DIMS(2 * n[1]), NULL)), 4, DIMS(2, n[0], 2, n[1]));
   m_out(m, m_view(m, NVG_VPERMUTE, r, 4, DIMS(2, 2, n[0], n[1]), 4, DIMS(0, 2, 1, 3)));
 }
 static void one_head(maker *m, const int64_t *n) { /* (b, s, 3, k) with one of the three, (b, s, n) out into (b, n, s) */
-  int x = m_view(m, NVG_VSLICE, m_leaf(m, NVM_F32, 4, DIMS(2, n[0], 3, n[2]), NULL), 4, DIMS(2, n[0], 1, n[2]), 8, DIMS(0, 1, 0, 1, 1, 1, 0, 1));
-  int d = m_product(m, m_reshape(m, x, 3, DIMS(2, n[0], n[2])), m_expand(m, f32(m, n[2], n[1]), 3, DIMS(2, n[2], n[1])));
+  int x = m_view(m, NVG_VSLICE, m_leaf(m, NVM_F32, 4, DIMS(2, n[0], 3, n[2]), NULL), 4, DIMS(2, n[0], 1, n[2]), 8,
+                 DIMS(0, 1, 0, 1, 1, 1, 0, 1));
+  int d = m_product(m, m_reshape(m, x, 3, DIMS(2, n[0], n[2])),
+                    m_expand(m, f32(m, n[2], n[1]), 3, DIMS(2, n[2], n[1])));
   m_out(m, m_turn(m, d));
 }
 static void halves(maker *m, const int64_t *n) { /* bfloat16 in and out, rounded before the tail */
@@ -95,7 +114,10 @@ static void with_views(maker *m, const int64_t *n) { /* a slice with steps, a ro
   m_out(m, m_product(m, x, y));
   m_out(m, m_product(m, m_expand(m, f32(m, 1, n[2]), 2, DIMS(n[0], n[2])), f32(m, n[2], n[1])));
 }
-static void with_itself(maker *m, const int64_t *n) { int x = f32(m, n[0], n[2]); m_out(m, m_product(m, x, m_turn(m, x))); }
+static void with_itself(maker *m, const int64_t *n) {
+  int x = f32(m, n[0], n[2]);
+  m_out(m, m_product(m, x, m_turn(m, x)));
+}
 static void chain(maker *m, const int64_t *n) {
   int h = m_1(m, "relu", m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])));
   m_out(m, m_product(m, h, f32(m, n[1], n[0])));
@@ -158,7 +180,8 @@ static void two_wide_pairs(maker *m, const int64_t *n) { /* too many for a threa
   m_out(m, m_map(m, "c.add", 2, (int[2]){ d, m_product(m, x, leaf(m, NVM_C128, n[2], n[1])) }));
 }
 static void two_batches(maker *m, const int64_t *n) { /* weights of each, and one for all */
-  int x = m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), d = m_product(m, x, m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  int x = m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL),
+      d = m_product(m, x, m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
   m_out(m, m_2(m, "add", d, m_product(m, x, m_expand(m, f32(m, n[2], n[1]), 3, DIMS(3, n[2], n[1])))));
 }
 static void most_of_two(maker *m, const int64_t *n) {
@@ -175,24 +198,30 @@ static void of_each_other(maker *m, const int64_t *n) { /* x and (x w) are left 
   m_out(m, m_product(m, m_1(m, "relu", d), w));
 }
 static void batched_rows(maker *m, const int64_t *n) {
-  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL), m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
+  int d = m_product(m, m_leaf(m, NVM_F32, 3, DIMS(3, n[0], n[2]), NULL),
+                    m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
   m_out(m, m_red(m, "maximum", d, 2, 1));
   m_out(m, m_red(m, "add", m_1(m, "abs", d), 2, 1));
 }
 
 typedef struct program { const char *name; void (*make)(maker *, const int64_t *); int steps; } program;
 static const program programs[] = {
-  { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 }, { "both turned", both_turned, 1 },
-  { "result turned", result_turned, 1 }, { "doubles", doubles, 1 }, { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 },
-  { "relu of rows", relu_of_rows, 1 }, { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
-  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 }, { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
-  { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 }, { "sum of", sum_of, 3 },
-  { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 }, { "batched rows", batched_rows, 2 },
-  { "gated", gated, 1 }, { "gated halves", gated_halves, 1 }, { "three", three, MOST }, { "four", four, 2 }, { "common right", common_right, 1 },
-  { "common halves", common_halves, 1 }, { "two pairs", two_pairs, 1 }, { "two wide pairs", two_wide_pairs, 2 }, { "two batches", two_batches, 1 },
+  { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 },
+  { "both turned", both_turned, 1 }, { "result turned", result_turned, 1 }, { "doubles", doubles, 1 },
+  { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 }, { "relu of rows", relu_of_rows, 1 },
+  { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
+  { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 },
+  { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
+  { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 },
+  { "sum of", sum_of, 3 }, { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 },
+  { "batched rows", batched_rows, 2 }, { "gated", gated, 1 }, { "gated halves", gated_halves, 1 },
+  { "three", three, MOST }, { "four", four, 2 }, { "common right", common_right, 1 },
+  { "common halves", common_halves, 1 }, { "two pairs", two_pairs, 1 }, { "two wide pairs", two_wide_pairs, 2 },
+  { "two batches", two_batches, 1 },
   { "most of two", most_of_two, 2 }, { "strangers", strangers, 2 }, { "of each other", of_each_other, 2 },
 };
-static const int64_t sizes[][3] = { { 2, 2, 2 }, { 1, 1, 9 }, { 1, 40, 3 }, { 5, 33, 7 }, { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
+static const int64_t sizes[][3] = { { 2, 2, 2 },    { 1, 1, 9 },     { 1, 40, 3 },     { 5, 33, 7 },
+                                    { 64, 64, 64 }, { 70, 20, 130 }, { 129, 140, 65 }, { 3, 200, 300 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
 
 /* Small integers: every order of a sum gives the same bits. */
@@ -232,13 +261,16 @@ static void try_one(nvb_arena *a, void *arg) {
     nvf_plan_check(a, p);
     nvb_text text = { .arena = a };
     nvf_plan_explain(&text, p);
-    ck_assert_msg(i == 4 || p->nstep <= t->p->steps, "%s: %d steps, at most %d\n%s", t->p->name, p->nstep, t->p->steps, nvb_text_get(&text));
+    ck_assert_msg(i == 4 || p->nstep <= t->p->steps, "%s: %d steps, at most %d\n%s", t->p->name, p->nstep, t->p->steps,
+                  nvb_text_get(&text));
     int compiled = i < 3 && t->size[0] > 4 && t->size[0] < 100 && nvc_llvm_available();
     for (int w = INTERPRETED; w <= (compiled ? COMPILED : READ_BACK); w++) {
       char **out = run_plan_by(&m, p, data, (way)w);
       for (int o = 0; o < g->nout; o++)
-        ck_assert_msg(differ(g, o, want, out[o]) == 0, "%s of %d, %d, %d on %s (%d), way %d: output %d differs in %d elements", t->p->name, (int)t->size[0],
-                      (int)t->size[1], (int)t->size[2], on[i % 4].machine, on[i % 4].width, w, o, (int)differ(g, o, want, out[o]));
+        ck_assert_msg(differ(g, o, want, out[o]) == 0,
+                      "%s of %d, %d, %d on %s (%d), way %d: output %d differs in %d elements", t->p->name,
+                      (int)t->size[0], (int)t->size[1], (int)t->size[2], on[i % 4].machine, on[i % 4].width, w, o,
+                      (int)differ(g, o, want, out[o]));
     }
   }
 }
@@ -248,7 +280,8 @@ START_TEST(right_with_any_tail) {
     nvb_arena *a = nvb_arena_new();
     trial t = { &programs[_i], sizes[i] };
     int rc = nvb_protect(a, try_one, &t);
-    ck_assert_msg(rc == NVM_OK, "%s of %d, %d, %d: %s", programs[_i].name, (int)sizes[i][0], (int)sizes[i][1], (int)sizes[i][2], nvb_message());
+    ck_assert_msg(rc == NVM_OK, "%s of %d, %d, %d: %s", programs[_i].name, (int)sizes[i][0], (int)sizes[i][1],
+                  (int)sizes[i][2], nvb_message());
     nvb_arena_free(a);
   }
 }
@@ -256,14 +289,17 @@ END_TEST
 
 /* ---- the words */
 static const struct { const char *program, *words; } said[] = {
-  { "plain", "70 x 20 x 130 of f32: d = a b" }, { "left turned", "d = a^T b" }, { "right turned", "d = a b^T" }, { "both turned", "d = a^T b^T" },
-  { "result turned", "d^T = a b" }, { "doubles", "of f64: d = a b" }, { "pairs", "of c64: d = a b" }, { "wide pairs", "of c128: d = a b^T + c" },
-  { "gelu", "d = gelu(a b + bias)" }, { "relu of rows", "d = relu(a b + bias of rows)" }, { "aux", "d = gelu(aux = a b + bias)" },
+  { "plain", "70 x 20 x 130 of f32: d = a b" }, { "left turned", "d = a^T b" }, { "right turned", "d = a b^T" },
+  { "both turned", "d = a^T b^T" }, { "result turned", "d^T = a b" }, { "doubles", "of f64: d = a b" },
+  { "pairs", "of c64: d = a b" }, { "wide pairs", "of c128: d = a b^T + c" }, { "gelu", "d = gelu(a b + bias)" },
+  { "relu of rows", "d = relu(a b + bias of rows)" }, { "aux", "d = gelu(aux = a b + bias)" },
   { "scaled", "d = 0.5 a b + beta c" }, { "halves", "of bf16: d = relu(a b)" },
   { "half gelu", "of bf16: d = gelu(a b + bias)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
-  { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" }, { "spread weights", "210 x 20 x 130 of f32: d = a b" },
-  { "residual", "relu of the sum" }, { "wild", "more than two results" }, { "heads", "an index map of the result" },
-  { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" }, { "head", "multiply of the left operand" }, { "with views", "a head of the right operand" },
+  { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" },
+  { "spread weights", "210 x 20 x 130 of f32: d = a b" }, { "residual", "relu of the sum" },
+  { "wild", "more than two results" }, { "heads", "an index map of the result" },
+  { "one head", "2 x 70 x 20 x 130 of f32: d^T = a b" }, { "head", "multiply of the left operand" },
+  { "with views", "a head of the right operand" },
   { "with views", "an index map of the left operand" }, { "gated", "two products with an operand in common" },
   { "four", "three products with an operand in common" },
 };
@@ -290,14 +326,16 @@ static void follow(const nvf_product *p, char *const *buf, const char *name) {
         at[j] += left % p->batch[d] * x[j]->batch[d];
     double sum = 0;
     for (int64_t k = 0; k < p->k; k++)
-      sum += element(x[0], buf, at[0] + r * p->a.row + k * p->a.col) * element(x[1], buf, at[1] + k * p->b.row + c * p->b.col);
+      sum += element(x[0], buf, at[0] + r * p->a.row + k * p->a.col) *
+             element(x[1], buf, at[1] + k * p->b.row + c * p->b.col);
     sum *= alpha;
     for (int j = 2; j < 4; j++)
       sum += x[j]->param < 0 ? 0 : (j == 2 ? beta : 1) * element(x[j], buf, at[j] + r * x[j]->row + c * x[j]->col);
     sum = p->act == NVF_ACT_RELU && sum < 0 ? 0 : sum;
     if (p->d.type == NVM_BF16)
       sum = nvg_bits_float(NVM_BF16, nvg_float_bits(NVM_BF16, sum));
-    ck_assert_msg(sum == element(&p->d, buf, at[4] + r * p->d.row + c * p->d.col), "%s: element %d, %d is %g in words", name, (int)r, (int)c, sum);
+    ck_assert_msg(sum == element(&p->d, buf, at[4] + r * p->d.row + c * p->d.col), "%s: element %d, %d is %g in words",
+                  name, (int)r, (int)c, sum);
   }
 }
 
@@ -326,8 +364,8 @@ static void say_one(nvb_arena *a, void *arg) {
       follow(s->product, buf, p->name);
   }
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-    ck_assert_msg(strcmp(said[i].program, p->name) || strstr(nvb_text_get(&all), said[i].words), "%s: not \"%s\" but\n%s", p->name, said[i].words,
-                  nvb_text_get(&all));
+    ck_assert_msg(strcmp(said[i].program, p->name) || strstr(nvb_text_get(&all), said[i].words),
+                  "%s: not \"%s\" but\n%s", p->name, said[i].words, nvb_text_get(&all));
 }
 
 START_TEST(the_words_say_the_same) {

@@ -78,7 +78,8 @@ static int view(maker *m, int x) {
     in[0] = x;
     in[1] = any(2) ? x : m_1(m, unary[any(5)], x);
     shape[axis] *= 2;
-    return m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, v.rank, shape, 2, in, 1, (int64_t[1]){ axis });
+    return m_add(m, (nvg_val){ .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" }, v.rank, shape, 2, in, 1,
+                 (int64_t[1]){ axis });
   default:
     shape[axis] = v.shape[axis] == 1 ? 5 : v.shape[axis];
     return m_expand(m, x, v.rank, shape);
@@ -192,8 +193,8 @@ static void run_one(nvb_arena *a, void *arg) {
     }
     char **out = run_plan(&m, p, data);
     for (int o = 0; o < g->nout; o++)
-      ck_assert_msg(differ(g, o, want, out[o]) == 0, "seed %d, plan %d: output %d differs in %d of %d elements", seed, i, o,
-                    (int)differ(g, o, want, out[o]), (int)g->v[g->out[o]].size);
+      ck_assert_msg(differ(g, o, want, out[o]) == 0, "seed %d, plan %d: output %d differs in %d of %d elements", seed,
+                    i, o, (int)differ(g, o, want, out[o]), (int)g->v[g->out[o]].size);
   }
 }
 

@@ -57,7 +57,8 @@ static void column_sum(maker *m) {
 
 static void product(maker *m) {
   int64_t n[3] = { 2 + size(12), 2 + size(12), 2 + size(12) };
-  int d = m_product(m, m_leaf(m, NVM_F32, 2, (int64_t[]){ n[0], n[2] }, NULL), m_leaf(m, NVM_F32, 2, (int64_t[]){ n[2], n[1] }, NULL));
+  int d = m_product(m, m_leaf(m, NVM_F32, 2, (int64_t[]){ n[0], n[2] }, NULL),
+                    m_leaf(m, NVM_F32, 2, (int64_t[]){ n[2], n[1] }, NULL));
   m_out(m, m_1(m, "exp", m_2(m, "add", d, m_leaf(m, NVM_F32, 1, n + 1, NULL))));
 }
 
@@ -117,4 +118,5 @@ START_TEST(what_the_machine_decides) {
 }
 END_TEST
 
-SUITE("texts", what_the_machine_decides, chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns, products_of_any_shape)
+SUITE("texts", what_the_machine_decides, chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns,
+      products_of_any_shape)

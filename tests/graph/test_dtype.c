@@ -69,7 +69,12 @@ START_TEST(embedding_keeps_every_value) {
       uint64_t high = a == NVM_BOOL ? 1 : (UINT64_MAX >> (64 - 8 * nvg_size(a))) >> (nvg_class_of(a) == NVG_SIGNED);
       int fits;
       if (nvg_class_of(b) == NVG_FLOAT)
-        fits = high <= 1ull << (b == NVM_F64 ? 53 : b == NVM_F32 ? 24 : b == NVM_F16 ? 11 : b == NVM_BF16 ? 8 : b == NVM_F8E4 ? 4 : 3);
+        fits = high <= 1ull << (b == NVM_F64    ? 53
+                                : b == NVM_F32  ? 24
+                                : b == NVM_F16  ? 11
+                                : b == NVM_BF16 ? 8
+                                : b == NVM_F8E4 ? 4
+                                                : 3);
       else {
         int64_t lo = nvg_class_of(b) == NVG_SIGNED ? INT64_MIN >> (64 - 8 * nvg_size(b)) : 0;
         uint64_t hi = (UINT64_MAX >> (64 - 8 * nvg_size(b))) >> (nvg_class_of(b) == NVG_SIGNED);

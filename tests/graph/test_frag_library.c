@@ -150,9 +150,12 @@ START_TEST(eight_bits) {
         nvg_frag_run(nvg_frag_cast(t, wide[w]), (const void *[]){ &in }, (void *[]){ &out }, 1, 1);
         nvg_frag_run(nvg_frag_cast(wide[w], t), (const void *[]){ &out }, (void *[]){ &back }, 1, 1);
         double want = nvg_bits_float(t, in), got = nvg_bits_float(wide[w], out);
-        ck_assert_msg(isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want), "%s %02x gives %a", nvg_dtype_name(t), b, got);
-        ck_assert_msg(isnan(want) ? isnan(nvg_bits_float(t, back)) : isinf(want) ? back == nvg_float_bits(t, want) : back == in, "%s %02x, back as %02x",
-                      nvg_dtype_name(t), b, (unsigned)back);
+        ck_assert_msg(isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want), "%s %02x gives %a",
+                      nvg_dtype_name(t), b, got);
+        ck_assert_msg(isnan(want)   ? isnan(nvg_bits_float(t, back))
+                      : isinf(want) ? back == nvg_float_bits(t, want)
+                                    : back == in,
+                      "%s %02x, back as %02x", nvg_dtype_name(t), b, (unsigned)back);
       }
     for (uint64_t lo = 0; lo < 1ull << 32; lo += STEP) {
       int bad = 0;
@@ -167,7 +170,8 @@ START_TEST(eight_bits) {
     }
     /* a way from f64 through f32 would round twice: next to every half-way point */
     for (uint64_t b = 0; b < nvg_float_bits(t, 1e30); b++) {
-      double x = nvg_bits_float(t, b), mid = x + (nvg_bits_float(t, b + 1) - x) / 2, all[3] = { mid, nextafter(mid, 0), nextafter(mid, 1e30) };
+      double x = nvg_bits_float(t, b), mid = x + (nvg_bits_float(t, b + 1) - x) / 2,
+             all[3] = { mid, nextafter(mid, 0), nextafter(mid, 1e30) };
       nvg_frag_run(nvg_frag_cast(NVM_F64, t), (const void *[]){ all }, (void *[]){ h }, 3, 1);
       for (int i = 0; i < 3; i++) ck_assert_uint_eq(h[i], nvg_float_bits(t, all[i]));
     }

@@ -232,7 +232,8 @@ START_TEST(division) {
       NAN }, { 1, -0.0, -INFINITY, NAN }, { -1, -0.0, INFINITY, NAN },
     { INFINITY, 2, INFINITY, NAN }, { INFINITY, -2, -INFINITY, NAN }, { -INFINITY, 2, -INFINITY, NAN }, { -INFINITY,
       -2, INFINITY, NAN }, { INFINITY, INFINITY, NAN, NAN },
-    { 3, INFINITY, 0, 3 }, { 3, -INFINITY, -0.0, -INFINITY }, { -3, INFINITY, -0.0, INFINITY }, { -3, -INFINITY, 0, -3 },
+    { 3, INFINITY, 0, 3 }, { 3, -INFINITY, -0.0, -INFINITY }, { -3, INFINITY, -0.0, INFINITY },
+    { -3, -INFINITY, 0, -3 },
       { 0.0, INFINITY, 0, 0 }, { -0.0, INFINITY, -0.0, 0 },
     { NAN, 1, NAN, NAN }, { 1, NAN, NAN, NAN }, { 0x1p100, 3, 0x1.5555555555555p98, 1 }, { 0.5, 1, 0, 0.5 }, { -0.5, 1,
       -1, 0.5 }, { 1, 0.1f, 9, 0 } };
@@ -448,7 +449,9 @@ static void make_signs(nvb_arena *a, void *arg) {
 
 /* Parameter i of sample e; NaN with this sign. */
 static uint64_t sample(nvm_dtype t, int i, int e, int negative) {
-  static const double v[] = { 0, -0.0, 1, -1, 0.5, -0.5, 3, -3, 1e-5, 40, -1e10, 1e30, 1e-40, INFINITY, -INFINITY, NAN };
+  static const double v[] = {
+    0, -0.0, 1, -1, 0.5, -0.5, 3, -3, 1e-5, 40, -1e10, 1e30, 1e-40, INFINITY, -INFINITY, NAN
+  };
   uint64_t h = ((uint64_t)e + 1) * 0x9e3779b97f4a7c15u;
   double x = v[i < 3 ? e >> 4 * i & 15 : (int)(h >> (8 + 7 * i) & 15)];
   if (t != NVM_F32 && t != NVM_F64) return t == NVM_BOOL ? (uint64_t)e & 1 : h >> 60;
@@ -482,20 +485,22 @@ static void compare_samples(const nvg_frag *f, int full, uint8_t *const *a, uint
     size_t size = (size_t)nvg_size(t);
     for (size_t e = 0; e < SAMPLES; e++) {
       const uint8_t *p = a[k] + size * e, *q = b[k] + size * e;
-      if (!memcmp(p, q, size) || (nan_in(t, p) && nan_in(t, q)) || (!full && (a[f->nresult][e] | b[f->nresult][e]))) continue;
+      if (!memcmp(p, q, size) || (nan_in(t, p) && nan_in(t, q)) || (!full && (a[f->nresult][e] | b[f->nresult][e])))
+        continue;
       char at[256] = "";
       for (int i = 0, n = 0; i < f->nparam; i++)
         n += snprintf(at + n, sizeof at - (size_t)n, i ? ", %g" : "%g", real((nvm_dtype)f->inst[i].type,
           sample((nvm_dtype)f->inst[i].type, i, (int)e, 0)));
-      ck_abort_msg("%s<%s>(%s), result %d depends on the sign of a NaN", f->name, nvg_dtype_name((nvm_dtype)f->inst[0].type),
-        at, k);
+      ck_abort_msg("%s<%s>(%s), result %d depends on the sign of a NaN", f->name,
+                   nvg_dtype_name((nvm_dtype)f->inst[0].type), at, k);
     }
   }
 }
 static void sign_is_nothing(const nvg_frag *f) {
   static uint8_t memory[2][MOST_PARAMS][8 * SAMPLES];
   uint8_t *out[2][MOST_PARAMS];
-  for (int i = 0; i < 2 * MOST_PARAMS; i++) out[i / MOST_PARAMS][i % MOST_PARAMS] = memory[i / MOST_PARAMS][i % MOST_PARAMS];
+  for (int i = 0; i < 2 * MOST_PARAMS; i++)
+    out[i / MOST_PARAMS][i % MOST_PARAMS] = memory[i / MOST_PARAMS][i % MOST_PARAMS];
   signs s = { .f = f };
   nvb_arena *a = nvb_arena_new();
   ck_assert_msg(!nvb_protect(a, make_signs, &s), "%s: %s", f->name, nvb_message());

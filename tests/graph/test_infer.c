@@ -139,12 +139,15 @@ START_TEST(creation_and_products) {
            "[matmul] operands need at least one dimension: float32 (3, 4) @ float64 ()");
   is_fault(op2a("matmul", leaf(NVM_F32, 2, 3, 4), leaf(NVM_F32, 2, 4, 3), I("precision", 9)), NVM_ERR_VALUE,
            "[matmul] there is no precision 9");
-  is_aval(op2a("matmul", leaf(NVM_BF16, 4, 7, 1, 3, 4), leaf(NVM_BF16, 3, 5, 4, 6), D("dtype", NVM_F32)), NVM_F32, "7,5,3,6");
-  is_aval(op2a("tensordot", leaf(NVM_F32, 3, 2, 3, 4), leaf(NVM_F32, 3, 4, 3, 5), L("axes", 1, 2, 1, 0)), NVM_F32, "2,5");
+  is_aval(op2a("matmul", leaf(NVM_BF16, 4, 7, 1, 3, 4), leaf(NVM_BF16, 3, 5, 4, 6), D("dtype", NVM_F32)), NVM_F32,
+          "7,5,3,6");
+  is_aval(op2a("tensordot", leaf(NVM_F32, 3, 2, 3, 4), leaf(NVM_F32, 3, 4, 3, 5), L("axes", 1, 2, 1, 0)), NVM_F32,
+          "2,5");
   is_aval(op2a("tensordot", leaf(NVM_F32, 3, 2, 3, 4), leaf(NVM_F32, 3, 3, 4, 5), I("axes", 2)), NVM_F32, "2,5");
   is_fault(op2a("tensordot", leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 3), L("axes", 0, 1, 0)), NVM_ERR_VALUE,
            "[tensordot] axes must name as many dimensions of x1 as of x2");
-  is_fault(op2("einsum", leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 3)), NVM_ERR_TYPE, "[einsum] subscripts must be a text");
+  is_fault(op2("einsum", leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 3)), NVM_ERR_TYPE,
+           "[einsum] subscripts must be a text");
   is_fault(op0("full", L("shape", -1), I("fill_value", 0)), NVM_ERR_VALUE, "[full] negative extent in shape (-1,)");
   is_fault(op0("arange", I("start", 0), I("stop", 4), I("step", 0)), NVM_ERR_VALUE, "[arange] step is zero");
   is_fault(op0("zeros", L("shape", 1ll << 40, 1ll << 40)), NVM_ERR_VALUE,
@@ -165,12 +168,14 @@ static int attrs_of(const char *name, nvg_attr *at) {
     { "slice", "start", 'I', 0, none, 2 }, { "slice", "count", 'I', 0, one, 2 }, { "slice", "step", 'I', 0, one, 2 },
     { "slice_update", "start", 'I', 0, none, 2 }, { "slice_update", "count", 'I', 0, shape, 2 },
         { "slice_update", "step", 'I', 0, one, 2 },
-    { "last_index", "size", 'i', 3, NULL, 0 }, { "roll", "shift", 'i', 1, NULL, 0 }, { "tile", "repetitions", 'i', 2, NULL, 0 },
+    { "last_index", "size", 'i', 3, NULL, 0 }, { "roll", "shift", 'i', 1, NULL, 0 },
+    { "tile", "repetitions", 'i', 2, NULL, 0 },
         { "repeat", "repeats", 'i', 2, NULL, 0 },
     { "pad", "pad_width", 'i', 1, NULL, 0 }, { "full", "shape", 'I', 0, shape, 2 },
         { "zeros", "shape", 'I', 0, shape, 2 },
     { "ones", "shape", 'I', 0, shape, 2 }, { "eye", "n_rows", 'i', 3, NULL, 0 }, { "arange", "start", 'i', 3, NULL, 0 },
-    { "einsum", "subscripts", 's', 0, text, 7 }, { "linspace", "num", 'i', 5, NULL, 0 }, { "cumulative_sum", "axis", 'i', 1, NULL, 0 },
+    { "einsum", "subscripts", 's', 0, text, 7 }, { "linspace", "num", 'i', 5, NULL, 0 },
+    { "cumulative_sum", "axis", 'i', 1, NULL, 0 },
         { "cumulative_prod", "axis", 'i', 1, NULL, 0 },
   };
   int n = 0;

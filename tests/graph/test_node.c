@@ -164,7 +164,7 @@ START_TEST(owners_in_two_threads_let_go) {
 }
 END_TEST
 
-SUITE("graph_node", owners_in_two_threads_let_go, a_chain_of_a_million_nodes_is_freed_flat, avals_are_one_per_shape_and_dtype,
-      a_value_is_released_once_with_its_node,
+SUITE("graph_node", owners_in_two_threads_let_go, a_chain_of_a_million_nodes_is_freed_flat,
+      avals_are_one_per_shape_and_dtype, a_value_is_released_once_with_its_node,
       bytes_that_only_pending_nodes_hold_are_counted, threads_agree_on_avals,
-          each_allocation_may_fail_and_nothing_is_left)
+      each_allocation_may_fail_and_nothing_is_left)

@@ -148,7 +148,8 @@ END_TEST
 START_TEST(products_round_what_they_read_and_make) {
   nvg_node *h = leaf(NVM_F16, 2, 4, 8), *w = leaf(NVM_F16, 2, 8, 20);
   is_golden("half_product", op2("add", op2("matmul", op2("multiply", h, h), w), real(1)));
-  is_golden("batched_product", op2("matmul", op1("matrix_transpose", leaf(NVM_C64, 2, 3, 4)), leaf(NVM_C64, 3, 2, 3, 5)));
+  is_golden("batched_product",
+            op2("matmul", op1("matrix_transpose", leaf(NVM_C64, 2, 3, 4)), leaf(NVM_C64, 3, 2, 3, 5)));
 }
 END_TEST
 
@@ -256,7 +257,8 @@ START_TEST(dear_values_that_others_hold_are_kept) {
 END_TEST
 
 START_TEST(products_that_others_hold_are_kept) {
-  nvg_node *x = with_value(8), *m = op1a("reshape", x, L("shape", 2, 4)), *p = op2("matmul", m, op1("matrix_transpose", m));
+  nvg_node *x = with_value(8), *m = op1a("reshape", x, L("shape", 2, 4)),
+           *p = op2("matmul", m, op1("matrix_transpose", m));
   nvg_node *y = op2("add", p, real(1));
   ck_assert_int_eq(stages(&y, 1, count_collected), NVM_OK);
   ck_assert_int_eq(nout, 2);
@@ -297,5 +299,5 @@ END_TEST
 SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays,
       sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
       exact_algebra_and_no_other, powers_with_small_exponents, casts_compose_only_where_they_are_exact,
-          views_of_views_are_one,
-      dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept, equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)
+      views_of_views_are_one, dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,
+      equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)

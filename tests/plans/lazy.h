@@ -21,10 +21,14 @@ static inline N keep(N n) {
   ck_assert_int_lt(P->nkeep, MOST_NODES);
   return P->keep[P->nkeep++] = n;
 }
-static inline N leaf_of(nvm_dtype t, int rank, const int64_t *shape) { return keep(nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL)); }
+static inline N leaf_of(nvm_dtype t, int rank, const int64_t *shape) {
+  return keep(nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
+}
 #define SHAPE(...) (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8), (int64_t[]){ __VA_ARGS__ }
 #define X(...) leaf_of(NVM_F32, SHAPE(__VA_ARGS__))
-static inline N apply(int op, int nin, N *in, int nattr, const nvg_attr *attr) { return keep(nvg_apply((nvg_op)op, in, nin, attr, nattr, NVM_F32)); }
+static inline N apply(int op, int nin, N *in, int nattr, const nvg_attr *attr) {
+  return keep(nvg_apply((nvg_op)op, in, nin, attr, nattr, NVM_F32));
+}
 static inline N u(int op, N x) { return apply(op, 1, &x, 0, NULL); }
 static inline N b(int op, N x, N y) { return apply(op, 2, (N[]){ x, y }, 0, NULL); }
 static inline N w(double x) { return keep(nvg_weak(NVG_FLOAT, x, 0, 0)); }
@@ -45,7 +49,8 @@ static inline N w(double x) { return keep(nvg_weak(NVG_FLOAT, x, 0, 0)); }
 static inline N where(N c, N x, N y) { return apply(NVG_OP_WHERE, 3, (N[]){ c, x, y }, 0, NULL); }
 /* over one axis, or all (-1), or a list */
 static inline N red(int op, N x, int axis, int kd) {
-  nvg_attr a[2] = { { .name = "axis", .kind = axis < 0 ? 'n' : 'i', .i = axis }, { .name = "keepdims", .kind = 'b', .i = kd } };
+  nvg_attr a[2] = { { .name = "axis", .kind = axis < 0 ? 'n' : 'i', .i = axis },
+                    { .name = "keepdims", .kind = 'b', .i = kd } };
   return apply(op, 1, &x, 2, a);
 }
 static inline N reds(int op, N x, int kd, int n, const int64_t *axes) {
@@ -73,7 +78,8 @@ static inline N slice_(N x, int n, const int64_t *v) {
   int64_t s[3][8];
   for (int i = 0; i < n; i++)
     s[i % 3][i / 3] = v[i];
-  nvg_attr a[3] = { { .name = "start", .kind = 'I', .is = s[0], .n = n / 3 }, { .name = "count", .kind = 'I', .is = s[1], .n = n / 3 },
+  nvg_attr a[3] = { { .name = "start", .kind = 'I', .is = s[0], .n = n / 3 },
+                    { .name = "count", .kind = 'I', .is = s[1], .n = n / 3 },
                     { .name = "step", .kind = 'I', .is = s[2], .n = n / 3 } };
   return apply(NVG_OP_SLICE, 1, &x, 3, a);
 }
@@ -85,7 +91,9 @@ static inline N roll(N x, int64_t by, int64_t axis) {
 static inline N concat(N x, N y, int64_t axis) {
   return apply(NVG_OP_CONCAT, 2, (N[]){ x, y }, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = axis });
 }
-static inline N pad(N x, int64_t n) { return apply(NVG_OP_PAD, 1, &x, 1, &(nvg_attr){ .name = "pad_width", .kind = 'i', .i = n }); }
+static inline N pad(N x, int64_t n) {
+  return apply(NVG_OP_PAD, 1, &x, 1, &(nvg_attr){ .name = "pad_width", .kind = 'i', .i = n });
+}
 static inline N arange(int64_t n) {
   nvg_attr a[2] = { { .name = "start", .kind = 'i', .i = n }, { .name = "dtype", .kind = 'd', .i = NVM_I64 } };
   return apply(NVG_OP_ARANGE, 0, NULL, 2, a);

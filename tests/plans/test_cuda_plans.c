@@ -33,8 +33,8 @@ static void spell_one(nvb_arena *a, void *arg) {
     work *w = &todo[ntodo];
     *w = (work){ .pattern = p->name, .step = i, .arch = archs[arch].number };
     nvc_cuda_emit(a, &k, f->step[i].k, f->step[i].s, &(nvc_cuda_target){ .arch = w->arch });
-    ck_assert_msg(k.threads >= 32 && k.threads <= 1024 && k.shared <= archs[arch].shared, "%s, step %d: %d threads, %lld bytes of shared memory",
-                  p->name, i, k.threads, (long long)k.shared);
+    ck_assert_msg(k.threads >= 32 && k.threads <= 1024 && k.shared <= archs[arch].shared,
+                  "%s, step %d: %d threads, %lld bytes of shared memory", p->name, i, k.threads, (long long)k.shared);
     w->source = strdup(k.source);
     ntodo++;
   }
@@ -66,7 +66,8 @@ START_TEST(no_kernel_spills) {
     pthread_join(thread[i], NULL);
   for (int i = 0; i < ntodo; i++) {
     ck_assert_msg(!todo[i].status, "%s, step %d, sm_%d: %s", todo[i].pattern, todo[i].step, todo[i].arch, todo[i].why);
-    ck_assert_msg(!todo[i].spills, "%s, step %d, sm_%d: %d bytes of spills", todo[i].pattern, todo[i].step, todo[i].arch, todo[i].spills);
+    ck_assert_msg(!todo[i].spills, "%s, step %d, sm_%d: %d bytes of spills", todo[i].pattern, todo[i].step,
+                  todo[i].arch, todo[i].spills);
     free(todo[i].source);
   }
 }

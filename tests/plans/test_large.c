@@ -93,7 +93,9 @@ static void pieces(void) { /* more than a kernel may have buffers */
     x[i] = X(100 + i);
   out(apply(NVG_OP_CONCAT, 200, x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }));
 }
-static N running_sum(N x) { return apply(NVG_OP_CUMULATIVE_SUM, 1, &x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }); }
+static N running_sum(N x) {
+  return apply(NVG_OP_CUMULATIVE_SUM, 1, &x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 });
+}
 static void shifted_scan(void) {
   N s = running_sum(X(100000));
   out(sub(slice(s, 1, 99999, 1), slice(s, 0, 99999, 1)));
@@ -112,7 +114,8 @@ static void softmax(void) {
 }
 static void layernorm_backward(void) {
   N x = X(8192, 768), g = X(8192, 768), v = X(768), n = w(768);
-  N m = dvd(sum(x, 1, 1), n), d = sub(x, m), r = dvd(w(1), sq(add(dvd(sum(mul(d, d), 1, 1), n), w(1e-5)))), h = mul(d, r), q = mul(g, v);
+  N m = dvd(sum(x, 1, 1), n), d = sub(x, m), r = dvd(w(1), sq(add(dvd(sum(mul(d, d), 1, 1), n), w(1e-5)))),
+    h = mul(d, r), q = mul(g, v);
   out(mul(r, sub(sub(q, dvd(sum(q, 1, 1), n)), mul(h, dvd(sum(mul(q, h), 1, 1), n)))));
   out(sum(mul(g, h), 0, 0));
   out(sum(g, 0, 0));
@@ -120,8 +123,9 @@ static void layernorm_backward(void) {
 
 /* steps: on a CPU; cut: what explain says of some edge on a GPU */
 static const struct { const char *name; void (*write)(void); int steps; double ms; const char *cut; } cases[] = {
-  { "crowd", crowd, 10, 2000, NULL }, { "optimizer", optimizer, 1, 200, NULL }, { "doublings", doublings, 6, 2000, NULL },
-  { "stencils", stencils, 12, 2000, NULL }, { "wide", wide, 5, 500, NULL }, { "deep", deep, 1, 300, NULL }, { "layernorm backward", layernorm_backward, 3, 300, NULL },
+  { "crowd", crowd, 10, 2000, NULL }, { "optimizer", optimizer, 1, 200, NULL },
+  { "doublings", doublings, 6, 2000, NULL }, { "stencils", stencils, 12, 2000, NULL }, { "wide", wide, 5, 500, NULL },
+  { "deep", deep, 1, 300, NULL }, { "layernorm backward", layernorm_backward, 3, 300, NULL },
   { "sum of 100 arrays", hundred, 2, 300, "more buffers than a kernel may have" },
   { "600 literals", scalars, 1, 300, "more arguments than a launch may have" },
   { "a scan at a shift", shifted_scan, 2, 100, "read at other coordinates than it is made" },

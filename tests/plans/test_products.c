@@ -18,7 +18,8 @@ static void batched(void) { out(mm(X(32, 512, 64), X(32, 64, 512))); }
 static void weights(void) { out(add(mm(X(8, 512, K), X(K, K)), X(K))); }
 static void heads(void) { out(permute(reshape(mm(X(8, 512, K), X(K, K)), 8, 512, 16, 64), 0, 2, 1, 3)); }
 static void scores(void) { /* q k^T / 8 of heads that lie side by side */
-  N q = permute(reshape(X(8, 512, K), 8, 512, 16, 64), 0, 2, 1, 3), k = permute(reshape(X(8, 512, K), 8, 512, 16, 64), 0, 2, 3, 1);
+  N q = permute(reshape(X(8, 512, K), 8, 512, 16, 64), 0, 2, 1, 3),
+    k = permute(reshape(X(8, 512, K), 8, 512, 16, 64), 0, 2, 3, 1);
   out(dvd(mm(q, k), w(8)));
 }
 static void pairs(void) { out(mm(C64(K, K), C64(K, K))); }
@@ -57,20 +58,27 @@ static void backward(void) { N x = X(M, K), y = X(M, K); out(mm(turn(x), y)); ou
 static void two_layers(void) { N h = relu(mm(X(M, K), X(K, K))); out(mm(h, X(K, K))); out(h); }
 /* Three. */
 static void attention(void) { /* with 64 columns in one block the softmax is a head: maxima and sums alone are stored */
-  N q = X(16, 512, 64), k = X(16, 512, 64), v = X(16, 512, 64), s = mul(mm(q, turn(k)), w(0.125)), e = ex(sub(s, max_(s, 2, 1)));
+  N q = X(16, 512, 64), k = X(16, 512, 64), v = X(16, 512, 64), s = mul(mm(q, turn(k)), w(0.125)),
+    e = ex(sub(s, max_(s, 2, 1)));
   out(mm(dvd(e, sum(e, 2, 1)), v));
 }
 
 /* Bytes: 4096 x 1024 f32 are 16.78 MB, the square of 4096 67.11 MB, that of 1024 4.194 MB. */
 static const struct pattern patterns[] = {
-  { "gelu(x @ w + b)", biased_gelu, { 1, 1 }, 100.68e6 }, { "x @ w.T", turned, { 1, 1 }, 100.66e6 }, { "x @ x.T", with_itself, { 1, 1 }, 83.89e6 },
-  { "x.T @ y", gradient, { 1, 1 }, 37.75e6 }, { "batched", batched, { 1, 1 }, 41.94e6 }, { "weights for a batch", weights, { 1, 1 }, 37.75e6 },
-  { "heads", heads, { 1, 1 }, 37.75e6 }, { "scores", scores, { 1, 1 }, 167.8e6 }, { "complex", pairs, { 1, 1 }, 25.17e6 }, { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
-  { "aux", with_aux, { 1, 1 }, 167.8e6 }, { "residual", residual, { 1, 1 }, 54.53e6 }, { "bfloat16", half, { 1, 1 }, 50.34e6 },
-  { "scaled left", scaled_left, { 1, 1 }, 18.1e6 }, { "chained", chained, { 2, 2 }, 201.3e6 }, { "softmax after", softmax_after, { 2, 2 }, 234.9e6 },
-  { "dear head", dear_head, { 2, 2 }, 134.2e6 }, { "gated", gated, { 1, 1 }, 117.4e6 }, { "gated bfloat16", gated_half, { 1, 1 }, 58.72e6 }, { "sums after", sums_after, { 2, 2 }, 35.67e6 }, { "most too", most_too, { 2, 2 }, 102.8e6 },
-  { "most of bfloat16", most_of_halves, { 2, 2 }, 17.04e6 }, { "nearest", nearest, { 3, 3 }, 43.0e6 },
-  { "normed", normed, { 2, 2 }, 134.2e6 }, { "backward", backward, { 3, 3 }, 54.53e6 }, { "two layers", two_layers, { 2, 2 }, 75.5e6 }, { "q, k, v", qkv, { 1, 1 }, 79.69e6 }, { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
+  { "gelu(x @ w + b)", biased_gelu, { 1, 1 }, 100.68e6 }, { "x @ w.T", turned, { 1, 1 }, 100.66e6 },
+  { "x @ x.T", with_itself, { 1, 1 }, 83.89e6 }, { "x.T @ y", gradient, { 1, 1 }, 37.75e6 },
+  { "batched", batched, { 1, 1 }, 41.94e6 }, { "weights for a batch", weights, { 1, 1 }, 37.75e6 },
+  { "heads", heads, { 1, 1 }, 37.75e6 }, { "scores", scores, { 1, 1 }, 167.8e6 },
+  { "complex", pairs, { 1, 1 }, 25.17e6 }, { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
+  { "aux", with_aux, { 1, 1 }, 167.8e6 }, { "residual", residual, { 1, 1 }, 54.53e6 },
+  { "bfloat16", half, { 1, 1 }, 50.34e6 }, { "scaled left", scaled_left, { 1, 1 }, 18.1e6 },
+  { "chained", chained, { 2, 2 }, 201.3e6 }, { "softmax after", softmax_after, { 2, 2 }, 234.9e6 },
+  { "dear head", dear_head, { 2, 2 }, 134.2e6 }, { "gated", gated, { 1, 1 }, 117.4e6 },
+  { "gated bfloat16", gated_half, { 1, 1 }, 58.72e6 }, { "sums after", sums_after, { 2, 2 }, 35.67e6 },
+  { "most too", most_too, { 2, 2 }, 102.8e6 }, { "most of bfloat16", most_of_halves, { 2, 2 }, 17.04e6 },
+  { "nearest", nearest, { 3, 3 }, 43.0e6 }, { "normed", normed, { 2, 2 }, 134.2e6 },
+  { "backward", backward, { 3, 3 }, 54.53e6 }, { "two layers", two_layers, { 2, 2 }, 75.5e6 },
+  { "q, k, v", qkv, { 1, 1 }, 79.69e6 }, { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
   { "attention", attention, { 3, 3 }, 58.85e6 },
 };
 GOLDEN_SUITE("products")
