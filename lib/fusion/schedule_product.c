@@ -4,10 +4,7 @@
 
 static int64_t length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
 
-static int wide(const nvf_cand *k) { /* words of 4 bytes in an element of the sum */
-  const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
-  return nvg_size(n->dtype) / 4;
-}
+static nvm_dtype sum_of(const nvf_cand *k) { return k->net->node[k->inst.at[*k->dot->inst].node].dtype; }
 
 static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of two */
   int64_t p = least;
@@ -66,12 +63,17 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
   return s;
 }
 
-/* ---- a CPU: the sums of 4 rows and up to 4 vectors are registers, the tile a loop over those; operands are packed */
-static int64_t lanes_of(const nvb_caps *c, int words) { return c->width >= words ? c->width / words : 1; }
-static int64_t vectors_of(const nvb_caps *c, int products) { /* of 32 registers, or of 16 */
-  int64_t n = c->width >= 16 ? 4 : 2;
-  return n > products ? n / products : 1;
+/* ---- a CPU: the sums of up to 4 rows and 4 vectors are registers, the tile a loop over those; operands are packed */
+static int64_t lanes_of(const nvb_caps *c, nvm_dtype sum) { /* parts of complex numbers lie in vectors of their own */
+  int words = nvg_size(nvg_real_of(sum)) / 4;
+  return c->width >= words ? c->width / words : 1;
 }
+static int64_t vectors_of(const nvb_caps *c, nvm_dtype sum, int products) { /* of 32 registers, or of 16 */
+  int64_t n = c->width >= 16 ? 4 : 2, sums = products * nvg_parts(sum);
+  return n > sums ? n / sums : 1;
+}
+
+static int64_t rows_of(const nvf_cand *k) { return class_of(length(k, k->dot->m), 1, 4); } /* whose sums are registers */
 
 /* A power of two times the least. */
 static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) {
@@ -79,8 +81,8 @@ static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t oth
 }
 
 static nvf_tiling tile_cpu(const nvf_cand *k) {
-  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps, k->dot->count);
-  return (nvf_tiling){ told(k, NVF_KROWS, 4, class_of(length(k, k->dot->m), 4, 64)),
+  int64_t lanes = lanes_of(k->net->caps, sum_of(k)), vectors = vectors_of(k->net->caps, sum_of(k), k->dot->count);
+  return (nvf_tiling){ told(k, NVF_KROWS, rows_of(k), class_of(length(k, k->dot->m), 1, 64)),
                        told(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
                        told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)) };
 }
@@ -88,10 +90,10 @@ static nvf_tiling tile_cpu(const nvf_cand *k) {
 static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
   nvf_shape *s = shape_new(k, t);
   int m = k->dot->m, n = k->dot->n, kk = k->dot->k;
-  int64_t lanes = lanes_of(k->net->caps, wide(k)), vectors = vectors_of(k->net->caps, k->dot->count);
+  int64_t lanes = lanes_of(k->net->caps, sum_of(k)), vectors = vectors_of(k->net->caps, sum_of(k), k->dot->count);
   nvf_digits sum[2] = { { 0 }, { 0 } };
-  nvf_digit_add(&sum[0], 'i', 4, 0);
-  nvf_digit_add(&sum[0], 'I', t.m / 4, 0);
+  nvf_digit_add(&sum[0], 'i', rows_of(k), 0);
+  nvf_digit_add(&sum[0], 'I', t.m / rows_of(k), 0);
   nvf_digit_add(&sum[1], 'l', lanes, 0);
   vectors = vectors * lanes < t.n ? vectors : t.n / lanes;
   nvf_digit_add(&sum[1], 'i', vectors, 0);
@@ -150,11 +152,11 @@ static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
 int nvf_product_crowded(const nvf_cand *k) {
   enum { SUMS = 32, MOST = 128 }; /* of a thread; words of them */
   nvf_tiling t;
-  return k->net->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) && k->dot->count * SUMS * wide(k) > MOST;
+  return k->net->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) && k->dot->count * SUMS * nvg_size(sum_of(k)) / 4 > MOST;
 }
 
 int64_t nvf_product_columns(const nvb_caps *c, nvm_dtype sum) {
-  return c->kind == NVB_CPU ? lanes_of(c, nvg_size(sum) / 4) * vectors_of(c, 1) : 64;
+  return c->kind == NVB_CPU ? lanes_of(c, sum) * vectors_of(c, sum, 1) : 64;
 }
 
 nvf_tiling nvf_product_tile(const nvf_cand *k) {

@@ -433,5 +433,24 @@ START_TEST(a_veto_leaves_the_product_alone) {
 }
 END_TEST
 
+/* Sums of a CPU's registers: all lanes are of one part of a complex number, and there are no more rows than the product has. */
+static const struct layout { nvm_dtype type; int64_t m; const char *tile; } layouts[] = {
+  { NVM_F32, 512, "i: I16 i4; j: i4 l16" }, { NVM_F64, 512, "i: I16 i4; j: i4 l8" }, { NVM_C64, 512, "i: I16 i4; j: i2 l16" }, { NVM_C128, 512, "i: I16 i4; j: i2 l8" },
+  { NVM_F32, 3, "i: i4; j: i4 l16" }, { NVM_F32, 2, "i: i2; j: i4 l16" }, { NVM_C64, 2, "i: i2; j: i2 l16" },
+};
+static void laid_out(nvb_arena *a, void *arg) {
+  const struct layout *l = arg;
+  maker m = { .a = a };
+  m_out(&m, m_product(&m, leaf(&m, l->type, l->m, 300), leaf(&m, l->type, 300, 200)));
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  nvb_text t = { .arena = a };
+  nvf_schedule_print(&t, p->step[0].k, p->step[0].s, "cpu");
+  ck_assert_msg(strstr(nvb_text_get(&t), l->tile) != NULL, "no %s in\n%s", l->tile, nvb_text_get(&t));
+}
+START_TEST(tiles_are_whole_vectors) {
+  in_arena(laid_out, &layouts[_i], NULL);
+}
+END_TEST
+
 SUITE("product", EACH(right_with_any_tail, programs), EACH(the_words_say_the_same, programs),
-      EACH(tails_are_cut_for_libraries, offers), a_veto_leaves_the_product_alone)
+      EACH(tails_are_cut_for_libraries, offers), a_veto_leaves_the_product_alone, EACH(tiles_are_whole_vectors, layouts))
