@@ -139,6 +139,19 @@ START_TEST(through_memory) {
 }
 END_TEST
 
+/* Every body behind the same head, with the schedules. */
+static void run_bodies(const char *head, const char *const *body, size_t nbody, const char *schedules, float *x) {
+  float o[512] = {0};
+  for (size_t k = 0; k < nbody; k++) {
+    char text[2000];
+    snprintf(text, sizeof text, "%s%s  }\n}\n%s", head, body[k], schedules);
+    gate g = {0};
+    gate_in(&g, NVM_F32, x, 512);
+    gate_out(&g, NVM_F32, o, 512);
+    run(&g, body[k], text);
+  }
+}
+
 /* Layouts with the same digits, but their items in another order. */
 START_TEST(orders) {
   static const char head[] = "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 4) {\n"
@@ -149,24 +162,16 @@ START_TEST(orders) {
       "    Y = map(add, X, X, layout = M)\n    Z = map(multiply, Y, X, layout = L)\n    store(o, b*128 + r*16 + j, Z)\n",
       "    s0 = zeros(f32, L)\n    for t in range(0, 3, 1) carry (s = s0) {\n      E = map(exp, X, layout = M)\n"
       "      F = map(add, s, E, layout = M)\n      s = map(add, F, X, layout = L)\n    }\n    store(o, b*128 + r*16 + j, s0)\n"};
-  float x[512], o[512] = {0};
+  float x[512];
   for (int i = 0; i < 512; i++) x[i] = i % 7 == 3 ? 1000 : i % 13 == 6 ? -104 : (float)(i % 128 - 64) / 16;
-  for (size_t k = 0; k < sizeof body / sizeof *body; k++) {
-    char text[2000];
-    snprintf(text, sizeof text,
-             "%s%s  }\n}\n"
+  run_bodies(head, body, sizeof body / sizeof *body,
              "schedule cpu1 { L = \"r: i8; j: i16\"; M = \"j: i16; r: i8\" }\n"
              "schedule cpu2 { L = \"r: I2 i4; j: i16\"; M = \"j: i16; r: I2 i4\" }\n"
              "schedule cpu4 { L = \"r: i2 l4; j: i16\"; M = \"j: i16; r: i2 l4\" }\n"
              "schedule cpu8 { L = \"r: I4 i2; j: i2 l8\"; M = \"j: i2 l8; r: I4 i2\" }\n"
              "schedule gpu1 { L = \"r: l4 i2; j: i16\"; M = \"j: i16; r: l4 i2\" }\n"
              "schedule gpu2 { L = \"r: I4 i2; j: l4 i4\"; M = \"j: l4 i4; r: I4 i2\" }\n",
-             head, body[k]);
-    gate g = {0};
-    gate_in(&g, NVM_F32, x, 512);
-    gate_out(&g, NVM_F32, o, 512);
-    run(&g, body[k], text);
-  }
+             x);
 }
 END_TEST
 
@@ -178,22 +183,15 @@ START_TEST(behind_scans) {
       "    for t in range(0, 3, 1) carry (c = T) {\n      c = map(multiply, c, X)\n    }\n"
       "    store(o, b*128 + r*16 + j, T)\n",
       "    U = relayout(T, M)\n    V = map(negative, U)\n    store(o, b*128 + r*16 + j, V)\n"};
-  float x[512], o[512] = {0};
+  float x[512];
   for (int i = 0; i < 512; i++) x[i] = (float)(i % 37 - 18) / 16;
-  for (size_t k = 0; k < sizeof body / sizeof *body; k++) {
-    char text[2000];
-    snprintf(text, sizeof text,
-             "%s%s  }\n}\nschedule cpu1 { L = \"r: i8; j: i16\"; M = \"r: i4 I2; j: I16\" }\n"
+  run_bodies(head, body, sizeof body / sizeof *body,
+             "schedule cpu1 { L = \"r: i8; j: i16\"; M = \"r: i4 I2; j: I16\" }\n"
              "schedule cpu4 { L = \"r: I8; j: l4 i4\"; M = \"r: i2 l4; j: i16\" }\n"
              "schedule cpu8 { L = \"r: l8; j: i16\"; M = \"r: i8; j: i2 l8\" }\n"
              "schedule gpu1 { L = \"r: I8; j: l4 i4\"; M = \"r: i2 l4; j: l8 i2\" }\n"
              "schedule gpu2 { L = \"r: w4 l2; j: I2 i8\"; M = \"r: l8; j: i16\" }\n",
-             head, body[k]);
-    gate g = {0};
-    gate_in(&g, NVM_F32, x, 512);
-    gate_out(&g, NVM_F32, o, 512);
-    run(&g, body[k], text);
-  }
+             x);
 }
 END_TEST
 
