@@ -350,7 +350,7 @@ static const struct { const char *name, *op; } methods[] = {
   { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" }, { "astype", "astype" },
   { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" },
   { "cumprod", "cumulative_prod" }, { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "max", "max" },
-  { "mean", "mean" }, { "min", "min" }, { "prod", "prod" }, { "reshape", "reshape" }, { "round", "round" },
+  { "mean", "mean" }, { "min", "min" }, { "prod", "prod" }, { "reshape", "reshape" },
   { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" }, { "var", "var" },
 };
 static method *method_new(nvp_state *st, op *o, PyObject *self) {

@@ -87,6 +87,25 @@ def test_numpy_defers():
     assert n.tolist() == [0, 2, 4]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16", "complex128"])
+@pytest.mark.parametrize("decimals", [-2, -1, 0, 1, 3])
+def test_round_to_decimals(dtype, decimals):
+    x = np.array([125, 135, -15, 150, 250, 7]) if dtype.startswith("int") else np.array([1.25, 2.5, -0.125, 1234.5678])
+    x = x.astype(dtype) * (1 + 2j) if dtype == "complex128" else x.astype(dtype)
+    a, want = nvm.asarray(x), np.round(x, decimals)
+    for got in (nvm.round(a, decimals), nvm.round(a, decimals=decimals), a.round(decimals), np.round(a, decimals)):
+        assert np.asarray(got).dtype == want.dtype and np.asarray(got).tolist() == want.tolist()
+    with pytest.raises(TypeError):
+        a.round(decimals, out=a)
+
+
+def test_sort_of_all_elements():
+    x = np.array([[3, 1, 2], [2, 0, 3]])
+    assert nvm.sort(x, axis=None).tolist() == np.sort(x, axis=None).tolist()
+    assert nvm.argsort(nvm.asarray(x), axis=None).tolist() == np.argsort(x, axis=None, kind="stable").tolist()
+    assert nvm.sort(x, axis=None, descending=True).tolist() == np.sort(x, axis=None)[::-1].tolist()
+
+
 def test_other_types_get_their_turn():
     class Mine:
         __array_priority__ = 2000

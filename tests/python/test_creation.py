@@ -106,6 +106,31 @@ def test_asarray_range():
         nvm.asarray([1j], dtype=nvm.float32)
 
 
+def test_full_range():
+    for make in (lambda v, t: nvm.full(3, v, dtype=t), lambda v, t: nvm.full_like(nvm.ones(3, dtype=t), v)):
+        for value, dtype in ((300, nvm.int8), (-1, nvm.uint8), (2 ** 63, nvm.int64), (2 ** 64, nvm.uint64)):
+            with pytest.raises(OverflowError, match=f"{value}"):
+                make(value, dtype)
+        assert make(127, nvm.int8).tolist() == [127] * 3 and make(2, nvm.float32).dtype == nvm.float32
+
+
+@pytest.mark.parametrize("args", [(2 ** 63, 2 ** 63 + 4), (2 ** 63, 2 ** 63 + 9, 3), (2 ** 64 - 1, 2 ** 64 - 6, -2),
+                                  (5, 2 ** 63 + 5, 2 ** 62), (2 ** 63 + 5, 0, -2 ** 62), (2 ** 63, 2 ** 63),
+                                  (2 ** 63, 3), (0, 3, 2 ** 63), (2 ** 64 - 3, 2 ** 64)])
+def test_arange_beyond_int64(args):
+    want = np.array(list(range(*args)), dtype="uint64")
+    same(nvm.arange(*args, dtype=nvm.uint64), want)
+    same(nvm.arange(*args), want)
+
+
+def test_arange_must_fit():
+    for args in ((2 ** 64 - 1, 2 ** 64 + 1), (-1, 2 ** 63, 2 ** 62)):
+        with pytest.raises(OverflowError):
+            nvm.arange(*args, dtype=nvm.uint64)
+    with pytest.raises(OverflowError):
+        nvm.arange(2 ** 63, 2 ** 63 + 2, dtype=nvm.int64)
+
+
 def test_array_copies():
     x = np.zeros(3)
     a, b = nvm.array(x), nvm.asarray(x)

@@ -19,9 +19,9 @@ for _t in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32
 from ._array_api import (__array_api_version__, __array_namespace_info__, can_cast, e, finfo, iinfo, inf, isdtype, nan,
     newaxis,
                          pi, result_type)
-from ._creation import (array, broadcast_arrays, broadcast_shapes, diff, empty, empty_like, full, full_like, meshgrid,
-    nonzero,
-                        unstack)
+from ._creation import (arange, array, broadcast_arrays, broadcast_shapes, diff, empty, empty_like, full, full_like,
+    meshgrid,
+                        nonzero, round, unstack)
 from ._order import (argsort, isin, repeat, searchsorted, sort, unique_all, unique_counts, unique_inverse,
     unique_values)
 from ._device import device, devices, get_default_device, stream

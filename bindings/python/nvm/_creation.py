@@ -21,18 +21,25 @@ def _plain(x):  # what the library's attributes hold
     return type(x) in (bool, float) or type(x) is int and -2 ** 63 <= x < 2 ** 63
 
 
+def _must_fit(x, dtype):  # an int in an integer dtype: OverflowError
+    if type(x) is int and dtype is not None:
+        _nvm.asarray(x, dtype=dtype)
+
+
 def full(shape, fill_value, dtype=None, *, device=None):
     """One value everywhere; the value may be a number or a 0-d array."""
     if _plain(fill_value):
+        _must_fit(fill_value, dtype)
         return _f["full"](shape, fill_value, dtype=dtype, device=device)
     return _f["broadcast_to"](_nvm.asarray(fill_value, dtype=dtype, device=device), shape)
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
     """One value in the shape, and unless told otherwise the dtype, of x."""
-    if _plain(fill_value):
-        return _f["full_like"](x, fill_value, dtype=dtype, device=device)
     x = _nvm.asarray(x)
+    if _plain(fill_value):
+        _must_fit(fill_value, dtype or x.dtype)
+        return _f["full_like"](x, fill_value, dtype=dtype, device=device)
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
 
@@ -44,6 +51,40 @@ def empty(shape, dtype=None, *, device=None):
 def empty_like(x, /, dtype=None, *, device=None):
     """An array to be written to, in the shape of x. (Its elements are zeros.)"""
     return _f["zeros_like"](x, dtype=dtype, device=device)
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Numbers from start (alone: from 0 to start) in steps, up to stop and without it."""
+    ints = [v for v in (start, stop, step) if type(v) is int]
+    if all(map(_plain, ints)) or len(ints) < 2 + (stop is not None):
+        return _f["arange"](start, stop, step, dtype=dtype, device=device)
+    places = range(0, start, step) if stop is None else range(start, stop, step)  # some lie beyond int64
+    dtype = dtype or _nvm.uint64
+    for end in places[:1], places[-1:]:
+        _nvm.asarray(list(end), dtype=dtype)
+    up = _f["arange"](len(places), dtype=_nvm.uint64, device=device) * abs(step)
+    first = _nvm.asarray(places.start if step > 0 else places[-1:].start, dtype=_nvm.uint64)
+    return (first + up if step > 0 else _f["flip"](first + up)).astype(dtype)
+
+
+def round(x, /, decimals=0):
+    """x rounded to so many decimals (negative: before the point), ties to even."""
+    if not decimals:
+        return _f["round"](x)
+    x, scale = _nvm.asarray(x), 10 ** abs(decimals)
+    if x.dtype.kind in "iu":
+        return x if decimals > 0 else (_f["round"](x / scale) * scale).astype(x.dtype)
+    return _f["round"](x * scale) / scale if decimals > 0 else _f["round"](x / scale) * scale
+
+
+def _round_method(x, /, decimals=0, out=None):
+    """The array rounded to so many decimals."""
+    if out is not None:
+        raise TypeError("round makes a new array; out must be None")
+    return round(x, decimals)
+
+
+_nvm.Array.round = _round_method
 
 
 def broadcast_shapes(*shapes):

@@ -7,13 +7,18 @@ _f = _nvm.functions
 
 
 def argsort(x, /, axis=-1, *, descending=False, stable=True):
-    """Positions that sort x along an axis; equal elements keep their order, NaN comes last (first if descending)."""
+    """Positions that sort x along an axis (None: all elements, flat); equal elements keep their order, NaN comes last
+    (first if descending)."""
+    if axis is None:
+        x, axis = _nvm.asarray(x).reshape(-1), -1
     x = _f["moveaxis"](x, axis, -1)
     return _f["moveaxis"](_nvm.order(x, descending), -1, axis)
 
 
 def sort(x, /, axis=-1, *, descending=False, stable=True):
-    """x sorted along an axis."""
+    """x sorted along an axis (None: all elements, flat)."""
+    if axis is None:
+        x, axis = _nvm.asarray(x).reshape(-1), -1
     return _f["take_along_axis"](x, argsort(x, axis=axis, descending=descending), axis=axis)
 
 
