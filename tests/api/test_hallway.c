@@ -753,10 +753,10 @@ END_TEST
 SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_function_forgets_what_was_long_ago,
       success_leaves_the_last_failure_as_it_was, what_cannot_be_is_refused, many_outputs_are_all_or_those_before,
       a_failure_leaves_what_was_computed_before_it, threads_share_arrays_and_functions,
-      views_are_read_while_their_base_is_written,
-      a_child_goes_on_whatever_the_others_were_doing,
+      views_are_read_while_their_base_is_written, a_child_goes_on_whatever_the_others_were_doing,
       options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
-      a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device, an_ordinal_that_is_not_there_is_named,
-      foreign_memory_is_borrowed_and_given_back, a_view_brings_little_more_than_its_elements,
-      repeated_elements_go_to_a_device_once, views_of_all_kinds_come_as_they_are, what_lies_between_may_change, functions_run_where_their_arguments_are)
+      a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device,
+      an_ordinal_that_is_not_there_is_named, foreign_memory_is_borrowed_and_given_back,
+      a_view_brings_little_more_than_its_elements, repeated_elements_go_to_a_device_once,
+      views_of_all_kinds_come_as_they_are, what_lies_between_may_change, functions_run_where_their_arguments_are)

@@ -187,4 +187,5 @@ START_TEST(long_messages_are_cut) {
 END_TEST
 
 SUITE("arena", memory_is_cleared_aligned_and_apart, throws_nest, impossible_sizes_throw, arrays_grow,
-      every_allocation_may_fail, throws_leave_a_stack_of_its_own_as_it_was, deep_stacks_nest, heap_counts_and_fails_on_request, long_messages_are_cut)
+      every_allocation_may_fail, throws_leave_a_stack_of_its_own_as_it_was, deep_stacks_nest,
+      heap_counts_and_fails_on_request, long_messages_are_cut)

@@ -172,4 +172,5 @@ START_TEST(dumps_go_to_files) {
 END_TEST
 
 SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name, what_cannot_be_is_refused,
-      words_that_a_setting_does_not_take_are_refused, what_the_environment_says_in_vain_is_told, lists_have_words, table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)
+      words_that_a_setting_does_not_take_are_refused, what_the_environment_says_in_vain_is_told, lists_have_words,
+      table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)

@@ -255,6 +255,6 @@ int main(void) {
              : 77;
 }
 #else
-SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans, scans_that_are_carried,
-      items_over_pads, wide_pairs)
+SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans,
+      scans_that_are_carried, items_over_pads, wide_pairs)
 #endif

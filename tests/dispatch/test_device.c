@@ -959,11 +959,10 @@ START_TEST(threads) {
 }
 END_TEST
 
-SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted, a_limit_counts_blocks_as_they_are,
-      full_memory_gives_up_what_is_kept, copies, streams,
+SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
+      a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
-      a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once,
-      runs_are_reported,
-      wrong_code_is_found_out, captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
-      what_was_made_before_a_failure_stays, every_allocation_may_fail,
+      a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused,
+      spills_are_refused_once, runs_are_reported, wrong_code_is_found_out, captured_runs, index_out_of_range,
+      long_chains_of_checks, lost, a_call_fails, what_was_made_before_a_failure_stays, every_allocation_may_fail,
       runs_are_timed, a_forked_child_is_told, threads)

@@ -453,4 +453,5 @@ START_TEST(tiles_are_whole_vectors) {
 END_TEST
 
 SUITE("product", EACH(right_with_any_tail, programs), EACH(the_words_say_the_same, programs),
-      EACH(tails_are_cut_for_libraries, offers), a_veto_leaves_the_product_alone, EACH(tiles_are_whole_vectors, layouts))
+      EACH(tails_are_cut_for_libraries, offers), a_veto_leaves_the_product_alone,
+      EACH(tiles_are_whole_vectors, layouts))
