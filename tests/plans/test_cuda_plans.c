@@ -71,8 +71,7 @@ START_TEST(no_kernel_spills) {
   for (int i = 0; i < ntodo; i++) {
     ck_assert_msg(!todo[i].status, "%s, step %d, sm_%d: %s", todo[i].pattern, todo[i].step, todo[i].arch, todo[i].why);
     ck_assert_msg(todo[i].spills <= spilled(todo[i].pattern, todo[i].arch), "%s, step %d, sm_%d: %d bytes of spills",
-                  todo[i].pattern, todo[i].step,
-                  todo[i].arch, todo[i].spills);
+                  todo[i].pattern, todo[i].step, todo[i].arch, todo[i].spills);
     free(todo[i].source);
   }
 }
