@@ -69,7 +69,7 @@ typedef struct variant {       /* one exact signature of the leaves */
   atomic_llong used;           /* the count of evaluations when it ran last */
   nvh_program *program;
   uint64_t settings;
-  int threads, place;
+  int place;
   int64_t sig[];               /* strides of every leaf, then its alignment */
 } variant;
 enum { OWNER = 1 << 30 };
@@ -216,7 +216,7 @@ static int64_t facts(const nvg_value *v, uint64_t given, int i) {
 
 static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given) {
   const int64_t *s = v->sig;
-  if (v->place != place || v->settings != nvb_settings_version() || v->threads != nvb_pool_threads()) return 0;
+  if (v->place != place || v->settings != nvb_settings_version()) return 0;
   for (int i = 0; i < t->nleaf; i++) {
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)
@@ -242,7 +242,6 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
   }
   if (!status) {
     v->settings = nvb_settings_version();
-    v->threads = nvb_pool_threads();
     v->place = place;
     nvb_failure before; /* planning mends what a call that succeeds does not tell of */
     nvb_failure_keep(&before);
