@@ -3,8 +3,11 @@
    all. It may turn down what is right, where rows differ much in size, and takes nothing that is wrong. */
 #include "autotune/compare.h"
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
+#include "base/pool.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/halves.h"
 #include "graph/dtype.h"
 
 enum { PART = 512 };
@@ -32,51 +35,75 @@ static int is_float(nvm_dtype part) { return unit_of(part) > 0; }
 /* n numbers from place i on, components of complex ones by themselves. */
 static void widen(double *to, const char *from, nvm_dtype part, int64_t i, int64_t n) {
   size_t size = (size_t)nvg_size(part);
+  float single[PART];
+  if (part == NVM_F32 || part == NVM_F16 || part == NVM_BF16) {
+    nvd_widen(single, from + (size_t)i * size, part, n);
+    for (int64_t k = 0; k < n; k++)
+      to[k] = single[k];
+    return;
+  }
   for (int64_t k = 0; k < n; k++) {
     uint64_t bits = 0;
-    memcpy(&bits, from + (i + k) * size, size);
+    memcpy(&bits, from + (size_t)(i + k) * size, size);
     to[k] = nvg_bits_float(part, bits);
   }
 }
 
-/* Root of the mean square of what is finite; *n numbers. */
-static double size_of(const char *x, nvm_dtype part, int64_t n) {
-  double v[PART], sum = 0;
+/* Two results while the pool looks through them; got NULL: for the size of the other. */
+typedef struct look {
+  const char *want, *got;
+  nvm_dtype part;
+  double tolerance, size, sum; /* of squares: of what is wanted, or of what is off it */
+  int64_t finite;
+  int far;
+  pthread_mutex_t lock;
+} look;
+
+static int is_far(const look *l, double want, double got) {
+  enum { SINGLE = 16 }; /* one element may be so many times as far off as all are */
+  if (isfinite(want) && isfinite(got))
+    return fabs(want - got) > SINGLE * l->tolerance * (l->size + fabs(want));
+  return want != got && !(isnan(want) && isnan(got));
+}
+
+static void look_at(void *arg, int64_t lo, int64_t hi, int worker) {
+  look *l = arg;
+  double v[PART], w[PART] = { 0 }, sum = 0;
   int64_t finite = 0;
-  for (int64_t i = 0; i < n; i += PART) {
-    int64_t m = n - i < PART ? n - i : PART;
-    widen(v, x, part, i, m);
-    for (int64_t k = 0; k < m; k++)
-      if (isfinite(v[k]))
-        sum += v[k] * v[k], finite++;
+  int far = 0;
+  (void)worker;
+  for (int64_t i = lo; i < hi && !far; i += PART) {
+    int64_t n = hi - i < PART ? hi - i : PART;
+    widen(v, l->want, l->part, i, n);
+    if (l->got)
+      widen(w, l->got, l->part, i, n);
+    for (int64_t k = 0; k < n; k++) {
+      double d = v[k] - w[k];
+      int counts = isfinite(d);
+      far |= l->got && is_far(l, v[k], w[k]);
+      sum += counts ? d * d : 0;
+      finite += counts;
+    }
   }
-  return finite ? sqrt(sum / (double)finite) : 0;
+  pthread_mutex_lock(&l->lock);
+  l->sum += sum;
+  l->finite += finite;
+  l->far |= far;
+  pthread_mutex_unlock(&l->lock);
 }
 
 int nvt_close(const char *want, const char *got, int64_t bytes, nvm_dtype type, double tolerance) {
-  enum { SINGLE = 16 }; /* one element may be so many times as far off as all are */
-  nvm_dtype part = nvg_real_of(type);
-  int64_t n = bytes / nvg_size(part);
-  double v[PART], w[PART], off = 0;
+  enum { CHUNK = 1 << 16 };
+  look l = { .want = want, .part = nvg_real_of(type), .tolerance = tolerance, .lock = PTHREAD_MUTEX_INITIALIZER };
+  int64_t n = bytes / nvg_size(l.part);
   if (nvd_first_difference(want, got, bytes, type) < 0)
     return 1;
-  if (tolerance <= 0 || !is_float(part))
+  if (tolerance <= 0 || !is_float(l.part))
     return 0;
-  double size = size_of(want, part, n);
-  for (int64_t i = 0; i < n; i += PART) {
-    int64_t m = n - i < PART ? n - i : PART;
-    widen(v, want, part, i, m);
-    widen(w, got, part, i, m);
-    for (int64_t k = 0; k < m; k++) {
-      double d = fabs(v[k] - w[k]);
-      if (!isfinite(v[k]) || !isfinite(w[k])) {
-        if (!(v[k] == w[k] || (isnan(v[k]) && isnan(w[k]))))
-          return 0;
-      } else if (d > SINGLE * tolerance * (size + fabs(v[k])))
-        return 0;
-      else
-        off += d * d;
-    }
-  }
-  return sqrt(off / (double)n) <= tolerance * size;
+  nvb_pool_run(look_at, &l, n, CHUNK);
+  l.size = l.finite ? sqrt(l.sum / (double)l.finite) : 0;
+  l.got = got;
+  l.sum = 0;
+  nvb_pool_run(look_at, &l, n, CHUNK);
+  return !l.far && sqrt(l.sum / (double)n) <= tolerance * l.size;
 }

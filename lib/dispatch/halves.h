@@ -1,4 +1,4 @@
-/* Rows of f16 and bf16 to f32 and back, rounded to nearest even. Inside dispatch only. */
+/* Rows of f16 and bf16 to f32 and back, rounded to nearest even. */
 #ifndef NVD_HALVES_H
 #define NVD_HALVES_H
 #include <stdint.h>

@@ -139,6 +139,31 @@ START_TEST(test_products) {
 }
 END_TEST
 
+START_TEST(test_many_elements) { /* that several threads look through */
+  enum { MANY = 300001 };
+  static const nvm_dtype types[] = { NVM_F16, NVM_BF16, NVM_F32, NVM_F64 };
+  for (int t = 0; t < 4; t++) {
+    size_t size = (size_t)nvg_size(types[t]);
+    char *x = malloc(MANY * size), *y = malloc(MANY * size);
+    for (int64_t i = 0; i < MANY; i++)
+      for (int other = 0; other < 2; other++) {
+        double v = 1 + (double)(i * 7919 % 97) / 97 + other * 1e-4 * (double)(i % 3 - 1);
+        uint64_t bits = nvg_float_bits(types[t], v);
+        memcpy((other ? y : x) + (size_t)i * size, &bits, size);
+      }
+    ck_assert(nvt_close(x, y, (int64_t)(MANY * size), types[t], 0.01));
+    for (int64_t i = 0; i < MANY; i += MANY / 3) {
+      uint64_t was = 0, bits = nvg_float_bits(types[t], 3);
+      memcpy(&was, y + (size_t)i * size, size);
+      memcpy(y + (size_t)i * size, &bits, size);
+      ck_assert(!nvt_close(x, y, (int64_t)(MANY * size), types[t], 0.01));
+      memcpy(y + (size_t)i * size, &was, size);
+    }
+    free(x), free(y);
+  }
+}
+END_TEST
+
 START_TEST(test_other_types) { /* what is no float has to be equal; halves have their own unit */
   int32_t i[4] = { 1, 2, 3, 4 }, j[4] = { 1, 2, 3, 5 };
   ck_assert(nvt_close((char *)i, (char *)i, 16, NVM_I32, 1) && !nvt_close((char *)i, (char *)j, 16, NVM_I32, 1));
@@ -166,4 +191,4 @@ START_TEST(test_other_types) { /* what is no float has to be equal; halves have 
 }
 END_TEST
 
-SUITE("choice", test_text, test_candidates, test_products, test_other_types)
+SUITE("choice", test_text, test_candidates, test_products, test_many_elements, test_other_types)
