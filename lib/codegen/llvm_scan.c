@@ -65,6 +65,17 @@ static val element(const scan *c, int tile, int i) {
   return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), p, &at, 1, "");
 }
 
+/* Where lanes are walked one by one, those that the layout does not use hold copies. */
+static void keep(const scan *c, int tile, int i, val v) {
+  const nvf_layout *l = &c->e->t->tile[tile];
+  int size = nvg_size(type_of(c, i)), lanes = c->lanes > 1 ? 1 : nvcl_layout_lanes(c->e, l), used = 0;
+  val p = element(c, tile, i);
+  for (int k = 0; k < l->n; k++)
+    if (l->d[k].place == 'l') used |= l->d[k].pstride * (l->d[k].extent - 1);
+  for (int k = 0; k < lanes; k++)
+    if (!(k & used)) set(c, i, nvcl_gep(c->e, p, (int64_t)k * size), v);
+}
+
 static void operand(const scan *c, val at, val *out) {
   c->e->fixed[c->s->axis] = at;
   val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, &c->walk, 0), c->lanes);
@@ -88,7 +99,7 @@ static void prefixes(const scan *c) {
   open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
   operand(c, times(c, q.i, c->run), acc);
   for (int i = 0; i < c->n; i++) {
-    set(c, i, element(c, c->s->out[i], i), acc[i]);
+    keep(c, c->s->out[i], i, acc[i]);
     set(c, i, by_run(c, c->total, i, q.i), acc[i]);
   }
   open_loop(c, &t, nvcl_int(c->e, 1), nvcl_int(c->e, c->run), 1);
@@ -96,7 +107,7 @@ static void prefixes(const scan *c) {
   for (int i = 0; i < c->n; i++) acc[i] = get(c, i, by_run(c, c->total, i, q.i));
   merge(c, acc, x);
   for (int i = 0; i < c->n; i++) {
-    set(c, i, element(c, c->s->out[i], i), acc[i]);
+    keep(c, c->s->out[i], i, acc[i]);
     set(c, i, by_run(c, c->total, i, q.i), acc[i]);
   }
   nvcl_for_end(c->e, &t);
@@ -174,7 +185,7 @@ static void values(const scan *c, int has) {
     b[i] = get(c, i, element(c, c->s->out[i], i));
   }
   merge(c, a, b);
-  for (int i = 0; i < c->n; i++) set(c, i, element(c, c->s->out[i], i), a[i]);
+  for (int i = 0; i < c->n; i++) keep(c, c->s->out[i], i, a[i]);
   nvcl_for_end(c->e, &t);
   nvcl_for_end(c->e, &q);
 }
@@ -188,7 +199,7 @@ static void one_line(scan *c) {
   blocks(c, has);
   values(c, has);
   e->fixed[c->s->axis] = NULL;
-  for (int i = 0; i < c->n && has; i++) set(c, i, element(c, c->s->out[c->n + i], i), get(c, i, c->carry[i]));
+  for (int i = 0; i < c->n && has; i++) keep(c, c->s->out[c->n + i], i, get(c, i, c->carry[i]));
 }
 
 /* Lanes of other axes stay lanes; where the axis has lanes itself, all are walked one by one. */

@@ -6,6 +6,8 @@
 #include "codegen/cuda.h"
 #include "../emu/exec.h"
 
+static int gate_quiet; /* sources that fail are not printed */
+
 typedef struct gate_launch { const nvc_cuda_kernel *k; const emu_kernel *f; int narg; } gate_launch;
 
 /* What a launch passes for TMA (lib/dispatch/cuda_maps.c), as the emulator has it */
@@ -39,16 +41,26 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   int error = !blocks ? 0
                       : emu_execute(l->f, (emu_dim){(unsigned)(blocks * l->k->cluster), 1, 1}, (emu_dim){(unsigned)l->k->threads, 1, 1},
                                     (size_t)l->k->shared, param);
-  if (error) printf("%s\n", l->k->source);
+  if (error && !gate_quiet) printf("%s\n", l->k->source);
   ck_assert_msg(!error, "%s", emu_error());
   if (l->k->scratch) free(room);
   return failed;
 }
 
+typedef struct gate_emission { nvc_cuda_kernel out; const nvf_kernel *k; const nvf_schedule *s; int wide; } gate_emission;
+
+static inline void gate_emit(nvb_arena *a, void *arg) {
+  gate_emission *e = arg;
+  nvc_cuda_emit(a, &e->out, e->k, e->s, &(nvc_cuda_target){90, e->wide});
+}
+
 static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, const char *name, int wide) {
-  nvc_cuda_kernel k;
+  gate_emission made = {.k = j->k, .s = s, .wide = wide};
   nvc_cubin cubin;
-  nvc_cuda_emit(a, &k, j->k, s, &(nvc_cuda_target){90, wide});
+  int status = nvb_protect(a, gate_emit, &made);
+  if (gate_refused(j->g, status)) return;
+  ck_assert_msg(status == NVM_OK, "%s: %s: %s", j->g->file, name, nvb_message());
+  nvc_cuda_kernel k = made.out;
   if (getenv("GATE_SHOW")) printf("%s\n", k.source);
   ck_assert_msg(nvc_nvrtc_compile(&cubin, k.source, j->k->title, 90) == NVM_OK, "%s: %s: %s", j->g->file, name,
                 nvb_message());

@@ -229,6 +229,26 @@ START_TEST(items_over_pads) {
 }
 END_TEST
 
+/* Lanes that a scanned tile does not use hold copies of it, and of what it carries. */
+START_TEST(copies_of_scans) {
+  static const char text[] =
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 2) {\n    X = load(x, b*64 + j*2, only(L, j))\n"
+      "    c0 = load(x, b*64, only(L))\n    S, c1 = scan(add, X, j, carry = c0)\n    T = scan(add, X, j)\n"
+      "    Y = load(x, b*64 + r*16 + j, L)\n    d0 = load(x, b*64 + r, only(L, r))\n"
+      "    U, d1 = scan(add, Y, j, carry = d0)\n    V = map(fma, S, d1, U)\n    W = map(fma, T, c1, V)\n"
+      "    store(o, b*64 + r*16 + j, W)\n  }\n}\n"
+      "schedule cpu1 { L = \"r: i4; j: i16\" }\nschedule cpu8 { L = \"r: l4@2; j: I2 i2 l2@1 I2\" }\n"
+      "schedule cpu16 { L = \"r: l2@4 i2; j: l4@1 l2@8 I2\" }\n"
+      "schedule gpu1 { L = \"r: l4@1; j: l2@4 i2 l2@16 i2\" }\n";
+  float x[256], o[128] = {0};
+  for (int i = 0; i < 256; i++) x[i] = (float)(i % 37 - 18) / 16;
+  gate g = {0};
+  gate_in(&g, NVM_F32, x, 256);
+  gate_out(&g, NVM_F32, o, 128);
+  run(&g, "copies of scans", text);
+}
+END_TEST
+
 /* Pairs in more lanes than a vector of the widest kind has. */
 START_TEST(wide_pairs) {
   static const char text[] =
@@ -251,10 +271,10 @@ int main(void) {
   (void)wide_pairs;
   return gate_emulator()
              ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, orders, behind_scans,
-                         scans_that_are_carried, items_over_pads)
+                         scans_that_are_carried, items_over_pads, copies_of_scans)
              : 77;
 }
 #else
 SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans,
-      scans_that_are_carried, items_over_pads, wide_pairs)
+      scans_that_are_carried, items_over_pads, copies_of_scans, wide_pairs)
 #endif
