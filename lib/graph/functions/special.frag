@@ -119,8 +119,9 @@ frag gelu_near(x: f32) -> f32 {
 }
 frag gelu<f32>(x: f32) -> f32 {
   fast {
-    rare !(x >= -12)
-    return gelu_near(x)
+    gone = x < -14.4
+    rare !(x >= -12) & !gone
+    return gelu_near(select(gone, -0.0, x))
   }
   full { return select(x >= -12, gelu_near(x), f32(gelu(f64(x)))) }
 }
@@ -164,8 +165,9 @@ frag silu_near<T: real>(x: T) -> T {
 }
 frag silu<f32>(x: f32) -> f32 {
   fast {
-    rare !(x >= -86)
-    return silu_near(x)
+    gone = x < -110
+    rare !(x >= -86) & !gone
+    return silu_near(select(gone, -0.0, x))
   }
   full { return select(x >= -86, silu_near(x), f32(silu(f64(x)))) }
 }
@@ -197,8 +199,9 @@ frag gelu_tanh_near(x: f32) -> f32 {
 }
 frag gelu_tanh<f32>(x: f32) -> f32 {
   fast {
-    rare !(x >= -9.9)
-    return gelu_tanh_near(x)
+    gone = x < -10.9
+    rare !(x >= -9.9) & !gone
+    return gelu_tanh_near(select(gone, -0.0, x))
   }
   full { return select(x >= -9.9, gelu_tanh_near(x), f32(gelu_tanh(f64(x)))) }
 }
