@@ -43,6 +43,11 @@ static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_dev
   return nvd_gemm_of(&t->g, t->step->k, t->step->product);
 }
 
+/* The same of libraries that nobody asked for. */
+static const char *unasked(const nvd_task *t, const char *wordless) {
+  return wordless || !t->step->product->own ? wordless : "its own kernel is expected to be faster";
+}
+
 static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_choice *c, const char **why) {
   nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
   if (made)
@@ -65,7 +70,7 @@ int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choi
   nvd_task t;
   if (!p->step[i].product || (choice && !strcmp(choice->solver, own_kernel)))
     return NVM_OK;
-  const char *wordless = task_of(&t, p, i, d);
+  const char *wordless = unasked(&t, task_of(&t, p, i, d));
   for (int j = 0; j < NSOLVERS; j++)
     if (solvers[j]->device == p->device && !refusal(solvers[j], &t, wordless))
       return NVM_OK;
@@ -86,13 +91,13 @@ nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_devic
       const nvd_solver *s = solvers[j];
       if (s->device != p->device || (!pass && strcmp(s->name, choice->solver)))
         continue;
-      const char *why = refusal(s, &t, wordless);
+      const char *why = refusal(s, &t, pass ? unasked(&t, wordless) : wordless);
       nvd_solution *made = try(a, s, &t, pass ? &any : choice, &why);
       if (made)
         return made;
       nvb_log(1, "step %d of %d, %s: %s refuses: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
     }
-  if (veto(&t, wordless))
+  if (veto(&t, unasked(&t, wordless)))
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
   return NULL;
 }
@@ -136,7 +141,7 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
       continue;
     }
     nvd_task task;
-    const char *wordless = task_of(&task, p, i, d), *why = NULL;
+    const char *wordless = unasked(&task, task_of(&task, p, i, d)), *why = NULL;
     nvb_print(t, "  %d runs by ", i + 1);
     int j = 0;
     for (; j < NSOLVERS; j++)

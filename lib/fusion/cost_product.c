@@ -69,7 +69,26 @@ static int is_operand(const nvf_cand *k, int inst) {
   return 0;
 }
 
+/* A CPU's library, measured on AVX-512: products of few multiplications are one thread's and read operands where they lie; of
+   others each operand is copied first. Calls of a batch come one after the other. */
+static double library_cpu(const nvb_caps *c, const nvf_product *p, double rate, double flops, double batches, double share) {
+  enum { FEW = 1000000, CALL = 60, COPY = 3 }; /* of real numbers; ns; bytes moved for one that is copied */
+  double size = nvg_size(p->operands), m = (double)p->m, n = (double)p->n, depth = (double)p->k;
+  double bytes = batches * depth * (m + n) * size;
+  if (nvg_parts(p->accumulate) == 1 && m * n * depth <= FEW)
+    return batches * CALL + most(flops * c->units / rate, bytes > (double)c->onchip ? bytes / c->unit_bandwidth : 0);
+  return batches * CALL + flops / (rate * share) + bytes / c->bandwidth + COPY * bytes / c->l2_bandwidth;
+}
+
+/* Its generated kernel: what a block costs beside its work, and whether it is worth to wake other threads. */
+static double own_cpu(const nvb_caps *c, double work, double sums, double blocks, double share) {
+  enum { BLOCK = 40, WAKE = 10000 }; /* ns */
+  double shared = work + (sums / c->l2_bandwidth + BLOCK * blocks / c->units) / share;
+  return least(shared * share * c->units, shared + (c->units > 1 ? WAKE : 0));
+}
+
 void nvf_assess_product(nvf_cand *k) {
+  enum { RESULT = 4 }; /* times that a CPU moves the sums: cleared, read, written, stored */
   const nvf_net *net = k->net;
   const nvb_caps *c = net->caps;
   const nvf_node *dot = &net->node[k->inst.at[*k->dot->inst].node];
@@ -82,12 +101,14 @@ void nvf_assess_product(nvf_cand *k) {
   double flops = k->dot->count * (dot->parts > 1 ? 8 : 2) * m * n * depth * across;
   double padded = rows * (double)t.m / m * columns * (double)t.n / n;
   double ops = 0, l2 = 0, wr = 0, rd = bytes_read(k, ~0);
-  int library = net->offers && nvf_product_offered(words, net->offers);
+  int cpu = c->kind == NVB_CPU, library = net->offers && nvf_product_offered(words, net->offers);
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
-    if (v->kind == NVF_ILOAD && is_operand(k, i)) /* that is in the rate */
+    if (v->kind == NVF_ILOAD && is_operand(k, i)) { /* that is in the rate; of a CPU's few rows it is what takes the time */
+      l2 += cpu ? 2 * each * times * nvg_size(net->node[v->node].dtype) : 0;
       continue;
+    }
     if (v->kind == NVF_ILOAD)
       l2 += each * times * nvg_size(net->node[v->node].dtype);
     else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
@@ -99,10 +120,18 @@ void nvf_assess_product(nvf_cand *k) {
   if (rate.library <= 0)
     library = 0;
   k->blocks = across * rows * columns;
-  double share = least(1, k->blocks * (library ? most(1, depth / 1024) : 1) / c->units); /* libraries split long sums */
   double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, k->blocks)), moved = (rd + wr) / bandwidth;
+  double share = least(1, k->blocks / c->units), split = least(1, k->blocks * most(1, depth / 1024) / c->units); /* libraries split long sums */
   double own = flops * padded / (rate.generated * share) + ops / (c->rate * share) + bytes_read(k, 1 << NVF_TAIL) / bandwidth;
-  double busy = library ? most(flops / (rate.library * share), moved) : most(own, most(moved, l2 / c->l2_bandwidth));
+  if (cpu)
+    own = own_cpu(c, own, RESULT * across * m * n * nvg_size(words->accumulate), k->blocks, share);
+  own = most(own, most(moved, l2 / (c->l2_bandwidth * (cpu ? share : 1))));
+  double theirs = most(rate.library > 0 ? flops / (rate.library * split) : 0, moved);
+  if (cpu && rate.library > 0 && !nvg_is_half(words->operands)) {
+    theirs = library_cpu(c, words, rate.library, flops, across, split);
+    k->own = net->offers && own < theirs;
+  }
+  double busy = library && !k->own ? theirs : own;
   k->time = c->launch + (dot->size ? busy : 0);
   k->bytes_read = (int64_t)rd;
   k->bytes_written = (int64_t)wr;

@@ -707,6 +707,9 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_
     args[i] = e->bind.at[i].bits;
   step->blocks = nvf_blocks(e->kn, e->sched, args);
   step->grain = grain_of(step, k[0]);
-  if (k[0]->dot)
-    step->product = nvf_product_of(k[0], step, buf_of);
+  if (k[0]->dot) {
+    nvf_product *words = nvf_product_of(k[0], step, buf_of);
+    words->own = k[0]->own;
+    step->product = words;
+  }
 }

@@ -124,6 +124,7 @@ typedef struct nvf_cand {
   uint64_t grid;              /* axes with a block per coordinate (or per piece of it) */
   double blocks;              /* estimate, before tiles are cut */
   int64_t bytes_read, bytes_written, flops;
+  int own;                    /* of a product: nvf_product.own */
   int nread, *read;           /* nodes it loads, ascending */
   const nvf_knobs *knobs;     /* what its schedule is told; NULL: nothing */
 } nvf_cand;

@@ -31,6 +31,7 @@ typedef struct product_case {
   nvf_act act;
   int in_place;                  /* c is d's memory */
   int special;                   /* NaN in a and b */
+  int own;                       /* the planner expects its own kernel to be faster */
 } product_case;
 
 typedef struct product {         /* a case with its memory */
@@ -152,7 +153,7 @@ static inline void plan_product(nvb_arena *a, void *arg) {
   if (c->in_place) {
     p->words[C] = p->words[D];
   }
-  *w = (nvf_product){ .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch, .batch = { c->batch[0], c->batch[1] },
+  *w = (nvf_product){ .own = c->own, .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch, .batch = { c->batch[0], c->batch[1] },
                       .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
                       .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
                       .alpha = { -1, c->alpha }, .beta = { -1, c->beta }, .act = c->act };

@@ -126,6 +126,21 @@ START_TEST(refusals) {
   ck_assert_str_eq(way_of(&c), "its own kernel: openblas: NVM_SOLVERS leaves it out");
   nvb_set("solvers", NULL);
   ck_assert_str_eq(way_of(&c), "openblas");
+  c.own = 1;
+  ck_assert_str_eq(way_of(&c), "its own kernel: openblas: its own kernel is expected to be faster");
+  nvb_arena *a = nvb_arena_new();
+  product p;
+  c.act = NVF_ACT_GELU;
+  product_new(&p, a, &c);
+  ck_assert_int_eq(nvd_prepare_dry(p.plan, NULL, NULL), NVM_OK); /* nor is it cut for a library that would be slower */
+  product_free(&p);
+  c.act = NVF_ACT_NONE;
+  nvd_candidate all[8];
+  product_new(&p, a, &c);
+  ck_assert_int_gt(nvd_solver_candidates(all, 8, p.plan, 0, NULL), 1); /* a tuner tries it all the same */
+  ck_assert_str_eq(all[0].choice.solver, "openblas");
+  product_free(&p);
+  nvb_arena_free(a);
 }
 END_TEST
 

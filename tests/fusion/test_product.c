@@ -452,6 +452,39 @@ START_TEST(tiles_are_whole_vectors) {
 }
 END_TEST
 
+/* Who is expected to be faster, as it was measured: m, n, k, batches and threads of a CPU. */
+static const struct pick { nvm_dtype type; int64_t n[4]; int units, own; } picks[] = {
+  { NVM_F32, { 512, 512, 512, 1 }, 1, 0 }, { NVM_F32, { 2048, 2048, 2048, 1 }, 16, 0 }, { NVM_F64, { 512, 512, 512, 1 }, 1, 0 },
+  { NVM_F32, { 2, 4096, 4096, 1 }, 1, 1 }, { NVM_F32, { 16, 4096, 4096, 1 }, 1, 1 }, { NVM_F32, { 4, 512, 512, 1 }, 1, 1 }, /* copied by the library */
+  { NVM_F32, { 2, 512, 512, 1 }, 1, 0 }, { NVM_F32, { 4, 64, 64, 1 }, 1, 0 }, { NVM_F32, { 64, 64, 64, 1 }, 2, 0 }, /* read where they lie */
+  { NVM_F32, { 64, 64, 64, 100 }, 1, 0 }, { NVM_F32, { 64, 64, 64, 1000 }, 16, 1 }, /* one thread's */
+  { NVM_C64, { 16, 512, 512, 1 }, 1, 1 }, { NVM_C64, { 512, 512, 512, 1 }, 1, 0 }, { NVM_BF16, { 4, 512, 512, 1 }, 1, 0 },
+};
+static void picked(nvb_arena *a, void *arg) {
+  const struct pick *x = arg;
+  const int64_t *n = x->n;
+  nvb_caps c = *nvb_caps_find("cpu16");
+  double part = x->units / (double)c.units;
+  for (int i = 0; i < NVB_PRODUCTS; i++)
+    c.product[i].library *= part, c.product[i].generated *= part;
+  c.units = x->units, c.bandwidth = part < 0.25 ? c.unit_bandwidth * x->units : c.bandwidth, c.l2_bandwidth *= part, c.rate *= part;
+  for (int tail = 0; tail < 2; tail++) { /* what a library has no words for stays with a kernel that is faster */
+    maker m = { .a = a };
+    int p = m_product(&m, m_leaf(&m, x->type, 3, DIMS(n[3], n[0], n[2]), NULL), m_leaf(&m, x->type, 3, DIMS(n[3], n[2], n[1]), NULL));
+    m_out(&m, tail && x->type == NVM_F32 ? m_1(&m, "gelu_tanh", p) : p);
+    nvg_graph *g = m_graph(&m);
+    for (int offers = 0; offers < 2; offers++) {
+      nvf_options o = { .fuse = 1, .offers = offers ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES : 0 };
+      ck_assert_int_eq(nvf_fuse(a, g, &c, &o)->step[0].product->own, offers && x->own);
+    }
+  }
+}
+START_TEST(libraries_are_taken_where_they_are_faster) {
+  in_arena(picked, &picks[_i], NULL);
+}
+END_TEST
+
 SUITE("product", EACH(right_with_any_tail, programs), EACH(the_words_say_the_same, programs),
       EACH(tails_are_cut_for_libraries, offers), a_veto_leaves_the_product_alone,
-      EACH(tiles_are_whole_vectors, layouts))
+      EACH(tiles_are_whole_vectors, layouts),
+      EACH(libraries_are_taken_where_they_are_faster, picks))
