@@ -113,13 +113,19 @@ static int feeds_product(const worth *s, int i) {
 }
 
 /* ---- the choice */
+/* A product of which nothing is read but its rounding: that is what would be stored. */
+static int is_rounded(const worth *s, int i) {
+  const nvf_node *n = node_of(s, i), *u = n->nuser == 1 ? node_of(s, n->user[0]) : n;
+  return n->kind == NVG_VCALL && u->kind == NVG_VMAP && u->nin == 1 && nvg_is_half(u->dtype);
+}
+
 static int is_candidate(worth *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out)
     return 1;
-  if (!n->nuser)
+  if (!n->nuser || is_rounded(s, i))
     return 0;
-  if (n->must || feeds_product(s, i))
+  if (n->must || feeds_product(s, i) || (n->nin == 1 && is_rounded(s, n->in[0])))
     return 1;
   if (n->kind == NVG_VRED)
     return n->nin == 1;

@@ -149,7 +149,10 @@ static void gated_halves(maker *m, const int64_t *n) {
     d[i] = m_cast(m, m_cast(m, m_product(m, x, leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16), NVM_F32);
   for (int i = 0; i < m->leaf.n; i++)
     m->leaf.at[i].align16 = 1;
-  m_out(m, m_cast(m, gate(m, d[0], d[1]), NVM_BF16));
+  int from = m->v.n, y = gate(m, d[0], d[1]);
+  for (int i = from; i < m->v.n; i++)
+    m->v.at[i].half = 2; /* as simplify marks them */
+  m_out(m, m_cast(m, y, NVM_BF16));
 }
 static void three(maker *m, const int64_t *n) {
   int x = m_1(m, "relu", f32(m, n[0], n[2]));
