@@ -315,9 +315,9 @@ def cpu(args):
     return dict(rows=out, threads=os.cpu_count(), info=nvm.info())
 
 
-def write(args, device, **sections):
+def write(args, machine, /, **sections):
     """Puts these into the file beside what else is in it."""
-    path = pathlib.Path(args.o) / f"gemm-{device.lower().replace(' ', '-')}.json"
+    path = pathlib.Path(args.o) / f"gemm-{machine.lower().replace(' ', '-')}.json"
     path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **sections}, indent=1) + "\n")
     return sections
 

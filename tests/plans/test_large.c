@@ -121,7 +121,7 @@ static void layernorm_backward(void) {
   out(sum(g, 0, 0));
 }
 
-enum { WORK = 2000 }; /* of a search, for each value */
+enum { WORK = 4000 }; /* of a search, for each value */
 
 /* steps: on a CPU; cut: what explain says of some edge on a GPU */
 static const struct { const char *name; void (*write)(void); int steps; const char *cut; } cases[] = {
