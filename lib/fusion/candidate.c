@@ -351,6 +351,8 @@ static void build_scatter(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
   const nvf_ix *at = fresh(b, x, 1);
   int index = nvf_inst_at(b, n->in[0], at, 0, 0);
+  if (b->k->dot)
+    nvf_illegal(b, "a scatter at what a product computes");
   uint64_t axes = nvf_ix_axes(b->s, at[0]);
   nvf_inst number = { .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes };
   NVB_PUSH(b->a, b->k->inst, number);

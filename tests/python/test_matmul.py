@@ -351,3 +351,20 @@ def test_operands_of_one_number(m, k, n):
     assert np.array_equal(np.asarray(z), np.full((m, n), 6 * k, "float32"))
     z = nvm.full((4, m, k), 1.0, dtype="float32") @ nvm.full((4, k, n), 1.0, dtype="float32") + 1
     assert np.array_equal(np.asarray(z), np.full((4, m, n), k + 1, "float32"))
+
+
+def test_a_scatter_at_what_a_product_computes():
+    a, b = np.arange(192, dtype="f").reshape(3, 64) % 5, np.ones((64, 3), "f")
+
+    @nvm.jit
+    def put(a, b):
+        p = (a.astype("float16") @ b.astype("float16")).astype("float32") + 1
+        y = nvm.zeros(14)
+        y[(p.astype("int64") % 14).reshape(-1)] = 1
+        return (p.sum(axis=1) / 3).astype("int32"), y
+
+    p = a @ b + 1
+    want = np.zeros(14)
+    want[(p.astype(int) % 14).reshape(-1)] = 1
+    m, y = put(a, b)
+    assert np.array_equal(np.asarray(y), want) and np.array_equal(np.asarray(m), (p.sum(1) / 3).astype("i4"))
