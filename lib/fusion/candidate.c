@@ -334,7 +334,8 @@ static void build_product(builder *b, int product, const uint64_t *products) {
   uint64_t all = (1ull << k->axis.n) - 1, inside = all & ~(all >> 1);
   nvf_inst_at(b, product, to[product], 0, 1);
   for (int i = product + 1; i < b->net->n; i++) {
-    to[i] = nvf_has(products, i) && same_extents(b, nvf_node_of(b, i), first) ? to[product] : onward(b, nvf_node_of(b, i), to);
+    const nvf_node *n = nvf_node_of(b, i);
+    to[i] = nvf_has(products, i) && same_extents(b, n, first) ? to[product] : onward(b, n, to);
   }
   for (int i = 0; i < k->nroot; i++) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
@@ -370,8 +371,8 @@ static void build(builder *b) {
       build_scatter(b, k->root[i]);
       return;
     }
-  uint64_t *products = NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1);
-  int product = b->net->nproduct ? products_of(b, products) : -1;
+  uint64_t *products = b->net->nproduct ? NVB_NEWN(b->a, uint64_t, b->net->n / 64 + 1) : NULL;
+  int product = products ? products_of(b, products) : -1;
   if (product >= 0) {
     build_product(b, product, products);
     return;

@@ -195,6 +195,16 @@ START_TEST(behind_scans) {
 }
 END_TEST
 
+/* Out of nin floats between -1 and 2 the text makes nout. */
+static void run_floats(const char *name, const char *text, int nin, int nout) {
+  float x[512], o[2560] = {0};
+  for (int i = 0; i < nin; i++) x[i] = (float)(i % 37 - 18) / 16;
+  gate g = {0};
+  gate_in(&g, NVM_F32, x, nin);
+  gate_out(&g, NVM_F32, o, nout);
+  run(&g, name, text);
+}
+
 /* A carried tile that begins as something else becomes what a scan has made. */
 START_TEST(scans_that_are_carried) {
   static const char text[] =
@@ -204,12 +214,7 @@ START_TEST(scans_that_are_carried) {
       "      }\n    }\n    store(o, 2048 + b*128 + r*16 + j, Y)\n  }\n}\n"
       "schedule cpu1 { L = \"r: i8; j: i16\" }\nschedule cpu4 { L = \"r: i2 l4; j: i16\" }\n"
       "schedule cpu8 { L = \"r: I8; j: l8 i2\" }\nschedule gpu1 { L = \"r: l8; j: l4 i4\" }\n";
-  float x[512], o[2560] = {0};
-  for (int i = 0; i < 512; i++) x[i] = (float)(i % 37 - 18) / 16;
-  gate g = {0};
-  gate_in(&g, NVM_F32, x, 512);
-  gate_out(&g, NVM_F32, o, 2560);
-  run(&g, "scans that are carried", text);
+  run_floats("scans that are carried", text, 512, 2560);
 }
 END_TEST
 
@@ -220,12 +225,7 @@ START_TEST(items_over_pads) {
       "    S = scan(add, X, j)\n    store(o, b*128 + r*16 + j, S)\n  }\n}\n"
       "schedule cpu1 { L = \"r: i8; j: i16\" }\n"
       "schedule gpu1 { L = \"j: l2@4 l4@8 I2; r: l4@1 i2\" }\n";
-  float x[256], o[256] = {0};
-  for (int i = 0; i < 256; i++) x[i] = (float)(i % 37 - 18) / 16;
-  gate g = {0};
-  gate_in(&g, NVM_F32, x, 256);
-  gate_out(&g, NVM_F32, o, 256);
-  run(&g, "items over pads", text);
+  run_floats("items over pads", text, 256, 256);
 }
 END_TEST
 
@@ -240,12 +240,7 @@ START_TEST(copies_of_scans) {
       "schedule cpu1 { L = \"r: i4; j: i16\" }\nschedule cpu8 { L = \"r: l4@2; j: I2 i2 l2@1 I2\" }\n"
       "schedule cpu16 { L = \"r: l2@4 i2; j: l4@1 l2@8 I2\" }\n"
       "schedule gpu1 { L = \"r: l4@1; j: l2@4 i2 l2@16 i2\" }\n";
-  float x[256], o[128] = {0};
-  for (int i = 0; i < 256; i++) x[i] = (float)(i % 37 - 18) / 16;
-  gate g = {0};
-  gate_in(&g, NVM_F32, x, 256);
-  gate_out(&g, NVM_F32, o, 128);
-  run(&g, "copies of scans", text);
+  run_floats("copies of scans", text, 256, 128);
 }
 END_TEST
 
