@@ -1,7 +1,7 @@
-/* What a call costs on a GPU, from C: one line "name microseconds" each. The functions are ten cheap operations and the first row
-   of the benchmarks, on 4,096 floats.   issue: the call returns, the queue being empty; back_to_back: many calls, one wait;
-   and_wait: a call and its wait; first: trace, plan, compile (or load) and run.   driver: the least that a call can take,
-   the driver's own launch of a graph with one kernel.   cc -O2 gpu_latency.c -lnvm -ldl */
+/* What a call costs on a GPU, from C: one line "name microseconds" each. The functions are ten cheap operations and the
+   first row of the benchmarks, on 4,096 floats.   issue: the call returns, the queue being empty; back_to_back: many
+   calls, one wait; and_wait: a call and its wait; first: trace, plan, compile (or load) and run.   driver: the least
+   that a call can take, the driver's own launch of a graph with one kernel.   cc -O2 gpu_latency.c -lnvm -ldl */
 #include <dlfcn.h>
 #include <nvm/nvm.h>
 #include <stdio.h>
@@ -20,7 +20,10 @@ static int ten(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array 
   (void)user, (void)c, (void)nin, (void)nout;
   nvm_array *x = in[0], *y = nvm_add(x, nvm_float(1));
   for (int i = 0; i < 9; i++)
-    y = i % 4 == 0 ? nvm_mul(y, x) : i % 4 == 1 ? nvm_sub(y, nvm_float(0.5)) : i % 4 == 2 ? nvm_maximum(y, x) : nvm_mul(y, nvm_float(0.25));
+    y = i % 4 == 0   ? nvm_mul(y, x)
+        : i % 4 == 1 ? nvm_sub(y, nvm_float(0.5))
+        : i % 4 == 2 ? nvm_maximum(y, x)
+                     : nvm_mul(y, nvm_float(0.25));
   out[0] = y;
   return NVM_OK;
 }
@@ -64,17 +67,21 @@ static void measure(const char *name, nvm_trace_fn trace, int nin, nvm_array *co
     }
     wait[r] = (now() - t) / BATCH;
   }
-  printf("%s_issue %.3f\n%s_back_to_back %.3f\n%s_and_wait %.3f\n", name, median(issue, ROUNDS), name, median(many, ROUNDS), name,
-         median(wait, ROUNDS));
+  printf("%s_issue %.3f\n%s_back_to_back %.3f\n%s_and_wait %.3f\n", name, median(issue, ROUNDS), name,
+         median(many, ROUNDS), name, median(wait, ROUNDS));
   nvm_fn_free(f);
 }
 
 /* ---- the least that a call can take: the driver's own launch of a graph with one kernel */
 static const char ptx[] =
-  ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x) {\n.reg .u64 %a; .reg .u32 %i, %j; .reg .u64 %o; .reg .f32 %f;\n"
-  "ld.param.u64 %a, [x]; cvta.to.global.u64 %a, %a; mov.u32 %i, %ctaid.x; mov.u32 %j, %tid.x; mad.lo.u32 %i, %i, 128, %j;\n"
-  "mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o; ld.global.f32 %f, [%a]; add.f32 %f, %f, %f; st.global.f32 [%a], %f; ret;\n}\n";
-typedef struct node { void *function; unsigned grid[3], block[3], shared; void **param, **extra; void *kernel, *context; } node;
+  ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x) {\n.reg .u64 %a; "
+  ".reg .u32 %i, %j; .reg .u64 %o; .reg .f32 %f;\n"
+  "ld.param.u64 %a, [x]; cvta.to.global.u64 %a, %a; mov.u32 %i, %ctaid.x; mov.u32 %j, %tid.x; "
+  "mad.lo.u32 %i, %i, 128, %j;\n"
+  "mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o; ld.global.f32 %f, [%a]; add.f32 %f, %f, %f; st.global.f32 [%a], %f; "
+  "ret;\n}\n";
+typedef struct node { void *function; unsigned grid[3], block[3], shared; void **param, **extra;
+                      void *kernel, *context; } node;
 static void driver(void) {
   void *lib = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *stream, *graph, *exec, *at;
   int device, error = 0;
@@ -82,12 +89,15 @@ static void driver(void) {
   if (!lib) return;
 #define CALL(name, ...) ({ int (*f)() = (int (*)())dlsym(lib, name); f ? f(__VA_ARGS__) : 1; })
   error = CALL("cuInit", 0) || CALL("cuDeviceGet", &device, 0) || CALL("cuDevicePrimaryCtxRetain", &context, device) ||
-          CALL("cuCtxSetCurrent", context) || CALL("cuModuleLoadData", &module, ptx) || CALL("cuStreamCreate", &stream, 1u) ||
-          CALL("cuMemAlloc_v2", &x, (size_t)4 * N) || CALL("cuGraphCreate", &graph, 0u);
+          CALL("cuCtxSetCurrent", context) || CALL("cuModuleLoadData", &module, ptx) ||
+          CALL("cuStreamCreate", &stream, 1u) || CALL("cuMemAlloc_v2", &x, (size_t)4 * N) ||
+          CALL("cuGraphCreate", &graph, 0u);
   node k = { .grid = { N / 128, 1, 1 }, .block = { 128, 1, 1 }, .param = (void *[]){ &x } };
-  error = error || CALL("cuModuleGetFunction", &k.function, module, "k") || CALL("cuGraphAddKernelNode_v2", &at, graph, NULL, (size_t)0, &k) ||
+  error = error || CALL("cuModuleGetFunction", &k.function, module, "k") ||
+          CALL("cuGraphAddKernelNode_v2", &at, graph, NULL, (size_t)0, &k) ||
           CALL("cuGraphInstantiateWithFlags", &exec, graph, 0ull);
-  int (*launch)(void *, void *) = (int (*)(void *, void *))dlsym(lib, "cuGraphLaunch"), (*wait)(void *) = (int (*)(void *))dlsym(lib, "cuStreamSynchronize");
+  int (*launch)(void *, void *) = (int (*)(void *, void *))dlsym(lib, "cuGraphLaunch"),
+                             (*wait)(void *) = (int (*)(void *))dlsym(lib, "cuStreamSynchronize");
   double issue[ROUNDS], many[ROUNDS], t;
   for (int r = 0; r < ROUNDS && !error; r++) {
     t = now();

@@ -1,5 +1,6 @@
-/* What a call, a plan, a compile and a byte of memory cost, from C: one line "name value" each (docs/performance.md says the units).
-   cc -O2 latency.c -lnvm; run without arguments. It runs itself again for what needs a fresh process. */
+/* What a call, a plan, a compile and a byte of memory cost, from C: one line "name value" each (docs/performance.md
+   says the units). cc -O2 latency.c -lnvm; run without arguments. It runs itself again for what needs a fresh
+   process. */
 #include <nvm/nvm.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,10 @@ static nvm_array *data(int rank, const int64_t *shape) {
 static nvm_array *ten(nvm_array *x, int k) {
   nvm_array *y = nvm_add(x, nvm_float(1));
   for (int i = 0; i < 9; i++)
-    y = (i + k) % 4 == 0 ? nvm_mul(y, x) : (i + k) % 4 == 1 ? nvm_sub(y, nvm_float(0.5)) : (i ^ k) & 2 ? nvm_maximum(y, x) : nvm_mul(y, nvm_float(0.25));
+    y = (i + k) % 4 == 0   ? nvm_mul(y, x)
+        : (i + k) % 4 == 1 ? nvm_sub(y, nvm_float(0.5))
+        : (i ^ k) & 2      ? nvm_maximum(y, x)
+                           : nvm_mul(y, nvm_float(0.25));
   return y;
 }
 static int trace_ten(void *k, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
@@ -107,7 +111,8 @@ static void shapes(const char *name, int softmax) {
         n *= shape[d];
       }
       nvm_scope *s = nvm_scope_open(ctx);
-      nvm_array *x = data(rank, shape), *r = softmax ? nvm_softmax(x, -1) : nvm_add(nvm_mul(x, data(rank, shape)), data(rank, shape));
+      nvm_array *x = data(rank, shape),
+                *r = softmax ? nvm_softmax(x, -1) : nvm_add(nvm_mul(x, data(rank, shape)), data(rank, shape));
       need(nvm_eval(&r, 1));
       nvm_scope_close(s);
     }
@@ -124,7 +129,8 @@ static long status_kb(const char *field) {
   if (f) fclose(f);
   return kb;
 }
-static int forget_high_water(void) { /* else the copy that made the input hides what comes after; 0 if the kernel refuses */
+/* else the copy that made the input hides what comes after; 0 if the kernel refuses */
+static int forget_high_water(void) {
   FILE *f = fopen("/proc/self/clear_refs", "w");
   int ok = f && fputs("5", f) >= 0;
   return f && !fclose(f) && ok;
@@ -164,7 +170,9 @@ int main(int argc, char **argv) {
     shapes("chain", 0);
     shapes("softmax", 1);
     fflush(stdout);
-    snprintf(command, sizeof command, "NVM_CACHE_DIR=%s %s warm compile_ms && NVM_CACHE_DIR=%s %s warm load_ms && NVM_CACHE_DIR=off %s memory; rm -rf %s",
+    snprintf(command, sizeof command,
+             "NVM_CACHE_DIR=%s %s warm compile_ms && NVM_CACHE_DIR=%s %s warm load_ms && "
+             "NVM_CACHE_DIR=off %s memory; rm -rf %s",
              store, argv[0], store, argv[0], argv[0], store);
     if (system(command)) return 1;
   }

@@ -63,7 +63,8 @@ static void read_two(void) { /* the traffic of a reduction over two inputs */
   o[0] = s;
 }
 
-static double seed_ulp(void) { /* the greatest error of the seed row, the functions' arguments rounded to float, in units of its last place */
+/* the greatest error of the seed row, the functions' arguments rounded to float, in units of its last place */
+static double seed_ulp(void) {
   double worst = 0;
   int e;
   seed();
@@ -78,7 +79,8 @@ static double seed_ulp(void) { /* the greatest error of the seed row, the functi
 }
 
 int main(void) {
-  struct { const char *name; void (*run)(void); } row[] = { { "copy", copy }, { "seed", seed }, { "axpy", axpy }, { "poly", poly },
+  struct { const char *name; void (*run)(void); } row[] = { { "copy", copy }, { "seed", seed }, { "axpy", axpy },
+                                                            { "poly", poly },
                                                              { "sumsq", read_two } };
   x = array(), y = array(), z = array(), o = array();
   unsigned r = 1;

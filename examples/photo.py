@@ -2,7 +2,8 @@
 
     python examples/photo.py [picture] [-o result.png]
 
-Without a picture it takes a retina of two megapixels from scikit-image's wheel. The same function runs on NumPy for comparison.
+Without a picture it takes a retina of two megapixels from scikit-image's wheel. The same function runs on NumPy for
+comparison.
 """
 import argparse
 import importlib.util
@@ -18,7 +19,8 @@ import nvm
 
 
 def develop(xp, rgb):
-    """sRGB bytes (height, width, 3) -> developed sRGB bytes, mean and deviation of the luminance. xp is numpy or nvm."""
+    """sRGB bytes (height, width, 3) -> developed sRGB bytes, mean and deviation of the luminance. xp is numpy or
+    nvm."""
     x = xp.astype(rgb, xp.float32) / 255
     linear = xp.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)     # sRGB to linear light
     exposed = linear * 2.0**0.6                                                 # plus 0.6 stops
@@ -66,7 +68,8 @@ def main():
     result, mean, dev = developed(rgb)
     want, np_mean, np_dev = develop(np, rgb)
     off = int(np.abs(np.asarray(result).astype(int) - want.astype(int)).max())
-    print(f"luminance {float(mean):.6f} +- {float(dev):.6f} (NumPy {np_mean:.6f} +- {np_dev:.6f}); bytes differ by at most {off}")
+    print(f"luminance {float(mean):.6f} +- {float(dev):.6f} (NumPy {np_mean:.6f} +- {np_dev:.6f}); "
+          f"bytes differ by at most {off}")
 
     ours, theirs = milliseconds(lambda: developed(rgb), 20), milliseconds(lambda: develop(np, rgb), 3)
     print(f"nvm {ours:.1f} ms, NumPy {theirs:.1f} ms: {theirs / ours:.1f} times as fast")

@@ -1,5 +1,5 @@
-/* One main for every C suite: SUITE("arena", test_a, LOOP(test_b, 8)) runs Check's tests and returns non-zero on a failure.
-   SUITE_WITH does so around every test with a fixture; RUN_SUITE is for a main that says more. */
+/* One main for every C suite: SUITE("arena", test_a, LOOP(test_b, 8)) runs Check's tests and returns non-zero on a
+   failure. SUITE_WITH does so around every test with a fixture; RUN_SUITE is for a main that says more. */
 #ifndef NVM_TESTS_SUITE_H
 #define NVM_TESTS_SUITE_H
 #include <check.h>

@@ -36,7 +36,7 @@ typedef struct nvp_state {
 typedef struct nvp_array {
   PyObject_HEAD
   nvm_array *h;                     /* owned */
-  nvm_array *shown;                 /* owned; what was last shown by address alone, which later writes leave alone; NULL */
+  nvm_array *shown; /* owned; what was last shown by address alone, which later writes leave alone; NULL */
   nvp_state *st;                    /* lives as long as the type */
   PyObject *weakrefs;
 } nvp_array;

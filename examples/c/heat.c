@@ -1,5 +1,5 @@
-/* A simulation: explicit heat steps on a plate with fixed borders. Each step is lazy; evaluating every tenth one runs the
-   pending steps as fused kernels in constant memory.  cc heat.c $(pkg-config --cflags --libs nvm) */
+/* A simulation: explicit heat steps on a plate with fixed borders. Each step is lazy; evaluating every tenth one runs
+   the pending steps as fused kernels in constant memory.  cc heat.c $(pkg-config --cflags --libs nvm) */
 #include <nvm/nvm.h>
 #include <stdio.h>
 
@@ -23,7 +23,8 @@ int main(void) {
   nvm_array_ref(t);
   for (int step = 0; step < STEPS; step++) {
     nvm_scope *s = nvm_scope_open(ctx); /* what one step makes is released with it */
-    nvm_array *around = nvm_add(nvm_add(shifted(t, 1, 0), shifted(t, -1, 0)), nvm_add(shifted(t, 0, 1), shifted(t, 0, -1)));
+    nvm_array *around =
+        nvm_add(nvm_add(shifted(t, 1, 0), shifted(t, -1, 0)), nvm_add(shifted(t, 0, 1), shifted(t, 0, -1)));
     nvm_array *flow = nvm_sub(around, nvm_mul(t, nvm_float(4)));
     nvm_array *next = nvm_array_ref(nvm_add(t, nvm_mul(nvm_mul(flow, mask), nvm_float(0.2))));
     nvm_array_unref(t);
@@ -33,7 +34,8 @@ int main(void) {
   if (nvm_copy_to_host(t, plate, sizeof plate)) return fprintf(stderr, "%s\n", nvm_last_error()), 1;
   nvm_array_unref(t);
   nvm_scope_close(all);
-  printf("after %d steps: %.3f next to the hot edge, %.3f in the middle\n", STEPS, plate[H / 2][1], plate[H / 2][W / 2]);
+  printf("after %d steps: %.3f next to the hot edge, %.3f in the middle\n", STEPS, plate[H / 2][1],
+         plate[H / 2][W / 2]);
   nvm_ctx_free(ctx);
   return !(plate[H / 2][1] > 80 && plate[H / 2][1] < 100 && plate[H / 2][W / 2] >= 0);
 }

@@ -20,14 +20,16 @@ int main(void) {
   int64_t shape[2] = { ROWS, COLS };
   nvm_ctx *ctx;
   nvm_fn *f;
-  if (nvm_ctx_new(&ctx, NULL) || nvm_fn_new(&f, ctx, trace, NULL, 1, 2)) return fprintf(stderr, "%s\n", nvm_last_error()), 1;
+  if (nvm_ctx_new(&ctx, NULL) || nvm_fn_new(&f, ctx, trace, NULL, 1, 2))
+    return fprintf(stderr, "%s\n", nvm_last_error()), 1;
   double worst = 0;
   for (int call = 0; call < 10; call++) {
     for (int i = 0; i < ROWS; i++)
       for (int j = 0; j < COLS; j++) x[i][j] = (float)((i * 31 + j * 17 + call) % 101) / 10;
     nvm_scope *s = nvm_scope_open(ctx);
     nvm_array *in = nvm_from_host(ctx, NVM_F32, 2, shape, x), *out[2];
-    int bad = nvm_fn_call(f, &in, out) || nvm_copy_to_host(out[0], p, sizeof p) || nvm_copy_to_host(out[1], h, sizeof h);
+    int bad =
+        nvm_fn_call(f, &in, out) || nvm_copy_to_host(out[0], p, sizeof p) || nvm_copy_to_host(out[1], h, sizeof h);
     if (bad) return fprintf(stderr, "%s\n", nvm_last_error()), 1;
     nvm_array_unref(out[0]);
     nvm_array_unref(out[1]);

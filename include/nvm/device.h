@@ -1,9 +1,9 @@
 /* Devices: the CPU and NVIDIA GPUs. Nothing of CUDA is opened until a GPU is asked for, and none of it has to be there.
 
-   An array that was put on no device follows what it meets, and else its context; arrays that were put on two devices on
-   purpose do not meet in an operation, which is an error there. Work on a GPU is ordered by streams: launched in order, waited
-   for only where a value is read on the host. Streams are cudaStream_t as void *; 1 and 2 are the legacy default stream and the
-   per-thread one. */
+   An array that was put on no device follows what it meets, and else its context; arrays that were put on two devices
+   on purpose do not meet in an operation, which is an error there. Work on a GPU is ordered by streams: launched in
+   order, waited for only where a value is read on the host. Streams are cudaStream_t as void *; 1 and 2 are the legacy
+   default stream and the per-thread one. */
 #ifndef NVM_DEVICE_H
 #define NVM_DEVICE_H
 #include "nvm/types.h"

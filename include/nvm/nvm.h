@@ -1,10 +1,11 @@
-/* nvm: array mathematics that stays a lazy expression until a value is needed, then runs as few fused kernels as possible.
+/* nvm: array mathematics that stays a lazy expression until a value is needed, then runs as few fused kernels as
+   possible.
 
-   Operations (nvm/ops.h) return the new array: NULL on an error (nvm_last_error says why), and NULL operands pass through.
-   Everything else returns a status, 0 on success, with the out-parameter first; given a NULL array it returns the status of
-   the first failure. Inputs are borrowed. Arrays made by operations belong to the thread's innermost open scope.
-   One handle may be used by one thread at a time; different handles by any threads. To write through a view is to use
-   its base as well; to read one is not. */
+   Operations (nvm/ops.h) return the new array: NULL on an error (nvm_last_error says why), and NULL operands pass
+   through. Everything else returns a status, 0 on success, with the out-parameter first; given a NULL array it returns
+   the status of the first failure. Inputs are borrowed. Arrays made by operations belong to the thread's innermost open
+   scope. One handle may be used by one thread at a time; different handles by any threads. To write through a view is
+   to use its base as well; to read one is not. */
 #ifndef NVM_H
 #define NVM_H
 #include "nvm/types.h"
@@ -14,8 +15,8 @@ extern "C" {
 
 #define NVM_VERSION "0.1.0"
 NVM_API const char *nvm_version(void);
-/* Message of the thread's last failure; "" if none; valid until the next. A call that succeeds tells of nothing that was mended
-   inside it; opening an outermost scope or a trace clears it. */
+/* Message of the thread's last failure; "" if none; valid until the next. A call that succeeds tells of nothing that
+   was mended inside it; opening an outermost scope or a trace clears it. */
 NVM_API const char *nvm_last_error(void);
 NVM_API int nvm_last_status(void);
 
@@ -23,8 +24,8 @@ NVM_API int nvm_last_status(void);
 typedef struct nvm_ctx_options {
   unsigned version;          /* NVM_CTX_OPTIONS_VERSION */
   nvm_dtype default_float;   /* float32 or float64 (the default): dtype of float data and of int / int */
-  /* since version 2: where what was put nowhere runs. AUTO (the default): the first GPU if there is one, asked for at the
-     first evaluation; an ordinal that is not there is an error of nvm_ctx_new. */
+  /* since version 2: where what was put nowhere runs. AUTO (the default): the first GPU if there is one, asked for at
+     the first evaluation; an ordinal that is not there is an error of nvm_ctx_new. */
   nvm_device device;
 } nvm_ctx_options;
 #define NVM_CTX_OPTIONS_VERSION 2
@@ -42,11 +43,14 @@ NVM_API nvm_array *nvm_array_ref(nvm_array *a);   /* keeps it beyond its scope *
 NVM_API void nvm_array_unref(nvm_array *a);       /* NULL is fine */
 
 /* ---- arrays from data. shape: rank sizes; strides: in bytes, NULL for row-major. */
-NVM_API nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data); /* copies */
-/* Borrows `data` until release(owner) is called: when nothing needs it any more, or at once if no array could be made. The data
-   must not change meanwhile. release may run in any thread that evaluates or drops arrays, and must not call nvm. */
-NVM_API nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                                        const void *data, void (*release)(void *owner), void *owner);
+/* copies */
+NVM_API nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data);
+/* Borrows `data` until release(owner) is called: when nothing needs it any more, or at once if no array could be made.
+   The data must not change meanwhile. release may run in any thread that evaluates or drops arrays, and must not call
+   nvm. */
+NVM_API nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape,
+                                        const int64_t *strides, const void *data, void (*release)(void *owner),
+                                        void *owner);
 NVM_API nvm_array *nvm_float(double x);     /* weak scalars: take the dtype of what they meet, as Python's do */
 NVM_API nvm_array *nvm_int(int64_t x);
 NVM_API nvm_array *nvm_bool(int x);
@@ -65,56 +69,67 @@ NVM_API size_t nvm_dtype_size(nvm_dtype t);
 
 /* ---- values */
 NVM_API int nvm_eval(nvm_array *const *arrays, int n);  /* together: shared work is done once */
-NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes); /* evaluates; packed, row-major; bytes must match */
-/* Evaluates and shows the elements in host memory: address of the first and strides in bytes (rank of them, filled in), valid
-   as long as the array. Read only. Of an array on a GPU: a copy (nvm_device_data shows where it lies). */
+/* evaluates; packed, row-major; bytes must match */
+NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes);
+/* Evaluates and shows the elements in host memory: address of the first and strides in bytes (rank of them, filled in),
+   valid as long as the array. Read only. Of an array on a GPU: a copy (nvm_device_data shows where it lies). */
 NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
-NVM_API int nvm_synchronize(nvm_ctx *ctx);  /* waits until all that was launched on GPUs has finished; raises what failed there */
+/* waits until all that was launched on GPUs has finished; raises what failed there */
+NVM_API int nvm_synchronize(nvm_ctx *ctx);
 /* The plan of evaluating these now, as text: kernels, bytes against the minimum, flops, why each edge was not fused.
    Of arrays on several devices, a plan for each. *text is freed with nvm_free. Evaluates nothing. */
 NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
 NVM_API void nvm_free(void *p);
 
 /* ---- any operation by number: what bindings use. Attributes (nvm_attr) are named as in the operation's signature. */
-typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info; /* signature: Python-like, "(x, /, *, axis=None, keepdims=False)" */
+/* signature: Python-like, "(x, /, *, axis=None, keepdims=False)" */
+typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info;
 NVM_API int nvm_op_count(void);
 NVM_API int nvm_op_get(nvm_op_info *out, int op);
 NVM_API int nvm_op_find(int *out, const char *name);
-/* An owned reference (nvm_array_unref), needs no open scope; NULL operands pass through. nvm_none() operands where optional. */
+/* An owned reference (nvm_array_unref), needs no open scope; NULL operands pass through. nvm_none() operands where
+   optional. */
 NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 /* Operands of bindings, owned references that need no scope */
 NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind /* 'b' 'i' 'f' 'c' */, int64_t i, double re, double im);
+/* release NULL: copies */
 NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                                      const void *data, void (*release)(void *owner), void *owner); /* release NULL: copies */
+                                      const void *data, void (*release)(void *owner), void *owner);
 
 /* Owned: what `a` stands for now, under a handle of its own that later writes to `a` do not change. Copies no data. */
 NVM_API nvm_array *nvm_snapshot(nvm_array *a);
-/* The same for who reads values while other threads may write to `a`: inside a trace too it is no input of the trace. */
+/* The same for who reads values while other threads may write to `a`: inside a trace too it is no input of the
+   trace. */
 NVM_API nvm_array *nvm_hold(nvm_array *a);
 
 /* Evaluates, and gives the array up: reading it is an error, and what was built from it may take its memory when it is
    evaluated, if nothing else that is still pending and held (by a scope too) needs it. */
 NVM_API int nvm_donate(nvm_array *a);
 
-/* ---- item assignment: a := a with `value` (broadcast, cast) at start, step per dimension; views of a (nvm_view) follow. */
-NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step, const int *drop); /* owned; basic indexing that writes through */
+/* ---- item assignment: a := a with `value` (broadcast, cast) at start, step per dimension; views of a (nvm_view)
+   follow. */
+NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
+                            const int *drop); /* owned; basic indexing that writes through */
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value */
 
-/* ---- functions: traced once for each signature, then called at launch cost. A function keeps the graphs of the 64 signatures
-   (dtypes and shapes) used last, a graph the programs of the 64 ways in which its arguments lay last. */
-typedef int (*nvm_trace_fn)(void *user, nvm_ctx *ctx, nvm_array *const *in, int nin, nvm_array **out, int nout); /* inside a scope; a status; out borrowed */
+/* ---- functions: traced once for each signature, then called at launch cost. A function keeps the graphs of the 64
+   signatures (dtypes and shapes) used last, a graph the programs of the 64 ways in which its arguments lay last. */
+/* inside a scope; a status; out borrowed */
+typedef int (*nvm_trace_fn)(void *user, nvm_ctx *ctx, nvm_array *const *in, int nin, nvm_array **out, int nout);
 NVM_API int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout);
 NVM_API int nvm_fn_free(nvm_fn *f);
 NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out); /* out: nout owned references, with values */
 NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in);
-/* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading a value
-   that depends on a placeholder is an error. */
+/* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading
+   a value that depends on a placeholder is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
-NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind); /* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's */
+/* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's */
+NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind);
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
 NVM_API int nvm_trace_begin(nvm_ctx *ctx);
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
-NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs, int nout);
+NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
+                           int nout);
 /* Each call gives that argument up, as nvm_donate does; to be said before the first call. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* in[i]: arrays of the placeholders' dtype and shape, evaluated if pending. out: owned references with values. */
@@ -124,7 +139,8 @@ NVM_API void nvm_traced_free(nvm_traced *t);
 
 /* ---- settings and counters */
 NVM_API int nvm_set(const char *name, const char *value);   /* "fuse", "off"; names as NVM_... without the prefix */
-NVM_API int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc); /* 0 past the end */
+/* 0 past the end */
+NVM_API int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc);
 typedef struct nvm_counters {
   unsigned version;           /* NVM_COUNTERS_VERSION */
   int64_t kernels_compiled, kernels_loaded, programs_planned, evaluations, kernels_run, bytes_used, bytes_peak;

@@ -200,8 +200,9 @@ NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k);
 /* integers; negative ones count from the end; one out of range fails when the value is read */
 NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);
 NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis);
-/* int64 [size]: for each i the last position in row-major order where indices are i, -1 where they never are. What writes
-   through indices, the last one of equals winning, takes its values there; an index out of range fails as take's does. */
+/* int64 [size]: for each i the last position in row-major order where indices are i, -1 where they never are. What
+   writes through indices, the last one of equals winning, takes its values there; an index out of range fails as take's
+   does. */
 NVM_API nvm_array *nvm_last_index(nvm_array *indices, int64_t size);
 
 /* ---- creation */

@@ -1,5 +1,5 @@
-/* Tuning: schedules are chosen by rules, or by measuring, which is remembered for each kind of device (docs/tuning.md). What is
-   chosen changes time and no result. */
+/* Tuning: schedules are chosen by rules, or by measuring, which is remembered for each kind of device (docs/tuning.md).
+   What is chosen changes time and no result. */
 #ifndef NVM_TUNE_H
 #define NVM_TUNE_H
 #include "nvm/types.h"
@@ -24,8 +24,8 @@ typedef struct nvm_tune_options {
 #define NVM_TUNE_OPTIONS_VERSION 1
 #define NVM_TUNE_OPTIONS_INIT { NVM_TUNE_OPTIONS_VERSION, 0, 0, 0, 0 }
 NVM_API int nvm_tune_options_init(nvm_tune_options *o, unsigned version);
-/* Until nvm_tune_end what is evaluated, in any thread, is planned anew, and its steps that have no record are measured on the
-   values at hand. Sessions nest; a thread ends its own. o NULL: defaults. */
+/* Until nvm_tune_end what is evaluated, in any thread, is planned anew, and its steps that have no record are measured
+   on the values at hand. Sessions nest; a thread ends its own. o NULL: defaults. */
 NVM_API int nvm_tune_begin(const nvm_tune_options *o);
 NVM_API int nvm_tune_end(void);
 

@@ -51,8 +51,9 @@ typedef struct nvm_scope nvm_scope; /* owns the arrays made while it is the thre
 typedef struct nvm_array nvm_array; /* a lazy array */
 typedef struct nvm_fn nvm_fn;       /* a traced function */
 
-/* An attribute of an operation, by the name in its signature. kind: 'i' integer, 'b' bool, 'f' float, 'c' complex (real part in f,
-   bits of the imaginary part in i), 'd' dtype (in i), 'I' n integers in is, 's' a text, its n characters in is, 'n' none */
+/* An attribute of an operation, by the name in its signature. kind: 'i' integer, 'b' bool, 'f' float, 'c' complex (real
+   part in f, bits of the imaginary part in i), 'd' dtype (in i), 'I' n integers in is, 's' a text, its n characters in
+   is, 'n' none */
 typedef struct nvm_attr {
   const char *name;
   char kind;

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "base/err.h"
 
-/* A value is one of a list, or so many times the device's units. Rows of one pass are varied together; a product's first pass
-   is who runs it. */
+/* A value is one of a list, or so many times the device's units. Rows of one pass are varied together; a product's
+   first pass is who runs it. */
 enum { VALUES = 6 };
 static const struct row { nvb_devkind device; int product, pass, knob, by_units, n; int32_t value[VALUES]; } rows[] = {
   { NVB_CPU, 0, 0, NVF_KBLOCK, 0, 5, { 256, 1024, 4096, 16384, 65536 } },
@@ -78,8 +78,8 @@ int nvt_choice_read(nvf_knobs *knobs, nvd_choice *call, const char *s) {
 }
 
 /* ---- the model */
-/* ns of a step whose blocks the units share evenly but for the last round, each piece costing a little. Only what differs between
-   schedules of one step is in it; of products it says nothing. */
+/* ns of a step whose blocks the units share evenly but for the last round, each piece costing a little. Only what
+   differs between schedules of one step is in it; of products it says nothing. */
 static double model(const nvf_step *s, const nvb_caps *c) {
   enum { PIECE = 200 };
   double work = (double)(s->bytes_read + s->bytes_written) / c->bandwidth + (double)s->flops / c->rate;

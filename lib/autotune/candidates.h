@@ -1,5 +1,5 @@
-/* What may be better than what the rules choose for a step: knobs of its schedule and their values, by device, with what a
-   model says of each; for a product also who runs it. */
+/* What may be better than what the rules choose for a step: knobs of its schedule and their values, by device, with
+   what a model says of each; for a product also who runs it. */
 #ifndef NVT_CANDIDATES_H
 #define NVT_CANDIDATES_H
 #include "dispatch/dispatch.h"
@@ -18,7 +18,8 @@ void nvt_choice_print(nvb_text *t, const nvf_knobs *knobs, const nvd_choice *cal
 int nvt_choice_read(nvf_knobs *knobs, nvd_choice *call, const char *text); /* 0: not such a text */
 
 int nvt_passes(nvb_devkind device, const nvf_step *s);
-/* Candidates of a pass, at[0] being `from`; steps that are no other than one before are left out. Their number. May throw. */
+/* Candidates of a pass, at[0] being `from`; steps that are no other than one before are left out. Their number. May
+   throw. */
 int nvt_candidates(nvb_arena *a, const nvf_plan *p, int step, const nvb_caps *caps, struct nvd_device *device, int pass,
                    const nvt_choice *from, nvt_choice at[NVT_MOST]);
 #endif

@@ -1,6 +1,6 @@
-/* Comparing results. Two products of the same operands differ by the roundings of their sums alone, which grow with the root of
-   their length; a bound for each element would need the sizes of the operands, so elements are held against the size of
-   all. It may turn down what is right, where rows differ much in size, and takes nothing that is wrong. */
+/* Comparing results. Two products of the same operands differ by the roundings of their sums alone, which grow with the
+   root of their length; a bound for each element would need the sizes of the operands, so elements are held against the
+   size of all. It may turn down what is right, where rows differ much in size, and takes nothing that is wrong. */
 #include "autotune/compare.h"
 #include <math.h>
 #include <pthread.h>

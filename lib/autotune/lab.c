@@ -1,5 +1,5 @@
-/* The real bench under measure.c: a step becomes a program of its own, whose inputs are the values that the plan's earlier
-   steps make and whose outputs are scratch. A candidate has to give what the plan's own step gives. */
+/* The real bench under measure.c: a step becomes a program of its own, whose inputs are the values that the plan's
+   earlier steps make and whose outputs are scratch. A candidate has to give what the plan's own step gives. */
 #include "autotune/lab.h"
 #include <math.h>
 #include <string.h>
@@ -11,9 +11,10 @@
 #include "base/settings.h"
 #include "dispatch/device.h"
 
-/* AIM: ns of one sample, at least. POISON: to a scatter, which enters positions over what is there, a negative one: none */
+/* AIM: ns of one sample, at least. POISON: to a scatter, which enters positions over what is there, a negative one:
+   none */
 enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 };
-static const double HANG = 5e9;                                              /* ns after which a device's sample counts as hung */
+static const double HANG = 5e9; /* ns after which a device's sample counts as hung */
 
 /* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */
 typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch; } result;
@@ -67,14 +68,16 @@ static const nvg_graph *with_leaves(nvb_arena *a, const nvg_graph *g, int more) 
   return r;
 }
 
-nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, const nvb_caps *caps, struct nvd_device *device,
-                     const nvd_operand *leaf, int cold) {
+nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, const nvb_caps *caps,
+                     struct nvd_device *device, const nvd_operand *leaf, int cold) {
   nvt_lab *l = NVB_NEW(a, nvt_lab);
   int n = p->nbuf + 1, all = p->g->nleaf + n;
-  *l = (nvt_lab){ .a = a, .p = p, .g = with_leaves(a, p->g, n), .choice = choice, .device = device, .leaf = leaf, .nleaf = p->g->nleaf,
+  *l = (nvt_lab){ .a = a, .p = p, .g = with_leaves(a, p->g, n), .choice = choice, .device = device, .leaf = leaf,
+                  .nleaf = p->g->nleaf,
                   .made = NVB_NEWN(a, nvd_buf *, n), .last = NVB_NEWN(a, int, n), .out = NVB_NEWN(a, result, n),
                   .in = NVB_NEWN(a, nvd_operand, all), .ref = NVB_NEWN(a, nvd_operand, n),
-                  .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all), .ref_at = NVB_NEWN(a, char *, n),
+                  .other = NVB_NEWN(a, nvd_operand, n), .in_at = NVB_NEWN(a, char *, all),
+                  .ref_at = NVB_NEWN(a, char *, n),
                   .other_at = NVB_NEWN(a, char *, n) };
   for (int i = 0; i < p->nstep; i++)
     for (int j = 0; j < p->step[i].k->nparam; j++)

@@ -1,5 +1,5 @@
-/* Steps of a plan on their own, to be timed: the values that a step reads are computed once, what it writes goes to memory of
-   the lab's. Inside autotune only. */
+/* Steps of a plan on their own, to be timed: the values that a step reads are computed once, what it writes goes to
+   memory of the lab's. Inside autotune only. */
 #ifndef NVT_LAB_H
 #define NVT_LAB_H
 #include "autotune/measure.h"
@@ -8,9 +8,10 @@
 typedef struct nvt_lab nvt_lab;
 /* A candidate: a plan of one step, or a whole one, who runs its products, and what records call it. */
 typedef struct nvt_trial { const nvf_plan *plan; const nvd_choice *call; const char *choice; } nvt_trial;
-/* choice: who runs the steps of p that hold products. Throws NVM_ERR_MEMORY. The arena and all that is given live as long. */
-nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, const nvb_caps *caps, struct nvd_device *device,
-                     const nvd_operand *leaf, int cold);
+/* choice: who runs the steps of p that hold products. Throws NVM_ERR_MEMORY. The arena and all that is given live as
+   long. */
+nvt_lab *nvt_lab_new(nvb_arena *a, const nvf_plan *p, const nvd_choice *choice, const nvb_caps *caps,
+                     struct nvd_device *device, const nvd_operand *leaf, int cold);
 void nvt_lab_free(nvt_lab *l);
 /* Runs what step i reads. A status; steps in ascending order. */
 int nvt_lab_reach(nvt_lab *l, int i);

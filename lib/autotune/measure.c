@@ -1,5 +1,5 @@
-/* Rounds of one sample each, in another order each time, so that what disturbs one disturbs all. Who is clearly slower leaves;
-   medians decide, if the fastest samples agree. Nothing may win that was not found right before. */
+/* Rounds of one sample each, in another order each time, so that what disturbs one disturbs all. Who is clearly slower
+   leaves; medians decide, if the fastest samples agree. Nothing may win that was not found right before. */
 #include "autotune/measure.h"
 #include <string.h>
 

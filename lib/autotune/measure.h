@@ -1,5 +1,5 @@
-/* Which of several ways is fastest: the tuner's logic, over anything that can be timed. Knows no step, no device and no clock
-   but the bench's, so that tests make their own. */
+/* Which of several ways is fastest: the tuner's logic, over anything that can be timed. Knows no step, no device and no
+   clock but the bench's, so that tests make their own. */
 #ifndef NVT_MEASURE_H
 #define NVT_MEASURE_H
 #include <stdint.h>
@@ -27,7 +27,7 @@ typedef struct nvt_candidate {
 typedef struct nvt_bench {
   void *self;
   double (*now)(void *self);                       /* ns since some moment */
-  nvt_fate (*ready)(void *self, int i);            /* makes it, runs it, compares it with 0: NVT_RUNNING, FAILED, WRONG or HUNG */
+  nvt_fate (*ready)(void *self, int i); /* makes it, runs it, compares it with 0: NVT_RUNNING, FAILED, WRONG or HUNG */
   nvt_fate (*time)(void *self, int i, double *ns); /* one sample: NVT_RUNNING, FAILED or HUNG */
   void (*told)(void *self, double part);           /* how much is done, 0 to 1; NULL: nobody asks */
 } nvt_bench;

@@ -1,4 +1,5 @@
-/* Tuning records: a table of this process over the store, and their JSON. Decides what is believed; never what is best. */
+/* Tuning records: a table of this process over the store, and their JSON. Decides what is believed; never what is
+   best. */
 #include "autotune/record.h"
 #include <inttypes.h>
 #include <pthread.h>
@@ -109,7 +110,9 @@ static int get_field(const struct field *f, nvt_record *r, const char **at, cons
     return get_text(at, end, p, f->size);
   if (f->type == KEY)
     return get_text(at, end, key, sizeof key) && get_key(key, &r->key);
-  static const double most[] = { [NUMBER] = 1e18, [COUNT] = 1e6, [DATE] = 253402300799 /* the year 9999 */, [VERSION] = NVT_VERSION };
+  static const double most[] = {
+    [NUMBER] = 1e18, [COUNT] = 1e6, [DATE] = 253402300799 /* the year 9999 */, [VERSION] = NVT_VERSION
+  };
   if (!get_number(at, end, &x) || !(x >= 0 && x <= most[f->type]) || (f->type == VERSION && x != NVT_VERSION))
     return 0;
   if (f->type == NUMBER)
@@ -313,8 +316,9 @@ int nvt_record_import(const char *json, size_t n) {
     do {
       const char *from = at;
       if (!nvt_record_read(&r, &at, end))
-        return nvb_fail(NVM_ERR_VALUE, "[tune_import] no tuning record (of version %d) at byte %d of the text", NVT_VERSION,
-                        (int)(from - json)), -1;
+        return nvb_fail(NVM_ERR_VALUE, "[tune_import] no tuning record (of version %d) at byte %d of the text",
+                        NVT_VERSION, (int)(from - json)),
+               -1;
       if (pass)
         nvt_record_keep(&r);
       count += pass;

@@ -1,5 +1,5 @@
-/* What measuring found, kept for later processes: one record per step's key, a row of kind "tune" in the store that holds the
-   record as JSON. What is damaged or of another version is a miss. */
+/* What measuring found, kept for later processes: one record per step's key, a row of kind "tune" in the store that
+   holds the record as JSON. What is damaged or of another version is a miss. */
 #ifndef NVT_RECORD_H
 #define NVT_RECORD_H
 #include "base/hash.h"
@@ -21,12 +21,14 @@ typedef struct nvt_record {
 int nvt_record_find(nvt_record *out, nvb_hash key); /* in memory, else in the store; 0: there is none */
 void nvt_record_keep(const nvt_record *r);          /* in both */
 void nvt_record_again(void);                        /* keys that had none are looked for in the store again */
-/* A candidate that hung, or took the process with it, is never tried again: noted before its first run, taken back after. */
+/* A candidate that hung, or took the process with it, is never tried again: noted before its first run, taken back
+   after. */
 void nvt_trial_begin(nvb_hash key, const char *choice);
 void nvt_trial_end(nvb_hash key, const char *choice);
 int nvt_trial_open(nvb_hash key, const char *choice);
 
-int nvt_record_all(nvb_arena *a, nvt_record **out); /* those of the store, and those that memory alone has; their number */
+/* those of the store, and those that memory alone has; their number */
+int nvt_record_all(nvb_arena *a, nvt_record **out);
 void nvt_record_print(nvb_text *t, const nvt_record *r);   /* JSON, one line */
 /* One object, or an array of them; 1 and *at behind it, or 0 where it is no record (of this version). */
 int nvt_record_read(nvt_record *out, const char **at, const char *end);

@@ -1,5 +1,5 @@
-/* The stage between fuse and prepare: each step that is worth it is looked up by its key, measured where that is wanted, and made
-   again as it was chosen. What is chosen here changes time and nothing else. */
+/* The stage between fuse and prepare: each step that is worth it is looked up by its key, measured where that is
+   wanted, and made again as it was chosen. What is chosen here changes time and nothing else. */
 #include "autotune/tune.h"
 #include <math.h>
 #include <pthread.h>
@@ -16,11 +16,13 @@
 #include "codegen/cuda.h"
 #include "dispatch/device.h"
 
-enum { WORTH = 256 << 10 };            /* bytes that a step moves; below, launches are all that counts, and the CPU interprets */
+enum { WORTH = 256 << 10 }; /* bytes that a step moves; below, launches are all that counts, and the CPU interprets */
 static const double STEP_BUDGET = 4e9; /* ns for one step */
 
 static _Atomic int64_t measured, timed;
-nvt_counts nvt_counted(void) { return (nvt_counts){ atomic_load(&measured), atomic_load(&timed), nvt_records_found() }; }
+nvt_counts nvt_counted(void) {
+  return (nvt_counts){ atomic_load(&measured), atomic_load(&timed), nvt_records_found() };
+}
 
 static double clock_ns(void) {
   struct timespec t;
@@ -37,7 +39,8 @@ static atomic_int nopen;
 
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
-static void in_child(void) { /* another thread may have been measuring; those that are not here any more left sessions behind */
+/* another thread may have been measuring; those that are not here any more left sessions behind */
+static void in_child(void) {
   for (session **at = &top; *at;)
     if (pthread_equal((*at)->thread, pthread_self()))
       at = &(*at)->outer;
@@ -115,7 +118,8 @@ static mode mode_now(const nvf_plan *p) {
 }
 
 /* ---- keys */
-static int power_class(uint64_t bits) { /* 0, or 1 + the power of two that is not less; of negative numbers from 65 on */
+/* 0, or 1 + the power of two that is not less; of negative numbers from 65 on */
+static int power_class(uint64_t bits) {
   int64_t n = (int64_t)bits;
   if (!n)
     return 0;
@@ -136,8 +140,8 @@ static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_devic
   return nvb_text_get(&t);
 }
 
-/* The step as the rules make it, without sizes; its size classes, of products the sizes; the device; what choices mean. The schedule by rules stands
-   for the classes of strides and alignment, which it follows from. */
+/* The step as the rules make it, without sizes; its size classes, of products the sizes; the device; what choices mean.
+   The schedule by rules stands for the classes of strides and alignment, which it follows from. */
 static nvb_hash key_of(nvb_arena *a, const nvf_plan *p, const nvf_step *s, const char *device, nvb_text *size) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, s->k);
@@ -183,7 +187,8 @@ static const char *told_by(nvb_arena *a, const nvt_record *r, const char *from) 
   time_t date = (time_t)r->date;
   struct tm tm;
   strftime(day, sizeof day, "%Y-%m-%d", gmtime_r(&date, &tm));
-  nvb_print(&t, "%s, %s %s: %.4g us", *r->words ? r->words : *r->choice ? r->choice : "by the rules", from, day, r->ns * 1e-3);
+  nvb_print(&t, "%s, %s %s: %.4g us", *r->words ? r->words : *r->choice ? r->choice : "by the rules", from, day,
+            r->ns * 1e-3);
   if (*r->choice)
     nvb_print(&t, " (by the rules %.4g)", r->model_ns * 1e-3);
   return nvb_text_get(&t);
@@ -285,8 +290,8 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
   nvt_record_keep(&r);
   atomic_fetch_add(&measured, 1);
   atomic_fetch_add(&timed, r.tried);
-  nvb_log(2, "tuning: %s: %s, %.4g us, by the rules %.4g, %d timed", r.what, *r.choice ? r.choice : "by the rules", r.ns * 1e-3,
-          r.model_ns * 1e-3, r.tried);
+  nvb_log(2, "tuning: %s: %s, %.4g us, by the rules %.4g, %d timed", r.what, *r.choice ? r.choice : "by the rules",
+          r.ns * 1e-3, r.model_ns * 1e-3, r.tried);
   follow(a, u, i, &r, "measured");
 }
 
@@ -370,7 +375,8 @@ static void race_whole(nvb_arena *a, void *arg) {
   nvt_candidate c[2] = { { .n = 0 } };
   u->session = session_now();
   u->lab = nvt_lab_new(a, u->out, u->choice, u->caps, u->device, u->leaf, u->session.cold);
-  nvt_trial t[2] = { { nvt_lab_all(u->lab, u->out), u->choice, "" }, { nvt_lab_all(u->lab, x->v->out), x->v->choice, own_kernels } };
+  nvt_trial t[2] = { { nvt_lab_all(u->lab, u->out), u->choice, "" },
+                     { nvt_lab_all(u->lab, x->v->out), x->v->choice, own_kernels } };
   double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET, from = clock_ns();
   x->won = -1;
   if (!nvt_lab_whole(u->lab))
@@ -413,7 +419,9 @@ static int other_plan(nvb_arena *a, tuner *u, tuner *v, const nvf_options *o) {
     return nvb_clear(), 0;
   if (x.other->nstep >= u->p->nstep)
     return 0;
-  *v = (tuner){ .p = x.other, .out = x.other, .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = 1 };
+  *v = (tuner){
+    .p = x.other, .out = x.other, .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = 1
+  };
   tune_steps(a, v);
   if (!known) {
     x.r = (nvt_record){ .key = key };

@@ -15,18 +15,26 @@
 /* GPUs: bandwidth as a copy reaches it. `arch` and `word` (in the driver's name) tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
-  { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, .cluster = (arch) >= 90 ? 8 : 1, .l2 = cache, \
+  { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, \
+      .cluster = (arch) >= 90 ? 8 : 1, .l2 = cache, \
       .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
       .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
       .tensor = tensor_of(arch) }, arch, word }
-  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 20e3 }, { 750e3, 740e3 }),
-  GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 20e3 }, { 700e3, 690e3 }),
-  GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 100e3 }, { 18e3, 6e3 }, { 270e3, 210e3 }),
-  GPU("rtx4090", 89, "", 128, 96 << 10, 72 << 20, 930, 5000, 49000, { 60e3, 40e3 }, { 80e3, 60e3 }, { 1.2e3, 1e3 }, { 160e3, 130e3 }),
-  GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000, { 60e3, 40e3 }, { 800e3, 150e3 }, { 35e3, 20e3 }, { 1600e3, 400e3 }),
-  GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 80e3 }, { 1.5e3, 1.2e3 }, { 210e3, 170e3 }),
+  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 },
+      { 60e3, 20e3 }, { 750e3, 740e3 }),
+  GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 20e3 },
+      { 700e3, 690e3 }),
+  GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 100e3 }, { 18e3, 6e3 },
+      { 270e3, 210e3 }),
+  GPU("rtx4090", 89, "", 128, 96 << 10, 72 << 20, 930, 5000, 49000, { 60e3, 40e3 }, { 80e3, 60e3 }, { 1.2e3, 1e3 },
+      { 160e3, 130e3 }),
+  GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000, { 60e3, 40e3 }, { 800e3, 150e3 }, { 35e3, 20e3 },
+      { 1600e3, 400e3 }),
+  GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 80e3 },
+      { 1.5e3, 1.2e3 }, { 210e3, 170e3 }),
 #undef GPU
-  { { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .cluster = 1, .l2 = 32 << 20,
+  { { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .cluster = 1,
+      .l2 = 32 << 20,
       .bandwidth = 100, .unit_bandwidth = 25, .l2_bandwidth = 1500, .rate = 1600, .launch = 2000,
       .product = { { 2400, 1500 }, { 2400, 1500 }, { 1200, 800 }, { 1800, 1200 } },
       .max_buffers = 64 }, 0, "" },

@@ -15,12 +15,14 @@ int64_t nvc_interp_scratch(const nvc_interp *p);
 int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch);
 
 /* ---- native code for this CPU. The LLVM module is loaded at the first call. */
-typedef struct nvc_target { char cpu[64]; char features[1024]; int width; /* bytes of a vector: 16, 32, 64 */ } nvc_target;
+/* width: bytes of a vector: 16, 32, 64 */
+typedef struct nvc_target { char cpu[64]; char features[1024]; int width; } nvc_target;
 const nvc_target *nvc_target_host(void);          /* honours NVM_ISA */
 int nvc_llvm_available(void);                     /* 0 with a message: not built in, not found, dead, no FMA */
 const char *nvc_llvm_version(void);               /* "19.1.7", or why there is none */
 
-typedef struct nvc_object { void *bytes; size_t n; int64_t scratch; } nvc_object; /* relocatable code; nvb_free(bytes) */
+/* relocatable code; nvb_free(bytes) */
+typedef struct nvc_object { void *bytes; size_t n; int64_t scratch; } nvc_object;
 /* A status. Object code with one symbol "nvm_kernel" of type nvc_entry. */
 int nvc_compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);
 nvb_hash nvc_code_key(const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t);

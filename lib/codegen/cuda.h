@@ -1,17 +1,19 @@
-/* CUDA C++ out of kernels, and cubins out of CUDA C++. Pure: neither needs a GPU, and the first needs nothing of CUDA. */
+/* CUDA C++ out of kernels, and cubins out of CUDA C++. Pure: neither needs a GPU, and the first needs nothing of
+   CUDA. */
 #ifndef NVC_CUDA_H
 #define NVC_CUDA_H
 #include "fusion/kernel.h"
 
 typedef struct nvc_cuda_target {
   int arch;              /* compute capability times ten: 80, 90, 100, 120 */
-  int wide;              /* 1: index expressions need 64 bits; 0: every size, stride and address in elements is below 2^30 */
+  int wide; /* 1: index expressions need 64 bits; 0: every size, stride and address in elements is below 2^30 */
 } nvc_cuda_target;
 
 /* A buffer as TMA moves boxes of it, innermost axis first (cuTensorMapEncodeTiled): what lies outside of the extents
    is read as 0 and not written. Plain data: it outlives the kernel's arena. */
 enum { NVC_MAPS = 8, NVC_MAP_RANK = 4, NVC_POLY_TERMS = 6 };
-typedef struct nvc_poly { int n; struct { int64_t c; int n, param[4]; } t[NVC_POLY_TERMS]; } nvc_poly; /* sum of c * sizes */
+/* sum of c * sizes */
+typedef struct nvc_poly { int n; struct { int64_t c; int n, param[4]; } t[NVC_POLY_TERMS]; } nvc_poly;
 typedef struct nvc_cuda_map {
   int param, type, rank;
   nvc_poly offset, extent[NVC_MAP_RANK], stride[NVC_MAP_RANK]; /* in elements; stride[0] is 1 */
@@ -22,17 +24,18 @@ int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args); /* args[i]: val
 
 /* The function is  extern "C" __global__ void nvm_kernel(parameters of the kernel in order; then, if `checks`,
    int *failed; then, if `scratch`, char *scratch; then a CUtensorMap for each of `map`, by value).  Buffers are
-   pointers; sizes are `int` (wide: `long long`); scalars have their own type (bool, 8 and 16 bits: as stored in memory). One block a kernel block, blockIdx.x is its number; if
-   `resident`, any number of blocks shares them out, and so many fit a multiprocessor; *failed is set with
-   atomicMin semantics to the lowest id + 1 of a CHECK that failed (0: none). */
+   pointers; sizes are `int` (wide: `long long`); scalars have their own type (bool, 8 and 16 bits: as stored in
+   memory). One block a kernel block, blockIdx.x is its number; if `resident`, any number of blocks shares them out, and
+   so many fit a multiprocessor; *failed is set with atomicMin semantics to the lowest id + 1 of a CHECK that failed (0:
+   none). */
 typedef struct nvc_cuda_kernel {
   const char *source;    /* header-free; in the arena */
   int threads;           /* of a block */
   int64_t shared;        /* bytes of dynamic shared memory */
   int64_t scratch;       /* bytes of device memory for each block; 0: none */
   int checks;            /* it has CHECK statements */
-  int cluster;           /* blocks of the launch that are one kernel block: their shared memory is one another's; 1: just it */
-  int resident;          /* blocks of a multiprocessor that take one kernel block after the other; 0: as many as there are */
+  int cluster; /* blocks of the launch that are one kernel block: their shared memory is one another's; 1: just it */
+  int resident; /* blocks of a multiprocessor that take one kernel block after the other; 0: as many as there are */
   int nmap; nvc_cuda_map map[NVC_MAPS];
 } nvc_cuda_kernel;
 void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,

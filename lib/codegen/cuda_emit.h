@@ -104,8 +104,9 @@ void nvcu_open(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2
 void nvcu_close(nvcu_em *e);                                  /* "}"; names given by nvcu_let inside are forgotten */
 const char *nvcu_text(nvcu_em *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *nvcu_fresh(nvcu_em *e, const char *prefix);       /* a name that nothing else has */
-const char *nvcu_let(nvcu_em *e, const char *type, const char *text); /* `const type name = text;` once a scope: the name */
-const char *nvcu_type(nvm_dtype t);                           /* in a register: "float", "bool"; halves "unsigned short" */
+/* `const type name = text;` once a scope: the name */
+const char *nvcu_let(nvcu_em *e, const char *type, const char *text);
+const char *nvcu_type(nvm_dtype t); /* in a register: "float", "bool"; halves "unsigned short" */
 const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits); /* an atom */
 int nvcu_is_number(const char *atom);
 /* for (int v = lo; v < hi; v += step) {: v is fresh. unroll 0: as the compiler likes; 1: never; n: by n. Close with
@@ -118,8 +119,8 @@ const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
 /* The warp that meets with others of l's: where the last copy of these is not complete, one of the first. */
 const char *nvcu_warp(nvcu_em *e, const nvf_layout *l);
 
-/* ---- cuda_shared.c: shared memory ("shared": char *, 16-byte aligned) in rooms. One barrier before what was written is
-   read, one before what is read is written again; none where one in between has served. */
+/* ---- cuda_shared.c: shared memory ("shared": char *, 16-byte aligned) in rooms. One barrier before what was written
+   is read, one before what is read is written again; none where one in between has served. */
 typedef struct nvcu_room {
   int64_t off;
   int exchange;            /* lies in the region of all exchanges, else in that of the part */
@@ -158,7 +159,8 @@ const char *nvcu_and(nvcu_em *e, const char *a, const char *b); /* of conditions
 
 /* ---- cuda_frag.c */
 /* Writes `outs = frag(args)`. out: names declared before, or NULL: declared here as const, fresh, and returned in
-   out. flag: name of a bool that is ORed with the rare flag of the fast form; NULL: the full form. approx: the approx hint. */
+   out. flag: name of a bool that is ORed with the rare flag of the fast form; NULL: the full form. approx: the approx
+   hint. */
 void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx);
 /* The same of one result, as an expression. */
 const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx);
@@ -167,18 +169,18 @@ int nvcu_frag_rare(const nvg_frag *f, int approx); /* does its fast form flag an
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
 
 /* ---- cuda_run.c: values of tiles */
-int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item);                    /* is the item one of the slice in hand? */
-const char *nvcu_tile_item(nvcu_em *e, int tile, int item);                       /* of the tile's own layout: an atom */
+int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item); /* is the item one of the slice in hand? */
+const char *nvcu_tile_item(nvcu_em *e, int tile, int item); /* of the tile's own layout: an atom */
 const char *nvcu_tile_at(nvcu_em *e, int tile, const nvf_layout *l, int item);    /* at an item of a larger layout */
 const char *nvcu_tile_now(nvcu_em *e, int tile, const nvf_layout *l, int item);   /* whatever is assigned later */
 void nvcu_define(nvcu_em *e, int tile, int item, const char *text);               /* declares and sets, or assigns */
-void nvcu_bind(nvcu_em *e, int tile, int item, const char *name);                 /* has the value of `name` (not of carried tiles) */
-void nvcu_homes(nvcu_em *e);                                                      /* of the part's tiles; declares arrays */
+void nvcu_bind(nvcu_em *e, int tile, int item, const char *name); /* has the value of `name` (not of carried tiles) */
+void nvcu_homes(nvcu_em *e); /* of the part's tiles; declares arrays */
 void nvcu_seq(nvcu_em *e, const nvc_seq *q);
 const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);                /* NULL: not open */
 
-/* Text of "each of these relations holds for all items and threads at the open loops", the same in all threads; NULL: they
-   are known to; "": cannot be told. */
+/* Text of "each of these relations holds for all items and threads at the open loops", the same in all threads; NULL:
+   they are known to; "": cannot be told. */
 const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l);
 
 /* ---- cuda_mem.c */
@@ -196,16 +198,16 @@ void nvcu_group_close(nvcu_em *e);
 
 /* ---- hooks: what the files of moves implement. Loops of the run that are open at a call are those above `level`. */
 /* cuda_reduce.c: new for each REDUCE of a run before its loops open; before and after at every level, 0..nloop, as
-   lib/codegen/llvm_reduce.c; step in the body. limit: loop `level` will do [0, visited) of its rounds (visited: an atom, a
-   number where it is all of them); chunks that are not reached hold the identity. */
+   lib/codegen/llvm_reduce.c; step in the body. limit: loop `level` will do [0, visited) of its rounds (visited: an
+   atom, a number where it is all of them); chunks that are not reached hold the identity. */
 nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *r);
 const nvf_stmt *nvcu_reduce_of(const nvcu_red *r);
 void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level);
 void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited);
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r);
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
-/* cuda_scan.c, cuda_move.c: one statement inside of its loops (a scan, put, get, relayout, contract with loops in its layouts
-   opens those it needs itself where the run has none). */
+/* cuda_scan.c, cuda_move.c: one statement inside of its loops (a scan, put, get, relayout, contract with loops in its
+   layouts opens those it needs itself where the run has none). */
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s);
 void nvcu_relayout(nvcu_em *e, const nvf_stmt *s);
 /* Values that are no tiles, from layout to layout: `put` fills in their names at the loops of `from`, `get` takes them

@@ -190,7 +190,8 @@ static const char *either(state *s, const nvg_inst *in, nvm_dtype t, const char 
   const nvg_inst *x = s->f->inst, *p = &x[in->a], *q = &x[in->b];
   int both = p->prim == NVG_AND && q->prim == NVG_AND && x[p->b].prim == NVG_CONST && x[q->b].prim == NVG_CONST;
   if (!both || width(t) != 32 || (uint32_t)(x[p->b].imm ^ x[q->b].imm) != ~0u) return cut(s, t, a, "|", b);
-  return nvcu_text(s->e, "(%s)nv_pick((unsigned)%s, (unsigned)%s, %uu)", nvcu_type(t), s->v[p->a], s->v[q->a], (unsigned)x[p->b].imm);
+  return nvcu_text(s->e, "(%s)nv_pick((unsigned)%s, (unsigned)%s, %uu)", nvcu_type(t), s->v[p->a], s->v[q->a],
+                   (unsigned)x[p->b].imm);
 }
 
 static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b, const char *c) {

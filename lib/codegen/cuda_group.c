@@ -190,8 +190,8 @@ static int find_out(const nvcu_group *g, int tile) {
   return -1;
 }
 
-/* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. Neighbours with
-   one mask share it. */
+/* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. Neighbours
+   with one mask share it. */
 static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
   return nvcu_relations(e, e->run->carries & ~e->known, l, item);
 }

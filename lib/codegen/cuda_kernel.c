@@ -11,9 +11,16 @@ extern const char nvc_cuda_prelude[], nvc_cuda_tensor[]; /* cuda_prelude.cu, cud
 /* Plain C++ that every source has: elements that are moved in one access, floored division. */
 static const char common[] =
     "template <class T, int N> struct __align__(sizeof(T) * N) nv_pack { T at[N]; };\n"
-    "template <class T> static __device__ __forceinline__ T nv_div(T a, T b) { T q = a / b; return q - (a - q * b < 0); }\n"
-    "template <class T> static __device__ __forceinline__ T nv_mod(T a, T b) { T r = a % b; return r < 0 ? r + b : r; }\n"
-    "template <class T> static __device__ __forceinline__ T nv_rounds(T x, T step, T most) { /* i < most with x + step * i < 0 */\n"
+    "template <class T> static __device__ __forceinline__ T nv_div(T a, T b) {\n"
+    "  const T q = a / b;\n"
+    "  return q - (a - q * b < 0);\n"
+    "}\n"
+    "template <class T> static __device__ __forceinline__ T nv_mod(T a, T b) {\n"
+    "  const T r = a % b;\n"
+    "  return r < 0 ? r + b : r;\n"
+    "}\n"
+    "/* i < most with x + step * i < 0 */\n"
+    "template <class T> static __device__ __forceinline__ T nv_rounds(T x, T step, T most) {\n"
     "  const T n = x < 0 ? (step - 1 - x) / step : 0;\n"
     "  return n < most ? n : most;\n"
     "}\n";

@@ -30,7 +30,11 @@ NV unsigned long long nv_mulhi(unsigned long long a, unsigned long long b) { ret
 NV int nv_clz(unsigned x) { return __clz((int)x); }
 NV int nv_clz(unsigned long long x) { return __clzll((long long)x); }
 // a & m | b & ~m
-NV unsigned nv_pick(unsigned a, unsigned b, unsigned m) { unsigned y; asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(y) : "r"(m), "r"(a), "r"(b)); return y; }
+NV unsigned nv_pick(unsigned a, unsigned b, unsigned m) {
+  unsigned y;
+  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(y) : "r"(m), "r"(a), "r"(b));
+  return y;
+}
 NV unsigned short nv_half(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 NV float nv_float(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
 NV unsigned short nv_bfloat(float x) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
@@ -63,6 +67,10 @@ template <class P> NV void nv_store_stream(P *p, P x) {
 NV void nv_cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" : : : "memory"); }
 NV void nv_cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" : : : "memory"); }
 NV char *nv_own(char *shared) { return shared; }
-template <class T> NV T *nv_peer(T *p, int rank) { T *q; asm("mapa.u64 %0, %1, %2;" : "=l"(q) : "l"(p), "r"(rank)); return q; }
+template <class T> NV T *nv_peer(T *p, int rank) {
+  T *q;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(q) : "l"(p), "r"(rank));
+  return q;
+}
 NV void nv_prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 // end of prelude

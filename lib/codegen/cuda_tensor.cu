@@ -1,4 +1,5 @@
-// Tensor cores and asynchronous copies, behind the prelude of those sources that use them; replaced by a test build too.
+// Tensor cores and asynchronous copies, behind the prelude of those sources that use them; replaced by a
+// test build too.
 NV unsigned nv_at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 // four, two matrices of 8 rows of 16 bytes; every lane gives the address of one row
 NV void nv_rows4(unsigned (&r)[4], const char *p) {
@@ -12,34 +13,49 @@ NV void nv_columns4(unsigned (&r)[4], const char *p) {
 // d += a b: 16 x 8 sums of 16 products (f32 factors, rounded to tf32: of 8)
 #define NV_MMA(name, shape, type) \
   NV void name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
-    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 " \
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
                  : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3) \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1)); \
   }
 NV_MMA(nv_mma_bf16, "m16n8k16", "bf16")
 NV_MMA(nv_mma_f16, "m16n8k16", "f16")
 NV_MMA(nv_mma_tf32, "m16n8k8", "tf32")
-NV unsigned nv_tf32(unsigned x) { unsigned y; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x))); return y; }
-// N bytes into shared memory, or zeros; what was begun before a commit is there once no more than so many are waited for
+NV unsigned nv_tf32(unsigned x) {
+  unsigned y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));
+  return y;
+}
+// N bytes into shared memory, or zeros; what was begun before a commit is there once no more than so many
+// are waited for
 template <int N> NV void nv_async(char *to, const void *from, bool ok) {
   if constexpr (N == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(nv_at(to)), "l"(from), "r"(ok ? N : 0) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 : : "r"(nv_at(to)), "l"(from), "r"(ok ? N : 0) : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" : : "r"(nv_at(to)), "l"(from), "n"(N), "r"(ok ? N : 0) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 : : "r"(nv_at(to)), "l"(from), "n"(N), "r"(ok ? N : 0) : "memory");
 }
 NV void nv_async_commit() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 template <int N> NV void nv_async_wait() { asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory"); }
 // what TMA knows of a buffer
 struct __align__(64) nv_map { unsigned long long word[16]; };
 // Barriers in shared memory: so many arrivals, and the bytes that are expected. A phase is 0 first, then 1, 0 ...
-NV void nv_bar_init(char *bar, int n) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(nv_at(bar)), "r"(n) : "memory"); }
-NV void nv_bar_ready() { asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" : : : "memory"); }
+NV void nv_bar_init(char *bar, int n) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(nv_at(bar)), "r"(n) : "memory");
+}
+NV void nv_bar_ready() {
+  asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" : : : "memory");
+}
 NV void nv_bar_expect(char *bar, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(nv_at(bar)), "r"(bytes) : "memory");
 }
-NV void nv_bar_arrive(char *bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(nv_at(bar)) : "memory"); }
+NV void nv_bar_arrive(char *bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(nv_at(bar)) : "memory");
+}
 NV void nv_bar_wait(char *bar, int phase) {
-  asm volatile("{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra done;\nbra again;\ndone:\n}"
+  asm volatile("{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+               "@p bra done;\nbra again;\ndone:\n}"
                : : "r"(nv_at(bar)), "r"(phase) : "memory");
 }
 template <int THREADS> NV void nv_meet() { asm volatile("bar.sync 1, %0;" : : "n"(THREADS) : "memory"); }
@@ -47,38 +63,54 @@ template <int N> NV void nv_registers_less() { asm volatile("setmaxnreg.dec.sync
 template <int N> NV void nv_registers_more() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(N)); }
 // a box of a buffer into shared memory, and back; coordinates innermost first
 NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4}], [%2];"
                : : "r"(nv_at(to)), "l"(m), "r"(nv_at(bar)), "r"(x), "r"(y) : "memory");
 }
 NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y, int z) {
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5}], [%2];"
                : : "r"(nv_at(to)), "l"(m), "r"(nv_at(bar)), "r"(x), "r"(y), "r"(z) : "memory");
 }
 NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y, int z, int w) {
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5, %6}], [%2];"
                : : "r"(nv_at(to)), "l"(m), "r"(nv_at(bar)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 NV void nv_box_out(const nv_map *m, const char *from, int x, int y) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y) : "memory");
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
+               : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y) : "memory");
 }
 NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z) : "memory");
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
+               : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z) : "memory");
 }
 NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z, int w) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+               : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 NV void nv_boxes_commit() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
 template <int N> NV void nv_boxes_read() { asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(N) : "memory"); }
 NV void nv_boxes_see() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 // four 8 x 8 quarters of 16-bit elements out of the registers of products; every lane gives the address of one row
 NV void nv_rows4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" : : "r"(nv_at(p)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               : : "r"(nv_at(p)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
-NV unsigned nv_bfloats(float a, float b) { unsigned y; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a)); return y; }
-NV unsigned nv_halves(float a, float b) { unsigned y; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a)); return y; }
+NV unsigned nv_bfloats(float a, float b) {
+  unsigned y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a));
+  return y;
+}
+NV unsigned nv_halves(float a, float b) {
+  unsigned y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a));
+  return y;
+}
 // where a warpgroup's product finds a factor: rows of 128 bytes; across: bytes from 64 columns to the next
 NV unsigned long long nv_factor(const char *p, int across) {
-  return (unsigned long long)((nv_at(p) & 0x3ffff) >> 4) | (unsigned long long)(across ? across >> 4 : 1) << 16 | 64ull << 32 | 1ull << 62;
+  const unsigned long long at = (nv_at(p) & 0x3ffff) >> 4, step = across ? across >> 4 : 1;
+  return at | step << 16 | 64ull << 32 | 1ull << 62;
 }
 NV void nv_group_begin() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 NV void nv_group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }

@@ -14,7 +14,8 @@ enum {
 
 /* Elements of a tile, or of another array seen with a tile's extents: strides in elements, 0 where it is broadcast. */
 typedef struct nvc_view { int n; int64_t ext[NVC_RANK], stride[NVC_RANK]; } nvc_view;
-typedef struct nvc_shape { nvc_view v; int axis[NVC_RANK]; int64_t total; } nvc_shape; /* packed, in the layout's order */
+/* packed, in the layout's order */
+typedef struct nvc_shape { nvc_view v; int axis[NVC_RANK]; int64_t total; } nvc_shape;
 
 typedef enum nvc_source { NVC_TILE, NVC_WORD, NVC_SCALAR, NVC_COORD } nvc_source;
 typedef struct nvc_operand {

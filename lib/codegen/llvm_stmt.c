@@ -95,8 +95,8 @@ static const nvc_run *dearest(const nvcl_em *e, const nvf_stmt *s) {
 }
 
 /* Without a hint: a block ahead where several runs load the same, because memory would rest while they compute (softmax
-   4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores; in the run of the exponentials instead of the maximum's, that takes
-   less time than memory does, another tenth). */
+   4096 x 4096: 15.0 -> 12.6 ms beside non-temporal stores; in the run of the exponentials instead of the maximum's,
+   that takes less time than memory does, another tenth). */
 static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   later when = {0};
   int again = e->r.tile[s->out[0]].repeated;

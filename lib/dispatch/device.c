@@ -45,8 +45,8 @@ static int make_pool(nvd_device *d) {
   return error ? error : nvd_cu.cudaMemPoolSetAttribute(d->pool, CUDA_POOL_THRESHOLD, &keep);
 }
 
-/* Under the lock. The primary context, so that memory and streams are shared with the process's other users of CUDA. What
-   a start that failed has made is there for the next. */
+/* Under the lock. The primary context, so that memory and streams are shared with the process's other users of CUDA.
+   What a start that failed has made is there for the next. */
 static int start(nvd_device *d, int ordinal) {
   int handle = 0;
   char name[128] = "", what[16];

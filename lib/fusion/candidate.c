@@ -1,5 +1,5 @@
-/* A kernel candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With a
-   matrix product the axes are those of the product; else those of the first root, some merged where a reduction wants
+/* A kernel candidate, built on demand from its roots: which axes it has, and where its further roots lie on them. With
+   a matrix product the axes are those of the product; else those of the first root, some merged where a reduction wants
    them as one. */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static const nvf_ix *fresh(builder *b, const nvf_node *n, int first) {
     for (int go = first; go && j + 1 < nd; j += go) {
       go = 0;
       for (int q = 0; q < b->form->nmerge; q++)
-        go |= b->form->merged[q].dim == dims[j] && b->form->merged[q].a == n->dim[dims[j]] && b->form->merged[q].b == n->dim[dims[j + 1]];
+        go |= b->form->merged[q].dim == dims[j] && b->form->merged[q].a == n->dim[dims[j]] &&
+              b->form->merged[q].b == n->dim[dims[j + 1]];
       if (go)
         all = nvf_mul(b->s, all, run[m++] = n->dim[dims[j + 1]]);
     }
@@ -104,7 +105,8 @@ static int fills(const builder *b, const nvf_node *n, const nvf_ix *at) {
 }
 
 /* Tries to express the axes of a trial instance of the root by coordinates that the kernel has. */
-static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_memo *theirs, uint64_t want, nvf_ix *as) {
+static int match(builder *b, const builder *t, const nvf_memo *mine, const nvf_memo *theirs, uint64_t want,
+                 nvf_ix *as) {
   uint64_t have = 0, used = 0;
   for (int d = 0; d < nvf_node_of(b, mine->node)->rank; d++) {
     nvf_ix x = mine->at[d], y = theirs->at[d];
@@ -142,8 +144,8 @@ static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *
   return e;
 }
 
-/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as some value of
-   the same shape; else axes of its own. */
+/* Coordinates for a further root: where it was met; else through a value shared with what is there; else as some value
+   of the same shape; else axes of its own. */
 static const nvf_ix *align(builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
   for (int i = 0; i < b->memo.n; i++)
@@ -173,7 +175,9 @@ static const nvf_ix *align(builder *b, int root) {
     }
   for (int i = b->memo.n; i-- > 0 && !best && want;) { /* what was met last is nearest to a root */
     const nvf_memo *m = &b->memo.at[i];
-    const nvf_ix *at = m->guard || !fills(b, nvf_node_of(b, m->node), m->at) ? NULL : by_position(b, n, nvf_node_of(b, m->node), m->at);
+    const nvf_ix *at = m->guard || !fills(b, nvf_node_of(b, m->node), m->at)
+                           ? NULL
+                           : by_position(b, n, nvf_node_of(b, m->node), m->at);
     if (at)
       return at;
   }
@@ -299,7 +303,8 @@ static const nvf_node *tiled_of(const builder *b, int root) {
   return n->tiled ? n : NULL;
 }
 
-/* Axes of a product: its dimensions; the columns as pieces and what is in one where partial reductions are made of it. */
+/* Axes of a product: its dimensions; the columns as pieces and what is in one where partial reductions are made of
+   it. */
 static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
   const nvf_node *t = NULL;
   for (int i = 0; i < b->k->nroot && !t; i++)
@@ -355,7 +360,9 @@ static void build_scatter(builder *b, int root) {
   if (b->k->dot)
     nvf_illegal(b, "a scatter at what a product computes");
   uint64_t axes = nvf_ix_axes(b->s, at[0]);
-  nvf_inst number = { .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes };
+  nvf_inst number = {
+    .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes
+  };
   NVB_PUSH(b->a, b->k->inst, number);
   NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, n->dim[0], 0, axes, n->name }));
   nvf_ix to = nvf_ix_tile(b->s, b->k->check.n - 1, n->dim[0], axes);
@@ -402,7 +409,8 @@ static void note_reads(nvf_cand *k) {
 }
 
 /* One candidate; again with dimensions of the root merged where a reduction wants them as one. */
-static nvf_cand *built(builder *b, nvf_net *net, const int *root, int nroot, const uint64_t *stored, nvf_form *f, const char **why) {
+static nvf_cand *built(builder *b, nvf_net *net, const int *root, int nroot, const uint64_t *stored, nvf_form *f,
+                       const char **why) {
   for (volatile int round = 0; round < 12; round++) {
     memset(b, 0, sizeof *b);
     nvf_cand *k = NVB_NEW(net->arena, nvf_cand);

@@ -167,14 +167,15 @@ static uint64_t grid_of(const pricing *p, uint64_t repeated) {
   for (int r = 0; r < p->nred; r++)
     if (!(repeated >> r & 1))
       g &= k->inst.at[p->red[r]].axes;
-  for (int i = 0; i < k->put.n; i++) /* an output is written once: axes that it lacks are not grid axes, unless it is small */
+  /* an output is written once: axes that it lacks are not grid axes, unless it is small */
+  for (int i = 0; i < k->put.n; i++)
     if (k->net->node[k->put.at[i].node].size > NVF_SMALL)
       g &= k->put.at[i].axes;
   return g;
 }
 
-/* Loads of one node over the same axes: views over different axes are far from each other. phases: those that want them; foot:
-   bytes of them that a block has at once. */
+/* Loads of one node over the same axes: views over different axes are far from each other. phases: those that want
+   them; foot: bytes of them that a block has at once. */
 typedef struct group { int node; uint64_t axes, phases; double foot; } group;
 
 static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, group *g) {
@@ -192,7 +193,8 @@ static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, grou
     g[j].node = v->node;
     g[j].axes = v->axes;
     g[j].phases |= p->needed[i];
-    g[j].foot = nvg_size(k->net->node[v->node].dtype) * nvf_elements(k, v->axes & stay) * (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1);
+    g[j].foot = nvg_size(k->net->node[v->node].dtype) * nvf_elements(k, v->axes & stay) *
+                (p->lane >= 0 && (v->axes >> p->lane & 1) ? coal : 1);
   }
   return n;
 }
@@ -218,7 +220,8 @@ static double operations(const pricing *p, const price *c, int spill) {
     double per = f && f->cost > 1 ? f->cost : 1;
     if (p->caps->kind == NVB_CPU) /* what lacks grid axes is computed again in every block along them */
       per *= most(1, least(nvf_elements(k, c->grid & ~v->axes), c->blocks));
-    sum += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) * (spill ? __builtin_popcountll(p->needed[i]) : 1);
+    sum += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) *
+           (spill ? __builtin_popcountll(p->needed[i]) : 1);
   }
   return sum;
 }
@@ -235,7 +238,8 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     double w = nvg_size(k->net->node[g[j].node].dtype), size = (double)k->net->node[g[j].node].size;
     for (int i = 0; i < k->inst.n; i++)
       if (k->inst.at[i].kind == NVF_ILOAD && of[i] == j) {
-        *l2 += w * least(size, nvf_elements(k, g[j].axes)) * (n == 0 || bound ? times : 0.125); /* shifted reads of one tile are near */
+        /* shifted reads of one tile are near */
+        *l2 += w * least(size, nvf_elements(k, g[j].axes)) * (n == 0 || bound ? times : 0.125);
         load[n++] = i;
       }
     c->rd += w * times * elements_read(p, g[j].node, load, n);
@@ -258,8 +262,8 @@ static double between(const pricing *p, uint64_t tile, double coal) {
   return kept > (double)p->caps->onchip ? 2 * all : 0;
 }
 
-/* Elements of a kept lane axis in one block under a reduction: narrower, down to 64, where units would have nothing to do;
-   on a GPU as wide as its accesses, but where a block of a single warp's width has little to do. */
+/* Elements of a kept lane axis in one block under a reduction: narrower, down to 64, where units would have nothing to
+   do; on a GPU as wide as its accesses, but where a block of a single warp's width has little to do. */
 static double strip(const nvb_caps *m, double along, double others, double reduced) {
   double t = (double)nvf_lane_tile(m);
   if (m->kind == NVB_CUDA && reduced <= 2048)
@@ -279,7 +283,11 @@ static price price_of(const pricing *p, uint64_t repeated) {
   int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
   double te = nvf_elements(k, tile), l2 = 0, redo = 0;
-  double coal = along < 16 && !cpu ? 1 : bound ? strip(m, along, nvf_elements(k, c.grid) / along, te) : !cpu ? 1 : p->nred ? least(along, 16384) : 4096;
+  double coal = along < 16 && !cpu ? 1
+                : bound            ? strip(m, along, nvf_elements(k, c.grid) / along, te)
+                : !cpu             ? 1
+                : p->nred          ? least(along, 16384)
+                                   : 4096;
   c.blocks = most(1, nvf_elements(k, c.grid) / coal);
   traffic(p, &c, tile, coal, bound, &l2);
   for (int r = 0; r < p->nred; r++) {
@@ -294,12 +302,13 @@ static price price_of(const pricing *p, uint64_t repeated) {
   }
   double share = cpu ? least(1, c.blocks / m->units)
                      : least(1, c.blocks * least(most(te * coal, 1), m->threads) / ((double)m->units * m->threads));
-  /* Runs along memory that are shorter than a row: a unit has fewer lines under way. Measured on rows of 4,096 f32: runs of
-     64, 256 and 1,024 reach 0.53, 0.66 and 0.87 of the rate of whole rows, those of 64 0.73 when rows are prefetched, so it
-     is the unit that waits and not memory: many units have its bandwidth all the same. */
+  /* Runs along memory that are shorter than a row: a unit has fewer lines under way. Measured on rows of 4,096 f32:
+     runs of 64, 256 and 1,024 reach 0.53, 0.66 and 0.87 of the rate of whole rows, those of 64 0.73 when rows are
+     prefetched, so it is the unit that waits and not memory: many units have its bandwidth all the same. */
   double unit = m->unit_bandwidth * (bound && along > coal ? coal / (coal + 48) : 1);
   double bw = cpu ? least(m->bandwidth, least(m->units, c.blocks) * unit) : m->bandwidth * share;
-  double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw, most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
+  double busy = most((c.rd + c.wr + (cpu ? between(p, tile, coal) : 0)) / bw,
+                     most(c.fl / (m->rate * share), l2 / (m->l2_bandwidth * share)));
   if (nvf_elements(k, all) == 0)
     busy = 0;
   c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;
@@ -320,7 +329,8 @@ void nvf_assess(nvf_cand *k) {
   p.lane = nvf_lane_axis(k);
   for (int r = 0; r < p.nred; r++) {
     const nvf_inst *v = &k->inst.at[p.red[r]];
-    if (v->kind == NVF_IRED && (k->net->node[v->node].finish || (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) <= NVF_SMALL))
+    if (v->kind == NVF_IRED &&
+        (k->net->node[v->node].finish || (double)k->axis.at[v->axis].n * nvf_elements(k, v->axes) <= NVF_SMALL))
       cheap |= 1ull << r, single |= (uint64_t)!v->axes << r;
   }
   price best = price_of(&p, 0);

@@ -1,6 +1,6 @@
-/* The price of a kernel with matrix products: 2 m n k of each over the rate of a library where its words say all of the kernel,
-   else of generated code, behind which a tail's work and what it reads do not hide (a bf16 matrix added at 4096: 7 us of 178);
-   what a head computes again in every block that reads its tile; and bytes. */
+/* The price of a kernel with matrix products: 2 m n k of each over the rate of a library where its words say all of the
+   kernel, else of generated code, behind which a tail's work and what it reads do not hide (a bf16 matrix added at
+   4096: 7 us of 178); what a head computes again in every block that reads its tile; and bytes. */
 #include "fusion/planner.h"
 
 static double least(double a, double b) { return a < b ? a : b; }
@@ -69,9 +69,10 @@ static int is_operand(const nvf_cand *k, int inst) {
   return 0;
 }
 
-/* A CPU's library, measured on AVX-512: products of few multiplications are one thread's and read operands where they lie; of
-   others each operand is copied first. Calls of a batch come one after the other. */
-static double library_cpu(const nvb_caps *c, const nvf_product *p, double rate, double flops, double batches, double share) {
+/* A CPU's library, measured on AVX-512: products of few multiplications are one thread's and read operands where they
+   lie; of others each operand is copied first. Calls of a batch come one after the other. */
+static double library_cpu(const nvb_caps *c, const nvf_product *p, double rate, double flops, double batches,
+                          double share) {
   enum { FEW = 1000000, CALL = 60, COPY = 3 }; /* of real numbers; ns; bytes moved for one that is copied */
   double size = nvg_size(p->operands), m = (double)p->m, n = (double)p->n, depth = (double)p->k;
   double bytes = batches * depth * (m + n) * size;
@@ -105,7 +106,8 @@ void nvf_assess_product(nvf_cand *k) {
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
-    if (v->kind == NVF_ILOAD && is_operand(k, i)) { /* that is in the rate; of a CPU's few rows it is what takes the time */
+    /* that is in the rate; of a CPU's few rows it is what takes the time */
+    if (v->kind == NVF_ILOAD && is_operand(k, i)) {
       l2 += cpu ? 2 * each * times * nvg_size(net->node[v->node].dtype) : 0;
       continue;
     }
@@ -121,8 +123,10 @@ void nvf_assess_product(nvf_cand *k) {
     library = 0;
   k->blocks = across * rows * columns;
   double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, k->blocks)), moved = (rd + wr) / bandwidth;
-  double share = least(1, k->blocks / c->units), split = least(1, k->blocks * most(1, depth / 1024) / c->units); /* libraries split long sums */
-  double own = flops * padded / (rate.generated * share) + ops / (c->rate * share) + bytes_read(k, 1 << NVF_TAIL) / bandwidth;
+  /* libraries split long sums */
+  double share = least(1, k->blocks / c->units), split = least(1, k->blocks * most(1, depth / 1024) / c->units);
+  double own =
+      flops * padded / (rate.generated * share) + ops / (c->rate * share) + bytes_read(k, 1 << NVF_TAIL) / bandwidth;
   if (cpu)
     own = own_cpu(c, own, RESULT * across * m * n * nvg_size(words->accumulate), k->blocks, share);
   own = most(own, most(moved, l2 / (c->l2_bandwidth * (cpu ? share : 1))));

@@ -1,5 +1,5 @@
-/* Kernel text of a candidate: one statement per instance, addresses over sizes by name. The text names symbols, products
-   of them and schedule constants, never a value; every literal of the program is a scalar slot of its own. */
+/* Kernel text of a candidate: one statement per instance, addresses over sizes by name. The text names symbols,
+   products of them and schedule constants, never a value; every literal of the program is a scalar slot of its own. */
 #include "fusion/emit.h"
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +111,8 @@ static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, ui
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
     /* rows as long as their tile are a class of their own where a mask costs an instruction an element */
-    int whole = e->k->net->caps->kind == NVB_CUDA && !e->s->at[a].cut && !e->k->dot; /* of a product TMA wants to know its edges */
+    /* of a product TMA wants to know its edges */
+    int whole = e->k->net->caps->kind == NVB_CUDA && !e->s->at[a].cut && !e->k->dot;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if ((axes & e->tiles) >> a & 1 && !exact)
       c = nvf_and_rel(e->kn, c, NVF_LT, nvf_emit_coord(e, a), nvf_emit_size(e, n));
@@ -151,13 +152,16 @@ static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d)
   if (l->n + d->n >= NVF_MAX_DIGITS)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[fuse] a tile over too many axes");
   for (int i = d->n - 1; i >= 0; i--) /* the checker knows how long a tile may be */
-    l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = (int32_t)(d->d[i].n < INT32_MAX ? d->d[i].n : INT32_MAX), .place = d->d[i].place, .pstride = d->d[i].at };
+    l->d[l->n++] = (nvf_digit){ .axis = axis,
+                                .extent = (int32_t)(d->d[i].n < INT32_MAX ? d->d[i].n : INT32_MAX),
+                                .place = d->d[i].place,
+                                .pstride = d->d[i].at };
   if (!d->n)
     l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .place = 'i' };
 }
 
-/* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those of tiles
-   that memory crosses. */
+/* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those
+   of tiles that memory crosses. */
 void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
   int fresh, *at;
   nvb_text name = { .arena = e->a };
@@ -207,8 +211,8 @@ static uint64_t constant_bits(const emitter *e, int i, int part) {
 /* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
 static int is_given(const emitter *e, int i) {
   const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node);
-  return e->k->net->caps->kind != NVB_CPU && nvf_emit_inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF && !n->rank &&
-         e->k->net->g->leaf[n->leaf].weak_const;
+  return e->k->net->caps->kind != NVB_CPU && nvf_emit_inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF &&
+         !n->rank && e->k->net->g->leaf[n->leaf].weak_const;
 }
 
 int nvf_emit_is_scalar(const emitter *e, int i) { return nvf_emit_inst_of(e, i)->kind == NVF_ICONST || is_given(e, i); }
@@ -225,7 +229,8 @@ static nvf_arg operand(emitter *e, int i, int part) {
       *at = param(e, NVF_SCALAR, t, (nvf_bind){ .leaf = 1 + key[0], .offset = part * nvg_size(t) });
     return (nvf_arg){ .kind = NVF_ASCALAR, .id = *at };
   }
-  return (nvf_arg){ .kind = NVF_ASCALAR, .id = param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
+  return (nvf_arg){ .kind = NVF_ASCALAR,
+                    .id = param(e, NVF_SCALAR, t, (nvf_bind){ .bits = constant_bits(e, i, part) }) };
 }
 
 nvf_stmt *nvf_emit_map(emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes) {
@@ -345,7 +350,8 @@ static int stamp_name(emitter *e, nvf_stamp st) {
 static void emit_reduction(emitter *e, int i) {
   const nvf_inst *v = nvf_emit_inst_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
-  int parts = nvf_emit_parts(e, i), *in = NVB_NEWN(e->a, int, 2 * parts + 1), *out = NVB_NEWN(e->a, int, 2 * parts + 1), m = 0;
+  int parts = nvf_emit_parts(e, i), *in = NVB_NEWN(e->a, int, 2 * parts + 1), *out = NVB_NEWN(e->a, int, 2 * parts + 1),
+      m = 0;
   for (int j = 0; j < v->narg; j++)
     for (int p = 0; p < nvf_emit_node(e, n->in[j])->parts; p++, m++) {
       uint64_t all = nvf_emit_inst_of(e, v->arg[j])->axes;
@@ -465,8 +471,8 @@ void nvf_emit_inst(emitter *e, int i) {
   emit_checks(e);
 }
 
-/* Operations between the last loads or results of reductions and instance i, over its axes: what lacks one of them is made
-   seldom, and what a reduction takes was made for it before. */
+/* Operations between the last loads or results of reductions and instance i, over its axes: what lacks one of them is
+   made seldom, and what a reduction takes was made for it before. */
 static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
   const nvf_inst *v = nvf_emit_inst_of(e, i);
   if (nvf_has(seen, i) || axes & ~v->axes || (v->kind != NVF_IMAP && v->kind != NVF_ISELECT && v->kind != NVF_ISAME))
@@ -482,9 +488,10 @@ static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
   return work;
 }
 
-/* Results that no cache keeps until they are read go past it. Where a vector is not a whole line only if little is computed for
-   each: between slow streaming stores the write-combining buffers drain half empty (tanh over 64 MB in vectors of 32 bytes: 0.5 ns
-   an element, 2.0 with them; x + 1 gains a third; in vectors of 64 bytes all rows gain, tanh and the first row a quarter). */
+/* Results that no cache keeps until they are read go past it. Where a vector is not a whole line only if little is
+   computed for each: between slow streaming stores the write-combining buffers drain half empty (tanh over 64 MB in
+   vectors of 32 bytes: 0.5 ns an element, 2.0 with them; x + 1 gains a third; in vectors of 64 bytes all rows gain,
+   tanh and the first row a quarter). */
 static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t bytes, int temp) {
   enum { LITTLE = 10, LINE = 64 };
   const nvb_caps *c = e->k->net->caps;
@@ -493,14 +500,17 @@ static void stream(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t byte
   uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->inst.n / 64 + 1);
   if (c->kind != NVB_CPU) {
     int across = nvf_crosses(e->k, e->s, q->at);
-    nvf_wide w = nvf_wide_of(e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .across = across });
+    nvf_wide w = nvf_wide_of(
+        e->k, e->s, &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .across = across });
     nvf_emit_hint(e, s, "vec", w.vec);
     nvf_emit_hint(e, s, "whole", w.whole);
     nvf_emit_hint(e, s, "nt", w.stream);
     nvf_emit_hint(e, s, "tma", w.boxes);
   } else
-    nvf_emit_hint(e, s, "nt", nvf_told(e->k, NVF_KSTREAM, !temp && bytes > share &&
-                                       (whole || work_before(e, q->inst, nvf_emit_inst_of(e, q->inst)->axes, seen) <= LITTLE)));
+    nvf_emit_hint(e, s, "nt",
+                  nvf_told(e->k, NVF_KSTREAM,
+                           !temp && bytes > share &&
+                               (whole || work_before(e, q->inst, nvf_emit_inst_of(e, q->inst)->axes, seen) <= LITTLE)));
 }
 
 static void emit_put(emitter *e, const nvf_put *q, int buf) {
@@ -508,7 +518,8 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
   const nvf_inst *v = nvf_emit_inst_of(e, q->inst);
   int in[2];
   for (int p = 0; p < n->parts; p++)
-    in[p] = nvf_emit_is_scalar(e, q->inst) || ((v->axes ^ q->axes) & e->tiles) ? nvf_emit_over(e, q->inst, p, q->axes) : nvf_emit_tile(e, q->inst, p);
+    in[p] = nvf_emit_is_scalar(e, q->inst) || ((v->axes ^ q->axes) & e->tiles) ? nvf_emit_over(e, q->inst, p, q->axes)
+                                                                               : nvf_emit_tile(e, q->inst, p);
   const int *put = nvf_crosses(e->k, e->s, q->at) ? turned(e, n->parts, in, n->dtype, q->axes, 1) : in;
   const nvf_expr *map = expr(e, q->at);
   const nvf_cond *where = unpadded(e, NULL, q->axes, q->axes | ~e->tiles);
@@ -557,9 +568,11 @@ static void emit_axes(emitter *e) {
     }
     if (!(e->k->grid >> a & 1))
       continue;
-    const nvf_expr *n_of = nvf_emit_size(e, e->k->axis.at[a].extent), *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
+    const nvf_expr *n_of = nvf_emit_size(e, e->k->axis.at[a].extent),
+                   *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
     if (t)
-      n_of = nvf_x2(e->kn, NVF_DIV, nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_ADD, n_of, t), nvf_x(e->kn, NVF_CONST, 0, 1)), t);
+      n_of = nvf_x2(e->kn, NVF_DIV,
+                    nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_ADD, n_of, t), nvf_x(e->kn, NVF_CONST, 0, 1)), t);
     char grid[20];
     snprintf(grid, sizeof grid, "b%s", name);
     e->grid[a] = nvf_add_grid(e->kn, e->part, grid, n_of);
@@ -574,8 +587,9 @@ static int64_t grain_of(const nvf_step *s, const nvf_cand *k) {
     return s->blocks < c->units ? s->blocks < 1 ? 1 : s->blocks : c->units;
   if (chunks > 0)
     return s->blocks > chunks ? (s->blocks + chunks - 1) / chunks : 1;
-  double one = ((double)(s->bytes_read + s->bytes_written) / c->unit_bandwidth + (double)s->flops * c->units / c->rate) /
-               (double)(s->blocks ? s->blocks : 1);
+  double one =
+      ((double)(s->bytes_read + s->bytes_written) / c->unit_bandwidth + (double)s->flops * c->units / c->rate) /
+      (double)(s->blocks ? s->blocks : 1);
   int64_t n = (int64_t)(40000 / (one + 10)), fair = s->blocks / (4 * (int64_t)c->units);
   n = n > fair ? fair : n;
   return n < 1 ? 1 : n;
@@ -595,8 +609,8 @@ static void mark_unique(emitter *e) {
   }
 }
 
-/* On a GPU what is stored need not be kept until the end, if that cuts no loop in two. Over a leaf's memory nothing is written
-   before all is read. */
+/* On a GPU what is stored need not be kept until the end, if that cuts no loop in two. Over a leaf's memory nothing is
+   written before all is read. */
 static int is_early(const emitter *e, const nvf_put *q, int buf) {
   return e->k->net->caps->kind != NVB_CPU && e->plan->buf[buf].donor < 0 && !(e->s->loops & ~q->axes);
 }
@@ -607,7 +621,8 @@ void nvf_emit_puts(emitter *e, int inst) {
     const nvf_put *q = &e->k->put.at[i];
     for (int b = 0; b < e->plan->nbuf; b++) {
       const nvf_buf *x = &e->plan->buf[b];
-      int mine = x->kind == NVF_BOUT ? e->k->net->out[x->id] == q->node : !nvf_emit_node(e, q->node)->out && b == e->buf_of[q->node];
+      int mine = x->kind == NVF_BOUT ? e->k->net->out[x->id] == q->node
+                                     : !nvf_emit_node(e, q->node)->out && b == e->buf_of[q->node];
       if (mine && (inst < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->inst == inst))
         emit_put(e, q, b);
     }
@@ -680,7 +695,8 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   nvf_emit_puts(e, -1);
 }
 
-void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name) {
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of,
+              const char *name) {
   nvb_arena *a = p->arena;
   emitter *e = NVB_NEW(a, emitter);
   *e = (emitter){ .plan = p, .sp = k[0]->net->space, .a = a, .buf_of = buf_of, .kn = nvf_kernel_new(a, name) };

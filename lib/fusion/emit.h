@@ -26,7 +26,7 @@ typedef struct nvf_emitter {
   int *checked;                    /* the index tile of an instance after its check; -1: not there yet */
   uint64_t *met;                   /* instances that are there */
   NVB_VEC(nvf_checked) checks;
-  int *carry, *state;              /* of the loop along scans: tiles of their states so far; by instance, which is its first */
+  int *carry, *state; /* of the loop along scans: tiles of their states so far; by instance, which is its first */
 } nvf_emitter;
 
 static inline const nvf_node *nvf_emit_node(const nvf_emitter *e, int i) { return &e->k->net->node[i]; }
@@ -35,7 +35,8 @@ static inline const nvf_inst *nvf_emit_inst_of(const nvf_emitter *e, int i) { re
 nvf_stmt *nvf_emit_stmt(nvf_emitter *e, nvf_op op);
 void nvf_emit_hint(nvf_emitter *e, const nvf_stmt *s, const char *name, int64_t value); /* none where it is 0 */
 void nvf_emit_layout(nvf_emitter *e, nvf_stmt *s, uint64_t axes, int across);
-nvf_stmt *nvf_emit_map(nvf_emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg, uint64_t axes);
+nvf_stmt *nvf_emit_map(nvf_emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg,
+                       uint64_t axes);
 int *nvf_emit_tiles(nvf_emitter *e, int n, nvm_dtype type, const char *name);
 const nvf_expr *nvf_emit_size(nvf_emitter *e, nvf_prod p);
 const nvf_expr *nvf_emit_coord(nvf_emitter *e, int axis);
@@ -45,6 +46,6 @@ int nvf_emit_tile(nvf_emitter *e, int inst, int part);
 int nvf_emit_over(nvf_emitter *e, int inst, int part, uint64_t axes); /* the same values over these axes */
 const nvg_frag *nvf_emit_choose(nvf_emitter *e, nvm_dtype t);         /* c ? x : y */
 void nvf_emit_inst(nvf_emitter *e, int inst);
-void nvf_emit_puts(nvf_emitter *e, int inst);                         /* stores of it that need not wait; -1: all others */
+void nvf_emit_puts(nvf_emitter *e, int inst); /* stores of it that need not wait; -1: all others */
 void nvf_emit_product(nvf_emitter *e);
 #endif

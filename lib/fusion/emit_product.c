@@ -1,6 +1,7 @@
-/* Kernel text of matrix products: zeros; a loop along k that loads what is a tile of each operand, computes their heads,
-   puts them into shared memory and contracts them, each operand once for all products that have it; then the tail, as of
-   any kernel. Tiles of the operands have layouts of their own, so each zone of the kernel has its tiles and its shape. */
+/* Kernel text of matrix products: zeros; a loop along k that loads what is a tile of each operand, computes their
+   heads, puts them into shared memory and contracts them, each operand once for all products that have it; then the
+   tail, as of any kernel. Tiles of the operands have layouts of their own, so each zone of the kernel has its tiles and
+   its shape. */
 #include <string.h>
 #include "fusion/emit.h"
 

@@ -30,7 +30,8 @@ void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
   for (int i = 0; i < p->nstep; i++) {
     const nvf_step *s = &p->step[i];
     nvb_print(t, "step %d: %s, %lld blocks, grain %lld, reads %lld, writes %lld, %lld operations\n", i, s->hero,
-              (long long)s->blocks, (long long)s->grain, (long long)s->bytes_read, (long long)s->bytes_written, (long long)s->flops);
+              (long long)s->blocks, (long long)s->grain, (long long)s->bytes_read, (long long)s->bytes_written,
+              (long long)s->flops);
     for (int j = 0; j < s->k->nparam; j++) {
       nvb_print(t, "  %s = ", s->k->param[j].name);
       if (s->bind[j].kind == NVF_BUFFER)

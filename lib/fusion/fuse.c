@@ -1,5 +1,5 @@
-/* From a stamped graph to steps: the planner on one page. Each line of nvf_fuse is a whole thought; the words are those of
-   docs/architecture.md. */
+/* From a stamped graph to steps: the planner on one page. Each line of nvf_fuse is a whole thought; the words are those
+   of docs/architecture.md. */
 #include "fusion/planner.h"
 #include <string.h>
 
@@ -43,7 +43,12 @@ static const char *hero_of(const nvf_cand *k, const nvf_shape *s) {
     outside |= k->put.at[i].axes != 0 && !k->net->node[k->put.at[i].node].block;
   if ((rows || merges) && !outside)
     return "full-reduce";
-  return rows ? "row-reduce" : columns ? "column-reduce" : crosses(k, s->lane) ? "transpose" : maps ? "map" : merges ? "column-reduce" : "copy";
+  return rows                  ? "row-reduce"
+         : columns             ? "column-reduce"
+         : crosses(k, s->lane) ? "transpose"
+         : maps                ? "map"
+         : merges              ? "column-reduce"
+                               : "copy";
 }
 
 static const char *what_of(const nvf_cand *k) {
@@ -88,7 +93,8 @@ static int for_nothing(const nvf_choice *c, uint8_t *whole) {
   return n;
 }
 
-static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const nvf_refusals *no) {
+static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split,
+                            const nvf_refusals *no) {
   uint8_t *whole = nvb_get(a, (size_t)g->n + 1);
   nvf_choice *best = nvf_search(nvf_net_of(a, g, z, m, split, whole), 1, no), *c = best;
   for (int round = 0; round < 3 && for_nothing(c, whole); round++) {
@@ -190,7 +196,8 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_choice *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
-  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto, .veto = o->veto, .work = c->net->built + c->net->looked, .bytes_min = least_bytes(c->net),
+  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto,
+                   .veto = o->veto, .work = c->net->built + c->net->looked, .bytes_min = least_bytes(c->net),
                    .choice = c, .buf_of = buf_of };
   nvf_memory(p, c, buf_of);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);

@@ -231,7 +231,8 @@ static int same_scaled(const nvf_space *cs, const expr *e, const expr *x, nvf_pr
 /* Sum of terms: sorted, equal ones added, zeros dropped. */
 static nvf_ix sum_of(nvf_space *s, int n, nvf_term *t) {
   for (int i = 1; i < n; i++)
-    for (int j = i; j > 0 && (t[j].atom < t[j - 1].atom || (t[j].atom == t[j - 1].atom && t[j].by < t[j - 1].by)); j--) {
+    for (int j = i; j > 0 && (t[j].atom < t[j - 1].atom || (t[j].atom == t[j - 1].atom && t[j].by < t[j - 1].by));
+         j--) {
       nvf_term swap = t[j];
       t[j] = t[j - 1];
       t[j - 1] = swap;
@@ -288,7 +289,8 @@ nvf_ix nvf_ix_axis(nvf_space *s, int number, nvf_prod extent) {
 }
 
 nvf_ix nvf_ix_tile(nvf_space *s, int id, nvf_prod extent, uint64_t axes) {
-  nvf_atom a = { NVF_AT_TILE, id, extent, 0, axes, -((int64_t)1 << 40), (int64_t)1 << 40 }; /* the data may hold anything */
+  /* the data may hold anything */
+  nvf_atom a = { NVF_AT_TILE, id, extent, 0, axes, -((int64_t)1 << 40), (int64_t)1 << 40 };
   return term_of(s, atom_of(s, a), 0, 1);
 }
 
@@ -306,7 +308,9 @@ static nvf_ix blend(nvf_space *s, nvf_ix a, nvf_ix b, nvf_prod by, int64_t c) { 
 
 nvf_ix nvf_ix_add(nvf_space *s, nvf_ix a, nvf_ix b) { return a == 0 ? b : b == 0 ? a : blend(s, a, b, 0, 1); }
 nvf_ix nvf_ix_sub(nvf_space *s, nvf_ix a, nvf_ix b) { return b == 0 ? a : blend(s, a, b, 0, -1); }
-nvf_ix nvf_ix_mul(nvf_space *s, nvf_ix a, nvf_prod by, int64_t c) { return by == 0 && c == 1 ? a : blend(s, 0, a, by, c); }
+nvf_ix nvf_ix_mul(nvf_space *s, nvf_ix a, nvf_prod by, int64_t c) {
+  return by == 0 && c == 1 ? a : blend(s, 0, a, by, c);
+}
 
 /* Splits e into what `by` divides, divided, and the rest. */
 static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *rest) {

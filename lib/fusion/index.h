@@ -10,7 +10,8 @@ typedef int nvf_prod;  /* number of a product; 0 is the product 1 */
 typedef int nvf_ix;    /* number of an expression; 0 is the expression 0 */
 typedef enum nvf_atomkind { NVF_AT_ONE, NVF_AT_AXIS, NVF_AT_TILE, NVF_AT_FLOOR } nvf_atomkind;
 
-typedef struct nvf_term { int atom; nvf_prod by; int64_t c; } nvf_term; /* c * by * atom; `by` has the integer factor 1 */
+/* c * by * atom; `by` has the integer factor 1 */
+typedef struct nvf_term { int atom; nvf_prod by; int64_t c; } nvf_term;
 typedef struct nvf_atom {
   nvf_atomkind kind;
   int id;               /* AXIS: number in its kernel (below 64); TILE: what the caller gave */
@@ -40,7 +41,8 @@ nvf_prod nvf_proved(nvf_space *s, nvf_prod p);             /* with all that is p
 nvf_ix nvf_ix_int(nvf_space *s, int64_t c);
 nvf_ix nvf_ix_size(nvf_space *s, nvf_prod p);
 nvf_ix nvf_ix_axis(nvf_space *s, int number, nvf_prod extent);
-nvf_ix nvf_ix_tile(nvf_space *s, int id, nvf_prod extent, uint64_t axes); /* an integer tile: its values may be anything */
+/* an integer tile: its values may be anything */
+nvf_ix nvf_ix_tile(nvf_space *s, int id, nvf_prod extent, uint64_t axes);
 nvf_ix nvf_ix_add(nvf_space *s, nvf_ix a, nvf_ix b);
 nvf_ix nvf_ix_sub(nvf_space *s, nvf_ix a, nvf_ix b);
 nvf_ix nvf_ix_mul(nvf_space *s, nvf_ix a, nvf_prod by, int64_t c); /* a * by * c */

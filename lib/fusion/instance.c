@@ -151,8 +151,8 @@ static int seen(builder *b, int node, const nvf_ix *at) {
 }
 
 /* ---- instances by kind */
-/* Whether these coordinates run over all of a value: each dimension a whole axis of its own. A part of it that was met (an element,
-   a slice from 0 on) is no place to store it from. */
+/* Whether these coordinates run over all of a value: each dimension a whole axis of its own. A part of it that was met
+   (an element, a slice from 0 on) is no place to store it from. */
 static int covers(const builder *b, const nvf_node *n, const nvf_ix *at) {
   uint64_t used = 0;
   for (int d = 0; d < n->rank; d++) {
@@ -254,7 +254,9 @@ static int of_select(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
   return v;
 }
 
-static int sooner(const nvf_node *x, const nvf_node *y) { return x->near != y->near ? x->near < y->near : x->depth < y->depth; }
+static int sooner(const nvf_node *x, const nvf_node *y) {
+  return x->near != y->near ? x->near < y->near : x->depth < y->depth;
+}
 
 static int of_map(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
@@ -280,8 +282,8 @@ static int spread(builder *b, int v, uint64_t axes) {
                                  .axes = axes_of(b, v) | axes });
 }
 
-/* A reduction over several dimensions wants them as one axis: if they are adjacent dimensions of the first root, the root
-   is built again with these merged. */
+/* A reduction over several dimensions wants them as one axis: if they are adjacent dimensions of the first root, the
+   root is built again with these merged. */
 static void ask_merge(builder *b, nvf_prod len, int n, const nvf_prod *dim, uint64_t kept) {
   for (int i = 0; i + n <= b->ndim; i++) {
     int ok = 1, news = 0;
@@ -316,7 +318,8 @@ static void reduced_coords(builder *b, const nvf_node *n, const nvf_ix *at, nvf_
   nvf_ix_unlinear(b->s, r, run, x->dim + a0, e + a0);
 }
 
-/* A reduction of a reshaped root finds no axis: its groups are pieces of one. In the shape of its operand they are axes. */
+/* A reduction of a reshaped root finds no axis: its groups are pieces of one. In the shape of its operand they are
+   axes. */
 static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *x = nvf_node_of(b, n->in[0]), *r = nvf_node_of(b, b->k->root[0]);
   nvf_prod mine = 0, all = 0;
@@ -347,8 +350,8 @@ static void count_fold(builder *b, const nvf_node *n) { /* sets of them are word
     nvf_illegal(b, "more than 60 reductions");
 }
 
-/* The axis of a reduction over `want` elements from `base` on: one that makes the operand an instance that is there already;
-   else one that is reduced; -1: neither. */
+/* The axis of a reduction over `want` elements from `base` on: one that makes the operand an instance that is there
+   already; else one that is reduced; -1: neither. */
 static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix base, nvf_prod want, uint64_t kept) {
   nvf_ix *e = nvf_coords(b, nvf_node_of(b, n->in[0])->rank);
   if (n->tiled && b->k->dot && b->k->dot->n >= 0 && b->k->axis.at[b->k->dot->n].extent == want)
@@ -435,7 +438,8 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   for (int i = 0; i < n->nin; i++)
     arg[i] = spread(b, arg[i], axes);
   b->k->reduced |= 1ull << a;
-  return add_inst(b, (nvf_inst){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
+  return add_inst(b,
+                  (nvf_inst){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });
 }
 
 static int inner_axis(const builder *b, nvf_ix e) { /* the axis, or that of the elements of its pieces; -1 */
@@ -467,7 +471,8 @@ static nvf_dot *next_product(builder *b, const nvf_node *n, const nvf_ix *at) {
   const nvf_node *o = b->product, *x = nvf_node_of(b, n->in[0]), *y = nvf_node_of(b, o->in[0]);
   if (n->rank != o->rank || memcmp(at, b->product_at, (size_t)n->rank * sizeof *at))
     nvf_illegal(b, "a product is read at other coordinates than it is made");
-  if (nvf_value(b->s, x->dim[n->rank - 1]) != nvf_value(b->s, y->dim[n->rank - 1]) || x->dtype != y->dtype || n->dtype != o->dtype || n->attr[1] != o->attr[1])
+  if (nvf_value(b->s, x->dim[n->rank - 1]) != nvf_value(b->s, y->dim[n->rank - 1]) || x->dtype != y->dtype ||
+      n->dtype != o->dtype || n->attr[1] != o->attr[1])
     nvf_illegal(b, "two products of different kinds");
   if (b->k->dot->count == NVF_DOTS)
     nvf_illegal(b, "more products than registers hold");
@@ -506,8 +511,8 @@ static int of_product(builder *b, int node, const nvf_ix *at, int guard) {
   if (dot->count && news > 1)
     nvf_illegal(b, "two products that have no operand in common");
   memcpy(dot->zone[dot->count], zone, sizeof zone);
-  return dot->inst[dot->count++] = add_inst(b, (nvf_inst){ .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg),
-                                                           .axis = dot->k, .axes = axes });
+  nvf_inst i = { .kind = NVF_IDOT, .node = node, .narg = 2, .arg = args(b, 2, arg), .axis = dot->k, .axes = axes };
+  return dot->inst[dot->count++] = add_inst(b, i);
 }
 
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
@@ -517,7 +522,8 @@ static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
   int axis = (int)n->attr[0], index = nvf_inst_at(b, n->in[1], at, guard, 0), c = 0;
   uint64_t axes = axes_of(b, index) | guard_axes(b, guard);
   nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
-  while (c < b->k->check.n && (b->k->check.at[c].inst != index || b->k->check.at[c].n != x->dim[axis] || b->k->check.at[c].guard != guard))
+  while (c < b->k->check.n &&
+         (b->k->check.at[c].inst != index || b->k->check.at[c].n != x->dim[axis] || b->k->check.at[c].guard != guard))
     c++;
   if (c == b->k->check.n)
     NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, x->dim[axis], guard, axes, n->name }));
@@ -544,7 +550,8 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   case NVG_VMAP: return of_map(b, node, at, guard);
   case NVG_VPICK: {
     int r = nvf_inst_at(b, n->in[0], at, guard, 0);
-    return add_inst(b, (nvf_inst){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r), .pick = (int)n->attr[0],
+    return add_inst(b, (nvf_inst){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r),
+                                   .pick = (int)n->attr[0],
                                    .axes = axes_of(b, r) });
   }
   default: nvf_illegal(b, "an operation that no kernel can hold");

@@ -5,11 +5,13 @@
 #include "fusion/planner.h"
 
 typedef struct nvf_memo { int node, guard, inst; const nvf_ix *at; } nvf_memo;
-typedef struct nvf_merge { nvf_prod a, b; int dim; } nvf_merge; /* two adjacent dimensions of the first root that are one axis */
-/* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as many
-   elements, in which a reduction is one axis. apart: small sums of all of a value have axes of their own, so that each block
-   can repeat them; along an axis of the root they would take it from the grid. */
-typedef struct nvf_form { nvf_merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1]; int apart; } nvf_form;
+/* two adjacent dimensions of the first root that are one axis */
+typedef struct nvf_merge { nvf_prod a, b; int dim; } nvf_merge;
+/* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as
+   many elements, in which a reduction is one axis. apart: small sums of all of a value have axes of their own, so that
+   each block can repeat them; along an axis of the root they would take it from the grid. */
+typedef struct nvf_form { nvf_merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1];
+                          int apart; } nvf_form;
 typedef struct nvf_builder {
   nvf_cand *k;
   nvf_net *net;

@@ -15,7 +15,8 @@ typedef struct nvf_digit {
   int32_t pstride; /* l and w: stride inside the lane or warp number */
 } nvf_digit;
 enum { NVF_MAX_DIGITS = 24 };
-/* Axes in the order written; loops nest in this order, outermost first. A place that a tile does not use holds copies. */
+/* Axes in the order written; loops nest in this order, outermost first. A place that a tile does not use holds
+   copies. */
 typedef struct nvf_layout { int n; nvf_digit d[NVF_MAX_DIGITS]; } nvf_layout;
 
 /* ---- index expressions over 64-bit integers; division and mod are floored and the divisor is > 0 */
@@ -44,8 +45,9 @@ typedef enum nvf_op {
   NVF_STORE,    /* buf[map] = in */
   NVF_MAP,      /* out... = frag(args...) */
   NVF_REDUCE,   /* out... = merge over axis of in... */
-  NVF_SCAN,     /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs, then blocks of runs);
-                   with twice the in: the second half is the carry from the left, the second half of out the new carry */
+  NVF_SCAN,     /* out... = inclusive scan of in... along axis, order of numerics.md section 4 (runs, then blocks of
+                   runs); with twice the in: the second half is the carry from the left, the second half of out the
+                   new carry */
   NVF_RELAYOUT, /* out... = in... in another layout */
   NVF_DFT,      /* out re, im = dft(in re, im [, twist re, im]) along axis */
   NVF_PUT,      /* shared out = in; axes in `order` */
@@ -61,8 +63,10 @@ typedef enum nvf_op {
 } nvf_op;
 
 typedef enum nvf_akind { NVF_ATILE, NVF_AAXIS, NVF_ASCALAR, NVF_ACONST } nvf_akind;
-typedef struct nvf_arg { nvf_akind kind; int id; uint64_t bits; nvm_dtype type; } nvf_arg; /* AAXIS: the coordinate, i64; ASCALAR: a scalar parameter */
-typedef struct nvf_hint { int name; int64_t value; } nvf_hint; /* name in nvf_kernel.name: nt, prefetch, vec, unroll ... */
+/* AAXIS: the coordinate, i64; ASCALAR: a scalar parameter */
+typedef struct nvf_arg { nvf_akind kind; int id; uint64_t bits; nvm_dtype type; } nvf_arg;
+/* name in nvf_kernel.name: nt, prefetch, vec, unroll ... */
+typedef struct nvf_hint { int name; int64_t value; } nvf_hint;
 
 typedef struct nvf_stmt {
   nvf_op op;
@@ -83,7 +87,8 @@ typedef struct nvf_stmt {
   int sign;                   /* DFT: -1 or 1 */
   int norder; int *order;     /* PUT: axes, slowest first */
   int var; const nvf_expr *lo, *hi, *step; /* FOR */
-  int ncarry; struct nvf_carry { int inner, outer; } *carry; /* FOR: inner starts as outer; after the loop outer is the last inner */
+  /* FOR: inner starts as outer; after the loop outer is the last inner */
+  int ncarry; struct nvf_carry { int inner, outer; } *carry;
   struct nvf_block *body, *other_body; /* FOR, IF (other_body: else, may be NULL) */
 } nvf_stmt;
 typedef struct nvf_block { int n; nvf_stmt **s; } nvf_block;
@@ -97,8 +102,10 @@ typedef struct nvf_param {
   int written;     /* BUFFER: some statement stores to it */
   int unique;      /* BUFFER: no other parameter overlaps it */
 } nvf_param;
-typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid; /* extent over sizes and schedule constants */
-/* Blocks of part p follow those of part p - 1: siblings of different sizes share a launch. The last grid axis runs fastest. */
+/* extent over sizes and schedule constants */
+typedef struct nvf_grid { const char *name; const nvf_expr *extent; } nvf_grid;
+/* Blocks of part p follow those of part p - 1: siblings of different sizes share a launch. The last grid axis runs
+   fastest. */
 enum { NVF_MAX_PARTS = 64, NVF_MAX_GRID = 32 }; /* grid: axes of a part */
 typedef struct nvf_part { int ngrid; nvf_grid *grid; nvf_block body; } nvf_part;
 typedef struct nvf_tile {
@@ -133,7 +140,8 @@ typedef struct nvf_schedule {
 
 /* ---- text (kernel_parse.c, kernel_print.c). One text holds fragments, one kernel, and any number of named schedules:
    schedule cpu { L = "r: i1; j: I8 i8 l16"; R = 1; S = stamp(1024, 128); hint 3 nt = 1 } */
-nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where); /* throws NVM_ERR_VALUE: where:line:col: ... */
+/* throws NVM_ERR_VALUE: where:line:col: ... */
+nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where);
 nvf_schedule *nvf_schedule_find(nvf_kernel *k, const char *name); /* from the parsed text; NULL if absent */
 const char *nvf_op_name(nvf_op op);                  /* the word of kernel text: "load" */
 void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
@@ -153,11 +161,13 @@ nvf_part *nvf_add_part(nvf_kernel *k);               /* stays where it is; at mo
 int nvf_add_grid(nvf_kernel *k, nvf_part *p, const char *name, const nvf_expr *extent);
 nvf_block *nvf_new_block(nvf_kernel *k);             /* a body for FOR and IF */
 /* A statement at the end of the block. Its id is the next number, so that calls must come in text order; `layout` and
-   `stamp` start as -1, nonly as -1, all else 0; the caller fills it, and marks a buffer that is stored to as written. */
+   `stamp` start as -1, nonly as -1, all else 0; the caller fills it, and marks a buffer that is stored to as
+   written. */
 nvf_stmt *nvf_add_stmt(nvf_kernel *k, nvf_block *b, nvf_op op);
 void nvf_set(nvf_kernel *k, nvf_stmt *s, int nout, const int *out, int nin, const int *in); /* copies */
 const nvf_expr *nvf_x(nvf_kernel *k, nvf_xkind kind, int id, int64_t value); /* leaves */
-const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b); /* folds constants, x+0, x*1 */
+/* folds constants, x+0, x*1 */
+const nvf_expr *nvf_x2(nvf_kernel *k, nvf_xkind kind, const nvf_expr *a, const nvf_expr *b);
 /* `c` (NULL: always) and one more relation, or one more bool tile: a new condition. */
 const nvf_cond *nvf_and_rel(nvf_kernel *k, const nvf_cond *c, nvf_cmp cmp, const nvf_expr *a, const nvf_expr *b);
 const nvf_cond *nvf_and_tile(nvf_kernel *k, const nvf_cond *c, int tile);
@@ -168,10 +178,12 @@ void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t va
 /* ---- layouts (kernel_layout.c) */
 void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text);     /* "r: i1; j: I8 l16"; throws */
 void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l);
-/* Fills in stride and pstride (those given are kept where pstride > 0) from axis, extent and place, in the order written. */
+/* Fills in stride and pstride (those given are kept where pstride > 0) from axis, extent and place, in the order
+   written. */
 void nvf_layout_finish(nvf_layout *l);
 int64_t nvf_extent(const nvf_layout *l, int axis);          /* product of the axis' digits; 1 if absent */
-int nvf_layout_axes(const nvf_layout *l, int *axes);        /* the axes in the order written (at most NVF_MAX_DIGITS); their number */
+/* the axes in the order written (at most NVF_MAX_DIGITS); their number */
+int nvf_layout_axes(const nvf_layout *l, int *axes);
 nvf_layout nvf_layout_only(const nvf_layout *l, const int *axes, int n);
 nvf_layout nvf_layout_without(const nvf_layout *l, int axis);
 int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);      /* the same digits; those of extent 1 do not count */
@@ -186,8 +198,10 @@ typedef struct nvf_typed {
 } nvf_typed;
 /* Infers layouts and dtypes and checks every rule of docs/kernel-text.md; throws NVM_ERR_VALUE naming the statement. */
 nvf_typed *nvf_kernel_check(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s);
-/* args[i]: value of parameter i (only SIZE parameters are looked at). Sum over parts of the product of their grid's extents. */
+/* args[i]: value of parameter i (only SIZE parameters are looked at). Sum over parts of the product of their grid's
+   extents. */
 int64_t nvf_blocks(const nvf_kernel *k, const nvf_schedule *s, const uint64_t *args);
 /* An expression without axes, variables and tiles; grid may be NULL if it has no block coordinates. */
-int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, const uint64_t *args, const int64_t *grid);
+int64_t nvf_eval(const nvf_kernel *k, const nvf_schedule *s, const nvf_expr *x, const uint64_t *args,
+                 const int64_t *grid);
 #endif

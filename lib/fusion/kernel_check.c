@@ -26,7 +26,8 @@ static _Noreturn __attribute__((format(printf, 2, 3))) void fail(checker *c, con
   vsnprintf(what, sizeof what, fmt, ap);
   va_end(ap);
   if (!c->at) nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] %s", c->k->title, what);
-  nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] statement %d (%s): %s", c->k->title, c->at->id, nvf_op_name(c->at->op), what);
+  nvb_throw(c->a, NVM_ERR_VALUE, "[kernel %s] statement %d (%s): %s", c->k->title, c->at->id, nvf_op_name(c->at->op),
+            what);
 }
 
 static const char *tile_name(checker *c, int id) { return c->k->tile[id].name; }
@@ -62,7 +63,9 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
       const nvf_digit *e = &l->d[j];
       if (d->place == 'i' || d->place == 'I' || e->place != d->place || d->extent == 1 || e->extent == 1) continue;
       int64_t dl = d->pstride, dh = dl * d->extent, el = e->pstride, eh = el * e->extent;
-      if (dl < eh && el < dh) fail(c, "layout %s: two digits share %s", name, d->place == 'l' ? "lanes" : d->place == 'w' ? "warps" : "blocks");
+      if (dl < eh && el < dh)
+        fail(c, "layout %s: two digits share %s", name,
+             d->place == 'l' ? "lanes" : d->place == 'w' ? "warps" : "blocks");
     }
   }
 }
@@ -403,7 +406,8 @@ static void check_order(checker *c, const nvf_stmt *s, const nvf_layout *l) {
   int64_t n = nvf_extent(l, s->axis);
   const nvf_binding *b = bound(c, s->stamp, NVF_BSTAMP, "stamp");
   if (!even_digits(l, s->axis))
-    fail(c, "axis %s is reduced: its digits are powers of two, but for the first one, which is none of lanes", axis_name(c, s->axis));
+    fail(c, "axis %s is reduced: its digits are powers of two, but for the first one, which is none of lanes",
+         axis_name(c, s->axis));
   if (!power2(b->stamp.c) || !power2(b->stamp.w) || b->stamp.w > b->stamp.c)
     fail(c, "a stamp is two powers of two, chunk >= lanes");
   int64_t C = b->stamp.c < n ? b->stamp.c : n, W = b->stamp.w < C ? b->stamp.w : C;

@@ -387,7 +387,8 @@ static tiles leading(parser *p, int n) { /* tiles with a comma behind each */
   return t;
 }
 
-static void as_many(parser *p, nvf_stmt *s, const tiles *in, made *m) { /* the end of a call that makes a tile of each */
+/* the end of a call that makes a tile of each */
+static void as_many(parser *p, nvf_stmt *s, const tiles *in, made *m) {
   nvf_lex_expect(&p->l, ")");
   use(p, s, in);
   give_tiles(p, m, in);

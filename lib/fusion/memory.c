@@ -1,6 +1,6 @@
 /* Where the values of a plan lie: leaves, outputs, and one block of temporaries shared by lifetimes. An output takes a
-   donated leaf's memory only if that is aligned as its own would be, and nothing of it is read after, or at other places than,
-   the write. */
+   donated leaf's memory only if that is aligned as its own would be, and nothing of it is read after, or at other
+   places than, the write. */
 #include "fusion/planner.h"
 #include <string.h>
 
@@ -41,7 +41,8 @@ static int64_t place(const nvf_plan *p, const nvf_buf *b) {
 /* Whether every read of the leaf in this kernel is at the place of the write, unguarded. */
 static int reads_there(const nvf_cand *k, int leaf, nvf_ix at) {
   for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD && k->inst.at[i].node == leaf && (k->inst.at[i].at != at || k->inst.at[i].guard))
+    if (k->inst.at[i].kind == NVF_ILOAD && k->inst.at[i].node == leaf &&
+        (k->inst.at[i].at != at || k->inst.at[i].guard))
       return 0;
   return 1;
 }
@@ -81,11 +82,13 @@ static void donate(nvf_plan *p, const nvf_choice *c, nvf_buf *out, uint8_t *gone
   for (int i = 0; i < net->n && first >= 0 && copies == 1 && out->donor < 0; i++) {
     const nvf_node *l = &net->node[i];
     const nvg_leaf *leaf = l->kind == NVG_VLEAF ? &p->g->leaf[l->leaf] : NULL;
-    if (!leaf || !leaf->donated || !leaf->align16 || gone[l->leaf] || !is_packed(leaf) || l->size * nvg_size(l->dtype) != out->bytes || i == node)
+    if (!leaf || !leaf->donated || !leaf->align16 || gone[l->leaf] || !is_packed(leaf) ||
+        l->size * nvg_size(l->dtype) != out->bytes || i == node)
       continue;
     int from, to;
     lifetime(c, i, &from, &to);
-    if (to > first || (to == first && !in_place(c, first, i, node)) || (to == first && nvg_size(l->dtype) != nvg_size(net->node[node].dtype)))
+    if (to > first || (to == first && !in_place(c, first, i, node)) ||
+        (to == first && nvg_size(l->dtype) != nvg_size(net->node[node].dtype)))
       continue;
     out->donor = l->leaf;
     gone[l->leaf] = 1;
@@ -116,7 +119,8 @@ void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of) {
     const nvf_node *n = &net->node[net->out[o]];
     if (n->kind != NVG_VLEAF && buf_of[net->out[o]] < 0)
       buf_of[net->out[o]] = p->nbuf;
-    p->buf[p->nbuf++] = (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
+    p->buf[p->nbuf++] =
+        (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
   }
   for (int i = 0; i < p->nbuf; i++)
     if (p->buf[i].kind == NVF_BTEMP) {

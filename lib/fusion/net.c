@@ -1,5 +1,5 @@
-/* The canonical graph of the planner: live values only, reshapes to the same shape gone, reductions as split.c takes them
-   apart. Changes no bits. */
+/* The canonical graph of the planner: live values only, reshapes to the same shape gone, reductions as split.c takes
+   them apart. Changes no bits. */
 #include "fusion/split.h"
 #include <string.h>
 
@@ -44,8 +44,8 @@ int nvf_net_crossing(const nvf_net *net) {
 }
 
 /* ---- reductions of a product's rows */
-/* By value: the product whose elements it is made of one by one, +1. None whose elements are wanted again beside what was
-   reduced of them: there the reduction comes for nothing. */
+/* By value: the product whose elements it is made of one by one, +1. None whose elements are wanted again beside what
+   was reduced of them: there the reduction comes for nothing. */
 static void products(nvb_arena *a, const nvg_graph *g, int *of) {
   uint8_t *after = nvb_get(a, (size_t)g->n + 1), *again = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->n; i++) {
@@ -65,7 +65,8 @@ static void products(nvb_arena *a, const nvg_graph *g, int *of) {
 /* Columns of a piece; 0: the reduction is none of a product's rows. */
 static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of) {
   const nvg_val *x = &net->g->v[v->in[0]];
-  return of[v->in[0]] && v->attr[0] == x->rank - 1 ? nvf_product_columns(net->caps, net->g->v[of[v->in[0]] - 1].dtype) : 0;
+  return of[v->in[0]] && v->attr[0] == x->rank - 1 ? nvf_product_columns(net->caps, net->g->v[of[v->in[0]] - 1].dtype)
+                                                   : 0;
 }
 
 int nvf_net_tiled(const nvf_net *net) {
@@ -104,7 +105,8 @@ int nvf_alike(const nvf_node *p, const nvf_node *q) {
   return 1;
 }
 
-/* A reshape of what was moved about has an index some times as long as that of its operand: before long one is stored. */
+/* A reshape of what was moved about has an index some times as long as that of its operand: before long one is
+   stored. */
 static void twist(const nvf_net *net, nvf_node *n) {
   enum { MOST = 3 };
   for (int j = 0; j < n->nin; j++) {
@@ -175,8 +177,10 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
     const nvg_val *v = &g->v[i];
     if (!want[i])
       continue;
-    nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin, .attr = v->attr,
-                   .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w, .order_free = v->order_free,
+    nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin,
+                   .attr = v->attr,
+                   .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w,
+                   .order_free = v->order_free,
                    .frag = v->frag, .init = v->init, .name = v->name, .value = i, .half = v->half };
     n.in = NVB_NEWN(a, int, v->nin + 1); /* one more: of a scatter */
     for (int j = 0; j < v->nin; j++)
@@ -185,7 +189,9 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
       n.stride = z->stride[v->leaf];
     if (v->kind == NVG_VSCATTER) { /* greatest positions are entered over zeros of its own */
       static const int64_t zero;
-      nvf_node base = { .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i };
+      nvf_node base = {
+        .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i
+      };
       n.in[n.nin++] = nvf_weave(w, base);
     }
     int same = v->kind == NVG_VRESHAPE && nvg_same_shape(v, &g->v[v->in[0]]);

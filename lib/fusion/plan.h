@@ -23,8 +23,8 @@ typedef struct nvf_bind { /* one per kernel parameter */
   uint64_t bits;
   int leaf;            /* SCALAR: 1 + the leaf slot whose value (in host memory) it is at each run; 0: bits */
 } nvf_bind;
-/* A step that holds a matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch. What a library is
-   told; the step's kernel says the same. Addresses are those of the kernel's parameters. */
+/* A step that holds a matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch. What a
+   library is told; the step's kernel says the same. Addresses are those of the kernel's parameters. */
 enum { NVF_BATCHES = 8 };
 typedef struct nvf_matrix {
   int param;           /* buffer parameter of the kernel; -1: absent */
@@ -33,7 +33,8 @@ typedef struct nvf_matrix {
   int64_t row, col;    /* one of them is 1, or that extent is */
   int64_t batch[NVF_BATCHES];
 } nvf_matrix;
-typedef struct nvf_scale { int param; double value; } nvf_scale; /* scalar parameter of the kernel, or buffer of one; -1: value */
+/* scalar parameter of the kernel, or buffer of one; -1: value */
+typedef struct nvf_scale { int param; double value; } nvf_scale;
 typedef enum nvf_act { NVF_ACT_NONE, NVF_ACT_RELU, NVF_ACT_GELU } nvf_act; /* GELU: the tanh form */
 typedef struct nvf_product {
   int64_t m, n, k;
@@ -47,7 +48,7 @@ typedef struct nvf_product {
   nvf_matrix bias;              /* row 0: one value a column; col 0: one a row */
   nvf_act act;
   const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
-  int own;                      /* the step's own kernel is expected to be faster than a library, whatever the words say */
+  int own; /* the step's own kernel is expected to be faster than a library, whatever the words say */
 } nvf_product;
 
 /* What a step's schedule decides by rules unless it is told (a tuning record): nothing of it changes a bit. */
@@ -58,13 +59,17 @@ typedef enum nvf_knob {
   NVF_NKNOBS
 } nvf_knob;
 typedef struct nvf_knobs { unsigned set; int32_t value[NVF_NKNOBS]; } nvf_knobs; /* set: bit i, value[i] holds */
-static inline void nvf_knob_set(nvf_knobs *k, nvf_knob i, int64_t value) { k->set |= 1u << i, k->value[i] = (int32_t)value; }
+static inline void nvf_knob_set(nvf_knobs *k, nvf_knob i, int64_t value) {
+  k->set |= 1u << i, k->value[i] = (int32_t)value;
+}
 void nvf_knobs_print(nvb_text *t, const nvf_knobs *k);        /* "block=4096 chunks=8"; nothing for none */
 int nvf_knobs_read(nvf_knobs *out, const char *text);         /* 0: not such a text */
 
-typedef struct nvf_checked { int stmt; const char *op; } nvf_checked; /* a CHECK of the kernel, and the operation whose index it looks at */
+/* a CHECK of the kernel, and the operation whose index it looks at */
+typedef struct nvf_checked { int stmt; const char *op; } nvf_checked;
 typedef struct nvf_step {
-  const char *hero;    /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product" */
+  /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product" */
+  const char *hero;
   nvf_kernel *k;
   nvf_schedule *s;
   nvf_bind *bind;
@@ -75,10 +80,11 @@ typedef struct nvf_step {
   const nvf_product *product; /* NULL: the step holds none */
   const char *chosen;         /* who chose its schedule, for explain; NULL: the rules */
 } nvf_step;
-typedef struct nvf_cut { int from, to; const char *why; } nvf_cut; /* an edge between steps, and the reason it was not fused */
+/* an edge between steps, and the reason it was not fused */
+typedef struct nvf_cut { int from, to; const char *why; } nvf_cut;
 
-/* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a solver refused
-   it). The kernel is cut; from NVF_VETOES on there is one kernel a value. */
+/* A step of the plan that was made with the vetoes before this one, and why its kernel is not to be (it spills, a
+   solver refused it). The kernel is cut; from NVF_VETOES on there is one kernel a value. */
 typedef struct nvf_veto { int step; const char *why; } nvf_veto;
 enum { NVF_VETOES = 3 };
 
@@ -100,8 +106,8 @@ typedef struct nvf_plan {
 
 /* What a library of products on the device says beside d = alpha a b + beta c of 32 and 64 bits. */
 typedef enum nvf_offer {
-  NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16, NVF_OFFERS_GELU = 32,
-  NVF_OFFERS_AUX = 64 /* GELU of 16-bit results; what goes into it */
+  NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16,
+  NVF_OFFERS_GELU = 32, NVF_OFFERS_AUX = 64 /* GELU of 16-bit results; what goes into it */
 } nvf_offer;
 
 typedef struct nvf_options {
@@ -111,11 +117,14 @@ typedef struct nvf_options {
 } nvf_options;
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */
-/* Step i of a plan with its schedule told these things: a step in the plan's arena. Throws where no kernel can be so. */
+/* Step i of a plan with its schedule told these things: a step in the plan's arena. Throws where no kernel can be
+   so. */
 nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs);
-void nvf_product_print(nvb_text *t, const nvf_product *p); /* "70 x 20 x 130 of f32: d = gelu(a b^T + bias)", or why not */
+/* "70 x 20 x 130 of f32: d = gelu(a b^T + bias)", or why not */
+void nvf_product_print(nvb_text *t, const nvf_product *p);
 const char *nvf_schedule_of(nvb_devkind device);  /* the name of its schedules in text: "cpu", "cuda" */
 void nvf_plan_print(nvb_text *t, const nvf_plan *p);   /* NVM_DUMP=plan */
-void nvf_plan_explain(nvb_text *t, const nvf_plan *p); /* for people: kernels, bytes against the minimum, flops, why each cut */
+/* for people: kernels, bytes against the minimum, flops, why each cut */
+void nvf_plan_explain(nvb_text *t, const nvf_plan *p);
 void nvf_plan_check(nvb_arena *a, const nvf_plan *p);
 #endif

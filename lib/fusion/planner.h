@@ -1,6 +1,6 @@
-/* What the files of the planner share: the canonical graph (net.c), a kernel candidate (instance.c, candidate.c) with its roles and
-   price (cost.c), the search (worth.c, search.c), and what becomes of the winners (schedule.c, emit.c, memory.c). Nobody else
-   includes this. */
+/* What the files of the planner share: the canonical graph (net.c), a kernel candidate (instance.c, candidate.c) with
+   its roles and price (cost.c), the search (worth.c, search.c), and what becomes of the winners (schedule.c, emit.c,
+   memory.c). Nobody else includes this. */
 #ifndef NVF_PLANNER_H
 #define NVF_PLANNER_H
 #include "fusion/index.h"
@@ -39,15 +39,16 @@ typedef struct nvf_node {
   int value;               /* of the graph; what a partial and a finish stand for too */
   int must;                /* can only be read from memory */
   int depth;               /* reductions on the way from the leaves */
-  int twist;               /* twice the reshapes of what was moved, on the way from what is stored; odd: moved since the last */
-  int near;                /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
+  int twist; /* twice the reshapes of what was moved, on the way from what is stored; odd: moved since the last */
+  int near; /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
   int nuser, *user;
 } nvf_node;
 /* A walk over nodes, each once; one at a time. */
 typedef struct nvf_walk { int *stack, n, *met, now; } nvf_walk;
 static inline void nvf_walk_start(nvf_walk *w) { w->now++, w->n = 0; }
 static inline int nvf_walk_met(const nvf_walk *w, int i) { return w->met[i] == w->now; }
-static inline int nvf_walk_pass(nvf_walk *w, int i) { return nvf_walk_met(w, i) ? 0 : (w->met[i] = w->now, 1); } /* 1: the first time */
+/* 1: the first time */
+static inline int nvf_walk_pass(nvf_walk *w, int i) { return nvf_walk_met(w, i) ? 0 : (w->met[i] = w->now, 1); }
 static inline void nvf_walk_to(nvf_walk *w, int i) {
   if (nvf_walk_pass(w, i))
     w->stack[w->n++] = i;
@@ -68,18 +69,20 @@ typedef struct nvf_net {
   int64_t built, looked;   /* what a search costs: instances of all candidates; pairs of groups that it looked at */
 } nvf_net;
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
-/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product's rows along its tiles */
+/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product's rows along its
+   tiles */
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED };
 /* whole: by value, reductions that stay together; NULL: none has to */
-typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine; /* what is planned for; nvf_options.offers */
+/* what is planned for; nvf_options.offers */
+typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine;
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
 int nvf_net_tiled(const nvf_net *net);     /* rows of a product are reduced: try NVF_TILED too */
 int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
 /* ---- instance.c, candidate.c: a kernel candidate */
-typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED, NVF_IPICK,
-  NVF_ISCAN, NVF_IDOT } nvf_ikind;
+typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,
+                         NVF_IPICK, NVF_ISCAN, NVF_IDOT } nvf_ikind;
 typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <= e < n */
 typedef struct nvf_guard { int n; const nvf_bound *b; } nvf_guard;
 typedef struct nvf_inst {
@@ -96,8 +99,8 @@ typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put
 /* An index that has to be in [0, n) where the guard holds; op: who asks for it. */
 typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; const char *op; } nvf_check;
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
-/* The matrix products of a kernel, one sum over k of a(batch, m, k) * b(batch, k, n) each; further ones have an operand of another.
-   What is computed for an operand has places of its own, so an instance may be wanted in several zones. */
+/* The matrix products of a kernel, one sum over k of a(batch, m, k) * b(batch, k, n) each; further ones have an operand
+   of another. What is computed for an operand has places of its own, so an instance may be wanted in several zones. */
 enum { NVF_DOTS = 3, NVF_TAIL = 0, NVF_ZONES = 2 + NVF_DOTS }; /* zones: the tail, and one of each operand */
 typedef struct nvf_dot {
   int count, inst[NVF_DOTS];
@@ -106,7 +109,8 @@ typedef struct nvf_dot {
   int of[NVF_ZONES], right[NVF_ZONES];  /* by zone: the operand, and whether it is a right one */
   const uint8_t *zones;                 /* by instance: bits */
 } nvf_dot;
-static inline int nvf_side(const nvf_dot *d, int zone) { return d->right[zone] ? d->n : d->m; } /* the operand's axis beside k */
+/* the operand's axis beside k */
+static inline int nvf_side(const nvf_dot *d, int zone) { return d->right[zone] ? d->n : d->m; }
 typedef struct nvf_cand {
   nvf_net *net;
   int nroot;
@@ -128,10 +132,12 @@ typedef struct nvf_cand {
   int nread, *read;           /* nodes it loads, ascending */
   const nvf_knobs *knobs;     /* what its schedule is told; NULL: nothing */
 } nvf_cand;
-/* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in memory. */
+/* With its price; NULL if the roots cannot share a kernel, *why then says so. stored: bit set of nodes kept in
+   memory. */
 nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why);
 
-/* ---- product.c: a kernel's product in the words of plan.h. step: NULL, or the kernel that was made of it, for parameters. */
+/* ---- product.c: a kernel's product in the words of plan.h. step: NULL, or the kernel that was made of it, for
+   parameters. */
 nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of);
 int nvf_product_offered(const nvf_product *p, int offers);
 
@@ -145,10 +151,12 @@ static inline uint64_t nvf_all_axes(const nvf_cand *k) { return k->axis.n == 64 
 
 /* ---- worth.c: which values a plan may keep in memory */
 uint8_t *nvf_worth(nvf_net *net, int fuse);    /* by node; fuse 0: all values but views */
-int nvf_middle(nvf_net *net, const uint64_t *stored, int root); /* a node to be stored where root has no kernel; -1: there is none */
+/* a node to be stored where root has no kernel; -1: there is none */
+int nvf_middle(nvf_net *net, const uint64_t *stored, int root);
 
 /* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
-typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut; nvf_cut *cut; } nvf_choice;
+typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut;
+                            nvf_cut *cut; } nvf_choice;
 /* A kernel that somebody would not take: what it made and what it loaded that others make, by nvf_mark_of. */
 typedef struct nvf_refusal { const char *why; int nmade, *made, nread, *read; } nvf_refusal;
 typedef struct nvf_refusals { int n; nvf_refusal *at; } nvf_refusals;
@@ -164,7 +172,8 @@ typedef struct nvf_place {
   int walk;            /* tile and a loop of the text: coordinate = variable + axis; of a scan that carries on */
   nvf_digits digits;   /* of the tile's extent */
   nvf_digits across;   /* the same for tiles that are read or written across the lanes: they go through a relayout */
-  int64_t beside;      /* of an axis that is reduced in any order: neighbours side by side, the rest in sequence; 0: as usual */
+  /* of an axis that is reduced in any order: neighbours side by side, the rest in sequence; 0: as usual */
+  int64_t beside;
 } nvf_place;
 typedef struct nvf_shape {
   int lane;
@@ -188,28 +197,31 @@ static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise)
 }
 typedef struct nvf_tiling { int64_t m, n, k; } nvf_tiling;
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
-double nvf_tensor_reach(const nvf_cand *k);              /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
+/* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
+double nvf_tensor_reach(const nvf_cand *k);
 int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum); /* of one block whose rows are reduced */
-int nvf_product_crowded(const nvf_cand *k);              /* a thread of a GPU has no registers for the sums of all its products */
+int nvf_product_crowded(const nvf_cand *k); /* a thread of a GPU has no registers for the sums of all its products */
 nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
 const char *nvf_refused(const nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
 int64_t nvf_params(const nvf_cand *k);      /* launch arguments, at most */
-enum { NVF_MOST_PARAMS = 480 };             /* of a GPU's kernel: 4 KB of 8 bytes each, and a few that the emitter adds */
+enum { NVF_MOST_PARAMS = 480 }; /* of a GPU's kernel: 4 KB of 8 bytes each, and a few that the emitter adds */
 int *nvf_order(const nvf_cand *k, const nvf_shape *s); /* instances in the order of their statements */
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);
-int nvf_returns(const nvf_cand *k, int red);           /* an instance has the axis of a reduction again below its result */
+int nvf_returns(const nvf_cand *k, int red); /* an instance has the axis of a reduction again below its result */
 int nvf_is_exact(const nvf_cand *k, int axis);         /* the extent is a number of the text: the block of a split */
 /* Whether memory at this address runs along s->cross and the lanes step over its lines. */
 int nvf_crosses(const nvf_cand *k, const nvf_shape *s, nvf_ix at);
-/* Hints of a load or store on a GPU, 0 where there is none. `guard`: of a load; across: the tile is one of s->at[].across. */
+/* Hints of a load or store on a GPU, 0 where there is none. `guard`: of a load; across: the tile is one of
+   s->at[].across. */
 typedef struct nvf_access { nvf_ix at; int guard, node, across, store; uint64_t axes; } nvf_access;
 typedef struct nvf_wide { int vec, whole, stream, boxes; int64_t prefetch; } nvf_wide;
 nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m);
 
 /* ---- emit.c, memory.c */
-void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of, const char *name);
+void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of,
+              const char *name);
 void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of); /* buffers, lifetimes, offsets, donation */
 
 static inline int nvf_reads(const nvf_cand *k, int node) {

@@ -1,10 +1,12 @@
-/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements. Places
-   and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of tiles depend on classes of sizes, never on sizes. */
+/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements.
+   Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of tiles depend on classes of sizes, never
+   on sizes. */
 #include "fusion/schedule.h"
 #include <string.h>
 
 /* ---- collapse: two axes that every expression sees as one */
-/* Rows and columns of a product stay two axes, whatever is stored: operands that are one number everywhere have neither. */
+/* Rows and columns of a product stay two axes, whatever is stored: operands that are one number everywhere have
+   neither. */
 static int is_dot(const nvf_cand *k, uint64_t pair) {
   return k->dot && k->dot->m >= 0 && k->dot->n >= 0 && pair == (1ull << k->dot->m | 1ull << k->dot->n);
 }
@@ -203,8 +205,10 @@ static int loads_first(const nvf_cand *k) {
   return k->net->caps->kind == NVB_CUDA && !k->reduced && !k->check.n && n <= 8;
 }
 
-/* The next of a phase whose operands are there: over the same axes as the last one, else over as few as can be. -1: none. */
-static int next_of(const nvf_cand *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase, uint64_t now) {
+/* The next of a phase whose operands are there: over the same axes as the last one, else over as few as can be. -1:
+   none. */
+static int next_of(const nvf_cand *k, const nvf_shape *s, const int *when, const uint8_t *done, int phase,
+                   uint64_t now) {
   int best = -1, fewest = 65, first = loads_first(k);
   for (int i = 0; i < k->inst.n && first; i++)
     if (k->inst.at[i].kind == NVF_ILOAD && !k->inst.at[i].narg && when[i] == phase && !done[i])

@@ -18,7 +18,8 @@ int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *ou
 /* The next border of the stamps above lo, at most p; seq: what lies between is added up in sequence. */
 int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq);
 int nvf_scanned(const nvf_cand *k, int axis);
-/* Phases: one ends where a reduction's result is wanted. when: the phase in which an instance is made. Returns the last. */
+/* Phases: one ends where a reduction's result is wanted. when: the phase in which an instance is made. Returns the
+   last. */
 int nvf_phases(const nvf_cand *k, int *when);
 /* An axis of the grid, longest first, that no tile has yet; -1. */
 int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s);
@@ -31,12 +32,13 @@ int nvf_cross_axis(const nvf_cand *k, int lane);
 int nvf_is_one(const nvf_cand *k, nvf_ix at, int axis); /* memory runs along the axis at this address */
 /* Elements of one access along the axis, at most `low`: a power of two; 0 if memory does not run along it. */
 int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low);
-int64_t nvf_vector(const nvf_cand *k, int axis);        /* items that the lowest digit of an axis along memory has on a GPU */
+int64_t nvf_vector(const nvf_cand *k, int axis); /* items that the lowest digit of an axis along memory has on a GPU */
 
 /* ---- schedule_product.c */
 void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d);
 /* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
-nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner, const nvf_digits *i, int put_inner);
+nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
+                             const nvf_digits *i, int put_inner);
 /* ---- schedule_tensor.c */
 int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t);            /* 0: no tensor cores for it */
 nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s);     /* s: with those tiles */

@@ -1,5 +1,5 @@
-/* How a kernel meets memory: which elements an access may take at once, the hints that say so, and the axis along which lanes
-   step over lines. Places are schedule_cpu.c's and schedule_gpu.c's. */
+/* How a kernel meets memory: which elements an access may take at once, the hints that say so, and the axis along which
+   lanes step over lines. Places are schedule_cpu.c's and schedule_gpu.c's. */
 #include "fusion/schedule.h"
 
 /* ---- what an access may be */
@@ -51,8 +51,8 @@ static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis
   to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
 }
 
-/* As many as make 16 bytes of the smallest type, as long as half of what moves along the axis is aligned so; else 4 bytes, or
-   one element. Nothing between: each way is a text of its own. */
+/* As many as make 16 bytes of the smallest type, as long as half of what moves along the axis is aligned so; else 4
+   bytes, or one element. Nothing between: each way is a text of its own. */
 int64_t nvf_vector(const nvf_cand *k, int axis) {
   int64_t v = 1;
   for (int i = 0; i < k->inst.n; i++)
@@ -119,7 +119,8 @@ static int runs_along(const nvf_cand *k, int lane, nvf_ix at) {
   int64_t c;
   int n, unit = -1;
   const nvf_term *t = nvf_ix_terms(s, at, &n);
-  if (lane < 0 || nvf_ix_floors(s, at) || nvf_ix_coef(s, at, lane, &by, &c) != 2 || nvf_value(s, by) * (c < 0 ? -c : c) < 16)
+  if (lane < 0 || nvf_ix_floors(s, at) || nvf_ix_coef(s, at, lane, &by, &c) != 2 ||
+      nvf_value(s, by) * (c < 0 ? -c : c) < 16)
     return -1;
   for (int i = 0; i < n; i++) {
     const nvf_atom *a = nvf_ix_atom(s, t[i].atom);

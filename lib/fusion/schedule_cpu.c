@@ -1,10 +1,10 @@
-/* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders of the
-   stamps, loops around. */
+/* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders
+   of the stamps, loops around. */
 #include "fusion/schedule.h"
 
-/* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What is
-   items rather than a loop (up to 32) is finer, so are the lanes of short rows; and chunks that are merged by a tree of whole
-   tiles (`step` 2) are not to be many more than there are. */
+/* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What
+   is items rather than a loop (up to 32) is finer, so are the lanes of short rows; and chunks that are merged by a tree
+   of whole tiles (`step` 2) are not to be many more than there are. */
 static int64_t size_class(int64_t n, int64_t least, int step) {
   static const int64_t fine[] = { 1, 4, 16, 32, 64, 128 };
   int64_t p = step > 2 ? 1024 : 256;
@@ -54,8 +54,8 @@ static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
   return n;
 }
 
-/* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long enough to
-   fill the block, and never so wide that units have nothing to do. */
+/* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long
+   enough to fill the block, and never so wide that units have nothing to do. */
 static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
   static const int64_t classes[] = { 64, 256, 1024 };
   int64_t n = k->axis.at[a].n, t = 0;
@@ -122,7 +122,8 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
       }
     }
     int items = a != s->lane && p * placed <= 32;
-    if (seq && !items && a != s->lane && w >= 16 && placed <= 8 && !nvf_scanned(k, a)) { /* rows in sequence: a few to each visit of an accumulator */
+    /* rows in sequence: a few to each visit of an accumulator */
+    if (seq && !items && a != s->lane && w >= 16 && placed <= 8 && !nvf_scanned(k, a)) {
       nvf_digit_add(d, 'i', 4, 0);
       w /= 4;
     }
@@ -165,7 +166,8 @@ static nvf_place whole_axis(const nvf_cand *k, int a, int is_lane, int width) {
     return (nvf_place){ .tile = n };
   if (scanned && n > ROUND)
     return (nvf_place){ .tile = ROUND, .walk = 1 };
-  return (nvf_place){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1, (k->reduced >> a & 1) && !is_lane && !scanned ? 2 : 8) };
+  return (nvf_place){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1, (k->reduced >> a & 1) &&
+                                         !is_lane && !scanned ? 2 : 8) };
 }
 
 nvf_shape *nvf_shape_cpu(nvf_cand *k) {

@@ -1,5 +1,6 @@
-/* Places on a GPU: lanes and 16-byte accesses along memory, rows in registers where they fit, warps over chunks, then over
-   neighbours, loops for the rest. One set of rules over axes, roles, stamps, dtypes and alignment; no case per pattern. */
+/* Places on a GPU: lanes and 16-byte accesses along memory, rows in registers where they fit, warps over chunks, then
+   over neighbours, loops for the rest. One set of rules over axes, roles, stamps, dtypes and alignment; no case per
+   pattern. */
 #include "fusion/schedule.h"
 
 enum { LANES = 32, WARPS = 8, MOST_WARPS = 32, ITEMS = 32, REGISTERS = 65536 };
@@ -51,7 +52,8 @@ static void give(room *r, int a, char place, int64_t n) {
 
 /* As much of n as the place has left: a power of two, or all of it where it is no lanes. */
 static int64_t room_for(const room *r, int a, char place, int64_t n) {
-  int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items, have = all / taken(r, a, place), got = 1;
+  int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items;
+  int64_t have = all / taken(r, a, place), got = 1;
   if (n <= have && place != 'l')
     return n;
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
@@ -97,8 +99,9 @@ static int64_t words(const nvf_cand *k) {
 /* later: elements in sequence above it; near: neighbours along memory */
 typedef struct border { int64_t later; int seq, lane, near, chunk, last; } border;
 
-/* A part of an axis between two borders of its stamps. Items lie below warps, so that a thread merges its own first; along
-   memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is loops. */
+/* A part of an axis between two borders of its stamps. Items lie below warps, so that a thread merges its own first;
+   along memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is
+   loops. */
 static void part(room *r, int a, int64_t n, const border *b) {
   int64_t budget = r->most_items, warps = 1;
   if (r->looped)
@@ -190,7 +193,8 @@ static int reads_half(const nvf_cand *k) {
   return half;
 }
 
-/* Warps and items of a block that has n elements of the axes it does in whole, some of them `live` from phase to phase. */
+/* Warps and items of a block that has n elements of the axes it does in whole, some of them `live` from phase to
+   phase. */
 static void divide(room *r, int64_t n, double live, int64_t blocks) {
   int64_t e = most_items(r->k) / words(r->k), fewest = 16, busy = 16 * r->caps->units;
   while (e > 4 && live * (double)e > 64)
@@ -208,8 +212,10 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
   e = warps > 16 && !r->fits ? least(e, 16) : e;
   while (e > fewest && 2 * warps <= MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
     e /= 2, warps *= 2;
-  int64_t other = told(r->k, NVF_KWARPS, MOST_WARPS), each = other ? power2((n + LANES * other - 1) / (LANES * other)) : 0;
-  if (other && r->fits && live * (double)each <= 64 && (double)(other * LANES) * (live * (double)each + 28) <= REGISTERS)
+  int64_t other = told(r->k, NVF_KWARPS, MOST_WARPS),
+          each = other ? power2((n + LANES * other - 1) / (LANES * other)) : 0;
+  if (other && r->fits && live * (double)each <= 64 &&
+      (double)(other * LANES) * (live * (double)each + 28) <= REGISTERS)
     warps = other, e = each;
   else if (other && !r->fits)
     warps = other, e = most(4, least(e, told(r->k, NVF_KITEMS, ITEMS) ? told(r->k, NVF_KITEMS, ITEMS) : e));
@@ -268,7 +274,8 @@ static int neighbour(const room *r) {
     int64_t c;
     if (!nvf_live(k, a) || !(k->grid >> a & 1) || r->s->at[a].tile || k->axis.at[a].n < 2 || r->d[a].n)
       continue;
-    int64_t step = nvf_ix_coef(k->net->space, at, a, &by, &c) ? (c < 0 ? -c : c) * nvf_value(k->net->space, by) : (int64_t)1 << 40;
+    int64_t step =
+        nvf_ix_coef(k->net->space, at, a, &by, &c) ? (c < 0 ? -c : c) * nvf_value(k->net->space, by) : (int64_t)1 << 40;
     if (best < 0 || step < near)
       best = a, near = step;
   }
@@ -302,7 +309,8 @@ static void stack(room *r, int64_t warps, int64_t items) {
   }
 }
 
-/* What every block along an axis computes again: then there are no more blocks than keep the machine busy, and loops. */
+/* What every block along an axis computes again: then there are no more blocks than keep the machine busy, and
+   loops. */
 static void repeats(room *r) {
   const nvf_cand *k = r->k;
   uint64_t lack = 0;
@@ -345,7 +353,8 @@ static int reused(const nvf_cand *k, int lane) { /* operands along the lanes tha
 static void elementwise(room *r) {
   nvf_cand *k = r->k;
   int a = r->s->lane;
-  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = nvf_vector(k, a), items = in_flight(k, vec), warps = WARPS / 2, had;
+  int64_t n = k->axis.at[a].n, all = extent(k, k->grid), vec = nvf_vector(k, a), items = in_flight(k, vec),
+          warps = WARPS / 2, had;
   while (items > 1 && all / (vec * items * LANES * WARPS) < 4 * r->caps->units)
     items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->units)
@@ -369,7 +378,8 @@ static void elementwise(room *r) {
   stack(r, warps, items);
 }
 
-/* Memory that the lanes cross: a square of 64 (32 of wide types), read one way and written the other, each along its lines. */
+/* Memory that the lanes cross: a square of 64 (32 of wide types), read one way and written the other, each along its
+   lines. */
 static void square(room *r) {
   int axis[2] = { r->s->lane, r->s->cross };
   int64_t side = words(r->k) > 1 ? 32 : 64;
@@ -401,15 +411,16 @@ static int mirrored(const nvf_cand *k, const nvf_shape *s) {
   for (int i = 0; i < k->inst.n; i++)
     for (int j = 0; j < k->inst.n; j++) {
       const nvf_inst *p = &k->inst.at[i], *q = &k->inst.at[j];
-      if (p->kind == NVF_ILOAD && q->kind == NVF_ILOAD && p->node == q->node && nvf_crosses(k, s, p->at) && nvf_is_one(k, q->at, s->lane))
+      if (p->kind == NVF_ILOAD && q->kind == NVF_ILOAD && p->node == q->node && nvf_crosses(k, s, p->at) &&
+          nvf_is_one(k, q->at, s->lane))
         return 1;
     }
   return 0;
 }
 
 /* ---- kernels with whole axes */
-/* Elements of a scanned axis in one round of the loop along it, if nothing but scans goes along it; 0: all at once. Blocks of
-   1,024 stay whole; lines that are few have several of them in a round. */
+/* Elements of a scanned axis in one round of the loop along it, if nothing but scans goes along it; 0: all at once.
+   Blocks of 1,024 stay whole; lines that are few have several of them in a round. */
 static int64_t round_of(const room *r, int a, int64_t lines) {
   enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
   const nvf_cand *k = r->k;
@@ -422,10 +433,10 @@ static int64_t round_of(const room *r, int a, int64_t lines) {
   return p > n ? n : 0;
 }
 
-/* A row that is wanted again and too long for a block lies in the registers of a cluster, a power of two in each block. Large
-   blocks do not pay: nobody fills a unit while they wait for each other; nor do small ones. Measured on softmax of f32, of a
-   copy: rows of 16,000 in 2 blocks of 8 warps 1.32, in 8 of 2 1.62, in one 1.41; of 50,000 in 7 of 8 1.47, in 2 of 32 2.04, as
-   loops 2.08; of 200,000 in 7 of 32 2.79, as loops 2.25. */
+/* A row that is wanted again and too long for a block lies in the registers of a cluster, a power of two in each block.
+   Large blocks do not pay: nobody fills a unit while they wait for each other; nor do small ones. Measured on softmax
+   of f32, of a copy: rows of 16,000 in 2 blocks of 8 warps 1.32, in 8 of 2 1.62, in one 1.41; of 50,000 in 7 of 8 1.47,
+   in 2 of 32 2.04, as loops 2.08; of 200,000 in 7 of 32 2.79, as loops 2.25. */
 static void share_row(room *r, int64_t p, double live) {
   enum { BLOCKS = 8, FEWEST = 4 };
   int64_t grid = extent(r->k, r->k->grid);
@@ -480,7 +491,8 @@ static void rows(room *r, uint64_t whole) {
   whole_axis(r, a, vec);
 }
 
-/* Axes beside the lanes' that a block may walk one coordinate after the other: what is wanted twice is not looked at across. */
+/* Axes beside the lanes' that a block may walk one coordinate after the other: what is wanted twice is not looked at
+   across. */
 static uint64_t walked(const nvf_cand *k, int lane) {
   uint64_t m = ~(1ull << lane);
   for (int i = 0; i < k->inst.n; i++)
@@ -510,8 +522,8 @@ static int64_t chunks(const room *r) {
   return n;
 }
 
-/* Columns: reduced axes beside lanes that the grid cuts. What is kept has whole sequences in a thread's registers and fewer
-   columns, down to a sector of memory; else a few rows are in flight. */
+/* Columns: reduced axes beside lanes that the grid cuts. What is kept has whole sequences in a thread's registers and
+   fewer columns, down to a sector of memory; else a few rows are in flight. */
 static void columns(room *r, uint64_t whole) {
   enum { FEWEST = 8, KEPT = 64 };
   nvf_cand *k = r->k;
@@ -597,15 +609,17 @@ static void folded(room *r, uint64_t whole) {
     cut(r, a);
   }
   /* Rows that meet at barriers share no block: measured, 1.43 and 1.02 of a copy for rows of 1,000 f64. */
-  stack(r, along && row_warps > 1 ? row_warps : WARPS / 2, along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
+  stack(r, along && row_warps > 1 ? row_warps : WARPS / 2,
+        along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
   repeats(r);
-  int64_t ahead = 2 * r->caps->units / r->blocks; /* measured: one to two blocks a unit, whatever their size; four are too far */
+  /* measured: one to two blocks a unit, whatever their size; four are too far */
+  int64_t ahead = 2 * r->caps->units / r->blocks;
   if (along && row_warps > 1 && fits && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
     s->ahead = nvf_told(k, NVF_KAHEAD, ahead);
 }
 
-/* The tile of an axis that a block has in whole: a power of two, or fewer eighths of one along the lanes, as far as the borders
-   of its stamps allow. Classes of lengths are texts: there are few. */
+/* The tile of an axis that a block has in whole: a power of two, or fewer eighths of one along the lanes, as far as the
+   borders of its stamps allow. Classes of lengths are texts: there are few. */
 static int64_t covering(const nvf_cand *k, int lane, int a) {
   enum { LEAST = 32 };
   int64_t n = k->axis.at[a].n, p = power2(n);

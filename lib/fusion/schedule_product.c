@@ -38,7 +38,8 @@ void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d) {
 }
 
 /* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
-nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner, const nvf_digits *i, int put_inner) {
+nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
+                             const nvf_digits *i, int put_inner) {
   nvf_shape *h = NVB_NEW(k->net->arena, nvf_shape);
   h->at = nvb_dup(k->net->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
   h->lane = inner;
@@ -73,7 +74,8 @@ static int64_t vectors_of(const nvb_caps *c, nvm_dtype sum, int products) { /* o
   return n > sums ? n / sums : 1;
 }
 
-static int64_t rows_of(const nvf_cand *k) { return class_of(length(k, k->dot->m), 1, 4); } /* whose sums are registers */
+/* whose sums are registers */
+static int64_t rows_of(const nvf_cand *k) { return class_of(length(k, k->dot->m), 1, 4); }
 
 /* A power of two times the least. */
 static int64_t told(const nvf_cand *k, nvf_knob knob, int64_t least, int64_t otherwise) {
@@ -110,7 +112,8 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
     int64_t beside = (deep ? t.k : size) / lanes, some = beside < 4 ? beside : 4;
     nvf_digit_add(&d[1], 'i', some, 0);
     nvf_digit_add(&d[1], 'I', beside / some, 0);
-    s->head[z] = nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], !right && deep ? kk : other);
+    s->head[z] =
+        nvf_operand_shape(k, s, deep ? other : kk, &d[0], deep ? kk : other, &d[1], !right && deep ? kk : other);
   }
   return s;
 }
@@ -152,7 +155,8 @@ static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
 int nvf_product_crowded(const nvf_cand *k) {
   enum { SUMS = 32, MOST = 128 }; /* of a thread; words of them */
   nvf_tiling t;
-  return k->net->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) && k->dot->count * SUMS * nvg_size(sum_of(k)) / 4 > MOST;
+  return k->net->caps->kind != NVB_CPU && k->dot->count > 1 && !nvf_tensor_tile(k, &t) &&
+         k->dot->count * SUMS * nvg_size(sum_of(k)) / 4 > MOST;
 }
 
 int64_t nvf_product_columns(const nvb_caps *c, nvm_dtype sum) {

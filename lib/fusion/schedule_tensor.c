@@ -3,7 +3,8 @@
    the operands allow. Several products share out a tile of the table among them. */
 #include "fusion/schedule.h"
 
-enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* of a thread */, RASTER = 16 };
+enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* of a thread */,
+       RASTER = 16 };
 
 /* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the
  * result's row. */
@@ -211,7 +212,8 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   s->stages = at.stages;
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS ? c->blocks : 0;
-  s->raster = k->axis.at[k->dot->m].n > t.m ? RASTER : 0; /* else every row of tiles reads all of the right operands anew */
+  /* else every row of tiles reads all of the right operands anew */
+  s->raster = k->axis.at[k->dot->m].n > t.m ? RASTER : 0;
   s->boxes = s->roles ? (c->turned ? k->dot->m : k->dot->n) : -1;
   return s;
 }

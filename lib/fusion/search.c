@@ -4,11 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* PARTED: of kernels that do not wait for each other one takes less than so many launches: they share one as parts of a grid
-   (on a CPU all do: no part takes registers or units from another).
-   WINDOW: groups that are looked at together. More go through it in their order; what has settled leaves at its front.
-   MOST_VISITS: instances that may be built for a window (some 30 ms of them), LATER for those behind the first; then what is
-   best so far stands. */
+/* PARTED: of kernels that do not wait for each other one takes less than so many launches: they share one as parts of a
+   grid (on a CPU all do: no part takes registers or units from another). WINDOW: groups that are looked at together.
+   More go through it in their order; what has settled leaves at its front. MOST_VISITS: instances that may be built for
+   a window (some 30 ms of them), LATER for those behind the first; then what is best so far stands. */
 enum { CROWD = 12, PARTED = 5, WINDOW = 32, MOST_VISITS = 150000, LATER = 20000 };
 typedef struct group { int n, *root; nvf_cand *k; int id; } group; /* id: its own, a new one when it changes */
 /* Each behind those that it reads from. needs: bit set of groups of the window that one reads from, with theirs */
@@ -127,7 +126,8 @@ static void find_needs(const search *s, window *w) {
 static int apart(const window *w, int i, int j) { return !(w->needs[i] >> j & 1) && !(w->needs[j] >> i & 1); }
 
 /* ---- moves, priced by the kernels that they change */
-typedef struct move { int from, to, at; double gain; } move; /* to < 0: copy root -to - 1 of `from` into its readers; at: of s->gain */
+/* to < 0: copy root -to - 1 of `from` into its readers; at: of s->gain */
+typedef struct move { int from, to, at; double gain; } move;
 
 static double time_of(const nvf_cand *k) { return k->put.n ? k->time : 0; }
 
@@ -150,10 +150,11 @@ static void become(search *s, group *g, int n, int *root, nvf_cand *k) {
   *g = (group){ n, root, k, s->ids++ };
 }
 
-/* The readers of a stored value without it, and its group without that root. Returns what is gained, or CANNOT where one of them
-   cannot do without, or is in no window yet. go: w is changed if something is gained. */
+/* The readers of a stored value without it, and its group without that root. Returns what is gained, or CANNOT where
+   one of them cannot do without, or is in no window yet. go: w is changed if something is gained. */
 static double copied(search *s, window *w, int i, int which, int go) {
-  int node = w->g[i].root[which], left = w->g[i].n - 1, *root = nvb_dup(s->a, w->g[i].root, (size_t)(left + 1) * sizeof *root);
+  int node = w->g[i].root[which], left = w->g[i].n - 1,
+      *root = nvb_dup(s->a, w->g[i].root, (size_t)(left + 1) * sizeof *root);
   nvf_cand *k[WINDOW] = { NULL };
   double gain = 0;
   int readers = 0;
@@ -215,8 +216,8 @@ static void put_joined(search *s, window *w, uint64_t members, group all) {
   count_reads(s, all.k, 1);
 }
 
-/* Some groups as one; of their roots those that nobody else reads are registers, not buffers. Returns what is gained. go: w is
-   changed if that is more than `price`. */
+/* Some groups as one; of their roots those that nobody else reads are registers, not buffers. Returns what is gained.
+   go: w is changed if that is more than `price`. */
 static double joined(search *s, window *w, uint64_t members, double price, int go) {
   int n = 0, gone = 0, kept = 0;
   double gain = 0;
@@ -289,8 +290,8 @@ static double small_part(const search *s) {
   return s->net->caps->kind == NVB_CPU ? INFINITY : PARTED * s->net->caps->launch;
 }
 
-/* Kernels over different spaces, one of them small: where they do not wait for each other they share a launch as parts of one
-   grid, so that merging them gains none. */
+/* Kernels over different spaces, one of them small: where they do not wait for each other they share a launch as parts
+   of one grid, so that merging them gains none. */
 static int are_parts(const search *s, const group *x, const group *y) {
   double small = small_part(s);
   if (x->k->dot || y->k->dot)
@@ -323,8 +324,9 @@ static uint64_t between(const window *w, int i, int j) {
   return members;
 }
 
-/* Two groups, i before j, and all between them; of products that read the same also with a group that reads both, if that is
-   better: what a library's rate is worth more than may not be worth more than two products that are never stored. */
+/* Two groups, i before j, and all between them; of products that read the same also with a group that reads both, if
+   that is better: what a library's rate is worth more than may not be worth more than two products that are never
+   stored. */
 static double merged(search *s, window *w, int i, int j, int go) {
   uint64_t pair = 1ull << i | 1ull << j | between(w, i, j), members = pair;
   double price = launches_lost(s, w, i, j) * s->net->caps->launch, gain = joined(s, w, pair, price, 0);
@@ -343,11 +345,12 @@ static double merged(search *s, window *w, int i, int j, int go) {
 
 static int is_near(const search *s, const group *x, const group *y) {
   double small = 2 * s->net->caps->launch;
-  return reads_same(x, y) || reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) || same_space(s, x, y);
+  return reads_same(x, y) || reads_from(x, y) || reads_from(y, x) || (x->k->time < small && y->k->time < small) ||
+         same_space(s, x, y);
 }
 
-/* What a move gains is kept by the identities of its groups: only what the last move touched is priced again. Both return a
-   place in s->gain. */
+/* What a move gains is kept by the identities of its groups: only what the last move touched is priced again. Both
+   return a place in s->gain. */
 static int merge_gain(search *s, window *w, int i, int j) {
   int key[2] = { w->g[i].id, w->g[j].id }, fresh, *at = nvb_map_put(s->moves, key, sizeof key, &fresh);
   if (!fresh)
@@ -377,7 +380,8 @@ static void prefer(const search *s, move *best, int from, int to, int at) {
     *best = (move){ from, to, at, s->gain.at[at] };
 }
 
-/* Many groups: those of one shape that read the same and do not wait for each other are tried together before pairs are. */
+/* Many groups: those of one shape that read the same and do not wait for each other are tried together before pairs
+   are. */
 static void siblings(search *s, window *w) {
   for (int i = 0; i < w->n && w->n > CROWD; i++) {
     uint64_t members = 1ull << i;
@@ -393,7 +397,8 @@ static void siblings(search *s, window *w) {
 /* The best move; 0 if nothing gains. maps: only copies of maps. */
 static int step(search *s, window *w, int maps) {
   move best = { -1, -1, 0, 1e-6 };
-  double least = s->net->caps->launch / 2; /* a merge that gains nearly as much comes first: a copy is still there after it */
+  /* a merge that gains nearly as much comes first: a copy is still there after it */
+  double least = s->net->caps->launch / 2;
   find_needs(s, w);
   for (int i = 0; i < w->n && s->net->built < s->most; i++)
     for (int r = 0; r < w->g[i].n; r++) {
@@ -498,8 +503,8 @@ static int may_share(const search *s, const nvf_choice *c, int first, int i) {
     buffers += c->k[j]->put.n + c->k[j]->nread;
     params += (double)nvf_params(c->k[j]);
   }
-  return small && buffers <= s->net->caps->max_buffers && (s->net->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) &&
-         i - first < NVF_MAX_PARTS;
+  return small && buffers <= s->net->caps->max_buffers &&
+         (s->net->caps->kind == NVB_CPU || params <= NVF_MOST_PARAMS) && i - first < NVF_MAX_PARTS;
 }
 
 /* Kernels in an order in which all is there when it is read: what waits for nothing comes first. */
@@ -507,7 +512,9 @@ static nvf_choice *ordered(search *s, const groups *all, int fuse) {
   nvf_choice *c = NVB_NEW(s->a, nvf_choice);
   int *by = makers(s, all), *place = NVB_NEWN(s->a, int, all->n + 1), *level = NVB_NEWN(s->a, int, all->n + 1);
   int *many = NVB_NEWN(s->a, int, all->n + 2), *order = NVB_NEWN(s->a, int, all->n + 1), first = 0, last = -1;
-  *c = (nvf_choice){ .net = s->net, .time = s->time, .k = NVB_NEWN(s->a, nvf_cand *, all->n + 1), .step = NVB_NEWN(s->a, int, all->n + 1) };
+  *c = (nvf_choice){
+    .net = s->net, .time = s->time, .k = NVB_NEWN(s->a, nvf_cand *, all->n + 1), .step = NVB_NEWN(s->a, int, all->n + 1)
+  };
   for (int i = 0; i < all->n; i++) {
     const nvf_cand *k = all->at[i].k;
     for (int r = 0; r < k->nread; r++) {
@@ -543,7 +550,8 @@ static int add_root(search *s, groups *all, int i) {
   const nvf_node *n = node_of(s, i);
   int at = all->n, *root = NVB_NEWN(s->a, int, n->kind == NVG_VPICK ? 64 : 1); /* 64: more states than split.c takes */
   nvf_put_bit(s->stored, i);
-  for (int q = all->n; q-- > 0 && n->kind == NVG_VPICK && all->at[q].root[0] > n->in[0];) { /* states of one reduction are made together */
+  /* states of one reduction are made together */
+  for (int q = all->n; q-- > 0 && n->kind == NVG_VPICK && all->at[q].root[0] > n->in[0];) {
     const nvf_node *m = node_of(s, all->at[q].root[0]);
     if (m->kind != NVG_VPICK || m->in[0] != n->in[0])
       continue;
@@ -558,8 +566,8 @@ static int add_root(search *s, groups *all, int i) {
   return at;
 }
 
-/* Its kernel; where there is none, a value is stored in its middle, and the groups from there on are looked at again. Returns
-   the next place. */
+/* Its kernel; where there is none, a value is stored in its middle, and the groups from there on are looked at again.
+   Returns the next place. */
 static int first_kernel(search *s, groups *all, int i) {
   static const nvf_refusals none;
   group *g = &all->at[i];
@@ -580,7 +588,8 @@ static int first_kernel(search *s, groups *all, int i) {
 }
 
 nvf_choice *nvf_search(nvf_net *net, int fuse, const nvf_refusals *no) {
-  search s = { .net = net, .a = net->arena, .no = no, .known = nvb_map_new(net->arena), .moves = nvb_map_new(net->arena),
+  search s = { .net = net, .a = net->arena, .no = no, .known = nvb_map_new(net->arena),
+               .moves = nvb_map_new(net->arena),
                .stored = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1),
                .readers = NVB_NEWN(net->arena, int, net->n + 1) };
   groups all = { 0 }, settled = { 0 };

@@ -1,6 +1,7 @@
 /* Sizes of a graph as symbols: what each dimension is called, and which names the graph proves to be equal. What counts
    as a proof: operands of one operation, a reshape's matching runs, strides that are the next stride times its size. */
 #include "fusion/planner.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct run { int n; nvf_prod f[NVM_MAX_RANK]; } run; /* the dimensions that a product was made of, in order */
@@ -48,8 +49,8 @@ static nvf_prod product(sizer *z, int n, const nvf_prod *f) {
   return p;
 }
 
-/* A run whose borders divide each other: both sides are products of what lies between them (64 x 32 to 8 x 256: 8 x 8 x 32).
-   Returns 0, and does nothing, for any other. */
+/* A run whose borders divide each other: both sides are products of what lies between them (64 x 32 to 8 x 256: 8 x 8 x
+   32). Returns 0, and does nothing, for any other. */
 static int refine(sizer *z, int n, const nvf_prod *old, int m, const int *at, const int64_t *shape, nvf_prod *to) {
   int64_t size[2 * NVM_MAX_RANK];
   int side[2][2 * NVM_MAX_RANK], count = 0; /* of each factor, last one first */
@@ -206,14 +207,15 @@ static void name_value(sizer *z, int id) {
     d[i] = fresh(z, v->shape[i]);
 }
 
-/* Strides of a leaf, from the shortest: 0 and 1 are facts, "the next one times its size" is one, anything else a symbol. */
+/* Strides of a leaf, from the shortest: 0 and 1 are facts, "the next one times its size" is one, anything else a
+   symbol. */
 static nvf_prod *strides(sizer *z, const nvg_leaf *l, const nvf_prod *dim) {
   nvf_prod *out = NVB_NEWN(z->a, nvf_prod, l->rank + 1);
   uint64_t done = 0;
   for (int left = l->rank, near = -1; left--;) {
     int d = -1;
     for (int i = l->rank - 1; i >= 0; i--) {
-      int64_t s = l->stride[i] < 0 ? -l->stride[i] : l->stride[i], t = d < 0 ? 0 : l->stride[d] < 0 ? -l->stride[d] : l->stride[d];
+      int64_t s = llabs(l->stride[i]), t = d < 0 ? 0 : llabs(l->stride[d]);
       if (!(done >> i & 1) && (d < 0 || s < t))
         d = i;
     }

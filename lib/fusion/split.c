@@ -1,6 +1,7 @@
-/* Reductions taken apart without changing a bit: long ones with too few results become partials (aligned subtrees of the
-   stamp) and a finish of stamp (1, 1); ones whose source is also read in the pieces of a stamp are written by those pieces, so
-   that both can ride in one kernel. Decides lengths of pieces; whether partials pay is decided by the search. */
+/* Reductions taken apart without changing a bit: long ones with too few results become partials (aligned subtrees of
+   the stamp) and a finish of stamp (1, 1); ones whose source is also read in the pieces of a stamp are written by those
+   pieces, so that both can ride in one kernel. Decides lengths of pieces; whether partials pay is decided by the
+   search. */
 #include "fusion/split.h"
 #include <string.h>
 
@@ -41,7 +42,9 @@ int64_t nvf_count(const nvg_val *v, int from, int to) {
 
 static nvf_node made(const nvf_weaver *w, int i) { return w->made.at[i]; }
 static int *ints(nvf_weaver *w, int n, const int *from) { return nvb_dup(w->a, from, (size_t)n * sizeof *from); }
-static const int64_t *attrs(nvf_weaver *w, int64_t a, int64_t b) { return nvb_dup(w->a, (int64_t[2]){ a, b }, 2 * sizeof a); }
+static const int64_t *attrs(nvf_weaver *w, int64_t a, int64_t b) {
+  return nvb_dup(w->a, (int64_t[2]){ a, b }, 2 * sizeof a);
+}
 
 /* Dimensions with `drop` of them from `at` on replaced by n others. */
 static const nvf_prod *with_dims(nvf_weaver *w, const nvf_node *x, int at, int drop, int n, const nvf_prod *p) {
@@ -93,8 +96,8 @@ static int64_t pieces_of(int64_t n, int64_t block) { return (n + block - 1) / bl
 /* Elements of a piece of a run of `len`, or 0 where it stays together. weight: leaf elements behind one element. */
 typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
 
-/* Of strips of columns on a GPU: many blocks, so that units end together, each of ROWS rows at least if there are two for a
-   unit even so; and partials that are next to nothing beside what is read. */
+/* Of strips of columns on a GPU: many blocks, so that units end together, each of ROWS rows at least if there are two
+   for a unit even so; and partials that are next to nothing beside what is read. */
 static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int64_t strips) {
   enum { ROWS = 1024, SHARE = 64 };
   int64_t b = chunk;
@@ -116,7 +119,9 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
   if (c->kind == NVB_CPU) { /* pieces of 32 K elements, or of 512 rows; smaller ones only to employ every unit */
     int64_t want = side ? 4 * c->units : (c->units + blocks - 1) / blocks, most = e->inner >= 16 ? 64 : 256;
     b = e->inner >= 16 ? 512 : 32768;
-    while (b > chunk && b > 2 && (b * e->weight > (e->inner >= 16 ? 512 : 65536) || (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
+    while (b > chunk && b > 2 &&
+           (b * e->weight > (e->inner >= 16 ? 512 : 65536) ||
+            (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
       b /= 2;
     while (pieces_of(e->len, b) > most)
       b *= 2;
@@ -161,7 +166,8 @@ static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf
 }
 
 typedef struct manner { int whole, side; int64_t largest; } manner;
-static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m, int *out) {
+static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m,
+                        int *out) {
   const nvf_node x = made(w, in[0]);
   extent e = { 1, 1, 1, 1, m->largest };
   for (int d = 0; d < x.rank; d++) {
@@ -182,8 +188,8 @@ static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int ru
 /* ---- by the pieces of the stamp */
 static int power2(int64_t n) { return n > 0 && !(n & (n - 1)); }
 
-/* Product of the dimensions of a value from the boundary where `lo` elements lie before to that of `hi`; -1 if there are no
-   such boundaries. */
+/* Product of the dimensions of a value from the boundary where `lo` elements lie before to that of `hi`; -1 if there
+   are no such boundaries. */
 static nvf_prod between(nvf_weaver *w, int value, int64_t lo, int64_t hi) {
   const nvg_val *v = &w->net->g->v[value];
   int64_t n = 1;
@@ -199,8 +205,8 @@ static nvf_prod between(nvf_weaver *w, int value, int64_t lo, int64_t hi) {
   return open && closed ? p : -1;
 }
 
-/* A sum over a run whose operand is also read in chunks of the stamp: lanes in sequence, the lanes of a chunk, the chunks, each
-   a reduction of its own. Returns 0 if nothing reads it so. */
+/* A sum over a run whose operand is also read in chunks of the stamp: lanes in sequence, the lanes of a chunk, the
+   chunks, each a reduction of its own. Returns 0 if nothing reads it so. */
 static int by_chunks(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
   const nvg_graph *g = w->net->g;
   const nvg_val *x = &g->v[v->in[0]];
@@ -226,7 +232,8 @@ static int by_chunks(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *
   return 0;
 }
 
-/* A tree over an axis that two dimensions were merged into, the inner one a power of two: first that one, then the other. */
+/* A tree over an axis that two dimensions were merged into, the inner one a power of two: first that one, then the
+   other. */
 static int by_lanes(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m, int *out) {
   const nvg_graph *g = w->net->g;
   const nvg_val *x = &g->v[v->in[0]];
@@ -241,7 +248,8 @@ static int by_lanes(nvf_weaver *w, const nvg_val *v, nvf_node n, const manner *m
       k *= last = y->shape[d];
     if (!y || k != before * len || !power2(last) || last == 1 || last >= len)
       continue;
-    nvf_prod dim[2] = { between(w, r->in[0], before, before * len / last), between(w, r->in[0], before * len / last, before * len) };
+    nvf_prod dim[2] = { between(w, r->in[0], before, before * len / last),
+                        between(w, r->in[0], before * len / last, before * len) };
     if (dim[0] < 0 || dim[1] < 0)
       continue;
     int in[64];

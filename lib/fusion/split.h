@@ -17,7 +17,8 @@ typedef struct nvf_weaver {
 nvf_weaver *nvf_weaver_new(nvf_net *net, int split);
 int nvf_weave(nvf_weaver *w, nvf_node n);                 /* adds a node; its number */
 int64_t nvf_count(const nvg_val *v, int from, int to);    /* product of extents */
-/* Adds what a reduction becomes and notes node and states. whole: it is not cut into partials; side: another reduction of
-   the same source goes along other axes, so pieces follow its rows; tile: it is cut into pieces of so many columns, 0: as usual. */
+/* Adds what a reduction becomes and notes node and states. whole: it is not cut into partials; side: another reduction
+   of the same source goes along other axes, so pieces follow its rows; tile: it is cut into pieces of so many columns,
+   0: as usual. */
 void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, int64_t tile);
 #endif

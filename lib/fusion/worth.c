@@ -1,6 +1,6 @@
-/* Which values are worth a decision, that is, may be kept in memory: outputs, reductions, what can only be read from memory,
-   operands of products, and dear maps whose readers end in different sinks or read them at shifts; everything else is
-   computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by price. */
+/* Which values are worth a decision, that is, may be kept in memory: outputs, reductions, what can only be read from
+   memory, operands of products, and dear maps whose readers end in different sinks or read them at shifts; everything
+   else is computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by price. */
 #include "fusion/planner.h"
 
 enum { DEAR = 6 }; /* operations from which on computing an element again is dear */
@@ -104,8 +104,8 @@ static void find_feeds(worth *s) {
     }
 }
 
-/* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that is
-   none. */
+/* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that
+   is none. */
 static int feeds_product(const worth *s, int i) {
   const nvf_node *n = node_of(s, i);
   int part = n->kind == NVG_VSLICE || n->kind == NVG_VRESHAPE || n->kind == NVG_VROLL;
@@ -151,8 +151,8 @@ uint8_t *nvf_worth(nvf_net *net, int fuse) {
   return is;
 }
 
-/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in equal
-   parts for each that reads it. Views are stored where nothing else can be. */
+/* A value in the middle of what no kernel can hold, to be stored; -1 if there is none. What is below a value counts in
+   equal parts for each that reads it. Views are stored where nothing else can be. */
 int nvf_middle(nvf_net *net, const uint64_t *stored, int root) {
   int best = -1, low = root, *readers = NVB_NEWN(net->arena, int, root + 1);
   double *below = NVB_NEWN(net->arena, double, root + 1), most = 0;

@@ -145,9 +145,10 @@ const char *nvg_device_name(char out[16], int device) {
 
 static int two_devices(const char *who, const nvg_node *a, const nvg_node *b) {
   char da[16], db[16], sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
-  nvb_fail(NVM_ERR_VALUE, "[%s] operands were put on two devices: %s %s on %s and %s %s on %s; move one with to_device", who,
-           nvg_dtype_name(a->aval->dtype), nvg_shape_text(sa, a->aval->rank, a->aval->shape), nvg_device_name(da, a->device),
-           nvg_dtype_name(b->aval->dtype), nvg_shape_text(sb, b->aval->rank, b->aval->shape), nvg_device_name(db, b->device));
+  nvb_fail(NVM_ERR_VALUE, "[%s] operands were put on two devices: %s %s on %s and %s %s on %s; move one with to_device",
+           who, nvg_dtype_name(a->aval->dtype), nvg_shape_text(sa, a->aval->rank, a->aval->shape),
+           nvg_device_name(da, a->device), nvg_dtype_name(b->aval->dtype),
+           nvg_shape_text(sb, b->aval->rank, b->aval->shape), nvg_device_name(db, b->device));
   return -1;
 }
 

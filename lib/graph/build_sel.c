@@ -13,7 +13,8 @@ nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
   if (!x || nvg_window(c, x->aval, start, count, step)) return NULL;
   int rank = x->aval->rank;
   if (nvg_parts(v->aval->dtype) == 2 && nvg_parts(x->aval->dtype) == 1)
-    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)", nvg_dtype_name(x->aval->dtype));
+    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)",
+                   nvg_dtype_name(x->aval->dtype));
   v = nvg_xexpand(c, nvg_xcast(c, v, x->aval->dtype, 1), rank, count);
   nvg_node *zero = nvg_xconst(c, x->aval->dtype, 0, 0);
   if (!v || !zero) return NULL;

@@ -18,7 +18,7 @@ nvm_dtype nvg_complex_of(nvm_dtype t);     /* f64, c128 -> c128; else c64 */
 nvm_dtype nvg_compute_of(nvm_dtype t);     /* type of the arithmetic: f16, bf16 -> f32; else t */
 int nvg_is_half(nvm_dtype t);              /* a float of 16 bits or 8 */
 int nvg_parts(nvm_dtype t);                /* 2 if complex, else 1 */
-int nvg_precision(nvm_dtype t);            /* bits of the significand of an integer or float, without its sign; bool 1 */
+int nvg_precision(nvm_dtype t); /* bits of the significand of an integer or float, without its sign; bool 1 */
 int nvg_embeds(nvm_dtype from, nvm_dtype to); /* every value of `from` converts to `to` unchanged */
 
 /* Bits of one real value, zero extended, as constants keep them. Floats round once, to nearest even. */

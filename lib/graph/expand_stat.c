@@ -18,7 +18,8 @@ static int open_stat(nvg_call *c, stat *s, int64_t default_axis) {
   if (!s->x) return NVM_ERR_MEMORY;
   int rank = s->x->aval->rank, status = nvg_attr_int(c, "keepdims", 0, &s->keep);
   if (!status) status = nvg_attr_axes(c, "axis", rank, &s->axes);
-  if (!status && default_axis && !nvg_attr_get(c, "axis") && !nvg_attr_none(c, "axis") && rank) s->axes = 1u << (rank - 1);
+  if (!status && default_axis && !nvg_attr_get(c, "axis") && !nvg_attr_none(c, "axis") && rank)
+    s->axes = 1u << (rank - 1);
   return status;
 }
 

@@ -12,7 +12,8 @@ static nvg_fragset *library; /* NULL until the index is whole */
 
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); } /* a child finds it whole */
+/* a child finds it whole */
+__attribute__((constructor)) static void at_fork(void) { pthread_atfork(hold, let_go, let_go); }
 
 typedef struct request { nvg_frag_query *q; const nvg_frag *found; } request;
 

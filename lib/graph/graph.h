@@ -27,7 +27,8 @@ typedef enum nvg_vkind {
   NVG_VCONCAT,  /* along axis attr[0] */
   NVG_VGATHER,  /* out[c] = in[0][c with coordinate attr[0] replaced by in[1][c]]; in[1] i64, this shape, checked in
                    range; in[0] has the same rank and has to be stored */
-  NVG_VSCATTER, /* i64, 1-d: 1 + the greatest k with in[0][k] = its coordinate, else 0; in[0] i64, 1-d, checked in range */
+  NVG_VSCATTER, /* i64, 1-d: 1 + the greatest k with in[0][k] = its coordinate, else 0; in[0] i64, 1-d, checked in
+                   range */
   /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one
      dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision */
   NVG_VCALL
@@ -130,7 +131,8 @@ int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, in
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
 /* n, to be computed on that device, as nvg_node.device says; a new reference. */
 nvg_node *nvg_put(nvg_node *n, int device);
-/* The device that these (NULL ones are skipped) were put on together, 0 if none was; -1 with a message that names `who`. */
+/* The device that these (NULL ones are skipped) were put on together, 0 if none was; -1 with a message that names
+   `who`. */
 int nvg_device_join(const char *who, nvg_node *const *in, int n);
 const char *nvg_device_name(char out[16], int device); /* "cpu", "cuda:0"; as nvg_node.device */
 nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
@@ -147,14 +149,14 @@ typedef struct nvg_val {
   int leaf;
   const nvg_frag *frag;        /* MAP, RED, SCAN */
   int stamp_c, stamp_w;        /* RED: numerics.md section 4, from the shape as written */
-  int half;                    /* MAP, RED: all that becomes of it is rounded to bf16 (2) or to 16 bits (1), as the user's
+  int half; /* MAP, RED: all that becomes of it is rounded to bf16 (2) or to 16 bits (1), as the user's
                                   dtypes ask: a device may use its own instructions (numerics.md section 5) */
   int order_free;              /* RED: min, max, any, all, integers, arg: any tree gives the same bits */
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
-/* The stamp of a reduction (numerics.md section 4): that of columns where the kept elements inside of it are NVG_COLUMN or
-   more, else that of rows. */
+/* The stamp of a reduction (numerics.md section 4): that of columns where the kept elements inside of it are NVG_COLUMN
+   or more, else that of rows. */
 enum { NVG_COLUMN = 16 };
 typedef struct nvg_stamp { int chunk, lanes; } nvg_stamp;
 static inline nvg_stamp nvg_stamp_of(int column) { return column ? (nvg_stamp){ 64, 1 } : (nvg_stamp){ 1024, 128 }; }

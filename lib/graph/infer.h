@@ -18,7 +18,8 @@ typedef struct nvg_call {
   nvg_node *inl[24];
 } nvg_call;
 
-/* Every row that is not MAP, RED, SCAN, CALL, LEAF or NODE has one. The result is borrowed (the call's or an operand). */
+/* Every row that is not MAP, RED, SCAN, CALL, LEAF or NODE has one. The result is borrowed (the call's or an
+   operand). */
 #define NVG_MAKE_MAP(id)
 #define NVG_MAKE_RED(id)
 #define NVG_MAKE_SCAN(id)

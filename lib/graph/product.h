@@ -4,8 +4,8 @@
 #define NVG_PRODUCT_H
 #include "graph/infer.h"
 
-/* What operands become, what is summed, what results. 16-bit factors are multiplied as they are if the sums are float32;
-   those of 8 bits become float16, which holds them all. Integers of 8 and 16 bits stay what they are. */
+/* What operands become, what is summed, what results. 16-bit factors are multiplied as they are if the sums are
+   float32; those of 8 bits become float16, which holds them all. Integers of 8 and 16 bits stay what they are. */
 typedef struct nvg_factors { nvm_dtype in, sum, out; int64_t precision; } nvg_factors;
 
 /* Dimension d of x has label at[d] < NVG_LABELS; each is there once, and none has extent 1. */
@@ -33,7 +33,8 @@ nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int 
 /* ---- einsum_path.c: in which order several terms are multiplied */
 enum { NVG_ORDER_MOST = 12 };   /* terms that OPTIMAL takes; of more it makes what GREEDY does */
 /* The sets of n terms, extents of labels, labels wanted in the end; out: n - 1 pairs of places in the list of terms,
-   from which both are taken and at whose end their product is put. Returns the operations this takes; -1 with a message. */
+   from which both are taken and at whose end their product is put. Returns the operations this takes; -1 with a
+   message. */
 double nvg_product_path(int n, const uint64_t *set, const double *extent, uint64_t wanted, nvm_order order,
                         int (*out)[2]);
 #endif

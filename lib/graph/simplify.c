@@ -20,8 +20,8 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
   return nvg_add_map(l, f, nvg_compute_of(v->dtype), in, v->nin, v->rank, v->shape);
 }
 
-/* attr[0] with NVG_INNER: a conversion that no user asked for. Between float dtypes such a one neither rounds what it reads to 16 bits
-   nor, where it loses nothing, what it makes. */
+/* attr[0] with NVG_INNER: a conversion that no user asked for. Between float dtypes such a one neither rounds what it
+   reads to 16 bits nor, where it loses nothing, what it makes. */
 static int lower_cast(nvg_lower *l, const nvg_val *v) {
   nvm_dtype from = l->g->v[v->in[0]].dtype, to = v->dtype;
   if (!(v->attr[0] & NVG_INNER) || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
@@ -37,7 +37,8 @@ static int lower_const(nvg_lower *l, const nvg_val *v) {
 /* Many pieces: two halves, each a concat of its own, so that the planner may store one of them. */
 static int add_concat(nvg_lower *l, const nvg_val *v, int n, int *in) {
   enum { MOST = 16 };
-  nvg_val c = { .kind = NVG_VCONCAT, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .nin = n, .in = in, .attr = v->attr,
+  nvg_val c = { .kind = NVG_VCONCAT, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .nin = n, .in = in,
+                .attr = v->attr,
                 .nattr = v->nattr };
   if (n == 1) return in[0];
   if (n > MOST) {
@@ -63,7 +64,8 @@ static int lower_select(nvg_lower *l, const nvg_val *v) {
     return add_concat(l, v, n, in);
   }
   if (!nvg_at(l, in[0])->size) return nvg_add_full(l, in[1], v->rank, v->shape);
-  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = v->nin, .in = in,
+  nvg_val c = { .kind = v->kind, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = v->nin,
+                .in = in,
                 .attr = v->attr, .nattr = v->nattr };
   return nvg_add(l, &c);
 }
@@ -77,7 +79,9 @@ static int lower_gather(nvg_lower *l, const nvg_val *v) {
 }
 
 static int lower_scatter(nvg_lower *l, const nvg_val *v) {
-  nvg_val c = { .kind = NVG_VSCATTER, .dtype = NVM_I64, .rank = 1, .shape = v->shape, .nin = 1, .in = &l->rep[v->in[0]] };
+  nvg_val c = {
+    .kind = NVG_VSCATTER, .dtype = NVM_I64, .rank = 1, .shape = v->shape, .nin = 1, .in = &l->rep[v->in[0]]
+  };
   return nvg_add(l, &c);
 }
 
@@ -124,8 +128,8 @@ static int lower_empty(nvg_lower *l, const nvg_val *v) { /* nothing is computed 
   return nvg_add_full(l, nvg_add_number(l, nvg_compute_of(v->dtype), 0), v->rank, v->shape);
 }
 
-/* Values that only reach a reader through a rounding to bf16 (2) or to 16 bits (1) which their user's dtypes ask for: those
-   of 16-bit operations, and what stands inside of such an operation's expansion. */
+/* Values that only reach a reader through a rounding to bf16 (2) or to 16 bits (1) which their user's dtypes ask for:
+   those of 16-bit operations, and what stands inside of such an operation's expansion. */
 static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const uint8_t *wanted) {
   uint8_t *half = nvb_get(a, (size_t)g->n + 1), *users = nvb_get(a, (size_t)g->n + 1);
   memset(users, 3, (size_t)g->n + 1); /* the least of its readers; 3: it has none */

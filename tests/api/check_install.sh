@@ -6,7 +6,8 @@ build=$1 source=$2 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 DESTDIR="$stage" meson install -C "$build" --no-rebuild --tags runtime,devel >/dev/null
 pc=$(dirname "$(find "$stage" -name nvm.pc)") prefix=$(sed -n 's/^prefix=//p' "$pc/nvm.pc")
-flags=$(PKG_CONFIG_PATH="$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" pkg-config --define-variable=prefix="$stage$prefix" --cflags --libs nvm)
+flags=$(PKG_CONFIG_PATH="$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
+  pkg-config --define-variable=prefix="$stage$prefix" --cflags --libs nvm)
 lib=$(dirname "$(find "$stage" -name libnvm.so)")
 export LD_LIBRARY_PATH="$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" NVM_CACHE_DIR=off
 # shellcheck disable=SC2086

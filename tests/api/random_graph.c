@@ -1,7 +1,7 @@
-/* Random graphs. Every step picks an operation of the table and operands among what exists; what the library refuses (a dtype,
-   a shape) is tried again with something else. No copysign or signbit: the sign of a NaN is unspecified. At least a fifth of
-   the steps are casts. Leaves have odd shapes, zero and negative strides, special values. Matrix products are of small whole
-   numbers, so that no order of their sums changes a bit. */
+/* Random graphs. Every step picks an operation of the table and operands among what exists; what the library refuses (a
+   dtype, a shape) is tried again with something else. No copysign or signbit: the sign of a NaN is unspecified. At
+   least a fifth of the steps are casts. Leaves have odd shapes, zero and negative strides, special values. Matrix
+   products are of small whole numbers, so that no order of their sums changes a bit. */
 #include "random_graph.h"
 #include <math.h>
 #include <stdarg.h>
@@ -31,8 +31,9 @@ static void say_shape(rg *g, const nvm_array *a) {
 }
 
 /* ---- leaves */
-static const nvm_dtype dtypes[] = { NVM_F32, NVM_F32, NVM_F32, NVM_F64, NVM_F64, NVM_F16, NVM_BF16, NVM_I32, NVM_I64, NVM_U8,
-                                    NVM_I8, NVM_I16, NVM_U32, NVM_U16, NVM_U64, NVM_BOOL, NVM_C64, NVM_C128, NVM_F8E4, NVM_F8E5 };
+static const nvm_dtype dtypes[] = { NVM_F32, NVM_F32,  NVM_F32, NVM_F64,  NVM_F64,  NVM_F16, NVM_BF16,
+                                    NVM_I32, NVM_I64,  NVM_U8,  NVM_I8,   NVM_I16,  NVM_U32, NVM_U16,
+                                    NVM_U64, NVM_BOOL, NVM_C64, NVM_C128, NVM_F8E4, NVM_F8E5 };
 enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
 static nvm_dtype dtype(rg *g) {
   nvm_dtype t = dtypes[below(g, NDTYPES)];
@@ -89,29 +90,39 @@ static nvm_array *leaf(rg *g, const int64_t *dims) {
 }
 
 /* ---- operations, by the shape of their call */
-typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUTE, SLICE, FLIP, ROLL, BROADCAST, CONCAT, PAD, SOFTMAX,
+typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUTE, SLICE, FLIP, ROLL, BROADCAST,
+                    CONCAT, PAD, SOFTMAX,
                     SCALAR, TAKE, LAST, PRODUCT } form;
 static const struct { form form; const char *name; } ops[] = {
-  { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
-  { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
+  { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
+  { CAST, "astype" },
+  { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
+  { CAST, "astype" },
   { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
   { UNARY, "negative" }, { UNARY, "abs" }, { UNARY, "square" }, { UNARY, "sqrt" }, { UNARY, "exp" }, { UNARY, "log" },
   { UNARY, "sin" }, { UNARY, "cos" }, { UNARY, "tanh" }, { UNARY, "floor" }, { UNARY, "sign" }, { UNARY, "reciprocal" },
-  { UNARY, "sigmoid" }, { UNARY, "erf" }, { UNARY, "isnan" }, { UNARY, "logical_not" }, { UNARY, "round" }, { UNARY, "conj" },
-  { BINARY, "add" }, { BINARY, "add" }, { BINARY, "subtract" }, { BINARY, "multiply" }, { BINARY, "multiply" }, { BINARY, "divide" },
+  { UNARY, "sigmoid" }, { UNARY, "erf" }, { UNARY, "isnan" }, { UNARY, "logical_not" }, { UNARY, "round" },
+  { UNARY, "conj" },
+  { BINARY, "add" }, { BINARY, "add" }, { BINARY, "subtract" }, { BINARY, "multiply" }, { BINARY, "multiply" },
+  { BINARY, "divide" },
   { BINARY, "maximum" }, { BINARY, "minimum" }, { BINARY, "less" }, { BINARY, "equal" }, { BINARY, "remainder" },
   { BINARY, "floor_divide" }, { BINARY, "bitwise_and" }, { BINARY, "logical_or" }, { BINARY, "atan2" },
   { TERNARY, "where" }, { TERNARY, "where" }, { SCALAR, "add" }, { SCALAR, "multiply" }, { SCALAR, "pow" },
-  { REDUCE, "sum" }, { REDUCE, "sum" }, { REDUCE, "mean" }, { REDUCE, "max" }, { REDUCE, "min" }, { REDUCE, "prod" }, { REDUCE, "var" },
+  { REDUCE, "sum" }, { REDUCE, "sum" }, { REDUCE, "mean" }, { REDUCE, "max" }, { REDUCE, "min" }, { REDUCE, "prod" },
+  { REDUCE, "var" },
   { REDUCE, "any" }, { REDUCE, "logsumexp" }, { AXIS1, "argmax" }, { AXIS1, "argmin" }, { AXIS1, "cumulative_sum" },
   { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
-  { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" }, { ROLL, "roll" },
-  { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" }, { LAST, "last_index" }, { PRODUCT, "matmul" }, { PRODUCT, "matmul" },
+  { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" },
+  { ROLL, "roll" },
+  { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" }, { LAST, "last_index" },
+  { PRODUCT, "matmul" }, { PRODUCT, "matmul" },
   { PRODUCT, "matmul" },
 };
 enum { NOPS = sizeof ops / sizeof *ops };
 
-static nvm_attr ints(const char *name, const int64_t *v, int n) { return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n }; }
+static nvm_attr ints(const char *name, const int64_t *v, int n) {
+  return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n };
+}
 static nvm_attr one(const char *name, char kind, int64_t v) { return (nvm_attr){ .name = name, .kind = kind, .i = v }; }
 
 static nvm_array *apply(rg *g, int op, nvm_array *const *in, int nin, const nvm_attr *at, int nat) {
@@ -138,7 +149,8 @@ static nvm_array *last_of_some(rg *g, int op, nvm_array *x) {
   int64_t size = 1 + below(g, 2 * RG_MOST);
   nvm_attr to = one("dtype", 'd', NVM_I64), n = one("size", 'i', size);
   nvm_array *in[2] = { by_name(g, "astype", &x, 1, &to, 1), nvm_apply_scalar(g->ctx, 'i', size, 0, 0) };
-  nvm_array *index = in[0] ? by_name(g, "remainder", in, 2, NULL, 0) : NULL, *r = index ? apply(g, op, &index, 1, &n, 1) : NULL;
+  nvm_array *index = in[0] ? by_name(g, "remainder", in, 2, NULL, 0) : NULL,
+            *r = index ? apply(g, op, &index, 1, &n, 1) : NULL;
   nvm_array_unref(index);
   nvm_array_unref(in[0]);
   nvm_array_unref(in[1]);
@@ -153,7 +165,8 @@ static nvm_array *whole(rg *g, nvm_array *x) {
   nvm_array_unref(cut), nvm_array_unref(low), nvm_array_unref(high);
   return r;
 }
-/* The other side, for inner extent k: a leaf of the same dtype or a float's, perhaps lying transposed, perhaps with a batch. */
+/* The other side, for inner extent k: a leaf of the same dtype or a float's, perhaps lying transposed, perhaps with a
+   batch. */
 static nvm_array *matrix(rg *g, nvm_dtype t, int64_t k, int64_t batch) {
   int64_t n = sizes[below(g, 12)], shape[3] = { batch, k, n };
   int turned = below(g, 3) == 0, deep = batch > 1 && below(g, 2), rank = 2 + deep;
@@ -162,8 +175,10 @@ static nvm_array *matrix(rg *g, nvm_dtype t, int64_t k, int64_t batch) {
   float data[64];
   int64_t most = 64, count = shape[1] * shape[2] * (deep ? batch : 1);
   for (int i = 0; i < 64; i++) data[i] = (float)(below(g, 9) - (as >= NVM_U8 && as <= NVM_U64 ? 0 : 4));
-  nvm_array *few = nvm_array_new_host(g->ctx, NVM_F32, 1, &most, NULL, data, NULL, NULL), *r[4] = { few, NULL, NULL, NULL };
-  nvm_attr to = one("dtype", 'd', as), times = one("repetitions", 'i', count / 64 + 1), axes = ints("shape", shape + 1 - deep, rank);
+  nvm_array *few = nvm_array_new_host(g->ctx, NVM_F32, 1, &most, NULL, data, NULL, NULL),
+            *r[4] = { few, NULL, NULL, NULL };
+  nvm_attr to = one("dtype", 'd', as), times = one("repetitions", 'i', count / 64 + 1),
+           axes = ints("shape", shape + 1 - deep, rank);
   int64_t from = 0;
   nvm_attr cut[2] = { ints("start", &from, 1), ints("count", &count, 1) };
   r[1] = by_name(g, "tile", &few, 1, &times, 1);
@@ -184,13 +199,16 @@ static nvm_array *product(rg *g, int op, nvm_array *x) {
   nvm_array *in[2] = { whole(g, x), NULL }, *r = NULL;
   if (!in[0]) return NULL;
   int own = rank >= 2 && nvm_shape(x)[rank - 2] <= 64 && below(g, 4) == 0;
-  in[1] = own ? by_name(g, "matrix_transpose", in, 1, NULL, 0) : matrix(g, nvm_dtype_of(x), k, rank > 2 ? nvm_shape(x)[rank - 3] : 1);
+  in[1] = own ? by_name(g, "matrix_transpose", in, 1, NULL, 0)
+              : matrix(g, nvm_dtype_of(x), k, rank > 2 ? nvm_shape(x)[rank - 3] : 1);
   if (in[1] && below(g, 4) == 0 && nvm_rank(in[1]) >= 2 && rank >= 2 && !own) { /* the other way round: (b' a')' */
-    nvm_array *a = by_name(g, "matrix_transpose", &in[0], 1, NULL, 0), *b = by_name(g, "matrix_transpose", &in[1], 1, NULL, 0);
+    nvm_array *a = by_name(g, "matrix_transpose", &in[0], 1, NULL, 0),
+              *b = by_name(g, "matrix_transpose", &in[1], 1, NULL, 0);
     nvm_array_unref(in[0]), nvm_array_unref(in[1]);
     in[0] = b, in[1] = a;
   }
-  nvm_attr how[2] = { one("precision", 'i', below(g, NVM_NPRECISIONS)), one("dtype", below(g, 4) ? 'n' : 'd', NVM_F32) };
+  nvm_attr how[2] = { one("precision", 'i', below(g, NVM_NPRECISIONS)),
+                      one("dtype", below(g, 4) ? 'n' : 'd', NVM_F32) };
   nvm_array *zero = nvm_apply_scalar(g->ctx, 'i', 0, 0, 0), *sum[2] = { NULL, zero };
   if (in[0] && in[1]) sum[0] = apply(g, op, in, 2, how, 2);
   if (sum[0] && nvm_size(sum[0]) * (k ? k : 1) < 400000) r = by_name(g, "add", sum, 2, NULL, 0);
@@ -316,7 +334,8 @@ void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, int halves, nvm_array **outs) 
     say_shape(g, r);
     g->n++;
   }
-  for (int i = 0; i < RG_OUT; i++) outs[i] = g->at[i ? leaves + below(g, g->n - leaves + (g->n == leaves)) - (g->n == leaves) : g->n - 1];
+  for (int i = 0; i < RG_OUT; i++)
+    outs[i] = g->at[i ? leaves + below(g, g->n - leaves + (g->n == leaves)) - (g->n == leaves) : g->n - 1];
 }
 void rg_free(rg *g) {
   while (g->n) nvm_array_unref(g->at[--g->n]);

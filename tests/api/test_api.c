@@ -390,7 +390,8 @@ START_TEST(test_allocation_failures) {
       nvb_fail_alloc(0, 0);
       failures += status != NVM_OK;
       clean = status == NVM_OK ? clean + sticky : 0;
-      ck_assert_msg(status == NVM_OK || status == NVM_ERR_MEMORY, "%d at allocation %d: %s", status, k, nvm_last_error());
+      ck_assert_msg(status == NVM_OK || status == NVM_ERR_MEMORY, "%d at allocation %d: %s", status, k,
+                    nvm_last_error());
       ck_assert_int_eq(cycle(), NVM_OK);
     }
   ck_assert_int_gt(failures, 20);

@@ -1,5 +1,5 @@
-/* Contexts, scopes, devices and donation from C. What needs a GPU runs on the emulator where NVM_CUDA_DIR names it, and says so
-   where there is none. */
+/* Contexts, scopes, devices and donation from C. What needs a GPU runs on the emulator where NVM_CUDA_DIR names it, and
+   says so where there is none. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -230,7 +230,8 @@ END_TEST
 
 /* ---- functions */
 static atomic_int traces;
-static int second(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) { /* reads in[0] alone */
+/* reads in[0] alone */
+static int second(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
   (void)user, (void)c, (void)nin, (void)nout;
   traces++;
   out[0] = nvm_add(in[0], nvm_float(1));
@@ -684,7 +685,8 @@ START_TEST(views_of_all_kinds_come_as_they_are) { /* some as one block, some as 
   for (int64_t i = 0; i < bytes; i++) data[i] = (unsigned char)(i * 2654435761 >> 13);
   nvm_ctx *c = context(NVM_DEVICE_CPU);
   nvm_scope *s = nvm_scope_open(c);
-  nvm_array *x = nvm_from_host_borrow(c, NVM_U8, 3, full, NULL, data, free, data), *there = nvm_to_device(x, NVM_DEVICE_CUDA);
+  nvm_array *x = nvm_from_host_borrow(c, NVM_U8, 3, full, NULL, data, free, data),
+            *there = nvm_to_device(x, NVM_DEVICE_CUDA);
   ck_assert_int_eq(nvm_eval(&there, 1), NVM_OK);
   for (int seed = 0; seed < 60; seed++) {
     nvm_scope *inner = nvm_scope_open(c);

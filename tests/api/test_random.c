@@ -1,9 +1,9 @@
-/* Random graphs: node by node in the interpreter = fused, on 1, 2 and 7 threads, with flush-to-zero set by the caller, and through
-   native code, bit for bit; with a device (cuda:0), fused and node by node there, without f16 and bf16.
+/* Random graphs: node by node in the interpreter = fused, on 1, 2 and 7 threads, with flush-to-zero set by the caller,
+   and through native code, bit for bit; with a device (cuda:0), fused and node by node there, without f16 and bf16.
      test_random [--device NAME] [--seconds S] [--jobs J] [count [first seed [all]]]; all: every mode for every graph
-   J processes share the seeds and a device: in one process evaluations take turns. One that crashes or stalls is a failure of its
-   graph, and another goes on. NVM_RANDOM_COUNT sets the count, NVM_RANDOM_MOST after how many failures it stops. A failure prints
-   its seed and graph; the last line says how many there were. */
+   J processes share the seeds and a device: in one process evaluations take turns. One that crashes or stalls is a
+   failure of its graph, and another goes on. NVM_RANDOM_COUNT sets the count, NVM_RANDOM_MOST after how many failures
+   it stops. A failure prints its seed and graph; the last line says how many there were. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ typedef struct graph { uint64_t seed; int halves, all; rg *g; } graph;
 static int values(const graph *x, nvm_ctx *ctx, const mode *m, result *r) {
   nvm_array *outs[RG_OUT];
   rg *g = x->g;
-  if (nvm_set("FUSE", m->fuse) || nvm_set("TIER", m->tier) || nvm_set("NUM_THREADS", m->threads)) return nvm_last_status();
+  if (nvm_set("FUSE", m->fuse) || nvm_set("TIER", m->tier) || nvm_set("NUM_THREADS", m->threads))
+    return nvm_last_status();
   rg_build(g, ctx, x->seed, x->halves, outs);
 #if defined __SSE__
   unsigned csr = _mm_getcsr();
@@ -187,7 +188,8 @@ static int look(work *w, job *x, int j, int *failed) {
   uint64_t seed = atomic_exchange(&w->at_work[j], 0);
   int again = WIFEXITED(status) && WEXITSTATUS(status) == AGAIN;
   if (!again && status) {
-    printf("seed %llu: its process ended, status %#x%s\n", (unsigned long long)seed, (unsigned)status, stalled ? ", no end for a minute" : "");
+    printf("seed %llu: its process ended, status %#x%s\n", (unsigned long long)seed, (unsigned)status,
+           stalled ? ", no end for a minute" : "");
     if (seed) ended(w, 1), again = 1;
     else *failed = 1;
   }

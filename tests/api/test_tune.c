@@ -1,4 +1,5 @@
-/* nvm/tune.h as C programs meet it: options, sessions, progress, records; and memory that runs out while something is measured. */
+/* nvm/tune.h as C programs meet it: options, sessions, progress, records; and memory that runs out while something is
+   measured. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -46,8 +47,8 @@ START_TEST(test_options) {
   nvm_tune_options o, want = NVM_TUNE_OPTIONS_INIT;
   memset(&o, 0x5a, sizeof o);
   ck_assert_int_eq(nvm_tune_options_init(&o, NVM_TUNE_OPTIONS_VERSION), NVM_OK);
-  ck_assert(o.version == want.version && o.seconds == want.seconds && o.cold == want.cold && o.progress == want.progress &&
-            o.user == want.user);
+  ck_assert(o.version == want.version && o.seconds == want.seconds && o.cold == want.cold &&
+            o.progress == want.progress && o.user == want.user);
   ck_assert_int_eq(nvm_tune_options_init(&o, 9), NVM_ERR_VALUE);
   o.version = 9;
   ck_assert_int_eq(nvm_tune_begin(&o), NVM_ERR_VALUE);

@@ -33,8 +33,10 @@ static void there_and_back(nvb_arena *a, void *arg) {
 }
 START_TEST(test_text) {
   in_arena(there_and_back, NULL, NULL);
-  static const char *const bad[] = { "solver=", "solver=a config=", "solver=a config=1", "solver=a config=0g", "solver= block=1",
-                                     "solver=averyverylongname", "config=00", "solver=a,block=1", "solver=a config=00,11", "block" };
+  static const char *const bad[] = { "solver=", "solver=a config=", "solver=a config=1", "solver=a config=0g",
+                                     "solver= block=1",
+                                     "solver=averyverylongname", "config=00", "solver=a,block=1",
+                                     "solver=a config=00,11", "block" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     nvf_knobs k;
     nvd_choice c;
@@ -175,7 +177,10 @@ START_TEST(test_other_types) { /* what is no float has to be equal; halves have 
   ck_assert(nvt_close((char *)x, (char *)y, 8, NVM_BF16, nvt_tolerance(&s)));
   y[0] = 0x3f90;
   ck_assert(!nvt_close((char *)x, (char *)y, 8, NVM_BF16, nvt_tolerance(&s)));
-  static const struct { nvm_dtype type; uint8_t one, next, far; } eighths[] = { { NVM_F8E4, 0x38, 0x39, 0x58 }, { NVM_F8E5, 0x3c, 0x3d, 0x50 } };
+  static const struct {
+    nvm_dtype type;
+    uint8_t one, next, far;
+  } eighths[] = { { NVM_F8E4, 0x38, 0x39, 0x58 }, { NVM_F8E5, 0x3c, 0x3d, 0x50 } };
   for (int q = 0; q < 2; q++) { /* 1, the next number, a distant one */
     uint8_t u[64], v[64];
     memset(u, eighths[q].one, sizeof u);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fails, with the offending lines, when an include points against the direction of the rooms, a vendor's header or
-# getenv is outside its room, a binding looks inside lib, or a file of lib has 900 lines or more.
+# getenv is outside its room, a binding looks inside lib, a file of lib has 900 lines or more, or a line has more than
+# 120 columns (kernel texts excepted: a schedule is one line of them).
 set -u
 cd "${1:-$(dirname "$0")/../..}" || exit 2
 rooms='base graph fusion codegen dispatch autotune'
@@ -42,4 +43,6 @@ only "${inc}Python\.h" 'bindings' 'Python outside bindings:'
 
 report 'files of 900 lines or more:' "$(find lib -name '*.[ch]' -o -name '*.def' -o -name '*.frag' | xargs wc -l |
   awk '$2 != "total" && $1 >= 900')"
+report 'lines of more than 120 columns:' "$(grep -rnE '.{121}' lib include bindings tests examples \
+  --include='*.'{c,h,cu,def,frag,py,sh} --include=meson.build | cut -c1-120)"
 exit $bad

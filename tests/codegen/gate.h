@@ -1,6 +1,6 @@
-/* Runs kernel texts of tests/kernels: every schedule of a text through the interpreter and, where LLVM is there, compiled;
-   all must give the same bits. Then the first result is compared with what the test computed in double precision.
-   With GATE_CUDA (gate_cuda.h) the other way is CUDA C++ in the emulator of tests/emu. */
+/* Runs kernel texts of tests/kernels: every schedule of a text through the interpreter and, where LLVM is there,
+   compiled; all must give the same bits. Then the first result is compared with what the test computed in double
+   precision. With GATE_CUDA (gate_cuda.h) the other way is CUDA C++ in the emulator of tests/emu. */
 #ifndef GATE_H
 #define GATE_H
 #include <math.h>
@@ -26,8 +26,12 @@ typedef struct gate {
   int *refusals;             /* counts the schedules that an emitter does not have; NULL: it has all */
 } gate;
 
-static inline void gate_in(gate *g, nvm_dtype t, void *data, int64_t n) { g->arg[g->narg++] = (gate_arg){t, data, n, 0, 0}; }
-static inline void gate_out(gate *g, nvm_dtype t, void *data, int64_t n) { g->arg[g->narg++] = (gate_arg){t, data, n, 1, 0}; }
+static inline void gate_in(gate *g, nvm_dtype t, void *data, int64_t n) {
+  g->arg[g->narg++] = (gate_arg){t, data, n, 0, 0};
+}
+static inline void gate_out(gate *g, nvm_dtype t, void *data, int64_t n) {
+  g->arg[g->narg++] = (gate_arg){t, data, n, 1, 0};
+}
 static inline void gate_size(gate *g, int64_t v) { g->arg[g->narg++] = (gate_arg){NVM_I64, NULL, 0, 0, (uint64_t)v}; }
 static inline void gate_f32(gate *g, float v) {
   union { float f; uint32_t u; } x = {v};
@@ -35,7 +39,8 @@ static inline void gate_f32(gate *g, float v) {
 }
 
 static inline char *gate_text(const char *name) {
-  static const char *const dirs[] = {"tests/kernels", "../tests/kernels", "../../tests/kernels", "../main/tests/kernels"};
+  static const char *const dirs[] = {"tests/kernels", "../tests/kernels", "../../tests/kernels",
+                                     "../main/tests/kernels"};
   char path[1024];
   FILE *f = NULL;
   for (size_t i = 0; i < sizeof dirs / sizeof *dirs && !f; i++) {
@@ -44,7 +49,8 @@ static inline char *gate_text(const char *name) {
   }
   if (!f) { /* beside this source */
     const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*s/../kernels/%s", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".", name);
+    snprintf(path, sizeof path, "%.*s/../kernels/%s", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".",
+             name);
     f = fopen(path, "rb");
   }
   ck_assert_msg(f != NULL, "no kernel text %s", name);
@@ -65,14 +71,16 @@ static inline int gate_same(nvm_dtype t, const void *a, const void *b) {
     double dx, dy;
     if (r == NVM_F32) { memcpy(&fx, x, 4); memcpy(&fy, y, 4); if (fx != fx && fy != fy) continue; }
     uint16_t hx, hy, inf = r == NVM_F16 ? 0x7c00 : 0x7f80;
-    if (nvg_is_half(r)) { memcpy(&hx, x, 2); memcpy(&hy, y, 2); if ((hx & 0x7fff) > inf && (hy & 0x7fff) > inf) continue; }
+    if (nvg_is_half(r)) { memcpy(&hx, x, 2); memcpy(&hy, y, 2);
+                          if ((hx & 0x7fff) > inf && (hy & 0x7fff) > inf) continue; }
     if (r == NVM_F64) { memcpy(&dx, x, 8); memcpy(&dy, y, 8); if (dx != dx && dy != dy) continue; }
     return 0;
   }
   return 1;
 }
 
-typedef struct gate_job { const gate *g; nvf_kernel *k; char *text; int runs; char *first[GATE_ARGS], *initial[GATE_ARGS]; } gate_job;
+typedef struct gate_job { const gate *g; nvf_kernel *k; char *text; int runs;
+                          char *first[GATE_ARGS], *initial[GATE_ARGS]; } gate_job;
 
 /* A way of running: all blocks of a kernel; returns what the kernel does. */
 typedef struct gate_way {
@@ -121,15 +129,19 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, con
     if (!copy[i]) continue;
     size_t size = (size_t)nvg_size(a->type), bytes = (size_t)a->n * size;
     for (int k = 0; k < GUARD; k++)
-      ck_assert_msg(copy[i][k] == 0x5b && copy[i][GUARD + (int64_t)bytes + k] == 0x5b, "%s: schedule %s wrote beside argument %d", g->file, name, i);
+      ck_assert_msg(copy[i][k] == 0x5b && copy[i][GUARD + (int64_t)bytes + k] == 0x5b,
+                    "%s: schedule %s wrote beside argument %d", g->file, name, i);
     if (a->out && j->runs == 0) {
       j->first[i] = malloc(bytes + 1);
       memcpy(j->first[i], copy[i] + GUARD, bytes);
     } else if (a->out == 1) {
       for (int64_t e = 0; e < a->n; e++)
-        ck_assert_msg(gate_same(a->type, j->first[i] + e * (int64_t)size, copy[i] + GUARD + e * (int64_t)size), "%s: schedule %s, %s: element %lld of argument %d differs",
-                      g->file, name, way->name, (long long)e, i);
-    } else if (!a->out) ck_assert_msg(memcmp(copy[i] + GUARD, a->data, bytes) == 0, "%s: schedule %s wrote to argument %d", g->file, name, i);
+        ck_assert_msg(gate_same(a->type, j->first[i] + e * (int64_t)size, copy[i] + GUARD + e * (int64_t)size),
+                      "%s: schedule %s, %s: element %lld of argument %d differs", g->file, name, way->name,
+                      (long long)e, i);
+    } else if (!a->out)
+      ck_assert_msg(memcmp(copy[i] + GUARD, a->data, bytes) == 0, "%s: schedule %s wrote to argument %d", g->file, name,
+                    i);
     free(copy[i]);
   }
   j->runs++;
@@ -160,8 +172,8 @@ static inline void gate_compile(gate_job *j, nvf_schedule *s, const char *name) 
   nvb_free(o.bytes);
 }
 
-/* Schedules for GPUs are gpu1, gpu2 ..., or gpuP1 ... where a test asks for another prefix P than "cpu"; those with hints
-   about alignment gpuv1, gpuPv1 ... */
+/* Schedules for GPUs are gpu1, gpu2 ..., or gpuP1 ... where a test asks for another prefix P than "cpu"; those with
+   hints about alignment gpuv1, gpuPv1 ... */
 static inline int gate_for_gpu(const gate *g, const char *name) {
   const char *p = strcmp(g->prefix, "cpu") == 0 ? "" : g->prefix;
   if (strncmp(name, "gpu", 3) != 0 || strncmp(name + 3, p, strlen(p)) != 0) return 0;
@@ -226,6 +238,7 @@ static inline float *gate_floats(int64_t n, double lo, double hi) {
 }
 /* |got - want| <= tol (1 + |want|) */
 static inline void gate_close(const char *what, int64_t i, double got, double want, double tol) {
-  ck_assert_msg(fabs(got - want) <= tol * (1 + fabs(want)), "%s[%lld] is %.9g, should be %.9g", what, (long long)i, got, want);
+  ck_assert_msg(fabs(got - want) <= tol * (1 + fabs(want)), "%s[%lld] is %.9g, should be %.9g", what, (long long)i, got,
+                want);
 }
 #endif

@@ -39,15 +39,16 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   for (int i = 0; i < l->k->nmap; i++) param[n++] = gate_map(&l->k->map[i], args, map[i]);
   ck_assert_int_eq(n, l->f->nparam);
   int error = !blocks ? 0
-                      : emu_execute(l->f, (emu_dim){(unsigned)(blocks * l->k->cluster), 1, 1}, (emu_dim){(unsigned)l->k->threads, 1, 1},
-                                    (size_t)l->k->shared, param);
+                      : emu_execute(l->f, (emu_dim){(unsigned)(blocks * l->k->cluster), 1, 1},
+                                    (emu_dim){(unsigned)l->k->threads, 1, 1}, (size_t)l->k->shared, param);
   if (error && !gate_quiet) printf("%s\n", l->k->source);
   ck_assert_msg(!error, "%s", emu_error());
   if (l->k->scratch) free(room);
   return failed;
 }
 
-typedef struct gate_emission { nvc_cuda_kernel out; const nvf_kernel *k; const nvf_schedule *s; int wide; } gate_emission;
+typedef struct gate_emission { nvc_cuda_kernel out; const nvf_kernel *k; const nvf_schedule *s;
+                               int wide; } gate_emission;
 
 static inline void gate_emit(nvb_arena *a, void *arg) {
   gate_emission *e = arg;

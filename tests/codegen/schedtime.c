@@ -1,5 +1,6 @@
-/* A hand tool: times every schedule of a kernel text for GPUs (or those whose names begin with NAME) on the first GPU, beside
-   a copy of as many bytes, and compares each result with the first one's. Build it, carry it to a machine with a GPU, run
+/* A hand tool: times every schedule of a kernel text for GPUs (or those whose names begin with NAME) on the first GPU,
+   beside a copy of as many bytes, and compares each result with the first one's. Build it, carry it to a machine with a
+   GPU, run
      schedtime FILE.kir n=8192 rows=16384 x=rows*n y=rows*n [-r ROUNDS] [-k NAME]... [-s] [-v]
    where each size, scalar and buffer (in elements) of the kernel has a value: numbers and earlier names, multiplied.
    -s: data of both signs. */
@@ -44,7 +45,8 @@ static double value_of(const char *s) {
 }
 static double named(const char *name) { return value_of(name); }
 
-/* ---- data: sizes of what is normally distributed, in the buffer's dtype; positive, so that logarithms and roots have values */
+/* ---- data: sizes of what is normally distributed, in the buffer's dtype; positive, so that logarithms and roots have
+   values */
 static void fill(void *p, nvm_dtype t, int64_t n) {
   enum { PERIOD = 1 << 20 };
   uint64_t s = 88172645463325252ull;
@@ -89,7 +91,8 @@ static void bind(nvb_arena *a, job *j, nvf_step *s, uint64_t *args) {
     if (p->kind == NVF_SIZE)
       args[i] = s->bind[i].bits = (uint64_t)(int64_t)v;
     else if (p->kind == NVF_SCALAR)
-      s->bind[i].bits = nvg_class_of(p->type) < NVG_FLOAT ? nvg_int_bits(p->type, (int64_t)v) : nvg_float_bits(p->type, v);
+      s->bind[i].bits =
+          nvg_class_of(p->type) < NVG_FLOAT ? nvg_int_bits(p->type, (int64_t)v) : nvg_float_bits(p->type, v);
     else {
       int id = p->written ? out++ : leaf++;
       j->plan.buf[i] = (nvf_buf){ .kind = p->written ? NVF_BOUT : NVF_BLEAF, .id = id, .donor = -1,

@@ -64,7 +64,8 @@ static const struct budget {
 enum { BUDGETS = sizeof budgets / sizeof *budgets, ARCHS = 4 };
 static const int archs[ARCHS] = {90, 80, 100, 120};
 
-/* The first budget whose schedule's name begins that of the schedule; those of a file stand together, long names first. */
+/* The first budget whose schedule's name begins that of the schedule; those of a file stand together, long names
+   first. */
 static const struct budget *budget_of(const char *file, const char *name) {
   for (int i = 0; i < BUDGETS; i++)
     if (strcmp(budgets[i].file, file) == 0 && strncmp(name, budgets[i].schedule, strlen(budgets[i].schedule)) == 0)
@@ -72,7 +73,8 @@ static const struct budget *budget_of(const char *file, const char *name) {
   return NULL;
 }
 
-typedef struct job { const char *source, *file, *name; int arch, status, most, spills; nvc_cubin code; char message[256]; } job;
+typedef struct job { const char *source, *file, *name; int arch, status, most, spills; nvc_cubin code;
+                     char message[256]; } job;
 typedef struct jobs {
   nvb_arena *a;
   const char *file;

@@ -394,7 +394,8 @@ START_TEST(scans) {
     "    X = load(x, (b*T + i)*n + j, L, where = b*T + i < rows & j < n)\n"
     "    Y = scan(add, X, j, where = j < n, init = (-0.0))\n"
     "    store(y, (b*T + i)*n + j, Y, where = b*T + i < rows & j < n)\n  }\n}\n"
-    "schedule cpu16 { L = \"j: I128 i16; i: I4 l16\"; T = 64 }\nschedule cpu8 { L = \"i: I2 i2 l8; j: i2 I64 i16\"; T = 32 }\n"
+    "schedule cpu16 { L = \"j: I128 i16; i: I4 l16\"; T = 64 }\n"
+    "schedule cpu8 { L = \"i: I2 i2 l8; j: i2 I64 i16\"; T = 32 }\n"
     "schedule cpu4 { L = \"i: I3; j: I32 l4 i16\"; T = 3 }\nschedule cpu1 { L = \"i: i2; j: I2048\"; T = 2 }\n";
   int rows = 70, n = 1500;
   float *x = gate_floats(rows * n, -1, 1), *y = calloc((size_t)(rows * n), 4);

@@ -127,7 +127,8 @@ START_TEST(through_memory) {
       "kernel t(x: i32[], y: mut i32[], o: mut i32[]) {\n  grid (b = 1) {\n    X = load(x, j, L)\n"
       "    store(y, j, X)\n    Y = load(y, (j + 5) % 64, L)\n    store(o, j, Y)\n    Z = load(o, 63 - j, L)\n"
       "    V = map(multiply, Z, 3)\n    store(y, j, V)\n  }\n}\n"
-      "schedule cpu16 { L = \"j: I2 i2 l16\" }\nschedule cpu8 { L = \"j: i8 l8\" }\nschedule cpu4 { L = \"j: I16 l4\" }\n"
+      "schedule cpu16 { L = \"j: I2 i2 l16\" }\nschedule cpu8 { L = \"j: i8 l8\" }\n"
+      "schedule cpu4 { L = \"j: I16 l4\" }\n"
       "schedule cpu1 { L = \"j: i64\" }\n";
   int32_t x[64], y[64], o[64];
   gate g = {0};
@@ -159,9 +160,11 @@ START_TEST(orders) {
   static const char *const body[] = {
       "    E = map(exp, X, layout = M)\n    F = map(add, E, X, layout = L)\n    G = map(multiply, E, F, layout = M)\n"
       "    store(o, b*128 + r*16 + j, G)\n",
-      "    Y = map(add, X, X, layout = M)\n    Z = map(multiply, Y, X, layout = L)\n    store(o, b*128 + r*16 + j, Z)\n",
+      "    Y = map(add, X, X, layout = M)\n    Z = map(multiply, Y, X, layout = L)\n"
+      "    store(o, b*128 + r*16 + j, Z)\n",
       "    s0 = zeros(f32, L)\n    for t in range(0, 3, 1) carry (s = s0) {\n      E = map(exp, X, layout = M)\n"
-      "      F = map(add, s, E, layout = M)\n      s = map(add, F, X, layout = L)\n    }\n    store(o, b*128 + r*16 + j, s0)\n"};
+      "      F = map(add, s, E, layout = M)\n      s = map(add, F, X, layout = L)\n    }\n"
+      "    store(o, b*128 + r*16 + j, s0)\n"};
   float x[512];
   for (int i = 0; i < 512; i++) x[i] = i % 7 == 3 ? 1000 : i % 13 == 6 ? -104 : (float)(i % 128 - 64) / 16;
   run_bodies(head, body, sizeof body / sizeof *body,
@@ -209,8 +212,10 @@ static void run_floats(const char *name, const char *text, int nin, int nout) {
 START_TEST(scans_that_are_carried) {
   static const char text[] =
       "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 4) {\n    X = load(x, b*128 + r*16 + j, L)\n"
-      "    Y = map(floor, X)\n    Z = map(negative, X)\n    for t in range(0, 2, 1) carry (c = Y) {\n      S = scan(add, X, j)\n"
-      "      for u in range(0, 2, 1) {\n        c = scan(add, Z, j)\n        store(o, ((b*2 + t)*2 + u)*128 + r*16 + j, S)\n"
+      "    Y = map(floor, X)\n    Z = map(negative, X)\n    for t in range(0, 2, 1) carry (c = Y) {\n"
+      "      S = scan(add, X, j)\n"
+      "      for u in range(0, 2, 1) {\n        c = scan(add, Z, j)\n"
+      "        store(o, ((b*2 + t)*2 + u)*128 + r*16 + j, S)\n"
       "      }\n    }\n    store(o, 2048 + b*128 + r*16 + j, Y)\n  }\n}\n"
       "schedule cpu1 { L = \"r: i8; j: i16\" }\nschedule cpu4 { L = \"r: i2 l4; j: i16\" }\n"
       "schedule cpu8 { L = \"r: I8; j: l8 i2\" }\nschedule gpu1 { L = \"r: l8; j: l4 i4\" }\n";

@@ -153,7 +153,8 @@ static inline void plan_product(nvb_arena *a, void *arg) {
   if (c->in_place) {
     p->words[C] = p->words[D];
   }
-  *w = (nvf_product){ .own = c->own, .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch, .batch = { c->batch[0], c->batch[1] },
+  *w = (nvf_product){ .own = c->own, .m = c->m, .n = c->n, .k = c->k, .nbatch = c->nbatch,
+                      .batch = { c->batch[0], c->batch[1] },
                       .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
                       .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
                       .alpha = { -1, c->alpha }, .beta = { -1, c->beta }, .act = c->act };
@@ -177,13 +178,18 @@ static inline long double activated(nvf_act act, long double v) {
   return v;
 }
 static inline double precision_of(nvm_dtype t) {
-  return t == NVM_F16 ? 0x1p-11 : t == NVM_BF16 ? 0x1p-8 : nvg_real_of(t) == NVM_F32 ? 0x1p-24 : t == NVM_I32 ? 0 : 0x1p-53;
+  return t == NVM_F16                ? 0x1p-11
+         : t == NVM_BF16             ? 0x1p-8
+         : nvg_real_of(t) == NVM_F32 ? 0x1p-24
+         : t == NVM_I32              ? 0
+                                     : 0x1p-53;
 }
 static inline const char *case_text(const product_case *c) {
   static char text[512];
-  int n = snprintf(text, sizeof text, "%lldx%lldx%lld batches %d (%lld, %lld) alpha %g beta %g act %d bias %d prec %d:",
-                   (long long)c->m, (long long)c->n, (long long)c->k, c->nbatch, (long long)c->batch[0],
-                   (long long)c->batch[1], c->alpha, c->beta, c->act, c->x[BIAS].there ? c->bias_axis : -1, c->precision);
+  int n = snprintf(text, sizeof text,
+                   "%lldx%lldx%lld batches %d (%lld, %lld) alpha %g beta %g act %d bias %d prec %d:", (long long)c->m,
+                   (long long)c->n, (long long)c->k, c->nbatch, (long long)c->batch[0], (long long)c->batch[1],
+                   c->alpha, c->beta, c->act, c->x[BIAS].there ? c->bias_axis : -1, c->precision);
   for (int x = 0; x < NMAT; x++)
     if (c->x[x].there)
       n += snprintf(text + n, sizeof text - (size_t)n, " %c=%s%s+%d@%lld", "abcdvx"[x], nvg_dtype_short(c->x[x].type),
@@ -230,12 +236,14 @@ static inline void compare_product(const product *p, char *const *before) {
               continue;
             wide w = x == D ? want : sum, got = element(p, x, place_of(p, x, b0, b1, i, j));
             double unit_d = precision_of(c->x[x].type);
-            long double most = size * ((double)c->k + 8) * unit + size * (fine + (unit_d > unit ? unit_d : 0)) +
-                               cabsl(w) * 4 * unit_d +
-                               (c->act == NVF_ACT_GELU ? 4e-3L * unit_d / 0x1p-24 * 0x1p-10 + 2e-3L * (unit_d > 0x1p-12) : 0);
-            ck_assert_msg(cabsl(got - w) <= most, "%s: %s at %lld, %lld of batch %lld, %lld: %.9Lg %+.9Lgi, not %.9Lg %+.9Lgi",
-                          case_text(c), x == D ? "d" : "aux", (long long)i, (long long)j, (long long)b0, (long long)b1,
-                          creall(got), cimagl(got), creall(w), cimagl(w));
+            long double most =
+                size * ((double)c->k + 8) * unit + size * (fine + (unit_d > unit ? unit_d : 0)) +
+                cabsl(w) * 4 * unit_d +
+                (c->act == NVF_ACT_GELU ? 4e-3L * unit_d / 0x1p-24 * 0x1p-10 + 2e-3L * (unit_d > 0x1p-12) : 0);
+            ck_assert_msg(cabsl(got - w) <= most,
+                          "%s: %s at %lld, %lld of batch %lld, %lld: %.9Lg %+.9Lgi, not %.9Lg %+.9Lgi", case_text(c),
+                          x == D ? "d" : "aux", (long long)i, (long long)j, (long long)b0, (long long)b1, creall(got),
+                          cimagl(got), creall(w), cimagl(w));
           }
         }
   size_t size = (size_t)nvg_size(c->x[D].type);
@@ -371,8 +379,11 @@ static inline product_case product_draw(nvm_dtype type, int64_t most) {
   if (nvg_is_half(type))
     c.accumulate = NVM_F32;
   for (int x = 0; x < NMAT; x++)
-    c.x[x] = (matrix){ .there = x == A || x == B || x == D, .type = x <= B ? type : c.accumulate, .turned = (int)draw(2),
-                       .pad = (int)draw(3) * (int)draw(9), .skip = draw(3) ? 0 : draw(40) };
+    c.x[x] = (matrix){ .there = x == A || x == B || x == D,
+                       .type = x <= B ? type : c.accumulate,
+                       .turned = (int)draw(2),
+                       .pad = (int)draw(3) * (int)draw(9),
+                       .skip = draw(3) ? 0 : draw(40) };
   c.x[A].shared = draw(4) ? 0 : (int)draw(4);
   c.x[B].shared = draw(4) ? 0 : (int)draw(4);
   if (draw(3) == 0)

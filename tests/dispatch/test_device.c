@@ -93,9 +93,12 @@ static void gather(nvb_arena *a, void *arg) {
 static void unrolled(nvb_arena *a, void *arg) {
   given(a, arg);
   nvf_step *s = &((request *)arg)->plan->step[0];
-  s->k = nvf_kernel_parse(a, "kernel long(x: f32[], y: mut f32[], a: f32, n: size) {\n  grid (b = (n + 1023) // 1024) {\n"
-    "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n"
-    "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n  }\n}\nschedule cpu { L = \"j: i1024\" }\n", "test");
+  s->k = nvf_kernel_parse(
+      a,
+      "kernel long(x: f32[], y: mut f32[], a: f32, n: size) {\n  grid (b = (n + 1023) // 1024) {\n"
+      "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n"
+      "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n  }\n}\nschedule cpu { L = \"j: i1024\" }\n",
+      "test");
   s->s = nvf_schedule_find(s->k, "cpu");
 }
 
@@ -475,7 +478,8 @@ START_TEST(runs_become_replays) {
     OK(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) })); /* the same again */
   ck_assert_int_le(emu_calls("cuGraphExecKernelNodeSetParams"), sets + 2);
   ck_assert_int_eq(emu_calls("cuGraphLaunch"), launches + 10);
-  ck_assert_int_le(emu_calls("*"), all + 2 + 10 * 2); /* the launch, and a look at the context, which the thread keeps */
+  /* the launch, and a look at the context, which the thread keeps */
+  ck_assert_int_le(emu_calls("*"), all + 2 + 10 * 2);
   nvd_buf_unref(x), nvd_buf_unref(y);
   nvd_program_free(p);
   OK(nvd_synchronize(d));

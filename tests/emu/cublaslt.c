@@ -27,9 +27,11 @@ typedef struct algo { uint64_t magic, room, align, number; } algo;
 
 size_t cublasLtGetVersion(void) { return 130100; }
 const char *cublasLtGetStatusName(int status) {
-  return status == LT_INVALID ? "CUBLAS_STATUS_INVALID_VALUE" : status == LT_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
-    : status == LT_OUT_OF_MEMORY ? "CUBLAS_STATUS_ALLOC_FAILED" : status ? "CUBLAS_STATUS_EXECUTION_FAILED"
-    : "CUBLAS_STATUS_SUCCESS";
+  return status == LT_INVALID         ? "CUBLAS_STATUS_INVALID_VALUE"
+         : status == LT_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
+         : status == LT_OUT_OF_MEMORY ? "CUBLAS_STATUS_ALLOC_FAILED"
+         : status                     ? "CUBLAS_STATUS_EXECUTION_FAILED"
+                                      : "CUBLAS_STATUS_SUCCESS";
 }
 int cublasLtCreate(void **handle) { CALL; return *handle = malloc(1), OK; } /* lives as long as the process */
 
@@ -108,8 +110,8 @@ static int knows(const desc *p, const layout *a, const layout *b, const layout *
 }
 
 /* Two at most: one that wants a workspace and 16 bytes of alignment, and one that wants nothing. */
-int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void *c, void *d, void *preferred, int asked,
-                                   nvd_lt_result *out, int *n) {
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void *c, void *d, void *preferred,
+                                   int asked, nvd_lt_result *out, int *n) {
   CALL;
   (void)handle;
   const preference *w = preferred;
@@ -172,7 +174,8 @@ static void put_value(int type, char *at, double _Complex v) {
   if (type == LT_R_32F || type == LT_C_32F) u.f[0] = (float)creal(v), u.f[1] = (float)cimag(v);
   else if (type == LT_R_64F || type == LT_C_64F) u.d[0] = creal(v), u.d[1] = cimag(v);
   else if (type == LT_R_16F) u.h = f16_of_f32((float)creal(v));
-  else if (type == LT_R_16BF) u.h = (uint16_t)((isnan(creal(v)) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  else if (type == LT_R_16BF)
+    u.h = (uint16_t)((isnan(creal(v)) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   else u.i = (int32_t)creal(v);
   memcpy(at, &u, (size_t)size_of(type));
 }
@@ -199,7 +202,8 @@ static int multiply(const void *data) {
           put_value(d->type, j->p.aux + (b * j->p.aux_stride + col * j->p.aux_ld + row) * size, v);
         double x = creal(v);
         if (j->p.epilogue & LT_EPILOGUE_RELU) v = x <= 0 ? 0 : x;
-        if (j->p.epilogue & LT_EPILOGUE_GELU) v = 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+        if (j->p.epilogue & LT_EPILOGUE_GELU)
+          v = 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
         put_value(d->type, j->at[3] + (b * d->stride + col * d->ld + row) * size, v);
       }
   return OK;
@@ -208,8 +212,8 @@ static int multiply(const void *data) {
 static double scale_of(int type, const void *at) { return creal(value_at(type, at)); }
 
 int cublasLtMatmul(void *handle, void *p, const void *alpha, const void *a, void *al, const void *b, void *bl,
-                   const void *beta, const void *c, void *cl, void *d, void *dl, const nvd_lt_algo *which, void *workspace,
-                   size_t bytes, void *where) {
+                   const void *beta, const void *c, void *cl, void *d, void *dl, const nvd_lt_algo *which,
+                   void *workspace, size_t bytes, void *where) {
   CALL;
   STREAM(s, where);
   READY(s);
@@ -231,5 +235,6 @@ int cublasLtMatmul(void *handle, void *p, const void *alpha, const void *a, void
       bad = LT_INVALID;
   }
   if (bad) return free(j), bad;
-  return enqueue(s, (op){.kind = HOST, .call = multiply, .device = s->device, .staged = j, .n = sizeof *j, .from = (char *)j});
+  return enqueue(
+      s, (op){.kind = HOST, .call = multiply, .device = s->device, .staged = j, .n = sizeof *j, .from = (char *)j});
 }

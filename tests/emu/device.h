@@ -104,5 +104,6 @@ template <class... A> struct emu_sizes<void(A...)> { static constexpr int size[]
 #define EMU_KERNEL(f, bound, cluster, shared)                                                                        \
   extern "C" {                                                                                              \
   extern const emu_kernel emu_kernel_##f = {                                                                \
-    #f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, cluster, shared, &emu_state}; \
+    #f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, cluster, shared, \
+    &emu_state}; \
   }

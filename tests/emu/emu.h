@@ -8,8 +8,8 @@
 #define NVM_EMU_H
 #include <stdint.h>
 
-/* The call of this name ("*": any) after `after` more of them returns `error` and does nothing. An error from 700 to 719
-   stays, as CUDA's do: every later call returns it. */
+/* The call of this name ("*": any) after `after` more of them returns `error` and does nothing. An error from 700 to
+   719 stays, as CUDA's do: every later call returns it. */
 void emu_fail(const char *name, int after, int error);
 /* The next kernel that is run fails with this error, which is seen later. */
 void emu_fail_kernel(int after, int error);

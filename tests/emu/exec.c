@@ -1,5 +1,6 @@
 /* The executor. A thread runs until it meets others (a barrier, a shuffle) or ends; nothing else interrupts it, so a
-   missing barrier shows as a wrong result. What a GPU would hang on or leave undefined is an error that names the line. */
+   missing barrier shows as a wrong result. What a GPU would hang on or leave undefined is an error that names the
+   line. */
 #include "exec.h"
 #include <dlfcn.h>
 #include <elf.h>
@@ -14,7 +15,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { WARP = 32, MAX_BLOCK = 1024, MAX_THREADS = 2048, STACK = 256 << 10, PAGE = 4096, POISON = 0xff, PATIENCE = 10000 };
+enum { WARP = 32, MAX_BLOCK = 1024, MAX_THREADS = 2048, STACK = 256 << 10, PAGE = 4096, POISON = 0xff,
+       PATIENCE = 10000 };
 
 /* ---- fibers: only the stack pointer changes hands */
 #if defined __x86_64__
@@ -134,7 +136,8 @@ __attribute__((noreturn)) static void leave(int code) {
 }
 
 /* ---- meetings */
-static const char *const kind_name[] = {"a block barrier", "a warp barrier", "a shuffle", "a ballot", "a cluster barrier", "a loop"};
+static const char *const kind_name[] = {"a block barrier", "a warp barrier",    "a shuffle",
+                                        "a ballot",        "a cluster barrier", "a loop"};
 static int mismatch(int a, int b) {
   char text[256];
   const lane *p = &w.lane[a], *q = &w.lane[b];
@@ -312,8 +315,8 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
   size_t apart = (shared + 256 + 1023) / 1024 * 1024, ranks = (size_t)k->cluster;
   w.k = k; w.params = params; w.threads = threads; w.n = (int)n; w.all = (int)(n * ranks);
   if (!code && (blocks.x % ranks || n * ranks > MAX_THREADS || (ranks - 1) * apart + shared + 4096 > EMU_SHARED))
-    code = say(EMU_LAUNCH_FAILURE, "%s: %u blocks in clusters of %d, of %llu threads and %zu bytes each", k->name, blocks.x,
-               k->cluster, (unsigned long long)n, shared);
+    code = say(EMU_LAUNCH_FAILURE, "%s: %u blocks in clusters of %d, of %llu threads and %zu bytes each", k->name,
+               blocks.x, k->cluster, (unsigned long long)n, shared);
   if (!code &&
       (n == 0 || n > MAX_BLOCK || (k->max_threads && n > (uint64_t)k->max_threads) || shared + 4096 > EMU_SHARED))
     code = say(EMU_LAUNCH_FAILURE, "%s: %llu threads (bound %d), %zu bytes of shared memory", k->name,

@@ -60,15 +60,17 @@ int cuFuncSetAttribute(void *handle, int attribute, int value) {
 
 /* ---- what TMA knows of a buffer: prelude.h reads it */
 int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *extent,
-                           const uint64_t *stride, const uint32_t *box, const uint32_t *step, int interleave, int swizzle,
-                           int promotion, int fill) {
+                           const uint64_t *stride, const uint32_t *box, const uint32_t *step, int interleave,
+                           int swizzle, int promotion, int fill) {
   CALL;
   static const int size[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4};
   emu_map m = {.address = address, .rank = (int)rank, .span = swizzle ? 16 << swizzle : 16};
-  NEED(type >= 0 && type < 12 && rank >= 1 && rank <= 5 && !interleave && !fill && promotion >= 0 && promotion <= 3, INVALID_VALUE);
+  NEED(type >= 0 && type < 12 && rank >= 1 && rank <= 5 && !interleave && !fill && promotion >= 0 && promotion <= 3,
+       INVALID_VALUE);
   NEED((uintptr_t)map % 64 == 0 && (uintptr_t)address % 16 == 0 && swizzle >= 0 && swizzle <= 3, INVALID_VALUE);
   m.size = size[type];
-  NEED(box[0] * (unsigned)m.size % 16 == 0 && (!swizzle || box[0] * (unsigned)m.size <= (unsigned)m.span), INVALID_VALUE);
+  NEED(box[0] * (unsigned)m.size % 16 == 0 && (!swizzle || box[0] * (unsigned)m.size <= (unsigned)m.span),
+       INVALID_VALUE);
   for (uint32_t i = 0; i < rank; i++) {
     NEED(extent[i] && extent[i] <= 1ull << 32 && box[i] && box[i] <= 256 && step[i] == 1, INVALID_VALUE);
     NEED(!i || (stride[i - 1] % 16 == 0 && stride[i - 1] < 1ull << 40), INVALID_VALUE);

@@ -58,7 +58,8 @@ static void declare_shared(text *out, const char *s, char *name, size_t cap) {
   adds(out, s);
 }
 
-/* The number in an attribute `what(n, ...)` between s and the name of a kernel; *open goes on to the brace behind it. */
+/* The number in an attribute `what(n, ...)` between s and the name of a kernel; *open goes on to the brace behind
+   it. */
 static int attribute(const char *s, const char *what, const char **open) {
   const char *at = strstr(s, what), *close = at && at < *open ? strchr(*open, ')') : NULL;
   int n = close ? atoi(*open + 1) : 0;
@@ -79,7 +80,8 @@ static void describe_kernels(text *out, const char *s, const char *shared) {
     while (e > s && e[-1] == ' ') e--;
     const char *b = e;
     while (is_word(b[-1])) b--;
-    addf(out, "EMU_KERNEL(%.*s, %d, %d, %s)\n", (int)(e - b), b, threads, cluster ? cluster : 1, *shared ? "emu_shared" : "0");
+    addf(out, "EMU_KERNEL(%.*s, %d, %d, %s)\n", (int)(e - b), b, threads, cluster ? cluster : 1,
+         *shared ? "emu_shared" : "0");
   }
 }
 

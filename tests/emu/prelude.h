@@ -79,8 +79,10 @@ NV void nv_columns4(unsigned (&r)[4], const char *p) {
 NV float emu_bf16(unsigned x) { return nv_f32(x << 16); }
 NV float emu_f16(unsigned x) { return nv_float((unsigned short)x); }
 NV float emu_tf32(unsigned x) { return nv_f32(x & ~0x1fffu); }
-// fragments: lane 4 g + t holds of a the rows g and g + 8, of b the column g, at k = 2 t + {0, 1} and 8 on (tf32: t, 4 on)
-template <int HALVES> NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, float (*of)(unsigned)) {
+// fragments: lane 4 g + t holds of a the rows g and g + 8, of b the column g, at k = 2 t + {0, 1} and 8 on (tf32: t, 4
+// on)
+template <int HALVES>
+NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, float (*of)(unsigned)) {
   unsigned lane = emu_lane(), g = lane / 4, t = lane % 4;
   const unsigned b[2] = {b0, b1};
   for (int k4 = 0; k4 < 2; k4++)
@@ -88,8 +90,10 @@ template <int HALVES> NV void emu_mma(float *const *d, const unsigned (&a)[4], u
       unsigned up = __shfl_sync(~0u, a[2 * k4], 4 * g + s), low = __shfl_sync(~0u, a[2 * k4 + 1], 4 * g + s);
       unsigned left = __shfl_sync(~0u, b[k4], 8 * t + s), right = __shfl_sync(~0u, b[k4], 8 * t + 4 + s);
       for (int h = 0; h < HALVES; h++) {
-        float rows[2] = {of(up >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)), of(low >> 16 * h & (HALVES == 2 ? 0xffff : ~0u))};
-        float columns[2] = {of(left >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)), of(right >> 16 * h & (HALVES == 2 ? 0xffff : ~0u))};
+        float rows[2] = { of(up >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)),
+                          of(low >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)) };
+        float columns[2] = { of(left >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)),
+                             of(right >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)) };
         for (int i = 0; i < 4; i++) *d[i] = nv_fma(rows[i / 2], columns[i % 2], *d[i]);
       }
     }
@@ -180,7 +184,9 @@ NV void nv_rows4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
 NV unsigned nv_bfloats(float a, float b) { return nv_bfloat(a) | (unsigned)nv_bfloat(b) << 16; }
 NV unsigned nv_halves(float a, float b) { return nv_half(a) | (unsigned)nv_half(b) << 16; }
 // an address of 48 bits, above it what lies between columns that are no neighbours
-NV unsigned long long nv_factor(const char *p, int across) { return (unsigned long long)p | (unsigned long long)(across >> 4) << 48; }
+NV unsigned long long nv_factor(const char *p, int across) {
+  return (unsigned long long)p | (unsigned long long)(across >> 4) << 48;
+}
 NV float emu_factor(unsigned long long f, bool across, int size, long long row, long long k, float (*of)(unsigned)) {
   unsigned long long at = (f & (1ull << 48) - 1), gap = f >> 48 << 4;
   unsigned x = 0;
@@ -189,8 +195,9 @@ NV float emu_factor(unsigned long long f, bool across, int size, long long row, 
   return of(x);
 }
 // the thread's own sums of 64 x N, straight from shared memory
-template <int DEEP, class... D> NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more,
-                                                  float (*of)(unsigned), D &...sums) {
+template <int DEEP, class... D>
+NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more, float (*of)(unsigned),
+                  D &...sums) {
   float *const d[] = {&sums...};
   unsigned lane = emu_lane(), warp = threadIdx.x / 32 % 4;
   for (unsigned i = 0; i < sizeof...(D); i++) {
@@ -201,13 +208,16 @@ template <int DEEP, class... D> NV void emu_group(unsigned long long a, unsigned
     *d[i] = sum;
   }
 }
-template <int A, int B, class... D> NV void nv_group_bf16(unsigned long long a, unsigned long long b, int more, D &...d) {
+template <int A, int B, class... D>
+NV void nv_group_bf16(unsigned long long a, unsigned long long b, int more, D &...d) {
   emu_group<16>(a, b, A, B, more, emu_bf16, d...);
 }
-template <int A, int B, class... D> NV void nv_group_f16(unsigned long long a, unsigned long long b, int more, D &...d) {
+template <int A, int B, class... D>
+NV void nv_group_f16(unsigned long long a, unsigned long long b, int more, D &...d) {
   emu_group<16>(a, b, A, B, more, emu_f16, d...);
 }
-template <int A, int B, class... D> NV void nv_group_tf32(unsigned long long a, unsigned long long b, int more, D &...d) {
+template <int A, int B, class... D>
+NV void nv_group_tf32(unsigned long long a, unsigned long long b, int more, D &...d) {
   emu_group<8>(a, b, A, B, more, emu_tf32, d...);
 }
 NV void nv_group_begin() {}

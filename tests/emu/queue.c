@@ -1,5 +1,5 @@
-/* Streams, events, graphs. Work runs when it is waited for, and only what that needs: an order that was not asked for is
-   not had. Where several streams may go on, one is drawn. */
+/* Streams, events, graphs. Work runs when it is waited for, and only what that needs: an order that was not asked for
+   is not had. Where several streams may go on, one is drawn. */
 #include "world.h"
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,8 @@ int launch_make(launch *out, const function *f, const unsigned *grid, const unsi
 op op_copy(const op *o) {
   op c = *o;
   size_t n = 0;
-  for (int i = 0; o->kind == LAUNCH && i < o->l.f->k->nparam; i++) n += ((size_t)o->l.f->k->size[i] + PARAM - 1) / PARAM * PARAM;
+  for (int i = 0; o->kind == LAUNCH && i < o->l.f->k->nparam; i++)
+    n += ((size_t)o->l.f->k->size[i] + PARAM - 1) / PARAM * PARAM;
   if (o->l.param) c.l.param = memcpy(aligned_alloc(PARAM, n + PARAM), o->l.param, n);
   if (o->staged) c.from = c.staged = memcpy(malloc(o->n + 1), o->staged, o->n);
   if (o->g) c.g = graph_copy(o->g);

@@ -257,6 +257,6 @@ END_TEST
 int main(void) {
   if (system("g++ --version > /dev/null 2>&1") != 0)
     return puts("skipped: no g++, which the emulator compiles kernels with"), 77;
-  return RUN_SUITE("emulator", order, meetings, kernels_that_fail, memory_is_closed, graphs, captures, sources_that_fail,
-                   prelude_is_whole, RAISES(host_cannot_touch, SIGSEGV));
+  return RUN_SUITE("emulator", order, meetings, kernels_that_fail, memory_is_closed, graphs, captures,
+                   sources_that_fail, prelude_is_whole, RAISES(host_cannot_touch, SIGSEGV));
 }

@@ -1,5 +1,5 @@
-/* What the hints of a GPU's schedule promise, tried at random places of every kernel of a plan: wide accesses are aligned and
-   contiguous, and `whole` conditions do not tell their elements apart. */
+/* What the hints of a GPU's schedule promise, tried at random places of every kernel of a plan: wide accesses are
+   aligned and contiguous, and `whole` conditions do not tell their elements apart. */
 #ifndef HINTS_H
 #define HINTS_H
 #include "oracle.h"

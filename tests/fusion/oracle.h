@@ -1,5 +1,5 @@
-/* For the planner's suites: graphs made by hand, an evaluator that knows no plan (node by node, element by element, sums in
-   the order of numerics.md), and plans run through the interpreter. */
+/* For the planner's suites: graphs made by hand, an evaluator that knows no plan (node by node, element by element,
+   sums in the order of numerics.md), and plans run through the interpreter. */
 #ifndef ORACLE_H
 #define ORACLE_H
 #include <math.h>
@@ -41,7 +41,9 @@ static inline int m_leaf(maker *m, nvm_dtype t, int rank, const int64_t *shape, 
   int64_t *st = NVB_NEWN(m->a, int64_t, rank + 1), n = 1;
   for (int d = rank - 1; d >= 0; n *= shape[d], d--)
     st[d] = stride ? stride[d] : n;
-  NVB_PUSH(m->a, m->leaf, ((nvg_leaf){ .dtype = t, .rank = rank, .shape = nvb_dup(m->a, shape, sizeof *shape * (size_t)rank), .stride = st }));
+  NVB_PUSH(m->a, m->leaf,
+           ((nvg_leaf){
+               .dtype = t, .rank = rank, .shape = nvb_dup(m->a, shape, sizeof *shape * (size_t)rank), .stride = st }));
   return m_add(m, (nvg_val){ .kind = NVG_VLEAF, .dtype = t, .leaf = m->leaf.n - 1, .name = "leaf" }, rank, shape, 0,
                NULL, 0, NULL);
 }
@@ -120,8 +122,10 @@ static inline int m_red(maker *m, const char *name, int x, int at, int n) {
     shape[d] = d >= at && d < at + n ? 1 : v.shape[d];
     inner *= d >= at + n ? v.shape[d] : 1;
   }
-  nvg_val r = { .kind = NVG_VRED, .dtype = v.dtype, .frag = nvg_frag_find(name, t, 2), .stamp_c = inner < 16 ? 1024 : 64,
-                .stamp_w = inner < 16 ? 128 : 1, .order_free = strcmp(name, "add") != 0, .init = nvb_dup(m->a, &init, sizeof init), .name = name };
+  nvg_val r = { .kind = NVG_VRED, .dtype = v.dtype, .frag = nvg_frag_find(name, t, 2), .stamp_c = inner < 16 ? 1024
+                : 64,
+                .stamp_w = inner < 16 ? 128 : 1, .order_free = strcmp(name, "add") != 0,
+                .init = nvb_dup(m->a, &init, sizeof init), .name = name };
   return m_add(m, r, v.rank, shape, 1, &x, 2, attr);
 }
 
@@ -156,7 +160,9 @@ static inline int m_scan(maker *m, int x, int axis) { return m_scan_of(m, "add",
 static inline void m_out(maker *m, int x) { NVB_PUSH(m->a, m->out, x); }
 static inline nvg_graph *m_graph(maker *m) {
   nvg_graph *g = NVB_NEW(m->a, nvg_graph);
-  *g = (nvg_graph){ .arena = m->a, .n = m->v.n, .v = m->v.at, .nleaf = m->leaf.n, .leaf = m->leaf.at, .nout = m->out.n, .out = m->out.at };
+  *g = (nvg_graph){
+    .arena = m->a, .n = m->v.n, .v = m->v.at, .nleaf = m->leaf.n, .leaf = m->leaf.at, .nout = m->out.n, .out = m->out.at
+  };
   return g;
 }
 
@@ -292,7 +298,8 @@ static inline void eval_red(maker *m, const nvg_graph *g, const nvg_val *v, valu
 
 /* One line of a scan of f32, a sum or a product (numerics.md section 4: runs of 16, blocks of 1,024). */
 static inline float both(int prod, float x, float y) { return prod ? x * y : x + y; }
-static inline float group_total(int prod, const float *total, int at, int n, int runs) { /* aligned group of n runs, absent ones skipped */
+/* aligned group of n runs, absent ones skipped */
+static inline float group_total(int prod, const float *total, int at, int n, int runs) {
   if (n == 1)
     return total[at];
   float low = group_total(prod, total, at, n / 2, runs);

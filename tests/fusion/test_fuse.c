@@ -129,8 +129,11 @@ static void complex_product(maker *m) {
   nvg_fragset_parse(f, "frag product<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a*c - b*d, a*d + b*c }",
                     "test");
   int in[2] = { x, m_expand(m, y, 2, DIMS(13, 57)) };
-  m_out(m, m_add(m, (nvg_val){ .kind = NVG_VMAP, .dtype = NVM_C64, .frag = nvg_fragset_find(f, "product", t, 4), .name = "product" }, 2,
-                 DIMS(13, 57), 2, in, 0, NULL));
+  m_out(m,
+        m_add(m,
+              (nvg_val){
+                  .kind = NVG_VMAP, .dtype = NVM_C64, .frag = nvg_fragset_find(f, "product", t, 4), .name = "product" },
+              2, DIMS(13, 57), 2, in, 0, NULL));
 }
 static void gathered(maker *m) {
   int x = m_leaf(m, NVM_F32, 1, DIMS(7), NULL), i = m_leaf(m, NVM_I64, 1, DIMS(513), NULL), in[2] = { x, i };
@@ -237,7 +240,8 @@ static const nvf_buf *output(const nvf_plan *p, int o) {
 }
 static void donations(nvb_arena *a, void *arg) {
   (void)arg;
-  struct { builder_fn make; int takes; } c[] = { { chain, 1 }, { transposed, 0 }, { softmax, 1 }, { stencil, 0 }, { rolled, 0 },
+  struct { builder_fn make; int takes; } c[] = { { chain, 1 }, { transposed, 0 }, { softmax, 1 }, { stencil, 0 },
+                                                 { rolled, 0 },
                                                  { columns, 0 }, { scaled_by_sum, 1 }, { flipped, 0 } };
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
     maker m = { .a = a };

@@ -1,5 +1,5 @@
-/* Schedules for a GPU: the bits of a value-by-value evaluation whatever the places are, hints that keep their promise, and
-   the places that the rules are there for. */
+/* Schedules for a GPU: the bits of a value-by-value evaluation whatever the places are, hints that keep their promise,
+   and the places that the rules are there for. */
 #include "codegen/cuda.h"
 #include "hints.h"
 
@@ -139,7 +139,8 @@ START_TEST(same_bits_in_any_place) {
 END_TEST
 
 /* ---- places: the layout of the first load (or statement) of a kernel */
-typedef struct place { void (*make)(maker *, const int64_t *); int64_t size[2]; int aligned; const char *layout; int vec; } place;
+typedef struct place { void (*make)(maker *, const int64_t *); int64_t size[2]; int aligned; const char *layout;
+                       int vec; } place;
 static const place places[] = {
   { rows, { 32768, 1000 }, 1, "i: w4; j: i8 l32 i4", 4 },    /* several rows a block, each in the registers of a warp */
   { rows, { 32768, 1001 }, 1, "i: w4; j: i8 i4 l32", 0 },    /* unaligned: the same stamp, other digits */

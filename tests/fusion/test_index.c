@@ -113,7 +113,8 @@ static void random_values(nvb_arena *a, void *arg) {
       nvf_ix_range(s, e[n], &lo, &hi);
       ck_assert_int_eq(value(s, e[n], at), want[n]);
       ck_assert(lo <= want[n] && want[n] <= hi);
-      nvf_ix to[64] = { nvf_ix_add(s, e[1], nvf_ix_int(s, 1)), -1, -1 }; /* substitution, with the same simplifications */
+      /* substitution, with the same simplifications */
+      nvf_ix to[64] = { nvf_ix_add(s, e[1], nvf_ix_int(s, 1)), -1, -1 };
       int64_t moved[3] = { at[1] + 1, at[1], at[2] };
       ck_assert_int_eq(value(s, nvf_ix_subst(s, e[n], to), at), value(s, e[n], moved));
     }

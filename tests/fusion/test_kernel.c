@@ -79,11 +79,15 @@ static const char head[] = "frag two(a: f32, b: f32) -> (f32, f32) { return a, b
                            "frag left(a: f32, b: f32) -> f32 { return a + b * 0.5 }\n"
                            "kernel k(x: f32[], y: mut f32[], i: i64[], z: mut c64[], w: mut i64[], n: size, s: f32) {\n"
                            "grid () { all = index(r + j + t + k, A) }\n grid (b = n) {\n";
-static const char tail[] = "\n} }\nschedule c { A = \"r: i1; j: i1; t: i1; k: i1\"; L = \"j: i4 l16\"; M = \"r: i2; j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
-                           "  O = \"j: i3\"; P = \"j: i2 i3\"; G = \"j: l3 i4\"; B = 64; D = 0; S = stamp(1024, 16); Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = stamp(64, 16); E = \"j: i4 l16; r: i2\" }";
+static const char tail[] = "\n} }\nschedule c { A = \"r: i1; j: i1; t: i1; k: i1\"; L = \"j: i4 l16\"; M = \"r: i2; "
+                            "j: i4 l16\"; N = \"j: l16 i4\"; F = \"t: i8; j: l16\"; H = \"t: I2 i4; j: l16\"\n"
+                           "  O = \"j: i3\"; P = \"j: i2 i3\"; G = \"j: l3 i4\"; B = 64; D = 0; S = stamp(1024, 16); "
+                            "Z = stamp(64, 1); U = stamp(32, 2); V = \"j: l4 i16\"; W = \"j: l8 l8@4\"; "
+                            "K = \"k: i4\"; Y = \"j: i2 I2 l16\"; R = stamp(64, 16); E = \"j: i4 l16; r: i2\" }";
 static const struct { const char *body, *says; } wrong[] = {
   {"X = load(x, j, L) Y = load(x, j, N) Z = map(add, X, Y)", "needs a relayout"},
-  {"X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S, init = (-inf)) X2 = map(add, X, m)", "needs a relayout"},
+  {"X = load(x, j, L) Y = load(x, r*64 + j, M) m = reduce(maximum, Y, j, S, init = (-inf)) X2 = map(add, X, m)",
+   "needs a relayout"},
   {"X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) U, T = relayout(X, Y, M)", "one layout"},
   {"X = load(x, r*64 + j, M) Y = load(x, r*64 + j, E) store(z, r*64 + j, X, Y)", "needs a relayout"},
   {"X = load(x, q, L)", "no axis q"},
@@ -189,7 +193,9 @@ END_TEST
 
 START_TEST(messages_have_places) {
   nvb_arena *a = nvb_arena_new();
-  ck_assert(nvb_protect(a, check_text, (void *)(uintptr_t)"kernel a(x: f32[]) {\n  grid () {\n    X = lod(x, j, L)\n  }\n}") == NVM_ERR_VALUE);
+  ck_assert(nvb_protect(a, check_text,
+                        (void *)(uintptr_t) "kernel a(x: f32[]) {\n  grid () {\n    X = lod(x, j, L)\n  }\n}") ==
+            NVM_ERR_VALUE);
   ck_assert_msg(strncmp(nvb_message(), "text:3:9: ", 10) == 0, "%s", nvb_message());
   nvb_arena_free(a);
 }

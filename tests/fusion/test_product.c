@@ -1,5 +1,5 @@
-/* Matrix products in plans: any tail and head, every dtype and layout, against the evaluator, interpreted, read back and
-   compiled; and what is said of a step in the words of BLAS. */
+/* Matrix products in plans: any tail and head, every dtype and layout, against the evaluator, interpreted, read back
+   and compiled; and what is said of a step in the words of BLAS. */
 #include "oracle.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
@@ -8,8 +8,10 @@ enum { MOST = 4 };
 /* ---- graphs */
 static int m_cast(maker *m, int x, nvm_dtype to) {
   const nvg_val v = m->v.at[x];
-  return m_add(m, (nvg_val){ .kind = NVG_VMAP, .op = NVG_OP_CAST, .dtype = to, .frag = nvg_frag_cast(v.dtype, to), .name = "cast" }, v.rank, v.shape, 1, &x, 0,
-               NULL);
+  return m_add(
+      m,
+      (nvg_val){ .kind = NVG_VMAP, .op = NVG_OP_CAST, .dtype = to, .frag = nvg_frag_cast(v.dtype, to), .name = "cast" },
+      v.rank, v.shape, 1, &x, 0, NULL);
 }
 static int m_scalar(maker *m, float x) { /* a Python scalar, given with each call; its value is its leaf's */
   (void)x;
@@ -64,7 +66,8 @@ static void scaled(maker *m, const int64_t *n) { /* alpha a b + beta c */
 static void residual(maker *m, const int64_t *n) {
   m_out(m, m_2(m, "add", m_1(m, "relu", biased(m, n)), f32(m, n[0], n[1])));
 }
-static void wild(maker *m, const int64_t *n) { /* rows, columns, matrices, a condition, several results, another dtype */
+/* rows, columns, matrices, a condition, several results, another dtype */
+static void wild(maker *m, const int64_t *n) {
   int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), r = f32(m, n[0], 1),
       c = m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL);
   int e = m_2(m, "multiply", m_1(m, "exp", m_2(m, "multiply", d, m_const(m, 0.01f))), m_2(m, "add", r, c));
@@ -87,7 +90,8 @@ static void heads(maker *m, const int64_t *n) { /* (b, s, h d) to (b, h, s, d) o
   int r = m_reshape(m, m_2(m, "add", d, m_leaf(m, NVM_F32, 1, DIMS(2 * n[1]), NULL)), 4, DIMS(2, n[0], 2, n[1]));
   m_out(m, m_view(m, NVG_VPERMUTE, r, 4, DIMS(2, 2, n[0], n[1]), 4, DIMS(0, 2, 1, 3)));
 }
-static void one_head(maker *m, const int64_t *n) { /* (b, s, 3, k) with one of the three, (b, s, n) out into (b, n, s) */
+/* (b, s, 3, k) with one of the three, (b, s, n) out into (b, n, s) */
+static void one_head(maker *m, const int64_t *n) {
   int x = m_view(m, NVG_VSLICE, m_leaf(m, NVM_F32, 4, DIMS(2, n[0], 3, n[2]), NULL), 4, DIMS(2, n[0], 1, n[2]), 8,
                  DIMS(0, 1, 0, 1, 1, 1, 0, 1));
   int d = m_product(m, m_reshape(m, x, 3, DIMS(2, n[0], n[2])),
@@ -248,7 +252,10 @@ static char **integers(maker *m, const nvg_graph *g) {
 
 typedef struct trial { const program *p; const int64_t *size; } trial;
 static void try_one(nvb_arena *a, void *arg) {
-  static const struct { const char *machine; int width; } on[] = { { "cpu16", 16 }, { "cpu16", 8 }, { "cpu16", 4 }, { "h200", 32 } };
+  static const struct {
+    const char *machine;
+    int width;
+  } on[] = { { "cpu16", 16 }, { "cpu16", 8 }, { "cpu16", 4 }, { "h200", 32 } };
   const trial *t = arg;
   maker m = { .a = a };
   if (t->p->make == chain && t->size[1] == 1) /* the second is over one element: a map */
@@ -377,11 +384,15 @@ START_TEST(the_words_say_the_same) {
 END_TEST
 
 /* ---- what libraries offer, and vetoes */
-typedef struct offer { const char *machine; void (*make)(maker *, const int64_t *); int64_t size[3]; int offers, steps; } offer;
-enum { BLAS = NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS | NVF_OFFERS_RELU, LT = BLAS | NVF_OFFERS_HALVES | NVF_OFFERS_GELU | NVF_OFFERS_AUX };
+typedef struct offer { const char *machine; void (*make)(maker *, const int64_t *); int64_t size[3];
+                       int offers, steps; } offer;
+enum {
+  BLAS = NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS | NVF_OFFERS_RELU,
+  LT = BLAS | NVF_OFFERS_HALVES | NVF_OFFERS_GELU | NVF_OFFERS_AUX
+};
 static const offer offers[] = {
   { "cpu16", gelu, { 2048, 2048, 2048 }, 0, 1 },
-  { "cpu16", gelu, { 2048, 2048, 2048 }, BLAS, 2 },         /* no GELU there: a pass of its own is less than the rate lost */
+  { "cpu16", gelu, { 2048, 2048, 2048 }, BLAS, 2 }, /* no GELU there: a pass of its own is less than the rate lost */
   { "cpu16", gelu, { 2048, 2048, 8 }, BLAS, 1 },            /* hardly a product */
   { "cpu16", relu_of_rows, { 2048, 2048, 2048 }, BLAS, 1 },
   { "cpu16", residual, { 2048, 2048, 2048 }, BLAS, 2 },
@@ -436,10 +447,14 @@ START_TEST(a_veto_leaves_the_product_alone) {
 }
 END_TEST
 
-/* Sums of a CPU's registers: all lanes are of one part of a complex number, and there are no more rows than the product has. */
-static const struct layout { nvm_dtype type; int64_t m; const char *tile; } layouts[] = {
-  { NVM_F32, 512, "i: I16 i4; j: i4 l16" }, { NVM_F64, 512, "i: I16 i4; j: i4 l8" }, { NVM_C64, 512, "i: I16 i4; j: i2 l16" }, { NVM_C128, 512, "i: I16 i4; j: i2 l8" },
-  { NVM_F32, 3, "i: i4; j: i4 l16" }, { NVM_F32, 2, "i: i2; j: i4 l16" }, { NVM_C64, 2, "i: i2; j: i2 l16" },
+/* Sums of a CPU's registers: all lanes are of one part of a complex number, and there are no more rows than the product
+   has. */
+static const struct layout { nvm_dtype type; int64_t m; const char *tile;
+} layouts[] = {
+  { NVM_F32, 512, "i: I16 i4; j: i4 l16" }, { NVM_F64, 512, "i: I16 i4; j: i4 l8" },
+  { NVM_C64, 512, "i: I16 i4; j: i2 l16" }, { NVM_C128, 512, "i: I16 i4; j: i2 l8" },
+  { NVM_F32, 3, "i: i4; j: i4 l16" },       { NVM_F32, 2, "i: i2; j: i4 l16" },
+  { NVM_C64, 2, "i: i2; j: i2 l16" },
 };
 static void laid_out(nvb_arena *a, void *arg) {
   const struct layout *l = arg;
@@ -456,12 +471,16 @@ START_TEST(tiles_are_whole_vectors) {
 END_TEST
 
 /* Who is expected to be faster, as it was measured: m, n, k, batches and threads of a CPU. */
-static const struct pick { nvm_dtype type; int64_t n[4]; int units, own; } picks[] = {
-  { NVM_F32, { 512, 512, 512, 1 }, 1, 0 }, { NVM_F32, { 2048, 2048, 2048, 1 }, 16, 0 }, { NVM_F64, { 512, 512, 512, 1 }, 1, 0 },
-  { NVM_F32, { 2, 4096, 4096, 1 }, 1, 1 }, { NVM_F32, { 16, 4096, 4096, 1 }, 1, 1 }, { NVM_F32, { 4, 512, 512, 1 }, 1, 1 }, /* copied by the library */
-  { NVM_F32, { 2, 512, 512, 1 }, 1, 0 }, { NVM_F32, { 4, 64, 64, 1 }, 1, 0 }, { NVM_F32, { 64, 64, 64, 1 }, 2, 0 }, /* read where they lie */
-  { NVM_F32, { 64, 64, 64, 100 }, 1, 0 }, { NVM_F32, { 64, 64, 64, 1000 }, 16, 1 }, /* one thread's */
-  { NVM_C64, { 16, 512, 512, 1 }, 1, 1 }, { NVM_C64, { 512, 512, 512, 1 }, 1, 0 }, { NVM_BF16, { 4, 512, 512, 1 }, 1, 0 },
+static const struct pick { nvm_dtype type; int64_t n[4]; int units, own;
+} picks[] = {
+  { NVM_F32, { 512, 512, 512, 1 }, 1, 0 },  { NVM_F32, { 2048, 2048, 2048, 1 }, 16, 0 },
+  { NVM_F64, { 512, 512, 512, 1 }, 1, 0 },  { NVM_F32, { 2, 4096, 4096, 1 }, 1, 1 },
+  { NVM_F32, { 16, 4096, 4096, 1 }, 1, 1 }, { NVM_F32, { 4, 512, 512, 1 }, 1, 1 }, /* copied by the library */
+  { NVM_F32, { 2, 512, 512, 1 }, 1, 0 },    { NVM_F32, { 4, 64, 64, 1 }, 1, 0 },
+  { NVM_F32, { 64, 64, 64, 1 }, 2, 0 }, /* read where they lie */
+  { NVM_F32, { 64, 64, 64, 100 }, 1, 0 },   { NVM_F32, { 64, 64, 64, 1000 }, 16, 1 }, /* one thread's */
+  { NVM_C64, { 16, 512, 512, 1 }, 1, 1 },   { NVM_C64, { 512, 512, 512, 1 }, 1, 0 },
+  { NVM_BF16, { 4, 512, 512, 1 }, 1, 0 },
 };
 static void picked(nvb_arena *a, void *arg) {
   const struct pick *x = arg;
@@ -470,10 +489,12 @@ static void picked(nvb_arena *a, void *arg) {
   double part = x->units / (double)c.units;
   for (int i = 0; i < NVB_PRODUCTS; i++)
     c.product[i].library *= part, c.product[i].generated *= part;
-  c.units = x->units, c.bandwidth = part < 0.25 ? c.unit_bandwidth * x->units : c.bandwidth, c.l2_bandwidth *= part, c.rate *= part;
+  c.units = x->units, c.bandwidth = part < 0.25 ? c.unit_bandwidth * x->units : c.bandwidth, c.l2_bandwidth *= part,
+  c.rate *= part;
   for (int tail = 0; tail < 2; tail++) { /* what a library has no words for stays with a kernel that is faster */
     maker m = { .a = a };
-    int p = m_product(&m, m_leaf(&m, x->type, 3, DIMS(n[3], n[0], n[2]), NULL), m_leaf(&m, x->type, 3, DIMS(n[3], n[2], n[1]), NULL));
+    int p = m_product(&m, m_leaf(&m, x->type, 3, DIMS(n[3], n[0], n[2]), NULL),
+                      m_leaf(&m, x->type, 3, DIMS(n[3], n[2], n[1]), NULL));
     m_out(&m, tail && x->type == NVM_F32 ? m_1(&m, "gelu_tanh", p) : p);
     nvg_graph *g = m_graph(&m);
     for (int offers = 0; offers < 2; offers++) {

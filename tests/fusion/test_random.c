@@ -144,7 +144,8 @@ static void write_graph(maker *m, int products) {
     case 8:
       if (v.rank && v.size > 1) {
         int axis = any(v.rank), n = 1 + any(v.rank - axis);
-        y = m_red(m, any(2) && !products ? "add" : "maximum", x, axis, n); /* sums of a product's rows have an order of their own */
+        /* sums of a product's rows have an order of their own */
+        y = m_red(m, any(2) && !products ? "add" : "maximum", x, axis, n);
       }
       break;
     case 10: case 11: y = multiplied(m, &p, x); break;
@@ -177,7 +178,8 @@ static void run_one(nvb_arena *a, void *arg) {
   value *want = evaluate(&m, g, data);
   for (int i = 0; i < 5; i++) {
     const nvb_caps *caps = i == 2 ? &toy : nvb_caps_find(machines[i % 3]);
-    nvf_plan *p = nvf_fuse(a, g, caps, &(nvf_options){ .fuse = i < 3, .offers = seed % 2 ? NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS : 0 });
+    nvf_plan *p = nvf_fuse(
+        a, g, caps, &(nvf_options){ .fuse = i < 3, .offers = seed % 2 ? NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS : 0 });
     nvb_text t = { .arena = a };
     if (verbose) {
       nvg_graph_print(&t, g);

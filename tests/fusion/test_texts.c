@@ -80,11 +80,12 @@ static int texts(void (*make)(maker *)) {
 
 START_TEST(chains_of_any_shape) { ck_assert_int_le(texts(chain), 4); } END_TEST
 START_TEST(softmax_over_the_last_axis) { ck_assert_int_le(texts(softmax), 12); } END_TEST
-START_TEST(products_of_any_shape) { ck_assert_int_le(texts(product), 45); } END_TEST /* blocks: 5 heights, 3 widths, 3 depths */
+/* blocks: 5 heights, 3 widths, 3 depths */
+START_TEST(products_of_any_shape) { ck_assert_int_le(texts(product), 45); } END_TEST
 START_TEST(sums_of_columns) { ck_assert_int_le(texts(column_sum), 60); } END_TEST
 
-/* What depends on the machine: whether stores stream where much is computed (a vector must be a line), and by what a division is
-   done (many vectors must share the divisor). */
+/* What depends on the machine: whether stores stream where much is computed (a vector must be a line), and by what a
+   division is done (many vectors must share the divisor). */
 static void machine(nvb_arena *a, void *arg) {
   static const struct { const char *name; int width, axis, streams, shared; } at[] = {
     { "cpu16", 16, 1, 1, 1 }, { "cpu16", 8, 1, 0, 1 }, { "cpu16", 16, 0, 1, 0 }, { "h200", 32, 1, 1, 0 },

@@ -1,5 +1,6 @@
-"""Every kernel family once: small graphs whose results on a GPU must have the CPU's bits. A table for the tests, and a program for
-compute-sanitizer, which needs no pytest:   python tests/gpu/families.py [name ...]      (-name: all but that one)
+"""Every kernel family once: small graphs whose results on a GPU must have the CPU's bits. A table for the tests, and a
+program for compute-sanitizer, which needs no pytest:
+    python tests/gpu/families.py [name ...]      (-name: all but that one)
 NVM_SOLVERS=kernel: products by kernels
 """
 import sys
@@ -19,7 +20,8 @@ def _f(*shape, seed=1, dtype="float32", lo=-3, hi=3):
 def _rare(n):
     """Ordinary numbers with a few among them that functions treat apart."""
     x = _f(n)
-    x[::97] = np.resize(np.array([1e30, -1e30, np.inf, -np.inf, np.nan, 1e-40, 0.0, -0.0, 88.8, -104.0], np.float32), x[::97].shape)
+    x[::97] = np.resize(np.array([1e30, -1e30, np.inf, -np.inf, np.nan, 1e-40, 0.0, -0.0, 88.8, -104.0], np.float32),
+                        x[::97].shape)
     return x
 
 
@@ -105,17 +107,19 @@ FAMILIES = {
     "one element": (lambda x: nvm.sqrt(x * x), [np.float32(2.5).reshape(())]),
     "many dimensions": (lambda x: nvm.permute_dims(x, (4, 0, 3, 1, 2)) + 1, [_f(3, 4, 5, 6, 7)]),
 }
-# A 16-bit result may differ from the CPU's by the last bit where the device has an instruction for it, a product by what the library
-# or the kernel that makes it does.
+# A 16-bit result may differ from the CPU's by the last bit where the device has an instruction for it, a product by
+# what the library or the kernel that makes it does.
 HALVES = {
     "f32 product": (lambda x, y: x @ y, "float32", [_f(40, 65), _f(65, 33)]),
     "f16 product, odd sides": (lambda x, y: x @ y, "float16", [_f(33, 71), _f(71, 65)]),
     "f16 product, both turned": (lambda x, y: x.T @ y.T, "float16", [_f(72, 136), _f(200, 72)]),
     "bf16 product": (lambda x, y: x @ y, "bfloat16", [_f(72, 72), _f(72, 136)]),
-    "bf16 products of one operand": (lambda x, y, z: nvm.maximum(x @ y, x @ z), "bfloat16", [_f(136, 72), _f(72, 200), _f(72, 200)]),
+    "bf16 products of one operand": (lambda x, y, z: nvm.maximum(x @ y, x @ z), "bfloat16",
+                                     [_f(136, 72), _f(72, 200), _f(72, 200)]),
     "bf16 product, batch and tail": (lambda x, y, b, r: nvm.relu(x @ y) * b * r, "bfloat16",
                                      [_f(2, 200, 264), _f(264, 136), _f(136), _f(2, 200, 136)]),
-    "tf32 product": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"), "bfloat16",
+    "tf32 product": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"),
+                     "bfloat16",
                      [_f(72, 40), _f(40, 136)]),
     "f16 map": (lambda x, y: 2.5 * x + y, "float16", [_f(5000), _f(5000, seed=2)]),
     "bf16 map": (lambda x, y: 2.5 * x + y, "bfloat16", [_f(5000), _f(5000, seed=2)]),
@@ -158,7 +162,8 @@ def same(a, b):
 
 def near(a, b, dtype):
     """At most one unit of the last place of a 16-bit type apart, some units of f32."""
-    unit, least = {"float16": (2.0 ** -10, 2.0 ** -14), "bfloat16": (2.0 ** -7, 2.0 ** -14), "float32": (2.0 ** -20, 16)}[dtype]
+    unit, least = {"float16": (2.0 ** -10, 2.0 ** -14), "bfloat16": (2.0 ** -7, 2.0 ** -14),
+                   "float32": (2.0 ** -20, 16)}[dtype]
     return a.shape == b.shape and bool((np.abs(a - b) <= unit * np.maximum(np.abs(b), least)).all())
 
 

@@ -1,4 +1,5 @@
-"""The same bits on the GPU as on the CPU: kernel families, the whole table of operations, fused or not, and again and again."""
+"""The same bits on the GPU as on the CPU: kernel families, the whole table of operations, fused or not, and again and
+again."""
 import numpy as np
 import pytest
 
@@ -66,8 +67,8 @@ def same_bits(torch, got, want):
 
 @pytest.mark.parametrize("name", ["sqrt", "reciprocal"])
 def test_every_f32(name, torch):
-    """Square roots and reciprocals are the device's approximation and corrections, but for what they flag: against its own correctly
-    rounded instructions, over all inputs."""
+    """Square roots and reciprocals are the device's approximation and corrections, but for what they flag: against its
+    own correctly rounded instructions, over all inputs."""
     ours, theirs = nvm.jit(getattr(nvm, name)), getattr(torch, name)
     for start in range(-1 << 31, 1 << 31, 1 << 28):
         x = torch.arange(start, start + (1 << 28), dtype=torch.int32, device="cuda").view(torch.float32)
@@ -77,16 +78,18 @@ def test_every_f32(name, torch):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_quotients(dtype, torch):
     """Random bits, and quotients near 1, near ties and at both ends of the range."""
-    bits, one, mantissa = (torch.int32, 127 << 23, (1 << 23) - 1) if dtype == "float32" else (torch.int64, 1023 << 52, (1 << 52) - 1)
+    bits, one, mantissa = {"float32": (torch.int32, 127 << 23, (1 << 23) - 1),
+                           "float64": (torch.int64, 1023 << 52, (1 << 52) - 1)}[dtype]
     n, g = 1 << 26, torch.Generator("cuda").manual_seed(7)
-    words = [torch.randint(-1 << 31, 1 << 31, (n * 2,), generator=g, device="cuda", dtype=torch.int64).to(torch.int32).view(bits)
-             for _ in range(2)]
+    draw = lambda: torch.randint(-1 << 31, 1 << 31, (n * 2,), generator=g, device="cuda", dtype=torch.int64)
+    words = [draw().to(torch.int32).view(bits) for _ in range(2)]
     words = [w[:n] for w in words]
     near = [((w & mantissa) | one).view(getattr(torch, dtype)) for w in words]
     whole = [(w & 0xfff).to(getattr(torch, dtype)) for w in words]
     a, b = (w.view(getattr(torch, dtype)) for w in words)
     f = nvm.jit(lambda x, y: x / y)
-    for x, y in ((a, b), near, (near[0] * near[1], near[1]), whole, (near[0], b), (a, near[1]), (a * 1e-30, near[1]), (near[0] * 2 ** -100, b)):
+    for x, y in ((a, b), near, (near[0] * near[1], near[1]), whole, (near[0], b), (a, near[1]), (a * 1e-30, near[1]),
+                 (near[0] * 2 ** -100, b)):
         assert same_bits(torch, torch.from_dlpack(f(nvm.from_dlpack(x), nvm.from_dlpack(y))), x / y)
 
 
@@ -100,7 +103,8 @@ def test_reduction(name, dtype, device, rng):
             equal(lambda a: f(a, axis=axis), [x], device, (name, dtype, shape, axis), dtype == "float16")
 
 
-@pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 2049, 5000, 16384, 16385, 50000, 200000])
+@pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 2049, 5000, 16384, 16385,
+                                    50000, 200000])
 @pytest.mark.parametrize("name", ["sum", "var", "logsumexp", "softmax", "argmax", "cumulative_sum"])
 def test_row_lengths(name, length, device, rng):
     """Every way to cut a row: lanes, warps, blocks, several blocks; and the same rows as columns."""
@@ -110,7 +114,8 @@ def test_row_lengths(name, length, device, rng):
     equal(lambda a: f(a, axis=0), [np.ascontiguousarray(x.T)], device, (name, length, "columns"), False)
 
 
-@pytest.mark.parametrize("name", ["map, four functions", "softmax, rows of 1000", "moments, columns", "rows and maps", "scan, rows",
+@pytest.mark.parametrize("name", ["map, four functions", "softmax, rows of 1000", "moments, columns", "rows and maps",
+                                  "scan, rows",
                                   "transpose and add", "stencil", "sum, all"])
 def test_fused_or_not(name, device):
     f, inputs = families.FAMILIES[name]
@@ -124,7 +129,8 @@ def test_fused_or_not(name, device):
         assert families.same(a, b), name
 
 
-@pytest.mark.parametrize("name", ["sum, all", "moments, columns", "softmax, rows of 100000", "sum, long columns", "argmax, all"])
+@pytest.mark.parametrize("name", ["sum, all", "moments, columns", "softmax, rows of 100000", "sum, long columns",
+                                  "argmax, all"])
 def test_a_hundred_runs(name, device):
     f, inputs = families.FAMILIES[name]
     args = [nvm.asarray(x, device=device) for x in inputs]

@@ -1,4 +1,5 @@
-"""Arrays of PyTorch, CuPy, JAX and Numba go in and out without a copy, ordered by streams; calls in a captured CUDA graph."""
+"""Arrays of PyTorch, CuPy, JAX and Numba go in and out without a copy, ordered by streams; calls in a captured CUDA
+graph."""
 import numpy as np
 import pytest
 
@@ -11,10 +12,12 @@ def pointer(x):
 
 
 def array(torch, *shape, dtype="float32"):
-    return torch.arange(int(np.prod(shape)), device="cuda", dtype=torch.float32).reshape(shape).to(getattr(torch, dtype))
+    x = torch.arange(int(np.prod(shape)), device="cuda", dtype=torch.float32)
+    return x.reshape(shape).to(getattr(torch, dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool",
+                                   "complex64", "complex128"])
 def test_torch_in_and_out(dtype, device, torch):
     x = array(torch, 6, 35, dtype=dtype)
     a = nvm.from_dlpack(x)
@@ -155,6 +158,7 @@ def test_capsules_of_both_kinds(device, torch):
         nvm.synchronize()
         assert torch.from_dlpack(type("Capsule", (), {"__dlpack__": lambda self, **k: capsule,
                                                       "__dlpack_device__": lambda self: (2, 0)})()).sum() == 55
-    host = np.from_dlpack(type("Host", (), {"__dlpack__": lambda self, **k: x.__dlpack__(dl_device=(1, 0), max_version=(1, 0)),
+    host = np.from_dlpack(type("Host", (),
+                               {"__dlpack__": lambda self, **k: x.__dlpack__(dl_device=(1, 0), max_version=(1, 0)),
                                             "__dlpack_device__": lambda self: (1, 0)})())
     np.testing.assert_array_equal(host, np.arange(1, 11))

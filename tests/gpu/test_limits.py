@@ -13,7 +13,8 @@ import families
 
 def run_alone(text):
     """A program of its own, for what a process does not survive whole."""
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, env=os.environ, timeout=200)
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True,
+                          env=os.environ, timeout=200)
 
 
 def test_more_than_2_to_31_elements(device, torch):
@@ -85,7 +86,8 @@ def test_index_out_of_range_is_raised_at_the_next_read(device):
         np.asarray(y)
     good = nvm.take(x, nvm.asarray(np.array([1, 2, 99, -1]), device=device), axis=0)
     assert np.asarray(good).tolist() == [1, 2, 99, 99]  # the device goes on
-    z = x[:4] + nvm.take_along_axis(good, nvm.asarray(np.array([0, 3, 4, 0]), device=device), axis=0)  # two in one kernel
+    # two in one kernel
+    z = x[:4] + nvm.take_along_axis(good, nvm.asarray(np.array([0, 3, 4, 0]), device=device), axis=0)
     with pytest.raises(IndexError, match=r"^\[take_along_axis\] an index"):
         np.asarray(z)
 
@@ -94,7 +96,8 @@ def test_foreign_memory_that_is_not_there_loses_the_device_and_not_the_process(d
     p = run_alone("""
         import numpy as np, nvm
         class Wrong:
-            __cuda_array_interface__ = dict(shape=(1 << 20,), typestr="<f4", data=(0x7f0000000000, False), version=3, strides=None)
+            __cuda_array_interface__ = dict(shape=(1 << 20,), typestr="<f4", data=(0x7f0000000000, False), version=3,
+                                            strides=None)
         try:
             print(float(nvm.sum(nvm.asarray(Wrong()) * 2)))
         except Exception as e:
@@ -109,7 +112,8 @@ def test_foreign_memory_that_is_not_there_loses_the_device_and_not_the_process(d
     (dict(stream=0), ValueError), (dict(shape=(2,) * 40), ValueError)])
 def test_bad_foreign_arrays(dictionary, error, device):
     class Wrong:
-        __cuda_array_interface__ = dict(dict(shape=(100,), typestr="<f4", data=(4096, False), version=3, strides=None), **dictionary)
+        __cuda_array_interface__ = dict(dict(shape=(100,), typestr="<f4", data=(4096, False), version=3, strides=None),
+                                        **dictionary)
     with pytest.raises(error):
         nvm.eval(nvm.asarray(Wrong(), copy=False) + 1)
 

@@ -1,5 +1,5 @@
-"""Matrix products on a GPU by cuBLASLt and by kernels of their own: every dtype, transpose and tail at sizes that tensor cores like, great
-and ragged sizes, windows, little memory; and who runs what. Random ones: test_products.py."""
+"""Matrix products on a GPU by cuBLASLt and by kernels of their own: every dtype, transpose and tail at sizes that
+tensor cores like, great and ragged sizes, windows, little memory; and who runs what. Random ones: test_products.py."""
 import numpy as np
 import pytest
 
@@ -35,7 +35,8 @@ def _tails(real):
 
 def _in_numpy(name, y, c, d):
     z = y + c
-    return {"none": y, "bias": z, "scale and add": 0.5 * y - 2 * d, "bias, relu": np.maximum(z.real, 0), "tanh, residual": np.tanh(y) + d,
+    return {"none": y, "bias": z, "scale and add": 0.5 * y - 2 * d, "bias, relu": np.maximum(z.real, 0),
+            "tanh, residual": np.tanh(y) + d,
             "bias, gelu": z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z ** 3))) / 2}[name]
 
 
@@ -50,7 +51,8 @@ def test_every_tail(dtype, turned, rng, solvers):
     eps = gemms.EPS[gemms.SUMS.get(dtype, dtype)]
     for name, tail in _tails(not dtype.startswith("complex")):
         got, want = gemms.wide(tail(a @ b, c, d)), _in_numpy(name, va @ vb, vc, vd)
-        bound = 2 * k * eps * (np.abs(va) @ np.abs(vb)) + 4 * gemms.EPS[dtype] * (np.abs(va @ vb) + np.abs(vc) + 2 * np.abs(vd) + 1)
+        size = np.abs(va @ vb) + np.abs(vc) + 2 * np.abs(vd) + 1
+        bound = 2 * k * eps * (np.abs(va) @ np.abs(vb)) + 4 * gemms.EPS[dtype] * size
         assert np.all(np.abs(got - want) <= bound), (name, np.max(np.abs(got - want) / bound))
 
 
@@ -58,7 +60,8 @@ def test_every_tail(dtype, turned, rng, solvers):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_library_runs_what_it_can_say(dtype, rng):
     a, b, c = (_leaf(rng, s, dtype)[0] for s in ((32, 48), (48, 64), (64,)))
-    short = (nvm.gelu(a @ b + c, approximate=True),) if dtype == "bfloat16" else ()  # its GELU is not good enough for float32
+    # its GELU is not good enough for float32
+    short = (nvm.gelu(a @ b + c, approximate=True),) if dtype == "bfloat16" else ()
     for y in (a @ b, a @ b + c, nvm.relu(a @ b + c), a @ nvm.matrix_transpose(b[:, :48]), *short):
         text = nvm.explain(y)
         assert "runs by cublaslt" in text and "1 kernel" in text, text
@@ -79,21 +82,25 @@ def test_a_limit_on_memory_is_less_workspace(rng):
 
 def test_sizes(torch):
     """Wide, tall, deep and ragged ones against the same product in float64."""
-    for m, n, k in ((4096, 4096, 1024), (1, 8192, 8192), (16, 8192, 4096), (8192, 16, 4096), (1085, 2219, 2438), (413, 732, 61981), (3, 5, 100001)):
+    for m, n, k in ((4096, 4096, 1024), (1, 8192, 8192), (16, 8192, 4096), (8192, 16, 4096), (1085, 2219, 2438),
+                    (413, 732, 61981), (3, 5, 100001)):
         for dtype in (torch.bfloat16, torch.float16, torch.float32):
             x, y = (torch.randn(s, device="cuda", dtype=dtype) for s in ((m, k), (k, n)))
             want = x.double() @ y.double()
             got = torch.from_dlpack((nvm.from_dlpack(x) @ nvm.from_dlpack(y)).eval()).double()
-            eps = 2.0 ** -24 * k ** 0.5 * 8 + (0 if dtype == torch.float32 else 2.0 ** (-8 if dtype == torch.bfloat16 else -11))
+            last = {torch.float32: 0, torch.bfloat16: 2.0 ** -8, torch.float16: 2.0 ** -11}[dtype]
+            eps = 2.0 ** -24 * k ** 0.5 * 8 + last
             bound = eps * (k ** 0.5) * 4 + want.abs() * eps
-            assert bool(((got - want).abs() <= bound).all()), (m, n, k, dtype, float(((got - want).abs() / bound).max()))
+            off = (got - want).abs()
+            assert bool((off <= bound).all()), (m, n, k, dtype, float((off / bound).max()))
 
 
 def test_batches_and_windows(torch):
     x = torch.randn(3, 4, 65, 130, device="cuda")
     y = torch.randn(4, 130, 70, device="cuda")
     a, b = nvm.from_dlpack(x), nvm.from_dlpack(y)
-    near = lambda got, want: torch.testing.assert_close(torch.from_dlpack(got.eval()).double(), want.double() + 0, rtol=1e-4, atol=1e-3)
+    near = lambda got, want: torch.testing.assert_close(torch.from_dlpack(got.eval()).double(), want.double() + 0,
+                                                        rtol=1e-4, atol=1e-3)
     near(a @ b, x.double() @ y.double())
     near(a[:, 1:3, 5:, ::2] @ b[1:3, ::2, 3:], x[:, 1:3, 5:, ::2].double() @ y[1:3, ::2, 3:].double())
     near(a[:, :, ::3, 1:] @ b[:, 1:, 1::2], x[:, :, ::3, 1:].double() @ y[:, 1:, 1::2].double())

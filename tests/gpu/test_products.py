@@ -31,7 +31,8 @@ def test_tensor_cores_in_all_positions(dtype, step, device, rng):
     tails = (lambda p, b, r: p, lambda p, b, r: nvm.relu(p + b), lambda p, b, r: nvm.tanh(p * 0.125) + r)
     wide = (lambda p, b, r: p, lambda p, b, r: np.maximum(p + b, 0), lambda p, b, r: np.tanh(p * 0.125) + r)
     for case in range(8):
-        left, right, (batch, m, n, k) = case & 1, case >> 1 & 1, (((), 72, 136, 72), ((2,), 200, 264, 40), ((2, 3), 16, 72, 24))[case % 3]
+        left, right = case & 1, case >> 1 & 1
+        batch, m, n, k = (((), 72, 136, 72), ((2,), 200, 264, 40), ((2, 3), 16, 72, 24))[case % 3]
         shapes = (batch + ((k, m) if left else (m, k)), batch + ((n, k) if right else (k, n)), (n,), batch + (m, n))
         x = [nvm.asarray(rng.standard_normal(s) * 0.5, device=device).astype(dtype) for s in shapes]
         nvm.eval(*x)
@@ -39,24 +40,28 @@ def test_tensor_cores_in_all_positions(dtype, step, device, rng):
         p = tails[case % 3](nvm.matmul(a, b, precision="tf32") if dtype == "float32" else nvm.matmul(a, b), x[2], x[3])
         got = np.asarray(p.astype("float64"))
         x = [np.asarray(v.astype("float64")) for v in x]
-        want = wide[case % 3]((np.swapaxes(x[0], -1, -2) if left else x[0]) @ (np.swapaxes(x[1], -1, -2) if right else x[1]), x[2], x[3])
+        a, b = (np.swapaxes(v, -1, -2) if turned else v for v, turned in zip(x, (left, right)))
+        want = wide[case % 3](a @ b, x[2], x[3])
         assert np.all(np.abs(got - want) <= step * (1 + np.abs(want))), (case, np.abs(got - want).max())
 
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("dtype, step", [("bfloat16", 2**-6), ("float16", 2**-9), ("float32", 2**-18)])
 def test_products_with_an_operand_in_common(dtype, step, device, rng):
-    """silu(x a) (x b), x a and x b and x c, x a - y a: edges in all directions, operands either way, few rows, batches."""
+    """silu(x a) (x b), x a and x b and x c, x a - y a: edges in all directions, operands either way, few rows,
+    batches."""
     def leaf(*shape, turned=False):
         x = nvm.asarray(rng.standard_normal(shape) * 0.5, device=device).astype(dtype).eval()
         v = np.asarray(x.astype("float64"))
         return (nvm.matrix_transpose(x), np.swapaxes(v, -1, -2)) if turned else (x, v)
 
-    for case, (batch, m, n, k) in enumerate((((), 136, 272, 72), ((2,), 200, 264, 40), ((), 16, 72, 24), ((), 67, 45, 33))):
+    for case, (batch, m, n, k) in enumerate((((), 136, 272, 72), ((2,), 200, 264, 40), ((), 16, 72, 24),
+                                             ((), 67, 45, 33))):
         x, y = leaf(*batch, m, k), leaf(*batch, m, k)
         a, b, c = leaf(*batch, k, n), leaf(*batch, n, k, turned=True), leaf(*batch, k, n)
         p, q = x[1] @ a[1], x[1] @ b[1]
-        pairs = [(nvm.silu(x[0] @ a[0]) * (x[0] @ b[0]), p / (1 + np.exp(-p)) * q), (x[0] @ a[0] - y[0] @ a[0], p - y[1] @ a[1]),
+        pairs = [(nvm.silu(x[0] @ a[0]) * (x[0] @ b[0]), p / (1 + np.exp(-p)) * q),
+                 (x[0] @ a[0] - y[0] @ a[0], p - y[1] @ a[1]),
                  (x[0] @ a[0], p), (x[0] @ b[0], q), (x[0] @ c[0], x[1] @ c[1])]
         nvm.eval(pairs[0][0]), nvm.eval(pairs[1][0]), nvm.eval(*[z for z, _ in pairs[2:]])
         for i, (got, want) in enumerate(pairs):
@@ -73,7 +78,8 @@ def test_many(first, device):
 def test_two_runs_give_the_same_bits(device, rng):
     for dtype in ("float32", "float16", "complex64"):
         x = nvm.asarray(rng.standard_normal((300, 200)), device=device).astype(dtype)
-        first, again = (np.asarray(nvm.relu((x @ x.T).real) if dtype == "complex64" else nvm.relu(x @ x.T)) for _ in range(2))
+        product = lambda: (x @ x.T).real if dtype == "complex64" else x @ x.T
+        first, again = (np.asarray(nvm.relu(product())) for _ in range(2))
         np.testing.assert_array_equal(first, again)
 
 
@@ -82,9 +88,10 @@ def test_large_ones(device, rng):
     for dtype in ("float32", "float16", "float64"):
         for m, k, n in ((1000, 515, 777), (17, 20000, 33), (4097, 64, 65)):
             a, b = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n)))
-            got = np.asarray(nvm.matmul(nvm.asarray(a, device=device), nvm.asarray(b, device=device), dtype="float64" if dtype == "float64" else "float32"))
+            sums = "float64" if dtype == "float64" else "float32"
+            got = np.asarray(nvm.matmul(nvm.asarray(a, device=device), nvm.asarray(b, device=device), dtype=sums))
             wide = a.astype("float64"), b.astype("float64")
-            bound = (k + 4) * gemms.EPS["float64" if dtype == "float64" else "float32"] * (np.abs(wide[0]) @ np.abs(wide[1]))
+            bound = (k + 4) * gemms.EPS[sums] * (np.abs(wide[0]) @ np.abs(wide[1]))
             assert np.all(np.abs(got - wide[0] @ wide[1]) <= bound), (dtype, m, k, n)
 
 
@@ -97,7 +104,8 @@ def test_eight_bits_are_those_of_the_cpu(name, device):
     for d in (device, "cpu"):
         x = nvm._nvm.from_bytes(bits, getattr(nvm, name), (256,)).to_device(d)
         y = nvm.asarray(floats, device=d)
-        results.append([np.asarray(x.astype("float32")), np.asarray(x.astype("int32")), np.asarray(y.astype(name).astype("float32")),
+        results.append([np.asarray(x.astype("float32")), np.asarray(x.astype("int32")),
+                        np.asarray(y.astype(name).astype("float32")),
                         np.asarray((x * 0.5 + 1).astype("float32"))])
     for got, want in zip(*results):
         np.testing.assert_array_equal(got, want)

@@ -1,5 +1,5 @@
-"""Two GPUs in one process: what lies where, what moves between them, and what cannot meet. Skipped where there is one; the emulator
-has as many as NVM_EMU_DEVICES says."""
+"""Two GPUs in one process: what lies where, what moves between them, and what cannot meet. Skipped where there is one;
+the emulator has as many as NVM_EMU_DEVICES says."""
 import threading
 
 import numpy as np
@@ -18,7 +18,8 @@ def ramp(device, n=1000, scale=1):
     return nvm.asarray(np.arange(n, dtype=np.float32) * scale, device=device)
 
 
-@pytest.mark.parametrize("name", ["map, four functions", "sum, all", "moments, rows", "softmax, rows of 1000", "scan, long", "take"])
+@pytest.mark.parametrize("name", ["map, four functions", "sum, all", "moments, rows", "softmax, rows of 1000",
+                                  "scan, long", "take"])
 def test_both_have_the_bits_of_the_cpu(name):
     f, inputs = families.FAMILIES[name]
     want = families.run(f, inputs, "cpu")
@@ -41,7 +42,8 @@ def test_results_stay_where_their_operands_are():
 
 def test_what_was_put_on_both_does_not_meet():
     a, b = ramp(A), ramp(B)
-    for meet in (lambda: a + b, lambda: nvm.concat([a, b]), lambda: nvm.where(a > 1, a, b), lambda: nvm.jit(lambda x, y: x * y)(a, b)):
+    for meet in (lambda: a + b, lambda: nvm.concat([a, b]), lambda: nvm.where(a > 1, a, b),
+                 lambda: nvm.jit(lambda x, y: x * y)(a, b)):
         with pytest.raises(ValueError, match="cuda:0.*cuda:1|cuda:1.*cuda:0"):
             meet()
     assert float((a.to_device(B) + b)[7]) == 14

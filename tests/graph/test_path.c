@@ -1,5 +1,5 @@
-/* The order of products: nothing beats what OPTIMAL says of it, GREEDY is no worse than going from the left on chains, and
-   each path is one. */
+/* The order of products: nothing beats what OPTIMAL says of it, GREEDY is no worse than going from the left on chains,
+   and each path is one. */
 #include <string.h>
 #include "../suite.h"
 #include "graph/product.h"

@@ -1,4 +1,5 @@
-/* For the suites of golden plans. A plan may have no more kernels than were derived by hand and 1.05 times the bytes. */
+/* For the suites of golden plans. A plan may have no more kernels than were derived by hand and 1.05 times the
+   bytes. */
 #ifndef GOLDEN_H
 #define GOLDEN_H
 #include "lazy.h"

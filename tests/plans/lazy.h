@@ -1,4 +1,5 @@
-/* For the suites of plans: programs written in a few letters over nvg_apply, planned for a machine that a table describes. */
+/* For the suites of plans: programs written in a few letters over nvg_apply, planned for a machine that a table
+   describes. */
 #ifndef LAZY_H
 #define LAZY_H
 #include <stdarg.h>

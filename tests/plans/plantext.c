@@ -1,6 +1,6 @@
-/* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with the
-   text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...]
-   Its status says whether every kernel is legal and, for a GPU, can be spelled. */
+/* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with
+   the text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] Its status
+   says whether every kernel is legal and, for a GPU, can be spelled. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/caps.h"

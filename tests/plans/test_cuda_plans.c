@@ -1,5 +1,6 @@
-/* The kernels of the golden plans for a GPU, as CUDA: all are spelled, each compiles for an architecture in turn, as it is
-   planned for a device of that one, none spills but what `spilled` allows. The programs are those of another suite. */
+/* The kernels of the golden plans for a GPU, as CUDA: all are spelled, each compiles for an architecture in turn, as it
+   is planned for a device of that one, none spills but what `spilled` allows. The programs are those of another
+   suite. */
 #include "golden.h"
 #undef GOLDEN_SUITE
 #define GOLDEN_SUITE(name)

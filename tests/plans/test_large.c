@@ -1,5 +1,5 @@
-/* Graphs that are larger than a search may look at in full, or than a kernel may hold: they still plan, soon and into few
-   kernels; what a kernel may not hold is cut with a reason, and so is one that was refused. */
+/* Graphs that are larger than a search may look at in full, or than a kernel may hold: they still plan, soon and into
+   few kernels; what a kernel may not hold is cut with a reason, and so is one that was refused. */
 #include "lazy.h"
 
 static void crowd(void) { /* 60 row sums and 60 column sums of one array */
@@ -183,7 +183,10 @@ static N softmax_link(N x) {
 }
 static N new_link(N x) { return add(x, X(512, 256)); }
 static void lengths(nvb_arena *a, void *arg) {
-  static const struct { N (*link)(N); int n, steps; } chains[] = { { map_link, 8000, 16 }, { softmax_link, 400, 30 }, { new_link, 2000, 50 } };
+  static const struct {
+    N (*link)(N);
+    int n, steps;
+  } chains[] = { { map_link, 8000, 16 }, { softmax_link, 400, 30 }, { new_link, 2000, 50 } };
   N x = X(512, 256);
   for (int i = 0; i < chains[*(int *)arg].n; i++)
     x = chains[*(int *)arg].link(x);
@@ -198,7 +201,8 @@ START_TEST(work_is_in_proportion) {
 }
 END_TEST
 
-/* The kernel of a softmax is refused: its hero is cut, and the rest goes on together. Refused to the end: node by node. */
+/* The kernel of a softmax is refused: its hero is cut, and the rest goes on together. Refused to the end: node by
+   node. */
 static void veto(nvb_arena *a, void *arg) {
   (void)arg;
   softmax();

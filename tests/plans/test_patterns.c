@@ -1,5 +1,5 @@
-/* Golden plans: 60 patterns whose best kernel counts and bytes were derived by hand, for a GPU and for a CPU. A plan may
-   have no more kernels and 1.05 times the bytes. */
+/* Golden plans: 60 patterns whose best kernel counts and bytes were derived by hand, for a GPU and for a CPU. A plan
+   may have no more kernels and 1.05 times the bytes. */
 #include "golden.h"
 
 enum { R = 32768, C = 1000 };
@@ -37,10 +37,16 @@ static void p7(void) {
   out(dvd(d, sq(add(mean_of(reds(NVG_OP_SUM, mul(d, d), 1, 2, ax), 3136), w(1e-5)))));
 }
 static void p8(void) { out(var_of(X(n24), 0, n24, 0)); }
-static void p9(void) { N x = X(n24), m = mean_of(sum(x, 0, 0), n24); out(sub(mean_of(sum(mul(x, x), 0, 0), n24), mul(m, m))); }
+static void p9(void) {
+  N x = X(n24), m = mean_of(sum(x, 0, 0), n24);
+  out(sub(mean_of(sum(mul(x, x), 0, 0), n24), mul(m, m)));
+}
 static void p10(void) { N x = X(65536, 1024); out(red(NVG_OP_MEAN, x, 0, 0)); out(red(NVG_OP_VAR, x, 0, 0)); }
 static void p11(void) { N x = X(n24), lo = min_(x, 0, 0); out(dvd(sub(x, lo), sub(max_(x, 0, 0), lo))); }
-static void p12(void) { N x = X(R, C), y = X(R, C); out(dvd(sum(mul(x, y), 1, 0), sq(mul(sum(mul(x, x), 1, 0), sum(mul(y, y), 1, 0))))); }
+static void p12(void) {
+  N x = X(R, C), y = X(R, C);
+  out(dvd(sum(mul(x, y), 1, 0), sq(mul(sum(mul(x, x), 1, 0), sum(mul(y, y), 1, 0)))));
+}
 static void p13(void) { N d = sub(reshape(X(2048, 32), 2048, 1, 32), X(2048, 32)); out(sum(mul(d, d), 2, 0)); }
 static void p14(void) { out(u(NVG_OP_GELU_ERF, add(X(R, C), X(C)))); }
 static void p15(void) {
@@ -57,7 +63,8 @@ static void p20(void) { N x = X(65536, 1024); out(dvd(sub(x, red(NVG_OP_MEAN, x,
 static N shifted(N x, int64_t i, int64_t n) { return slice(x, i, n, 1); }
 static void p21(void) {
   N x = X(n24);
-  out(add(add(mul(w(0.3), shifted(x, 0, n24 - 2)), mul(w(0.4), shifted(x, 1, n24 - 2))), mul(w(0.5), shifted(x, 2, n24 - 2))));
+  out(add(add(mul(w(0.3), shifted(x, 0, n24 - 2)), mul(w(0.4), shifted(x, 1, n24 - 2))),
+          mul(w(0.5), shifted(x, 2, n24 - 2))));
 }
 static void p22(void) {
   N x = X(2160, 3840), q = pad(x, 1);
@@ -72,7 +79,8 @@ static void p23(void) {
 static void p24(void) {
   N zr = X(n24), zi = X(n24), cr = X(n24), ci = X(n24);
   for (int i = 0; i < 6; i++) {
-    N r2 = mul(zr, zr), i2 = mul(zi, zi), in = lt(add(r2, i2), w(4)), r = add(sub(r2, i2), cr), m = add(mul(w(2), mul(zr, zi)), ci);
+    N r2 = mul(zr, zr), i2 = mul(zi, zi), in = lt(add(r2, i2), w(4)), r = add(sub(r2, i2), cr),
+      m = add(mul(w(2), mul(zr, zi)), ci);
     zr = where(in, r, zr);
     zi = where(in, m, zi);
   }
@@ -80,7 +88,10 @@ static void p24(void) {
   out(zi);
 }
 static void p25(void) { N x = X(R, C), m = X(R, C); out(dvd(sum(where(lt(w(0.5), m), x, w(0)), 1, 0), sum(m, 1, 0))); }
-static void p26(void) { N t = leaf_of(NVM_I64, SHAPE(R)); out(u(NVG_OP_NEGATIVE, where(eq(arange(C), reshape(t, R, 1)), w(1), w(0)))); }
+static void p26(void) {
+  N t = leaf_of(NVM_I64, SHAPE(R));
+  out(u(NVG_OP_NEGATIVE, where(eq(arange(C), reshape(t, R, 1)), w(1), w(0))));
+}
 static void p27(void) { out(concat(ex(X(1 << 23)), sq(X(1 << 22)), 0)); }
 static void p28(void) { out(ng(reshape(permute(reshape(concat(X(n24), X(n24), 0), 2, n24), 1, 0), 2 * n24))); }
 static void p29(void) {
@@ -133,12 +144,20 @@ static void p43(void) {
     q = mul(sn(q), ex(q));
   out(dvd(q, sum(q, 0, 0)));
 }
-static void p44(void) { N e = ex(X(n24)); out(add(e, w(1))); out(mul(e, w(2))); out(dvd(e, w(3))); out(sq(e)); out(ng(e)); }
-static void p45(void) { N x = leaf_of(NVM_F32, 0, NULL), y = leaf_of(NVM_F32, 0, NULL); out(sq(add(mul(x, x), mul(y, y)))); }
+static void p44(void) {
+  N e = ex(X(n24));
+  out(add(e, w(1))); out(mul(e, w(2))); out(dvd(e, w(3))); out(sq(e)); out(ng(e));
+}
+static void p45(void) {
+  N x = leaf_of(NVM_F32, 0, NULL), y = leaf_of(NVM_F32, 0, NULL);
+  out(sq(add(mul(x, x), mul(y, y))));
+}
 static void p46(void) { out(sum(add(mul(X(R, 1, C), X(1, 1, C)), X(R, 1, 1)), 1, 0)); }
 static void p47(void) { out(sum(ex(X(0, 5)), 0, 0)); }
 static void p48(void) { N x = X(n24); out(add(x, slice(x, n24 - 1, n24, -1))); }
-static void p49(void) { out(softmax_of(where(lt(reshape(arange(512), 512, 1), arange(512)), w(-1e9), X(64, 512, 512)), 2)); }
+static void p49(void) {
+  out(softmax_of(where(lt(reshape(arange(512), 512, 1), arange(512)), w(-1e9), X(64, 512, 512)), 2));
+}
 static void p50(void) {
   N x = X(16384, 4096), h = slice(x, 0, 16384, 1, 2048, 2048, 1);
   out(mul(slice(x, 0, 16384, 1, 0, 2048, 1), dvd(h, add(w(1), ex(ng(h))))));
@@ -168,9 +187,14 @@ static void p54(void) {
   }
   out(t);
 }
-static void p55(void) { out(reshape(broadcast(reshape(X(1080, 1920), 1080, 1, 1920, 1), 1080, 2, 1920, 2), 2160, 3840)); }
+static void p55(void) {
+  out(reshape(broadcast(reshape(X(1080, 1920), 1080, 1, 1920, 1), 1080, 2, 1920, 2), 2160, 3840));
+}
 static void p56(void) { out(add(mul(permute(reshape(X(32, 512, 1024), 32, 512, 16, 64), 0, 2, 1, 3), X(64)), X(64))); }
-static void p57(void) { N p = softmax_of(X(R, C), 1), d = sub(p, mean_of(sum(p, 1, 1), C)); out(dvd(d, max_(ab(d), 1, 1))); }
+static void p57(void) {
+  N p = softmax_of(X(R, C), 1), d = sub(p, mean_of(sum(p, 1, 1), C));
+  out(dvd(d, max_(ab(d), 1, 1)));
+}
 static void p58(void) { out(softmax_of(X(8, 1 << 21), 1)); }
 static void p59(void) { N y = X(R, C), g = X(R, C); out(mul(y, sub(g, sum(mul(g, y), 1, 1)))); }
 static void p60(void) { N x = X(1 << 22, 3); out(softmax_of(x, 1)); }

@@ -27,12 +27,15 @@ static void alpha_beta(void) { out(add(mul(w(0.5), mm(X(M, K), X(K, K))), mul(w(
 static void with_aux(void) { N h = add(mm(X(M, K), X(K, M)), X(M)); out(h); out(gelu(h)); }
 static void residual(void) { out(add(relu(add(mm(X(M, K), X(K, K)), X(K))), X(M, K))); }
 static void half(void) { out(gelu(add(mm(H(M, K), H(K, M)), H(M)))); }
-static void scaled_left(void) { out(mm(mul(X(M, K), X(M, 1)), X(K, 64))); } /* one block of columns: nothing is computed twice */
+/* one block of columns: nothing is computed twice */
+static void scaled_left(void) { out(mm(mul(X(M, K), X(M, 1)), X(K, 64))); }
 
-static void gated(void) { N x = X(M, K); out(mul(u(NVG_OP_SILU, mm(x, X(K, M))), mm(x, X(K, M)))); } /* x is read once */
+/* x is read once */
+static void gated(void) { N x = X(M, K); out(mul(u(NVG_OP_SILU, mm(x, X(K, M))), mm(x, X(K, M)))); }
 static void gated_half(void) { N x = H(M, K); out(mul(u(NVG_OP_SILU, mm(x, H(K, M))), mm(x, H(K, M)))); }
 static void qkv(void) { N x = X(M, K); for (int i = 0; i < 3; i++) out(mm(x, X(K, K))); }
-static void both_gradients(void) { N g = H(M, K); out(mm(turn(H(M, K)), g)); out(mm(turn(H(M, K)), g)); } /* of two inputs, one g */
+/* of two inputs, one g */
+static void both_gradients(void) { N g = H(M, K); out(mm(turn(H(M, K)), g)); out(mm(turn(H(M, K)), g)); }
 
 /* Two: a product ends what came before it. */
 static void chained(void) { out(mm(relu(mm(X(M, K), X(K, M))), X(M, K))); }
@@ -44,7 +47,8 @@ static void softmax_of_halves(void) { /* the product is a rounding point: what i
   N x = mm(H(M, K), H(K, M)), e = ex(sub(x, max_(x, 1, 1)));
   out(dvd(e, sum(e, 1, 1)));
 }
-static void dear_head(void) { out(mm(u(NVG_OP_GELU_ERF, X(M, K)), X(K, M))); } /* 64 blocks would compute each element */
+/* 64 blocks would compute each element */
+static void dear_head(void) { out(mm(u(NVG_OP_GELU_ERF, X(M, K)), X(K, M))); }
 /* Rows of a product are reduced as far as a block has them (64 columns), what is left is small. */
 static void sums_after(void) { out(sum(mm(X(M, K), X(K, M)), 1, 0)); }
 static void most_too(void) { N y = relu(mm(X(M, K), X(K, M))); out(y); out(max_(y, 1, 0)); }
@@ -76,7 +80,8 @@ static const struct pattern patterns[] = {
   { "complex", pairs, { 1, 1 }, 25.17e6 }, { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
   { "aux", with_aux, { 1, 1 }, 167.8e6 }, { "residual", residual, { 1, 1 }, 54.53e6 },
   { "bfloat16", half, { 1, 1 }, 50.34e6 }, { "scaled left", scaled_left, { 1, 1 }, 18.1e6 },
-  { "chained", chained, { 2, 2 }, 201.3e6 }, { "softmax after", softmax_after, { 2, 2 }, 234.9e6 }, { "softmax of bfloat16", softmax_of_halves, { 2, 2 }, 117.5e6 },
+  { "chained", chained, { 2, 2 }, 201.3e6 }, { "softmax after", softmax_after, { 2, 2 }, 234.9e6 },
+  { "softmax of bfloat16", softmax_of_halves, { 2, 2 }, 117.5e6 },
   { "dear head", dear_head, { 2, 2 }, 134.2e6 }, { "gated", gated, { 1, 1 }, 117.4e6 },
   { "gated bfloat16", gated_half, { 1, 1 }, 58.72e6 }, { "sums after", sums_after, { 2, 2 }, 35.67e6 },
   { "most too", most_too, { 2, 2 }, 102.8e6 }, { "most of bfloat16", most_of_halves, { 2, 2 }, 17.04e6 },

@@ -42,9 +42,9 @@ frag copysign<f64>(a: f64, b: f64) -> f64 {
   return bits<f64>((bits<u64>(a) & 0x7fffffffffffffff) | (bits<u64>(b) & 0x8000000000000000))
 }
 
-# a / b for many a beside one b, so that all that is made of b alone leaves the loop. With r = 1 / b rounded to nearest and
-# q = a r, q + (a - q b) r rounds to a / b (Markstein) where the remainder is exact: b is normal and neither r nor the quotient is
-# nearly subnormal, nor a. A zero takes its sign from q.
+# a / b for many a beside one b, so that all that is made of b alone leaves the loop. With r = 1 / b rounded to nearest
+# and q = a r, q + (a - q b) r rounds to a / b (Markstein) where the remainder is exact: b is normal and neither r nor
+# the quotient is nearly subnormal, nor a. A zero takes its sign from q.
 frag divide_by<f32>(a: f32, b: f32) -> f32 {
   fast {
     d = fabs(b)

@@ -50,9 +50,10 @@ frag expm1<f64>(x: f64) -> f64 {
 }
 
 # f32: |x| = n ln2/2 + u, v = tanh(u) = u + u^3 P(u^2), P of degree 2 on |u| <= 0.205, relative error 2^-30.6, s = 2^n:
-# ((s - 1) + (s + 1) v) / ((s + 1) + (s - 1) v), which is v where n = 0; from tanh = 1/2 on 1 - (2 - 2 v) / ((s + 1) + (s - 1) v),
-# which is 1 from 9.02 on. n is rint(2.73 |x|), not 2.885 |x|, so that 1 lasts until there, 0.5493; u then grows with |x|, but meets
-# a v that matters ever less. The low bits of the number that rounds to n are the exponent of s.
+# ((s - 1) + (s + 1) v) / ((s + 1) + (s - 1) v), which is v where n = 0; from tanh = 1/2 on 1 - (2 - 2 v) /
+# ((s + 1) + (s - 1) v), which is 1 from 9.02 on. n is rint(2.73 |x|), not 2.885 |x|, so that 1 lasts until there,
+# 0.5493; u then grows with |x|, but meets a v that matters ever less. The low bits of the number that rounds to n are
+# the exponent of s.
 frag tanh<f32>(x: f32) -> f32 {
   a = fabs(x)
   c = select(a > 9.5, 9.5, a)
@@ -65,7 +66,8 @@ frag tanh<f32>(x: f32) -> f32 {
   y = select(big, fma(2, v, -2), fma(s + 1, v, s - 1)) / fma(s - 1, v, s + 1)
   return copysign(select(big, y + 1, y), x)
 }
-# f64: |x| < 0.6: x + x^3 P(x^2), P of degree 10, relative error 2^-57.7; else 1 - 2 / (exp(2 |x|) + 1), which is 1 from 19.1 on
+# f64: |x| < 0.6: x + x^3 P(x^2), P of degree 10, relative error 2^-57.7; else 1 - 2 / (exp(2 |x|) + 1), which is 1 from
+# 19.1 on
 frag tanh<f64>(x: f64) -> f64 {
   s = x * x
   p = fma(s, fma(s, -0x1.201fcaca7c987p-16, 0x1.4ca10b6cc5b8ep-14), -0x1.e329d279ae7dap-13)
