@@ -55,7 +55,7 @@ static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
   const nvc_tile_use *u = &e->r.tile[store->in[0]];
   nvm_dtype t = e->k->param[store->buf].type;
   const nvf_stmt *m = u->def;
-  if (!nvg_is_half(t) || !m || m->op != NVF_MAP || u->users.n != 1 || u->mutable || m->narg != 1 || m->nout != 1)
+  if (!nvg_is_narrow(t) || !m || m->op != NVF_MAP || u->users.n != 1 || u->mutable || m->narg != 1 || m->nout != 1)
     return NULL;
   if (m->arg[0].kind != NVF_ATILE) return NULL;
   const nvg_frag *f = nvg_frag_cast(NVM_F32, t);

@@ -148,7 +148,7 @@ const char *nvcu_const(nvcu_em *e, nvm_dtype t, uint64_t bits) {
   case NVM_I32:
     if (bits == 1u << 31) return "(-2147483647 - 1)";
     return nvcu_text(e, minus ? "(%d)" : "%d", (int)bits);
-  default: return nvcu_text(e, "((%s)%d)", nvcu_type(t), nvg_is_half(t) ? (int)bits : (int)nvg_bits_int(t, bits));
+  default: return nvcu_text(e, "((%s)%d)", nvcu_type(t), nvg_is_narrow(t) ? (int)bits : (int)nvg_bits_int(t, bits));
   }
 }
 

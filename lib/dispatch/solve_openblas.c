@@ -83,7 +83,7 @@ const char *nvd_openblas_line(void) {
 /* ---- what it takes */
 static int has_gemm(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 || t == NVM_C64 || t == NVM_C128; }
 
-static int is_16(nvm_dtype t) { return nvg_is_half(t) && nvg_size(t) == 2; }
+static int is_16(nvm_dtype t) { return nvg_is_narrow(t) && nvg_size(t) == 2; }
 static int may_be_added(nvm_dtype t, nvm_dtype sum) { return t == sum || (is_16(t) && sum == NVM_F32); }
 
 static const char *takes(const nvd_task *t) {
@@ -197,7 +197,7 @@ CLIP(double)
 
 static void start_columns(void *arg, int64_t lo, int64_t hi, int worker) {
   const pass *x = arg;
-  int halves = (x->c && nvg_is_half(x->g->c.type)) || (x->bias && nvg_is_half(x->g->bias.type));
+  int halves = (x->c && nvg_is_narrow(x->g->c.type)) || (x->bias && nvg_is_narrow(x->g->bias.type));
   (void)worker;
   for (int64_t j = lo; j < hi; j++)
     switch (x->g->accumulate) {

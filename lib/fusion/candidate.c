@@ -336,7 +336,7 @@ static void build_product(builder *b, int product, const uint64_t *products) {
   const nvf_node *first = nvf_node_of(b, product);
   const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
   to[product] = product_axes(b, first);
-  uint64_t all = (1ull << k->axis.n) - 1, inside = all & ~(all >> 1);
+  uint64_t all = nvf_all_axes(k), inside = all & ~(all >> 1);
   nvf_inst_at(b, product, to[product], 0, 1);
   for (int i = product + 1; i < b->net->n; i++) {
     const nvf_node *n = nvf_node_of(b, i);

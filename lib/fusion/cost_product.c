@@ -10,7 +10,7 @@ static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + t
 static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
 static nvb_product_class class_of(const nvf_product *p) {
-  if (nvg_is_half(p->operands))
+  if (nvg_is_narrow(p->operands))
     return NVB_PRODUCT_16;
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : p->precision ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
 }
@@ -131,7 +131,7 @@ void nvf_assess_product(nvf_cand *k) {
     own = own_cpu(c, own, RESULT * across * m * n * nvg_size(words->accumulate), k->blocks, share);
   own = most(own, most(moved, l2 / (c->l2_bandwidth * (cpu ? share : 1))));
   double theirs = most(rate.library > 0 ? flops / (rate.library * split) : 0, moved);
-  if (cpu && rate.library > 0 && !nvg_is_half(words->operands)) {
+  if (cpu && rate.library > 0 && !nvg_is_narrow(words->operands)) {
     theirs = library_cpu(c, words, rate.library, flops, across, split);
     k->own = net->offers && own < theirs;
   }

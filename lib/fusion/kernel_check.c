@@ -510,7 +510,7 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   if (has_axis(l, s->axis)) fail(c, "the sum still has axis %s", axis_name(c, s->axis));
   for (int i = 1; i < 3; i++) {
     const nvf_layout *x = shared_tile(c, s->in[i]);
-    if (tile_type(c, s->in[i]) != factor || (factor != t && !(t == NVM_F32 && nvg_is_half(factor))))
+    if (tile_type(c, s->in[i]) != factor || (factor != t && !(t == NVM_F32 && nvg_is_narrow(factor))))
       fail(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
            nvg_dtype_short(t));
     if (!has_axis(x, s->axis)) fail(c, "tile %s has no axis %s", tile_name(c, s->in[i]), axis_name(c, s->axis));

@@ -281,13 +281,13 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
 
 /* Whether the device's libraries may say all of it; a solver can still refuse. */
 int nvf_product_offered(const nvf_product *p, int offers) {
-  int half = nvg_is_half(p->a.type), needs = NVF_OFFERS_PRODUCT, other = half && p->d.type == p->accumulate;
+  int half = nvg_is_narrow(p->a.type), needs = NVF_OFFERS_PRODUCT, other = half && p->d.type == p->accumulate;
   needs |= half ? NVF_OFFERS_HALVES : 0;
   needs |= p->precision ? NVF_OFFERS_TF32 : 0;
   needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
   needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
-  if (p->act == NVF_ACT_GELU && !nvg_is_half(p->d.type) && !p->precision)
+  if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !p->precision)
     return 0; /* theirs is less accurate than the type */
   return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) &&
          (p->aux.param < 0 || p->act == NVF_ACT_GELU);

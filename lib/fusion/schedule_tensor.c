@@ -57,7 +57,7 @@ static int fits(const nvf_cand *k) {
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     if (k->net->node[operand_of(k, z)->node].dtype != a)
       return 0;
-  return nvg_is_half(a) || (a == NVM_F32 && n->attr[1] == 1);
+  return nvg_is_narrow(a) || (a == NVM_F32 && n->attr[1] == 1);
 }
 
 /* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names. */
@@ -207,7 +207,7 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   nvf_place_axis(s, k->dot->n, c->turned ? &p : &q);
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     operand(k, s, z, &t, c->wm * c->wn);
-  s->narrow = nvg_is_half(type_of(k));
+  s->narrow = nvg_is_narrow(type_of(k));
   s->mma = c->form;
   s->stages = at.stages;
   s->roles = c->form == GROUPS;

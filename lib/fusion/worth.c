@@ -116,7 +116,7 @@ static int feeds_product(const worth *s, int i) {
 /* A product of which nothing is read but its rounding: that is what would be stored. */
 static int is_rounded(const worth *s, int i) {
   const nvf_node *n = node_of(s, i), *u = n->nuser == 1 ? node_of(s, n->user[0]) : n;
-  return n->kind == NVG_VCALL && u->kind == NVG_VMAP && u->nin == 1 && nvg_is_half(u->dtype);
+  return n->kind == NVG_VCALL && u->kind == NVG_VMAP && u->nin == 1 && nvg_is_narrow(u->dtype);
 }
 
 static int is_candidate(worth *s, int i) {

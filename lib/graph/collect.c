@@ -108,7 +108,7 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
    for storing it would round it, unless it is a conversion that rounds anyway. */
 static int wanted(const nvg_val *v, const price *p, int refs, int uses) {
   int rounds = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !(v->attr[0] & NVG_INNER);
-  int half = nvg_is_half(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
+  int half = nvg_is_narrow(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
   return refs > uses && p->dear && p->fixed && (!half || rounds);
 }
 

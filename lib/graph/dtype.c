@@ -81,8 +81,8 @@ nvm_dtype nvg_promote_weak(nvm_dtype t, nvg_class weak, nvm_dtype default_float)
 
 nvm_dtype nvg_real_of(nvm_dtype t) { return t == NVM_C64 ? NVM_F32 : t == NVM_C128 ? NVM_F64 : t; }
 nvm_dtype nvg_complex_of(nvm_dtype t) { return t == NVM_F64 || t == NVM_C128 ? NVM_C128 : NVM_C64; }
-int nvg_is_half(nvm_dtype t) { return info[t].cls == NVG_FLOAT && info[t].size <= 2; }
-nvm_dtype nvg_compute_of(nvm_dtype t) { return nvg_is_half(t) ? NVM_F32 : t; }
+int nvg_is_narrow(nvm_dtype t) { return info[t].cls == NVG_FLOAT && info[t].size <= 2; }
+nvm_dtype nvg_compute_of(nvm_dtype t) { return nvg_is_narrow(t) ? NVM_F32 : t; }
 int nvg_parts(nvm_dtype t) { return info[t].cls == NVG_COMPLEX ? 2 : 1; }
 
 int nvg_precision(nvm_dtype t) {
@@ -143,7 +143,7 @@ static uint64_t pack_float(double v, format f) {
   return sign | (out >= most ? most : out);
 }
 
-static double unpack_half(nvm_dtype t, uint64_t bits) {
+static double unpack_narrow(nvm_dtype t, uint64_t bits) {
   format f = format_of(t);
   int exp = f.exp, mant = f.mant, bias = (1 << (exp - 1)) - 1;
   int e = (int)(bits >> mant) & ((1 << exp) - 1);
@@ -163,7 +163,7 @@ static double unpack_half(nvm_dtype t, uint64_t bits) {
 }
 
 uint64_t nvg_float_bits(nvm_dtype t, double v) {
-  if (nvg_is_half(t)) return pack_float(v, format_of(t));
+  if (nvg_is_narrow(t)) return pack_float(v, format_of(t));
   if (t == NVM_F32) {
     float f = (float)v;
     uint32_t b;
@@ -176,7 +176,7 @@ uint64_t nvg_float_bits(nvm_dtype t, double v) {
 }
 
 double nvg_bits_float(nvm_dtype t, uint64_t bits) {
-  if (nvg_is_half(t)) return unpack_half(t, bits);
+  if (nvg_is_narrow(t)) return unpack_narrow(t, bits);
   if (t == NVM_F32) {
     uint32_t b = (uint32_t)bits;
     float f;

@@ -19,16 +19,16 @@ int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
     return nvg_bad(c, NVM_ERR_VALUE, "there is no precision %lld", (long long)f->precision), 0;
   f->out = (nvm_dtype)to;
   int narrow = from < NVG_FLOAT ? nvg_embeds((nvm_dtype)t, f->out) && cls < NVG_FLOAT
-                                : nvg_is_half((nvm_dtype)t) && to == NVM_F32;
+                                : nvg_is_narrow((nvm_dtype)t) && to == NVM_F32;
   f->in = narrow ? (nvm_dtype)t : f->out;
-  if (nvg_is_half(f->in) && nvg_size(f->in) == 1) f->in = NVM_F16; /* which holds them all */
+  if (nvg_is_narrow(f->in) && nvg_size(f->in) == 1) f->in = NVM_F16; /* which holds them all */
   f->sum = cls < NVG_FLOAT ? f->out : nvg_compute_of(f->in);
-  if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_half(f->in)) f->precision = NVM_PRECISION_IEEE;
+  if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_narrow(f->in)) f->precision = NVM_PRECISION_IEEE;
   return 1;
 }
 
 static nvg_node *rounded(nvg_call *c, nvg_node *r, const nvg_factors *f) {
-  return nvg_is_half(f->out) ? nvg_xcast(c, r, f->out, NVG_RESULT) : r;
+  return nvg_is_narrow(f->out) ? nvg_xcast(c, r, f->out, NVG_RESULT) : r;
 }
 
 /* ---- terms */
@@ -58,7 +58,7 @@ static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
 }
 
 int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_factors *f) {
-  int rounds = nvg_is_half(x->aval->dtype) && nvg_size(x->aval->dtype) == 1; /* to 8 bits, before they become 16 */
+  int rounds = nvg_is_narrow(x->aval->dtype) && nvg_size(x->aval->dtype) == 1; /* to 8 bits, before they become 16 */
   if (!(x = nvg_xcast(c, x, f->in, rounds ? NVG_RESULT : 1))) return 0;
   int n = x->aval->rank, place[NVM_MAX_RANK];
   uint8_t at[NVM_MAX_RANK];
@@ -127,7 +127,7 @@ static nvg_node *with_new(nvg_call *c, nvg_node *x, int at) { /* a dimension of 
 
 /* A product reads rounded numbers: 16-bit operands are rounded before they are repeated. */
 static nvg_node *factor(nvg_call *c, nvg_node *x, nvm_dtype t) {
-  if (!nvg_is_half(t)) return nvg_xcast(c, x, t, 1);
+  if (!nvg_is_narrow(t)) return nvg_xcast(c, x, t, 1);
   nvg_node *r = nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, t), &x, 1, NULL, 0);
   if (r) r->flags = NVG_RESULT;
   return nvg_keep(c, r);
@@ -282,7 +282,7 @@ static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term
 /* Not a sum that was kept wider. */
 static int is_factor(const nvg_term *t, const nvg_factors *f) {
   nvm_dtype d = t->x->aval->dtype;
-  return d == f->in || (nvg_is_half(f->in) && nvg_is_half(d));
+  return d == f->in || (nvg_is_narrow(f->in) && nvg_is_narrow(d));
 }
 
 int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep,

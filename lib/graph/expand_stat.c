@@ -24,7 +24,7 @@ static int open_stat(nvg_call *c, stat *s, int64_t default_axis) {
 }
 
 static nvg_node *close_stat(nvg_call *c, const stat *s, nvg_node *r) {
-  if (r && nvg_is_half(s->out)) r = nvg_xcast(c, r, s->out, NVG_RESULT);
+  if (r && nvg_is_narrow(s->out)) r = nvg_xcast(c, r, s->out, NVG_RESULT);
   return s->keep ? r : nvg_xdrop(c, r, s->axes);
 }
 

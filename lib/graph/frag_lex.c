@@ -193,7 +193,7 @@ nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int a
   memcpy(name, s.p, (size_t)(s.n < 7 ? s.n : 7));
   int type = nvg_dtype_find(name);
   nvg_class cls = type >= 0 ? nvg_class_of((nvm_dtype)type) : NVG_COMPLEX;
-  if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_half((nvm_dtype)type))
+  if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_narrow((nvm_dtype)type))
     nvg_lex_fail(&l, "a table holds integers, f32 or f64");
   nvg_lex_expect(&l, '=');
   nvg_lex_expect(&l, '{');

@@ -37,7 +37,7 @@ static int type_at(compiler *c, int inst) { return nvg_build_type(c->b, inst); }
 static int literal(compiler *c, const value *v, int t) {
   uint64_t bits = 0, mask = nvg_mask((nvm_dtype)t);
   nvg_class cls = nvg_class_of((nvm_dtype)t);
-  if (nvg_is_half((nvm_dtype)t) || cls == NVG_BOOLEAN)
+  if (nvg_is_narrow((nvm_dtype)t) || cls == NVG_BOOLEAN)
     nvg_lex_fail(&c->l, "a number cannot be of type %s here", nvg_dtype_short((nvm_dtype)t));
   if (cls == NVG_FLOAT)
     bits = v->weak == 'i' ? nvg_lex_float_of_int(t, v->mag, v->neg) : nvg_lex_float(t, v->text, v->neg);

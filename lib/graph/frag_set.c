@@ -14,7 +14,7 @@ enum { NCLASSES = sizeof classes / sizeof *classes, EXACT = 4 };
 
 static int class_bit(int t) {
   if (t < 0 || nvg_class_of((nvm_dtype)t) == NVG_COMPLEX) return 0;
-  if (nvg_is_half((nvm_dtype)t)) return C_HALF;
+  if (nvg_is_narrow((nvm_dtype)t)) return C_HALF;
   switch (nvg_class_of((nvm_dtype)t)) {
     case NVG_BOOLEAN: return C_BOOL;
     case NVG_SIGNED: return C_SINT;

@@ -15,7 +15,7 @@ static const rule rules[NVG_NRULES] = {
 
 static int takes(const rule *r, nvm_dtype t) {
   return strchr(r->takes, "biifc"[nvg_class_of(t)]) ||
-      (nvg_class_of(t) == NVG_FLOAT && !nvg_is_half(t) && strchr(r->takes, 'w'));
+      (nvg_class_of(t) == NVG_FLOAT && !nvg_is_narrow(t) && strchr(r->takes, 'w'));
 }
 
 nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float) { return nvg_common(&n, 1, default_float); }

@@ -25,12 +25,12 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
 static int lower_cast(nvg_lower *l, const nvg_val *v) {
   nvm_dtype from = l->g->v[v->in[0]].dtype, to = v->dtype;
   if (!(v->attr[0] & NVG_INNER) || nvg_class_of(to) < NVG_FLOAT) return nvg_add_cast(l, rounded(l, v->in[0]), to);
-  return nvg_add_cast(l, nvg_wide(l, l->rep[v->in[0]]), nvg_is_half(to) && nvg_embeds(from, to) ? NVM_F32 : to);
+  return nvg_add_cast(l, nvg_wide(l, l->rep[v->in[0]]), nvg_is_narrow(to) && nvg_embeds(from, to) ? NVM_F32 : to);
 }
 
 static int lower_const(nvg_lower *l, const nvg_val *v) {
   uint64_t re = (uint64_t)v->attr[0], im = v->nattr > 1 ? (uint64_t)v->attr[1] : 0;
-  if (!nvg_is_half(v->dtype)) return nvg_add_const(l, v->dtype, re, im);
+  if (!nvg_is_narrow(v->dtype)) return nvg_add_const(l, v->dtype, re, im);
   return nvg_add_const(l, NVM_F32, nvg_float_bits(NVM_F32, nvg_bits_float(v->dtype, re)), 0);
 }
 
@@ -135,7 +135,7 @@ static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const
   memset(users, 3, (size_t)g->n + 1); /* the least of its readers; 3: it has none */
   for (int i = g->n - 1; i >= 0; i--) {
     const nvg_val *v = &g->v[i];
-    if (nvg_is_half(v->dtype)) half[i] = v->dtype == NVM_F16 ? 1 : 2;
+    if (nvg_is_narrow(v->dtype)) half[i] = v->dtype == NVM_F16 ? 1 : 2;
     else if (v->dtype == NVM_F32 && users[i] < 3 && !wanted[i]) half[i] = users[i];
     int exact = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !v->attr[0]; /* a conversion that the user wrote */
     uint8_t reads = exact ? 0 : half[i];

@@ -71,7 +71,7 @@ static inline int gate_same(nvm_dtype t, const void *a, const void *b) {
     double dx, dy;
     if (r == NVM_F32) { memcpy(&fx, x, 4); memcpy(&fy, y, 4); if (fx != fx && fy != fy) continue; }
     uint16_t hx, hy, inf = r == NVM_F16 ? 0x7c00 : 0x7f80;
-    if (nvg_is_half(r)) { memcpy(&hx, x, 2); memcpy(&hy, y, 2);
+    if (nvg_is_narrow(r)) { memcpy(&hx, x, 2); memcpy(&hy, y, 2);
                           if ((hx & 0x7fff) > inf && (hy & 0x7fff) > inf) continue; }
     if (r == NVM_F64) { memcpy(&dx, x, 8); memcpy(&dy, y, 8); if (dx != dx && dy != dy) continue; }
     return 0;

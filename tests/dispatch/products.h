@@ -376,7 +376,7 @@ static inline void product_choose(product *p, nvd_device *d, const nvd_choice *c
 static inline product_case product_draw(nvm_dtype type, int64_t most) {
   product_case c = { .m = 1 + draw(most), .n = 1 + draw(most), .k = 1 + draw(most), .nbatch = (int)draw(3),
                      .batch = { 1 + draw(3), 1 + draw(3) }, .alpha = 1, .beta = 0, .accumulate = type };
-  if (nvg_is_half(type))
+  if (nvg_is_narrow(type))
     c.accumulate = NVM_F32;
   for (int x = 0; x < NMAT; x++)
     c.x[x] = (matrix){ .there = x == A || x == B || x == D,

@@ -15,7 +15,7 @@ START_TEST(random_products) {
   nvb_pool_set_threads(2);
   for (int i = 0; i < 700; i++) {
     product_case c = product_draw(types[i % 6], i % 5 ? 20 : 90);
-    if (nvg_is_half(c.x[A].type)) {
+    if (nvg_is_narrow(c.x[A].type)) {
       c.x[B].type = draw(4) ? c.x[A].type : NVM_BF16;
       c.x[D].type = c.in_place || draw(2) ? NVM_F32 : c.x[A].type;
       if (draw(2) && !c.in_place)
@@ -31,7 +31,7 @@ START_TEST(random_products) {
 END_TEST
 
 static product_case plain(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
-  product_case c = { .m = m, .n = n, .k = k, .alpha = 1, .accumulate = nvg_is_half(t) ? NVM_F32 : t };
+  product_case c = { .m = m, .n = n, .k = k, .alpha = 1, .accumulate = nvg_is_narrow(t) ? NVM_F32 : t };
   c.x[A] = c.x[B] = (matrix){ .there = 1, .type = t };
   c.x[D] = (matrix){ .there = 1, .type = c.accumulate };
   return c;

@@ -34,7 +34,7 @@ static product_case draw_case(int i) {
   nvm_dtype t = types[i % NTYPES];
   product_case c = product_draw(t, i % 5 ? 40 : 150);
   c.precision = nvg_real_of(t) == NVM_F32 && draw(3) == 0;
-  nvm_dtype out = nvg_is_half(t) && draw(3) ? t : nvg_is_half(t) ? NVM_F32 : t == NVM_I8 ? NVM_I32 : t;
+  nvm_dtype out = nvg_is_narrow(t) && draw(3) ? t : nvg_is_narrow(t) ? NVM_F32 : t == NVM_I8 ? NVM_I32 : t;
   if (t == NVM_I8) {             /* in fours, and summed along contiguous rows */
     c.accumulate = NVM_I32;
     c.m = 4 * c.m, c.n = 4 * c.n, c.k = 4 * c.k;
@@ -53,7 +53,7 @@ static product_case draw_case(int i) {
   if (nvg_parts(c.accumulate) > 1 || t == NVM_I8)
     c.x[BIAS].there = 0;
   else
-    c.act = draw(2) ? NVF_ACT_NONE : draw(2) || (!nvg_is_half(out) && !c.precision) ? NVF_ACT_RELU : NVF_ACT_GELU;
+    c.act = draw(2) ? NVF_ACT_NONE : draw(2) || (!nvg_is_narrow(out) && !c.precision) ? NVF_ACT_RELU : NVF_ACT_GELU;
   if (c.act == NVF_ACT_GELU && draw(2)) {
     c.x[AUX] = (matrix){ .there = 1, .type = out, .turned = c.x[D].turned, .pad = 0 };
     *(c.x[D].turned ? &c.m : &c.n) += 7, *(c.x[D].turned ? &c.m : &c.n) &= ~(int64_t)7;
@@ -85,7 +85,7 @@ START_TEST(random_products) {
 END_TEST
 
 static product_case plain(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
-  product_case c = { .m = m, .n = n, .k = k, .alpha = 1, .accumulate = nvg_is_half(t) ? NVM_F32 : t };
+  product_case c = { .m = m, .n = n, .k = k, .alpha = 1, .accumulate = nvg_is_narrow(t) ? NVM_F32 : t };
   for (int x = 0; x < NMAT; x++)
     c.x[x] = (matrix){ .there = x == A || x == B || x == D, .type = t };
   return c;
