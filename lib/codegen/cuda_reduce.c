@@ -5,6 +5,7 @@
    and run side by side. Masked elements are the identity. Decides places, never the order: the stamp does. */
 #include "codegen/cuda_emit.h"
 #include <string.h>
+#include "codegen/reduction.h"
 #include "graph/dtype.h"
 
 enum {
@@ -13,78 +14,36 @@ enum {
 };
 
 struct nvcu_red {
-  const nvf_stmt *s;
-  const nvc_run *run;
-  const nvf_layout *x, *y; /* operand, result */
-  nvf_layout acc; /* operand without the sequence digits: items of it number the accumulators */
-  int nstate, nacc, ny;
-  int64_t extent, c, w; /* the stamp, cut to the extent */
-  int first, start; /* levels: the axis' outermost loop; its outermost loop in sequence, nloop if there is none */
-  int spread; /* lanes of the stamp are loops */
+  nvc_reduction of;
   int levels; /* of looped chunks: log2 of their number; -1: none are looped, or spread */
-  int cut, uneven; /* some chunks may not be reached; there are no 2^levels */
+  int cut; /* some chunks may not be reached, or there are no 2^levels */
   int done; /* its tree was written together with another one's */
   const char **v; /* [accumulator][state]: names; NULL before the first element */
   const char **held; /* [level][result item][state]: names */
   const char *count; /* chunks so far */
 };
 
-const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->s; }
+const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->of.s; }
 
-enum { CHUNK, SEQUENCE, LANE, KEPT };
-static int part_of(const nvcu_red *r, const nvf_digit *d) {
-  if (d->axis != r->s->axis) return KEPT;
-  return d->stride >= r->c ? CHUNK : d->stride >= r->w ? SEQUENCE : LANE;
-}
-
-static nvm_dtype state_type(const nvcu_em *e, const nvcu_red *r, int i) { return e->k->tile[r->s->out[i]].type; }
+static nvm_dtype state_type(const nvcu_em *e, const nvcu_red *r, int i) { return e->k->tile[r->of.s->out[i]].type; }
 
 static const char *identity(nvcu_em *e, const nvcu_red *r, int i) {
-  return nvcu_const(e, state_type(e, r, i), r->s->init[i]);
+  return nvcu_const(e, state_type(e, r, i), r->of.s->init[i]);
 }
 
 /* ---- loops */
-static void find_levels(nvcu_red *r) {
-  int64_t chunks = 1;
-  r->first = r->start = r->run->nloop;
-  for (int i = r->run->nloop; i-- > 0;) {
-    const nvf_digit *d = &r->run->loop[i];
-    int p = part_of(r, d);
-    r->spread |= p == LANE;
-    if (p == SEQUENCE) r->start = i;
-    if (p == CHUNK) chunks *= d->extent;
-    if (p != KEPT) r->first = i;
-  }
-  if (r->spread) r->start = r->first;
-  r->levels = chunks > 1 && !r->spread ? 64 - __builtin_clzll((uint64_t)chunks - 1) : -1;
-  r->uneven = (chunks & (chunks - 1)) != 0;
-}
-
-/* Loops that arrays of accumulators have as dimensions where they lie inside */
-static int counts(const nvcu_red *r, const nvf_digit *d) {
-  int p = part_of(r, d);
-  return p == KEPT || (r->spread && p != SEQUENCE);
-}
-
-static int64_t rounds(const nvcu_red *r, int from) {
-  int64_t n = 1;
-  for (int i = from; i < r->run->nloop; i++)
-    if (counts(r, &r->run->loop[i])) n *= r->run->loop[i].extent;
-  return n;
-}
-
 static void declare(nvcu_em *e, const nvcu_red *r, int i, const char *name, int from) {
   const char *type = nvcu_type(state_type(e, r, i));
-  if (rounds(r, from) > 1) nvcu_line(e, "%s %s[%lld];", type, name, (long long)rounds(r, from));
+  if (nvc_cells(&r->of, from) > 1) nvcu_line(e, "%s %s[%lld];", type, name, (long long)nvc_cells(&r->of, from));
   else nvcu_line(e, "%s %s = %s;", type, name, identity(e, r, i));
 }
 
 /* The variable, or its element at the loops that are open. */
 static const char *cell(nvcu_em *e, const nvcu_red *r, const char *name, int from) {
   const char *at = NULL;
-  for (int i = from; i < r->run->nloop; i++) {
-    const nvf_digit *d = &r->run->loop[i];
-    if (!counts(r, d)) continue;
+  for (int i = from; i < r->of.run->nloop; i++) {
+    const nvf_digit *d = &r->of.run->loop[i];
+    if (!nvc_is_dimension(&r->of, d)) continue;
     const char *v = nvcu_loop_value(e, d);
     at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
   }
@@ -95,12 +54,12 @@ static const char *cell(nvcu_em *e, const nvcu_red *r, const char *name, int fro
    the loop that holds bit b, visits the lower one of each two. */
 static int nest_open_bit(nvcu_em *e, const nvcu_red *r, int from, int64_t b, const nvf_digit *pair) {
   int open = e->nloop;
-  for (int i = from; i < r->run->nloop; i++) {
-    const nvf_digit *d = &r->run->loop[i];
+  for (int i = from; i < r->of.run->nloop; i++) {
+    const nvf_digit *d = &r->of.run->loop[i];
     int m = d == pair ? (int)(b / d->stride) : 0;
     const char *v = "0";
-    if (!counts(r, d)) continue;
-    if (d->axis != r->s->axis || b < d->stride * d->extent)
+    if (!nvc_is_dimension(&r->of, d)) continue;
+    if (d->axis != r->of.s->axis || b < d->stride * d->extent)
       v = nvcu_for(e, "0", nvcu_text(e, "%d", d->extent - m), m ? nvcu_text(e, "%d", 2 * m) : "1", 0);
     e->loop[e->nloop++] = (nvcu_loop){d->axis, d->extent, d->stride, v};
   }
@@ -114,51 +73,43 @@ static void nest_close(nvcu_em *e, int open) {
 
 nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
   nvcu_red *r = NVB_NEW(e->a, nvcu_red);
-  nvf_stamp st = e->s->bind[s->stamp].stamp;
-  *r = (nvcu_red){.s = s, .run = run, .x = &e->t->tile[s->in[0]], .y = &e->t->tile[s->out[0]], .nstate = s->nout};
-  r->extent = nvf_extent(r->x, s->axis);
-  r->c = st.c < r->extent ? st.c : r->extent;
-  r->w = st.w < r->c ? st.w : r->c;
-  for (int i = 0; i < r->x->n; i++)
-    if (part_of(r, &r->x->d[i]) != SEQUENCE || r->x->d[i].extent == 1) r->acc.d[r->acc.n++] = r->x->d[i];
-  r->nacc = nvc_items(&r->acc);
-  r->ny = nvc_items(r->y);
-  find_levels(r);
-  r->v = NVB_NEWN(e->a, const char *, r->nacc * r->nstate);
-  r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->ny * r->nstate + 1);
+  *r = (nvcu_red){.of = nvc_reduction_of(&e->r, s, run)};
+  r->levels = r->of.chunks > 1 ? 64 - __builtin_clzll((uint64_t)r->of.chunks - 1) : -1;
+  r->v = NVB_NEWN(e->a, const char *, r->of.nacc * r->of.nstate);
+  r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->of.ny * r->of.nstate + 1);
   return r;
 }
 
 static void start_accumulators(nvcu_em *e, nvcu_red *r) {
-  int looped = r->start < r->run->nloop;
+  int looped = r->of.start < r->of.run->nloop;
   r->done = 0;
-  for (int k = 0; k < r->nacc * r->nstate; k++) {
+  for (int k = 0; k < r->of.nacc * r->of.nstate; k++) {
     r->v[k] = looped ? nvcu_fresh(e, "a") : NULL;
-    if (looped) declare(e, r, k % r->nstate, r->v[k], r->start);
+    if (looped) declare(e, r, k % r->of.nstate, r->v[k], r->of.start);
   }
-  if (!looped || rounds(r, r->start) == 1) return;
-  int open = nest_open(e, r, r->start);
-  for (int k = 0; k < r->nacc * r->nstate; k++)
-    nvcu_line(e, "%s = %s;", cell(e, r, r->v[k], r->start), identity(e, r, k % r->nstate));
+  if (!looped || nvc_cells(&r->of, r->of.start) == 1) return;
+  int open = nest_open(e, r, r->of.start);
+  for (int k = 0; k < r->of.nacc * r->of.nstate; k++)
+    nvcu_line(e, "%s = %s;", cell(e, r, r->v[k], r->of.start), identity(e, r, k % r->of.nstate));
   nest_close(e, open);
 }
 
 void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
-  if (level == r->first && r->levels >= 0) {
-    r->cut = r->uneven;
-    for (int k = 0; k < (r->levels + 1) * r->ny * r->nstate; k++) {
+  if (level == r->of.first && r->levels >= 0) {
+    r->cut = (r->of.chunks & (r->of.chunks - 1)) != 0;
+    for (int k = 0; k < (r->levels + 1) * r->of.ny * r->of.nstate; k++) {
       r->held[k] = nvcu_fresh(e, "h");
-      declare(e, r, k % r->nstate, r->held[k], r->first);
+      declare(e, r, k % r->of.nstate, r->held[k], r->of.first);
     }
     r->count = nvcu_fresh(e, "n");
     nvcu_line(e, "int %s = 0;", r->count);
   }
-  if (level == r->start) start_accumulators(e, r);
+  if (level == r->of.start) start_accumulators(e, r);
 }
 
 void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) {
   (void)e;
-  if (part_of(r, &r->run->loop[level]) == CHUNK) r->cut |= !nvcu_is_number(visited);
+  if (nvc_role_of(&r->of, &r->of.run->loop[level]) == NVC_CHUNK) r->cut |= !nvcu_is_number(visited);
 }
 
 /* Will a statement of the run assign to the tile, before the tree of what it holds now is grown? */
@@ -170,20 +121,20 @@ static int assigned(const nvcu_em *e, int tile) {
 }
 
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
-  int looped = r->start < r->run->nloop;
-  for (int item = 0; item < nvc_items(r->x); item++) {
-    const char **v = &r->v[nvc_match_item(&r->acc, r->x, item) * r->nstate], *x[NVCU_ARGS], *a[NVCU_ARGS];
-    const char *where = nvcu_cond(e, r->s->where, r->x, item);
-    for (int i = 0; i < r->nstate; i++) {
-      int tile = r->s->in[i];
-      x[i] = (where || assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->x, item);
+  int looped = r->of.start < r->of.run->nloop;
+  for (int item = 0; item < nvc_items(r->of.x); item++) {
+    const char **v = &r->v[nvc_match_item(&r->of.acc, r->of.x, item) * r->of.nstate], *x[NVCU_ARGS], *a[NVCU_ARGS];
+    const char *where = nvcu_cond(e, r->of.s->where, r->of.x, item);
+    for (int i = 0; i < r->of.nstate; i++) {
+      int tile = r->of.s->in[i];
+      x[i] = (where || assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->of.x, item);
       if (where)
         x[i] =
             nvcu_let(e, nvcu_type(state_type(e, r, i)), nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i)));
-      a[i] = looped ? cell(e, r, v[i], r->start) : v[i];
+      a[i] = looped ? cell(e, r, v[i], r->of.start) : v[i];
     }
-    if (a[0]) nvcu_merge(e, r->s->frag, a, x, r->nstate, looped);
-    for (int i = 0; i < r->nstate && !looped; i++) v[i] = a[0] ? a[i] : x[i];
+    if (a[0]) nvcu_merge(e, r->of.s->frag, a, x, r->of.nstate, looped);
+    for (int i = 0; i < r->of.nstate && !looped; i++) v[i] = a[0] ? a[i] : x[i];
   }
 }
 
@@ -204,10 +155,10 @@ typedef struct tree {
   fold fold[8];
 } tree;
 
-static const char **value(const tree *t, int j, int k) { return &t->v[j][k * t->r[j]->nstate]; }
+static const char **value(const tree *t, int j, int k) { return &t->v[j][k * t->r[j]->of.nstate]; }
 
 static void merge(const tree *t, int j, const char **a, const char *const *b) {
-  nvcu_merge(t->e, t->r[j]->s->frag, a, b, t->r[j]->nstate, 0);
+  nvcu_merge(t->e, t->r[j]->of.s->frag, a, b, t->r[j]->of.nstate, 0);
 }
 
 static void name_state(const tree *t, int j, int i, const char **to, const char *text) {
@@ -254,7 +205,7 @@ static int find_fold(const tree *t, int lane, fold *f) {
 }
 
 static void shuffle(const tree *t, int j, int k, int lane, const char **out) {
-  for (int i = 0; i < t->r[j]->nstate; i++)
+  for (int i = 0; i < t->r[j]->of.nstate; i++)
     name_state(t, j, i, &out[i], nvcu_text(t->e, "__shfl_xor_sync(~0u, %s, %d)", value(t, j, k)[i], lane));
 }
 
@@ -264,13 +215,13 @@ static void fold_items(tree *t, const fold *f) {
     if (t->gone[k] || nvc_digit_value(t->acc, f->digit, k) & f->m) continue;
     for (int j = 0; j < t->n; j++) {
       const char **low = value(t, j, k), **high = value(t, j, k + f->step);
-      for (int i = 0; i < t->r[j]->nstate; i++) {
+      for (int i = 0; i < t->r[j]->of.nstate; i++) {
         const char *a = low[i], *b = high[i];
         name_state(t, j, i, &low[i], nvcu_text(t->e, "%s ? %s : %s", up, a, b));
         name_state(t, j, i, &high[i], nvcu_text(t->e, "%s ? %s : %s", up, b, a));
       }
       shuffle(t, j, k, f->lane, other);
-      memcpy(low, high, sizeof *low * (size_t)t->r[j]->nstate);
+      memcpy(low, high, sizeof *low * (size_t)t->r[j]->of.nstate);
       merge(t, j, low, other);
     }
     t->gone[k + f->step] = 1;
@@ -287,7 +238,7 @@ static void unfold(tree *t) {
       for (int j = 0; j < t->n; j++) {
         shuffle(t, j, k, f->lane, other);
         const char **low = value(t, j, k), **high = value(t, j, k + f->step);
-        for (int i = 0; i < t->r[j]->nstate; i++) {
+        for (int i = 0; i < t->r[j]->of.nstate; i++) {
           const char *mine = low[i];
           name_state(t, j, i, &low[i], nvcu_text(t->e, "%s ? %s : %s", up, other[i], mine));
           name_state(t, j, i, &high[i], nvcu_text(t->e, "%s ? %s : %s", up, mine, other[i]));
@@ -329,7 +280,7 @@ static int merge_folded(tree *t, int digit, int m) {
 
 static int lane_bits(const tree *t, int64_t from) {
   int n = 0;
-  for (int64_t b = from; b < t->r[0]->extent; b *= 2) {
+  for (int64_t b = from; b < t->r[0]->of.extent; b *= 2) {
     int digit = digit_with(t, b);
     n += digit >= 0 && t->acc->d[digit].place == 'l';
   }
@@ -369,7 +320,7 @@ static int64_t bytes_of_slots(const tree *t, const crossing *m) {
   int64_t at = 0;
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++)
-      for (int i = 0; i < t->r[j]->nstate; i++) slot(t, m, &at, state_type(t->e, t->r[j], i));
+      for (int i = 0; i < t->r[j]->of.nstate; i++) slot(t, m, &at, state_type(t->e, t->r[j], i));
   return at;
 }
 
@@ -378,7 +329,7 @@ static void put_slots(const tree *t, const crossing *m) {
   if (m->lanes == 1) nvcu_open(t->e, "if (lane == 0)");
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++)
-      for (int i = 0; i < t->r[j]->nstate; i++)
+      for (int i = 0; i < t->r[j]->of.nstate; i++)
         nvcu_line(t->e, "%s[%s] = %s;", slot_text(t, m, &at, state_type(t->e, t->r[j], i)),
                   m->lanes == 1 ? "warp" : "warp * 32 + lane", value(t, j, k)[i]);
   if (m->lanes == 1) nvcu_close(t->e);
@@ -406,7 +357,7 @@ static void take_slots(const tree *t, const crossing *m) {
   int count = m->count;
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
-      int n = t->r[j]->nstate;
+      int n = t->r[j]->of.nstate;
       const char **g = NVB_NEWN(t->e->a, const char *, count *n);
       for (int i = 0; i < n; i++) {
         const char *p = slot_text(t, m, &at, state_type(t->e, t->r[j], i)), *in = m->lanes == 1 ? "" : " * 32 + lane";
@@ -492,7 +443,7 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
 }
 
 static void grow(tree *t) {
-  for (int64_t b = 1; b < t->r[0]->extent; b *= 2) {
+  for (int64_t b = 1; b < t->r[0]->of.extent; b *= 2) {
     int digit = digit_with(t, b); /* -1: in sequence, or looped chunks, which are the highest bits */
     if (digit >= 0) b = merge_bit(t, digit, b);
   }
@@ -502,14 +453,14 @@ static void grow(tree *t) {
 /* Result item y of reduction j */
 static const char **result(const tree *t, int j, int y) {
   int k = 0;
-  while (t->gone[k] || nvc_match_item(t->r[j]->y, t->acc, k) != y) k++;
+  while (t->gone[k] || nvc_match_item(t->r[j]->of.y, t->acc, k) != y) k++;
   return value(t, j, k);
 }
 
 static int alike(const nvcu_red *a, const nvcu_red *b) {
-  if (a->s->axis != b->s->axis || a->c != b->c || a->w != b->w || a->x->n != b->x->n) return 0;
-  for (int i = 0; i < a->x->n; i++) {
-    const nvf_digit *p = &a->x->d[i], *q = &b->x->d[i];
+  if (a->of.s->axis != b->of.s->axis || a->of.c != b->of.c || a->of.w != b->of.w || a->of.x->n != b->of.x->n) return 0;
+  for (int i = 0; i < a->of.x->n; i++) {
+    const nvf_digit *p = &a->of.x->d[i], *q = &b->of.x->d[i];
     if (p->axis != q->axis || p->extent != q->extent || p->stride != q->stride || p->place != q->place ||
         p->pstride != q->pstride)
       return 0;
@@ -520,9 +471,9 @@ static int alike(const nvcu_red *a, const nvcu_red *b) {
 /* ---- looped chunks: the result of chunk c merges with those of its lower set bits' groups, from the nearest on */
 static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
   const char *at = NULL;
-  for (int i = 0; i < r->run->nloop; i++) {
-    const nvf_digit *d = &r->run->loop[i];
-    if (part_of(r, d) != CHUNK) continue;
+  for (int i = 0; i < r->of.run->nloop; i++) {
+    const nvf_digit *d = &r->of.run->loop[i];
+    if (nvc_role_of(&r->of, d) != NVC_CHUNK) continue;
     const char *v = nvcu_loop_value(e, d);
     at = at ? nvcu_text(e, "(%s * %d + %s)", at, (int)d->extent, v) : v;
   }
@@ -530,27 +481,28 @@ static const char *chunk_number(nvcu_em *e, const nvcu_red *r) {
 }
 
 static const char *held(nvcu_em *e, const nvcu_red *r, int level, int y, int i) {
-  return cell(e, r, r->held[(level * r->ny + y) * r->nstate + i], r->first);
+  return cell(e, r, r->held[(level * r->of.ny + y) * r->of.nstate + i], r->of.first);
 }
 
 static void hold(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *const *out) {
-  const char *v[NVCU_ARGS], *h[NVCU_ARGS], **all = NVB_NEWN(e->a, const char *, r->ny * r->nstate);
-  for (int y = 0; y < r->ny; y++)
-    for (int i = 0; i < r->nstate; i++) all[y * r->nstate + i] = out[y][i];
+  const char *v[NVCU_ARGS], *h[NVCU_ARGS], **all = NVB_NEWN(e->a, const char *, r->of.ny * r->of.nstate);
+  for (int y = 0; y < r->of.ny; y++)
+    for (int i = 0; i < r->of.nstate; i++) all[y * r->of.nstate + i] = out[y][i];
   for (int level = 0; level <= r->levels; level++) {
     if (level < r->levels) nvcu_open(e, "if (!(%s & %d))", chunk, 1 << level);
-    for (int y = 0; y < r->ny; y++)
-      for (int i = 0; i < r->nstate; i++) nvcu_line(e, "%s = %s;", held(e, r, level, y, i), all[y * r->nstate + i]);
+    for (int y = 0; y < r->of.ny; y++)
+      for (int i = 0; i < r->of.nstate; i++)
+        nvcu_line(e, "%s = %s;", held(e, r, level, y, i), all[y * r->of.nstate + i]);
     if (level == r->levels) break;
     nvcu_close(e);
     nvcu_open(e, "else");
-    for (int y = 0; y < r->ny; y++) {
-      for (int i = 0; i < r->nstate; i++) {
+    for (int y = 0; y < r->of.ny; y++) {
+      for (int i = 0; i < r->of.nstate; i++) {
         v[i] = held(e, r, level, y, i);
-        h[i] = all[y * r->nstate + i];
+        h[i] = all[y * r->of.nstate + i];
       }
-      nvcu_merge(e, r->s->frag, v, h, r->nstate, 0);
-      for (int i = 0; i < r->nstate; i++) all[y * r->nstate + i] = v[i];
+      nvcu_merge(e, r->of.s->frag, v, h, r->of.nstate, 0);
+      for (int i = 0; i < r->of.nstate; i++) all[y * r->of.nstate + i] = v[i];
     }
   }
   for (int level = 0; level < r->levels; level++) nvcu_close(e);
@@ -559,10 +511,10 @@ static void hold(nvcu_em *e, nvcu_red *r, const char *chunk, const char *const *
 
 /* All chunks: the last level has it. Fewer: the levels of the bits of their number, from the lowest on. */
 static void all_chunks(nvcu_em *e, nvcu_red *r) {
-  int open = nest_open(e, r, r->first);
-  for (int y = 0; y < r->ny; y++) {
+  int open = nest_open(e, r, r->of.first);
+  for (int y = 0; y < r->of.ny; y++) {
     const char *v[NVCU_ARGS], *h[NVCU_ARGS];
-    for (int i = 0; i < r->nstate; i++) {
+    for (int i = 0; i < r->of.nstate; i++) {
       v[i] = held(e, r, r->levels, y, i);
       if (!r->cut) continue;
       v[i] = nvcu_fresh(e, "q");
@@ -570,11 +522,11 @@ static void all_chunks(nvcu_em *e, nvcu_red *r) {
     }
     for (int level = 0; r->cut && level <= r->levels; level++) {
       nvcu_open(e, "if (%s & %d)", r->count, 1 << level);
-      for (int i = 0; i < r->nstate; i++) h[i] = held(e, r, level, y, i);
-      nvcu_merge(e, r->s->frag, v, h, r->nstate, 1);
+      for (int i = 0; i < r->of.nstate; i++) h[i] = held(e, r, level, y, i);
+      nvcu_merge(e, r->of.s->frag, v, h, r->of.nstate, 1);
       nvcu_close(e);
     }
-    for (int i = 0; i < r->nstate; i++) nvcu_define(e, r->s->out[i], y, v[i]);
+    for (int i = 0; i < r->of.nstate; i++) nvcu_define(e, r->of.s->out[i], y, v[i]);
   }
   nest_close(e, open);
 }
@@ -582,69 +534,63 @@ static void all_chunks(nvcu_em *e, nvcu_red *r) {
 static void finish(const tree *t, int j) {
   nvcu_em *e = t->e;
   nvcu_red *r = t->r[j];
-  const char *const **out = NVB_NEWN(e->a, const char *const *, r->ny);
-  for (int y = 0; y < r->ny; y++) out[y] = result(t, j, y);
+  const char *const **out = NVB_NEWN(e->a, const char *const *, r->of.ny);
+  for (int y = 0; y < r->of.ny; y++) out[y] = result(t, j, y);
   if (r->levels >= 0) hold(e, r, chunk_number(e, r), out);
   else
-    for (int y = 0; y < r->ny; y++)
-      for (int i = 0; i < r->nstate; i++) nvcu_define(e, r->s->out[i], y, out[y][i]);
+    for (int y = 0; y < r->of.ny; y++)
+      for (int i = 0; i < r->of.nstate; i++) nvcu_define(e, r->of.s->out[i], y, out[y][i]);
   r->done = 1;
 }
 
 /* ---- lanes of the stamp that are loops: the whole tree over the array */
 static void load_cells(const tree *t) {
   for (int j = 0; j < t->n; j++)
-    for (int k = 0; k < t->nacc * t->r[j]->nstate; k++) {
+    for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++) {
       const nvcu_red *r = t->r[j];
-      if (!t->gone[k / r->nstate]) name_state(t, j, k % r->nstate, &t->v[j][k], cell(t->e, r, r->v[k], r->start));
+      if (!t->gone[k / r->of.nstate])
+        name_state(t, j, k % r->of.nstate, &t->v[j][k], cell(t->e, r, r->v[k], r->of.start));
     }
 }
 
 static void store_cells(const tree *t) {
   for (int j = 0; j < t->n; j++)
-    for (int k = 0; k < t->nacc * t->r[j]->nstate; k++) {
+    for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++) {
       const nvcu_red *r = t->r[j];
-      if (!t->gone[k / r->nstate]) nvcu_line(t->e, "%s = %s;", cell(t->e, r, r->v[k], r->start), t->v[j][k]);
+      if (!t->gone[k / r->of.nstate]) nvcu_line(t->e, "%s = %s;", cell(t->e, r, r->v[k], r->of.start), t->v[j][k]);
     }
 }
 
 static void merge_loop_bit(const tree *t, const nvf_digit *d, int64_t b) {
   nvcu_em *e = t->e;
-  int open = nest_open_bit(e, t->r[0], t->r[0]->start, b, d), at = open;
+  int open = nest_open_bit(e, t->r[0], t->r[0]->of.start, b, d), at = open;
   const char **low[TOGETHER];
   while (e->loop[at].axis != d->axis || e->loop[at].stride != d->stride) at++;
   const char *v = e->loop[at].v;
   load_cells(t);
-  for (int j = 0; j < t->n; j++) low[j] = nvb_dup(e->a, t->v[j], sizeof *t->v[j] * (size_t)(t->nacc * t->r[j]->nstate));
+  for (int j = 0; j < t->n; j++)
+    low[j] = nvb_dup(e->a, t->v[j], sizeof *t->v[j] * (size_t)(t->nacc * t->r[j]->of.nstate));
   e->loop[at].v = nvcu_text(e, "(%s + %lld)", v, (long long)(b / d->stride));
   load_cells(t);
   e->loop[at].v = v;
   for (int j = 0; j < t->n; j++)
     for (int k = 0; k < t->nacc; k++) {
       if (t->gone[k]) continue;
-      merge(t, j, &low[j][k * t->r[j]->nstate], value(t, j, k));
-      memcpy(value(t, j, k), &low[j][k * t->r[j]->nstate], sizeof *low[j] * (size_t)t->r[j]->nstate);
+      merge(t, j, &low[j][k * t->r[j]->of.nstate], value(t, j, k));
+      memcpy(value(t, j, k), &low[j][k * t->r[j]->of.nstate], sizeof *low[j] * (size_t)t->r[j]->of.nstate);
     }
   store_cells(t);
   nest_close(e, open);
 }
 
-static const nvf_digit *loop_with(const nvcu_red *r, int64_t b) {
-  for (int i = r->start; i < r->run->nloop; i++) {
-    const nvf_digit *d = &r->run->loop[i];
-    if (d->axis == r->s->axis && counts(r, d) && b >= d->stride && b < d->stride * d->extent) return d;
-  }
-  return NULL;
-}
-
 static void grow_spread(tree *t) {
   const nvcu_red *r = t->r[0];
-  for (int64_t b = 1; b < r->extent; b *= 2) {
-    const nvf_digit *d = loop_with(r, b);
+  for (int64_t b = 1; b < r->of.extent; b *= 2) {
+    const nvf_digit *d = nvc_loop_with(&r->of, b);
     int digit = digit_with(t, b);
     if (d) merge_loop_bit(t, d, b);
     if (digit < 0) continue;
-    int open = nest_open_bit(t->e, r, r->start, b, NULL);
+    int open = nest_open_bit(t->e, r, r->of.start, b, NULL);
     load_cells(t);
     b = merge_bit(t, digit, b);
     store_cells(t);
@@ -654,21 +600,21 @@ static void grow_spread(tree *t) {
 
 /* The tree of r and of those like it that come later in the run. */
 static void trees(nvcu_em *e, nvcu_red *r) {
-  tree t = {.e = e, .acc = &r->acc, .nacc = r->nacc, .axis = r->s->axis, .may_fold = !r->spread};
+  tree t = {.e = e, .acc = &r->of.acc, .nacc = r->of.nacc, .axis = r->of.s->axis, .may_fold = !r->of.spread};
   for (int i = 0; i < e->red.n && t.n < TOGETHER; i++)
     if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
   t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
-  for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc *t.r[j]->nstate);
-  if (r->spread) grow_spread(&t);
-  int open = nest_open_bit(e, r, r->start, r->extent, NULL);
+  for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc *t.r[j]->of.nstate);
+  if (r->of.spread) grow_spread(&t);
+  int open = nest_open_bit(e, r, r->of.start, r->of.extent, NULL);
   for (int j = 0; j < t.n; j++)
-    for (int k = 0; k < t.nacc * t.r[j]->nstate; k++) t.v[j][k] = cell(e, t.r[j], t.r[j]->v[k], r->start);
-  if (!r->spread) grow(&t);
+    for (int k = 0; k < t.nacc * t.r[j]->of.nstate; k++) t.v[j][k] = cell(e, t.r[j], t.r[j]->v[k], r->of.start);
+  if (!r->of.spread) grow(&t);
   for (int j = 0; j < t.n; j++) finish(&t, j);
   nest_close(e, open);
 }
 
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level) {
-  if (level == r->start && !r->done) trees(e, r);
-  if (level == r->first && r->levels >= 0) all_chunks(e, r);
+  if (level == r->of.start && !r->done) trees(e, r);
+  if (level == r->of.first && r->levels >= 0) all_chunks(e, r);
 }
