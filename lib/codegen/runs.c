@@ -148,6 +148,18 @@ int64_t nvc_hint(const nvc_runs *r, const nvf_stmt *s, const char *name, int64_t
   return absent;
 }
 
+/* ---- memory */
+static int is_store(const nvf_stmt *s) { return s->op == NVF_STORE || s->op == NVF_ATOMIC_MAX; }
+
+static int overlap(const nvc_runs *r, const nvf_stmt *a, const nvf_stmt *b) {
+  return a->buf == b->buf || (!r->k->param[a->buf].unique && !r->k->param[b->buf].unique);
+}
+
+/* May an element of the store lie where another one is loaded? */
+static int crosses(const nvc_runs *r, const nvf_stmt *load, const nvf_stmt *store) {
+  return overlap(r, load, store) && (nvc_has(load->map, NVF_TILE) || !same_expr(load->map, store->map));
+}
+
 /* ---- runs */
 static int loops_of(const nvc_runs *r, const nvf_stmt *s, nvf_digit *out) {
   const nvf_layout *l = nvc_layout_of(r, s);
@@ -176,10 +188,8 @@ static int must_cut(const nvc_runs *r, const nvc_run *run, const nvf_stmt *s) {
     for (int j = 0; late && j < d->nout; j++)
       for (int k = 0; k < uses.n; k++)
         if (uses.at[k] == d->out[j]) return 1;
-    int stored = d->op == NVF_STORE || d->op == NVF_ATOMIC_MAX;
-    if (stored && (s->op == NVF_LOAD || s->op == NVF_ATOMIC_MAX || s->op == NVF_STORE) &&
-        s->buf == d->buf && s->op != d->op)
-      return 1;
+    if (is_store(d) && (s->op == NVF_LOAD || is_store(s)) && s->op != d->op && overlap(r, s, d)) return 1;
+    if (d->op == NVF_LOAD && is_store(s) && crosses(r, d, s)) return 1;
   }
   return run->nloop && s->op == NVF_CONTRACT;
 }
@@ -224,16 +234,37 @@ static nvc_seq *plan_block(nvc_runs *r, const nvf_block *b) {
 }
 
 /* ---- what is done again */
-static int stores_before(const nvc_runs *r, int id) {
-  for (int i = 0; i < id; i++)
-    if (r->stmt[i] && (r->stmt[i]->op == NVF_STORE || r->stmt[i]->op == NVF_ATOMIC_MAX)) return 1;
+static int last_id(const nvf_block *b, int id) {
+  for (int i = 0; b && i < b->n; i++) {
+    id = b->s[i]->id;
+    id = last_id(b->s[i]->body, id);
+    id = last_id(b->s[i]->other_body, id);
+  }
+  return id;
+}
+
+/* May what is loaded have been stored over when `user` runs, behind the load? A loop around the user alone comes back
+   to it after all of its stores; those of the user's run come between its elements. */
+static int overwritten(const nvc_runs *r, const nvf_stmt *load, int user) {
+  const nvc_run *run = r->run_of[user];
+  int end = user;
+  for (int i = load->id + 1; i < user; i++) {
+    int last = r->stmt[i] && r->stmt[i]->op == NVF_FOR ? last_id(r->stmt[i]->body, i) : 0;
+    end = last > end ? last : end;
+  }
+  for (int i = load->id + 1; i <= end; i++)
+    if (r->stmt[i] && is_store(r->stmt[i]) && overlap(r, load, r->stmt[i])) return 1;
+  for (int i = 0; i < run->s.n; i++)
+    if (is_store(run->s.at[i]) && crosses(r, load, run->s.at[i])) return 1;
   return 0;
 }
 
-/* May the statement be done again in a later run instead of keeping what it made? A map: if what it needs is still
-   there or can be done again too. */
+/* May the statement be done again in a later run instead of keeping what it made? Not if that assigns to a carried tile
+   again. A map: if what it needs is still there or can be done again too. */
 static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
   nvc_ints uses = {0};
+  for (int o = 0; o < d->nout; o++)
+    if (r->tile[d->out[o]].mutable) return 0;
   nvc_uses(r, d, &uses);
   if (d->op == NVF_MAP) {
     cost -= d->frag->cost;
@@ -248,8 +279,7 @@ static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
   if (uses.n) return 0;
   if (d->op == NVF_INDEX || d->op == NVF_TEST || d->op == NVF_ZEROS) return 1;
   if (d->op != NVF_LOAD) return 0;
-  const nvf_param *p = &r->k->param[d->buf];
-  return !p->written && (p->unique || !stores_before(r, user));
+  return !r->k->param[d->buf].written && !overwritten(r, d, user);
 }
 
 static void repeat_in(nvc_runs *r, nvc_run *run, const nvf_stmt *d) {

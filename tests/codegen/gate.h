@@ -14,8 +14,9 @@
 #include "graph/dtype.h"
 
 enum { GATE_ARGS = 16 };
-/* n elements; data NULL: a value; out: 1 compared between runs, 2 left alone */
-typedef struct gate_arg { nvm_dtype type; void *data; int64_t n; int out; uint64_t bits; } gate_arg;
+/* n elements; data NULL: a value; out: 1 compared between runs, 2 left alone; over: 1 + the argument whose memory it
+   is */
+typedef struct gate_arg { nvm_dtype type; void *data; int64_t n; int out; uint64_t bits; int over; } gate_arg;
 typedef struct gate {
   const char *file, *prefix; /* schedules whose names begin so */
   const char *text;          /* NULL: what is in the file */
@@ -27,15 +28,19 @@ typedef struct gate {
 } gate;
 
 static inline void gate_in(gate *g, nvm_dtype t, void *data, int64_t n) {
-  g->arg[g->narg++] = (gate_arg){t, data, n, 0, 0};
+  g->arg[g->narg++] = (gate_arg){.type = t, .data = data, .n = n};
 }
 static inline void gate_out(gate *g, nvm_dtype t, void *data, int64_t n) {
-  g->arg[g->narg++] = (gate_arg){t, data, n, 1, 0};
+  g->arg[g->narg++] = (gate_arg){.type = t, .data = data, .n = n, .out = 1};
 }
-static inline void gate_size(gate *g, int64_t v) { g->arg[g->narg++] = (gate_arg){NVM_I64, NULL, 0, 0, (uint64_t)v}; }
+/* The memory of an argument that comes before */
+static inline void gate_over(gate *g, int arg) { g->arg[g->narg++] = (gate_arg){.over = arg + 1}; }
+static inline void gate_size(gate *g, int64_t v) {
+  g->arg[g->narg++] = (gate_arg){.type = NVM_I64, .bits = (uint64_t)v};
+}
 static inline void gate_f32(gate *g, float v) {
   union { float f; uint32_t u; } x = {v};
-  g->arg[g->narg++] = (gate_arg){NVM_F32, NULL, 0, 0, x.u};
+  g->arg[g->narg++] = (gate_arg){.type = NVM_F32, .bits = x.u};
 }
 
 static inline char *gate_text(const char *name) {
@@ -110,7 +115,7 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, con
   for (int i = 0; i < g->narg; i++) {
     const gate_arg *a = &g->arg[i];
     size_t bytes = (size_t)a->n * (size_t)nvg_size(a->type);
-    args[i] = a->bits;
+    args[i] = a->over ? args[a->over - 1] : a->bits;
     if (!a->data) continue;
     copy[i] = malloc(bytes + 2 * GUARD);
     memset(copy[i], 0x5b, bytes + 2 * GUARD);

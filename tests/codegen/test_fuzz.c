@@ -13,6 +13,7 @@ _Noreturn static __attribute__((format(printf, 1, 2))) void fault(const char *fm
 
 enum { LINES = 96, LINE = 280, TILES = 64, AXIS_R = 1, AXIS_J = 2, BOTH = 3, BLOCKS = 3, BATCH = 10 };
 enum { IN = 4096, OUT = 1 << 16 }; /* elements of the buffers */
+enum { OVER = 1024 };              /* of a block, in the one that has two names */
 #ifdef GATE_CUDA
 enum { TEXTS = 20 }; /* g++ compiles each of their schedules */
 #else
@@ -310,6 +311,24 @@ static int make_store(maker *m) {
   return 1;
 }
 
+/* Out of the buffer with two names, or into it: at one place of the block or another, forwards or backwards. On a GPU
+   no thread waits for what another one stores. */
+static int make_over(maker *m) {
+#ifdef GATE_CUDA
+  return make_store(m);
+#endif
+  const tile *t = chance(50) ? NULL : any(m, "f");
+  int axes = t ? t->axes : some_axes(), l = t ? t->layout : some_layout();
+  const char *at = say("b*%d + %d", OVER, below(3) * 100);
+  if (axes & AXIS_R) at = chance(70) ? say("%s + r*%d", at, m->j) : say("%s + (%d - r)*%d", at, m->r - 1, m->j);
+  if (axes & AXIS_J) at = chance(70) ? say("%s + j", at) : say("%s + %d - j", at, m->j - 1);
+  if (m->depth && chance(20)) at = say("%s + %c*16", at, m->var[below(m->depth)]);
+  const char *w = where(m, axes, l, 30);
+  if (t) line(m, "store(v, %s, %s%s)", at, t->name, w);
+  else line(m, "%s = load(u, %s, %s%s)", result(m, 'f', axes, l), at, layout(l, axes), w);
+  return 1;
+}
+
 static void make_block(maker *m, int n);
 
 static void make_for(maker *m) {
@@ -355,7 +374,8 @@ static void make_block(maker *m, int n) {
             : c < 64 ? make_reduce
             : c < 71 ? make_scan
             : c < 80 ? make_relayout
-            : c < 84 ? make_other
+            : c < 83 ? make_other
+            : c < 87 ? make_over
                      : make_store)(m);
     done(m);
   }
@@ -442,7 +462,8 @@ static const char *const head[] = {
     "frag odd(x: i32) -> bool { return (x & 1) == 1 }",
     "frag mix(a: i32, b: i32) -> i32 { return (a ^ (b << 3)) + 7 }",
     "frag near(x: f32, i: i64) -> f32 { return x * 0.5 + f32(i) }",
-    "kernel f(x: f32[], k: i32[], c: c64[], h: f16[], o: mut f32[], q: mut i32[], z: mut c64[], n: size, rows: size) {",
+    "kernel f(x: f32[], k: i32[], c: c64[], h: f16[], o: mut f32[], q: mut i32[], z: mut c64[], v: mut f32[], "
+    "u: f32[], n: size, rows: size) {",
     "  grid (b = 3) {"};
 
 /* Appends the schedules that the checker takes, each the first of some tries; their number. */
@@ -504,7 +525,7 @@ static int fails(const text *t, const maker *m) {
   static float x[IN], c[2 * IN];
   static int32_t k[IN], q[OUT];
   static uint16_t h[IN];
-  static float o[OUT], z[2 * OUT];
+  static float o[OUT], z[2 * OUT], v[BLOCKS * OVER];
   gate_seed = 7;
   for (int i = 0; i < IN; i++) {
     x[i] = i % 29 == 7 ? (i % 2 ? 200.0f : -150.0f) : (float)(gate_uniform() * 6 - 3);
@@ -512,6 +533,7 @@ static int fails(const text *t, const maker *m) {
     k[i] = i * 7919 % 61 - 5;
     h[i] = (uint16_t)(0x3000 + i % 0x1100 + (i % 3 ? 0 : 0x8000));
   }
+  for (int i = 0; i < BLOCKS * OVER; i++) v[i] = (float)(i % 101) / 8;
   for (int i = 0; i < OUT; i++) o[i] = z[i] = z[OUT + i] = 5, q[i] = 5;
   join(t, all);
   gate g = {.file = "a random text", .prefix = "cpu", .text = all, .refusals = &refusals};
@@ -522,6 +544,8 @@ static int fails(const text *t, const maker *m) {
   gate_out(&g, NVM_F32, o, m->used);
   gate_out(&g, NVM_I32, q, m->used);
   gate_out(&g, NVM_C64, z, m->used);
+  gate_out(&g, NVM_F32, v, BLOCKS * OVER);
+  gate_over(&g, 7);
   gate_size(&g, m->n);
   gate_size(&g, m->rows);
   if (sigsetjmp(back, 1)) return 1;

@@ -140,6 +140,43 @@ START_TEST(through_memory) {
 }
 END_TEST
 
+/* A body over a buffer y that has two names, x for what is loaded. */
+static void run_over(const char *name, const char *body) {
+  char text[2000];
+  float y[256], o[256] = {0};
+  snprintf(text, sizeof text,
+           "kernel t(y: mut f32[], x: f32[], o: mut unique f32[]) {\n  grid (b = 2) {\n%s  }\n}\n"
+           "schedule cpu16 { L = \"j: I4 i2 l16\" }\nschedule cpu8 { L = \"j: i16 l8\" }\n"
+           "schedule cpu1 { L = \"j: I128\" }\nschedule gpu1 { L = \"j: I4 l32\" }\n", body);
+  for (int i = 0; i < 256; i++) y[i] = (float)i;
+  gate g = {0};
+  gate_out(&g, NVM_F32, y, 256);
+  gate_over(&g, 0);
+  gate_out(&g, NVM_F32, o, 256);
+  run(&g, name, text);
+}
+
+/* What is loaded before a loop is what was there then, whatever the loop's rounds store behind its use. */
+START_TEST(loads_before_loops) {
+  run_over("loads before a loop", "    X = load(x, b*128 + j, L)\n    for t in range(0, 3, 1) {\n"
+                                  "      Y = map(add, X, X)\n      store(y, b*128 + j, Y)\n    }\n");
+  run_over("loads before two loops", "    for u in range(0, 2, 1) {\n      X = load(x, b*128 + j, L)\n"
+                                     "      for t in range(0, 2, 1) {\n        Y = map(add, X, 1)\n"
+                                     "        store(o, b*128 + j, X)\n        if t == 0 {\n"
+                                     "          store(y, b*128 + j, Y)\n        }\n      }\n    }\n");
+}
+END_TEST
+
+/* A store leaves alone what was loaded before it, and changes what is loaded behind it, in all elements. */
+START_TEST(stores_under_another_name) {
+  run_over("turned in place", "    X = load(x, b*128 + 127 - j, L)\n    Y = map(add, X, 1)\n"
+                              "    store(y, b*128 + j, Y)\n");
+  run_over("turned behind a store", "    X = load(x, b*128 + j, L)\n    Y = map(add, X, 1)\n"
+                                    "    store(y, b*128 + j, Y)\n    Z = load(x, b*128 + 127 - j, L)\n"
+                                    "    store(o, b*128 + j, Z)\n");
+}
+END_TEST
+
 /* Every body behind the same head, with the schedules. */
 static void run_bodies(const char *head, const char *const *body, size_t nbody, const char *schedules, float *x) {
   float o[512] = {0};
@@ -223,6 +260,24 @@ START_TEST(scans_that_are_carried) {
 }
 END_TEST
 
+/* A load that makes a carried tile too is not done again behind the next one that makes it. */
+START_TEST(carried_halves) {
+  static const char text[] =
+      "kernel t(x: c64[], o: mut f32[]) {\n  grid (b = 2) {\n    c0 = zeros(f32, L)\n"
+      "    for t in range(0, 2, 1) carry (c = c0) {\n      X, c = load(x, b*128 + j, L)\n"
+      "      Y, c = load(x, b*128 + 127 - j, L)\n      z = zeros(f32, only(L))\n      W = map(add, X, z)\n"
+      "      store(o, (b*2 + t)*128 + j, W)\n    }\n    store(o, 512 + b*128 + j, c0)\n  }\n}\n"
+      "schedule cpu16 { L = \"j: I4 i2 l16\" }\nschedule cpu8 { L = \"j: I16 l8\" }\n"
+      "schedule cpu1 { L = \"j: I128\" }\nschedule gpu1 { L = \"j: I4 l32\" }\n";
+  float x[512], o[768] = {0};
+  gate g = {0};
+  for (int i = 0; i < 512; i++) x[i] = (float)i;
+  gate_in(&g, NVM_C64, x, 256);
+  gate_out(&g, NVM_F32, o, 768);
+  run(&g, "carried halves", text);
+}
+END_TEST
+
 /* Items that go on over a pad: where an access of several would begin in the middle of one, none is as wide. */
 START_TEST(items_over_pads) {
   static const char text[] =
@@ -267,14 +322,15 @@ END_TEST
 
 #ifdef GATE_CUDA
 int main(void) {
-  (void)through_memory; /* no thread of a GPU waits for what another one stores */
+  (void)through_memory, (void)stores_under_another_name; /* no thread of a GPU waits for what another one stores */
   (void)wide_pairs;
   return gate_emulator()
-             ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, orders, behind_scans,
-                         scans_that_are_carried, items_over_pads, copies_of_scans)
+             ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, loads_before_loops, orders,
+                         behind_scans, scans_that_are_carried, carried_halves, items_over_pads, copies_of_scans)
              : 77;
 }
 #else
-SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, orders, behind_scans,
-      scans_that_are_carried, items_over_pads, copies_of_scans, wide_pairs)
+SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, loads_before_loops,
+      stores_under_another_name, orders, behind_scans, scans_that_are_carried, carried_halves, items_over_pads,
+      copies_of_scans, wide_pairs)
 #endif
