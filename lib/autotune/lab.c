@@ -3,9 +3,9 @@
 #include "autotune/lab.h"
 #include <math.h>
 #include <string.h>
-#include <time.h>
 #include "autotune/compare.h"
 #include "autotune/record.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -47,11 +47,9 @@ struct nvt_lab {
   void *user;
 };
 
-static double clock_ns(void *unused) {
-  struct timespec t;
+static double now(void *unused) {
   (void)unused;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+  return (double)nvb_clock_ns();
 }
 
 static nvd_buf *buffer(const nvt_lab *l, int64_t bytes) {
@@ -192,9 +190,9 @@ static int run(nvt_lab *l, nvd_program *p, int scratch, int runs, double *ns) {
   for (int i = 0; i < runs && !status; i++) {
     if (l->flush)
       memset(l->flush->data, i, l->flush->bytes);
-    double start = clock_ns(NULL);
+    int64_t start = nvb_clock_ns();
     status = nvd_run(p, l->in_at, scratch ? l->other_at : l->ref_at);
-    *ns += clock_ns(NULL) - start;
+    *ns += (double)(nvb_clock_ns() - start);
   }
   return status;
 }
@@ -336,7 +334,7 @@ static void compile_all(nvt_lab *l, int n) {
 
 int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *c, int n, const nvt_rules *r,
                    void (*told)(void *user, double part), void *user) {
-  nvt_bench b = { l, clock_ns, ready, sample, tell };
+  nvt_bench b = { l, now, ready, sample, tell };
   int best = -1;
   l->key = key;
   l->trial = t;

@@ -10,6 +10,7 @@
 #include "autotune/candidates.h"
 #include "autotune/lab.h"
 #include "autotune/record.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -22,12 +23,6 @@ static const double STEP_BUDGET = 4e9; /* ns for one step */
 static _Atomic int64_t measured, timed;
 nvt_counts nvt_counted(void) {
   return (nvt_counts){ atomic_load(&measured), atomic_load(&timed), nvt_records_found() };
-}
-
-static double clock_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 /* ---- sessions and modes */
@@ -99,7 +94,8 @@ static nvt_session session_now(void) {
   return s;
 }
 
-static void spend(double ns) {
+static void spend(int64_t since) {
+  double ns = (double)(nvb_clock_ns() - since);
   pthread_mutex_lock(&lock);
   for (session *s = top; s; s = s->outer)
     s->s.budget -= ns;
@@ -247,10 +243,10 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   nvt_choice own = own_choice(a, u, i), best = own, *at = NVB_NEWN(a, nvt_choice, NVT_MOST);
   nvt_candidate *c = NVB_NEWN(a, nvt_candidate, NVT_MOST);
   int passes = nvt_passes(u->p->device, own.step), won = -1;
-  double start = clock_ns();
+  int64_t start = nvb_clock_ns();
   u->share = 1.0 / (passes + 1);
   for (int pass = 0; pass <= passes; pass++) {
-    double left = all - (clock_ns() - start);
+    double left = all - (double)(nvb_clock_ns() - start);
     int n = 2;
     u->part = pass * u->share;
     at[0] = own;
@@ -278,9 +274,10 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
 static void measure_step(nvb_arena *a, tuner *u, int i) {
   const nvf_step *s = &u->p->step[i];
   nvt_record r = { .key = u->key[i], .date = (int64_t)time(NULL) };
-  double start = clock_ns(), all = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
+  double all = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
+  int64_t start = nvb_clock_ns();
   int ok = all > 0 && !nvt_lab_reach(u->lab, i) && find_best(a, u, i, &r, all);
-  spend(clock_ns() - start);
+  spend(start);
   nvb_clear();
   if (!ok)
     return;
@@ -377,11 +374,12 @@ static void race_whole(nvb_arena *a, void *arg) {
   u->lab = nvt_lab_new(a, u->out, u->choice, u->caps, u->device, u->leaf, u->session.cold);
   nvt_trial t[2] = { { nvt_lab_all(u->lab, u->out), u->choice, "" },
                      { nvt_lab_all(u->lab, x->v->out), x->v->choice, own_kernels } };
-  double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET, from = clock_ns();
+  double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
+  int64_t start = nvb_clock_ns();
   x->won = -1;
   if (!nvt_lab_whole(u->lab))
     x->won = nvt_lab_choose(u->lab, x->r.key, t, c, 2, &(nvt_rules){ budget, 9, 0, 0.02, x->r.key.lo }, NULL, NULL);
-  spend(clock_ns() - from);
+  spend(start);
   x->r.tried = c[1].n > 0;
   x->r.model_ns = c[0].median;
   x->r.ns = x->won > 0 ? c[1].median : c[0].median;
