@@ -61,9 +61,13 @@ static int numeric(stype type) { return type == INT || type == SIZE; }
 
 /* Is the word, n bytes of it, in this comma list? */
 static int listed(const char *list, const char *word, size_t n) {
-  for (; *list; list += strcspn(list, ","), list += *list == ',')
-    if (strcspn(list, ",") == n && !strncmp(list, word, n))
+  for (; *list; list += strcspn(list, ","), list += *list == ',') {
+    size_t m = strcspn(list, ","), counted = m && list[m - 1] == 'N', fixed = m - counted;
+    if (n < fixed || strncmp(list, word, fixed))
+      continue;
+    if (counted ? n > fixed && strspn(word + fixed, "0123456789") == n - fixed : n == fixed)
       return 1;
+  }
   return 0;
 }
 

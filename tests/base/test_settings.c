@@ -70,6 +70,10 @@ START_TEST(words_that_a_setting_does_not_take_are_refused) {
     { "dump", "ptx", "[set] NVM_DUMP takes a list of collect, graph, plan, tune, kernel, llvm, asm, cuda, run or all, "
       "not \"ptx\"" },
     { "solvers", "mkl", "[set] NVM_SOLVERS takes a list of openblas, cublaslt, kernel or all, not \"mkl\"" },
+    { "device", "foo", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"foo\"" },
+    { "device", "cuda:", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:\"" },
+    { "device", "cuda:1x", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:1x\"" },
+    { "device", "cuda:N", "[set] NVM_DEVICE takes auto, cpu, cuda or cuda:N, not \"cuda:N\"" },
     { "num_threads", "two", "[set] NVM_NUM_THREADS takes a count, not \"two\"" },
     { "mem_cache", "1.5G", "[set] NVM_MEM_CACHE takes a count of bytes such as 512M, not \"1.5G\"" } };
   uint64_t v = nvb_settings_version();
@@ -81,6 +85,7 @@ START_TEST(words_that_a_setting_does_not_take_are_refused) {
   ck_assert_int_eq(nvb_set("check", "plan,bits"), NVM_OK);
   ck_assert_int_eq(nvb_set("check", ""), NVM_OK); /* an empty list */
   ck_assert_int_eq(nvb_set("solvers", "kernel,openblas"), NVM_OK);
+  ck_assert_int_eq(nvb_set("device", "cuda:12"), NVM_OK);
 }
 END_TEST
 
