@@ -34,11 +34,9 @@ typedef struct nvd_node_params {
   X(cudaStreamWaitEvent, (void *stream, void *event, unsigned flags)) \
   X(cudaStreamBeginCapture, (void *stream, int mode)) \
   X(cudaStreamEndCapture, (void *stream, void **graph)) \
-  X(cudaStreamIsCapturing, (void *stream, int *status)) \
   X(cudaThreadExchangeStreamCaptureMode, (int *mode)) \
   X(cudaEventCreateWithFlags, (void **event, unsigned flags)) \
   X(cudaEventDestroy, (void *event)) \
-  X(cudaEventRecord, (void *event, void *stream)) \
   X(cudaEventQuery, (void *event)) \
   X(cudaEventSynchronize, (void *event)) \
   X(cudaEventElapsedTime, (float *ms, void *from, void *to)) \
@@ -62,7 +60,9 @@ typedef struct nvd_node_params {
   X(cuCtxPushCurrent, (void *context)) \
   X(cuCtxPopCurrent, (void **context)) \
   X(cuStreamGetCtx, (void *stream, void **context)) \
+  X(cuStreamIsCapturing, (void *stream, int *status)) \
   X(cuStreamGetCaptureInfo, (void *stream, int *status, uint64_t *id, void **graph, void *no1, void *no2, void *no3)) \
+  X(cuEventRecord, (void *event, void *stream)) \
   X(cuPointerGetAttribute, (void *value, int attribute, uint64_t data)) \
   X(cuModuleLoadData, (void **module, const void *image)) \
   X(cuModuleUnload, (void *module)) \

@@ -472,7 +472,7 @@ static int run_now(nvd_gpu_run *x) {
     x->r = x->p->watched ? x->p->gpu->plain : replay_of(x->p, x->q);
     error = start(x);
   }
-  nvd_queue_note(x->q, x->p->gpu->label);
+  nvd_queue_note(x->q, 0, x->p->gpu->label);
   hand_on(x);
   return error;
 }

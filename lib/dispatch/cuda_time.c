@@ -41,9 +41,9 @@ static int span(nvd_device *d, const work *w, int runs, double limit, double *ns
   struct timer t = { 0 };
   float ms = 0;
   int entered = nvd_enter(d), error = timer_of(d, &t), status = NVM_OK;
-  error = error ? error : nvd_cu.cudaEventRecord(t.from, w->stream);
+  error = error ? error : nvd_cu.cuEventRecord(t.from, w->stream);
   status = error ? NVM_OK : launch(w, runs);
-  error = error || status ? error : nvd_cu.cudaEventRecord(t.to, w->stream);
+  error = error || status ? error : nvd_cu.cuEventRecord(t.to, w->stream);
   error = error || status ? error : wait_for(t.to, limit);
   *hung = error == CUDA_NOT_READY;
   error = error || status ? error : nvd_cu.cudaEventElapsedTime(&ms, t.from, t.to);
@@ -56,7 +56,7 @@ static int span(nvd_device *d, const work *w, int runs, double limit, double *ns
 
 int nvd_may_time(nvd_device *d) {
   int capturing = 0;
-  return !nvd_device_ready(d) && !nvd_cu.cudaStreamIsCapturing(nvd_stream(d), &capturing) && !capturing;
+  return !nvd_device_ready(d) && !nvd_cu.cuStreamIsCapturing(nvd_stream(d), &capturing) && !capturing;
 }
 
 int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,

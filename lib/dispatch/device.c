@@ -160,6 +160,8 @@ static int suspects(const nvd_device *d, char *text, size_t size) {
 }
 
 int nvd_device_status(nvd_device *d, int error, const char *what) {
+  if (!error)
+    return NVM_OK;
   if (!breaks(error))
     return nvd_cuda_status(error, what);
   char names[600];
@@ -233,25 +235,27 @@ nvd_queue *nvd_queue_now(nvd_device *d) {
   return q ? q : d->own;
 }
 
-static int record(nvd_queue *q) {
-  int entered = nvd_enter(q->device), error = nvd_cu.cudaEventRecord(q->event, q->stream);
-  nvd_leave(entered);
+static int record(nvd_queue *q) { /* which no capture forbids */
+  int entered = nvd_enter_context(q->device), error = nvd_cu.cuEventRecord(q->event, q->stream);
+  nvd_leave_context(entered);
   if (!error)
     q->recorded = q->issued;
   return error;
 }
 
-int64_t nvd_queue_note(nvd_queue *q, const char *label) {
-  int64_t t = ++q->issued;
+int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label) {
+  int64_t t = atomic_load_explicit(&q->issued, memory_order_relaxed) + 1; /* the lock's holder alone changes it */
   char *name = q->label[(uint64_t)t % NVD_LABELS].name;
   size_t n = label ? strnlen(label, NVD_LABEL - 1) : 0;
+  atomic_store_explicit(&q->issued, t, memory_order_release);
   q->label[(uint64_t)t % NVD_LABELS].ticket = t;
   memcpy(name, label ? label : "", n);
   name[n] = 0;
-  if (q != q->device->own && !nvd_capturing(q))
+  if (q != q->device->own && !capturing)
     record(q);
   return t;
 }
+
 
 void *nvd_use_event(nvd_use u) {
   nvd_queue *q = u.q;
@@ -305,7 +309,7 @@ int nvd_use_wait(nvd_device *d, nvd_use u) {
 
 int nvd_capturing(const nvd_queue *q) {
   int capturing = 0;
-  if (q != q->device->own && nvd_cu.cudaStreamIsCapturing(q->stream, &capturing))
+  if (q != q->device->own && nvd_cu.cuStreamIsCapturing(q->stream, &capturing))
     nvd_cu.cudaGetLastError(); /* the legacy stream, while another one is captured: what is put there will fail */
   return capturing;
 }

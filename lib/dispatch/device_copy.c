@@ -111,7 +111,7 @@ static int begin(copy *c, nvd_buf *b, size_t offset, size_t bytes, int writes) {
 static nvd_use note(copy *c) {
   nvd_lock();
   nvd_cell_use(c->cell, c->q, c->writes);
-  nvd_use u = { c->q, nvd_queue_note(c->q, NULL) };
+  nvd_use u = { c->q, nvd_queue_note(c->q, nvd_capturing(c->q), NULL) };
   nvd_unlock();
   return u;
 }
@@ -133,7 +133,7 @@ static int send(copy *c, char *to, const char *from, size_t bytes) {
       break;
     move_bytes(p->data, from + at, n);
     error = nvd_cu.cudaMemcpyAsync(to + at, p->data, n, CUDA_TO_DEVICE, c->q->stream);
-    error = error ? error : nvd_cu.cudaEventRecord(p->event, c->q->stream);
+    error = error ? error : nvd_cu.cuEventRecord(p->event, c->q->stream);
     put_back(c->d, p);
   }
   return error;
@@ -165,7 +165,7 @@ static int receive(copy *c, char *to, const char *from, size_t bytes) {
     if (p) {
       size_t n = bytes - at < PIECE ? bytes - at : PIECE;
       error = nvd_cu.cudaMemcpyAsync(p->data, from + at, n, CUDA_TO_HOST, c->q->stream);
-      error = error ? error : nvd_cu.cudaEventRecord(p->event, c->q->stream);
+      error = error ? error : nvd_cu.cuEventRecord(p->event, c->q->stream);
       int i = (first + count++) % AHEAD;
       on[i].p = p;
       on[i].at = at;
@@ -244,7 +244,7 @@ int nvd_copy_on(nvd_buf *to, size_t to_offset, nvd_buf *from, size_t from_offset
     if (!error)
       error = source == c.d ? nvd_cu.cudaMemcpyAsync(at, data, bytes, CUDA_ON_DEVICE, c.q->stream)
                             : nvd_cu.cudaMemcpyPeerAsync(at, c.d->ordinal, data, source->ordinal, bytes, c.q->stream);
-    nvd_queue_note(c.q, NULL);
+    nvd_queue_note(c.q, nvd_capturing(c.q), NULL);
     nvd_fault_unref(c.cell->fault);
     c.cell->fault = fault;
     nvd_unlock();

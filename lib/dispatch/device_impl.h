@@ -58,9 +58,9 @@ int nvd_device_status(nvd_device *d, int error, const char *what);
 /* Under the lock: */
 nvd_queue *nvd_queue_now(nvd_device *d);                    /* of the thread's current stream */
 nvd_queue *nvd_queue_of(nvd_device *d, void *stream);       /* NULL: out of memory */
-/* Work was put on q: the ticket that stands for it. `label` names it for the case that it breaks the device; may be
-   NULL. */
-int64_t nvd_queue_note(nvd_queue *q, const char *label);
+/* Work was put on q: the ticket that stands for it. capturing: what nvd_capturing says of q. `label` names it for the
+   case that it breaks the device; may be NULL. */
+int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label);
 int nvd_queue_after(nvd_queue *q, nvd_use u);               /* orders q's later work behind it; an error code of CUDA */
 int nvd_use_done(nvd_use u);                                /* is it known to be complete? Asks CUDA, does not wait */
 void *nvd_use_event(nvd_use u);                             /* an event behind it; NULL: it is complete */

@@ -25,7 +25,7 @@ static int class_of(size_t bytes, size_t *cap) {
 static void close_open(nvd_use *u) { /* others have stopped using it: what they had put on the stream by now counts */
   if (u->ticket != NVD_OPEN)
     return;
-  u->ticket = nvd_queue_note(u->q, NULL);
+  u->ticket = nvd_queue_note(u->q, nvd_capturing(u->q), NULL);
   u->q->holders--;
 }
 
@@ -86,7 +86,7 @@ static int64_t empty(nvd_device *d) {
         q->idle[k] = c->next;
         destroy(c);
       }
-  nvd_queue_note(d->own, NULL);
+  nvd_queue_note(d->own, 0, NULL);
   nvd_leave(entered);
   d->idle = 0;
   return freed;
@@ -117,7 +117,7 @@ static nvd_cell *fresh(nvd_queue *q, size_t cap) {
   }
   c->b.data = data;
   c->b.cap = cap;
-  nvd_queue_note(q, NULL); /* before this point of q there is no such memory */
+  nvd_queue_note(q, 0, NULL); /* before this point of q there is no such memory */
   return c;
 }
 
@@ -171,7 +171,7 @@ void nvd_cell_give(nvd_cell *c) {
   if (c->nuse > 1) { /* what was used on several streams is free behind all of them */
     for (int i = 0; i < c->nuse; i++)
       nvd_queue_after(d->own, c->use[i]);
-    c->use[0] = (nvd_use){ d->own, nvd_queue_note(d->own, NULL) };
+    c->use[0] = (nvd_use){ d->own, nvd_queue_note(d->own, 0, NULL) };
   }
   size_t cap;
   nvd_cell **list = &c->use[0].q->idle[class_of(c->b.cap, &cap)];
@@ -294,7 +294,7 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
     nvd_lock();
     nvd_queue *q = stream ? nvd_queue_of(d, stream) : NULL;
     if (q)
-      c->writer = (nvd_use){ q, nvd_queue_note(q, NULL) };
+      c->writer = (nvd_use){ q, nvd_queue_note(q, nvd_capturing(q), NULL) };
     nvd_unlock();
     if (stream && !q) {
       nvb_free(c);

@@ -335,7 +335,7 @@ START_TEST(streams) {
   ck_ramp(y[7], N, 6561);
   nvd_buf_unref(x), nvd_buf_unref(y[7]);
   OK(nvd_stream_set(d, NULL));
-  int64_t calls = emu_calls("cudaEventRecord");
+  int64_t calls = emu_calls("cuEventRecord");
   CUDA(cudaStreamDestroy(mine)); /* once it is nobody's current stream it is not touched any more */
   nvd_program_free(p);
   p = program(d, two_steps, N, 0);
@@ -347,7 +347,7 @@ START_TEST(streams) {
   }
   ck_ramp(x, N, 729);
   nvd_device_memory_trim(d);
-  ck_assert_int_lt(emu_calls("cudaEventRecord"), calls + 16);
+  ck_assert_int_lt(emu_calls("cuEventRecord"), calls + 16);
   nvd_buf_unref(x);
   nvd_program_free(p);
 }

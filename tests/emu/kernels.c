@@ -191,13 +191,14 @@ int ready(stream *s) {
     if (q->capture && q->blocking == 1 && q->device == s->device) return q->invalid = 1, CAPTURE_IMPLICIT;
   return OK;
 }
-int cudaStreamIsCapturing(void *handle, int *status) {
+int cuStreamIsCapturing(void *handle, int *status) {
   CALL;
   STREAM(s, handle);
   int e = s->capture ? OK : ready(s);
   *status = !s->capture ? 0 : s->invalid ? 2 : 1;
   return call_note(e);
 }
+int cudaStreamIsCapturing(void *handle, int *status) { return cuStreamIsCapturing(handle, status); }
 int cudaThreadExchangeStreamCaptureMode(int *mode) {
   CALL;
   int old = capture_mode;

@@ -241,7 +241,7 @@ int cudaEventCreateWithFlags(void **out, unsigned flags) {
   return OK;
 }
 int cudaEventDestroy(void *handle) { CALL; event *e = handle; free(e->front.at); free(e); return OK; }
-int cudaEventRecord(void *handle, void *on) {
+int cuEventRecord(void *handle, void *on) {
   CALL;
   event *e = handle;
   STREAM(s, on);
@@ -256,6 +256,7 @@ int cudaEventRecord(void *handle, void *on) {
   }
   return OK;
 }
+int cudaEventRecord(void *handle, void *on) { return cuEventRecord(handle, on); }
 int cudaStreamWaitEvent(void *handle, void *on, unsigned flags) {
   (void)flags;
   CALL;
