@@ -11,9 +11,10 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "codegen/cuda.h"
+#include "codegen/cuda_emitter.h"
 
 enum {
-  FORMAT = 1,      /* grows when the same options mean something else */
+  FORMAT = 2,      /* grows when the same options mean something else, or a row of the store does */
   ARCHS = 64,
   LOG_SHOWN = 480, /* characters */
   AROUND = 2,      /* lines of source before and after */
@@ -113,13 +114,12 @@ static void name_arch(char *out, size_t n, int arch) {
   snprintf(out, n, "sm_%d%s", best, best == 90 ? "a" : "");
 }
 
-nvb_hash nvc_nvrtc_key(const char *source, int arch) {
+nvb_hash nvc_cubin_key(nvb_hash kernel, const nvc_cuda_target *t) {
   char name[32];
-  int64_t tail[4] = {FORMAT, 0, 0, 0};
-  nvb_hash h = nvb_hash_bytes(source, strlen(source));
-  if (ready()) memcpy(&tail[1], (int64_t[]){build.major, build.minor, build.bytes}, 3 * sizeof *tail);
-  name_arch(name, sizeof name, arch);
-  h = nvb_hash_mix(h, name, strlen(name));
+  int64_t tail[7] = {FORMAT, NVC_CUDA_EMITTER, t->arch, t->wide};
+  if (ready()) memcpy(&tail[4], (int64_t[]){build.major, build.minor, build.bytes}, 3 * sizeof *tail);
+  name_arch(name, sizeof name, t->arch);
+  nvb_hash h = nvb_hash_mix(kernel, name, strlen(name));
   for (int i = 0; i < NOPTIONS; i++) h = nvb_hash_mix(h, options[i], strlen(options[i]));
   return nvb_hash_mix(h, tail, sizeof tail);
 }

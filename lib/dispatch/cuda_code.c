@@ -40,20 +40,24 @@ void nvd_gpu_code_trim(void) {
     nvd_shelf_trim(&shelf);
 }
 
-/* ---- one kernel: from its source to a loaded function */
+/* ---- one kernel: from its source, or from the store, to a loaded function */
 typedef struct job {
   nvd_gpu_order *order;
   nvd_device *d;
-  const char *source;
+  nvb_hash key;                   /* of its row */
+  const char *source;             /* NULL: the store has it */
   nvd_gpu_kernel *made;
   int status;
   char message[1024];
 } job;
 
-/* A row of the store: what the compiler said of it, then the cubin. */
-typedef struct head { int32_t registers, spills, stack, reserved; } head;
+/* A row of the store: what emitter and compiler said of it, the maps, then the cubin. */
+typedef struct head {
+  int32_t registers, spills, lines, threads, checks, cluster, resident, nmap;
+  int64_t shared, scratch;
+} head;
 
-static int load(job *j, const void *cubin, const head *h) {
+static int load(job *j, const void *cubin) {
   nvd_gpu_kernel *k = j->made;
   int entered = nvd_enter(j->d), error = nvd_cu.cuModuleLoadData(&k->module, cubin);
   error = error ? error : nvd_cu.cuModuleGetFunction(&k->function, k->module, "nvm_kernel");
@@ -64,59 +68,73 @@ static int load(job *j, const void *cubin, const head *h) {
     k->module = NULL;
   }
   nvd_leave(entered);
-  k->registers = h->registers;
-  k->spills = h->spills;
   return nvd_device_status(j->d, error, "load");
 }
 
-static int from_store(job *j, nvb_hash key) {
+/* The row's maps and the end of them; NULL: it is none that fits. */
+static const char *read_head(nvd_gpu_kernel *k, const char *row, size_t n) {
+  head h;
+  if (n <= sizeof h)
+    return NULL;
+  memcpy(&h, row, sizeof h);
+  size_t maps = h.nmap >= 0 && h.nmap <= NVC_MAPS ? (size_t)h.nmap * sizeof *k->map : n;
+  if (n <= sizeof h + maps)
+    return NULL;
+  k->registers = h.registers, k->spills = h.spills, k->lines = h.lines, k->threads = h.threads, k->checks = h.checks;
+  k->cluster = h.cluster, k->resident = h.resident, k->nmap = h.nmap, k->shared = h.shared, k->scratch = h.scratch;
+  memcpy(k->map, row + sizeof h, maps);
+  return row + sizeof h + maps;
+}
+
+static int from_store(job *j) {
+  int64_t start = nvb_clock_ns();
   void *row;
   size_t n;
-  if (!nvb_store_get("cubin", key, &row, &n))
+  if (!nvb_store_get("cubin", j->key, &row, &n))
     return 0;
-  head h;
-  int good = n > sizeof h;
-  if (good) {
-    memcpy(&h, row, sizeof h);
-    void *cubin = nvb_alloc(n - sizeof h); /* aligned as an object file has to be */
-    good = cubin && !load(j, memcpy(cubin, (char *)row + sizeof h, n - sizeof h), &h);
-    nvb_free(cubin);
-  }
+  const char *at = read_head(j->made, row, n);
+  size_t size = at ? n - (size_t)(at - (char *)row) : 0;
+  void *cubin = at ? nvb_alloc(size) : NULL; /* aligned as an object file has to be */
+  int good = cubin && !load(j, memcpy(cubin, at, size));
+  nvb_free(cubin);
   nvb_free(row);
   nvd_count_loaded(good);
+  if (good)
+    nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", j->made->title, nvb_ms_since(start));
+  else
+    j->made->spills = 0; /* the row's */
   return good;
 }
 
-static void to_store(nvb_hash key, const nvc_cubin *c) {
-  head h = { c->registers, c->spills, c->stack, 0 };
-  char *row = nvb_alloc(sizeof h + c->n);
+static void to_store(const job *j, const nvc_cubin *c) {
+  const nvd_gpu_kernel *k = j->made;
+  head h = { k->registers, k->spills, k->lines, k->threads, k->checks, k->cluster, k->resident, k->nmap, k->shared,
+             k->scratch };
+  size_t maps = (size_t)k->nmap * sizeof *k->map, n = sizeof h + maps + c->n;
+  char *row = nvb_alloc(n);
   if (!row)
     return;
   memcpy(row, &h, sizeof h);
-  memcpy(row + sizeof h, c->bytes, c->n);
-  nvb_store_put("cubin", key, row, sizeof h + c->n);
+  memcpy(row + sizeof h, k->map, maps);
+  memcpy(row + sizeof h + maps, c->bytes, c->n);
+  nvb_store_put("cubin", j->key, row, n);
   nvb_free(row);
 }
 
-static int obtain(job *j) {
+static int compile(job *j) {
   int64_t start = nvb_clock_ns();
-  nvb_hash key = nvc_nvrtc_key(j->source, j->d->arch);
-  if (from_store(j, key)) {
-    nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", j->made->title, nvb_ms_since(start));
-    return NVM_OK;
-  }
   if (!nvc_nvrtc_available()) /* which no other plan would help */
     return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
   int status = nvc_nvrtc_compile(&c, j->source, j->made->title, j->d->arch);
-  if (!status) {
-    head h = { c.registers, c.spills, c.stack, 0 };
-    status = load(j, c.bytes, &h);
-  }
+  j->made->registers = c.registers;
+  j->made->spills = c.spills;
+  if (!status)
+    status = load(j, c.bytes);
   if (!status) {
     nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", j->made->title,
             nvb_ms_since(start), c.n, c.registers, c.spills);
-    to_store(key, &c);
+    to_store(j, &c);
   }
   nvb_free(c.bytes);
   return status;
@@ -129,18 +147,21 @@ static void *compile_some(void *arg) {
   work *w = arg;
   for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
     job *j = &w->at[i];
-    j->status = obtain(j);
+    if (!j->made->module)
+      j->status = compile(j);
     if (j->status) /* messages are a thread's own */
       snprintf(j->message, sizeof j->message, "%s", nvb_message());
   }
   return NULL;
 }
 
-static void obtain_all(job *j, int n) {
+static void compile_all(job *j, int n) {
   work w = { .at = j, .n = n };
   pthread_t helper[COMPILERS];
-  int most = nvb_pool_threads() < COMPILERS ? nvb_pool_threads() : COMPILERS, started = 0;
-  while (started + 1 < most && started + 1 < n && !pthread_create(&helper[started], NULL, compile_some, &w))
+  int most = nvb_pool_threads() < COMPILERS ? nvb_pool_threads() : COMPILERS, started = 0, missing = 0;
+  for (int i = 0; i < n; i++)
+    missing += !j[i].made->module;
+  while (started + 1 < most && started + 1 < missing && !pthread_create(&helper[started], NULL, compile_some, &w))
     started++;
   compile_some(&w);
   for (int i = 0; i < started; i++)
@@ -160,17 +181,19 @@ static int insisted_on(nvb_hash key) {
 
 void nvd_forget_refusals(void) { refused.n = 0; }
 
-/* The compiler's time grows with the square of a function: 2,000 lines take a second, 6,000 ten. */
-static int is_long(const char *source) {
+static int count_lines(const char *source) {
   int lines = 0;
-  for (const char *at = source; lines <= LINES && (at = strchr(at, '\n')); at++)
+  for (const char *at = source; (at = strchr(at, '\n')); at++)
     lines++;
-  return lines > LINES;
+  return lines;
 }
 
+/* The compiler's time grows with the square of a function: 2,000 lines take a second, 6,000 ten. */
 static int judge(const nvd_gpu_kernel *k) {
-  if (k->spills <= SPILLS || insisted_on(k->item.key))
+  if ((k->spills <= SPILLS && k->lines <= LINES) || insisted_on(k->item.key))
     return NVM_OK;
+  if (k->lines > LINES)
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s would be more than %d lines of CUDA", k->title, LINES);
   return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s needs more registers than there are: %d bytes are spilled",
                   k->title, k->spills);
 }
@@ -178,36 +201,47 @@ static int judge(const nvd_gpu_kernel *k) {
 /* ---- all kernels of a plan */
 typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; job *job; } request;
 
+/* Its source; what the emitter says of the rest goes to the kernel. Throws what no compiler has to be asked. */
+static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, const nvc_cuda_target *t) {
+  nvc_cuda_kernel c;
+  nvc_cuda_emit(a, &c, o->k, o->s, t);
+  nvb_dump("cuda", k->title, c.source);
+  if (c.threads > THREADS || c.shared > k->device->shared)
+    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
+              "are %d and %lld", k->title, c.threads, (long long)c.shared, THREADS, (long long)k->device->shared);
+  k->lines = count_lines(c.source);
+  k->threads = c.threads, k->checks = c.checks, k->cluster = c.cluster, k->resident = c.resident, k->nmap = c.nmap;
+  k->shared = c.shared, k->scratch = c.scratch;
+  memcpy(k->map, c.map, sizeof c.map);
+  return c.source;
+}
+
 static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, o->k);
   nvf_schedule_print(&t, o->k, o->s, "gpu");
   const char *text = nvb_text_get(&t);
   nvb_dump("kernel", o->k->title, text);
-  int target[3] = { r->d->arch, o->wide, r->d->ordinal };
-  o->key = nvb_hash_mix(nvb_hash_bytes(text, strlen(text)), target, sizeof target);
+  nvc_cuda_target target = { .arch = r->d->arch, .wide = o->wide };
+  nvb_hash key = nvc_cubin_key(nvb_hash_bytes(text, strlen(text)), &target);
+  o->key = nvb_hash_mix(key, &r->d->ordinal, sizeof r->d->ordinal);
   if ((o->kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, o->key)))
     return;
   for (int i = 0; i < r->njob; i++)
     if (nvb_hash_eq(r->job[i].order->key, o->key))
       return; /* twice in this plan: taken from the shelf when the first one is there */
-  nvc_cuda_kernel c;
-  nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ .arch = r->d->arch, .wide = o->wide });
-  nvb_dump("cuda", o->k->title, c.source);
-  if (c.threads > THREADS || c.shared > r->d->shared)
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
-              "are %d and %lld", o->k->title, c.threads, (long long)c.shared, THREADS, (long long)r->d->shared);
-  if (is_long(c.source) && !insisted_on(o->key))
-    nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s would be more than %d lines of CUDA", o->k->title, LINES);
   nvd_gpu_kernel *k = nvb_calloc(1, sizeof *k);
   if (!k)
     nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
-  *k = (nvd_gpu_kernel){ .item.key = o->key, .device = r->d, .threads = c.threads, .checks = c.checks,
-                         .shared = c.shared, .scratch = c.scratch, .cluster = c.cluster, .resident = c.resident,
-                         .nmap = c.nmap };
-  memcpy(k->map, c.map, sizeof c.map);
+  *k = (nvd_gpu_kernel){ .item.key = o->key, .device = r->d };
   snprintf(k->title, sizeof k->title, "%s", o->k->title);
-  r->job[r->njob++] = (job){ .order = o, .d = r->d, .source = c.source, .made = k };
+  job *j = &r->job[r->njob++];
+  *j = (job){ .order = o, .d = r->d, .key = key, .made = k };
+  if (from_store(j) && !nvb_has(NVB_DUMP, "cuda"))
+    return;
+  j->source = emit(a, o, k, &target);
+  if (judge(k))
+    nvb_throw(a, nvb_status(), "%s", nvb_message());
 }
 
 static void spell_all(nvb_arena *a, void *arg) {
@@ -217,12 +251,12 @@ static void spell_all(nvb_arena *a, void *arg) {
     spell(a, r, &r->order[r->bad]);
 }
 
-/* What was made goes on the shelf; the first failure, in the order of the plan. */
-static int shelve(request *r) {
-  int status = NVM_OK;
+/* What was made goes on the shelf, also if not all was. A status: `status`, or the first failure in the order of the
+   plan. */
+static int shelve(request *r, int status) {
   for (int i = 0; i < r->njob; i++) {
     job *j = &r->job[i];
-    if (!j->status) {
+    if (j->made->module) {
       j->order->kernel = (nvd_gpu_kernel *)nvd_shelf_enter(&shelf, &j->made->item);
       continue;
     }
@@ -238,13 +272,9 @@ static int shelve(request *r) {
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n, int *bad) {
   request r = { .d = d, .order = order, .n = n };
   int status = nvb_protect(a, spell_all, &r);
-  if (status) {
-    for (int i = 0; i < r.njob; i++)
-      destroy(&r.job[i].made->item);
-  } else {
-    obtain_all(r.job, r.njob);
-    status = shelve(&r);
-  }
+  if (!status)
+    compile_all(r.job, r.njob);
+  status = shelve(&r, status);
   for (int i = 0; i < n && !status; i++) {
     r.bad = i;
     if (!order[i].kernel)

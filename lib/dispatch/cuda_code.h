@@ -12,7 +12,7 @@ typedef struct nvd_gpu_kernel {
   void *module, *function;
   int threads, checks;
   int64_t shared, scratch;         /* bytes: of a block's dynamic shared memory; of device memory for each block */
-  int registers, spills;
+  int registers, spills, lines;    /* lines: of its source */
   int cluster, resident, nmap;     /* as nvc_cuda_kernel has them */
   nvc_cuda_map map[NVC_MAPS];
   char title[NVD_LABEL];

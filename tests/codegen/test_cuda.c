@@ -194,9 +194,12 @@ START_TEST(resources_are_read) {
 END_TEST
 
 START_TEST(keys) {
-  nvb_hash a = nvc_nvrtc_key("x", 90), b = nvc_nvrtc_key("x", 80), c = nvc_nvrtc_key("y", 90);
-  nvb_hash d = nvc_nvrtc_key("x", 90);
-  ck_assert(nvb_hash_eq(a, d) && !nvb_hash_eq(a, b) && !nvb_hash_eq(a, c));
+  static const nvc_cuda_target other[] = { { 80, 0 }, { 90, 1 } };
+  nvb_hash x = nvb_hash_bytes("x", 1), y = nvb_hash_bytes("y", 1), a = nvc_cubin_key(x, &(nvc_cuda_target){ 90, 0 });
+  ck_assert(nvb_hash_eq(a, nvc_cubin_key(x, &(nvc_cuda_target){ 90, 0 })));
+  ck_assert(!nvb_hash_eq(a, nvc_cubin_key(y, &(nvc_cuda_target){ 90, 0 })));
+  for (int i = 0; i < 2; i++)
+    ck_assert(!nvb_hash_eq(a, nvc_cubin_key(x, &other[i])));
 }
 END_TEST
 

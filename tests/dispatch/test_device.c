@@ -20,11 +20,17 @@
 
 /* ---- plans by hand, as in test_program.c */
 enum { BLOCK = 1024, N = 3000 };
-#define TEXT(name, body, params) \
+#define TEXT_AT(layout, name, body, params) \
   "kernel " name "(" params ", n: size) {\n  grid (b = (n + 1023) // 1024) {\n" body "  }\n}\n" \
-  "schedule cpu { L = \"j: i4 w8 l32\" }\n"
-static const char scale_text[] = TEXT("scale",
-  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n"
+  "schedule cpu { L = \"" layout "\" }\n"
+#define TEXT(name, body, params) TEXT_AT("j: i4 w8 l32", name, body, params)
+#define SCALED \
+  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(multiply, X, a)\n" \
+  "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n"
+static const char scale_text[] = TEXT("scale", SCALED, "x: f32[], y: mut f32[], a: f32");
+static const char narrow_text[] = TEXT_AT("j: i8 w4 l32", "scale", SCALED, "x: f32[], y: mut f32[], a: f32");
+static const char shift_text[] = TEXT("scale",
+  "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    Y = map(add, X, a)\n"
   "    store(y, b*1024 + j, Y, where = b*1024 + j < n)\n", "x: f32[], y: mut f32[], a: f32");
 static const char sum_text[] = TEXT("sum2",
   "    X = load(x, b*1024 + j, L, where = b*1024 + j < n)\n    T = load(t, b*1024 + j, L, where = b*1024 + j < n)\n"
@@ -59,17 +65,19 @@ static nvf_plan *plan_new(nvb_arena *a, request *r, int nstep, int nbuf) {
 }
 static nvf_buf leaf_buf(int id) { return (nvf_buf){ .kind = NVF_BLEAF, .id = id, .donor = -1 }; }
 
-/* y = x + 2 x, the product in a temporary 64 bytes into the block */
-static void two_steps(nvb_arena *a, void *arg) {
-  request *r = arg;
+static void steps_with(nvb_arena *a, request *r, const char *first) {
   nvf_plan *p = plan_new(a, r, 2, 3);
   p->buf[0] = leaf_buf(0);
   p->buf[1] = (nvf_buf){ .kind = NVF_BTEMP, .bytes = 4 * r->n, .offset = 64, .last = 1, .donor = -1 };
   p->buf[2] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
   p->temp_bytes = 64 + 4 * r->n;
-  p->step[0] = step(a, scale_text, "map", r->n, (nvf_bind[]){ buffer(0), buffer(1), scalar(2), size_of(r->n) });
+  p->step[0] = step(a, first, "map", r->n, (nvf_bind[]){ buffer(0), buffer(1), scalar(2), size_of(r->n) });
   p->step[1] = step(a, sum_text, "map", r->n, (nvf_bind[]){ buffer(0), buffer(1), buffer(2), size_of(r->n) });
 }
+/* y = x + 2 x, the product in a temporary 64 bytes into the block */
+static void two_steps(nvb_arena *a, void *arg) { steps_with(a, arg, scale_text); }
+static void two_sums(nvb_arena *a, void *arg) { steps_with(a, arg, shift_text); } /* x + (x + 2) */
+static void two_narrow(nvb_arena *a, void *arg) { steps_with(a, arg, narrow_text); } /* as two_steps, 128 threads */
 /* y = leaf 1 (in host memory) times leaf 0 */
 static void given(nvb_arena *a, void *arg) {
   request *r = arg;
@@ -605,18 +613,28 @@ START_TEST(runs_are_reported) {
 }
 END_TEST
 
-typedef struct forged { nvb_hash key; nvc_cubin cubin; int status; } forged;
-static void forge(nvb_arena *a, void *arg) { /* the code of x + a, to be found as that of x * a */
-  forged *f = arg;
-  char text[sizeof scale_text + 16];
-  const char *at = strstr(scale_text, "multiply");
-  snprintf(text, sizeof text, "%.*sadd%s", (int)(at - scale_text), scale_text, at + strlen("multiply"));
-  nvf_kernel *right = nvf_kernel_parse(a, scale_text, "right"), *wrong = nvf_kernel_parse(a, text, "wrong");
-  nvc_cuda_kernel r, w;
-  nvc_cuda_emit(a, &r, right, nvf_schedule_find(right, "cpu"), &(nvc_cuda_target){ .arch = 90 });
-  nvc_cuda_emit(a, &w, wrong, nvf_schedule_find(wrong, "cpu"), &(nvc_cuda_target){ .arch = 90 });
-  f->key = nvc_nvrtc_key(r.source, 90);
-  f->status = nvc_nvrtc_compile(&f->cubin, w.source, "wrong", 90);
+typedef struct keyed { const char *text; nvb_hash key; } keyed;
+static void name_cubin(nvb_arena *a, void *arg) { /* as of a device of compute capability 9.0 */
+  keyed *r = arg;
+  nvf_kernel *k = nvf_kernel_parse(a, r->text, "test");
+  nvb_text t = { .arena = a };
+  nvf_kernel_print(&t, k);
+  nvf_schedule_print(&t, k, nvf_schedule_find(k, "cpu"), "gpu");
+  r->key = nvc_cubin_key(nvb_hash_bytes(t.s, t.n), &(nvc_cuda_target){ .arch = 90 });
+}
+static nvb_hash key_of(const char *text) {
+  nvb_arena *a = nvb_arena_new();
+  keyed r = { .text = text };
+  OK(nvb_protect(a, name_cubin, &r));
+  nvb_arena_free(a);
+  return r.key;
+}
+static void copy_row(const char *from, const char *to) { /* the code of one kernel, to be found as that of another */
+  void *row;
+  size_t n;
+  ck_assert(nvb_store_get("cubin", key_of(from), &row, &n));
+  nvb_store_put("cubin", key_of(to), row, n);
+  nvb_free(row);
 }
 START_TEST(wrong_code_is_found_out) {
   char dir[] = "/tmp/nvm-device-XXXXXX";
@@ -629,23 +647,37 @@ START_TEST(wrong_code_is_found_out) {
   nvd_program_free(p);
   nvd_code_trim();
   nvb_set("cache_dir", dir);
-  nvb_arena *a = nvb_arena_new();
-  forged f = { 0 };
-  OK(nvb_protect(a, forge, &f));
-  OK(f.status);
-  nvb_arena_free(a);
-  char *row = calloc(1, 16 + f.cubin.n);
-  memcpy(row + 16, f.cubin.bytes, f.cubin.n);
-  nvb_store_put("cubin", f.key, row, 16 + f.cubin.n);
+  nvd_program_free(program(d, two_sums, N, 0));
+  nvd_code_trim();
+  copy_row(shift_text, scale_text);
   p = program(d, two_steps, N, 0);
-  ck_assert_int_eq(nvd_kernels_loaded(), 1);
+  ck_assert_int_eq(nvd_kernels_loaded(), 2);
   ck_assert_int_eq(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }), NVM_ERR_INTERNAL);
   ck_assert_msg(strstr(nvb_message(), "[bits]") && strstr(nvb_message(), "step 1 of 2, element 0 of argument 1"), "%s",
                 nvb_message());
   nvd_program_free(p);
   nvd_buf_unref(x), nvd_buf_unref(y);
-  free(row), nvb_free(f.cubin.bytes);
   sweep_folder(dir);
+}
+END_TEST
+
+/* What is launched is what the row says: code from the store needs no source. */
+START_TEST(rows_say_how_to_launch) {
+  char dir[] = "/tmp/nvm-device-XXXXXX", runs[] = "/tmp/nvm-runs-XXXXXX";
+  nvd_device *d = emulated(0);
+  ck_assert(mkdtemp(dir) && mkdtemp(runs) && !nvb_set("cache_dir", dir));
+  ck_assert(!nvb_set("dump", "run") && !nvb_set("dump_dir", runs));
+  nvd_program_free(program(d, two_narrow, N, 0));
+  nvd_code_trim();
+  copy_row(narrow_text, scale_text);
+  nvd_program *p = program(d, two_steps, N, 0);
+  nvd_buf *x = ramp(d, N), *y = run1(p, d, x, N);
+  ck_ramp(y, N, 3);
+  const char *line = run_line(runs, 1);
+  ck_assert_msg(line && !strncmp(line, "1/2 map, cuda:0: 3 blocks of 128 threads", 40), "%s", line);
+  nvd_buf_unref(x), nvd_buf_unref(y);
+  nvd_program_free(p);
+  sweep_folder(dir), sweep_folder(runs);
 }
 END_TEST
 
@@ -967,6 +999,6 @@ SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memo
       a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused,
-      spills_are_refused_once, runs_are_reported, wrong_code_is_found_out, captured_runs, index_out_of_range,
-      long_chains_of_checks, lost, a_call_fails, what_was_made_before_a_failure_stays, every_allocation_may_fail,
-      runs_are_timed, a_forked_child_is_told, threads)
+      spills_are_refused_once, runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch, captured_runs,
+      index_out_of_range, long_chains_of_checks, lost, a_call_fails, what_was_made_before_a_failure_stays,
+      every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads)
