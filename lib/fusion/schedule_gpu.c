@@ -359,6 +359,8 @@ static void elementwise(room *r) {
     items /= 2;
   while (warps > 2 && all / (vec * LANES * warps) < r->caps->units)
     warps /= 2;
+  if (all <= 2 * LANES * WARPS * r->caps->units) /* so few that the time is that of one thread: each element has one */
+    vec = items = 1, warps = WARPS;
   if (told(k, NVF_KITEMS, ITEMS / vec))
     items = told(k, NVF_KITEMS, ITEMS / vec);
   if (told(k, NVF_KWARPS, MOST_WARPS))

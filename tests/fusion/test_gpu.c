@@ -155,6 +155,8 @@ static const place places[] = {
   { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
   { biased, { 4096, 4096 }, 1, "i: i4; j: w4 l32 i4", 4 },
   { wide_sums, { 4096, 4096 }, 1, "i: i4 w4 l32 i2", 2 },    /* 16 bytes of f64 are two elements */
+  { wide_sums, { 64, 64 }, 1, "i: w8 l32", 0 },              /* few elements: each has a thread */
+  { biased, { 64, 64 }, 1, "j: w2 l32", 0 },
   { wide_total, { 1, 3300000 }, 1, NULL, 0 },                /* 806 partial sums for the next kernel */
 };
 
