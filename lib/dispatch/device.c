@@ -317,6 +317,33 @@ int nvd_capturing(const nvd_queue *q) {
 /* ---- streams */
 void *nvd_stream(nvd_device *d) { return nvd_queue_now(d)->stream; }
 
+/* Under the lock: q, or for NULL the device's own, which is held for ever, becomes the thread's current one. */
+static void make_current(int ordinal, nvd_queue *q) {
+  nvd_queue *old = current[ordinal];
+  if (q == old)
+    return;
+  if (q)
+    q->holders++;
+  if (old)
+    old->holders--;
+  current[ordinal] = q;
+}
+
+/* A thread that ends holds nothing any more: another one may have its number, and with it another default stream. */
+static pthread_key_t ending;
+static int tells; /* the key could be made */
+static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
+static void thread_ends(void *unused) {
+  (void)unused;
+  if (nvd_cuda_forked)
+    return;
+  nvd_lock();
+  for (int i = 0; i < NVD_MAX_DEVICES; i++)
+    make_current(i, NULL);
+  nvd_unlock();
+}
+static void make_ending(void) { tells = !pthread_key_create(&ending, thread_ends); }
+
 int nvd_stream_set(nvd_device *d, void *stream) {
   int status = nvd_device_ready(d);
   if (status)
@@ -327,15 +354,15 @@ int nvd_stream_set(nvd_device *d, void *stream) {
     status = nvd_device_status(d, nvd_cu.cuStreamGetCtx(stream, &context), "stream");
   if (!status && context && context != d->context)
     status = nvb_fail(NVM_ERR_VALUE, "[stream] this stream is not of cuda:%d", d->ordinal);
+  pthread_once(&ending_once, make_ending);
+  if (tells)
+    pthread_setspecific(ending, d); /* something that is not NULL */
   nvd_lock();
-  nvd_queue *q = status ? NULL : nvd_queue_of(d, stream), *old = nvd_queue_now(d);
+  nvd_queue *q = status ? NULL : nvd_queue_of(d, stream);
   if (!status && !q)
     status = nvb_fail_memory();
-  if (q && q != old) { /* the device's own is held for ever */
-    q->holders += q != d->own;
-    old->holders -= old != d->own;
-    current[d->ordinal] = q == d->own ? NULL : q;
-  }
+  if (q)
+    make_current(d->ordinal, q == d->own ? NULL : q);
   nvd_unlock();
   nvd_leave(entered);
   return status;

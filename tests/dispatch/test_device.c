@@ -995,10 +995,32 @@ START_TEST(threads) {
 }
 END_TEST
 
+/* A thread that ends gives up its stream: what stands for it stands for the next one's. */
+static void *passer(void *arg) {
+  void *mine = NULL;
+  int *bad = arg;
+  *bad = cudaStreamCreateWithFlags(&mine, 1) || nvd_stream_set(device, mine);
+  return NULL;
+}
+START_TEST(threads_that_end) {
+  device = emulated(0);
+  int64_t events = 0;
+  for (int i = 0; i < 6; i++) {
+    pthread_t t;
+    int bad = 1;
+    pthread_create(&t, NULL, passer, &bad);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(bad, 0);
+    events = i ? events : emu_calls("cudaEventCreateWithFlags");
+  }
+  ck_assert_int_eq(emu_calls("cudaEventCreateWithFlags"), events);
+}
+END_TEST
+
 SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
       a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused,
       spills_are_refused_once, runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch, captured_runs,
       index_out_of_range, long_chains_of_checks, lost, a_call_fails, what_was_made_before_a_failure_stays,
-      every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads)
+      every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads, threads_that_end)
