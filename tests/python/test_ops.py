@@ -82,6 +82,16 @@ def bound(m, dtype):
 CASES = [(n, t) for n, m in refs.MAPS.items() for t in m.takes]
 
 
+def test_arithmetic_of_bools_is_refused():
+    """But for what is a bool again (+ and *): NumPy goes on in int8, the array API leaves it open."""
+    b, i = nvm.asarray([True, False]), nvm.asarray([2, 3])
+    assert (b + b).dtype == (b * b).dtype == nvm.bool and (i * b).dtype == nvm.int64
+    for f in (lambda: b ** b, lambda: b ** 2, lambda: 2 ** b, lambda: i ** b, lambda: b ** -1, lambda: b - b,
+              lambda: b // b, lambda: b % b, lambda: b << b, lambda: b >> b, lambda: nvm.square(b)):
+        with pytest.raises(TypeError, match="does not take bool; it takes: "):
+            f()
+
+
 @pytest.mark.parametrize("name,dtype", CASES)
 def test_map(name, dtype, rng):
     m = refs.MAPS[name]
