@@ -619,11 +619,9 @@ static int is_early(const emitter *e, const nvf_put *q, int buf) {
 void nvf_emit_puts(emitter *e, int inst) {
   for (int i = 0; i < e->k->put.n; i++) {
     const nvf_put *q = &e->k->put.at[i];
-    for (int b = 0; b < e->plan->nbuf; b++) {
-      const nvf_buf *x = &e->plan->buf[b];
-      int mine = x->kind == NVF_BOUT ? e->k->net->out[x->id] == q->node
-                                     : !nvf_emit_node(e, q->node)->out && b == e->buf_of[q->node];
-      if (mine && (inst < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->inst == inst))
+    for (int b = e->buf_of[q->node]; b >= 0; b = e->plan->twin[b]) {
+      int now = inst < 0 ? !is_early(e, q, b) : is_early(e, q, b) && q->inst == inst;
+      if (now && e->plan->buf[b].kind != NVF_BLEAF) /* an output may be a leaf as it stands */
         emit_put(e, q, b);
     }
   }

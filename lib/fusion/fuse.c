@@ -195,11 +195,11 @@ nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs) {
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_choice *c = without(a, g, caps, o);
-  int *buf_of = NVB_NEWN(a, int, c->net->n + 1);
+  int *buf_of = NVB_NEWN(a, int, c->net->n + 1), *twin = NVB_NEWN(a, int, c->net->n + g->nout + 1);
   *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto,
                    .veto = o->veto, .work = c->net->built + c->net->looked, .bytes_min = least_bytes(c->net),
-                   .choice = c, .buf_of = buf_of };
-  nvf_memory(p, c, buf_of);
+                   .choice = c, .buf_of = buf_of, .twin = twin };
+  nvf_memory(p, c, buf_of, twin);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);
   for (int k = 0; k < c->n; k++)
     nvf_collapse(c->k[k]);

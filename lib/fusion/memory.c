@@ -6,7 +6,6 @@
 
 enum { ALIGN = 64 };
 
-
 static void lifetime(const nvf_choice *c, int node, int *first, int *last) {
   *first = -1;
   *last = -1;
@@ -95,7 +94,7 @@ static void donate(nvf_plan *p, const nvf_choice *c, nvf_buf *out, uint8_t *gone
   }
 }
 
-void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of) {
+void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of, int *twin) {
   const nvf_net *net = c->net;
   const nvg_graph *g = p->g;
   p->buf = NVB_NEWN(p->arena, nvf_buf, net->n + g->nout + 1);
@@ -103,7 +102,7 @@ void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of) {
     const nvf_node *n = &net->node[i];
     nvf_buf b = { .kind = NVF_BLEAF, .id = n->leaf, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
     lifetime(c, i, &b.first, &b.last);
-    buf_of[i] = -1;
+    buf_of[i] = twin[p->nbuf] = -1;
     if (n->kind != NVG_VLEAF && (b.first < 0 || n->out))
       continue;
     b.kind = n->kind == NVG_VLEAF ? NVF_BLEAF : NVF_BTEMP;
@@ -117,10 +116,13 @@ void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of) {
   }
   for (int o = 0; o < g->nout; o++) {
     const nvf_node *n = &net->node[net->out[o]];
-    if (n->kind != NVG_VLEAF && buf_of[net->out[o]] < 0)
-      buf_of[net->out[o]] = p->nbuf;
     p->buf[p->nbuf++] =
         (nvf_buf){ .kind = NVF_BOUT, .id = o, .bytes = n->size * nvg_size(n->dtype), .donor = -1, .offset = -1 };
+  }
+  for (int o = g->nout, b = p->nbuf - 1; o-- > 0; b--) { /* a node's outputs in a chain, behind a leaf's own buffer */
+    int x = net->out[o], *head = net->node[x].kind == NVG_VLEAF ? &twin[buf_of[x]] : &buf_of[x];
+    twin[b] = *head;
+    *head = b;
   }
   for (int i = 0; i < p->nbuf; i++)
     if (p->buf[i].kind == NVF_BTEMP) {

@@ -100,7 +100,8 @@ typedef struct nvf_plan {
   int64_t work;        /* of the search: instances built and pairs of kernels looked at */
   int64_t bytes_min;   /* each leaf element that is needed read once, each output written once */
   const struct nvf_choice *choice; /* what the steps were made of, for nvf_step_with; in the plan's arena */
-  const int *buf_of;
+  const int *buf_of;   /* by node of the choice: its first buffer, -1: none */
+  const int *twin;     /* by buffer: the next output of the same node, -1: none */
   const char *chosen;  /* why it is this plan, for explain; NULL: by the rules */
 } nvf_plan;
 

@@ -222,7 +222,7 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
 /* ---- emit.c, memory.c */
 void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of,
               const char *name);
-void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of); /* buffers, lifetimes, offsets, donation */
+void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of, int *twin); /* buffers, lifetimes, offsets, donation */
 
 static inline int nvf_reads(const nvf_cand *k, int node) {
   int lo = 0, hi = k->nread;

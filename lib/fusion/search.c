@@ -67,7 +67,7 @@ static const char *refusal_of(search *s, const nvf_cand *k) {
 /* ---- candidates, by roots and by what they find stored */
 static nvf_cand *make(search *s, int n, const int *root) {
   nvf_walk *w = &s->net->walk;
-  int fresh;
+  int fresh, leaves = 0;
   s->key.n = 0;
   NVB_PUSH(s->a, s->key, n);
   for (int i = 0; i < n; i++) {
@@ -81,7 +81,8 @@ static nvf_cand *make(search *s, int n, const int *root) {
   nvf_walk_start(w);
   for (int i = 0; i < n; i++)
     nvf_walk_to(w, s->key.at[1 + i]);
-  for (int i; (i = nvf_walk_next(w)) >= 0;)
+  for (int i; (i = nvf_walk_next(w)) >= 0;) {
+    leaves += node_of(s, i)->kind == NVG_VLEAF && node_of(s, i)->size > 1;
     for (int j = 0; j < node_of(s, i)->nin; j++) {
       int x = node_of(s, i)->in[j];
       if (!nvf_has(s->stored, x))
@@ -89,13 +90,15 @@ static nvf_cand *make(search *s, int n, const int *root) {
       else if (nvf_walk_pass(w, x))
         NVB_PUSH(s->a, s->key, x);
     }
+  }
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
-    const char *why = NULL;
+    const char *why = "more buffers than a kernel may have";
+    int most = s->net->caps->max_buffers; /* what it would store and read is known: none is built to be refused */
     *at = s->cand.n;
-    nvf_cand *k = nvf_cand_new(s->net, s->key.at + 1, n, s->stored, &why);
-    if (k && k->nread + k->put.n > s->net->caps->max_buffers)
-      k = NULL, why = "more buffers than a kernel may have";
+    nvf_cand *k = s->key.n - 1 + leaves > most ? NULL : nvf_cand_new(s->net, s->key.at + 1, n, s->stored, &why);
+    if (k && k->nread + k->put.n > most)
+      k = NULL;
     if (k && ((why = nvf_refused(k)) || (s->no->n && (why = refusal_of(s, k)))))
       k = NULL;
     NVB_PUSH(s->a, s->cand, k);
@@ -383,9 +386,11 @@ static void prefer(const search *s, move *best, int from, int to, int at) {
 /* Many groups: those of one shape that read the same and do not wait for each other are tried together before pairs
    are. */
 static void siblings(search *s, window *w) {
-  for (int i = 0; i < w->n && w->n > CROWD; i++) {
+  for (int i = 0, n = -1; i < w->n && w->n > CROWD; i++) {
     uint64_t members = 1ull << i;
-    find_needs(s, w);
+    if (n != w->n) /* some were joined */
+      find_needs(s, w);
+    n = w->n;
     for (int j = i + 1; j < w->n; j++)
       if (is_near(s, &w->g[i], &w->g[j]) && same_space(s, &w->g[i], &w->g[j]) && !(w->needs[j] & members))
         members |= 1ull << j;

@@ -12,8 +12,8 @@
 #include "fusion/plan.h"
 
 typedef nvg_node *N;
-enum { MOST_NODES = 32768 };
-typedef struct program { N keep[MOST_NODES]; int nkeep; N out[16]; int nout; } program;
+enum { MOST_NODES = 32768, MOST_OUT = 1000 };
+typedef struct program { N keep[MOST_NODES]; int nkeep; N out[MOST_OUT]; int nout; } program;
 static program *P; /* the program being written */
 
 static inline N keep(N n) {
@@ -99,7 +99,10 @@ static inline N arange(int64_t n) {
   nvg_attr a[2] = { { .name = "start", .kind = 'i', .i = n }, { .name = "dtype", .kind = 'd', .i = NVM_I64 } };
   return apply(NVG_OP_ARANGE, 0, NULL, 2, a);
 }
-static inline void out(N x) { P->out[P->nout++] = x; }
+static inline void out(N x) {
+  ck_assert_int_lt(P->nout, MOST_OUT);
+  P->out[P->nout++] = x;
+}
 
 /* Collects, simplifies and plans what was written. */
 static inline nvg_graph *graph_of(nvb_arena *a) { return nvg_simplify(a, nvg_collect(a, P->out, P->nout)); }

@@ -201,6 +201,24 @@ START_TEST(work_is_in_proportion) {
 }
 END_TEST
 
+/* Values that have an operand in common fill kernel after kernel: twice as many are twice the work. */
+static void crowds(nvb_arena *a, void *arg) {
+  int64_t *work = arg;
+  N x = X(1000);
+  for (int64_t i = 1; i <= work[1]; i++)
+    out(ng(roll(x, i, 0)));
+  nvf_plan *p = nvf_fuse(a, graph_of(a), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  ck_assert_int_le(p->nstep, work[1] / 50);
+  work[0] = p->work;
+}
+START_TEST(crowds_are_linear) {
+  int64_t half[2] = { 0, 400 }, all[2] = { 0, 800 };
+  in_program(crowds, half, "400 rolls of one array");
+  in_program(crowds, all, "800 rolls of one array");
+  ck_assert_msg(all[0] < 2.5 * (double)half[0], "%lld for 400, %lld for 800", (long long)half[0], (long long)all[0]);
+}
+END_TEST
+
 /* The kernel of a softmax is refused: its hero is cut, and the rest goes on together. Refused to the end: node by
    node. */
 static void veto(nvb_arena *a, void *arg) {
@@ -231,4 +249,5 @@ START_TEST(vetoes_cut) {
 }
 END_TEST
 
-SUITE("large", EACH(plans_of_large_graphs, cases), LOOP(work_is_in_proportion, 3), vetoes_cut)
+SUITE("large", EACH(plans_of_large_graphs, cases), LOOP(work_is_in_proportion, 3), crowds_are_linear,
+      vetoes_cut)
