@@ -49,6 +49,11 @@ static nvd_use *place_of(nvd_cell *c, nvd_queue *q, int *error) {
 
 int nvd_cell_use(nvd_cell *c, nvd_queue *q, int writes) {
   nvd_use now = { q, q->issued + 1 };
+  if (c->writer.q == q && c->nuse == 1 && c->use[0].q == q && c->use[0].ticket != NVD_OPEN) { /* nobody else's */
+    c->use[0] = now;
+    c->writer = writes ? now : c->writer;
+    return 0;
+  }
   int error = c->writer.q == q ? 0 : nvd_queue_after(q, c->writer), n = 0;
   for (int i = 0; i < c->nuse && writes; i++) {
     if (!error && c->use[i].q != q)
