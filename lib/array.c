@@ -121,7 +121,7 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   if (!base) return NULL;
   if (rank != base->aval->rank)
     return nvb_fail(NVM_ERR_INDEX, "[view] %d indices for an array of %d dimensions", rank, base->aval->rank), NULL;
-  nvh_window *w = nvb_calloc(1, sizeof *w);
+  nvh_window *w = nvb_alloc(sizeof *w);
   if (!w) return nvb_fail_memory(), NULL;
   w->rank = rank;
   for (int d = 0; d < rank; d++) {

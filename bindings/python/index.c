@@ -1,6 +1,5 @@
 /* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through. Index
    arrays, lists and boolean masks are handed to the package's Python half. */
-#include <string.h>
 #include "nvp.h"
 
 typedef struct basic {
@@ -40,12 +39,13 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
     b->start[d] = b->count[d] ? start : 0;
     b->step[d] = b->count[d] > 1 ? step : 1;
     b->shape[b->nshape++] = b->count[d];
+    b->drop[d] = 0;
     return 0;
   }
   PyObject *v = PyNumber_Index(k);
   long long i = v ? PyLong_AsLongLong(v) : -1;
   Py_XDECREF(v);
-  if (PyErr_Occurred()) return -1;
+  if (i == -1 && PyErr_Occurred()) return -1;
   if (i < -n || i >= n)
     return PyErr_Format(PyExc_IndexError, "index %lld is out of range for dimension %d of extent %lld", i, d,
         (long long)n), -1;
@@ -56,12 +56,15 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
 }
 static void whole(basic *b, nvp_array *a, int d) {
   b->count[d] = b->shape[b->nshape++] = nvm_shape(a->h)[d];
+  b->start[d] = 0;
   b->step[d] = 1;
+  b->drop[d] = 0;
 }
 static int parse(basic *b, nvp_array *a, PyObject *const *k, int n) {
   int used = 0, ellipsis = 0, d = 0;
   for (int i = 0; i < n; i++) used += k[i] != Py_None && k[i] != Py_Ellipsis, ellipsis += k[i] == Py_Ellipsis;
   b->rank = nvm_rank(a->h);
+  b->nshape = b->fresh = 0;
   if (used > b->rank) return too_many(a, used);
   if (ellipsis > 1) return PyErr_SetString(PyExc_IndexError, "an index can have one ellipsis (...) only"), -1;
   for (int i = 0; i < n; i++) {
@@ -86,7 +89,6 @@ static int parse_key(basic *b, nvp_array *a, PyObject *key) {
     int simple = is_basic(k[i]);
     if (simple <= 0) return simple;
   }
-  memset(b, 0, sizeof *b);
   return parse(b, a, k, (int)n) ? -1 : 1;
 }
 static nvm_array *view_of(nvp_array *a, const basic *b) {
