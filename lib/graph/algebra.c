@@ -52,6 +52,25 @@ static int is_map(const nvg_lower *l, int v, int op) {
   return nvg_at(l, v)->kind == NVG_VMAP && nvg_at(l, v)->op == op && nvg_at(l, v)->nin == 1;
 }
 
+static int clip(nvg_lower *l, int x) {
+  const nvg_lower was = *l;
+  l->op = NVG_OP_RELU;
+  l->name = "relu";
+  int r = nvg_add_named(l, "relu", nvg_at(l, x)->dtype, &x, 1, nvg_at(l, x));
+  l->op = was.op;
+  l->name = was.name;
+  return r;
+}
+
+/* Is x > 0, in any of its four spellings, of an x whose relu is wanted too? Then it is read off that, and x itself need
+   not be stored: what a training step keeps of a layer is what the next one reads. */
+static int positive(nvg_lower *l, const nvg_val *v, const int *in) {
+  int side = v->op == NVG_OP_LESS || v->op == NVG_OP_GREATER_EQUAL, from = v->in[side], to[2] = { in[0], in[1] };
+  if (!l->clipped[from] || !nvg_is_number(l, in[!side], 0)) return -1;
+  to[side] = nvg_wide(l, nvg_add_cast(l, clip(l, nvg_wide(l, l->rep[from])), l->g->v[from].dtype));
+  return nvg_add_named(l, nvg_ops[v->op].def.frag, v->dtype, to, 2, v);
+}
+
 int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in) {
   const double none = __builtin_nan("");
   int floats = nvg_class_of(v->dtype) >= NVG_FLOAT, pairs = nvg_parts(v->dtype) == 2;
@@ -62,6 +81,8 @@ int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in) {
   case NVG_OP_MULTIPLY: return v->dtype == NVM_BOOL || pairs ? -1 : without(l, v, in, 1, 1);
   case NVG_OP_DIVIDE: return pairs ? -1 : without(l, v, in, none, 1);
   case NVG_OP_POW: return power(l, v, in);
+  case NVG_OP_MAXIMUM: return v->dtype == NVM_BOOL || !nvg_is_number(l, in[1], 0) ? -1 : as_shape(l, clip(l, in[0]), v);
+  case NVG_OP_LESS: case NVG_OP_LESS_EQUAL: case NVG_OP_GREATER: case NVG_OP_GREATER_EQUAL: return positive(l, v, in);
   case NVG_OP_NEGATIVE: return is_map(l, in[0], NVG_OP_NEGATIVE) &&
     nvg_same_shape(nvg_at(l, in[0]), nvg_at(l, nvg_at(l, in[0])->in[0]))
                                  ? nvg_at(l, in[0])->in[0] : -1;

@@ -143,6 +143,9 @@ int nvg_add_cast(nvg_lower *l, int v, nvm_dtype to) {
     int pair[2] = { v, nvg_add_number(l, from, 0) };
     return nvg_add_named(l, "c.not_equal", to, pair, 2, &x);
   }
+  /* of a view: before it, so that who reads it otherwise has the same */
+  if (x.kind == NVG_VPERMUTE) return nvg_add_permute(l, nvg_add_cast(l, x.in[0], to), x.attr);
+  if (x.kind == NVG_VRESHAPE) return nvg_add_reshape(l, nvg_add_cast(l, x.in[0], to), x.rank, x.shape);
   if (x.kind == NVG_VMAP && x.op == NVG_OP_CAST && x.nin == 1) {
     int inner = x.in[0];
     if (composes(nvg_at(l, inner)->dtype, from, to) && nvg_same_shape(nvg_at(l, inner), &x))

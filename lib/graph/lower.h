@@ -10,6 +10,7 @@ typedef struct nvg_lower {
   int *rep;             /* by value of g: its counterpart. 16-bit values have one of that dtype if they are rounded
                            there, else one of float32 */
   const uint8_t *half;  /* by value of g: nvg_val.half */
+  const uint8_t *clipped; /* by value of g: its relu is wanted too */
   int now_half;         /* that of the value in hand */
   int op;               /* of the value in hand, and how the user called it */
   const char *name;

@@ -145,6 +145,24 @@ static const uint8_t *rounded_in_the_end(nvb_arena *a, const nvg_graph *g, const
   return half;
 }
 
+static int is_zero(const nvg_graph *g, int i) {
+  const nvg_val *v = &g->v[i];
+  while (v->kind == NVG_VEXPAND || v->kind == NVG_VRESHAPE || (v->kind == NVG_VMAP && v->op == NVG_OP_CAST))
+    v = &g->v[v->in[0]];
+  return v->kind == NVG_VCONST && !v->attr[0];
+}
+
+/* Values x of which relu(x) or maximum(x, 0) is wanted. */
+static const uint8_t *clipped(nvb_arena *a, const nvg_graph *g) {
+  uint8_t *is = nvb_get(a, (size_t)g->n + 1);
+  for (int i = 0; i < g->n; i++) {
+    const nvg_val *v = &g->v[i];
+    int clips = v->op == NVG_OP_RELU || (v->op == NVG_OP_MAXIMUM && is_zero(g, v->in[1]));
+    if (v->kind == NVG_VMAP && clips) is[v->in[0]] = 1;
+  }
+  return is;
+}
+
 nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
   nvg_lower l = { .g = g };
   nvg_make_init(&l.make, a);
@@ -152,6 +170,7 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
   uint8_t *wanted = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->nout; i++) wanted[g->out[i]] = 1;
   l.half = rounded_in_the_end(a, g, wanted);
+  l.clipped = clipped(a, g);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     l.op = v->op;

@@ -219,6 +219,17 @@ START_TEST(casts_compose_only_where_they_are_exact) {
 }
 END_TEST
 
+START_TEST(a_sign_is_read_off_the_relu_that_is_wanted_too) {
+  nvg_node *h = op2("multiply", leaf(NVM_F32, 1, 8), leaf(NVM_F32, 1, 8));
+  is_golden("sign_of_relu", op3("where", op2("greater", h, real(0)), op1("relu", h), real(2)));
+  h = op2("multiply", leaf(NVM_BF16, 1, 8), leaf(NVM_BF16, 1, 8)); /* what is compared is rounded, of either */
+  is_golden("half_sign_of_maximum",
+            op3("where", op2("greater_equal", real(0), h), real(2), op2("maximum", h, real(0))));
+  h = op2("multiply", leaf(NVM_F32, 1, 8), leaf(NVM_F32, 1, 8)); /* not what is at least 0 */
+  is_golden("no_sign_of_relu", op3("where", op2("greater_equal", h, real(0)), op1("relu", h), real(2)));
+}
+END_TEST
+
 START_TEST(views_of_views_are_one) {
   nvg_node *x = leaf(NVM_F32, 3, 4, 5, 6);
   leaves(op1a("reshape", op1a("reshape", x, L("shape", 120)), L("shape", 4, 5, 6)), 1, NVG_VLEAF);
@@ -227,6 +238,8 @@ START_TEST(views_of_views_are_one) {
   leaves(op1a("roll", op1a("roll", x, I("shift", 2), I("axis", 1)), I("shift", 3), I("axis", 1)), 1, NVG_VLEAF);
   leaves(op1a("permute_dims", leaf(NVM_F32, 3, 1, 5, 1), L("axes", 1, 0, 2)), 2, NVG_VRESHAPE);
   leaves(op1a("sum", leaf(NVM_F32, 2, 4, 0), I("axis", 0)), 3, NVG_VEXPAND);
+  x = op2("multiply", leaf(NVM_F32, 2, 4, 5), leaf(NVM_F32, 2, 4, 5)); /* rounded once, read both ways */
+  leaves(op2("matmul", to(op1("matrix_transpose", x), NVM_F16), to(x, NVM_F16)), 7, NVG_VMAP);
   drop_nodes();
 }
 END_TEST
@@ -299,5 +312,6 @@ END_TEST
 SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays,
       sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
       exact_algebra_and_no_other, powers_with_small_exponents, casts_compose_only_where_they_are_exact,
-      views_of_views_are_one, dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,
+      a_sign_is_read_off_the_relu_that_is_wanted_too, views_of_views_are_one,
+      dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,
       equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)

@@ -312,6 +312,25 @@ def test_clip(dtype, rng):
     assert np.isnan(float(nvm.clip(np.nan, 0.0, 1.0)))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_clipping_at_zero_and_what_is_above_it(dtype):
+    """Together these are read off relu(x), whose values say the same of NaN and of zeros with either sign."""
+    whole = [0, -1, 5, 2**31 - 1, -2**31]
+    floats = [np.nan, -0.0, 0.0, 6e-8, -6e-8, 1e-45, np.inf, -np.inf, 2, -2]
+    x = np.array(whole if dtype == "int32" else floats).astype(dtype)
+
+    def all_of(x):  # a product is read by no one as it is: in 16 bits it is rounded first
+        y = x * x * x
+        return nvm.maximum(y, 0), nvm.relu(y), y > 0, 0 < y, y <= 0, 0 >= y, y >= 0, 0 > y
+
+    y = (x.astype(np.float32) ** 3 if dtype == "float16" else x * x * x).astype(dtype)
+    want = [np.where(np.isnan(y), y, np.where(y > 0, y, 0)).astype(dtype)] * 2
+    want += [y > 0, 0 < y, y <= 0, 0 >= y, y >= 0, 0 > y]
+    for got, ref in zip(nvm.jit(all_of)(nvm.asarray(x)), want):
+        np.testing.assert_array_equal(np.asarray(got), ref)
+        assert not np.signbit(np.asarray(got)[1:]).any() or ref.dtype == bool
+
+
 def test_isclose():
     a = np.array([1.0, 1.0 + 1e-9, np.nan, np.inf, -np.inf, 2.0])
     b = np.array([1.0, 1.0, np.nan, np.inf, np.inf, 2.1])
