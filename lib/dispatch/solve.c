@@ -16,6 +16,12 @@ static const char *refusal(const nvd_solver *s, const nvd_task *t, const char *w
   return wordless ? wordless : s->takes(t);
 }
 
+/* The same of libraries that nobody asked for. */
+static const char *unasked(const nvd_solver *s, const nvd_task *t, const char *wordless) {
+  const char *why = refusal(s, t, wordless);
+  return why || !t->step->product->own ? why : "its own kernel is expected to be faster";
+}
+
 /* The words of the product alone. */
 static nvf_product bare(const nvf_product *p) {
   nvf_product b = *p;
@@ -43,11 +49,6 @@ static const char *task_of(nvd_task *t, const nvf_plan *p, int i, struct nvd_dev
   return nvd_gemm_of(&t->g, t->step->k, t->step->product);
 }
 
-/* The same of libraries that nobody asked for. */
-static const char *unasked(const nvd_task *t, const char *wordless) {
-  return wordless || !t->step->product->own ? wordless : "its own kernel is expected to be faster";
-}
-
 static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, const nvd_choice *c, const char **why) {
   nvd_solution *made = *why ? NULL : s->prepare(a, t, c, why);
   if (made)
@@ -55,9 +56,11 @@ static nvd_solution *try(nvb_arena *a, const nvd_solver *s, const nvd_task *t, c
   return made;
 }
 
-/* A status: NVM_ERR_UNSUPPORTED with a message if a library that refuses the step would take its product alone. */
+/* A status: NVM_ERR_UNSUPPORTED with a message if a library that the planner counted on refuses the step and would take
+   its product alone. */
 static int veto(const nvd_task *t, const char *wordless) {
-  for (int j = 0; j < NSOLVERS && !wordless && !is_bare(t->step->product); j++)
+  const nvf_product *p = t->step->product;
+  for (int j = 0; j < NSOLVERS && !wordless && !p->own && !is_bare(p); j++)
     if (solvers[j]->device == t->plan->device && takes_it_bare(solvers[j], t)) {
       const char *why = refusal(solvers[j], t, NULL);
       why = why ? why : "it knows no algorithm for this";
@@ -70,9 +73,9 @@ int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choi
   nvd_task t;
   if (!p->step[i].product || (choice && !strcmp(choice->solver, own_kernel)))
     return NVM_OK;
-  const char *wordless = unasked(&t, task_of(&t, p, i, d));
+  const char *wordless = task_of(&t, p, i, d);
   for (int j = 0; j < NSOLVERS; j++)
-    if (solvers[j]->device == p->device && !refusal(solvers[j], &t, wordless))
+    if (solvers[j]->device == p->device && !unasked(solvers[j], &t, wordless))
       return NVM_OK;
   return veto(&t, wordless);
 }
@@ -91,13 +94,13 @@ nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_devic
       const nvd_solver *s = solvers[j];
       if (s->device != p->device || (!pass && strcmp(s->name, choice->solver)))
         continue;
-      const char *why = refusal(s, &t, pass ? unasked(&t, wordless) : wordless);
+      const char *why = pass ? unasked(s, &t, wordless) : refusal(s, &t, wordless);
       nvd_solution *made = try(a, s, &t, pass ? &any : choice, &why);
       if (made)
         return made;
       nvb_log(1, "step %d of %d, %s: %s refuses: %s", i + 1, p->nstep, p->step[i].what, s->name, why);
     }
-  if (veto(&t, unasked(&t, wordless)))
+  if (veto(&t, wordless))
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "%s", nvb_message());
   return NULL;
 }
@@ -141,15 +144,15 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
       continue;
     }
     nvd_task task;
-    const char *wordless = unasked(&task, task_of(&task, p, i, d)), *why = NULL;
+    const char *wordless = task_of(&task, p, i, d);
     nvb_print(t, "  %d runs by ", i + 1);
     int j = 0;
     for (; j < NSOLVERS; j++)
-      if (solvers[j]->device == p->device && !(why = refusal(solvers[j], &task, wordless)))
+      if (solvers[j]->device == p->device && !unasked(solvers[j], &task, wordless))
         break;
     nvb_print(t, "%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel");
     for (int k = 0; k < j; k++)
       if (solvers[k]->device == p->device)
-        nvb_print(t, "    not by %s: %s\n", solvers[k]->name, refusal(solvers[k], &task, wordless));
+        nvb_print(t, "    not by %s: %s\n", solvers[k]->name, unasked(solvers[k], &task, wordless));
   }
 }

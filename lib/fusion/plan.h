@@ -48,7 +48,7 @@ typedef struct nvf_product {
   nvf_matrix bias;              /* row 0: one value a column; col 0: one a row */
   nvf_act act;
   const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
-  int own; /* the step's own kernel is expected to be faster than a library, whatever the words say */
+  int own; /* its own kernel is expected: faster than a library, or no library offers these words */
 } nvf_product;
 
 /* What a step's schedule decides by rules unless it is told (a tuning record): nothing of it changes a bit. */
