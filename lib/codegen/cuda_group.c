@@ -31,12 +31,15 @@ static const nvf_stmt *maker(const nvcu_group *g, int tile) {
   return NULL;
 }
 
+/* Does it want what the group makes? Through a cast too that a store does itself. */
 static int touches(nvcu_em *e, const nvf_stmt *s) {
   nvc_ints uses = {0};
   if (!e->group) return 0;
   nvc_uses(&e->r, s, &uses);
-  for (int i = 0; i < uses.n; i++)
-    if (maker(e->group, uses.at[i])) return 1;
+  for (int i = 0; i < uses.n; i++) {
+    const nvf_stmt *m = e->r.tile[uses.at[i]].def;
+    if (maker(e->group, uses.at[i]) || (m && m->op == NVF_MAP && e->done[m->id] && touches(e, m))) return 1;
+  }
   return 0;
 }
 
