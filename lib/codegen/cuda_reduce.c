@@ -152,6 +152,7 @@ typedef struct tree {
   const char **v[TOGETHER]; /* [accumulator][state] */
   uint8_t *gone; /* by accumulator: merged into another one, or folded into its lanes */
   int may_fold, nfold;
+  int crosses; /* warps or blocks merge, lane by lane: what shares lanes stays so until they have */
   fold fold[8];
 } tree;
 
@@ -251,10 +252,11 @@ static void unfold(tree *t) {
   }
 }
 
-/* `left`: lane bits of the axis from this one on. Below three, sharing costs what it saves. */
+/* `left`: lane bits of the axis from this one on. Below three, sharing costs what it saves, but for what it saves of
+   crossings. */
 static void merge_lanes(tree *t, int lane, int left) {
   fold f;
-  if (t->may_fold && left > 2 && t->nfold < 8 && find_fold(t, lane, &f)) {
+  if (t->may_fold && (left > 2 || t->crosses) && t->nfold < 8 && find_fold(t, lane, &f)) {
     fold_items(t, &f);
     return;
   }
@@ -427,9 +429,9 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   if (d->place == 'i' && !merge_folded(t, digit, m)) merge_items(t, digit, m);
   if (d->place == 'l') merge_lanes(t, m * d->pstride, lane_bits(t, b));
   if (d->place != 'w' && d->place != 'c') return b;
-  unfold(t);
+  if (!t->crosses) unfold(t);
   char place = d->place;
-  crossing way = {.lanes = lanes_differ(t, b) ? 32 : 1};
+  crossing way = {.lanes = t->crosses || lanes_differ(t, b) ? 32 : 1};
   int64_t low = b;
   for (; digit >= 0 && t->acc->d[digit].place == place; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
@@ -598,11 +600,21 @@ static void grow_spread(tree *t) {
   }
 }
 
+static int crosses(const tree *t) {
+  int found = 0;
+  for (int i = 0; i < t->acc->n; i++) {
+    const nvf_digit *d = &t->acc->d[i];
+    found |= d->axis == t->axis && d->extent > 1 && (d->place == 'w' || d->place == 'c');
+  }
+  return found && lanes_differ(t, t->r[0]->of.extent);
+}
+
 /* The tree of r and of those like it that come later in the run. */
 static void trees(nvcu_em *e, nvcu_red *r) {
   tree t = {.e = e, .acc = &r->of.acc, .nacc = r->of.nacc, .axis = r->of.s->axis, .may_fold = !r->of.spread};
   for (int i = 0; i < e->red.n && t.n < TOGETHER; i++)
     if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
+  t.crosses = crosses(&t);
   t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
   for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc *t.r[j]->of.nstate);
   if (r->of.spread) grow_spread(&t);

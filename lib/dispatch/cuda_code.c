@@ -12,7 +12,7 @@
 #include "base/store.h"
 #include "dispatch/code.h"
 
-enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 32, LINES = 2000,
+enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 32, LINES = 3000,
        REMEMBERED = 8 };
 
 /* ---- the shelf */
@@ -188,7 +188,7 @@ static int count_lines(const char *source) {
   return lines;
 }
 
-/* The compiler's time grows with the square of a function: 2,000 lines take a second, 6,000 ten. */
+/* The compiler's time grows with the square of a function: 2,000 lines take a second, 3,000 two, 6,000 ten. */
 static int judge(const nvd_gpu_kernel *k) {
   if ((k->spills <= SPILLS && k->lines <= LINES) || insisted_on(k->item.key))
     return NVM_OK;

@@ -249,14 +249,14 @@ static int products_of(builder *b, uint64_t *found) {
   return first;
 }
 
-/* Coordinates of a partial reduction of rows: the last one of its operand is piece * block + an axis. */
+/* Coordinates of a partial reduction: what it reduces of its operand is piece * block + an axis. */
 static const nvf_ix *pieces(builder *b, const nvf_node *n, const nvf_ix *at) {
-  int last = n->rank - 2;
+  int a = (int)n->attr[0];
   nvf_ix *e = nvf_coords(b, n->rank);
-  memcpy(e, at, (size_t)last * sizeof *e);
-  e[last] = nvf_ix_div(b->s, at[last], nvf_int(b->s, n->block));
-  e[last + 1] = 0;
-  return nvf_ix_bare(b->s, e[last]) < 0 ? NULL : e;
+  for (int d = 0; d < n->rank; d++)
+    e[d] = d == a + 1 ? 0 : at[d - (d > a)];
+  e[a] = nvf_ix_div(b->s, at[a], nvf_int(b->s, n->block));
+  return nvf_ix_bare(b->s, e[a]) < 0 ? NULL : e;
 }
 
 /* Coordinates of what is made of a value of which each element is read once, over that value's axes; NULL where it is
@@ -296,15 +296,14 @@ static void note_zones(builder *b) {
   k->dot->zones = zones;
 }
 
-/* The partial reduction of rows that a root is, or is picked from; NULL. */
+/* The partial reduction along a product's tiles that a root is, or is picked from; NULL. */
 static const nvf_node *tiled_of(const builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
   n = n->kind == NVG_VPICK ? nvf_node_of(b, n->in[0]) : n;
   return n->tiled ? n : NULL;
 }
 
-/* Axes of a product: its dimensions; the columns as pieces and what is in one where partial reductions are made of
-   it. */
+/* Axes of a product: its dimensions; the one that partial reductions are made of as pieces and what is in one. */
 static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
   const nvf_node *t = NULL;
   for (int i = 0; i < b->k->nroot && !t; i++)
@@ -312,14 +311,15 @@ static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
   if (!t)
     return fresh(b, n, 0);
   nvf_ix *at = nvf_coords(b, n->rank);
-  int last = n->rank - 1;
-  for (int d = 0; d < last; d++)
-    at[d] = n->dim[d] ? nvf_axis_ix(b, nvf_axis_new(b, n->dim[d])) : 0;
   nvf_prod block = nvf_int(b->s, t->block);
-  nvf_ix piece = nvf_ix_mul(b->s, nvf_axis_ix(b, nvf_axis_new(b, t->dim[last])), block, 1);
-  at[last] = nvf_ix_add(b->s, piece, nvf_axis_ix(b, nvf_axis_new(b, block)));
-  if (nvf_value(b->s, n->dim[last]) % t->block)
-    NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[last], n->dim[last] }));
+  int cut = (int)t->attr[0];
+  for (int d = 0; d < n->rank; d++) {
+    at[d] = n->dim[d] ? nvf_axis_ix(b, nvf_axis_new(b, d == cut ? t->dim[d] : n->dim[d])) : 0;
+    if (d == cut)
+      at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
+  }
+  if (b->net->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA wants to know its edges */
+    NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[cut], n->dim[cut] }));
   return at;
 }
 
@@ -336,7 +336,7 @@ static void build_product(builder *b, int product, const uint64_t *products) {
   const nvf_node *first = nvf_node_of(b, product);
   const nvf_ix **to = NVB_NEWN(b->a, const nvf_ix *, b->net->n + 1);
   to[product] = product_axes(b, first);
-  uint64_t all = nvf_all_axes(k), inside = all & ~(all >> 1);
+  uint64_t all = nvf_all_axes(k);
   nvf_inst_at(b, product, to[product], 0, 1);
   for (int i = product + 1; i < b->net->n; i++) {
     const nvf_node *n = nvf_node_of(b, i);
@@ -346,7 +346,7 @@ static void build_product(builder *b, int product, const uint64_t *products) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
     if (n->size)
       store(b, k->root[i], to[k->root[i]] ? to[k->root[i]] : align(b, k->root[i]));
-    if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~inside : all))
+    if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~k->reduced : all))
       nvf_illegal(b, "a product and what has another shape");
   }
   note_zones(b);

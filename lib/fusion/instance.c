@@ -354,8 +354,10 @@ static void count_fold(builder *b, const nvf_node *n) { /* sets of them are word
    already; else one that is reduced; -1: neither. */
 static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix base, nvf_prod want, uint64_t kept) {
   nvf_ix *e = nvf_coords(b, nvf_node_of(b, n->in[0])->rank);
-  if (n->tiled && b->k->dot && b->k->dot->n >= 0 && b->k->axis.at[b->k->dot->n].extent == want)
-    return b->k->dot->n;
+  const nvf_dot *dot = n->tiled ? b->k->dot : NULL;
+  int side = !dot ? -1 : n->attr[0] == nvf_node_of(b, n->in[0])->rank - 1 ? dot->n : dot->m;
+  if (side >= 0 && b->k->axis.at[side].extent == want)
+    return side;
   for (int pass = 0; pass < 2; pass++)
     for (int a = 0; a < b->k->axis.n; a++) {
       if (b->k->axis.at[a].extent != want || (kept >> a & 1))
@@ -460,7 +462,7 @@ static nvf_dot *first_product(builder *b, const nvf_node *n, const nvf_ix *at) {
   b->product = n;
   b->product_at = at;
   b->k->dot = NVB_NEW(b->a, nvf_dot);
-  *b->k->dot = (nvf_dot){ .m = nvf_ix_bare(b->s, at[last - 1]), .n = inner_axis(b, at[last]), .nzone = NVF_TAIL + 1,
+  *b->k->dot = (nvf_dot){ .m = inner_axis(b, at[last - 1]), .n = inner_axis(b, at[last]), .nzone = NVF_TAIL + 1,
                           .k = nvf_axis_new(b, x->dim[last]) };
   b->k->reduced |= 1ull << b->k->dot->k;
   return b->k->dot;

@@ -43,7 +43,7 @@ int nvf_net_crossing(const nvf_net *net) {
   return crossing(net->arena, net->g, nvb_get(net->arena, (size_t)net->g->n));
 }
 
-/* ---- reductions of a product's rows */
+/* ---- reductions of a product's rows or columns */
 /* By value: the product whose elements it is made of one by one, +1. None whose elements are wanted again beside what
    was reduced of them: there the reduction comes for nothing. */
 static void products(nvb_arena *a, const nvg_graph *g, int *of) {
@@ -62,11 +62,14 @@ static void products(nvb_arena *a, const nvg_graph *g, int *of) {
     of[i] = again[of[i]] ? 0 : of[i];
 }
 
-/* Columns of a piece; 0: the reduction is none of a product's rows. */
+/* Elements of a piece; 0: the reduction is along no side of a product. */
 static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of) {
-  const nvg_val *x = &net->g->v[v->in[0]];
-  return of[v->in[0]] && v->attr[0] == x->rank - 1 ? nvf_product_columns(net->caps, net->g->v[of[v->in[0]] - 1].dtype)
-                                                   : 0;
+  const nvg_val *x = &net->g->v[v->in[0]], *dot = &net->g->v[of[v->in[0]] - 1];
+  if (!of[v->in[0]] || v->attr[1] != 1 || v->attr[0] < x->rank - 2)
+    return 0;
+  if (v->attr[0] == x->rank - 1)
+    return nvf_product_columns(net->caps, dot->dtype);
+  return nvf_product_rows(net->caps, net->g->v[dot->in[0]].dtype);
 }
 
 int nvf_net_tiled(const nvf_net *net) {
@@ -77,7 +80,7 @@ int nvf_net_tiled(const nvf_net *net) {
   for (int i = 0; i < net->g->n && !found; i++) {
     const nvg_val *v = &net->g->v[i];
     int64_t n = v->kind == NVG_VRED ? tile_of(net, v, of) : 0;
-    found = n && net->g->v[v->in[0]].shape[v->rank - 1] > n;
+    found = n && net->g->v[v->in[0]].shape[v->attr[0]] > n;
   }
   return found;
 }

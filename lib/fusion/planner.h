@@ -33,7 +33,7 @@ typedef struct nvf_node {
   const char *name;
   int64_t block;           /* RED: elements of a partial's piece of the reduced run; 0: all of it */
   int half;                /* nvg_val.half */
-  int tiled;               /* RED: a partial over the columns that a block of a product makes */
+  int tiled;               /* RED: a partial over the columns, or the rows, that a block of a product makes */
   int finish;              /* RED: merges partials */
   int out;                 /* an output of the graph */
   int value;               /* of the graph; what a partial and a finish stand for too */
@@ -69,15 +69,14 @@ typedef struct nvf_net {
   int64_t built, looked;   /* what a search costs: instances of all candidates; pairs of groups that it looked at */
 } nvf_net;
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
-/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product's rows along its
-   tiles */
+/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product along its tiles */
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED };
 /* whole: by value, reductions that stay together; NULL: none has to */
 /* what is planned for; nvf_options.offers */
 typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine;
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
-int nvf_net_tiled(const nvf_net *net);     /* rows of a product are reduced: try NVF_TILED too */
+int nvf_net_tiled(const nvf_net *net);     /* rows or columns of a product are reduced: try NVF_TILED too */
 int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
 /* ---- instance.c, candidate.c: a kernel candidate */
@@ -199,7 +198,10 @@ typedef struct nvf_tiling { int64_t m, n, k; } nvf_tiling;
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
 /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
 double nvf_tensor_reach(const nvf_cand *k);
-int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum); /* of one block whose rows are reduced */
+int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */
+int64_t nvf_product_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */
+/* Which of m and n is what a block reduces, of pieces that are the axis before; -1: neither. */
+int nvf_product_piece(const nvf_cand *k);
 int nvf_product_crowded(const nvf_cand *k); /* a thread of a GPU has no registers for the sums of all its products */
 nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);

@@ -147,16 +147,8 @@ static int term(words *w, int i, nvm_dtype type) {
 
 static int act_of(const words *w, int i, int *of) {
   const nvf_inst *v = inst_of(w, i);
-  nvf_scale zero;
   *of = v->narg ? v->arg[0] : -1;
-  if (is_map(w, i, "relu"))
-    return NVF_ACT_RELU;
-  if (is_map(w, i, "gelu_tanh"))
-    return NVF_ACT_GELU;
-  for (int side = 0; side < 2 && is_map(w, i, "maximum"); side++)
-    if (scalar(w, v->arg[side], &zero) && zero.param < 0 && zero.value == 0)
-      return *of = v->arg[1 - side], NVF_ACT_RELU;
-  return NVF_ACT_NONE;
+  return is_map(w, i, "relu") ? NVF_ACT_RELU : is_map(w, i, "gelu_tanh") ? NVF_ACT_GELU : NVF_ACT_NONE;
 }
 
 /* The scale of the sum itself, then nothing else is left. */
@@ -206,10 +198,11 @@ static int tail(words *w, const nvf_put *d, int other) {
 static int results(words *w) {
   const nvf_cand *k = w->k;
   const nvf_product start = *w->p;
+  int columns = nvf_product_piece(k) == k->dot->m;
   for (int d = 0; d < k->put.n; d++) {
     const nvf_inst *v = inst_of(w, k->put.at[d].inst);
     if (v->kind == NVF_IPICK || nvf_is_red(v))
-      return beyond(w, "of its rows", k->net->node[k->put.at[d].node].name);
+      return beyond(w, columns ? "of its columns" : "of its rows", k->net->node[k->put.at[d].node].name);
   }
   if (k->put.n > 2)
     return beyond(w, "more than two results", NULL);
@@ -243,15 +236,14 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
   nvb_arena *a = k->net->arena;
   const nvf_inst *dot = &k->inst.at[*k->dot->inst];
   const nvf_node *n = &k->net->node[dot->node];
-  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k };
-  /* of rows that are reduced the axis before is their pieces */
-  const int piece = axis[1] >= 0 && (k->reduced >> axis[1] & 1) ? axis[1] - 1 : -1;
+  const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_product_piece(k), piece = cut - (cut >= 0);
   int64_t size[3];
   words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product),
               .summed = nvb_get(a, (size_t)k->inst.n + 1) };
   for (int i = 0; i < 3; i++)
     size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
-  size[1] = piece < 0 ? size[1] : nvf_value(k->net->space, n->dim[n->rank - 1]);
+  for (int i = 0; i < 2; i++)
+    size[i] = axis[i] == cut && cut >= 0 ? nvf_value(k->net->space, n->dim[n->rank - 2 + i]) : size[i];
   *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[n->in[0]].dtype,
                         .accumulate = n->dtype, .precision = (int)n->attr[1],
                         .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,

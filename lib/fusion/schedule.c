@@ -281,6 +281,9 @@ const char *nvf_refused(const nvf_cand *k) {
     return NULL;
   if (k->dot && nvf_product_crowded(k))
     return "more sums than a thread has registers for";
+  nvf_tiling t = { 0 };
+  if (k->dot && nvf_product_piece(k) >= 0 && k->axis.at[nvf_product_piece(k)].n > 64 && !nvf_tensor_tile(k, &t))
+    return "a product in tiles that are none of tensor cores";
   for (int a = 0; a < k->axis.n; a++)
     if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_folded(k, a))
       return "a scan and a reduction of long lines";

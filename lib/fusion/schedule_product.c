@@ -56,9 +56,9 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
   s->at = NVB_NEWN(k->net->arena, nvf_place, k->axis.n + 1);
   s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
   s->cross = s->boxes = -1;
-  if (k->dot->m >= 0)
-    s->at[k->dot->m] = (nvf_place){ .tile = t.m, .cut = 1 };
-  if (k->dot->n >= 0) /* a piece of rows that are reduced is a whole axis */
+  if (k->dot->m >= 0) /* a piece of what is reduced is a whole axis */
+    s->at[k->dot->m] = (nvf_place){ .tile = t.m, .cut = (int)(k->grid >> k->dot->m & 1), .beside = t.m };
+  if (k->dot->n >= 0)
     s->at[k->dot->n] = (nvf_place){ .tile = t.n, .cut = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
   s->at[k->dot->k] = (nvf_place){ .tile = t.k, .walk = 1 };
   return s;
@@ -163,10 +163,23 @@ int64_t nvf_product_columns(const nvb_caps *c, nvm_dtype sum) {
   return c->kind == NVB_CPU ? lanes_of(c, sum) * vectors_of(c, sum, 1) : 64;
 }
 
+int64_t nvf_product_rows(const nvb_caps *c, nvm_dtype operands) {
+  return c->kind == NVB_CPU ? 0 : c->tensor > 1 && nvg_is_narrow(operands) ? 128 : 64;
+}
+
+int nvf_product_piece(const nvf_cand *k) {
+  const int side[2] = { k->dot->m, k->dot->n };
+  for (int i = 0; i < 2; i++)
+    if (side[i] >= 0 && (k->reduced >> side[i] & 1))
+      return side[i];
+  return -1;
+}
+
 nvf_tiling nvf_product_tile(const nvf_cand *k) {
   nvf_tiling t = k->net->caps->kind == NVB_CPU ? tile_cpu(k) : tile_gpu(k);
-  if (k->dot->n >= 0 && (k->reduced >> k->dot->n & 1))
-    t.n = length(k, k->dot->n);
+  int piece = nvf_product_piece(k);
+  if (piece >= 0)
+    *(piece == k->dot->n ? &t.n : &t.m) = length(k, piece);
   return t;
 }
 

@@ -60,11 +60,15 @@ static int fits(const nvf_cand *k) {
   return nvg_is_narrow(a) || (a == NVM_F32 && n->attr[1] == 1);
 }
 
-/* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names. */
+/* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names (of pieces they are what is
+   valid). */
 static int streams(const nvf_cand *k) {
-  int size = nvg_size(type_of(k));
-  if (k->net->caps->tensor < GROUPS || nvf_is_exact(k, k->dot->m) || nvf_is_exact(k, k->dot->n) ||
-      nvf_is_exact(k, k->dot->k) || k->valid.n || k->check.n)
+  int size = nvg_size(type_of(k)), piece = nvf_product_piece(k);
+  const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
+  for (int i = 0; i < 3; i++)
+    if (nvf_is_exact(k, side[i]) && side[i] != piece)
+      return 0;
+  if (k->net->caps->tensor < GROUPS || k->valid.n > (piece >= 0) || k->check.n)
     return 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
     const nvf_inst *v = operand_of(k, z);
@@ -75,7 +79,7 @@ static int streams(const nvf_cand *k) {
     if (size == 4 && along != k->dot->k)
       return 0;
     for (int a = 0; a < k->axis.n; a++)
-      batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && (v->axes >> a & 1);
+      batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != piece - 1 && (v->axes >> a & 1);
     if (batches > 2)
       return 0;
   }
@@ -141,13 +145,14 @@ static tiling choose(const nvf_cand *k) {
   int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0);
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
-  int64_t columns =
-      form && k->reduced >> k->dot->n & 1 ? k->axis.at[k->dot->n].n : 0; /* pieces of rows that are reduced */
+  int piece = nvf_product_piece(k);
   for (const struct config *c = configs; form && c < configs + CONFIGS; c++) {
     tiling at = tiling_of(k, c);
     int said = (rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n);
     double t = rounds(k, &at) * c->blocks * at.m * at.n / c->reach;
-    if (c->form > form || said < told || !rows_fit(k, &at) || (columns && (columns != at.n || c->turned)) ||
+    int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
+    whole &= piece < 0 || piece == k->dot->n || c->form == GROUPS || at.m <= 64; /* a warp has no registers for more */
+    if (c->form > form || said < told || !rows_fit(k, &at) || !whole ||
         (best.c && said == told && t >= least))
       continue;
     best = at;
@@ -213,7 +218,7 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS ? c->blocks : 0;
   /* else every row of tiles reads all of the right operands anew */
-  s->raster = k->axis.at[k->dot->m].n > t.m ? RASTER : 0;
+  s->raster = k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m ? RASTER : 0;
   s->boxes = s->roles ? (c->turned ? k->dot->m : k->dot->n) : -1;
   return s;
 }

@@ -575,7 +575,7 @@ START_TEST(long_code_is_refused) {
   nvd_device *d = emulated(0);
   nvd_program *p;
   ck_assert_int_eq(prepare(&p, d, unrolled, N, 0), NVM_ERR_UNSUPPORTED);
-  ck_assert_msg(!p && strstr(nvb_message(), "long would be more than 2000 lines"), "%s", nvb_message());
+  ck_assert_msg(!p && strstr(nvb_message(), "long would be more than 3000 lines"), "%s", nvb_message());
   OK(prepare(&p, d, unrolled, N, 0)); /* who comes back with it cannot do without */
   nvd_program_free(p);
 }

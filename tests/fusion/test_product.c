@@ -52,7 +52,7 @@ static int biased(maker *m, const int64_t *n) {
 static void gelu(maker *m, const int64_t *n) { m_out(m, m_1(m, "gelu_tanh", biased(m, n))); }
 static void relu_of_rows(maker *m, const int64_t *n) {
   int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]));
-  m_out(m, m_2(m, "maximum", m_2(m, "add", d, f32(m, n[0], 1)), m_const(m, 0)));
+  m_out(m, m_1(m, "relu", m_2(m, "add", d, f32(m, n[0], 1))));
 }
 static void aux(maker *m, const int64_t *n) {
   int h = biased(m, n);
@@ -107,6 +107,19 @@ static void half_gelu(maker *m, const int64_t *n) {
   int b = m_cast(m, m_leaf(m, NVM_BF16, 1, DIMS(n[1]), NULL), NVM_F32);
   m_out(m, m_cast(m, m_1(m, "gelu_tanh", m_2(m, "add", m_cast(m, d, NVM_F32), b)), NVM_BF16));
 }
+static void as_simplified(maker *m, int from) { /* values from there on only reach 16 bits; leaves are aligned */
+  for (int i = from; i < m->v.n; i++)
+    m->v.at[i].half = 2;
+  for (int i = 0; i < m->leaf.n; i++)
+    m->leaf.at[i].align16 = 1;
+}
+static void half_aux(maker *m, const int64_t *n, const char *act) {
+  int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
+  int h = m_2(m, "add", m_cast(m, d, NVM_F32), m_cast(m, m_leaf(m, NVM_BF16, 1, DIMS(n[1]), NULL), NVM_F32));
+  m_out(m, m_cast(m, h, NVM_BF16));
+  m_out(m, m_cast(m, m_1(m, act, h), NVM_BF16));
+  as_simplified(m, h);
+}
 static void head(maker *m, const int64_t *n) { /* log of no element is not 0 */
   int x = m_1(m, "log", m_1(m, "abs", f32(m, n[0], n[2]))), s = f32(m, n[0], 1);
   int y = m_2(m, "add", f32(m, n[2], n[1]), m_const(m, 1));
@@ -151,11 +164,8 @@ static void gated_halves(maker *m, const int64_t *n) {
   int x = leaf(m, NVM_BF16, n[0], n[2]), d[2];
   for (int i = 0; i < 2; i++)
     d[i] = m_cast(m, m_cast(m, m_product(m, x, leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16), NVM_F32);
-  for (int i = 0; i < m->leaf.n; i++)
-    m->leaf.at[i].align16 = 1;
   int from = m->v.n, y = gate(m, d[0], d[1]);
-  for (int i = from; i < m->v.n; i++)
-    m->v.at[i].half = 2; /* as simplify marks them */
+  as_simplified(m, from);
   m_out(m, m_cast(m, y, NVM_BF16));
 }
 static void three(maker *m, const int64_t *n) {
@@ -209,6 +219,24 @@ static void batched_rows(maker *m, const int64_t *n) {
                     m_leaf(m, NVM_F32, 3, DIMS(3, n[2], n[1]), NULL));
   m_out(m, m_red(m, "maximum", d, 2, 1));
   m_out(m, m_red(m, "add", m_1(m, "abs", d), 2, 1));
+}
+
+/* Sums of columns, as of the gradient of a bias: where(h > 0, y w^T, 0), stored and summed; small integers: any
+   order. */
+static void columns(maker *m, const int64_t *n, nvm_dtype t, int turned) {
+  int y = turned ? m_turn(m, leaf(m, t, n[2], n[0])) : leaf(m, t, n[0], n[2]);
+  int h = m_cast(m, leaf(m, t, n[0], n[1]), NVM_F32);
+  int d = m_cast(m, m_product(m, y, m_turn(m, leaf(m, t, n[1], n[2]))), t), zero = m_const(m, 0);
+  int g = m_map(m, "where", 3, (int[3]){ m_2(m, "greater", h, zero), m_cast(m, d, NVM_F32), zero });
+  m_out(m, m_cast(m, g, t));
+  m_out(m, m_red(m, "add", g, 0, 1));
+  as_simplified(m, m->v.n);
+}
+static void columns_of_batches(maker *m, const int64_t *n, nvm_dtype t, int turned) {
+  (void)turned;
+  int d = m_product(m, m_leaf(m, t, 3, DIMS(2, n[0], n[2]), NULL), m_leaf(m, t, 3, DIMS(2, n[2], n[1]), NULL));
+  m_out(m, m_red(m, "maximum", d, 1, 1));
+  as_simplified(m, m->v.n);
 }
 
 typedef struct program { const char *name; void (*make)(maker *, const int64_t *); int steps; } program;
@@ -447,6 +475,66 @@ START_TEST(a_veto_leaves_the_product_alone) {
 }
 END_TEST
 
+/* An activation and what goes into it, of 4096 x 4096 x 4096: one kernel. cuBLASLt is slower at it than at the product
+   alone, and keeps a mask for ReLU; where its products are much faster it is asked all the same. */
+static const struct pair_of { const char *machine, *act; int own; } pairs_of[] = {
+  { "h200", "gelu_tanh", 1 }, { "h200", "relu", 1 }, { "b200", "gelu_tanh", 0 }, { "a100", "gelu_tanh", 0 },
+};
+static void store_both(nvb_arena *a, void *arg) {
+  const struct pair_of *x = arg;
+  maker m = { .a = a };
+  half_aux(&m, (int64_t[3]){ 4096, 4096, 4096 }, x->act);
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find(x->machine), &(nvf_options){ .fuse = 1, .offers = LT });
+  ck_assert_int_eq(p->nstep, 1);
+  ck_assert_int_eq(p->step[0].product->own, x->own);
+}
+START_TEST(two_results_go_where_they_are_faster) {
+  in_arena(store_both, &pairs_of[_i], NULL);
+}
+END_TEST
+
+/* On a GPU the blocks that make a product reduce their rows of it too; `tile` is of the rows. */
+static const struct column {
+  const char *machine;
+  void (*make)(maker *, const int64_t *, nvm_dtype, int);
+  int64_t size[3];
+  nvm_dtype type;
+  int turned;
+  const char *tile;
+} column[] = {
+  { "h200", columns, { 2056, 264, 8 }, NVM_BF16, 0, "roles" },
+  { "h200", columns, { 2056, 264, 8 }, NVM_F16, 1, "roles" },
+  { "a100", columns, { 2056, 264, 8 }, NVM_BF16, 0, "mma = 1" },
+  { "h200", columns, { 2056, 264, 8 }, NVM_F32, 0, "j: w4 l4 i4; k: i2 l8 i4" },
+  { "h200", columns_of_batches, { 1100, 72, 16 }, NVM_F16, 0, "roles" },
+  { "cpu16", columns, { 300, 64, 8 }, NVM_F32, 0, NULL },
+};
+static void sum_columns(nvb_arena *a, void *arg) {
+  const struct column *c = arg;
+  maker m = { .a = a };
+  c->make(&m, c->size, c->type, c->turned);
+  nvg_graph *g = m_graph(&m);
+  char **data = integers(&m, g);
+  value *want = evaluate(&m, g, data);
+  nvf_plan *p = nvf_fuse(a, g, nvb_caps_find(c->machine), &(nvf_options){ .fuse = 1 });
+  nvb_text t = { .arena = a };
+  nvf_plan_check(a, p);
+  nvf_plan_explain(&t, p);
+  nvf_schedule_print(&t, p->step[0].k, p->step[0].s, nvf_schedule_of(p->device));
+  ck_assert_msg(p->nstep == 2, "%d steps:\n%s", p->nstep, nvb_text_get(&t));
+  const char *said = nvb_text_get(&t);
+  ck_assert_msg(!c->tile || (strstr(said, "of its columns") && strstr(said, c->tile)), "%s", said);
+  for (int w = INTERPRETED; w <= READ_BACK; w++) {
+    char **out = run_plan_by(&m, p, data, (way)w);
+    for (int o = 0; o < g->nout; o++)
+      ck_assert_int_eq(differ(g, o, want, out[o]), 0);
+  }
+}
+START_TEST(columns_are_summed_where_they_are_made) {
+  in_arena(sum_columns, &column[_i], NULL);
+}
+END_TEST
+
 /* Sums of a CPU's registers: all lanes are of one part of a complex number, and there are no more rows than the product
    has. */
 static const struct layout { nvm_dtype type; int64_t m; const char *tile;
@@ -491,7 +579,7 @@ static void picked(nvb_arena *a, void *arg) {
     c.product[i].library *= part, c.product[i].generated *= part;
   c.units = x->units, c.bandwidth = part < 0.25 ? c.unit_bandwidth * x->units : c.bandwidth, c.l2_bandwidth *= part,
   c.rate *= part;
-  for (int tail = 0; tail < 2; tail++) { /* what a library has no words for stays with a kernel that is faster */
+  for (int tail = 0; tail < 2; tail++) { /* what a library has no words for and is not cut off is the kernel's */
     maker m = { .a = a };
     int p = m_product(&m, m_leaf(&m, x->type, 3, DIMS(n[3], n[0], n[2]), NULL),
                       m_leaf(&m, x->type, 3, DIMS(n[3], n[2], n[1]), NULL));
@@ -499,7 +587,8 @@ static void picked(nvb_arena *a, void *arg) {
     nvg_graph *g = m_graph(&m);
     for (int offers = 0; offers < 2; offers++) {
       nvf_options o = { .fuse = 1, .offers = offers ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES : 0 };
-      ck_assert_int_eq(nvf_fuse(a, g, &c, &o)->step[0].product->own, offers && x->own);
+      const nvf_product *words = nvf_fuse(a, g, &c, &o)->step[0].product;
+      ck_assert_int_eq(words->own, offers && (x->own || words->act));
     }
   }
 }
@@ -509,6 +598,7 @@ START_TEST(libraries_are_taken_where_they_are_faster) {
 END_TEST
 
 SUITE("product", EACH(right_with_any_tail, programs), EACH(the_words_say_the_same, programs),
-      EACH(tails_are_cut_for_libraries, offers), a_veto_leaves_the_product_alone,
+      EACH(tails_are_cut_for_libraries, offers), EACH(two_results_go_where_they_are_faster, pairs_of),
+      EACH(columns_are_summed_where_they_are_made, column), a_veto_leaves_the_product_alone,
       EACH(tiles_are_whole_vectors, layouts),
       EACH(libraries_are_taken_where_they_are_faster, picks))

@@ -63,6 +63,20 @@ static void normed(void) {
 }
 /* Weights, and their bias: whole columns in strips leave units idle, so the sums are partials and a finish. */
 static void backward(void) { N x = X(M, K), y = X(M, K); out(mm(turn(x), y)); out(sum(y, 0, 0)); }
+/* What a layer's gradient is and the sums of its columns: a GPU's blocks add up their rows of them. */
+static void bias_gradient(void) {
+  N d = where(b(NVG_OP_GREATER, H(M, K), w(0)), mm(H(M, M), turn(H(K, M))), w(0));
+  out(d);
+  out(sum(d, 0, 0));
+}
+/* Two layers there and back: relu(h) alone is kept, for h > 0 is read off it, and it is stored once for both its
+   readers. Five products; sums of the columns of two gradients: on a GPU in the tiles of these, what is left of both in
+   one kernel; on a CPU a pass and a finish each. */
+static void training(void) {
+  N x = H(M, K), w2 = H(K, K), t = H(M, K), h = add(mm(x, H(K, K)), H(K)), r = relu(h);
+  N dy = mul(sub(add(mm(r, w2), H(K)), t), w(2. / M)), dh = where(b(NVG_OP_GREATER, h, w(0)), mm(dy, turn(w2)), w(0));
+  out(mm(turn(x), dh)), out(sum(dh, 0, 0)), out(mm(turn(r), dy)), out(sum(dy, 0, 0));
+}
 static void two_layers(void) { N h = relu(mm(X(M, K), X(K, K))); out(mm(h, X(K, K))); out(h); }
 /* Three. */
 static void attention(void) { /* with 64 columns in one block the softmax is a head: maxima and sums alone are stored */
@@ -88,6 +102,7 @@ static const struct pattern patterns[] = {
   { "nearest", nearest, { 3, 3 }, 43.0e6 }, { "normed", normed, { 2, 2 }, 134.2e6 },
   { "backward", backward, { 3, 3 }, 54.53e6 }, { "two layers", two_layers, { 2, 2 }, 75.5e6 },
   { "q, k, v", qkv, { 1, 1 }, 79.69e6 }, { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
+  { "gradient of a bias", bias_gradient, { 2, 2 }, 67.1e6 }, { "training", training, { 6, 9 }, 145e6 },
   { "attention", attention, { 3, 3 }, 58.85e6 },
 };
 GOLDEN_SUITE("products")
