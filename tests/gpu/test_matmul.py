@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gemms
+import mlp
 import nvm
 from conftest import GPU
 
@@ -65,6 +66,45 @@ def test_a_library_runs_what_it_can_say(dtype, rng):
     for y in (a @ b, a @ b + c, nvm.relu(a @ b + c), a @ nvm.matrix_transpose(b[:, :48]), *short):
         text = nvm.explain(y)
         assert "runs by cublaslt" in text and "1 kernel" in text, text
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("act, dtype", [("relu", "bfloat16"), ("gelu", "float16"), ("relu", "float32")])
+def test_a_training_step(act, dtype, rng):
+    """Two layers there and back in one program, against float64; with enough rows that a bias' gradient is summed where
+    its product is made."""
+    x = [nvm.asarray(v, device=GPU).astype(dtype).eval() for v in mlp.operands(rng, 2056, 40, 72, 24)]
+    got = nvm.jit(lambda *a: mlp.step(nvm, act, *a))(*x)
+    want = mlp.step(np, act, *(gemms.wide(v) for v in x))
+    for name, g, v in zip(("loss", "dw1", "db1", "dw2", "db2"), got, want):
+        off = np.linalg.norm(gemms.wide(g) - v) / np.linalg.norm(v)
+        assert off < {"float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2}[dtype], (name, off)
+
+
+@pytest.mark.emulated
+def test_kernels_of_a_training_step():
+    """By hand: r = relu(x w1 + b1), all that is kept of the layer (cublaslt); dy = (r w2 + b2 - t) 2 / n and sums of
+    its columns; dh = where(r > 0, dy w2.T, 0) and sums of its; x.T dh and r.T dy (cublaslt); what is left of either
+    sum."""
+    n = 4096
+    x = [nvm.zeros(s, dtype="bfloat16", device=GPU).eval() for s in ((n, n), (n, n), (n,), (n, n), (n,), (n, n))]
+    text = nvm.explain(nvm.jit(lambda *a: mlp.step(nvm, "relu", *a)[1:]), *x)
+    assert text.startswith("7 kernels"), text
+    assert text.count("runs by cublaslt") == 3 and "d = relu(a b + bias)" in text, text
+    assert text.count("not by cublaslt: sum of its columns") == 2, text
+
+
+@pytest.mark.emulated
+def test_a_tail_that_is_done_again_for_rare_inputs(rng):
+    """Results of 16 bits leave in boxes, rounded as they are packed: what the slow form of tanh makes is there by
+    then."""
+    (a, va), (b, vb) = _leaf(rng, (2056, 40), "float16"), _leaf(rng, (40, 264), "float16")
+    nvm.set("SOLVERS", "kernel")
+    try:
+        got = gemms.wide(nvm.tanh(a @ b))
+    finally:
+        nvm.set("SOLVERS", "all")
+    assert np.all(np.abs(got - np.tanh(va @ vb)) <= 2e-3)
 
 
 @pytest.mark.emulated

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import gemms
+import mlp
 import nvm
 import refs
 from test_ops import draw
@@ -368,3 +369,15 @@ def test_a_scatter_at_what_a_product_computes():
     want[(p.astype(int) % 14).reshape(-1)] = 1
     m, y = put(a, b)
     assert np.array_equal(np.asarray(y), want) and np.array_equal(np.asarray(m), (p.sum(1) / 3).astype("i4"))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("act", ["relu", "gelu"])
+def test_a_training_step(act, dtype, rng):
+    """Two layers there and back, in one program, against float64; 16 bits are rounded at each product."""
+    x = [nvm.asarray(v).astype(dtype).eval() for v in mlp.operands(rng, 150, 40, 70, 24)]
+    got = nvm.jit(lambda *a: mlp.step(nvm, act, *a))(*x)
+    want = mlp.step(np, act, *(gemms.wide(v) for v in x))
+    for name, g, v in zip(("loss", "dw1", "db1", "dw2", "db2"), got, want):
+        off = np.linalg.norm(gemms.wide(g) - v) / np.linalg.norm(v)
+        assert off < {"float64": 1e-14, "float32": 1e-6, "bfloat16": 2e-2}[dtype], (name, off)
