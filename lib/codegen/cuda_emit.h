@@ -37,6 +37,7 @@ typedef struct nvcu_xv {
 typedef struct nvcu_loop { int axis; int32_t extent; int64_t stride; const char *v; } nvcu_loop;
 typedef struct nvcu_group nvcu_group;
 typedef struct nvcu_red nvcu_red;      /* cuda_reduce.c */
+typedef struct nvcu_board nvcu_board;  /* cuda_board.c */
 
 typedef struct nvcu_name { const char *type, *text, *name; int depth; } nvcu_name;
 typedef struct nvcu_function { nvb_hash hash; int form; const char *name; } nvcu_function;
@@ -66,6 +67,7 @@ typedef struct nvcu_em {
   int nested;              /* inside of so many FOR and IF */
   enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } crossed; /* other blocks' shared memory was read; and all have said so */
   int warps_later;         /* bits of the warp number that any later run uses */
+  int cluster_at;          /* clock of the last barrier of the cluster */
   int blocks_later;        /* some later run may read the memory of other blocks */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
@@ -206,6 +208,17 @@ void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level);
 void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited);
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r);
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
+/* cuda_board.c: what is left of a reduction above bit nvcu_board_bit of its axis. NULL: something that only rounds can
+   do, or too much; no loops of other axes may lie inside its own. open: before the loops; limit: the axis' loop will do
+   [0, visited) of its rounds; post: in the body, v[result item][state]; meet (last: of its run's reductions, outside of
+   all loops), then take for each result item its [state]: behind the loops. */
+nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny);
+int64_t nvcu_board_bit(const nvcu_board *b);
+void nvcu_board_open(nvcu_em *e, const nvcu_board *b);
+void nvcu_board_limit(nvcu_board *b, const char *visited);
+void nvcu_board_post(nvcu_em *e, nvcu_board *b, const char *const *const *v);
+void nvcu_board_meet(nvcu_em *e, const nvcu_board *b, int last);
+const char **nvcu_board_take(nvcu_em *e, nvcu_board *b, int y);
 /* cuda_scan.c, cuda_move.c: one statement inside of its loops (a scan, put, get, relayout, contract with loops in its
    layouts opens those it needs itself where the run has none). */
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s);

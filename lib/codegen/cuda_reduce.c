@@ -21,6 +21,7 @@ struct nvcu_red {
   const char **v; /* [accumulator][state]: names; NULL before the first element */
   const char **held; /* [level][result item][state]: names */
   const char *count; /* chunks so far */
+  nvcu_board *board; /* warps, blocks and looped chunks meet there; NULL: the tree is grown round by round */
 };
 
 const nvf_stmt *nvcu_reduce_of(const nvcu_red *r) { return r->of.s; }
@@ -71,10 +72,18 @@ static void nest_close(nvcu_em *e, int open) {
     if (strcmp(e->loop[e->nloop - 1].v, "0")) nvcu_close(e);
 }
 
+/* Do loops of other axes lie inside of the axis' own? */
+static int loops_keep(const nvcu_red *r) {
+  for (int i = r->of.first; i < r->of.run->nloop; i++)
+    if (nvc_role_of(&r->of, &r->of.run->loop[i]) == NVC_KEPT) return 1;
+  return 0;
+}
+
 nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
   nvcu_red *r = NVB_NEW(e->a, nvcu_red);
   *r = (nvcu_red){.of = nvc_reduction_of(&e->r, s, run)};
   r->levels = r->of.chunks > 1 ? 64 - __builtin_clzll((uint64_t)r->of.chunks - 1) : -1;
+  r->board = loops_keep(r) || r->of.spread ? NULL : nvcu_board_new(e, s, &r->of.acc, r->of.ny);
   r->v = NVB_NEWN(e->a, const char *, r->of.nacc * r->of.nstate);
   r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->of.ny * r->of.nstate + 1);
   return r;
@@ -95,7 +104,8 @@ static void start_accumulators(nvcu_em *e, nvcu_red *r) {
 }
 
 void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
-  if (level == r->of.first && r->levels >= 0) {
+  if (level == r->of.first && r->board) nvcu_board_open(e, r->board);
+  if (level == r->of.first && r->levels >= 0 && !r->board) {
     r->cut = (r->of.chunks & (r->of.chunks - 1)) != 0;
     for (int k = 0; k < (r->levels + 1) * r->of.ny * r->of.nstate; k++) {
       r->held[k] = nvcu_fresh(e, "h");
@@ -109,7 +119,9 @@ void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level) {
 
 void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited) {
   (void)e;
-  if (nvc_role_of(&r->of, &r->of.run->loop[level]) == NVC_CHUNK) r->cut |= !nvcu_is_number(visited);
+  if (nvc_role_of(&r->of, &r->of.run->loop[level]) != NVC_CHUNK) return;
+  r->cut |= !nvcu_is_number(visited);
+  if (r->board) nvcu_board_limit(r->board, visited);
 }
 
 /* Will a statement of the run assign to the tile, before the tree of what it holds now is grown? */
@@ -152,7 +164,7 @@ typedef struct tree {
   const char **v[TOGETHER]; /* [accumulator][state] */
   uint8_t *gone; /* by accumulator: merged into another one, or folded into its lanes */
   int may_fold, nfold;
-  int crosses; /* warps or blocks merge, lane by lane: what shares lanes stays so until they have */
+  int crosses; /* warps merge, lane by lane: what shares lanes stays so until they have */
   fold fold[8];
 } tree;
 
@@ -294,7 +306,6 @@ typedef struct crossing {
   int lanes; /* 32, or 1: all lanes hold the same */
   int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
   int count; /* of warps that merge: 2^nbit, or fewer */
-  int cluster; /* blocks merge, not warps: each thread reads what its like in the others wrote */
   nvcu_room *room;
 } crossing;
 
@@ -345,15 +356,6 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
   return all ? nvcu_text(t->e, "%d", n) : nvcu_text(t->e, "(%s & ~%d | %d)", nvcu_warp(t->e, t->acc), m->mask, n);
 }
 
-/* The same of blocks. */
-static const char *block_number(const tree *t, const crossing *m, int c) {
-  int n = 0, low = m->bit[0];
-  for (int i = 0; i < m->nbit; i++)
-    if (c >> i & 1) n += m->bit[i];
-  if (low == 1 && m->count == t->e->cluster) return nvcu_text(t->e, "%d", n);
-  return nvcu_text(t->e, "rank - rank / %d %% %d * %d + %d", low, m->count, low, n);
-}
-
 static void take_slots(const tree *t, const crossing *m) {
   int64_t at = 0;
   int count = m->count;
@@ -364,9 +366,7 @@ static void take_slots(const tree *t, const crossing *m) {
       for (int i = 0; i < n; i++) {
         const char *p = slot_text(t, m, &at, state_type(t->e, t->r[j], i)), *in = m->lanes == 1 ? "" : " * 32 + lane";
         for (int c = 0; c < count; c++)
-          name_state(t, j, i, &g[c * n + i],
-                     m->cluster ? nvcu_text(t->e, "nv_peer(%s, %s)[warp%s]", p, block_number(t, m, c), in)
-                                : nvcu_text(t->e, "%s[%s%s]", p, warp_number(t, m, c), in));
+          name_state(t, j, i, &g[c * n + i], nvcu_text(t->e, "%s[%s%s]", p, warp_number(t, m, c), in));
       }
       for (int h = 1; h < count; h *= 2)
         for (int c = 0; c + h < count; c += 2 * h) merge(t, j, &g[c * n], &g[(c + h) * n]);
@@ -406,46 +406,32 @@ static void merge_warps(const tree *t, crossing *m) {
   nvcu_read(t->e, m->room);
 }
 
-/* Blocks read each other's memory once in a kernel's life: the room is this tree's alone, and the kernel ends
-   together. */
-static void merge_blocks(const tree *t, crossing *m) {
-  nvcu_em *e = t->e;
-  if (e->nloop || e->nested) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge in a loop");
-  m->cluster = 1;
-  m->room = nvcu_room_new(e, bytes_of_slots(t, m), 1);
-  put_slots(t, m);
-  nvcu_cluster_barrier(e);
-  take_slots(t, m);
-  e->crossed = NVCU_READS;
-  if (!is_last(t) || e->blocks_later) return;
-  nvcu_line(e, "nv_cluster_arrive();");
-  e->crossed = NVCU_LEFT;
-}
-
 /* Merges bit b, which digit `digit` holds, and the bits above it that cross warps with it; returns the last one. */
 static int64_t merge_bit(tree *t, int digit, int64_t b) {
   const nvf_digit *d = &t->acc->d[digit];
   int m = (int)(b / d->stride);
   if (d->place == 'i' && !merge_folded(t, digit, m)) merge_items(t, digit, m);
   if (d->place == 'l') merge_lanes(t, m * d->pstride, lane_bits(t, b));
-  if (d->place != 'w' && d->place != 'c') return b;
+  if (d->place == 'c')
+    nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge among lanes or in a loop");
+  if (d->place != 'w') return b;
   if (!t->crosses) unfold(t);
-  char place = d->place;
   crossing way = {.lanes = t->crosses || lanes_differ(t, b) ? 32 : 1};
   int64_t low = b;
-  for (; digit >= 0 && t->acc->d[digit].place == place; digit = digit_with(t, b *= 2)) {
+  for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
-    if (place == 'w' && d->pstride & (d->pstride - 1))
+    if (d->pstride & (d->pstride - 1))
       nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
     way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
     way.count = (int)((d->stride * d->extent + low - 1) / low);
   }
-  (place == 'w' ? merge_warps : merge_blocks)(t, &way);
+  merge_warps(t, &way);
   return b / 2;
 }
 
 static void grow(tree *t) {
-  for (int64_t b = 1; b < t->r[0]->of.extent; b *= 2) {
+  int64_t end = t->r[0]->board ? nvcu_board_bit(t->r[0]->board) : t->r[0]->of.extent;
+  for (int64_t b = 1; b < end; b *= 2) {
     int digit = digit_with(t, b); /* -1: in sequence, or looped chunks, which are the highest bits */
     if (digit >= 0) b = merge_bit(t, digit, b);
   }
@@ -460,7 +446,9 @@ static const char **result(const tree *t, int j, int y) {
 }
 
 static int alike(const nvcu_red *a, const nvcu_red *b) {
-  if (a->of.s->axis != b->of.s->axis || a->of.c != b->of.c || a->of.w != b->of.w || a->of.x->n != b->of.x->n) return 0;
+  if (a->of.s->axis != b->of.s->axis || a->of.c != b->of.c || a->of.w != b->of.w || a->of.x->n != b->of.x->n ||
+      !a->board != !b->board)
+    return 0;
   for (int i = 0; i < a->of.x->n; i++) {
     const nvf_digit *p = &a->of.x->d[i], *q = &b->of.x->d[i];
     if (p->axis != q->axis || p->extent != q->extent || p->stride != q->stride || p->place != q->place ||
@@ -533,12 +521,29 @@ static void all_chunks(nvcu_em *e, nvcu_red *r) {
   nest_close(e, open);
 }
 
+/* Blocks read each other's boards once in a kernel's life: a room is one reduction's alone, and the kernel ends
+   together. */
+static void take_board(nvcu_em *e, nvcu_red *r) {
+  int last = r == e->red.at[e->red.n - 1];
+  nvcu_board_meet(e, r->board, last && e->nloop == 0);
+  for (int y = 0; y < r->of.ny; y++) {
+    const char **v = nvcu_board_take(e, r->board, y);
+    for (int i = 0; i < r->of.nstate; i++) nvcu_define(e, r->of.s->out[i], y, v[i]);
+  }
+  if (e->cluster == 1) return;
+  e->crossed = NVCU_READS;
+  if (!last || e->blocks_later) return;
+  nvcu_line(e, "nv_cluster_arrive();");
+  e->crossed = NVCU_LEFT;
+}
+
 static void finish(const tree *t, int j) {
   nvcu_em *e = t->e;
   nvcu_red *r = t->r[j];
   const char *const **out = NVB_NEWN(e->a, const char *const *, r->of.ny);
   for (int y = 0; y < r->of.ny; y++) out[y] = result(t, j, y);
-  if (r->levels >= 0) hold(e, r, chunk_number(e, r), out);
+  if (r->board) nvcu_board_post(e, r->board, out);
+  else if (r->levels >= 0) hold(e, r, chunk_number(e, r), out);
   else
     for (int y = 0; y < r->of.ny; y++)
       for (int i = 0; i < r->of.nstate; i++) nvcu_define(e, r->of.s->out[i], y, out[y][i]);
@@ -604,7 +609,7 @@ static int crosses(const tree *t) {
   int found = 0;
   for (int i = 0; i < t->acc->n; i++) {
     const nvf_digit *d = &t->acc->d[i];
-    found |= d->axis == t->axis && d->extent > 1 && (d->place == 'w' || d->place == 'c');
+    found |= d->axis == t->axis && d->extent > 1 && d->place == 'w';
   }
   return found && lanes_differ(t, t->r[0]->of.extent);
 }
@@ -628,5 +633,6 @@ static void trees(nvcu_em *e, nvcu_red *r) {
 
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level) {
   if (level == r->of.start && !r->done) trees(e, r);
-  if (level == r->of.first && r->levels >= 0) all_chunks(e, r);
+  if (level == r->of.first && r->board) take_board(e, r);
+  else if (level == r->of.first && r->levels >= 0) all_chunks(e, r);
 }

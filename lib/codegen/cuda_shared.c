@@ -41,7 +41,7 @@ void nvcu_barrier(nvcu_em *e) {
 void nvcu_cluster_barrier(nvcu_em *e) {
   nvcu_line(e, "nv_cluster_arrive();");
   nvcu_line(e, "nv_cluster_wait();");
-  e->barrier_at = ++e->clock;
+  e->barrier_at = e->cluster_at = ++e->clock;
 }
 
 void nvcu_scope_opened(nvcu_em *e) {

@@ -12,7 +12,7 @@
 #include "base/store.h"
 #include "dispatch/code.h"
 
-enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 32, LINES = 3000,
+enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 64, LINES = 3000,
        REMEMBERED = 8 };
 
 /* ---- the shelf */

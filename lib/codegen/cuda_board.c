@@ -1,0 +1,172 @@
+/* A board in shared memory, for a reduction of which warps, blocks of a cluster and rounds of a loop are left to merge:
+   each warp posts what its lanes made under its number in the tree, nobody waits, and behind the loops every warp grows
+   the tree over all of them by itself. One barrier for the whole axis. Decides places, never the order. */
+#include "codegen/cuda_emit.h"
+#include "graph/dtype.h"
+
+enum { LANES = 32, EACH = 32 }; /* numbers that a lane merges by itself, at most */
+
+struct nvcu_board {
+  const nvf_stmt *s;
+  const nvf_layout *acc;
+  int64_t bit;             /* of the axis, from which on all is posted */
+  int n, each, kept;       /* numbers of the axis; of a lane; boards side by side, for warps of other axes */
+  int ny, loop;            /* result items; the looped digit of acc, -1 */
+  int block;               /* the digit of acc that crosses a cluster, -1 */
+  const char *visited;     /* rounds of the loop; NULL: all */
+  nvcu_room *room;
+  int64_t *off;            /* [result item][state] */
+};
+
+/* What one more of digit d adds to the number: digits in sequence are none of acc's. */
+static int step_of(const nvcu_board *b, const nvf_digit *d) {
+  int n = 1;
+  for (int i = 0; i < b->acc->n; i++) {
+    const nvf_digit *x = &b->acc->d[i];
+    n *= x->axis == d->axis && x->stride >= b->bit && x->stride < d->stride ? x->extent : 1;
+  }
+  return n;
+}
+
+/* The lowest bit of the axis above which nothing but such digits is left; 0 if lanes or items are, or lanes differ. */
+static int64_t lowest(const nvf_layout *acc, int axis) {
+  int64_t low = INT64_MAX;
+  for (int i = 0; i < acc->n; i++) {
+    const nvf_digit *d = &acc->d[i];
+    if (d->axis == axis && d->extent > 1 && (d->place == 'w' || d->place == 'c' || d->place == 'I') && d->stride < low)
+      low = d->stride;
+  }
+  for (int i = 0; i < acc->n; i++) {
+    const nvf_digit *d = &acc->d[i];
+    int above = d->axis == axis && d->stride * d->extent > low;
+    if (d->extent > 1 && (above ? d->place == 'l' || d->place == 'i' : d->axis != axis && d->place == 'l')) return 0;
+  }
+  return low;
+}
+
+nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny) {
+  nvcu_board *b = NVB_NEW(e->a, nvcu_board);
+  int64_t n = 1, at = 0;
+  int loops = 0, warps = 0;
+  *b = (nvcu_board){.s = s, .acc = acc, .ny = ny, .loop = -1, .block = -1, .each = 1, .kept = 1};
+  b->bit = lowest(acc, s->axis);
+  for (int i = 0; i < acc->n && b->bit; i++) {
+    const nvf_digit *d = &acc->d[i];
+    if (d->axis != s->axis && d->place == 'w') b->kept *= d->extent;
+    if (d->axis != s->axis || d->stride < b->bit || d->extent == 1) continue;
+    n *= d->extent;
+    loops += d->place == 'I';
+    warps += d->place == 'w';
+    if (d->place == 'I') b->loop = i;
+    if (d->place == 'c') b->block = i;
+  }
+  if (!b->bit || loops > 1 || !(b->block >= 0 || (loops && warps)) || n > LANES * EACH) return NULL;
+  if (b->block >= 0 && (e->nested || e->nloop)) return NULL; /* a room of a cluster is read once */
+  b->n = (int)n;
+  while (LANES * b->each < b->n) b->each *= 2;
+  b->off = NVB_NEWN(e->a, int64_t, ny * s->nout);
+  for (int k = 0; k < ny * s->nout; k++) {
+    int size = nvg_size(e->k->tile[s->out[k % s->nout]].type);
+    b->off[k] = at = (at + size - 1) / size * size;
+    at += (int64_t)size * b->n * b->kept;
+  }
+  b->room = nvcu_room_new(e, at, 1);
+  return b;
+}
+
+int64_t nvcu_board_bit(const nvcu_board *b) { return b->bit; }
+void nvcu_board_limit(nvcu_board *b, const char *visited) { b->visited = nvcu_is_number(visited) ? NULL : visited; }
+void nvcu_board_open(nvcu_em *e, const nvcu_board *b) { nvcu_may_write(e, b->room); }
+
+static const char *slots(nvcu_em *e, const nvcu_board *b, int k) {
+  return nvcu_room_at(e, b->room, b->off[k], nvcu_type(e->k->tile[b->s->out[k % b->s->nout]].type));
+}
+
+/* Where the board of this warp's kept part begins. */
+static nvcu_xv kept_part(nvcu_em *e, const nvcu_board *b) {
+  nvcu_xv at = {0};
+  int64_t step = b->n;
+  for (int i = 0; i < b->acc->n; i++) {
+    const nvf_digit *d = &b->acc->d[i];
+    if (d->axis == b->s->axis || d->place != 'w') continue;
+    at = nvcu_add(e, at, nvcu_times(e, nvcu_digit(e, b->acc, i, 0), step), 1);
+    step *= d->extent;
+  }
+  return at;
+}
+
+void nvcu_board_post(nvcu_em *e, nvcu_board *b, const char *const *const *v) {
+  nvcu_xv at = kept_part(e, b);
+  for (int i = 0; i < b->acc->n; i++)
+    if (b->acc->d[i].axis == b->s->axis && b->acc->d[i].stride >= b->bit)
+      at = nvcu_add(e, at, nvcu_times(e, nvcu_digit(e, b->acc, i, 0), step_of(b, &b->acc->d[i])), 1);
+  const char *number = nvcu_index_text(e, &at);
+  nvcu_open(e, "if (lane == 0)");
+  for (int k = 0; k < b->ny * b->s->nout; k++)
+    nvcu_line(e, "%s[%s] = %s;", slots(e, b, k), number, v[k / b->s->nout][k % b->s->nout]);
+  nvcu_close(e);
+  nvcu_wrote(e, b->room);
+}
+
+/* Numbers from the lane's first one on under which something was posted; NULL: all. The loop is the outermost digit. */
+static const char *left_of(nvcu_em *e, const nvcu_board *b, const char *first) {
+  if (b->loop >= 0 && b->visited)
+    return nvcu_let(e, "int", nvcu_text(e, "%s * %d - %s", b->visited, step_of(b, &b->acc->d[b->loop]), first));
+  return LANES * b->each > b->n ? nvcu_let(e, "int", nvcu_text(e, "%d - %s", b->n, first)) : NULL;
+}
+
+/* What lies under the lane's c-th number. */
+static const char *read(nvcu_em *e, const nvcu_board *b, int k, const char *first, int c, const char *left) {
+  const nvf_digit *d = b->block < 0 ? NULL : &b->acc->d[b->block];
+  nvm_dtype type = e->k->tile[b->s->out[k % b->s->nout]].type;
+  const char *from = slots(e, b, k), *name = nvcu_fresh(e, "q");
+  nvcu_xv kept = kept_part(e, b);
+  if (d)
+    from = nvcu_text(e, "nv_peer(%s, rank + ((%s + %d) / %d %% %d - rank / %d %% %d) * %d)", from, first, c,
+                     step_of(b, d), d->extent, d->pstride, d->extent, d->pstride);
+  from = nvcu_text(e, "%s[%s + %s + %d]", from, nvcu_index_text(e, &kept), first, c);
+  if (left)
+    from = nvcu_text(e, "%s > %d ? %s : %s", left, c, from, nvcu_const(e, type, b->s->init[k % b->s->nout]));
+  nvcu_line(e, "const %s %s = %s;", nvcu_type(type), name, from);
+  return name;
+}
+
+/* Warps that only take part in the axis, as bits of the warp number; 0: there is no telling. */
+static int others(const nvcu_board *b) {
+  int mask = 0;
+  for (int i = 0; i < b->acc->n; i++) {
+    const nvf_digit *d = &b->acc->d[i];
+    if (d->axis != b->s->axis || d->place != 'w' || d->extent == 1) continue;
+    if (d->pstride & (d->pstride - 1)) return 0;
+    for (int m = 1; m < d->extent; m *= 2) mask |= m * d->pstride;
+  }
+  return mask;
+}
+
+void nvcu_board_meet(nvcu_em *e, const nvcu_board *b, int last) {
+  int mask = others(b);
+  if (b->block >= 0 && b->room->written_at > e->cluster_at) nvcu_cluster_barrier(e);
+  if (b->block < 0) nvcu_may_read(e, b->room);
+  if (last && mask && e->cluster == 1 && !(e->warps_later & mask)) nvcu_line(e, "if (warp & %d) return;", mask);
+}
+
+const char **nvcu_board_take(nvcu_em *e, nvcu_board *b, int y) {
+  int n = b->s->nout;
+  const char **v = NVB_NEWN(e->a, const char *, b->each * n), *other[NVCU_ARGS];
+  const char *first = b->each == 1 ? "lane" : nvcu_let(e, "int", nvcu_text(e, "lane * %d", b->each));
+  const char *left = left_of(e, b, first);
+  for (int c = 0; c < b->each; c++)
+    for (int i = 0; i < n; i++) v[c * n + i] = read(e, b, y * n + i, first, c, left);
+  for (int h = 1; h < b->each; h *= 2)
+    for (int c = 0; c < b->each; c += 2 * h) nvcu_merge(e, b->s->frag, &v[c * n], &v[(c + h) * n], n, 0);
+  for (int m = 1; m < LANES; m *= 2) {
+    for (int i = 0; i < n; i++) {
+      other[i] = nvcu_fresh(e, "q");
+      nvcu_line(e, "const %s %s = __shfl_xor_sync(~0u, %s, %d);", nvcu_type(e->k->tile[b->s->out[i]].type), other[i],
+                v[i], m);
+    }
+    nvcu_merge(e, b->s->frag, v, other, n, 0);
+  }
+  nvcu_read(e, b->room);
+  return v;
+}
