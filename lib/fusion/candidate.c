@@ -207,7 +207,7 @@ static int64_t space_of(const nvf_net *net, int r) {
 
 static int is_partial(const nvf_net *net, int r) {
   const nvf_node *n = &net->node[r];
-  return n->block || (n->kind == NVG_VPICK && net->node[n->in[0]].block);
+  return (n->block && n->kind == NVG_VRED) || (n->kind == NVG_VPICK && net->node[n->in[0]].block);
 }
 
 /* Partials first, their axes are the finer ones; then the largest space. */

@@ -282,13 +282,19 @@ static price price_of(const pricing *p, uint64_t repeated) {
     free += repeated >> r & 1;
   int bound = p->nred > (int)free, cpu = m->kind == NVB_CPU;
   double along = p->lane >= 0 && (c.grid >> p->lane & 1) ? (double)k->axis.at[p->lane].n : 1;
-  double te = nvf_elements(k, tile), l2 = 0, redo = 0;
+  double te = nvf_elements(k, tile), l2 = 0, redo = 0, segments = 1;
   double coal = along < 16 && !cpu ? 1
                 : bound            ? strip(m, along, nvf_elements(k, c.grid) / along, te)
                 : !cpu             ? 1
                 : p->nred          ? least(along, 16384)
                                    : 4096;
   c.blocks = most(1, nvf_elements(k, c.grid) / coal);
+  for (int r = 0; r < p->nred; r++) {
+    const nvf_inst *v = &k->inst.at[p->red[r]];
+    if (v->kind == NVF_ISCAN && k->net->node[v->node].block)
+      segments = most(segments, (double)k->axis.at[v->axis].n / (double)k->net->node[v->node].block);
+  }
+  c.blocks *= segments;
   traffic(p, &c, tile, coal, bound, &l2);
   for (int r = 0; r < p->nred; r++) {
     if (!(repeated >> r & 1))

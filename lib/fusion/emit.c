@@ -133,7 +133,7 @@ int nvf_emit_parts(const emitter *e, int i) {
   if (v->kind != NVF_IRED && v->kind != NVF_ISCAN)
     return nvf_emit_node(e, v->node)->parts;
   int n = 0;
-  for (int j = 0; j < nvf_emit_node(e, v->node)->nin; j++)
+  for (int j = 0; j < nvf_states(nvf_emit_node(e, v->node)); j++)
     n += nvf_emit_node(e, nvf_emit_node(e, v->node)->in[j])->parts;
   return n;
 }
@@ -272,6 +272,33 @@ int nvf_emit_tile(emitter *e, int i, int part) {
 }
 
 /* ---- one statement or a few per instance */
+/* The scan in segments that goes on from what instance i loads; NULL. */
+static const nvf_inst *goes_on(const emitter *e, int i) {
+  for (int j = i + 1; j < e->k->inst.n; j++) {
+    const nvf_inst *v = nvf_emit_inst_of(e, j);
+    if (v->kind == NVF_ISCAN && nvf_emit_node(e, v->node)->block && v->arg[v->narg - 1] == i)
+      return v;
+  }
+  return NULL;
+}
+
+/* What lies left of the block's segment: the last value before it, in the first one the identity. */
+static void emit_left(emitter *e, const nvf_inst *scan, nvf_stmt *s) {
+  enum { BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS };
+  const nvf_node *n = nvf_emit_node(e, scan->node), *c = nvf_emit_node(e, n->in[n->nin - 1]);
+  const nvf_expr *at = nvf_x(e->kn, NVF_GRID, e->segment[scan->axis], 0), *one = nvf_x(e->kn, NVF_CONST, 0, 1);
+  const nvf_expr *reach = nvf_x(e->kn, NVF_NAME, e->reach, 0), *block = nvf_x(e->kn, NVF_CONST, 0, BLOCK);
+  const nvf_expr *blocks = nvf_x2(e->kn, NVF_DIV, reach, block);
+  nvf_prod inner = 0;
+  for (int d = (int)n->attr[0] + 1; d < c->rank; d++)
+    inner = nvf_mul(e->sp, inner, c->dim[d]);
+  s->where = nvf_and_rel(e->kn, s->where, NVF_GE, at, one);
+  at = nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_MUL, at, blocks), one);
+  s->map = nvf_x2(e->kn, NVF_ADD, s->map, nvf_x2(e->kn, NVF_MUL, at, nvf_emit_size(e, inner)));
+  s->has_other = 1;
+  s->other = n->init[0];
+}
+
 static void emit_load(emitter *e, int i) {
   const nvf_inst *v = nvf_emit_inst_of(e, i);
   const nvf_node *n = nvf_emit_node(e, v->node);
@@ -285,7 +312,10 @@ static void emit_load(emitter *e, int i) {
   s->map = map;
   s->where = where;
   nvf_emit_layout(e, s, v->axes, across);
-  if (e->k->net->caps->kind != NVB_CPU) {
+  const nvf_inst *scan = goes_on(e, i);
+  if (scan)
+    emit_left(e, scan, s);
+  else if (e->k->net->caps->kind != NVB_CPU) {
     nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .across = across, .axes = v->axes };
     nvf_wide w = nvf_wide_of(e->k, e->s, &m);
     nvf_emit_hint(e, s, "vec", w.vec);
@@ -352,7 +382,7 @@ static void emit_reduction(emitter *e, int i) {
   const nvf_node *n = nvf_emit_node(e, v->node);
   int parts = nvf_emit_parts(e, i), *in = NVB_NEWN(e->a, int, 2 * parts + 1), *out = NVB_NEWN(e->a, int, 2 * parts + 1),
       m = 0;
-  for (int j = 0; j < v->narg; j++)
+  for (int j = 0; j < nvf_states(n); j++)
     for (int p = 0; p < nvf_emit_node(e, n->in[j])->parts; p++, m++) {
       uint64_t all = nvf_emit_inst_of(e, v->arg[j])->axes;
       in[m] = nvf_emit_is_scalar(e, v->arg[j]) ? nvf_emit_over(e, v->arg[j], p, all) : nvf_emit_tile(e, v->arg[j], p);
@@ -526,6 +556,10 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
   for (int a = 0; a < e->k->axis.n; a++) /* copies in other blocks: the first one writes */
     if (e->grid[a] >= 0 && !(q->axes >> a & 1))
       where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->grid[a], 0), nvf_x(e->kn, NVF_CONST, 0, 0));
+  for (int a = 0; a < e->k->axis.n; a++)
+    if (e->segment[a] >= 0 && !(q->axes >> a & 1))
+      where = nvf_and_rel(e->kn, where, NVF_EQ, nvf_x(e->kn, NVF_GRID, e->segment[a], 0),
+                          nvf_x(e->kn, NVF_CONST, 0, 0));
   if (n->kind == NVG_VSCATTER) { /* elsewhere the check has failed */
     where = nvf_and_rel(e->kn, where, NVF_GE, map, nvf_x(e->kn, NVF_CONST, 0, 0));
     where = nvf_and_rel(e->kn, where, NVF_LT, map, nvf_emit_size(e, *n->dim));
@@ -541,11 +575,27 @@ static void emit_put(emitter *e, const nvf_put *q, int buf) {
 }
 
 /* ---- axes, grid, layout */
+static const nvf_expr *count_of(emitter *e, const nvf_expr *n, const nvf_expr *t) { /* pieces of t */
+  n = nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_ADD, n, t), nvf_x(e->kn, NVF_CONST, 0, 1));
+  return nvf_x2(e->kn, NVF_DIV, n, t);
+}
+
+static void emit_segments(emitter *e, int a, const char *name) {
+  char reach[20], grid[20];
+  snprintf(reach, sizeof reach, "G%s", name);
+  snprintf(grid, sizeof grid, "s%s", name);
+  nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->reach = nvf_add_name(e->kn, reach));
+  b->kind = NVF_BINT;
+  b->value = e->s->at[a].segment;
+  const nvf_expr *n = nvf_emit_size(e, e->k->axis.at[a].extent);
+  e->segment[a] = nvf_add_grid(e->kn, e->part, grid, count_of(e, n, nvf_x(e->kn, NVF_NAME, e->reach, 0)));
+}
+
 static void emit_axes(emitter *e) {
   static const char letters[] = "ijkmpqruvwyz";
   char name[16];
   for (int a = 0; a < e->k->axis.n; a++) {
-    e->axis[a] = e->grid[a] = e->cut[a] = e->var[a] = -1;
+    e->axis[a] = e->grid[a] = e->cut[a] = e->var[a] = e->segment[a] = -1;
     if (!e->k->axis.at[a].extent)
       continue;
     snprintf(name, sizeof name, e->letters < 12 ? "%c" : "%c%d", letters[e->letters % 12], e->letters / 12);
@@ -566,13 +616,14 @@ static void emit_axes(emitter *e) {
       b->kind = NVF_BINT;
       b->value = e->s->at[a].tile;
     }
+    if (e->s->at[a].segment)
+      emit_segments(e, a, name);
     if (!(e->k->grid >> a & 1))
       continue;
     const nvf_expr *n_of = nvf_emit_size(e, e->k->axis.at[a].extent),
                    *t = e->cut[a] >= 0 ? nvf_x(e->kn, NVF_NAME, e->cut[a], 0) : NULL;
     if (t)
-      n_of = nvf_x2(e->kn, NVF_DIV,
-                    nvf_x2(e->kn, NVF_SUB, nvf_x2(e->kn, NVF_ADD, n_of, t), nvf_x(e->kn, NVF_CONST, 0, 1)), t);
+      n_of = count_of(e, n_of, t);
     char grid[20];
     snprintf(grid, sizeof grid, "b%s", name);
     e->grid[a] = nvf_add_grid(e->kn, e->part, grid, n_of);
@@ -637,6 +688,10 @@ static void open_walk(emitter *e, int axis) {
     e->state[i] = carry.n;
     for (int p = 0; p < nvf_emit_parts(e, i) && v->kind == NVF_ISCAN && v->axis == axis; p++) {
       nvm_dtype t = nvg_real_of(nvf_emit_node(e, v->node)->dtype);
+      if (nvf_emit_node(e, v->node)->block) {
+        NVB_PUSH(e->a, carry, ((struct nvf_carry){ .outer = nvf_emit_tile(e, v->arg[v->narg - 1], p) }));
+        continue;
+      }
       int outer = *nvf_emit_tiles(e, 1, t, "c");
       nvf_arg *arg = NVB_NEW(e->a, nvf_arg);
       *arg = (nvf_arg){ .kind = NVF_ACONST, .type = t, .bits = nvf_emit_node(e, v->node)->init[p] };
@@ -651,6 +706,12 @@ static void open_walk(emitter *e, int axis) {
   s->var = e->var[axis];
   s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
   s->hi = nvf_emit_size(e, k->axis.at[axis].extent);
+  if (e->segment[axis] >= 0) {
+    const nvf_expr *reach = nvf_x(e->kn, NVF_NAME, e->reach, 0);
+    s->lo = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_GRID, e->segment[axis], 0), reach);
+    s->hi = nvf_x2(e->kn, NVF_ADD, s->lo, reach);
+  }
+  nvf_emit_hint(e, s, "unroll", e->s->at[axis].tile == 1 ? 64 : 0); /* one element after the other */
   s->step = nvf_x(e->kn, NVF_NAME, e->cut[axis], 0);
   s->ncarry = carry.n;
   s->carry = carry.at;
@@ -667,6 +728,7 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   e->grid = NVB_NEWN(a, int, k->axis.n + 1);
   e->cut = NVB_NEWN(a, int, k->axis.n + 1);
   e->var = NVB_NEWN(a, int, k->axis.n + 1);
+  e->segment = NVB_NEWN(a, int, k->axis.n + 1);
   e->tile = NVB_NEWN(a, int *, k->inst.n + 1);
   e->met = NVB_NEWN(a, uint64_t, k->inst.n / 64 + 1);
   e->checked = NVB_NEWN(a, int, k->check.n + 1);

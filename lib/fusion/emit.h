@@ -16,6 +16,8 @@ typedef struct nvf_emitter {
   nvf_block *block;                /* being filled: the part's, or of a loop along a scan */
   const int *buf_of;
   int *axis, *grid, *cut, *var;    /* numbers in the kernel; -1 */
+  int reach;                       /* the constant that says how long a segment is */
+  int *segment;                    /* by axis: the block's coordinate along a walk in segments; -1 */
   int **tile;                      /* by instance: its tiles; NULL until made */
   int zone;                        /* of a kernel with a product: whose tiles, layouts and shape these are */
   nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */

@@ -60,7 +60,11 @@ static const char *what_of(const nvf_cand *k) {
     if ((v->kind != NVF_IMAP && v->kind != NVF_IDOT && !nvf_is_red(v)) || !x->name)
       continue;
     if (n++ < 12)
-      nvb_print(&t, "%s%s%s", n > 1 ? ", " : "", x->name, x->block ? " (partials)" : x->finish ? " (finish)" : "");
+      nvb_print(&t, "%s%s%s", n > 1 ? ", " : "", x->name,
+                x->block && x->kind == NVG_VRED ? " (partials)"
+                : x->chain                      ? " (carries)"
+                : x->finish                     ? " (finish)"
+                                                : "");
   }
   if (n > 12)
     nvb_print(&t, " and %d more", n - 12);

@@ -435,10 +435,17 @@ static int of_scan(builder *b, int node, const nvf_ix *at, int guard) {
   count_fold(b, n);
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   uint64_t axes = 1ull << a;
-  for (int i = 0; i < n->nin; i++)
+  for (int i = 0; i < nvf_states(n); i++)
     axes |= axes_of(b, arg[i] = nvf_inst_at(b, n->in[i], at, guard, 0));
-  for (int i = 0; i < n->nin; i++)
+  for (int i = 0; i < nvf_states(n); i++)
     arg[i] = spread(b, arg[i], axes);
+  if (n->block) { /* as if it were that of the first segment: the text adds the segment's number */
+    nvf_ix *e = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
+    e[n->attr[0]] = 0;
+    arg[n->nin - 1] = nvf_inst_at(b, n->in[n->nin - 1], e, 0, 0);
+    if (b->k->inst.at[arg[n->nin - 1]].kind != NVF_ILOAD)
+      nvf_illegal(b, "a scan and what it goes on from");
+  }
   b->k->reduced |= 1ull << a;
   return add_inst(b,
                   (nvf_inst){ .kind = NVF_ISCAN, .node = node, .narg = n->nin, .arg = arg, .axis = a, .axes = axes });

@@ -201,7 +201,9 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
     if (v->kind == NVG_VRED)
       nvf_fold(w, v, n, whole && whole[i], side[i], split == NVF_TILED ? tile_of(net, v, of) : 0);
     else
-      w->node[i] = same ? n.in[0] : v->kind == NVG_VPICK ? w->state[v->in[0]][v->attr[0]] : nvf_weave(w, n);
+      w->node[i] = same ? n.in[0] : v->kind == NVG_VPICK ? w->state[v->in[0]][v->attr[0]]
+                   : v->kind == NVG_VSCAN ? nvf_scan(w, v, n)
+                                          : nvf_weave(w, n);
   }
   net->n = w->made.n;
   net->node = w->made.at;

@@ -31,7 +31,9 @@ typedef struct nvf_node {
   const nvg_frag *frag;
   const uint64_t *init;
   const char *name;
-  int64_t block;           /* RED: elements of a partial's piece of the reduced run; 0: all of it */
+  int64_t block;           /* RED: elements of a partial's piece of the reduced run; SCAN: of a segment, which goes on
+                              from what its last operand has of the blocks before; 0: all of it */
+  int chain;               /* SCAN: of one element after the other */
   int half;                /* nvg_val.half */
   int tiled;               /* RED: a partial over the columns, or the rows, that a block of a product makes */
   int finish;              /* RED: merges partials */
@@ -169,6 +171,7 @@ typedef struct nvf_place {
   int64_t tile;        /* extent in the tile; 0: a grid axis only */
   int cut;             /* grid and tile: coordinate = block * tile + axis */
   int walk;            /* tile and a loop of the text: coordinate = variable + axis; of a scan that carries on */
+  int64_t segment;     /* of a walk: coordinates that a block goes along; 0: all */
   nvf_digits digits;   /* of the tile's extent */
   nvf_digits across;   /* the same for tiles that are read or written across the lanes: they go through a relayout */
   /* of an axis that is reduced in any order: neighbours side by side, the rest in sequence; 0: as usual */
@@ -237,6 +240,8 @@ static inline int nvf_reads(const nvf_cand *k, int node) {
 }
 static inline int nvf_has(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
 static inline void nvf_put_bit(uint64_t *set, int i) { set[i >> 6] |= 1ull << (i & 63); }
+/* Operands of a reduction or scan that it merges. */
+static inline int nvf_states(const nvf_node *n) { return n->nin - (n->kind == NVG_VSCAN && n->block); }
 static inline int nvf_is_red(const nvf_inst *v) { return v->kind == NVF_IRED || v->kind == NVF_ISCAN; }
 static inline int nvf_is_made(const nvf_node *n) { /* by operations, not by reading elsewhere */
   return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;

@@ -275,6 +275,22 @@ int64_t nvf_params(const nvf_cand *k) {
   return n;
 }
 
+/* A scan in segments, or of one element after the other, goes along an axis that nothing else in its kernel takes. */
+static int is_crowded(const nvf_cand *k, const nvf_inst *scan) {
+  const nvf_node *n = &k->net->node[scan->node];
+  if (scan->kind != NVF_ISCAN || !(n->block || n->chain))
+    return 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    const nvf_node *o = &k->net->node[v->node];
+    if (v->kind == NVF_ISCAN && (v->axis != scan->axis || o->block != n->block || o->chain != n->chain))
+      return 1;
+    if (v->kind == NVF_IRED && ((v->axes | 1ull << v->axis) >> scan->axis & 1))
+      return 1;
+  }
+  return 0;
+}
+
 const char *nvf_refused(const nvf_cand *k) {
   enum { LONG = 16384 }; /* a line that is scanned and added up lies in the registers of a block */
   if (k->net->caps->kind == NVB_CPU)
@@ -284,6 +300,9 @@ const char *nvf_refused(const nvf_cand *k) {
   nvf_tiling t = { 0 };
   if (k->dot && nvf_product_piece(k) >= 0 && k->axis.at[nvf_product_piece(k)].n > 64 && !nvf_tensor_tile(k, &t))
     return "a product in tiles that are none of tensor cores";
+  for (int i = 0; i < k->inst.n; i++)
+    if (is_crowded(k, &k->inst.at[i]))
+      return "a scan of a long line and what else goes along it";
   for (int a = 0; a < k->axis.n; a++)
     if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_folded(k, a))
       return "a scan and a reduction of long lines";

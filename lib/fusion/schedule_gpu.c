@@ -225,12 +225,23 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
 }
 
 /* ---- the axis with the lanes */
+/* The scan along an axis that is none of whole lines: in segments, or of one element after the other; NULL. */
+static const nvf_node *special_scan(const nvf_cand *k, int a) {
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_node *n = &k->net->node[k->inst.at[i].node];
+    if (k->inst.at[i].kind == NVF_ISCAN && k->inst.at[i].axis == a && (n->block || n->chain))
+      return n;
+  }
+  return NULL;
+}
+
 static int may_have_lanes(const nvf_cand *k, int a) {
   nvf_stamp st[64];
   int n = a >= 0 ? nvf_stamps(k, a, st, 64) : 0, ok = a >= 0 && nvf_live(k, a) && k->axis.at[a].n > 1;
-  for (int i = 0; i < n; i++)
-    ok &= (st[i].c == 1 && st[i].w == 1) || st[i].w >= LANES;
-  return ok;
+  for (int i = 0; i < n; i++) /* in a run of a scan nothing is side by side, but runs are */
+    ok &= (st[i].c <= NVF_SCAN_RUN && st[i].w == 1) || st[i].w >= LANES;
+  const nvf_node *scan = ok ? special_scan(k, a) : NULL;
+  return ok && !(scan && scan->chain);
 }
 
 static int lane_of(const nvf_cand *k) {
@@ -651,13 +662,20 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
   *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS, .blocks = 1 };
   for (int a = 0, walks = 0; a < k->axis.n; a++)
     if (nvf_live(k, a) && !(k->grid >> a & 1)) {
+      const nvf_node *scan = special_scan(k, a);
+      int64_t segments = scan && scan->block ? (k->axis.at[a].n + scan->block - 1) / scan->block : 1;
+      if (scan && scan->chain) {
+        s->at[a] = (nvf_place){ .tile = 1, .walk = walks = 1 };
+        continue;
+      }
       s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering(k, s->lane, a);
       if (nvf_scanned(k, a))
         s->at[a].tile = most(16, s->at[a].tile);
-      int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid)) : 0;
+      int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid) * segments) : 0;
       if (n) {
         s->at[a].tile = n;
         s->at[a].walk = walks = 1;
+        s->at[a].segment = segments > 1 ? scan->block : 0;
       }
       whole |= 1ull << a;
     }

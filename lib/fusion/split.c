@@ -135,18 +135,23 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
   return b > 1 && b < e->len ? b : 0;
 }
 
+/* How many pieces a run has: one symbol for all that are alike. */
+static nvf_prod count_of_pieces(nvf_weaver *w, nvf_prod len, int64_t block) {
+  nvf_prod key[2] = { len, (nvf_prod)block };
+  int fresh, *pieces = nvb_map_put(w->pieces, key, sizeof key, &fresh);
+  if (fresh)
+    *pieces = nvf_symbol(w->net->space, pieces_of(nvf_value(w->net->space, len), block));
+  return *pieces;
+}
+
 static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int64_t block, int *out) {
   nvf_space *s = w->net->space;
   const nvf_node x = made(w, in[0]);
-  nvf_prod len = 0, key[2], dims[NVM_MAX_RANK + 4] = { 0 };
+  nvf_prod len = 0, dims[NVM_MAX_RANK + 4] = { 0 };
+  int mid[64];
   for (int d = at; d < at + run; d++)
     len = nvf_mul(s, len, x.dim[d]);
-  key[0] = len;
-  key[1] = (nvf_prod)block;
-  int fresh, *pieces = nvb_map_put(w->pieces, key, sizeof key, &fresh), mid[64];
-  if (fresh)
-    *pieces = nvf_symbol(s, pieces_of(nvf_value(s, len), block));
-  dims[0] = *pieces;
+  dims[0] = count_of_pieces(w, len, block);
   nvf_node p = n, f = n;
   f.tiled = 0;
   p.in = ints(w, n.nin, in);
@@ -296,4 +301,41 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, 
     out[i] = reshaped(w, out[i], v->rank, n.dim);
   w->state[n.value] = out;
   w->node[n.value] = v->nin == 1 ? out[0] : -1;
+}
+
+/* ---- scans */
+enum { SCAN_BLOCK = NVF_SCAN_RUN * NVF_SCAN_RUNS, SEGMENT = 16 * SCAN_BLOCK };
+
+/* A block scans SEGMENT elements. Measured on 2^26 f32: one line 1.04 ms, by one block 20.1; 64 lines 0.38, 0.34. */
+static int in_segments(const nvf_weaver *w, const nvg_val *v) {
+  const nvb_caps *c = w->net->caps;
+  const nvg_val *x = &w->net->g->v[v->in[0]];
+  int64_t len = v->shape[v->attr[0]], lines = len ? v->size / len : 0;
+  int pairs = nvg_class_of(x->dtype) == NVG_COMPLEX; /* a masked load has one number for both parts */
+  return c->kind != NVB_CPU && w->split != NVF_WHOLE && v->nin == 1 && len >= 4 * SEGMENT && 3 * lines < c->units &&
+         !(pairs && v->init[0] != v->init[1]);
+}
+
+int nvf_scan(nvf_weaver *w, const nvg_val *v, nvf_node n) {
+  if (!in_segments(w, v))
+    return nvf_weave(w, n);
+  int at = (int)v->attr[0], total[2];
+  const nvf_node x = made(w, n.in[0]);
+  nvf_prod piece[2] = { count_of_pieces(w, x.dim[at], SCAN_BLOCK), 0 };
+  nvf_node t = n, c = n;
+  t.kind = NVG_VRED;
+  t.block = SCAN_BLOCK;
+  t.rank = x.rank + 1;
+  t.dim = with_dims(w, &x, at, 1, 2, piece);
+  t.attr = attrs(w, at, 1);
+  t.stamp_c = NVF_SCAN_RUN;
+  t.stamp_w = 1;
+  results(w, nvf_weave(w, t), n.in, total);
+  c.dim = with_dims(w, &x, at, 1, 1, piece);
+  c.in = ints(w, 1, &(int){ reshaped(w, total[0], x.rank, c.dim) });
+  c.chain = 1;
+  n.in = ints(w, 2, (int[2]){ n.in[0], nvf_weave(w, c) });
+  n.nin = 2;
+  n.block = SEGMENT;
+  return nvf_weave(w, n);
 }

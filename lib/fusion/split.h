@@ -17,6 +17,9 @@ typedef struct nvf_weaver {
 nvf_weaver *nvf_weaver_new(nvf_net *net, int split);
 int nvf_weave(nvf_weaver *w, nvf_node n);                 /* adds a node; its number */
 int64_t nvf_count(const nvg_val *v, int from, int to);    /* product of extents */
+/* The node of a scan; on a GPU a few long lines are scanned in segments by many blocks: the totals of the order's
+   blocks, what lies left of each of these, element after element, then the values. */
+int nvf_scan(nvf_weaver *w, const nvg_val *v, nvf_node n);
 /* Adds what a reduction becomes and notes node and states. whole: it is not cut into partials; side: another reduction
    of the same source goes along other axes, so pieces follow its rows; tile: it is cut into pieces of so many columns,
    0: as usual. */
