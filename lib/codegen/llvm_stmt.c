@@ -19,20 +19,28 @@ typedef struct later {
   int64_t blocks, bytes, *rows;
 } later;
 
-/* A prefetch never faults. */
+static int lane_axis(const nvf_layout *l) { /* -1: none */
+  int axis = -1;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].place == 'l' && l->d[i].extent > 1) axis = l->d[i].axis;
+  return axis;
+}
+
+/* A prefetch never faults. Of the items that share a line the first one asks for it. */
 static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, const later *when) {
+  enum { LINE = 64 };
   e->ahead = when->blocks;
   e->shift = when->rows;
   nvcl_xv at = nvcl_index(e, s->map, l, item);
   e->ahead = 0;
   e->shift = NULL;
   int64_t size = nvg_size(e->k->param[s->buf].type), width = at.form == 1 ? size * nvcl_layout_lanes(e, l) : size;
-  if (at.form == 2) return;
+  if (at.form == 2 || (at.form == 1 && nvc_axis_part(l, lane_axis(l), item) * size % LINE)) return;
   at.k += at.form == 1 ? at.pat[0] : 0;
   at.form = 0;
   val i = LLVMBuildMul(e->b, nvcl_index_value(e, &at, 1), nvcl_int(e, size), "");
   val p = LLVMBuildGEP2(e->b, e->i8, e->param[s->buf], &i, 1, "");
-  for (int64_t k = 0; k < width; k += 64) {
+  for (int64_t k = 0; k < width; k += LINE) {
     val line = nvcl_gep(e, p, k + when->bytes);
     nvcl_call(e, "llvm.prefetch", &e->ptr, 1, (val[]){line, nvcl_i32(e, 0), nvcl_i32(e, 2), nvcl_i32(e, 1)}, 4);
   }
@@ -56,10 +64,8 @@ static int streams(nvcl_em *e) {
    they are many the hardware does better alone. */
 static void next_in_loop(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, later *when) {
   enum { AHEAD = 3072, STRIPS = 4096, FEW = 8 };
-  int lane = -1, rows = 1;
+  int lane = lane_axis(l), rows = 1;
   int64_t *to = NVB_NEWN(e->a, int64_t, e->k->naxis), width = nvg_size(e->k->param[s->buf].type);
-  for (int i = 0; i < l->n; i++)
-    if (l->d[i].place == 'l' && l->d[i].extent > 1) lane = l->d[i].axis;
   for (int i = 0; i < l->n; i++)
     if (l->d[i].place == 'i' && l->d[i].extent > 1 && l->d[i].axis != lane) {
       to[l->d[i].axis] = l->d[i].extent * l->d[i].stride;

@@ -27,7 +27,7 @@ static const mode on_cpu[] = {
   { "fused, 7 threads, flush-to-zero in the caller", "on", "0", "7", 1, 1 },
   { "fused, native", "on", "1", "1", 0, 10 },
   { "fused, native, 7 threads", "on", "1", "7", 1, 50 },
-  { "node by node, native", "off", "1", "2", 0, 50 },
+  { "node by node, native", "off", "1", "2", 0, 100 },
 }, on_device[] = {
   { "fused, on the device", "on", "auto", "1", 0, 1 },
   { "node by node, on the device", "off", "auto", "1", 0, 4 },
