@@ -139,6 +139,7 @@ void nvcu_wrote(nvcu_em *e, nvcu_room *r);
 void nvcu_may_read(nvcu_em *e, const nvcu_room *r);          /* a barrier if some thread may not have written */
 void nvcu_read(nvcu_em *e, nvcu_room *r);
 void nvcu_cluster_barrier(nvcu_em *e);                       /* all threads of all blocks of the cluster */
+void nvcu_cluster_end(nvcu_em *e); /* shared memory ends with its block, and others may read it */
 void nvcu_barrier(nvcu_em *e);
 void nvcu_scope_opened(nvcu_em *e);                          /* a brace: e->depth is that of its inside */
 void nvcu_scope_closed(nvcu_em *e);
@@ -232,6 +233,8 @@ int nvcu_open_loops(nvcu_em *e, const nvf_layout *l);         /* those that are 
 void nvcu_close_loops(nvcu_em *e, int open);
 void nvcu_put(nvcu_em *e, const nvf_stmt *s);
 void nvcu_get(nvcu_em *e, const nvf_stmt *s);
+/* Do the blocks of a cluster have one index of the axis each? Shared tiles are without it then. */
+int nvcu_apart(const nvf_layout *l, int axis);
 void nvcu_dft(nvcu_em *e, const nvf_stmt *s);
 void nvcu_contract(nvcu_em *e, const nvf_stmt *s);
 #endif

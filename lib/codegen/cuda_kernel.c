@@ -318,6 +318,7 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   memset(e->steady, 0, sizeof e->steady);
   nvcu_find_steady(e, q);
   e->known = 0;
+  e->crossed = NVCU_OWN;
   if (nvcu_roles(e, q, own_coordinates, e->k->npart == 1 ? count_blocks(e, p) : NULL)) return;
   coordinates(e, p, block);
   uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
@@ -326,11 +327,8 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   e->known = whole;
   if (work) nvcu_open(e, "if (%s)", work);
   nvcu_homes(e);
-  e->crossed = NVCU_OWN;
   nvcu_seq(e, q);
-  /* shared memory ends with its block, and others may read it */
-  if (e->crossed == NVCU_READS) nvcu_line(e, "nv_cluster_arrive();");
-  if (e->crossed != NVCU_OWN) nvcu_line(e, "nv_cluster_wait();");
+  nvcu_cluster_end(e);
   if (work) nvcu_close(e);
 }
 
@@ -371,7 +369,7 @@ static void set_up(nvcu_em *e) {
   if (most_places(e, 'l') > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with more than 32 lanes");
   if (e->warps > 32) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a layout with %d warps", e->warps);
   e->cluster = most_places(e, 'c');
-  if (e->cluster > (e->target->arch >= 90 ? 8 : 1))
+  if (e->cluster > (e->target->arch == 90 ? 16 : e->target->arch > 90 ? 8 : 1))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster of %d blocks", e->cluster);
   e->out.arena = e->head.arena = e->a;
   e->var = NVB_NEWN(e->a, const char *, e->k->nvar + 1);
@@ -379,6 +377,11 @@ static void set_up(nvcu_em *e) {
   e->tile = NVB_NEWN(e->a, nvcu_tile, e->k->ntile + 1);
   e->done = NVB_NEWN(e->a, uint8_t, e->k->nstmt + 1);
   e->depth = 1;
+}
+
+static int resident_of(const nvcu_em *e) {
+  int64_t least = kernel_hint(e, "min_blocks");
+  return !e->ring || e->cluster > 1 ? 0 : least > 1 ? (int)least : 1;
 }
 
 static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
@@ -431,14 +434,14 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   emit_parts(e);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
   int64_t room = e->exchange + e->shared_most, fits = room <= shared_limit(target->arch);
-  if ((e->ring || !fits) && e->cluster > 1)
+  if (!fits && e->cluster > 1)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster wants %lld bytes of shared memory in a block", (long long)room);
   if (e->tensor && !fits)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
               (long long)room, (long long)shared_limit(target->arch));
   *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? NVCU_GROUP : 0)), .checks = e->checks,
                            .shared = fits ? room : 0, .scratch = fits ? 0 : room, .cluster = e->cluster,
-                           .resident = e->ring != NULL, .nmap = e->nmap};
+                           .resident = resident_of(e), .nmap = e->nmap};
   memcpy(out->map, e->map, sizeof e->map);
   compose(e, &t, out);
   out->source = t.s;

@@ -132,7 +132,13 @@ static int bounds(const nvcu_em *e, const nvf_cond *c, int axis, poly *start, po
   return 0;
 }
 
-static const char *text_of(nvcu_em *e, const poly *p) {
+/* The index of an axis of which each block of a cluster has one */
+static const char *block_of(nvcu_em *e, const nvf_layout *l, int axis) {
+  nvcu_xv x = nvcu_coordinate(e, axis, l, 0);
+  return nvcu_index_text(e, &x);
+}
+
+static const char *text_of(nvcu_em *e, const poly *p, const nvf_layout *l) {
   nvb_text t = {.arena = e->a};
   for (int i = 0; i < p->n; i++) {
     nvb_print(&t, "%s%lld", i ? " + " : "", (long long)p->t[i].c);
@@ -140,6 +146,7 @@ static const char *text_of(nvcu_em *e, const poly *p) {
       const factor *f = &p->t[i].f[k];
       nvb_print(&t, " * %s", f->kind == NVF_PARAM  ? nvcu_text(e, "p_%s", e->k->param[f->id].name)
                              : f->kind == NVF_GRID ? e->grid[f->id]
+                             : f->kind == NVF_AXIS ? block_of(e, l, f->id)
                                                    : e->var[f->id]);
     }
   }
@@ -162,7 +169,7 @@ static const char *batches(nvcu_em *e, nvcu_view *v, poly *rest) {
 const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nvcu_view *v) {
   const int axis[2] = {inner, outer};
   poly rest = poly_of(e, s->map), step[2];
-  *v = (nvcu_view){.map = {.param = s->buf, .type = e->k->param[s->buf].type, .rank = 2}};
+  *v = (nvcu_view){.l = nvc_layout_of(&e->r, s), .map = {.param = s->buf, .type = e->k->param[s->buf].type, .rank = 2}};
   nvc_cuda_map *m = &v->map;
   if (!s->where || s->where->ntile || s->where->nrel != 2) return "its conditions are not those of a row and a column";
   int said = 0;
@@ -173,6 +180,10 @@ const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nv
     int which = bounds(e, s->where, axis[i], &start, &extent);
     if (!which || which == said) return "its conditions are not those of a row and a column";
     said = which;
+    for (int t = 0; t < start.n; t++)
+      for (int f = 0; f < start.t[t].n; f++)
+        if (start.t[t].f[f].kind == NVF_AXIS && !nvcu_apart(v->l, start.t[t].f[f].id))
+          return "its box is not the same in the whole block";
     poly moved = times(&start, &step[i]);
     rest = plus(rest, &moved, -1);
     if (!keep(&m->extent[i], &extent) || !keep(&m->stride[i], &step[i])) return "its sizes are not those of a matrix";
@@ -182,7 +193,7 @@ const char *nvcu_view_of(nvcu_em *e, const nvf_stmt *s, int inner, int outer, nv
 }
 
 const char *nvcu_view_start(nvcu_em *e, const nvcu_view *v, int i) {
-  return i < 2 ? text_of(e, v->start[i]) : nvcu_text(e, "(int)%s", e->grid[v->grid[i]]);
+  return i < 2 ? text_of(e, v->start[i], v->l) : nvcu_text(e, "(int)%s", e->grid[v->grid[i]]);
 }
 
 /* A map's number; those that are alike are one. */

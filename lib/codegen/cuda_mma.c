@@ -45,7 +45,7 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   const nvf_layout *l = &e->t->tile[contract->out[0]];
   int axes[NVF_MAX_DIGITS], n = 0, all = nvf_layout_axes(l, axes), items = nvc_items(l);
   for (int i = 0; i < all; i++)
-    if (nvf_extent(l, axes[i]) > 1) axes[n++] = axes[i];
+    if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
   nvcu_sum s = {.l = l};
   if (n == 2) {
     int turned = is_p(l, axes[1]) && is_q(l, axes[0]);

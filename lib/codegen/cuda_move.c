@@ -15,10 +15,11 @@ enum {
   CELLS = 2 * NVF_MAX_DIGITS /* of axes that are taken apart, and one of each other axis */
 };
 
-/* A cell is a part of an axis index that no layout splits. Element address = sum of cell values * step, in scalars. */
+/* A cell is a part of an axis index that no layout splits. Element address = sum of cell values * step, in scalars; of
+   a tile that lies in the blocks of a cluster, the block's number = sum of cell values * block. */
 typedef struct cell {
   int axis;
-  int64_t stride, extent, step;
+  int64_t stride, extent, step, block;
 } cell;
 typedef struct nvcu_places {
   struct nvcu_places *next;
@@ -28,7 +29,7 @@ typedef struct nvcu_places {
   int group, size; /* scalars of an element, bytes of a scalar */
   int nview;
   const nvf_layout *view[VIEWS];
-  int64_t scalars;
+  int64_t scalars, most; /* most: pads may not make it more; 0: they may */
 } nvcu_places;
 
 /* ---- addresses */
@@ -103,8 +104,8 @@ static int64_t requests(const nvcu_places *m, const nvf_layout *l) {
 static void give_steps(nvcu_places *m, const int *pad) {
   int64_t step = m->group;
   for (int k = m->n; k-- > 0;) {
-    m->c[k].step = step;
-    step = (step * m->c[k].extent + pad[k] * m->group);
+    m->c[k].step = m->c[k].block ? 0 : step;
+    if (!m->c[k].block) step = (step * m->c[k].extent + pad[k] * m->group);
   }
   m->scalars = 0;
   for (int k = 0; k < m->n; k++) m->scalars += (m->c[k].extent - 1) * m->c[k].step;
@@ -140,8 +141,9 @@ static void choose_pads(nvcu_places *m) {
             pad[b] = some[y];
             pad[a] = some[x];
             int64_t p = price(m, pad);
-            better |= p < best;
-            if (p < best) best = p;
+            int is = p < best && (!m->most || m->scalars <= m->most);
+            better |= is;
+            if (is) best = p;
             else pad[a] = pa, pad[b] = pb;
           }
   }
@@ -165,7 +167,7 @@ static void split(nvcu_places *m, int axis, int64_t extent) {
   if (cut[n - 1] != 1) cut[n++] = 1;
   for (int i = 0; i + 1 < n; i++)
     if (cut[i] % cut[i + 1] || m->n + n > NVF_MAX_DIGITS) cut[1] = 1, n = 2;
-  for (int i = 0; i + 1 < n; i++) m->c[m->n++] = (cell){axis, cut[i + 1], cut[i] / cut[i + 1], 0};
+  for (int i = 0; i + 1 < n; i++) m->c[m->n++] = (cell){axis, cut[i + 1], cut[i] / cut[i + 1], 0, 0};
 }
 
 static void add_view(nvcu_places *m, const nvf_layout *l) {
@@ -202,6 +204,17 @@ static nvcu_xv address(nvcu_em *e, const nvcu_places *m, const nvf_layout *l, in
       at = nvcu_add(e, at, nvcu_times(e, v, d->stride > c->stride ? d->stride / c->stride * c->step : c->step), 1);
     }
   return at;
+}
+
+/* The address of the room in the block that has the item: it may be another one of the cluster. */
+static const char *room_of(nvcu_em *e, const nvcu_places *m, const char *room, const char *type, const nvf_layout *l,
+                           int item) {
+  nvcu_places of = *m;
+  int apart = 0;
+  for (int k = 0; k < of.n; k++) apart |= (of.c[k].step = of.c[k].block) != 0;
+  if (!apart) return room;
+  nvcu_xv x = address(e, &of, l, item);
+  return nvcu_let(e, nvcu_text(e, "%s *", type), nvcu_text(e, "nv_peer(%s, %s)", room, nvcu_index_text(e, &x)));
 }
 
 /* One access: items item, item + step ... of l, `n` of them, of each tile that an element holds. */
@@ -256,7 +269,7 @@ static void read_items(nvcu_em *e, const nvcu_places *m, const char *room, nvm_d
   const char *got[WIDEST];
   for (int item = 0; item < nvc_items(l); item++) {
     if (!begins(l, item, n, digit)) continue;
-    access a = access_at(e, m, room, l, item, n, digit, (nvcu_xv){0});
+    access a = access_at(e, m, room_of(e, m, room, nvcu_type(t), l, item), l, item, n, digit, (nvcu_xv){0});
     read_access(e, m, &a, nvcu_type(t), got);
     for (int i = 0; i < n * m->group; i++) v[(item + i / m->group * a.step) * m->group + i % m->group] = got[i];
   }
@@ -427,8 +440,63 @@ void nvcu_transfer(nvcu_em *e, nvm_dtype t, const nvf_layout *from, nvcu_values 
   nvcu_read(e, r);
 }
 
+/* ---- between the blocks of a cluster */
+int nvcu_apart(const nvf_layout *l, int axis) {
+  int digits = 0;
+  for (int i = 0; i < l->n; i++) {
+    if (l->d[i].axis != axis || l->d[i].extent == 1) continue;
+    if (l->d[i].place != 'c') return 0;
+    digits++;
+  }
+  return digits;
+}
+
+static nvcu_places *cluster_map(nvcu_em *e, nvm_dtype t, const nvf_layout *from, const nvf_layout *to) {
+  nvcu_places *m = NVB_NEW(e->a, nvcu_places);
+  int axes[NVF_MAX_DIGITS], n = nvf_layout_axes(from, axes);
+  *m = (nvcu_places){.part = e->part, .group = 1, .size = nvg_size(t)};
+  add_view(m, from);
+  add_view(m, to);
+  for (int i = 0; i < n; i++) split(m, axes[i], nvf_extent(from, axes[i]));
+  for (int i = 0; i < from->n; i++)
+    for (int k = 0; k < m->n && from->d[i].place == 'c'; k++) {
+      const nvf_digit *d = &from->d[i];
+      cell *c = &m->c[k];
+      if (!overlap(c, d)) continue;
+      if (c->stride % d->stride || d->stride * d->extent % (c->stride * c->extent))
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] digits of the blocks of a cluster do not nest");
+      c->block = c->stride / d->stride * d->pstride;
+    }
+  give_steps(m, (int[CELLS]){0});
+  m->most = m->scalars + m->scalars / 8;
+  choose_pads(m);
+  return m;
+}
+
+/* Each block writes what it has, all meet, and each reads what it wants, wherever that lies. Once in a kernel's life:
+   the rooms are this statement's alone, and the kernel ends together. */
+static void exchange_blocks(nvcu_em *e, const nvf_stmt *s, const nvf_layout *from, const nvf_layout *to) {
+  nvcu_places **m = NVB_NEWN(e->a, nvcu_places *, s->nin);
+  const char **at = NVB_NEWN(e->a, const char *, s->nin);
+  if (e->nloop || e->nested || nvc_has_loops(from) || nvc_has_loops(to))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between blocks in a loop", s->id);
+  for (int k = 0; k < s->nin; k++) {
+    nvm_dtype t = e->k->tile[s->in[k]].type;
+    m[k] = cluster_map(e, t, from, to);
+    at[k] = nvcu_room_at(e, nvcu_room_new(e, m[k]->scalars * m[k]->size, 1), 0, nvcu_type(t));
+    write_tiles(e, m[k], at[k], &s->in[k], from);
+  }
+  nvcu_cluster_barrier(e);
+  for (int k = 0; k < s->nin; k++) read_tiles(e, m[k], at[k], &s->out[k], to);
+  e->crossed = NVCU_READS;
+}
+
 void nvcu_relayout(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *from = &e->t->tile[s->in[0]], *to = &e->t->tile[s->out[0]];
+  if (!same_place(from, to, 'c')) {
+    exchange_blocks(e, s, from, to);
+    return;
+  }
   if (same_place(from, to, 'l') && same_place(from, to, 'w') && same_place(from, to, 'I')) {
     rename_items(e, s, from, to);
     return;
@@ -462,7 +530,8 @@ static void map_shared(nvcu_em *e, const nvf_stmt *put) {
   nvcu_places *m = NVB_NEW(e->a, nvcu_places);
   readers r = {put->out[0], m};
   *m = (nvcu_places){.part = e->part, .group = 1, .size = nvg_size(e->k->tile[put->out[0]].type)};
-  for (int i = 0; i < put->norder; i++) m->c[m->n++] = (cell){put->order[i], 1, nvf_extent(l, put->order[i]), 0};
+  for (int i = 0; i < put->norder; i++)
+    if (!nvcu_apart(l, put->order[i])) m->c[m->n++] = (cell){put->order[i], 1, nvf_extent(l, put->order[i]), 0, 0};
   add_view(m, l);
   each_stmt(&e->part->body, see_reader, e, &r);
   choose_pads(m);

@@ -15,9 +15,9 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s is not loaded straight into shared memory",
               e->k->tile[put->in[0]].name);
   *f = (nvcu_fill){.load = load, .put = put};
-  const char *why = nvcu_view_of(e, load, put->order[1], put->order[0], &f->view);
-  if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
   nvcu_rows *r = nvcu_rows_of(e, put);
+  const char *why = nvcu_view_of(e, load, r->col, r->row, &f->view);
+  if (why) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] TMA cannot load %s: %s", e->k->tile[put->in[0]].name, why);
   nvc_cuda_map *m = &f->view.map;
   for (int i = 0; i < m->rank; i++) m->box[i] = 1;
   m->box[0] = r->span / r->size;
@@ -239,11 +239,17 @@ static void fetch(nvcu_em *e, const nvcu_ring *g) {
   }
 }
 
+/* The block's tiles, one after the other; a cluster's blocks have one. In text: the tile in hand. */
+static const char *open_tiles(nvcu_em *e, const char *blocks) {
+  if (e->cluster == 1) return nvcu_for(e, "block", blocks, "gridDim.x", 1);
+  nvcu_open(e, "%s", "");
+  return "block";
+}
+
 static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
   nvcu_open(e, "if (threadIdx.x == %d)", 32 * e->warps);
   nvcu_line(e, "int stage = 0, phase = 1;");
-  const char *b = nvcu_for(e, "block", blocks, "gridDim.x", 1);
-  coordinates(e, b);
+  coordinates(e, open_tiles(e, blocks));
   const nvf_stmt *s = g->loop;
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
@@ -258,22 +264,25 @@ static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, c
 static void consumer(nvcu_em *e, nvcu_ring *g, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block),
                      const char *blocks) {
   nvcu_line(e, g->early ? "int stage = 0, phase = 0, turn = 0;" : "int stage = 0, phase = 0;");
-  const char *b = nvcu_for(e, "block", blocks, "gridDim.x", 1);
-  nvcu_loop_opened(e, 1);
+  const char *b = open_tiles(e, blocks);
+  int more = e->cluster == 1; /* every warp goes on with the next block */
+  if (more) nvcu_loop_opened(e, 1);
   coordinates(e, b);
   nvcu_homes(e);
-  e->nested++; /* every warp goes on with the next block */
+  e->nested += more;
   nvcu_boxes_begin(e, g, q);
   nvcu_seq(e, q);
   if (g->early) nvcu_line(e, "turn ^= 1;");
-  e->nested--;
+  e->nested -= more;
+  nvcu_cluster_end(e);
   nvcu_close(e);
   if (g->out) nvcu_line(e, "if (lane == 0) nv_boxes_read<0>();"); /* shared memory outlives the copies out of it */
 }
 
 int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s) {
-  if (e->ring && e->ring->parts > 1) *s = e->ring->part;
-  return e->ring ? e->ring->parts : 0;
+  if (!e->ring || e->cluster > 1) return 0; /* of a cluster the tail has another layout than the sums */
+  if (e->ring->parts > 1) *s = e->ring->part;
+  return e->ring->parts;
 }
 
 int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step) {

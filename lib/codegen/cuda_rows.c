@@ -21,9 +21,15 @@ nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put) {
   const nvf_layout *l = &e->t->tile[put->in[0]];
   nvcu_rows *r = NVB_NEW(e->a, nvcu_rows);
   r->size = nvg_size(e->k->tile[put->out[0]].type);
-  if (put->norder != 2) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores read shared tiles of two axes");
-  r->row = put->order[0];
-  r->col = put->order[1];
+  int axis[2], n = 0;
+  for (int i = 0; i < put->norder; i++) {
+    if (nvcu_apart(l, put->order[i])) continue;
+    if (n == 2) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores read shared tiles of two axes");
+    axis[n++] = put->order[i];
+  }
+  if (n < 2) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores read shared tiles of two axes");
+  r->row = axis[0];
+  r->col = axis[1];
   r->rows = (int)nvf_extent(l, r->row);
   int64_t bytes = nvf_extent(l, r->col) * r->size;
   r->span = bytes < 128 ? (int)bytes : 128;

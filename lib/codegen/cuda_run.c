@@ -163,10 +163,21 @@ static int moves(const nvf_stmt *s) { /* values between threads */
   return s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_PUT || s->op == NVF_GET || s->op == NVF_CONTRACT;
 }
 
-/* What goes through shared memory stays in its block; reductions alone cross a cluster. */
+/* Is the digit's axis one of which each block puts and contracts its own index? */
+static int keeps_apart(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, const nvf_digit *d) {
+  const nvf_layout own = nvf_layout_only(l, &d->axis, 1);
+  int all = (s->op == NVF_PUT || s->op == NVF_CONTRACT) && nvcu_apart(l, d->axis);
+  for (int j = 1; s->op == NVF_CONTRACT && j < 3; j++) {
+    const nvf_layout x = nvf_layout_only(&e->t->tile[s->in[j]], &d->axis, 1);
+    all &= nvf_layout_eq(&x, &own);
+  }
+  return all;
+}
+
+/* What goes through shared memory stays in its block; reductions and relayouts alone cross a cluster. */
 static void stays_in_block(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
-  for (int i = 0; moves(s) && l && i < l->n; i++)
-    if (l->d[i].place == 'c' && l->d[i].extent > 1)
+  for (int i = 0; moves(s) && s->op != NVF_RELAYOUT && l && i < l->n; i++)
+    if (l->d[i].place == 'c' && l->d[i].extent > 1 && !keeps_apart(e, s, l, &l->d[i]))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d moves values between the blocks of a cluster", s->id);
 }
 
@@ -356,15 +367,21 @@ static int warps_from(const nvcu_em *e, const nvc_seq *q, int i) {
   return bits;
 }
 
-/* Whether those runs reduce across the blocks of a cluster. */
+static int has_blocks(const nvf_layout *l, int axis) { /* axis -1: any */
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].place == 'c' && l->d[i].extent > 1 && (axis < 0 || l->d[i].axis == axis)) return 1;
+  return 0;
+}
+
+/* Whether those runs read what other blocks of a cluster have. */
 static int blocks_from(const nvcu_em *e, const nvc_seq *q, int i) {
   for (; i < q->n; i++) {
     const nvc_run *r = q->run[i];
     if (r->solo) return 1;
     for (int j = 0; j < r->s.n; j++) {
-      const nvf_layout *l = r->s.at[j]->op == NVF_REDUCE ? &e->t->tile[r->s.at[j]->in[0]] : NULL;
-      for (int d = 0; l && d < l->n; d++)
-        if (l->d[d].place == 'c' && l->d[d].extent > 1 && l->d[d].axis == r->s.at[j]->axis) return 1;
+      const nvf_stmt *s = r->s.at[j];
+      if (s->op == NVF_REDUCE && has_blocks(&e->t->tile[s->in[0]], s->axis)) return 1;
+      if (s->op == NVF_RELAYOUT && has_blocks(&e->t->tile[s->in[0]], -1)) return 1;
     }
   }
   return 0;

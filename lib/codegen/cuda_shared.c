@@ -44,6 +44,11 @@ void nvcu_cluster_barrier(nvcu_em *e) {
   e->barrier_at = e->cluster_at = ++e->clock;
 }
 
+void nvcu_cluster_end(nvcu_em *e) {
+  if (e->crossed == NVCU_READS) nvcu_line(e, "nv_cluster_arrive();");
+  if (e->crossed != NVCU_OWN) nvcu_line(e, "nv_cluster_wait();");
+}
+
 void nvcu_scope_opened(nvcu_em *e) {
   if (e->depth >= NVCU_DEPTH) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] loops are nested too deeply");
   e->opened[e->depth] = e->clock;

@@ -44,6 +44,7 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 /* A load or store as boxes of a buffer: the map without its box, and where a block's box begins. */
 typedef struct nvcu_view {
   nvc_cuda_map map;
+  const nvf_layout *l;
   const struct poly *start[2];
   int grid[NVC_MAP_RANK]; /* of the axes from 2 on: block coordinates */
   int number;             /* of the map, once it has a box */

@@ -12,7 +12,7 @@
 #include "base/store.h"
 #include "dispatch/code.h"
 
-enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, THREADS = 1024, SPILLS = 64, LINES = 3000,
+enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, PORTABLE = 8, THREADS = 1024, SPILLS = 64, LINES = 3000,
        REMEMBERED = 8 };
 
 /* ---- the shelf */
@@ -63,6 +63,8 @@ static int load(job *j, const void *cubin) {
   error = error ? error : nvd_cu.cuModuleGetFunction(&k->function, k->module, "nvm_kernel");
   if (!error && k->shared > STATIC_SHARED)
     error = nvd_cu.cuFuncSetAttribute(k->function, CUDA_FUNC_SHARED_MOST, (int)k->shared);
+  if (!error && k->cluster > PORTABLE)
+    error = nvd_cu.cuFuncSetAttribute(k->function, CUDA_FUNC_LARGE_CLUSTER, 1);
   if (error && k->module) {
     nvd_cu.cuModuleUnload(k->module);
     k->module = NULL;

@@ -147,10 +147,10 @@ static uint16_t *gate_bf16(int64_t n, double lo, double hi) {
 }
 static double of_bf16(uint16_t h) { return nvg_bits_float(NVM_BF16, h); }
 
-static void gemm16_of(int M, int N, int K, int ld) {
+static void gemm16_of(const char *file, int M, int N, int K, int ld) {
   uint16_t *A = gate_bf16(M * ld, -.5, .5), *B = gate_bf16(N * ld, -.5, .5), *bias = gate_bf16(N, -1, 1),
            *D = calloc((size_t)(M * N), 2);
-  gate g = {.file = "gemm16.kir", .prefix = "cpu", .aligned = ld % 4 == 0 && K % 4 == 0};
+  gate g = {.file = file, .prefix = "cpu", .aligned = ld % 4 == 0 && K % 4 == 0};
   gate_in(&g, NVM_BF16, A, M * ld);
   gate_in(&g, NVM_BF16, B, N * ld);
   gate_in(&g, NVM_BF16, bias, N);
@@ -163,13 +163,15 @@ static void gemm16_of(int M, int N, int K, int ld) {
       double h = of_bf16(bias[n]);
       for (int k = 0; k < K; k++) h += of_bf16(A[m * ld + k]) * of_bf16(B[n * ld + k]);
       double y = h / (1 + exp(-2 * h * fma(h * h, 0.0356774081, 0.7978845608)));
-      gate_close("gemm16", m * N + n, of_bf16(D[m * N + n]), y, 0x1p-8);
+      gate_close(file, m * N + n, of_bf16(D[m * N + n]), y, 0x1p-8);
     }
   free(A); free(B); free(bias); free(D);
 }
 START_TEST(gemm16) {
-  gemm16_of(16, 128, 64, 64);
-  gemm16_of(9, 100, 45, 53);
+  gemm16_of("gemm16.kir", 16, 128, 64, 64);
+  gemm16_of("gemm16.kir", 9, 100, 45, 53);
+  gemm16_of("gemmk.kir", 16, 128, 320, 320);
+  gemm16_of("gemmk.kir", 9, 100, 145, 153);
 }
 END_TEST
 

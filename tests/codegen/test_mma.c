@@ -102,14 +102,18 @@ static product product_of(const char *file, const char *prefix, const int *size,
                    .ldb = size[4], .ldd = size[5], .nin = nin};
 }
 
-static void gemm16_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = product_of("gemm16.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
+static void gemm16_in(const char *file, const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  product p = product_of(file, prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
   p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
   p.in[1] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
   p.in[2] = matrix_new(NVM_BF16, 1, n, n, 1);
   p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
   p.tolerance = 0x1p-8 + k * 0x1p-22;
   run_product(&p);
+}
+
+static void gemm16_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  gemm16_in("gemm16.kir", prefix, m, n, k, lda, ldb, ldd);
 }
 
 START_TEST(rows) {
@@ -131,6 +135,15 @@ START_TEST(groups) {
   gemm16_of("wgmma", 136, 522, 200, 208, 216, 528);
   gemm16_of("wgmma", 300, 10, 8, 8, 8, 16);
   gemm16_of("", 9, 9, 0, 8, 8, 16);
+}
+END_TEST
+
+/* The blocks of a cluster take rounds of k in turn: all, some and none of them have a last one. */
+START_TEST(shared_out) {
+  gemm16_in("gemmk.kir", "", 128, 128, 512, 512, 512, 128);
+  gemm16_in("gemmk.kir", "", 70, 134, 328, 336, 344, 140);
+  gemm16_in("gemmk.kir", "", 9, 9, 40, 48, 40, 16);
+  gemm16_in("gemmk.kir", "", 9, 9, 0, 8, 8, 16);
 }
 END_TEST
 
@@ -201,5 +214,6 @@ START_TEST(tf32) {
 END_TEST
 
 int main(void) {
-  return gate_emulator() ? RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, two, residual) : 77;
+  if (!gate_emulator()) return 77;
+  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, two, residual);
 }

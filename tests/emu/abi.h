@@ -27,7 +27,7 @@ typedef struct emu_kernel {
   const int *size;              /* bytes of each parameter */
   int max_threads;              /* of __launch_bounds__; 0: not said */
   int cluster;                  /* blocks of __cluster_dims__; 1: not said */
-  char *shared;                 /* dynamic shared memory: EMU_SHARED bytes; NULL: none */
+  char *shared;                 /* dynamic shared memory: EMU_SHARED_ALL bytes; NULL: none */
   emu_world *world;
 } emu_kernel;
 
@@ -39,5 +39,6 @@ typedef struct emu_map {
   long long extent[5], stride[5];
 } emu_map;
 
-enum { EMU_SHARED = 232448 + 4096 }; /* the largest a block may ask for, and what shows writes behind it */
+/* The largest a block may ask for, and what shows writes behind it; of the blocks of a cluster */
+enum { EMU_SHARED = 232448 + 4096, EMU_SHARED_ALL = 16 * EMU_SHARED };
 #endif

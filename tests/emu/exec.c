@@ -15,7 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { WARP = 32, MAX_BLOCK = 1024, MAX_THREADS = 2048, STACK = 256 << 10, PAGE = 4096, POISON = 0xff,
+enum { WARP = 32, MAX_BLOCK = 1024, MAX_THREADS = 8192, STACK = 256 << 10, PAGE = 4096, POISON = 0xff,
        PATIENCE = 10000 };
 
 /* ---- fibers: only the stack pointer changes hands */
@@ -149,6 +149,15 @@ static int mismatch(int a, int b) {
   return complain(a, text);
 }
 
+/* Blocks of a cluster wait for each other; threads that have ended are not waited for, but a block whose memory others
+   may read has not ended as a whole. */
+static int is_missed(int i, state in) {
+  int waits = 0;
+  if (w.lane[i].state != DONE || in != IN_CLUSTER) return 1;
+  for (int j = i - i % w.n; j < i - i % w.n + w.n && !waits; j++) waits = w.lane[j].state == in;
+  return !waits;
+}
+
 /* The threads [lo, hi) have all come to a stop: 0, and they may go on, if all wait for the same. */
 static int release(int lo, int hi, state in) {
   int first = lo;
@@ -157,6 +166,7 @@ static int release(int lo, int hi, state in) {
   unsigned long long count = 0, ballot = 0;
   for (int i = lo; i < hi; i++) {
     const lane *q = &w.lane[i];
+    if (!is_missed(i, in)) continue;
     if (q->state != in || q->kind != l->kind || q->line != l->line || q->mask != l->mask) return mismatch(first, i);
     count += q->value != 0;
     if (in == IN_WARP) ballot |= (unsigned long long)(q->value != 0) << (i - lo);
@@ -165,6 +175,7 @@ static int release(int lo, int hi, state in) {
   if (in == IN_WARP && (l->mask & all) != all) return complain(lo, "a mask that leaves out lanes which take part");
   for (int i = lo; i < hi; i++) {
     lane *q = &w.lane[i];
+    if (q->state != in) continue;
     if (q->kind == EMU_SHUFFLE && (int)q->from >= hi - lo)
       return complain(i, "a shuffle from a lane that is not there");
     q->result = q->kind == EMU_SHUFFLE ? w.lane[lo + (int)q->from].value : q->kind == EMU_BALLOT ? ballot : count;
@@ -314,7 +325,7 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
   int code = make_stacks();
   size_t apart = (shared + 256 + 1023) / 1024 * 1024, ranks = (size_t)k->cluster;
   w.k = k; w.params = params; w.threads = threads; w.n = (int)n; w.all = (int)(n * ranks);
-  if (!code && (blocks.x % ranks || n * ranks > MAX_THREADS || (ranks - 1) * apart + shared + 4096 > EMU_SHARED))
+  if (!code && (blocks.x % ranks || n * ranks > MAX_THREADS || (ranks - 1) * apart + shared + 4096 > EMU_SHARED_ALL))
     code = say(EMU_LAUNCH_FAILURE, "%s: %u blocks in clusters of %d, of %llu threads and %zu bytes each", k->name,
                blocks.x, k->cluster, (unsigned long long)n, shared);
   if (!code &&

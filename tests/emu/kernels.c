@@ -32,7 +32,7 @@ int cuModuleGetFunction(void **out, void *handle, const char *name) {
   while (f && f->k != k) f = f->next;
   if (!f) {
     f = calloc(1, sizeof *f);
-    *f = (function){k, m->device, 48 << 10, 0, m->f};
+    *f = (function){k, m->device, 48 << 10, 0, 0, m->f};
     m->f = f;
   }
   *out = f;
@@ -52,9 +52,10 @@ int cuFuncGetAttribute(int *value, int attribute, void *handle) {
 }
 int cuFuncSetAttribute(void *handle, int attribute, int value) {
   CALL;
-  NEED(attribute == CUDA_FUNC_SHARED_MOST || attribute == 9, INVALID_VALUE);
+  NEED(attribute == CUDA_FUNC_SHARED_MOST || attribute == 9 || attribute == CUDA_FUNC_LARGE_CLUSTER, INVALID_VALUE);
   NEED(value >= -1 && value <= 232448, INVALID_VALUE);
   if (attribute == CUDA_FUNC_SHARED_MOST) ((function *)handle)->shared_most = value;
+  if (attribute == CUDA_FUNC_LARGE_CLUSTER) ((function *)handle)->large_cluster = value;
   return OK;
 }
 

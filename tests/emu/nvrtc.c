@@ -107,7 +107,7 @@ static void compose(text *out, const char *source, const char *name) {
   adds(out, "\n#line 1 \"emulator\"\n");
   if (*shared)
     addf(out, "asm(\".comm %s, %d, 1024\");\nextern \"C\" { extern char emu_shared[] asm(\"%s\"); }\n", shared,
-         (int)EMU_SHARED, shared);
+         (int)EMU_SHARED_ALL, shared);
   describe_kernels(out, rest, shared);
 }
 

@@ -29,7 +29,7 @@ int launch_make(launch *out, const function *f, const unsigned *grid, const unsi
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
   if (!f || !grid[0] || !grid[1] || !grid[2] || !threads || threads > 1024 || grid[0] > INT32_MAX || grid[1] > 65535 ||
       grid[2] > 65535 || (f->k->max_threads && threads > (uint64_t)f->k->max_threads) ||
-      shared > (unsigned)f->shared_most || (f->k->nparam && !param))
+      shared > (unsigned)f->shared_most || (f->k->nparam && !param) || (f->k->cluster > 8 && !f->large_cluster))
     return INVALID_VALUE;
   size_t n = 0;
   for (int i = 0; i < f->k->nparam; i++) n += ((size_t)f->k->size[i] + PARAM - 1) / PARAM * PARAM;

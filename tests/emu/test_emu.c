@@ -110,11 +110,30 @@ START_TEST(meetings) {
 }
 END_TEST
 
+/* Threads that have ended are not waited for where the blocks of a cluster meet. */
+#define CLUSTER "// prelude\n// end of prelude\n" \
+                "__global__ void __launch_bounds__(64) __cluster_dims__(2, 1, 1) k(int *out) {\n"
+START_TEST(clusters) {
+  void *f = kernel(CLUSTER "  extern __shared__ char d[];\n"
+                           "  int *s = (int *)nv_own(d), t = threadIdx.x, b = blockIdx.x;\n  if (t >= 32) return;\n"
+                           "  s[t] = 100 * b + t;\n  nv_cluster_arrive(); nv_cluster_wait();\n"
+                           "  out[32 * b + t] = nv_peer(s, 1 - b)[31 - t];\n"
+                           "  nv_cluster_arrive(); nv_cluster_wait();\n}\n");
+  void *out;
+  int v[64];
+  SURE(cudaMalloc(&out, sizeof v));
+  SURE(start(f, 2, 64, 256, NULL, (void *[]){&out}));
+  SURE(cudaMemcpyAsync(v, out, sizeof v, CUDA_TO_HOST, NULL));
+  SURE(cudaDeviceSynchronize());
+  for (int i = 0; i < 64; i++) ck_assert_int_eq(v[i], 100 * (i < 32) + 31 - i % 32);
+}
+END_TEST
+
 /* What goes wrong in a kernel is met at the next wait and stays. */
 static void wrong(const char *source, unsigned shared, int error) {
   void *f = kernel(source), *out;
   SURE(cudaMalloc(&out, 256));
-  SURE(start(f, 1, 64, shared, NULL, (void *[]){&out}));
+  SURE(start(f, strstr(source, "__cluster_dims__") ? 2 : 1, 64, shared, NULL, (void *[]){&out}));
   ck_assert_int_eq(cudaStreamSynchronize(NULL), error);
   ck_assert_int_eq(cudaStreamSynchronize(NULL), error);
   ck_assert_int_eq(cudaGetLastError(), error);
@@ -130,6 +149,7 @@ START_TEST(kernels_that_fail) {
   wrong("__global__ void k(int *p) { if (threadIdx.x < 32) __syncthreads();\n else __syncthreads(); }", 0,
         EMU_LAUNCH_FAILURE);
   wrong("__global__ void k(int *p) { extern __shared__ int s[]; s[threadIdx.x] = 1; }", 128, EMU_LAUNCH_FAILURE);
+  wrong(CLUSTER "  if (blockIdx.x == 0) nv_cluster_arrive(), nv_cluster_wait();\n}\n", 0, EMU_LAUNCH_FAILURE);
 }
 END_TEST
 
@@ -257,6 +277,6 @@ END_TEST
 int main(void) {
   if (system("g++ --version > /dev/null 2>&1") != 0)
     return puts("skipped: no g++, which the emulator compiles kernels with"), 77;
-  return RUN_SUITE("emulator", order, meetings, kernels_that_fail, memory_is_closed, graphs, captures,
+  return RUN_SUITE("emulator", order, meetings, clusters, kernels_that_fail, memory_is_closed, graphs, captures,
                    sources_that_fail, prelude_is_whole, RAISES(host_cannot_touch, SIGSEGV));
 }

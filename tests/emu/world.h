@@ -30,7 +30,11 @@ int pinned_free(void *at);
 int pinned(const void *at);
 
 /* ---- queue.c: what is asked for waits in its stream until somebody needs it */
-typedef struct function { const emu_kernel *k; int device, shared_most, gone; struct function *next; } function;
+typedef struct function {
+  const emu_kernel *k;
+  int device, shared_most, gone, large_cluster;
+  struct function *next;
+} function;
 typedef struct launch { const function *f; emu_dim grid, block; unsigned shared; char *param; } launch; /* own copies */
 typedef struct graph graph;
 typedef struct op {
