@@ -20,8 +20,8 @@ static const struct row { nvb_devkind device; int product, pass, knob, by_units,
   { NVB_CUDA, 0, 1, NVF_KAHEAD, 1, 3, { 0, 1, 2 } },
   { NVB_CUDA, 1, 1, NVF_KROWS, 0, 5, { 16, 32, 64, 128, 256 } },
   { NVB_CUDA, 1, 1, NVF_KCOLS, 0, 3, { 64, 128, 256 } },
-  { NVB_CUDA, 1, 2, NVF_KDEPTH, 0, 3, { 32, 64, 128 } },
-  { NVB_CUDA, 1, 2, NVF_KWARPS, 0, 3, { 4, 8, 16 } },
+  { NVB_CUDA, 1, 2, NVF_KSPLIT, 0, 5, { 1, 2, 4, 8, 16 } },
+  { NVB_CUDA, 1, 2, NVF_KRESIDENT, 0, 2, { 1, 2 } },
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 

@@ -12,11 +12,14 @@
 /* By compute capability; a macro, so that it is a constant of the table. */
 #define tensor_of(arch) ((arch) < 80 ? 0 : (arch) == 90 ? 2 : 1)
 
+/* Blocks of a cluster share a group of units: 8 fit everywhere, 16 where eight groups have more than 120 units. */
+#define cluster_of(arch, units) ((arch) < 90 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
+
 /* GPUs: bandwidth as a copy reaches it. `arch` and `word` (in the driver's name) tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
   { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, \
-      .cluster = (arch) >= 90 ? 8 : 1, .l2 = cache, \
+      .cluster = cluster_of(arch, sms), .l2 = cache, \
       .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
       .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
       .tensor = tensor_of(arch) }, arch, word }
@@ -65,6 +68,7 @@ const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
   here.tensor = tensor_of(arch);
   double share = units > 0 ? (double)units / here.units : 1;
   here.units = units > 0 ? units : here.units;
+  here.cluster = cluster_of(arch, here.units);
   here.bandwidth *= share;
   here.l2_bandwidth *= share;
   here.rate *= share;

@@ -124,15 +124,17 @@ void nvf_assess_product(nvf_cand *k) {
   if (rate.library <= 0)
     library = 0;
   k->blocks = across * rows * columns;
-  double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, k->blocks)), moved = (rd + wr) / bandwidth;
-  /* libraries split long sums */
-  double share = least(1, k->blocks / c->units), split = least(1, k->blocks * most(1, depth / 1024) / c->units);
+  double parts = k->blocks * (double)t.split, others = k->blocks * most(1, depth / 1024); /* of libraries */
+  double share = least(1, parts / c->units), split = least(1, others / c->units);
+  double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, parts)), moved = (rd + wr) / bandwidth;
   double own =
       flops * padded / (rate.generated * share) + ops / (c->rate * share) + bytes_read(k, 1 << NVF_TAIL) / bandwidth;
+  own += t.split > 1 ? nvf_split_time(k, t.m * t.n) : 0;
   if (cpu)
     own = own_cpu(c, own, RESULT * across * m * n * nvg_size(words->accumulate), k->blocks, share);
   own = most(own, most(moved, l2 / (c->l2_bandwidth * (cpu ? share : 1))));
-  double theirs = most(rate.library > 0 ? flops / (rate.library * split) : 0, moved);
+  double theirs = (rd + wr) / least(c->bandwidth, c->unit_bandwidth * most(1, cpu ? k->blocks : others));
+  theirs = most(rate.library > 0 ? flops / (rate.library * split) : 0, theirs);
   if (words->aux.param >= 0)
     theirs += AUX * across * m * n * nvg_size(words->aux.type) / bandwidth;
   if (cpu && rate.library > 0 && !nvg_is_narrow(words->operands))

@@ -43,8 +43,13 @@ static int buffer(emitter *e, int buf, nvm_dtype type, int written) {
 const nvf_expr *nvf_emit_coord(emitter *e, int a) {
   const nvf_expr *g = e->grid[a] >= 0 ? nvf_x(e->kn, NVF_GRID, e->grid[a], 0) : NULL;
   const nvf_expr *t = e->axis[a] >= 0 ? nvf_x(e->kn, NVF_AXIS, e->axis[a], 0) : NULL;
-  if (e->var[a] >= 0)
-    return nvf_x2(e->kn, NVF_ADD, nvf_x(e->kn, NVF_VAR, e->var[a], 0), t);
+  if (e->var[a] >= 0) {
+    const nvf_expr *v = nvf_x(e->kn, NVF_VAR, e->var[a], 0);
+    const nvf_expr *block = e->split >= 0 ? nvf_x(e->kn, NVF_AXIS, e->split, 0) : NULL;
+    if (block)
+      v = nvf_x2(e->kn, NVF_ADD, v, nvf_x2(e->kn, NVF_MUL, block, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)));
+    return nvf_x2(e->kn, NVF_ADD, v, t);
+  }
   if (!g || !t)
     return g ? g : t ? t : nvf_x(e->kn, NVF_CONST, 0, 0);
   return nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, g, nvf_x(e->kn, NVF_NAME, e->cut[a], 0)), t);
@@ -160,17 +165,28 @@ static void add_digits(emitter *e, nvf_layout *l, int axis, const nvf_digits *d)
     l->d[l->n++] = (nvf_digit){ .axis = axis, .extent = 1, .place = 'i' };
 }
 
+/* The axis of the blocks that take a product's rounds in turn: of what moves along k, and of the sums. */
+static void add_split(emitter *e, nvf_layout *l, nvb_text *name, uint64_t axes, nvf_digits_of which) {
+  if (e->split < 0 || (which < NVF_APART && !(axes >> e->k->dot->k & 1)))
+    return;
+  const nvf_digits d = { .n = 1, .d = { { which == NVF_TOGETHER ? 'i' : 'c', 0, e->s->split } } };
+  add_digits(e, l, e->split, &d);
+  nvb_puts(name, e->kn->axis[e->split]);
+}
+
 /* The layout of a tile over these axes: one name per set of axes. Digits of an axis are the same in all, but in those
-   of tiles that memory crosses. */
-void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
-  int fresh, *at;
+   of tiles that memory crosses, and in the sums that the blocks of a cluster have. */
+void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which) {
+  int fresh, *at, across = which == NVF_ACROSS || which == NVF_APART;
   nvb_text name = { .arena = e->a };
-  uint64_t key[2] = { axes & e->tiles, (uint64_t)across };
+  uint64_t key[2] = { axes & e->tiles, which };
   axes &= e->tiles;
   at = nvb_map_put(e->layouts, key, sizeof key, &fresh);
   if (fresh) {
     nvf_layout l = { 0 };
-    nvb_puts(&name, across ? "X" : (const char *[NVF_ZONES]){ "L", "A", "B", "C", "D" }[e->zone]);
+    nvb_puts(&name, which ? (const char *[]){ "", "X", "S", "P" }[which]
+                          : (const char *[NVF_ZONES]){ "L", "A", "B", "C", "D" }[e->zone]);
+    add_split(e, &l, &name, axes, which);
     for (int i = 0; i < e->s->norder; i++) {
       int a = e->s->order[i];
       if (!(axes >> a & 1))
@@ -187,7 +203,7 @@ void nvf_emit_layout(emitter *e, nvf_stmt *s, uint64_t axes, int across) {
   s->layout = *at;
 }
 
-static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, 0); }
+static void lay(emitter *e, nvf_stmt *s, uint64_t axes) { nvf_emit_layout(e, s, axes, NVF_OWN); }
 
 /* The same tiles in the layout of tiles that memory crosses, or back. */
 static int *turned(emitter *e, int n, const int *tiles, nvm_dtype type, uint64_t axes, int across) {
@@ -367,7 +383,7 @@ static void emit_select(emitter *e, int i) {
   }
 }
 
-static int stamp_name(emitter *e, nvf_stamp st) {
+int nvf_emit_stamp(emitter *e, nvf_stamp st) {
   char text[32];
   snprintf(text, sizeof text, "S%d_%d", st.c, st.w);
   int name = nvf_add_name(e->kn, text);
@@ -391,7 +407,7 @@ static void emit_reduction(emitter *e, int i) {
   const nvf_cond *where = v->kind == NVF_IRED ? unpadded(e, NULL, 1ull << v->axis, v->axes | 1ull << v->axis) : NULL;
   nvf_stamp st;
   nvf_stamp_of(e->k, e->s, v, &st);
-  int stamp = v->kind == NVF_IRED ? stamp_name(e, st) : -1;
+  int stamp = v->kind == NVF_IRED ? nvf_emit_stamp(e, st) : -1;
   e->tile[i] = out;
   const int *carry = v->kind == NVF_ISCAN && e->s->at[v->axis].walk ? e->carry + e->state[i] : NULL;
   for (int p = 0; p < parts && carry; p++)
@@ -735,6 +751,7 @@ static void emit_part(emitter *e, nvf_cand *k, nvf_shape *s) {
   memset(e->checked, 0xff, (size_t)k->check.n * sizeof *e->checked);
   e->layouts = nvb_map_new(a);
   e->tiles = 0;
+  e->split = e->pieces = -1;
   emit_axes(e);
   if (k->dot) {
     nvf_emit_product(e);

@@ -18,6 +18,7 @@ typedef struct nvf_emitter {
   int *axis, *grid, *cut, *var;    /* numbers in the kernel; -1 */
   int reach;                       /* the constant that says how long a segment is */
   int *segment;                    /* by axis: the block's coordinate along a walk in segments; -1 */
+  int split, pieces; /* of a product: the axis of the blocks that take its rounds in turn; its extent's name; -1 */
   int **tile;                      /* by instance: its tiles; NULL until made */
   int zone;                        /* of a kernel with a product: whose tiles, layouts and shape these are */
   nvb_map *size_of, *buffer_of;    /* product -> parameter, buffer -> parameter */
@@ -31,12 +32,17 @@ typedef struct nvf_emitter {
   int *carry, *state; /* of the loop along scans: tiles of their states so far; by instance, which is its first */
 } nvf_emitter;
 
+/* Digits of a layout: the shape's; those of tiles that memory crosses; of the sums of a product that a cluster shares
+   out, one block each, and then all in each thread. */
+typedef enum nvf_digits_of { NVF_OWN, NVF_ACROSS, NVF_APART, NVF_TOGETHER } nvf_digits_of;
+
 static inline const nvf_node *nvf_emit_node(const nvf_emitter *e, int i) { return &e->k->net->node[i]; }
 static inline const nvf_inst *nvf_emit_inst_of(const nvf_emitter *e, int i) { return &e->k->inst.at[i]; }
 /* Statements go to the end of e->block. */
 nvf_stmt *nvf_emit_stmt(nvf_emitter *e, nvf_op op);
 void nvf_emit_hint(nvf_emitter *e, const nvf_stmt *s, const char *name, int64_t value); /* none where it is 0 */
-void nvf_emit_layout(nvf_emitter *e, nvf_stmt *s, uint64_t axes, int across);
+void nvf_emit_layout(nvf_emitter *e, nvf_stmt *s, uint64_t axes, nvf_digits_of which);
+int nvf_emit_stamp(nvf_emitter *e, nvf_stamp st); /* its name */
 nvf_stmt *nvf_emit_map(nvf_emitter *e, const nvg_frag *f, int nout, const int *out, int narg, nvf_arg *arg,
                        uint64_t axes);
 int *nvf_emit_tiles(nvf_emitter *e, int n, nvm_dtype type, const char *name);

@@ -2,6 +2,7 @@
    heads, puts them into shared memory and contracts them, each operand once for all products that have it; then the
    tail, as of any kernel. Tiles of the operands have layouts of their own, so each zone of the kernel has its tiles and
    its shape. */
+#include <stdio.h>
 #include <string.h>
 #include "fusion/emit.h"
 
@@ -73,15 +74,17 @@ static int cut_off(emitter *e, int tile, nvm_dtype type, uint64_t axes) {
   nvf_stmt *s = nvf_emit_stmt(e, NVF_TEST);
   nvf_set(e->kn, s, 1, p, 0, NULL);
   s->where = where;
-  nvf_emit_layout(e, s, 1ull << k, 0);
+  nvf_emit_layout(e, s, 1ull << k, NVF_OWN);
   nvf_arg arg[3] = { { .kind = NVF_ATILE, .id = *p }, { .kind = NVF_ATILE, .id = tile },
                      { .kind = NVF_ACONST, .type = type } };
   return mapped(e, nvf_emit_choose(e, type), type, 3, arg, axes);
 }
 
 static int put(emitter *e, int tile, const char *name) {
-  int out = nvf_add_tile(e->kn, e->kn->tile[tile].type, name), *order = NVB_NEWN(e->a, int, 2), n = 0;
+  int out = nvf_add_tile(e->kn, e->kn->tile[tile].type, name), *order = NVB_NEWN(e->a, int, 3), n = 0;
   e->kn->tile[out].shared = 1;
+  if (e->split >= 0)
+    order[n++] = e->split;
   for (int i = 0; i < 2; i++)
     if (e->s->put[i] >= 0)
       order[n++] = e->axis[e->s->put[i]];
@@ -136,7 +139,7 @@ static struct nvf_carry *open_sums(emitter *e, int n, nvm_dtype type) {
     carry[i].outer = *nvf_emit_tiles(e, 1, type, "sum");
     nvf_stmt *s = nvf_emit_stmt(e, NVF_ZEROS);
     nvf_set(e->kn, s, 1, &carry[i].outer, 0, NULL);
-    nvf_emit_layout(e, s, nvf_emit_inst_of(e, *e->k->dot->inst)->axes, 0);
+    nvf_emit_layout(e, s, nvf_emit_inst_of(e, *e->k->dot->inst)->axes, e->split >= 0 ? NVF_APART : NVF_OWN);
   }
   return carry;
 }
@@ -148,6 +151,8 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
   s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
   s->hi = nvf_emit_size(e, e->k->axis.at[dot->k].extent);
   s->step = nvf_x(e->kn, NVF_NAME, e->cut[dot->k], 0);
+  if (e->split >= 0)
+    s->step = nvf_x2(e->kn, NVF_MUL, nvf_x(e->kn, NVF_NAME, e->pieces, 0), s->step);
   s->ncarry = parts;
   s->carry = nvb_dup(e->a, carry, (size_t)parts * sizeof *carry);
   s->body = e->block = nvf_new_block(e->kn);
@@ -166,6 +171,36 @@ static void contract_all(emitter *e, const packed *a, const packed *b, const str
   contracted(e, contracted(e, im, -1, a->tile[0], b->tile[1]), im, a->tile[1], b->tile[0]);
 }
 
+/* ---- rounds that the blocks of a cluster take in turn */
+static void open_split(emitter *e) {
+  char name[16];
+  if (e->s->split < 2)
+    return;
+  snprintf(name, sizeof name, e->kn->npart > 1 ? "Ts%d" : "Ts", e->kn->npart);
+  e->split = nvf_add_axis(e->kn, name + 1);
+  e->pieces = nvf_add_name(e->kn, name);
+  nvf_binding *b = nvf_bind_name(e->kn, e->sched, e->pieces);
+  b->kind = NVF_BINT;
+  b->value = e->s->split;
+}
+
+/* The sums of all blocks, added in the order of these: each block has a part of the tile now. */
+static void add_up(emitter *e, int n, nvm_dtype type, int *sum) {
+  int *piece = nvf_emit_tiles(e, n, type, "p"), *out = nvf_emit_tiles(e, n, type, "sum");
+  nvf_stmt *s = nvf_emit_stmt(e, NVF_RELAYOUT);
+  nvf_set(e->kn, s, n, piece, n, sum);
+  nvf_emit_layout(e, s, nvf_emit_inst_of(e, *e->k->dot->inst)->axes, NVF_TOGETHER);
+  for (int i = 0; i < n; i++) {
+    s = nvf_emit_stmt(e, NVF_REDUCE);
+    nvf_set(e->kn, s, 1, &out[i], 1, &piece[i]);
+    s->frag = nvg_frag_find("add", (nvm_dtype[2]){ type, type }, 2);
+    s->axis = e->split;
+    s->stamp = nvf_emit_stamp(e, (nvf_stamp){ 1, 1 });
+    s->init = nvb_dup(e->a, &(uint64_t){ nvg_float_bits(type, -0.0) }, sizeof *s->init);
+    sum[i] = out[i];
+  }
+}
+
 void nvf_emit_product(emitter *e) {
   const nvf_dot *dot = e->k->dot;
   const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, *dot->inst)->node);
@@ -174,6 +209,7 @@ void nvf_emit_product(emitter *e) {
   int sums = n->parts * dot->count;
   packed operand[NVF_ZONES];
   zone z[NVF_ZONES];
+  open_split(e);
   open_zones(e, z);
   struct nvf_carry *carry = open_sums(e, sums, sum);
   emit_heads(e, z, 0);
@@ -188,11 +224,13 @@ void nvf_emit_product(emitter *e) {
   for (int d = 0; d < dot->count; d++)
     contract_all(e, &operand[dot->zone[d][0]], &operand[dot->zone[d][1]], carry + d * n->parts);
   e->block = outside;
-  for (int d = 0; d < dot->count; d++) {
-    int *tile = e->tile[dot->inst[d]] = NVB_NEWN(e->a, int, n->parts + 1);
-    for (int p = 0; p < n->parts; p++)
-      tile[p] = carry[d * n->parts + p].outer;
-  }
+  int *all = NVB_NEWN(e->a, int, sums + 1);
+  for (int i = 0; i < sums; i++)
+    all[i] = carry[i].outer;
+  if (e->split >= 0)
+    add_up(e, sums, sum, all);
+  for (int d = 0; d < dot->count; d++)
+    e->tile[dot->inst[d]] = all + d * n->parts;
   emit_tail(e, z);
   const nvf_stmt first = { .id = 0 };
   nvf_emit_hint(e, &first, "min_blocks", e->s->blocks);

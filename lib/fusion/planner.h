@@ -189,6 +189,8 @@ typedef struct nvf_shape {
   /* of a kernel with a product: at[] above is of the sum and the tail */
   struct nvf_shape *head[NVF_ZONES]; /* of what is computed for an operand */
   int put[2];          /* of a head: axes of its shared tile, slowest first */
+  int64_t split;       /* blocks of a cluster that take the rounds along k in turn and add up their sums; 1: none. Then
+                          at[].across is of the sums, at[].digits of the tail */
   int narrow;          /* operands of 16 bits are put as they are */
   int mma, stages, roles; /* hints of contract and for; 0: none */
   int blocks, raster;  /* hints of the kernel */
@@ -197,8 +199,10 @@ typedef struct nvf_shape {
 static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
-typedef struct nvf_tiling { int64_t m, n, k; } nvf_tiling;
+typedef struct nvf_tiling { int64_t m, n, k, split; } nvf_tiling; /* of a block; blocks of a cluster that share it */
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
+/* ns of a tile of so many elements that a cluster shares out: its blocks meet, and its sums go through their memory. */
+double nvf_split_time(const nvf_cand *k, int64_t elements);
 /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
 double nvf_tensor_reach(const nvf_cand *k);
 int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */

@@ -39,6 +39,10 @@ void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d);
 /* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
 nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
                              const nvf_digits *i, int put_inner);
+int64_t nvf_product_tiles(const nvf_cand *k, const nvf_tiling *t); /* of all the results */
+int64_t nvf_split_most(const nvf_cand *k); /* blocks that may share out a tile's sums */
+/* Of such a tile, once they are added up */
+void nvf_place_tail(const nvf_cand *k, nvf_shape *s, const nvf_tiling *t, int64_t warps);
 /* ---- schedule_tensor.c */
 int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t);            /* 0: no tensor cores for it */
 nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s);     /* s: with those tiles */

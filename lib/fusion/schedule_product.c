@@ -4,6 +4,14 @@
 
 static int64_t length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : k->axis.at[axis].n; }
 
+int64_t nvf_product_tiles(const nvf_cand *k, const nvf_tiling *t) {
+  int64_t m = length(k, k->dot->m), n = length(k, k->dot->n), tiles = ((m + t->m - 1) / t->m) * ((n + t->n - 1) / t->n);
+  for (int a = 0; a < k->axis.n; a++)
+    if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->inst.at[*k->dot->inst].axes >> a & 1))
+      tiles *= k->axis.at[a].n;
+  return tiles;
+}
+
 static nvm_dtype sum_of(const nvf_cand *k) { return k->net->node[k->inst.at[*k->dot->inst].node].dtype; }
 
 static int64_t class_of(int64_t n, int64_t least, int64_t most) { /* a power of two */
@@ -42,6 +50,7 @@ nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, c
                              const nvf_digits *i, int put_inner) {
   nvf_shape *h = NVB_NEW(k->net->arena, nvf_shape);
   h->at = nvb_dup(k->net->arena, s->at, sizeof *h->at * (size_t)(k->axis.n + 1));
+  h->split = s->split;
   h->lane = inner;
   h->cross = h->boxes = -1;
   nvf_place_axis(h, outer, o);
@@ -56,12 +65,55 @@ static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
   s->at = NVB_NEWN(k->net->arena, nvf_place, k->axis.n + 1);
   s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
   s->cross = s->boxes = -1;
+  s->split = t.split;
   if (k->dot->m >= 0) /* a piece of what is reduced is a whole axis */
     s->at[k->dot->m] = (nvf_place){ .tile = t.m, .cut = (int)(k->grid >> k->dot->m & 1), .beside = t.m };
   if (k->dot->n >= 0)
     s->at[k->dot->n] = (nvf_place){ .tile = t.n, .cut = (int)(k->grid >> k->dot->n & 1), .beside = t.n };
   s->at[k->dot->k] = (nvf_place){ .tile = t.k, .walk = 1 };
   return s;
+}
+
+/* ---- a product that a cluster of blocks shares out */
+int64_t nvf_split_most(const nvf_cand *k) {
+  uint64_t others = k->reduced & ~(1ull << k->dot->k);
+  return k->net->caps->kind == NVB_CPU || others || k->check.n ? 1 : k->net->caps->cluster;
+}
+
+double nvf_split_time(const nvf_cand *k, int64_t elements) {
+  enum { MEET = 1500, WAY = 50 }; /* bytes per ns of a block */
+  return MEET + 2.0 * nvg_size(sum_of(k)) * (double)(k->dot->count * elements) / WAY;
+}
+
+/* Takes up to n of what an axis has left, lowest first; what was taken. */
+static int64_t taken(nvf_digits *d, char place, int64_t n, int at, int64_t *left) {
+  int64_t got = n < *left ? n : *left;
+  nvf_digit_add(d, place, got, at);
+  *left /= got;
+  return got;
+}
+
+/* Once the sums are added up each block of the cluster has a part of the tile: lanes along what is stored, warps and
+   blocks across it. */
+void nvf_place_tail(const nvf_cand *k, nvf_shape *s, const nvf_tiling *t, int64_t warps) {
+  int m = k->dot->m, n = k->dot->n, turned = n < 0 || (m >= 0 && k->put.n && nvf_is_one(k, k->put.at[0].at, m));
+  int axis[2] = { turned ? m : n, turned ? n : m };
+  int64_t left[2] = { turned ? t->m : t->n, axis[1] < 0 ? 1 : turned ? t->n : t->m };
+  int64_t each = left[0] * left[1] / (32 * warps * t->split), got;
+  nvf_digits d[2] = { { 0 }, { 0 } };
+  taken(&d[0], 'i', each < 1 ? 1 : each > 4 ? 4 : each, 0, &left[0]);
+  got = taken(&d[0], 'l', 32, 1, &left[0]);
+  taken(&d[1], 'l', 32 / got, (int)got, &left[1]);
+  got = taken(&d[1], 'w', warps, 1, &left[1]);
+  taken(&d[0], 'w', warps / got, (int)got, &left[0]);
+  got = taken(&d[1], 'c', t->split, 1, &left[1]);
+  taken(&d[0], 'c', t->split / got, (int)got, &left[0]);
+  for (int i = 0; i < 2; i++) {
+    nvf_digit_add(&d[i], 'i', left[i], 0);
+    if (axis[i] >= 0)
+      s->at[axis[i]].digits = d[i];
+  }
+  s->lane = axis[0];
 }
 
 /* ---- a CPU: the sums of up to 4 rows and 4 vectors are registers, the tile a loop over those; operands are packed */
@@ -86,7 +138,7 @@ static nvf_tiling tile_cpu(const nvf_cand *k) {
   int64_t lanes = lanes_of(k->net->caps, sum_of(k)), vectors = vectors_of(k->net->caps, sum_of(k), k->dot->count);
   return (nvf_tiling){ told(k, NVF_KROWS, rows_of(k), class_of(length(k, k->dot->m), 1, 64)),
                        told(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
-                       told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)) };
+                       told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)), 1 };
 }
 
 static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
@@ -120,8 +172,14 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
 
 /* ---- a GPU: tensor cores (schedule_tensor.c), else 128 threads of 8 x 4 sums */
 static nvf_tiling tile_gpu(const nvf_cand *k) {
-  nvf_tiling t = { 64, 64, 16 };
-  nvf_tensor_tile(k, &t);
+  enum { SHORTEST = 256, FULL = 4 }; /* factors of a piece; blocks for each unit */
+  nvf_tiling t = { 64, 64, 16, 1 };
+  if (nvf_tensor_tile(k, &t))
+    return t;
+  int64_t most = nvf_split_most(k), tiles = nvf_product_tiles(k, &t), depth = length(k, k->dot->k);
+  while (2 * t.split <= most && 2 * t.split * SHORTEST <= depth && 2 * t.split * tiles <= FULL * k->net->caps->units)
+    t.split *= 2;
+  t.split = class_of(nvf_told(k, NVF_KSPLIT, t.split), 1, most);
   return t;
 }
 
@@ -139,6 +197,8 @@ static nvf_shape *shape_gpu(nvf_cand *k, nvf_tiling t) {
   nvf_digit_add(&sum[1], 'i', 2, 0);
   nvf_place_axis(s, m, &sum[0]);
   nvf_place_axis(s, n, &sum[1]);
+  if (t.split > 1)
+    nvf_place_tail(k, s, &t, 4);
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
     int other = nvf_side(k->dot, z), deep = along(k, z, kk);
     nvf_digits d[2] = { { 0 }, { 0 } };

@@ -89,35 +89,79 @@ static int streams(const nvf_cand *k) {
 /* A config as the kernel's products share it out. Where their common operand makes the rows of what a warp multiplies,
    the columns are cut, so that registers and memory are as with one product; else sums are added, and stages left out.
    No stages: it is not for them. */
-typedef struct tiling { const struct config *c; int64_t m, n; int stages; } tiling;
+typedef struct tiling { const struct config *c; int64_t m, n, split; int stages, resident; } tiling;
 
-static tiling tiling_of(const nvf_cand *k, const struct config *c) {
+static int64_t stage_bytes(const nvf_cand *k, const tiling *t) {
+  int64_t bytes = 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+    bytes += (k->dot->right[z] ? t->n : t->m) * t->c->depth;
+  return bytes;
+}
+
+static tiling tiling_of(const nvf_cand *k, const struct config *c, int64_t split, int resident) {
+  enum { FEWEST = 3, SMALL = 4096 }; /* stages; sums that 16 blocks exchange: 128 x 128 took 9 us longer than its way */
   const nvf_dot *dot = k->dot;
-  tiling t = { c, c->m, c->n, c->stages };
+  tiling t = { c, c->m, c->n, split, c->stages, resident > c->blocks ? resident : c->blocks };
   int64_t *wide = c->turned ? &t.m : &t.n, least = 16 * (c->turned ? c->wm : c->wn), bytes = 0;
   int several = 0; /* operands along the warps' rows */
   for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
     several += dot->right[z] == c->turned;
   if (several == 1 && *wide % (dot->count * least) == 0)
     *wide /= dot->count;
-  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
-    bytes += (dot->right[z] ? t.n : t.m) * c->depth;
+  bytes = stage_bytes(k, &t);
+  int64_t sums = split > 1 ? dot->count * t.m * t.n * 4 * 9 / 8 : 0, all = k->net->caps->onchip / t.resident;
   while (t.stages && bytes * t.stages > (int64_t)(c->m + c->n) * c->depth * c->stages)
     t.stages--;
-  if (dot->count * t.m * t.n > SUMS * 32 * c->wm * c->wn || (t.stages < 2 && c->stages > 1))
+  while (t.stages && bytes * t.stages + sums > all)
+    t.stages--;
+  if (dot->count * t.m * t.n > SUMS * 32 * c->wm * c->wn / (t.resident > c->blocks ? 2 : 1) ||
+      t.stages < (split > 1 || resident > 1 ? FEWEST : c->stages > 1 ? 2 : 1) ||
+      (split > 8 && dot->count * t.m * t.n > SMALL))
     t.stages = 0;
   return t;
 }
 
-static double rounds(const nvf_cand *k, const tiling *t) {
-  int64_t m = k->axis.at[k->dot->m].n, n = k->axis.at[k->dot->n].n;
-  double blocks = (double)((m + t->m - 1) / t->m) * (double)((n + t->n - 1) / t->n),
-         places = (double)k->net->caps->units * t->c->blocks;
-  for (int a = 0; a < k->axis.n; a++)
-    if (a != k->dot->m && a != k->dot->n && a != k->dot->k && (k->inst.at[*k->dot->inst].axes >> a & 1))
-      blocks *= (double)k->axis.at[a].n;
-  double full = (double)(int64_t)(blocks / places);
-  return full < blocks / places ? full + 1 : full;
+/* Blocks that the machine has at once: clusters lie in groups of units whose numbers they do not divide. An H200 has
+   132 places for single blocks and pairs, 120 in clusters of 4 and of 8, 112 in those of 16. */
+static int64_t places_of(const nvf_cand *k, const tiling *t) {
+  int64_t units = (int64_t)k->net->caps->units * t->resident;
+  return t->split > 8 ? units * 28 / 33 : t->split > 2 ? units * 10 / 11 : units;
+}
+
+/* Blocks of warps share a unit anyway: clusters of them are for units that have none. */
+static int is_crowd(const nvf_cand *k, const tiling *t) {
+  const nvf_tiling tile = { .m = t->m, .n = t->n };
+  return t->split > 1 && t->c->form == WARPS && nvf_product_tiles(k, &tile) * t->split > k->net->caps->units;
+}
+
+/* What the generated rate is of */
+static double best_reach(const nvb_caps *c) { return c->tensor == GROUPS ? 1 : 0.5; }
+
+/* Part of the generated rate with the tiling: bytes that come to a unit are what takes the time of a small tile, and
+   products with an operand in common share some. */
+static double reach_of(const nvf_cand *k, const tiling *t) {
+  const struct config *c = t->c;
+  double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
+  double bytes = (double)stage_bytes(k, t) / ((c->m + c->n) * c->depth);
+  return c->reach / best_reach(k->net->caps) * sums / bytes;
+}
+
+/* ns: rounds of blocks that a unit does one after the other, or what memory takes for the operands; of a tile that is
+   shared out what that takes too. */
+static double time_of(const nvf_cand *k, const tiling *t) {
+  enum { GAIN = 10 }; /* per cent that a cluster has to bring */
+  const nvb_caps *caps = k->net->caps;
+  nvb_product_class class = nvg_is_narrow(type_of(k)) ? NVB_PRODUCT_16 : NVB_PRODUCT_TF32;
+  int64_t deep = t->c->depth / nvg_size(type_of(k)), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
+  int64_t each = (all + deep * t->split - 1) / (deep * t->split) * deep, places = places_of(k, t);
+  int64_t blocks = nvf_product_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split;
+  int64_t rounds = (blocks + places - 1) / places;
+  double bytes = 0, rate = caps->product[class].generated * reach_of(k, t) / caps->units;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+    bytes += nvf_elements(k, operand_of(k, z)->axes) * nvg_size(type_of(k));
+  double work = (double)(rounds * t->resident) * 2 * (double)(sums * each) / rate;
+  work = (work > bytes / caps->bandwidth ? work : bytes / caps->bandwidth) + work / 16;
+  return t->split > 1 ? (work + (double)rounds * nvf_split_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
 }
 
 /* Warpgroups want shared rows of 128 bytes, whichever way an operand lies. Warps take any; but what is not even at
@@ -135,43 +179,46 @@ static int rows_fit(const nvf_cand *k, const tiling *t) {
   }
   if (each && bytes / size > FEW * 32 * c->wm * c->wn)
     return 0;
-  return t->stages && bytes * t->stages * c->blocks <= k->net->caps->onchip;
+  return t->stages && bytes * t->stages * t->resident <= k->net->caps->onchip;
 }
 
 /* c is NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a
    tile. */
 static tiling choose(const nvf_cand *k) {
   tiling best = { NULL };
-  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0);
+  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0), split = nvf_told(k, NVF_KSPLIT, 0);
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
-  int piece = nvf_product_piece(k);
-  for (const struct config *c = configs; form && c < configs + CONFIGS; c++) {
-    tiling at = tiling_of(k, c);
-    int said = (rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n);
-    double t = rounds(k, &at) * c->blocks * at.m * at.n / c->reach;
-    int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
-    whole &= piece < 0 || piece == k->dot->n || c->form == GROUPS || at.m <= 64; /* a warp has no registers for more */
-    if (c->form > form || said < told || !rows_fit(k, &at) || !whole ||
-        (best.c && said == told && t >= least))
-      continue;
-    best = at;
-    told = said;
-    least = t;
-  }
+  int piece = nvf_product_piece(k), resident = (int)nvf_told(k, NVF_KRESIDENT, 0);
+  int64_t most = form ? nvf_split_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * nvg_size(type_of(k)) : 0;
+  for (const struct config *c = configs; form && c < configs + CONFIGS; c++)
+    for (int64_t s = 1; c->form <= form && s <= most && (s == 1 || 4 * s * c->depth <= bytes); s *= 2) {
+      tiling at = tiling_of(k, c, s, resident);
+      int said = 2 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + (split == s);
+      int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
+      if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
+        continue; /* a warp has no registers for more */
+      if (said < told || is_crowd(k, &at) || !whole || !rows_fit(k, &at))
+        continue;
+      double t = time_of(k, &at);
+      if (best.c && said == told && t >= least)
+        continue;
+      best = at;
+      told = said;
+      least = t;
+    }
   return best;
 }
 
 double nvf_tensor_reach(const nvf_cand *k) {
-  const struct config *c = choose(k).c;
-  double best = k->net->caps->tensor == GROUPS ? 1 : 0.5; /* what the rate is of */
-  return c ? c->reach / best : 0;
+  const tiling t = choose(k);
+  return t.c ? reach_of(k, &t) : 0;
 }
 
 int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t) {
   tiling at = choose(k);
   if (at.c)
-    *t = (nvf_tiling){ at.m, at.n, at.c->depth / nvg_size(type_of(k)) };
+    *t = (nvf_tiling){ at.m, at.n, at.c->depth / nvg_size(type_of(k)), at.split };
   return at.c != NULL;
 }
 
@@ -210,15 +257,17 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   nvf_digit_add(&q, 'w', wq, (int)wp);
   nvf_place_axis(s, k->dot->m, c->turned ? &q : &p);
   nvf_place_axis(s, k->dot->n, c->turned ? &p : &q);
+  if (at.split > 1)
+    nvf_place_tail(k, s, &t, c->wm * c->wn);
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     operand(k, s, z, &t, c->wm * c->wn);
   s->narrow = nvg_is_narrow(type_of(k));
   s->mma = c->form;
   s->stages = at.stages;
   s->roles = c->form == GROUPS;
-  s->blocks = c->form == WARPS ? c->blocks : 0;
+  s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;
   /* else every row of tiles reads all of the right operands anew */
   s->raster = k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m ? RASTER : 0;
-  s->boxes = s->roles ? (c->turned ? k->dot->m : k->dot->n) : -1;
+  s->boxes = s->roles && at.split == 1 ? (c->turned ? k->dot->m : k->dot->n) : -1;
   return s;
 }

@@ -432,7 +432,8 @@ static const offer offers[] = {
   { "h200", chain, { 4096, 4096, 4096 }, LT, 2 },
   { "h200", spread_weights, { 4096, 4096, 4096 }, LT, 1 },
   { "h200", gated_halves, { 4096, 11008, 4096 }, LT, 1 },   /* the tail costs more than the library gains */
-  { "h200", gated_halves, { 64, 64, 8192 }, LT, 3 },        /* libraries split long sums */
+  { "h200", gated_halves, { 64, 64, 8192 }, LT, 1 },        /* a cluster shares out long sums */
+  { "h200", gated_halves, { 64, 64, 131072 }, LT, 3 },      /* libraries have more blocks for them */
   { "cpu16", gated, { 2048, 2048, 2048 }, BLAS, 3 },
   { "cpu16", gated, { 2048, 2048, 8 }, BLAS, 1 },
 };

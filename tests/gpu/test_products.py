@@ -69,6 +69,34 @@ def test_products_with_an_operand_in_common(dtype, step, device, rng):
             assert np.all(off <= step * (1 + np.abs(p) + np.abs(q) + np.abs(want))), (case, i, off.max())
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("dtype, step, some", [("bfloat16", 2**-7, 0), ("float16", 2**-10, 1), ("float32", 2**-18, 2),
+                                               ("tf32", 2**-7, 0)])
+def test_few_tiles_with_long_sums(dtype, step, some, device, rng):
+    """The blocks of a cluster share them out if there are clusters: any tail, either way, the same bits each time."""
+    emulated = "NVM_EMU_DIR" in os.environ
+    precision, runs = ("tf32" if dtype == "tf32" else None), 2 if emulated else 100
+    cases = ((0, 0, (), 40, 72, 2056), (1, 1, (2,), 16, 136, 1032), (0, 1, (), 5, 7, 1537))
+    for case, (left, right, batch, m, n, k) in enumerate(cases):
+        if emulated and case != some:
+            continue
+        shapes = (batch + ((k, m) if left else (m, k)), batch + ((n, k) if right else (k, n)), (n,), batch + (m, n))
+        kind = "float32" if precision else dtype
+        x = [nvm.asarray(rng.standard_normal(s) * 0.1, device=device).astype(kind) for s in shapes]
+        nvm.eval(*x)
+        got = []
+        for _ in range(runs):
+            a, b = (nvm.matrix_transpose(v) if turned else v for v, turned in zip(x, (left, right)))
+            d = nvm.exp(nvm.matmul(a, b, precision=precision) + x[2]) * x[3]
+            got.append(np.asarray((nvm.matrix_transpose(d) if case == 1 else d).astype("float64")))
+        a, b, c, r = (np.asarray(v.astype("float64")) for v in x)
+        p = np.exp((np.swapaxes(a, -1, -2) if left else a) @ (np.swapaxes(b, -1, -2) if right else b) + c)
+        want = np.swapaxes(p * r, -1, -2) if case == 1 else p * r
+        off = np.abs(got[0] - want)
+        assert np.all(off <= 4 * step * (0.05 + np.abs(want))), (case, off.max())
+        assert all(np.array_equal(got[0], g) for g in got[1:])
+
+
 @pytest.mark.parametrize("first", range(12, COUNT, 12))
 def test_many(first, device):
     for seed in range(first, min(first + 12, COUNT)):
