@@ -6,7 +6,7 @@
 #include <string.h>
 #include "graph/dtype.h"
 
-enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, MOST_COLUMNS = 32 };
+enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, MOST_COLUMNS = 32, BEHIND = 6 };
 
 /* ---- what the loop copies */
 static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stmt *load) {
@@ -197,7 +197,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
       for (int i = 0; i < sum.np; i++)
         for (int j = 0; j < sum.nq;) j += products(e, &sum, &b[c], g->nsum - c, at, i, j, &more);
   nvcu_line(e, "nv_group_commit();");
-  nvcu_line(e, "nv_group_wait<0>();");
+  nvcu_line(e, "nv_group_wait<%d>();", g->behind);
 }
 
 /* ---- roles */
@@ -289,6 +289,9 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   nvcu_ring *g = e->ring;
   const nvf_stmt *s = r->s.at[0];
   if (!g || g->loop != s) return 0;
+  for (int c = 0; c < g->nsum && g->behind; c++)
+    for (int i = 0; i < nvc_items(&e->t->tile[g->sum[c]->in[0]]); i++)
+      nvcu_line(e, "nv_keep(%s);", nvcu_tile_item(e, g->sum[c]->in[0], i));
   const char *k = e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
   nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 0, "stage"));
   for (int i = 0; i < g->n; i++) {
@@ -297,7 +300,9 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
     rows->at = nvcu_let(e, "char *", nvcu_text(e, "%s + stage * %d", at, g->bytes));
   }
   nvcu_seq(e, r->body);
-  nvcu_line(e, "if ((threadIdx.x & 127) == 0) nv_bar_arrive(%s);", bar(e, g, 1, "stage"));
+  if (g->behind) nvcu_line(e, "const int free = stage == 0 ? %d : stage - 1;", g->stages - 1);
+  nvcu_line(e, "if (%s(threadIdx.x & 127) == 0) nv_bar_arrive(%s);",
+            g->behind ? nvcu_text(e, "%s > %s && ", k, lo) : "", bar(e, g, 1, g->behind ? "free" : "stage"));
   next_stage(e, g);
   if (g->early) { /* by now what was stored before has left */
     nvcu_open(e, "if (%s == %s)", k, lo);
@@ -305,6 +310,11 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
     nvcu_close(e);
   }
   nvcu_close(e);
+  if (g->behind) {
+    nvcu_line(e, "nv_group_wait<0>();");
+    nvcu_line(e, "if (%s < %s && (threadIdx.x & 127) == 0) nv_bar_arrive(%s);", lo, hi,
+              bar(e, g, 1, nvcu_text(e, "(stage == 0 ? %d : stage - 1)", g->stages - 1)));
+  }
   if (g->early) {
     nvcu_open(e, "if (!(%s < %s))", lo, hi);
     nvcu_boxes_fetch(e, g);
@@ -323,6 +333,7 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);
+  g->behind = g->stages >= BEHIND && g->nsum == 1;
   g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);
   e->ring = g;
   nvcu_boxes_plan(e, g);

@@ -107,6 +107,8 @@ NV unsigned nv_halves(float a, float b) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a));
   return y;
 }
+// a sum that starts as a constant: ptxas would set it between products that are in flight, and wait for each
+NV void nv_keep(float &x) { asm volatile("mov.f32 %0, %0;" : "+f"(x)); }
 // where a warpgroup's product finds a factor: rows of 128 bytes; across: bytes from 64 columns to the next
 NV unsigned long long nv_factor(const char *p, int across) {
   const unsigned long long at = (nv_at(p) & 0x3ffff) >> 4, step = across ? across >> 4 : 1;

@@ -64,6 +64,7 @@ typedef struct nvcu_fill {
 typedef struct nvcu_ring {
   const nvf_stmt *loop;
   int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
+  int behind;                   /* 1: the products of a round are waited for in the next one, as small ones want it */
   nvcu_fill tile[NVC_MAPS];
   int nsum;                     /* contractions of a round: one batch of instructions */
   const nvf_stmt *sum[NVC_MAPS];

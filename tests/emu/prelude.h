@@ -220,6 +220,7 @@ template <int A, int B, class... D>
 NV void nv_group_tf32(unsigned long long a, unsigned long long b, int more, D &...d) {
   emu_group<8>(a, b, A, B, more, emu_tf32, d...);
 }
+NV void nv_keep(float &) {}
 NV void nv_group_begin() {}
 NV void nv_group_commit() {}
 template <int N> NV void nv_group_wait() { emu_gather<128>(1 + threadIdx.x / 128); }
