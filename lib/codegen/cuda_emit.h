@@ -168,6 +168,8 @@ void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char
 /* The same of one result, as an expression. */
 const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx);
 int nvcu_frag_rare(const nvg_frag *f, int approx); /* does its fast form flag anything on this device? */
+/* Is the result of its fast form NaN where that could not be done, so that the caller has to ask for NaN? */
+int nvcu_frag_shows(const nvg_frag *f, int approx);
 /* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
 

@@ -1,30 +1,29 @@
 /* Fragments as device functions: each one once, in the form that is asked for, a line an instruction. Bit for bit what
    the interpreter's step computes, NaN payloads excepted; signed arithmetic goes through unsigned, where it wraps.
    Fast forms take square roots and quotients of f32 apart, so that no branch stands in the middle: what their short
-   sequences cannot round is flagged like any other rare input. */
+   sequences cannot round is NaN or flagged like any other rare input, and this NaN is asked for. */
 #include <string.h>
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
 
 enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU };
 
-/* The sequences of the CUDA compiler itself between the inputs for which it branches; zeros are taken in. */
+/* The sequences of the CUDA compiler itself between the inputs for which it branches, of a quotient the shorter one
+   that Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. What cannot be done is NaN, for
+   which the caller asks, or flagged. Zeros are done, but for the root of -0. */
 static const char root_text[] =
     "static __device__ __forceinline__ float nv_root(float x, bool &bad) {\n"
-    "  const float r = nv_rsqrt(x), g = x * r;\n"
-    "  const bool zero = x == 0.0f;\n"
-    "  bad |= (nv_u32(x) - 0x0d000000u >= 0x72000000u) & !zero;\n"
-    "  return zero ? x : nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
+    "  const float r = nv_min(nv_rsqrt(x), 0x1p63f), g = x * r;\n"
+    "  bad |= (nv_u32(x) << 1) - 1u < 0x19ffffffu;\n"
+    "  return nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
     "}\n";
-/* |b| in [2^-60, 2^25), |a| in [2^-99, 2^65): nothing on the way under- or overflows. */
+/* |b| < 2^25, |a| >= 2^-99: nothing on the way underflows. The sign of a zero is that of the first product. */
 static const char quotient_text[] =
     "static __device__ __forceinline__ float nv_quotient(float a, float b, bool &bad) {\n"
-    "  const float r0 = nv_rcp(b), r = nv_fma(r0, nv_fma(-b, r0, 1.0f), r0), q0 = a * r;\n"
-    "  const float q1 = nv_fma(r, nv_fma(-b, q0, a), q0), q = nv_fma(r, nv_fma(-b, q1, a), q1);\n"
-    "  bad |= (nv_u32(b) << 1) - 0x43000000u >= 0x55000000u;\n"
-    "  const bool zero = a == 0.0f;\n"
-    "  bad |= ((nv_u32(a) << 1) - 0x1c000000u >= 0xa4000000u) & !zero;\n"
-    "  return zero ? q0 : q;\n"
+    "  const float r0 = nv_rcp(b), r = nv_fma(r0, nv_fma(-b, r0, 1.0f), r0), q = a * r;\n"
+    "  bad |= !(nv_abs(b) < 0x1p25f);\n"
+    "  bad |= (nv_u32(a) << 1) - 1u < 0x1bffffffu;\n"
+    "  return nv_f32(nv_pick(nv_u32(nv_fma(r, nv_fma(-b, q, a), q)), nv_u32(q), 0x7fffffffu));\n"
     "}\n";
 
 /* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's
@@ -248,6 +247,13 @@ static void loop_close(state *s) {
   put_line(s, "}");
 }
 
+/* A quotient or root that is taken apart. */
+static int is_apart(const nvg_inst *x, int depth) {
+  return !depth && (x->prim == NVG_SQRT || x->prim == NVG_DIV) && x->type == NVM_F32;
+}
+
+static int shows(const nvg_frag *f, int i) { return f->nresult == 1 && f->result[0] == i; }
+
 static void instruction(state *s, int i) {
   const nvg_inst *in = &s->f->inst[i];
   nvcu_em *e = s->e;
@@ -269,6 +275,7 @@ static void instruction(state *s, int i) {
   }
   s->v[i] = nvcu_text(e, "v%d", i);
   put_line(s, nvcu_text(e, "const %s v%d = %s;", nvcu_type(in->type), i, x));
+  if (s->fast && is_apart(in, s->depth) && !shows(s->f, i)) put_line(s, nvcu_text(e, "bad |= v%d != v%d;", i, i));
 }
 
 /* ---- functions */
@@ -310,9 +317,13 @@ int nvcu_frag_rare(const nvg_frag *f, int approx) {
   for (int i = 0, depth = 0; i < f->ninst; i++) {
     const nvg_inst *x = &f->inst[i];
     depth += x->prim == NVG_LOOP ? 1 : x->prim == NVG_END ? -1 : 0;
-    if (!depth && (x->prim == NVG_SQRT || x->prim == NVG_DIV) && x->type == NVM_F32) return 1;
+    if (is_apart(x, depth)) return 1;
   }
   return f->rare >= 0;
+}
+
+int nvcu_frag_shows(const nvg_frag *f, int approx) {
+  return !form_of(f, approx) && f->nresult == 1 && is_apart(&f->inst[f->result[0]], 0);
 }
 
 /* The form with its operands put in; NULL if there is none. */

@@ -19,6 +19,7 @@ struct nvcu_group {
   NVB_VEC(value) in;  /* what comes from outside, constants apart */
   NVB_VEC(value) out; /* tiles that are used outside */
   const char *cold;   /* the function out of line */
+  uint8_t *asked;     /* of each map: its result is asked for NaN, which shows that a quotient or root was not done */
 };
 
 static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
@@ -141,6 +142,23 @@ static void find_values(nvcu_em *e, nvcu_group *g) {
   }
 }
 
+/* From the last map backwards: a NaN is noticed where a map behind it flags it, or keeps it and is noticed itself. */
+static void find_asked(nvcu_em *e, nvcu_group *g) {
+  uint8_t *noticed = NVB_NEWN(e->a, uint8_t, g->map.n);
+  g->asked = NVB_NEWN(e->a, uint8_t, g->map.n);
+  for (int i = g->map.n; i-- > 0;) {
+    const nvf_stmt *s = g->map.at[i];
+    g->asked[i] = !noticed[i] && nvcu_frag_shows(s->frag, approx(e, s));
+    noticed[i] |= g->asked[i];
+    for (int k = 0; k < s->narg; k++) {
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
+      int then = m && m->id < s->id && m->nout == 1 ? nvg_frag_of_nan(e->a, s->frag, k) : NVG_NAN_LOST;
+      if ((then == NVG_NAN_RARE && rare(e, s)) || (then == NVG_NAN_KEPT && noticed[i]))
+        for (int j = 0; j < i; j++) noticed[j] |= g->map.at[j] == m;
+    }
+  }
+}
+
 /* ---- the cold function: n items through all maps in their full forms, in one loop, so that a chunk costs one call.
    Its body is written like the kernel's, into the head. */
 static const char *cold_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
@@ -214,6 +232,7 @@ static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *fla
       out[o] = at >= 0 ? out_name(e, g, at, item) : NULL;
     }
     nvcu_frag(e, s->frag, arg, out, rare(e, s) ? flag : NULL, approx(e, s));
+    if (g->asked[i]) nvcu_line(e, "%s |= %s != %s;", flag, out[0], out[0]);
     for (int o = 0; o < s->nout; o++)
       if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
   }
@@ -280,6 +299,7 @@ void nvcu_group_close(nvcu_em *e) {
   g->cold = nvcu_fresh(e, "cold");
   find_values(e, g);
   find_same(e, g, n);
+  find_asked(e, g);
   cold_function(e, g);
   for (int lo = 0; lo < n; lo += CHUNK)
     if (nvcu_now(e, g->l, lo)) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);

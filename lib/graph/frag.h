@@ -57,6 +57,10 @@ const nvg_frag *nvg_fragset_find(nvg_fragset *s, const char *name, const nvm_dty
 void nvg_frag_print(nvb_text *t, const nvg_frag *f);            /* parses back to the same hash */
 void nvg_frag_check(nvb_arena *a, const nvg_frag *f);           /* throws NVM_ERR_INTERNAL at the first broken rule */
 
+/* What a NaN (that arithmetic made, of either sign) as this parameter leads to, whatever the others are. */
+enum { NVG_NAN_LOST, NVG_NAN_RARE, NVG_NAN_KEPT }; /* it may pass unseen; `rare` is true; the only result is NaN */
+int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param);
+
 /* ---- the interpreter: applies f to n elements. in[i] and out[i] point to n packed elements of the parameter's or
    result's dtype (bool: one byte). full: use the full form (the oracle does). Work memory is on the stack (96 KB). */
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full);

@@ -83,13 +83,33 @@ static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   return nvg_emit_const(b, type, out[0] & nvg_mask(type));
 }
 
-/* Rewrites that keep every bit: selects with a known or no choice, logic with a constant, conversions to the same
-   type. */
+static int is_nan(const nvg_build *b, int i) {
+  const nvg_inst *x = &b->inst.at[i];
+  if (x->prim != NVG_CONST || (x->type != NVM_F32 && x->type != NVM_F64)) return 0;
+  return x->type == NVM_F32 ? (x->imm & 0x7fffffff) > 0x7f800000 : (x->imm & INT64_MAX) > 0x7ff0000000000000;
+}
+
+/* Arithmetic with a NaN is that NaN, and comparisons with it fail; -1 for the rest. */
+static int of_nan(nvg_build *b, nvg_prim p, int nan) {
+  switch (p) {
+    case NVG_ADD: case NVG_SUB: case NVG_MUL: case NVG_DIV: case NVG_FMA: return nan;
+    case NVG_EQ: case NVG_LT: case NVG_LE: case NVG_GT: case NVG_GE: return nvg_emit_const(b, NVM_BOOL, 0);
+    case NVG_NE: return nvg_emit_const(b, NVM_BOOL, 1);
+    default: return -1;
+  }
+}
+
+/* Rewrites that keep every bit but a NaN's: selects with a known or no choice, logic with a constant, conversions to
+   the same type, what has a NaN. */
 static int simplify(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
   int n = nvg_prims[p].n, all = n > 0;
   for (int k = 0; k < n; k++) all &= is_const(b, op[k]);
   if (all) {
     int r = fold(b, p, type, op);
+    if (r >= 0) return r;
+  }
+  for (int k = 0; k < n; k++) {
+    int r = is_nan(b, op[k]) ? of_nan(b, p, op[k]) : -1;
     if (r >= 0) return r;
   }
   if (p == NVG_SEL && is_const(b, op[0])) return b->inst.at[op[0]].imm ? op[1] : op[2];
@@ -178,6 +198,23 @@ int nvg_inline(nvg_build *b, const nvg_frag *f, const int *arg, int *result) {
   }
   for (int k = 0; k < f->nresult; k++) result[k] = map[f->result[k]];
   return f->rare < 0 ? -1 : map[f->rare];
+}
+
+int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param) {
+  int rare = 1, kept = f->nresult == 1;
+  nvm_dtype type = (nvm_dtype)f->inst[param].type;
+  if (type != NVM_F32 && type != NVM_F64) return NVG_NAN_LOST;
+  for (int negative = 0; negative < 2; negative++) {
+    nvg_build *b = nvg_build_new(a);
+    int *arg = NVB_NEWN(a, int, f->nparam), *result = NVB_NEWN(a, int, f->nresult);
+    uint64_t nan = nvg_mask(type);
+    for (int i = 0; i < f->nparam; i++)
+      arg[i] = i == param ? nvg_emit_const(b, type, negative ? nan : nan >> 1) : nvg_emit_param(b, f->inst[i].type);
+    int flag = nvg_inline(b, f, arg, result);
+    rare &= flag >= 0 && is_const(b, flag) && b->inst.at[flag].imm;
+    kept = kept && is_nan(b, result[0]);
+  }
+  return rare ? NVG_NAN_RARE : kept ? NVG_NAN_KEPT : NVG_NAN_LOST;
 }
 
 /* ---- the end */

@@ -269,6 +269,26 @@ END_TEST
 START_TEST(library_f64) { library(NVM_F64); }
 END_TEST
 
+/* Quotients and roots that short sequences of a GPU cannot do, before what keeps, flags or loses a NaN. */
+START_TEST(quotients) {
+  writer w;
+  begin(&w);
+  input(&w, NVM_F32, "x", 0);
+  input(&w, NVM_F32, "y", 7);
+  output(&w, NVM_F32, 8);
+  nvb_puts(&w.frags, "frag over(x: f32, y: f32) -> f32 { return select(x / y > 1, f32(2), 3) }\n"
+                     "frag above(x: f32) -> f32 { return select(x > 1, f32(2), 3) }\n"
+                     "frag below(x: f32) -> f32 { return select(x == x, f32(bits<i32>(x) >> 31), 5) }\n");
+  nvb_puts(&w.body, "    Q = map(divide, Xx, Xy)\n    R0 = map(over, Xx, Xy)\n    R1 = map(above, Q)\n"
+                    "    R2 = map(log, Q)\n    A = map(abs, Q)\n    S = map(sqrt, A)\n    R3 = map(above, S)\n");
+  nvb_puts(&w.body, "    P = map(sqrt, Xx)\n    R4 = map(divide, Xy, P)\n    E = map(erf, Q)\n"
+                    "    R5 = map(above, E)\n    M = map(minimum, R4, Xx)\n    R6 = map(exp, M)\n"
+                    "    T = map(add, P, Xy)\n    R7 = map(below, T)\n");
+  for (int i = 0; i < 8; i++) result(&w, NVM_F32, i, (char[]){'R', (char)('0' + i), 0});
+  end(&w);
+}
+END_TEST
+
 START_TEST(library_int) {
   static const char *const names[] = {"add",          "subtract",    "multiply",           "minimum",
                                       "maximum",      "bitwise_and", "bitwise_left_shift", "bitwise_right_shift",
@@ -455,5 +475,5 @@ START_TEST(errors) {
 }
 END_TEST
 
-SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, library_int,
-      addresses, conditions, one_place_for_all_lanes, checks, scans, available, refusals, errors)
+SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, quotients,
+      library_int, addresses, conditions, one_place_for_all_lanes, checks, scans, available, refusals, errors)

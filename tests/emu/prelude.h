@@ -1,5 +1,5 @@
 // The prelude of kernel sources (lib/codegen/cuda_prelude.cu) for g++: the same names, the same bits. What is
-// approximate on a GPU is exact here.
+// approximate on a GPU is exact here, but for subnormal numbers.
 #include "graph/frag_soft.h"
 #define NV static inline __attribute__((always_inline, unused))
 NV float nv_f32(unsigned x) { return f32_bits(x); }
@@ -41,8 +41,9 @@ NV float nv_max(float a, float b) {
   return a != a ? a : b != b ? b : a > b || (a == b && !(bits_f32(a) >> 31)) ? a : b;
 }
 NV float nv_min(float a, float b) { return a != a ? a : b != b ? b : a < b || (a == b && bits_f32(a) >> 31) ? a : b; }
-NV float nv_rcp(float x) { return 1 / x; }
-NV float nv_rsqrt(float x) { return 1 / __builtin_sqrtf(x); }
+NV float emu_flush(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
+NV float nv_rcp(float x) { return emu_flush(1 / emu_flush(x)); }
+NV float nv_rsqrt(float x) { return 1 / __builtin_sqrtf(emu_flush(x)); }
 NV float nv_ex2(float x) { return __builtin_exp2f(x); }
 NV float nv_tanh(float x) { return __builtin_tanhf(x); }
 NV float nv_divide(float a, float b) { return a / b; }

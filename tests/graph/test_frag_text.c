@@ -225,6 +225,24 @@ START_TEST(rare_goes_up_to_the_callers) {
   ck_assert(f32_at("never", 2, 1) == 2);
 } END_TEST
 
+START_TEST(what_a_nan_leads_to) {
+  nvb_arena *a = nvb_arena_new();
+  must_parse("frag kept(x: f32, y: f32) -> f32 { return select(x < y, 1, fma(x, y, 2)) }\n"
+             "frag lost(x: f32, y: f32) -> f32 { return select(x > y, 1, y) }\n"
+             "frag flag(x: f32) -> f32 { fast { rare !(x < 5); return 3 } full { return select(x < 5, 3, x) } }\n"
+             "frag sign(x: f32) -> f32 { fast { rare bits<i32>(x) > 0x7f800000; return 3 } full { return 3 } }");
+  ck_assert_int_eq(nvg_frag_of_nan(a, find("kept", 2, NVM_F32, NVM_F32), 0), NVG_NAN_KEPT);
+  ck_assert_int_eq(nvg_frag_of_nan(a, find("kept", 2, NVM_F32, NVM_F32), 1), NVG_NAN_KEPT);
+  ck_assert_int_eq(nvg_frag_of_nan(a, find("lost", 2, NVM_F32, NVM_F32), 0), NVG_NAN_LOST);
+  ck_assert_int_eq(nvg_frag_of_nan(a, find("lost", 2, NVM_F32, NVM_F32), 1), NVG_NAN_KEPT);
+  ck_assert_int_eq(nvg_frag_of_nan(a, find("flag", 1, NVM_F32, 0), 0), NVG_NAN_RARE);
+  ck_assert_int_eq(nvg_frag_of_nan(a, find("sign", 1, NVM_F32, 0), 0), NVG_NAN_LOST); /* not of a negative one */
+  static const char *const sure[] = {"log", "exp", "sin"};
+  for (int i = 0; i < 3; i++)
+    ck_assert_int_eq(nvg_frag_of_nan(a, nvg_frag_find(sure[i], (nvm_dtype[]){NVM_F32}, 1), 0), NVG_NAN_RARE);
+  nvb_arena_free(a);
+} END_TEST
+
 START_TEST(equal_functions_have_equal_hashes) {
   must_parse("frag a(x: f32) -> f32 { return (x + 1) * (x + 1) - 0.5 * x }\n"
              "frag b(y: f32) -> f32 { half = f32(0.5); unused = y / 3; t = y + 1 return t * t - half * y }\n"
@@ -346,6 +364,7 @@ START_TEST(out_of_memory_is_clean) {
 
 SUITE_WITH("frag_text", setup, teardown, errors_say_where, nesting_is_bounded, lookups_fail_with_types,
            operators_and_literals, literals_round_once, the_most_specific_definition_wins, types_as_arguments,
-           several_results, loops, tables, rare_goes_up_to_the_callers, equal_functions_have_equal_hashes,
+           several_results, loops, tables, rare_goes_up_to_the_callers, what_a_nan_leads_to,
+           equal_functions_have_equal_hashes,
            other_items_are_skipped, the_manual_has_every_primitive, every_library_fragment_reads_back,
            printed_forms_read_back, out_of_memory_is_clean)

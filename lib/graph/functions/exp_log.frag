@@ -41,7 +41,8 @@ frag exp<f32>(x: f32) -> f32 {
 frag log_edges<T: real>(x: T, y: T) -> T {
   return select(x > 0, select(x < inf, y, x), select(x == 0, -inf, (x - x) / 0))
 }
-# x = m 2^k with m in [sqrt(1/2), sqrt(2)): m - 1, and k 2^23 as a float
+# x = m 2^k with m in [sqrt(1/2), sqrt(2)): m - 1, and k 2^23 as a float. For what is not positive, normal and finite
+# the k so found is at least 126 in size.
 frag log_parts<f32>(x: f32) -> (f32, f32) {
   a = bits<i32>(x)
   k = (a - 0x3f3504f3) & 0xff800000
@@ -57,8 +58,8 @@ frag log_sum<f32>(f: f32, k: f32) -> f32 {
 }
 frag log<f32>(x: f32) -> f32 {
   fast {
-    rare u32(bits<i32>(x) - 0x00800000) >= 0x7f000000
     f, k = log_parts(x)
+    rare fabs(k) >= 0x1.f8p+29
     return log_sum(f, k)
   }
   full {
@@ -105,6 +106,7 @@ frag exp<f64>(x: f64) -> f64 {
   }
 }
 
+# likewise, k itself, of at least 1022
 frag log_parts<f64>(x: f64) -> (f64, f64) {
   a = bits<u64>(x)
   b = a + 0x95f619980c433
@@ -125,8 +127,8 @@ frag log_sum<f64>(f: f64, k: f64) -> f64 {
 }
 frag log<f64>(x: f64) -> f64 {
   fast {
-    rare bits<u64>(x) - 0x10000000000000 >= 0x7fe0000000000000
     f, k = log_parts(x)
+    rare fabs(k) >= 1022
     return log_sum(f, k)
   }
   full {

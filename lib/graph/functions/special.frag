@@ -1,21 +1,19 @@
 # The error function, the normal distribution and the activations made of them.
 
-# |x| < 0.9: x + x P(x^2), P of degree 5, relative error 2^-25.9; else 1 - 2^-g, g = -log2(erfc) of degree 6
-# on [0.9, 4], absolute error 2^-29 of the result, which is 1 from 3.92 on. 2^-g is below 0.21: 2^f = 1 + f P(f), P of
-# degree 4, will do, error 2^-26 of the result.
+# 1 - e^-g, g = -log(erfc(x)) = x + x P(x) on [0, 4], from where on the result is 1. P of degree 8, relative error
+# 2^-26.9 of the result. -g = n ln2 + f, e^f = 1 + u, u = f + f^2 Q(f), Q of degree 4: it is 1 - 2^n - 2^n u, near 0 -u.
 frag erf(x: f32) -> f32 {
-  s = x * x
-  p = fma(s, fma(s, fma(s, -0x1.3ac5c2p-11, 0x1.476886p-8), -0x1.b69390p-6), 0x1.ce1b0ep-4)
-  small = fma(x, fma(s, fma(s, p, -0x1.8126eap-2), 0x1.06eba6p-3), x)
   a = fabs(x)
   c = select(a > 4, 4, a)
-  g = fma(c, fma(c, fma(c, -0x1.2bde6cp-12, 0x1.21d6b6p-8), -0x1.07bbc8p-5), 0x1.339e4p-3)
-  g = fma(c, fma(c, fma(c, g, 0x1.d6823cp-1), 0x1.a0877ep+0), 0x1.f797a0p-13)
-  t = 12582912 - g
-  f = (12582912 - t) - g
-  p = fma(f, fma(f, 0x1.5b14a2p-10, 0x1.3cf036p-7), 0x1.c6b96ep-5)
-  e = scale(fma(f, fma(f, fma(f, p, 0x1.ebf9a8p-3), 0x1.62e426p-1), 1), t)
-  return select(a >= 0.9, copysign(1 - e, x), small)
+  p = fma(c, fma(c, fma(c, -0x1.36916p-17, 0x1.ed6628p-14), -0x1.4bc70ap-11), 0x1.b4fd8cp-10)
+  p = fma(c, fma(c, fma(c, p, -0x1.504872p-13), -0x1.39cde2p-6), 0x1.a4fa6p-4)
+  g = fma(c, fma(c, fma(c, p, 0x1.45f2fap-1), 0x1.06eba8p-3), c)
+  t = fma(g, -0x1.715476p+0, 12582912)
+  n = t - 12582912
+  f = fma(n, -0x1.62e43p-1, -g)
+  q = fma(f, fma(f, fma(f, fma(f, 0x1.675344p-10, 0x1.123f4ap-7), 0x1.555d9ep-5), 0x1.555488p-3), 0x1.fffff4p-2)
+  k = power(t)
+  return copysign(fma(-k, fma(f * f, q, f), 1 - k), x)
 }
 
 # exp(z^2) erfc(z) at z + zl, z in [0, 27.5], in two parts: t P(t - 0.25), t = 1 / (1 + 0.35 z), P of degree 22,
