@@ -27,7 +27,8 @@ static const char quotient_text[] =
     "}\n";
 
 /* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's
-   bits, NaN payloads aside. Else the approx hint must allow as much: 1 an error of some 2^-20, 2 one of 2^-11. Halved
+   bits, NaN payloads aside; those to and from 8 bits from compute capability 8.9 on. Else the approx hint must allow as
+   much: 1 an error of some 2^-20, 2 one of 2^-11. Halved
    exponents and scaled quotients keep subnormal results; the clamps keep what tends to zero from 0 * inf. */
 #define LOGISTIC(t) "0x1p-24f * nv_rcp(0x1p-24f + nv_ex2(" t "))"
 static const struct form {
@@ -41,6 +42,12 @@ static const struct form {
     {"cast", NVM_F32, NVM_BF16, 0, "nv_bfloat($0)"},
     {"cast", NVM_F32, NVM_F16, 0, "nv_half($0)"},
     {"cast", NVM_F16, NVM_F32, 0, "nv_float($0)"},
+    {"cast", NVM_F32, NVM_F8E4, 0, "nv_e4m3($0)"},
+    {"cast", NVM_F32, NVM_F8E5, 0, "nv_e5m2($0)"},
+    {"cast", NVM_F8E4, NVM_F16, 0, "nv_half_e4m3($0)"},
+    {"cast", NVM_F8E5, NVM_F16, 0, "nv_half_e5m2($0)"},
+    {"cast", NVM_F8E4, NVM_F32, 0, "nv_float(nv_half_e4m3($0))"},
+    {"cast", NVM_F8E5, NVM_F32, 0, "nv_float(nv_half_e5m2($0))"},
     {"exp", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0x1.715476p-1f))"},
     {"exp2", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0.5f))"},
     {"tanh", NVM_F32, NVM_F32, 2, "nv_tanh($0)"},
@@ -329,7 +336,8 @@ int nvcu_frag_shows(const nvg_frag *f, int approx) {
 /* The form with its operands put in; NULL if there is none. */
 static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const *arg, int level) {
   const char *p = form_of(f, level);
-  if (!p) return NULL;
+  int eights = p && (nvg_is_eight(f->inst[0].type) || nvg_is_eight(f->inst[f->result[0]].type));
+  if (!p || (eights && e->target->arch < 89)) return NULL;
   if (strstr(p, "nv_square")) helper(e, SQUARE, "nv_square", square_text);
   if (strstr(p, "nv_gelu")) helper(e, GELU, "nv_gelu", gelu_text);
   nvb_text t = {.arena = e->a};

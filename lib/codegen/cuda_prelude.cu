@@ -38,6 +38,25 @@ NV unsigned nv_pick(unsigned a, unsigned b, unsigned m) {
 NV unsigned short nv_half(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 NV float nv_float(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
 NV unsigned short nv_bfloat(float x) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+// of 8 bits: two at a time, and one; none before compute capability 8.9
+NV unsigned short nv_e4m3s(float a, float b) {
+  unsigned short y;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(b), "f"(a));
+  return y;
+}
+NV unsigned short nv_e5m2s(float a, float b) {
+  unsigned short y;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(y) : "f"(b), "f"(a));
+  return y;
+}
+NV unsigned char nv_e4m3(float x) { return (unsigned char)nv_e4m3s(x, 0.0f); }
+NV unsigned char nv_e5m2(float x) { return (unsigned char)nv_e5m2s(x, 0.0f); }
+NV unsigned short nv_half_e4m3(unsigned char x) {
+  unsigned y;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"((unsigned short)x));
+  return (unsigned short)y;
+}
+NV unsigned short nv_half_e5m2(unsigned char x) { return (unsigned short)(x << 8); }
 NV float nv_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 NV float nv_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 // approximate, subnormal results are 0: relative error of about 2^-23, 2^-22, 2^-22, 2^-11, 2^-22

@@ -37,6 +37,26 @@ NV unsigned short nv_bfloat(float x) {
   unsigned u = bits_f32(x);
   return x != x ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+NV unsigned emu_eight(float x, int mant, int bias, unsigned most) { // nearest, even; beyond the greatest that one
+  unsigned u = bits_f32(x), sign = u >> 24 & 0x80, lost = 23 - mant;
+  int e = (int)(u >> 23 & 0xff) - 127 + bias;
+  if (x != x) return 0x7f;
+  unsigned long long m = (u & 0x7fffffu) | (unsigned long long)((u >> 23 & 0xff) != 0) << 23;
+  if (e < 1) lost += 1 - e > 30 ? 30 : 1 - e; // subnormal
+  unsigned long long q = m >> lost, rest = m & ((1ull << lost) - 1), half = 1ull << (lost - 1);
+  q += rest > half || (rest == half && (q & 1));
+  if (e > 1) q += (unsigned long long)(e - 1) << mant; // the leading bit is one more
+  return sign | (q > most ? most : (unsigned)q);
+}
+NV unsigned char nv_e4m3(float x) { return (unsigned char)emu_eight(x, 3, 7, 0x7e); }
+NV unsigned char nv_e5m2(float x) { return (unsigned char)emu_eight(x, 2, 15, 0x7b); }
+NV unsigned short nv_e4m3s(float a, float b) { return (unsigned short)(nv_e4m3(a) | nv_e4m3(b) << 8); }
+NV unsigned short nv_e5m2s(float a, float b) { return (unsigned short)(nv_e5m2(a) | nv_e5m2(b) << 8); }
+NV unsigned short nv_half_e5m2(unsigned char x) { return (unsigned short)(x << 8); }
+NV unsigned short nv_half_e4m3(unsigned char x) {
+  float y = 256 * nv_float((unsigned short)((x & 0x7f) << 7)); // the exponents' biases are 8 apart
+  return (unsigned short)((x & 0x7f) == 0x7f ? 0x7fff : nv_half(y) | (x & 0x80) << 8);
+}
 NV float nv_max(float a, float b) {
   return a != a ? a : b != b ? b : a > b || (a == b && !(bits_f32(a) >> 31)) ? a : b;
 }
@@ -80,33 +100,39 @@ NV void nv_columns4(unsigned (&r)[4], const char *p) {
 NV float emu_bf16(unsigned x) { return nv_f32(x << 16); }
 NV float emu_f16(unsigned x) { return nv_float((unsigned short)x); }
 NV float emu_tf32(unsigned x) { return nv_f32(x & ~0x1fffu); }
-// fragments: lane 4 g + t holds of a the rows g and g + 8, of b the column g, at k = 2 t + {0, 1} and 8 on (tf32: t, 4
-// on)
-template <int HALVES>
-NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, float (*of)(unsigned)) {
-  unsigned lane = emu_lane(), g = lane / 4, t = lane % 4;
+NV float emu_e5m2(unsigned x) { return nv_float(nv_half_e5m2((unsigned char)x)); }
+NV float emu_e4m3(unsigned x) { return nv_float(nv_half_e4m3((unsigned char)x)); }
+// fragments: lane 4 g + t holds of a the rows g and g + 8, of b the column g, at k = N t on and 4 N further on, N to a
+// register
+template <int N>
+NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, float (*of_a)(unsigned),
+                float (*of_b)(unsigned)) {
+  unsigned lane = emu_lane(), g = lane / 4, t = lane % 4, all = N == 1 ? ~0u : (1u << 32 / N % 32) - 1;
   const unsigned b[2] = {b0, b1};
   for (int k4 = 0; k4 < 2; k4++)
     for (unsigned s = 0; s < 4; s++) {
       unsigned up = __shfl_sync(~0u, a[2 * k4], 4 * g + s), low = __shfl_sync(~0u, a[2 * k4 + 1], 4 * g + s);
       unsigned left = __shfl_sync(~0u, b[k4], 8 * t + s), right = __shfl_sync(~0u, b[k4], 8 * t + 4 + s);
-      for (int h = 0; h < HALVES; h++) {
-        float rows[2] = { of(up >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)),
-                          of(low >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)) };
-        float columns[2] = { of(left >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)),
-                             of(right >> 16 * h & (HALVES == 2 ? 0xffff : ~0u)) };
+      for (int h = 0; h < N; h++) {
+        int by = 32 / N * h;
+        float rows[2] = { of_a(up >> by & all), of_a(low >> by & all) };
+        float columns[2] = { of_b(left >> by & all), of_b(right >> by & all) };
         for (int i = 0; i < 4; i++) *d[i] = nv_fma(rows[i / 2], columns[i % 2], *d[i]);
       }
     }
 }
-#define EMU_MMA(name, halves, of) \
+#define EMU_MMA(name, n, of_a, of_b) \
   NV void name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
     float *const d[4] = {&d0, &d1, &d2, &d3}; \
-    emu_mma<halves>(d, a, b0, b1, of); \
+    emu_mma<n>(d, a, b0, b1, of_a, of_b); \
   }
-EMU_MMA(nv_mma_bf16, 2, emu_bf16)
-EMU_MMA(nv_mma_f16, 2, emu_f16)
-EMU_MMA(nv_mma_tf32, 1, emu_tf32)
+EMU_MMA(nv_mma_bf16, 2, emu_bf16, emu_bf16)
+EMU_MMA(nv_mma_f16, 2, emu_f16, emu_f16)
+EMU_MMA(nv_mma_tf32, 1, emu_tf32, emu_tf32)
+EMU_MMA(nv_mma_e4m3_e4m3, 4, emu_e4m3, emu_e4m3)
+EMU_MMA(nv_mma_e4m3_e5m2, 4, emu_e4m3, emu_e5m2)
+EMU_MMA(nv_mma_e5m2_e4m3, 4, emu_e5m2, emu_e4m3)
+EMU_MMA(nv_mma_e5m2_e5m2, 4, emu_e5m2, emu_e5m2)
 NV unsigned nv_tf32(unsigned x) { return (x & 0x7f800000u) == 0x7f800000u ? x : x + 0x1000u; }
 template <int N> NV void nv_async(char *to, const void *from, bool ok) {
   if (((unsigned long long)to | (unsigned long long)from) % N) __builtin_trap();
@@ -197,30 +223,29 @@ NV float emu_factor(unsigned long long f, bool across, int size, long long row, 
 }
 // the thread's own sums of 64 x N, straight from shared memory
 template <int DEEP, class... D>
-NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more, float (*of)(unsigned),
-                  D &...sums) {
+NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more, float (*of_a)(unsigned),
+                  float (*of_b)(unsigned), D &...sums) {
   float *const d[] = {&sums...};
   unsigned lane = emu_lane(), warp = threadIdx.x / 32 % 4;
   for (unsigned i = 0; i < sizeof...(D); i++) {
     unsigned row = 16 * warp + lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
     float sum = more ? *d[i] : 0;
     for (int k = 0; k < DEEP; k++)
-      sum = nv_fma(emu_factor(a, ta, 32 / DEEP, row, k, of), emu_factor(b, tb, 32 / DEEP, col, k, of), sum);
+      sum = nv_fma(emu_factor(a, ta, 32 / DEEP, row, k, of_a), emu_factor(b, tb, 32 / DEEP, col, k, of_b), sum);
     *d[i] = sum;
   }
 }
-template <int A, int B, class... D>
-NV void nv_group_bf16(unsigned long long a, unsigned long long b, int more, D &...d) {
-  emu_group<16>(a, b, A, B, more, emu_bf16, d...);
-}
-template <int A, int B, class... D>
-NV void nv_group_f16(unsigned long long a, unsigned long long b, int more, D &...d) {
-  emu_group<16>(a, b, A, B, more, emu_f16, d...);
-}
-template <int A, int B, class... D>
-NV void nv_group_tf32(unsigned long long a, unsigned long long b, int more, D &...d) {
-  emu_group<8>(a, b, A, B, more, emu_tf32, d...);
-}
+#define EMU_GROUP(name, deep, of_a, of_b) \
+  template <int A, int B, class... D> NV void name(unsigned long long a, unsigned long long b, int more, D &...d) { \
+    emu_group<deep>(a, b, A, B, more, of_a, of_b, d...); \
+  }
+EMU_GROUP(nv_group_bf16, 16, emu_bf16, emu_bf16)
+EMU_GROUP(nv_group_f16, 16, emu_f16, emu_f16)
+EMU_GROUP(nv_group_tf32, 8, emu_tf32, emu_tf32)
+EMU_GROUP(nv_group_e4m3_e4m3, 32, emu_e4m3, emu_e4m3)
+EMU_GROUP(nv_group_e4m3_e5m2, 32, emu_e4m3, emu_e5m2)
+EMU_GROUP(nv_group_e5m2_e4m3, 32, emu_e5m2, emu_e4m3)
+EMU_GROUP(nv_group_e5m2_e5m2, 32, emu_e5m2, emu_e5m2)
 NV void nv_keep(float &) {}
 NV void nv_group_begin() {}
 NV void nv_group_commit() {}
