@@ -1,6 +1,6 @@
-/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, or
-   over 8 of 32 bits that are rounded to tf32. The order of addition is the hardware's. Decides how a sum's layout is
-   read as such products, and the order in which a warp takes them. */
+/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, 32 of
+   8 bits, or 8 of 32 bits that are rounded to tf32. The order of addition is the hardware's. Decides how a sum's layout
+   is read as such products, and the order in which a warp takes them. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -118,13 +118,23 @@ static void fragment(nvcu_em *e, const side *f, const char *name, int first, con
   for (int i = 0; tf32 && i < 4; i++) nvcu_line(e, "%s[%d] = nv_tf32(%s[%d]);", name, i, name, i);
 }
 
-static const char *instruction(nvcu_em *e, nvm_dtype t) {
+const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
   switch (t) {
-  case NVM_BF16: return "nv_mma_bf16";
-  case NVM_F16: return "nv_mma_f16";
-  case NVM_F32: return "nv_mma_tf32";
+  case NVM_F8E4: return "e4m3";
+  case NVM_F8E5: return "e5m2";
+  case NVM_BF16: return "bf16";
+  case NVM_F16: return "f16";
+  case NVM_F32: return "tf32";
   default: nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores do not take %s", nvg_dtype_short(t));
   }
+}
+
+static const char *instruction(nvcu_em *e, const side *p, const side *q) {
+  const char *one = nvcu_factor_name(e, p->r->type);
+  if (p->r->size > 1) return nvcu_text(e, "nv_mma_%s", one);
+  if (e->target->arch < 89 || p->across || q->across)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores take bytes along k, from compute capability 8.9 on");
+  return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_factor_name(e, q->r->type));
 }
 
 static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
@@ -153,11 +163,11 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
     return;
   }
   nvcu_sum sum = nvcu_sum_of(e, s);
-  nvm_dtype t = e->k->tile[s->in[1]].type;
-  int items = nvc_items(sum.l), deep = t == NVM_F32 ? 8 : 16, same = s->in[0] == s->out[0];
+  int items = nvc_items(sum.l), deep = 32 / nvg_size(e->k->tile[s->in[1]].type), same = s->in[0] == s->out[0];
   const char **acc = NVB_NEWN(e->a, const char *, items);
   int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
-  if (n % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %lld factors at a time are not sixteens", (long long)n);
+  if (n % deep)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %lld factors at a time are not whole products", (long long)n);
   for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
   side p = side_of(e, s, &sum, sum.p), q = side_of(e, s, &sum, sum.q);
   for (int i = 0; i < items; i++) {
@@ -165,7 +175,7 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
     if (!same) nvcu_line(e, "float %s = %s;", acc[i], nvcu_tile_at(e, s->in[0], sum.l, i));
   }
   const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
-  products(e, &sum, instruction(e, t), acc, k, &p, &q);
+  products(e, &sum, instruction(e, &p, &q), acc, k, &p, &q);
   nvcu_close(e);
   for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
   for (int i = 0; i < items && !same; i++) nvcu_define(e, s->out[0], i, acc[i]);

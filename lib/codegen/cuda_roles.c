@@ -1,12 +1,14 @@
 /* A part with roles: one thread of an extra warpgroup keeps a ring of stages in shared memory filled by TMA, the
    other warpgroups multiply, do what the text says behind the loop, and go on with the block's next tile while the ring
    fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and what
-   leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. */
+   leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. Those of 8-bit factors keep
+   14 bits of a sum: each round's are added up in registers. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "graph/dtype.h"
 
-enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, MOST_COLUMNS = 32, BEHIND = 6 };
+enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
+enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
 
 /* ---- what the loop copies */
 static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stmt *load) {
@@ -59,7 +61,7 @@ static void sum_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *s) {
   for (int i = 0; i < g->nsum; i++) {
     const nvf_stmt *o = g->sum[i];
     if (o->out[0] == s->out[0] || !nvc_same_items(&e->t->tile[o->out[0]], &e->t->tile[s->out[0]]) ||
-        o->axis != s->axis || e->k->tile[o->in[1]].type != e->k->tile[s->in[1]].type)
+        o->axis != s->axis || nvg_size(e->k->tile[o->in[1]].type) != nvg_size(e->k->tile[s->in[1]].type))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles contracts one axis, into sums of one layout");
   }
   g->sum[g->nsum++] = s;
@@ -99,8 +101,10 @@ static const char *factor_at(nvcu_em *e, const nvcu_rows *r, int across, const c
 }
 
 /* One instruction as a function of its operands, in the head: its name */
-static const char *instruction(nvcu_em *e, nvm_dtype t, int n) {
-  const char *type = t == NVM_BF16 ? "bf16" : t == NVM_F16 ? "f16" : "tf32", *name = nvcu_text(e, "nv_group_%s", type);
+static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
+  const char *one = nvcu_factor_name(e, a), *other = nvcu_factor_name(e, b);
+  const char *name = nvg_is_eight(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
+  int size = nvg_size(a), turns = size == 2; /* others lie along k */
   nvb_text in = {.arena = e->a}, regs = {.arena = e->a}, args = {.arena = e->a};
   for (int i = 0; i < 4 * n; i++) {
     nvb_print(&in, "%s%%%d", i ? ", " : "", i);
@@ -115,9 +119,9 @@ static const char *instruction(nvcu_em *e, nvm_dtype t, int n) {
             "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, %%%d, %%%d, p, 1, 1%s;\\n}\"\n    : %s : \"l\"(a), "
             "\"l\"(b), "
             "\"r\"(more)%s);\n}\n#endif\n",
-            name, args.s, 4 * n + 2, 8 * n, t == NVM_F32 ? 8 : 16, type, type, in.s, 4 * n, 4 * n + 1,
-            t == NVM_F32 ? "" : nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4), regs.s,
-            t == NVM_F32 ? "" : ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)");
+            name, args.s, 4 * n + 2, 8 * n, 32 / size, one, other, in.s, 4 * n, 4 * n + 1,
+            turns ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", regs.s,
+            turns ? ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)" : "");
   if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
   return name;
 }
@@ -139,13 +143,12 @@ static void check_groups(nvcu_em *e, const nvcu_sum *sum) {
 typedef struct batch { const nvf_stmt *s; const nvcu_rows *p, *q; const char **acc; } batch;
 
 static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
-  nvm_dtype t = e->k->tile[s->in[1]].type;
   int items = nvc_items(sum->l);
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
   batch b = {s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items)};
-  if (t != NVM_F16 && t != NVM_BF16 && (t != NVM_F32 || b.p->row == s->axis || b.q->row == s->axis))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and tf32 with k along the rows");
+  if (b.p->size != 2 && (b.p->row == s->axis || b.q->row == s->axis))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and others with k along the rows");
   for (int i = 0; i < items; i++) b.acc[i] = nvcu_tile_item(e, s->in[0], i);
   return b;
 }
@@ -155,34 +158,57 @@ static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const 
   int k = a->s->axis, one = a->q->row == k || a->q->bytes == a->q->rows * 128; /* rows of 128 bytes follow each other */
   int64_t all = 8 * sum->nq * a->q->size * nvf_extent(&e->t->tile[a->s->in[1]], k);
   return one && all == a->q->bytes && a->q->off + all == b->q->off && a->p == b->p && b->s->axis == k &&
-         a->q->row == b->q->row && a->q->col == b->q->col && a->q->size == b->q->size;
+         a->q->row == b->q->row && a->q->col == b->q->col && a->q->type == b->q->type;
 }
 
-/* 64 rows by the columns from the j-th eight on that lie together, of this contraction and of those that go on with it:
-   how many eights were taken; *more: contractions beside the first. */
-static int products(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int at, int i, int j, int *more) {
-  nvm_dtype t = e->k->tile[b->s->in[1]].type;
+/* What one instruction makes: 64 rows by n eights of columns from the j-th on that lie together, of a contraction and
+   of `more` that go on with it; acc: their sums. */
+typedef struct piece { const batch *b; int i, j, n, more; const char **acc; } piece;
+
+static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
+  int most = b->p->size == 1 ? MOST_ADDED : MOST_COLUMNS;
+  piece x = {.b = b, .i = i, .j = j, .n = 1};
+  while (j + x.n < sum->nq && x.n < most && sum->qcol[j + x.n] == sum->qcol[j] + 8 * x.n) x.n++;
+  while (x.n == sum->nq && x.more + 1 < left && (x.more + 2) * x.n <= most &&
+         goes_on(e, sum, b + x.more, b + x.more + 1))
+    x.more++;
+  x.acc = NVB_NEWN(e->a, const char *, 4 * x.n * (x.more + 1));
+  for (int c = 0, at = 0; c <= x.more; c++)
+    for (int r = 0; r < 4 * x.n; r++) x.acc[at++] = b[c].acc[sum->item[4 * (i * sum->nq + j) + r]];
+  return x;
+}
+
+static void product(nvcu_em *e, const nvcu_sum *sum, const piece *x, int at, int more, const char *const *acc) {
+  const batch *b = x->b;
   nvb_text regs = {.arena = e->a};
-  int n = 1, pa = b->p->row == b->s->axis, qa = b->q->row == b->s->axis;
-  while (j + n < sum->nq && n < MOST_COLUMNS && sum->qcol[j + n] == sum->qcol[j] + 8 * n) n++;
-  *more = 0;
-  while (n == sum->nq && *more + 1 < left && (*more + 2) * n <= MOST_COLUMNS &&
-         goes_on(e, sum, b + *more, b + *more + 1))
-    ++*more;
-  for (int c = 0; c <= *more; c++)
-    for (int r = 0; r < 4 * n; r++) nvb_print(&regs, ", %s", b[c].acc[sum->item[4 * (i * sum->nq + j) + r]]);
+  int pa = b->p->row == b->s->axis, qa = b->q->row == b->s->axis, n = x->n * (x->more + 1);
+  for (int r = 0; r < 4 * n; r++) nvb_print(&regs, ", %s", acc[r]);
   const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum->l, sum->p)),
              *qcol = nvcu_warp_part(e, sum->l, sum->q);
-  nvcu_line(e, "%s<%d, %d>(%s, %s, 1%s);", instruction(e, t, (*more + 1) * n), pa, qa,
-            factor_at(e, b->p, pa, prow, sum->prow[i], at), factor_at(e, b->q, qa, qcol, sum->qcol[j], at), regs.s);
-  return n;
+  nvcu_line(e, "%s<%d, %d>(%s, %s, %d%s);", instruction(e, b->p->type, b->q->type, n), pa, qa,
+            factor_at(e, b->p, pa, prow, sum->prow[x->i], at), factor_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more,
+            regs.s);
+}
+
+/* Its products of the round, in registers of their own first. */
+static void added(nvcu_em *e, const nvcu_sum *sum, const piece *x, int64_t k, int deep) {
+  int n = 4 * x->n * (x->more + 1);
+  const char **part = NVB_NEWN(e->a, const char *, n);
+  nvcu_open(e, "%s", "");
+  for (int r = 0; r < n; r++) nvcu_line(e, "float %s;", part[r] = nvcu_fresh(e, "part"));
+  nvcu_line(e, "nv_group_begin();");
+  for (int at = 0; at < k; at += deep) product(e, sum, x, at, at > 0, part);
+  nvcu_line(e, "nv_group_commit();");
+  nvcu_line(e, "nv_group_wait<0>();");
+  for (int r = 0; r < n; r++) nvcu_line(e, "%s += %s;", x->acc[r], part[r]);
+  nvcu_close(e);
 }
 
 /* All contractions of the round at once, where the first one stands: a warpgroup waits for them together. */
 void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
   nvcu_ring *g = e->ring;
   int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
-  int deep = e->k->tile[s->in[1]].type == NVM_F32 ? 8 : 16, more = 0;
+  int size = nvg_size(e->k->tile[s->in[1]].type), deep = 32 / size;
   if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a loop with roles");
   nvcu_sum sum = nvcu_sum_of(e, s);
   check_groups(e, &sum);
@@ -191,11 +217,18 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
     b[c] = batch_of(e, g->sum[c], &sum);
     e->done[g->sum[c]->id] = 1;
   }
+  NVB_VEC(piece) all = {0};
+  for (int c = 0, more = 0; c < g->nsum; c += more + 1)
+    for (int i = 0; i < sum.np; i++)
+      for (int j = 0; j < sum.nq; j += all.at[all.n - 1].n) {
+        NVB_PUSH(e->a, all, piece_at(e, &sum, &b[c], g->nsum - c, i, j));
+        more = all.at[all.n - 1].more;
+      }
+  for (int x = 0; x < all.n && size == 1; x++) added(e, &sum, &all.at[x], k, deep);
+  if (size == 1) return;
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
-    for (int c = 0; c < g->nsum; c += more + 1)
-      for (int i = 0; i < sum.np; i++)
-        for (int j = 0; j < sum.nq;) j += products(e, &sum, &b[c], g->nsum - c, at, i, j, &more);
+    for (int x = 0; x < all.n; x++) product(e, &sum, &all.at[x], at, 1, all.at[x].acc);
   nvcu_line(e, "nv_group_commit();");
   nvcu_line(e, "nv_group_wait<%d>();", g->behind);
 }

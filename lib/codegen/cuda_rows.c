@@ -20,7 +20,8 @@ const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile) {
 nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put) {
   const nvf_layout *l = &e->t->tile[put->in[0]];
   nvcu_rows *r = NVB_NEW(e->a, nvcu_rows);
-  r->size = nvg_size(e->k->tile[put->out[0]].type);
+  r->type = e->k->tile[put->out[0]].type;
+  r->size = nvg_size(r->type);
   int axis[2], n = 0;
   for (int i = 0; i < put->norder; i++) {
     if (nvcu_apart(l, put->order[i])) continue;

@@ -10,17 +10,34 @@ NV void nv_columns4(unsigned (&r)[4], const char *p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(nv_at(p)) : "memory");
 }
-// d += a b: 16 x 8 sums of 16 products (f32 factors, rounded to tf32: of 8)
-#define NV_MMA(name, shape, type) \
+// d += a b: 16 x 8 sums of 16 products (f32 factors, rounded to tf32: of 8; of 8 bits: of 32)
+#define NV_MMA_PAIR(name, shape, left, right) \
   NV void name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
-    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 " \
+    asm volatile("mma.sync.aligned." shape ".row.col.f32." left "." right ".f32 " \
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
                  : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3) \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1)); \
   }
+#define NV_MMA(name, shape, type) NV_MMA_PAIR(name, shape, type, type)
 NV_MMA(nv_mma_bf16, "m16n8k16", "bf16")
 NV_MMA(nv_mma_f16, "m16n8k16", "f16")
 NV_MMA(nv_mma_tf32, "m16n8k8", "tf32")
+// Where the instruction keeps 14 bits of its sums, they begin at 0; elsewhere it converts to f16.
+#if defined __CUDA_ARCH__ && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
+#define NV_MMA_EIGHTS(name, left, right) \
+  NV_MMA_PAIR(name##_part, "m16n8k32", left, right) \
+  NV void name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
+    float e0 = 0, e1 = 0, e2 = 0, e3 = 0; \
+    name##_part(e0, e1, e2, e3, a, b0, b1); \
+    d0 += e0, d1 += e1, d2 += e2, d3 += e3; \
+  }
+#else
+#define NV_MMA_EIGHTS(name, left, right) NV_MMA_PAIR(name, "m16n8k32", left, right)
+#endif
+NV_MMA_EIGHTS(nv_mma_e4m3_e4m3, "e4m3", "e4m3")
+NV_MMA_EIGHTS(nv_mma_e4m3_e5m2, "e4m3", "e5m2")
+NV_MMA_EIGHTS(nv_mma_e5m2_e4m3, "e5m2", "e4m3")
+NV_MMA_EIGHTS(nv_mma_e5m2_e5m2, "e5m2", "e5m2")
 NV unsigned nv_tf32(unsigned x) {
   unsigned y;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));

@@ -9,6 +9,7 @@
 typedef struct nvcu_rows {
   int row, col;          /* axes: the elements of a row lie side by side */
   int rows, size;        /* their number; bytes of an element */
+  nvm_dtype type;
   int span;              /* bytes of a row that lie side by side: 32, 64, 128 */
   int64_t bytes, off;    /* of a stage; in a ring those before it */
   const char *at;        /* char *: the stage in hand */
@@ -37,6 +38,7 @@ typedef struct nvcu_sum {
 } nvcu_sum;
 /* Of a layout `m: ... i l8@4; n: ... l4 i2`; throws where it is no such one. */
 nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
+const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t);                 /* as instructions call it; throws */
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the axis' coordinate */
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 

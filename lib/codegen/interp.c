@@ -220,17 +220,19 @@ static int64_t make_dft(maker *m, nvc_ins *i) {
 static int64_t make_contract(maker *m, nvc_ins *i) {
   const nvf_stmt *s = i->s;
   nvm_dtype t = m->p->k->tile[s->in[0]].type, three[3] = {t, t, t};
+  int known = 1;
   i->nop = 2;
   i->op = NVB_NEWN(m->a, nvc_operand, 2);
   for (int j = 0; j < 2; j++) {
     i->op[j] = see(m, &i->shape, s->in[j + 1]);
     i->along[j] = stride_along(m, s->in[j + 1], s->axis);
+    nvm_dtype factor = m->p->k->tile[s->in[j + 1]].type;
+    i->widen[j] = factor == t ? NULL : nvg_frag_cast(factor, t);
+    known &= factor == t || i->widen[j];
   }
   i->len = nvf_extent(&m->p->t->tile[s->in[1]], s->axis);
-  nvm_dtype factor = m->p->k->tile[s->in[1]].type;
-  i->widen = factor == t ? NULL : nvg_frag_cast(factor, t);
   i->frag = nvg_frag_find("fma", three, 3);
-  if (!i->frag || (factor != t && !i->widen)) nvb_throw(m->a, NVM_ERR_INTERNAL, "%s", nvb_strdup(m->a, nvb_message()));
+  if (!i->frag || !known) nvb_throw(m->a, NVM_ERR_INTERNAL, "%s", nvb_strdup(m->a, nvb_message()));
   return nvc_contract_work(m->p, i);
 }
 

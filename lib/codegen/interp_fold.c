@@ -293,11 +293,12 @@ int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i) {
    fma. */
 static const void *factor(const nvc_run *r, const nvc_ins *i, int j, int64_t q, int64_t start, int64_t n, char *room) {
   const nvc_operand *o = &i->op[j];
-  char *packed = i->widen ? room + (int64_t)NVC_CHUNK * nvg_size(i->widen->inst[i->widen->result[0]].type) : room;
+  const nvg_frag *widen = i->widen[j];
+  char *packed = widen ? room + (int64_t)NVC_CHUNK * nvg_size(widen->inst[widen->result[0]].type) : room;
   nvc_gather(packed, nvc_tile(r, o->id) + q * i->along[j] * o->size, o->size, &o->v, start, n);
   const void *in[1] = {packed};
   void *out[1] = {room};
-  if (i->widen) nvg_frag_run(i->widen, in, out, n, 1);
+  if (widen) nvg_frag_run(widen, in, out, n, 1);
   return room;
 }
 

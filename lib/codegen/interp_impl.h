@@ -36,7 +36,7 @@ typedef struct nvc_ins {
   int64_t chunk, lanes;            /* REDUCE: the stamp, cut to the extent */
   nvc_shape rest;                  /* DFT: shape without the axis */
   int64_t along[4];                /* DFT, CONTRACT: stride of the axis in each operand */
-  const nvg_frag *frag, *widen;    /* widen: CONTRACT, of factors narrower than the sum */
+  const nvg_frag *frag, *widen[2]; /* widen: CONTRACT, of factors narrower than the sum */
   struct nvc_list *body, *other;   /* FOR, IF */
 } nvc_ins;
 typedef struct nvc_list { int n; nvc_ins *at; } nvc_list;

@@ -231,8 +231,11 @@ void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
     nvcl_store(e, nvcl_tile_at(e, s->in[0], l, i), acc[i], 16);
   }
   const nvf_expr *map[2] = {nvcl_shared_map(e, s->in[1]), nvcl_shared_map(e, s->in[2])};
-  nvm_dtype factor = e->k->tile[s->in[1]].type;
-  const nvg_frag *widen = factor == t ? NULL : nvg_frag_cast(factor, t);
+  const nvg_frag *widen[2];
+  for (int j = 0; j < 2; j++) {
+    nvm_dtype factor = e->k->tile[s->in[1 + j]].type;
+    widen[j] = factor == t ? NULL : nvg_frag_cast(factor, t);
+  }
   nvcl_for f;
   nvcl_for_begin(e, &f, nvcl_int(e, 0), nvcl_int(e, a->extent[k]), nvcl_int(e, 1), "k");
   e->fixed[s->axis] = f.i;
@@ -241,7 +244,7 @@ void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
     for (int j = 0; j < 2; j++) {
       nvcl_access x = nvcl_shared(e, s->in[1 + j], map[j], l, i);
       nvcl_read(e, &x, 0, &v[j]);
-      if (widen) nvcl_frag(e, nvcl_frag_full(widen), &v[j], &v[j], n);
+      if (widen[j]) nvcl_frag(e, nvcl_frag_full(widen[j]), &v[j], &v[j], n);
     }
     v[2] = nvcl_load(e, vt, acc[i], 16);
     nvcl_store(e, nvcl_call(e, "llvm.fma", &vt, 1, v, 3), acc[i], 16);

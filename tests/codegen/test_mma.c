@@ -146,6 +146,24 @@ START_TEST(shared_out) {
   gemm16_in("gemmk.kir", "", 9, 9, 0, 8, 8, 16);
 }
 END_TEST
+/* Floats of 8 bits; ends of rows that are no multiples of 16 bytes. */
+static void gemm8_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  product p = product_of("gemm8.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
+  p.in[0] = matrix_new(NVM_F8E4, m, k, lda, 2);
+  p.in[1] = matrix_new(NVM_F8E5, n, k, ldb, 2);
+  p.in[2] = matrix_new(NVM_F32, 1, 1, 1, 1);
+  p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
+  p.tolerance = 0x1p-8 + k * 0x1p-22;
+  run_product(&p);
+}
+START_TEST(eights) {
+  gemm8_of("", 128, 256, 256, 256, 256, 256);
+  gemm8_of("mma", 136, 72, 208, 208, 224, 72);
+  gemm8_of("mma1", 70, 131, 77, 77, 79, 133);
+  gemm8_of("wgmma", 136, 522, 300, 304, 320, 528);
+  gemm8_of("wgmma", 9, 9, 0, 16, 16, 16);
+}
+END_TEST
 
 /* Two products of one left operand, in one loop. */
 static void gemm2_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
@@ -215,5 +233,5 @@ END_TEST
 
 int main(void) {
   if (!gate_emulator()) return 77;
-  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, two, residual);
+  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, two, residual);
 }
