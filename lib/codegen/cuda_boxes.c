@@ -1,13 +1,17 @@
 /* The tail of a part with roles: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp at a
-   time; a matrix that is read beside the sums comes the same way into the same room, while the loop still runs; vectors
-   wait in registers. Decides which, and which casts are done where two neighbours are packed. */
+   time (64 of 8-bit results); a matrix that is read beside the sums comes the same way into the same room, while the
+   loop still runs; vectors wait in registers. Decides which, and which casts are done where two neighbours are
+   packed. */
 #include "codegen/cuda_tensor.h"
 #include "graph/dtype.h"
 
 enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40 };
 
+/* Bytes of a row that leave together: no more than a part has. */
+static int span_of(int size) { return size == 1 ? 64 : 128; }
+
 /* ---- stores through shared memory: 16 rows of 128 bytes of a warp at a time */
-static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * size / 128; }
+static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * size / span_of(size); }
 
 static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* whose sum has the layout */
   for (int i = 0; i < e->k->nstmt; i++)
@@ -21,17 +25,17 @@ static int boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_v
   if (!e->ring || s->op != op || !nvc_hint(&e->r, s, "tma", 0) || s->nin + s->nout != 1) return 0;
   int size = nvg_size(e->k->param[s->buf].type);
   const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
-  if (!c || (size != 2 && size != 4)) return 0;
+  if (!c || size > 4 || (size == 1 && !nvg_is_eight(e->k->param[s->buf].type))) return 0;
   *sum = nvcu_sum_of(e, c);
-  return sum->nq * 8 * size % 128 == 0 && !nvcu_view_of(e, s, sum->q, sum->p, v);
+  return sum->nq * 8 * size % span_of(size) == 0 && !nvcu_view_of(e, s, sum->q, sum->p, v);
 }
 
 static void give_box(nvcu_em *e, nvcu_view *v) {
   int size = nvg_size((nvm_dtype)v->map.type);
   for (int i = 0; i < v->map.rank; i++) v->map.box[i] = 1;
-  v->map.box[0] = 128 / size;
+  v->map.box[0] = span_of(size) / size;
   v->map.box[1] = OUT_ROWS;
-  v->map.swizzle = 128;
+  v->map.swizzle = span_of(size);
   v->number = nvcu_map_new(e, &v->map);
 }
 
@@ -173,9 +177,22 @@ int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
 static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
   int t = cast ? cast->arg[0].id : s->in[0];
   const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
-  if (cast)
-    return nvcu_text(e, e->k->param[s->buf].type == NVM_BF16 ? "nv_bfloats(%s, %s)" : "nv_halves(%s, %s)", x, y);
-  return nvcu_text(e, "((unsigned)%s | (unsigned)%s << 16)", x, y);
+  static const char *const pair[] = {[NVM_BF16] = "nv_bfloats", [NVM_F16] = "nv_halves", [NVM_F8E4] = "nv_e4m3s",
+                                     [NVM_F8E5] = "nv_e5m2s"};
+  nvm_dtype to = e->k->param[s->buf].type;
+  if (cast) return nvcu_text(e, "%s(%s, %s)", pair[to], x, y);
+  return nvcu_text(e, "((unsigned)%s | (unsigned)%s << %d)", x, y, 8 * nvg_size(to));
+}
+
+static void chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                   int first) {
+  for (int j = 0; j < 8; j++)
+    for (int h = 0; h < 2; h++) {
+      const int *c = &sum->item[4 * (first + j) + 2 * h];
+      const char *at =
+          nvcu_text(e, "%s + nv_place<%d, 64>((lane >> 2) + %d, %d + (lane & 3) * 2)", to, OUT_ROWS, 8 * h, j * 8);
+      nvcu_line(e, "*(unsigned short *)(%s) = (unsigned short)%s;", at, packed(e, s, cast, c[0], c[1]));
+    }
 }
 
 static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
@@ -206,7 +223,7 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
   if (!boxed(e, s, NVF_STORE, &sum, &v)) return 0;
   nvcu_ring *g = e->ring;
   const nvf_stmt *cast = cast_before(e, s);
-  int size = nvg_size(e->k->param[s->buf].type), wide = 128 / (8 * size);
+  int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
   give_box(e, &v);
   for (int c = 0; c < chunks_of(&sum, size); c++) {
     int first = c * wide;
@@ -215,7 +232,8 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
     nvcu_line(e, "char *const %s = %s;", to, chunk_at(e, g, g->chunk++));
     nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
     nvcu_line(e, "__syncwarp();");
-    if (size == 2) chunk16(e, s, cast, &sum, to, first);
+    if (size == 1) chunk8(e, s, cast, &sum, to, first);
+    else if (size == 2) chunk16(e, s, cast, &sum, to, first);
     else chunk32(e, s, &sum, to, first);
     nvcu_line(e, "nv_boxes_see();");
     nvcu_line(e, "__syncwarp();");
