@@ -11,6 +11,7 @@
 
 /* By compute capability; a macro, so that it is a constant of the table. */
 #define tensor_of(arch) ((arch) < 80 ? 0 : (arch) == 90 ? 2 : 1)
+#define eights_of(arch) ((arch) < 89 ? 0 : (arch) >= 90 && (arch) < 120 ? 1 : 2)
 
 /* Blocks of a cluster share a group of units: 8 fit everywhere, 16 where eight groups have more than 120 units. */
 #define cluster_of(arch, units) ((arch) < 90 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
@@ -22,19 +23,19 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       .cluster = cluster_of(arch, sms), .l2 = cache, \
       .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
       .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
-      .tensor = tensor_of(arch) }, arch, word }
+      .tensor = tensor_of(arch), .eights = eights_of(arch) }, arch, word }
   GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 },
-      { 60e3, 20e3 }, { 750e3, 740e3 }),
+      { 60e3, 20e3 }, { 750e3, 740e3 }, { 1400e3, 1300e3 }),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 20e3 },
-      { 700e3, 690e3 }),
+      { 700e3, 690e3 }, { 1200e3, 1100e3 }),
   GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 100e3 }, { 18e3, 6e3 },
-      { 270e3, 210e3 }),
+      { 270e3, 210e3 }, { 0, 0 }),
   GPU("rtx4090", 89, "", 128, 96 << 10, 72 << 20, 930, 5000, 49000, { 60e3, 40e3 }, { 80e3, 60e3 }, { 1.2e3, 1e3 },
-      { 160e3, 130e3 }),
+      { 160e3, 130e3 }, { 300e3, 240e3 }),
   GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000, { 60e3, 40e3 }, { 800e3, 150e3 }, { 35e3, 20e3 },
-      { 1600e3, 400e3 }),
+      { 1600e3, 400e3 }, { 3200e3, 400e3 }),
   GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 80e3 },
-      { 1.5e3, 1.2e3 }, { 210e3, 170e3 }),
+      { 1.5e3, 1.2e3 }, { 210e3, 170e3 }, { 400e3, 320e3 }),
 #undef GPU
   { { .kind = NVB_CPU, .name = "cpu16", .units = 16, .width = 16, .threads = 16, .onchip = 1 << 20, .cluster = 1,
       .l2 = 32 << 20,
@@ -66,6 +67,7 @@ const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
       best = f;
   here = best->caps;
   here.tensor = tensor_of(arch);
+  here.eights = eights_of(arch);
   double share = units > 0 ? (double)units / here.units : 1;
   here.units = units > 0 ? units : here.units;
   here.cluster = cluster_of(arch, here.units);

@@ -5,9 +5,9 @@
 
 typedef enum nvb_devkind { NVB_CPU, NVB_CUDA } nvb_devkind;
 /* Matrix products by class of operand: real and complex float32, float32 of fewer bits where the user allows it,
-   float64, 16 bits. */
+   float64, 16 bits, floats of 8 bits. */
 typedef enum nvb_product_class {
-  NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCTS
+  NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCT_8, NVB_PRODUCTS
 } nvb_product_class;
 typedef struct nvb_product_rate { double library, generated; } nvb_product_rate; /* operations per ns, 0: none */
 typedef struct nvb_caps {
@@ -25,6 +25,7 @@ typedef struct nvb_caps {
   double rate;          /* simple f32 operations per ns over all units */
   nvb_product_rate product[NVB_PRODUCTS];
   int tensor;           /* tensor cores that generated kernels use: 0 none, 1 of warps, 2 of warpgroups too */
+  int eights;           /* floats of 8 bits: 0 not theirs, 1 instructions of warps make them f16, 2 as they are */
   double launch;        /* ns per kernel */
   int max_buffers;      /* of one kernel */
 } nvb_caps;

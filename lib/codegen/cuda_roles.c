@@ -366,7 +366,8 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);
-  g->behind = g->stages >= BEHIND && g->nsum == 1;
+  int added = nvg_size(e->k->tile[g->sum[0]->in[1]].type) == 1; /* where they are waited for */
+  g->behind = g->stages >= BEHIND && g->nsum == 1 && !added;
   g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);
   e->ring = g;
   nvcu_boxes_plan(e, g);

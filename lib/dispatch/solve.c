@@ -26,6 +26,8 @@ static const char *unasked(const nvd_solver *s, const nvd_task *t, const char *w
 static nvf_product bare(const nvf_product *p) {
   nvf_product b = *p;
   b.c.param = b.bias.param = b.aux.param = -1;
+  for (int i = 0; i < NVF_SCALES; i++)
+    b.scale[i].param = -1;
   b.alpha = (nvf_scale){ -1, 1 };
   b.beta = (nvf_scale){ -1, 0 };
   b.act = NVF_ACT_NONE;
@@ -34,6 +36,9 @@ static nvf_product bare(const nvf_product *p) {
 }
 
 static int is_bare(const nvf_product *p) {
+  for (int i = 0; i < NVF_SCALES; i++)
+    if (p->scale[i].param >= 0)
+      return 0;
   return p->c.param < 0 && p->bias.param < 0 && p->aux.param < 0 && p->alpha.param < 0 && p->alpha.value == 1 &&
          p->act == NVF_ACT_NONE && p->d.type == p->accumulate;
 }

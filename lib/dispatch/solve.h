@@ -6,7 +6,8 @@
 #include "dispatch/dispatch.h"
 
 /* ---- a step's product as BLAS has it, columns one after the other: d = act(alpha op(a) op(b) + beta c + bias), where
-   what is row-major has been turned over. Strides, offsets and leading dimensions are in elements. */
+   what is row-major has been turned over; of floats of 8 bits with the scales of nvf_product. Strides,
+   offsets and leading dimensions are in elements. */
 typedef struct nvd_matrix {
   int param;                     /* of the kernel; -1: absent */
   nvm_dtype type;
@@ -19,6 +20,7 @@ typedef struct nvd_gemm {
   int nbatch;                    /* extents and strides of batches, those that lie behind each other made one */
   int64_t extent[NVF_BATCHES];
   nvd_matrix a, b, c, d, aux, bias; /* a, b, d have an ld */
+  nvd_matrix scale[NVF_SCALES];
   nvf_scale alpha, beta;
   nvm_dtype alpha_type, beta_type; /* of their parameters */
   nvm_dtype accumulate;

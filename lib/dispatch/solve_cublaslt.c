@@ -10,7 +10,7 @@
 #include "dispatch/solve.h"
 #include "graph/dtype.h"
 
-enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 8, ALIGNED = 256, AUX_STEP = 8 };
+enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 16, ALIGNED = 256, AUX_STEP = 8, UNIT = 16 /* bytes, of 8 bits */ };
 enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20 };
 
 /* ---- the library, and its handle for each device */
@@ -68,23 +68,47 @@ static int handle_of(void **out, nvd_device *d) { /* a status of cuBLAS */
 /* ---- what it takes */
 /* Measured on an H200: GELU of f32 is good to 5e-6, of f64 to 1e-9; that of 16-bit results to their last place. */
 enum { TAILS = 1, GELU = 2 };
-static const struct row { nvm_dtype in, sum, out; int type, out_type, compute, scale, does; } rows[] = {
-  { NVM_F32, NVM_F32, NVM_F32, LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS },
-  { NVM_F64, NVM_F64, NVM_F64, LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, TAILS },
-  { NVM_F16, NVM_F32, NVM_F16, LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
-  { NVM_F16, NVM_F32, NVM_F32, LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS },
-  { NVM_BF16, NVM_F32, NVM_BF16, LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
-  { NVM_BF16, NVM_F32, NVM_F32, LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, TAILS },
-  { NVM_C64, NVM_C64, NVM_C64, LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0 },
-  { NVM_C128, NVM_C128, NVM_C128, LT_C_64F, LT_C_64F, LT_COMPUTE_64F, LT_C_64F, 0 },
-  { NVM_I8, NVM_I32, NVM_I32, LT_R_8I, LT_R_32I, LT_COMPUTE_32I, LT_R_32I, 0 },
+static const struct row { nvm_dtype in, sum, out; int compute, scale, does; } rows[] = {
+  { NVM_F32, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
+  { NVM_F64, NVM_F64, NVM_F64, LT_COMPUTE_64F, LT_R_64F, TAILS },
+  { NVM_F16, NVM_F32, NVM_F16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_F16, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
+  { NVM_BF16, NVM_F32, NVM_BF16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_BF16, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
+  { NVM_F8E4, NVM_F32, NVM_F32, LT_COMPUTE_32F, LT_R_32F, TAILS },
+  { NVM_F8E4, NVM_F32, NVM_F16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_F8E4, NVM_F32, NVM_BF16, LT_COMPUTE_32F, LT_R_32F, TAILS | GELU },
+  { NVM_C64, NVM_C64, NVM_C64, LT_COMPUTE_32F, LT_C_32F, 0 },
+  { NVM_C128, NVM_C128, NVM_C128, LT_COMPUTE_64F, LT_C_64F, 0 },
+  { NVM_I8, NVM_I32, NVM_I32, LT_COMPUTE_32I, LT_R_32I, 0 },
 };
+
+static int type_of(nvm_dtype t) {
+  static const int type[] = { [NVM_F32] = LT_R_32F, [NVM_F64] = LT_R_64F, [NVM_F16] = LT_R_16F, [NVM_BF16] = LT_R_16BF,
+                              [NVM_F8E4] = LT_R_8F_E4M3, [NVM_F8E5] = LT_R_8F_E5M2, [NVM_C64] = LT_C_32F,
+                              [NVM_C128] = LT_C_64F, [NVM_I8] = LT_R_8I, [NVM_I32] = LT_R_32I };
+  return type[t];
+}
+
+static int is_eights(const nvd_gemm *g) { return nvg_is_eight(g->a.type) && nvg_is_eight(g->b.type); }
+
+/* One operand of 8 bits is e4m3, the other any. */
+static int has_operands(const struct row *r, const nvd_gemm *g) {
+  nvm_dtype a = g->a.type, b = g->b.type;
+  if (!is_eights(g))
+    return a == r->in && b == r->in;
+  return r->in == NVM_F8E4 && (a == NVM_F8E4 || b == NVM_F8E4);
+}
 
 static const struct row *row_of(const nvd_gemm *g) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (g->a.type == rows[i].in && g->b.type == rows[i].in && g->accumulate == rows[i].sum && g->d.type == rows[i].out)
+    if (has_operands(&rows[i], g) && g->accumulate == rows[i].sum && g->d.type == rows[i].out)
       return &rows[i];
   return NULL;
+}
+
+static nvm_dtype type_of_bias(const nvd_gemm *g) {
+  return is_eights(g) && g->d.type == NVM_F32 ? NVM_BF16 : g->d.type;
 }
 
 static int is_vector(const nvd_matrix *x, const nvd_gemm *g) { /* one value for each row, behind each other */
@@ -95,14 +119,16 @@ static const char *takes_tail(const nvd_gemm *g, const struct row *r) {
   int tail = g->bias.param >= 0 || g->act != NVF_ACT_NONE;
   if (g->aux.param >= 0 && g->act != NVF_ACT_GELU)
     return "the value before the activation is asked for, which it stores for GELU alone";
+  if (g->aux.param >= 0 && is_eights(g))
+    return "it stores no value before GELU of operands of 8 bits";
   if (g->aux.param >= 0 && (g->aux.type != g->d.type || g->aux.trans || !g->aux.ld || g->aux.ld % AUX_STEP))
     return "the value before GELU has another type or layout than it stores";
   if (tail && !(r->does & TAILS))
     return "it has no bias and no activation for this type";
   if (g->act == NVF_ACT_GELU && !(r->does & GELU) && !(g->precision && r->out == NVM_F32))
     return "its GELU of this type is not as accurate as the type";
-  if (g->bias.param >= 0 && g->bias.type != g->d.type)
-    return "the bias has another type than the result";
+  if (g->bias.param >= 0 && g->bias.type != type_of_bias(g))
+    return is_eights(g) ? "the bias has another type than it takes" : "the bias has another type than the result";
   if (g->bias.param >= 0 && !is_vector(&g->bias, g))
     return "the bias is not one value for each place of a contiguous row of the result";
   return NULL;
@@ -116,6 +142,35 @@ static int64_t calls_of(const nvd_gemm *g, int *longest) {
     if (g->extent[d] > most)
       most = g->extent[*longest = d];
   return g->batches / (most ? most : 1);
+}
+
+/* What a run's addresses of the matrix will be multiples of. */
+static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
+  const nvf_bind *bind = &t->step->bind[x->param];
+  const nvf_buf *buf = &t->plan->buf[bind->buf];
+  int64_t size = nvg_size(x->type), bytes = bind->offset | x->offset * size | ALIGNED;
+  int leaf = buf->kind == NVF_BLEAF ? buf->id : buf->kind == NVF_BOUT ? buf->donor : -1;
+  if (buf->kind == NVF_BTEMP)
+    bytes |= buf->offset;
+  if (leaf >= 0)
+    bytes |= t->plan->g && t->plan->g->leaf[leaf].align16 ? 16 : size;
+  for (int d = 0; d < t->g.nbatch; d++)
+    bytes |= x->batch[d] * size;
+  return (uint32_t)(bytes & -bytes);
+}
+
+/* Operands of 8 bits lie along k, and everything begins at multiples of 16 bytes. */
+static const char *takes_eights(const nvd_task *t) {
+  const nvd_gemm *g = &t->g;
+  const nvd_matrix *const all[] = { &g->a, &g->b, &g->c, &g->d };
+  if (!g->a.trans || g->b.trans)
+    return "an operand of 8 bits does not lie along what is summed";
+  if (g->k % UNIT || g->m % UNIT)
+    return "of operands of 8 bits it takes extents in units of 16";
+  for (int i = 0; i < 4; i++)
+    if (all[i]->param >= 0 && (all[i]->ld * nvg_size(all[i]->type) % UNIT || alignment(t, all[i]) < UNIT))
+      return "of operands of 8 bits it takes rows that begin at multiples of 16 bytes";
+  return NULL;
 }
 
 static const char *takes(const nvd_task *t) {
@@ -134,7 +189,8 @@ static const char *takes(const nvd_task *t) {
     return "what is added has another type or layout than the result";
   if (calls_of(g, &at) > MOST_CALLS || g->batches / calls_of(g, &at) > INT32_MAX)
     return "its batches lie too far apart for few calls";
-  return takes_tail(g, r);
+  const char *why = is_eights(g) ? takes_eights(t) : NULL;
+  return why ? why : takes_tail(g, r);
 }
 
 /* ---- a step's descriptors */
@@ -144,7 +200,7 @@ typedef struct solution {
   nvd_solution base;
   const struct row *row;
   void *handle, *desc, *layout[4];
-  const void *bias, *aux;                      /* what desc points to */
+  const void *bias, *aux, *scale[NVF_SCALES];  /* what desc points to */
   uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
   int64_t batches, calls;                      /* in one call; calls */
   found chosen, spare;
@@ -175,21 +231,6 @@ static void sort_batches(nvd_gemm *g, solution *s) {
   }
 }
 
-/* What a run's addresses of the matrix will be multiples of. */
-static uint32_t alignment(const nvd_task *t, const nvd_matrix *x) {
-  const nvf_bind *bind = &t->step->bind[x->param];
-  const nvf_buf *buf = &t->plan->buf[bind->buf];
-  int64_t size = nvg_size(x->type), bytes = bind->offset | x->offset * size | ALIGNED;
-  int leaf = buf->kind == NVF_BLEAF ? buf->id : buf->kind == NVF_BOUT ? buf->donor : -1;
-  if (buf->kind == NVF_BTEMP)
-    bytes |= buf->offset;
-  if (leaf >= 0)
-    bytes |= t->plan->g && t->plan->g->leaf[leaf].align16 ? 16 : size;
-  for (int d = 0; d < t->g.nbatch; d++)
-    bytes |= x->batch[d] * size;
-  return (uint32_t)(bytes & -bytes);
-}
-
 static int set(solution *s, int attribute, const void *value, size_t n) {
   return lt.cublasLtMatmulDescSetAttribute(s->desc, attribute, value, n);
 }
@@ -202,7 +243,9 @@ static int describe_tail(solution *s, const nvd_gemm *g) {
   error = set(s, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
   if (g->bias.param >= 0 && !error) {
     s->bias = (const void *)(uintptr_t)(ALIGNED | s->align[BIAS]); /* an address as aligned as the real ones */
+    int type = type_of(type_of_bias(g));
     error = set(s, LT_DESC_BIAS, &s->bias, sizeof s->bias);
+    error = error ? error : set(s, LT_DESC_BIAS_TYPE, &type, sizeof type);
     if (!error && last >= 0)
       error = set(s, LT_DESC_BIAS_STRIDE, &g->bias.batch[last], sizeof *g->bias.batch);
   }
@@ -216,6 +259,19 @@ static int describe_tail(solution *s, const nvd_gemm *g) {
   return error;
 }
 
+static const int scale_attribute[NVF_SCALES] = { LT_DESC_SCALE_A, LT_DESC_SCALE_B };
+
+static int describe_scales(solution *s, const nvd_gemm *g) {
+  int error = 0;
+  for (int i = 0; i < NVF_SCALES && !error; i++) {
+    if (g->scale[i].param < 0)
+      continue;
+    s->scale[i] = (const void *)(uintptr_t)ALIGNED;
+    error = set(s, scale_attribute[i], &s->scale[i], sizeof *s->scale);
+  }
+  return error;
+}
+
 static int describe(solution *s, const nvd_gemm *g) { /* a status of cuBLAS */
   int single = g->accumulate == NVM_F32 || g->accumulate == NVM_C64, wide = nvg_size(nvg_real_of(g->a.type)) == 4;
   int compute = g->precision == 1 && single && wide ? LT_COMPUTE_TF32 : s->row->compute;
@@ -223,12 +279,13 @@ static int describe(solution *s, const nvd_gemm *g) { /* a status of cuBLAS */
   error = error ? error : set(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
   error = error ? error : set(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);
   error = error ? error : describe_tail(s, g);
+  error = error ? error : describe_scales(s, g);
   for (int x = A; x <= D && !error; x++) {
     const nvd_matrix *m = matrix_of(g, x);
     int64_t rows = x == B ? g->k : g->m, cols = x == A ? g->k : g->n, last = g->nbatch - 1;
     uint64_t tall = (uint64_t)(m->trans ? cols : rows), broad = (uint64_t)(m->trans ? rows : cols);
-    int32_t batches = (int32_t)s->batches;
-    error = lt.cublasLtMatrixLayoutCreate(&s->layout[x], x <= B ? s->row->type : s->row->out_type, tall, broad, m->ld);
+    int32_t batches = (int32_t)s->batches, type = type_of(m->type);
+    error = lt.cublasLtMatrixLayoutCreate(&s->layout[x], type, tall, broad, m->ld);
     if (error || last < 0)
       continue;
     error = lt.cublasLtMatrixLayoutSetAttribute(s->layout[x], LT_LAYOUT_BATCHES, &batches, sizeof batches);
@@ -388,13 +445,15 @@ static int fits(const solution *s, const found *f, char *const *at, int64_t room
   return fits;
 }
 
+static uint32_t least_alignment(const nvd_gemm *g) { return is_eights(g) ? UNIT : (uint32_t)nvg_size(g->a.type); }
+
 /* The algorithm for these addresses and this workspace; NULL if there is none. */
 static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t room) {
   if (fits(s, &s->chosen, at, room))
     return &s->chosen.algo;
   if (!fits(s, &s->spare, at, room)) {
     nvd_lt_result r;
-    uint32_t align = (uint32_t)nvg_size(s->base.g.a.type);
+    uint32_t align = least_alignment(&s->base.g);
     s->spare.there = 0;
     if (search(&r, 1, s, align, (size_t)room) > 0)
       s->spare = (found){ r.algo, (int64_t)r.workspace, align, 1 };
@@ -402,10 +461,10 @@ static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t room) 
   return s->spare.there ? &s->spare.algo : NULL;
 }
 
-static int layout_new(void **out, const solution *s, int64_t rows, int64_t cols) {
+static int layout_new(void **out, const solution *s, nvm_dtype type, int64_t rows, int64_t cols) {
   int32_t batches = (int32_t)s->batches;
   int64_t stride = 0;
-  int error = lt.cublasLtMatrixLayoutCreate(out, s->row->type, (uint64_t)rows, (uint64_t)cols, rows);
+  int error = lt.cublasLtMatrixLayoutCreate(out, type_of(type), (uint64_t)rows, (uint64_t)cols, rows);
   error = error ? error : lt.cublasLtMatrixLayoutSetAttribute(*out, LT_LAYOUT_BATCHES, &batches, sizeof batches);
   return error ? error : lt.cublasLtMatrixLayoutSetAttribute(*out, LT_LAYOUT_STRIDE, &stride, sizeof stride);
 }
@@ -417,13 +476,13 @@ static int turn_to_nothing(solution *s, const nvd_place *place) {
   if (zeros > place->room || nvd_cu.cudaMemsetAsync(place->workspace, 0, (size_t)zeros, place->stream))
     return 0;
   if (!s->nothing[A] && !s->nothing[B]) {
-    layout_new(&s->nothing[A], s, g->a.trans ? NOTHING : g->m, g->a.trans ? g->m : NOTHING);
-    layout_new(&s->nothing[B], s, g->b.trans ? g->n : NOTHING, g->b.trans ? NOTHING : g->n);
+    layout_new(&s->nothing[A], s, g->a.type, g->a.trans ? NOTHING : g->m, g->a.trans ? g->m : NOTHING);
+    layout_new(&s->nothing[B], s, g->b.type, g->b.trans ? g->n : NOTHING, g->b.trans ? NOTHING : g->n);
     solution t = *s;
     t.layout[A] = s->nothing[A];
     t.layout[B] = s->nothing[B];
     nvd_lt_result r;
-    if (t.layout[A] && t.layout[B] && search(&r, 1, &t, (uint32_t)nvg_size(g->d.type), 0) > 0)
+    if (t.layout[A] && t.layout[B] && search(&r, 1, &t, is_eights(g) ? UNIT : (uint32_t)nvg_size(g->d.type), 0) > 0)
       s->nothing_by = (found){ r.algo, 0, 0, 1 };
   }
   return s->nothing_by.there;
@@ -436,6 +495,9 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, double f
     at[x] = nvd_matrix_at(g, matrix_of(g, x), batch, place->arg);
   int error = g->bias.param < 0 ? 0 : point(s, LT_DESC_BIAS, &s->bias, at[BIAS]);
   error = error || g->aux.param < 0 ? error : point(s, LT_DESC_AUX, &s->aux, at[AUX]);
+  for (int i = 0; i < NVF_SCALES && !error; i++)
+    if (g->scale[i].param >= 0)
+      error = point(s, scale_attribute[i], &s->scale[i], nvd_matrix_at(g, &g->scale[i], 0, place->arg));
   const number alpha = number_of(s->row, factor);
   int nothing = !error && factor == 0 && turn_to_nothing(s, place);
   const nvd_lt_algo *algo = error ? NULL : nothing ? &s->nothing_by.algo : algorithm(s, at, place->room);
@@ -468,7 +530,7 @@ static int run(nvd_solution *base, const nvd_place *place) {
 
 static int offers(void) {
   return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU |
-                     NVF_OFFERS_GELU | NVF_OFFERS_AUX : 0;
+                     NVF_OFFERS_GELU | NVF_OFFERS_AUX | NVF_OFFERS_EIGHTS : 0;
 }
 
 const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };

@@ -36,6 +36,8 @@ static void turn_to(nvd_gemm *g, const nvf_product *p, int turned) {
   g->d = matrix_of(&p->d, turned);
   g->aux = matrix_of(&p->aux, turned);
   g->bias = matrix_of(&p->bias, turned);
+  for (int i = 0; i < NVF_SCALES; i++)
+    g->scale[i] = matrix_of(&p->scale[i], 0);
   lead(&g->a, g->m, g->k);
   lead(&g->b, g->k, g->n);
   lead(&g->c, g->m, g->n);
@@ -73,7 +75,8 @@ const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_product *p) 
   if (p->beyond)
     return p->beyond;
   turn_to(g, p, 0);
-  if (g->d.trans || !g->d.ld)
+  int row = p->m == 1 && nvg_is_eight(p->a.type); /* lies either way; those operands lie along k */
+  if (g->d.trans || !g->d.ld || row)
     turn_to(g, p, 1);
   join_batches(g, p);
   if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX)

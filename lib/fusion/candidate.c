@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fusion/instance.h"
+#include "graph/dtype.h"
 
 typedef nvf_builder builder;
 
@@ -296,6 +297,34 @@ static void note_zones(builder *b) {
   k->dot->zones = zones;
 }
 
+/* The float of 8 bits that is multiplied as a wider one, which is the same number; -1. */
+static int eight_of(const builder *b, int i) {
+  const nvf_inst *v = &b->k->inst.at[i];
+  const nvf_node *n = nvf_node_of(b, v->node);
+  if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || nvg_class_of(n->dtype) != NVG_FLOAT)
+    return -1;
+  if (nvg_is_eight(n->dtype))
+    return i;
+  return v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") ? eight_of(b, v->arg[0]) : -1;
+}
+
+/* Where tensor cores take floats of 8 bits, they are what is multiplied: no product changes by that. */
+static void multiply_eights(builder *b) {
+  nvf_dot *dot = b->k->dot;
+  int of[NVF_ZONES];
+  if (!b->net->caps->eights || b->product->dtype != NVM_F32)
+    return;
+  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
+    if ((of[z] = eight_of(b, dot->of[z])) < 0)
+      return;
+  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
+    dot->of[z] = of[z];
+  dot->eights = 1;
+  for (int d = 0; d < dot->count; d++)
+    for (int i = 0; i < 2; i++)
+      b->k->inst.at[dot->inst[d]].arg[i] = of[dot->zone[d][i]];
+}
+
 /* The partial reduction along a product's tiles that a root is, or is picked from; NULL. */
 static const nvf_node *tiled_of(const builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
@@ -349,6 +378,7 @@ static void build_product(builder *b, int product, const uint64_t *products) {
     if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~k->reduced : all))
       nvf_illegal(b, "a product and what has another shape");
   }
+  multiply_eights(b);
   note_zones(b);
 }
 

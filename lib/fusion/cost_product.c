@@ -2,6 +2,7 @@
    kernel, else of generated code, behind which a tail's work and what it reads do not hide (a bf16 matrix added at
    4096: 7 us of 178); what a head computes again in every block that reads its tile; and bytes. */
 #include "fusion/planner.h"
+#include "graph/dtype.h"
 
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
@@ -11,14 +12,16 @@ static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (doubl
 
 static nvb_product_class class_of(const nvf_product *p) {
   if (nvg_is_narrow(p->operands))
-    return NVB_PRODUCT_16;
+    return nvg_is_eight(p->operands) ? NVB_PRODUCT_8 : NVB_PRODUCT_16;
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : p->precision ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
 }
 
-/* Of generated code: on tensor cores, else as operands of 32 bits (double: their own) are multiplied. */
+/* Of generated code: on tensor cores, else as operands of 32 bits (double: their own) are multiplied. 8 bits may become
+   16. */
 static double generated(const nvf_cand *k, nvb_product_class class) {
   const nvb_product_rate *rate = k->net->caps->product;
   double reach = k->net->caps->kind == NVB_CPU ? 1 : nvf_tensor_reach(k);
+  class = class == NVB_PRODUCT_8 && nvf_tensor_factor(k) == NVM_F16 ? NVB_PRODUCT_16 : class;
   return reach > 0 ? reach * rate[class].generated : least(rate[class].generated, rate[NVB_PRODUCT_F32].generated);
 }
 
@@ -108,6 +111,8 @@ void nvf_assess_product(nvf_cand *k) {
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
+    if (!k->dot->zones[i]) /* a conversion that is none */
+      continue;
     /* that is in the rate; of a CPU's few rows it is what takes the time */
     if (v->kind == NVF_ILOAD && is_operand(k, i)) {
       l2 += cpu ? 2 * each * times * nvg_size(net->node[v->node].dtype) : 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "fusion/emit.h"
+#include "graph/dtype.h"
 
 typedef nvf_emitter emitter;
 typedef struct zone { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } zone;
@@ -95,13 +96,14 @@ static int put(emitter *e, int tile, const char *name) {
   return out;
 }
 
-static packed emit_operand(emitter *e, const zone *z, int which, nvm_dtype sum) {
+static packed emit_operand(emitter *e, const zone *z, int which) {
   static const char *const name[NVF_ZONES] = { NULL, "As", "Bs", "Cs", "Ds" };
   const nvf_dot *dot = e->k->dot;
   int i = dot->of[which], side = nvf_side(dot, which), k = dot->k;
   uint64_t axes = 1ull << k | (side < 0 ? 0 : 1ull << side);
   const nvf_inst *v = nvf_emit_inst_of(e, i);
-  nvm_dtype type = nvg_real_of(nvf_emit_node(e, v->node)->dtype), to = z[NVF_TAIL].s->narrow ? type : sum;
+  nvm_dtype type = nvg_real_of(nvf_emit_node(e, v->node)->dtype), to = z[NVF_TAIL].s->factor;
+  to = nvg_is_eight(to) ? type : to;
   int whole = nvf_is_exact(e->k, k) && e->k->axis.at[k].n % z[NVF_TAIL].s->at[k].tile == 0;
   int parts = nvf_emit_parts(e, i);
   packed out = { .n = parts };
@@ -219,7 +221,7 @@ void nvf_emit_product(emitter *e) {
   open_loop(e, sums, carry);
   emit_heads(e, z, 1);
   for (int i = NVF_TAIL + 1; i < dot->nzone; i++)
-    operand[i] = emit_operand(e, z, i, sum);
+    operand[i] = emit_operand(e, z, i);
   enter(e, z, NVF_TAIL);
   for (int d = 0; d < dot->count; d++)
     contract_all(e, &operand[dot->zone[d][0]], &operand[dot->zone[d][1]], carry + d * n->parts);

@@ -23,9 +23,11 @@ typedef struct nvf_bind { /* one per kernel parameter */
   uint64_t bits;
   int leaf;            /* SCALAR: 1 + the leaf slot whose value (in host memory) it is at each run; 0: bits */
 } nvf_bind;
-/* A step that holds a matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch. What a
-   library is told; the step's kernel says the same. Addresses are those of the kernel's parameters. */
+/* A step that holds a matrix product, in the words of BLAS: d = act(alpha * a b + beta * c + bias), by batch; of floats
+   of 8 bits d = act(alpha * scale_a * scale_b * a b + beta * c + bias), with scales in memory. What a library is told;
+   the step's kernel says the same. Addresses are those of the kernel's parameters. */
 enum { NVF_BATCHES = 8 };
+enum { NVF_SCALE_A, NVF_SCALE_B, NVF_SCALES };
 typedef struct nvf_matrix {
   int param;           /* buffer parameter of the kernel; -1: absent */
   nvm_dtype type;
@@ -46,6 +48,7 @@ typedef struct nvf_product {
   nvf_matrix aux;               /* what goes into act, stored too */
   nvf_scale alpha, beta;
   nvf_matrix bias;              /* row 0: one value a column; col 0: one a row */
+  nvf_matrix scale[NVF_SCALES]; /* one f32 each */
   nvf_act act;
   const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
   int own; /* its own kernel is expected: faster than a library, or no library offers these words */
@@ -108,7 +111,8 @@ typedef struct nvf_plan {
 /* What a library of products on the device says beside d = alpha a b + beta c of 32 and 64 bits. */
 typedef enum nvf_offer {
   NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16,
-  NVF_OFFERS_GELU = 32, NVF_OFFERS_AUX = 64 /* GELU of 16-bit results; what goes into it */
+  NVF_OFFERS_GELU = 32, NVF_OFFERS_AUX = 64, /* GELU of 16-bit results; what goes into it */
+  NVF_OFFERS_EIGHTS = 128 /* floats of 8 bits, with scales */
 } nvf_offer;
 
 typedef struct nvf_options {

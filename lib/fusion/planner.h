@@ -108,6 +108,7 @@ typedef struct nvf_dot {
   int m, n, k;                          /* axes, -1: of extent 1 */
   int zone[NVF_DOTS][2], nzone;         /* of the left and the right operand */
   int of[NVF_ZONES], right[NVF_ZONES];  /* by zone: the operand, and whether it is a right one */
+  int eights;                           /* the operands are floats of 8 bits, which the graph converts first */
   const uint8_t *zones;                 /* by instance: bits */
 } nvf_dot;
 /* the operand's axis beside k */
@@ -191,7 +192,7 @@ typedef struct nvf_shape {
   int put[2];          /* of a head: axes of its shared tile, slowest first */
   int64_t split;       /* blocks of a cluster that take the rounds along k in turn and add up their sums; 1: none. Then
                           at[].across is of the sums, at[].digits of the tail */
-  int narrow;          /* operands of 16 bits are put as they are */
+  nvm_dtype factor;    /* operands are put as this; of 8 bits: each as it is */
   int mma, stages, roles; /* hints of contract and for; 0: none */
   int blocks, raster;  /* hints of the kernel */
   int boxes;           /* the axis along which results may leave in boxes; -1: they do not */
@@ -205,6 +206,7 @@ nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_produ
 double nvf_split_time(const nvf_cand *k, int64_t elements);
 /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
 double nvf_tensor_reach(const nvf_cand *k);
+nvm_dtype nvf_tensor_factor(const nvf_cand *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
 int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */
 int64_t nvf_product_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */
 /* Which of m and n is what a block reduces, of pieces that are the axis before; -1: neither. */

@@ -1,8 +1,9 @@
-/* A kernel with a matrix product in the words of BLAS: d = act(alpha * a b + beta * c + bias), or what it does that
-   these words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own
+/* A kernel with a matrix product in the words of BLAS (plan.h): d = act(alpha * a b + beta * c + bias), or what it does
+   that these words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own
    (docs/numerics.md, section 4). Decides nothing but that; which library takes the words is dispatch's. */
 #include <string.h>
 #include "fusion/planner.h"
+#include "graph/dtype.h"
 
 typedef struct words {
   const nvf_cand *k;
@@ -45,12 +46,19 @@ static int is_map(const words *w, int i, const char *name) {
   return !strcmp(f, name) || (!strncmp(f, "c.", 2) && !strcmp(f + 2, name));
 }
 
-/* Without conversions between floats, which a product may do on its way. */
+/* Without conversions between floats, which a product may do on its way; those to 8 bits are no such. */
+static int is_float_cast(const words *w, int i) {
+  return is_map(w, i, "cast") && nvg_class_of(node_of(w, i)->dtype) >= NVG_FLOAT &&
+         nvg_class_of(node_of(w, inst_of(w, i)->arg[0])->dtype) >= NVG_FLOAT;
+}
 static int bare(const words *w, int i) {
-  while (inst_of(w, i)->kind == NVF_ISAME || (is_map(w, i, "cast") && nvg_class_of(node_of(w, i)->dtype) >= NVG_FLOAT &&
-                                              nvg_class_of(node_of(w, inst_of(w, i)->arg[0])->dtype) >= NVG_FLOAT))
+  while (inst_of(w, i)->kind == NVF_ISAME || (is_float_cast(w, i) && !nvg_is_eight(node_of(w, i)->dtype)))
     i = inst_of(w, i)->arg[0];
   return i;
+}
+
+static int is_given(const words *w, const nvf_node *n) { /* with each call */
+  return n->kind == NVG_VLEAF && !n->rank && n->parts == 1 && w->k->net->g->leaf[n->leaf].weak_const;
 }
 
 /* A number that is the same everywhere: of the text's constants, or a Python scalar given with each call. */
@@ -59,8 +67,7 @@ static int scalar(const words *w, int i, nvf_scale *out) {
   if (inst_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT &&
       (n->parts == 1 || !n->attr[1]))
     return *out = (nvf_scale){ -1, nvg_bits_float(nvg_real_of(n->dtype), (uint64_t)n->attr[0]) }, 1;
-  if (inst_of(w, i)->kind != NVF_ILOAD || n->kind != NVG_VLEAF || n->rank || n->parts > 1 ||
-      !w->k->net->g->leaf[n->leaf].weak_const)
+  if (inst_of(w, i)->kind != NVF_ILOAD || !is_given(w, n))
     return 0;
   return *out = (nvf_scale){ scalar_of(w, n->leaf, inst_of(w, i)->node), 1 }, 1;
 }
@@ -131,6 +138,8 @@ static int term(words *w, int i, nvm_dtype type) {
   if (v->kind != NVF_ILOAD || v->guard || !strides(w, v->at, dot->m, dot->n, &x))
     return beyond(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
   if (v->axes == m || v->axes == n) {
+    if (nvg_is_eight(w->p->operands) && x.type != (type == NVM_F32 ? NVM_BF16 : type)) /* it has 16 bits */
+      return beyond(w, "a bias of another dtype", NULL);
     if (w->p->bias.param >= 0 || beta.param >= 0 || beta.value != 1)
       return beyond(w, "a second or scaled bias", NULL);
     w->p->bias = x;
@@ -151,15 +160,39 @@ static int act_of(const words *w, int i, int *of) {
   return is_map(w, i, "relu") ? NVF_ACT_RELU : is_map(w, i, "gelu_tanh") ? NVF_ACT_GELU : NVF_ACT_NONE;
 }
 
+/* A number of a product of 8 bits that lies in memory. */
+static int scale(const words *w, int i, nvf_matrix *out) {
+  const nvf_inst *v = inst_of(w, i = bare(w, i));
+  const nvf_node *n = node_of(w, i);
+  nvf_matrix x = { .param = param_of(w, v->node), .type = n->dtype };
+  if (!nvg_is_eight(w->p->operands) || v->kind != NVF_ILOAD || v->axes || v->guard || n->dtype != NVM_F32 ||
+      is_given(w, n))
+    return 0;
+  return strides(w, v->at, -1, -1, &x) ? (*out = x, 1) : 0;
+}
+
+static int is_unscaled(const words *w) { return w->p->alpha.param < 0 && w->p->alpha.value == 1; }
+
+/* What the sum is multiplied by: a number, or a product of numbers. */
+static int factor(words *w, int i) {
+  const nvf_inst *v = inst_of(w, i);
+  if (is_unscaled(w) && scalar(w, i, &w->p->alpha))
+    return 1;
+  if (is_map(w, i, "multiply") && v->narg == 2 && nvg_is_eight(w->p->operands))
+    return factor(w, v->arg[0]) && factor(w, v->arg[1]);
+  nvf_matrix *s = w->p->scale, *to = &s[s[NVF_SCALE_A].param < 0 ? NVF_SCALE_A : NVF_SCALE_B];
+  return to->param < 0 && scale(w, i, to);
+}
+
 /* The scale of the sum itself, then nothing else is left. */
 static int scaled(words *w, int i) {
   const nvf_inst *v = inst_of(w, i);
-  for (int side = 0; side < 2 && is_map(w, i, "multiply"); side++)
-    if (scalar(w, v->arg[side], &w->p->alpha)) {
-      i = bare(w, v->arg[1 - side]);
+  for (; is_map(w, i, "multiply") && v->narg == 2 && w->summed[v->arg[0]] != w->summed[v->arg[1]]; v = inst_of(w, i)) {
+    if (!factor(w, v->arg[w->summed[v->arg[0]]]))
       break;
-    }
-  if (is_map(w, i, "divide") && w->p->alpha.param < 0 && w->p->alpha.value == 1 && scalar(w, v->arg[1], &w->p->alpha)) {
+    i = bare(w, v->arg[w->summed[v->arg[1]]]);
+  }
+  if (is_map(w, i, "divide") && is_unscaled(w) && scalar(w, v->arg[1], &w->p->alpha)) {
     if (w->p->alpha.param >= 0)
       return beyond(w, "a quotient by a scalar that is given anew", NULL);
     w->p->alpha.value = 1 / w->p->alpha.value;
@@ -171,7 +204,7 @@ static int scaled(words *w, int i) {
 /* The tail as d's words; other: the instance that is stored too, or -1. */
 static int tail(words *w, const nvf_put *d, int other) {
   nvf_matrix *to = &w->p->d;
-  int i = bare(w, d->inst), of, found = other < 0;
+  int i = bare(w, is_float_cast(w, d->inst) ? inst_of(w, d->inst)->arg[0] : d->inst), of, found = other < 0;
   *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->net->node[d->node].dtype };
   if (nvg_class_of(to->type) < NVG_FLOAT)
     return beyond(w, "a result that is no float", NULL);
@@ -237,6 +270,7 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
   const nvf_inst *dot = &k->inst.at[*k->dot->inst];
   const nvf_node *n = &k->net->node[dot->node];
   const int axis[3] = { k->dot->m, k->dot->n, k->dot->k }, cut = nvf_product_piece(k), piece = cut - (cut >= 0);
+  int left = k->dot->eights ? k->inst.at[dot->arg[0]].node : n->in[0];
   int64_t size[3];
   words w = { .k = k, .step = step, .buf_of = buf_of, .p = NVB_NEW(a, nvf_product),
               .summed = nvb_get(a, (size_t)k->inst.n + 1) };
@@ -244,9 +278,10 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
     size[i] = axis[i] < 0 ? 1 : k->axis.at[axis[i]].n;
   for (int i = 0; i < 2; i++)
     size[i] = axis[i] == cut && cut >= 0 ? nvf_value(k->net->space, n->dim[n->rank - 2 + i]) : size[i];
-  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[n->in[0]].dtype,
+  *w.p = (nvf_product){ .m = size[0], .n = size[1], .k = size[2], .operands = k->net->node[left].dtype,
                         .accumulate = n->dtype, .precision = (int)n->attr[1],
                         .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
+                        .scale = { { .param = -1 }, { .param = -1 } },
                         .alpha = { -1, 1 }, .beta = { -1, 0 } };
   for (int x = 0; x < k->axis.n; x++) {
     if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece)
@@ -271,18 +306,29 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
   return w.p;
 }
 
+/* As libraries take operands of 8 bits: both along k, and all rows in units of 16 bytes; not two of e5m2. */
+static int in_units(const nvf_product *p) {
+  int64_t all = p->k | (p->d.col == 1 ? p->n : p->m) | p->a.row | p->b.col;
+  for (int i = 0; i < p->nbatch; i++)
+    all |= p->a.batch[i] | p->b.batch[i];
+  return p->a.col == 1 && p->b.row == 1 && all % 16 == 0 && (p->a.type == NVM_F8E4 || p->b.type == NVM_F8E4);
+}
+
 /* Whether the device's libraries may say all of it; a solver can still refuse. */
 int nvf_product_offered(const nvf_product *p, int offers) {
-  int half = nvg_is_narrow(p->a.type), needs = NVF_OFFERS_PRODUCT, other = half && p->d.type == p->accumulate;
-  needs |= half ? NVF_OFFERS_HALVES : 0;
+  int half = nvg_is_narrow(p->a.type), eight = nvg_is_eight(p->a.type), needs = NVF_OFFERS_PRODUCT;
+  int other = half && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
+  if (nvg_is_eight(p->d.type))
+    return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
+  needs |= eight ? NVF_OFFERS_EIGHTS : half ? NVF_OFFERS_HALVES : 0;
   needs |= p->precision ? NVF_OFFERS_TF32 : 0;
   needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
   needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
   if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !p->precision)
     return 0; /* theirs is less accurate than the type */
-  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) &&
-         (p->aux.param < 0 || p->act == NVF_ACT_GELU);
+  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) && (!eight || in_units(p)) &&
+         (p->aux.param < 0 || (p->act == NVF_ACT_GELU && !eight));
 }
 
 /* ---- for people */
@@ -293,18 +339,29 @@ static void print_factor(nvb_text *t, const nvf_scale *s, const char *name) {
     nvb_print(t, "%.6g ", s->value);
 }
 
+static void print_scale(nvb_text *t, const nvf_product *p, int which) {
+  static const char *const name[NVF_SCALES] = { "scale_a ", "scale_b " };
+  nvb_puts(t, p->scale[which].param >= 0 ? name[which] : "");
+}
+
 void nvf_product_print(nvb_text *t, const nvf_product *p) {
   static const char *const act[] = { [NVF_ACT_NONE] = "", [NVF_ACT_RELU] = "relu(", [NVF_ACT_GELU] = "gelu(" };
   for (int i = 0; i < p->nbatch; i++)
     nvb_print(t, "%lld x ", (long long)p->batch[i]);
-  nvb_print(t, "%lld x %lld x %lld of %s: ", (long long)p->m, (long long)p->n, (long long)p->k,
+  nvb_print(t, "%lld x %lld x %lld of %s", (long long)p->m, (long long)p->n, (long long)p->k,
             nvg_dtype_short(p->operands));
+  if (!p->beyond && p->b.type != p->a.type)
+    nvb_print(t, " and %s", nvg_dtype_short(p->b.type));
+  nvb_puts(t, ": ");
   if (p->beyond) {
     nvb_puts(t, p->beyond);
     return;
   }
-  nvb_print(t, "d%s = %s%s", p->d.col == 1 ? "" : "^T", act[p->act], p->aux.param >= 0 ? "aux = " : "");
+  nvb_print(t, "d%s = ", p->d.col == 1 ? "" : "^T");
+  nvb_print(t, "%s%s", act[p->act], p->aux.param >= 0 ? "aux = " : "");
   print_factor(t, &p->alpha, "alpha");
+  print_scale(t, p, NVF_SCALE_A);
+  print_scale(t, p, NVF_SCALE_B);
   nvb_print(t, "a%s b%s", p->a.col == 1 ? "" : "^T", p->b.col == 1 ? "" : "^T");
   if (p->c.param >= 0) {
     nvb_puts(t, " + ");

@@ -62,6 +62,7 @@ nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, c
 
 static nvf_shape *shape_new(nvf_cand *k, nvf_tiling t) {
   nvf_shape *s = NVB_NEW(k->net->arena, nvf_shape);
+  s->factor = nvg_real_of(sum_of(k));
   s->at = NVB_NEWN(k->net->arena, nvf_place, k->axis.n + 1);
   s->lane = k->dot->n >= 0 ? k->dot->n : k->dot->m;
   s->cross = s->boxes = -1;

@@ -27,7 +27,7 @@ static const struct config { int form, m, n, depth, wm, wn, stages, blocks, turn
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
 static const nvf_inst *operand_of(const nvf_cand *k, int zone) { return &k->inst.at[k->dot->of[zone]]; }
-static nvm_dtype type_of(const nvf_cand *k) { return k->net->node[operand_of(k, NVF_TAIL + 1)->node].dtype; }
+static nvm_dtype loaded_as(const nvf_cand *k, int zone) { return k->net->node[operand_of(k, zone)->node].dtype; }
 
 /* The axis along which an operand lies in memory, and the elements of one access along it. */
 static int inner(const nvf_cand *k, int zone, int64_t *vector) {
@@ -48,14 +48,26 @@ static int inner(const nvf_cand *k, int zone, int64_t *vector) {
   return axis[best];
 }
 
+/* What they multiply. Numbers of 8 bits as they are where all lie along k, for nothing takes bytes that lie across;
+   else as f16, which holds them. */
+nvm_dtype nvf_tensor_factor(const nvf_cand *k) {
+  nvm_dtype t = loaded_as(k, NVF_TAIL + 1);
+  int64_t vector;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone && k->dot->eights; z++)
+    if (inner(k, z, &vector) != k->dot->k)
+      return NVM_F16;
+  return t;
+}
+static int size_of(const nvf_cand *k) { return nvg_size(nvf_tensor_factor(k)); }
+
 /* Whether tensor cores multiply what the product multiplies. */
 static int fits(const nvf_cand *k) {
   const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
-  nvm_dtype a = type_of(k);
+  nvm_dtype a = loaded_as(k, NVF_TAIL + 1);
   if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 || n->dtype != NVM_F32)
     return 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
-    if (k->net->node[operand_of(k, z)->node].dtype != a)
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone && !k->dot->eights; z++)
+    if (loaded_as(k, z) != a)
       return 0;
   return nvg_is_narrow(a) || (a == NVM_F32 && n->attr[1] == 1);
 }
@@ -63,7 +75,7 @@ static int fits(const nvf_cand *k) {
 /* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names (of pieces they are what is
    valid). */
 static int streams(const nvf_cand *k) {
-  int size = nvg_size(type_of(k)), piece = nvf_product_piece(k);
+  int size = size_of(k), piece = nvf_product_piece(k);
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
   for (int i = 0; i < 3; i++)
     if (nvf_is_exact(k, side[i]) && side[i] != piece)
@@ -74,7 +86,8 @@ static int streams(const nvf_cand *k) {
     const nvf_inst *v = operand_of(k, z);
     int64_t vector;
     int along = inner(k, z, &vector), batches = 0;
-    if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->net->space, v->at) || vector * size != 16)
+    if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->net->space, v->at) || vector * size != 16 ||
+        nvg_size(loaded_as(k, z)) != size)
       return 0;
     if (size == 4 && along != k->dot->k)
       return 0;
@@ -84,6 +97,11 @@ static int streams(const nvf_cand *k) {
       return 0;
   }
   return 1;
+}
+
+/* Factors of 8 bits become f16 on their way, which takes twice the instructions, and registers. */
+static int is_widened(const nvf_cand *k, const struct config *c) {
+  return c->form == WARPS && k->net->caps->eights == 1 && size_of(k) == 1;
 }
 
 /* A config as the kernel's products share it out. Where their common operand makes the rows of what a warp multiplies,
@@ -114,7 +132,7 @@ static tiling tiling_of(const nvf_cand *k, const struct config *c, int64_t split
     t.stages--;
   while (t.stages && bytes * t.stages + sums > all)
     t.stages--;
-  if (dot->count * t.m * t.n > SUMS * 32 * c->wm * c->wn / (t.resident > c->blocks ? 2 : 1) ||
+  if (dot->count * t.m * t.n > SUMS * 32 * c->wm * c->wn / (t.resident > c->blocks || is_widened(k, c) ? 2 : 1) ||
       t.stages < (split > 1 || resident > 1 ? FEWEST : c->stages > 1 ? 2 : 1) ||
       (split > 8 && dot->count * t.m * t.n > SMALL))
     t.stages = 0;
@@ -143,7 +161,7 @@ static double reach_of(const nvf_cand *k, const tiling *t) {
   const struct config *c = t->c;
   double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
   double bytes = (double)stage_bytes(k, t) / ((c->m + c->n) * c->depth);
-  return c->reach / best_reach(k->net->caps) * sums / bytes;
+  return c->reach / best_reach(k->net->caps) * sums / bytes * (is_widened(k, c) ? 0.5 : 1);
 }
 
 /* ns: rounds of blocks that a unit does one after the other, or what memory takes for the operands; of a tile that is
@@ -151,14 +169,17 @@ static double reach_of(const nvf_cand *k, const tiling *t) {
 static double time_of(const nvf_cand *k, const tiling *t) {
   enum { GAIN = 10 }; /* per cent that a cluster has to bring */
   const nvb_caps *caps = k->net->caps;
-  nvb_product_class class = nvg_is_narrow(type_of(k)) ? NVB_PRODUCT_16 : NVB_PRODUCT_TF32;
-  int64_t deep = t->c->depth / nvg_size(type_of(k)), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
+  nvm_dtype factor = nvf_tensor_factor(k);
+  nvb_product_class class = nvg_is_eight(factor)    ? NVB_PRODUCT_8
+                            : nvg_is_narrow(factor) ? NVB_PRODUCT_16
+                                                    : NVB_PRODUCT_TF32;
+  int64_t deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
   int64_t each = (all + deep * t->split - 1) / (deep * t->split) * deep, places = places_of(k, t);
   int64_t blocks = nvf_product_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split;
   int64_t rounds = (blocks + places - 1) / places;
   double bytes = 0, rate = caps->product[class].generated * reach_of(k, t) / caps->units;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
-    bytes += nvf_elements(k, operand_of(k, z)->axes) * nvg_size(type_of(k));
+    bytes += nvf_elements(k, operand_of(k, z)->axes) * size_of(k);
   double work = (double)(rounds * t->resident) * 2 * (double)(sums * each) / rate;
   work = (work > bytes / caps->bandwidth ? work : bytes / caps->bandwidth) + work / 16;
   return t->split > 1 ? (work + (double)rounds * nvf_split_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
@@ -168,7 +189,7 @@ static double time_of(const nvf_cand *k, const tiling *t) {
    multiples of 4 bytes is moved element by element, of which a thread has few. */
 static int rows_fit(const nvf_cand *k, const tiling *t) {
   const struct config *c = t->c;
-  int size = nvg_size(type_of(k)), each = 0;
+  int size = size_of(k), each = 0;
   int64_t bytes = 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
     int64_t vector, side = k->dot->right[z] ? t->n : t->m;
@@ -190,7 +211,7 @@ static tiling choose(const nvf_cand *k) {
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
   int piece = nvf_product_piece(k), resident = (int)nvf_told(k, NVF_KRESIDENT, 0);
-  int64_t most = form ? nvf_split_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * nvg_size(type_of(k)) : 0;
+  int64_t most = form ? nvf_split_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
   for (const struct config *c = configs; form && c < configs + CONFIGS; c++)
     for (int64_t s = 1; c->form <= form && s <= most && (s == 1 || 4 * s * c->depth <= bytes); s *= 2) {
       tiling at = tiling_of(k, c, s, resident);
@@ -218,7 +239,7 @@ double nvf_tensor_reach(const nvf_cand *k) {
 int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t) {
   tiling at = choose(k);
   if (at.c)
-    *t = (nvf_tiling){ at.m, at.n, at.c->depth / nvg_size(type_of(k)), at.split };
+    *t = (nvf_tiling){ at.m, at.n, at.c->depth / size_of(k), at.split };
   return at.c != NULL;
 }
 
@@ -261,7 +282,7 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
     nvf_place_tail(k, s, &t, c->wm * c->wn);
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     operand(k, s, z, &t, c->wm * c->wn);
-  s->narrow = nvg_is_narrow(type_of(k));
+  s->factor = nvf_tensor_factor(k);
   s->mma = c->form;
   s->stages = at.stages;
   s->roles = c->form == GROUPS;

@@ -1,7 +1,9 @@
 /* Which values are worth a decision, that is, may be kept in memory: outputs, reductions, what can only be read from
    memory, operands of products, and dear maps whose readers end in different sinks or read them at shifts; everything
    else is computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by price. */
+#include <string.h>
 #include "fusion/planner.h"
+#include "graph/dtype.h"
 
 enum { DEAR = 6 }; /* operations from which on computing an element again is dear */
 typedef struct worth {
@@ -11,6 +13,7 @@ typedef struct worth {
   nvb_map *set_of;
   NVB_VEC(const uint64_t *) sets;
   uint8_t *feeds;          /* by node: a product reads it */
+  uint8_t *eights;         /* by node: a float of 8 bits made wider, for products that multiply it as it was */
 } worth;
 enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: itself, through views */
 
@@ -94,14 +97,57 @@ static int disputed(worth *s, int node) {
 }
 
 /* ---- operands of products */
+/* A float of 8 bits as a wider one, for which a device multiplies what it was. */
+static int widens(const worth *s, const nvf_node *n) {
+  int cast = s->net->caps->eights && n->kind == NVG_VMAP && !strcmp(n->frag->name, "cast");
+  return cast && nvg_is_eight(node_of(s, n->in[0])->dtype);
+}
+
 static void find_feeds(worth *s) {
   s->feeds = nvb_get(s->a, (size_t)s->net->n + 1);
   for (int i = s->net->n - 1; i >= 0 && s->net->nproduct; i--)
     for (int j = 0; j < node_of(s, i)->nuser; j++) {
       int to = node_of(s, i)->user[j];
-      nvg_vkind kind = node_of(s, to)->kind;
-      s->feeds[i] |= kind == NVG_VCALL ? DIRECT : nvf_is_view(kind) && s->feeds[to] ? THROUGH : 0;
+      const nvf_node *u = node_of(s, to);
+      int passes = nvf_is_view(u->kind) || widens(s, u);
+      s->feeds[i] |= u->kind == NVG_VCALL ? DIRECT : passes && s->feeds[to] ? THROUGH : 0;
     }
+}
+
+static int behind_views(const worth *s, int i) {
+  while (nvf_is_view(node_of(s, i)->kind))
+    i = node_of(s, i)->in[0];
+  return i;
+}
+
+/* As a kernel of its own, with all stored that is not made wider, does it multiply 8 bits? */
+static int multiplies_eights(const worth *s, int product) {
+  uint64_t *stored = NVB_NEWN(s->a, uint64_t, words(s));
+  const char *why;
+  for (int i = 0; i < product; i++)
+    if (!nvf_is_view(node_of(s, i)->kind) && !widens(s, node_of(s, i)))
+      nvf_put_bit(stored, i);
+  const nvf_cand *k = nvf_cand_new(s->net, nvb_dup(s->a, &product, sizeof product), 1, stored, &why);
+  return k && k->dot && k->dot->eights && nvg_is_eight(nvf_tensor_factor(k));
+}
+
+/* Where all products that read it do, the wider float is not worth its memory. */
+static void find_eights(worth *s) {
+  enum { IS = 1, IS_NOT = 2 };
+  s->eights = nvb_get(s->a, (size_t)s->net->n + 1);
+  for (int p = 0; p < s->net->n && s->net->nproduct && s->net->caps->eights; p++) {
+    const nvf_node *n = node_of(s, p);
+    if (n->kind != NVG_VCALL || !n->size)
+      continue;
+    int in[2] = { behind_views(s, n->in[0]), behind_views(s, n->in[1]) }, wide = 0;
+    for (int i = 0; i < 2; i++)
+      wide += widens(s, node_of(s, in[i]));
+    int found = wide == 2 && multiplies_eights(s, p) ? IS : IS_NOT;
+    for (int i = 0; i < 2; i++)
+      s->eights[in[i]] |= found;
+  }
+  for (int i = 0; i < s->net->n; i++)
+    s->eights[i] = s->eights[i] == IS;
 }
 
 /* What a product reads may be its head or be stored for it: a library reads nothing but matrices. So may be a view that
@@ -123,7 +169,7 @@ static int is_candidate(worth *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out)
     return 1;
-  if (!n->nuser || is_rounded(s, i))
+  if (s->eights[i] || !n->nuser || is_rounded(s, i))
     return 0;
   if (n->must || feeds_product(s, i) || (n->nin == 1 && is_rounded(s, n->in[0])))
     return 1;
@@ -146,6 +192,7 @@ uint8_t *nvf_worth(nvf_net *net, int fuse) {
   uint8_t *is = nvb_get(net->arena, (size_t)net->n + 1);
   find_sinks(&s);
   find_feeds(&s);
+  find_eights(&s);
   for (int i = 0; i < net->n; i++)
     is[i] = (uint8_t)(fuse ? is_candidate(&s, i) : is_value(&net->node[i]));
   return is;

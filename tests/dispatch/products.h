@@ -13,7 +13,7 @@
 #include "dispatch/dispatch.h"
 #include "graph/dtype.h"
 
-enum { A, B, C, D, BIAS, AUX, NMAT, MAX_ELEMENTS = 1 << 20 };
+enum { A, B, C, D, BIAS, AUX, SCALE, NMAT = SCALE + NVF_SCALES, MAX_ELEMENTS = 1 << 20 };
 typedef struct matrix {
   int there;
   nvm_dtype type;
@@ -87,7 +87,9 @@ static inline void lay(product *p, int x) {
     return;
   w->offset = mat->skip;
   int64_t one;
-  if (x == BIAS) {
+  if (x >= SCALE) {
+    one = 1;
+  } else if (x == BIAS) {
     w->col = c->bias_axis == 1;
     w->row = c->bias_axis == 0;
     one = (c->bias_axis == 1 ? cols : rows) + mat->pad;
@@ -97,7 +99,7 @@ static inline void lay(product *p, int x) {
     one = mat->turned ? w->col * cols : w->row * rows;
   }
   int64_t total = one;
-  for (int d = c->nbatch - 1; d >= 0; d--)
+  for (int d = c->nbatch - 1; d >= 0 && x < SCALE; d--)
     if (!(mat->shared >> d & 1)) {
       w->batch[d] = total;
       total *= c->batch[d];
@@ -126,7 +128,7 @@ static inline nvg_graph *aligned_leaves(nvb_arena *a) {
 }
 
 static inline void plan_product(nvb_arena *a, void *arg) {
-  static const char *const name[NMAT] = { "a", "b", "c", "d", "bias", "aux" };
+  static const char *const name[NMAT] = { "a", "b", "c", "d", "bias", "aux", "scale_a", "scale_b" };
   product *p = arg;
   product_case *c = &p->c;
   nvf_plan *plan = p->plan = NVB_NEW(a, nvf_plan);
@@ -142,7 +144,7 @@ static inline void plan_product(nvb_arena *a, void *arg) {
       nvf_bufkind kind = out ? NVF_BOUT : NVF_BLEAF;
       int id = x == AUX;
       for (int y = 0; y < x && !out; y++)
-        id += c->x[y].there && y != D && !(y == C && c->in_place);
+        id += c->x[y].there && y != D && y != AUX && !(y == C && c->in_place);
       w->d.param = -1;
       p->words[x].param = nvf_add_param(s->k, NVF_BUFFER, p->words[x].type, name[x]);
       s->k->param[p->words[x].param].written = out;
@@ -157,6 +159,7 @@ static inline void plan_product(nvb_arena *a, void *arg) {
                       .batch = { c->batch[0], c->batch[1] },
                       .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
                       .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
+                      .scale = { p->words[SCALE], p->words[SCALE + 1] },
                       .alpha = { -1, c->alpha }, .beta = { -1, c->beta }, .act = c->act };
   nvm_dtype real = nvg_real_of(c->accumulate);
   struct { nvf_scale *s; int given; const char *name; } scale[2] = { { &w->alpha, c->alpha_given, "alpha" },
@@ -192,9 +195,15 @@ static inline const char *case_text(const product_case *c) {
                    c->alpha, c->beta, c->act, c->x[BIAS].there ? c->bias_axis : -1, c->precision);
   for (int x = 0; x < NMAT; x++)
     if (c->x[x].there)
-      n += snprintf(text + n, sizeof text - (size_t)n, " %c=%s%s+%d@%lld", "abcdvx"[x], nvg_dtype_short(c->x[x].type),
+      n += snprintf(text + n, sizeof text - (size_t)n, " %c=%s%s+%d@%lld", "abcdvxpq"[x],
+                    nvg_dtype_short(c->x[x].type),
                     c->x[x].turned ? "^T" : "", c->x[x].pad, (long long)c->x[x].skip);
   return text;
+}
+
+/* 1 for what is not there. */
+static inline long double scale_of(const product *p, int which) {
+  return p->c.x[SCALE + which].there ? creall(element(p, SCALE + which, p->words[SCALE + which].offset)) : 1;
 }
 
 /* Every element of d (and aux), and that nothing beside them was written. `before`: the memory as it was. */
@@ -202,7 +211,9 @@ static inline void compare_product(const product *p, char *const *before) {
   const product_case *c = &p->c;
   int64_t e0 = c->nbatch > 0 ? c->batch[0] : 1, e1 = c->nbatch > 1 ? c->batch[1] : 1;
   char *touched = calloc((size_t)p->elements[D] + 1, 1);
-  double fine = c->precision ? 0x1p-10 : 0, unit = precision_of(c->accumulate);
+  int eights = nvg_is_eight(c->x[A].type);
+  double fine = c->precision ? 0x1p-10 : eights ? 0x1p-8 : 0, unit = precision_of(c->accumulate);
+  long double scale = scale_of(p, NVF_SCALE_A) * scale_of(p, NVF_SCALE_B);
   for (int64_t b0 = 0; b0 < e0; b0++)
     for (int64_t b1 = 0; b1 < e1; b1++)
       for (int64_t i = 0; i < c->m; i++)
@@ -214,8 +225,8 @@ static inline void compare_product(const product *p, char *const *before) {
             sum += x * y;
             size += cabsl(x * y);
           }
-          sum *= c->alpha;
-          size *= fabs(c->alpha);
+          sum *= c->alpha * scale;
+          size *= fabs(c->alpha) * fabsl(scale);
           if (c->x[C].there && c->beta != 0) {
             product q = *p;
             q.data[C] = before[C];

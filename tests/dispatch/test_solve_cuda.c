@@ -26,8 +26,25 @@ static int64_t calls(const char *name) { /* -1: nobody counts them */
   return count ? count(name) : -1;
 }
 
-static const nvm_dtype types[] = { NVM_F32, NVM_BF16, NVM_F16, NVM_F64, NVM_C64, NVM_C128, NVM_I8 };
+static const nvm_dtype types[] = { NVM_F32, NVM_BF16, NVM_F16, NVM_F64, NVM_C64, NVM_C128, NVM_I8, NVM_F8E4, NVM_F8E5 };
 enum { NTYPES = sizeof types / sizeof *types };
+
+/* Floats of 8 bits, one operand of e4m3: both along k, in units of 16 bytes; results of 32 or 16 bits; scales. */
+static void draw_eights(product_case *c, nvm_dtype t) {
+  static const nvm_dtype results[] = { NVM_F32, NVM_F16, NVM_BF16 };
+  nvm_dtype out = results[draw(3)];
+  int unturned = (int)draw(2), other = t == NVM_F8E4 ? B : A;
+  c->x[A].type = c->x[B].type = t;
+  c->x[other].type = NVM_F8E4;
+  c->x[A].turned = 0, c->x[B].turned = 1, c->x[D].turned = !unturned;
+  c->m = (c->m + 15) & ~(int64_t)15, c->n = (c->n + 15) & ~(int64_t)15, c->k = (c->k + 15) & ~(int64_t)15;
+  *(unturned ? &c->m : &c->n) -= draw(16); /* rows of the result as many as they like */
+  for (int x = 0; x < NMAT; x++)
+    c->x[x].pad *= 16, c->x[x].skip *= 16;
+  for (int i = 0; i < NVF_SCALES; i++)
+    c->x[SCALE + i] = (matrix){ .there = (int)draw(2), .type = NVM_F32, .skip = draw(5) };
+  c->x[D].type = c->x[C].type = out, c->x[BIAS].type = out == NVM_F32 ? NVM_BF16 : out;
+}
 
 /* A random case that it should take. */
 static product_case draw_case(int i) {
@@ -44,8 +61,11 @@ static product_case draw_case(int i) {
     c.x[C].there = c.x[BIAS].there = c.in_place = 0;
     c.alpha = 1, c.beta = 0, c.alpha_given = c.beta_given = 0;
   }
-  for (int x = C; x < NMAT; x++)
+  for (int x = C; x < SCALE; x++)
     c.x[x].type = out;
+  if (nvg_is_eight(t))
+    draw_eights(&c, t);
+  out = c.x[D].type;
   c.x[C].turned = c.x[D].turned;
   if (c.in_place)
     c.x[C] = c.x[D];
@@ -54,11 +74,11 @@ static product_case draw_case(int i) {
     c.x[BIAS].there = 0;
   else
     c.act = draw(2) ? NVF_ACT_NONE : draw(2) || (!nvg_is_narrow(out) && !c.precision) ? NVF_ACT_RELU : NVF_ACT_GELU;
-  if (c.act == NVF_ACT_GELU && draw(2)) {
+  if (c.act == NVF_ACT_GELU && !nvg_is_eight(t) && draw(2)) {
     c.x[AUX] = (matrix){ .there = 1, .type = out, .turned = c.x[D].turned, .pad = 0 };
     *(c.x[D].turned ? &c.m : &c.n) += 7, *(c.x[D].turned ? &c.m : &c.n) &= ~(int64_t)7;
   }
-  if (i % 3 == 0) {              /* as tensor cores like it */
+  if (i % 3 == 0 && !nvg_is_eight(t)) { /* as tensor cores like it */
     c.m = (c.m + 7) & ~(int64_t)7, c.n = (c.n + 7) & ~(int64_t)7, c.k = (c.k + 15) & ~(int64_t)15;
     for (int x = 0; x < NMAT; x++)
       c.x[x].skip = c.x[x].pad = 0;
@@ -93,13 +113,18 @@ static product_case plain(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
 
 START_TEST(a_factor_of_nothing) { /* a and b are not read, nor c */
   nvd_device *d = device();
-  for (int i = 0; i < 6; i++) {
-    product_case c = plain(types[i], 24, 40, 16);
+  for (int i = 0; i < NTYPES; i++) {
+    int eights = nvg_is_eight(types[i]);
+    if (types[i] == NVM_I8 || types[i] == NVM_F8E5) /* no factors; no product of two */
+      continue;
+    product_case c = plain(types[i], 32, 48, 16);
+    c.x[B].turned = eights, c.x[D].type = c.x[C].type = eights ? NVM_BF16 : types[i];
     c.alpha = 0, c.alpha_given = c.special = 1;
     product_try(&c, d, "cublaslt", 2);
-    c.x[A].turned = 1, c.nbatch = 2, c.batch[0] = 3, c.batch[1] = 2, c.beta = 2, c.x[C].there = 1;
+    c.x[A].turned = !eights, c.nbatch = 2, c.batch[0] = 3, c.batch[1] = 2, c.beta = 2, c.x[C].there = 1;
     product_try(&c, d, "cublaslt", 1);
-    c = plain(types[i], 24, 40, 16);
+    c = plain(types[i], 32, 48, 16);
+    c.x[B].turned = eights, c.x[D].type = c.x[C].type = eights ? NVM_BF16 : types[i];
     c.x[C].there = c.in_place = 1; /* d's memory is full of NaN */
     product_try(&c, d, "cublaslt", 1);
   }
@@ -138,6 +163,26 @@ START_TEST(refusals) {
   c = plain(NVM_F32, 8, 8, 8), c.x[C].there = c.x[C].turned = 1, c.beta = 1;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type or layout"));
   c = plain(NVM_I32, 8, 8, 8);
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
+  c = plain(NVM_F8E5, 32, 48, 64), c.x[D].type = NVM_BF16, c.x[B].turned = 1;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
+  c.x[A].type = NVM_F8E4;
+  ck_assert_str_eq(way_of(&c, d), "cublaslt");
+  c.m = 1; /* rows of the result */
+  ck_assert_str_eq(way_of(&c, d), "cublaslt");
+  c.x[A].turned = 1, c.m = 32;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "does not lie along"));
+  c.x[A].turned = 0, c.k = 40;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents in units of 16"));
+  c.k = 48, c.n = 40;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents in units of 16"));
+  c.n = 48, c.x[A].pad = 8;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "rows that begin at multiples of 16 bytes"));
+  c.x[A].pad = 0, c.x[B].skip = 4;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "rows that begin at multiples of 16 bytes"));
+  c.x[B].skip = 0, c.x[BIAS].there = 1, c.bias_axis = 1, c.x[D].type = NVM_F32, c.x[BIAS].type = NVM_F32;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type than it takes"));
+  c.x[D].type = NVM_F8E4;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
   nvb_set("solvers", "openblas");
   c = plain(NVM_F32, 8, 8, 8);

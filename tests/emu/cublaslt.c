@@ -1,7 +1,7 @@
 /* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double, multiplied by a
    factor of 0 too (as the library does for 16-bit types). Refuses what the library refuses and a caller could get
    wrong: workspaces that are not there, addresses less aligned than the algorithm was found for, columns that
-   overlap, tails it does not have. */
+   overlap, tails it does not have; operands of 8 bits that do not lie along k, or in units of 16. */
 #include "call.h"
 #include "dispatch/cublaslt_api.h"
 #include <complex.h>
@@ -18,7 +18,8 @@ const char *cublasLtGetStatusName(int status);
 
 typedef struct layout { int type; int32_t batches; int64_t rows, cols, ld, stride; } layout;
 typedef struct desc {
-  int compute, scale, trans[2], epilogue;
+  int compute, scale, trans[2], epilogue, bias_type;
+  const float *factor[2]; /* in the device's memory: of a, b */
   char *bias, *aux;
   int64_t bias_stride, aux_ld, aux_stride;
 } desc;
@@ -39,7 +40,7 @@ int cublasLtCreate(void **handle) { CALL; return *handle = malloc(1), OK; } /* l
 int cublasLtMatmulDescCreate(void **to, int compute, int scale) {
   CALL;
   desc *d = *to = calloc(1, sizeof *d);
-  *d = (desc){.compute = compute, .scale = scale, .epilogue = LT_EPILOGUE_NONE};
+  *d = (desc){.compute = compute, .scale = scale, .epilogue = LT_EPILOGUE_NONE, .bias_type = -1};
   return OK;
 }
 int cublasLtMatmulDescDestroy(void *d) { CALL; free(d); return OK; }
@@ -49,7 +50,8 @@ int cublasLtMatmulDescSetAttribute(void *to, int attribute, const void *value, s
   struct { int attribute; void *at; size_t n; } known[] = {
     {LT_DESC_TRANSA, &d->trans[0], 4}, {LT_DESC_TRANSB, &d->trans[1], 4}, {LT_DESC_EPILOGUE, &d->epilogue, 4},
     {LT_DESC_BIAS, &d->bias, 8}, {LT_DESC_BIAS_STRIDE, &d->bias_stride, 8}, {LT_DESC_AUX, &d->aux, 8},
-    {LT_DESC_AUX_LD, &d->aux_ld, 8}, {LT_DESC_AUX_STRIDE, &d->aux_stride, 8}};
+    {LT_DESC_AUX_LD, &d->aux_ld, 8}, {LT_DESC_AUX_STRIDE, &d->aux_stride, 8}, {LT_DESC_BIAS_TYPE, &d->bias_type, 4},
+    {LT_DESC_SCALE_A, &d->factor[0], 8}, {LT_DESC_SCALE_B, &d->factor[1], 8}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (known[i].attribute == attribute && known[i].n == n) return memcpy(known[i].at, value, n), OK;
   return LT_INVALID;
@@ -92,12 +94,29 @@ static const struct { int in, out, compute, scale, tails; } rows[] = {
   {LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1},
   {LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0},
   {LT_C_32F, LT_C_32F, LT_COMPUTE_TF32, LT_C_32F, 0}, {LT_C_64F, LT_C_64F, LT_COMPUTE_64F, LT_C_64F, 0},
-  {LT_R_8I, LT_R_32I, LT_COMPUTE_32I, LT_R_32I, 0}};
+  {LT_R_8I, LT_R_32I, LT_COMPUTE_32I, LT_R_32I, 0},
+  {LT_R_8F_E4M3, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_8F_E4M3, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1},
+  {LT_R_8F_E4M3, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1}};
+
+static int is_8(int type) { return type == LT_R_8F_E4M3 || type == LT_R_8F_E5M2; }
+static int bias_type_of(const desc *p, int d) { return p->bias_type >= 0 ? p->bias_type : d; }
+
+/* Types beside one another, as the table of cublasLtMatmul has them; layouts, extents, tails of operands of 8 bits. */
+static int refuses_eights(const desc *p, const layout *a, const layout *b, const layout *c, const layout *d) {
+  int bias = bias_type_of(p, d->type), unit = d->type == LT_R_32F ? 4 : 2;
+  if ((a->type == LT_R_8F_E5M2 && b->type == LT_R_8F_E5M2) || c->type != d->type) return 1;
+  if ((p->epilogue & LT_EPILOGUE_BIAS) && bias != (d->type == LT_R_32F ? LT_R_16BF : d->type)) return 1;
+  if (!p->trans[0] || p->trans[1] || a->rows % 16 || d->rows % 16 || (p->epilogue & LT_EPILOGUE_AUX)) return 1;
+  return (a->ld | b->ld | d->ld * unit | a->stride | b->stride | d->stride * unit) % 16;
+}
 
 static int knows(const desc *p, const layout *a, const layout *b, const layout *c, const layout *d) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    if (rows[i].in != a->type || rows[i].in != b->type || rows[i].out != d->type || rows[i].out != c->type ||
-        rows[i].compute != p->compute || rows[i].scale != p->scale) continue;
+    int eights = is_8(a->type) && is_8(b->type) && is_8(rows[i].in);
+    int same = rows[i].in == a->type && rows[i].in == b->type && rows[i].out == c->type;
+    if (rows[i].out != d->type || rows[i].compute != p->compute || rows[i].scale != p->scale) continue;
+    if (!same && !eights) continue;
+    if (eights ? refuses_eights(p, a, b, c, d) : p->factor[0] || p->factor[1]) return LT_NOT_SUPPORTED;
     if (p->epilogue != LT_EPILOGUE_NONE && !rows[i].tails) return LT_NOT_SUPPORTED;
     int64_t m = p->trans[0] ? a->cols : a->rows, k = p->trans[0] ? a->rows : a->cols;
     int64_t n = p->trans[1] ? b->rows : b->cols, k2 = p->trans[1] ? b->cols : b->rows;
@@ -120,8 +139,9 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void
   if (status) return status;
   for (int i = 0; i < 4; i++) aligned &= w->align[i] >= 16;
   for (int i = 0; i < 2 && *n < asked; i++) {
-    algo x = {MAGIC, i ? 0 : ROOM, i ? 1 : 16, (uint64_t)i};
-    if (!i && (!aligned || w->room < ROOM)) continue;
+    algo x = {MAGIC, i ? 0 : ROOM, !i || is_8(((layout *)a)->type) ? 16 : 1, (uint64_t)i};
+    if (!aligned && x.align == 16) continue;
+    if (!i && w->room < ROOM) continue;
     out[*n] = (nvd_lt_result){.workspace = x.room, .waves = 1};
     memcpy(&out[(*n)++].algo, &x, sizeof x);
   }
@@ -151,8 +171,13 @@ int cublasLtMatmulAlgoConfigGetAttribute(const nvd_lt_algo *which, int attribute
 typedef struct job { desc p; layout l[4]; char *at[4]; double alpha, beta; size_t nroom; } job;
 
 static int size_of(int type) {
-  return type == LT_R_8I ? 1 : type == LT_R_16F || type == LT_R_16BF ? 2 : type == LT_R_64F || type == LT_C_32F ? 8
+  if (type == LT_R_8I || is_8(type)) return 1;
+  return type == LT_R_16F || type == LT_R_16BF ? 2 : type == LT_R_64F || type == LT_C_32F ? 8
     : type == LT_C_64F ? 16 : 4;
+}
+static double eight_of(int type, int bits) { /* without its sign */
+  if (type == LT_R_8F_E4M3) return bits == 0x7f ? (double)NAN : 256 * (double)f32_of_f16((uint16_t)(bits << 7));
+  return (double)f32_of_f16((uint16_t)(bits << 8));
 }
 static double _Complex value_at(int type, const char *at) {
   union { float f[2]; double d[2]; int32_t i; uint16_t h; int8_t c; } u = {.d = {0, 0}};
@@ -165,6 +190,8 @@ static double _Complex value_at(int type, const char *at) {
   case LT_R_16F: return (double)f32_of_f16(u.h);
   case LT_R_16BF: return (double)f32_bits((uint32_t)u.h << 16);
   case LT_R_8I: return u.c;
+  case LT_R_8F_E4M3:
+  case LT_R_8F_E5M2: return u.c < 0 ? -eight_of(type, u.c & 0x7f) : eight_of(type, u.c);
   default: return u.i;
   }
 }
@@ -185,19 +212,22 @@ static double _Complex entry(const job *j, int x, int64_t batch, int64_t row, in
   return value_at(l->type, j->at[x] + (batch * l->stride + i) * size_of(l->type));
 }
 
+static double factor_of(const job *j, int which) { return j->p.factor[which] ? (double)*j->p.factor[which] : 1; }
+
 static int multiply(const void *data) {
   const job *j = data;
   const layout *d = &j->l[3];
   int64_t depth = j->p.trans[0] ? j->l[0].rows : j->l[0].cols;
-  int size = size_of(d->type);
+  int size = size_of(d->type), bias = bias_type_of(&j->p, d->type);
   for (int64_t b = 0; b < d->batches; b++)
     for (int64_t col = 0; col < d->cols; col++)
       for (int64_t row = 0; row < d->rows; row++) {
         double _Complex v = 0;
         for (int64_t k = 0; k < depth; k++) v += entry(j, 0, b, row, k) * entry(j, 1, b, k, col);
-        v *= j->alpha;
+        v *= j->alpha * factor_of(j, 0) * factor_of(j, 1);
         if (j->beta != 0) v += j->beta * entry(j, 2, b, row, col);
-        if (j->p.epilogue & LT_EPILOGUE_BIAS) v += value_at(d->type, j->p.bias + (b * j->p.bias_stride + row) * size);
+        if (j->p.epilogue & LT_EPILOGUE_BIAS)
+          v += value_at(bias, j->p.bias + (b * j->p.bias_stride + row) * size_of(bias));
         if (j->p.epilogue & LT_EPILOGUE_AUX)
           put_value(d->type, j->p.aux + (b * j->p.aux_stride + col * j->p.aux_ld + row) * size, v);
         double x = creal(v);

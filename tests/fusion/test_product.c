@@ -120,6 +120,36 @@ static void half_aux(maker *m, const int64_t *n, const char *act) {
   m_out(m, m_cast(m, m_1(m, act, h), NVM_BF16));
   as_simplified(m, h);
 }
+/* Floats of 8 bits, converted as the graph does it, along k and across; scales in memory. */
+static int eight(maker *m, nvm_dtype t, int64_t p, int64_t q, int turned) {
+  int x = leaf(m, t, p, q);
+  m->leaf.at[m->leaf.n - 1].align16 = 1;
+  return m_cast(m, turned ? m_turn(m, x) : x, NVM_F16);
+}
+static int eight_product(maker *m, const int64_t *n) {
+  return m_product(m, eight(m, NVM_F8E4, n[0], n[2], 0), eight(m, NVM_F8E5, n[1], n[2], 1));
+}
+static int by_scale(maker *m, int x) { return m_2(m, "multiply", x, m_leaf(m, NVM_F32, 1, DIMS(1), NULL)); }
+static void eights(maker *m, const int64_t *n) {
+  int b = m_cast(m, m_leaf(m, NVM_BF16, 1, DIMS(n[1]), NULL), NVM_F32);
+  m_out(m, m_cast(m, m_1(m, "relu", m_2(m, "add", by_scale(m, by_scale(m, eight_product(m, n))), b)), NVM_BF16));
+}
+static void eight_result(maker *m, const int64_t *n) {
+  int s = m_2(m, "multiply", m_leaf(m, NVM_F32, 1, DIMS(1), NULL), m_leaf(m, NVM_F32, 1, DIMS(1), NULL));
+  int d = m_2(m, "multiply", m_2(m, "multiply", s, m_const(m, 2)), eight_product(m, n));
+  m_out(m, m_cast(m, by_scale(m, m_1(m, "relu", d)), NVM_F8E5));
+}
+static void eights_across(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, eight(m, NVM_F8E4, n[0], n[2], 0), eight(m, NVM_F8E4, n[2], n[1], 0)));
+}
+static void rounded_eights(maker *m, const int64_t *n) { /* what a product reads, and what it makes, has 8 bits */
+  int x = m_cast(m, m_cast(m, m_2(m, "multiply", f32(m, n[0], n[2]), f32(m, 1, n[2])), NVM_F8E4), NVM_F32);
+  int d = m_product(m, x, m_cast(m, m_turn(m, leaf(m, NVM_F8E4, n[1], n[2])), NVM_F32));
+  m_out(m, m_2(m, "add", m_cast(m, m_cast(m, d, NVM_F8E5), NVM_F32), m_const(m, 1)));
+}
+static void three_scales(maker *m, const int64_t *n) {
+  m_out(m, by_scale(m, by_scale(m, by_scale(m, eight_product(m, n)))));
+}
 static void head(maker *m, const int64_t *n) { /* log of no element is not 0 */
   int x = m_1(m, "log", m_1(m, "abs", f32(m, n[0], n[2]))), s = f32(m, n[0], 1);
   int y = m_2(m, "add", f32(m, n[2], n[1]), m_const(m, 1));
@@ -247,6 +277,8 @@ static const program programs[] = {
   { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
   { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 },
   { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
+  { "eights", eights, 3 }, { "eight result", eight_result, 3 }, { "eights across", eights_across, MOST },
+  { "rounded eights", rounded_eights, MOST }, { "three scales", three_scales, 3 },
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 },
   { "sum of", sum_of, 3 }, { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 },
   { "batched rows", batched_rows, 2 }, { "gated", gated, 1 }, { "gated halves", gated_halves, 1 },
@@ -340,7 +372,12 @@ static const struct { const char *program, *words; } said[] = {
   { "with views", "a head of the right operand" },
   { "with views", "an index map of the left operand" }, { "gated", "two products with an operand in common" },
   { "four", "three products with an operand in common" },
+  { "eights", "70 x 20 x 130 of f8e4 and f8e5: d = relu(scale_a scale_b a b^T + bias)" },
+  { "eight result", "of f8e4: relu of the sum" },
+  { "eights across", "of f8e4: d = a b" },
+  { "rounded eights", "of f8e4: cast of the left operand" }, { "three scales", "multiply of the sum" },
 };
+static int is_of_eights(const char *program) { return strstr(program, "eight") || strstr(program, "scales"); }
 
 static double element(const nvf_matrix *x, char *const *buf, int64_t at) {
   uint64_t bits = 0;
@@ -366,12 +403,14 @@ static void follow(const nvf_product *p, char *const *buf, const char *name) {
     for (int64_t k = 0; k < p->k; k++)
       sum += element(x[0], buf, at[0] + r * p->a.row + k * p->a.col) *
              element(x[1], buf, at[1] + k * p->b.row + c * p->b.col);
+    for (int s = 0; s < NVF_SCALES; s++)
+      alpha *= i || p->scale[s].param < 0 ? 1 : element(&p->scale[s], buf, 0);
     sum *= alpha;
     for (int j = 2; j < 4; j++)
       sum += x[j]->param < 0 ? 0 : (j == 2 ? beta : 1) * element(x[j], buf, at[j] + r * x[j]->row + c * x[j]->col);
     sum = p->act == NVF_ACT_RELU && sum < 0 ? 0 : sum;
-    if (p->d.type == NVM_BF16)
-      sum = nvg_bits_float(NVM_BF16, nvg_float_bits(NVM_BF16, sum));
+    if (nvg_is_narrow(p->d.type))
+      sum = nvg_bits_float(p->d.type, nvg_float_bits(p->d.type, sum));
     ck_assert_msg(sum == element(&p->d, buf, at[4] + r * p->d.row + c * p->d.col), "%s: element %d, %d is %g in words",
                   name, (int)r, (int)c, sum);
   }
@@ -382,7 +421,7 @@ static void say_one(nvb_arena *a, void *arg) {
   maker m = { .a = a };
   p->make(&m, (int64_t[3]){ 70, 20, 130 });
   nvg_graph *g = m_graph(&m);
-  nvf_plan *f = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  nvf_plan *f = nvf_fuse(a, g, nvb_caps_find(is_of_eights(p->name) ? "h200" : "cpu16"), &(nvf_options){ .fuse = 1 });
   char **data = integers(&m, g), **out = run_plan(&m, f, data);
   nvb_text all = { .arena = a };
   for (int i = 0; i < f->nstep; i++) {
@@ -416,7 +455,8 @@ typedef struct offer { const char *machine; void (*make)(maker *, const int64_t 
                        int offers, steps; } offer;
 enum {
   BLAS = NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS | NVF_OFFERS_RELU,
-  LT = BLAS | NVF_OFFERS_HALVES | NVF_OFFERS_GELU | NVF_OFFERS_AUX
+  LT = BLAS | NVF_OFFERS_HALVES | NVF_OFFERS_GELU | NVF_OFFERS_AUX,
+  LT8 = LT | NVF_OFFERS_EIGHTS
 };
 static const offer offers[] = {
   { "cpu16", gelu, { 2048, 2048, 2048 }, 0, 1 },
@@ -434,6 +474,12 @@ static const offer offers[] = {
   { "h200", gated_halves, { 4096, 11008, 4096 }, LT, 1 },   /* the tail costs more than the library gains */
   { "h200", gated_halves, { 64, 64, 8192 }, LT, 1 },        /* a cluster shares out long sums */
   { "h200", gated_halves, { 64, 64, 131072 }, LT, 3 },      /* libraries have more blocks for them */
+  { "h200", eights, { 4096, 4096, 4096 }, LT8, 1 },
+  { "h200", eights, { 4096, 4096, 4096 }, LT, 1 },          /* the kernel does */
+  { "h200", eight_result, { 4096, 4096, 4096 }, LT8, 1 },
+  { "h200", eights_across, { 4096, 4096, 4096 }, LT8, 3 },  /* both as f16 first, for the library */
+  { "a100", eights, { 4096, 4096, 4096 }, LT8, 4 },         /* which has no words for the scales then */
+  { "h200", rounded_eights, { 4096, 4096, 4096 }, LT8, 2 },
   { "cpu16", gated, { 2048, 2048, 2048 }, BLAS, 3 },
   { "cpu16", gated, { 2048, 2048, 8 }, BLAS, 1 },
 };

@@ -7,7 +7,8 @@
 #include "codegen/cuda.h"
 #include "fusion/plan.h"
 
-enum { BARE, ADDED, LEFT_TOO, RIGHT_TOO }; /* tails: a matrix; another product with the same left or right operand */
+/* tails: a matrix; another product with the same left or right operand; a function with a slow path */
+enum { BARE, ADDED, LEFT_TOO, RIGHT_TOO, TANH };
 typedef struct product {
   const char *type;
   int m, n, k, left, right, batch, align, tail;
@@ -28,6 +29,8 @@ static void leaf(nvb_text *t, const product *p, int i, int rows, int cols) {
   else nvb_print(t, " strides(%d, 1)%s\n", ld, p->align ? " align16" : "");
 }
 
+static int is_eight(const product *p) { return p->type[1] == '8'; }
+
 /* The i-th leaf, a left or a right operand, as it is multiplied: its value. */
 static int operand(nvb_text *t, const product *p, int i, int right, int turned, int *n) {
   int rows = right ? p->k : p->m, cols = right ? p->n : p->k;
@@ -35,6 +38,11 @@ static int operand(nvb_text *t, const product *p, int i, int right, int turned, 
   shape(t, p, turned ? cols : rows, turned ? rows : cols);
   if (turned) {
     nvb_print(t, "\n%%%d = permute(%%%d){%s} : %s", *n, *n - 1, p->batch > 1 ? "0, 2, 1" : "1, 0", p->type);
+    ++*n;
+    shape(t, p, rows, cols);
+  }
+  if (is_eight(p)) {
+    nvb_print(t, "\n%%%d = map cast(%%%d) half(1) : f16", *n, *n - 1);
     ++*n;
     shape(t, p, rows, cols);
   }
@@ -51,24 +59,29 @@ static int multiplied(nvb_text *t, const product *p, int half, int a, int b, int
 
 static const char *text_of(nvb_arena *a, const product *p) {
   nvb_text t = {.arena = a};
-  int half = p->type[0] != 'f' || p->type[1] == '1', n = 0, too = p->tail == LEFT_TOO || p->tail == RIGHT_TOO;
+  int half = p->type[0] != 'f' || p->type[1] == '1' || is_eight(p), n = 0;
+  int too = p->tail == LEFT_TOO || p->tail == RIGHT_TOO;
   int right = p->tail == LEFT_TOO, turned = right ? !p->right : !p->left; /* of a further operand */
   int rows = p->tail == ADDED ? p->m : right ? p->k : p->m, cols = p->tail == ADDED || right ? p->n : p->k;
   leaf(&t, p, 0, p->left ? p->k : p->m, p->left ? p->m : p->k);
   leaf(&t, p, 1, p->right ? p->n : p->k, p->right ? p->k : p->n);
-  if (p->tail) leaf(&t, p, 2, too && turned ? cols : rows, too && turned ? rows : cols);
+  if (p->tail && p->tail != TANH) leaf(&t, p, 2, too && turned ? cols : rows, too && turned ? rows : cols);
   int x = operand(&t, p, 0, 0, p->left, &n), y = operand(&t, p, 1, 1, p->right, &n), z = -1;
   int sum = multiplied(&t, p, half, x, y, &n);
   if (too) {
     z = operand(&t, p, 2, right, turned, &n);
     z = multiplied(&t, p, half, right ? x : z, right ? z : y, &n);
+  } else if (p->tail == TANH) {
+    nvb_print(&t, "%%%d = map tanh(%%%d) : f32", n, sum), sum = n++;
+    shape(&t, p, p->m, p->n);
+    nvb_puts(&t, "\n");
   } else if (p->tail) {
     nvb_print(&t, "%%%d = leaf{2} : %s", z = n++, p->type);
     shape(&t, p, p->m, p->n);
     if (half) nvb_print(&t, "\n%%%d = map cast(%%%d) : f32", n, z), z = n++, shape(&t, p, p->m, p->n);
     nvb_puts(&t, "\n");
   }
-  if (p->tail) {
+  if (p->tail && p->tail != TANH) {
     nvb_print(&t, "%%%d = map add(%%%d, %%%d) : f32", n, sum, z), sum = n++;
     shape(&t, p, p->m, p->n);
     nvb_puts(&t, "\n");
@@ -99,11 +112,11 @@ START_TEST(all_are_spelled) {
     const char *name;
     int arch;
   } device[] = {{"h200", 90}, {"a100", 80}, {"b200", 100}, {"rtx5090", 120}};
-  static const char *const type[] = {"bf16", "f16", "f32"};
+  static const char *const type[] = {"bf16", "f16", "f32", "f8e4", "f8e5"};
   static const int size[][3] = {{16, 8192, 512},    {64, 64, 64},  {17, 33, 65}, {1024, 1024, 1024},
                                 {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8},  {40, 8192, 64}};
   int fed = 0, one[4] = {0};
-  for (int i = 0; i < 3 * 8 * 4 * 2 * 2 * 4 * 4; i++) {
+  for (int i = 0; i < 5 * 8 * 4 * 2 * 2 * 4 * 4; i++) {
     int d = i & 3, at = i >> 2;
     product p = {.device = device[d].name,
                  .arch = device[d].arch,
@@ -113,13 +126,15 @@ START_TEST(all_are_spelled) {
                  .tail = at >> 3 & 3,
                  .batch = at >> 5 & 1 ? 3 : 1};
     const int *s = size[(at >>= 6) % 8];
-    p.m = s[0], p.n = s[1], p.k = s[2], p.type = type[at / 8 % 3];
+    p.m = s[0], p.n = s[1], p.k = s[2], p.type = type[at / 8 % 5];
     nvb_arena *a = nvb_arena_new();
     ck_assert_msg(nvb_protect(a, plan, &p) == NVM_OK,
                   "%s, %s %d x %d x %d, turned %d %d, batch %d, aligned %d, tail %d: %s", p.device, p.type, p.m, p.n,
                   p.k, p.left, p.right, p.batch, p.align, p.tail, nvb_message());
     nvb_arena_free(a);
-    int large = p.m >= 1024 && p.align && (p.type[0] == 'b' || p.type[1] == '1');
+    int eight = is_eight(&p), along = !p.left && p.right && p.tail < LEFT_TOO;
+    int large = p.m >= 1024 && p.align && (p.type[0] == 'b' || p.type[1] == '1' || (eight && along));
+    ck_assert_msg(!eight || p.arch == 80 || !along || p.steps == 1, "%s: %d kernels of %s", p.device, p.steps, p.type);
     ck_assert_msg(!large || p.roles == (d == 0), "%s: %s %d x %d x %d %s TMA", p.device, p.type, p.m, p.n, p.k,
                   p.roles ? "uses" : "lacks");
     fed += p.roles;
@@ -159,4 +174,18 @@ START_TEST(few_tiles_are_shared_out) {
 }
 END_TEST
 
-SUITE("tensor", few_tiles_are_shared_out, all_are_spelled)
+/* The function is in float32, what leaves through shared memory has fewer bits. */
+START_TEST(slow_paths_before_a_store) {
+  static const char *const type[] = {"bf16", "f16", "f8e4", "f8e5"};
+  for (int i = 0; i < 4; i++) {
+    product p = {.device = "h200", .arch = 90, .type = type[i], .m = 4096, .n = 4096, .k = 512, .right = 1, .align = 1,
+                 .batch = 1, .tail = TANH};
+    nvb_arena *a = nvb_arena_new();
+    ck_assert_msg(nvb_protect(a, plan, &p) == NVM_OK, "%s: %s", p.type, nvb_message());
+    ck_assert_int_eq(p.steps, 1);
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+SUITE("tensor", few_tiles_are_shared_out, all_are_spelled, slow_paths_before_a_store)

@@ -97,6 +97,61 @@ def test_few_tiles_with_long_sums(dtype, step, some, device, rng):
         assert all(np.array_equal(got[0], g) for g in got[1:])
 
 
+EIGHTS = "float8_e4m3fn", "float8_e5m2"
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("solvers", ["all", "kernel"])
+@pytest.mark.parametrize("left, right", [(a, b) for a in EIGHTS for b in EIGHTS])
+def test_eight_bits(left, right, solvers, device, rng):
+    """Floats of 8 bits, written as products of what they are in float32: layouts, sizes off 16, batches; scales on the
+    device, bias, activation, results of 32, 16 and 8 bits. A sum keeps 14 bits within 128 of its products."""
+    def leaf(shape, dtype, size=1.0):
+        x = nvm.asarray(rng.standard_normal(shape) * size, device=device).astype(dtype).eval()
+        return x, np.asarray(x.astype("float64"))
+
+    nvm.set("solvers", solvers)
+    sizes = ((64, 48, 128), (17, 272, 160), (200, 144, 144), (70, 45, 33), (33, 64, 20), (1, 32, 64))
+    for case, (m, n, k) in enumerate(sizes):
+        batch, across = ((2,) if case == 2 else ()), case == 4
+        (x, x64), (w, w64) = leaf(batch + (m, k), left), leaf(batch + ((k, n) if across else (n, k)), right)
+        y, y64 = (w, w64) if across else (nvm.matrix_transpose(w), np.swapaxes(w64, -1, -2))
+        (s, s64), (b, b64), (r, r64) = leaf((3,), "float32"), leaf((n,), "bfloat16"), leaf(batch + (m, n), "bfloat16")
+        p, p64 = nvm.matmul(x.astype("float32"), y.astype("float32")), x64 @ y64
+        q, q64 = p * s[0] * s[1], p64 * s64[0] * s64[1]
+        size = np.abs(x64) @ np.abs(y64)
+        of = size * abs(s64[0] * s64[1])
+        relu = nvm.relu(p * (s[0] * s[1])) * s[2], np.maximum(q64, 0) * s64[2]
+        outs = [(p, p64, size, 2**-24), ((q + b).astype("bfloat16"), q64 + b64, of + np.abs(b64), 2**-8),
+                (relu[0].astype(left), relu[1], of * abs(s64[2]), 2**-3),
+                (nvm.gelu(2.0 * q, approximate=1).astype("float16"), None, of * 2, 2**-10),
+                (nvm.tanh(q * 0.01 + r).astype("bfloat16"), np.tanh(q64 * 0.01 + r64), of * 0.01, 2**-7),
+                (nvm.matmul(x, y), p64, size, 2**-3 if left == right else 2**-10)]
+        for i, (got, want, of, step) in enumerate(outs):
+            if i % 3 != case % 3:
+                continue
+            z = 2 * q64
+            want = 0.5 * z * (1 + np.tanh(0.7978845608028654 * (z + 0.044715 * z**3))) if want is None else want
+            most = {"float8_e4m3fn": 448, "float8_e5m2": 57344}.get(str(got.dtype).rpartition(".")[2], np.inf)
+            least = {"float8_e4m3fn": 2**-10, "float8_e5m2": 2**-17}.get(str(got.dtype).rpartition(".")[2], 1e-7)
+            off = np.abs(np.asarray(got.astype("float64")) - np.clip(want, -most, most))
+            assert np.all(off <= 2**-8 * of + step * np.abs(want) + least), (case, i, off.max())
+    nvm.set("solvers", "all")
+
+
+@pytest.mark.emulated
+def test_eight_bits_stay_what_they_are(device, rng):
+    """What is computed in 8 bits is rounded to them, also on its way into a product, and a product's result too."""
+    x = nvm.asarray(rng.standard_normal((64, 128)), dtype="float32", device=device)
+    w = nvm.asarray(rng.standard_normal((48, 128)), dtype="float32", device=device)
+    x8, w8 = (v.astype("float8_e4m3fn") for v in (x, w))
+    got = nvm.matmul(x8, w8.T).astype("float32") * 2 + 1
+    wide = [np.asarray(v.astype("float8_e4m3fn").eval().astype("float64")) for v in (x, w)]
+    want = np.asarray(nvm.asarray(wide[0] @ wide[1].T).astype("float8_e4m3fn").astype("float64")) * 2 + 1
+    near = np.abs(np.asarray(got) - want) <= 2**-3 * np.abs(want)
+    assert near.mean() > 0.99 and np.all(np.abs(np.asarray(got) - want) <= 2**-2 * np.abs(want) + 0.1)
+
+
 @pytest.mark.parametrize("first", range(12, COUNT, 12))
 def test_many(first, device):
     for seed in range(first, min(first + 12, COUNT)):

@@ -7,6 +7,7 @@ static N turn(N x) { return u(NVG_OP_MATRIX_TRANSPOSE, x); }
 static N gelu(N x) { return u(NVG_OP_GELU_TANH, x); }
 static N relu(N x) { return u(NVG_OP_RELU, x); }
 #define H(...) leaf_of(NVM_BF16, SHAPE(__VA_ARGS__))
+#define E(...) leaf_of(NVM_F8E4, SHAPE(__VA_ARGS__))
 #define C64(...) leaf_of(NVM_C64, SHAPE(__VA_ARGS__))
 
 /* One kernel: the tail is computed where the sums are. */
@@ -27,6 +28,9 @@ static void alpha_beta(void) { out(add(mul(w(0.5), mm(X(M, K), X(K, K))), mul(w(
 static void with_aux(void) { N h = add(mm(X(M, K), X(K, M)), X(M)); out(h); out(gelu(h)); }
 static void residual(void) { out(add(relu(add(mm(X(M, K), X(K, K)), X(K))), X(M, K))); }
 static void half(void) { out(gelu(add(mm(H(M, K), H(K, M)), H(M)))); }
+static N wide(N x) { return apply(NVG_OP_ASTYPE, 1, &x, 1, &(nvg_attr){ .name = "dtype", .kind = 'd', .i = NVM_F32 }); }
+static void eights(void) { out(relu(mul(mul(mm(wide(E(M, K)), turn(wide(E(M, K)))), X(1)), X(1)))); }
+static void eights_as_they_are(void) { out(mm(E(M, K), turn(E(M, K)))); }
 /* one block of columns: nothing is computed twice */
 static void scaled_left(void) { out(mm(mul(X(M, K), X(M, 1)), X(K, 64))); }
 
@@ -94,6 +98,7 @@ static const struct pattern patterns[] = {
   { "complex", pairs, { 1, 1 }, 25.17e6 }, { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
   { "aux", with_aux, { 1, 1 }, 167.8e6 }, { "residual", residual, { 1, 1 }, 54.53e6 },
   { "bfloat16", half, { 1, 1 }, 50.34e6 }, { "scaled left", scaled_left, { 1, 1 }, 18.1e6 },
+  { "float8", eights, { 1, 3 }, 142.7e6 }, { "float8 as they are", eights_as_they_are, { 1, 2 }, 58.8e6 },
   { "chained", chained, { 2, 2 }, 201.3e6 }, { "softmax after", softmax_after, { 2, 2 }, 234.9e6 },
   { "softmax of bfloat16", softmax_of_halves, { 2, 2 }, 117.5e6 },
   { "dear head", dear_head, { 2, 2 }, 134.2e6 }, { "gated", gated, { 1, 1 }, 117.4e6 },
