@@ -5,8 +5,9 @@
 GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in benchmarks/gpu.py (40 ms idle, one warm call, a few calls
 between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
 wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. The host's time of a call is that of
-a product of 64 x 64 x 64. --cpu: nvm beside cblas_?gemm of the same libopenblas, one call each in turn. --grid: 40 bare products, nvm by
-the rules ("nvm") and as nvm.auto_tune chose ("tuned", --tune seconds for each; "tuned, wall" by JAX's clock) beside all others; --f32: 13 more, whose sizes a library's
+a product of 64 x 64 x 64. --cpu: nvm beside cblas_?gemm of the same libopenblas, one call each in turn. --grid: 48 bare products, nvm by
+the rules ("nvm") and as nvm.auto_tune chose ("tuned", --tune seconds for each; "tuned, wall" by JAX's clock) beside all others, of float8
+beside torch._scaled_mm without fast accumulation ("bare"), with it ("fast") and the product in bfloat16; --f32: 13 more, whose sizes a library's
 first choice suits badly, nvm and the bare product alone. Both take every fourth shape first, and none when --seconds are over. Writes
 FOLDER/gemm-<device>.json; what other sections are in it stays. --try: small shapes, to see that the benchmark works.
 """
@@ -38,7 +39,7 @@ ROWS = {
 TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "swiglu": lambda w, a, b, c: w.silu(w.matmul(a, b)) * w.matmul(a, c), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
          "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
 PRODUCTS = {"swiglu": 2}
-# (m, n, k) of bare products, from 16 to 16384 each. Products of 8 bits are no library's yet.
+# (m, n, k) of bare products, from 16 to 16384 each; of float8 the right operand lies along k, and results are bfloat16
 GRID = {
     "bfloat16": [(256, 256, 256), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),  # squares
                  (16, 4096, 4096), (16, 11008, 4096), (32, 8192, 8192), (64, 4096, 11008), (128, 8192, 8192),      # few rows: tokens
@@ -50,11 +51,13 @@ GRID = {
                 (16384, 64, 1024), (8192, 8192, 64), (512, 512, 16384), (1000, 1000, 1000), (1023, 1025, 1027)],
     "tf32": [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16, 4096, 4096),
              (64, 8192, 8192), (16384, 32, 4096), (4096, 4096, 32), (64, 64, 16384)],
+    "float8_e4m3fn": [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16, 8192, 8192), (64, 8192, 8192),
+                      (2048, 11008, 4096), (8192, 14336, 4096)],
 }
 F32 = {"float32": [(1085, 2219, 2438), (7672, 149, 9903), (1217, 2024, 4993), (413, 732, 61981), (10777, 1352, 2407), (14320, 307, 7266),
                    (1405, 399, 71663), (9759, 1104, 5335), (11741, 543, 8863), (423, 2144, 55458), (640, 2689, 49794), (10277, 576, 20463),
                    (6710, 12849, 2262)]}
-RATES = {"float32": 50e6, "tf32": 350e6}  # about what a GPU does in a microsecond, for the length of a burst; 16 bits: twice tf32's
+RATES = {"float32": 50e6, "tf32": 350e6, "float8_e4m3fn": 1300e6}  # about what a GPU does in a microsecond, for the length of a burst; 16 bits: twice tf32's
 
 
 def row(tail, words):
@@ -67,8 +70,8 @@ class Nvm:
         import nvm
         self.nvm, self.version = nvm, nvm.__version__
         self.relu, self.gelu, self.silu = nvm.relu, lambda x: nvm.gelu(x, approximate=True), nvm.silu
-        self.precision = None
-        self.matmul = lambda a, b: nvm.matmul(a, b, precision=self.precision)
+        self.precision = self.result = None
+        self.matmul = lambda a, b: nvm.matmul(a, b, precision=self.precision, dtype=self.result)
         self.take, self.wait, self.jit = nvm.from_dlpack, nvm.synchronize, nvm.jit
         self.give = torch.from_dlpack
         if stream:
@@ -147,13 +150,17 @@ class Gpu:
 
     def operands(self, dtype, m, n, k, tail="none"):
         t = self.torch
+        if dtype.startswith("float8"):
+            return *(t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (n, k))), t.zeros(n, device="cuda")
         a, b, c = (t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (k, n), (k, n) if tail == "swiglu" else (n,)))
         return a, b / k ** 0.5, c / k ** 0.5 if tail == "swiglu" else c
 
     def calls(self, tail, operands, peers):
         """{contestant: call} of these peers and the bare product, {contestant: its error against the sums' type}"""
         t, (a, b, c), calls, errors = self.torch, operands, {}, {}
-        wide = Compile(t, None)
+        wide, eights = Compile(t, None), str(a.dtype).startswith("torch.float8")
+        if eights:
+            b, operands = b.t(), (a, b.t(), c)
         want = TAILS[tail](wide, a.float(), b.float(), c.float()) if a.dtype != t.float32 else TAILS[tail](wide, a.double(), b.double(), c.double())
         for name, peer in peers.items():
             if self.left() < 3:
@@ -166,6 +173,11 @@ class Gpu:
                 calls[name] = lambda f=f, args=args: f(*args)
             except Exception as e:
                 say(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}")
+        if eights:
+            one, x, y = t.ones((), device="cuda"), a.bfloat16(), b.bfloat16()
+            scaled = lambda fast: t._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=t.bfloat16, use_fast_accum=fast)  # noqa: E731
+            calls.update(bare=lambda: scaled(False), fast=lambda: scaled(True), bfloat16=lambda: t.mm(x, y))
+            return calls, errors
         calls["bare"] = lambda: [t.mm(a, x) for x in ((b, c) if tail == "swiglu" else (b,))]
         return calls, errors
 
@@ -212,14 +224,15 @@ class Gpu:
 
     def shape(self, dtype, m, n, k, peers):
         """One product of the grid; "nvm" by the rules, "tuned" by what is measured now."""
-        nvm, tf32 = self.peers["nvm"].nvm, dtype == "tf32"
+        nvm, tf32, eights = self.peers["nvm"].nvm, dtype == "tf32", dtype.startswith("float8")
         operands = self.operands("float32" if tf32 else dtype, m, n, k)
-        self.peers["nvm"].precision = "tf32" if tf32 else None
+        self.peers["nvm"].precision, self.peers["nvm"].result = "tf32" if tf32 else None, "bfloat16" if eights else None
+        peers = {"nvm": self.peers["nvm"]} if eights else peers
         self.torch.backends.cuda.matmul.allow_tf32 = tf32  # what is right is known by a product in float64 then
         nvm.set("tune", "off")
         calls, errors = self.calls("none", operands, peers)
-        args = [nvm.from_dlpack(x) for x in operands]
-        calls["tuned"], how = calls["nvm"], {"nvm": nvm.explain(row("none", self.peers["nvm"]), *args)}
+        args = [nvm.from_dlpack(x) for x in ((operands[0], operands[1].t(), operands[2]) if eights else operands)]
+        calls["tuned"], how = calls["nvm"], {"nvm": nvm.explain(row("none", self.peers["nvm"])(*args))}
         nvm.set("tune", "estimate")
         before = time.perf_counter()
         with nvm.auto_tune(budget=self.args.tune, progress=False):
@@ -227,7 +240,7 @@ class Gpu:
         spent = time.perf_counter() - before
         got, want = (self.peers["nvm"].give(calls[x]()).float() for x in ("tuned", "nvm"))
         errors["tuned"] = float((got - want).norm() / want.norm()) + errors["nvm"]
-        how["tuned"] = nvm.explain(row("none", self.peers["nvm"]), *args)
+        how["tuned"] = nvm.explain(row("none", self.peers["nvm"])(*args))
         if "jax" in calls:
             calls["tuned, wall"] = calls["tuned"]
         burst = int(max(2, min(40, 1500 / (2 * m * n * k / RATES.get(dtype, 700e6)))))
@@ -255,7 +268,7 @@ class Gpu:
             except Exception as e:
                 say(f"{title}: {type(e).__name__}: {e}")
             self.torch.cuda.empty_cache()
-        self.torch.backends.cuda.matmul.allow_tf32, self.peers["nvm"].precision = False, None
+        self.torch.backends.cuda.matmul.allow_tf32, self.peers["nvm"].precision, self.peers["nvm"].result = False, None, None
 
     def host(self):
         """Microseconds until a call returns, and of a call in a row that is waited for."""
