@@ -440,16 +440,22 @@ uint64_t nvc_same_in_block(const nvc_runs *r, uint64_t set) {
 }
 
 /* ---- what every effect carries */
+static int does(const nvc_run *u, const nvf_stmt *s) {
+  for (int i = 0; i < u->s.n; i++)
+    if (u->s.at[i] == s) return 1;
+  return 0;
+}
+
+/* Of all runs that use what s makes and do not make it again themselves. */
 static uint64_t outward(const nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
   uint64_t set = all;
   for (int o = 0; o < s->nout; o++) {
     const nvc_tile_use *t = &r->tile[s->out[o]];
     if (t->mutable) return 0;
     for (int i = 0; i < t->users.n; i++) {
-      const nvc_run *u = r->run_of[t->users.at[i]];
-      int again = 0;
-      for (int k = 0; k < u->s.n; k++) again |= u->s.at[k] == s;
-      if (u != run && !again) set &= u->carries;
+      const nvc_run_list *in = &r->done_in[t->users.at[i]];
+      for (int k = 0; k < in->n; k++)
+        if (in->at[k] != run && !does(in->at[k], s)) set &= in->at[k]->carries;
     }
   }
   return set;
@@ -510,7 +516,10 @@ static uint64_t all_relations(const nvc_runs *r) { return r->nrel == NVC_RELATIO
 static void start(nvc_runs *r, nvc_seq *q, int pass) {
   for (int i = 0; i < q->n; i++) {
     nvc_run *run = q->run[i];
-    for (int j = 0; j < run->s.n; j++) nvc_relation_set(r, run->s.at[j]->where);
+    for (int j = 0; j < run->s.n; j++) {
+      nvc_relation_set(r, run->s.at[j]->where);
+      if (!pass) NVB_PUSH(r->a, r->done_in[run->s.at[j]->id], run);
+    }
     if (pass) run->carries = all_relations(r);
     if (run->body) start(r, run->body, pass);
     if (run->other) start(r, run->other, pass);
@@ -533,6 +542,7 @@ void nvc_runs_init(nvc_runs *r, nvb_arena *a, const nvf_kernel *k, const nvf_sch
   *r = (nvc_runs){.a = a, .k = k, .s = s, .t = t};
   r->tile = NVB_NEWN(a, nvc_tile_use, k->ntile);
   r->run_of = NVB_NEWN(a, nvc_run *, k->nstmt);
+  r->done_in = NVB_NEWN(a, nvc_run_list, k->nstmt);
   r->stmt = NVB_NEWN(a, const nvf_stmt *, k->nstmt);
 }
 

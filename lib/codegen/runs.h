@@ -17,6 +17,7 @@ typedef struct nvc_run {
   struct nvc_seq *body, *other;
 } nvc_run;
 typedef struct nvc_seq { int n; nvc_run **run; } nvc_seq;
+typedef NVB_VEC(nvc_run *) nvc_run_list;
 
 typedef struct nvc_tile_use {
   const nvf_stmt *def;     /* the first statement that makes it */
@@ -36,7 +37,8 @@ typedef struct nvc_runs {
   void *emitter;
   int map_cost;            /* maps up to this cost an element may be repeated; 0: none */
   const nvf_stmt **stmt;   /* by id */
-  nvc_run **run_of;        /* by statement id */
+  nvc_run **run_of;        /* by statement id: where it stands in the text */
+  nvc_run_list *done_in;   /* by statement id: all runs that do it */
   nvc_tile_use *tile;
   int nrun;
   int nrel;                /* relations of the part, at most 64 that are looked at */

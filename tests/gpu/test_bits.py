@@ -139,3 +139,19 @@ def test_a_hundred_runs(name, device):
     for i in range(100):
         for a, b in zip(families.nested(g(*args)), first):
             assert families.same(np.asarray(a), b), (name, i)
+
+
+@pytest.mark.emulated
+def test_rare_elements_of_a_reduction_that_a_later_run_does_again(device):
+    """All blocks look at the sum, though the run that it stands in also stores what one block alone does."""
+    @nvm.jit
+    def f(x):
+        root = nvm.sqrt(x)
+        less = root < nvm.exp(root)
+        every = less.all()
+        return nvm.log_softmax(nvm.astype(less, "float64"), axis=0), less, every, nvm.astype(every, "int64")
+
+    x = np.linspace(-4, 4, 3300, dtype=np.float32).reshape(100, 33)
+    x[::10] = 1e4 # the exponential of its root overflows
+    for got, want in zip(f(nvm.asarray(x, device=device)), f(nvm.asarray(x, device="cpu"))):
+        assert families.same(np.asarray(got), np.asarray(want))
