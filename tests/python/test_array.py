@@ -308,15 +308,12 @@ def test_explain():
 
 
 def test_import_is_light():
-    """Processor time, without the interpreter's own start and without NumPy."""
-    code = ("import time; t = time.process_time(); import nvm; d = time.process_time() - t; import sys; "
+    """Without NumPy and what of the standard library is slow to load; benchmarks/py_overhead.py has the time."""
+    code = ("import nvm, sys; "
             "heavy = {'numpy', 'inspect', 'collections', 're', 'typing', 'enum'} & set(sys.modules); "
             "assert not heavy, heavy; "
-            "nvm.ones(3).tolist(); repr(nvm.ones(3)); assert 'numpy' not in sys.modules; print(d)")
-    times = [float(subprocess.run([sys.executable, "-S", "-c", code], check=True, capture_output=True,
-        text=True).stdout)
-             for _ in range(3)]
-    assert min(times) < 0.03, times
+            "nvm.ones(3).tolist(); repr(nvm.ones(3)); assert 'numpy' not in sys.modules")
+    subprocess.run([sys.executable, "-S", "-c", code], check=True)
 
 
 def test_command_line():

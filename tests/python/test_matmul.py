@@ -380,4 +380,4 @@ def test_a_training_step(act, dtype, rng):
     want = mlp.step(np, act, *(gemms.wide(v) for v in x))
     for name, g, v in zip(("loss", "dw1", "db1", "dw2", "db2"), got, want):
         off = np.linalg.norm(gemms.wide(g) - v) / np.linalg.norm(v)
-        assert off < {"float64": 1e-14, "float32": 1e-6, "bfloat16": 2e-2}[dtype], (name, off)
+        assert off < {"float64": 1e-14, "float32": 1e-6, "bfloat16": 4e-2}[dtype], (name, off)
