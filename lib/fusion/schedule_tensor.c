@@ -29,15 +29,15 @@ enum { CONFIGS = sizeof configs / sizeof *configs };
 static const nvf_inst *operand_of(const nvf_cand *k, int zone) { return &k->inst.at[k->dot->of[zone]]; }
 static nvm_dtype loaded_as(const nvf_cand *k, int zone) { return k->net->node[operand_of(k, zone)->node].dtype; }
 
-/* The axis along which an operand lies in memory, and the elements of one access along it. */
+/* The axis along which an operand lies in memory, and the elements of one access along it. A vector has no side. */
 static int inner(const nvf_cand *k, int zone, int64_t *vector) {
   const int axis[2] = { k->dot->k, nvf_side(k->dot, zone) };
+  uint64_t both = 1ull << axis[0] | (axis[1] < 0 ? 0 : 1ull << axis[1]);
   int best = 0;
   *vector = 0;
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2 && axis[i] >= 0; i++)
     for (int j = 0; j < k->inst.n; j++) {
       const nvf_inst *v = &k->inst.at[j];
-      uint64_t both = 1ull << axis[0] | 1ull << axis[1];
       if (v->kind != NVF_ILOAD || !(k->dot->zones[j] >> zone & 1) || (v->axes & both) != both)
         continue;
       int64_t n = nvf_vector_of(k, v->at, v->node, axis[i], 16 / nvg_size(k->net->node[v->node].dtype));
