@@ -177,9 +177,10 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
                     : !dtype_in(t->dtype, &dt) ? "nvm has no such dtype"
                     : t->ndim < 0 || t->ndim > NVM_MAX_RANK ? "more than 32 dimensions" : NULL;
   if (wrong) {
-    nvp_managed_delete((void *)managed);
-    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong,
-                        (int)t->device.type, t->dtype.code, t->dtype.bits), NULL;
+    int type = t->device.type, code = t->dtype.code, bits = t->dtype.bits;
+    nvp_managed_delete((void *)managed); /* t with it */
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s (device %d, dtype code %d, %d bits)", wrong, type, code,
+                        bits), NULL;
   }
   step = (int64_t)nvm_dtype_size(dt);
   for (int d = t->ndim - 1; d >= 0; d--) {

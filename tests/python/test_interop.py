@@ -1,5 +1,6 @@
 """Arrays in and out: buffers, NumPy's protocols, DLPack."""
 import array
+import ctypes
 import gc
 import sys
 import threading
@@ -211,6 +212,26 @@ def test_dlpack_versions():
         0)}):
         assert nvm.from_dlpack(a.__dlpack__(**kw)).tolist() == [0, 1, 2]
         a.__dlpack__(**kw)  # a capsule that nobody takes frees itself
+
+
+class Tensor(ctypes.Structure):
+    """A managed tensor of the legacy kind, flattened."""
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64),
+                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+def test_a_tensor_of_no_dtype_of_nvm():  # what the error says of it is read before the tensor is given back
+    @ctypes.PYFUNCTYPE(None, ctypes.POINTER(Tensor))
+    def deleter(tensor):
+        tensor[0].device = tensor[0].code = tensor[0].bits = 99
+    tensor = Tensor(device=1, code=2, bits=128, lanes=1, deleter=ctypes.cast(deleter, ctypes.c_void_p))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    with pytest.raises(BufferError, match=r"no such dtype \(device 1, dtype code 2, 128 bits\)"):
+        nvm.from_dlpack(new(ctypes.addressof(tensor), b"dltensor", None))
+    assert tensor.bits == 99
 
 
 def test_bfloat16_and_dlpack():
