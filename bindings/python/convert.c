@@ -240,9 +240,11 @@ static int immutable(PyObject *x) {
 }
 static int view_dims(const Py_buffer *v, int64_t *shape, int64_t *strides) {
   if (v->ndim > NVM_MAX_RANK) return PyErr_SetString(PyExc_ValueError, "[asarray] more than 32 dimensions"), -1;
-  for (int d = 0; d < v->ndim; d++) {
+  int64_t packed = v->itemsize;
+  for (int d = v->ndim - 1; d >= 0; d--) {
     shape[d] = v->shape[d];
-    strides[d] = v->strides[d];
+    strides[d] = v->strides ? v->strides[d] : packed; /* ctypes names none */
+    packed *= shape[d];
   }
   return 0;
 }
