@@ -57,8 +57,9 @@ nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind) {
   return over ? big_int(st, x) : number(st, 'i', i, 0);
 }
 
-/* ---- one element written into memory; floats of 16 bits and less are written as f32 and cast by the library */
-static nvm_dtype storage_of(nvm_dtype t) { return nvp_kind(t) == 'f' && nvm_dtype_size(t) < 4 ? NVM_F32 : t; }
+/* ---- one element written into memory; floats of 16 bits and less are written as f64 and cast by the library, which
+   rounds once */
+static nvm_dtype storage_of(nvm_dtype t) { return nvp_kind(t) == 'f' && nvm_dtype_size(t) < 4 ? NVM_F64 : t; }
 
 static int write_int(char *p, nvm_dtype t, PyObject *x) {
   PyObject *n = PyFloat_Check(x) ? PyNumber_Long(x) : PyNumber_Index(x); /* floats truncate, as NumPy's do */

@@ -97,6 +97,21 @@ def test_asarray_refuses(bad, error):
         nvm.asarray(bad)
 
 
+BETWEEN = [1 + 2 ** -11 + 2 ** -40, 1 + 2 ** -8 + 2 ** -40, 1 + 2 ** -9 + 2 ** -40, 2 ** -25 * (1 + 2 ** -40), 65519.999999]
+
+
+@pytest.mark.parametrize("x", BETWEEN)  # just off the middle of two numbers: by way of float32 it would be the middle
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_numbers_are_rounded_once(x, dtype):
+    want = nvm.asarray([x]).astype(dtype).tolist()
+    a, b = nvm.zeros(1, dtype=dtype), nvm.zeros(1, dtype=dtype)
+    a[0], b[:] = x, [x]
+    made = [nvm.asarray(x, dtype=dtype).reshape(1), nvm.asarray([x], dtype=dtype), nvm.full(1, x, dtype=dtype), a, b]
+    assert [m.tolist() for m in made] == [want] * len(made)
+    if dtype == "float16":
+        assert want == np.asarray([x], dtype).tolist()
+
+
 def test_asarray_range():
     with pytest.raises(OverflowError, match="300"):
         nvm.asarray([300], dtype=nvm.int8)
