@@ -42,12 +42,10 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
     b->drop[d] = 0;
     return 0;
   }
-  PyObject *v = PyNumber_Index(k);
-  long long i = v ? PyLong_AsLongLong(v) : -1;
-  Py_XDECREF(v);
+  Py_ssize_t i = PyNumber_AsSsize_t(k, PyExc_IndexError);
   if (i == -1 && PyErr_Occurred()) return -1;
   if (i < -n || i >= n)
-    return PyErr_Format(PyExc_IndexError, "index %lld is out of range for dimension %d of extent %lld", i, d,
+    return PyErr_Format(PyExc_IndexError, "index %zd is out of range for dimension %d of extent %lld", i, d,
         (long long)n), -1;
   b->start[d] = i < 0 ? i + n : i;
   b->count[d] = b->step[d] = 1;

@@ -102,6 +102,7 @@ xp.array([1 + 2j]).real
 xp.arange(3)[0] = 1
 xp.ones((2, 2))[0] *= 3
 xp.array([1, 2, 3])[5]
+xp.array([1, 2, 3])[10**30]
 xp.array([1, 2, 3])['a']
 xp.arange(3) ** -1
 xp.ones(3) + xp.ones(4)

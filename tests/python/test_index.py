@@ -159,11 +159,24 @@ def test_views_see_later_writes():
                                            IndexError),
                                        (np.s_[::0], ValueError), (np.s_[[0.5]], IndexError), (np.s_[[0, 3]],
                                            IndexError),
-                                       (np.s_[[0], [4]], IndexError), (np.s_[np.array([True, False])], IndexError)])
+                                       (np.s_[[0], [4]], IndexError), (np.s_[np.array([True, False])], IndexError),
+                                       (np.s_[10 ** 30], IndexError), (np.s_[:, -10 ** 30], IndexError)])
 def test_errors(key, error):
     a = nvm.zeros((3, 4))
     with pytest.raises(error):
         a[key].tolist()
+
+
+@pytest.mark.parametrize("default", ["float64", "float32"])
+def test_an_empty_list_is_an_index(default):
+    a, before = nvm.arange(6).reshape(2, 3), nvm.default_dtype()
+    nvm.set_default_dtype(default)
+    try:
+        assert a[[]].shape == (0, 3) and a[:, [[], []]].shape == (2, 2, 0)
+        with pytest.raises(IndexError):
+            a[np.zeros(0)]
+    finally:
+        nvm.set_default_dtype(before)
 
 
 def test_keys_may_be_arrays():

@@ -15,8 +15,8 @@ def _normal(x, key):
     items = []
     for k in key if isinstance(key, tuple) else (key,):
         if isinstance(k, (list, bool)) or _nvm.has_buffer(k):
-            k = _nvm.asarray(k)
-            if k.size == 0 and k.dtype == _nvm.float64:  # x[[]]
+            empty, k = isinstance(k, list), _nvm.asarray(k)
+            if empty and not k.size and k.dtype.kind == "f":  # x[[]]
                 k = k.astype(_nvm.int64)
         if isinstance(k, _nvm.Array) and k.dtype == _nvm.bool:
             items.append(k)
