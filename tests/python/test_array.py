@@ -257,6 +257,12 @@ def test_copies_and_pickles():
     assert pickle.loads(pickle.dumps(h)).tolist() == [1.5, -2]
 
 
+def test_named_results_copy_and_pickle():
+    u = nvm.unique_all(nvm.asarray([3, 1, 3]))
+    for v in (copy.copy(u), copy.deepcopy(u), pickle.loads(pickle.dumps(u)), nvm.jit(lambda t: t)(u)):
+        assert type(v) is type(u) and len(v) == 4 and v.counts.tolist() == [1, 2] and v.values.tolist() == [1, 3]
+
+
 def test_eval_and_namespace():
     a, b = nvm.ones(3) + 1, nvm.ones(3) * 3
     assert nvm.eval(a, [b, {"k": a}]) is None

@@ -29,6 +29,9 @@ class _Named(tuple):
     def __new__(cls, *items):
         return tuple.__new__(cls, items)
 
+    def __getnewargs__(self):
+        return tuple(self)
+
     def __getattr__(self, name):
         if name not in self._fields:
             raise AttributeError(name)
