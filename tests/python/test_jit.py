@@ -293,6 +293,19 @@ def test_objects_as_statics():
     assert a.method(np.ones(1)).item() == 3
 
 
+def test_statics_of_bound_methods():
+    class Model:
+        def scale(self, n, x, *, by=1):
+            return x * (2 if n == "twice" else 1) * by
+    for how in ({"static_argnums": 0}, {"static_argnums": -2}, {"static_argnames": "n"}, {"static_argnames": ("n", "by")}):
+        f = nvm.jit(Model().scale, **how)
+        assert f("twice", np.ones(1)).item() == 2 and f(n="once", x=np.ones(1)).item() == 1
+    with pytest.raises(ValueError, match="2 positional"):
+        nvm.jit(Model().scale, static_argnums=2)
+    with pytest.raises(ValueError, match="self"):
+        nvm.jit(Model().scale, static_argnames="self")
+
+
 def test_decorator_forms():
     @nvm.jit(static_argnames="n")
     def f(x, n=2):

@@ -15,8 +15,9 @@ def _parameters(fn, statics, names, donated):
     code = getattr(getattr(fn, "__wrapped__", fn), "__code__", None)
     if code is None:
         return tuple(statics), tuple(names), tuple(donated)
-    parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-    positional = parameters[:code.co_argcount]
+    bound = isinstance(fn, MethodType)  # its calls do not name self
+    parameters = code.co_varnames[bound:code.co_argcount + code.co_kwonlyargcount]
+    positional = parameters[:code.co_argcount - bound]
     open_ended = code.co_flags & 0x0c  # *args or **kwargs take what the list does not name
     for what, nums in (("static_argnums", statics), ("donate_argnums", donated)):
         for k, i in enumerate(nums):
