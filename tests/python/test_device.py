@@ -473,6 +473,22 @@ def test_streams(x):
             assert nvm._nvm.stream_get(GPU) == 2 and (y + 1).tolist() == [[2, 3, 4], [5, 6, 7]]
         assert nvm._nvm.stream_get(GPU) == 1
     assert nvm._nvm.stream_get(GPU) == own and (y * 2)[0].tolist() == [2, 4, 6]
+
+
+def test_one_stream_object_in_two_threads():
+    shared, inside, done = nvm.stream(1, GPU), threading.Event(), threading.Event()
+
+    def other():
+        with nvm.stream(2, GPU), shared:
+            inside.set()
+            done.wait(10)
+    own, t = nvm._nvm.stream_get(GPU), threading.Thread(target=other)
+    with shared:
+        t.start()
+        assert inside.wait(10)
+    assert nvm._nvm.stream_get(GPU) == own  # not what the other thread had before
+    done.set()
+    t.join()
     nvm.synchronize()
 
 

@@ -7,6 +7,13 @@ from . import _nvm
 _within = _local()
 
 
+def _outer():
+    """What the `with` blocks that this thread is inside of put back, the innermost last."""
+    if not hasattr(_within, "before"):
+        _within.before = []
+    return _within.before
+
+
 class device(str):
     """A device by name: "cpu", "cuda" (the first GPU), "cuda:1"; "auto" and None: the default device.
 
@@ -38,13 +45,11 @@ class device(str):
         return device, (str(self),)
 
     def __enter__(self):
-        if not hasattr(_within, "before"):
-            _within.before = []
-        _within.before.append(_nvm.thread_device(self.number))
+        _outer().append(_nvm.thread_device(self.number))
         return self
 
     def __exit__(self, *error):
-        _nvm.thread_device(_within.before.pop())
+        _nvm.thread_device(_outer().pop())
 
 
 _known = {}
@@ -71,15 +76,16 @@ class stream:
         if hasattr(handle, "__cuda_stream__"):
             handle = handle.__cuda_stream__
             handle = (handle() if callable(handle) else handle)[1]
-        self.handle, self.device, self._before = int(handle) or 1, device, []
+        self.handle, self.device = int(handle) or 1, device
 
     def __enter__(self):
-        self._before.append(_nvm.stream_get(self.device))
+        before = _nvm.stream_get(self.device)
         _nvm.stream_set(self.device, self.handle)
+        _outer().append(before)
         return self
 
     def __exit__(self, *error):
-        _nvm.stream_set(self.device, self._before.pop())
+        _nvm.stream_set(self.device, _outer().pop())
 
 
 _nvm.hooks["device"] = device
