@@ -54,14 +54,16 @@ static int by_name(PyObject *name, nvm_dtype *out) { /* 1 found, 0 not a dtype, 
   if (!s) return PyErr_Clear(), 0; /* half a surrogate pair: no name of ours */
   static const struct { const char *name; nvm_dtype t; } python[] = {
     { "bool", NVM_BOOL }, { "bool_", NVM_BOOL }, { "int", NVM_I64 }, { "float", NVM_F64 }, { "complex", NVM_C128 },
-    { "?", NVM_BOOL }, { "b1", NVM_BOOL }, /* NumPy's codes */
+    { "b1", NVM_BOOL }, { "F", NVM_C64 }, { "D", NVM_C128 }, /* NumPy's codes */
     { "i1", NVM_I8 }, { "i2", NVM_I16 }, { "i4", NVM_I32 }, { "i8", NVM_I64 },
     { "u1", NVM_U8 }, { "u2", NVM_U16 }, { "u4", NVM_U32 }, { "u8", NVM_U64 },
     { "f2", NVM_F16 }, { "f4", NVM_F32 }, { "f8", NVM_F64 }, { "c8", NVM_C64 }, { "c16", NVM_C128 },
   };
+  if (*s && strchr("<=|", *s)) s++; /* this machine's order of bytes */
   for (size_t i = 0; i < sizeof python / sizeof *python; i++)
     if (!strcmp(s, python[i].name)) return *out = python[i].t, 1;
-  return !nvm_dtype_find(out, s);
+  if (*s && !s[1]) return nvp_dtype_of_format(s, out) > 0;
+  return !nvm_dtype_find(out, s) && !strcmp(s, nvm_dtype_name(*out)); /* "f16" is no float16 to NumPy */
 }
 static int find(nvp_state *st, PyObject *x, nvm_dtype *out) {
   if (Py_IS_TYPE(x, st->dtype)) return *out = ((nvp_dtype *)x)->t, 1;

@@ -249,7 +249,7 @@ def test_python_dtypes():
         nvm.complex128)
     for code in "? b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split():
         assert nvm.dtype(code) == np.dtype(code)
-    for bad in ("float33", "i3", object(), 3, np.dtype("M8[s]")):
+    for bad in ("float33", "i3", "f16", "", "<", "g", ">f4", object(), 3, np.dtype("M8[s]")):
         with pytest.raises(TypeError):
             nvm.dtype(bad)
 

@@ -139,14 +139,17 @@ def nonzero(x, /):
 _nvm.Array.nonzero = nonzero
 
 
-def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
-    """Differences of neighbours along an axis, n times."""
+def diff(x, /, n=1, axis=-1, prepend=None, append=None):
+    """Differences of neighbours along an axis, n times. What is put before or behind x is an array, or a number."""
     x = _nvm.asarray(x)
-    parts = [_nvm.asarray(p) for p in (prepend, x, append) if p is not None]
-    x = _f["concat"](parts, axis=axis) if len(parts) > 1 else x
     if n < 0:
         raise ValueError("[diff] n must not be negative")
-    at = (slice(None),) * axis_of("diff", axis, x.ndim)
+    axis = axis_of("diff", axis, x.ndim)
+    end = x.shape[:axis] + (1,) + x.shape[axis + 1:]
+    parts = [_nvm.asarray(p) for p in (prepend, x, append) if p is not None]
+    if len(parts) > 1:
+        x = _f["concat"]([p if p.ndim else _f["broadcast_to"](p, end) for p in parts], axis=axis)
+    at = (slice(None),) * axis
     for _ in range(n):
         later, earlier = x[at + (slice(1, None),)], x[at + (slice(None, -1),)]
         x = later != earlier if x.dtype == _nvm.bool else later - earlier

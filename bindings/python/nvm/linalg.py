@@ -29,7 +29,7 @@ def cross(x1, x2, /, *, axis=-1):
     return _f["moveaxis"](_f["stack"](parts, axis=-1), -1, axis)
 
 
-def tensordot(x1, x2, /, *, axes=2, dtype=None, precision=None):
+def tensordot(x1, x2, /, axes=2, *, dtype=None, precision=None):
     """Sum of products over several dimensions of both arrays: over the last `axes` of x1 and the first of x2, or over
     those that a pair of sequences names."""
     if not hasattr(axes, "__index__"):
