@@ -1,7 +1,6 @@
 /* Contexts, scopes, messages, settings and counters: what belongs to no array. Decides nothing about mathematics. */
 #include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include "base/caps.h"
 #include "base/mem.h"

@@ -1,12 +1,10 @@
-/* Devices, the public face: which there are, what a context and a thread choose, streams, memory, arrays over
-   foreign device memory. Decides where what was put nowhere runs; opens nothing of CUDA before a GPU is asked for. */
-#include <pthread.h>
+/* Devices, the public face: which there are, what a context and a thread choose, streams, memory. Decides where what
+   was put nowhere runs; opens nothing of CUDA before a GPU is asked for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/caps.h"
 #include "base/library.h"
-#include "base/mem.h"
-#include "base/pool.h"
 #include "hallway.h"
 
 /* ---- which there are */

@@ -1,6 +1,5 @@
 /* The public constructors: every operation through one generic entry, and the prototypes of nvm/ops.h on top of it.
    Decides nothing: inference is graph's. */
-#include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 #include "hallway.h"

@@ -96,8 +96,7 @@ static double e4m3(uint8_t b) { /* no infinities; one NaN */
   return b >> 7 ? -v : v;
 }
 #define AS(type) (*(const type *)p)
-PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p) {
-  (void)st;
+static PyObject *number_at(nvm_dtype t, const void *p) {
   switch (t) {
     case NVM_BOOL: return PyBool_FromLong(AS(uint8_t));
     case NVM_I8: return PyLong_FromLong(AS(int8_t));
@@ -134,7 +133,7 @@ static PyObject *only(nvp_array *a, const char *who) {
     if (PyErr_Occurred()) return NULL;
   }
   nvm_array *keep = nvp_read(a, &p, strides);
-  PyObject *r = keep ? nvp_item(a->st, nvm_dtype_of(keep), p) : NULL;
+  PyObject *r = keep ? number_at(nvm_dtype_of(keep), p) : NULL;
   nvm_array_unref(keep);
   return r;
 }
@@ -225,7 +224,7 @@ static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
     PyErr_Format(PyExc_TypeError, "an in-place operation cannot store %s in an array of %s", nvm_dtype_name(from),
         nvm_dtype_name(to));
   else if (!ok) PyErr_SetString(PyExc_ValueError, "an in-place operation cannot change the shape of its array");
-  else ok = ok && !nvp_check(a->st, nvm_assign(a->h, b->h));
+  else nvp_check(a->st, nvm_assign(a->h, b->h));
   Py_DECREF(r);
   return PyErr_Occurred() ? NULL : Py_NewRef(x);
 }
@@ -261,13 +260,11 @@ static PyObject *array_compare(PyObject *x, PyObject *y, int op) {
 }
 
 /* ---- shape */
-static PyObject *shape_tuple(nvm_array *h) {
-  int n = nvm_rank(h);
-  const int64_t *s = nvm_shape(h);
+PyObject *nvp_ints(const int64_t *v, int n) {
   PyObject *t = PyTuple_New(n);
   for (int i = 0; t && i < n; i++) {
-    PyObject *v = PyLong_FromLongLong(s[i]);
-    if (!v || PyTuple_SetItem(t, i, v)) Py_CLEAR(t);
+    PyObject *x = PyLong_FromLongLong(v[i]);
+    if (!x || PyTuple_SetItem(t, i, x)) Py_CLEAR(t);
   }
   return t;
 }
@@ -304,7 +301,8 @@ static PyObject *get_ndim(PyObject *self, void *u) {
 }
 static PyObject *get_shape(PyObject *self, void *u) {
   (void)u;
-  return shape_tuple(((nvp_array *)self)->h);
+  nvm_array *h = ((nvp_array *)self)->h;
+  return nvp_ints(nvm_shape(h), nvm_rank(h));
 }
 static PyObject *get_size(PyObject *self, void *u) {
   (void)u;
@@ -354,9 +352,9 @@ static PyObject *array_copy(PyObject *self, PyObject *unused) {
   return nvp_wrap(a->st, nvm_snapshot(a->h));
 }
 /* Nested lists; edge > 0: of longer dimensions the first and last `edge` items with Ellipsis between them. */
-typedef struct nest { nvp_state *st; nvm_dtype t; int64_t edge; } nest;
+typedef struct nest { nvm_dtype t; int64_t edge; } nest;
 static PyObject *nested(const nest *n, int rank, const int64_t *shape, const int64_t *strides, const char *p) {
-  if (!rank) return nvp_item(n->st, n->t, p);
+  if (!rank) return number_at(n->t, p);
   int64_t cut = n->edge && shape[0] > 2 * n->edge ? n->edge : shape[0], len = cut < shape[0] ? 2 * cut + 1 : cut;
   PyObject *list = PyList_New(len);
   for (int64_t i = 0; list && i < len; i++) {
@@ -371,7 +369,7 @@ static PyObject *lists(nvp_array *a, int64_t edge) {
   const void *p;
   int64_t strides[NVM_MAX_RANK + 1];
   nvm_array *keep = nvp_read(a, &p, strides);
-  nest n = { a->st, nvm_dtype_of(keep), edge };
+  nest n = { nvm_dtype_of(keep), edge };
   PyObject *r = keep ? nested(&n, nvm_rank(keep), nvm_shape(keep), strides, p) : NULL;
   nvm_array_unref(keep);
   return r;

@@ -286,10 +286,9 @@ int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view) {
   PyBuffer_Release(view);
   return nvp_raise(st), -1;
 }
-/* The same over memory of a GPU: 1 and a handle, 0 x is nothing of the kind, -1 */
 int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out) {
   PyObject *r = NULL;
-  int dlpack = has_attr(x, st->s_dlpack), there = dlpack ? nvp_on_gpu(st, x) : has_attr(x, st->s_cuda_interface);
+  int dlpack = has_attr(x, st->s_dlpack), there = dlpack ? nvp_on_gpu(x) : has_attr(x, st->s_cuda_interface);
   if (there <= 0) return there;
   r = dlpack ? nvp_from_dlpack(st, x, NVP_COPY_IF_NEEDED, NVM_DEVICE_AUTO) : nvp_from_cuda(st, x, NVP_COPY_NEVER);
   if (!r) return -1;
@@ -367,22 +366,26 @@ PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy) {
   Py_DECREF(r);
   return c;
 }
+int nvp_copy_of(PyObject *x, nvp_copy *out) {
+  int always = x == Py_None ? 0 : PyObject_IsTrue(x);
+  *out = x == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER;
+  return always < 0 ? -1 : 0;
+}
 static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
   static char *names[] = { "", "dtype", "device", "copy", NULL };
   nvp_state *st = PyModule_GetState(m);
-  PyObject *x, *dtype = Py_None, *device = Py_None, *copy = Py_None;
+  PyObject *x, *dtype = Py_None, *device = Py_None, *may = Py_None;
   nvm_dtype t;
   nvm_device d;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &copy)
-      || nvp_device(st, device, &d) || nvp_dtype_from(st, dtype, &t))
+  nvp_copy copy;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:asarray", names, &x, &dtype, &device, &may)
+      || nvp_device(st, device, &d) || nvp_dtype_from(st, dtype, &t) || nvp_copy_of(may, &copy))
     return NULL;
-  int always = copy == Py_None ? 0 : PyObject_IsTrue(copy);
-  if (always < 0) return NULL;
-  PyObject *r = nvp_asarray(st, x, t, copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER);
+  PyObject *r = nvp_asarray(st, x, t, copy);
   if (!r || d == NVM_DEVICE_AUTO) return r;
   nvm_array *h = ((nvp_array *)r)->h;
   PyObject *there = NULL;
-  if (copy != Py_None && !always && nvm_device_of(h) != d)
+  if (copy == NVP_COPY_NEVER && nvm_device_of(h) != d)
     PyErr_SetString(PyExc_ValueError, "[asarray] copy=False, but the data has to go to another device");
   else there = nvp_wrap(st, nvp_put(nvm_array_ref(h), d));
   Py_DECREF(r);

@@ -16,7 +16,6 @@ PyObject *nvp_device_object(nvp_state *st, nvm_device d) {
   PyObject *f = nvp_hook(st, "device");
   return f ? PyObject_CallFunction(f, "i", (int)d) : NULL;
 }
-/* h there: as it is if d is AUTO. Takes h, NULL passes through. */
 nvm_array *nvp_put(nvm_array *h, nvm_device d) {
   if (!h || d == NVM_DEVICE_AUTO) return h;
   nvm_array *r = nvm_array_to_device(h, d);
@@ -134,14 +133,6 @@ static const char *typestr(nvm_dtype t) { /* NULL: it has none (bfloat16) */
     [NVM_C64] = "<c8", [NVM_C128] = "<c16" };
   return as[t];
 }
-static PyObject *tuple_of(const int64_t *v, int n) {
-  PyObject *t = PyTuple_New(n);
-  for (int i = 0; t && i < n; i++) {
-    PyObject *x = PyLong_FromLongLong(v[i]);
-    if (!x || PyTuple_SetItem(t, i, x)) Py_CLEAR(t);
-  }
-  return t;
-}
 /* An AttributeError where the array is not on a GPU, so that hasattr says what is true. */
 PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   (void)unused;
@@ -169,7 +160,7 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
     dense &= shape[i] == 1 || strides[i] == packed;
     packed *= shape[i];
   }
-  PyObject *st = dense ? Py_NewRef(Py_None) : tuple_of(strides, n), *sh = tuple_of(shape, n), *r = NULL;
+  PyObject *st = dense ? Py_NewRef(Py_None) : nvp_ints(strides, n), *sh = nvp_ints(shape, n), *r = NULL;
   PyObject *at = PyLong_FromVoidPtr(nvm_size(a->h) ? (void *)(uintptr_t)data : NULL), *on = PyLong_FromVoidPtr(stream);
   if (st && sh && at && on) /* writing there is forbidden all the same: PyTorch takes nothing that is marked so */
     r = Py_BuildValue("{sO ss s(OO) sO si sO}", "shape", sh, "typestr", typestr(t), "data", at, Py_False,
@@ -232,7 +223,6 @@ PyObject *nvp_from_cuda(nvp_state *st, PyObject *x, nvp_copy copy) {
                                       f.data, f.stream, nvp_release, Py_NewRef(x));
   return nvp_wrap(st, copy == NVP_COPY_NEVER ? h : nvp_copied(h));
 }
-/* A copy of what was borrowed. Takes h, NULL passes through. */
 nvm_array *nvp_copied(nvm_array *h) {
   nvm_array *r = h ? nvm_array_copy(h) : NULL;
   nvm_array_unref(h);

@@ -142,10 +142,9 @@ PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   }
   int major = 0, minor = 0, copied;
   nvm_device want;
+  nvp_copy copy;
   if (v[1] != Py_None && !PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
-  int always = v[3] == Py_None ? 0 : PyObject_IsTrue(v[3]);
-  if (always < 0 || read_device(v[2], &want)) return NULL;
-  nvp_copy copy = always ? NVP_COPY_ALWAYS : v[3] == Py_None ? NVP_COPY_IF_NEEDED : NVP_COPY_NEVER;
+  if (nvp_copy_of(v[3], &copy) || read_device(v[2], &want)) return NULL;
   nvm_array *h = shown(a, want, copy, &copied);
   if (!h) return NULL;
   if (order(a->st, h, v[0])) return nvm_array_unref(h), NULL;
@@ -258,9 +257,8 @@ static int where(PyObject *x, dl_device *out) {
   if (!pair) PyErr_SetString(PyExc_TypeError, "__dlpack_device__ gave no (type, id)");
   return PyErr_Occurred() ? -1 : 0;
 }
-int nvp_on_gpu(nvp_state *st, PyObject *x) {
+int nvp_on_gpu(PyObject *x) {
   dl_device d;
-  (void)st;
   return where(x, &d) ? -1 : device_in(d) > NVM_DEVICE_CPU;
 }
 /* The producer's table of functions, NULL if its type has none; no exception. */

@@ -564,21 +564,20 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;
   if (tracing) return PyErr_SetString(PyExc_RuntimeError, "[jit] explain inside a traced function"), NULL;
   call c;
-  char *text = NULL;
   PyObject *r = NULL;
   call_init(&c, j->st, 0);
   entry *e = lookup(j, &c, args, kw);
   if (e && !e->t) r = PyUnicode_FromString("no result of this function is an array: nothing runs\n");
   else if (e) {
     int status;
+    char *text = NULL;
     e->refs++; /* another thread may forget it meanwhile */
     Py_BEGIN_ALLOW_THREADS
     status = nvm_traced_explain(&text, e->t);
     Py_END_ALLOW_THREADS
-    if (!nvp_check(j->st, status)) r = PyUnicode_FromString(text);
+    r = nvp_text(j->st, status, text);
     entry_drop(e);
   }
-  nvm_free(text);
   call_free(&c);
   return r;
 }

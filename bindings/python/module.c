@@ -28,6 +28,12 @@ PyObject *nvp_hook(nvp_state *st, const char *name) {
   return f;
 }
 
+PyObject *nvp_text(nvp_state *st, int status, char *text) {
+  PyObject *r = nvp_check(st, status) ? NULL : PyUnicode_FromString(text);
+  nvm_free(text);
+  return r;
+}
+
 /* ---- the queue: any thread pushes, whoever holds the interpreter's lock drains */
 typedef struct owed { struct owed *next; void *what; int managed; } owed;
 static _Atomic(owed *) queue;
@@ -110,14 +116,10 @@ static PyObject *mod_donate(PyObject *m, PyObject *args) {
   gather_free(&g);
   return status ? NULL : Py_NewRef(Py_None);
 }
-static PyObject *text_of(char *text) {
-  PyObject *r = PyUnicode_FromString(text ? text : "");
-  nvm_free(text);
-  return r;
-}
 static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
   gather g = { .st = state_of(m) };
   char *text = NULL;
+  PyObject *r = NULL;
   int status = gather_from(&g, args);
   if (!status && !g.n) status = (PyErr_SetString(PyExc_TypeError, "explain needs a function or at least one array"),
       -1);
@@ -130,10 +132,10 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
     Py_BEGIN_ALLOW_THREADS
     status = nvm_explain(&text, g.a, (int)g.n);
     Py_END_ALLOW_THREADS
-    status = nvp_check(g.st, status);
+    r = nvp_text(g.st, status, text);
   }
   gather_free(&g);
-  return status ? NULL : text_of(text);
+  return r;
 }
 static PyObject *mod_synchronize(PyObject *m, PyObject *unused) {
   (void)unused;
@@ -183,7 +185,8 @@ static PyObject *mod_reset_peak(PyObject *m, PyObject *unused) {
 static PyObject *mod_info(PyObject *m, PyObject *unused) {
   (void)unused;
   char *text = NULL;
-  return nvp_check(state_of(m), nvm_info(&text)) ? NULL : text_of(text);
+  int status = nvm_info(&text);
+  return nvp_text(state_of(m), status, text);
 }
 static PyObject *mod_tracing(PyObject *m, PyObject *unused) {
   (void)m, (void)unused;
@@ -237,14 +240,13 @@ static PyObject *mod_from_bytes(PyObject *m, PyObject *args) {
 }
 static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   static char *names[] = { "", "device", "copy", NULL };
-  PyObject *x, *device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &copy)) return NULL;
+  PyObject *x, *device = Py_None, *may = Py_None;
   nvm_device d;
-  if (nvp_device(state_of(m), device, &d)) return NULL;
-  int always = copy == Py_None ? 0 : PyObject_IsTrue(copy);
-  if (always < 0) return NULL;
-  nvp_copy c = copy == Py_None ? NVP_COPY_IF_NEEDED : always ? NVP_COPY_ALWAYS : NVP_COPY_NEVER;
-  return nvp_from_dlpack(state_of(m), x, c, d);
+  nvp_copy copy;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &may)
+      || nvp_device(state_of(m), device, &d) || nvp_copy_of(may, &copy))
+    return NULL;
+  return nvp_from_dlpack(state_of(m), x, copy, d);
 }
 static PyMethodDef methods[] = {
   { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "

@@ -46,6 +46,7 @@ typedef struct nvp_dtype { PyObject_HEAD nvm_dtype t; nvp_state *st; } nvp_dtype
 /* module.c */
 PyObject *nvp_raise(nvp_state *st);             /* sets the exception of the thread's last nvm failure; NULL */
 int nvp_check(nvp_state *st, int status);       /* 0, or -1 with the exception set */
+PyObject *nvp_text(nvp_state *st, int status, char *text); /* what a call of the library wrote; takes it */
 PyObject *nvp_hook(nvp_state *st, const char *name); /* borrowed; NULL with an exception */
 /* Release callback of memory that a Python object owns: a queue takes the reference, since the thread may not be one
    that can touch Python. */
@@ -62,8 +63,8 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n); /* without the interpre
    meanwhile */
 nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides);
 int nvp_copy_out(nvp_array *a, void *to, size_t bytes); /* the same, packed into memory of the caller's; 0 or -1 */
-PyObject *nvp_item(nvp_state *st, nvm_dtype t, const void *p);   /* one element as a Python number */
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+PyObject *nvp_ints(const int64_t *v, int n);    /* a tuple */
 int nvp_finish_array(nvp_state *st);
 
 /* functions.c */
@@ -82,12 +83,14 @@ int nvp_is_scalar(PyObject *x);                 /* 'b' 'i' 'f' 'c' of a Python n
 nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind); /* weak; a reference; NULL raised */
 void nvp_forget_numbers(nvp_state *st);
 typedef enum nvp_copy { NVP_COPY_NEVER, NVP_COPY_ALWAYS, NVP_COPY_IF_NEEDED } nvp_copy;
+int nvp_copy_of(PyObject *x, nvp_copy *out);    /* an argument `copy`: None, or what is true or false; 0 or -1 */
 PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy);
 int nvp_has_buffer(PyObject *x);                /* bytes-like things excluded */
 /* A handle over x's buffer for the length of a call; then unref it and release *view. 1, 0 (nothing held: no such
    dtype), -1 */
 int nvp_borrow(nvp_state *st, PyObject *x, nvm_array **out, Py_buffer *view);
-int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out); /* the same over a GPU's memory, which it keeps */
+/* The same over a GPU's memory, which it keeps: 0 x is nothing of the kind */
+int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out);
 extern PyMethodDef nvp_asarray_def[];
 
 /* device.c */
@@ -114,7 +117,7 @@ PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
 PyObject *nvp_dlpack_device(PyObject *self, PyObject *unused);
 /* d: put there, AUTO: where it is */
 PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device d);
-int nvp_on_gpu(nvp_state *st, PyObject *x);      /* x has __dlpack__: does it lie on a GPU? -1 raised */
+int nvp_on_gpu(PyObject *x);                     /* x has __dlpack__: does it lie on a GPU? -1 raised */
 void nvp_managed_delete(void *managed);
 int nvp_add_exchange(nvp_state *st);             /* the C exchange API, to the type Array */
 

@@ -61,10 +61,8 @@ static PyObject *tune_end(PyObject *m, PyObject *unused) {
 }
 static PyObject *text_by(PyObject *m, int (*get)(char **text)) {
   char *text = NULL;
-  if (nvp_check(state_of(m), get(&text))) return NULL;
-  PyObject *r = PyUnicode_FromString(text);
-  nvm_free(text);
-  return r;
+  int status = get(&text);
+  return nvp_text(state_of(m), status, text);
 }
 static PyObject *tune_list(PyObject *m, PyObject *unused) { (void)unused; return text_by(m, nvm_tune_list); }
 static PyObject *tune_export(PyObject *m, PyObject *unused) { (void)unused; return text_by(m, nvm_tune_export); }
