@@ -5,7 +5,7 @@
 
 enum { H = 120, W = 160, STEPS = 200 };
 
-/* The plate shifted by (dy, dx), borders repeated by padding with `edge`. */
+/* The plate shifted by (dy, dx), cyclically: what comes around lies on the border, which never changes. */
 static nvm_array *shifted(nvm_array *t, int dy, int dx) { return nvm_roll(nvm_roll(t, dy, 0), dx, 1); }
 
 int main(void) {
