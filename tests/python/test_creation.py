@@ -97,7 +97,8 @@ def test_asarray_refuses(bad, error):
         nvm.asarray(bad)
 
 
-BETWEEN = [1 + 2 ** -11 + 2 ** -40, 1 + 2 ** -8 + 2 ** -40, 1 + 2 ** -9 + 2 ** -40, 2 ** -25 * (1 + 2 ** -40), 65519.999999]
+BETWEEN = [1 + 2 ** -11 + 2 ** -40, 1 + 2 ** -8 + 2 ** -40, 1 + 2 ** -9 + 2 ** -40, 2 ** -25 * (1 + 2 ** -40),
+           65519.999999]
 
 
 @pytest.mark.parametrize("x", BETWEEN)  # just off the middle of two numbers: by way of float32 it would be the middle

@@ -113,7 +113,7 @@ bool(xp.ones(2))
 hash(xp.ones(2))
 f"{xp.arange(2):.2f}"
 xp.ones(2, dtype='foo')
-[xp.ones(1, c) for c in ('e', 'f', 'd', 'F', 'D', '?', 'b', 'B', 'h', 'H', 'i', 'I', 'l', 'L', 'q', 'Q', '<f4', '|u1', '=i2')]
+[xp.ones(1, c) for c in '? b B h H i I l L q Q e f d F D <f4 |u1 =i2'.split()]
 xp.zeros(2.5)
 xp.sin(None)
 xp.sin()

@@ -297,7 +297,8 @@ def test_statics_of_bound_methods():
     class Model:
         def scale(self, n, x, *, by=1):
             return x * (2 if n == "twice" else 1) * by
-    for how in ({"static_argnums": 0}, {"static_argnums": -2}, {"static_argnames": "n"}, {"static_argnames": ("n", "by")}):
+    for how in ({"static_argnums": 0}, {"static_argnums": -2}, {"static_argnames": "n"},
+                {"static_argnames": ("n", "by")}):
         f = nvm.jit(Model().scale, **how)
         assert f("twice", np.ones(1)).item() == 2 and f(n="once", x=np.ones(1)).item() == 1
     with pytest.raises(ValueError, match="2 positional"):
