@@ -475,6 +475,7 @@ def test_streams(x):
     assert nvm._nvm.stream_get(GPU) == own and (y * 2)[0].tolist() == [2, 4, 6]
 
 
+@gpu
 def test_one_stream_object_in_two_threads():
     shared, inside, done = nvm.stream(1, GPU), threading.Event(), threading.Event()
 

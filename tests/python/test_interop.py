@@ -271,7 +271,7 @@ def test_memory_that_dies_on_another_thread():
 
 
 @pytest.mark.parametrize("make", [lambda: ctypes.c_double(3), lambda: (ctypes.c_float * 3)(1, 2, 3),
-                                  lambda: ((ctypes.c_int16 * 3) * 2)((1, 2, 3), (4, 5, 6)), lambda: (ctypes.c_int * 0)()])
+                                  lambda: (ctypes.c_int16 * 3 * 2)((1, 2, 3), (4, 5, 6)), lambda: (ctypes.c_int * 0)()])
 def test_ctypes_arrays(make):  # buffers without strides
     c = make()
     want = np.asarray(c)
