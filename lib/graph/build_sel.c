@@ -5,50 +5,67 @@
 #include "base/mem.h"
 #include "graph/infer.h"
 
-/* values at a slice of x: what they cover is told by coordinates, where they come from by padding. A step spreads them
-   by zeros in between; a negative one turns them round first. */
+/* v with zeros between its elements along d, s apart: (n) -> (n, 1) padded to (n, s), flattened, cut. */
+static nvg_node *spread(nvg_call *c, nvg_node *v, nvg_node *zero, int d, int64_t s) {
+  int rank = v->aval->rank;
+  const int64_t *shape = v->aval->shape;
+  int64_t wide[NVM_MAX_RANK + 1], none[NVM_MAX_RANK + 1] = { 0 }, n = shape[d];
+  if (rank >= NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "at most %d dimensions with steps", NVM_MAX_RANK - 1);
+  for (int e = 0; e <= rank; e++) wide[e] = e <= d ? shape[e] : e == d + 1 ? 1 : shape[e - 1];
+  nvg_node *r = nvg_xreshape(c, v, rank + 1, wide);
+  wide[d + 1] = s;
+  r = nvg_xpad(c, r, zero, none, wide);
+  memcpy(wide, shape, sizeof *wide * (size_t)rank);
+  wide[d] = n * s;
+  return nvg_xrange(c, nvg_xreshape(c, r, rank, wide), d, 0, (n - 1) * s + 1, 1);
+}
+
+/* Whether the coordinate along d is one of start, start + s, ..., of which there are `count`. */
+static nvg_node *covered(nvg_call *c, const nvg_aval *a, int d, int64_t start, int64_t count, int64_t s) {
+  nvg_node *off = nvg_x2(c, NVG_OP_SUBTRACT, nvg_xiota(c, a->rank, a->shape, d), nvg_xint(c, start));
+  nvg_node *in = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_GREATER_EQUAL, off, nvg_xint(c, 0)),
+                        nvg_x2(c, NVG_OP_LESS_EQUAL, off, nvg_xint(c, (count - 1) * s)));
+  if (s == 1) return in;
+  return nvg_x2(c, NVG_OP_LOGICAL_AND, in,
+                nvg_x2(c, NVG_OP_EQUAL, nvg_x2(c, NVG_OP_REMAINDER, off, nvg_xint(c, s)), nvg_xint(c, 0)));
+}
+
+/* The values as x's dtype and the slice's shape; NULL with a message. */
+static nvg_node *slice_values(nvg_call *c, const nvg_aval *x, const int64_t *count) {
+  nvg_node *v = c->in[1];
+  char from[NVG_SHAPE_TEXT], to[NVG_SHAPE_TEXT];
+  if (nvg_parts(v->aval->dtype) == 2 && nvg_parts(x->dtype) == 1)
+    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)",
+                   nvg_dtype_name(x->dtype));
+  if (!nvg_broadcasts(v->aval, x->rank, count))
+    return nvg_bad(c, NVM_ERR_VALUE, "values of shape %s do not broadcast to a slice of shape %s",
+                   nvg_shape_text(from, v->aval->rank, v->aval->shape), nvg_shape_text(to, x->rank, count));
+  return nvg_xexpand(c, nvg_xcast(c, v, x->dtype, 1), x->rank, count);
+}
+
+/* values at a slice of x: what they cover is told by coordinates, where they come from by padding. A step spreads them;
+   a negative one turns them round first. */
 nvg_node *nvg_make_SLICE_UPDATE(nvg_call *c) {
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK], shape[NVM_MAX_RANK];
-  nvg_node *x = nvg_typed(c), *v = c->in[1], *inside = NULL;
+  nvg_node *x = nvg_typed(c), *inside = NULL;
   if (!x || nvg_window(c, x->aval, start, count, step)) return NULL;
-  int rank = x->aval->rank;
-  if (nvg_parts(v->aval->dtype) == 2 && nvg_parts(x->aval->dtype) == 1)
-    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)",
-                   nvg_dtype_name(x->aval->dtype));
-  v = nvg_xexpand(c, nvg_xcast(c, v, x->aval->dtype, 1), rank, count);
-  nvg_node *zero = nvg_xconst(c, x->aval->dtype, 0, 0);
-  if (!v || !zero) return NULL;
-  for (int d = 0; v && d < rank; d++) {
+  nvg_node *v = slice_values(c, x->aval, count), *zero = nvg_xconst(c, x->aval->dtype, 0, 0);
+  for (int d = 0; v && d < x->aval->rank; d++) {
     if (!count[d]) return x;
-    if (count[d] > 1 && step[d] < 0) {
-      start[d] += (count[d] - 1) * step[d], step[d] = -step[d];
+    int64_t s = count[d] > 1 ? step[d] : 1, n = x->aval->shape[d], before[NVM_MAX_RANK] = { 0 };
+    if (s < 0) {
+      start[d] += (count[d] - 1) * s, s = -s;
       v = nvg_xflip(c, v, 1u << d);
     }
-    int64_t s = count[d] > 1 ? step[d] : 1, n = x->aval->shape[d], before[NVM_MAX_RANK + 1] = { 0 };
     if (count[d] == n && s == 1) continue;
-    memcpy(shape, v ? v->aval->shape : count, sizeof *shape * (size_t)rank);
-    if (s > 1) { /* (n) -> (n, 1) padded to (n, s), flattened, cut */
-      int64_t two[NVM_MAX_RANK + 1];
-      if (rank >= NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "at most %d dimensions with steps", NVM_MAX_RANK - 1);
-      for (int e = 0; e <= rank; e++) two[e] = e <= d ? shape[e] : e == d + 1 ? 1 : shape[e - 1];
-      v = nvg_xreshape(c, v, rank + 1, two);
-      two[d + 1] = s;
-      v = nvg_xpad(c, v, zero, before, two);
-      shape[d] = count[d] * s;
-      v = nvg_xreshape(c, v, rank, shape);
-      v = nvg_xrange(c, v, d, 0, (count[d] - 1) * s + 1, 1);
-    }
+    if (v && s > 1) v = spread(c, v, zero, d, s);
+    if (!v) return NULL;
+    memcpy(shape, v->aval->shape, sizeof *shape * (size_t)x->aval->rank);
     shape[d] = n;
     before[d] = start[d];
     v = nvg_xpad(c, v, zero, before, shape);
-    nvg_node *i = nvg_xiota(c, rank, x->aval->shape, d), *off = nvg_x2(c, NVG_OP_SUBTRACT, i, nvg_xint(c, start[d]));
-    nvg_node *in = nvg_x2(c, NVG_OP_LOGICAL_AND, nvg_x2(c, NVG_OP_GREATER_EQUAL, off, nvg_xint(c, 0)),
-                nvg_x2(c, NVG_OP_LESS_EQUAL, off, nvg_xint(c, (count[d] - 1) * s)));
-    if (s > 1)
-      in = nvg_x2(c, NVG_OP_LOGICAL_AND, in,
-                  nvg_x2(c, NVG_OP_EQUAL, nvg_x2(c, NVG_OP_REMAINDER, off, nvg_xint(c, s)), nvg_xint(c, 0)));
-    inside = inside ? nvg_x2(c, NVG_OP_LOGICAL_AND, inside, in) : in;
-    if (!inside) return NULL;
+    nvg_node *in = covered(c, x->aval, d, start[d], count[d], s);
+    if (!(inside = inside ? nvg_x2(c, NVG_OP_LOGICAL_AND, inside, in) : in)) return NULL;
   }
   return inside ? nvg_x3(c, NVG_OP_WHERE, inside, v, x) : v;
 }

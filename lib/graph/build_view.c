@@ -106,13 +106,8 @@ nvg_node *nvg_make_BROADCAST_TO(nvg_call *c) {
   nvg_node *x = nvg_typed(c);
   if (!x || shape_attr(c, "shape", 0, 0, shape, &rank)) return NULL;
   const nvg_aval *a = x->aval;
-  int fits = a->rank <= rank;
-  for (int d = 0; fits && d < a->rank; d++) {
-    int64_t want = shape[rank - a->rank + d];
-    fits = a->shape[d] == want || a->shape[d] == 1;
-  }
   char from[NVG_SHAPE_TEXT], to[NVG_SHAPE_TEXT];
-  if (!fits)
+  if (!nvg_broadcasts(a, rank, shape))
     return nvg_bad(c, NVM_ERR_VALUE, "%s does not broadcast to %s", nvg_shape_text(from, a->rank, a->shape),
                    nvg_shape_text(to, rank, shape));
   return nvg_xexpand(c, x, rank, shape);

@@ -100,6 +100,12 @@ int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_
   return NVM_OK;
 }
 
+int nvg_broadcasts(const nvg_aval *a, int rank, const int64_t *shape) {
+  int fits = a->rank <= rank;
+  for (int d = 0; fits && d < a->rank; d++) fits = a->shape[d] == 1 || a->shape[d] == shape[rank - a->rank + d];
+  return fits;
+}
+
 /* ---- fragments of MAP rows */
 static _Atomic(const nvg_frag *) found[NVG_NOPS][NVM_NDTYPES];
 

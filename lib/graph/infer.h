@@ -78,6 +78,7 @@ nvm_dtype nvg_rule_out(nvg_rule r, nvm_dtype in);
    message. */
 const nvg_frag *nvg_map_frag(nvg_op op, nvm_dtype in);
 int nvg_broadcast(const char *who, nvg_node *const *in, int n, int *rank, int64_t *shape); /* a status */
+int nvg_broadcasts(const nvg_aval *a, int rank, const int64_t *shape); /* may it be repeated to that shape? */
 
 /* ---- making nodes inside a call (build.c); all borrowed */
 nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float); /* owned */

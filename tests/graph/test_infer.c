@@ -108,6 +108,12 @@ START_TEST(views) {
            "[broadcast_to] (2, 3, 4) does not broadcast to (2, 2, 4)");
   is_fault(op1a("slice", x, L("start", 0, 0, 2), L("count", 1, 1, 3), L("step", 1, 1, 1)), NVM_ERR_INDEX,
            "[slice] 3 elements from 2 at step 1 leave dimension 2 of extent 4");
+  nvg_node *flat = leaf(NVM_F32, 1, 9);
+  is_aval(op2a("slice_update", flat, leaf(NVM_F32, 1, 1), L("start", 2), L("count", 5)), NVM_F32, "9");
+  is_fault(op2a("slice_update", flat, leaf(NVM_F32, 1, 2), L("start", 2), L("count", 5)), NVM_ERR_VALUE,
+           "[slice_update] values of shape (2,) do not broadcast to a slice of shape (5,)");
+  is_fault(op2a("slice_update", flat, leaf(NVM_F32, 2, 1, 5), L("start", 2), L("count", 5)), NVM_ERR_VALUE,
+           "[slice_update] values of shape (1, 5) do not broadcast to a slice of shape (5,)");
   is_fault(opn("concat", 2, leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 4)), NVM_ERR_VALUE,
            "[concat] shapes (2, 3) and (2, 4) differ outside axis 0");
   is_fault(op2a("take", x, leaf(NVM_F32, 1, 2), I("axis", 0)), NVM_ERR_TYPE,
