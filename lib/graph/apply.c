@@ -172,15 +172,17 @@ static nvg_node *placed(nvg_node *r, int device, nvg_node *const *in, int nin) {
 }
 
 /* ---- the call */
-/* Operand i may be absent if the signature gives it a default. */
+/* Operand i may be absent if the signature gives it a default; none of a list. */
 static int is_optional(const nvg_op_info *o, int i) {
+  if (o->nin < 0) return 0;
   const char *s = o->sig + 1;
   for (; i && *s; s++) i -= *s == ',' && s[-1] != '/';
   if (!strncmp(s, " /,", 3)) s += 3;
   return s[strcspn(s, "=,)")] == '=';
 }
 
-static int check_call(const nvg_op_info *o, nvg_node *const *in, int nin) {
+int nvg_check_operands(nvg_op op, nvg_node *const *in, int nin) {
+  const nvg_op_info *o = &nvg_ops[op];
   if (o->kind == NVG_KLEAF || o->kind == NVG_KNODE || o->kind == NVG_KCALL)
     return nvb_fail(NVM_ERR_VALUE, "[%s] is not an operation that can be called", o->name);
   if (o->nin >= 0 && nin != o->nin)
@@ -212,7 +214,7 @@ static nvg_node *named(nvg_op op, nvg_node *r) {
 
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float) {
   const nvg_op_info *o = &nvg_ops[op];
-  if (check_call(o, in, nin)) return NULL;
+  if (nvg_check_operands(op, in, nin)) return NULL;
   int device = nvg_device_join(o->name, in, nin);
   if (device < 0) return NULL;
   if (o->kind == NVG_KMAP && !nattr) return placed(named(op, nvg_map(op, in, nin, default_float)), device, in, nin);

@@ -257,7 +257,7 @@ int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, in
   nvg_call c = { .op = NVG_OP_EINSUM, .in = in, .nin = nin, .attr = &subscripts, .nattr = 1, .default_float = NVM_F64,
                  .cap = sizeof c.inl / sizeof *c.inl };
   c.own = c.inl;
-  reading *r = read_call(&c);
+  reading *r = nvg_check_operands(c.op, in, nin) ? NULL : read_call(&c);
   *operations = r ? find_path(r->t, nin, r->wanted, order, &r->l, pairs) : -1;
   nvb_free(r);
   nvg_call_end(&c);

@@ -45,14 +45,17 @@ nvg_node *nvg_keep(nvg_call *c, nvg_node *owned);    /* gives an owned node (NUL
 void nvg_call_end(nvg_call *c);                      /* releases what it was given */
 nvg_node *nvg_const_as(const char *who, nvg_node *weak, nvm_dtype t); /* owned: a weak constant's value in a dtype */
 
+/* (apply.c) The row can be called, with so many operands, of which these may be absent: a status. */
+int nvg_check_operands(nvg_op op, nvg_node *const *in, int nin);
+
 /* ---- attributes (apply.c). They fail with the op's name; ok stays 1 while nothing failed. */
 const nvg_attr *nvg_attr_get(nvg_call *c, const char *name); /* NULL if absent or None */
 int nvg_attr_none(const nvg_call *c, const char *name);       /* given as None */
 int nvg_attr_int(nvg_call *c, const char *name, int64_t def, int64_t *out);   /* a status, as the next */
 int nvg_attr_float(nvg_call *c, const char *name, double def, double *out);
 int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out);
+/* one int counts as a list; *n < 0: absent */
 int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n);
-/* one int counts as a list; *n = -1: absent */
 /* A text, without its blanks; out has room for `max` bytes with its end. */
 int nvg_attr_text(nvg_call *c, const char *name, int max, char *out);
 /* Axes as a mask over `rank` dimensions; negative ones count from the end; absent: all. A status. */

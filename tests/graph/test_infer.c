@@ -38,6 +38,15 @@ START_TEST(elementwise_faults) {
            "[less] does not take complex64; it takes: real dtypes or bool, promoted, give bool");
   is_fault(op1("add", x), NVM_ERR_VALUE, "[add] takes 2 operands, not 1: (x1, x2, /)");
   is_fault(op2("add", x, NULL), NVM_ERR_VALUE, "[add] operand 2 is absent");
+  is_fault(opn("concat", 3, x, x, NULL), NVM_ERR_VALUE, "[concat] operand 3 is absent");
+  is_fault(opn("stack", 3, x, NULL, x), NVM_ERR_VALUE, "[stack] operand 2 is absent");
+  is_fault(opn("einsum", 4, b, b, b, NULL), NVM_ERR_VALUE, "[einsum] operand 4 is absent");
+  int pairs[2][2];
+  double operations;
+  nvg_attr subscripts = { .name = "subscripts", .kind = 's', .is = (int64_t[]){ 'i', ',', 'i' }, .n = 3 };
+  ck_assert_int_eq(nvg_einsum_path(pairs, &operations, (nvg_node *[]){ i, NULL }, 2, subscripts, NVM_ORDER_AUTO),
+                   NVM_ERR_VALUE);
+  ck_assert_str_eq(nvb_message(), "[einsum] operand 2 is absent");
   is_fault(op1a("exp", x, I("base", 2)), NVM_ERR_VALUE, "[exp] has no attribute base: (x, /)");
   is_fault(call("_cast", &x, 1, NULL, 0), NVM_ERR_VALUE, "[_cast] is not an operation that can be called");
   is_aval(op2("less", i, whole(300)), NVM_BOOL, "4"); /* what int8 cannot hold can still be compared */
