@@ -17,7 +17,7 @@ static nvg_node *reduced_operand(nvg_call *c) {
   if (o->rule == NVG_RSUM && nvg_attr_dtype(c, "dtype", (int)sum_dtype((nvm_dtype)t), &t)) return NULL;
   if (nvg_class_of(c->in[0]->aval->dtype) == NVG_COMPLEX && nvg_class_of((nvm_dtype)t) != NVG_COMPLEX && t != NVM_BOOL)
     return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s", nvg_dtype_name((nvm_dtype)t));
-  return nvg_xcast(c, c->in[0], (nvm_dtype)t, 1);
+  return nvg_xcast(c, nvg_typed(c), (nvm_dtype)t, 1);
 }
 
 nvg_node *nvg_make_reduction(nvg_call *c) {

@@ -172,20 +172,18 @@ nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
   nvm_dtype from = w->aval->dtype, part = nvg_real_of(t);
   int floats = nvg_class_of(from) >= NVG_FLOAT;
   int64_t i = floats ? 0 : nvg_bits_int(from, (uint64_t)w->attr[0]);
+  double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0]) : (double)i;
+  double im = nvg_parts(from) == 2 ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1]) : 0;
+  if (t == NVM_BOOL) return constant(t, re != 0 || im != 0, 0);
   if (nvg_class_of(t) >= NVG_FLOAT) {
-    double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0]) : (double)i;
     uint64_t bits = nvg_float_bits(part, re);
     if (part == NVM_F32 && !floats) bits = nvg_float_bits(part, (float)i); /* one rounding, not two */
-    uint64_t im = nvg_parts(from) == 2 && nvg_parts(t) == 2
-                    ? nvg_float_bits(part, nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1])) : 0;
-    return constant(t, bits, im);
+    return constant(t, bits, nvg_parts(t) == 2 ? nvg_float_bits(part, im) : 0);
   }
   if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t)), NULL;
-  if (t != NVM_BOOL && nvg_bits_int(t, nvg_int_bits(t, i)) != i)
+  if (nvg_bits_int(t, nvg_int_bits(t, i)) != i || (t == NVM_U64 && i < 0))
     return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of %s", who, (long long)i, nvg_dtype_name(t)),
         NULL;
-  if (t == NVM_U64 && i < 0)
-    return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of uint64", who, (long long)i), NULL;
   return constant(t, nvg_int_bits(t, i), 0);
 }
 

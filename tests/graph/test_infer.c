@@ -15,6 +15,10 @@ START_TEST(elementwise_shapes_and_dtypes) {
   is_aval(op1("logical_not", x), NVM_BOOL, "3,4");
   is_aval(op3("where", leaf(NVM_BOOL, 2, 3, 1), x, whole(0)), NVM_F32, "3,4");
   is_aval(op2("add", real(1), whole(2)), NVM_F64, "");
+  is_aval(op2("logical_or", x, real(2.5)), NVM_BOOL, "3,4");
+  is_aval(op3("where", real(0), x, y), NVM_F64, "3,4");
+  is_aval(op1("any", keep(nvg_weak(NVG_COMPLEX, 0, 1, 0))), NVM_BOOL, "");
+  is_aval(op1a("sum", real(2.5), D("dtype", NVM_I8)), NVM_I8, "");
   is_aval(op2("maximum", leaf(NVM_BOOL, 1, 3), leaf(NVM_BOOL, 1, 3)), NVM_BOOL, "3");
   is_aval(op2("add", leaf(NVM_F32, 2, 0, 1), leaf(NVM_F32, 1, 5)), NVM_F32, "0,5");
   ck_assert_ptr_eq(op1("floor", y), y);

@@ -191,6 +191,38 @@ START_TEST(exact_algebra_and_no_other) {
 }
 END_TEST
 
+static uint64_t bits;
+static void look_at_constant(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
+  (void)a, (void)raw;
+  const nvg_val *v = &g->v[g->out[0]];
+  while (v->kind == NVG_VEXPAND || v->kind == NVG_VRESHAPE) v = &g->v[v->in[0]];
+  ck_assert_int_eq(v->kind, NVG_VCONST);
+  bits = (uint64_t)v->attr[0];
+}
+/* The constant that everything folds to. */
+static void folds(nvg_node *n, uint64_t want) {
+  ck_assert_msg(n != NULL, "%s", nvb_message());
+  ck_assert_msg(stages(&n, 1, look_at_constant) == NVM_OK, "%s", nvb_message());
+  ck_assert_msg(bits == want, "%llx, not %llx", (unsigned long long)bits, (unsigned long long)want);
+}
+
+START_TEST(numbers_become_what_they_meet) {
+  nvg_node *half = op0("zeros", L("shape", 2), D("dtype", NVM_BF16));
+  folds(op1("logical_not", real(0.25)), 0);
+  folds(op1("any", real(-0.0)), 0);
+  folds(op1("all", keep(nvg_weak(NVG_COMPLEX, 0, 1, 0))), 1);
+  folds(op2("logical_xor", real(__builtin_nan("")), whole(0)), 1);
+  folds(op3("where", real(0.5), whole(3), whole(4)), 3);
+  folds(op1a("sum", real(-2.75), D("dtype", NVM_I8)), 0xfe);
+  /* rounded once: in float64 they would be half way between two bfloat16 */
+  folds(op2("add", half, whole((1ll << 62) + (1ll << 54) + 1)), 0x5e81);
+  folds(op2("add", half, whole(-(1ll << 62) - (1ll << 54) - 1)), 0xde81);
+  folds(op2("add", half, whole((1ll << 62) + (1ll << 54))), 0x5e80);
+  folds(op2("add", half, whole(INT64_MAX)), 0x5f00);
+  drop_nodes();
+}
+END_TEST
+
 START_TEST(powers_with_small_exponents) {
   nvg_node *x = leaf(NVM_F32, 1, 8), *i = leaf(NVM_I32, 1, 8);
   leaves(op2("pow", x, real(2)), 2, NVG_VMAP);
@@ -311,7 +343,7 @@ END_TEST
 
 SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays,
       sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
-      exact_algebra_and_no_other, powers_with_small_exponents, casts_compose_only_where_they_are_exact,
-      a_sign_is_read_off_the_relu_that_is_wanted_too, views_of_views_are_one,
+      exact_algebra_and_no_other, numbers_become_what_they_meet, powers_with_small_exponents,
+      casts_compose_only_where_they_are_exact, a_sign_is_read_off_the_relu_that_is_wanted_too, views_of_views_are_one,
       dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,
       equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)
