@@ -168,18 +168,24 @@ nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i) {
   return n;
 }
 
+/* For a rounding to fewer than 53 bits: what double does not hold of i leaves its mark in the last bit, so that the
+   number is rounded but once. */
+static double sticky(int64_t i) {
+  uint64_t size = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
+  if (size >> 53 && size & 0x7ff) size = (size & ~0x7ffull) | 0x400;
+  return i < 0 ? -(double)size : (double)size;
+}
+
 nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
   nvm_dtype from = w->aval->dtype, part = nvg_real_of(t);
   int floats = nvg_class_of(from) >= NVG_FLOAT;
   int64_t i = floats ? 0 : nvg_bits_int(from, (uint64_t)w->attr[0]);
-  double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0]) : (double)i;
+  double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0])
+              : part == NVM_F64 ? (double)i : sticky(i);
   double im = nvg_parts(from) == 2 ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1]) : 0;
   if (t == NVM_BOOL) return constant(t, re != 0 || im != 0, 0);
-  if (nvg_class_of(t) >= NVG_FLOAT) {
-    uint64_t bits = nvg_float_bits(part, re);
-    if (part == NVM_F32 && !floats) bits = nvg_float_bits(part, (float)i); /* one rounding, not two */
-    return constant(t, bits, nvg_parts(t) == 2 ? nvg_float_bits(part, im) : 0);
-  }
+  if (nvg_class_of(t) >= NVG_FLOAT)
+    return constant(t, nvg_float_bits(part, re), nvg_parts(t) == 2 ? nvg_float_bits(part, im) : 0);
   if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t)), NULL;
   if (nvg_bits_int(t, nvg_int_bits(t, i)) != i || (t == NVM_U64 && i < 0))
     return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of %s", who, (long long)i, nvg_dtype_name(t)),
