@@ -193,7 +193,8 @@ nvg_node *nvg_xjoin(nvg_call *c, nvg_node *const *in, int n, int axis) {
   memcpy(shape, in[0]->aval->shape, sizeof *shape * (size_t)rank);
   for (int i = 1; i < n; i++)
     if (!in[i]) return NULL;
-    else shape[axis] += in[i]->aval->shape[axis];
+    else if (__builtin_add_overflow(shape[axis], in[i]->aval->shape[axis], &shape[axis]))
+      return nvg_bad(c, NVM_ERR_VALUE, "the result has too many elements");
   return nvg_keep(c, nvg_node_new(NVG_OP_JOIN, nvg_aval_get(in[0]->aval->dtype, rank, shape), in, n, &at, 1));
 }
 

@@ -129,6 +129,9 @@ START_TEST(views) {
            "[slice_update] values of shape (1, 5) do not broadcast to a slice of shape (5,)");
   is_fault(opn("concat", 2, leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 4)), NVM_ERR_VALUE,
            "[concat] shapes (2, 3) and (2, 4) differ outside axis 0");
+  nvg_node *many[64], *huge = op1a("broadcast_to", scalar(NVM_F32), L("shape", 1ll << 58));
+  for (int i = 0; i < 64; i++) many[i] = huge; /* 2^64 elements, which would be none */
+  is_fault(call("concat", many, 64, NULL, 0), NVM_ERR_VALUE, "[concat] the result has too many elements");
   is_fault(op2a("take", x, leaf(NVM_F32, 1, 2), I("axis", 0)), NVM_ERR_TYPE,
            "[take] indices must be integers, not float32");
   drop_nodes();
