@@ -86,6 +86,10 @@ START_TEST(reductions) {
   is_fault(op1("cumulative_sum", x), NVM_ERR_VALUE, "[cumulative_sum] an array of 3 dimensions needs an axis");
   is_fault(op1a("sum", leaf(NVM_C64, 1, 2), D("dtype", NVM_F32)), NVM_ERR_TYPE,
            "[sum] complex numbers do not convert to float32");
+  is_fault(op1a("prod", x, D("dtype", NVM_BOOL)), NVM_ERR_TYPE,
+           "[prod] there are no sums and products in bool; any and all are what they would be");
+  is_fault(op1a("cumulative_sum", leaf(NVM_BOOL, 1, 4), D("dtype", NVM_BOOL)), NVM_ERR_TYPE,
+           "[cumulative_sum] there are no sums and products in bool; any and all are what they would be");
   drop_nodes();
 }
 END_TEST
