@@ -86,10 +86,10 @@ static int folder_name(char *dir, size_t size) {
     n = snprintf(dir, size, "%s/.cache/nvm", home);
   else
     return refuse("refused: neither NVM_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder", "");
-  while (n > 1 && dir[n - 1] == '/') /* a name that ends in / would follow a symlink */
-    dir[--n] = 0;
   if (n < 0 || n > PATH_MAX - 64)
     return refuse("refused: the path is too long", "");
+  while (n > 1 && dir[n - 1] == '/') /* a name that ends in / would follow a symlink */
+    dir[--n] = 0;
   if (!*given && under_tmp(dir))
     return refuse("refused: a folder for everyone's temporary files", dir);
   return 1;

@@ -120,6 +120,19 @@ START_TEST(writable_folder_is_refused) {
 }
 END_TEST
 
+START_TEST(a_name_beyond_all_paths_is_refused) {
+  enum { LONG = 4 << 20 }; /* past the end of the stack */
+  char *name = malloc(LONG + 1);
+  memset(name, '/', LONG);
+  name[LONG] = 0;
+  ck_assert_int_eq(nvb_set("cache_dir", name), NVM_OK);
+  free(name);
+  put(1);
+  ck_assert_int_eq(get(1), 0);
+  ck_assert_str_eq(where(), "refused: the path is too long");
+}
+END_TEST
+
 START_TEST(symlinks_are_refused) {
   char link_name[300], target[300];
   fresh("real");
@@ -497,7 +510,7 @@ START_TEST(test_kinds) { /* all of a kind, none of another; dropped one by one, 
 }
 END_TEST
 
-SUITE("store", puts_and_gets, off_and_homeless, writable_folder_is_refused, symlinks_are_refused,
-      foreign_folder_is_refused, eight_processes_on_a_cold_store, fork_with_an_open_store,
+SUITE("store", puts_and_gets, off_and_homeless, writable_folder_is_refused, a_name_beyond_all_paths_is_refused,
+      symlinks_are_refused, foreign_folder_is_refused, eight_processes_on_a_cold_store, fork_with_an_open_store,
       killed_writers_leave_no_harm, threads_share_it, held_lock_is_a_miss, every_flipped_byte_heals,
       every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss, test_kinds)
