@@ -45,7 +45,7 @@ void nvb_puts(nvb_text *t, const char *s) {
   t->n += n;
 }
 
-/* ---- numbers */
+/* ---- numbers, as in C whatever the program's locale is */
 static locale_t plain; /* 0: it could not be made */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
@@ -66,14 +66,15 @@ void nvb_putf(nvb_text *t, double x) {
     nvb_puts(t, isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
     return;
   }
+  pthread_once(&once, make_plain);
+  locale_t before = plain ? uselocale(plain) : (locale_t)0;
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(s, sizeof s, "%.*g", digits, x);
-    for (char *c = s; *c; c++) /* the program's locale may have another point */
-      if (*c == ',')
-        *c = '.';
-    if (nvb_read_double(s, NULL) == x)
+    if (strtod(s, NULL) == x)
       break;
   }
+  if (before)
+    uselocale(before);
   nvb_puts(t, s);
   if (!strpbrk(s, ".e"))
     nvb_puts(t, ".0");

@@ -100,4 +100,11 @@ START_TEST(floats_have_a_point_everywhere) {
 }
 END_TEST
 
-SUITE("text", floats_have_a_point_everywhere, floats_read_back, text_grows, text_without_memory_throws)
+START_TEST(floats_have_a_point_where_it_is_no_byte) { /* U+066B, of two bytes */
+  if (use_locale("ps_AF"))
+    in_arena(floats, NULL, NULL);
+}
+END_TEST
+
+SUITE("text", floats_have_a_point_everywhere, floats_have_a_point_where_it_is_no_byte, floats_read_back, text_grows,
+      text_without_memory_throws)
