@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -131,9 +130,17 @@ int nvb_has(nvb_setting s, const char *word) {
   return listed(list, word, strlen(word)) || listed(list, "all", 3);
 }
 
+/* Of ASCII, where every locale has the same letters. */
+static int upper(char c) { return c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c; }
+static int same_name(const char *a, const char *b) {
+  while (*a && upper(*a) == upper(*b))
+    a++, b++;
+  return !*a && !*b;
+}
+
 static int find(const char *name) {
   for (int i = 0; i < NVB_NSETTINGS; i++)
-    if (!strcasecmp(name, rows[i].env) || !strcasecmp(name, rows[i].env + strlen("NVM_")))
+    if (same_name(name, rows[i].env) || same_name(name, rows[i].env + strlen("NVM_")))
       return i;
   return -1;
 }

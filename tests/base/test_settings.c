@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "../comma.h"
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -41,6 +42,12 @@ START_TEST(values_are_set_by_either_name) {
     ck_assert_int_eq(nvb_set("mem_limit", sizes[i].s), NVM_OK);
     ck_assert_int_eq(nvb_int(NVB_MEM_LIMIT), sizes[i].n);
   }
+}
+END_TEST
+
+START_TEST(names_are_the_same_in_every_locale) {
+  if (use_locale("tr_TR")) /* where an I is no great i */
+    ck_assert_int_eq(nvb_set("tier", "0"), NVM_OK);
 }
 END_TEST
 
@@ -176,6 +183,7 @@ START_TEST(dumps_go_to_files) {
 }
 END_TEST
 
-SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name, what_cannot_be_is_refused,
+SUITE("settings", environment_is_read_at_first_use, values_are_set_by_either_name,
+      names_are_the_same_in_every_locale, what_cannot_be_is_refused,
       words_that_a_setting_does_not_take_are_refused, what_the_environment_says_in_vain_is_told, lists_have_words,
       table_lists_itself, toggling_costs_no_memory, dumps_go_to_files)
