@@ -171,6 +171,7 @@ void nvg_frag_check(nvb_arena *a, const nvg_frag *f) {
     const nvg_inst *x = &f->inst[i];
     int phi_ok = i && (f->inst[i - 1].prim == NVG_LOOP || f->inst[i - 1].prim == NVG_PHI);
     check_inst(a, f, i, hidden, phi_ok, depth ? open[depth - 1] : -1);
+    MUST(x->prim != NVG_LOOP || depth < NVG_MAX_LOOPS, "loops are nested too deeply");
     if (x->prim == NVG_LOOP) open[depth++] = i;
     if (x->prim != NVG_END) continue;
     MUST(depth > 0, "END without LOOP");

@@ -266,15 +266,19 @@ static int cost_of(const nvg_inst *x) {
 }
 
 static void measure(nvg_frag *f) {
-  int64_t times[64] = {1}, cost = 0;
+  enum { MOST = 1 << 30 };
+  int64_t times[NVG_MAX_LOOPS + 1] = {1}, cost = 0;
   int depth = 0;
   nvb_hash h = nvb_hash_bytes(f->inst, sizeof *f->inst * (size_t)f->ninst);
   for (int i = 0; i < f->ninst; i++) {
-    if (f->inst[i].prim == NVG_LOOP && depth < 63) times[depth + 1] = times[depth] * (int64_t)f->inst[i].imm, depth++;
-    if (f->inst[i].prim == NVG_END && depth > 0) depth--;
+    if (f->inst[i].prim == NVG_LOOP) {
+      int64_t inside = times[depth++] * (int64_t)f->inst[i].imm;
+      times[depth] = inside < MOST ? inside : MOST;
+    }
+    if (f->inst[i].prim == NVG_END) depth--;
     cost += times[depth] * cost_of(&f->inst[i]);
   }
-  f->cost = cost > 1 << 30 ? 1 << 30 : (int)cost;
+  f->cost = cost > MOST ? MOST : (int)cost;
   int head[4] = {f->nparam, f->nresult, f->ninst, f->rare};
   h = nvb_hash_mix(h, head, sizeof head);
   h = nvb_hash_mix(h, f->result, sizeof *f->result * (size_t)f->nresult);

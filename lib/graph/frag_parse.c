@@ -154,6 +154,15 @@ static value element(compiler *c, slice name) {
   return typed(nvg_emit_table(c->b, &t->t, op));
 }
 
+static int loops_in(const nvg_frag *f) { /* the deepest nest */
+  int depth = 0, most = 0;
+  for (int i = 0; i < f->ninst; i++) {
+    depth += (f->inst[i].prim == NVG_LOOP) - (f->inst[i].prim == NVG_END);
+    if (depth > most) most = depth;
+  }
+  return most;
+}
+
 static value call_frag(compiler *c, slice name, const int *targ, int ntarg, value *v, int n) {
   int *param = NVB_NEWN(c->s->arena, int, n + 1);
   for (int i = 0; i < n; i++) {
@@ -168,6 +177,7 @@ static value call_frag(compiler *c, slice name, const int *targ, int ntarg, valu
   if (!f) nvg_lex_fail(&c->l, "%s", nvb_message());
   for (int i = 0; i < n; i++) param[i] = single(c, &v[i], param[i]);
   if ((c->full || nvg_build_depth(c->b)) && f->full) f = f->full; /* a flag cannot leave a loop */
+  if (nvg_build_depth(c->b) + loops_in(f) > NVG_MAX_LOOPS) nvg_lex_fail(&c->l, "loops are nested too deeply");
   int *res = NVB_NEWN(c->s->arena, int, f->nresult), rare = nvg_inline(c->b, f, param, res);
   if (rare >= 0) c->rare = c->rare < 0 ? rare : nvg_emit(c->b, NVG_OR, NVM_BOOL, c->rare, rare, -1);
   if (f->nresult == 1) return typed(res[0]);

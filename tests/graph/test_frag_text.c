@@ -190,6 +190,29 @@ START_TEST(loops) {
   ck_assert_int_eq((int32_t)int_at("twice", NVM_I32, 0, 1), 2 * a + (s - 7) + 1);
 } END_TEST
 
+/* "for k in 2 carry (a = a) {" n times and as often "}" */
+static void put_loops(char *text, int n, const char *inside) {
+  for (int i = 0; i < n; i++) strcat(text, " for k in 1048576 carry (a = a) {");
+  strcat(text, inside);
+  for (int i = 0; i < n; i++) strcat(text, " }");
+}
+
+START_TEST(loops_nest_in_calls_too) {
+  char text[4000] = "frag in(x: f32) -> f32 { a = x";
+  put_loops(text, 10, " a = a + x");
+  strcat(text, " return a }\nfrag out(x: f32) -> f32 { a = x");
+  put_loops(text, 6, " a = in(a)");
+  strcat(text, " return a }");
+  must_parse(text);
+  const nvg_frag *f = find("out", 1, NVM_F32, 0);
+  ck_assert_int_eq(f->cost, 1 << 30); /* and no more, however often it runs */
+  text[0] = 0;
+  strcat(text, "frag deeper(x: f32) -> f32 { a = x");
+  put_loops(text, 7, " a = in(a)");
+  strcat(text, " return a }");
+  must_fail(text, "t:1:277: loops are nested too deeply");
+} END_TEST
+
 START_TEST(tables) {
   must_parse("table sq: u16 = { 0, 1, 4,\n 9, 0xffff }\ntable fl: f64 = { -1.5, inf, 0x1p-3 }\n"
              "frag f(i: i32, j: i32) -> i32 { return i32(sq[i]) + i32(sq[u8(j)]) }\n"
@@ -364,7 +387,7 @@ START_TEST(out_of_memory_is_clean) {
 
 SUITE_WITH("frag_text", setup, teardown, errors_say_where, nesting_is_bounded, lookups_fail_with_types,
            operators_and_literals, literals_round_once, the_most_specific_definition_wins, types_as_arguments,
-           several_results, loops, tables, rare_goes_up_to_the_callers, what_a_nan_leads_to,
+           several_results, loops, loops_nest_in_calls_too, tables, rare_goes_up_to_the_callers, what_a_nan_leads_to,
            equal_functions_have_equal_hashes,
            other_items_are_skipped, the_manual_has_every_primitive, every_library_fragment_reads_back,
            printed_forms_read_back, out_of_memory_is_clean)
