@@ -6,7 +6,6 @@
 #include <string.h>
 #include "base/text.h"
 
-
 void nvg_lex_fail(const lexer *l, const char *fmt, ...) {
   char what[512];
   va_list ap;
@@ -25,6 +24,17 @@ static int kind_of(char c) {
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_') return LETTER;
   if (c >= '0' && c <= '9') return DIGIT;
   return c == ' ' || c == '\n' || c == '\t' || c == '\r' ? SPACE : 0;
+}
+
+enum { LONGEST = 100 }; /* characters of a number */
+
+/* What the C library reads of a number, to its end. */
+static int is_read(slice s) {
+  char text[LONGEST + 1], *end;
+  memcpy(text, s.p, (size_t)s.n);
+  text[s.n] = 0;
+  nvb_read_double(text, &end);
+  return !*end;
 }
 
 /* decimal or hexadecimal, whole or with fraction and exponent (e, or p behind 0x) */
@@ -50,7 +60,7 @@ static void number(lexer *l) {
   l->word = (slice){l->tok, (int)(p - l->tok)};
   l->p = p;
   l->kind = T_NUMBER;
-  if (l->word.n > 100 || kind_of(*p) & LETTER) nvg_lex_fail(l, "not a number");
+  if (l->word.n > LONGEST || kind_of(*p) & LETTER || !is_read(l->word)) nvg_lex_fail(l, "not a number");
 }
 
 void nvg_lex_next(lexer *l) {
@@ -152,7 +162,7 @@ static uint64_t real_bits(int type, float f, double d) {
 
 uint64_t nvg_lex_float(int type, slice text, int negative) {
   uint64_t sign = (uint64_t)negative << (type == NVM_F32 ? 31 : 63);
-  char s[104];
+  char s[LONGEST + 1];
   memcpy(s, text.p, (size_t)text.n);
   s[text.n] = 0;
   if (s[0] == 'n') return sign | real_bits(type, __builtin_nanf(""), __builtin_nan(""));

@@ -86,6 +86,9 @@ START_TEST(errors_say_where) {
   fails("frag f(x: f32) -> f32 { for k in 2 carry (a = 0) { } return a }",
         "t:1:48: the literal needs a type, as in f32(1)");
   fails("frag f(i: i32) -> f32 { return tab[i] }", "t:1:35: no table tab above");
+  fails("frag f(x: f32) -> f32 { return x + 1.2.3 }", "t:1:36: not a number");
+  fails("frag f(x: f32) -> f32 { return x + 1e }", "t:1:36: not a number");
+  fails("frag f(x: i32) -> i32 { return x + 0x }", "t:1:36: not a number");
   fails("table a: f32 = { 1, x }\nfrag f(i: i32) -> f32 { return a[i] }", "t:1:21: a number is missing");
   fails("frag f(return: f32) -> f32 { x = 1; return = x return x }", "t:1:44: an expression is missing");
   fails("hello", "t:1:1: frag or table is missing");
