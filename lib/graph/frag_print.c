@@ -43,12 +43,13 @@ static void put_number(nvb_text *t, int type, uint64_t bits) {
 }
 
 static void put_constant(nvb_text *t, int type, uint64_t bits, int bare) {
+  int nan = is_nan(type, bits);
   if (type == NVM_BOOL) nvb_puts(t, bits ? "true" : "false");
-  else if (is_nan(type, bits)) {
-    int wide = type == NVM_F64;
-    if (bits == (wide ? 0x7ff8000000000000 : 0x7fc00000)) nvb_print(t, bare ? "nan" : "%s(nan)", type_name(type));
-    else nvb_print(t, "bits<%s>(u%d(0x%llx))", type_name(type), wide ? 64 : 32, (unsigned long long)bits);
-  } else {
+  else if (nan && bits == (type == NVM_F64 ? 0x7ff8000000000000 : 0x7fc00000))
+    nvb_print(t, bare ? "nan" : "%s(nan)", type_name(type));
+  else if (nan || nvg_is_narrow((nvm_dtype)type))
+    nvb_print(t, "bits<%s>(u%d(0x%llx))", type_name(type), 8 * nvg_size((nvm_dtype)type), (unsigned long long)bits);
+  else {
     if (!bare) nvb_print(t, "%s(", type_name(type));
     put_number(t, type, bits);
     if (!bare) nvb_puts(t, ")");

@@ -359,16 +359,22 @@ START_TEST(every_library_fragment_reads_back) {
   ck_assert_int_gt(w.count, 500);
 } END_TEST
 
+static void reads_back(const char *name, int n, nvm_dtype t0, nvm_dtype t1) {
+  const nvg_frag *f = find(name, n, t0, t1);
+  ck_assert_ptr_nonnull(f);
+  int status = nvb_protect(arena, (void (*)(nvb_arena *, void *))same_again, (void *)f);
+  ck_assert_msg(status == NVM_OK, "%s", nvb_message());
+}
+
 START_TEST(printed_forms_read_back) {
   must_parse("table t: i32 = { 1, -2, 3 }\ntable u: f32 = { 0.1, -inf, 1e-45 }\n"
              "frag f(x: f32, i: i32) -> (f32, bool, i32) {\n  fast { rare x < 0; return x / 3 + u[i], false, t[1] }\n"
              "  full { for k in 3 carry (a = x, b = i, c = true) { a, b = f32(b) + bits<f32>(u32(0x7fc12345)), t[b] - "
-             "k } return a - 1e-40, c, b } }");
-  nvm_dtype ty[2] = {NVM_F32, NVM_I32};
-  wanted w = {"f", ty, 2, NULL};
-  ck_assert_int_eq(nvb_protect(arena, find_in, &w), NVM_OK);
-  ck_assert_ptr_nonnull(w.f);
-  ck_assert_int_eq(nvb_protect(arena, (void (*)(nvb_arena *, void *))same_again, (void *)w.f), NVM_OK);
+             "k } return a - 1e-40, c, b } }\n"
+             "frag g(x: f32) -> (f16, bf16, f8e4) { return f16(f32(1.5)), bits<bf16>(u16(0x7fc1)), bits<f8e4>(u8(9)) "
+             "}");
+  reads_back("f", 2, NVM_F32, NVM_I32);
+  reads_back("g", 1, NVM_F32, 0);
 } END_TEST
 
 START_TEST(out_of_memory_is_clean) {
