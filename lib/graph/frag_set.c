@@ -280,7 +280,8 @@ void nvg_fragset_parse(nvg_fragset *s, const char *text, const char *where) {
     if (generic_too) continue;
     lexer l = nvg_lex_open(s->arena, s->unit.at[d->unit].text, where, d->at);
     slice name = nvg_lex_name(&l);
-    nvg_frag_query q = {.name = name.p, .len = name.n, .targ = targ, .param = param, .nparam = d->nparam};
+    nvg_frag_query q = {
+        .name = name.p, .len = name.n, .targ = targ, .ntarg = d->ngen, .param = param, .nparam = d->nparam};
     nvg_fragset_query(s, &q);
   }
 }

@@ -91,6 +91,8 @@ START_TEST(errors_say_where) {
   fails("frag f(x: i32) -> i32 { return x + 0x }", "t:1:36: not a number");
   fails("table a: f32 = { 1, x }\nfrag f(i: i32) -> f32 { return a[i] }", "t:1:21: a number is missing");
   fails("frag f(return: f32) -> f32 { x = 1; return = x return x }", "t:1:44: an expression is missing");
+  fails("frag f<f16>(x: f32) -> f32 { return y }\nfrag f<f32>(x: f32) -> f32 { return x }",
+        "t:1:39: y has no value here");
   fails("hello", "t:1:1: frag or table is missing");
 } END_TEST
 
