@@ -8,7 +8,7 @@
 
 #define BLOCK 256 /* elements, at most */
 #define GROUP NVG_GROUP /* every loop runs over whole groups, so that vectors need no tails */
-enum { WORK_BYTES = 96 << 10 }; /* on the stack, unless one group needs more */
+enum { WORK_BYTES = 96 << 10 }; /* on the stack, at most, unless one group needs more */
 
 static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than the work */
   return t == NVM_I64 || t == NVM_U64 || t == NVM_F64 ? 8 : t == NVM_I32 || t == NVM_U32 || t == NVM_F32 ? 4
@@ -28,7 +28,7 @@ static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than 
 #define X x[i]
 #define Y y[i]
 #define Z z[i]
-#define KEY(prim, t) ((prim) * 16 + (t))
+#define KEY(prim, t) ((prim) * NVM_NDTYPES + (t))
 #define AT(prim, t, O, T, expr) case KEY(NVG_##prim, NVM_##t): OVER(O, T, expr);
 
 /* Kinds of type. W: a type in which arithmetic wraps (C widens 8 and 16 bits to int). */
@@ -57,7 +57,7 @@ static inline int size_of(nvm_dtype t) { /* nvg_size where calls cost more than 
 typedef void step_fn(const nvg_step_args *s);
 
 /* conversions: the pair decides; integers differ only in the sign of the source and the width of the result */
-#define PAIR(to, from) ((to) * 16 + (from))
+#define PAIR(to, from) ((to) * NVM_NDTYPES + (from))
 #define TO(t, T, f, F) case PAIR(NVM_##t, NVM_##f): OVER(T, F, X);
 #define FROM_ANY(t, T)                                                                                              \
   TO(t, T, BOOL, uint8_t) TO(t, T, I8, int8_t) TO(t, T, I16, int16_t) TO(t, T, I32, int32_t) TO(t, T, I64, int64_t) \

@@ -102,9 +102,9 @@ static __attribute__((unused, noinline)) double soft_fma(double a, double b, dou
     int te = pe; pe = qe, qe = te;
     uint64_t ts = ps; ps = qs, qs = ts;
   }
-  int shift = pe - qe, sticky = 0;                /* q moves to p's exponent; p is the greater, or of the same size */
-  if (shift < 0) { p >>= 0; q <<= -shift; }
-  else if (shift > 127) sticky = 1, q = 0;
+  /* q moves to p's exponent: pe >= qe, for the top bit of p * 2^pe is not the lower one, and that of p is 124 or 125 */
+  int shift = pe - qe, sticky = 0;
+  if (shift > 127) sticky = 1, q = 0;
   else if (shift) sticky = (q & (((soft_u128)1 << shift) - 1)) != 0, q >>= shift;
   if (ps == qs) return soft_close(p + q, pe, sticky, ps);
   if (p == q && !sticky) return 0.0;
