@@ -33,11 +33,11 @@ static void check_reduction(const checker *c, const nvg_val *v) {
   int parts = 0, scan = v->kind == NVG_VSCAN;
   must(c, v->frag && v->init, "a reduction needs a merge and identities");
   must(c, v->nattr == (scan ? 1 : 2), "the axes are missing");
-  int64_t from = v->attr[0], len = scan ? 1 : v->attr[1], to = from + len;
-  must(c, from >= 0 && from < x->rank && len > 0 && len <= x->rank && to <= x->rank && x->rank == v->rank,
+  int64_t from = v->attr[0], len = scan ? 1 : v->attr[1];
+  must(c, from >= 0 && from < x->rank && len > 0 && len <= x->rank - from && x->rank == v->rank,
        "the axes are out of range");
   for (int d = 0; d < v->rank; d++)
-    must(c, v->shape[d] == (!scan && d >= from && d < to ? 1 : x->shape[d]),
+    must(c, v->shape[d] == (!scan && d >= from && d < from + len ? 1 : x->shape[d]),
          "the shape does not follow from the operand's");
   for (int k = 0; k < v->nin; k++) {
     must(c, nvg_same_shape(operand(c, k), x), "states have one shape");
@@ -52,13 +52,14 @@ static void check_reduction(const checker *c, const nvg_val *v) {
 static void check_view(const checker *c, const nvg_val *v) {
   const nvg_val *x = operand(c, 0);
   int same_rank = x->rank == v->rank;
+  uint32_t seen = 0;
   if (v->kind == NVG_VRESHAPE) must(c, x->size == v->size, "sizes differ");
   else must(c, same_rank, "ranks differ");
   for (int d = 0; d < v->rank && v->kind != NVG_VRESHAPE; d++) {
     const int64_t *a = v->attr;
     switch (v->kind) {
-    case NVG_VPERMUTE: must(c, v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && v->shape[d] == x->shape[a[d]],
-                            "not a permutation"); break;
+    case NVG_VPERMUTE: must(c, v->nattr == v->rank && a[d] >= 0 && a[d] < v->rank && !(seen >> a[d] & 1) &&
+                            v->shape[d] == x->shape[a[d]], "not a permutation"); seen |= 1u << a[d]; break;
     case NVG_VEXPAND: must(c, v->shape[d] == x->shape[d] || x->shape[d] == 1, "only extents of 1 are repeated"); break;
     case NVG_VSLICE: {
       must(c, v->nattr == 2 * v->rank, "a slice needs start and step of each dimension");
@@ -72,13 +73,19 @@ static void check_view(const checker *c, const nvg_val *v) {
     }
     case NVG_VROLL: must(c, v->nattr == 2 && a[0] >= 0 && a[0] < v->rank && a[1] >= 0 && a[1] < x->shape[a[0]] &&
                          nvg_same_shape(v, x), "the amount is out of range"); break;
-    case NVG_VPAD: must(c, v->nin == 2 && !operand(c, 1)->rank && v->nattr == v->rank && a[d] >= 0 &&
-                        x->shape[d] <= v->shape[d] && a[d] <= v->shape[d] - x->shape[d], "the operand does not fit");
-                        break;
+    case NVG_VPAD: must(c, v->nin == 2 && !operand(c, 1)->rank && operand(c, 1)->dtype == v->dtype &&
+                        v->nattr == v->rank && a[d] >= 0 && x->shape[d] <= v->shape[d] &&
+                        a[d] <= v->shape[d] - x->shape[d], "the operand does not fit"); break;
     default: break;
     }
   }
   must(c, v->dtype == x->dtype, "a view keeps the dtype");
+}
+
+static void check_pick(const checker *c, const nvg_val *v) {
+  const nvg_val *r = operand(c, 0);
+  must(c, r->kind == NVG_VRED && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < r->nin, "no such state");
+  must(c, nvg_same_shape(v, r) && v->dtype == c->g->v[r->in[v->attr[0]]].dtype, "the state has another shape or dtype");
 }
 
 static void check_concat(const checker *c, const nvg_val *v) {
@@ -88,7 +95,7 @@ static void check_concat(const checker *c, const nvg_val *v) {
     const nvg_val *x = operand(c, k);
     must(c, x->dtype == v->dtype && x->rank == v->rank, "operands have one dtype and rank");
     for (int d = 0; d < v->rank; d++) must(c, d == v->attr[0] || x->shape[d] == v->shape[d], "extents differ");
-    sum += x->shape[v->attr[0]];
+    must(c, !__builtin_add_overflow(sum, x->shape[v->attr[0]], &sum), "the extents do not add up");
   }
   must(c, sum == v->shape[v->attr[0]], "the extents do not add up");
 }
@@ -100,7 +107,7 @@ static void check_scatter(const checker *c, const nvg_val *v) {
 }
 
 static void check_gather(const checker *c, const nvg_val *v) {
-  must(c, v->nin >= 2 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
+  must(c, v->nin == 2 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
   const nvg_val *x = operand(c, 0), *i = operand(c, 1);
   must(c, x->rank == v->rank && x->dtype == v->dtype, "the operand has another rank or dtype");
   must(c, i->dtype == NVM_I64 && nvg_same_shape(i, v), "positions are int64 of the result's shape");
@@ -144,8 +151,7 @@ static void check_value(const checker *c, const nvg_val *v) {
                        "coordinates are int64 of an axis"); break;
   case NVG_VMAP: check_map(c, v); break;
   case NVG_VRED: case NVG_VSCAN: check_reduction(c, v); break;
-  case NVG_VPICK: must(c, operand(c, 0)->kind == NVG_VRED && v->nattr == 1 && v->attr[0] >= 0 &&
-                       v->attr[0] < operand(c, 0)->nin, "no such state"); break;
+  case NVG_VPICK: check_pick(c, v); break;
   case NVG_VCONCAT: check_concat(c, v); break;
   case NVG_VGATHER: check_gather(c, v); break;
   case NVG_VSCATTER: check_scatter(c, v); break;

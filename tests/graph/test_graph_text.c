@@ -15,6 +15,9 @@ static const char good[] =
   "%8 = map cast(%0) : f16[4, 3]\n"
   "%9 = permute(%8){1, 0} : f16[3, 4]\n"
   "%10 = call product(%8, %9){11, 0} : f32[4, 4]\n"
+  "%11 = permute(%10){1, 0} : f32[4, 4]\n"
+  "%12 = const{0x0} : f32[]\n"
+  "%13 = pad(%10, %12){1, 0} : f32[6, 5]\n"
   "out %2, %3, %4, %7, %10\n";
 
 static const char *text;
@@ -56,6 +59,12 @@ START_TEST(faults_are_named) {
     { "stamp(1024, 128)", "stamp(1000, 128)", NVM_ERR_INTERNAL, "graph: %2 (sum): the stamp is not two powers of two" },
     { "{3, -1, 0, 2}", "{3, -2, 0, 2}", NVM_ERR_INTERNAL, "graph: %3 (slice): the slice leaves its operand" },
     { "pick(%6){1}", "pick(%6){2}", NVM_ERR_INTERNAL, "graph: %7 (pick): no such state" },
+    { "{1} : i64[1, 3]", "{1} : f32[1, 3]", NVM_ERR_INTERNAL,
+      "graph: %7 (pick): the state has another shape or dtype" },
+    { "%10){1, 0}", "%10){1, 1}", NVM_ERR_INTERNAL, "graph: %11 (permute): not a permutation" },
+    { "const{0x0} : f32", "const{0x0} : i32", NVM_ERR_INTERNAL, "graph: %13 (pad): the operand does not fit" },
+    { "{1, 1} stamp", "{1, 9223372036854775807} stamp", NVM_ERR_INTERNAL,
+      "graph: %2 (sum): the axes are out of range" },
     { "leaf{1} : c64[4]", "leaf{1} : c64[5]", NVM_ERR_INTERNAL, "graph: %4 (leaf): the leaf is another" },
     { "init(0x80000000)", "init(0x80000000, 1)", NVM_ERR_VALUE,
       "t:5: expected an identity for each state before \" : f32[4, 1] @sum\"" },
@@ -68,7 +77,7 @@ START_TEST(faults_are_named) {
     { "{11, 0}", "{9, 0}", NVM_ERR_INTERNAL, "graph: %10 (product): sums have another dtype" },
     { "{11, 0}", "{11, 3}", NVM_ERR_INTERNAL, "graph: %10 (product): no such precision" },
     { "call product", "call sum", NVM_ERR_VALUE, "t:13: there is no call of sum" },
-    { "out %2", "out %12", NVM_ERR_VALUE, "t:14: expected a value before \", %3, %4, %7, %10\"" },
+    { "out %2", "out %14", NVM_ERR_VALUE, "t:17: expected a value before \", %3, %4, %7, %10\"" },
     { "f32[4, 3] strides", "f33[4, 3] strides", NVM_ERR_VALUE,
       "t:1: expected a dtype before \"[4, 3] strides(3, 1) ali\"" },
   };
