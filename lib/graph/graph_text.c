@@ -1,4 +1,4 @@
-/* The evaluation graph as text, in both directions: a value a line. docs/architecture.md shows one.
+/* The evaluation graph as text, in both directions: a value a line.
      leaf 0 f32[4, 3] strides(3, 1) align16
      %0 = leaf{0} : f32[4, 3]
      %1 = map exp(%0) : f32[4, 3]
@@ -13,9 +13,9 @@
 #include "base/err.h"
 #include "graph/graph_make.h"
 
-static const char *const kinds[] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute",
-                                     "slice",
-                                     "expand", "roll", "pad", "concat", "gather", "scatter", "call" };
+enum { KINDS = NVG_VCALL + 1 };
+static const char *const kinds[KINDS] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute",
+                                          "slice", "expand", "roll", "pad", "concat", "gather", "scatter", "call" };
 static int has_frag(nvg_vkind k) { return k == NVG_VMAP || k == NVG_VRED || k == NVG_VSCAN; }
 
 /* ---- printing */
@@ -193,14 +193,15 @@ static void parse_val(reader *r) {
   want(r, "=");
   const char *kind = word(r), *frag = NULL;
   int k = 0;
-  while (k < NVG_VCALL && strcmp(kinds[k], kind)) k++;
+  while (k < KINDS && strcmp(kinds[k], kind)) k++;
+  if (k == KINDS) bad(r, "a kind of value");
   v.kind = (nvg_vkind)k;
   if (has_frag(v.kind) || v.kind == NVG_VCALL) frag = word(r);
   parse_operands(r, &v);
   if (eat(r, "{")) v.attr = list(r, "}", &v.nattr);
   if (v.kind == NVG_VLEAF) {
-    v.leaf = v.nattr == 1 ? (int)v.attr[0] : -1;
-    if (v.leaf < 0 || v.leaf >= r->leaf.n) bad(r, "a leaf's number");
+    if (v.nattr != 1 || v.attr[0] < 0 || v.attr[0] >= r->leaf.n) bad(r, "a leaf's number");
+    v.leaf = (int)v.attr[0];
     v.nattr = 0;
   }
   if (eat(r, "stamp")) {

@@ -51,6 +51,9 @@ static char *replaced(const char *from, const char *to) {
 START_TEST(faults_are_named) {
   static const struct { const char *from, *to; int status; const char *message; } bad[] = {
     { "map exp(%0)", "map exp(%1)", NVM_ERR_VALUE, "t:4: expected an earlier value before \") : f32[4, 3]\"" },
+    { "map exp(%0)", "nap exp(%0)", NVM_ERR_VALUE,
+      "t:4: expected a kind of value before \" exp(%0) : f32[4, 3]\"" },
+    { "leaf{1}", "leaf{4294967297}", NVM_ERR_VALUE, "t:7: expected a leaf's number before \" : c64[4]\"" },
     { "exp(%0) : f32[4, 3]", "exp(%0) : f32[4, 4]", NVM_ERR_INTERNAL,
       "graph: %1 (exp): operands have the result's shape or are 0-d" },
     { "exp(%0) : f32[4, 3]", "exp(%0) : f64[4, 3]", NVM_ERR_INTERNAL,
