@@ -17,7 +17,8 @@ extern const nvg_prim_info nvg_prims[NVG_NPRIMS];
 
 typedef struct nvg_inst {
   uint8_t prim;     /* nvg_prim */
-  uint8_t type;     /* nvm_dtype of the value: bool, integers, f32, f64; f16, bf16 at CVT, BITS, PARAM, results alone */
+  uint8_t type;     /* nvm_dtype of the value: bool, integers, f32, f64; floats of 16 and 8 bits as parameters, as
+                       results, at CONST, and what BITS and CVT (f16 alone) take and give */
   uint16_t tab;     /* TABLE: which table */
   int32_t a, b, c;  /* operands: earlier instructions (a PHI's b may be later); -1 if unused */
   uint64_t imm;     /* CONST: the bits, zero extended; LOOP: rounds; PARAM: its number */
@@ -39,10 +40,10 @@ typedef struct nvg_frag {
   nvb_hash hash;               /* of the instructions and the full form: equal hash, equal function */
 } nvg_frag;
 
-/* ---- the library (lib/graph/functions/ *.frag: compiled in as text, parsed at first use, kept for the process).
-   Thread-safe.
-   Finds or instantiates `name` for operand types; complex operands are given as their two parts of type f32 / f64.
-   Definitions are generic by class; the most specific wins. NULL with a message (NVM_ERR_TYPE) if there is none. */
+/* ---- the library (lib/graph/functions/ *.frag): compiled in as text, parsed at first use, kept for the process.
+   Thread-safe. Finds or instantiates `name` for operand types; complex operands are given as their two parts of type
+   f32 / f64. Definitions are generic by class; the most specific wins. NULL with a message (NVM_ERR_TYPE) if there is
+   none. */
 const nvg_frag *nvg_frag_find(const char *name, const nvm_dtype *param, int nparam);
 /* Conversion of one dtype to another as numerics.md sections 2 and 5 say (saturating, rounding once). Real types. */
 const nvg_frag *nvg_frag_cast(nvm_dtype from, nvm_dtype to);
@@ -62,7 +63,8 @@ enum { NVG_NAN_LOST, NVG_NAN_RARE, NVG_NAN_KEPT }; /* it may pass unseen; `rare`
 int nvg_frag_of_nan(nvb_arena *a, const nvg_frag *f, int param);
 
 /* ---- the interpreter: applies f to n elements. in[i] and out[i] point to n packed elements of the parameter's or
-   result's dtype (bool: one byte). full: use the full form (the oracle does). Work memory is on the stack (96 KB). */
+   result's dtype (bool: one byte). full: use the full form (the oracle does). Work memory is on the stack: 96 KB, or
+   64 times f->work where that is more. */
 void nvg_frag_run(const nvg_frag *f, const void *const *in, void *const *out, int64_t n, int full);
 /* rare[i] of the fast form, for tests */
 void nvg_frag_flags(const nvg_frag *f, const void *const *in, uint8_t *rare, int64_t n);

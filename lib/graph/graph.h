@@ -149,8 +149,9 @@ typedef struct nvg_val {
   int leaf;
   const nvg_frag *frag;        /* MAP, RED, SCAN */
   int stamp_c, stamp_w;        /* RED: numerics.md section 4, from the shape as written */
-  int half; /* MAP, RED: all that becomes of it is rounded to bf16 (2) or to 16 bits (1), as the user's
-                                  dtypes ask: a device may use its own instructions (numerics.md section 5) */
+  /* MAP, RED: all that becomes of it is rounded to bf16 (2) or to 16 bits (1), as the user's dtypes ask: a device may
+     use its own instructions (numerics.md section 5) */
+  int half;
   int order_free;              /* RED: min, max, any, all, integers, arg: any tree gives the same bits */
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */
@@ -161,8 +162,12 @@ enum { NVG_COLUMN = 16 };
 typedef struct nvg_stamp { int chunk, lanes; } nvg_stamp;
 static inline nvg_stamp nvg_stamp_of(int column) { return column ? (nvg_stamp){ 64, 1 } : (nvg_stamp){ 1024, 128 }; }
 
-typedef struct nvg_leaf { nvm_dtype dtype; int rank; const int64_t *shape, *stride; int align16; int donated;
-                          int weak_const; } nvg_leaf;
+typedef struct nvg_leaf {
+  nvm_dtype dtype; int rank; const int64_t *shape, *stride; /* stride: in elements */
+  int align16;                 /* its first element's address is a multiple of 16 */
+  int donated;                 /* its memory may be taken for an output */
+  int weak_const;              /* nvg_node.weak: a number in host memory */
+} nvg_leaf;
 typedef struct nvg_graph {
   nvb_arena *arena;
   int n; nvg_val *v;           /* in topological order */
