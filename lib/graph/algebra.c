@@ -52,13 +52,12 @@ static int is_map(const nvg_lower *l, int v, int op) {
   return nvg_at(l, v)->kind == NVG_VMAP && nvg_at(l, v)->op == op && nvg_at(l, v)->nin == 1;
 }
 
-static int clip(nvg_lower *l, int x) {
-  const nvg_lower was = *l;
-  l->op = NVG_OP_RELU;
-  l->name = "relu";
+static int clip(nvg_lower *l, int x) { /* relu(x), by that name */
+  int op = l->op;
+  const char *name = l->name;
+  l->op = NVG_OP_RELU, l->name = "relu";
   int r = nvg_add_named(l, "relu", nvg_at(l, x)->dtype, &x, 1, nvg_at(l, x));
-  l->op = was.op;
-  l->name = was.name;
+  l->op = op, l->name = name;
   return r;
 }
 

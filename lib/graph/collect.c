@@ -17,7 +17,7 @@ typedef struct collector {
   NVB_VEC(nvg_node *) leaf_node;
 } collector;
 
-static place *find(collector *c, const nvg_node *n) {
+static place *find(const collector *c, const nvg_node *n) {
   uint64_t h = ((uint64_t)(uintptr_t)n >> 4) * 0x9e3779b97f4a7c15ull;
   for (size_t i = (h >> 20) & c->mask;; i = (i + 1) & c->mask)
     if (!c->table[i].node || c->table[i].node == n) return &c->table[i];
@@ -112,6 +112,17 @@ static int wanted(const nvg_val *v, const price *p, int refs, int uses) {
   return refs > uses && p->dear && p->fixed && (!half || rounds);
 }
 
+/* Leaves that their owner gave up and nothing but this graph holds, if nothing that stays pending is held outside. */
+static void find_donors(const collector *c, nvg_graph *g, const uint8_t *taken, const int *refs, const int *uses) {
+  int alone = 1;
+  for (int i = 0; i < g->n; i++) alone &= taken[i] || refs[i] <= uses[i];
+  for (int i = 0; i < g->nleaf && alone; i++) {
+    nvg_node *n = c->leaf_node.at[i];
+    uint32_t owners = (uint32_t)atomic_load_explicit(&n->refs, memory_order_relaxed);
+    g->leaf[i].donated = (n->flags & NVG_DONATED) && (int)owners == uses[find(c, n)->value];
+  }
+}
+
 static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int nroot) {
   nvb_arena *a = c->arena;
   NVB_VEC(int) out = { 0 };
@@ -148,13 +159,7 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   g->nout = out.n;
   g->out = out.at;
   g->out_node = node.at;
-  int alone = 1; /* nothing that stays pending is held outside */
-  for (int i = 0; i < g->n; i++) alone &= taken[i] || refs[i] <= uses[i];
-  for (int i = 0; i < g->nleaf && alone; i++) {
-    nvg_node *n = c->leaf_node.at[i];
-    uint32_t owners = (uint32_t)atomic_load_explicit(&n->refs, memory_order_relaxed);
-    g->leaf[i].donated = (n->flags & NVG_DONATED) && (int)owners == uses[find(c, n)->value];
-  }
+  find_donors(c, g, taken, refs, uses);
 }
 
 nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot) {

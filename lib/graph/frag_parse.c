@@ -358,6 +358,13 @@ static void assignment(compiler *c) {
 
 static void block(compiler *c, int top);
 
+static uint64_t rounds(compiler *c) {
+  value n = expression(c, 0);
+  if (n.weak != 'i' || n.neg || !n.mag || n.mag > 1 << 20)
+    nvg_lex_fail(&c->l, "the rounds are a whole number from 1 to 2^20");
+  return n.mag;
+}
+
 /* for k in rounds carry (a = first, ...) { body }: after it the carried names have their last values */
 static void loop(compiler *c) {
   slice name[NVG_MAX_LIST];
@@ -366,9 +373,7 @@ static void loop(compiler *c) {
   slice k = nvg_lex_name(&c->l);
   reserved(c, k);
   nvg_lex_word(&c->l, "in");
-  value rounds = expression(c, 0);
-  if (rounds.weak != 'i' || rounds.neg || !rounds.mag || rounds.mag > 1 << 20)
-    nvg_lex_fail(&c->l, "the rounds are a whole number from 1 to 2^20");
+  uint64_t times = rounds(c);
   if (nvg_build_depth(c->b) == NVG_MAX_LOOPS) nvg_lex_fail(&c->l, "loops are nested too deeply");
   nvg_lex_word(&c->l, "carry");
   nvg_lex_expect(&c->l, '(');
@@ -382,7 +387,7 @@ static void loop(compiler *c) {
   } while (nvg_lex_take(&c->l, ','));
   nvg_lex_expect(&c->l, ')');
   c->loop_env = env = c->env.n;
-  name_value kv = {k, typed(nvg_emit_loop(c->b, rounds.mag))};
+  name_value kv = {k, typed(nvg_emit_loop(c->b, times))};
   for (int i = 0; i < n; i++) {
     name_value nv = {name[i], typed(phi[i] = nvg_emit_phi(c->b, first[i].inst))};
     NVB_PUSH(c->s->arena, c->env, nv);
