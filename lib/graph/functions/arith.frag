@@ -18,7 +18,6 @@ frag abs<T: uint>(x: T) -> T { return x }
 frag sign<T: real>(x: T) -> T { return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x))) }
 frag sign<T: sint>(x: T) -> T { return select(x > 0, 1, select(x < 0, -1, x)) }
 frag sign<T: uint>(x: T) -> T { return select(x > 0, 1, x) }
-frag heaviside<T: real>(x: T, h: T) -> T { return select(x > 0, 1, select(x < 0, 0, select(x == 0, h, x))) }
 
 frag floor<T: real>(x: T) -> T { return floor(x) }
 frag ceil<T: real>(x: T) -> T { return ceil(x) }
@@ -89,9 +88,6 @@ frag nextafter<f64>(a: f64, b: f64) -> f64 {
   y = select(a == 0, bits<f64>((bits<i64>(b) & 0x8000000000000000) | 1), y)
   return select(a == b, b, select((a == a) & (b == b), y, a + b))
 }
-
-frag deg2rad<T: real>(x: T) -> T { return x * 0x1.1df46a2529d39p-6 }
-frag rad2deg<T: real>(x: T) -> T { return x * 0x1.ca5dc1a63c1f8p+5 }
 
 # sqrt(a^2 + b^2); an infinity wins over NaN
 frag hypot(a: f32, b: f32) -> f32 {

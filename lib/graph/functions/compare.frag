@@ -55,7 +55,6 @@ frag maximum<T: int>(a: T, b: T) -> T { return select(a > b, a, b) }
 frag minimum<T: int>(a: T, b: T) -> T { return select(a < b, a, b) }
 frag maximum<bool>(a: bool, b: bool) -> bool { return a | b }
 frag minimum<bool>(a: bool, b: bool) -> bool { return a & b }
-frag clip<T: any>(x: T, lo: T, hi: T) -> T { return minimum(maximum(x, lo), hi) }
 
 # Merges of (value, index): NaN wins, of equals the lower index; zeros are equal.
 frag argmax<T: real, I: sint>(a: T, i: I, b: T, j: I) -> (T, I) {

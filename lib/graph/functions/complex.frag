@@ -7,7 +7,6 @@ frag c.subtract<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a - c, b - d
 frag c.multiply<T: real>(a: T, b: T, c: T, d: T) -> (T, T) { return a * c - b * d, a * d + b * c }
 frag c.square<T: real>(a: T, b: T) -> (T, T) { return a * a - b * b, a * b + b * a }
 frag c.negative<T: real>(a: T, b: T) -> (T, T) { return -a, -b }
-frag c.positive<T: real>(a: T, b: T) -> (T, T) { return a, b }
 frag c.conj<T: real>(a: T, b: T) -> (T, T) { return a, -b }
 frag make<T: real>(a: T, b: T) -> (T, T) { return a, b }
 frag c.real<T: real>(a: T, b: T) -> T { return a }

@@ -20,9 +20,8 @@ frag logsumexp<T: real>(m: T, s: T, n: T, t: T) -> (T, T) {
   b = select(n == k, 1, exp(n - z))
   return k, s * a + t * b
 }
-# Products and sums of complex parts are c.multiply and c.add.
-# Products. A complex 1 is no identity of c.multiply (it spoils infinities and signs of zeros), so that an exact 1 is
-# skipped.
+# Products of a reduction. A complex 1 is no identity of c.multiply (it spoils infinities and signs of zeros), so that
+# an exact 1 is skipped.
 frag prod<T: num>(a: T, b: T) -> T { return a * b }
 frag c.prod<T: real>(a: T, b: T, c: T, d: T) -> (T, T) {
   left = a == 1 && b == 0 && 1 / b > 0
