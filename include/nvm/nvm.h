@@ -31,15 +31,17 @@ typedef struct nvm_ctx_options {
 #define NVM_CTX_OPTIONS_VERSION 2
 #define NVM_CTX_OPTIONS_INIT { NVM_CTX_OPTIONS_VERSION, NVM_F64, NVM_DEVICE_AUTO }
 NVM_API int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version); /* the fields of that version */
-NVM_API int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o); /* o NULL: defaults */
+NVM_API int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o); /* *out: for nvm_ctx_free. o NULL: defaults */
 NVM_API nvm_dtype nvm_ctx_default_float(const nvm_ctx *ctx);
-NVM_API int nvm_ctx_default_float_set(nvm_ctx *ctx, nvm_dtype t);  /* for what is made from now on */
+/* NVM_F32 or NVM_F64, for what is made from now on; else NVM_ERR_TYPE */
+NVM_API int nvm_ctx_default_float_set(nvm_ctx *ctx, nvm_dtype t);
 NVM_API int nvm_ctx_free(nvm_ctx *ctx);     /* arrays kept by nvm_array_ref stay valid until they are released */
 
 /* ---- scopes: a stack per thread, closed in order */
-NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx);
-NVM_API int nvm_scope_close(nvm_scope *s);  /* releases its arrays; the status of its first failure */
-NVM_API nvm_array *nvm_array_ref(nvm_array *a);   /* keeps it beyond its scope */
+NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx);  /* NULL with a message */
+/* Releases its arrays; the status of its first failure. NVM_ERR_STATE if it is not the innermost one. */
+NVM_API int nvm_scope_close(nvm_scope *s);
+NVM_API nvm_array *nvm_array_ref(nvm_array *a);   /* keeps it beyond its scope; returns a */
 NVM_API void nvm_array_unref(nvm_array *a);       /* NULL is fine */
 
 /* ---- arrays from data. shape: rank sizes; strides: in bytes, NULL for row-major. */
@@ -57,15 +59,15 @@ NVM_API nvm_array *nvm_bool(int x);
 NVM_API nvm_array *nvm_complex(double re, double im);
 NVM_API nvm_array *nvm_none(void);          /* an absent operand: a clip bound, a bias */
 
-/* ---- looking at arrays (nothing is evaluated by these) */
+/* ---- looking at arrays (nothing is evaluated by these). Of NULL: NVM_DTYPE_DEFAULT, no dimensions, no elements. */
 NVM_API nvm_dtype nvm_dtype_of(const nvm_array *a);
 NVM_API int nvm_rank(const nvm_array *a);
 NVM_API const int64_t *nvm_shape(const nvm_array *a);   /* rank sizes; valid as long as the array */
-NVM_API int64_t nvm_size(const nvm_array *a);
+NVM_API int64_t nvm_size(const nvm_array *a);           /* elements */
 NVM_API int nvm_is_pending(const nvm_array *a);         /* 1: has no value yet */
-NVM_API const char *nvm_dtype_name(nvm_dtype t);
-NVM_API int nvm_dtype_find(nvm_dtype *out, const char *name);
-NVM_API size_t nvm_dtype_size(nvm_dtype t);
+NVM_API const char *nvm_dtype_name(nvm_dtype t);        /* "float32"; "none" of what is no dtype */
+NVM_API int nvm_dtype_find(nvm_dtype *out, const char *name); /* "float32" or "f32"; else NVM_ERR_TYPE */
+NVM_API size_t nvm_dtype_size(nvm_dtype t);             /* bytes of an element; 0 of what is no dtype */
 
 /* ---- values */
 NVM_API int nvm_eval(nvm_array *const *arrays, int n);  /* together: shared work is done once */
@@ -82,10 +84,11 @@ NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
 NVM_API void nvm_free(void *p);
 
 /* ---- any operation by number: what bindings use. Attributes (nvm_attr) are named as in the operation's signature. */
-/* signature: Python-like, "(x, /, *, axis=None, keepdims=False)" */
+/* signature: Python-like, "(x, /, *, axis=None, keepdims=False)"; nin: operands, -1: a list of them. Texts are the
+   library's. What starts with _ cannot be called. */
 typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info;
-NVM_API int nvm_op_count(void);
-NVM_API int nvm_op_get(nvm_op_info *out, int op);
+NVM_API int nvm_op_count(void);                       /* operations are numbered from 0 */
+NVM_API int nvm_op_get(nvm_op_info *out, int op);     /* NVM_ERR_VALUE if there is none, as the next */
 NVM_API int nvm_op_find(int *out, const char *name);
 /* An owned reference (nvm_array_unref), needs no open scope; NULL operands pass through. nvm_none() operands where
    optional. */
@@ -106,49 +109,59 @@ NVM_API nvm_array *nvm_hold(nvm_array *a);
    evaluated, if nothing else that is still pending and held (by a scope too) needs it. */
 NVM_API int nvm_donate(nvm_array *a);
 
-/* ---- item assignment: a := a with `value` (broadcast, cast) at start, step per dimension; views of a (nvm_view)
-   follow. */
+/* ---- item assignment: basic indexing that writes through */
+/* Owned: count[d] elements of each of a's `rank` dimensions, from start[d] on at step[d] (of any sign), all of them
+   inside, else NVM_ERR_INDEX. drop[d] other than 0: count[d] is 1, and the dimension is none of the view's; drop NULL:
+   all stay. What is written to either is seen in both. */
 NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
-                            const int *drop); /* owned; basic indexing that writes through */
-NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value */
+                            const int *drop);
+NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value, cast and broadcast to a */
 
 /* ---- functions: traced once for each signature, then called at launch cost. A function keeps the graphs of the 64
    signatures (dtypes and shapes) used last, a graph the programs of the 64 ways in which its arguments lay last. */
 /* inside a scope; a status; out borrowed */
 typedef int (*nvm_trace_fn)(void *user, nvm_ctx *ctx, nvm_array *const *in, int nin, nvm_array **out, int nout);
+/* *out: for nvm_fn_free. `user` is handed to `trace`, whenever that is called; nout is 1 or more. */
 NVM_API int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout);
-NVM_API int nvm_fn_free(nvm_fn *f);
-NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out); /* out: nout owned references, with values */
-NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in);
+NVM_API int nvm_fn_free(nvm_fn *f);         /* NULL is fine */
+/* in: nin arrays; out: nout owned references with values, all NULL if it fails. Inside of a trace it becomes part of
+   that, and they are pending. */
+NVM_API int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out);
+NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in); /* as nvm_explain, of that call */
 /* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading
    a value that depends on a placeholder is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
 /* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's */
 NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind);
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
-NVM_API int nvm_trace_begin(nvm_ctx *ctx);
+NVM_API int nvm_trace_begin(nvm_ctx *ctx);  /* one at a time in a thread, else NVM_ERR_STATE */
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
+/* *out: the graph of `outs` over these placeholders, for nvm_traced_free; made before the trace ends */
 NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                            int nout);
 /* Each call gives that argument up, as nvm_donate does; to be said before the first call. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* in[i]: arrays of the placeholders' dtype and shape, evaluated if pending. out: owned references with values. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);
-NVM_API int nvm_traced_explain(char **text, nvm_traced *t);
-NVM_API void nvm_traced_free(nvm_traced *t);
+NVM_API int nvm_traced_explain(char **text, nvm_traced *t); /* as nvm_explain */
+NVM_API void nvm_traced_free(nvm_traced *t);                /* NULL is fine; calls that run keep it until they end */
 
 /* ---- settings and counters */
-NVM_API int nvm_set(const char *name, const char *value);   /* "fuse", "off"; names as NVM_... without the prefix */
-/* 0 past the end */
+/* "fuse", "off"; names as NVM_... with the prefix or without, in any case; value NULL: the default. What the setting
+   does not take: NVM_ERR_VALUE. */
+NVM_API int nvm_set(const char *name, const char *value);
+/* Row i of the settings: 1, and 0 past the end. *value is valid until it is set. */
 NVM_API int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc);
 typedef struct nvm_counters {
   unsigned version;           /* NVM_COUNTERS_VERSION */
+  /* of this process since it began: kernels compiled, kernels from the disk cache, programs planned, evaluations and
+     kernels run; bytes of arrays and temporaries in host memory, now and at most */
   int64_t kernels_compiled, kernels_loaded, programs_planned, evaluations, kernels_run, bytes_used, bytes_peak;
 } nvm_counters;
 #define NVM_COUNTERS_VERSION 1
 NVM_API int nvm_counters_get(nvm_counters *out, unsigned version);
-NVM_API int nvm_counters_reset_peak(void);
-NVM_API int nvm_info(char **text);          /* version, LLVM or why not, threads, ISA, cache: a line each */
+NVM_API int nvm_counters_reset_peak(void);  /* bytes_peak := bytes_used */
+NVM_API int nvm_info(char **text);          /* version, LLVM or why not, threads, ISA, cache: a line each; nvm_free */
 
 #ifdef __cplusplus
 }

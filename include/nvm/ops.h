@@ -36,11 +36,11 @@ NVM_API nvm_array *nvm_rsqrt(nvm_array *x);                        /* 1 / sqrt(x
 NVM_API nvm_array *nvm_cbrt(nvm_array *x);                         /* floats */
 NVM_API nvm_array *nvm_fma(nvm_array *x1, nvm_array *x2, nvm_array *x3); /* x1 * x2 + x3 rounded once; floats */
 NVM_API nvm_array *nvm_maximum(nvm_array *x1, nvm_array *x2);      /* NaN wins, -0 < +0; real numbers, bool */
-NVM_API nvm_array *nvm_minimum(nvm_array *x1, nvm_array *x2);
-NVM_API nvm_array *nvm_hypot(nvm_array *x1, nvm_array *x2);        /* floats */
+NVM_API nvm_array *nvm_minimum(nvm_array *x1, nvm_array *x2);      /* likewise */
+NVM_API nvm_array *nvm_hypot(nvm_array *x1, nvm_array *x2);        /* sqrt(x1^2 + x2^2), no overflow inside; floats */
 NVM_API nvm_array *nvm_copysign(nvm_array *x1, nvm_array *x2);     /* magnitude of x1, sign of x2; floats */
 NVM_API nvm_array *nvm_nextafter(nvm_array *x1, nvm_array *x2);    /* float32, float64 */
-/* minimum(maximum(x, min), max); either bound may be nvm_none(). */
+/* minimum(maximum(x, min), max); either bound may be nvm_none(). Real numbers, bool. */
 NVM_API nvm_array *nvm_clip(nvm_array *x, nvm_array *min, nvm_array *max);
 
 /* ---- exponentials and logarithms; floats, and complex where not said otherwise */
@@ -51,7 +51,7 @@ NVM_API nvm_array *nvm_log(nvm_array *x);
 NVM_API nvm_array *nvm_log1p(nvm_array *x);
 NVM_API nvm_array *nvm_log2(nvm_array *x);
 NVM_API nvm_array *nvm_log10(nvm_array *x);
-NVM_API nvm_array *nvm_logaddexp(nvm_array *x1, nvm_array *x2);    /* real */
+NVM_API nvm_array *nvm_logaddexp(nvm_array *x1, nvm_array *x2);    /* log(exp(x1) + exp(x2)); real */
 
 /* ---- circular and hyperbolic functions; floats and complex (atan2: real) */
 NVM_API nvm_array *nvm_sin(nvm_array *x);
@@ -143,9 +143,9 @@ NVM_API nvm_array *nvm_softmax(nvm_array *x, int axis);            /* exp(x - ma
 NVM_API nvm_array *nvm_log_softmax(nvm_array *x, int axis);
 /* ord may be inf, -inf, 0 */
 NVM_API nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axes, int naxes, int keepdims);
-NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis);     /* inclusive; dtypes as sum */
+NVM_API nvm_array *nvm_cumulative_sum(nvm_array *x, int axis);     /* inclusive; dtypes as sum, the shape of x */
 NVM_API nvm_array *nvm_cumulative_prod(nvm_array *x, int axis);
-NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis */
+NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of conj(x1) * x2 along an axis; numbers */
 
 /* ---- matrix products. Numbers. Where both sides have dimensions of their own, floats go to whatever computes matrix
    products best (docs/numerics.md section 4 says what is promised); vectors and integers are sums of products. */
@@ -175,29 +175,33 @@ NVM_API int nvm_einsum_path(int (*pairs)[2], double *operations, const char *sub
 /* ---- views: no element is copied before a value is needed. Any dtype. */
 NVM_API nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape);   /* one extent may be -1 */
 NVM_API nvm_array *nvm_permute_dims(nvm_array *x, const int *axes);             /* as many as x has dimensions */
-NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);
-NVM_API nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination);
-NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);
+NVM_API nvm_array *nvm_matrix_transpose(nvm_array *x);                          /* the last two dimensions exchanged */
+NVM_API nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination);     /* the others stay in order */
+NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);                     /* of extent 1, there in the result */
 /* an extent other than 1: NVM_ERR_VALUE */
 NVM_API nvm_array *nvm_squeeze(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape);
-/* step NULL: 1 */
+/* count[d] elements of each dimension of x, from start[d] on at step[d] (of any sign; step NULL: 1); all have to lie
+   inside */
 NVM_API nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step);
 NVM_API nvm_array *nvm_flip(nvm_array *x, const int *axes, int naxes);          /* NULL: all */
 /* element i goes to i + shift, cyclically */
 NVM_API nvm_array *nvm_roll(nvm_array *x, int64_t shift, int axis);
 NVM_API nvm_array *nvm_diagonal(nvm_array *x, int64_t offset);                  /* of the last two dimensions */
-NVM_API nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions);
-NVM_API nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis);
+NVM_API nvm_array *nvm_tile(nvm_array *x, int n, const int64_t *repetitions);   /* of the last n dimensions */
+NVM_API nvm_array *nvm_repeat(nvm_array *x, int64_t repeats, int axis);         /* each element, side by side */
+/* n arrays, at least 1, promoted; shapes agree but along the axis */
 NVM_API nvm_array *nvm_concat(nvm_array *const *arrays, int n, int axis);
-NVM_API nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis);
-/* one entry per dimension */
+NVM_API nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis);        /* of one shape; along a new axis */
+/* one entry per dimension, 0 or more; value becomes x's dtype */
 NVM_API nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value);
+/* x with these values, cast to its dtype and broadcast to `count`, where nvm_slice would read */
 NVM_API nvm_array *nvm_slice_update(nvm_array *x, nvm_array *values, const int64_t *start, const int64_t *count,
                                     const int64_t *step);
 NVM_API nvm_array *nvm_tril(nvm_array *x, int64_t k);                           /* zeros above the k-th diagonal */
-NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k);
-/* integers; negative ones count from the end; one out of range fails when the value is read */
+NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k);                           /* zeros below it */
+/* indices: integers; negative ones count from the end; one out of range fails when the value is read. take: their
+   dimensions in place of the axis; take_along_axis: as many as x has, the others broadcast. */
 NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);
 NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis);
 /* int64 [size]: for each i the last position in row-major order where indices are i, -1 where they never are. What
@@ -205,7 +209,7 @@ NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axi
    does. */
 NVM_API nvm_array *nvm_last_index(nvm_array *indices, int64_t size);
 
-/* ---- creation */
+/* ---- creation: of this dtype; NVM_DTYPE_DEFAULT: the context's default float */
 NVM_API nvm_array *nvm_full(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape, double value);
 NVM_API nvm_array *nvm_zeros(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape);
 NVM_API nvm_array *nvm_ones(nvm_ctx *ctx, nvm_dtype dtype, int rank, const int64_t *shape);
