@@ -105,9 +105,13 @@ int nvg_attr_text(nvg_call *c, const char *name, int max, char *out) {
   return NVM_OK;
 }
 
-static int bad_axis(nvg_call *c, int64_t axis, int rank) {
-  nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, rank);
-  return NVM_ERR_INDEX;
+int nvg_axis(nvg_call *c, int64_t axis, int rank, int *d) {
+  if (axis >= rank || axis < -rank) {
+    nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axis, rank);
+    return NVM_ERR_INDEX;
+  }
+  *d = (int)(axis < 0 ? axis + rank : axis);
+  return NVM_OK;
 }
 
 int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask) {
@@ -115,9 +119,8 @@ int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask) {
   int n, status = nvg_attr_ints(c, name, NVM_MAX_RANK, axes, &n);
   if (status) return status;
   *mask = n < 0 ? (uint32_t)((1ull << rank) - 1) : 0;
-  for (int i = 0; i < n; i++) {
-    int64_t d = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (d < 0 || d >= rank) return bad_axis(c, axes[i], rank);
+  for (int i = 0, d; i < n; i++) {
+    if ((status = nvg_axis(c, axes[i], rank, &d))) return status;
     if (*mask >> d & 1) {
       nvg_bad(c, NVM_ERR_VALUE, "axis %lld is given twice", (long long)axes[i]);
       return NVM_ERR_VALUE;
@@ -130,11 +133,7 @@ int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask) {
 int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axis) {
   int64_t v;
   int status = nvg_attr_int(c, name, def, &v);
-  if (status) return status;
-  int64_t d = v < 0 ? v + rank : v;
-  if (d < 0 || d >= rank) return bad_axis(c, v, rank);
-  *axis = (int)d;
-  return NVM_OK;
+  return status ? status : nvg_axis(c, v, rank, axis);
 }
 
 /* ---- devices */

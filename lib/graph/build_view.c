@@ -172,10 +172,9 @@ nvg_node *nvg_make_ROLL(nvg_call *c) {
   if (!na) return x;
   if (ns != na && ns != 1 && na != 1) return nvg_bad(c, NVM_ERR_VALUE, "%d shifts for %d axes", ns, na);
   for (int k = 0; k < (ns > na ? ns : na); k++) {
-    int64_t d = axes[na == 1 ? 0 : k];
-    if (d < -a->rank || d >= a->rank)
-      return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)d, a->rank);
-    x = rotate(c, x, (int)(d < 0 ? d + a->rank : d), shift[ns == 1 ? 0 : k]);
+    int d;
+    if (nvg_axis(c, axes[na == 1 ? 0 : k], a->rank, &d)) return NULL;
+    x = rotate(c, x, d, shift[ns == 1 ? 0 : k]);
   }
   return x;
 }

@@ -21,7 +21,7 @@ int nvg_factors_of(nvg_call *c, nvg_node *const *in, int n, nvg_factors *f) {
   int narrow = from < NVG_FLOAT ? nvg_embeds((nvm_dtype)t, f->out) && cls < NVG_FLOAT
                                 : nvg_is_narrow((nvm_dtype)t) && to == NVM_F32;
   f->in = narrow ? (nvm_dtype)t : f->out;
-  if (nvg_is_narrow(f->in) && nvg_size(f->in) == 1) f->in = NVM_F16; /* which holds them all */
+  if (nvg_is_eight(f->in)) f->in = NVM_F16; /* which holds them all */
   f->sum = cls < NVG_FLOAT ? f->out : nvg_compute_of(f->in);
   if (nvg_real_of(f->sum) != NVM_F32 || nvg_is_narrow(f->in)) f->precision = NVM_PRECISION_IEEE;
   return 1;
@@ -58,8 +58,8 @@ static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
 }
 
 int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_factors *f) {
-  int rounds = nvg_is_narrow(x->aval->dtype) && nvg_size(x->aval->dtype) == 1; /* to 8 bits, before they become 16 */
-  if (!(x = nvg_xcast(c, x, f->in, rounds ? NVG_RESULT : 1))) return 0;
+  /* to 8 bits, before they become 16 */
+  if (!(x = nvg_xcast(c, x, f->in, nvg_is_eight(x->aval->dtype) ? NVG_RESULT : NVG_INNER))) return 0;
   int n = x->aval->rank, place[NVM_MAX_RANK];
   uint8_t at[NVM_MAX_RANK];
   uint32_t ones = 0;
@@ -380,9 +380,8 @@ static int contracted(nvg_call *c, int64_t *left, int64_t *right, int *n) {
   uint32_t seen[2] = { 0 };
   for (int i = 0; i < count; i++) {
     int side = i >= *n, rank = side ? rb : ra;
-    int64_t d = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (d < 0 || d >= rank)
-      return nvg_bad(c, NVM_ERR_INDEX, "axis %lld is out of range for %d dimensions", (long long)axes[i], rank), 0;
+    int d;
+    if (nvg_axis(c, axes[i], rank, &d)) return 0;
     if (seen[side] >> d & 1) return nvg_bad(c, NVM_ERR_VALUE, "axis %lld is given twice", (long long)axes[i]), 0;
     seen[side] |= 1u << d;
     (side ? right : left)[i % *n] = d;

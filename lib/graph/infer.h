@@ -58,7 +58,9 @@ int nvg_attr_dtype(nvg_call *c, const char *name, int def, int *out);
 int nvg_attr_ints(nvg_call *c, const char *name, int max, int64_t *out, int *n);
 /* A text, without its blanks; out has room for `max` bytes with its end. */
 int nvg_attr_text(nvg_call *c, const char *name, int max, char *out);
-/* Axes as a mask over `rank` dimensions; negative ones count from the end; absent: all. A status. */
+/* The dimension that an axis names, negative ones from the end. A status. */
+int nvg_axis(nvg_call *c, int64_t axis, int rank, int *d);
+/* Axes as a mask over `rank` dimensions; absent: all. A status. */
 int nvg_attr_axes(nvg_call *c, const char *name, int rank, uint32_t *mask);
 int nvg_attr_axis(nvg_call *c, const char *name, int rank, int64_t def, int *axis); /* exactly one */
 /* start, count, step (absent: 1) of each dimension, checked to lie inside. A status. */
