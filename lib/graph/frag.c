@@ -13,6 +13,11 @@ uint64_t nvg_mask(nvm_dtype t) {
   return t == NVM_BOOL ? 1 : nvg_size(t) == 8 ? ~0ull : (1ull << nvg_size(t) * 8) - 1;
 }
 
+int nvg_bits_nan(int type, uint64_t bits) {
+  if (type == NVM_F32) return (bits & 0x7fffffff) > 0x7f800000;
+  return type == NVM_F64 && (bits & INT64_MAX) > 0x7ff0000000000000;
+}
+
 /* the primitives that text calls as functions */
 int nvg_prim_find(const char *name, int len) {
   static const uint8_t named[] = {NVG_REM, NVG_ABS, NVG_FMA, NVG_SQRT, NVG_RINT, NVG_FLOOR, NVG_CEIL, NVG_TRUNC,

@@ -84,9 +84,7 @@ static int fold(nvg_build *b, nvg_prim p, nvm_dtype type, const int *op) {
 }
 
 static int is_nan(const nvg_build *b, int i) {
-  const nvg_inst *x = &b->inst.at[i];
-  if (x->prim != NVG_CONST || (x->type != NVM_F32 && x->type != NVM_F64)) return 0;
-  return x->type == NVM_F32 ? (x->imm & 0x7fffffff) > 0x7f800000 : (x->imm & INT64_MAX) > 0x7ff0000000000000;
+  return is_const(b, i) && nvg_bits_nan(b->inst.at[i].type, b->inst.at[i].imm);
 }
 
 /* Arithmetic with a NaN is that NaN, and comparisons with it fail; -1 for the rest. */

@@ -12,6 +12,7 @@
 int nvg_prim_type(nvg_prim p, const int *t, int want);
 int nvg_prim_find(const char *name, int len); /* primitives called by name in text; -1 if there is none */
 uint64_t nvg_mask(nvm_dtype t);               /* ones in the bits of a value */
+int nvg_bits_nan(int type, uint64_t bits);    /* are they an f32 or f64 that is NaN? */
 /* Work memory of the interpreter: gives each value a place by its last use. Returns bytes per element. */
 int nvg_frag_slots(nvb_arena *a, nvg_frag *f);
 

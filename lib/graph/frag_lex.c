@@ -174,21 +174,22 @@ uint64_t nvg_lex_float_of_int(int type, uint64_t magnitude, int negative) {
   return (uint64_t)negative << (type == NVM_F32 ? 31 : 63) | real_bits(type, (float)magnitude, (double)magnitude);
 }
 
+int nvg_lex_whole(uint64_t *bits, nvm_dtype type, uint64_t magnitude, int negative, int hex) {
+  int natural = nvg_class_of(type) == NVG_UNSIGNED;
+  uint64_t mask = nvg_mask(type), most = natural || hex ? mask : (mask >> 1) + (uint64_t)negative;
+  *bits = (negative ? 0 - magnitude : magnitude) & mask;
+  return magnitude <= most && !(negative && natural && magnitude);
+}
+
 /* ---- table name: type = { literals }; integers may be given by their bits in hexadecimal */
 static uint64_t table_entry(lexer *l, nvm_dtype type) {
-  int negative = nvg_lex_take(l, '-');
-  nvg_class cls = nvg_class_of(type);
-  uint64_t mask = nvg_mask(type), bits;
-  if (l->kind == T_NAME && cls == NVG_FLOAT && (is(l->word, "inf") || is(l->word, "nan")))
-    bits = nvg_lex_float(type, l->word, negative);
-  else if (l->kind != T_NUMBER) nvg_lex_fail(l, "a number is missing");
-  else if (cls == NVG_FLOAT) bits = nvg_lex_float(type, l->word, negative);
-  else {
-    uint64_t most = cls == NVG_UNSIGNED || l->hex ? mask : (mask >> 1) + (uint64_t)negative;
-    if (!l->is_int || l->mag > most || (negative && cls == NVG_UNSIGNED && l->mag))
-      nvg_lex_fail(l, "the number does not fit %s", nvg_dtype_short(type));
-    bits = (negative ? 0 - l->mag : l->mag) & mask;
-  }
+  int negative = nvg_lex_take(l, '-'), real = nvg_class_of(type) == NVG_FLOAT;
+  uint64_t bits;
+  if (l->kind != T_NUMBER && !(l->kind == T_NAME && real && (is(l->word, "inf") || is(l->word, "nan"))))
+    nvg_lex_fail(l, "a number is missing");
+  if (real) bits = nvg_lex_float(type, l->word, negative);
+  else if (!l->is_int || !nvg_lex_whole(&bits, type, l->mag, negative, l->hex))
+    nvg_lex_fail(l, "the number does not fit %s", nvg_dtype_short(type));
   nvg_lex_next(l);
   return bits;
 }
@@ -199,8 +200,8 @@ nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int a
   nvg_lex_name(&l);
   nvg_lex_expect(&l, ':');
   slice s = nvg_lex_name(&l);
-  char name[8] = "";
-  memcpy(name, s.p, (size_t)(s.n < 7 ? s.n : 7));
+  char name[8] = ""; /* no type of numbers has a longer one */
+  memcpy(name, s.p, s.n < 8 ? (size_t)s.n : 0);
   int type = nvg_dtype_find(name);
   nvg_class cls = type >= 0 ? nvg_class_of((nvm_dtype)type) : NVG_COMPLEX;
   if (cls == NVG_COMPLEX || cls == NVG_BOOLEAN || nvg_is_narrow((nvm_dtype)type))

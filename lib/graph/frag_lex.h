@@ -33,6 +33,8 @@ static inline int is(slice a, const char *word) { return !strncmp(a.p, word, (si
 /* Bits of a number as type f32 or f64, rounded once. */
 uint64_t nvg_lex_float(int type, slice text, int negative);
 uint64_t nvg_lex_float_of_int(int type, uint64_t magnitude, int negative);
+/* Those of a whole number as an integer type, which in hexadecimal may fill all bits; 0 if it does not fit. */
+int nvg_lex_whole(uint64_t *bits, nvm_dtype type, uint64_t magnitude, int negative, int hex);
 /* The table whose name stands at `at`. */
 nvg_table nvg_lex_table(nvb_arena *a, const char *text, const char *where, int at);
 #endif

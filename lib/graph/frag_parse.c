@@ -35,18 +35,14 @@ static int type_at(compiler *c, int inst) { return nvg_build_type(c->b, inst); }
 
 /* The constant that an untyped literal is as type t. */
 static int literal(compiler *c, const value *v, int t) {
-  uint64_t bits = 0, mask = nvg_mask((nvm_dtype)t);
+  uint64_t bits;
   nvg_class cls = nvg_class_of((nvm_dtype)t);
   if (nvg_is_narrow((nvm_dtype)t) || cls == NVG_BOOLEAN)
     nvg_lex_fail(&c->l, "a number cannot be of type %s here", nvg_dtype_short((nvm_dtype)t));
   if (cls == NVG_FLOAT)
     bits = v->weak == 'i' ? nvg_lex_float_of_int(t, v->mag, v->neg) : nvg_lex_float(t, v->text, v->neg);
-  else {
-    uint64_t most = cls == NVG_UNSIGNED || v->hex ? mask : (mask >> 1) + (uint64_t)v->neg;
-    if (v->weak != 'i' || v->mag > most || (v->neg && cls == NVG_UNSIGNED && v->mag))
-      nvg_lex_fail(&c->l, "the literal does not fit %s", nvg_dtype_short((nvm_dtype)t));
-    bits = (v->neg ? 0 - v->mag : v->mag) & mask;
-  }
+  else if (v->weak != 'i' || !nvg_lex_whole(&bits, (nvm_dtype)t, v->mag, v->neg, v->hex))
+    nvg_lex_fail(&c->l, "the literal does not fit %s", nvg_dtype_short((nvm_dtype)t));
   return nvg_emit_const(c->b, (nvm_dtype)t, bits);
 }
 

@@ -18,11 +18,6 @@ static void put_hex_float(nvb_text *t, int type, uint64_t bits) {
   nvb_print(t, "0x%d.%0*llxp%d", lead, digits, (unsigned long long)m, power);
 }
 
-static int is_nan(int type, uint64_t bits) {
-  if (type == NVM_F32) return (bits & 0x7fffffff) > 0x7f800000;
-  return type == NVM_F64 && (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
-}
-
 /* A literal; the shortest decimal where that is exact, for reading: whole numbers below 2^20. */
 static void put_number(nvb_text *t, int type, uint64_t bits) {
   if (type == NVM_F32 || type == NVM_F64) {
@@ -43,7 +38,7 @@ static void put_number(nvb_text *t, int type, uint64_t bits) {
 }
 
 static void put_constant(nvb_text *t, int type, uint64_t bits, int bare) {
-  int nan = is_nan(type, bits);
+  int nan = nvg_bits_nan(type, bits);
   if (type == NVM_BOOL) nvb_puts(t, bits ? "true" : "false");
   else if (nan && bits == (type == NVM_F64 ? 0x7ff8000000000000 : 0x7fc00000))
     nvb_print(t, bare ? "nan" : "%s(nan)", type_name(type));

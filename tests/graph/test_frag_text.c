@@ -86,6 +86,8 @@ START_TEST(errors_say_where) {
   fails("frag f(x: f32) -> f32 { for k in 2 carry (a = 0) { } return a }",
         "t:1:48: the literal needs a type, as in f32(1)");
   fails("frag f(i: i32) -> f32 { return tab[i] }", "t:1:35: no table tab above");
+  fails("table a: float32x = { 1 }\nfrag f(i: i32) -> f32 { return a[i] }",
+        "t:1:19: a table holds integers, f32 or f64");
   fails("frag f(x: f32) -> f32 { return x + 1.2.3 }", "t:1:36: not a number");
   fails("frag f(x: f32) -> f32 { return x + 1e }", "t:1:36: not a number");
   fails("frag f(x: i32) -> i32 { return x + 0x }", "t:1:36: not a number");
