@@ -183,22 +183,25 @@ static int given_path(nvg_call *c, const nvg_attr *path, nvg_term *t, int n, uin
 }
 
 /* The operations of a way through these terms; -1 with a message. */
-static double find_path(const nvg_term *t, int n, uint64_t wanted, nvm_order order, const labels *l, int (*pair)[2]) {
+static double find_path(nvg_call *c, const nvg_term *t, int n, uint64_t wanted, int64_t order, const labels *l,
+                        int (*pair)[2]) {
+  if (order < 0 || order > NVM_ORDER_AUTO)
+    return nvg_bad(c, NVM_ERR_VALUE, "there is no way %lld to optimize", (long long)order), -1;
   double extent[NVG_LABELS];
   uint64_t *set = nvb_alloc(sizeof *set * (size_t)n);
   if (!set) return nvb_fail_memory(), -1;
   for (int k = 0; k < NVG_LABELS; k++) extent[k] = (double)l->extent[k];
   for (int i = 0; i < n; i++) set[i] = t[i].set;
-  double work = nvg_product_path(n, set, extent, wanted, order, pair);
+  double work = nvg_product_path(n, set, extent, wanted, (nvm_order)order, pair);
   nvb_free(set);
   return work;
 }
 
-static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, nvm_order order, const labels *l,
+static int chosen_path(nvg_call *c, nvg_term *t, int n, uint64_t wanted, int64_t order, const labels *l,
                        const nvg_factors *f) {
   int(*pair)[2] = nvb_alloc(sizeof *pair * (size_t)n);
   if (!pair) return nvb_fail_memory(), 0;
-  int ok = find_path(t, n, wanted, order, l, pair) >= 0;
+  int ok = !(find_path(c, t, n, wanted, order, l, pair) < 0); /* beyond all numbers it may be NaN */
   for (int k = 0; ok && n > 1; k++) {
     int64_t at[2] = { pair[k][0], pair[k][1] };
     ok = take(c, t, &n, at, 2, wanted, f);
@@ -237,10 +240,8 @@ static nvg_node *einsum(nvg_call *c, reading *r) {
   const nvg_attr *path = nvg_attr_get(c, "optimize");
   int listed = path && path->kind == 'I', n = c->nin;
   if (!listed && nvg_attr_int(c, "optimize", NVM_ORDER_AUTO, &order)) return NULL;
-  if (order < 0 || order > NVM_ORDER_AUTO)
-    return nvg_bad(c, NVM_ERR_VALUE, "there is no way %lld to optimize", (long long)order);
   int ok = listed ? given_path(c, path, r->t, n, r->wanted, &r->f)
-                  : chosen_path(c, r->t, n, r->wanted, (nvm_order)order, &r->l, &r->f);
+                  : chosen_path(c, r->t, n, r->wanted, order, &r->l, &r->f);
   if (!ok || !nvg_term_sum(c, &r->t[0], r->wanted, &r->f)) return NULL; /* one operand alone has met no other */
   return nvg_xcast(c, nvg_term_as(c, &r->t[0], r->label, r->rank), r->f.out, 1);
 }
@@ -258,7 +259,7 @@ int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, in
                  .cap = sizeof c.inl / sizeof *c.inl };
   c.own = c.inl;
   reading *r = nvg_check_operands(c.op, in, nin) ? NULL : read_call(&c);
-  *operations = r ? find_path(r->t, nin, r->wanted, order, &r->l, pairs) : -1;
+  *operations = r ? find_path(&c, r->t, nin, r->wanted, order, &r->l, pairs) : -1;
   nvb_free(r);
   nvg_call_end(&c);
   return *operations < 0 ? nvb_status() : NVM_OK;

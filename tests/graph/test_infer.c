@@ -51,6 +51,9 @@ START_TEST(elementwise_faults) {
   ck_assert_int_eq(nvg_einsum_path(pairs, &operations, (nvg_node *[]){ i, NULL }, 2, subscripts, NVM_ORDER_AUTO),
                    NVM_ERR_VALUE);
   ck_assert_str_eq(nvb_message(), "[einsum] operand 2 is absent");
+  ck_assert_int_eq(nvg_einsum_path(pairs, &operations, (nvg_node *[]){ i, i }, 2, subscripts, (nvm_order)17),
+                   NVM_ERR_VALUE);
+  ck_assert_str_eq(nvb_message(), "[einsum] there is no way 17 to optimize");
   is_fault(op1a("exp", x, I("base", 2)), NVM_ERR_VALUE, "[exp] has no attribute base: (x, /)");
   is_fault(call("_cast", &x, 1, NULL, 0), NVM_ERR_VALUE, "[_cast] is not an operation that can be called");
   is_aval(op2("less", i, whole(300)), NVM_BOOL, "4"); /* what int8 cannot hold can still be compared */
