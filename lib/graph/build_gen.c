@@ -27,9 +27,7 @@ static nvg_node *number(nvg_call *c, const char *name, int64_t def) {
 
 /* A weak scalar in a dtype that was asked for: a float for integers is cut off as astype does. */
 static nvg_node *as_dtype(nvg_call *c, nvg_node *v, nvm_dtype t) {
-  if (!v) return NULL;
-  if (nvg_parts(v->aval->dtype) == 2 && nvg_parts(t) == 1)
-    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s", nvg_dtype_name(t));
+  if (!v || nvg_converts(c, v->aval->dtype, t)) return NULL;
   int cut = v->aval->dtype == NVM_F64 && nvg_class_of(t) < NVG_FLOAT;
   return nvg_xcast(c, cut ? nvg_xcast(c, v, NVM_F64, 1) : v, t, 1);
 }
@@ -130,7 +128,5 @@ nvg_node *nvg_make_LINSPACE(nvg_call *c) {
     r = nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_EQUAL, nvg_xiota(c, 1, &n, 0), nvg_xint(c, n - 1)), b, r);
   nvm_dtype to = (nvm_dtype)t;
   if (nvg_class_of(to) < NVG_FLOAT && w == NVM_F64) r = nvg_x1(c, NVG_OP_FLOOR, r);
-  if (w == NVM_C128 && nvg_class_of(to) != NVG_COMPLEX)
-    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s", nvg_dtype_name(to));
-  return nvg_xcast(c, r, to, 1);
+  return nvg_converts(c, w, to) ? NULL : nvg_xcast(c, r, to, 1);
 }

@@ -34,9 +34,7 @@ static nvg_node *covered(nvg_call *c, const nvg_aval *a, int d, int64_t start, i
 static nvg_node *slice_values(nvg_call *c, const nvg_aval *x, const int64_t *count) {
   nvg_node *v = c->in[1];
   char from[NVG_SHAPE_TEXT], to[NVG_SHAPE_TEXT];
-  if (nvg_parts(v->aval->dtype) == 2 && nvg_parts(x->dtype) == 1)
-    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)",
-                   nvg_dtype_name(x->dtype));
+  if (nvg_converts(c, v->aval->dtype, x->dtype)) return NULL;
   if (!nvg_broadcasts(v->aval, x->rank, count))
     return nvg_bad(c, NVM_ERR_VALUE, "values of shape %s do not broadcast to a slice of shape %s",
                    nvg_shape_text(from, v->aval->rank, v->aval->shape), nvg_shape_text(to, x->rank, count));

@@ -45,8 +45,7 @@ nvg_node *nvg_make_ASTYPE(nvg_call *c) {
   if (t < 0) return nvg_bad(c, NVM_ERR_VALUE, "dtype is missing");
   nvg_attr_get(c, "copy"); /* arrays are values: a copy cannot be told from the original */
   nvm_dtype to = (nvm_dtype)t;
-  if (nvg_parts(x->aval->dtype) == 2 && nvg_parts(to) == 1 && to != NVM_BOOL)
-    return nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)", nvg_dtype_name(to));
+  if (nvg_converts(c, x->aval->dtype, to)) return NULL;
   if (x->aval->dtype == to && !nvg_is_narrow(to)) return x;
   return nvg_keep(c, nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, to), &x, 1, NULL, 0));
 }

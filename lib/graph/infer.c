@@ -42,6 +42,12 @@ static nvm_dtype widen_for(nvg_node *const *in, int n, nvm_dtype t) {
   return t;
 }
 
+int nvg_converts(nvg_call *c, nvm_dtype from, nvm_dtype to) {
+  if (nvg_parts(from) == 1 || nvg_parts(to) == 2 || to == NVM_BOOL) return NVM_OK;
+  nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)", nvg_dtype_name(to));
+  return NVM_ERR_TYPE;
+}
+
 int nvg_rule_in(const char *who, nvg_rule id, nvg_node *const *in, int n, nvm_dtype default_float) {
   const rule *r = &rules[id];
   for (int i = 0; i < n; i++)

@@ -76,6 +76,8 @@ const char *nvg_shape_text(char *out, int rank, const int64_t *shape); /* "(3, 4
 nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float); /* of an operand that meets nothing else */
 /* Promotion over n operands (NULL ones are skipped); the dtype of weak ones follows. */
 nvm_dtype nvg_common(nvg_node *const *in, int n, nvm_dtype default_float);
+/* Complex numbers become real ones nowhere, but bool. A status. */
+int nvg_converts(nvg_call *c, nvm_dtype from, nvm_dtype to);
 /* Checks the rule's classes and gives the operands' dtype; -1 with a message. */
 int nvg_rule_in(const char *who, nvg_rule r, nvg_node *const *in, int n, nvm_dtype default_float);
 nvm_dtype nvg_rule_out(nvg_rule r, nvm_dtype in);

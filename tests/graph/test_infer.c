@@ -88,7 +88,7 @@ START_TEST(reductions) {
   is_fault(op1a("argmax", x, L("axis", 0, 1)), NVM_ERR_TYPE, "[argmax] axis must be an integer");
   is_fault(op1("cumulative_sum", x), NVM_ERR_VALUE, "[cumulative_sum] an array of 3 dimensions needs an axis");
   is_fault(op1a("sum", leaf(NVM_C64, 1, 2), D("dtype", NVM_F32)), NVM_ERR_TYPE,
-           "[sum] complex numbers do not convert to float32");
+           "[sum] complex numbers do not convert to float32; take real(x) or abs(x)");
   is_fault(op1a("prod", x, D("dtype", NVM_BOOL)), NVM_ERR_TYPE,
            "[prod] there are no sums and products in bool; any and all are what they would be");
   is_fault(op1a("cumulative_sum", leaf(NVM_BOOL, 1, 4), D("dtype", NVM_BOOL)), NVM_ERR_TYPE,
@@ -130,6 +130,7 @@ START_TEST(views) {
            "[slice] 3 elements from 2 at step 1 leave dimension 2 of extent 4");
   nvg_node *flat = leaf(NVM_F32, 1, 9);
   is_aval(op2a("slice_update", flat, leaf(NVM_F32, 1, 1), L("start", 2), L("count", 5)), NVM_F32, "9");
+  is_aval(op2a("slice_update", leaf(NVM_BOOL, 1, 9), leaf(NVM_C64, 1, 5), L("start", 2), L("count", 5)), NVM_BOOL, "9");
   is_fault(op2a("slice_update", flat, leaf(NVM_F32, 1, 2), L("start", 2), L("count", 5)), NVM_ERR_VALUE,
            "[slice_update] values of shape (2,) do not broadcast to a slice of shape (5,)");
   is_fault(op2a("slice_update", flat, leaf(NVM_F32, 2, 1, 5), L("start", 2), L("count", 5)), NVM_ERR_VALUE,
