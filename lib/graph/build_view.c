@@ -18,7 +18,7 @@ static int shape_attr(nvg_call *c, const char *name, int64_t size, int infer, in
     else if (__builtin_mul_overflow(known, shape[d], &known)) known = -1;
   }
   if (hole >= 0) shape[hole] = known > 0 ? size / known : 0;
-  if (infer && (hole >= 0 ? known * shape[hole] : known) != size) {
+  if (infer && ((hole >= 0 ? known * shape[hole] : known) != size || (hole >= 0 && !known))) { /* 0 times anything */
     if (hole >= 0) shape[hole] = -1;
     char from[NVG_SHAPE_TEXT];
     const nvg_aval *a = c->in[0]->aval;

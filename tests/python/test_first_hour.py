@@ -108,6 +108,8 @@ xp.arange(3) ** -1
 xp.ones(3) + xp.ones(4)
 xp.ones((2, 3)) @ xp.ones((2, 3))
 xp.ones((2, 3)).reshape(4)
+xp.ones((0, 3)).reshape(-1, 3), xp.ones((0, 3)).reshape(-1)
+xp.ones((0, 3)).reshape(0, -1)
 xp.arange(0).max()
 bool(xp.ones(2))
 hash(xp.ones(2))
