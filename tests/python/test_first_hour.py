@@ -248,6 +248,8 @@ xp.count_nonzero(xp.array([[0, 1], [2, 0]]), axis=0)
 xp.searchsorted(xp.array([1., 2, 3]), xp.array([[0, 2.5], [9, 1]]))
 xp.isin([1, 5], [5])
 xp.nonzero(xp.array([[0, 1], [2, 0]]))
+[xp.searchsorted(xp.array(x), xp.array([np.nan, 2])) for x in ([1., 2, np.nan, np.nan], [1, 3], [np.nan])]
+[xp.searchsorted(xp.array(x), xp.array([np.nan, 2]), 'right') for x in ([1., 2, np.nan, np.nan], [1, 3], [np.nan])]
 xp.meshgrid([1, 2], [3, 4, 5], indexing='ij')
 xp.broadcast_arrays(xp.array([1, 2]), xp.array([[1], [2]]))
 xp.var(xp.array([1, 2, 3, 4])), xp.std(xp.array([[1., 2], [3, 5]]), axis=0)

@@ -123,7 +123,8 @@ def isin(x1, x2, /, *, invert=False):
 
 
 def searchsorted(x1, x2, /, side="left", sorter=None):
-    """Where the elements of x2 belong in the sorted x1: before equal ones ('left') or behind them ('right')."""
+    """Where the elements of x2 belong in the sorted x1: before equal ones ('left') or behind them ('right'); NaN comes
+    last."""
     if side not in ("left", "right"):
         raise ValueError("[searchsorted] side is 'left' or 'right'")
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
@@ -137,7 +138,10 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
     for bit in reversed(range(n.bit_length())):  # the most elements that lie before, from the highest bit down
         more = position + (1 << bit)
         probe = _f["take"](x1, _f["minimum"](more, n).reshape(-1) - 1, axis=0).reshape(x2.shape)
-        position = _f["where"]((more <= n) & before(probe, x2), more, position)
+        lies = before(probe, x2)
+        if x2.dtype.kind == "f":
+            lies |= _f["isnan"](x2) & ~_f["isnan"](probe) if side == "left" else _f["isnan"](x2)
+        position = _f["where"]((more <= n) & lies, more, position)
     return position
 
 
