@@ -216,11 +216,11 @@ static PyObject *inplace(PyObject *x, PyObject *y, nvp_fixed f) {
   if (!r || r == Py_NotImplemented) return r;
   nvp_array *a = (nvp_array *)x, *b = (nvp_array *)r;
   nvm_dtype to = nvm_dtype_of(a->h), from = nvm_dtype_of(b->h);
-  static const char order[] = "buifc"; /* a kind may be stored in one to its right; int and uint in each other */
+  static const char order[] = "buifc"; /* a kind may be stored in one to its right */
   const char *kt = strchr(order, nvp_kind(to)), *kf = strchr(order, nvp_kind(from));
   int ok = nvm_rank(a->h) == nvm_rank(b->h) &&
            (!nvm_rank(a->h) || !memcmp(nvm_shape(a->h), nvm_shape(b->h), sizeof(int64_t) * (size_t)nvm_rank(a->h)));
-  if (kf > kt && !(*kf == 'i' && *kt == 'u'))
+  if (kf > kt)
     PyErr_Format(PyExc_TypeError, "an in-place operation cannot store %s in an array of %s", nvm_dtype_name(from),
         nvm_dtype_name(to));
   else if (!ok) PyErr_SetString(PyExc_ValueError, "an in-place operation cannot change the shape of its array");

@@ -67,6 +67,9 @@ def test_in_place_keeps_dtype_and_shape():
         b += 0.5
     with pytest.raises(ValueError):
         a += nvm.ones((2, 3))
+    with pytest.raises(TypeError, match="store int64 in an array of uint8"):  # NumPy's error is a TypeError of its own
+        c = nvm.ones(3, dtype=nvm.uint8)
+        c += nvm.asarray([300, 1, 1])
 
 
 def test_unary_operators():

@@ -156,6 +156,8 @@ a = xp.array(5); a += 1; r = a
 a = xp.ones(3, dtype=bool); a &= xp.array([True, False, True]); r = a
 a = xp.ones(3, dtype=bool); a += True; r = a
 a = xp.ones(3, dtype='u1'); a -= 2; r = a
+a = xp.ones(3, dtype='u1'); a += xp.ones(3, 'u8'); r = a
+a = xp.ones(3, dtype='i1'); a += xp.ones(3, 'u4'); r = a
 a = xp.array([200], 'u1') + xp.array([100], 'u1'); r = a
 a = xp.array([127], 'i1') + 1; r = a
 xp.array([-128], 'i1') // -1
