@@ -1,6 +1,7 @@
 /* The library's table of operations as Python functions and methods: one function object per row, made when the
    module starts. A row's signature says which arguments are operands (the first ones) and which are attributes;
-   nothing here knows an operation by name, but for the list of names that are methods in NumPy too. */
+   nothing here knows an operation by name, but for the list of names that are methods in NumPy too, and what NumPy
+   calls a parameter otherwise. */
 #include <stdlib.h>
 #include <string.h>
 #include "nvp.h"
@@ -117,6 +118,16 @@ static int argument_error(const op *o, const char *what, PyObject *name) {
   if (!nvm_op_get(&info, o->number)) PyErr_Format(PyExc_TypeError, "%s%s: %s%S", info.name, info.signature, what, name);
   return -1;
 }
+/* The place of a parameter; their number if there is none of that name. ddof is NumPy's name for correction. */
+static int place_of(const op *o, PyObject *name) {
+  int i = 0;
+  while (i < o->nparam && o->p[i].name != name) i++;
+  if (i < o->nparam || !PyUnicode_Check(name)) return i;
+  for (i = 0; i < o->nparam && PyUnicode_Compare(o->p[i].name, name); i++) {} /* not the interned string */
+  if (i == o->nparam && !PyUnicode_CompareWithASCIIString(name, "ddof"))
+    for (i = 0; i < o->nparam && strcmp(o->p[i].text, "correction"); i++) {}
+  return i;
+}
 /* v[i]: the borrowed argument for parameter i, NULL if it was not given. */
 static int bind(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   if (n > o->nparam) {
@@ -129,10 +140,7 @@ static int bind(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, 
   Py_ssize_t nnames = names ? PyTuple_Size(names) : 0;
   for (Py_ssize_t k = 0; k < nnames; k++) {
     PyObject *name = PyTuple_GetItem(names, k);
-    int i = 0;
-    while (i < o->nparam && o->p[i].name != name) i++;
-    if (i == o->nparam) /* not the interned string */
-      for (i = 0; i < o->nparam && PyUnicode_Compare(o->p[i].name, name); i++) {}
+    int i = place_of(o, name);
     if (i == o->nparam) return argument_error(o, "no argument ", name);
     if (v[i]) return argument_error(o, "given twice: ", name);
     v[i] = args[n + k];
@@ -372,11 +380,6 @@ static int gathers(const op *o, PyObject *const *v, Py_ssize_t n) {
     if (!PyIndex_Check(v[i])) return 0;
   return 1;
 }
-static int knows(const op *o, PyObject *name) {
-  int i = 0;
-  while (i < o->nparam && PyUnicode_Compare(o->p[i].name, name)) i++;
-  return i < o->nparam;
-}
 static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   method *b = (method *)self;
   PyObject *v[PARAMS + PARAMS], *names = NULL, *axes = NULL, *key, *value, *r = NULL;
@@ -393,7 +396,7 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kw) {
   }
   PyObject *named = PyList_New(0);
   while (named && kw && PyDict_Next(kw, &pos, &key, &value)) {
-    if (value == Py_None && !knows(b->op, key)) continue; /* NumPy's functions pass dtype=None, out=None on */
+    if (value == Py_None && place_of(b->op, key) == b->op->nparam) continue; /* NumPy passes dtype=None, out=None on */
     v[n + PyList_Size(named)] = value;
     if (PyList_Append(named, key)) Py_CLEAR(named);
   }

@@ -248,10 +248,10 @@ xp.take(xp.arange(4).reshape(2, 2), [1], axis=1)
 xp.take_along_axis(xp.array([[3, 1, 2]]), xp.array([[1, 2, 0]]), axis=1)
 xp.count_nonzero(xp.array([[0, 1], [2, 0]]), axis=0)
 xp.searchsorted(xp.array([1., 2, 3]), xp.array([[0, 2.5], [9, 1]]))
-xp.isin([1, 5], [5])
-xp.nonzero(xp.array([[0, 1], [2, 0]]))
 [xp.searchsorted(xp.array(x), xp.array([np.nan, 2])) for x in ([1., 2, np.nan, np.nan], [1, 3], [np.nan])]
 [xp.searchsorted(xp.array(x), xp.array([np.nan, 2]), 'right') for x in ([1., 2, np.nan, np.nan], [1, 3], [np.nan])]
+xp.isin([1, 5], [5])
+xp.nonzero(xp.array([[0, 1], [2, 0]]))
 xp.meshgrid([1, 2], [3, 4, 5], indexing='ij')
 xp.broadcast_arrays(xp.array([1, 2]), xp.array([[1], [2]]))
 xp.var(xp.array([1, 2, 3, 4])), xp.std(xp.array([[1., 2], [3, 5]]), axis=0)
@@ -262,6 +262,9 @@ xp.astype(xp.array([1.5]), 'i8'), xp.result_type('i4', 'f4') == 'float64'
 xp.can_cast('i4', 'f8'), xp.can_cast('f8', 'i4')
 xp.array([[1, 2], [3, 4]]).sum(axis=-1, keepdims=True)
 xp.array([[1, 2], [3, 4]]).mean(0), xp.array([[1, 2], [3, 4]]).std()
+xp.array([1, 2, 4]).var(ddof=1), np.std(xp.ones((2, 3)), axis=0), np.var(xp.array([1., 2, 4]), ddof=1)
+xp.var(xp.array([1., 2, 4]), ddof=1), xp.std(xp.array([1., 2, 4]), correction=1)
+xp.sum(xp.ones(2), ddof=1)
 xp.array([[1, 2], [3, 4]]).all(axis=1), xp.array([1, 2]).prod(), xp.array([1, 2]).argmin()
 xp.array([[1, 2], [3, 4]]).reshape(-1), xp.array([[1, 2], [3, 4]]).reshape((4, 1)).shape
 xp.array([1, 2]).astype(float) / 3
