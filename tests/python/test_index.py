@@ -160,7 +160,8 @@ def test_views_see_later_writes():
                                        (np.s_[::0], ValueError), (np.s_[[0.5]], IndexError), (np.s_[[0, 3]],
                                            IndexError),
                                        (np.s_[[0], [4]], IndexError), (np.s_[np.array([True, False])], IndexError),
-                                       (np.s_[10 ** 30], IndexError), (np.s_[:, -10 ** 30], IndexError)])
+                                       (np.s_[10 ** 30], IndexError), (np.s_[:, -10 ** 30], IndexError),
+                                       (np.s_[[0], 10 ** 30], IndexError)])
 def test_errors(key, error):
     a = nvm.zeros((3, 4))
     with pytest.raises(error):

@@ -27,7 +27,7 @@ def _normal(x, key):
         elif k is None or k is Ellipsis or isinstance(k, slice):
             items.append(k)
         elif hasattr(k, "__index__"):
-            items.append(_nvm.asarray(k.__index__()))
+            items.append(_nvm.asarray(max(-2 ** 63, min(k.__index__(), 2 ** 63 - 1))))
         else:
             raise IndexError(f"{k!r} cannot index an array")
     used = sum(k.ndim if _is_mask(k) else 1 for k in items if k is not None and k is not Ellipsis)
