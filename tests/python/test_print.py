@@ -33,6 +33,17 @@ def test_any_array_like_numpy(x):
     assert str(nvm.asarray(x)) == str(x)
 
 
+@pytest.mark.parametrize("dtype,values,text", [
+    ("float32", [1234567], "[1.234567e+06]"), ("float32", [999999], "[999999.]"), ("float64", [1234567], "[1234567.]"),
+    ("float16", [1000, 1.5], "[1.0e+03 1.5e+00]"), ("complex64", [1e6 + 1j], "[1.e+06+1.j]"),
+    ("float32", 0.1, "0.1"), ("float32", -1e-5, "-1e-05"), ("float32", 123456789, "1.2345679e+08"),
+    ("float32", 3, "3.0"), ("float32", float("nan"), "nan"), ("float16", 65504, "6.55e+04"), ("float64", 0.1, "0.1"),
+    ("float64", 1e22, "1e+22"), ("bfloat16", 0.1, "0.1"), ("complex64", 0.1 - 0.2j, "(0.1-0.2j)"),
+    ("complex64", complex("inf+nanj"), "(inf+nanj)"), ("int8", 3, "3"), ("bool", True, "True")])
+def test_as_many_digits_as_the_dtype_has(dtype, values, text):  # as NumPy 2.3 and later
+    assert str(nvm.asarray(values, dtype=dtype)) == text
+
+
 def test_bfloat16():
     a = nvm.asarray([1.0, 0.1, 3.14159]).astype(nvm.bfloat16)
     assert repr(a) == "array([1.  , 0.1 , 3.14], dtype=bfloat16)"

@@ -8,6 +8,7 @@ from ._array_api import _FLOATS
 
 THRESHOLD, EDGE, WIDTH, DIGITS = 1000, 3, 75, 8
 _DEFAULT = {"float64", "int64", "bool", "complex128"}
+_LARGE = {"float16": 1e3, "float32": 1e6, "complex64": 1e6}  # numbers are printed with an exponent from here, else 1e8
 
 
 def _round_trips(name):
@@ -62,7 +63,8 @@ class _Float:
         self.same, self.sign = _round_trips(name), sign
         finite = [x for x in values if math.isfinite(x)]
         sizes = [abs(x) for x in finite if x]
-        self.scientific = bool(sizes) and (max(sizes) >= 1e8 or min(sizes) < 1e-4 or max(sizes) / min(sizes) > 1000)
+        least, most = min(sizes, default=1), max(sizes, default=1)
+        self.scientific = most >= _LARGE.get(name, 1e8) or least < 1e-4 or most / least > 1000
         self.right = 0
         if self.scientific:
             self.places = max((_places(x, self.same) for x in finite), default=0)
@@ -195,9 +197,19 @@ def _repr(x):
     return text + space + tail
 
 
+def _number(x, name):
+    """As Python prints a number, but with no more digits than the dtype needs."""
+    if isinstance(x, complex):
+        return str(complex(*(float(_number(part, name)) for part in (x.real, x.imag))))
+    if not isinstance(x, float) or not math.isfinite(x):
+        return str(x)
+    text = _shortest(x, _round_trips(name))
+    return text if _LARGE.get(name, math.inf) <= abs(x) else str(float(text))
+
+
 def _str(x):
     if x.ndim == 0:
-        return str(x.item())
+        return _number(x.item(), x.dtype.name)
     return _body(x, "", "", " ") if x.size else "[]"
 
 
