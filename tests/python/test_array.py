@@ -128,6 +128,19 @@ def test_other_types_get_their_turn():
     assert (nvm.ones(2) != "a") is True
 
 
+@pytest.mark.parametrize("f", [abs, nvm.square, operator.neg, lambda x: x - 1, lambda x: x // 2, lambda x: x << 1,
+                               lambda x: x @ x], ids=range(7))
+def test_bool_is_no_number(f):
+    with pytest.raises(TypeError, match="bool"):
+        f(nvm.asarray([[True]]))
+
+
+@pytest.mark.parametrize("f", [nvm.max, nvm.var, nvm.sort, lambda x: x < 1], ids=range(4))
+def test_complex_numbers_have_no_order(f):
+    with pytest.raises(TypeError, match="complex|real"):
+        f(nvm.asarray([1j]))
+
+
 def test_integers_must_fit():
     a = nvm.asarray([1, 100], dtype=nvm.int8)
     with pytest.raises(OverflowError, match="300"):
@@ -142,6 +155,8 @@ def test_integers_must_fit():
         with pytest.raises(OverflowError, match="300"):
             f(300, a)
     assert nvm.less(a, 300).tolist() == [True, True]
+    with pytest.raises(ValueError, match="300"):
+        nvm.clip(a, 0, 300)
 
 
 @pytest.mark.parametrize("big", [2 ** 63, 2 ** 64, 2 ** 70, -2 ** 64])
