@@ -79,6 +79,7 @@ typedef struct nvcl_em {
   nvcl_group *group;        /* open group of maps with rare paths */
   nvc_ints cold_id; NVB_VEC(val) cold_fn; /* out-of-line functions by first statement */
   NVB_VEC(nvcl_red *) red;  /* reductions of the run */
+  val room; blk room_in;   /* stack for the lanes of an access, and the entry block of the function that has it */
   int streamed;            /* a non-temporal store was emitted */
 } nvcl_em;
 

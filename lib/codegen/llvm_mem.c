@@ -28,6 +28,81 @@ static val addresses(nvcl_em *e, const nvcl_access *x, val p, int part) {
   return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
 }
 
+/* ---- under a mask. What the machine has no instruction for: where every lane is in the mask it hides nothing, else a
+   loop walks the lanes that are. A branch for each lane made some kernels compile for seconds. */
+typedef struct lanes {
+  typ type;      /* of a value in memory */
+  unsigned size;
+  int n, writes;
+  val p, v;      /* a pointer, or one for each lane; what is written, or read where the mask hides memory */
+} lanes;
+
+static int are_apart(const lanes *l) { return LLVMGetTypeKind(LLVMTypeOf(l->p)) == LLVMVectorTypeKind; }
+
+static int has_mask(const nvcl_em *e, const lanes *l) {
+  int apart = are_apart(l), least = l->size >= 4 ? (apart && l->writes ? 64 : 32) : apart ? 128 : 64;
+  return e->target->width >= least;
+}
+
+static val at_once(nvcl_em *e, const lanes *l, val mask) {
+  static const char *const name[2][2] = {{"llvm.masked.load", "llvm.masked.store"},
+                                         {"llvm.masked.gather", "llvm.masked.scatter"}};
+  typ over[2] = {nvcl_vec(l->type, l->n), LLVMTypeOf(l->p)};
+  val align = nvcl_i32(e, (int)l->size), full = LLVMConstAllOnes(nvcl_vec(e->i1, l->n));
+  val to[4] = {l->v, l->p, align, mask ? mask : full}, from[4] = {l->p, align, to[3], l->v};
+  return nvcl_call(e, name[are_apart(l)][l->writes], over, 2, l->writes ? to : from, 4);
+}
+
+/* Values and pointers lie on the stack meanwhile. */
+static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
+  enum { EACH = 16 * NVC_LANES };
+  int apart = are_apart(l);
+  if (e->room_in != e->entry) {
+    e->room_in = e->entry;
+    e->room = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * EACH), "lanes");
+    LLVMSetAlignment(e->room, 64);
+  }
+  val pointers = nvcl_gep(e, e->room, EACH), p = l->p;
+  nvcl_store(e, l->v, e->room, 64);
+  if (apart) nvcl_store(e, l->p, pointers, 64);
+  blk from = nvcl_here(e), test = nvcl_block(e, "lanes"), body = nvcl_block(e, "lane"), done = nvcl_block(e, "done");
+  LLVMBuildBr(e->b, test);
+  nvcl_at(e, test);
+  val left = LLVMBuildPhi(e->b, e->i64, "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, left, nvcl_int(e, 0), ""), body, done);
+  nvcl_at(e, body);
+  val i = nvcl_call(e, "llvm.cttz", &e->i64, 1, (val[]){left, LLVMConstInt(e->i1, 1, 0)}, 2);
+  val mine = LLVMBuildInBoundsGEP2(e->b, l->type, e->room, &i, 1, "");
+  p = LLVMBuildInBoundsGEP2(e->b, apart ? e->ptr : l->type, apart ? pointers : p, &i, 1, "");
+  if (apart) p = nvcl_load(e, e->ptr, p, 8);
+  nvcl_store(e, nvcl_load(e, l->type, l->writes ? mine : p, l->size), l->writes ? p : mine, l->size);
+  val rest = LLVMBuildAnd(e->b, left, LLVMBuildSub(e->b, left, nvcl_int(e, 1), ""), "");
+  LLVMBuildBr(e->b, test);
+  LLVMAddIncoming(left, (val[]){bits, rest}, (blk[]){from, body}, 2);
+  nvcl_at(e, done);
+  return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->room, 64);
+}
+
+/* mask NULL: all lanes. Returns what is read. */
+static val access_lanes(nvcl_em *e, const lanes *l, val mask) {
+  if (!mask || LLVMIsAConstant(mask) || has_mask(e, l)) return at_once(e, l, mask);
+  blk whole = nvcl_block(e, "whole"), part = nvcl_block(e, "part"), next = nvcl_block(e, "next");
+  val word = LLVMBuildBitCast(e->b, mask, LLVMIntTypeInContext(e->c, (unsigned)l->n), "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, word, LLVMConstAllOnes(LLVMTypeOf(word)), ""), whole, part);
+  nvcl_at(e, whole);
+  val got[2] = {at_once(e, l, NULL)};
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, part);
+  got[1] = one_by_one(e, l, LLVMBuildZExt(e->b, word, e->i64, ""));
+  blk from[2] = {whole, nvcl_here(e)};
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  if (l->writes) return NULL;
+  val v = LLVMBuildPhi(e->b, LLVMTypeOf(l->v), "");
+  LLVMAddIncoming(v, got, from, 2);
+  return v;
+}
+
 /* ---- reading */
 static val scalar_read(nvcl_em *e, const nvcl_access *x, val p, int part, uint64_t other, val when) {
   typ mem = nvcl_memtype(e, x->type);
@@ -54,14 +129,12 @@ static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t 
 }
 
 static void gather(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
-  typ vt = nvcl_vec(nvcl_memtype(e, x->type), x->n);
-  val p = address(e, x, 0), no = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, x->n);
+  lanes l = {nvcl_memtype(e, x->type), size_of(x), x->n, 0, NULL, NULL};
+  val p = address(e, x, 0);
+  l.v = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, x->n);
   for (int j = 0; j < x->parts; j++) {
-    val at = addresses(e, x, p, j);
-    typ over[2] = {vt, LLVMTypeOf(at)};
-    val mask = x->mask ? x->mask : LLVMConstAllOnes(nvcl_vec(e->i1, x->n));
-    val arg[4] = {at, nvcl_i32(e, (int)size_of(x)), mask, no};
-    out[j] = nvcl_from_memory(e, nvcl_call(e, "llvm.masked.gather", over, 2, arg, 4), x->type, x->n);
+    l.p = addresses(e, x, p, j);
+    out[j] = nvcl_from_memory(e, access_lanes(e, &l, x->mask), x->type, x->n);
   }
 }
 
@@ -98,10 +171,9 @@ static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
 
 static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int reversed, uint64_t other, val *out) {
   int wide = x->n * x->parts;
-  typ vt = nvcl_vec(nvcl_memtype(e, x->type), wide), over[2] = {vt, e->ptr};
-  val no = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide),
-      arg[4] = {address(e, x, lo), nvcl_i32(e, (int)size_of(x)), repeat_mask(e, x->mask, x->n, x->parts, reversed), no};
-  val v = nvcl_call(e, "llvm.masked.load", over, 2, arg, 4);
+  lanes l = {nvcl_memtype(e, x->type), size_of(x), wide, 0, address(e, x, lo),
+             nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide)};
+  val v = access_lanes(e, &l, repeat_mask(e, x->mask, x->n, x->parts, reversed));
   for (int j = 0; j < x->parts; j++) {
     int lane[NVC_LANES];
     for (int i = 0; i < x->n; i++) lane[i] = (reversed ? x->n - 1 - i : i) * x->parts + j;
@@ -186,8 +258,7 @@ static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t
   if (m == 1) {
     guarded_store(e, v, p, align, mask);
   } else if (mask) {
-    typ over[2] = {LLVMTypeOf(v), e->ptr};
-    nvcl_call(e, "llvm.masked.store", over, 2, (val[]){v, p, nvcl_i32(e, (int)align), mask}, 4);
+    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), align, m, 1, p, v}, mask);
   } else if (stream && bytes >= 16 && !(bytes & (bytes - 1))) {
     stream_store(e, x, v, p, x->at.k * x->parts * align + from, bytes);
   } else {
@@ -221,9 +292,7 @@ static void scatter(nvcl_em *e, const nvcl_access *x, const val *in, const int *
       guarded_store(e, v, at, size_of(x), mask);
       continue;
     }
-    if (!mask) mask = LLVMConstAllOnes(nvcl_vec(e->i1, m));
-    typ over[2] = {LLVMTypeOf(v), LLVMTypeOf(at)};
-    nvcl_call(e, "llvm.masked.scatter", over, 2, (val[]){v, at, nvcl_i32(e, (int)size_of(x)), mask}, 4);
+    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), size_of(x), m, 1, at, v}, mask);
   }
 }
 

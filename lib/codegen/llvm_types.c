@@ -186,6 +186,9 @@ void nvcl_attributes(nvcl_em *e, val fn) {
   nvcl_attr(e, fn, "nounwind", NULL);
   nvcl_attr(e, fn, "target-cpu", e->target->cpu);
   nvcl_attr(e, fn, "target-features", e->target->features);
+  /* LLVM's models of these order instructions once more after registers are given: half of a kernel's compile time, no
+     speed. */
+  if (!strncmp(e->target->cpu, "znver", 5)) nvcl_attr(e, fn, "tune-cpu", "generic");
   nvcl_attr(e, fn, "prefer-vector-width", width.s);
   nvcl_attr(e, fn, "min-legal-vector-width", width.s);
   nvcl_attr(e, fn, "no-builtins", "");

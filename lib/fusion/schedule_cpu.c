@@ -100,13 +100,35 @@ static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
   return n;
 }
 
-/* Digits of a reduced axis, cut at the borders of lane, sequence and chunk. */
+/* Simple operations that one register item along an axis stands for. What does not lie side by side for the lanes they
+   access one by one. */
+static int64_t access_work(const nvf_cand *k, const nvf_shape *s, nvf_ix at, uint64_t axes) {
+  enum { APART = 32 };
+  return s->lane >= 0 && (axes >> s->lane & 1) && !nvf_is_one(k, at, s->lane) ? APART : 1;
+}
+static int64_t item_work(const nvf_cand *k, const nvf_shape *s, int a) {
+  int64_t n = 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->net->node[v->node].frag : NULL;
+    if (v->axes >> a & 1)
+      n += v->kind == NVF_ILOAD ? access_work(k, s, v->at, v->axes) : f ? most(f->cost, 1) : 1;
+  }
+  for (int i = 0; i < k->put.n; i++)
+    if (k->put.at[i].axes >> a & 1)
+      n += access_work(k, s, k->put.at[i].at, k->put.at[i].axes);
+  return n;
+}
+
+/* Digits of a reduced axis, cut at the borders of lane, sequence and chunk: items, as long as straight-line code of
+   them stays short. */
 static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
-  int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s);
+  enum { STRAIGHT = 2048 };
+  int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s, a);
   nvf_stamp st[64];
   int n = nvf_stamps_of(k, s, a, st, 64), seq;
-  if (nvf_scanned(k, a)) { /* runs of 16 are items */
-    nvf_digit_add(d, 'i', 16, 0);
+  if (nvf_scanned(k, a)) { /* by runs of 16 */
+    nvf_digit_add(d, 16 * placed <= most_items ? 'i' : 'I', 16, 0);
     lo = 16;
   }
   for (int64_t hi; lo < p; lo = hi) {
@@ -117,13 +139,13 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
       nvf_digit_add(d, 'l', l, 0);
       w /= l;
       if (w > 1 && hi <= 128 && w <= 16) {
-        nvf_digit_add(d, 'i', w, 0);
+        nvf_digit_add(d, w * placed <= most_items ? 'i' : 'I', w, 0);
         w = 1;
       }
     }
-    int items = a != s->lane && p * placed <= 32;
+    int items = a != s->lane && p * placed <= least(most_items, 32);
     /* rows in sequence: a few to each visit of an accumulator */
-    if (seq && !items && a != s->lane && w >= 16 && placed <= 8 && !nvf_scanned(k, a)) {
+    if (seq && !items && a != s->lane && w >= 16 && placed <= least(most_items / 4, 8) && !nvf_scanned(k, a)) {
       nvf_digit_add(d, 'i', 4, 0);
       w /= 4;
     }

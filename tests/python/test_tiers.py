@@ -1,7 +1,10 @@
 """The whole table through native code as well: equal bits in both tiers, in one process. Small arrays stay in the
 interpreter by themselves, so the other tests hold the first tier to NumPy, and this one holds the second to the
 first."""
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -88,3 +91,20 @@ def test_view(name, dtype):
         return
     slow, fast = tiers(lambda: [VIEWS[name](put(SOURCE.astype(dtype)))])
     same(slow[0], fast[0], (name, dtype))
+
+
+DEAR = {
+    "two scans": "nvm.cumulative_sum(nvm.cumulative_sum(nvm.asarray(X[:130].reshape(2, 5, 13).astype('f2')), axis=1),"
+                 " axis=2)",
+    "dear rows": "nvm.sum(nvm.atan2(nvm.asarray(X), nvm.atan2(nvm.asarray(X[::-1].copy()), 0.5)) ** 1.5)"}
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_straight_line_code_stays_short(name):
+    """What costs many instructions is a loop: code that is unrolled 16 or 256 times compiles for seconds."""
+    code = f"import numpy as np, nvm; X = np.arange(1000.) / 7; {DEAR[name]}.eval()"
+    env = {**os.environ, "NVM_VERBOSE": "2", "NVM_TIER": "1", "NVM_DEVICE": "cpu", "NVM_CACHE_DIR": "off"}
+    p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    sizes = [int(n) for n in re.findall(r"compiled in \S+ ms, (\d+) bytes", p.stderr)]
+    assert p.returncode == 0 and sizes, p.stderr
+    assert max(sizes) < 60_000
