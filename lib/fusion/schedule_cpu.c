@@ -120,6 +120,13 @@ static int64_t item_work(const nvf_cand *k, const nvf_shape *s, int a) {
   return n;
 }
 
+static int runs_along(const nvf_cand *k, int a) { /* what is stored lies along the axis */
+  int n = 0;
+  for (int i = 0; i < k->put.n; i++)
+    n += nvf_is_one(k, k->put.at[i].at, a);
+  return n > 0;
+}
+
 /* Digits of a reduced axis, cut at the borders of lane, sequence and chunk: items, as long as straight-line code of
    them stays short. */
 static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
@@ -127,8 +134,8 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
   int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s, a);
   nvf_stamp st[64];
   int n = nvf_stamps_of(k, s, a, st, 64), seq;
-  if (nvf_scanned(k, a)) { /* by runs of 16 */
-    nvf_digit_add(d, 16 * placed <= most_items ? 'i' : 'I', 16, 0);
+  if (nvf_scanned(k, a)) { /* by runs of 16: items along memory; across it a row is stored before the next */
+    nvf_digit_add(d, 16 * placed <= most_items && runs_along(k, a) ? 'i' : 'I', 16, 0);
     lo = 16;
   }
   for (int64_t hi; lo < p; lo = hi) {
@@ -189,7 +196,7 @@ static nvf_place whole_axis(const nvf_cand *k, int a, int is_lane, int width) {
   if (scanned && n > ROUND)
     return (nvf_place){ .tile = ROUND, .walk = 1 };
   return (nvf_place){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1, (k->reduced >> a & 1) &&
-                                         !is_lane && !scanned ? 2 : 8) };
+                                         !is_lane ? 2 : 8) };
 }
 
 nvf_shape *nvf_shape_cpu(nvf_cand *k) {
