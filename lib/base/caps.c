@@ -13,8 +13,9 @@
 #define tensor_of(arch) ((arch) < 80 ? 0 : (arch) == 90 ? 2 : 1)
 #define eights_of(arch) ((arch) < 89 ? 0 : (arch) >= 90 && (arch) < 120 ? 1 : 2)
 
-/* Blocks of a cluster share a group of units: 8 fit everywhere, 16 where eight groups have more than 120 units. */
-#define cluster_of(arch, units) ((arch) < 90 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
+/* Blocks of a cluster share a group of units: 8 fit wherever there are as many, 16 where eight groups have more than
+   120. */
+#define cluster_of(arch, units) ((arch) < 90 || (units) < 8 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
 
 /* GPUs: bandwidth as a copy reaches it. `arch` and `word` (in the driver's name) tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {

@@ -146,12 +146,18 @@ START_TEST(all_are_spelled) {
 END_TEST
 
 /* Blocks of a cluster share out sums where tiles are few: as many as the machine has units for, if sums are long. */
-typedef struct few { const char *type; int m, n, k; const char *device; int arch, most, cluster; } few;
+typedef struct few {
+  const char *type;
+  int m, n, k;
+  const char *device;
+  int arch, most, cluster, units; /* units 0: the device's */
+} few;
 static void plan_few(nvb_arena *a, void *arg) {
   few *f = arg;
   product p = {.type = f->type, .m = f->m, .n = f->n, .k = f->k, .align = 1};
   const nvf_options o = {.fuse = 1};
-  nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), nvb_caps_find(f->device), &o);
+  const nvb_caps *c = f->units ? nvb_caps_gpu(f->device, f->arch, f->units) : nvb_caps_find(f->device);
+  nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), c, &o);
   nvc_cuda_kernel k;
   ck_assert_int_eq(plan->nstep, 1);
   nvc_cuda_emit(a, &k, plan->step[0].k, plan->step[0].s, &(nvc_cuda_target){.arch = f->arch});
@@ -159,10 +165,11 @@ static void plan_few(nvb_arena *a, void *arg) {
 }
 
 START_TEST(few_tiles_are_shared_out) {
-  few each[] = {{"bf16", 64, 64, 16384, "h200", 90, 16, 0},     {"bf16", 16, 4096, 4096, "h200", 90, 2, 0},
-                {"f16", 16, 8192, 8192, "h200", 90, 1, 0},      {"bf16", 4096, 4096, 4096, "h200", 90, 1, 0},
-                {"bf16", 64, 64, 64, "h200", 90, 1, 0},         {"f32", 64, 64, 16384, "h200", 90, 16, 0},
-                {"bf16", 64, 64, 16384, "b200", 100, 8, 0},     {"bf16", 64, 64, 16384, "a100", 80, 1, 0}};
+  few each[] = {{"bf16", 64, 64, 16384, "h200", 90, 16, 0, 0},     {"bf16", 16, 4096, 4096, "h200", 90, 2, 0, 0},
+                {"f16", 16, 8192, 8192, "h200", 90, 1, 0, 0},      {"bf16", 4096, 4096, 4096, "h200", 90, 1, 0, 0},
+                {"bf16", 64, 64, 64, "h200", 90, 1, 0, 0},         {"f32", 64, 64, 16384, "h200", 90, 16, 0, 0},
+                {"bf16", 64, 64, 16384, "b200", 100, 8, 0, 0},     {"bf16", 64, 64, 16384, "a100", 80, 1, 0, 0},
+                {"bf16", 64, 64, 16384, "h100", 90, 1, 0, 1}};
   for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
     nvb_arena *a = nvb_arena_new();
     few *f = &each[i];
