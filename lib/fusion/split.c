@@ -1,7 +1,8 @@
-/* Reductions taken apart without changing a bit: long ones with too few results become partials (aligned subtrees of
-   the stamp) and a finish of stamp (1, 1); ones whose source is also read in the pieces of a stamp are written by those
-   pieces, so that both can ride in one kernel. Decides lengths of pieces; whether partials pay is decided by the
-   search. */
+/* Reductions and scans taken apart without changing a bit: long ones with too few results become partials (aligned
+   subtrees of the stamp) and a finish of stamp (1, 1); ones whose source is also read in the pieces of a stamp are
+   written by those pieces, so that both can ride in one kernel; a few long lines are scanned in segments. What is
+   reduced along the tiles of a product has an order of its own, as its terms have. Decides lengths of pieces; whether
+   partials pay is decided by the search. */
 #include "fusion/split.h"
 #include <string.h>
 
@@ -101,12 +102,13 @@ typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
 static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int64_t strips) {
   enum { ROWS = 1024, SHARE = 64 };
   int64_t b = chunk;
-  for (;; b *= 2) {
+  for (; b < e->len; b *= 2) {
     int64_t n = pieces_of(e->len, b), half = pieces_of(e->len, 2 * b) * strips;
     int many = n > 1024 || n * strips > BLOCKS * c->units || (n * e->kept * SHARE > e->largest && half >= c->units);
     if (!many && (b * e->weight >= ROWS || half < 2 * c->units))
-      return b;
+      break;
   }
+  return b;
 }
 
 static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side) {
@@ -292,8 +294,7 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, 
   else if (tile && len > tile) { /* fused to a product: an order of its own */
     n.tiled = 1;
     split(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_stamp){ (int)tile, (int)tile }, tile, out);
-  }
-  else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
+  } else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
     by_axes(w, v, n, out);
   else if (w->split == NVF_WHOLE || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
     long_reduce(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_stamp){ v->stamp_c, v->stamp_w }, &m, out);
