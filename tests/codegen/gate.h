@@ -66,20 +66,18 @@ static inline char *gate_text(const char *name) {
   return s;
 }
 
-static inline int gate_same(nvm_dtype t, const void *a, const void *b) {
+static inline int gate_is_nan(nvm_dtype t, const char *x) {
+  uint64_t bits = 0;
+  memcpy(&bits, x, (size_t)nvg_size(t));
+  double v = nvg_class_of(t) == NVG_FLOAT ? nvg_bits_float(t, bits) : 0;
+  return v != v;
+}
+static inline int gate_same(nvm_dtype t, const void *a, const void *b) { /* or both NaN, each part of a pair */
   nvm_dtype r = nvg_real_of(t);
   int size = nvg_size(r);
   for (int i = 0; i < nvg_size(t) / size; i++) {
     const char *x = (const char *)a + i * size, *y = (const char *)b + i * size;
-    if (memcmp(x, y, (size_t)size) == 0) continue;
-    float fx, fy;
-    double dx, dy;
-    if (r == NVM_F32) { memcpy(&fx, x, 4); memcpy(&fy, y, 4); if (fx != fx && fy != fy) continue; }
-    uint16_t hx, hy, inf = r == NVM_F16 ? 0x7c00 : 0x7f80;
-    if (nvg_is_narrow(r)) { memcpy(&hx, x, 2); memcpy(&hy, y, 2);
-                          if ((hx & 0x7fff) > inf && (hy & 0x7fff) > inf) continue; }
-    if (r == NVM_F64) { memcpy(&dx, x, 8); memcpy(&dy, y, 8); if (dx != dx && dy != dy) continue; }
-    return 0;
+    if (memcmp(x, y, (size_t)size) != 0 && !(gate_is_nan(r, x) && gate_is_nan(r, y))) return 0;
   }
   return 1;
 }
