@@ -102,12 +102,19 @@ static product product_of(const char *file, const char *prefix, const int *size,
                    .ldb = size[4], .ldd = size[5], .nin = nin};
 }
 
+/* Rows of both operands, of numbers up to `most`, lie along k; what else goes in is left to the caller. */
+static product along_k(const char *file, const char *prefix, const int *size, int nin, nvm_dtype a, nvm_dtype b,
+                       double most, nvm_dtype d) {
+  product p = product_of(file, prefix, size, nin);
+  p.in[0] = matrix_new(a, p.m, p.k, p.lda, most);
+  p.in[1] = matrix_new(b, p.n, p.k, p.ldb, most);
+  p.out = (matrix){d, p.m, p.n, p.ldd, NULL};
+  return p;
+}
+
 static void gemm16_in(const char *file, const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = product_of(file, prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
-  p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
-  p.in[1] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
+  product p = along_k(file, prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_BF16, NVM_BF16, 0.5, NVM_BF16);
   p.in[2] = matrix_new(NVM_BF16, 1, n, n, 1);
-  p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
   p.tolerance = 0x1p-8 + k * 0x1p-22;
   run_product(&p);
 }
@@ -148,11 +155,8 @@ START_TEST(shared_out) {
 END_TEST
 /* Floats of 8 bits; ends of rows that are no multiples of 16 bytes. */
 static void gemm8_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = product_of("gemm8.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
-  p.in[0] = matrix_new(NVM_F8E4, m, k, lda, 2);
-  p.in[1] = matrix_new(NVM_F8E5, n, k, ldb, 2);
+  product p = along_k("gemm8.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_F8E4, NVM_F8E5, 2, NVM_BF16);
   p.in[2] = matrix_new(NVM_F32, 1, 1, 1, 1);
-  p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
   p.tolerance = 0x1p-8 + k * 0x1p-22;
   run_product(&p);
 }
@@ -167,10 +171,8 @@ END_TEST
 
 /* Two products of one left operand, in one loop. */
 static void gemm2_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
-  product p = product_of("gemm2.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3);
-  p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
-  for (int i = 1; i < 3; i++) p.in[i] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
-  p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
+  product p = along_k("gemm2.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_BF16, NVM_BF16, 0.5, NVM_BF16);
+  p.in[2] = matrix_new(NVM_BF16, n, k, ldb, 0.5);
   p.tolerance = 0x1p-7;
   run_product(&p);
 }
@@ -188,12 +190,9 @@ START_TEST(residual) {
   const int size[][6] = {{256, 384, 128, 128, 128, 384}, {330, 202, 72, 72, 80, 208}, {40, 100, 0, 8, 8, 104}};
   for (int i = 0; i < 3; i++) {
     const int *s = size[i];
-    product p = product_of("gemmr.kir", "", s, 4);
-    p.in[0] = matrix_new(NVM_F16, s[0], s[2], s[3], 0.5);
-    p.in[1] = matrix_new(NVM_F16, s[1], s[2], s[4], 0.5);
+    product p = along_k("gemmr.kir", "", s, 4, NVM_F16, NVM_F16, 0.5, NVM_F16);
     p.in[2] = matrix_new(NVM_F32, 1, s[0], s[0], 1);
     p.in[3] = matrix_new(NVM_F16, s[0], s[1], s[5], 1);
-    p.out = (matrix){NVM_F16, s[0], s[1], s[5], NULL};
     p.tolerance = 0x1p-10;
     run_product(&p);
   }

@@ -102,6 +102,15 @@ NV float emu_f16(unsigned x) { return nv_float((unsigned short)x); }
 NV float emu_tf32(unsigned x) { return nv_f32(x & ~0x1fffu); }
 NV float emu_e5m2(unsigned x) { return nv_float(nv_half_e5m2((unsigned char)x)); }
 NV float emu_e4m3(unsigned x) { return nv_float(nv_half_e4m3((unsigned char)x)); }
+// what tensor cores multiply: X(name, how many a word holds, how those of the left and the right operand are read)
+#define EMU_FACTORS(X) \
+  X(bf16, 2, emu_bf16, emu_bf16) \
+  X(f16, 2, emu_f16, emu_f16) \
+  X(tf32, 1, emu_tf32, emu_tf32) \
+  X(e4m3_e4m3, 4, emu_e4m3, emu_e4m3) \
+  X(e4m3_e5m2, 4, emu_e4m3, emu_e5m2) \
+  X(e5m2_e4m3, 4, emu_e5m2, emu_e4m3) \
+  X(e5m2_e5m2, 4, emu_e5m2, emu_e5m2)
 // fragments: lane 4 g + t holds of a the rows g and g + 8, of b the column g, at k = N t on and 4 N further on, N to a
 // register
 template <int N>
@@ -122,17 +131,12 @@ NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b
     }
 }
 #define EMU_MMA(name, n, of_a, of_b) \
-  NV void name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
+  NV void nv_mma_##name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, \
+                        unsigned b1) { \
     float *const d[4] = {&d0, &d1, &d2, &d3}; \
     emu_mma<n>(d, a, b0, b1, of_a, of_b); \
   }
-EMU_MMA(nv_mma_bf16, 2, emu_bf16, emu_bf16)
-EMU_MMA(nv_mma_f16, 2, emu_f16, emu_f16)
-EMU_MMA(nv_mma_tf32, 1, emu_tf32, emu_tf32)
-EMU_MMA(nv_mma_e4m3_e4m3, 4, emu_e4m3, emu_e4m3)
-EMU_MMA(nv_mma_e4m3_e5m2, 4, emu_e4m3, emu_e5m2)
-EMU_MMA(nv_mma_e5m2_e4m3, 4, emu_e5m2, emu_e4m3)
-EMU_MMA(nv_mma_e5m2_e5m2, 4, emu_e5m2, emu_e5m2)
+EMU_FACTORS(EMU_MMA)
 NV unsigned nv_tf32(unsigned x) { return (x & 0x7f800000u) == 0x7f800000u ? x : x + 0x1000u; }
 template <int N> NV void nv_async(char *to, const void *from, bool ok) {
   if (((unsigned long long)to | (unsigned long long)from) % N) __builtin_trap();
@@ -235,17 +239,12 @@ NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, 
     *d[i] = sum;
   }
 }
-#define EMU_GROUP(name, deep, of_a, of_b) \
-  template <int A, int B, class... D> NV void name(unsigned long long a, unsigned long long b, int more, D &...d) { \
-    emu_group<deep>(a, b, A, B, more, of_a, of_b, d...); \
+#define EMU_GROUP(name, n, of_a, of_b) \
+  template <int A, int B, class... D> \
+  NV void nv_group_##name(unsigned long long a, unsigned long long b, int more, D &...d) { \
+    emu_group<8 * n>(a, b, A, B, more, of_a, of_b, d...); \
   }
-EMU_GROUP(nv_group_bf16, 16, emu_bf16, emu_bf16)
-EMU_GROUP(nv_group_f16, 16, emu_f16, emu_f16)
-EMU_GROUP(nv_group_tf32, 8, emu_tf32, emu_tf32)
-EMU_GROUP(nv_group_e4m3_e4m3, 32, emu_e4m3, emu_e4m3)
-EMU_GROUP(nv_group_e4m3_e5m2, 32, emu_e4m3, emu_e5m2)
-EMU_GROUP(nv_group_e5m2_e4m3, 32, emu_e5m2, emu_e4m3)
-EMU_GROUP(nv_group_e5m2_e5m2, 32, emu_e5m2, emu_e5m2)
+EMU_FACTORS(EMU_GROUP)
 NV void nv_keep(float &) {}
 NV void nv_group_begin() {}
 NV void nv_group_commit() {}
