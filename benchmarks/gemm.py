@@ -138,6 +138,13 @@ class Gpu:
     def left(self):
         return self.args.seconds - (time.perf_counter() - self.start)
 
+    def passes(self, title, least):
+        """Whether the row is none of those asked for, or has no such seconds left."""
+        late = self.args.only in title and self.left() < least
+        if late:
+            say(f"{title}: no time left")
+        return late or self.args.only not in title
+
     def burst(self, call, k):
         call()
         a, b = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -205,10 +212,7 @@ class Gpu:
     def rows(self):
         out = {}
         for title, (dtype, m, n, k, tail, burst, aim) in ROWS.items():
-            if self.args.only not in title:
-                continue
-            if self.left() < 8:
-                say(f"{title}: no time left")
+            if self.passes(title, 8):
                 continue
             if self.args.try_:
                 m, n, k = max(m // 16, 8), n // 16, k // 16
@@ -254,10 +258,7 @@ class Gpu:
         peers = {name: p for name, p in self.peers.items() if name in peers}
         for dtype, m, n, k in (x for first in range(4) for x in todo[first::4]):
             title = f"{dtype} {m} x {n} x {k}".replace("float", "f")
-            if self.args.only not in title:
-                continue
-            if self.left() < 4:
-                say(f"{title}: no time left")
+            if self.passes(title, 4):
                 continue
             if self.args.try_:
                 m, n, k = (max(x // 16, 8) for x in (m, n, k))
