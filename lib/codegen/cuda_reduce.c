@@ -306,6 +306,7 @@ typedef struct crossing {
   int lanes; /* 32, or 1: all lanes hold the same */
   int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
   int count; /* of warps that merge: 2^nbit, or fewer */
+  const nvf_digit *odd; /* the last digit, where it is no power of two; NULL */
   nvcu_room *room;
 } crossing;
 
@@ -348,12 +349,17 @@ static void put_slots(const tree *t, const crossing *m) {
   if (m->lanes == 1) nvcu_close(t->e);
 }
 
-/* Number of the c-th of the warps that merge, as text; its bits are those of the tree. */
+/* Number of the c-th of the warps that merge, as text; its bits are those of the tree, but for the odd digit's. */
 static const char *warp_number(const tree *t, const crossing *m, int c) {
-  int n = 0, all = m->mask + 1 >= t->e->warps;
+  int n = 0, all = m->mask + 1 >= t->e->warps && !(m->mask & (m->mask + 1));
   for (int i = 0; i < m->nbit; i++)
     if (c >> i & 1) n |= m->bit[i];
-  return all ? nvcu_text(t->e, "%d", n) : nvcu_text(t->e, "(%s & ~%d | %d)", nvcu_warp(t->e, t->acc), m->mask, n);
+  if (all) return nvcu_text(t->e, "%d", n);
+  const char *w = nvcu_warp(t->e, t->acc);
+  const nvf_digit *d = m->odd;
+  if (!d) return nvcu_text(t->e, "(%s & ~%d | %d)", w, m->mask, n);
+  return nvcu_text(t->e, "((%s & ~%d) - %s / %d %% %d * %d + %d)", w, m->mask & (d->pstride - 1), w, d->pstride,
+                   d->extent, d->pstride, n);
 }
 
 static void take_slots(const tree *t, const crossing *m) {
@@ -422,6 +428,7 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
     d = &t->acc->d[digit];
     if (d->pstride & (d->pstride - 1))
       nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
+    if (d->extent & (d->extent - 1)) way.odd = d;
     way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
     way.count = (int)((d->stride * d->extent + low - 1) / low);
   }

@@ -235,12 +235,12 @@ START_TEST(behind_scans) {
 }
 END_TEST
 
-/* Out of nin floats between -1 and 2 the text makes nout. */
-static void run_floats(const char *name, const char *text, int nin, int nout) {
-  float x[512], o[2560] = {0};
-  for (int i = 0; i < nin; i++) x[i] = (float)(i % 37 - 18) / 16;
+/* Out of nin floats, or pairs, between -2 and 2 the text makes nout floats. */
+static void run_floats(const char *name, const char *text, nvm_dtype in, int nin, int nout) {
+  float x[1024], o[2560] = {0};
+  for (int i = 0; i < nvg_parts(in) * nin; i++) x[i] = (float)(i % 37 - 18) / 16;
   gate g = {0};
-  gate_in(&g, NVM_F32, x, nin);
+  gate_in(&g, in, x, nin);
   gate_out(&g, NVM_F32, o, nout);
   run(&g, name, text);
 }
@@ -256,7 +256,7 @@ START_TEST(scans_that_are_carried) {
       "      }\n    }\n    store(o, 2048 + b*128 + r*16 + j, Y)\n  }\n}\n"
       "schedule cpu1 { L = \"r: i8; j: i16\" }\nschedule cpu4 { L = \"r: i2 l4; j: i16\" }\n"
       "schedule cpu8 { L = \"r: I8; j: l8 i2\" }\nschedule gpu1 { L = \"r: l8; j: l4 i4\" }\n";
-  run_floats("scans that are carried", text, 512, 2560);
+  run_floats("scans that are carried", text, NVM_F32, 512, 2560);
 }
 END_TEST
 
@@ -269,12 +269,7 @@ START_TEST(carried_halves) {
       "      store(o, (b*2 + t)*128 + j, W)\n    }\n    store(o, 512 + b*128 + j, c0)\n  }\n}\n"
       "schedule cpu16 { L = \"j: I4 i2 l16\" }\nschedule cpu8 { L = \"j: I16 l8\" }\n"
       "schedule cpu1 { L = \"j: I128\" }\nschedule gpu1 { L = \"j: I4 l32\" }\n";
-  float x[512], o[768] = {0};
-  gate g = {0};
-  for (int i = 0; i < 512; i++) x[i] = (float)i;
-  gate_in(&g, NVM_C64, x, 256);
-  gate_out(&g, NVM_F32, o, 768);
-  run(&g, "carried halves", text);
+  run_floats("carried halves", text, NVM_C64, 256, 768);
 }
 END_TEST
 
@@ -285,7 +280,7 @@ START_TEST(items_over_pads) {
       "    S = scan(add, X, j)\n    store(o, b*128 + r*16 + j, S)\n  }\n}\n"
       "schedule cpu1 { L = \"r: i8; j: i16\" }\n"
       "schedule gpu1 { L = \"j: l2@4 l4@8 I2; r: l4@1 i2\" }\n";
-  run_floats("items over pads", text, 256, 256);
+  run_floats("items over pads", text, NVM_F32, 256, 256);
 }
 END_TEST
 
@@ -300,7 +295,22 @@ START_TEST(copies_of_scans) {
       "schedule cpu1 { L = \"r: i4; j: i16\" }\nschedule cpu8 { L = \"r: l4@2; j: I2 i2 l2@1 I2\" }\n"
       "schedule cpu16 { L = \"r: l2@4 i2; j: l4@1 l2@8 I2\" }\n"
       "schedule gpu1 { L = \"r: l4@1; j: l2@4 i2 l2@16 i2\" }\n";
-  run_floats("copies of scans", text, 256, 128);
+  run_floats("copies of scans", text, NVM_F32, 256, 128);
+}
+END_TEST
+
+/* Warps of a reduced axis in an odd number, beside those of another axis or copies that these hold. */
+START_TEST(odd_warps) {
+  static const char text[] =
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, j, only(L, j))\n"
+      "    s = reduce(add, X, j, S, init = (-0.0))\n    Y = load(x, r*384 + j, L)\n"
+      "    q = reduce(add, Y, j, S, init = (-0.0))\n    Z = map(fma, Y, s, q)\n    store(o, r*384 + j, Z)\n  }\n}\n"
+      "schedule cpu16 { L = \"r: I2; j: I3 i8 l16\"; S = stamp(128, 128) }\n"
+      "schedule cpu1 { L = \"r: i2; j: I3 I128\"; S = stamp(128, 128) }\n"
+      "schedule gpu1 { L = \"r: w2@3; j: w3@1 l32 i4\"; S = stamp(128, 128) }\n"
+      "schedule gpu2 { L = \"r: w2@6; j: w3@2 w2@1 l32 i2\"; S = stamp(128, 128) }\n"
+      "schedule gpu3 { L = \"r: w2@1; j: w3@2 l32 i4\"; S = stamp(128, 128) }\n";
+  run_floats("odd warps", text, NVM_F32, 768, 768);
 }
 END_TEST
 
@@ -326,11 +336,12 @@ int main(void) {
   (void)wide_pairs;
   return gate_emulator()
              ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, loads_before_loops, orders,
-                         behind_scans, scans_that_are_carried, carried_halves, items_over_pads, copies_of_scans)
+                         behind_scans, scans_that_are_carried, carried_halves, items_over_pads, copies_of_scans,
+                         odd_warps)
              : 77;
 }
 #else
 SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, loads_before_loops,
       stores_under_another_name, orders, behind_scans, scans_that_are_carried, carried_halves, items_over_pads,
-      copies_of_scans, wide_pairs)
+      copies_of_scans, odd_warps, wide_pairs)
 #endif

@@ -61,6 +61,7 @@ FAMILIES = {
     "sum, few": (lambda x: nvm.sum(x * x), [_f(100)]),
     "sum, rows of 20": (lambda x: nvm.sum(x, axis=1), [_f(300, 20)]),
     "sum, rows of 1000": (lambda x: nvm.sum(x * 2, axis=1), [_f(40, 1000)]),
+    "sum, short, in every block": (lambda a, x: a * (x / nvm.sum(x)), [_f(2400, 3072), _f(3072, seed=2)]),
     "sum, rows of 50000": (lambda x: nvm.sum(x, axis=1), [_f(3, 50000)]),
     "sum, columns": (lambda x: nvm.sum(x, axis=0), [_f(700, 130)]),
     "sum, long columns": (lambda x: nvm.sum(x, axis=0), [_f(20000, 5)]),
