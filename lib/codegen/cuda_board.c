@@ -44,7 +44,7 @@ static int64_t lowest(const nvf_layout *acc, int axis) {
   return low;
 }
 
-nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny) {
+nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny, int again) {
   nvcu_board *b = NVB_NEW(e->a, nvcu_board);
   int64_t n = 1, at = 0;
   int loops = 0, warps = 0;
@@ -61,7 +61,7 @@ nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc,
     if (d->place == 'c') b->block = i;
   }
   if (!b->bit || loops > 1 || !(b->block >= 0 || (loops && warps)) || n > LANES * EACH) return NULL;
-  if (b->block >= 0 && (e->nested || e->nloop)) return NULL; /* a room of a cluster is read once */
+  if (b->block >= 0 && (e->nested || again)) return NULL; /* a room of a cluster is read once */
   b->n = (int)n;
   while (LANES * b->each < b->n) b->each *= 2;
   b->off = NVB_NEWN(e->a, int64_t, ny * s->nout);

@@ -120,6 +120,8 @@ const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *ste
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
 /* The warp that meets with others of l's: where the last copy of these is not complete, one of the first. */
 const char *nvcu_warp(nvcu_em *e, const nvf_layout *l);
+/* Throws where the bits of a digit of lanes or warps are none of their number's: `what` counts by bits. */
+void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what);
 
 /* ---- cuda_shared.c: shared memory ("shared": char *, 16-byte aligned) in rooms. One barrier before what was written
    is read, one before what is read is written again; none where one in between has served. */
@@ -212,10 +214,10 @@ void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited);
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r);
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
 /* cuda_board.c: what is left of a reduction above bit nvcu_board_bit of its axis. NULL: something that only rounds can
-   do, or too much; no loops of other axes may lie inside its own. open: before the loops; limit: the axis' loop will do
-   [0, visited) of its rounds; post: in the body, v[result item][state]; meet (last: of its run's reductions, outside of
-   all loops), then take for each result item its [state]: behind the loops. */
-nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny);
+   do, or too much; no loops of other axes may lie inside its own; again: some lie outside. open: before the loops;
+   limit: the axis' loop will do [0, visited) of its rounds; post: in the body, v[result item][state]; meet (last: of
+   its run's reductions, outside of all loops), then take for each result item its [state]: behind the loops. */
+nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny, int again);
 int64_t nvcu_board_bit(const nvcu_board *b);
 void nvcu_board_open(nvcu_em *e, const nvcu_board *b);
 void nvcu_board_limit(nvcu_board *b, const char *visited);

@@ -178,6 +178,12 @@ const char *nvcu_warp(nvcu_em *e, const nvf_layout *l) {
   return e->warps % n ? nvcu_let(e, "int", nvcu_text(e, "warp %% %d", n)) : "warp";
 }
 
+void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what) {
+  if (d->pstride & (d->pstride - 1))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s of a %s beside an odd number of others",
+              d->place == 'l' ? "lanes" : "warps", what);
+}
+
 /* Numbers of a place whose digits are all used by l, as a mask; -1: not every extent is a power of two. */
 static int used_mask(const nvf_layout *l, char place) {
   int mask = 0;

@@ -83,7 +83,8 @@ nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
   nvcu_red *r = NVB_NEW(e->a, nvcu_red);
   *r = (nvcu_red){.of = nvc_reduction_of(&e->r, s, run)};
   r->levels = r->of.chunks > 1 ? 64 - __builtin_clzll((uint64_t)r->of.chunks - 1) : -1;
-  r->board = loops_keep(r) || r->of.spread ? NULL : nvcu_board_new(e, s, &r->of.acc, r->of.ny);
+  int again = r->of.first > 0; /* loops of other axes lie outside of the axis' own */
+  r->board = loops_keep(r) || r->of.spread ? NULL : nvcu_board_new(e, s, &r->of.acc, r->of.ny, again);
   r->v = NVB_NEWN(e->a, const char *, r->of.nacc * r->of.nstate);
   r->held = NVB_NEWN(e->a, const char *, (r->levels + 1) * r->of.ny * r->of.nstate + 1);
   return r;
@@ -417,7 +418,10 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   const nvf_digit *d = &t->acc->d[digit];
   int m = (int)(b / d->stride);
   if (d->place == 'i' && !merge_folded(t, digit, m)) merge_items(t, digit, m);
-  if (d->place == 'l') merge_lanes(t, m * d->pstride, lane_bits(t, b));
+  if (d->place == 'l') {
+    nvcu_need_bits(t->e, d, "reduction");
+    merge_lanes(t, m * d->pstride, lane_bits(t, b));
+  }
   if (d->place == 'c')
     nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge among lanes or in a loop");
   if (d->place != 'w') return b;
@@ -426,8 +430,7 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   int64_t low = b;
   for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];
-    if (d->pstride & (d->pstride - 1))
-      nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] warps of a reduction beside an odd number of others");
+    nvcu_need_bits(t->e, d, "reduction");
     if (d->extent & (d->extent - 1)) way.odd = d;
     way.mask |= way.bit[way.nbit++] = (int)(b / d->stride) * d->pstride;
     way.count = (int)((d->stride * d->extent + low - 1) / low);

@@ -412,8 +412,12 @@ void nvcu_scan(nvcu_em *e, const nvf_stmt *s) {
   int open = nvcu_open_loops(e, &rest), moved = !in_place(&c);
   if (moved) own_layout(&c);
   else split_layout(&c);
-  for (int i = 0; i < c.l.n; i++)
-    if (c.l.d[i].axis != s->axis || c.l.d[i].stride >= c.run) c.runs.d[c.runs.n++] = c.l.d[i];
+  for (int i = 0; i < c.l.n; i++) {
+    const nvf_digit *d = &c.l.d[i];
+    int bits = d->axis == s->axis && d->extent > 1 && (d->place == 'l' || d->place == 'w');
+    if (bits) nvcu_need_bits(e, d, "scan");
+    if (d->axis != s->axis || d->stride >= c.run) c.runs.d[c.runs.n++] = *d;
+  }
   c.items = nvc_items(&c.runs);
   c.p = NVB_NEWN(e->a, const char *, nvc_items(&c.l) * c.n);
   c.total = NVB_NEWN(e->a, const char *, c.items *c.n);

@@ -236,13 +236,16 @@ START_TEST(behind_scans) {
 END_TEST
 
 /* Out of nin floats, or pairs, between -2 and 2 the text makes nout floats. */
-static void run_floats(const char *name, const char *text, nvm_dtype in, int nin, int nout) {
+static void run_refusing(int *refusals, const char *name, const char *text, nvm_dtype in, int nin, int nout) {
   float x[1024], o[2560] = {0};
   for (int i = 0; i < nvg_parts(in) * nin; i++) x[i] = (float)(i % 37 - 18) / 16;
-  gate g = {0};
+  gate g = {.refusals = refusals};
   gate_in(&g, in, x, nin);
   gate_out(&g, NVM_F32, o, nout);
   run(&g, name, text);
+}
+static void run_floats(const char *name, const char *text, nvm_dtype in, int nin, int nout) {
+  run_refusing(NULL, name, text, in, nin, nout);
 }
 
 /* A carried tile that begins as something else becomes what a scan has made. */
@@ -314,6 +317,30 @@ START_TEST(odd_warps) {
 }
 END_TEST
 
+/* What the emitter for GPUs refuses, as it would make something else of it: a scan across warps whose number has no
+   bits, for others are odd; boards of a cluster that the next round writes to while other blocks read. */
+START_TEST(refused) {
+#ifdef GATE_CUDA
+  enum { EACH = 1 };
+#else
+  enum { EACH };
+#endif
+  static const char *const text[] = {
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*64 + j, L)\n    S = scan(add, X, j)\n"
+      "    store(o, r*64 + j, S)\n  }\n}\nschedule cpu1 { L = \"r: I3; j: i64\" }\n"
+      "schedule gpu1 { L = \"r: w3@1; j: w2@3 l2 i16\" }\n",
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*256 + j, L)\n"
+      "    q = reduce(add, X, j, S, init = (-0.0))\n    Y = map(add, X, q)\n    store(o, r*256 + j, Y)\n  }\n}\n"
+      "schedule cpu1 { L = \"r: I2; j: I2 i8 I16\"; S = stamp(128, 128) }\n"
+      "schedule gpu1 { L = \"r: I2; j: c2 l32 i4\"; S = stamp(128, 128) }\n"};
+  for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+    int n = 0;
+    run_refusing(&n, "refused", text[i], NVM_F32, i ? 512 : 192, i ? 512 : 192);
+    ck_assert_int_eq(n, EACH);
+  }
+}
+END_TEST
+
 /* Pairs in more lanes than a vector of the widest kind has. */
 START_TEST(wide_pairs) {
   static const char text[] =
@@ -337,11 +364,11 @@ int main(void) {
   return gate_emulator()
              ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, loads_before_loops, orders,
                          behind_scans, scans_that_are_carried, carried_halves, items_over_pads, copies_of_scans,
-                         odd_warps)
+                         odd_warps, refused)
              : 77;
 }
 #else
 SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, loads_before_loops,
       stores_under_another_name, orders, behind_scans, scans_that_are_carried, carried_halves, items_over_pads,
-      copies_of_scans, odd_warps, wide_pairs)
+      copies_of_scans, odd_warps, refused, wide_pairs)
 #endif
