@@ -91,23 +91,19 @@ static double own_cpu(const nvb_caps *c, double work, double sums, double blocks
   return least(shared * share * c->units, shared + (c->units > 1 ? WAKE : 0));
 }
 
-void nvf_assess_product(nvf_cand *k) {
-  /* RESULT: times that a CPU moves the sums: cleared, read, written, stored. AUX: of a library, times that the bytes of
-     what goes into GELU take (cuBLASLt, 34 MB: 23 us more, 134 MB: 42) */
-  enum { RESULT = 4, AUX = 3 };
+/* What a kernel has to do: the product's extents, its blocks and how much of their tiles is not padding, operations of
+   the sums and others, bytes that blocks read, and those of memory. */
+typedef struct effort { double m, n, depth, across, blocks, padded, flops, ops, l2, rd, wr; } effort;
+static effort effort_of(const nvf_cand *k, nvf_tiling t) {
   const nvf_net *net = k->net;
-  const nvb_caps *c = net->caps;
-  const nvf_node *dot = &net->node[k->inst.at[*k->dot->inst].node];
-  const nvf_product *words = nvf_product_of(k, NULL, NULL);
-  nvf_tiling t = nvf_product_tile(k);
-  k->grid = nvf_all_axes(k) & ~k->reduced;
+  const nvf_inst *dot = &k->inst.at[*k->dot->inst];
+  int cpu = net->caps->kind == NVB_CPU;
   double m = length(k, k->dot->m), n = length(k, k->dot->n), depth = length(k, k->dot->k);
-  double across = (double)((k->axis.n ? nvf_elements(k, k->inst.at[*k->dot->inst].axes) : 1) / (m * n)); /* the batch */
+  double across = (double)((k->axis.n ? nvf_elements(k, dot->axes) : 1) / (m * n)); /* the batch */
   double rows = tiles_of(m, t.m), columns = tiles_of(n, t.n);
-  double flops = k->dot->count * (dot->parts > 1 ? 8 : 2) * m * n * depth * across;
-  double padded = rows * (double)t.m / m * columns * (double)t.n / n;
-  double ops = 0, l2 = 0, wr = 0, rd = bytes_read(k, ~0);
-  int cpu = c->kind == NVB_CPU, library = net->offers && nvf_product_offered(words, net->offers);
+  effort f = { .m = m, .n = n, .depth = depth, .across = across, .blocks = across * rows * columns,
+               .padded = rows * (double)t.m / m * columns * (double)t.n / n, .rd = bytes_read(k, ~0),
+               .flops = k->dot->count * (net->node[dot->node].parts > 1 ? 8 : 2) * m * n * depth * across };
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
     double each = nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)), times = repeated(k, t, v->axes);
@@ -115,40 +111,64 @@ void nvf_assess_product(nvf_cand *k) {
       continue;
     /* that is in the rate; of a CPU's few rows it is what takes the time */
     if (v->kind == NVF_ILOAD && is_operand(k, i)) {
-      l2 += cpu ? 2 * each * times * nvg_size(net->node[v->node].dtype) : 0;
+      f.l2 += cpu ? 2 * each * times * nvg_size(net->node[v->node].dtype) : 0;
       continue;
     }
     if (v->kind == NVF_ILOAD)
-      l2 += each * times * nvg_size(net->node[v->node].dtype);
+      f.l2 += each * times * nvg_size(net->node[v->node].dtype);
     else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
-      ops += each * times * work_of(k, v);
+      f.ops += each * times * work_of(k, v);
   }
   for (int i = 0; i < k->put.n; i++)
-    wr += nvg_size(net->node[k->put.at[i].node].dtype) * (double)net->node[k->put.at[i].node].size;
-  nvb_product_rate rate = { c->product[class_of(words)].library, generated(k, class_of(words)) };
-  if (rate.library <= 0)
-    library = 0;
-  k->blocks = across * rows * columns;
-  double parts = k->blocks * (double)t.split, others = k->blocks * most(1, depth / 1024); /* of libraries */
-  double share = least(1, parts / c->units), split = least(1, others / c->units);
-  double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, parts)), moved = (rd + wr) / bandwidth;
-  double own =
-      flops * padded / (rate.generated * share) + ops / (c->rate * share) + bytes_read(k, 1 << NVF_TAIL) / bandwidth;
+    f.wr += nvg_size(net->node[k->put.at[i].node].dtype) * (double)net->node[k->put.at[i].node].size;
+  return f;
+}
+
+static double own_time(const nvf_cand *k, nvf_tiling t, const effort *f, const nvf_product *p, double rate) {
+  enum { RESULT = 4 }; /* times that a CPU moves the sums: cleared, read, written, stored */
+  const nvb_caps *c = k->net->caps;
+  double parts = f->blocks * (double)t.split, share = least(1, parts / c->units);
+  double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
+  double own = f->flops * f->padded / (rate * share) + f->ops / (c->rate * share) +
+               bytes_read(k, 1 << NVF_TAIL) / bandwidth;
   own += t.split > 1 ? nvf_split_time(k, t.m * t.n) : 0;
-  if (cpu)
-    own = own_cpu(c, own, RESULT * across * m * n * nvg_size(words->accumulate), k->blocks, share);
-  own = most(own, most(moved, l2 / (c->l2_bandwidth * (cpu ? share : 1))));
-  double theirs = (rd + wr) / least(c->bandwidth, c->unit_bandwidth * most(1, cpu ? k->blocks : others));
-  theirs = most(rate.library > 0 ? flops / (rate.library * split) : 0, theirs);
-  if (words->aux.param >= 0)
-    theirs += AUX * across * m * n * nvg_size(words->aux.type) / bandwidth;
-  if (cpu && rate.library > 0 && !nvg_is_narrow(words->operands))
-    theirs = library_cpu(c, words, rate.library, flops, across, split);
-  library &= theirs <= own || (cpu && nvg_is_narrow(words->operands));
-  k->own = net->offers && !library;
-  double busy = library ? theirs : own;
-  k->time = c->launch + (dot->size ? busy : 0);
-  k->bytes_read = (int64_t)rd;
-  k->bytes_written = (int64_t)wr;
-  k->flops = (int64_t)(flops + ops);
+  if (c->kind == NVB_CPU)
+    own = own_cpu(c, own, RESULT * f->across * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
+  return most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));
+}
+
+static double library_time(const nvf_cand *k, nvf_tiling t, const effort *f, const nvf_product *p, double rate) {
+  /* times that the bytes of what goes into GELU take (cuBLASLt, 34 MB: 23 us more, 134 MB: 42) */
+  enum { AUX = 3 };
+  const nvb_caps *c = k->net->caps;
+  int cpu = c->kind == NVB_CPU;
+  double blocks = f->blocks * most(1, f->depth / 1024), share = least(1, blocks / c->units);
+  double time = (f->rd + f->wr) / least(c->bandwidth, c->unit_bandwidth * most(1, cpu ? f->blocks : blocks));
+  time = most(rate > 0 ? f->flops / (rate * share) : 0, time);
+  if (p->aux.param >= 0)
+    time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
+            least(c->bandwidth, c->unit_bandwidth * most(1, f->blocks * (double)t.split));
+  if (cpu && rate > 0 && !nvg_is_narrow(p->operands))
+    time = library_cpu(c, p, rate, f->flops, f->across, share);
+  return time;
+}
+
+void nvf_assess_product(nvf_cand *k) {
+  const nvf_net *net = k->net;
+  const nvb_caps *c = net->caps;
+  const nvf_product *words = nvf_product_of(k, NULL, NULL);
+  nvf_tiling t = nvf_product_tile(k);
+  k->grid = nvf_all_axes(k) & ~k->reduced;
+  effort f = effort_of(k, t);
+  double library = c->product[class_of(words)].library;
+  double own = own_time(k, t, &f, words, generated(k, class_of(words)));
+  double theirs = library_time(k, t, &f, words, library);
+  int asked = net->offers && library > 0 && nvf_product_offered(words, net->offers);
+  asked &= theirs <= own || (c->kind == NVB_CPU && nvg_is_narrow(words->operands));
+  k->own = net->offers && !asked;
+  k->blocks = f.blocks;
+  k->time = c->launch + (net->node[k->inst.at[*k->dot->inst].node].size ? asked ? theirs : own : 0);
+  k->bytes_read = (int64_t)f.rd;
+  k->bytes_written = (int64_t)f.wr;
+  k->flops = (int64_t)(f.flops + f.ops);
 }
