@@ -145,6 +145,46 @@ static const nvf_ix *by_position(builder *b, const nvf_node *n, const nvf_node *
   return e;
 }
 
+/* The axes of a root as it would be alone, whose coordinates are *alone, by those that the kernel has of a value which
+   both are made of. 0: there is none. */
+static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
+  const nvf_node *n = nvf_node_of(b, root);
+  builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
+  nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
+  *trial = (nvf_cand){ .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
+  t->form = b->form;
+  builder_init(t, trial, b->net, b->stored);
+  const nvf_ix *zx = *alone = fresh(t, n, 0);
+  uint64_t want = 0;
+  for (int d = 0; d < n->rank; d++)
+    want |= nvf_ix_axes(b->s, zx[d]);
+  if (!setjmp(t->out))
+    nvf_inst_at(t, root, zx, 0, 1);
+  for (int r = NVM_MAX_RANK + 1; r >= 0 && want; r--)
+    for (int i = 0; i < t->memo.n; i++) {
+      const nvf_memo *m = &t->memo.at[i];
+      if (nvf_node_of(b, m->node)->rank != r || m->guard)
+        continue;
+      int j = 0;
+      while (j < b->memo.n && (b->memo.at[j].node != m->node || b->memo.at[j].guard))
+        j++;
+      if (j < b->memo.n && match(b, t, &b->memo.at[j], m, want, as))
+        return 1;
+    }
+  return 0;
+}
+
+/* The coordinates with the axes put in. Where one is a longer mixed radix its tail lies outside. */
+static const nvf_ix *put_in(builder *b, const nvf_node *n, const nvf_ix *alone, const nvf_ix *as) {
+  nvf_ix *at = nvf_coords(b, n->rank);
+  for (int d = 0; d < n->rank; d++)
+    at[d] = alone[d] ? as[nvf_ix_bare(b->s, alone[d])] : 0;
+  for (int d = 0; d < n->rank; d++)
+    if (alone[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d]))
+      nvf_bound_kernel(b, at[d], n->dim[d]);
+  return at;
+}
+
 /* Coordinates for a further root: where it was met; else through a value shared with what is there; else as some value
    of the same shape; else axes of its own. */
 static const nvf_ix *align(builder *b, int root) {
@@ -152,29 +192,14 @@ static const nvf_ix *align(builder *b, int root) {
   for (int i = 0; i < b->memo.n; i++)
     if (b->memo.at[i].node == root && !b->memo.at[i].guard && fills(b, n, b->memo.at[i].at))
       return b->memo.at[i].at;
-  builder *t = NVB_NEW(b->a, builder); /* not on the stack: it is read after a jump */
-  nvf_cand *trial = NVB_NEW(b->a, nvf_cand);
-  *trial = (nvf_cand){ .net = b->net, .nroot = b->k->nroot, .root = b->k->root };
-  t->form = b->form;
-  builder_init(t, trial, b->net, b->stored);
-  const nvf_ix *zx = fresh(t, n, 0);
-  uint64_t want = 0;
-  for (int d = 0; d < n->rank; d++)
-    want |= nvf_ix_axes(b->s, zx[d]);
-  if (!setjmp(t->out))
-    nvf_inst_at(t, root, zx, 0, 1);
+  const nvf_ix *alone;
   nvf_ix as[64];
-  int best = 0;
-  for (int r = NVM_MAX_RANK + 1; r >= 0 && !best && want; r--)
-    for (int i = 0; i < t->memo.n && !best; i++) {
-      if (nvf_node_of(b, t->memo.at[i].node)->rank != r || t->memo.at[i].guard)
-        continue;
-      int j = 0;
-      while (j < b->memo.n && (b->memo.at[j].node != t->memo.at[i].node || b->memo.at[j].guard))
-        j++;
-      best = j < b->memo.n && match(b, t, &b->memo.at[j], &t->memo.at[i], want, as);
-    }
-  for (int i = b->memo.n; i-- > 0 && !best && want;) { /* what was met last is nearest to a root */
+  if (by_shared(b, root, &alone, as))
+    return put_in(b, n, alone, as);
+  int axes = 0;
+  for (int d = 0; d < n->rank; d++)
+    axes |= alone[d] != 0;
+  for (int i = b->memo.n; i-- > 0 && axes;) { /* what was met last is nearest to a root */
     const nvf_memo *m = &b->memo.at[i];
     const nvf_ix *at = m->guard || !fills(b, nvf_node_of(b, m->node), m->at)
                            ? NULL
@@ -182,20 +207,7 @@ static const nvf_ix *align(builder *b, int root) {
     if (at)
       return at;
   }
-  if (!best)
-    return fresh(b, n, 0);
-  nvf_ix *at = nvf_coords(b, n->rank);
-  for (int d = 0; d < n->rank; d++)
-    at[d] = zx[d] ? as[nvf_ix_bare(b->s, zx[d])] : 0;
-  for (int d = 0; d < n->rank; d++) /* a longer mixed radix: its tail lies outside */
-    if (zx[d] && mixed_radix(b, at[d]) > nvf_value(b->s, n->dim[d])) {
-      int have = 0;
-      for (int i = 0; i < b->k->valid.n; i++)
-        have |= b->k->valid.at[i].e == at[d] && b->k->valid.at[i].n == n->dim[d];
-      if (!have)
-        NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[d], n->dim[d] }));
-    }
-  return at;
+  return fresh(b, n, 0);
 }
 
 /* ---- the candidate */
@@ -348,7 +360,7 @@ static const nvf_ix *product_axes(builder *b, const nvf_node *n) {
       at[d] = nvf_ix_add(b->s, nvf_ix_mul(b->s, at[d], block, 1), nvf_axis_ix(b, nvf_axis_new(b, block)));
   }
   if (b->net->caps->tensor || nvf_value(b->s, n->dim[cut]) % t->block) /* TMA wants to know its edges */
-    NVB_PUSH(b->a, b->k->valid, ((nvf_bound){ at[cut], n->dim[cut] }));
+    nvf_bound_kernel(b, at[cut], n->dim[cut]);
   return at;
 }
 

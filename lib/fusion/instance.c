@@ -1,7 +1,7 @@
-/* What a kernel candidate is made of: an instance is a value at coordinates over named axes, under a
-   guard. Views rewrite coordinates, pad and concat add a guard and a select, what is stored elsewhere is loaded, and a
-   reduction takes the axis that makes its operand an instance which is already there (the diamond rule). Decides which
-   values of a kernel are the same value; never what a block or a lane is. */
+/* What a kernel candidate is made of: an instance is a value at coordinates over named axes, under a guard. Views
+   rewrite coordinates, pad and concat add a guard and a select, what is stored elsewhere is loaded, and a reduction
+   takes the axis that makes its operand an instance which is already there (the diamond rule). Decides which values of
+   a kernel are the same value; never what a block or a lane is. */
 #include <string.h>
 #include "fusion/instance.h"
 
@@ -369,8 +369,7 @@ static int reduced_axis(builder *b, const nvf_node *n, const nvf_ix *at, nvf_ix 
   return -1;
 }
 
-/* The padding of a split belongs to the kernel, not to this operand. */
-static void bound_kernel(builder *b, nvf_ix e, nvf_prod n) {
+void nvf_bound_kernel(builder *b, nvf_ix e, nvf_prod n) {
   for (int i = 0; i < b->k->valid.n; i++)
     if (b->k->valid.at[i].e == e && b->k->valid.at[i].n == n)
       return;
@@ -410,7 +409,7 @@ static int of_reduction(builder *b, int node, const nvf_ix *at, int guard) {
   uint64_t axes = 1ull << a;
   if (n->block && nvf_value(b->s, len) % n->block) {
     axes |= nvf_ix_axes(b->s, r); /* the last part is shorter, though all elements be one */
-    bound_kernel(b, r, len);
+    nvf_bound_kernel(b, r, len);
   }
   int *arg = NVB_NEWN(b->a, int, n->nin + 1);
   for (int i = 0; i < n->nin; i++)

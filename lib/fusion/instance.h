@@ -43,6 +43,8 @@ _Noreturn void nvf_illegal(nvf_builder *b, const char *why);
 int nvf_axis_new(nvf_builder *b, nvf_prod extent);
 nvf_ix nvf_axis_ix(nvf_builder *b, int axis);
 int nvf_guard_of(nvf_builder *b, int n, const nvf_bound *c);
+/* The padding of a split belongs to the kernel, not to one operand: it is where 0 <= e < n fails. */
+void nvf_bound_kernel(nvf_builder *b, nvf_ix e, nvf_prod n);
 /* The instance of a value at coordinates; `force` makes a stored root computed rather than loaded. */
 int nvf_inst_at(nvf_builder *b, int node, const nvf_ix *at, int guard, int force);
 /* Coordinates of n in the shape of x, of as many elements: the shortest runs with equal products. */
