@@ -1,5 +1,6 @@
-/* The canonical graph of the planner: live values only, reshapes to the same shape gone, reductions as split.c takes
-   them apart. Changes no bits. */
+/* The canonical graph of the planner: live values only, reshapes to the same shape gone, reductions and scans as
+   split.c takes them apart; which of them go along others' rows or a product's tiles. Changes no bits but those of
+   the last. */
 #include "fusion/split.h"
 #include <string.h>
 
@@ -64,8 +65,8 @@ static void products(nvb_arena *a, const nvg_graph *g, int *of) {
 
 /* Elements of a piece; 0: the reduction is along no side of a product. */
 static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of) {
-  const nvg_val *x = &net->g->v[v->in[0]], *dot = &net->g->v[of[v->in[0]] - 1];
-  if (!of[v->in[0]] || v->attr[1] != 1 || v->attr[0] < x->rank - 2)
+  const nvg_val *x = &net->g->v[v->in[0]], *dot = of[v->in[0]] ? &net->g->v[of[v->in[0]] - 1] : NULL;
+  if (!dot || v->attr[1] != 1 || v->attr[0] < x->rank - 2)
     return 0;
   if (v->attr[0] == x->rank - 1)
     return nvf_product_columns(net->caps, dot->dtype);
@@ -165,6 +166,38 @@ static void link_users(nvf_net *net) {
   }
 }
 
+/* Value i as a node, between those of its operands. */
+static nvf_node node_of(nvf_weaver *w, int i) {
+  const nvf_sizes *z = w->net->sizes;
+  const nvg_val *v = &w->net->g->v[i];
+  nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin,
+                 .attr = v->attr, .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w,
+                 .order_free = v->order_free, .frag = v->frag, .init = v->init, .name = v->name, .value = i,
+                 .half = v->half };
+  n.in = NVB_NEWN(w->a, int, v->nin + 1); /* one more: of a scatter */
+  for (int j = 0; j < v->nin; j++)
+    n.in[j] = w->node[v->in[j]];
+  if (v->kind == NVG_VLEAF)
+    n.stride = z->stride[v->leaf];
+  if (v->kind == NVG_VSCATTER) { /* greatest positions are entered over zeros of its own */
+    static const int64_t zero;
+    nvf_node base = {
+      .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i
+    };
+    n.in[n.nin++] = nvf_weave(w, base);
+  }
+  return n;
+}
+
+/* The node that stands for what is no reduction: n, one that is there, or what becomes of a scan. */
+static int woven(nvf_weaver *w, const nvg_val *v, nvf_node n) {
+  if (v->kind == NVG_VRESHAPE && nvg_same_shape(v, &w->net->g->v[v->in[0]]))
+    return n.in[0];
+  if (v->kind == NVG_VPICK)
+    return w->state[v->in[0]][v->attr[0]];
+  return v->kind == NVG_VSCAN ? nvf_scan(w, v, n) : nvf_weave(w, n);
+}
+
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole) {
   nvf_net *net = NVB_NEW(a, nvf_net);
   *net = (nvf_net){ .arena = a, .g = g, .caps = m.caps, .offers = m.offers, .sizes = z, .space = z->space };
@@ -178,32 +211,10 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
     products(a, g, of);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
-    if (!want[i])
-      continue;
-    nvf_node n = { .kind = v->kind, .dtype = v->dtype, .rank = v->rank, .dim = z->dim[i], .nin = v->nin,
-                   .attr = v->attr,
-                   .at = z->at[i], .leaf = v->leaf, .stamp_c = v->stamp_c, .stamp_w = v->stamp_w,
-                   .order_free = v->order_free,
-                   .frag = v->frag, .init = v->init, .name = v->name, .value = i, .half = v->half };
-    n.in = NVB_NEWN(a, int, v->nin + 1); /* one more: of a scatter */
-    for (int j = 0; j < v->nin; j++)
-      n.in[j] = w->node[v->in[j]];
-    if (v->kind == NVG_VLEAF)
-      n.stride = z->stride[v->leaf];
-    if (v->kind == NVG_VSCATTER) { /* greatest positions are entered over zeros of its own */
-      static const int64_t zero;
-      nvf_node base = {
-        .kind = NVG_VCONST, .dtype = n.dtype, .rank = n.rank, .dim = n.dim, .attr = &zero, .must = 1, .value = i
-      };
-      n.in[n.nin++] = nvf_weave(w, base);
-    }
-    int same = v->kind == NVG_VRESHAPE && nvg_same_shape(v, &g->v[v->in[0]]);
-    if (v->kind == NVG_VRED)
-      nvf_fold(w, v, n, whole && whole[i], side[i], split == NVF_TILED ? tile_of(net, v, of) : 0);
-    else
-      w->node[i] = same ? n.in[0] : v->kind == NVG_VPICK ? w->state[v->in[0]][v->attr[0]]
-                   : v->kind == NVG_VSCAN ? nvf_scan(w, v, n)
-                                          : nvf_weave(w, n);
+    if (want[i] && v->kind == NVG_VRED)
+      nvf_fold(w, v, node_of(w, i), whole && whole[i], side[i], split == NVF_TILED ? tile_of(net, v, of) : 0);
+    else if (want[i])
+      w->node[i] = woven(w, v, node_of(w, i));
   }
   net->n = w->made.n;
   net->node = w->made.at;
