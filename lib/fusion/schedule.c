@@ -21,49 +21,62 @@ static nvf_ix rewritten(nvf_space *s, nvf_ix e, const nvf_ix *to, uint64_t pair,
   return r;
 }
 
-/* Replaces a and b by one axis in b's place if no expression gets a floor by it. */
-static int collapse(nvf_cand *k, int a, int b) {
+/* All that a kernel has of expressions. */
+typedef struct expressions { nvf_ix *at, *put; nvf_bound **guard, *valid; } expressions;
+
+/* With the axes in another way; 0: one of them gets a floor by it. */
+static int rewrite(const nvf_cand *k, const nvf_ix *to, uint64_t pair, expressions *e) {
   nvf_space *s = k->net->space;
   nvb_arena *mem = k->net->arena;
-  nvf_prod inner = k->axis.at[b].extent, all = nvf_mul(s, k->axis.at[a].extent, inner);
-  uint64_t pair = 1ull << a | 1ull << b;
-  nvf_ix to[64], one = nvf_ix_axis(s, b, all);
   int ok = 1;
-  for (int i = 0; i < 64; i++)
-    to[i] = -1;
-  to[a] = nvf_ix_div(s, one, inner);
-  to[b] = nvf_ix_mod(s, one, inner);
+  *e = (expressions){ NVB_NEWN(mem, nvf_ix, k->inst.n + 1), NVB_NEWN(mem, nvf_ix, k->put.n + 1),
+                      NVB_NEWN(mem, nvf_bound *, k->guard.n + 1), NVB_NEWN(mem, nvf_bound, k->valid.n + 1) };
+  for (int i = 0; i < k->inst.n && ok; i++)
+    e->at[i] = rewritten(s, k->inst.at[i].at, to, pair, &ok);
+  for (int i = 0; i < k->put.n && ok; i++)
+    e->put[i] = rewritten(s, k->put.at[i].at, to, pair, &ok);
+  for (int g = 0; g < k->guard.n && ok; g++) {
+    e->guard[g] = nvb_dup(mem, k->guard.at[g].b, (size_t)k->guard.at[g].n * sizeof **e->guard);
+    for (int i = 0; i < k->guard.at[g].n; i++)
+      e->guard[g][i].e = rewritten(s, e->guard[g][i].e, to, pair, &ok);
+  }
+  for (int i = 0; i < k->valid.n && ok; i++)
+    e->valid[i] = (nvf_bound){ rewritten(s, k->valid.at[i].e, to, pair, &ok), k->valid.at[i].n };
+  return ok;
+}
+
+static int may_be_one(const nvf_cand *k, int a, int b) {
+  uint64_t pair = 1ull << a | 1ull << b;
+  int ok = !is_dot(k, pair);
   for (int i = 0; i < k->inst.n; i++)
     ok &= joint(k->inst.at[i].axes, a, b);
   for (int i = 0; i < k->put.n; i++)
     ok &= joint(k->put.at[i].axes, a, b);
   for (int i = 0; i < k->check.n; i++)
     ok &= !(k->check.at[i].axes & pair);
-  if (!ok || is_dot(k, pair))
-    return 0;
-  nvf_ix *at = NVB_NEWN(mem, nvf_ix, k->inst.n + 1), *put = NVB_NEWN(mem, nvf_ix, k->put.n + 1);
-  for (int i = 0; i < k->inst.n && ok; i++)
-    at[i] = rewritten(s, k->inst.at[i].at, to, pair, &ok);
-  for (int i = 0; i < k->put.n && ok; i++)
-    put[i] = rewritten(s, k->put.at[i].at, to, pair, &ok);
-  nvf_bound **guard = NVB_NEWN(mem, nvf_bound *, k->guard.n + 1), *valid = NVB_NEWN(mem, nvf_bound, k->valid.n + 1);
-  for (int g = 0; g < k->guard.n && ok; g++) {
-    guard[g] = nvb_dup(mem, k->guard.at[g].b, (size_t)k->guard.at[g].n * sizeof *guard[g]);
-    for (int i = 0; i < k->guard.at[g].n; i++)
-      guard[g][i].e = rewritten(s, guard[g][i].e, to, pair, &ok);
-  }
-  for (int i = 0; i < k->valid.n && ok; i++)
-    valid[i] = (nvf_bound){ rewritten(s, k->valid.at[i].e, to, pair, &ok), k->valid.at[i].n };
-  if (!ok)
+  return ok;
+}
+
+/* Replaces a and b by one axis in b's place if no expression gets a floor by it. */
+static int collapse(nvf_cand *k, int a, int b) {
+  nvf_space *s = k->net->space;
+  nvf_prod inner = k->axis.at[b].extent, all = nvf_mul(s, k->axis.at[a].extent, inner);
+  nvf_ix to[64], one = nvf_ix_axis(s, b, all);
+  expressions e;
+  for (int i = 0; i < 64; i++)
+    to[i] = -1;
+  to[a] = nvf_ix_div(s, one, inner);
+  to[b] = nvf_ix_mod(s, one, inner);
+  if (!may_be_one(k, a, b) || !rewrite(k, to, 1ull << a | 1ull << b, &e))
     return 0;
   for (int i = 0; i < k->inst.n; i++)
-    k->inst.at[i].at = at[i], k->inst.at[i].axes &= ~(1ull << a);
+    k->inst.at[i].at = e.at[i], k->inst.at[i].axes &= ~(1ull << a);
   for (int i = 0; i < k->put.n; i++)
-    k->put.at[i].at = put[i], k->put.at[i].axes &= ~(1ull << a);
+    k->put.at[i].at = e.put[i], k->put.at[i].axes &= ~(1ull << a);
   for (int g = 0; g < k->guard.n; g++)
-    k->guard.at[g].b = guard[g];
+    k->guard.at[g].b = e.guard[g];
   for (int i = 0; i < k->valid.n; i++)
-    k->valid.at[i] = valid[i];
+    k->valid.at[i] = e.valid[i];
   k->axis.at[b] = (nvf_axis){ all, nvf_value(s, all) };
   k->axis.at[a] = (nvf_axis){ 0, 1 };
   k->grid &= ~(1ull << a);
@@ -86,7 +99,6 @@ void nvf_collapse(nvf_cand *k) {
 }
 
 /* ---- stamps */
-
 int nvf_stamps(const nvf_cand *k, int axis, nvf_stamp *out, int most) {
   int n = 0;
   for (int i = 0; i < k->inst.n && n < most; i++) {

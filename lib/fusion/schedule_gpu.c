@@ -656,49 +656,48 @@ static int64_t covering(const nvf_cand *k, int lane, int a) {
   return p;
 }
 
-nvf_shape *nvf_shape_gpu(nvf_cand *k) {
-  nvb_arena *mem = k->net->arena;
-  nvf_shape *s = NVB_NEW(mem, nvf_shape);
-  room *r = NVB_NEW(mem, room);
+/* Tiles of the axes that are none of the grid. A set of those that a block has in whole; others are walked. */
+static uint64_t whole_axes(const room *r) {
+  const nvf_cand *k = r->k;
+  nvf_shape *s = r->s;
   uint64_t whole = 0;
-  s->at = NVB_NEWN(mem, nvf_place, k->axis.n + 1);
-  s->lane = lane_of(k);
-  s->cross = -1;
-  *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS, .blocks = 1 };
-  for (int a = 0, walks = 0; a < k->axis.n; a++)
-    if (nvf_live(k, a) && !(k->grid >> a & 1)) {
-      const nvf_node *scan = special_scan(k, a);
-      int64_t segments = scan && scan->block ? (k->axis.at[a].n + scan->block - 1) / scan->block : 1;
-      if (scan && scan->chain) {
-        s->at[a] = (nvf_place){ .tile = 1, .walk = walks = 1 };
-        continue;
-      }
-      s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering(k, s->lane, a);
-      if (nvf_scanned(k, a))
-        s->at[a].tile = most(16, s->at[a].tile);
-      int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid) * segments) : 0;
-      if (n) {
-        s->at[a].tile = n;
-        s->at[a].walk = walks = 1;
-        s->at[a].segment = segments > 1 ? scan->block : 0;
-      }
-      whole |= 1ull << a;
+  for (int a = 0, walks = 0; a < k->axis.n; a++) {
+    if (!nvf_live(k, a) || (k->grid >> a & 1))
+      continue;
+    const nvf_node *scan = special_scan(k, a);
+    int64_t segments = scan && scan->block ? (k->axis.at[a].n + scan->block - 1) / scan->block : 1;
+    if (scan && scan->chain) {
+      s->at[a] = (nvf_place){ .tile = 1, .walk = walks = 1 };
+      continue;
     }
+    s->at[a].tile = nvf_is_exact(k, a) ? k->axis.at[a].n : covering(k, s->lane, a);
+    if (nvf_scanned(k, a))
+      s->at[a].tile = most(16, s->at[a].tile);
+    int64_t n = nvf_scanned(k, a) && !walks ? round_of(r, a, extent(k, k->grid) * segments) : 0;
+    if (n) {
+      s->at[a].tile = n;
+      s->at[a].walk = walks = 1;
+      s->at[a].segment = segments > 1 ? scan->block : 0;
+    }
+    whole |= 1ull << a;
+  }
+  return whole;
+}
+
+static void note_meetings(room *r) {
+  const nvf_cand *k = r->k;
   for (int i = 0; i < k->inst.n + k->put.n; i++) {
     const nvf_inst *v = i < k->inst.n ? &k->inst.at[i] : NULL;
     uint64_t axes = v ? v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0) : k->put.at[i - k->inst.n].axes;
     for (uint64_t m = axes; m; m &= m - 1)
       r->meets[__builtin_ctzll(m)] |= axes;
   }
-  if (!whole)
-    s->cross = nvf_cross_axis(k, s->lane);
-  if (whole)
-    folded(r, whole);
-  else if (s->cross >= 0)
-    square(r), s->mirror = mirrored(k, s);
-  else if (s->lane >= 0)
-    elementwise(r);
-  for (int a = 0; a < k->axis.n; a++) {
+}
+
+/* The room's digits are the shape's, its loops the text's; the lanes' axis lies innermost. */
+static void take_places(const room *r) {
+  nvf_shape *s = r->s;
+  for (int a = 0; a < r->k->axis.n; a++) {
     nvf_place *at = &s->at[a];
     for (int i = 0; i < r->d[a].n; i++)
       s->loops |= r->d[a].d[i].place == 'I' ? 1ull << a : 0;
@@ -710,5 +709,24 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
   }
   if (s->lane >= 0 && s->at[s->lane].tile)
     s->order[s->norder++] = s->lane;
+}
+
+nvf_shape *nvf_shape_gpu(nvf_cand *k) {
+  nvb_arena *mem = k->net->arena;
+  nvf_shape *s = NVB_NEW(mem, nvf_shape);
+  room *r = NVB_NEW(mem, room);
+  s->at = NVB_NEWN(mem, nvf_place, k->axis.n + 1);
+  s->lane = lane_of(k);
+  *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS, .blocks = 1 };
+  uint64_t whole = whole_axes(r);
+  note_meetings(r);
+  s->cross = whole ? -1 : nvf_cross_axis(k, s->lane);
+  if (whole)
+    folded(r, whole);
+  else if (s->cross >= 0)
+    square(r), s->mirror = mirrored(k, s);
+  else if (s->lane >= 0)
+    elementwise(r);
+  take_places(r);
   return s;
 }
