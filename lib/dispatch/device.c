@@ -256,7 +256,6 @@ int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label) {
   return t;
 }
 
-
 void *nvd_use_event(nvd_use u) {
   nvd_queue *q = u.q;
   if (!q || (u.ticket != NVD_OPEN && u.ticket <= q->done))

@@ -73,9 +73,9 @@ typedef struct nvf_net {
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
 /* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product along its tiles */
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED };
-/* whole: by value, reductions that stay together; NULL: none has to */
 /* what is planned for; nvf_options.offers */
 typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine;
+/* whole: by value, reductions that stay together; NULL: none has to */
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
 int nvf_net_tiled(const nvf_net *net);     /* rows or columns of a product are reduced: try NVF_TILED too */

@@ -1,6 +1,6 @@
 /* From the graph as it was written to the planner's language: dtypes made legal, 16-bit rounding points placed,
-   reductions stamped, dead values gone. What is fixed here is the value of every element; nothing later may change it.
-   */
+   reductions stamped, dead values gone. What is fixed here is the value of every element; nothing later may
+   change it. */
 #include <string.h>
 #include "base/err.h"
 #include "graph/infer.h"
