@@ -330,7 +330,15 @@ static void op_dealloc(PyObject *self) {
 }
 static PyObject *op_repr(PyObject *self) { return PyUnicode_FromFormat("<operation %s of nvm>",
     ((op *)self)->def.ml_name); }
-static PyType_Slot op_slots[] = { { Py_tp_dealloc, op_dealloc }, { Py_tp_repr, op_repr }, { 0, NULL } };
+/* A function is pickled as an attribute of this object, which stands for the package then. */
+static PyObject *op_reduce(PyObject *self, PyObject *unused) {
+  (void)unused;
+  PyObject *package = nvp_hook(((op *)self)->st, "namespace");
+  return package ? Py_BuildValue("O(O)", package, Py_None) : NULL;
+}
+static PyMethodDef op_methods[] = { { "__reduce__", op_reduce, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL } };
+static PyType_Slot op_slots[] = { { Py_tp_dealloc, op_dealloc }, { Py_tp_repr, op_repr }, { Py_tp_methods, op_methods },
+                                  { 0, NULL } };
 PyType_Spec nvp_op_spec = { .name = "nvm._nvm.Operation", .basicsize = sizeof(op), .slots = op_slots,
                             .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
                                      Py_TPFLAGS_IMMUTABLETYPE };

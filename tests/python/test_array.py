@@ -275,6 +275,12 @@ def test_copies_and_pickles():
     assert pickle.loads(pickle.dumps(h)).tolist() == [1.5, -2]
 
 
+@pytest.mark.parametrize("f", [nvm.sin, nvm.sum, nvm.concat, nvm.zeros, nvm.sort], ids=lambda f: f.__name__)
+def test_functions_pickle(f):
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(f, protocol)) is f
+
+
 def test_named_results_copy_and_pickle():
     u = nvm.unique_all(nvm.asarray([3, 1, 3]))
     for v in (copy.copy(u), copy.deepcopy(u), pickle.loads(pickle.dumps(u)), nvm.jit(lambda t: t)(u)):
