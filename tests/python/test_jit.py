@@ -56,6 +56,7 @@ def test_python_numbers_are_weak_and_not_constants():
     assert f(x, 2j).dtype == nvm.complex64
     assert f(np.arange(3), True).dtype == nvm.int64
     assert f(2.0, 3.0).item() == 6.0 and f(2, 3).dtype == nvm.int64
+    assert f(x.astype("uint8"), 300).tolist() == [0, 300 % 256, 600 % 256, 900 % 256]
     with pytest.raises(OverflowError):
         f(x, 2 ** 70)
 
