@@ -195,7 +195,7 @@ static nvg_node *cast_like(nvg_node *v, nvg_node *like) {
 }
 int nvm_assign(nvm_array *a, nvm_array *value) {
   if (!a || !value) return nvh_null("assign", "array");
-  if (value->ctx != a->ctx && value != &nvh_none) return nvh_two_contexts("assign");
+  if (value->ctx != a->ctx && value != &nvh_none && a != &nvh_none) return nvh_two_contexts("assign");
   nvm_array *root = a;
   while (root->base) root = root->base;
   if (nvh_tracing() && root->trace != nvh_tracing())

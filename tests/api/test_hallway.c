@@ -155,6 +155,9 @@ START_TEST(what_cannot_be_is_refused) {
   ck_assert_int_eq(nvm_explain(&text, &x, -1), NVM_ERR_VALUE);
   ck_assert_int_eq(nvm_explain(&text, (nvm_array *[]){ x, nvm_none() }, 2), NVM_ERR_VALUE);
   ck_assert_ptr_nonnull(strstr(nvm_last_error(), "[explain] array 1 is absent"));
+  ck_assert_int_eq(nvm_assign(x, nvm_none()), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_assign(nvm_none(), x), NVM_ERR_VALUE);
+  ck_assert_ptr_nonnull(strstr(nvm_last_error(), "an absent operand"));
   ck_assert_ptr_null(nvm_concat(&x, -1, 0));
   ck_assert_ptr_null(nvm_einsum("i->i", &x, -1, NULL));
   nvm_array *none = nvm_zeros(c, NVM_F32, 4, (int64_t[]){ (int64_t)1 << 40, 0, (int64_t)1 << 40, (int64_t)1 << 40 });
