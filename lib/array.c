@@ -10,7 +10,8 @@
 typedef struct nvh_window {
   int rank;
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
-  int drop[NVM_MAX_RANK]; /* the dimension is indexed by an integer and vanishes */
+  int nshape;
+  int64_t shape[NVM_MAX_RANK]; /* in which it is shown: count without the dimensions that an integer indexes, or any */
 } nvh_window;
 
 nvm_array nvh_none = { .refs = 1 };
@@ -52,13 +53,8 @@ static nvg_node *window_get(const nvh_window *w, nvg_node *base) {
                      { .name = "count", .kind = 'I', .is = w->count, .n = w->rank },
                      { .name = "step", .kind = 'I', .is = w->step, .n = w->rank } };
   nvg_node *s = nvg_apply(NVG_OP_SLICE, &base, 1, at, 3, NVM_F64);
-  if (!s) return NULL;
-  int64_t shape[NVM_MAX_RANK];
-  int rank = 0;
-  for (int d = 0; d < w->rank; d++)
-    if (!w->drop[d]) shape[rank++] = w->count[d];
-  if (rank == w->rank) return s;
-  nvg_node *r = reshape(s, rank, shape);
+  if (!s || (w->nshape == w->rank && !memcmp(w->shape, w->count, sizeof *w->shape * (size_t)w->rank))) return s;
+  nvg_node *r = reshape(s, w->nshape, w->shape);
   nvg_node_unref(s);
   return r;
 }
@@ -114,6 +110,14 @@ nvg_node *nvh_node(nvm_array *a) {
   return a->node;
 }
 
+static nvm_array *view_through(nvm_array *a, nvg_node *base, nvh_window *w) { /* takes w */
+  nvm_array *v = nvh_array_new(a->ctx, window_get(w, base));
+  if (!v) return nvb_free(w), NULL;
+  v->window = w;
+  v->base = nvm_array_ref(a);
+  v->seen = a->version;
+  return v;
+}
 nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                     const int *drop) {
   if (!a) return NULL;
@@ -124,18 +128,27 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   nvh_window *w = nvb_alloc(sizeof *w);
   if (!w) return nvb_fail_memory(), NULL;
   w->rank = rank;
+  w->nshape = 0;
   for (int d = 0; d < rank; d++) {
     w->start[d] = start[d];
     w->count[d] = count[d];
     w->step[d] = step[d];
-    w->drop[d] = drop && drop[d];
+    if (!drop || !drop[d]) w->shape[w->nshape++] = count[d];
   }
-  nvm_array *v = nvh_array_new(a->ctx, window_get(w, base));
-  if (!v) return nvb_free(w), NULL;
-  v->window = w;
-  v->base = nvm_array_ref(a);
-  v->seen = a->version;
-  return v;
+  return view_through(a, base, w);
+}
+nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
+  nvg_node *base = a ? nvh_node(a) : NULL;
+  if (!base) return NULL;
+  if (rank < 0 || rank > NVM_MAX_RANK)
+    return nvb_fail(NVM_ERR_INDEX, "[view] %d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
+  nvh_window *w = nvb_alloc(sizeof *w);
+  if (!w) return nvb_fail_memory(), NULL;
+  w->rank = base->aval->rank;
+  w->nshape = rank;
+  for (int d = 0; d < w->rank; d++) w->start[d] = 0, w->count[d] = base->aval->shape[d], w->step[d] = 1;
+  for (int d = 0; d < rank; d++) w->shape[d] = shape[d];
+  return view_through(a, base, w);
 }
 
 void nvh_lose(nvm_array *a) {

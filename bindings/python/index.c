@@ -90,12 +90,10 @@ static int parse_key(basic *b, nvp_array *a, PyObject *key) {
   return parse(b, a, k, (int)n) ? -1 : 1;
 }
 static nvm_array *view_of(nvp_array *a, const basic *b) {
-  return nvm_view(a->h, b->rank, b->start, b->count, b->step, b->drop);
-}
-static PyObject *reshaped(nvp_state *st, nvm_array *h, nvp_fixed f, const int64_t *shape, int n) { /* takes h */
-  nvm_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = n };
-  PyObject *r = h ? nvp_apply(st, f, &h, 1, &at, 1) : nvp_raise(st);
-  nvm_array_unref(h);
+  nvm_array *v = nvm_view(a->h, b->rank, b->start, b->count, b->step, b->drop);
+  if (!v || !b->fresh) return v;
+  nvm_array *r = nvm_view_as(v, b->nshape, b->shape);
+  nvm_array_unref(v);
   return r;
 }
 PyObject *nvp_getitem(PyObject *self, PyObject *key) {
@@ -107,32 +105,24 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key) {
     PyObject *f = nvp_hook(a->st, "getitem");
     return f ? PyObject_CallFunctionObjArgs(f, self, key, NULL) : NULL;
   }
-  nvm_array *v = view_of(a, &b);
-  return b.fresh ? reshaped(a->st, v, NVP_RESHAPE, b.shape, b.nshape) : nvp_wrap(a->st, v);
+  return nvp_wrap(a->st, view_of(a, &b));
 }
 
 /* ---- assignment */
-static int covers(const basic *b, nvp_array *a) { /* the key means the whole array, in its order */
+static int covers(const basic *b, nvp_array *a) { /* the key means the whole array as it is */
+  if (b->fresh) return 0;
   for (int d = 0; d < b->rank; d++)
     if (b->drop[d] || b->step[d] != 1 || b->count[d] != nvm_shape(a->h)[d]) return 0;
   return 1;
 }
-/* `value` without leading dimensions of extent 1 that the target lacks; with None in the key, in the target's own
-   shape. */
-static PyObject *fit(nvp_state *st, nvm_array *value, const basic *b, nvm_array *target) {
-  int extra = nvm_rank(value) - b->nshape;
+/* `value` without leading dimensions of extent 1 that a target of that rank lacks. */
+static PyObject *fit(nvp_state *st, nvm_array *value, int rank) {
+  int n = nvm_rank(value);
   const int64_t *s = nvm_shape(value);
-  PyObject *v;
-  if (extra > 0 && s[0] == 1) {
-    while (extra > 0 && *s == 1) s++, extra--;
-    v = reshaped(st, nvm_array_ref(value), NVP_RESHAPE, s, (int)(nvm_rank(value) - (s - nvm_shape(value))));
-  } else v = nvp_wrap(st, nvm_array_ref(value));
-  if (!v || !b->fresh) return v;
-  PyObject *wide = reshaped(st, nvm_array_ref(((nvp_array *)v)->h), NVP_BROADCAST, b->shape, b->nshape), *r = NULL;
-  if (wide) r = reshaped(st, nvm_array_ref(((nvp_array *)wide)->h), NVP_RESHAPE, nvm_shape(target), nvm_rank(target));
-  Py_DECREF(v);
-  Py_XDECREF(wide);
-  return r;
+  while (n > rank && *s == 1) s++, n--;
+  if (n == nvm_rank(value)) return nvp_wrap(st, nvm_array_ref(value));
+  nvm_attr at = { .name = "shape", .kind = 'I', .is = s, .n = n };
+  return nvp_apply(st, NVP_RESHAPE, &value, 1, &at, 1);
 }
 static int assign(nvp_array *a, const basic *b, PyObject *value) {
   nvp_state *st = a->st;
@@ -144,7 +134,7 @@ static int assign(nvp_array *a, const basic *b, PyObject *value) {
     PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s",
         nvm_dtype_name(nvm_dtype_of(a->h)));
   else if (!(target = covers(b, a) ? nvm_array_ref(a->h) : view_of(a, b))) nvp_raise(st);
-  else if ((fitted = fit(st, v, b, target))) status = nvp_check(st, nvm_assign(target, ((nvp_array *)fitted)->h));
+  else if ((fitted = fit(st, v, b->nshape))) status = nvp_check(st, nvm_assign(target, ((nvp_array *)fitted)->h));
   Py_XDECREF(fitted);
   nvm_array_unref(target);
   if (owned) nvm_array_unref(v);

@@ -115,6 +115,8 @@ NVM_API int nvm_donate(nvm_array *a);
    all stay. What is written to either is seen in both. */
 NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                             const int *drop);
+/* Owned: the same elements in row-major order, in another shape; what is written is seen likewise. */
+NVM_API nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape);
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value, cast and broadcast to a */
 
 /* ---- functions: traced once for each signature, then called at launch cost. A function keeps the graphs of the 64

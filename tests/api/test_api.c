@@ -176,6 +176,15 @@ START_TEST(test_assignment_and_views) {
   expect(a, 6, (float[]){ 0, 10, 2, 10, 4, 7 });
   expect(v, 3, (float[]){ 10, 10, 7 });
   ck_assert_int_eq(nvm_assign(v, ramp(2)), NVM_ERR_VALUE);
+  nvm_array *r = nvm_view_as(v, 2, (int64_t[]){ 3, 1 }); /* in another shape */
+  ck_assert_int_eq(nvm_assign(r, nvm_reshape(ramp(3), 2, (int64_t[]){ 3, 1 })), NVM_OK);
+  expect(a, 6, (float[]){ 0, 0, 2, 1, 4, 2 });
+  ck_assert_int_eq(nvm_assign(a, nvm_int(9)), NVM_OK);
+  expect(r, 3, (float[]){ 9, 9, 9 });
+  ck_assert_ptr_null(nvm_view_as(v, 2, (int64_t[]){ 3, 2 }));
+  ck_assert_ptr_null(nvm_view_as(v, NVM_MAX_RANK + 1, (int64_t[NVM_MAX_RANK + 1]){ 3 }));
+  ck_assert_int_eq(nvm_last_status(), NVM_ERR_INDEX);
+  nvm_array_unref(r);
   nvm_array_unref(v);
   nvm_array_unref(w);
 }

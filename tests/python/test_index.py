@@ -142,6 +142,23 @@ def test_overlapping_copies_read_the_old_values():
     same(a, n[::-1])
 
 
+@given(arrays, st.data())
+def test_views_with_new_dimensions_write_through(shape, data):
+    a, n = nvm.asarray(counted(shape)), counted(shape)
+    key = data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    va, vn = a[key], n[key]
+    if not isinstance(vn, np.ndarray):
+        return
+    va *= -2
+    vn *= -2
+    va[None, ..., None][...] = va[None, ..., None] + 0.5
+    vn += 0.5
+    same(a, n)
+    a += 1
+    n += 1
+    same(va, vn)
+
+
 def test_views_see_later_writes():
     a = nvm.zeros((3, 4))
     row, column, corner = a[1], a[:, 2], a[1:, 1:][0]
