@@ -110,7 +110,7 @@ NVM_API nvm_array *nvm_hold(nvm_array *a);
 NVM_API int nvm_donate(nvm_array *a);
 
 /* ---- item assignment: basic indexing that writes through */
-/* Owned: count[d] elements of each of a's `rank` dimensions, from start[d] on at step[d] (of any sign), all of them
+/* Owned: count[d] elements of each of a's `rank` dimensions, from start[d] on at step[d] (not 0), all of them
    inside, else NVM_ERR_INDEX. drop[d] other than 0: count[d] is 1, and the dimension is none of the view's; drop NULL:
    all stay. What is written to either is seen in both. */
 NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,

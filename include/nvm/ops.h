@@ -181,7 +181,7 @@ NVM_API nvm_array *nvm_expand_dims(nvm_array *x, int axis);                     
 /* an extent other than 1: NVM_ERR_VALUE */
 NVM_API nvm_array *nvm_squeeze(nvm_array *x, int axis);
 NVM_API nvm_array *nvm_broadcast_to(nvm_array *x, int rank, const int64_t *shape);
-/* count[d] elements of each dimension of x, from start[d] on at step[d] (of any sign; step NULL: 1); all have to lie
+/* count[d] elements of each dimension of x, from start[d] on at step[d] (not 0; step NULL: 1); all have to lie
    inside */
 NVM_API nvm_array *nvm_slice(nvm_array *x, const int64_t *start, const int64_t *count, const int64_t *step);
 NVM_API nvm_array *nvm_flip(nvm_array *x, const int *axes, int naxes);          /* NULL: all */

@@ -127,6 +127,7 @@ int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, i
     return nvg_bad(c, NVM_ERR_VALUE, "start, count and step need %d entries each", a->rank), NVM_ERR_VALUE;
   for (int d = 0; d < a->rank; d++) {
     int64_t last;
+    if (!step[d] && count[d] > 1) return nvg_bad(c, NVM_ERR_VALUE, "the step of dimension %d is 0", d), NVM_ERR_VALUE;
     int bad = count[d] < 0 || __builtin_mul_overflow(count[d] ? count[d] - 1 : 0, step[d], &last) ||
               __builtin_add_overflow(last, start[d], &last);
     if (bad || (count[d] && (start[d] < 0 || start[d] >= a->shape[d] || last < 0 || last >= a->shape[d]))) {

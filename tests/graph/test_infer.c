@@ -135,6 +135,8 @@ START_TEST(views) {
            "[slice_update] values of shape (2,) do not broadcast to a slice of shape (5,)");
   is_fault(op2a("slice_update", flat, leaf(NVM_F32, 2, 1, 5), L("start", 2), L("count", 5)), NVM_ERR_VALUE,
            "[slice_update] values of shape (1, 5) do not broadcast to a slice of shape (5,)");
+  is_fault(op2a("slice_update", flat, real(1), L("start", 2), L("count", 5), L("step", 0)), NVM_ERR_VALUE,
+           "[slice_update] the step of dimension 0 is 0");
   is_fault(opn("concat", 2, leaf(NVM_F32, 2, 2, 3), leaf(NVM_F32, 2, 2, 4)), NVM_ERR_VALUE,
            "[concat] shapes (2, 3) and (2, 4) differ outside axis 0");
   nvg_node *many[64], *huge = op1a("broadcast_to", scalar(NVM_F32), L("shape", 1ll << 58));
