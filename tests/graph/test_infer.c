@@ -217,11 +217,20 @@ static int attrs_of(const char *name, nvg_attr *at) {
   return n;
 }
 
+static int callable(const nvg_op_info *o) {
+  return o->kind != NVG_KLEAF && o->kind != NVG_KNODE && o->kind != NVG_KCALL;
+}
+static void named(const nvg_op_info *o) { /* the message says more than the operation */
+  size_t n = strlen(o->name) + 3;
+  ck_assert_msg(strlen(nvb_message()) > n && !memcmp(nvb_message() + 1, o->name, n - 3), "%s: %s", o->name,
+                nvb_message());
+}
+
 /* Each callable row, each dtype: a legal graph, or a message that names the operation. Every row takes some dtype. */
 START_TEST(every_row_builds_or_explains) {
   for (int op = 0; op < NVG_NOPS; op++) {
     const nvg_op_info *o = &nvg_ops[op];
-    if (o->kind == NVG_KLEAF || o->kind == NVG_KNODE || o->kind == NVG_KCALL) continue;
+    if (!callable(o)) continue;
     int worked = 0;
     for (nvm_dtype t = 0; t < NVM_NDTYPES; t++) {
       nvg_attr at[4];
@@ -235,9 +244,7 @@ START_TEST(every_row_builds_or_explains) {
       nvg_node *in[3] = { leaf(t, 2, 3, 3), leaf(second, 2, 3, 3), leaf(t, 2, 3, 3) };
       nvg_node *r = keep(nvg_apply((nvg_op)op, in, nin, at, nat, NVM_F64));
       if (!r) {
-        char start[64];
-        snprintf(start, sizeof start, "[%s] ", o->name);
-        ck_assert_msg(!strncmp(nvb_message(), start, strlen(start)), "%s: %s", o->name, nvb_message());
+        named(o);
         ck_assert_msg(nvb_status() == NVM_ERR_TYPE, "%s", nvb_message());
         continue;
       }
@@ -251,5 +258,97 @@ START_TEST(every_row_builds_or_explains) {
 }
 END_TEST
 
+/* Each allocation of each of them fails: memory is what is named, and nothing is left. */
+static void lack_memory(nvg_op op, nvm_dtype t) {
+  const nvg_op_info *o = &nvg_ops[op];
+  nvg_attr at[4];
+  nvg_node *in[3] = { leaf(t, 2, 3, 3), leaf(o->kind == NVG_KGATHER ? NVM_I64 : t, 2, 3, 3), leaf(t, 2, 3, 3) };
+  int nat = attrs_of(o->name, at), nin = o->nin < 0 ? 2 : o->nin;
+  nvg_node *r = nvg_apply(op, in, nin, at, nat, NVM_F64); /* shapes and fragments are there for good */
+  int fails = r != NULL;
+  nvg_node_unref(r);
+  int64_t before = nvb_live_blocks();
+  for (int n = 1; fails; n++) {
+    nvb_fail_alloc(n, n % 2);
+    r = nvg_apply(op, in, nin, at, nat, NVM_F64);
+    nvb_fail_alloc(0, 0);
+    fails = !r;
+    ck_assert_msg(r || nvb_status() == NVM_ERR_MEMORY, "%s of %s: %s", o->name, nvg_dtype_name(t), nvb_message());
+    nvg_node_unref(r);
+    ck_assert_msg(nvb_live_blocks() == before, "%s of %s leaves something", o->name, nvg_dtype_name(t));
+  }
+  drop_nodes();
+}
+START_TEST(every_row_may_lack_memory) {
+  for (int op = 0; op < NVG_NOPS; op++)
+    for (nvm_dtype t = 0; t < NVM_NDTYPES && callable(&nvg_ops[op]); t++) lack_memory((nvg_op)op, t);
+}
+END_TEST
+
+/* ---- what nobody means: any operands, any attributes */
+static uint64_t seed = 1;
+static int below(int n) {
+  seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+  return (int)((seed >> 33) % (uint64_t)n);
+}
+static int64_t wild(void) {
+  static const int64_t far[] = { INT64_MAX, INT64_MIN, 1ll << 40, -(1ll << 40), 1ll << 58, 31, 32, 33, 64 };
+  return below(4) ? below(9) - 4 : far[below(9)];
+}
+static nvg_node *any_operand(int rank, const int64_t *extent) {
+  int64_t shape[4];
+  nvm_dtype t = below(3) ? below(2) ? NVM_F32 : NVM_I64 : (nvm_dtype)below(NVM_NDTYPES);
+  for (int d = 0; d < rank; d++) shape[d] = below(5) ? extent[d] : below(4);
+  switch (below(16)) {
+  case 0: return real(below(2) ? 2.5 : -0.0);
+  case 1: return whole(wild());
+  case 2: return keep(nvg_weak(NVG_COMPLEX, 1, 2, 0));
+  case 3: return below(4) ? keep(nvg_const(t, 1.5, 0, 3)) : NULL;
+  default: return keep(nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
+  }
+}
+/* The attributes that the signature names, most of them of a kind that they may have; list: room for 40 each. */
+static int any_attributes(const nvg_op_info *o, int rank, nvg_attr *at, char (*name)[32], int64_t (*list)[40]) {
+  int n = 0, skip = o->nin < 0 ? 1 : o->nin;
+  for (const char *s = o->sig + 1; *s && *s != ')'; s += *s == ',') {
+    s += *s == ' ';
+    size_t length = strcspn(s, "=,)");
+    int sign = *s == '/' || *s == '*';
+    memcpy(name[n], s, length);
+    name[n][length] = 0;
+    s += strcspn(s, ",)");
+    if (sign || skip-- > 0 || !below(6)) continue;
+    nvg_attr *a = &at[n];
+    *a = (nvg_attr){ .name = name[n], .kind = "iiiIIIIIbfdcns"[below(14)], .i = wild(), .f = below(2) ? 2.5 : -1 };
+    if (!strcmp(a->name, "dtype") && below(8)) a->kind = 'd', a->i = below(NVM_NDTYPES);
+    if (!strcmp(a->name, "subscripts")) a->kind = 's';
+    a->n = below(8) ? rank : below(40);
+    for (int k = 0; k < a->n; k++)
+      list[n][k] = a->kind == 's' ? "ijkij,,->.ii"[below(12)] : below(2) ? below(3) : wild();
+    a->is = list[n++];
+  }
+  return n;
+}
+
+START_TEST(any_call_is_legal_or_explained) {
+  seed = (uint64_t)_i + 1;
+  for (int round = 0; round < 20000; round++) {
+    int op = below(NVG_NOPS), rank = below(5), nin = nvg_ops[op].nin < 0 ? below(5) : nvg_ops[op].nin;
+    if (!callable(&nvg_ops[op])) continue;
+    int64_t extent[4] = { below(4), below(4), below(4), below(4) }, list[8][40];
+    char name[8][32];
+    nvg_attr at[8];
+    nvg_node *in[4];
+    for (int i = 0; i < nin; i++) in[i] = any_operand(below(4) ? rank : below(5), extent);
+    int nat = any_attributes(&nvg_ops[op], rank, at, name, list);
+    nvb_clear();
+    nvg_node *r = keep(nvg_apply((nvg_op)op, in, nin, at, nat, NVM_F64));
+    if (!r) named(&nvg_ops[op]);
+    else ck_assert_msg(stages(&r, 1, NULL) == NVM_OK, "%s: %s", nvg_ops[op].name, nvb_message());
+    drop_nodes();
+  }
+}
+END_TEST
+
 SUITE("graph_infer", elementwise_shapes_and_dtypes, elementwise_faults, reductions, views, creation_and_products,
-      every_row_builds_or_explains)
+      every_row_builds_or_explains, every_row_may_lack_memory, LOOP(any_call_is_legal_or_explained, 4))
