@@ -135,6 +135,18 @@ def test_bool_is_no_number(f):
         f(nvm.asarray([[True]]))
 
 
+@pytest.mark.parametrize("f", [nvm.sum, nvm.prod, nvm.cumulative_sum])
+def test_nothing_is_summed_in_bool(f):
+    with pytest.raises(TypeError, match="any and all"):
+        f(nvm.ones(3), dtype=bool)
+
+
+def test_numbers_are_true_or_false():
+    x = nvm.asarray([0.0, 2.0])
+    assert nvm.logical_and(x, 0.5).tolist() == [False, True] and nvm.any(0.5).tolist() is True
+    assert nvm.where(0.5, x, 1.0).tolist() == [0, 2] and nvm.logical_not(1j).tolist() is False
+
+
 @pytest.mark.parametrize("f", [nvm.max, nvm.var, nvm.sort, lambda x: x < 1], ids=range(4))
 def test_complex_numbers_have_no_order(f):
     with pytest.raises(TypeError, match="complex|real"):
