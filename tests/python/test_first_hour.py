@@ -143,6 +143,8 @@ a = xp.arange(6); a += xp.ones((2,6), dtype=int)
 a = xp.zeros((2,3)); a[:, 1] = [5, 6]; r = a
 a = xp.zeros((2,3)); a[1] = 7; r = a
 a = xp.zeros((2,3)); a[:, [0, 2]] = xp.array([[1, 2], [3, 4]]); r = a
+a = xp.zeros((2,3)); a[[0, 1], [0, 2]] = xp.array([[[1, 2]]]); r = a
+a = xp.zeros((2,3)); a[[0, 1], [0, 2]] = xp.array([[1], [2]]); r = a
 a = xp.zeros((2,3)); a[xp.array([True, False])] = 3; r = a
 a = xp.zeros((2,3)); a[..., -1] = 3; r = a
 a = xp.zeros((2,3)); a[None] = 3; r = a

@@ -119,6 +119,8 @@ def setitem(x, key, value):
     where = getitem(_f["arange"](x.size).reshape(x.shape), key)
     if where.size == 0:
         return
+    while value.ndim > where.ndim and value.shape[0] == 1:
+        value = value.reshape(value.shape[1:])
     value = _f["broadcast_to"](value, where.shape).reshape(-1)
     last = _f["last_index"](where.reshape(-1), size=x.size)
     written = _f["take"](value, _f["maximum"](last, 0))
