@@ -288,10 +288,9 @@ static int add_type(PyObject *m, PyTypeObject **slot, PyType_Spec *spec, const c
 static int intern_names(nvp_state *st) {
   struct { PyObject **at; const char *text; } names[] = {
     { &st->s_array_interface, "__array_interface__" }, { &st->s_dlpack, "__dlpack__" },
-    { &st->s_dlpack_device, "__dlpack_device__" }, { &st->s_array, "__array__" }, { &st->s_priority,
-        "__array_priority__" },
-    { &st->s_name, "name" }, { &st->s_dunder_name, "__name__" }, { &st->s_dtype, "dtype" }, { &st->s_device, "device" },
-    { &st->s_cuda_interface, "__cuda_array_interface__" }, { &st->s_exchange, "__dlpack_c_exchange_api__" },
+    { &st->s_array, "__array__" }, { &st->s_priority, "__array_priority__" }, { &st->s_name, "name" },
+    { &st->s_dunder_name, "__name__" }, { &st->s_cuda_interface, "__cuda_array_interface__" },
+    { &st->s_exchange, "__dlpack_c_exchange_api__" },
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!(*names[i].at = PyUnicode_InternFromString(names[i].text))) return -1;
@@ -323,9 +322,8 @@ static int module_exec(PyObject *m) {
          PyModule_AddObjectRef(m, "functions", st->functions) || PyModule_AddObjectRef(m, "hooks", st->hooks) ||
          PyModule_AddStringConstant(m, "__version__", nvm_version()) ? -1 : 0;
 }
-#define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_dlpack_device) X(s_array) \
-  X(s_priority) X(s_name) X(s_dunder_name) X(s_dtype) X(s_device) X(s_cuda_interface) X(s_exchange) X(array) X(dtype) \
-  X(op) X(method) X(jit)
+#define OBJECTS(X) X(error) X(functions) X(hooks) X(s_array_interface) X(s_dlpack) X(s_array) X(s_priority) X(s_name) \
+  X(s_dunder_name) X(s_cuda_interface) X(s_exchange) X(array) X(dtype) X(op) X(method) X(jit)
 static int module_traverse(PyObject *m, visitproc visit, void *arg) {
   nvp_state *st = state_of(m);
 #define X(name) Py_VISIT(st->name);

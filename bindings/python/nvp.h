@@ -28,8 +28,8 @@ typedef struct nvp_state {
   PyObject *dtypes[NVM_NDTYPES];    /* nvm.float32 ... */
   PyObject *functions;              /* dict: name -> function, the whole op table */
   PyObject *hooks;                  /* dict: name -> the Python function that does the long version of something */
-  PyObject *s_array_interface, *s_dlpack, *s_dlpack_device, *s_array, *s_priority, *s_name, *s_dunder_name, *s_dtype,
-      *s_device, *s_cuda_interface, *s_exchange;
+  PyObject *s_array_interface, *s_dlpack, *s_array, *s_priority, *s_name, *s_dunder_name, *s_cuda_interface,
+      *s_exchange;            /* names of attributes */
   int fixed[NVP_NFIXED];            /* op numbers; -1: this library has no such operation */
 } nvp_state;
 
