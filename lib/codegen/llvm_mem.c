@@ -40,8 +40,9 @@ typedef struct lanes {
 static int are_apart(const lanes *l) { return LLVMGetTypeKind(LLVMTypeOf(l->p)) == LLVMVectorTypeKind; }
 
 static int has_mask(const nvcl_em *e, const lanes *l) {
+  enum { WORD = 64 }; /* lanes that the loop can count */
   int apart = are_apart(l), least = l->size >= 4 ? (apart && l->writes ? 64 : 32) : apart ? 128 : 64;
-  return e->target->width >= least;
+  return e->target->width >= least || l->n > WORD;
 }
 
 static val at_once(nvcl_em *e, const lanes *l, val mask) {

@@ -1,6 +1,7 @@
 /* Statements act in the order of the text, whatever emitters put off or do together: carried tiles that change behind
    their use, results that nothing masks, memory that is read behind a store, fills of wide pairs. */
 #include "gate.h"
+#include "base/settings.h"
 
 enum { N = 200 };
 
@@ -341,19 +342,24 @@ START_TEST(refused) {
 }
 END_TEST
 
-/* Pairs in more lanes than a vector of the widest kind has. */
+/* Pairs in more lanes than a vector of the widest kind has; where masks are words, more than bits of one. */
 START_TEST(wide_pairs) {
   static const char text[] =
       "kernel t(x: c64[], o: mut f32[], n: size) {\n  grid (b = 1) {\n"
       "    re, im = load(x, j, L, where = j < n, other = 7)\n    store(o, 2*j, re)\n    store(o, 2*j + 1, im)\n  }\n}\n"
       "schedule cpu64 { L = \"j: i2 l64\" }\nschedule cpu32 { L = \"j: I4 l32\" }\nschedule cpu1 { L = \"j: I128\" }\n";
-  float x[2 * 128], o[2 * 128];
-  gate g = {0};
-  for (int i = 0; i < 256; i++) x[i] = (float)i;
-  gate_in(&g, NVM_C64, x, 128);
-  gate_out(&g, NVM_F32, o, 256);
-  gate_size(&g, 99);
-  run(&g, "wide pairs", text);
+  static const char *const isa[] = {"native", "128"};
+  for (size_t w = 0; w < sizeof isa / sizeof *isa; w++) {
+    float x[2 * 128], o[2 * 128];
+    gate g = {0};
+    for (int i = 0; i < 256; i++) x[i] = (float)i;
+    gate_in(&g, NVM_C64, x, 128);
+    gate_out(&g, NVM_F32, o, 256);
+    gate_size(&g, 99);
+    ck_assert_int_eq(nvb_set("isa", isa[w]), NVM_OK);
+    run(&g, "wide pairs", text);
+  }
+  nvb_set("isa", NULL);
 }
 END_TEST
 
