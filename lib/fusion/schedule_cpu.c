@@ -133,9 +133,10 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
   enum { STRAIGHT = 2048 };
   int64_t p = s->at[a].tile, lo = 1, placed = items_placed(k, s), most_items = STRAIGHT / item_work(k, s, a);
   nvf_stamp st[64];
-  int n = nvf_stamps_of(k, s, a, st, 64), seq;
-  if (nvf_scanned(k, a)) { /* by runs of 16: items along memory; across it a row is stored before the next */
-    nvf_digit_add(d, 16 * placed <= most_items && runs_along(k, a) ? 'i' : 'I', 16, 0);
+  int n = nvf_stamps_of(k, s, a, st, 64), seq, scanned = nvf_scanned(k, a), rows = 0;
+  if (scanned) { /* by runs of 16: items along memory; across it a row is stored before the next */
+    rows = 16 * placed > most_items || !runs_along(k, a);
+    nvf_digit_add(d, rows ? 'I' : 'i', 16, 0);
     lo = 16;
   }
   for (int64_t hi; lo < p; lo = hi) {
@@ -150,9 +151,9 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
         w = 1;
       }
     }
-    int items = a != s->lane && p * placed <= least(most_items, 32);
+    int items = a != s->lane && !rows && p * placed <= least(most_items, 32);
     /* rows in sequence: a few to each visit of an accumulator */
-    if (seq && !items && a != s->lane && w >= 16 && placed <= least(most_items / 4, 8) && !nvf_scanned(k, a)) {
+    if (seq && !items && a != s->lane && w >= 16 && placed <= least(most_items / 4, 8) && !scanned) {
       nvf_digit_add(d, 'i', 4, 0);
       w /= 4;
     }

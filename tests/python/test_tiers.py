@@ -93,6 +93,17 @@ def test_view(name, dtype):
     same(slow[0], fast[0], (name, dtype))
 
 
+@pytest.mark.parametrize("reduce", ["max", "sum", "prod"])
+@pytest.mark.parametrize("shape", [(20, 9), (30, 3), (30, 40), (4, 20, 9), (300, 5)])
+def test_scanned_and_reduced_along_one_axis(shape, reduce):
+    x, axis = np.arange(np.prod(shape)).reshape(shape) % 7 / 4, len(shape) - 2
+    both = nvm.jit(lambda x: (nvm.cumulative_sum(x, axis=axis), getattr(nvm, reduce)(x, axis=axis)))
+    made = tiers(lambda: both(put(x)))
+    for scan, one in made:
+        assert np.array_equal(scan, np.cumsum(x, axis=axis))
+        assert np.allclose(one, getattr(np, reduce)(x, axis=axis))
+
+
 DEAR = {
     "two scans": "nvm.cumulative_sum(nvm.cumulative_sum(nvm.asarray(X[:130].reshape(2, 5, 13).astype('f2')), axis=1),"
                  " axis=2)",
