@@ -3,8 +3,8 @@
 #include "fusion/schedule.h"
 
 /* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What
-   is items rather than a loop (up to 32) is finer, so are the lanes of short rows; and what is done for whole tiles (`step`
-   2: chunks that a tree merges, runs of a scan) is not to be much more than there is. */
+   is items rather than a loop (up to 32) is finer, so are the lanes of short rows; and what is done for whole tiles
+   (`step` 2: chunks that a tree merges, runs of a scan) is not to be much more than there is. */
 static int64_t size_class(int64_t n, int64_t least, int step) {
   static const int64_t fine[] = { 1, 4, 16, 32, 64, 128 };
   int64_t p = step > 2 ? 1024 : 256;
