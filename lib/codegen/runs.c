@@ -260,7 +260,7 @@ static int overwritten(const nvc_runs *r, const nvf_stmt *load, int user) {
 }
 
 /* May the statement be done again in a later run instead of keeping what it made? Not if that assigns to a carried tile
-   again. A map: if what it needs is still there or can be done again too. */
+   again. A map: if what it needs is still there, is kept or can be done again too. */
 static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
   nvc_ints uses = {0};
   for (int o = 0; o < d->nout; o++)
@@ -272,7 +272,7 @@ static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
     for (int i = 0; i < uses.n; i++) {
       const nvc_tile_use *u = &r->tile[uses.at[i]];
       if (u->mutable || !u->def) return 0;
-      if (nvc_has_loops(&r->t->tile[uses.at[i]]) && !repeats(r, u->def, user, cost)) return 0;
+      if (!u->kept && nvc_has_loops(&r->t->tile[uses.at[i]]) && !repeats(r, u->def, user, cost)) return 0;
     }
     return 1;
   }
@@ -295,7 +295,8 @@ static void repeat_in(nvc_runs *r, nvc_run *run, const nvf_stmt *d) {
   nvc_ints uses = {0};
   nvc_uses(r, d, &uses);
   for (int i = 0; i < uses.n; i++)
-    if (nvc_has_loops(&r->t->tile[uses.at[i]])) repeat_in(r, run, r->tile[uses.at[i]].def);
+    if (!r->tile[uses.at[i]].kept && nvc_has_loops(&r->t->tile[uses.at[i]]))
+      repeat_in(r, run, r->tile[uses.at[i]].def);
 }
 
 /* Are the loops of the layout loops of the run? A scan's are its own. */
@@ -308,19 +309,20 @@ static int runs_loops(const nvc_run *run, const nvf_layout *l) {
   return 1;
 }
 
-/* Tiles with loops that later runs use. */
+/* Tiles with loops that later runs use: all of them do again what made it, or it is kept. Where it is done again only
+   what that run's own effects look at is right. */
 static void keep_or_repeat(nvc_runs *r, int tile) {
   nvc_tile_use *t = &r->tile[tile];
   if (t->mutable) return;
   t->kept = r->in_memory && r->in_memory(r->emitter, tile);
   if (!nvc_has_loops(&r->t->tile[tile])) return;
   nvc_run *home = r->run_of[t->def->id];
-  for (int i = 0; i < t->users.n && !t->kept; i++) {
-    nvc_run *u = r->run_of[t->users.at[i]];
-    if (u == home) continue;
-    if (runs_loops(u, &r->t->tile[tile]) && repeats(r, t->def, t->users.at[i], r->map_cost)) repeat_in(r, u, t->def);
-    else t->kept = 1;
+  for (int i = 0; i < t->users.n; i++) {
+    const nvc_run *u = r->run_of[t->users.at[i]];
+    t->kept |= u != home && !(runs_loops(u, &r->t->tile[tile]) && repeats(r, t->def, t->users.at[i], r->map_cost));
   }
+  for (int i = 0; i < t->users.n && !t->kept; i++)
+    if (r->run_of[t->users.at[i]] != home) repeat_in(r, r->run_of[t->users.at[i]], t->def);
 }
 
 static void carried(nvc_runs *r, const nvf_block *b) {

@@ -303,6 +303,19 @@ START_TEST(copies_of_scans) {
 }
 END_TEST
 
+/* What one later run may do again and another may not is kept, and not made a second time for those who look at less. */
+START_TEST(kept_for_all) {
+  static const char text[] =
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 2) {\n    X = load(x, b*64 + r*16 + j, L, where = r <= j)\n"
+      "    Y = map(log, X, layout = L)\n    if b < 2 {\n      Z = map(fma, X, X, Y)\n    }\n"
+      "    store(o, b*64 + r*16 + j, Y, where = j < 14 - r)\n  }\n}\n"
+      "schedule cpu1 { L = \"r: I4; j: I16\" }\nschedule cpu8 { L = \"r: I4; j: I2 l8\" }\n"
+      "schedule gpu1 { L = \"j: w4@1 I4; r: I4\" }\nschedule gpu2 { L = \"j: w2@1 I8; r: I4\" }\n"
+      "schedule gpu3 { L = \"r: I4; j: I4 l4@1\" }\n";
+  run_floats("kept for all", text, NVM_F32, 128, 128);
+}
+END_TEST
+
 /* Warps of a reduced axis in an odd number, beside those of another axis or copies that these hold. */
 START_TEST(odd_warps) {
   static const char text[] =
@@ -370,11 +383,11 @@ int main(void) {
   return gate_emulator()
              ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, loads_before_loops, orders,
                          behind_scans, scans_that_are_carried, carried_halves, items_over_pads, copies_of_scans,
-                         odd_warps, refused)
+                         kept_for_all, odd_warps, refused)
              : 77;
 }
 #else
 SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, loads_before_loops,
       stores_under_another_name, orders, behind_scans, scans_that_are_carried, carried_halves, items_over_pads,
-      copies_of_scans, odd_warps, refused, wide_pairs)
+      copies_of_scans, kept_for_all, odd_warps, refused, wide_pairs)
 #endif
