@@ -4,6 +4,13 @@
 #define NVM_TESTS_SUITE_H
 #include <check.h>
 
+/* Of random trials a sanitizer's build, in which each takes several times as long, makes one in so many. */
+#if defined __SANITIZE_ADDRESS__
+enum { ONE_IN = 3 };
+#else
+enum { ONE_IN = 1 };
+#endif
+
 /* In a list of tests: how the one behind it runs. */
 typedef struct suite_mark { TTest none; int times, signal; } suite_mark;
 #define LOOP(test, n) &(const suite_mark){ .times = (int)(n) }.none, test /* for every _i below n */
