@@ -4,7 +4,7 @@
 #define NVM_TESTS_SUITE_H
 #include <check.h>
 
-/* What holds is not told to the process that waits: tests ask millions of times, and each would be a write to a file. */
+/* What holds is not told to the process that waits: tests ask millions of times, and each would be a write. */
 #define _mark_point(file, line) ((void)0)
 
 /* Of random trials a sanitizer's build, in which each takes several times as long, makes one in so many. */

@@ -303,7 +303,7 @@ START_TEST(copies_of_scans) {
 }
 END_TEST
 
-/* What one later run may do again and another may not is kept, and not made a second time for those who look at less. */
+/* What one later run may do again and another may not is kept, and made once. */
 START_TEST(kept_for_all) {
   static const char text[] =
       "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 2) {\n    X = load(x, b*64 + r*16 + j, L, where = r <= j)\n"
