@@ -121,10 +121,10 @@ static int64_t item_work(const nvf_cand *k, const nvf_shape *s, int a) {
 }
 
 static int runs_along(const nvf_cand *k, int a) { /* what is stored lies along the axis */
-  int n = 0;
   for (int i = 0; i < k->put.n; i++)
-    n += nvf_is_one(k, k->put.at[i].at, a);
-  return n > 0;
+    if (nvf_is_one(k, k->put.at[i].at, a))
+      return 1;
+  return 0;
 }
 
 /* Digits of a reduced axis, cut at the borders of lane, sequence and chunk: items, as long as straight-line code of
