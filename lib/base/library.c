@@ -128,6 +128,15 @@ void *nvb_library_open_system(const char *soname) {
   return handle;
 }
 
+void nvb_library_beside(const void *symbol, const char *soname) {
+  Dl_info info;
+  char path[PATH_MAX];
+  const char *end = dladdr(symbol, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
+  int n = end ? snprintf(path, sizeof path, "%.*s/%s", (int)(end - info.dli_fname), info.dli_fname, soname) : -1;
+  if (n > 0 && (size_t)n < sizeof path && !access(path, R_OK))
+    dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n) {
   for (int i = 0; i < n; i++) {
     void *found = dlsym(handle, s[i].name);

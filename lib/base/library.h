@@ -12,6 +12,9 @@ void nvb_library_dir(const char *dir);
    was tried. */
 void *nvb_library_open(const char *const *soname);
 void *nvb_library_open_system(const char *soname);   /* another's: NULL with the system's message */
+/* Opens what lies in the folder of the library that has the symbol, so that this library finds it by its name later: a
+   wheel's folder is in nobody's search path. Nothing happens where it does not lie there. */
+void nvb_library_beside(const void *symbol, const char *soname);
 /* Fills in *to for each; a status: NVM_ERR_UNSUPPORTED with a message that names the symbol. Absent optional ones
    are NULL. */
 int nvb_library_symbols(void *handle, const char *what, const nvb_symbol *s, int n);

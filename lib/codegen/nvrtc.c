@@ -81,6 +81,9 @@ static void find_build(void) {
   rt.version(&build.major, &build.minor);
   if (dladdr(at, &info) && info.dli_fname && !stat(info.dli_fname, &st)) build.bytes = (int64_t)st.st_size;
   snprintf(version, sizeof version, "%d.%d", build.major, build.minor);
+  char builtins[64]; /* NVRTC opens them by name; the wheel of PyPI has no run path to its own folder */
+  snprintf(builtins, sizeof builtins, "libnvrtc-builtins.so.%s", version);
+  nvb_library_beside(at, builtins);
   if (rt.count_archs(&narch) || narch < 0 || narch > ARCHS || rt.archs(known_arch)) narch = 0;
 }
 

@@ -116,6 +116,20 @@ START_TEST(damaged_in_the_system) { /* "libc.so" is a script for linkers, where 
 }
 END_TEST
 
+START_TEST(beside) { /* as NVRTC opens its built-ins: by their name, which no search path finds */
+  char dir[PATH_MAX], path[PATH_MAX + 32];
+  ck_assert(realpath("/proc/self/exe", dir));
+  *strrchr(dir, '/') = 0;
+  snprintf(path, sizeof path, "%s/base/libnvm_front.so", dir);
+  void *front = dlopen(path, RTLD_NOW), *symbol = front ? dlsym(front, "nvm_beside") : NULL;
+  ck_assert_msg(symbol, "%s", dlerror());
+  ck_assert(!dlopen("libnvm_beside.so", RTLD_NOW));
+  nvb_library_beside(symbol, "libnvm_absent.so.8");
+  nvb_library_beside(symbol, "libnvm_beside.so");
+  ck_assert(dlopen("libnvm_beside.so", RTLD_NOW));
+}
+END_TEST
+
 START_TEST(symbols) {
   void *c = nvb_library_open((const char *[]){ "libc.so.6", NULL });
   void (*have)(void) = NULL, (*no)(void) = (void (*)(void))abort;
@@ -128,4 +142,4 @@ START_TEST(symbols) {
 }
 END_TEST
 
-SUITE("library", places, in_the_process, others, damaged, damaged_in_the_system, symbols)
+SUITE("library", places, in_the_process, others, damaged, damaged_in_the_system, beside, symbols)
