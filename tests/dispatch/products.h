@@ -206,11 +206,34 @@ static inline long double scale_of(const product *p, int which) {
   return p->c.x[SCALE + which].there ? creall(element(p, SCALE + which, p->words[SCALE + which].offset)) : 1;
 }
 
+/* All elements, those that no matrix has as well. The caller frees. */
+static inline wide *elements_of(const product *p, int x) {
+  wide *all = malloc(sizeof *all * (size_t)p->elements[x]);
+  for (int64_t i = 0; i < p->elements[x]; i++)
+    all[i] = element(p, x, i);
+  return all;
+}
+
+/* The product's element at two batches, a row and a column; *size: the sum of the sizes of what it adds. */
+static inline wide summed(const product *p, const wide *a, const wide *b, const int64_t *at, long double *size) {
+  wide sum = 0;
+  *size = 0;
+  int real = nvg_parts(p->words[A].type) == 1 && nvg_parts(p->words[B].type) == 1;
+  for (int64_t k = 0; k < p->c.k && p->c.alpha != 0; k++) {
+    wide x = a[place_of(p, A, at[0], at[1], at[2], k)], y = b[place_of(p, B, at[0], at[1], k, at[3])];
+    wide xy = real ? creall(x) * creall(y) : x * y;
+    sum += xy;
+    *size += fabsl(creall(xy)) + fabsl(cimagl(xy));
+  }
+  return sum;
+}
+
 /* Every element of d (and aux), and that nothing beside them was written. `before`: the memory as it was. */
 static inline void compare_product(const product *p, char *const *before) {
   const product_case *c = &p->c;
   int64_t e0 = c->nbatch > 0 ? c->batch[0] : 1, e1 = c->nbatch > 1 ? c->batch[1] : 1;
   char *touched = calloc((size_t)p->elements[D] + 1, 1);
+  wide *x = elements_of(p, A), *y = elements_of(p, B);
   int eights = nvg_is_eight(c->x[A].type);
   double fine = c->precision ? 0x1p-10 : eights ? 0x1p-8 : 0, unit = precision_of(c->accumulate);
   long double scale = scale_of(p, NVF_SCALE_A) * scale_of(p, NVF_SCALE_B);
@@ -218,13 +241,8 @@ static inline void compare_product(const product *p, char *const *before) {
     for (int64_t b1 = 0; b1 < e1; b1++)
       for (int64_t i = 0; i < c->m; i++)
         for (int64_t j = 0; j < c->n; j++) {
-          wide sum = 0;
-          long double size = 0;
-          for (int64_t k = 0; k < c->k && c->alpha != 0; k++) {
-            wide x = element(p, A, place_of(p, A, b0, b1, i, k)), y = element(p, B, place_of(p, B, b0, b1, k, j));
-            sum += x * y;
-            size += cabsl(x * y);
-          }
+          long double size;
+          wide sum = summed(p, x, y, (int64_t[]){ b0, b1, i, j }, &size);
           sum *= c->alpha * scale;
           size *= fabs(c->alpha) * fabsl(scale);
           if (c->x[C].there && c->beta != 0) {
@@ -242,18 +260,18 @@ static inline void compare_product(const product *p, char *const *before) {
           int64_t at = place_of(p, D, b0, b1, i, j);
           touched[at] = 1;
           wide want = c->act ? activated(c->act, creall(sum)) : sum;
-          for (int x = D; x <= AUX; x += AUX - D) {
-            if (!c->x[x].there)
+          for (int z = D; z <= AUX; z += AUX - D) {
+            if (!c->x[z].there)
               continue;
-            wide w = x == D ? want : sum, got = element(p, x, place_of(p, x, b0, b1, i, j));
-            double unit_d = precision_of(c->x[x].type);
+            wide w = z == D ? want : sum, got = element(p, z, place_of(p, z, b0, b1, i, j));
+            double unit_d = precision_of(c->x[z].type);
             long double most =
                 size * ((double)c->k + 8) * unit + size * (fine + (unit_d > unit ? unit_d : 0)) +
                 cabsl(w) * 4 * unit_d +
                 (c->act == NVF_ACT_GELU ? 4e-3L * unit_d / 0x1p-24 * 0x1p-10 + 2e-3L * (unit_d > 0x1p-12) : 0);
             ck_assert_msg(cabsl(got - w) <= most,
                           "%s: %s at %lld, %lld of batch %lld, %lld: %.9Lg %+.9Lgi, not %.9Lg %+.9Lgi", case_text(c),
-                          x == D ? "d" : "aux", (long long)i, (long long)j, (long long)b0, (long long)b1, creall(got),
+                          z == D ? "d" : "aux", (long long)i, (long long)j, (long long)b0, (long long)b1, creall(got),
                           cimagl(got), creall(w), cimagl(w));
           }
         }
@@ -261,7 +279,7 @@ static inline void compare_product(const product *p, char *const *before) {
   for (int64_t i = 0; i < p->elements[D]; i++)
     ck_assert_msg(touched[i] || !memcmp(p->data[D] + size * (size_t)i, before[D] + size * (size_t)i, size),
                   "%s: element %lld of d's memory is not the result's", case_text(c), (long long)i);
-  free(touched);
+  free(touched), free(x), free(y);
 }
 
 static inline void product_new(product *p, nvb_arena *a, const product_case *c) {

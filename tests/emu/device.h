@@ -8,7 +8,7 @@
 #define __constant__ static const
 #define __shared__ static            // blocks run one after the other; `extern __shared__` is rewritten
 #define __noinline__ __attribute__((noinline))
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline        // calls: half as much code to compile
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)       // read from the text
 #define __cluster_dims__(...)        // so is this

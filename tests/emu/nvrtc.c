@@ -144,7 +144,7 @@ static int run(char **argv, const char *output) {
 
 static char *const flags[] = {"g++",
                               "-std=gnu++17",
-                              "-O0",
+                              "-O0", // most sources run for less long than they compile
                               "-march=native",
                               "-ffp-contract=off",
                               "-fwrapv",
@@ -152,6 +152,7 @@ static char *const flags[] = {"g++",
                               "-fno-math-errno",
                               "-fPIC",
                               "-shared",
+                              "-nostdlib", // the process has libraries; to look through them took a third of the time
                               "-g1",
                               "-w",
                               "-fno-diagnostics-show-caret",
@@ -212,9 +213,11 @@ static int compile(program p) {
     snprintf(log, sizeof log, "%s.log", own);
     FILE *f = fopen(in, "wb");
     if (f) { fwrite(cpp.s, 1, cpp.n, f); fclose(f); }
-    char *argv[NFLAGS + 4];
+    int long_runs = strstr(p->source, "nv_mma_") || strstr(p->source, "nv_group_");
+    char *argv[NFLAGS + 5];
     memcpy(argv, flags, sizeof flags);
-    argv[NFLAGS] = "-o"; argv[NFLAGS + 1] = out; argv[NFLAGS + 2] = in; argv[NFLAGS + 3] = NULL;
+    argv[NFLAGS] = "-o"; argv[NFLAGS + 1] = out; argv[NFLAGS + 2] = in; argv[NFLAGS + 3] = long_runs ? "-O1" : NULL;
+    argv[NFLAGS + 4] = NULL;
     int status = f ? run(argv, log) : -1;
     if (status == 0 && (p->bytes = slurp(out, &p->n))) rename(out, so);
     else {

@@ -1,7 +1,7 @@
 // The prelude of kernel sources (lib/codegen/cuda_prelude.cu) for g++: the same names, the same bits. What is
 // approximate on a GPU is exact here, but for subnormal numbers.
 #include "graph/frag_soft.h"
-#define NV static inline __attribute__((always_inline, unused))
+#define NV static inline __attribute__((unused))
 NV float nv_f32(unsigned x) { return f32_bits(x); }
 NV unsigned nv_u32(float x) { return bits_f32(x); }
 NV double nv_f64(unsigned long long x) { return f64_bits(x); }
