@@ -116,7 +116,7 @@ START_TEST(all_are_spelled) {
   static const int size[][3] = {{16, 8192, 512},    {64, 64, 64},  {17, 33, 65}, {1024, 1024, 1024},
                                 {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8},  {40, 8192, 64}};
   int fed = 0, one[4] = {0};
-  for (int i = 0; i < 5 * 8 * 4 * 2 * 2 * 4 * 4; i++) {
+  for (int i = 0; i < 5 * 8 * 4 * 2 * 2 * 4 * 4; i += ONE_IN) {
     int d = i & 3, at = i >> 2;
     product p = {.device = device[d].name,
                  .arch = device[d].arch,
