@@ -530,6 +530,24 @@ START_TEST(sign_of_nan) {
   sign_is_nothing(find("moments", 6, t)), sign_is_nothing(find("logsumexp", 4, t));
 } END_TEST
 
+/* On a GPU a quotient that is no number is done again with all of its function: one by 0 always is. */
+static void no_quotient_by_zero(const nvg_frag *f) {
+  for (int i = 0; i < f->ninst; i++) {
+    const nvg_inst *x = &f->inst[i], *by = x->b < 0 ? x : &f->inst[x->b];
+    ck_assert_msg(x->prim != NVG_DIV || nvg_class_of(x->type) != NVG_FLOAT || by->prim != NVG_CONST ||
+                  nvg_bits_float(x->type, by->imm) != 0, "%s divides by the constant 0", f->name);
+  }
+}
+START_TEST(no_quotients_by_zero) {
+  static const nvm_dtype types[] = { NVM_F32, NVM_F64, NVM_C64, NVM_C128 };
+  for (int op = 0; op < NVG_NOPS; op++)
+    for (int k = 0; k < 4; k++) {
+      const nvg_frag *f = nvg_ops[op].kind == NVG_KMAP ? nvg_map_frag((nvg_op)op, types[k]) : NULL;
+      if (f) no_quotient_by_zero(f);
+      if (f && f->rare >= 0) no_quotient_by_zero(f->full);
+    }
+} END_TEST
+
 SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, moments,
   complex_functions, complex_accuracy, complex_arithmetic,
-  forms_agree, exact_points, sign_of_nan)
+  forms_agree, exact_points, sign_of_nan, no_quotients_by_zero)

@@ -135,7 +135,7 @@ frag fmod_wide(a: f64, b: f64) -> f64 {
     s = d * bits<f64>(i64(1273 - 50 * k) << 52)
     r = select(r >= s, fmod_step(r, s), r)
   }
-  return select((d > 0) & (fabs(a) < inf), select(d < inf, copysign(r, a), a), (a - a) / 0)
+  return select((d > 0) & (fabs(a) < inf), select(d < inf, copysign(r, a), a), (a - a) * inf)
 }
 frag fmod<f64>(a: f64, b: f64) -> f64 {
   fast {
@@ -153,7 +153,7 @@ frag fmod<f64>(a: f64, b: f64) -> f64 {
       r = select(r >= s, fmod_step(r, s), r)
     }
     ok = (d > 0) & (fabs(a) < inf) & (d == d)
-    return select(ok, select(d < inf, copysign(r, a), a), (a - a) / 0 + b)
+    return select(ok, select(d < inf, copysign(r, a), a), (a - a) * inf + b)
   }
 }
 
@@ -172,7 +172,7 @@ frag floor_divide<T: real>(a: T, b: T) -> T {
   z = select(n == 0, copysign(n, a / b), n)
   tiny = (fabs(b) == inf) & (fabs(a) < inf)
   edge = (b == 0) | (fabs(a) == inf)
-  return select(edge, select(fabs(b) < inf, a / b, (a - a) / 0), select(tiny, a / b, z))
+  return select(edge, select(fabs(b) < inf, a / b, (a - a) * inf), select(tiny, a / b, z))
 }
 
 # log(e^a + e^b). What cancels against the greater operand is lost: the error is bounded relative to max(|a|, |b|, 1).

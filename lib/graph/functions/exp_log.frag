@@ -39,7 +39,7 @@ frag exp<f32>(x: f32) -> f32 {
 
 # y where x is positive and finite
 frag log_edges<T: real>(x: T, y: T) -> T {
-  return select(x > 0, select(x < inf, y, x), select(x == 0, -inf, (x - x) / 0))
+  return select(x > 0, select(x < inf, y, x), select(x == 0, -inf, (x - x) * inf))
 }
 # x = m 2^k with m in [sqrt(1/2), sqrt(2)): m - 1, and k 2^23 as a float. For what is not positive, normal and finite
 # the k so found is at least 126 in size.

@@ -146,7 +146,7 @@ frag acosh<T: real>(x: T) -> T {
   r = sqrt(u)
   a = t + r
   y = log1p_pair(a, ((r - a) + t) + select(u > 0, (fma(-r, r, u) + ul) / (2 * r), 0))
-  return select(x < 1, (x - x) / 0, select(big, log(select(big, x, 1)) + 0x1.62e42fefa39efp-1, select(x == 1, 0, y)))
+  return select(x < 1, (x - x) * inf, select(big, log(select(big, x, 1)) + 0x1.62e42fefa39efp-1, select(x == 1, 0, y)))
 }
 # (1/2) log(1 + a + b), a + b = 2 |x| / (1 - |x|)
 frag atanh<T: real>(x: T) -> T {
@@ -156,5 +156,5 @@ frag atanh<T: real>(x: T) -> T {
   d = 1 - c
   q = 2 * c / d
   y = log1p_pair(q, (fma(-q, d, 2 * c) - q * ((1 - d) - c)) / d) * 0.5
-  return select(ok, copysign(y, x), select(h == 1, x / 0, (x - x) / 0))
+  return select(ok, copysign(y, x), select(h == 1, x * inf, (x - x) * inf))
 }

@@ -52,7 +52,7 @@ frag pow<T: real>(x: T, y: T) -> T {
   z = pow_size(select(ok, a, 1), select(ok, y, 1))
   z = select(edge, select((a == 0) == (y < 0), inf, z - z), z)
   z = select(fabs(y) == inf, select(a == 1, 1, select((a > 1) == (y > 0), inf, z - z)), z)
-  z = select(odd, copysign(z, x), select((x < 0) & (a < inf) & !whole, (x - x) / 0, z))
+  z = select(odd, copysign(z, x), select((x < 0) & (a < inf) & !whole, (x - x) * inf, z))
   z = select((x != x) | (y != y), x + y, z)
   return select((x == 1) | (y == 0), 1, z)
 }
