@@ -261,28 +261,52 @@ static int is_apart(const nvg_inst *x, int depth) {
 
 static int shows(const nvg_frag *f, int i) { return f->nresult == 1 && f->result[0] == i; }
 
-static void instruction(state *s, int i) {
+/* Its value, of those before it. */
+static const char *value(state *s, int i) {
   const nvg_inst *in = &s->f->inst[i];
-  nvcu_em *e = s->e;
   const char *a = in->a >= 0 ? s->v[in->a] : NULL, *b = in->b >= 0 ? s->v[in->b] : NULL,
              *c = in->c >= 0 ? s->v[in->c] : NULL;
   nvm_dtype from = in->a >= 0 ? (nvm_dtype)s->f->inst[in->a].type : (nvm_dtype)in->type;
-  const char *x;
   switch (in->prim) {
-  case NVG_PARAM: s->v[i] = nvcu_text(e, "p%d", (int)in->imm); return;
-  case NVG_CONST: s->v[i] = nvcu_const(e, in->type, in->imm); return;
+  case NVG_CONST: return nvcu_const(s->e, in->type, in->imm);
+  case NVG_SEL: return nvcu_text(s->e, "%s ? %s : %s", a, b, c);
+  case NVG_CVT: return convert(s, from, in->type, a);
+  case NVG_BITS: return reinterpret(s, from, in->type, a);
+  case NVG_TABLE: return nvcu_text(s->e, "%s[%s]", table_name(s->e, &s->f->table[in->tab]), a);
+  default: return arithmetic(s, in, from, a, b, c);
+  }
+}
+
+static void instruction(state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i];
+  switch (in->prim) {
+  case NVG_PARAM: s->v[i] = nvcu_text(s->e, "p%d", (int)in->imm); return;
+  case NVG_CONST: s->v[i] = value(s, i); return;
   case NVG_LOOP: loop_open(s, i); return;
   case NVG_END: loop_close(s); return;
   case NVG_PHI: return; /* made with its loop */
-  case NVG_SEL: x = nvcu_text(e, "%s ? %s : %s", a, b, c); break;
-  case NVG_CVT: x = convert(s, from, in->type, a); break;
-  case NVG_BITS: x = reinterpret(s, from, in->type, a); break;
-  case NVG_TABLE: x = nvcu_text(e, "%s[%s]", table_name(e, &s->f->table[in->tab]), a); break;
-  default: x = arithmetic(s, in, from, a, b, c);
+  default: break;
   }
-  s->v[i] = nvcu_text(e, "v%d", i);
-  put_line(s, nvcu_text(e, "const %s v%d = %s;", nvcu_type(in->type), i, x));
-  if (s->fast && is_apart(in, s->depth) && !shows(s->f, i)) put_line(s, nvcu_text(e, "bad |= v%d != v%d;", i, i));
+  const char *x = value(s, i);
+  s->v[i] = nvcu_text(s->e, "v%d", i);
+  put_line(s, nvcu_text(s->e, "const %s v%d = %s;", nvcu_type(in->type), i, x));
+  if (s->fast && is_apart(in, s->depth) && !shows(s->f, i)) put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
+}
+
+/* What is one instruction stands where it is used: a call gives a compiler as much work as several of these. NULL: it
+   is more, or its type is narrower than what C++ computes in. */
+static const char *in_place(nvcu_em *e, const nvg_frag *f, const char *const *arg) {
+  state s = {.e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst)};
+  int n = 0;
+  for (int i = 0; i < f->ninst; i++) {
+    const nvg_inst *in = &f->inst[i];
+    int plain = in->prim != NVG_LOOP && in->prim != NVG_TABLE && (width(in->type) >= 32 || in->type == NVM_BOOL);
+    if (in->prim == NVG_PARAM) s.v[i] = arg[in->imm];
+    else if (in->prim == NVG_CONST) s.v[i] = value(&s, i);
+    else if (plain && !n++) s.v[i] = nvcu_text(e, "(%s)", value(&s, i));
+    else return NULL;
+  }
+  return s.v[f->result[0]];
 }
 
 /* ---- functions */
@@ -351,6 +375,8 @@ const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *ar
   const char *short_form = device_form(e, f, arg, approx);
   if (short_form) return short_form;
   int fast = flag && nvcu_frag_rare(f, 0);
+  const char *short_text = fast || f->rare >= 0 ? NULL : in_place(e, f, arg);
+  if (short_text) return short_text;
   nvb_text t = {.arena = e->a};
   nvb_print(&t, "%s(", function(e, f, fast));
   for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s%s", i ? ", " : "", arg[i]);
