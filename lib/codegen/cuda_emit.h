@@ -143,6 +143,7 @@ void nvcu_read(nvcu_em *e, nvcu_room *r);
 void nvcu_cluster_barrier(nvcu_em *e);                       /* all threads of all blocks of the cluster */
 void nvcu_cluster_end(nvcu_em *e); /* shared memory ends with its block, and others may read it */
 void nvcu_barrier(nvcu_em *e);
+void nvcu_met(nvcu_em *e);                                   /* a loop was closed whose rounds all end in a barrier */
 void nvcu_scope_opened(nvcu_em *e);                          /* a brace: e->depth is that of its inside */
 void nvcu_scope_closed(nvcu_em *e);
 void nvcu_loop_opened(nvcu_em *e, int whole);                /* whole: of a FOR */

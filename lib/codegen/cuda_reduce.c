@@ -10,7 +10,8 @@
 
 enum {
   TOGETHER = 8,    /* reductions in one tree */
-  OWN_ROOM = 1024  /* bytes for which the exchange region is not worth a barrier */
+  OWN_ROOM = 1024, /* bytes for which the exchange region is not worth a barrier */
+  DEAR = 24        /* cost of a merge that is worth one */
 };
 
 struct nvcu_red {
@@ -363,12 +364,47 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
                    d->extent, d->pstride, n);
 }
 
-static void take_slots(const tree *t, const crossing *m) {
-  int64_t at = 0;
-  int count = m->count;
+/* Do the warps share out the tree of reduction j, level by level with barriers between? Where each lane has its own.
+   A warp that merges all by itself is slow with a dear merge, and has its text once for each. */
+static int in_levels(const tree *t, const crossing *m, int j) {
+  for (int i = 0; i < m->nbit; i++)
+    if (m->bit[i] != m->bit[0] << i) return 0;
+  return m->lanes == 32 && m->count > 2 && !m->odd && t->r[j]->of.s->frag->cost > DEAR &&
+         !strcmp(nvcu_warp(t->e, t->acc), "warp");
+}
+
+/* At level h the warp that is number c merges slots 2hc and 2hc + h into the first: no slot is two warps'. */
+static void merge_levels(const tree *t, const crossing *m) {
+  nvcu_em *e = t->e;
+  const char *h = nvcu_fresh(e, "h"), *low = nvcu_fresh(e, "c"), *at[2], *slots[NVCU_ARGS], *v[2][NVCU_ARGS];
+  int64_t next = 0;
+  nvcu_line(e, "#pragma unroll 1");
+  nvcu_open(e, "for (int %s = 1; %s < %d; %s *= 2)", h, h, m->count, h);
+  nvcu_line(e, "const int %s = (warp & %d) * 2 * %s;", low, m->mask, h);
+  nvcu_open(e, "if (%s < %d)", low, m->count * m->bit[0]);
+  at[0] = nvcu_let(e, "int", nvcu_text(e, "((warp & ~%d) + %s) * 32 + lane", m->mask, low));
+  at[1] = nvcu_let(e, "int", nvcu_text(e, "%s + %s * %d", at[0], h, 32 * m->bit[0]));
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
       int n = t->r[j]->of.nstate;
+      for (int i = 0; i < n; i++) slots[i] = slot_text(t, m, &next, state_type(e, t->r[j], i));
+      if (!in_levels(t, m, j)) continue;
+      for (int i = 0; i < 2 * n; i++)
+        name_state(t, j, i % n, &v[i / n][i % n], nvcu_text(e, "%s[%s]", slots[i % n], at[i / n]));
+      merge(t, j, v[0], v[1]);
+      for (int i = 0; i < n; i++) nvcu_line(e, "%s[%s] = %s;", slots[i], at[0], v[0][i]);
+    }
+  nvcu_close(e);
+  nvcu_barrier(e);
+  nvcu_close(e);
+  nvcu_met(e);
+}
+
+static void take_slots(const tree *t, const crossing *m) {
+  int64_t at = 0;
+  for (int k = 0; k < t->nacc; k++)
+    for (int j = 0; j < t->n && !t->gone[k]; j++) {
+      int n = t->r[j]->of.nstate, count = in_levels(t, m, j) ? 1 : m->count;
       const char **g = NVB_NEWN(t->e->a, const char *, count *n);
       for (int i = 0; i < n; i++) {
         const char *p = slot_text(t, m, &at, state_type(t->e, t->r[j], i)), *in = m->lanes == 1 ? "" : " * 32 + lane";
@@ -408,6 +444,8 @@ static void merge_warps(const tree *t, crossing *m) {
   put_slots(t, m);
   nvcu_wrote(t->e, m->room);
   nvcu_may_read(t->e, m->room);
+  for (int j = 0, dear = 0; j < t->n; j++)
+    if (in_levels(t, m, j) && !dear++) merge_levels(t, m);
   if (t->e->cluster == 1 && may_leave(t, m->mask)) nvcu_line(t->e, "if (warp & %d) return;", m->mask);
   take_slots(t, m);
   nvcu_read(t->e, m->room);

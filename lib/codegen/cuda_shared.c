@@ -38,6 +38,8 @@ void nvcu_barrier(nvcu_em *e) {
   e->barrier_at = ++e->clock;
 }
 
+void nvcu_met(nvcu_em *e) { e->barrier_at = ++e->clock; }
+
 void nvcu_cluster_barrier(nvcu_em *e) {
   nvcu_line(e, "nv_cluster_arrive();");
   nvcu_line(e, "nv_cluster_wait();");

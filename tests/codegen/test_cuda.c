@@ -61,6 +61,7 @@ static const struct budget {
     {"seed.kir", "gpu", 56, "eight elements of three operands", 1, 0},
     {"softmax.kir", "gpushort", 80, "16 elements of two rows", 0, 0},
     {"softmax.kir", "gpu", 136, "32 or 64 exponentials", 1, 0},
+    {"spread.kir", "gpu", 64, "two columns of four states, and a merge with three quotients", 1, 0},
     {"stencil.kir", "gpu", 40, "two points of nine loads", 0, 0},
     {"sum.kir", "gpu", 80, "32 loads in flight and the levels of the tree", 0, 0},
     {"transpose.kir", "gpu", 56, "16 elements on their way", 0, 0},

@@ -440,6 +440,31 @@ START_TEST(moments) {
 }
 END_TEST
 
+START_TEST(spread) { /* over warps, with a merge that is dear */
+  enum { ROWS = 117, N = 141 };
+  static float x[ROWS * N], most[N], count[N], mean[N], squares[N];
+  for (int i = 0; i < ROWS * N; i++) x[i] = (float)gate_uniform() * 8 - 4;
+  gate g = {.file = "spread.kir", .prefix = "cpu"};
+  gate_in(&g, NVM_F32, x, ROWS * N);
+  gate_out(&g, NVM_F32, most, N);
+  gate_out(&g, NVM_F32, count, N);
+  gate_out(&g, NVM_F32, mean, N);
+  gate_out(&g, NVM_F32, squares, N);
+  gate_size(&g, N);
+  gate_size(&g, ROWS);
+  gate_run(&g);
+  for (int j = 0; j < N; j++) {
+    double m = 0, s = 0;
+    float top = -INFINITY;
+    for (int i = 0; i < ROWS; i++) m += x[i * N + j] / (double)ROWS, top = fmaxf(top, x[i * N + j]);
+    for (int i = 0; i < ROWS; i++) s += (x[i * N + j] - m) * (x[i * N + j] - m);
+    ck_assert(most[j] == top && count[j] == ROWS);
+    ck_assert_double_eq_tol(mean[j], m, 1e-5);
+    ck_assert_double_eq_tol(squares[j] / s, 1, 1e-5);
+  }
+}
+END_TEST
+
 START_TEST(turn) {
   int m = 45, n = 37;
   double *x = calloc((size_t)(m * n), 16), *y = calloc((size_t)(m * n), 16);
@@ -467,4 +492,4 @@ START_TEST(turn) {
 END_TEST
 
 SUITE("texts", attention, layernorm, scan, copies, stencil, nearest, gather, scatter, pieces, once, carried, middle,
-      chunks, rows16, moments, turn)
+      chunks, rows16, moments, spread, turn)
