@@ -88,6 +88,7 @@ static void builder_init(builder *b, nvf_cand *k, nvf_net *net, const uint64_t *
   b->stored = stored;
   b->known = nvb_map_new(net->arena);
   b->guards = nvb_map_new(net->arena);
+  b->met = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1);
   nvf_bound none = { 0 };
   nvf_guard_of(b, 0, &none);
 }

@@ -115,7 +115,7 @@ static int strides(const nvf_cand *k, nvf_ix at, int64_t *offset, nvf_ix *rest, 
   int n, m = 0;
   const nvf_term *term = nvf_ix_terms(s, at, &n);
   *offset = 0;
-  *rest = at;
+  *rest = nvf_ix_moving(s, at);
   for (int i = 0; i < n; i++) {
     int64_t c = term[i].c * nvf_value(s, term[i].by);
     const nvf_atom *a = nvf_ix_atom(s, term[i].atom);
@@ -129,9 +129,6 @@ static int strides(const nvf_cand *k, nvf_ix at, int64_t *offset, nvf_ix *rest, 
       t[j] = t[j - 1];
     t[j] = x;
   }
-  for (int i = 0; i < n; i++)
-    if (term[i].atom == 0)
-      *rest = nvf_ix_sub(s, *rest, nvf_ix_mul(s, nvf_ix_size(s, term[i].by), 0, term[i].c));
   return m;
 }
 

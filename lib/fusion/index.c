@@ -376,6 +376,14 @@ nvf_ix nvf_ix_mod(nvf_space *s, nvf_ix e, nvf_prod by) {
   return nvf_ix_sub(s, e, nvf_ix_mul(s, nvf_ix_div(s, e, by), by, 1));
 }
 
+nvf_ix nvf_ix_moving(nvf_space *s, nvf_ix e) {
+  const expr x = s->ex.at[e];
+  int i = 0;
+  while (i < x.n && x.t[i].atom == 0)
+    i++;
+  return i ? sum_of(s, x.n - i, nvb_dup(s->arena, x.t + i, (size_t)(x.n - i) * sizeof *x.t)) : e;
+}
+
 nvf_ix nvf_ix_subst(nvf_space *s, nvf_ix e, const nvf_ix *to) {
   nvf_ix out = 0;
   for (int i = 0; i < s->ex.at[e].n; i++) {

@@ -48,6 +48,7 @@ nvf_ix nvf_ix_sub(nvf_space *s, nvf_ix a, nvf_ix b);
 nvf_ix nvf_ix_mul(nvf_space *s, nvf_ix a, nvf_prod by, int64_t c); /* a * by * c */
 nvf_ix nvf_ix_div(nvf_space *s, nvf_ix a, nvf_prod by);    /* floored; by > 0 */
 nvf_ix nvf_ix_mod(nvf_space *s, nvf_ix a, nvf_prod by);
+nvf_ix nvf_ix_moving(nvf_space *s, nvf_ix a);              /* without what is the same everywhere */
 /* Every axis n with to[n] >= 0 is replaced by that expression. */
 nvf_ix nvf_ix_subst(nvf_space *s, nvf_ix a, const nvf_ix *to);
 

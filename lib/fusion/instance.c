@@ -574,14 +574,20 @@ static int is_root(const builder *b, int node) {
 }
 
 /* What grows along a chain of values, so that a longer one is cut. */
-static void hold_limits(builder *b, const nvf_node *n, const nvf_ix *at) {
+static void hold_limits(builder *b, int node, const nvf_ix *at) {
+  const nvf_node *n = nvf_node_of(b, node);
   if (b->depth == MOST_DEPTH)
     nvf_illegal(b, "too many operations one after the other");
+  b->again += nvf_has(b->met, node);
+  if (b->again > MOST_AGAIN)
+    nvf_illegal(b, "too much is computed again");
+  nvf_put_bit(b->met, node);
   for (int d = 0; d < n->rank; d++) {
     int terms;
     nvf_ix_terms(b->s, at[d], &terms);
     if (terms > MOST_TERMS)
       nvf_illegal(b, "an index of too many terms");
+    b->net->built += terms / 4; /* what long ones cost beside the instance */
   }
 }
 
@@ -590,13 +596,13 @@ int nvf_inst_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   nvf_ix none[1] = { 0 };
   if (n->rank == 0)
     at = none;
-  hold_limits(b, n, at);
   guard = needed_guard(b, n, at, guard);
   key q;
   size_t size = key_of(&q, node, n->rank, at, guard);
   const int *known = nvb_map_find(b->known, &q, size);
   if (known)
     return *known;
+  hold_limits(b, node, at);
   int elsewhere = n->kind == NVG_VLEAF || (nvf_has(b->stored, node) && !force && !is_root(b, node)), v;
   if (!elsewhere && n->must && n->kind != NVG_VCALL && !covers(b, n, at)) /* the axes are those of a product */
     nvf_illegal(b, "read at other coordinates than it is made");

@@ -22,6 +22,8 @@ typedef struct nvf_builder {
   NVB_VEC(nvf_memo) memo;
   NVB_VEC(int) red;                      /* instances of reductions */
   int nfold;                             /* reductions and scans, those being built too */
+  uint64_t *met;                         /* nodes that are an instance somewhere */
+  int again;                             /* instances of such, elsewhere */
   int depth;                             /* of the instance being built */
   nvf_form *form;
   nvf_form ask;                          /* another form that may be cheaper: its rank or apart is not 0 */
@@ -34,8 +36,9 @@ typedef struct nvf_builder {
   const char *why;
 } nvf_builder;
 enum { ILLEGAL = 1, MERGE = 2 };
-/* Of one kernel: instances, and how deep they lie; conditions of one instance; terms of a coordinate. */
-enum { MOST_INSTANCES = 4096, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
+/* Of one kernel: instances, those of values that are computed elsewhere too, and how deep they lie; conditions of one
+   instance; terms of a coordinate. */
+enum { MOST_INSTANCES = 4096, MOST_AGAIN = 1024, MOST_DEPTH = 1024, MOST_CONDITIONS = 64, MOST_TERMS = 64 };
 
 static inline const nvf_node *nvf_node_of(const nvf_builder *b, int i) { return &b->net->node[i]; }
 static inline nvf_ix *nvf_coords(nvf_builder *b, int n) { return NVB_NEWN(b->a, nvf_ix, n + 1); }

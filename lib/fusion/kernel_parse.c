@@ -16,12 +16,13 @@ typedef enum seen { S_PARAM, S_GRID, S_VAR, S_TILE, S_CARRIED } seen; /* CARRIED
 typedef struct entry {
   const char *name;
   seen kind;
-  int id;
+  int id, outer; /* outer: of parser.scoped when it was declared */
 } entry;
 typedef struct parser {
   nvf_lex l;
   nvf_kernel *k;
   NVB_VEC(entry) scope;
+  nvb_map *scoped;     /* name -> the last of the scope that has it, +1 */
   NVB_VEC(entry) axes; /* names as written: the builder may change them */
   int depth, terms;
 } parser;
@@ -35,13 +36,21 @@ static void enter(parser *p) {
 }
 
 static void declare(parser *p, const char *name, seen kind, int id) {
-  NVB_PUSH(p->l.arena, p->scope, ((entry){name, kind, id}));
+  int *last = nvb_map_put(p->scoped, name, strlen(name), NULL);
+  NVB_PUSH(p->l.arena, p->scope, ((entry){name, kind, id, *last}));
+  *last = p->scope.n;
+}
+
+static void leave(parser *p, int outside) { /* what was declared since there were so many */
+  while (p->scope.n > outside) {
+    const entry *e = &p->scope.at[--p->scope.n];
+    *nvb_map_find(p->scoped, e->name, strlen(e->name)) = e->outer;
+  }
 }
 
 static const entry *lookup(parser *p, const char *name) {
-  for (int i = p->scope.n; i-- > 0;)
-    if (strcmp(p->scope.at[i].name, name) == 0) return &p->scope.at[i];
-  return NULL;
+  const int *last = nvb_map_find(p->scoped, name, strlen(name));
+  return last && *last ? &p->scope.at[*last - 1] : NULL;
 }
 
 static int is_upper(const char *name) { return name[0] >= 'A' && name[0] <= 'Z'; }
@@ -50,7 +59,7 @@ static int is_tile(const entry *e) { return e && (e->kind == S_TILE || e->kind =
 static int axis_named(parser *p, const char *name) {
   for (int i = 0; i < p->axes.n; i++)
     if (strcmp(p->axes.at[i].name, name) == 0) return p->axes.at[i].id;
-  NVB_PUSH(p->l.arena, p->axes, ((entry){name, S_VAR, nvf_add_axis(p->k, name)}));
+  NVB_PUSH(p->l.arena, p->axes, ((entry){name, S_VAR, nvf_add_axis(p->k, name), 0}));
   return p->axes.at[p->axes.n - 1].id;
 }
 
@@ -579,7 +588,7 @@ static void loop(parser *p, nvf_block *b) {
   s->ncarry = carry.n;
   s->carry = carry.at;
   block(p, s->body);
-  p->scope.n = outside;
+  leave(p, outside);
 }
 
 static void branch(parser *p, nvf_block *b) {
@@ -588,11 +597,11 @@ static void branch(parser *p, nvf_block *b) {
   s->where = condition(p);
   s->body = nvf_new_block(p->k);
   block(p, s->body);
-  p->scope.n = outside;
+  leave(p, outside);
   if (!nvf_lex_accept(&p->l, "else")) return;
   s->other_body = nvf_new_block(p->k);
   block(p, s->other_body);
-  p->scope.n = outside;
+  leave(p, outside);
 }
 
 static void block(parser *p, nvf_block *b) {
@@ -645,7 +654,7 @@ static void part(parser *p) {
   }
   for (int i = 0; i < names.n; i++) declare(p, names.at[i], S_GRID, i);
   block(p, &part->body);
-  p->scope.n = outside;
+  leave(p, outside);
 }
 
 static void kernel(parser *p) {
@@ -683,7 +692,7 @@ static void schedule(parser *p) {
 static int at_ours(parser *p) { return nvf_lex_is(&p->l, "kernel") || nvf_lex_is(&p->l, "schedule"); }
 
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where) {
-  parser p = {.k = nvf_kernel_new(a, "")};
+  parser p = {.k = nvf_kernel_new(a, ""), .scoped = nvb_map_new(a)};
   nvf_lex_open(&p.l, a, text, where);
   nvg_fragset_parse(p.k->frags, nvf_lex_fragments(&p.l), where);
   int kernels = 0;
@@ -693,7 +702,7 @@ nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where) 
       if (is_kernel && kernels++) nvf_lex_fail(&p.l, "a text holds one kernel");
       if (!is_kernel && !kernels) nvf_lex_fail(&p.l, "a schedule stands behind its kernel");
       (is_kernel ? kernel : schedule)(&p);
-      p.scope.n = is_kernel ? 0 : p.scope.n;
+      leave(&p, is_kernel ? 0 : p.scope.n);
       continue;
     }
     while (p.l.kind != NVF_T_END && !nvf_lex_is(&p.l, "{")) nvf_lex_next(&p.l);

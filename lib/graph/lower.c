@@ -204,21 +204,15 @@ int nvg_add_permute(nvg_lower *l, int v, const int64_t *axes) {
 }
 
 int nvg_add_slice(nvg_lower *l, int v, const int64_t *attr, const int64_t *shape) {
-  int64_t through[2 * NVM_MAX_RANK];
-  const nvg_val *x = nvg_at(l, v);
-  int rank = x->rank, all = 1, u = uniform(l, v);
+  int64_t at[2 * NVM_MAX_RANK];
+  int rank = nvg_at(l, v)->rank, all = 1;
+  if (rank) memcpy(at, attr, sizeof *at * 2 * (size_t)rank);
+  v = nvg_seen_through(l, v, at, shape);
+  int u = uniform(l, v);
   if (u >= 0) return nvg_add_full(l, u, rank, shape);
-  if (x->kind == NVG_VSLICE) {
-    for (int d = 0; d < rank; d++) {
-      through[2 * d] = x->attr[2 * d] + attr[2 * d] * x->attr[2 * d + 1];
-      through[2 * d + 1] = shape[d] > 1 ? attr[2 * d + 1] * x->attr[2 * d + 1] : 1;
-    }
-    v = x->in[0];
-    x = nvg_at(l, v);
-    attr = through;
-  }
-  for (int d = 0; d < rank; d++) all &= attr[2 * d] == 0 && attr[2 * d + 1] == 1 && shape[d] == x->shape[d];
-  return all ? v : view(l, NVG_VSLICE, v, attr, 2 * rank, rank, shape);
+  const nvg_val *x = nvg_at(l, v);
+  for (int d = 0; d < rank; d++) all &= at[2 * d] == 0 && at[2 * d + 1] == 1 && shape[d] == x->shape[d];
+  return all ? v : view(l, NVG_VSLICE, v, at, 2 * rank, rank, shape);
 }
 
 int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by) {

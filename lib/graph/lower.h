@@ -40,6 +40,12 @@ int nvg_const_of(const nvg_lower *l, int v, uint64_t *re, uint64_t *im);
 /* is it that constant, bit for bit, in its dtype */
 int nvg_is_number(const nvg_lower *l, int v, double x);
 
+/* ---- window.c */
+/* A value that has what this one has in a window, which attr then tells of that value; it may be one number for all. */
+int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *shape);
+int nvg_unless(const nvg_lower *l, int c, int x); /* what x has where the condition c does not hold */
+int nvg_last_writes(nvg_lower *l, int v);         /* v without writes to what was written again later */
+
 /* ---- reduce.c */
 int nvg_lower_reduction(nvg_lower *l, const nvg_val *v);
 int nvg_lower_merge(nvg_lower *l, const nvg_val *v);                  /* MOMENTS, LSE; -1: nothing to merge */

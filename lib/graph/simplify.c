@@ -13,6 +13,7 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
   const nvg_op_info *o = &nvg_ops[v->op];
   int in[3];
   for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, o->def.mark ? rounded(l, v->in[i]) : l->rep[v->in[i]]);
+  if (v->op == NVG_OP_WHERE) in[2] = nvg_unless(l, in[0], in[2]);
   int r = nvg_rewrite(l, v, in);
   if (r >= 0) return r;
   const nvg_frag *f = nvg_map_frag((nvg_op)v->op, l->g->v[v->in[v->nin - 1]].dtype);
@@ -180,6 +181,6 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
     if (wanted[i]) l.rep[i] = nvg_add_cast(&l, l.rep[i], v->dtype); /* what is read is rounded for all that follows */
   }
   int *out = NVB_NEWN(a, int, g->nout + 1);
-  for (int i = 0; i < g->nout; i++) out[i] = l.rep[g->out[i]];
+  for (int i = 0; i < g->nout; i++) out[i] = nvg_last_writes(&l, l.rep[g->out[i]]);
   return nvg_make_done(&l.make, g, out, g->nout);
 }

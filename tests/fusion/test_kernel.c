@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "../arena.h"
 #include "../suite.h"
 #include "base/err.h"
@@ -388,5 +389,26 @@ START_TEST(lack_of_memory) {
 }
 END_TEST
 
+/* A name is found as soon among many as among few. */
+static double seconds_for(nvb_arena *a, int n) {
+  nvb_text t = {.arena = a};
+  nvb_puts(&t, "kernel k(x: f32[], n: size) { grid (b = n // T) {\n t0 = load(x, b*T + i, L)\n");
+  for (int i = 1; i < n; i++) nvb_print(&t, " t%d = map(add, t%d, t0)\n", i, i - 1);
+  nvb_puts(&t, "} }");
+  clock_t start = clock();
+  ck_assert_int_eq(nvf_kernel_parse(a, nvb_text_get(&t), "text")->ntile, n);
+  return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+static void long_texts(nvb_arena *a, void *arg) {
+  (void)arg;
+  double few = seconds_for(a, 4000), many = seconds_for(a, 32000);
+  ck_assert_msg(many < 30 * few, "4,000 statements %g s, 32,000 %g s", few, many);
+}
+START_TEST(long_texts_are_read_in_proportion) {
+  in_arena(long_texts, NULL, NULL);
+}
+END_TEST
+
 SUITE("kernel", lack_of_memory, texts_round_trip, refusals, messages_have_places, building, folding, layout_text, edits,
-      deep_nesting_is_refused)
+      deep_nesting_is_refused, long_texts_are_read_in_proportion)

@@ -276,6 +276,52 @@ START_TEST(views_of_views_are_one) {
 }
 END_TEST
 
+static nvg_node *window(nvg_node *x, int64_t start, int64_t count, int64_t step) {
+  return op1a("slice", x, L("start", start), L("count", count), L("step", step));
+}
+static nvg_node *written(nvg_node *x, nvg_node *v, int64_t start, int64_t step) {
+  return op2a("slice_update", x, v, L("start", start), L("count", v->aval->size), L("step", step));
+}
+static int values_of(nvg_node *n) {
+  ck_assert_msg(n != NULL, "%s", nvb_message());
+  ck_assert_msg(stages(&n, 1, count_values) == NVM_OK, "%s", nvb_message());
+  return values;
+}
+
+START_TEST(a_window_shows_what_was_written_there) {
+  nvg_node *x = leaf(NVM_F32, 1, 16), *v = leaf(NVM_F32, 1, 3), *one = leaf(NVM_F32, 1, 1), *y = written(x, v, 2, 1);
+  leaves(window(y, 2, 3, 1), 1, NVG_VLEAF);
+  leaves(window(y, 4, 3, -1), 2, NVG_VSLICE);  /* the values turned round */
+  leaves(window(y, 0, 2, 1), 2, NVG_VSLICE);   /* of what was there before */
+  leaves(window(window(y, 1, 8, 2), 1, 1, 1), 2, NVG_VSLICE);
+  ck_assert_int_gt(values_of(window(y, 1, 3, 1)), 4);
+  ck_assert_int_gt(values_of(window(written(x, v, 2, 3), 2, 2, 3)), 4);
+  leaves(window(written(x, v, 2, 3), 9, 5, 1), 2, NVG_VSLICE);
+  leaves(window(written(written(x, v, 2, 1), one, 7, 1), 2, 3, 1), 1, NVG_VLEAF);
+  nvg_node *z = op1a("pad", v, I("pad_width", 4));
+  leaves(window(z, 4, 3, 1), 1, NVG_VLEAF);
+  leaves(window(z, 7, 4, 1), 3, NVG_VEXPAND);
+  nvg_node *grid = op2a("slice_update", leaf(NVM_F32, 2, 4, 5), leaf(NVM_F32, 2, 2, 2), L("start", 1, 2),
+                        L("count", 2, 2), L("step", 1, 1));
+  leaves(op1a("slice", grid, L("start", 1, 2), L("count", 2, 2), L("step", 1, 1)), 1, NVG_VLEAF);
+  leaves(op1a("slice", grid, L("start", 0, 0), L("count", 4, 2), L("step", 1, 1)), 2, NVG_VSLICE);
+  ck_assert_int_gt(values_of(op1a("slice", grid, L("start", 1, 1), L("count", 2, 2), L("step", 1, 1))), 4);
+  drop_nodes();
+}
+END_TEST
+
+START_TEST(the_last_of_several_writes_counts) {
+  nvg_node *x = leaf(NVM_F32, 1, 16), *v = leaf(NVM_F32, 1, 3), *u = leaf(NVM_F32, 1, 3), *w = leaf(NVM_F32, 1, 1);
+  int once = values_of(written(x, v, 2, 1)), both = values_of(written(written(x, w, 9, 1), v, 2, 1));
+  ck_assert_int_eq(values_of(written(written(x, u, 2, 1), v, 2, 1)), once);
+  ck_assert_int_eq(values_of(written(written(written(x, u, 2, 1), w, 9, 1), v, 2, 1)), both);
+  nvg_node *y = x; /* x[i % 4] += 1, over and over, is a few sums and four writes */
+  for (int i = 0; i < 200; i++) y = written(y, op2("add", window(y, i % 4, 1, 1), real(1)), i % 4, 1);
+  ck_assert_int_lt(values_of(y), 200 + 100);
+  drop_nodes();
+}
+END_TEST
+
 /* ---- collect */
 static int nout, nleaf, nraw;
 static void count_collected(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
@@ -345,5 +391,6 @@ SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_whe
       sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
       exact_algebra_and_no_other, numbers_become_what_they_meet, powers_with_small_exponents,
       casts_compose_only_where_they_are_exact, a_sign_is_read_off_the_relu_that_is_wanted_too, views_of_views_are_one,
+      a_window_shows_what_was_written_there, the_last_of_several_writes_counts,
       dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,
       equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)

@@ -1,5 +1,6 @@
 /* Graphs that are larger than a search may look at in full, or than a kernel may hold: they still plan, soon and into
    few kernels; what a kernel may not hold is cut with a reason, and so is one that was refused. */
+#include "base/mem.h"
 #include "lazy.h"
 
 static void crowd(void) { /* 60 row sums and 60 column sums of one array */
@@ -81,6 +82,22 @@ static void views_alone(void) {
     x = slice(roll(x, 1 + i, 0), 1, 999 - i, 1);
   out(x);
 }
+static void rotations(void) { /* an element of each is read at every other place */
+  N x = X(16);
+  for (int i = 0; i < 300; i++)
+    x = concat(slice(x, 1, 15, 1), slice(x, 0, 1, 1), 0);
+  out(x);
+}
+static void writes(void) { /* to parts that overlap */
+  N x = X(16);
+  for (int64_t i = 0; i < 120; i++) {
+    nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = (int64_t[]){ i % 4 }, .n = 1 },
+                       { .name = "count", .kind = 'I', .is = (int64_t[]){ 3 }, .n = 1 },
+                       { .name = "step", .kind = 'I', .is = (int64_t[]){ 1 }, .n = 1 } };
+    x = apply(NVG_OP_SLICE_UPDATE, 2, (N[]){ x, add(slice(x, i % 4, 3, 1), w(1)) }, 3, at);
+  }
+  out(x);
+}
 static void longest(void) {
   N x = X(1000);
   for (int i = 0; i < 8000; i++)
@@ -121,7 +138,9 @@ static void layernorm_backward(void) {
   out(sum(g, 0, 0));
 }
 
-enum { WORK = 4000 }; /* of a search, for each value */
+/* Of a search, for each value; statements of a kernel, of so many operations one after the other and as many that are
+   done again elsewhere; the arena's blocks of 1 MB. */
+enum { WORK = 4000, STATEMENTS = 2100, BLOCKS = 800 };
 
 /* steps: on a CPU; cut: what explain says of some edge on a GPU */
 static const struct { const char *name; void (*write)(void); int steps; const char *cut; } cases[] = {
@@ -137,6 +156,8 @@ static const struct { const char *name; void (*write)(void); int steps; const ch
   { "longer and longer", longer, 4, "an index of too many terms" },
   { "around and around", around, 150, NULL },
   { "views alone", views_alone, 20, NULL },
+  { "rotations", rotations, 40, NULL },
+  { "writes", writes, 60, NULL },
   { "the longest", longest, 8, "too many operations one after the other" },
   { "pieces", pieces, 7, "more buffers than a kernel may have" },
 };
@@ -159,15 +180,21 @@ static void cut_on_a_gpu(nvb_arena *a, const nvg_graph *g, const char *name, con
 static void plan_one(nvb_arena *a, void *arg) {
   int i = *(int *)arg;
   cases[i].write();
+  int64_t blocks = nvb_live_blocks();
   nvg_graph *g = graph_of(a);
   nvf_plan *p = nvf_fuse(a, g, nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
   if (getenv("VERBOSE"))
-    printf("%-20s %4d values, %3d steps, work %lld\n", cases[i].name, g->n, p->nstep, (long long)p->work);
+    printf("%-20s %4d values, %3d steps, work %lld, %lld blocks\n", cases[i].name, g->n, p->nstep,
+           (long long)p->work, (long long)(nvb_live_blocks() - blocks));
+  ck_assert_msg(nvb_live_blocks() - blocks < BLOCKS, "%s: %lld MB", cases[i].name,
+                (long long)(nvb_live_blocks() - blocks));
   nvf_plan_check(a, p);
   if (cases[i].cut)
     cut_on_a_gpu(a, g, cases[i].name, cases[i].cut);
   ck_assert_msg(p->nstep <= cases[i].steps, "%s: %d steps, at most %d", cases[i].name, p->nstep, cases[i].steps);
   ck_assert_msg(p->work < WORK * g->n, "%s: %lld for %d values", cases[i].name, (long long)p->work, g->n);
+  for (int s = 0; s < p->nstep; s++)
+    ck_assert_msg(p->step[s].k->nstmt <= STATEMENTS, "%s: %d statements", cases[i].name, p->step[s].k->nstmt);
 }
 
 START_TEST(plans_of_large_graphs) {

@@ -1,4 +1,6 @@
 """Views, joins, gathers against NumPy: shapes and axes drawn at random."""
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -313,3 +315,43 @@ def test_many_pieces(n):
     same(nvm.concat([nvm.asarray(p) for p in x], axis=1), np.concatenate(x, axis=1))
     rows = [counted((4,)) * i for i in range(n)]
     same(nvm.stack([nvm.asarray(r) for r in rows], axis=1), np.stack(rows, axis=1))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_writes_upon_writes(seed):
+    """What is read and written lies inside of, across and beside what was written before."""
+    rng = np.random.default_rng(seed)
+    shape = (7,) if seed % 2 else (5, 6)
+    x = rng.integers(-9, 9, shape).astype(("float64", "float16", "int32", "complex64")[seed % 4])
+    a = nvm.asarray(x)
+
+    def part(n):
+        lo, hi, step = (int(rng.integers(0, n)), int(rng.integers(0, n + 1)), int(rng.choice([1, 1, 1, 2, -1, -2])))
+        return lo if rng.random() < 0.4 else slice(min(lo, hi), max(lo, hi)) if step == 1 else slice(None, None, step)
+
+    for i in range(40):
+        to, of = (tuple(part(n) for n in shape) for _ in range(2))
+        if rng.random() < 0.5:
+            x[to] += 1
+            a[to] += 1
+        elif x[to].shape == x[of].shape:
+            x[to] = x[of].copy()
+            a[to] = a[of]
+        elif rng.random() < 0.5:
+            x[to] = i
+            a[to] = i
+        if rng.random() < 0.1:
+            assert a[of].tolist() == x[of].tolist(), (i, to, of)
+    assert a.tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("step", [lambda x, i: x.__setitem__(i % 4, x[i % 4] + 1),
+                                  lambda x, i: x[i % 4:i % 4 + 3].__iadd__(1),
+                                  lambda x, i: x.__setitem__(nvm.asarray([i % 4]), i)])
+def test_thousands_of_writes_that_nobody_reads(step):
+    x = nvm.zeros(16)
+    start = time.process_time()
+    for i in range(2000):
+        step(x, i)
+    x.eval()
+    assert time.process_time() - start < 10

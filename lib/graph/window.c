@@ -1,0 +1,115 @@
+/* Arrays that are written to in parts. A write is a choice by coordinates (nvg_make_SLICE_UPDATE): a window for which
+   that is the same everywhere shows what was written, or what was there before; and of several writes to the same part
+   the last one counts. Value-exact. */
+#include "graph/lower.h"
+
+static int is_where(const nvg_val *x) { return x->kind == NVG_VMAP && x->op == NVG_OP_WHERE && x->nin == 3; }
+
+/* ---- what a window shows */
+/* left: values that may still be looked at, so that a long history costs no more than a short one */
+typedef struct window { const nvg_lower *l; int64_t *at; const int64_t *shape; int left; } window;
+
+/* The first and the last of a dimension's coordinates, lowest first. */
+static void ends(const window *w, int d, int64_t *lo, int64_t *hi) {
+  int64_t a = w->at[2 * d], b = a + (w->shape[d] - 1) * w->at[2 * d + 1];
+  *lo = a < b ? a : b;
+  *hi = a < b ? b : a;
+}
+
+/* Limits of what is a coordinate but for a constant; 0: it is something else. */
+static int limits(window *w, int v, int64_t *lo, int64_t *hi) {
+  const nvg_val *x = nvg_at(w->l, v);
+  uint64_t c, none;
+  if (x->kind == NVG_VIOTA)
+    return ends(w, (int)x->attr[0], lo, hi), 1;
+  return x->kind == NVG_VMAP && x->op == NVG_OP_SUBTRACT && nvg_at(w->l, x->in[0])->kind == NVG_VIOTA &&
+         nvg_const_of(w->l, x->in[1], &c, &none) && limits(w, x->in[0], lo, hi) &&
+         !__builtin_sub_overflow(*lo, (int64_t)c, lo) && !__builtin_sub_overflow(*hi, (int64_t)c, hi);
+}
+
+/* Whether a condition holds: in all of the window 1, nowhere 0, unknown -1. */
+static int holds(window *w, int v) {
+  const nvg_val *x = nvg_at(w->l, v);
+  int64_t lo, hi;
+  uint64_t c, none;
+  if (x->kind != NVG_VMAP || x->nin != 2 || --w->left < 0)
+    return -1;
+  if (x->op == NVG_OP_LOGICAL_AND) {
+    int a = holds(w, x->in[0]), b = a ? holds(w, x->in[1]) : 0;
+    return !b ? 0 : a == 1 && b == 1 ? 1 : -1;
+  }
+  if ((x->op != NVG_OP_GREATER_EQUAL && x->op != NVG_OP_LESS_EQUAL) || !nvg_const_of(w->l, x->in[1], &c, &none) ||
+      !limits(w, x->in[0], &lo, &hi))
+    return -1;
+  int64_t n = (int64_t)c;
+  if (x->op == NVG_OP_LESS_EQUAL)
+    return hi <= n ? 1 : lo > n ? 0 : -1;
+  return lo >= n ? 1 : hi < n ? 0 : -1;
+}
+
+/* Whether the window lies inside of what is padded: 1, and is moved there; beside it 0; on its border -1. */
+static int inside(window *w, const nvg_val *pad) {
+  const nvg_val *x = nvg_at(w->l, pad->in[0]);
+  int all = 1;
+  for (int d = 0; d < pad->rank; d++) {
+    int64_t lo, hi;
+    ends(w, d, &lo, &hi);
+    if (hi < pad->attr[d] || lo >= pad->attr[d] + x->shape[d])
+      return 0;
+    all &= lo >= pad->attr[d] && hi < pad->attr[d] + x->shape[d];
+  }
+  for (int d = 0; d < pad->rank && all; d++)
+    w->at[2 * d] -= pad->attr[d];
+  return all ? 1 : -1;
+}
+
+int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *shape) {
+  enum { MOST = 1024 };
+  window w = { l, attr, shape, MOST };
+  for (; w.left > 0; w.left--) {
+    const nvg_val *x = nvg_at(l, v);
+    int where = is_where(x);
+    int side = where ? holds(&w, x->in[0]) : x->kind == NVG_VPAD ? inside(&w, x) : -1;
+    if (x->kind == NVG_VSLICE)
+      for (int d = 0; d < x->rank; d++) {
+        attr[2 * d] = x->attr[2 * d] + attr[2 * d] * x->attr[2 * d + 1];
+        attr[2 * d + 1] = shape[d] > 1 ? attr[2 * d + 1] * x->attr[2 * d + 1] : 1;
+      }
+    else if (side < 0)
+      break;
+    v = where ? x->in[side ? 1 : 2] : x->kind == NVG_VPAD ? x->in[!side] : x->in[0];
+    if (nvg_at(l, v)->rank != x->rank) /* one number everywhere */
+      break;
+  }
+  return v;
+}
+
+/* ---- what was written again */
+static int before(const nvg_lower *l, int x) { /* what a write went into; -1: x is none */
+  const nvg_val *w = nvg_at(l, x);
+  return is_where(w) && nvg_same_shape(w, nvg_at(l, w->in[2])) ? w->in[2] : -1;
+}
+
+int nvg_unless(const nvg_lower *l, int c, int x) {
+  int y = before(l, x);
+  return y >= 0 && nvg_at(l, x)->in[0] == c ? y : x;
+}
+
+int nvg_last_writes(nvg_lower *l, int v) {
+  nvb_map *seen = nvb_map_new(l->make.arena);
+  NVB_VEC(int) kept = { 0 };
+  int x = v, again = 0;
+  for (int y; (y = before(l, x)) >= 0; x = y) {
+    int c = nvg_at(l, x)->in[0], fresh;
+    nvb_map_put(seen, &c, sizeof c, &fresh);
+    if (fresh)
+      NVB_PUSH(l->make.arena, kept, x);
+    again |= !fresh;
+  }
+  while (again && kept.n) {
+    nvg_val w = *nvg_at(l, kept.at[--kept.n]);
+    w.in = (int[]){ w.in[0], w.in[1], x };
+    x = nvg_make_add(&l->make, &w);
+  }
+  return again ? x : v;
+}
