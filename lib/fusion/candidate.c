@@ -243,6 +243,36 @@ static void store(builder *b, int root, const nvf_ix *at) {
   NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, at, n->dim), axes, v }));
 }
 
+/* Values of one shape, joined, each of which has long runs in memory. */
+static int has_parts(const builder *b, const nvf_node *n) {
+  enum { RUN = 64 };
+  if (n->kind != NVG_VCONCAT)
+    return 0;
+  const nvf_node *x = nvf_node_of(b, n->in[0]);
+  int64_t run = 1;
+  for (int i = 1; i < n->nin; i++)
+    if (memcmp(nvf_node_of(b, n->in[i])->dim, x->dim, (size_t)x->rank * sizeof *x->dim))
+      return 0;
+  for (int d = (int)n->attr[0]; d < n->rank; d++)
+    run *= nvf_value(b->s, x->dim[d]);
+  return run >= RUN;
+}
+
+/* Each over its own coordinates, and stored where it lies in the whole. */
+static void store_parts(builder *b, int root, int first) {
+  const nvf_node *n = nvf_node_of(b, root), *x = nvf_node_of(b, n->in[0]);
+  const nvf_ix *at = first ? fresh(b, x, 1) : align(b, n->in[0]);
+  nvf_ix *to = nvb_dup(b->a, at, (size_t)(n->rank + 1) * sizeof *at);
+  uint64_t axes = 0;
+  for (int d = 0; d < n->rank; d++)
+    axes |= nvf_ix_axes(b->s, at[d]);
+  for (int i = 0, axis = (int)n->attr[0]; i < n->nin; i++) {
+    int v = nvf_inst_at(b, n->in[i], at, 0, 0);
+    to[axis] = nvf_ix_add(b->s, at[axis], n->at[i]);
+    NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, nvf_ix_linear(b->s, n->rank, to, n->dim), axes, v }));
+  }
+}
+
 /* The products that this kernel makes; the first of them, -1 if it makes none. */
 static int products_of(builder *b, uint64_t *found) {
   nvf_walk *w = &b->net->walk;
@@ -431,7 +461,12 @@ static void build(builder *b) {
     const nvf_node *n = nvf_node_of(b, k->root[i]);
     if (!n->size)
       continue;
-    store(b, k->root[i], i && b->memo.n ? align(b, k->root[i]) : fresh(b, n, 1));
+    int first = !i || !b->memo.n, parts = has_parts(b, n);
+    b->ask.parts |= parts;
+    if (parts && b->form->parts)
+      store_parts(b, k->root[i], first);
+    else
+      store(b, k->root[i], first ? fresh(b, n, 1) : align(b, k->root[i]));
   }
 }
 
@@ -488,7 +523,7 @@ nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t 
     }
   builder *b = NVB_NEW(a, builder);
   nvf_cand *k = built(b, net, order, nroot, stored, NVB_NEW(a, nvf_form), why);
-  if (!b->ask.rank && !b->ask.apart)
+  if (!b->ask.rank && !b->ask.apart && !b->ask.parts)
     return k;
   nvf_cand *other = built(b, net, order, nroot, stored, nvb_dup(a, &b->ask, sizeof b->ask), &not);
   return other && (!k || other->time < k->time) ? other : k;

@@ -223,6 +223,16 @@ static double operations(const pricing *p, const price *c, int spill) {
   return sum;
 }
 
+double nvf_stored(const nvf_cand *k) {
+  double sum = 0;
+  for (int i = 0; i < k->put.n; i++) {
+    const nvf_node *n = &k->net->node[k->put.at[i].node];
+    int again = i && k->put.at[i].node == k->put.at[i - 1].node; /* another part of it */
+    sum += again ? 0 : nvg_size(n->dtype) * (double)n->size;
+  }
+  return sum;
+}
+
 static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int bound, double *l2) {
   const nvf_cand *k = p->k;
   nvb_arena *a = k->net->arena;
@@ -242,8 +252,7 @@ static void traffic(const pricing *p, price *c, uint64_t tile, double coal, int 
     c->rd += w * times * elements_read(p, g[j].node, load, n);
   }
   c->fl = operations(p, c, spill);
-  for (int i = 0; i < k->put.n; i++)
-    c->wr += nvg_size(k->net->node[k->put.at[i].node].dtype) * (double)k->net->node[k->put.at[i].node].size;
+  c->wr += nvf_stored(k);
 }
 
 /* Bytes that results of reductions take between phases where a block cannot keep them: written and read once more. */

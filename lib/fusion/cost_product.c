@@ -119,8 +119,7 @@ static effort effort_of(const nvf_cand *k, nvf_tiling t) {
     else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
       f.ops += each * times * work_of(k, v);
   }
-  for (int i = 0; i < k->put.n; i++)
-    f.wr += nvg_size(net->node[k->put.at[i].node].dtype) * (double)net->node[k->put.at[i].node].size;
+  f.wr = nvf_stored(k);
   return f;
 }
 

@@ -330,6 +330,7 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
   if (!pieces || n->block || b->form->rank || b->ask.rank || r->size != x->size || !r->size)
     return;
   f.apart = b->ask.apart;
+  f.parts = b->ask.parts;
   for (int d = 0; d < r->rank; d++)
     all = nvf_mul(b->s, all, r->dim[d]);
   for (int d = 0; d < x->rank; d++) {

@@ -9,9 +9,10 @@ typedef struct nvf_memo { int node, guard, inst; const nvf_ix *at; } nvf_memo;
 typedef struct nvf_merge { nvf_prod a, b; int dim; } nvf_merge;
 /* What the axes of the first root are, found by building: its dimensions, some merged; or those of another shape of as
    many elements, in which a reduction is one axis. apart: small sums of all of a value have axes of their own, so that
-   each block can repeat them; along an axis of the root they would take it from the grid. */
+   each block can repeat them; along an axis of the root they would take it from the grid. parts: what joins values of
+   one shape is stored one by one of them, over their axes, so that what they share is computed once. */
 typedef struct nvf_form { nvf_merge merged[16]; int nmerge; int rank; nvf_prod dim[NVM_MAX_RANK + 1];
-                          int apart; } nvf_form;
+                          int apart, parts; } nvf_form;
 typedef struct nvf_builder {
   nvf_cand *k;
   nvf_net *net;
@@ -26,7 +27,7 @@ typedef struct nvf_builder {
   int again;                             /* instances of such, elsewhere */
   int depth;                             /* of the instance being built */
   nvf_form *form;
-  nvf_form ask;                          /* another form that may be cheaper: its rank or apart is not 0 */
+  nvf_form ask;                          /* another form that may be cheaper: its rank, apart or parts is not 0 */
   int ndim, dims[NVM_MAX_RANK + 1];      /* of the first root: dimensions that are not 1 */
   const nvf_prod *root_dim;
   const nvf_node *product;               /* the first, and its coordinates */

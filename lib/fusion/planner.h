@@ -96,7 +96,7 @@ typedef struct nvf_inst {
   int axis;            /* RED, SCAN, DOT */
   int pick;
 } nvf_inst;
-typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root */
+typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root, or a part of one */
 /* An index that has to be in [0, n) where the guard holds; op: who asks for it. */
 typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; const char *op; } nvf_check;
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
@@ -149,6 +149,7 @@ void nvf_assess_product(nvf_cand *k);
 int nvf_lane_axis(const nvf_cand *k);          /* along which most bytes are contiguous; -1 if there is none */
 int64_t nvf_lane_tile(const nvb_caps *caps);   /* elements of a kept lane axis in one block under a reduction */
 double nvf_elements(const nvf_cand *k, uint64_t axes); /* of what has these axes */
+double nvf_stored(const nvf_cand *k);          /* bytes that it writes */
 static inline uint64_t nvf_all_axes(const nvf_cand *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
 /* ---- worth.c: which values a plan may keep in memory */

@@ -82,11 +82,19 @@ static void shifted(maker *m, const int64_t *n) {
   m_out(m, sum);
 }
 
+static void joined(maker *m, const int64_t *n) { /* three functions of one array, side by side, and something else */
+  int x = m_leaf(m, NVM_F32, 2, n, NULL), e = m_1(m, "tanh", x), y[3] = { m_1(m, "exp", e), m_1(m, "negative", e), e };
+  nvg_val c = { .kind = NVG_VCONCAT, .dtype = NVM_F32, .name = "concat" };
+  m_out(m, m_add(m, c, 2, DIMS(n[0], 3 * n[1]), 3, y, 1, DIMS(1)));
+  m_out(m, m_1(m, "exp2", x));
+}
+
 static const struct { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
   { "rows", rows }, { "columns", columns }, { "two rows", two_rows }, { "sums", sums }, { "transposed", transposed },
   { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "two scans", two_scans },
   { "scanned columns", scanned_columns }, { "dear rows", dear_rows },
   { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
+  { "joined", joined },
 };
 static const int64_t sizes[][2] = { { 3, 7 },     { 100, 20 },  { 33, 128 }, { 17, 130 }, { 9, 1001 },
                                     { 5, 1024 },  { 130, 68 },  { 64, 64 },  { 3, 4096 }, { 2, 9000 },
@@ -205,6 +213,24 @@ START_TEST(places_follow_the_rules) {
 }
 END_TEST
 
+/* ---- what is joined of functions of one array is stored by each of them, which reads it once */
+static void join_one(nvb_arena *a, void *arg) {
+  maker m = { .a = a };
+  int n[NVF_ATOMIC_MAX + 1] = { 0 };
+  joined(&m, arg);
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
+  const nvf_block *b = &p->step[0].k->part[0].body;
+  ck_assert_int_eq(p->nstep, 1);
+  for (int i = 0; i < b->n; i++)
+    n[b->s[i]->op]++;
+  ck_assert_int_eq(n[NVF_LOAD], 1);
+  ck_assert_int_eq(n[NVF_MAP], 4);
+  ck_assert_int_eq(n[NVF_STORE], 4);
+  ck_assert_int_eq(p->step[0].bytes_written, 4 * 4 * 4096 * 4096);
+}
+START_TEST(joined_values_are_computed_once) { in_arena(join_one, DIMS(4096, 4096), NULL); }
+END_TEST
+
 /* ---- what a launch cannot take is cut, with the reason */
 static void many_numbers(maker *m) {
   int x = m_leaf(m, NVM_F32, 1, DIMS(3000), NULL);
@@ -241,4 +267,4 @@ START_TEST(what_no_launch_takes_is_cut) {
 END_TEST
 
 SUITE("gpu", EACH(same_bits_in_any_place, programs), EACH(places_follow_the_rules, places),
-      LOOP(what_no_launch_takes_is_cut, 2))
+      joined_values_are_computed_once, LOOP(what_no_launch_takes_is_cut, 2))
