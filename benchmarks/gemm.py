@@ -4,14 +4,16 @@
 
 GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in benchmarks/gpu.py (40 ms idle, one warm call, a few calls
 between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
-wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. The host's time of a call is that of
-a product of 64 x 64 x 64. --cpu: nvm beside cblas_?gemm of the same libopenblas, one call each in turn. --grid: 48 bare products, nvm by
+wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. One f32 product is nvm's
+alone, as exact as each of its precisions asks for. The host's time of a call is that of a product of 64 x 64 x 64. --cpu: nvm beside
+cblas_?gemm of the same libopenblas, one call each in turn. --grid: 48 bare products, nvm by
 the rules ("nvm") and as nvm.auto_tune chose ("tuned", --tune seconds for each; "tuned, wall" by JAX's clock) beside all others, of float8
 beside torch._scaled_mm without fast accumulation ("bare"), with it ("fast") and the product in bfloat16; --f32: 13 more, whose sizes a library's
 first choice suits badly, nvm and the bare product alone. Both take every fourth shape first, and none when --seconds are over. Writes
 FOLDER/gemm-<device>.json; what other sections are in it stays. --try: small shapes, to see that the benchmark works.
 """
 import argparse
+import copy
 import ctypes
 import json
 import os
@@ -39,6 +41,7 @@ ROWS = {
 TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "swiglu": lambda w, a, b, c: w.silu(w.matmul(a, b)) * w.matmul(a, c), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
          "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
 PRODUCTS = {"swiglu": 2}
+PRECISIONS = "ieee", "tf32", "bf16x3", "bf16x9"
 # (m, n, k) of bare products, from 16 to 16384 each; of float8 the right operand lies along k, and results are bfloat16
 GRID = {
     "bfloat16": [(256, 256, 256), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),  # squares
@@ -71,12 +74,14 @@ class Nvm:
         self.nvm, self.version = nvm, nvm.__version__
         self.relu, self.gelu, self.silu = nvm.relu, lambda x: nvm.gelu(x, approximate=True), nvm.silu
         self.precision = self.result = None
-        self.matmul = lambda a, b: nvm.matmul(a, b, precision=self.precision, dtype=self.result)
         self.take, self.wait, self.jit = nvm.from_dlpack, nvm.synchronize, nvm.jit
         self.give = torch.from_dlpack
         if stream:
             self.within = nvm.stream(stream.cuda_stream, device="cuda:0")
             self.within.__enter__()
+
+    def matmul(self, a, b):
+        return self.nvm.matmul(a, b, precision=self.precision, dtype=self.result)
 
 
 class Compile:
@@ -226,6 +231,25 @@ class Gpu:
             self.torch.cuda.empty_cache()
         return out
 
+    def precisions(self, m=4096, n=4096, k=4096):
+        """A product of float32 as exact as each precision asks for; errors are against float64."""
+        title, peers = f"f32 {m} x {n} x {k} by precision", {}
+        if "nvm" not in self.peers or self.passes(title, 8):
+            return {}
+        if self.args.try_:
+            m, n, k = m // 4, n // 4, k // 4
+        for p in PRECISIONS:
+            peers[p] = copy.copy(self.peers["nvm"])
+            peers[p].precision = p
+        operands = self.operands("float32", m, n, k)
+        calls, errors = self.calls("none", operands, peers)
+        args = [self.peers["nvm"].take(x) for x in operands]
+        how = {p: peer.nvm.explain(row("none", peer)(*args)) for p, peer in peers.items()}
+        times = self.times(calls, 2)
+        us = {name: statistics.median(v) for name, v in times.items()}
+        say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
+        return {title: dict(dtype="float32", m=m, n=n, k=k, us=us, rounds=times, error=errors, how=how, tflops=2e-6 * m * n * k / us["bare"])}
+
     def shape(self, dtype, m, n, k, peers):
         """One product of the grid; "nvm" by the rules, "tuned" by what is measured now."""
         nvm, tf32, eights = self.peers["nvm"].nvm, dtype == "tf32", dtype.startswith("float8")
@@ -360,7 +384,7 @@ def main():
         device = g.torch.cuda.get_device_name()
         said.update(device=device, versions={n: x.version for n, x in g.peers.items()})
         if not args.grid and not args.f32:
-            result = write(args, device, **said, host_us=g.host(), rows=g.rows())
+            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.precisions()})
         for name, shapes, peers in (("f32", F32, ["nvm"]), ("grid", GRID, PEERS)):
             if getattr(args, name):
                 result = dict(said, tune=args.tune, rows={})

@@ -140,10 +140,11 @@ nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axis, int n, int
 int nvm_precision_find(nvm_precision *out, const char *name) {
   static const struct { const char *name; nvm_precision p; } known[] = {
     { "ieee", NVM_PRECISION_IEEE }, { "highest", NVM_PRECISION_IEEE }, { "tf32", NVM_PRECISION_TF32 },
-    { "bf16x3", NVM_PRECISION_BF16X3 } };
+    { "bf16x3", NVM_PRECISION_BF16X3 }, { "bf16x9", NVM_PRECISION_BF16X9 } };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return *out = known[i].p, NVM_OK;
-  return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3", name);
+  return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9",
+                  name);
 }
 /* With the options as two attributes more. */
 static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_product_options *o) {

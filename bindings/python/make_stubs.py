@@ -9,13 +9,14 @@ HEAD = '''# Made by bindings/python/make_stubs.py.
 from builtins import bool as _bool  # nvm.bool is a dtype
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 Scalar = _bool | int | float | complex
 ArrayLike = Any  # Array, NumPy array, number, nested sequence, anything with a buffer, DLPack or __array__
 DTypeLike = Any  # DType, NumPy dtype, name, bool, int, float, complex
 Axes = int | Sequence[int] | None
 DeviceLike = Any  # nvm.device, or its name
+Precision = Literal["ieee", "highest", "tf32", "bf16x3", "bf16x9"]
 
 linalg: ModuleType
 
@@ -44,7 +45,7 @@ class stream:
 
 '''
 ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "DeviceLike | None", "axis": "Axes", "axes": "Axes",
-    "shape": "int | Sequence[int]"}
+    "shape": "int | Sequence[int]", "precision": "Precision | None"}
 ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": "int", "size": "int", "itemsize": "int",
     "nbytes": "int",
          "shape": "tuple[int, ...]", "dtype": "DType", "device": "device",

@@ -30,6 +30,7 @@ typedef enum nvm_precision {
   NVM_PRECISION_IEEE,   /* of the operands as they are */
   NVM_PRECISION_TF32,   /* of operands rounded to 11 bits */
   NVM_PRECISION_BF16X3, /* of operands split into two bfloat16 each, three products: some 16 bits */
+  NVM_PRECISION_BF16X9, /* of operands split into three, those of their nine products that count: some 24 bits */
   NVM_NPRECISIONS
 } nvm_precision;
 /* In which order several operands are multiplied, two at a time. */
@@ -39,7 +40,7 @@ typedef enum nvm_order {
   NVM_ORDER_OPTIMAL,  /* with the fewest operations; greedy for more than 12 */
   NVM_ORDER_AUTO      /* optimal for up to 8, greedy for more */
 } nvm_order;
-/* "ieee" or "highest", "tf32", "bf16x3". A status. */
+/* "ieee" or "highest", "tf32", "bf16x3", "bf16x9". A status. */
 NVM_API int nvm_precision_find(nvm_precision *out, const char *name);
 
 /* Where arrays lie and run: one of these, or NVM_DEVICE_CUDA + the ordinal of a GPU. AUTO: as the context decides. */

@@ -125,7 +125,7 @@ static const char *takes_tail(const nvd_gemm *g, const struct row *r) {
     return "the value before GELU has another type or layout than it stores";
   if (tail && !(r->does & TAILS))
     return "it has no bias and no activation for this type";
-  if (g->act == NVF_ACT_GELU && !(r->does & GELU) && !(g->precision && r->out == NVM_F32))
+  if (g->act == NVF_ACT_GELU && !(r->does & GELU) && !(nvf_is_coarse(g->precision) && r->out == NVM_F32))
     return "its GELU of this type is not as accurate as the type";
   if (g->bias.param >= 0 && g->bias.type != type_of_bias(g))
     return is_eights(g) ? "the bias has another type than it takes" : "the bias has another type than the result";
@@ -274,7 +274,7 @@ static int describe_scales(solution *s, const nvd_gemm *g) {
 
 static int describe(solution *s, const nvd_gemm *g) { /* a status of cuBLAS */
   int single = g->accumulate == NVM_F32 || g->accumulate == NVM_C64, wide = nvg_size(nvg_real_of(g->a.type)) == 4;
-  int compute = g->precision == 1 && single && wide ? LT_COMPUTE_TF32 : s->row->compute;
+  int compute = g->precision == NVM_PRECISION_TF32 && single && wide ? LT_COMPUTE_TF32 : s->row->compute;
   int error = lt.cublasLtMatmulDescCreate(&s->desc, compute, s->row->scale);
   error = error ? error : set(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
   error = error ? error : set(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);

@@ -13,7 +13,8 @@ static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (doubl
 static nvb_product_class class_of(const nvf_product *p) {
   if (nvg_is_narrow(p->operands))
     return nvg_is_eight(p->operands) ? NVB_PRODUCT_8 : NVB_PRODUCT_16;
-  return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : p->precision ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
+  int tf32 = p->precision == NVM_PRECISION_TF32;
+  return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : tf32 ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
 }
 
 /* Of generated code: on tensor cores, else as operands of 32 bits (double: their own) are multiplied. 8 bits may become

@@ -61,6 +61,8 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     nvb_puts(t, " of temporaries");
   }
   nvb_puts(t, "\n");
+  if (p->pieces)
+    nvb_print(t, "  %s\n", p->pieces);
   if (p->chosen)
     nvb_print(t, "  %s\n", p->chosen);
   for (int i = 0; i < p->nstep; i++) {

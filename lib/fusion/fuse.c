@@ -149,16 +149,34 @@ static void refuse(nvf_refusals *no, const nvf_choice *c, const nvf_veto *v) {
   }
 }
 
+/* The graph as it is, then with products in pieces; what was refused of each. */
+typedef struct readings { int n; const nvg_graph *g[NVF_READINGS]; nvf_refusals no[NVF_READINGS]; } readings;
+static nvf_choice *choose_reading(nvb_arena *a, readings *r, nvf_machine m) {
+  nvf_choice *whole = choose(a, r->g[0], m, &r->no[0]), *pieces = NULL;
+  for (int i = 1; i < r->n; i++) {
+    nvf_choice *c = choose(a, r->g[i], m, &r->no[i]);
+    pieces = pieces && pieces->time <= c->time ? pieces : c;
+  }
+  nvf_choice *best = pieces && pieces->time < whole->time ? pieces : whole;
+  best->pieces = nvf_pieces_print(a, whole, pieces);
+  return best;
+}
+
 /* Vetoes name steps of the plans before: each is made again, with what was refused until then. */
 static nvf_choice *without(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o) {
   const nvf_machine m = { caps, o->offers };
-  nvf_refusals no = { .at = NVB_NEWN(a, nvf_refusal, o->nveto * NVF_MAX_PARTS + 1) };
+  readings r = { 0 };
+  for (int i = 0; i < NVF_READINGS; i++)
+    r.no[i].at = NVB_NEWN(a, nvf_refusal, o->nveto * NVF_MAX_PARTS + 1);
   if (!o->fuse || o->nveto >= NVF_VETOES)
-    return nvf_search(nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL), 0, &no);
-  nvf_choice *c = choose(a, g, m, &no);
-  for (int i = 0; i < o->nveto; i++) {
-    refuse(&no, c, &o->veto[i]);
-    c = choose(a, g, m, &no);
+    return nvf_search(nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL), 0, &r.no[0]);
+  r.n = nvf_readings(a, g, caps, r.g);
+  nvf_choice *c = choose_reading(a, &r, m);
+  for (int i = 0, at; i < o->nveto; i++) {
+    for (at = 0; r.g[at] != c->net->g;)
+      at++;
+    refuse(&r.no[at], c, &o->veto[i]);
+    c = choose_reading(a, &r, m);
   }
   return c;
 }
@@ -200,9 +218,9 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_choice *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1), *twin = NVB_NEWN(a, int, c->net->n + g->nout + 1);
-  *p = (nvf_plan){ .arena = a, .g = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto,
+  *p = (nvf_plan){ .arena = a, .g = c->net->g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto,
                    .veto = o->veto, .work = c->net->built + c->net->looked, .bytes_min = least_bytes(c->net),
-                   .choice = c, .buf_of = buf_of, .twin = twin };
+                   .choice = c, .buf_of = buf_of, .twin = twin, .pieces = c->pieces };
   nvf_memory(p, c, buf_of, twin);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);
   for (int k = 0; k < c->n; k++)

@@ -43,7 +43,7 @@ typedef struct nvf_product {
   int nbatch;
   int64_t batch[NVF_BATCHES];   /* extents, outermost first */
   nvm_dtype operands, accumulate;
-  int precision;                /* 0: IEEE of the operands' type; else what the user allowed (graph/ops.def) */
+  int precision;                /* nvm_precision: of f32 what the user allowed, of bf16 what it is pieces for */
   nvf_matrix a, b, c, d;
   nvf_matrix aux;               /* what goes into act, stored too */
   nvf_scale alpha, beta;
@@ -53,6 +53,11 @@ typedef struct nvf_product {
   const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
   int own; /* its own kernel is expected: faster than a library, or no library offers these words */
 } nvf_product;
+
+/* Whether a function of the product, in f32, may be good to 5e-6 alone. */
+static inline int nvf_is_coarse(int precision) {
+  return precision == NVM_PRECISION_TF32 || precision == NVM_PRECISION_BF16X3;
+}
 
 /* What a step's schedule decides by rules unless it is told (a tuning record): nothing of it changes a bit. */
 typedef enum nvf_knob {
@@ -93,7 +98,7 @@ enum { NVF_VETOES = 3 };
 
 typedef struct nvf_plan {
   nvb_arena *arena;
-  const nvg_graph *g;
+  const nvg_graph *g;  /* that was given, or the same with products in pieces */
   nvb_devkind device;  /* what it was planned for */
   int nstep; nvf_step *step;
   int nbuf; nvf_buf *buf;
@@ -106,6 +111,7 @@ typedef struct nvf_plan {
   const int *buf_of;   /* by node of the choice: its first buffer, -1: none */
   const int *twin;     /* by buffer: the next output of the same node, -1: none */
   const char *chosen;  /* why it is this plan, for explain; NULL: by the rules */
+  const char *pieces;  /* what became of products that may be of bfloat16 pieces, for explain; NULL: there are none */
 } nvf_plan;
 
 /* What a library of products on the device says beside d = alpha a b + beta c of 32 and 64 bits. */

@@ -81,6 +81,14 @@ int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes sha
 int nvf_net_tiled(const nvf_net *net);     /* rows or columns of a product are reduced: try NVF_TILED too */
 int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
+/* ---- pieces.c: products of float32 as ones of bfloat16, where their precision allows it */
+enum { NVF_READINGS = 3 };
+/* g, then with the products in pieces that their sizes speak for, and with all that the device's rates speak for, where
+   there are any, and more: how many. */
+int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvg_graph *out[NVF_READINGS]);
+/* What becomes of them and why, for people; NULL: there are none. pieces: NULL, or the best plan with pieces. */
+const char *nvf_pieces_print(nvb_arena *a, const struct nvf_choice *whole, const struct nvf_choice *pieces);
+
 /* ---- instance.c, candidate.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,
                          NVF_IPICK, NVF_ISCAN, NVF_IDOT } nvf_ikind;
@@ -159,7 +167,7 @@ int nvf_middle(nvf_net *net, const uint64_t *stored, int root);
 
 /* ---- search.c: groups of roots, one kernel each; kernels of one step are parts of one grid */
 typedef struct nvf_choice { nvf_net *net; int n, nstep; nvf_cand **k; int *step; double time; int ncut;
-                            nvf_cut *cut; } nvf_choice;
+                            nvf_cut *cut; const char *pieces; /* nvf_plan.pieces */ } nvf_choice;
 /* A kernel that somebody would not take: what it made and what it loaded that others make, by nvf_mark_of. */
 typedef struct nvf_refusal { const char *why; int nmade, *made, nread, *read; } nvf_refusal;
 typedef struct nvf_refusals { int n; nvf_refusal *at; } nvf_refusals;

@@ -321,11 +321,11 @@ int nvf_product_offered(const nvf_product *p, int offers) {
   if (nvg_is_eight(p->d.type))
     return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
   needs |= eight ? NVF_OFFERS_EIGHTS : half ? NVF_OFFERS_HALVES : 0;
-  needs |= p->precision ? NVF_OFFERS_TF32 : 0;
+  needs |= p->precision == NVM_PRECISION_TF32 ? NVF_OFFERS_TF32 : 0;
   needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
   needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
-  if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !p->precision)
+  if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !nvf_is_coarse(p->precision))
     return 0; /* theirs is less accurate than the type */
   return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) && (!eight || in_units(p)) &&
          (p->aux.param < 0 || (p->act == NVF_ACT_GELU && !eight));
@@ -350,6 +350,7 @@ void nvf_product_print(nvb_text *t, const nvf_product *p) {
     nvb_print(t, "%lld x ", (long long)p->batch[i]);
   nvb_print(t, "%lld x %lld x %lld of %s", (long long)p->m, (long long)p->n, (long long)p->k,
             nvg_dtype_short(p->operands));
+  nvb_puts(t, p->operands == NVM_BF16 && p->precision ? " pieces" : "");
   if (!p->beyond && p->b.type != p->a.type)
     nvb_print(t, " and %s", nvg_dtype_short(p->b.type));
   nvb_puts(t, ": ");

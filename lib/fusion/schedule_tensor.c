@@ -69,7 +69,7 @@ static int fits(const nvf_cand *k) {
   for (int z = NVF_TAIL + 1; z < k->dot->nzone && !k->dot->eights; z++)
     if (loaded_as(k, z) != a)
       return 0;
-  return nvg_is_narrow(a) || (a == NVM_F32 && n->attr[1] == 1);
+  return nvg_is_narrow(a) || (a == NVM_F32 && n->attr[1] == NVM_PRECISION_TF32);
 }
 
 /* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names (of pieces they are what is

@@ -30,7 +30,8 @@ typedef enum nvg_vkind {
   NVG_VSCATTER, /* i64, 1-d: 1 + the greatest k with in[0][k] = its coordinate, else 0; in[0] i64, 1-d, checked in
                    range */
   /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one
-     dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision */
+     dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision. One of bfloat16 is a product of
+     float32 in pieces (pieces.c) where attr[1] says so */
   NVG_VCALL
 } nvg_vkind;
 
@@ -184,6 +185,10 @@ nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot);
 /* Legal, stamped graph: dtypes legalised, 16-bit marks, reductions as runs of axes with stamps, dead code gone, exact
    algebra. */
 nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g);
+/* The products of bfloat16 pieces that a value of such a graph may be instead, as its user allowed (nvm_precision); 0:
+   it may not. And the graph with these values (by value: 1) as such products, each value's as one. */
+int nvg_pieces(const nvg_graph *g, const nvg_val *v);
+nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which);
 nvb_hash nvg_graph_hash(const nvg_graph *g);      /* structure, shapes, dtypes, strides of leaves; not addresses */
 void nvg_graph_print(nvb_text *t, const nvg_graph *g);
 nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where);

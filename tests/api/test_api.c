@@ -66,6 +66,9 @@ START_TEST(test_products) {
   ck_assert_int_eq(nvm_precision_find(&o.precision, "tf32"), NVM_OK);
   ck_assert_int_eq(o.precision, NVM_PRECISION_TF32);
   expect(nvm_matmul_opt(a, b, &o), 4, want); /* small whole numbers: exact in any precision */
+  ck_assert_int_eq(nvm_precision_find(&o.precision, "bf16x9"), NVM_OK);
+  ck_assert_int_eq(o.precision, NVM_PRECISION_BF16X9);
+  expect(nvm_matmul_opt(a, b, &o), 4, want);
   o.dtype = NVM_F64;
   ck_assert_int_eq(nvm_dtype_of(nvm_matmul_opt(a, b, &o)), NVM_F64);
   expect(nvm_tensordot(a, b, NULL, NULL, 1, NULL), 4, want);

@@ -51,6 +51,14 @@ def rng():
     return np.random.default_rng(20)
 
 
+@pytest.fixture(params=["all", "kernel"])
+def solvers(request):
+    """With the libraries, and without."""
+    nvm.set("SOLVERS", request.param)
+    yield request.param
+    nvm.set("SOLVERS", "all")
+
+
 @pytest.fixture(autouse=True)
 def no_numpy_warnings():
     with np.errstate(all="ignore"):

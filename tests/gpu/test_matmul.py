@@ -9,13 +9,6 @@ import nvm
 from conftest import GPU
 
 
-@pytest.fixture(params=["all", "kernel"])
-def solvers(request):
-    nvm.set("SOLVERS", request.param)
-    yield request.param
-    nvm.set("SOLVERS", "all")
-
-
 def _leaf(rng, shape, dtype, turned=False):
     x = rng.uniform(-1, 1, shape[::-1] if turned else shape)
     if dtype.startswith("complex"):

@@ -97,11 +97,64 @@ def test_few_tiles_with_long_sums(dtype, step, some, device, rng):
         assert all(np.array_equal(got[0], g) for g in got[1:])
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("precision, adds", [("bf16x3", 2**-15), ("bf16x9", 2**-20)])
+def test_float32_in_pieces(precision, adds, solvers, device, rng):
+    """Operands either way, batches, tails, numbers of all sizes and such as lie between what two pieces have: 2^-16 off
+    in the product of these, and nothing in that of three."""
+    between = 1 + 2**-8 - 2**-16 + 2**-18
+    for case, (batch, m, n, k) in enumerate((((), 128, 136, 512), ((2,), 128, 104, 520), ((), 128, 128, 512))):
+        left, right = case in (1, 2), case in (0, 2)
+        shapes = batch + ((k, m) if left else (m, k)), batch + ((n, k) if right else (k, n))
+        x = [rng.standard_normal(s) * 2.0 ** rng.integers(-12, 12, s) if case else np.full(s, between) for s in shapes]
+        x = [v.astype("float32") for v in x]
+        a, b = (nvm.matrix_transpose(v) if turned else v
+                for v, turned in zip((nvm.asarray(v, device=device) for v in x), (left, right)))
+        c = nvm.asarray(np.linspace(-1, 1, n, dtype="float32"), device=device)
+        p = nvm.matmul(a, b, precision=precision)
+        assert "1 of 1 are" in nvm.explain(p), nvm.explain(p)
+        got = np.asarray(nvm.relu(p + c) if case == 2 else p).astype("float64")
+        a, b = (np.swapaxes(v, -1, -2) if turned else v
+                for v, turned in zip((v.astype("float64") for v in x), (left, right)))
+        want, size = a @ b, np.abs(a) @ np.abs(b)
+        if case == 2:
+            want, size = np.maximum(want + np.linspace(-1, 1, n), 0), size + 1
+        off = np.max(np.abs(got - want) / size)
+        assert off <= adds, (case, np.log2(off))
+        assert case or precision == "bf16x9" or off >= 2**-17, np.log2(off)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("precision", ["bf16x3", "bf16x9"])
+def test_special_values_in_pieces(precision, solvers, device, rng):
+    """One number of each row and each column of zeros: each times each is what it is in float32."""
+    values = [0, -0.0, 1, -1.5, np.inf, -np.inf, np.nan, 3.4028235e38, -3.4e38, 3.3961775e38, 1e35, -2.5e-3, 7.3e-12,
+              1.1754944e-38, 1e-39, -3e-41, 1e-44, -1e-45, 2.0**-133, 2.0**-134]
+    x, y = np.zeros((128, 512), "float32"), np.zeros((512, 128), "float32")
+    x[:len(values), 77], y[77, :len(values)] = values, values
+    p = nvm.matmul(nvm.asarray(x, device=device), nvm.asarray(y, device=device), precision=precision)
+    assert "1 of 1 are" in nvm.explain(p), nvm.explain(p)
+    got, v = np.asarray(p)[:len(values), :len(values)], np.array(values, "float32")
+    exact = v.astype("float64")[:, None] * v.astype("float64")
+    with np.errstate(over="ignore", invalid="ignore"):
+        want = exact.astype("float32")
+    overflows = np.isinf(want) & np.isfinite(exact) & (np.abs(exact) >= 2.0**135)
+    np.testing.assert_array_equal(np.isnan(got)[~overflows], np.isnan(want)[~overflows])
+    infinite = np.isinf(want) & ~overflows
+    np.testing.assert_array_equal(got[infinite], want[infinite])
+    assert not np.isfinite(got[overflows]).any()
+    number = np.isfinite(want)
+    tiny = np.where(np.abs(v) < 2.0**-110, 2.0**-134, 0)
+    most = np.abs(exact) * (2**-15 if precision == "bf16x3" else 2**-22) + 2.0**-147
+    most += np.where(tiny[:, None] > 0, tiny[:, None] * np.abs(v), 0) + np.where(tiny > 0, tiny * np.abs(v)[:, None], 0)
+    far = np.argwhere(number & ~(np.abs(got - exact) <= most))
+    assert not far.size, [(v[i], v[j], got[i, j], exact[i, j], most[i, j]) for i, j in far]
+
+
 EIGHTS = "float8_e4m3fn", "float8_e5m2"
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("solvers", ["all", "kernel"])
 @pytest.mark.parametrize("left, right", [(a, b) for a in EIGHTS for b in EIGHTS])
 def test_eight_bits(left, right, solvers, device, rng):
     """Floats of 8 bits, written as products of what they are in float32: layouts, sizes off 16, batches; scales on the
@@ -110,7 +163,6 @@ def test_eight_bits(left, right, solvers, device, rng):
         x = nvm.asarray(rng.standard_normal(shape) * size, device=device).astype(dtype).eval()
         return x, np.asarray(x.astype("float64"))
 
-    nvm.set("solvers", solvers)
     sizes = ((64, 48, 128), (17, 272, 160), (200, 144, 144), (70, 45, 33), (33, 64, 20), (1, 32, 64))
     for case, (m, n, k) in enumerate(sizes):
         batch, across = ((2,) if case == 2 else ()), case == 4
@@ -136,7 +188,6 @@ def test_eight_bits(left, right, solvers, device, rng):
             least = {"float8_e4m3fn": 2**-10, "float8_e5m2": 2**-17}.get(str(got.dtype).rpartition(".")[2], 1e-7)
             off = np.abs(np.asarray(got.astype("float64")) - np.clip(want, -most, most))
             assert np.all(off <= 2**-8 * of + step * np.abs(want) + least), (case, i, off.max())
-    nvm.set("solvers", "all")
 
 
 @pytest.mark.emulated

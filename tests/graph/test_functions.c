@@ -548,6 +548,46 @@ START_TEST(no_quotients_by_zero) {
     }
 } END_TEST
 
+/* ---- bfloat16 pieces of float32 (numerics.md section 4) */
+static float piece(const nvg_frag *f, float x) {
+  uint64_t in = of_f32(x), out;
+  apply(f, &in, &out);
+  return to_f32(out << 16);
+}
+static void take_apart(uint32_t u) {
+  static const nvg_frag *f[4];
+  const nvm_dtype t = NVM_F32;
+  static const char *const name[] = { "piece.first", "piece.finite", "piece.second", "piece.third" };
+  for (int i = 0; i < 4 && !f[i]; i++) f[i] = find(name[i], 1, &t);
+  float x = to_f32(u), p[4];
+  for (int i = 0; i < 4; i++) p[i] = piece(f[i], x);
+  double left = (double)x - (double)p[0], tiny = 0x1p-134, size = fabs((double)x);
+  if (!isfinite(x)) {
+    ck_assert_msg(isnan(x) ? isnan(p[0]) : p[0] == x, "%a: its first piece is %a", (double)x, (double)p[0]);
+    ck_assert_msg(p[1] == 0 && p[2] == 0 && p[3] == 0, "%a: pieces %a, %a, %a", (double)x, (double)p[1], (double)p[2],
+                  (double)p[3]);
+    return;
+  }
+  ck_assert_msg(p[1] == p[0] && isfinite(p[0]) && (p[0] == 0) == (x == 0) && signbit(p[0]) == signbit(x),
+                "%a: its first piece is %a", (double)x, (double)p[0]);
+  /* of 8 bits each, to nearest: 2^-9 of the next power of two; next to the end of the range, and of zero, twice that */
+  int edge = size < tiny || size > 0x1.fep127;
+  ck_assert_msg(fabs(left) <= fmax(0x1p-8 * size, tiny) * (edge ? 2 : 1), "%a: %a is left", (double)x, left);
+  left -= (double)p[2];
+  ck_assert_msg(isfinite(p[0] + p[2]), "%a: the first two pieces are %a", (double)x, (double)p[0] + (double)p[2]);
+  double most = fmax(0x1.01p-17 * size, tiny) * (size >= 0x1p128 - 0x1p111 ? 2 : 1);
+  ck_assert_msg(fabs(left) <= most, "%a: %a is left of two", (double)x, left);
+  left -= (double)p[3];
+  ck_assert_msg(fabs(left) <= (size >= 0x1p-110 ? 0 : tiny), "%a: %a is left of three", (double)x, left);
+}
+START_TEST(pieces_of_a_float) {
+  static const uint32_t end[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x10000, 0x18000, 0x3f7fffff, 0x3f800000,
+    0x3f808000, 0x7f7effff, 0x7f7f0000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7f80ffff,
+    0x7fc00000, 0x7fffffff };
+  for (size_t i = 0; i < sizeof end / sizeof *end; i++) take_apart(end[i]), take_apart(end[i] | 0x80000000u);
+  for (uint64_t u = 0; u < 1ull << 32; u += 4093) take_apart((uint32_t)u);
+} END_TEST
+
 SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, moments,
   complex_functions, complex_accuracy, complex_arithmetic,
-  forms_agree, exact_points, sign_of_nan, no_quotients_by_zero)
+  forms_agree, exact_points, sign_of_nan, no_quotients_by_zero, pieces_of_a_float)

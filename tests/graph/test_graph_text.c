@@ -78,7 +78,7 @@ START_TEST(faults_are_named) {
       "graph: %10 (product): operands have one dtype, of floats" },
     { "product(%8, %9)", "product(%8)", NVM_ERR_INTERNAL, "graph: %10 (product): operands are missing" },
     { "{11, 0}", "{9, 0}", NVM_ERR_INTERNAL, "graph: %10 (product): sums have another dtype" },
-    { "{11, 0}", "{11, 3}", NVM_ERR_INTERNAL, "graph: %10 (product): no such precision" },
+    { "{11, 0}", "{11, 4}", NVM_ERR_INTERNAL, "graph: %10 (product): no such precision" },
     { "call product", "call sum", NVM_ERR_VALUE, "t:13: there is no call of sum" },
     { "out %2", "out %14", NVM_ERR_VALUE, "t:17: expected a value before \", %3, %4, %7, %10\"" },
     { "f32[4, 3] strides", "f33[4, 3] strides", NVM_ERR_VALUE,

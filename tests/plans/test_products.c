@@ -41,6 +41,19 @@ static void qkv(void) { N x = X(M, K); for (int i = 0; i < 3; i++) out(mm(x, X(K
 /* of two inputs, one g */
 static void both_gradients(void) { N g = H(M, K); out(mm(turn(H(M, K)), g)); out(mm(turn(H(M, K)), g)); }
 
+/* In pieces of bfloat16: a pass over each operand writes them all, one product is all of theirs. */
+static N mm_as(N x, N y, nvm_precision p) {
+  N in[2] = { x, y };
+  return apply(NVG_OP_MATMUL, 2, in, 1, &(nvg_attr){ .name = "precision", .kind = 'i', .i = p });
+}
+static void pieces(void) { out(mm_as(X(M, K), X(K, M), NVM_PRECISION_BF16X3)); }
+static void more_pieces(void) { out(gelu(add(mm_as(X(M, K), turn(X(M, K)), NVM_PRECISION_BF16X9), X(M)))); }
+static void columns_in_pieces(void) { out(mm_as(turn(X(K, M)), X(K, M), NVM_PRECISION_BF16X9)); }
+static void qkv_in_pieces(void) { /* those of x are made once */
+  N x = X(M, K);
+  for (int i = 0; i < 3; i++) out(mm_as(x, X(K, K), NVM_PRECISION_BF16X3));
+}
+
 /* Two: a product ends what came before it. */
 static void chained(void) { out(mm(relu(mm(X(M, K), X(K, M))), X(M, K))); }
 static void softmax_after(void) { /* a row is longer than a tile */
@@ -109,5 +122,8 @@ static const struct pattern patterns[] = {
   { "q, k, v", qkv, { 1, 1 }, 79.69e6 }, { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
   { "gradient of a bias", bias_gradient, { 2, 2 }, 67.1e6 }, { "training", training, { 6, 9 }, 145e6 },
   { "attention", attention, { 3, 3 }, 58.85e6 },
+  /* 4 bytes of each operand are read, 6 (12) written and read again; small passes share a launch */
+  { "bf16x3", pieces, { 3, 1 }, 201.3e6 }, { "bf16x3 q, k, v", qkv_in_pieces, { 2, 1 }, 167.8e6 },
+  { "bf16x9 with a tail", more_pieces, { 3, 1 }, 302e6 }, { "bf16x9 of columns", columns_in_pieces, { 3, 1 }, 302e6 },
 };
 GOLDEN_SUITE("products")

@@ -1,0 +1,74 @@
+/* Products of float32 that may have fewer bits as products of bfloat16 (numerics.md section 4): each operand becomes
+   its pieces one behind the other along k, so that one product, some times as long, is all of theirs, from the smallest
+   to the greatest. Which products become that is the planner's to say, who knows the device. */
+#include <string.h>
+#include "base/err.h"
+#include "graph/lower.h"
+
+enum { LEFT, RIGHT, MOST = 6 };
+
+/* Pieces that meet each other, of the left operand and of the right one. Infinities and NaN are in the last pair alone:
+   anywhere else they would meet a 0, or a piece of the other sign. */
+static const struct order { int n; const char *piece[2][MOST]; } orders[NVM_NPRECISIONS] = {
+  [NVM_PRECISION_BF16X3] = { 3, { { "piece.second", "piece.finite", "piece.first" },
+                                  { "piece.finite", "piece.second", "piece.first" } } },
+  /* without those that are 2^-25 of a product and less */
+  [NVM_PRECISION_BF16X9] = { 6, { { "piece.third", "piece.finite", "piece.second", "piece.second", "piece.finite",
+                                    "piece.first" },
+                                  { "piece.finite", "piece.third", "piece.second", "piece.finite", "piece.second",
+                                    "piece.first" } } },
+};
+
+int nvg_pieces(const nvg_graph *g, const nvg_val *v) {
+  return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_F32 && v->size ? orders[v->attr[1]].n : 0;
+}
+
+/* The dimension of a reshape's operand that is its dimension d; -1 where there is none. */
+static int same_dimension(const nvg_val *x, const nvg_val *v, int d) {
+  int64_t before = nvg_size_of(d, v->shape), n = 1;
+  for (int e = 0; e < x->rank; n *= x->shape[e++])
+    if (n == before && x->shape[e] == v->shape[d]) return e;
+  return -1;
+}
+
+/* x with its pieces along dimension d. They are made before views that move or repeat: what lies in memory is read
+   once, as it lies. */
+static int in_pieces(nvg_lower *l, int x, int d, const struct order *o, int side) {
+  const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
+  int64_t shape[NVM_MAX_RANK];
+  int at = v.kind == NVG_VRESHAPE ? same_dimension(from, &v, d) : -1, in[MOST];
+  memcpy(shape, v.shape, (size_t)v.rank * sizeof *shape);
+  shape[d] *= o->n;
+  if (v.kind == NVG_VPERMUTE) return nvg_add_permute(l, in_pieces(l, v.in[0], (int)v.attr[d], o, side), v.attr);
+  if (v.kind == NVG_VEXPAND && from->shape[d] == v.shape[d])
+    return nvg_add_expand(l, in_pieces(l, v.in[0], d, o, side), v.rank, shape);
+  if (at >= 0) return nvg_add_reshape(l, in_pieces(l, v.in[0], at, o, side), v.rank, shape);
+  for (int i = 0; i < o->n; i++) {
+    l->name = o->piece[side][i];
+    in[i] = nvg_add_named(l, l->name, NVM_BF16, &x, 1, &v);
+  }
+  l->name = "concat";
+  int64_t axis = d;
+  nvg_val c = { .kind = NVG_VCONCAT, .dtype = NVM_BF16, .rank = v.rank, .shape = shape, .nin = o->n, .in = in,
+                .attr = &axis, .nattr = 1 };
+  return nvg_add(l, &c);
+}
+
+nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which) {
+  nvg_lower l = { .g = g, .rep = NVB_NEWN(a, int, g->n + 1) };
+  int *out = NVB_NEWN(a, int, g->nout + 1);
+  nvg_make_init(&l.make, a);
+  for (int i = 0; i < g->n; i++) {
+    nvg_val v = g->v[i];
+    int *in = NVB_NEWN(a, int, v.nin + 1);
+    for (int j = 0; j < v.nin; j++) in[j] = l.rep[v.in[j]];
+    l.op = v.op;
+    l.name = v.name;
+    for (int side = LEFT; side <= RIGHT && which[i]; side++)
+      in[side] = in_pieces(&l, in[side], v.rank - (side == LEFT ? 1 : 2), &orders[v.attr[1]], side);
+    v.in = in;
+    l.rep[i] = nvg_make_add(&l.make, &v);
+  }
+  for (int i = 0; i < g->nout; i++) out[i] = l.rep[g->out[i]];
+  return nvg_make_done(&l.make, g, out, g->nout);
+}
