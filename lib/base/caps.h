@@ -9,6 +9,8 @@ typedef enum nvb_devkind { NVB_CPU, NVB_CUDA } nvb_devkind;
 typedef enum nvb_product_class {
   NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCT_8, NVB_PRODUCTS
 } nvb_product_class;
+/* Whether cuBLASLt multiplies float32 as bfloat16 pieces on a compute capability, times ten. */
+static inline int nvb_splits_f32(int arch) { return arch >= 100 && arch < 110; }
 typedef struct nvb_product_rate { double library, generated; } nvb_product_rate; /* operations per ns, 0: none */
 typedef struct nvb_caps {
   nvb_devkind kind;
@@ -25,6 +27,7 @@ typedef struct nvb_caps {
   double rate;          /* simple f32 operations per ns over all units */
   nvb_product_rate product[NVB_PRODUCTS];
   int tensor;           /* tensor cores that generated kernels use: 0 none, 1 of warps, 2 of warpgroups too */
+  int splits;           /* the library takes float32 apart itself: nvb_splits_f32 */
   int eights;           /* floats of 8 bits: 0 not theirs, 1 instructions of warps make them f16, 2 as they are */
   double launch;        /* ns per kernel */
   int max_buffers;      /* of one kernel */

@@ -11,7 +11,7 @@
 #include "graph/dtype.h"
 
 enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 16, ALIGNED = 256, AUX_STEP = 8, UNIT = 16 /* bytes, of 8 bits */ };
-enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20 };
+enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, VERSION_BF16X9 = 120900, MOST_COMPUTES = 2 };
 
 /* ---- the library, and its handle for each device */
 static struct {
@@ -199,6 +199,7 @@ typedef struct found { nvd_lt_algo algo; int64_t workspace; uint32_t align; int 
 typedef struct solution {
   nvd_solution base;
   const struct row *row;
+  int compute;
   void *handle, *desc, *layout[4];
   const void *bias, *aux, *scale[NVF_SCALES];  /* what desc points to */
   uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
@@ -272,10 +273,23 @@ static int describe_scales(solution *s, const nvd_gemm *g) {
   return error;
 }
 
+/* How it may multiply, the best first; how many ways. What takes float32 apart by itself may have no algorithm, or be
+   unknown to an older library. */
+static int computes_of(int out[MOST_COMPUTES], const nvd_task *t) {
+  const nvd_gemm *g = &t->g;
+  const struct row *r = row_of(g);
+  int wide = nvg_size(nvg_real_of(g->a.type)) == 4 && r->scale != LT_R_32I, arch = t->device->arch, n = 0;
+  if (g->precision == NVM_PRECISION_TF32 && wide)
+    return out[0] = LT_COMPUTE_TF32, 1;
+  if (g->precision == NVM_PRECISION_BF16X9 && r->in == NVM_F32 && nvb_splits_f32(arch) &&
+      lt.cublasLtGetVersion() >= VERSION_BF16X9)
+    out[n++] = LT_COMPUTE_BF16X9;
+  out[n++] = r->compute;
+  return n;
+}
+
 static int describe(solution *s, const nvd_gemm *g) { /* a status of cuBLAS */
-  int single = g->accumulate == NVM_F32 || g->accumulate == NVM_C64, wide = nvg_size(nvg_real_of(g->a.type)) == 4;
-  int compute = g->precision == NVM_PRECISION_TF32 && single && wide ? LT_COMPUTE_TF32 : s->row->compute;
-  int error = lt.cublasLtMatmulDescCreate(&s->desc, compute, s->row->scale);
+  int error = lt.cublasLtMatmulDescCreate(&s->desc, s->compute, s->row->scale);
   error = error ? error : set(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
   error = error ? error : set(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);
   error = error ? error : describe_tail(s, g);
@@ -335,8 +349,9 @@ static void destroy(nvd_solution *base) {
 static size_t workspace_of(const nvd_device *d) { return d->arch >= 90 ? WORKSPACE_90 : WORKSPACE; }
 
 /* Everything but an algorithm; a status of cuBLAS. What was made stays in s. */
-static int open_solution(solution *s, const nvd_task *t) {
+static int open_solution(solution *s, const nvd_task *t, int compute) {
   s->base.g = t->g;
+  s->compute = compute;
   s->row = row_of(&t->g);
   sort_batches(&s->base.g, s);
   for (int x = A; x < NMAT; x++) {
@@ -380,24 +395,29 @@ static const char *complain(int error) { /* until the thread's next one */
 static int64_t zeros_of(const nvd_gemm *g) { return (g->m > g->n ? g->m : g->n) * NOTHING * nvg_size(g->a.type); }
 
 static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why) {
-  solution *s = NVB_NEW(a, solution);
-  int error = open_solution(s, t), entered = nvd_enter(t->device), found = !error && decide(s, t->device, choice);
-  nvd_leave(entered);
-  if (found) {
-    int64_t zeros = t->g.alpha.param < 0 && t->g.alpha.value != 0 ? 0 : zeros_of(&s->base.g);
-    s->base.workspace = s->chosen.workspace > zeros ? s->chosen.workspace : zeros;
-    return &s->base;
+  int compute[MOST_COMPUTES], n = computes_of(compute, t), error = 0;
+  for (int i = 0; i < n; i++) {
+    solution *s = NVB_NEW(a, solution);
+    error = open_solution(s, t, compute[i]);
+    int entered = nvd_enter(t->device), found = !error && decide(s, t->device, choice);
+    nvd_leave(entered);
+    if (found) {
+      int64_t zeros = t->g.alpha.param < 0 && t->g.alpha.value != 0 ? 0 : zeros_of(&s->base.g);
+      s->base.workspace = s->chosen.workspace > zeros ? s->chosen.workspace : zeros;
+      return &s->base;
+    }
+    destroy(&s->base);
   }
   *why = error ? complain(error) : "it knows no algorithm for this";
-  destroy(&s->base);
   return NULL;
 }
 
-static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
+/* Of one way to multiply; their number. */
+static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int compute) {
   solution s = { .row = NULL };
   nvd_lt_result r[MOST_FOUND];
   int n = 0, entered;
-  if (!open_solution(&s, t)) {
+  if (!open_solution(&s, t, compute)) {
     entered = nvd_enter(t->device);
     n = search(r, most < MOST_FOUND ? most : MOST_FOUND, &s, 0, workspace_of(t->device));
     nvd_leave(entered);
@@ -411,9 +431,17 @@ static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_SPLIT, &split, sizeof split, &had);
     out[i] = (nvd_candidate){ .workspace = (int64_t)r[i].workspace };
     memcpy(out[i].choice.config, &r[i].algo, sizeof r[i].algo);
-    snprintf(out[i].what, sizeof out[i].what, "cuBLASLt %d, tile %u, stages %u, split %d", i + 1, tile, stages, split);
+    snprintf(out[i].what, sizeof out[i].what, "cuBLASLt%s %d, tile %u, stages %u, split %d",
+             compute == LT_COMPUTE_BF16X9 ? " in bf16x9" : "", i + 1, tile, stages, split);
   }
   destroy(&s.base);
+  return n;
+}
+
+static int candidates(nvd_candidate *out, int most, const nvd_task *t) {
+  int compute[MOST_COMPUTES], ways = computes_of(compute, t), n = 0;
+  for (int i = 0; i < ways; i++)
+    n += candidates_by(out + n, most - n, t, compute[i]);
   return n;
 }
 
@@ -529,8 +557,9 @@ static int run(nvd_solution *base, const nvd_place *place) {
 }
 
 static int offers(void) {
-  return is_open() ? NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU |
-                     NVF_OFFERS_GELU | NVF_OFFERS_AUX | NVF_OFFERS_EIGHTS : 0;
+  enum { ALWAYS = NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU |
+                  NVF_OFFERS_GELU | NVF_OFFERS_AUX | NVF_OFFERS_EIGHTS };
+  return !is_open() ? 0 : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_OFFERS_BF16X9 : 0);
 }
 
 const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };

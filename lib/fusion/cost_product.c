@@ -17,6 +17,16 @@ static nvb_product_class class_of(const nvf_product *p) {
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : tf32 ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
 }
 
+/* Of a library. One that takes float32 apart multiplies nine times as much, and moves no more. */
+static double library_rate(const nvf_cand *k, const nvf_product *p) {
+  enum { PIECES = 9 };
+  const nvb_caps *c = k->net->caps;
+  double rate = c->product[class_of(p)].library, split = c->product[NVB_PRODUCT_16].library / PIECES;
+  int splits = p->precision == NVM_PRECISION_BF16X9 && p->operands == NVM_F32 && c->splits &&
+               (k->net->offers & NVF_OFFERS_BF16X9);
+  return splits ? most(rate, split) : rate;
+}
+
 /* Of generated code: on tensor cores, else as operands of 32 bits (double: their own) are multiplied. 8 bits may become
    16. */
 static double generated(const nvf_cand *k, nvb_product_class class) {
@@ -160,14 +170,13 @@ void nvf_assess_product(nvf_cand *k) {
   nvf_tiling t = nvf_product_tile(k);
   k->grid = nvf_all_axes(k) & ~k->reduced;
   effort f = effort_of(k, t);
-  double library = c->product[class_of(words)].library;
+  double rate = library_rate(k, words), library = library_time(k, t, &f, words, rate);
   double own = own_time(k, t, &f, words, generated(k, class_of(words)));
-  double theirs = library_time(k, t, &f, words, library);
-  int asked = net->offers && library > 0 && nvf_product_offered(words, net->offers);
-  asked &= theirs <= own || (c->kind == NVB_CPU && nvg_is_narrow(words->operands));
+  int asked = net->offers && rate > 0 && nvf_product_offered(words, net->offers);
+  asked &= library <= own || (c->kind == NVB_CPU && nvg_is_narrow(words->operands));
   k->own = net->offers && !asked;
   k->blocks = f.blocks;
-  k->time = c->launch + (net->node[k->inst.at[*k->dot->inst].node].size ? asked ? theirs : own : 0);
+  k->time = c->launch + (net->node[k->inst.at[*k->dot->inst].node].size ? asked ? library : own : 0);
   k->bytes_read = (int64_t)f.rd;
   k->bytes_written = (int64_t)f.wr;
   k->flops = (int64_t)(f.flops + f.ops);

@@ -118,7 +118,8 @@ typedef struct nvf_plan {
 typedef enum nvf_offer {
   NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16,
   NVF_OFFERS_GELU = 32, NVF_OFFERS_AUX = 64, /* GELU of 16-bit results; what goes into it */
-  NVF_OFFERS_EIGHTS = 128 /* floats of 8 bits, with scales */
+  NVF_OFFERS_EIGHTS = 128, /* floats of 8 bits, with scales */
+  NVF_OFFERS_BF16X9 = 256  /* on devices that can (nvb_caps.splits): float32 that it takes apart itself */
 } nvf_offer;
 
 typedef struct nvf_options {

@@ -2,7 +2,6 @@
    its pieces one behind the other along k, so that one product, some times as long, is all of theirs, from the smallest
    to the greatest. Which products become that is the planner's to say, who knows the device. */
 #include <string.h>
-#include "base/err.h"
 #include "graph/lower.h"
 
 enum { LEFT, RIGHT, MOST = 6 };

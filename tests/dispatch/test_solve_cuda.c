@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "cuda.h"
+#include "dispatch/device_impl.h"
 #include "products.h"
 
 static nvd_device *device(void) {
@@ -213,6 +214,35 @@ START_TEST(choices) {
   free(before[D]);
   product_free(&p);
   nvb_arena_free(a);
+}
+END_TEST
+
+/* On compute capability 10.x it takes float32 apart itself, where it has an algorithm for that, and else does not; what
+   was chosen is run as what it was chosen for. */
+START_TEST(float32_in_pieces) {
+  nvd_device *d = device();
+  int arch = d->arch;
+  product_case c = plain(NVM_F32, 96, 48, 64);
+  c.precision = NVM_PRECISION_BF16X9;
+  for (int tail = 0; tail < 2 && is_emulated(); tail++) {
+    nvb_arena *a = nvb_arena_new();
+    nvd_candidate all[16];
+    product p;
+    c.act = tail ? NVF_ACT_RELU : NVF_ACT_NONE; /* which the emulator does not do in pieces */
+    for (d->arch = 90; d->arch < 130; d->arch += 10) {
+      product_new(&p, a, &c);
+      p.plan->device = NVB_CUDA;
+      int n = nvd_solver_candidates(all, 16, p.plan, 0, d), pieces = 0;
+      for (int i = 0; i < n; i++)
+        pieces += strstr(all[i].what, "in bf16x9") != NULL;
+      ck_assert_int_eq(pieces > 0, d->arch == 100 && !tail);
+      ck_assert_int_gt(n - 1, pieces);
+      product_free(&p);
+      product_try(&c, d, "cublaslt", 1);
+    }
+    nvb_arena_free(a);
+    d->arch = arch;
+  }
 }
 END_TEST
 
@@ -470,6 +500,7 @@ int main(void) {
       return 77;
     }
   }
-  return RUN_SUITE("solve_cuda", random_products, a_factor_of_nothing, refusals, choices, replayed_between_kernels,
-                   recorded_whole, less_aligned_than_promised, captured, watched, without_workspace, a_call_fails);
+  return RUN_SUITE("solve_cuda", random_products, a_factor_of_nothing, refusals, choices, float32_in_pieces,
+                   replayed_between_kernels, recorded_whole, less_aligned_than_promised, captured, watched,
+                   without_workspace, a_call_fails);
 }

@@ -24,7 +24,7 @@ typedef struct desc {
   int64_t bias_stride, aux_ld, aux_stride;
 } desc;
 typedef struct preference { size_t room; uint32_t reduction, align[4]; } preference;
-typedef struct algo { uint64_t magic, room, align, number; } algo;
+typedef struct algo { uint64_t magic, room, align, number, compute; } algo;
 
 size_t cublasLtGetVersion(void) { return 130100; }
 const char *cublasLtGetStatusName(int status) {
@@ -90,6 +90,7 @@ int cublasLtMatmulPreferenceSetAttribute(void *to, int attribute, const void *va
 /* ---- what it can do */
 static const struct { int in, out, compute, scale, tails; } rows[] = {
   {LT_R_32F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_32F, LT_R_32F, LT_COMPUTE_TF32, LT_R_32F, 1},
+  {LT_R_32F, LT_R_32F, LT_COMPUTE_BF16X9, LT_R_32F, 0}, /* without tails: then somebody asks again */
   {LT_R_64F, LT_R_64F, LT_COMPUTE_64F, LT_R_64F, 1}, {LT_R_16F, LT_R_16F, LT_COMPUTE_32F, LT_R_32F, 1},
   {LT_R_16F, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_R_16BF, LT_R_16BF, LT_COMPUTE_32F, LT_R_32F, 1},
   {LT_R_16BF, LT_R_32F, LT_COMPUTE_32F, LT_R_32F, 1}, {LT_C_32F, LT_C_32F, LT_COMPUTE_32F, LT_C_32F, 0},
@@ -139,7 +140,8 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void
   if (status) return status;
   for (int i = 0; i < 4; i++) aligned &= w->align[i] >= 16;
   for (int i = 0; i < 2 && *n < asked; i++) {
-    algo x = {MAGIC, i ? 0 : ROOM, !i || is_8(((layout *)a)->type) ? 16 : 1, (uint64_t)i};
+    algo x = {MAGIC, i ? 0 : ROOM, !i || is_8(((layout *)a)->type) ? 16 : 1, (uint64_t)i,
+              (uint64_t)((desc *)p)->compute};
     if (!aligned && x.align == 16) continue;
     if (!i && w->room < ROOM) continue;
     out[*n] = (nvd_lt_result){.workspace = x.room, .waves = 1};
@@ -153,7 +155,7 @@ int cublasLtMatmulAlgoCheck(void *handle, void *p, void *a, void *b, void *c, vo
   (void)handle;
   algo x;
   memcpy(&x, which, sizeof x);
-  if (x.magic != MAGIC) return LT_INVALID;
+  if (x.magic != MAGIC || x.compute != (uint64_t)((desc *)p)->compute) return LT_INVALID;
   *out = (nvd_lt_result){.algo = *which, .workspace = x.room};
   return knows(p, a, b, c, d);
 }
@@ -256,7 +258,8 @@ int cublasLtMatmul(void *handle, void *p, const void *alpha, const void *a, void
   algo x;
   memcpy(&x, which, sizeof x);
   int bad = knows(p, al, bl, cl, dl);
-  if (x.magic != MAGIC || x.room > bytes || (x.room && memory_device(workspace, bytes) != s->device)) bad = LT_INVALID;
+  if (x.magic != MAGIC || x.compute != (uint64_t)j->p.compute) bad = LT_INVALID;
+  if (x.room > bytes || (x.room && memory_device(workspace, bytes) != s->device)) bad = LT_INVALID;
   for (int i = 0; i < 4 && !bad; i++) {
     const layout *l = &j->l[i];
     int64_t n = (l->batches - 1) * l->stride + (l->cols - 1) * l->ld + l->rows;

@@ -263,5 +263,26 @@ static void take_one(nvb_arena *a, void *arg) {
 START_TEST(taken_where_it_is_cheaper) { in_arena(take_one, (void *)&taken[_i], NULL); }
 END_TEST
 
+/* A library that takes float32 apart itself multiplies nine times and moves nothing: the better way for what is not
+   large. */
+static void let_the_library(nvb_arena *a, void *arg) {
+  int lt = NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES;
+  const struct { const char *device; int64_t n; int pieces[2]; } each[] = { { "b200", 1024, { 1, 0 } },
+                                                                            { "b200", 8192, { 1, 1 } },
+                                                                            { "h200", 1024, { 1, 1 } } };
+  for (int i = 0; i < 6; i++) {
+    maker m = { .a = a };
+    plain(&m, DIMS(each[i / 2].n, each[i / 2].n, each[i / 2].n));
+    nvf_options o = { .fuse = 1, .offers = i % 2 ? lt | NVF_OFFERS_BF16X9 : lt };
+    nvf_plan *p = nvf_fuse(a, with_precision(&m, NVM_PRECISION_BF16X9), nvb_caps_find(each[i / 2].device), &o);
+    int own = p->nstep == 1 && p->step[0].product->own;
+    ck_assert_msg(!own && (p->nstep > 1) == each[i / 2].pieces[i % 2], "%s, %d: %s", each[i / 2].device,
+                  (int)each[i / 2].n, p->pieces);
+  }
+  ck_assert_ptr_null(arg);
+}
+START_TEST(a_library_may_do_it) { in_arena(let_the_library, NULL, NULL); }
+END_TEST
+
 SUITE("pieces", EACH(as_exact_as_is_said, programs), LOOP(special_values, 2),
-      what_is_multiplied_twice_is_taken_apart_once, EACH(taken_where_it_is_cheaper, taken))
+      what_is_multiplied_twice_is_taken_apart_once, EACH(taken_where_it_is_cheaper, taken), a_library_may_do_it)
