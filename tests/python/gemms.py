@@ -13,6 +13,8 @@ EPS = {"float8_e4m3fn": 2.0 ** -4, "float8_e5m2": 2.0 ** -3, "float16": 2.0 ** -
 SUMS = {"float16": "float32", "bfloat16": "float32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
 TINY = {"float8_e4m3fn": 2.0 ** -10, "float8_e5m2": 2.0 ** -17, "float16": 2.0 ** -25}  # half of the smallest number
 DTYPES = ["float32"] * 4 + ["float64", "float16", "bfloat16", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]
+# what a precision adds to the bound, and the terms of the sum that each product is
+ADDS = {"ieee": (0, 1), "tf32": (2.0 ** -10, 1), "bf16x3": (2.0 ** -15, 3), "bf16x9": (2.0 ** -24, 6)}
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 65, 100, 129, 256]
 
 
@@ -33,7 +35,7 @@ class Gemm:
 
 class Builder:
     def __init__(self, seed):
-        self.r = np.random.default_rng(seed)
+        self.r, self.precisions = np.random.default_rng(seed), np.random.default_rng(seed + 2 ** 40)
         self.steps = []
 
     def choose(self, among):
@@ -113,11 +115,15 @@ class Builder:
         """Of (array, values, error) each: the same, with its bound."""
         (x, v, e), (y, w, f) = a, b
         eps = EPS[SUMS.get(dtype, dtype)] * (2 if dtype.startswith("complex") else 1)
+        precision = str(self.precisions.choice(list(ADDS))) if dtype in ("float32", "complex64") else "ieee"
+        self.say("precision", precision)
+        (adds, terms), out = ADDS[precision], {**out, "precision": precision}
         size, value = np.abs(v) @ np.abs(w), v @ w
-        bound = (v.shape[-1] + 4) * eps * size
+        bound = ((terms * v.shape[-1] + 4) * eps + 2 * adds) * size
         bound = bound + np.broadcast_to(e, v.shape) @ np.abs(w) + np.abs(v) @ np.broadcast_to(f, w.shape)
         if dtype in SUMS:  # operands and results are rounded
-            bound = bound + 2 * EPS[dtype] * size + (0 if out else 2 * EPS[dtype] * np.abs(value) + TINY.get(dtype, 0))
+            rounded = 0 if "dtype" in out else 2 * EPS[dtype] * np.abs(value) + TINY.get(dtype, 0)
+            bound = bound + 2 * EPS[dtype] * size + rounded
         return nvm.matmul(x, y, **out), value, bound
 
     def gemm(self):
