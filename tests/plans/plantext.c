@@ -1,14 +1,20 @@
 /* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with
-   the text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] Its status
-   says whether every kernel is legal and, for a GPU, can be spelled. */
+   the text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] [-c] Its status
+   says whether every kernel is legal and, for a GPU, can be spelled. -c: and what NVRTC makes of each, and how long it
+   takes in a process that has compiled before: processor time, the median and the least of some compiles. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "../../benchmarks/timing.h"
 #include "base/caps.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "codegen/cuda.h"
 #include "fusion/plan.h"
 
-typedef struct job { const char *file, *text; const nvb_caps *caps; } job;
+enum { ROUNDS = 11 };
+typedef struct job { const char *file, *text; const nvb_caps *caps; int compiles; } job;
 
 static void values(nvb_text *t, const nvf_plan *p, const nvf_step *s) {
   nvb_puts(t, "# schedtime:");
@@ -23,6 +29,25 @@ static void values(nvb_text *t, const nvf_plan *p, const nvf_step *s) {
       nvb_print(t, " %s=%.17g", x->name, nvg_bits_float(x->type, bits));
   }
   nvb_puts(t, "\n");
+}
+
+static double processor_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void compile(nvb_arena *a, int step, const char *source, int arch) {
+  double ms[ROUNDS], least = 1e9;
+  nvc_cubin c;
+  for (int r = -1; r < ROUNDS; r++) { /* the first one opens the library */
+    double start = processor_ms();
+    if (nvc_nvrtc_compile(&c, source, "kernel", arch)) nvb_throw(a, nvb_status(), "%s", nvb_message());
+    if (r >= 0) ms[r] = processor_ms() - start, least = ms[r] < least ? ms[r] : least;
+    nvb_free(c.bytes);
+  }
+  printf("# step %d: compiled in %.1f ms (%.1f at best), %zu bytes, %d registers, %d bytes of spills\n", step,
+         median(ms, ROUNDS), least, c.n, c.registers, c.spills);
 }
 
 static void show(nvb_arena *a, void *arg) {
@@ -40,18 +65,23 @@ static void show(nvb_arena *a, void *arg) {
   fputs(nvb_text_get(&t), stdout);
   for (int i = 0; i < p->nstep; i++) {
     nvc_cuda_kernel k;
+    nvc_cuda_target t = { .arch = j->caps->cluster > 1 ? 90 : 80 };
     nvf_kernel_check(a, p->step[i].k, p->step[i].s);
-    if (j->caps->kind == NVB_CUDA)
-      nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &(nvc_cuda_target){ .arch = j->caps->cluster > 1 ? 90 : 80 });
+    if (j->caps->kind != NVB_CUDA)
+      continue;
+    nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &t);
+    if (j->compiles)
+      compile(a, i, k.source, t.arch);
   }
 }
 
 int main(int argc, char **argv) {
   FILE *f = argc > 1 ? fopen(argv[1], "r") : NULL;
   char *text = f ? calloc(1, 1 << 20) : NULL;
-  job j = { argc > 1 ? argv[1] : "", text, nvb_caps_find(argc > 2 ? argv[2] : "h200") };
+  int compiles = argc > 2 && strcmp(argv[argc - 1], "-c") == 0;
+  job j = { argc > 1 ? argv[1] : "", text, nvb_caps_find(argc - compiles > 2 ? argv[2] : "h200"), compiles };
   if (!text || !fread(text, 1, (1 << 20) - 1, f) || !j.caps)
-    return fprintf(stderr, "plantext FILE.graph [h200 | cpu16]\n"), 2;
+    return fprintf(stderr, "plantext FILE.graph [h200 | cpu16] [-c]\n"), 2;
   nvb_arena *a = nvb_arena_new();
   int status = nvb_protect(a, show, &j);
   if (status)
