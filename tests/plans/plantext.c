@@ -1,7 +1,7 @@
 /* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with
    the text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] [-c]
-   Its status says whether every kernel is legal and, for a GPU, can be spelled. -c: and what NVRTC makes of each, and
-   how long it takes in a process that has compiled before: processor time, the median and the least of some compiles. */
+   Its status says whether every kernel is legal and, for a GPU, can be spelled. -c: and what NVRTC makes of each, with
+   the processor time of some compiles in a process that has compiled before, the median and the least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
