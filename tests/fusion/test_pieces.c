@@ -149,6 +149,56 @@ START_TEST(as_exact_as_is_said) {
 }
 END_TEST
 
+/* ---- what follows: of small whole numbers, which one piece holds, the bits of the graph as it is */
+static int biased(maker *m, const int64_t *n) {
+  return m_2(m, "add", m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL));
+}
+static void gelu(maker *m, const int64_t *n) { m_out(m, m_1(m, "gelu_tanh", biased(m, n))); }
+static void residual(maker *m, const int64_t *n) {
+  m_out(m, m_2(m, "add", m_1(m, "relu", biased(m, n)), f32(m, n[0], n[1])));
+}
+static void of_rows_and_columns(maker *m, const int64_t *n) {
+  int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]));
+  m_out(m, m_red(m, "maximum", d, 1, 1));
+  m_out(m, m_red(m, "add", d, 0, 1));
+}
+static void gated(maker *m, const int64_t *n) {
+  int x = f32(m, n[0], n[2]), d = m_product(m, x, f32(m, n[2], n[1]));
+  m_out(m, m_2(m, "multiply", m_1(m, "tanh", d), m_product(m, x, f32(m, n[2], n[1]))));
+}
+static void chain(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, m_1(m, "relu", biased(m, n)), f32(m, n[1], n[0])));
+}
+static const struct program followed[] = { { "gelu", gelu }, { "residual", residual }, { "gated", gated },
+                                           { "of rows and columns", of_rows_and_columns }, { "chain", chain } };
+
+static void follow_one(nvb_arena *a, void *arg) {
+  static const char *const machines[] = { "h200", "a100", "cpu16" };
+  const trial *t = arg;
+  maker m = { .a = a };
+  t->p->make(&m, t->size);
+  const nvg_graph *g = with_precision(&m, ways[t->way].p), *q = in_pieces(a, g);
+  char **data = random_leaves(&m, g, 5);
+  for (int i = 0; i < g->nleaf; i++) {
+    int64_t n = g->leaf[i].shape[0] * (g->leaf[i].rank > 1 ? g->leaf[i].shape[1] : 1);
+    for (int64_t j = 0; j < n; j++)
+      ((float *)data[i])[j] = (float)(rand() % 9 - 4);
+  }
+  value *want = evaluate(&m, g, data);
+  for (int i = 0; i < 3; i++) {
+    nvf_plan *p = nvf_fuse(a, q, nvb_caps_find(machines[i]), &(nvf_options){ .fuse = 1 });
+    nvf_plan_check(a, p);
+    char **out = run_plan(&m, p, data);
+    for (int o = 0; o < g->nout; o++)
+      ck_assert_msg(!differ(g, o, want, out[o]), "%s on %s: output %d", t->p->name, machines[i], o);
+  }
+}
+START_TEST(followed_by_anything) {
+  for (int i = 0; i < 2 * SIZES; i++)
+    in_arena(follow_one, &(trial){ &followed[_i], sizes[i / 2], i % 2 }, followed[_i].name);
+}
+END_TEST
+
 /* ---- special values: each times each, and 0 times 0 beside it */
 static const float special[] = { 0, -0.0f, 1, -1.5f, INFINITY, -INFINITY, NAN, 0x1.fffffep127f, -0x1.fffffep127f,
                                  0x1.fep127f, 0x1.ff01p127f, 0x1.018p100f, -0x1.ff8p60f, 0x1.234566p40f, 0x1.8181p-3f,
@@ -284,5 +334,5 @@ static void let_the_library(nvb_arena *a, void *arg) {
 START_TEST(a_library_may_do_it) { in_arena(let_the_library, NULL, NULL); }
 END_TEST
 
-SUITE("pieces", EACH(as_exact_as_is_said, programs), LOOP(special_values, 2),
+SUITE("pieces", EACH(as_exact_as_is_said, programs), EACH(followed_by_anything, followed), LOOP(special_values, 2),
       what_is_multiplied_twice_is_taken_apart_once, EACH(taken_where_it_is_cheaper, taken), a_library_may_do_it)
