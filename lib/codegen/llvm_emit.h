@@ -135,6 +135,7 @@ typedef struct nvcl_access {
   nvcl_xv at;               /* in elements (pairs count as one) */
   int n;                   /* lanes */
   val mask;                /* i1 in n lanes; NULL: all */
+  val some;                /* i1: false where the mask is known to have no lane; NULL: nothing is known */
 } nvcl_access;
 void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out);
 /* Of lanes that hold copies, as l says, one stores. */

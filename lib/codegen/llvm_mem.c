@@ -28,6 +28,12 @@ static val addresses(nvcl_em *e, const nvcl_access *x, val p, int part) {
   return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
 }
 
+/* Where it is known that no lane is in the mask: any address that is there. The machine looks at it all the same, and a
+   page that is missing takes it some thousand cycles (a sum of 8 rows of 2^21 by tiles of 16 rows: 70 -> 4 ms). */
+static val present(nvcl_em *e, const nvcl_access *x, val p) {
+  return x->some ? LLVMBuildSelect(e->b, x->some, p, x->base, "") : p;
+}
+
 /* ---- under a mask. What the machine has no instruction for: where every lane is in the mask it hides nothing, else a
    loop walks the lanes that are. A branch for each lane made some kernels compile for seconds. */
 typedef struct lanes {
@@ -172,7 +178,7 @@ static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
 
 static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int reversed, uint64_t other, val *out) {
   int wide = x->n * x->parts;
-  lanes l = {nvcl_memtype(e, x->type), size_of(x), wide, 0, address(e, x, lo),
+  lanes l = {nvcl_memtype(e, x->type), size_of(x), wide, 0, present(e, x, address(e, x, lo)),
              nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide)};
   val v = access_lanes(e, &l, repeat_mask(e, x->mask, x->n, x->parts, reversed));
   for (int j = 0; j < x->parts; j++) {
@@ -259,7 +265,7 @@ static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t
   if (m == 1) {
     guarded_store(e, v, p, align, mask);
   } else if (mask) {
-    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), align, m, 1, p, v}, mask);
+    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), align, m, 1, present(e, x, p), v}, mask);
   } else if (stream && bytes >= 16 && !(bytes & (bytes - 1))) {
     stream_store(e, x, v, p, x->at.k * x->parts * align + from, bytes);
   } else {

@@ -6,12 +6,14 @@
 static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->param[s->buf].type;
   int n = nvcl_layout_lanes(e, l);
+  nvcl_mask m = nvcl_cond(e, s->where, l, item);
   return (nvcl_access){.base = e->param[s->buf],
                        .type = nvg_real_of(t),
                        .parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1,
                        .at = nvcl_index(e, s->map, l, item),
                        .n = n,
-                       .mask = nvcl_mask_value(e, nvcl_cond(e, s->where, l, item), n)};
+                       .mask = nvcl_mask_value(e, m, n),
+                       .some = m.one};
 }
 
 /* What a load asks for ahead of time: itself so many blocks, rows or bytes later. rows: by axis; NULL: none */
@@ -26,7 +28,8 @@ static int lane_axis(const nvf_layout *l) { /* -1: none */
   return axis;
 }
 
-/* A prefetch never faults. Of the items that share a line the first one asks for it. */
+/* A prefetch never faults, but of pages that are missing it costs a search for them. Of the items that share a line the
+   first one asks for it. */
 static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, const later *when) {
   enum { LINE = 64 };
   e->ahead = when->blocks;
@@ -39,7 +42,8 @@ static void prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int ite
   at.k += at.form == 1 ? at.pat[0] : 0;
   at.form = 0;
   val i = LLVMBuildMul(e->b, nvcl_index_value(e, &at, 1), nvcl_int(e, size), "");
-  val p = LLVMBuildGEP2(e->b, e->i8, e->param[s->buf], &i, 1, "");
+  val p = LLVMBuildGEP2(e->b, e->i8, e->param[s->buf], &i, 1, ""), some = nvcl_cond(e, s->where, l, item).one;
+  if (some) p = LLVMBuildSelect(e->b, some, p, e->param[s->buf], "");
   for (int64_t k = 0; k < width; k += LINE) {
     val line = nvcl_gep(e, p, k + when->bytes);
     nvcl_call(e, "llvm.prefetch", &e->ptr, 1, (val[]){line, nvcl_i32(e, 0), nvcl_i32(e, 2), nvcl_i32(e, 1)}, 4);

@@ -127,6 +127,18 @@ static int runs_along(const nvf_cand *k, int a) { /* what is stored lies along t
   return 0;
 }
 
+/* Has each place of the axis sums of its own, along the lanes and of a long axis? They lie in memory while that is read:
+   of one place after the other they stay in the first cache, and so few rows are read at a time that each is a stream. */
+static int has_sums(const nvf_cand *k, const nvf_shape *s, int a) {
+  enum { LONG = 32 };
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    if (nvf_is_red(v) && (v->axes >> a & 1) && s->lane >= 0 && (v->axes >> s->lane & 1) && s->at[v->axis].tile > LONG)
+      return 1;
+  }
+  return 0;
+}
+
 /* Digits of a reduced axis, cut at the borders of lane, sequence and chunk: items, as long as straight-line code of
    them stays short. */
 static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
@@ -151,7 +163,7 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
         w = 1;
       }
     }
-    int items = a != s->lane && !rows && p * placed <= least(most_items, 32);
+    int items = a != s->lane && !rows && p * placed <= least(most_items, 32) && !has_sums(k, s, a);
     /* rows in sequence: a few to each visit of an accumulator */
     if (seq && !items && a != s->lane && w >= 16 && placed <= least(most_items / 4, 8) && !scanned) {
       nvf_digit_add(d, 'i', 4, 0);
