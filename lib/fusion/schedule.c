@@ -303,8 +303,39 @@ static int is_crowded(const nvf_cand *k, const nvf_inst *scan) {
   return 0;
 }
 
+/* A line that is scanned and added up lies in the registers of a block, or in its scratch. */
+static int is_long_and_folded(const nvf_cand *k) {
+  enum { LONG = 16384 };
+  for (int a = 0; a < k->axis.n; a++)
+    if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_folded(k, a))
+      return 1;
+  return 0;
+}
+
+/* Of several reductions together: is there more of a value that a block has in whole, with a line of lanes beside it,
+   than a tile is sure to hold? One alone is cut by split.c. */
+static int is_too_much(const nvf_cand *k) {
+  enum { LINE = 64, ROOM = 1 << 26 }; /* a fourth of a tile's most: sizes are rounded up */
+  int reds = 0, much = 0, lane = k->dot ? -1 : nvf_lane_axis(k);
+  uint64_t line = lane >= 0 ? 1ull << lane & k->grid : 0;
+  for (int i = 0; i < k->inst.n && !k->dot; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    uint64_t axes = v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0);
+    double n = axes & line ? LINE : 1;
+    for (int a = 0; a < k->axis.n; a++)
+      if ((axes & ~k->grid) >> a & 1 && !nvf_scanned(k, a))
+        n *= (double)k->axis.at[a].n;
+    reds += v->kind == NVF_IRED;
+    much |= n > ROOM;
+  }
+  return reds > 1 && much;
+}
+
 const char *nvf_refused(const nvf_cand *k) {
-  enum { LONG = 16384 }; /* a line that is scanned and added up lies in the registers of a block */
+  if (is_too_much(k))
+    return "more elements than a tile may have";
+  if (is_long_and_folded(k))
+    return "a scan and a reduction of long lines";
   if (k->net->caps->kind == NVB_CPU)
     return NULL;
   if (k->dot && nvf_product_crowded(k))
@@ -315,9 +346,6 @@ const char *nvf_refused(const nvf_cand *k) {
   for (int i = 0; i < k->inst.n; i++)
     if (is_crowded(k, &k->inst.at[i]))
       return "a scan of a long line and what else goes along it";
-  for (int a = 0; a < k->axis.n; a++)
-    if (k->axis.at[a].n > LONG && nvf_scanned(k, a) && is_folded(k, a))
-      return "a scan and a reduction of long lines";
   return nvf_params(k) > NVF_MOST_PARAMS ? "more arguments than a launch may have" : NULL;
 }
 

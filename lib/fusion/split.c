@@ -8,6 +8,7 @@
 
 enum {
   LONGEST = 1 << 24, /* a run that is more than a tile may hold is always cut */
+  ROOM = 1 << 26,    /* of a run and the lanes beside it: a fourth of a tile's most, sizes are rounded up */
   BLOCKS = 16        /* of strips of columns on a GPU, for each unit */
 };
 
@@ -97,6 +98,10 @@ static int64_t pieces_of(int64_t n, int64_t block) { return (n + block - 1) / bl
 /* Elements of a piece of a run of `len`, or 0 where it stays together. weight: leaf elements behind one element. */
 typedef struct extent { int64_t len, inner, kept, weight, largest; } extent;
 
+static int64_t beside(const extent *e) { /* results that lanes make side by side, in a block */
+  return e->inner < 2 ? 1 : e->inner < 64 ? 64 : e->inner < 1024 ? e->inner : 1024;
+}
+
 /* Of strips of columns on a GPU: many blocks, so that units end together, each of ROWS rows at least if there are two
    for a unit even so; and partials that are next to nothing beside what is read. */
 static int64_t of_strips(const nvb_caps *c, const extent *e, int64_t chunk, int64_t strips) {
@@ -125,7 +130,7 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
            (b * e->weight > (e->inner >= 16 ? 512 : 65536) ||
             (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
       b /= 2;
-    while (pieces_of(e->len, b) > most)
+    while (pieces_of(e->len, b) > most && 2 * b * beside(e) <= ROOM)
       b *= 2;
   } else if (strips) {
     b = of_strips(c, e, chunk, blocks);
@@ -184,7 +189,8 @@ static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int ru
     e.kept *= d >= at && d < at + run ? 1 : k;
   }
   e.weight = e.inner >= 16 && x.size && m->largest > x.size ? m->largest / x.size : 1;
-  int endless = e.len > LONGEST, side = m->side || endless || (w->net->caps->kind == NVB_CPU && e.weight >= 16);
+  int endless = e.len > LONGEST || (e.inner > 1 && e.len * beside(&e) > ROOM);
+  int side = m->side || endless || (w->net->caps->kind == NVB_CPU && e.weight >= 16);
   int64_t block = (m->whole || w->split == NVF_WHOLE) && !endless ? 0 : piece(w->net->caps, &e, st.c, side);
   if (block)
     split(w, n, in, at, run, st, block, out);

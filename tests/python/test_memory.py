@@ -1,6 +1,8 @@
 """Nothing grows: long loops in constant memory, reference counts that come back."""
 import gc
+import os
 import resource
+import subprocess
 import sys
 import threading
 
@@ -167,3 +169,19 @@ def test_depth_is_bounded():
         x = x * 1.0 + 0.0
     del x
     gc.collect()
+
+
+def test_a_scan_needs_no_copy_of_its_lines():
+    """Few long lines: what lies between reading and storing is a tile, not the lines (of 64 lanes, 256 MB here)."""
+    code = """if 1:
+        import resource, nvm
+        most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        x = nvm.ones((4, 1 << 20), dtype='float32').eval()
+        nvm.cumulative_sum(nvm.ones((4, 99)), axis=1).eval()
+        before = most()
+        nvm.eval(nvm.cumulative_sum(x, axis=1))
+        print(most() - before)"""
+    env = {**os.environ, "NVM_DEVICE": "cpu"}
+    p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert p.returncode == 0, p.stderr
+    assert int(p.stdout) < 100

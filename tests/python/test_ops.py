@@ -1,5 +1,8 @@
 """Every operation of the table against NumPy, over dtypes, odd shapes, views, empty arrays and special values."""
+import os
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -421,3 +424,23 @@ def test_vector_norm_orders(rng):
     x = draw(rng, "float64", (50,))
     for order in (1, 2, 3, 2.5, np.inf, -np.inf, 0):
         np.testing.assert_allclose(float(nvm.vector_norm(x, ord=order)), np.linalg.norm(x, order), rtol=1e-12)
+
+
+LONG = """if 1:
+    import nvm
+    for n, columns in ((1 << 23, 3), (1 << 25, 3), (3 << 20, 70)):
+        x = nvm.broadcast_to(nvm.asarray([1] * columns, dtype="int8"), (n, columns))
+        f = nvm.astype(x, "float32")
+        assert nvm.sum(x, axis=0).tolist() == [n] * columns
+        assert nvm.argmax(x, axis=0).tolist() == [0] * columns
+        assert nvm.var(f, axis=0).tolist() == [0] * columns
+        assert (x - nvm.max(x, axis=0, keepdims=True))[5:7].tolist() == [[0] * columns] * 2
+        assert ((f - nvm.mean(f, axis=0)) / (1 + nvm.std(f, axis=0)))[-1].tolist() == [0] * columns"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_columns_of_any_length(threads):
+    """One unit needs no pieces to be busy; then a column's length alone has to cut it to what a tile may hold."""
+    env = {**os.environ, "NVM_DEVICE": "cpu", "NVM_NUM_THREADS": threads}
+    p = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, env=env)
+    assert p.returncode == 0, p.stderr

@@ -104,6 +104,27 @@ def test_scanned_and_reduced_along_one_axis(shape, reduce):
         assert np.allclose(one, getattr(np, reduce)(x, axis=axis))
 
 
+def scanned(xp, x, axis):
+    """Scans of long lines, which come by tiles, and what goes along with them."""
+    scan = (lambda v: nvm.cumulative_sum(v, axis=axis)) if xp is nvm else lambda v: np.cumsum(v, axis=axis)
+    other = (lambda v: nvm.cumulative_sum(v, axis=1 - axis)) if xp is nvm else lambda v: np.cumsum(v, axis=1 - axis)
+    lines = scan(x)
+    return [xp.sum(lines, axis=axis), scan(x - xp.mean(x, axis=axis, keepdims=True)), scan(lines),
+            lines + xp.max(x, axis=axis, keepdims=True), lines - xp.max(lines, axis=axis, keepdims=True),
+            scan(xp.flip(lines, axis=axis)), lines + other(x), lines[::2], scan(x * 2) * lines,
+            xp.argmax(lines, axis=axis)]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(8, 5000), (1, 3000), (70, 1025), (33, 2049), (3, 17000)])
+def test_long_lines_are_scanned_by_tiles(shape, axis):
+    x = np.random.default_rng(3).integers(-8, 8, shape if axis else shape[::-1]) / 8
+    want = scanned(np, x, axis)
+    for made in tiers(lambda: [nvm.jit(lambda v: scanned(nvm, v, axis)[i])(put(x)) for i in range(len(want))]):
+        for i, (w, g) in enumerate(zip(want, made)):
+            assert np.allclose(w, g, rtol=1e-12, atol=1e-9), (i, shape)
+
+
 DEAR = {
     "two scans": "nvm.cumulative_sum(nvm.cumulative_sum(nvm.asarray(X[:130].reshape(2, 5, 13).astype('f2')), axis=1),"
                  " axis=2)",
