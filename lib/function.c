@@ -53,7 +53,7 @@ nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
 
 nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind) {
   const char *kinds = "biufc", *at = kind ? strchr(kinds, kind) : NULL; /* in the order of nvg_class */
-  static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_I64, NVM_F64, NVM_C128 };
+  static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_U64, NVM_F64, NVM_C128 };
   if (!at) return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
   const nvg_aval *av = nvg_aval_get(as[at - kinds], 0, NULL);
   nvg_node *n = av ? nvg_leaf_new(av, NULL) : NULL;

@@ -194,14 +194,28 @@ static int leaf_array(call *c, nvm_array *a, int owned) {
     if (word(&c->key, (uint64_t)shape[d])) return -1;
   return 0;
 }
+/* An int that only uint64 holds is of another kind; what no dtype holds is an OverflowError. */
+static int leaf_int(call *c, PyObject *x, char *kind, int64_t *out) {
+  int over = 0;
+  *out = PyLong_AsLongLongAndOverflow(x, &over);
+  if (!over) return 0;
+  *kind = 'u';
+  *out = over > 0 ? (int64_t)PyLong_AsUnsignedLongLong(x) : 0;
+  if (over > 0 && !PyErr_Occurred()) return 0;
+  PyErr_Clear();
+  const char *why = "which neither int64 nor uint64 holds; pass it as a float, or as a static argument";
+  if (c->name) PyErr_Format(PyExc_OverflowError, "[jit] argument '%S' holds the integer %R, %s", c->name, x, why);
+  else PyErr_Format(PyExc_OverflowError, "[jit] argument %d holds the integer %R, %s", c->at, x, why);
+  return -1;
+}
 static int leaf_scalar(call *c, PyObject *x, char kind) {
   union { int64_t i; double d[2]; uint8_t b; } v = { 0 };
-  nvm_dtype t = kind == 'b' ? NVM_BOOL : kind == 'i' ? NVM_I64 : kind == 'f' ? NVM_F64 : NVM_C128;
   if (kind == 'b') v.b = x == Py_True;
-  else if (kind == 'i') v.i = PyLong_AsLongLong(x);
+  else if (kind == 'i' && leaf_int(c, x, &kind, &v.i)) return -1;
   else if (kind == 'f') v.d[0] = PyFloat_AsDouble(x);
-  else v.d[0] = PyComplex_RealAsDouble(x), v.d[1] = PyComplex_ImagAsDouble(x);
-  if (kind == 'i' && v.i == -1 && PyErr_Occurred()) return -1;
+  else if (kind == 'c') v.d[0] = PyComplex_RealAsDouble(x), v.d[1] = PyComplex_ImagAsDouble(x);
+  nvm_dtype t = kind == 'b' ? NVM_BOOL : kind == 'i' ? NVM_I64 : kind == 'u' ? NVM_U64
+              : kind == 'f' ? NVM_F64 : NVM_C128;
   nvm_array *a = nvm_array_new_host(c->st->ctx, t, 0, NULL, NULL, &v, NULL, NULL);
   if (!a) return nvp_raise(c->st), -1;
   return leaf(c, a, 1) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;

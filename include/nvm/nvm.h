@@ -133,7 +133,8 @@ NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in); /* as 
 /* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading
    a value that depends on a placeholder is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
-/* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's */
+/* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's, or an array of no dimensions; 'u': an integer
+   that int64 does not hold, as an array of uint64 */
 NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind);
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
 NVM_API int nvm_trace_begin(nvm_ctx *ctx);  /* one at a time in a thread, else NVM_ERR_STATE */

@@ -74,7 +74,8 @@ nvm_dtype nvg_promote(nvm_dtype a, nvm_dtype b) {
 nvm_dtype nvg_promote_weak(nvm_dtype t, nvg_class weak, nvm_dtype default_float) {
   nvg_class c = info[t].cls;
   if (weak == NVG_BOOLEAN) return t;
-  if (weak == NVG_SIGNED || weak == NVG_UNSIGNED) return c == NVG_BOOLEAN ? NVM_I64 : t;
+  if (weak == NVG_SIGNED || weak == NVG_UNSIGNED)
+    return c != NVG_BOOLEAN ? t : weak == NVG_SIGNED ? NVM_I64 : NVM_U64;
   nvm_dtype f = c < NVG_FLOAT ? default_float : t;
   return weak == NVG_COMPLEX ? nvg_complex_of(f) : f;
 }

@@ -34,6 +34,7 @@ nvm_dtype nvg_common(nvg_node *const *in, int n, nvm_dtype default_float) {
 /* A Python integer may be compared with integers that cannot hold it: both become what holds all. */
 static nvm_dtype widen_for(nvg_node *const *in, int n, nvm_dtype t) {
   for (int i = 0; i < n; i++) {
+    if (in[i]->weak == 1 + NVG_UNSIGNED) return nvg_class_of(t) == NVG_UNSIGNED ? NVM_U64 : NVM_F64;
     if (in[i]->weak != 1 + NVG_SIGNED || in[i]->op != NVG_OP_CONST) continue;
     int64_t v = in[i]->attr[0];
     if (t == NVM_U64 && v < 0) return NVM_F64;

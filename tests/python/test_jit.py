@@ -605,6 +605,32 @@ def test_what_a_trace_made_gets_a_value_later():
         assert np.array_equal(np.asarray(f(y)), y + 2 * np.arange(8.0))
 
 
+@pytest.mark.parametrize("s", [2 ** 63, 2 ** 63 + 5, 2 ** 64 - 1])
+def test_integers_that_only_uint64_holds(s):
+    x = np.array([0, 1, 2 ** 63 - 1, 2 ** 63, 2 ** 64 - 1], np.uint64)
+    f = nvm.jit(lambda x, s: x + s)
+    with np.errstate(over="ignore"):
+        for got in (f(x, s), f(x, s=s), nvm.jit(lambda t: t["x"] + t["s"][0])({"x": x, "s": [s]})):
+            assert got.dtype == nvm.uint64 and got.tolist() == (x + np.uint64(s)).tolist()
+    f(x, 7), f(x, s)
+    assert f.cache_size() == 3  # int64's integers and uint64's, and those by name
+    compared = nvm.jit(lambda x, s: (x < s, x == s, s <= x))
+    for y in (x, np.array([0, 255], np.uint8), np.array([-1, 5])):
+        assert [r.tolist() for r in compared(y, s)] == [(y < s).tolist(), (y == s).tolist(), (s <= y).tolist()]
+    assert f(np.ones(2, np.float32), s).dtype == nvm.float32
+    assert nvm.jit(lambda s: s)(s).item() == s and nvm.jit(lambda s: s ^ 1)(s).item() == s ^ 1
+    assert f(np.float64(0.5), s).item() == s + 0.5
+
+
+@pytest.mark.parametrize("s", [2 ** 64, -2 ** 63 - 1, 10 ** 40])
+def test_integers_that_no_dtype_holds_are_no_arguments(s):
+    f = nvm.jit(lambda x, s=0: x)
+    for call, where in ((lambda: f(1.0, s), "argument 1"), (lambda: f(1.0, s=s), "argument 's'"),
+                        (lambda: f([{"a": (s,)}]), "argument 0")):
+        with pytest.raises(OverflowError, match=f"{where} holds the integer {s}, which neither int64 nor uint64"):
+            call()
+
+
 def test_values_from_outside_are_read_in_a_trace():
     outside = nvm.arange(4.0) * 2
     read = []
