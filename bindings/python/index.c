@@ -165,7 +165,7 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   int64_t most, *pos = NULL;
   if (!__builtin_mul_overflow(n, (int64_t)sizeof *pos * (rank + 1), &most))
     pos = PyMem_Malloc((size_t)most + sizeof *pos);
-  if (!pos) return PyErr_NoMemory();
+  if (!pos) return PyErr_Format(PyExc_MemoryError, "[nonzero] out of memory: positions in %lld elements", (long long)n);
   nvm_array *keep = nvp_read(a, &data, strides);
   if (!keep) return PyMem_Free(pos), NULL;
   const int64_t *shape = nvm_shape(a->h);

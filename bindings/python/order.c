@@ -64,7 +64,8 @@ PyObject *nvp_order(PyObject *module, PyObject *args) {
   item *work = PyMem_Malloc(sizeof *work * (size_t)(2 * n + 1));
   int64_t *out = PyMem_Malloc(sizeof *out * (size_t)(size + 1));
   PyObject *r = NULL;
-  if (!data || !work || !out) PyErr_NoMemory();
+  if (!data || !work || !out) PyErr_Format(PyExc_MemoryError, "[sort] out of memory: the order of %lld elements of %s",
+                                           (long long)size, nvm_dtype_name(t));
   else if (!nvp_copy_out(x, data, bytes)) {
     Py_BEGIN_ALLOW_THREADS
     order_rows(t, data, n ? size / n : 0, n, descending, work, work + n, out);

@@ -76,7 +76,7 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
       continue;
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
     if (!e)
-      e = nvd_kernel_warm(k, p->tier, p->step[i].bytes / 4);
+      e = nvd_kernel_warm(k, p->tier, p->step[i].elements);
     if (e && k->native_scratch > scratch)
       scratch = k->native_scratch;
     if ((!e || p->watched) && k->interp_scratch > scratch)

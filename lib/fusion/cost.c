@@ -36,12 +36,19 @@ static void score(const nvf_cand *k, nvf_ix at, double n, double *sc) {
   }
 }
 
+static int scores(const nvf_cand *k, nvf_ikind kind, double *sc) { /* how many there are */
+  int n = 0;
+  for (int i = 0; i < k->inst.n; i++)
+    if (k->inst.at[i].kind == kind)
+      n++, score(k, k->inst.at[i].at, nvf_elements(k, k->inst.at[i].axes), sc);
+  return n;
+}
+
 int nvf_lane_axis(const nvf_cand *k) {
   double sc[64] = { 0 };
   int best = -1;
-  for (int i = 0; i < k->inst.n; i++)
-    if (k->inst.at[i].kind == NVF_ILOAD)
-      score(k, k->inst.at[i].at, nvf_elements(k, k->inst.at[i].axes), sc);
+  if (!scores(k, NVF_ILOAD, sc)) /* what reads nothing goes along its coordinates */
+    scores(k, NVF_IINDEX, sc);
   for (int i = 0; i < k->put.n; i++)
     score(k, k->put.at[i].at, (double)k->net->node[k->put.at[i].node].size, sc);
   for (int a = 0; a < k->axis.n; a++)

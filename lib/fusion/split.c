@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-  LONGEST = 1 << 24, /* a run that is more than a tile may hold is always cut */
+  LONGEST = 1 << 24, /* a run that is more than a tile may hold is always cut, and so are the results of its pieces */
+  PIECE = 1 << 18,   /* elements of a piece, at most */
   ROOM = 1 << 26,    /* of a run and the lanes beside it: a fourth of a tile's most, sizes are rounded up */
   BLOCKS = 16        /* of strips of columns on a GPU, for each unit */
 };
@@ -139,6 +140,7 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
     while (b * 2 * (want < 1 ? 1 : want) <= e->len || pieces_of(e->len, b) > 1024)
       b *= 2;
   }
+  b = b < PIECE ? b : PIECE;
   return b > 1 && b < e->len ? b : 0;
 }
 
@@ -150,6 +152,10 @@ static nvf_prod count_of_pieces(nvf_weaver *w, nvf_prod len, int64_t block) {
     *pieces = nvf_symbol(w->net->space, pieces_of(nvf_value(w->net->space, len), block));
   return *pieces;
 }
+
+typedef struct manner { int whole, side; int64_t largest; } manner;
+static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m,
+                        int *out);
 
 static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, int64_t block, int *out) {
   nvf_space *s = w->net->space;
@@ -170,14 +176,16 @@ static void split(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf
   p.stamp_w = st.w;
   results(w, nvf_weave(w, p), in, mid);
   f.finish = 1;
-  reduce(w, f, mid, at, 1, (nvf_stamp){ 1, 1 }, out);
+  if (nvf_value(s, dims[0]) > LONGEST)
+    long_reduce(w, f, mid, at, 1, (nvf_stamp){ 1, 1 }, &(manner){ .largest = nvf_value(s, dims[0]) }, out);
+  else
+    reduce(w, f, mid, at, 1, (nvf_stamp){ 1, 1 }, out);
   dims[0] = 0;
   const nvf_prod *dim = with_dims(w, &x, at, run, run, dims);
   for (int i = 0; i < n.nin; i++)
     out[i] = reshaped(w, out[i], x.rank, dim);
 }
 
-typedef struct manner { int whole, side; int64_t largest; } manner;
 static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int run, nvf_stamp st, const manner *m,
                         int *out) {
   const nvf_node x = made(w, in[0]);

@@ -35,6 +35,59 @@ static const nvg_frag *merge_of(nvg_lower *l, const char *frag, const nvm_dtype 
   return f;
 }
 
+/* ---- runs of one constant: the tree of their stamp, in which equal subtrees are one */
+typedef struct number { uint64_t part[2]; } number;
+typedef struct merger { const nvg_frag *f; int parts; } merger;
+
+static number merged(const merger *m, number a, number b) {
+  uint64_t in[4] __attribute__((aligned(16))), out[2] __attribute__((aligned(16))) = { 0 };
+  const void *from[4];
+  void *to[2] = { &out[0], &out[1] };
+  for (int i = 0; i < 2 * m->parts; i++) {
+    in[i] = i < m->parts ? a.part[i] : b.part[i - m->parts];
+    from[i] = &in[i];
+  }
+  nvg_frag_run(m->f, from, to, 1, 1);
+  return (number){ { out[0], out[1] } };
+}
+
+static number in_sequence(const merger *m, number x, int64_t n) {
+  number s = x;
+  while (--n > 0) s = merged(m, s, x);
+  return s;
+}
+
+/* n leaves, of which all but the last are alike. */
+static number in_pairs(const merger *m, number first, number last, int64_t n) {
+  for (; n > 1; n = (n + 1) / 2) {
+    last = n % 2 ? last : merged(m, first, last);
+    first = n > 2 ? merged(m, first, first) : first;
+  }
+  return last;
+}
+
+static number chunk(const merger *m, number x, int64_t n, nvg_stamp st) {
+  enum { MOST = 128 };
+  number lane[MOST], few = in_sequence(m, x, n / st.lanes), more = in_sequence(m, x, n / st.lanes + 1);
+  int lanes = n < st.lanes ? (int)n : st.lanes;
+  for (int i = 0; i < lanes; i++) lane[i] = i < n % st.lanes ? more : few;
+  for (int by = 1; by < lanes; by *= 2)
+    for (int i = 0; i + by < lanes; i += 2 * by) lane[i] = merged(m, lane[i], lane[i + by]);
+  return lane[0];
+}
+
+/* The reduction of n times v, if v is a constant; -1 */
+static int of_constant(nvg_lower *l, const nvg_frag *f, int v, int64_t n, nvg_stamp st) {
+  number x;
+  nvm_dtype t = nvg_at(l, v)->dtype;
+  if (!nvg_const_of(l, v, &x.part[0], &x.part[1])) return -1;
+  merger m = { f, nvg_parts(t) };
+  int64_t rest = n % st.chunk, chunks = n / st.chunk + (rest > 0);
+  number last = chunk(&m, x, rest ? rest : st.chunk, st);
+  number r = in_pairs(&m, chunks > 1 ? chunk(&m, x, st.chunk, st) : last, last, chunks);
+  return nvg_add_const(l, t, r.part[0], r.part[1]);
+}
+
 /* A run of axes of the operands `in`, kept as extent 1. stamp_c 0: by the class of the shape. */
 typedef struct run { const nvg_frag *frag; const uint64_t *init; int order_free, c, w; } run;
 static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first, int count) {
@@ -43,6 +96,9 @@ static int add_run(nvg_lower *l, const run *r, const int *in, int nin, int first
   for (int d = 0; d < x.rank; d++) shape[d] = d >= first && d < first + count ? 1 : x.shape[d];
   for (int d = first + count; d < x.rank; d++) inside *= x.shape[d];
   nvg_stamp st = r->c ? (nvg_stamp){ r->c, r->w } : nvg_stamp_of(inside >= NVG_COLUMN);
+  int64_t n = nvg_size_of(count, x.shape + first);
+  int constant = nin == 1 && n ? of_constant(l, r->frag, in[0], n, st) : -1;
+  if (constant >= 0) return nvg_add_full(l, constant, x.rank, shape);
   nvg_val v = { .kind = NVG_VRED, .dtype = x.dtype, .rank = x.rank, .shape = shape, .nin = nin, .in = in, .attr = attr,
                 .nattr = 2, .frag = r->frag, .init = r->init, .order_free = r->order_free,
                 .stamp_c = st.chunk, .stamp_w = st.lanes };
@@ -74,7 +130,9 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   const nvg_op_info *o = &nvg_ops[v->op];
   const nvg_val at = *nvg_at(l, x);
   int axis = (int)v->attr[0];
-  if (at.shape[axis] == 1) return nvg_add_full(l, nvg_add_const(l, NVM_I64, 0, 0), v->rank, v->shape);
+  uint64_t re, im; /* the first of equal ones */
+  if (at.shape[axis] == 1 || nvg_const_of(l, x, &re, &im))
+    return nvg_add_full(l, nvg_add_const(l, NVM_I64, 0, 0), v->rank, v->shape);
   nvm_dtype state[2] = { at.dtype, NVM_I64 };
   uint64_t init[4];
   identity(o->def.init, at.dtype, init);

@@ -276,6 +276,17 @@ START_TEST(views_of_views_are_one) {
 }
 END_TEST
 
+START_TEST(reductions_of_a_constant_are_one) {
+  nvg_node *x = op0("full", L("shape", 1ll << 45), F("fill_value", 0.25), D("dtype", NVM_F32));
+  folds(op1("sum", x), 0x55000000);  /* 2^43 */
+  folds(op1("max", x), 0x3e800000);
+  folds(op1("argmax", x), 0);
+  folds(op1a("sum", op0("full", L("shape", 1000, 16), F("fill_value", 0.1), D("dtype", NVM_F32)), I("axis", 0)),
+        0x42c7fff8);                 /* 99.99994 by the tree of columns */
+  drop_nodes();
+}
+END_TEST
+
 static nvg_node *window(nvg_node *x, int64_t start, int64_t count, int64_t step) {
   return op1a("slice", x, L("start", start), L("count", count), L("step", step));
 }
@@ -391,6 +402,6 @@ SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_whe
       sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
       exact_algebra_and_no_other, numbers_become_what_they_meet, powers_with_small_exponents,
       casts_compose_only_where_they_are_exact, a_sign_is_read_off_the_relu_that_is_wanted_too, views_of_views_are_one,
-      a_window_shows_what_was_written_there, the_last_of_several_writes_counts,
+      reductions_of_a_constant_are_one, a_window_shows_what_was_written_there, the_last_of_several_writes_counts,
       dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,
       equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)

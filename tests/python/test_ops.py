@@ -1,4 +1,5 @@
 """Every operation of the table against NumPy, over dtypes, odd shapes, views, empty arrays and special values."""
+import itertools
 import os
 import pathlib
 import subprocess
@@ -444,3 +445,38 @@ def test_columns_of_any_length(threads):
     env = {**os.environ, "NVM_DEVICE": "cpu", "NVM_NUM_THREADS": threads}
     p = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, env=env)
     assert p.returncode == 0, p.stderr
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8", "bool", "complex64"])
+def test_reductions_of_numbers_that_are_everywhere(dtype):
+    """What is folded while planning has the bits of what is added up in memory."""
+    shapes = [((n,), None) for n in (1, 3, 127, 128, 129, 1023, 1024, 1025, 1536, 3000, 70001)]
+    shapes += [((n, 16), 0) for n in (1, 63, 64, 65, 129, 4097)] + [((5, 6, 7), (0, 2)), ((130, 3, 20), (0, 2))]
+    for (shape, axis), value in itertools.product(shapes, (0.1, 3, 1.0000001)):
+        value = value if dtype[0] in "fc" else int(value)
+        number = nvm.full(shape, value, dtype=dtype)
+        memory = nvm.asarray(np.asarray(number).copy())
+        for name in ("sum", "prod", "mean", "any", "all", "max", "argmin"):
+            if (name in ("max", "argmin") and dtype == "complex64") or (name == "argmin" and axis is not None):
+                continue
+            f = getattr(nvm, name)
+            if name == "mean" and dtype[0] not in "fc":
+                continue
+            got, want = np.asarray(f(number, axis=axis)), np.asarray(f(memory, axis=axis))
+            assert got.tobytes() == want.tobytes(), (shape, axis, value, name)
+
+
+def test_arrays_larger_than_memory():
+    huge = nvm.ones(2 ** 45)
+    assert huge.sum().item() == 2 ** 45 and huge.mean().item() == 1 and huge.max().item() == 1
+    assert (huge == 1).all().item() and huge.argmax().item() == 0
+    assert nvm.softmax(nvm.zeros(2 ** 40))[:2].tolist() == [2.0 ** -40] * 2
+    assert nvm.arange(2 ** 31 + 5).sum().item() == (2 ** 31 + 5) * (2 ** 31 + 4) // 2
+    assert nvm.broadcast_to(nvm.arange(4.0), (2 ** 27, 4)).sum(axis=0).tolist() == [k * 2.0 ** 27
+                                                                                           for k in range(4)]
+    with pytest.raises(MemoryError, match=str(2 ** 48)):
+        np.asarray(huge + 1)
+    with pytest.raises(MemoryError, match=str(2 ** 45)):
+        nvm.sort(huge)
+    with pytest.raises(ValueError, match=str(2 ** 62)):
+        nvm.full(2 ** 62, 1)
