@@ -91,6 +91,7 @@ typedef struct nvcu_em {
   const nvf_layout *got;   /* cuda_move.c: how the last exchange was read */
   const struct nvcu_places *got_map; int got_at;
   int checks;
+  int contracts;           /* it has a contraction, whose tail has few registers to spare */
   int tensor;              /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
   int nmap; nvc_cuda_map map[NVC_MAPS];
   nvcu_slice slice;        /* of items that statements are emitted for */

@@ -293,14 +293,15 @@ static void instruction(state *s, int i) {
   if (s->fast && is_apart(in, s->depth) && !shows(s->f, i)) put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
 }
 
-/* What is one instruction stands where it is used: a call gives a compiler as much work as several of these. NULL: it
-   is more, or its type is narrower than what C++ computes in. */
+/* Arithmetic of floats that is one instruction stands where it is used: a call gives a compiler as much work as several
+   of these. The machine code is that of calls, but beside contractions, where registers are few and some more may be
+   spilled. NULL: a function has to be called. */
 static const char *in_place(nvcu_em *e, const nvg_frag *f, const char *const *arg) {
   state s = {.e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst)};
   int n = 0;
   for (int i = 0; i < f->ninst; i++) {
     const nvg_inst *in = &f->inst[i];
-    int plain = in->prim != NVG_LOOP && in->prim != NVG_TABLE && (width(in->type) >= 32 || in->type == NVM_BOOL);
+    int plain = is_float(in->type) && in->prim != NVG_LOOP && in->prim != NVG_TABLE && in->prim != NVG_SEL;
     if (in->prim == NVG_PARAM) s.v[i] = arg[in->imm];
     else if (in->prim == NVG_CONST) s.v[i] = value(&s, i);
     else if (plain && !n++) s.v[i] = nvcu_text(e, "(%s)", value(&s, i));
@@ -375,7 +376,7 @@ const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *ar
   const char *short_form = device_form(e, f, arg, approx);
   if (short_form) return short_form;
   int fast = flag && nvcu_frag_rare(f, 0);
-  const char *short_text = fast || f->rare >= 0 ? NULL : in_place(e, f, arg);
+  const char *short_text = fast || f->rare >= 0 || e->contracts ? NULL : in_place(e, f, arg);
   if (short_text) return short_text;
   nvb_text t = {.arena = e->a};
   nvb_print(&t, "%s(", function(e, f, fast));

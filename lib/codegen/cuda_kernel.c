@@ -321,6 +321,7 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   nvcu_part_opened(e);
   e->nloop = 0;
   nvc_seq *q = nvc_runs_part(&e->r, p);
+  for (int i = 0; i < e->k->nstmt; i++) e->contracts |= e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT;
   memset(e->steady, 0, sizeof e->steady);
   nvcu_find_steady(e, q);
   e->known = 0;
