@@ -189,6 +189,7 @@ typedef struct nvf_place {
 } nvf_place;
 typedef struct nvf_shape {
   int lane;
+  uint64_t lanes;      /* further axes that have lanes, never together with that one or with each other */
   int cross;           /* the axis along which memory runs that the lanes cross; -1 */
   int mirror;          /* hint of the kernel: some buffer is read along its lines and across them */
   nvf_place *at;

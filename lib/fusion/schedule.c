@@ -120,7 +120,7 @@ static int is_folded(const nvf_cand *k, int axis) {
 /* Where any order will do: on a GPU neighbours side by side, the rest in sequence. */
 int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most) {
   enum { ENDLESS = 1 << 30 };
-  int n = nvf_stamps(k, axis, out, most), gpu = k->net->caps->kind != NVB_CPU, lane = axis == s->lane;
+  int n = nvf_stamps(k, axis, out, most), gpu = k->net->caps->kind != NVB_CPU, lane = nvf_has_lanes(s, axis);
   if (n)
     return n;
   if (gpu && !is_folded(k, axis))

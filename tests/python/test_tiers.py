@@ -140,3 +140,13 @@ def test_straight_line_code_stays_short(name):
     sizes = [int(n) for n in re.findall(r"compiled in \S+ ms, (\d+) bytes", p.stderr)]
     assert p.returncode == 0 and sizes, p.stderr
     assert max(sizes) < 60_000
+
+
+def test_rows_of_every_operand_have_lanes():
+    code = ("import nvm; x = nvm.ones((64, 500), dtype='f4').eval(); y = nvm.ones((64, 300), dtype='f4').eval();"
+            "(nvm.logsumexp(x, axis=1) - nvm.logsumexp(y, axis=1)).eval()")
+    env = {**os.environ, "NVM_DUMP": "kernel", "NVM_TIER": "1", "NVM_DEVICE": "cpu", "NVM_CACHE_DIR": "off"}
+    p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    layouts = re.findall(r'^  L\w+ = "(.+)"$', p.stderr, re.M)
+    assert p.returncode == 0 and len(layouts) > 1, p.stderr
+    assert all(re.search(r"\bl\d", text) for text in layouts), layouts
