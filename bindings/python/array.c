@@ -341,6 +341,10 @@ static PyObject *hooked(PyObject *self, const char *name) {
 static PyObject *array_repr(PyObject *self) { return hooked(self, "repr"); }
 static PyObject *array_str(PyObject *self) { return hooked(self, "str"); }
 static PyObject *array_iter(PyObject *self) { return hooked(self, "iter"); }
+static PyObject *array_reversed(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return hooked(self, "reversed");
+}
 static PyObject *array_eval(PyObject *self, PyObject *unused) {
   (void)unused;
   nvp_array *a = (nvp_array *)self;
@@ -528,6 +532,7 @@ static PyMethodDef methods[] = {
       "to_device($self, device, /, *, stream=None)\n--\n\nThe array, put on a device; a copy to or from a GPU goes to "
       "that stream." },
   { "__complex__", array_complex, METH_NOARGS, NULL },
+  { "__reversed__", array_reversed, METH_NOARGS, "__reversed__($self, /)\n--\n\nThe rows, the last one first." },
   { "__array__", (PyCFunction)(void (*)(void))array_array, METH_VARARGS | METH_KEYWORDS,
       "__array__($self, /, dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, read only; of an array on "
       "a GPU, over a copy." },

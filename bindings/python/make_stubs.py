@@ -53,6 +53,7 @@ ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": 
 RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int",
     "__float__": "float",
            "__complex__": "complex", "__index__": "int", "__len__": "int", "__iter__": "Iterator[Array]",
+           "__reversed__": "Iterator[Array]",
                "__divmod__": "tuple[Array, Array]",
            "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]",
                "__array_namespace__": "ModuleType",

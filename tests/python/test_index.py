@@ -254,6 +254,28 @@ def test_a_key_that_raises(error):
         nvm.ones(3)[Key()]
 
 
+@pytest.mark.parametrize("key", [False, [], np.zeros(3, bool), np.zeros((0, 2), int)], ids=str)
+@pytest.mark.parametrize("value", [[1, 2], [], [[1], [2]], np.ones((1, 3, 4))], ids=str)
+def test_what_goes_nowhere_has_to_fit_all_the_same(key, value):
+    x, a = np.zeros((3, 4)), nvm.zeros((3, 4))
+    try:
+        x[key] = value
+    except ValueError:
+        with pytest.raises(ValueError):
+            a[key] = value
+    else:
+        a[key] = value
+    assert a.tolist() == x.tolist()
+
+
+def test_backwards():
+    x = np.arange(6).reshape(3, 2)
+    assert [r.tolist() for r in reversed(nvm.asarray(x))] == [r.tolist() for r in reversed(x)]
+    assert list(reversed(nvm.zeros((0, 2)))) == []
+    with pytest.raises(TypeError):
+        reversed(nvm.asarray(1))
+
+
 def test_take_of_a_take():  # the index of the first is there before that of the second
     def f(x, i, j, w):
         y = nvm.take(nvm.exp(x), i)

@@ -117,11 +117,11 @@ def setitem(x, key, value):
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
     where = getitem(_f["arange"](x.size).reshape(x.shape), key)
-    if where.size == 0:
-        return
     while value.ndim > where.ndim and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     value = _f["broadcast_to"](value, where.shape).reshape(-1)
+    if where.size == 0:
+        return
     last = _f["last_index"](where.reshape(-1), size=x.size)
     written = _f["take"](value, _f["maximum"](last, 0))
     x[...] = _f["where"](last < 0, x.reshape(-1), written).reshape(x.shape)
@@ -133,4 +133,8 @@ def iterate(x):
     return (x[i] for i in range(x.shape[0]))
 
 
-_nvm.hooks.update(getitem=getitem, setitem=setitem, iter=iterate)
+def iterate_back(x):
+    return iterate(x[::-1] if x.ndim else x)
+
+
+_nvm.hooks.update(getitem=getitem, setitem=setitem, iter=iterate, reversed=iterate_back)
