@@ -268,6 +268,14 @@ def test_what_goes_nowhere_has_to_fit_all_the_same(key, value):
     assert a.tolist() == x.tolist()
 
 
+@pytest.mark.parametrize("key", [([0, 1], [0, 1, 2]), ([True, True, False], [0, 1, 2]), ([], [0, 1])], ids=str)
+def test_index_arrays_that_do_not_go_together(key):
+    a = nvm.zeros((3, 4))
+    for use in (lambda: np.zeros((3, 4))[key], lambda: a[key], lambda: a.__setitem__(key, 1)):
+        with pytest.raises(IndexError):
+            use()
+
+
 def test_backwards():
     x = np.arange(6).reshape(3, 2)
     assert [r.tolist() for r in reversed(nvm.asarray(x))] == [r.tolist() for r in reversed(x)]

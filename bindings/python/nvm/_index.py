@@ -70,7 +70,11 @@ def getitem(x, key):
     arrays = [k for k in items if isinstance(k, _nvm.Array)]
     y = x[tuple(slice(None) if isinstance(k, _nvm.Array) else k for k in items)]  # slices and None
     axes = [d for d, k in enumerate(items) if isinstance(k, _nvm.Array)]
-    shape = broadcast_shapes(*(k.shape for k in arrays))
+    try:
+        shape = broadcast_shapes(*(k.shape for k in arrays))
+    except ValueError:
+        shapes = ", ".join(str(k.shape) for k in arrays)
+        raise IndexError(f"index arrays of shapes {shapes} do not go together") from None
     together = axes[-1] - axes[0] == len(axes) - 1
     rest = [d for d in range(y.ndim) if d not in axes]
     if len(axes) == 1:
