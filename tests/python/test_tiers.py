@@ -150,3 +150,12 @@ def test_rows_of_every_operand_have_lanes():
     layouts = re.findall(r'^  L\w+ = "(.+)"$', p.stderr, re.M)
     assert p.returncode == 0 and len(layouts) > 1, p.stderr
     assert all(re.search(r"\bl\d", text) for text in layouts), layouts
+
+
+def test_rows_that_are_also_stored_beside_others_have_no_lanes():
+    """What is read along rows is summed, and stored along the lanes of what it is spread over."""
+    x = (np.arange(100) % 7 - 3).astype("f4").reshape(100, 1)
+    spread = nvm.jit(lambda x: (nvm.logical_or(nvm.broadcast_to(x, (4, 100, 40)), nvm.astype(x, "i2")),
+                                nvm.argmax(nvm.astype(x, "i2"), axis=0)))
+    for made, first in tiers(lambda: spread(put(x))):
+        assert np.array_equal(made, np.broadcast_to(x != 0, (4, 100, 40))) and first.tolist() == [6]
