@@ -24,7 +24,7 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       .cluster = cluster_of(arch, sms), .l2 = cache, \
       .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
       .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
-      .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = (arch) >= 100 && (arch) < 110 }, arch, word }
+      .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = nvb_splits_f32(arch) }, arch, word }
   GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 },
       { 60e3, 20e3 }, { 750e3, 740e3 }, { 1400e3, 1300e3 }),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 20e3 },

@@ -10,7 +10,7 @@ typedef enum nvb_product_class {
   NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCT_8, NVB_PRODUCTS
 } nvb_product_class;
 /* Whether cuBLASLt multiplies float32 as bfloat16 pieces on a compute capability, times ten. */
-static inline int nvb_splits_f32(int arch) { return arch >= 100 && arch < 110; }
+#define nvb_splits_f32(arch) ((arch) >= 100 && (arch) < 110)
 typedef struct nvb_product_rate { double library, generated; } nvb_product_rate; /* operations per ns, 0: none */
 typedef struct nvb_caps {
   nvb_devkind kind;

@@ -315,7 +315,7 @@ static int is_long_and_folded(const nvf_cand *k) {
 /* Of several reductions together: is there more of a value that a block has in whole, with a line of lanes beside it,
    than a tile is sure to hold? One alone is cut by split.c. */
 static int is_too_much(const nvf_cand *k) {
-  enum { LINE = 64, ROOM = 1 << 26 }; /* a fourth of a tile's most: sizes are rounded up */
+  enum { LINE = 64 };
   int reds = 0, much = 0, lane = k->dot ? -1 : nvf_lane_axis(k);
   uint64_t line = lane >= 0 ? 1ull << lane & k->grid : 0;
   for (int i = 0; i < k->inst.n && !k->dot; i++) {
@@ -326,7 +326,7 @@ static int is_too_much(const nvf_cand *k) {
       if ((axes & ~k->grid) >> a & 1 && !nvf_scanned(k, a))
         n *= (double)k->axis.at[a].n;
     reds += v->kind == NVF_IRED;
-    much |= n > ROOM;
+    much |= n > NVF_ROOM;
   }
   return reds > 1 && much;
 }

@@ -26,10 +26,11 @@ int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s);
 
 void nvf_digit_add(nvf_digits *d, char place, int64_t n, int at); /* above the others; nothing if n is 1 */
 
-/* ---- schedule_access.c */
 static inline int nvf_has_lanes(const nvf_shape *s, int axis) {
   return axis == s->lane || (axis >= 0 && (s->lanes >> axis & 1));
 }
+
+/* ---- schedule_access.c */
 /* The axis along which most bytes run that are across the lanes', if both are long: -1 if there is none. */
 int nvf_cross_axis(const nvf_cand *k, int lane);
 int nvf_is_one(const nvf_cand *k, nvf_ix at, int axis); /* memory runs along the axis at this address */

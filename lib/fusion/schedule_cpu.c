@@ -89,7 +89,6 @@ static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
 /* Elements of the lane axis in one block. Under reductions that a block does in whole: narrow where they are long
    enough to fill the block, and never so wide that units have nothing to do. */
 static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
-  enum { LARGE = 1 << 26 }; /* elements of a tile */
   static const int64_t classes[] = { 64, 256, 1024 };
   int64_t n = k->axis.at[a].n, t = 0;
   double inside = tile_elements(k, s, a), others = 1;
@@ -109,7 +108,7 @@ static int64_t lane_tile(const nvf_cand *k, const nvf_shape *s, int a) {
     return several && n < 4096 ? n <= 64 ? 64 : n <= 256 ? 256 : 1024 : 16384;
   if (inside <= 64)
     return 256;
-  for (int i = 0; i < 3 && (!i || inside * (double)classes[i] <= LARGE); i++)
+  for (int i = 0; i < 3 && (!i || inside * (double)classes[i] <= NVF_ROOM); i++)
     if (!t || (n > classes[i - 1] && others * (double)((n + classes[i] - 1) / classes[i]) >= k->net->caps->units))
       t = classes[i];
   return t;

@@ -9,7 +9,6 @@
 enum {
   LONGEST = 1 << 24, /* a run that is more than a tile may hold is always cut, and so are the results of its pieces */
   PIECE = 1 << 18,   /* elements of a piece, at most */
-  ROOM = 1 << 26,    /* of a run and the lanes beside it: a fourth of a tile's most, sizes are rounded up */
   BLOCKS = 16        /* of strips of columns on a GPU, for each unit */
 };
 
@@ -131,7 +130,7 @@ static int64_t piece(const nvb_caps *c, const extent *e, int64_t chunk, int side
            (b * e->weight > (e->inner >= 16 ? 512 : 65536) ||
             (pieces_of(e->len, b) < want && (e->inner >= 16 || b * e->weight > 8192))))
       b /= 2;
-    while (pieces_of(e->len, b) > most && 2 * b * beside(e) <= ROOM)
+    while (pieces_of(e->len, b) > most && 2 * b * beside(e) <= NVF_ROOM)
       b *= 2;
   } else if (strips) {
     b = of_strips(c, e, chunk, blocks);
@@ -197,7 +196,7 @@ static void long_reduce(nvf_weaver *w, nvf_node n, const int *in, int at, int ru
     e.kept *= d >= at && d < at + run ? 1 : k;
   }
   e.weight = e.inner >= 16 && x.size && m->largest > x.size ? m->largest / x.size : 1;
-  int endless = e.len > LONGEST || (e.inner > 1 && e.len * beside(&e) > ROOM);
+  int endless = e.len > LONGEST || (e.inner > 1 && e.len * beside(&e) > NVF_ROOM);
   int side = m->side || endless || (w->net->caps->kind == NVB_CPU && e.weight >= 16);
   int64_t block = (m->whole || w->split == NVF_WHOLE) && !endless ? 0 : piece(w->net->caps, &e, st.c, side);
   if (block)
