@@ -167,8 +167,7 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
       continue;
     }
     if (s->blocks > INT32_MAX / s->gpu->cluster)
-      nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has %lld blocks; a launch has at most %d", s->gpu->title,
-                (long long)s->blocks, INT32_MAX);
+      g->beyond = s;
     int maps = s->gpu->nmap ? (s->gpu->nmap + 1) * MAP_BYTES : 0; /* and their alignment */
     if (param_bytes(plan->step[i].k) + maps > PARAM_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title,
@@ -429,6 +428,13 @@ static int check_operands(const nvd_program *p, const nvd_operand *o, const stru
   return NVM_OK;
 }
 
+/* Said when it runs, since what so many blocks write has no room in most cases: then that is the error. */
+static int check_blocks(const nvd_step *s) {
+  return s ? nvb_fail(NVM_ERR_UNSUPPORTED, "[run] %s has %lld blocks; a launch has at most %d", s->gpu->title,
+                      (long long)s->blocks * s->gpu->cluster, INT32_MAX)
+           : NVM_OK;
+}
+
 /* Orders the run behind what it reads and writes. */
 static int order(const nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
@@ -599,6 +605,7 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
   int status = nvd_device_ready(d);
   status = status ? status : check_operands(p, leaf, g->leaf, g->nleaf);
   status = status ? status : check_operands(p, out, g->out, g->nout);
+  status = status ? status : check_blocks(g->beyond);
   if (status)
     return status;
   int entered = nvd_enter_context(d), error = 0, captures = 0, ran = 0;

@@ -41,6 +41,7 @@ typedef struct nvd_gpu_program {
   int64_t memory;               /* bytes of temporaries and scratch */
   int64_t scratch;              /* where that begins */
   int64_t workspace;            /* bytes that libraries are to have beside it */
+  const nvd_step *beyond;       /* its blocks are more than a launch has; NULL: there is none such */
   int records;                  /* some step is a library's, and no argument is another at each run */
   nvd_fault **from;             /* room for the faults of a run's inputs */
   nvd_replay *plain, *kept[NVD_REPLAYS];/* plain: where no other has a place */

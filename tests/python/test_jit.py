@@ -632,7 +632,7 @@ def test_integers_that_no_dtype_holds_are_no_arguments(s):
 
 
 def test_values_from_outside_are_read_in_a_trace():
-    outside = nvm.arange(4.0) * 2
+    outside = nvm.asarray(nvm.arange(4.0) * 2, device="cpu")
     read = []
     nvm.jit(lambda x: read.extend((np.from_dlpack(outside).tolist(), np.asarray(outside).tolist(), outside.tolist()))
             or x)(1.0)
