@@ -307,6 +307,7 @@ static int lane_bits(const tree *t, int64_t from) {
 typedef struct crossing {
   int lanes; /* 32, or 1: all lanes hold the same */
   int nbit, bit[16], mask; /* of the warp number, in the order of the tree */
+  int alike; /* bits of it that have merged before: warps that differ in these alone hold the same */
   int count; /* of warps that merge: 2^nbit, or fewer */
   const nvf_digit *odd; /* the last digit, where it is no power of two; NULL */
   nvcu_room *room;
@@ -358,10 +359,11 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
     if (c >> i & 1) n |= m->bit[i];
   if (all) return nvcu_text(t->e, "%d", n);
   const char *w = nvcu_warp(t->e, t->acc);
-  const nvf_digit *d = m->odd;
-  if (!d) return nvcu_text(t->e, "(%s & ~%d | %d)", w, m->mask, n);
-  return nvcu_text(t->e, "((%s & ~%d) - %s / %d %% %d * %d + %d)", w, m->mask & (d->pstride - 1), w, d->pstride,
-                   d->extent, d->pstride, n);
+  if (!m->odd) return nvcu_text(t->e, "(%s & ~%d | %d)", w, m->mask | m->alike, n);
+  int step = m->odd->pstride, low = (step - 1) & ~(m->mask | m->alike), end = step * m->odd->extent;
+  const char *others = low ? nvcu_text(t->e, "(%s & %d) + ", w, low) : "";
+  return end >= t->e->warps ? nvcu_text(t->e, "%s%d", others, n)
+                            : nvcu_text(t->e, "(%s / %d * %d + %s%d)", w, end, end, others, n);
 }
 
 /* Do the warps share out the tree of reduction j, level by level with barriers between? Where each lane has its own.
@@ -451,6 +453,16 @@ static void merge_warps(const tree *t, crossing *m) {
   nvcu_read(t->e, m->room);
 }
 
+/* Bits of the warp number that are below bit b of the axis */
+static int merged_warps(const tree *t, int64_t b) {
+  int bits = 0;
+  for (int i = 0; i < t->acc->n; i++) {
+    const nvf_digit *d = &t->acc->d[i];
+    if (d->place == 'w' && d->axis == t->axis && d->stride * d->extent <= b) bits |= (d->extent - 1) * d->pstride;
+  }
+  return bits;
+}
+
 /* Merges bit b, which digit `digit` holds, and the bits above it that cross warps with it; returns the last one. */
 static int64_t merge_bit(tree *t, int digit, int64_t b) {
   const nvf_digit *d = &t->acc->d[digit];
@@ -464,7 +476,7 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
     nvb_throw(t->e->a, NVM_ERR_UNSUPPORTED, "[cuda] blocks of a cluster merge among lanes or in a loop");
   if (d->place != 'w') return b;
   if (!t->crosses) unfold(t);
-  crossing way = {.lanes = t->crosses || lanes_differ(t, b) ? 32 : 1};
+  crossing way = {.lanes = t->crosses || lanes_differ(t, b) ? 32 : 1, .alike = merged_warps(t, b)};
   int64_t low = b;
   for (; digit >= 0 && t->acc->d[digit].place == 'w'; digit = digit_with(t, b *= 2)) {
     d = &t->acc->d[digit];

@@ -316,18 +316,27 @@ START_TEST(kept_for_all) {
 }
 END_TEST
 
-/* Warps of a reduced axis in an odd number, beside those of another axis or copies that these hold. */
+/* Warps of a reduced axis in an odd number, beside those of another axis or copies that these hold; and with others of
+   their own that have merged before. */
+#define ODD_WARPS \
+  "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, j, only(L, j))\n" \
+  "    s = reduce(add, X, j, S, init = (-0.0))\n    Y = load(x, r*384 + j, L)\n" \
+  "    q = reduce(add, Y, j, S, init = (-0.0))\n    Z = map(fma, Y, s, q)\n    store(o, r*384 + j, Z)\n  }\n}\n"
 START_TEST(odd_warps) {
-  static const char text[] =
-      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, j, only(L, j))\n"
-      "    s = reduce(add, X, j, S, init = (-0.0))\n    Y = load(x, r*384 + j, L)\n"
-      "    q = reduce(add, Y, j, S, init = (-0.0))\n    Z = map(fma, Y, s, q)\n    store(o, r*384 + j, Z)\n  }\n}\n"
+  static const char text[] = ODD_WARPS
       "schedule cpu16 { L = \"r: I2; j: I3 i8 l16\"; S = stamp(128, 128) }\n"
       "schedule cpu1 { L = \"r: i2; j: I3 I128\"; S = stamp(128, 128) }\n"
       "schedule gpu1 { L = \"r: w2@3; j: w3@1 l32 i4\"; S = stamp(128, 128) }\n"
       "schedule gpu2 { L = \"r: w2@6; j: w3@2 w2@1 l32 i2\"; S = stamp(128, 128) }\n"
       "schedule gpu3 { L = \"r: w2@1; j: w3@2 l32 i4\"; S = stamp(128, 128) }\n";
+  static const char merged[] = ODD_WARPS
+      "schedule cpu16 { L = \"r: I2; j: I3 i2 i4 l16\"; S = stamp(128, 64) }\n"
+      "schedule gpu1 { L = \"r: I2; j: w3@2 i2 w2@1 l32\"; S = stamp(128, 64) }\n"
+      "schedule gpu2 { L = \"r: w2@6; j: w3@2 i2 w2@1 l32\"; S = stamp(128, 64) }\n"
+      "schedule gpu3 { L = \"r: w2@1; j: w3@4 i2 w2@2 l32\"; S = stamp(128, 64) }\n"
+      "schedule gpu4 { L = \"r: w2@2; j: w3@4 i2 w2@1 l32\"; S = stamp(128, 64) }\n";
   run_floats("odd warps", text, NVM_F32, 768, 768);
+  run_floats("odd warps, others merged", merged, NVM_F32, 768, 768);
 }
 END_TEST
 

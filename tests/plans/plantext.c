@@ -1,7 +1,8 @@
 /* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with
    the text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] [-c]
-   Its status says whether every kernel is legal and, for a GPU, can be spelled. -c: and what NVRTC makes of each, with
-   the processor time of some compiles in a process that has compiled before, the median and the least. */
+   Its status says whether every kernel is legal and, for a GPU, can be spelled; NVM_DUMP=cuda shows how. -c: and what
+   NVRTC makes of each, with the processor time of some compiles in a process that has compiled before, the median and
+   the least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ static void show(nvb_arena *a, void *arg) {
     if (j->caps->kind != NVB_CUDA)
       continue;
     nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &t);
+    nvb_dump("cuda", p->step[i].k->title, k.source);
     if (j->compiles)
       compile(a, i, k.source, t.arch);
   }
