@@ -22,8 +22,8 @@ double nvt_tolerance(const nvf_step *s) {
   if (!p)
     return 0;
   sum = 8 * sqrt((double)p->k) * unit_of(p->accumulate);
-  if (p->precision == NVM_PRECISION_TF32)
-    sum += 0x1p-9;
+  if (nvf_is_coarse(p->precision))
+    sum += p->precision == NVM_PRECISION_TF32 ? 0x1p-9 : 0x1p-14;
   for (int i = 0; i < s->k->nparam; i++)
     if (s->k->param[i].kind == NVF_BUFFER && s->k->param[i].written)
       stored = fmax(stored, unit_of(s->k->param[i].type));

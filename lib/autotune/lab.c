@@ -32,6 +32,7 @@ struct nvt_lab {
   nvd_buf *flush;          /* what is written to empty caches; NULL: they stay as they are */
   int hung;
   /* what is looked at: a step that was reached, or all of the plan */
+  int whole;
   nvb_hash key;
   const nvt_trial *trial;
   nvd_program **program;
@@ -171,6 +172,7 @@ int nvt_lab_whole(nvt_lab *l) {
   enum { THROUGH = 4 }; /* what else is done to a product's result may add to its error */
   const nvg_graph *g = l->p->g;
   int status = NVM_OK;
+  l->whole = 1;
   l->nout = g->nout;
   l->tolerance = 0;
   for (int i = 0; i < l->p->nstep; i++)
@@ -320,7 +322,8 @@ static int get_scratch(nvt_lab *l) {
   return NVM_OK;
 }
 
-/* A device's compiler works on several kernels of one plan at a time; what comes of it is found again one by one. */
+/* A device's compiler works on several kernels of one plan at a time, here on all forms of a step; what comes of it is
+   found again one by one. */
 static void compile_all(nvt_lab *l, int n) {
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);
   nvd_choice *call = NVB_NEWN(l->a, nvd_choice, n);
@@ -341,7 +344,7 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
   l->told = told;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
-  if (l->device && t[0].plan->nstep == 1)
+  if (l->device && !l->whole)
     compile_all(l, n);
   if (!l->hung && !get_scratch(l))
     best = nvt_measure(&b, r, c, n);

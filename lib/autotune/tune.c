@@ -355,15 +355,31 @@ static void tune_steps(nvb_arena *a, tuner *u) {
   u->lab = NULL;
 }
 
-/* ---- a plan that holds products: by libraries, or by kernels that do more of what follows */
-static const char own_kernels[] = "products=own";
-typedef struct rivals { tuner *u, *v; const nvf_options *o; nvf_plan *other; nvt_record r; int won; } rivals;
+/* ---- a plan that holds products has rivals: as if there were no libraries, for kernels may do more of what follows;
+   and with products of float32 in pieces of bfloat16 that are as they are, or the other way round */
+typedef enum way { PIECES, GIVEN, OWN } way;
+static const struct { const char *choice, *words; } ways[] = {
+  [PIECES] = { "products=pieces", "products in pieces of bf16" },
+  [GIVEN] = { "products=given", "products of f32 as they are" },
+  [OWN] = { "products=own", "products by kernels of their own" },
+};
+typedef struct rivals { tuner *u, *v; const nvf_options *o; way way; nvf_plan *other; nvt_record r; int won; } rivals;
+
+static int in_pieces(const nvf_plan *p) { return p->g != p->given; }
 
 static void fuse_other(nvb_arena *a, void *arg) {
   rivals *x = arg;
   nvf_options o = *x->o;
-  o.offers = 0;
-  x->other = nvf_fuse(a, x->u->p->g, x->u->caps, &o);
+  int pieces = x->way == OWN ? in_pieces(x->u->p) : x->way == PIECES;
+  o.offers = x->way == OWN ? 0 : o.offers;
+  o.reading = pieces ? NVF_IN_PIECES : NVF_AS_GIVEN;
+  x->other = nvf_fuse(a, x->u->p->given, x->u->caps, &o);
+}
+
+/* Fewer kernels, or the other reading. */
+static int is_rival(const rivals *x) {
+  const nvf_plan *p = x->u->p, *q = x->other;
+  return x->way == OWN ? q->nstep < p->nstep : in_pieces(q) != in_pieces(p);
 }
 
 static void race_whole(nvb_arena *a, void *arg) {
@@ -373,7 +389,7 @@ static void race_whole(nvb_arena *a, void *arg) {
   u->session = session_now();
   u->lab = nvt_lab_new(a, u->out, u->choice, u->caps, u->device, u->leaf, u->session.cold);
   nvt_trial t[2] = { { nvt_lab_all(u->lab, u->out), u->choice, "" },
-                     { nvt_lab_all(u->lab, x->v->out), x->v->choice, own_kernels } };
+                     { nvt_lab_all(u->lab, x->v->out), x->v->choice, ways[x->way].choice } };
   double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
   int64_t start = nvb_clock_ns();
   x->won = -1;
@@ -395,54 +411,63 @@ static void measure_whole(nvb_arena *a, rivals *x) {
     return;
   r->date = (int64_t)time(NULL);
   snprintf(r->device, sizeof r->device, "%s", x->u->where[1]);
-  snprintf(r->what, sizeof r->what, "plan: %d steps, %d by kernels of their own", x->u->p->nstep, x->other->nstep);
-  snprintf(r->choice, sizeof r->choice, "%s", x->won ? own_kernels : "");
-  snprintf(r->words, sizeof r->words, "%s", x->won ? "products by kernels of their own" : "");
+  snprintf(r->what, sizeof r->what, "plan: %d steps, %d with %s", x->u->p->nstep, x->other->nstep,
+           ways[x->way].words);
+  snprintf(r->choice, sizeof r->choice, "%s", x->won ? ways[x->way].choice : "");
+  snprintf(r->words, sizeof r->words, "%s", x->won ? ways[x->way].words : "");
   nvt_record_keep(r);
 }
 
-/* 1: v is what is to be run. A plan that was refused before stays what it is. */
-static int other_plan(nvb_arena *a, tuner *u, tuner *v, const nvf_options *o) {
-  rivals x = { .u = u, .v = v, .o = o };
-  if (!o->fuse || !o->offers || o->nveto || !has_product(u->p) || !u->choice)
-    return 0;
-  x.r.key = nvb_hash_bytes(own_kernels, sizeof own_kernels);
+/* The plan in hand becomes the rival where that is known to be faster, or measured to be. */
+static void meet(nvb_arena *a, tuner *u, const nvf_options *o, way way) {
+  tuner v = { .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = way == OWN };
+  rivals x = { .u = u, .v = &v, .o = o, .way = way };
+  nvb_hash key = nvb_hash_bytes(ways[way].choice, strlen(ways[way].choice) + 1);
   for (int i = 0; i < u->p->nstep; i++)
-    x.r.key = nvb_hash_mix(x.r.key, &u->key[i], sizeof u->key[i]);
-  nvb_hash key = x.r.key;
+    key = nvb_hash_mix(key, &u->key[i], sizeof u->key[i]);
   int known = nvt_record_find(&x.r, key);
-  if ((known && strcmp(x.r.choice, own_kernels)) || (!known && u->mode != MEASURE))
-    return 0;
-  if (nvb_protect(a, fuse_other, &x))
-    return nvb_clear(), 0;
-  if (x.other->nstep >= u->p->nstep)
-    return 0;
-  *v = (tuner){
-    .p = x.other, .out = x.other, .caps = u->caps, .device = u->device, .leaf = u->leaf, .mode = u->mode, .own = 1
-  };
-  tune_steps(a, v);
+  if ((known && strcmp(x.r.choice, ways[way].choice)) || (!known && u->mode != MEASURE))
+    return;
+  if (nvb_protect(a, fuse_other, &x)) {
+    nvb_clear();
+    return;
+  }
+  if (!is_rival(&x))
+    return;
+  v.p = v.out = x.other;
+  tune_steps(a, &v);
   if (!known) {
     x.r = (nvt_record){ .key = key };
     measure_whole(a, &x);
   }
-  if (strcmp(x.r.choice, own_kernels) || !v->choice)
-    return 0;
-  v->out->chosen = told_by(a, &x.r, known ? "a record of" : "measured");
-  return 1;
+  if (strcmp(x.r.choice, ways[way].choice) || !v.choice)
+    return;
+  v.out->chosen = told_by(a, &x.r, known ? "a record of" : "measured");
+  *u = v;
+}
+
+/* A plan that was refused before stays what it is. */
+static void meet_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
+  if (!o->fuse || o->nveto || !has_product(u->p) || !u->choice)
+    return;
+  if (u->p->pieces)
+    meet(a, u, o, in_pieces(u->p) ? GIVEN : PIECES);
+  if (o->offers)
+    meet(a, u, o, OWN);
 }
 
 /* ---- the stage */
-typedef struct stage { tuner *u, *v; const nvf_options *o; int other; } stage;
+typedef struct stage { tuner *u; const nvf_options *o; } stage;
 static void tune_plan(nvb_arena *a, void *arg) {
   stage *s = arg;
   tune_steps(a, s->u);
-  s->other = other_plan(a, s->u, s->v, s->o);
+  meet_rivals(a, s->u, s->o);
 }
 
 nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_caps *caps, nvd_device *device,
                    const nvd_operand *leaf, const nvd_choice **choice) {
   nvb_caps here = *caps; /* the caller's may be the thread's latest */
-  tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) }, v;
+  tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
   int any = 0, measures = u.mode == MEASURE && leaf && (!device || nvd_may_time(device));
   for (int i = 0; i < p->nstep; i++)
     any |= is_worth(&p->step[i]);
@@ -453,14 +478,13 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
     pthread_mutex_lock(&at_work);
   else
     u.mode = LOOK;
-  stage s = { &u, &v, o, 0 };
-  int status = nvb_protect(a, tune_plan, &s);
+  int status = nvb_protect(a, tune_plan, &(stage){ &u, o });
   if (measures)
     pthread_mutex_unlock(&at_work);
   if (status) { /* no memory for it: the rules' plan is there */
     nvb_clear();
     return p;
   }
-  *choice = s.other ? v.choice : u.choice;
-  return s.other ? v.out : u.out;
+  *choice = u.choice;
+  return u.out;
 }

@@ -151,14 +151,15 @@ static void refuse(nvf_refusals *no, const nvf_choice *c, const nvf_veto *v) {
 
 /* The graph as it is, then with products in pieces; what was refused of each. */
 typedef struct readings { int n; const nvg_graph *g[NVF_READINGS]; nvf_refusals no[NVF_READINGS]; } readings;
-static nvf_choice *choose_reading(nvb_arena *a, readings *r, nvf_machine m) {
+static nvf_choice *choose_reading(nvb_arena *a, readings *r, nvf_machine m, nvf_reading asked) {
   nvf_choice *whole = choose(a, r->g[0], m, &r->no[0]), *pieces = NULL;
   for (int i = 1; i < r->n; i++) {
     nvf_choice *c = choose(a, r->g[i], m, &r->no[i]);
     pieces = pieces && pieces->time <= c->time ? pieces : c;
   }
-  nvf_choice *best = pieces && pieces->time < whole->time ? pieces : whole;
-  best->pieces = nvf_pieces_print(a, whole, pieces);
+  int cheaper = pieces && pieces->time < whole->time;
+  nvf_choice *best = pieces && (asked ? asked == NVF_IN_PIECES : cheaper) ? pieces : whole;
+  best->pieces = nvf_pieces_print(a, whole, pieces, best == pieces);
   return best;
 }
 
@@ -171,12 +172,12 @@ static nvf_choice *without(nvb_arena *a, const nvg_graph *g, const nvb_caps *cap
   if (!o->fuse || o->nveto >= NVF_VETOES)
     return nvf_search(nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL), 0, &r.no[0]);
   r.n = nvf_readings(a, g, caps, r.g);
-  nvf_choice *c = choose_reading(a, &r, m);
+  nvf_choice *c = choose_reading(a, &r, m, o->reading);
   for (int i = 0, at; i < o->nveto; i++) {
     for (at = 0; r.g[at] != c->net->g;)
       at++;
     refuse(&r.no[at], c, &o->veto[i]);
-    c = choose_reading(a, &r, m);
+    c = choose_reading(a, &r, m, o->reading);
   }
   return c;
 }
@@ -218,9 +219,10 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   nvf_plan *p = NVB_NEW(a, nvf_plan);
   nvf_choice *c = without(a, g, caps, o);
   int *buf_of = NVB_NEWN(a, int, c->net->n + 1), *twin = NVB_NEWN(a, int, c->net->n + g->nout + 1);
-  *p = (nvf_plan){ .arena = a, .g = c->net->g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut, .nveto = o->nveto,
-                   .veto = o->veto, .work = c->net->built + c->net->looked, .bytes_min = least_bytes(c->net),
-                   .choice = c, .buf_of = buf_of, .twin = twin, .pieces = c->pieces };
+  *p = (nvf_plan){ .arena = a, .g = c->net->g, .given = g, .device = caps->kind, .ncut = c->ncut, .cut = c->cut,
+                   .nveto = o->nveto, .veto = o->veto, .work = c->net->built + c->net->looked,
+                   .bytes_min = least_bytes(c->net), .choice = c, .buf_of = buf_of, .twin = twin,
+                   .pieces = c->pieces };
   nvf_memory(p, c, buf_of, twin);
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);
   for (int k = 0; k < c->n; k++)

@@ -49,12 +49,12 @@ static int count(const nvg_graph *g) { /* products that may be in pieces, and ar
   return n;
 }
 
-const char *nvf_pieces_print(nvb_arena *a, const nvf_choice *whole, const nvf_choice *pieces) {
+const char *nvf_pieces_print(nvb_arena *a, const nvf_choice *whole, const nvf_choice *pieces, int taken) {
   nvb_text t = { .arena = a };
   int n = count(whole->net->g);
   if (!n)
     return NULL;
-  int in = pieces && pieces->time < whole->time ? n - count(pieces->net->g) : 0;
+  int in = taken ? n - count(pieces->net->g) : 0;
   nvb_print(&t, "products that may be of bf16 pieces: %d of %d are, ", in, n);
   if (pieces)
     nvb_print(&t, "%.1f us instead of %.1f", (in ? pieces : whole)->time / 1000, (in ? whole : pieces)->time / 1000);

@@ -99,6 +99,7 @@ enum { NVF_VETOES = 3 };
 typedef struct nvf_plan {
   nvb_arena *arena;
   const nvg_graph *g;  /* that was given, or the same with products in pieces */
+  const nvg_graph *given;
   nvb_devkind device;  /* what it was planned for */
   int nstep; nvf_step *step;
   int nbuf; nvf_buf *buf;
@@ -122,10 +123,14 @@ typedef enum nvf_offer {
   NVF_OFFERS_BF16X9 = 256  /* on devices that can (nvb_caps.splits): float32 that it takes apart itself */
 } nvf_offer;
 
+/* Products of float32 that may be of bfloat16 pieces */
+typedef enum nvf_reading { NVF_CHEAPER, NVF_AS_GIVEN, NVF_IN_PIECES } nvf_reading;
+
 typedef struct nvf_options {
   int fuse;            /* 0: one kernel per value, for the oracle */
   int nveto; const nvf_veto *veto;
   int offers;          /* of nvf_offer, bits; 0: there is no library */
+  nvf_reading reading; /* in pieces: if that may pay on the device at all */
 } nvf_options;
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */

@@ -88,8 +88,9 @@ enum { NVF_READINGS = 3 };
 /* g, then with the products in pieces that their sizes speak for, and with all that the device's rates speak for, where
    there are any, and more: how many. */
 int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvg_graph *out[NVF_READINGS]);
-/* What becomes of them and why, for people; NULL: there are none. pieces: NULL, or the best plan with pieces. */
-const char *nvf_pieces_print(nvb_arena *a, const struct nvf_choice *whole, const struct nvf_choice *pieces);
+/* What becomes of them and why, for people; NULL: there are none. pieces: NULL, or the best plan with pieces; taken: it
+   is that one. */
+const char *nvf_pieces_print(nvb_arena *a, const struct nvf_choice *whole, const struct nvf_choice *pieces, int taken);
 
 /* ---- instance.c, candidate.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,

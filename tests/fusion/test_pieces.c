@@ -310,6 +310,27 @@ static void take_one(nvb_arena *a, void *arg) {
     ck_assert_msg(t->says ? p->pieces && strstr(p->pieces, t->says) : !p->pieces, "%s", nvb_text_get(&text));
   }
 }
+/* The other way than what is cheaper, for who has measured it. */
+static void ask_for_one(nvb_arena *a, void *arg) {
+  static const struct { const char *device; int64_t n; nvf_reading reading; int pieces; const char *says; } each[] = {
+    { "h200", 64, NVF_IN_PIECES, 1, "1 of 1 are, " }, { "h200", 64, NVF_AS_GIVEN, 0, "0 of 1 are, " },
+    { "h200", 4096, NVF_AS_GIVEN, 0, "0 of 1 are, " }, { "h200", 4096, NVF_IN_PIECES, 1, "1 of 1 are, " },
+    { "rtx4090", 4096, NVF_IN_PIECES, 0, "take longer here" } };
+  (void)arg;
+  for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+    maker m = { .a = a };
+    plain(&m, DIMS(each[i].n, each[i].n, each[i].n));
+    nvf_options o = { .fuse = 1, .reading = each[i].reading };
+    nvf_plan *p = nvf_fuse(a, with_precision(&m, NVM_PRECISION_BF16X3), nvb_caps_find(each[i].device), &o);
+    nvf_plan_check(a, p);
+    ck_assert_int_eq(p->g != p->given, each[i].pieces);
+    ck_assert_msg(p->pieces && strstr(p->pieces, each[i].says), "%s, %d: %s", each[i].device, (int)each[i].n,
+                  p->pieces);
+  }
+}
+START_TEST(either_can_be_asked_for) { in_arena(ask_for_one, NULL, NULL); }
+END_TEST
+
 START_TEST(taken_where_it_is_cheaper) { in_arena(take_one, (void *)&taken[_i], NULL); }
 END_TEST
 
@@ -335,4 +356,5 @@ START_TEST(a_library_may_do_it) { in_arena(let_the_library, NULL, NULL); }
 END_TEST
 
 SUITE("pieces", EACH(as_exact_as_is_said, programs), EACH(followed_by_anything, followed), LOOP(special_values, 2),
-      what_is_multiplied_twice_is_taken_apart_once, EACH(taken_where_it_is_cheaper, taken), a_library_may_do_it)
+      what_is_multiplied_twice_is_taken_apart_once, EACH(taken_where_it_is_cheaper, taken), either_can_be_asked_for,
+      a_library_may_do_it)

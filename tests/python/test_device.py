@@ -1,6 +1,7 @@
 """Devices: what is where, what moves, what is shared with others. Without a GPU, or the emulator of tests/emu
 (NVM_CUDA_DIR), what needs one is skipped with the reason."""
 import ctypes
+import json
 import os
 import pickle
 import subprocess
@@ -550,6 +551,30 @@ def test_tuned(cold, tmp_path):
         assert nvm._nvm.tune_counters()["measured"] > counts
         assert [np.asarray(a).tobytes() for a in f(y)] == want and np.asarray(y).tobytes() == data.tobytes()
         assert "NVRTC" in nvm._nvm.tune_list() and "a record of" in nvm.explain(f, y)
+    finally:
+        nvm.set("cache_dir", before)
+
+
+@gpu
+@pytest.mark.parametrize("precision", ["bf16x3", "bf16x9"])
+def test_products_that_may_be_of_pieces_are_measured_both_ways(precision, tmp_path):
+    before = nvm.settings()["NVM_CACHE_DIR"]
+    nvm.set("cache_dir", str(tmp_path))
+    nvm._nvm.tune_clear()
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((256, 16), (16, 256)))
+    args, exact = [nvm.asarray(a, device=GPU) for a in (x, w)], x.astype(np.float64) @ w + 1
+    f = nvm.jit(lambda x, w: nvm.matmul(x, w, precision=precision) + 1)
+    try:
+        with nvm.auto_tune():
+            f(*args)
+        plans = [r for r in json.loads(nvm._nvm.tune_export()) if "pieces of bf16" in r["what"]]
+        assert len(plans) == 1 and plans[0]["tried"] == 1
+        for choice, taken in ("products=pieces", "1 of 1 are"), ("", "0 of 1 are"):
+            nvm._nvm.tune_import(json.dumps([{**plans[0], "choice": choice}]))
+            assert taken in nvm.explain(f, *args)
+            assert (np.abs(np.asarray(f(*args)) - exact) <= 2.0 ** -15 * (np.abs(x) @ np.abs(w)) + 1e-5).all()
+        assert nvm.explain(f, *args).startswith("1 kernel")
     finally:
         nvm.set("cache_dir", before)
 
