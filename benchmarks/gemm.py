@@ -5,7 +5,8 @@
 GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in benchmarks/gpu.py (40 ms idle, one warm call, a few calls
 between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
 wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. One f32 product is nvm's
-alone, as exact as each of its precisions asks for. The host's time of a call is that of a product of 64 x 64 x 64. --cpu: nvm beside
+alone, as exact as each of its precisions asks for. Weights of int8 with a scale for each column stand beside the bare product of what
+they are as bfloat16. The host's time of a call is that of a product of 64 x 64 x 64. --cpu: nvm beside
 cblas_?gemm of the same libopenblas, one call each in turn. --grid: 48 bare products, nvm by
 the rules ("nvm") and as nvm.auto_tune chose ("tuned", --tune seconds for each; "tuned, wall" by JAX's clock) beside all others, of float8
 beside torch._scaled_mm without fast accumulation ("bare"), with it ("fast") and the product in bfloat16; --f32: 13 more, whose sizes a library's
@@ -15,6 +16,7 @@ FOLDER/gemm-<device>.json; what other sections are in it stays. --try: small sha
 import argparse
 import copy
 import ctypes
+import itertools
 import json
 import os
 import pathlib
@@ -41,6 +43,7 @@ ROWS = {
 TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "swiglu": lambda w, a, b, c: w.silu(w.matmul(a, b)) * w.matmul(a, c), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
          "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
 PRODUCTS = {"swiglu": 2}
+WEIGHTS = [(m, n) for n in (4096, 8192) for m in (16, 64, 4096)]  # rows, and both extents of the weights
 PRECISIONS = "ieee", "tf32", "bf16x3", "bf16x9"
 # (m, n, k) of bare products, from 16 to 16384 each; of float8 the right operand lies along k, and results are bfloat16
 GRID = {
@@ -250,6 +253,35 @@ class Gpu:
         say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
         return {title: dict(dtype="float32", m=m, n=n, k=k, us=us, rounds=times, error=errors, how=how, tflops=2e-6 * m * n * k / us["bare"])}
 
+    def weights(self):
+        """(x @ w) * s, w of int8, either way; every call reads another copy of it, since few rows leave the last cache to it."""
+        t, out, most = self.torch, {}, 300e6
+        layers = {"nvm": lambda x, w, s: (x @ w) * s, "torch.compile": lambda x, w, s: (x @ w.to(x.dtype)) * s}
+        for (m, n), along in itertools.product(WEIGHTS, (True, False)):
+            title = f"int8 weights {m} x {n} x {n}, {'along k' if along else 'across'}"
+            if self.passes(title, 6):
+                continue
+            if self.args.try_:
+                m, n = max(m // 16, 8), n // 16
+            x, s = t.randn((m, n), device="cuda").bfloat16(), t.rand(n, device="cuda").bfloat16() / n
+            ws = [t.randint(-128, 128, (n, n), device="cuda", dtype=t.int8) for _ in range(max(1, int(most / n**2) if m < 1024 else 1))]
+            ws = [w.t() for w in ws] if along else ws
+            bare, calls, errors = itertools.cycle([w.bfloat16() for w in ws]), {}, {}
+            want = (x.float() @ ws[0].float()) * s.float()
+            for name in self.peers.keys() & layers.keys():
+                peer, f = self.peers[name], self.peers[name].jit(layers[name])
+                y, z, each = peer.take(x), peer.take(s), itertools.cycle([peer.take(w) for w in ws])
+                errors[name] = float((peer.give(f(y, next(each), z)).float() - want).norm() / want.norm())
+                calls[name] = lambda f=f, y=y, z=z, each=each: f(y, next(each), z)
+            calls["bare"] = lambda: t.mm(x, next(bare))
+            times = self.times(calls, 6 if m >= 1024 else 24)
+            us = {name: statistics.median(v) for name, v in times.items()}
+            out[title] = dict(dtype="int8", m=m, n=n, k=n, aim=1.01 if m >= 1024 else 0.65, us=us, rounds=times, error=errors,
+                              tflops=2e-6 * m * n * n / us["bare"])
+            say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
+            t.cuda.empty_cache()
+        return out
+
     def shape(self, dtype, m, n, k, peers):
         """One product of the grid; "nvm" by the rules, "tuned" by what is measured now."""
         nvm, tf32, eights = self.peers["nvm"].nvm, dtype == "tf32", dtype.startswith("float8")
@@ -384,7 +416,7 @@ def main():
         device = g.torch.cuda.get_device_name()
         said.update(device=device, versions={n: x.version for n, x in g.peers.items()})
         if not args.grid and not args.f32:
-            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.precisions()})
+            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.precisions(), **g.weights()})
         for name, shapes, peers in (("f32", F32, ["nvm"]), ("grid", GRID, PEERS)):
             if getattr(args, name):
                 result = dict(said, tune=args.tune, rows={})

@@ -1,11 +1,11 @@
 /* The tail of a part with roles: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp at a
-   time (64 of 8-bit results); a matrix that is read beside the sums comes the same way into the same room, while the
-   loop still runs; vectors wait in registers. Decides which, and which casts are done where two neighbours are
-   packed. */
+   time (64 of 8-bit results; 64 rows of 32 where they run across); a matrix that is read beside the sums comes the same
+   way into the same room, while the loop still runs; vectors wait in registers. Decides which, and which casts are done
+   where two neighbours are packed. */
 #include "codegen/cuda_tensor.h"
 #include "graph/dtype.h"
 
-enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40 };
+enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* of 16 bits */ };
 
 /* Bytes of a row that leave together: no more than a part has. */
 static int span_of(int size) { return size == 1 ? 64 : 128; }
@@ -27,24 +27,30 @@ static int boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_v
   const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
   if (!c || size > 4 || (size == 1 && !nvg_is_eight(e->k->param[s->buf].type))) return 0;
   *sum = nvcu_sum_of(e, c);
-  return sum->nq * 8 * size % span_of(size) == 0 && !nvcu_view_of(e, s, sum->q, sum->p, v);
+  if (sum->nq * 8 * size % span_of(size)) return 0;
+  if (!nvcu_view_of(e, s, sum->q, sum->p, v)) return 1;
+  int across = size == 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
+  v->turned = across;
+  return across;
 }
 
 static void give_box(nvcu_em *e, nvcu_view *v) {
   int size = nvg_size((nvm_dtype)v->map.type);
   for (int i = 0; i < v->map.rank; i++) v->map.box[i] = 1;
-  v->map.box[0] = span_of(size) / size;
-  v->map.box[1] = OUT_ROWS;
-  v->map.swizzle = span_of(size);
+  v->map.box[v->turned] = span_of(size) / size;
+  v->map.box[!v->turned] = OUT_ROWS;
+  v->map.swizzle = v->turned ? OUT_ROWS * size : span_of(size);
   v->number = nvcu_map_new(e, &v->map);
 }
 
 /* Coordinates of the c-th chunk of a warp */
 static const char *place_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
   nvb_text t = {.arena = e->a};
-  nvb_print(&t, "%s + %s + %d, %s + %s + %d", nvcu_view_start(e, v, 0), nvcu_warp_part(e, sum->l, sum->q),
-            sum->qcol[first % sum->nq], nvcu_view_start(e, v, 1), nvcu_warp_part(e, sum->l, sum->p),
-            sum->prow[first / sum->nq]);
+  for (int i = 0; i < 2; i++) {
+    int p = i != v->turned, at = p ? sum->prow[first / sum->nq] : sum->qcol[first % sum->nq];
+    nvb_print(&t, "%s%s + %s + %d", i ? ", " : "", nvcu_view_start(e, v, i),
+              nvcu_warp_part(e, sum->l, p ? sum->p : sum->q), at);
+  }
   for (int i = 2; i < v->map.rank; i++) nvb_print(&t, ", %s", nvcu_view_start(e, v, i));
   return t.s;
 }
@@ -150,6 +156,23 @@ void nvcu_boxes_fetch(nvcu_em *e, const nvcu_ring *g) {
   nvcu_close(e);
 }
 
+/* The address that a lane gives for two eights of columns from the j-th of a chunk on, whose rows run across. */
+static const char *across_at(nvcu_em *e, const char *chunk, int j) {
+  return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", chunk,
+                   OUT_COLUMNS, 2 * OUT_ROWS, 8 * j);
+}
+
+static void take_across(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
+  for (int j = 0; j < 8; j += 2) {
+    const char *x = nvcu_fresh(e, "x");
+    nvcu_line(e, "unsigned %s[4];", x);
+    nvcu_line(e, "nv_columns4(%s, %s);", x, across_at(e, from, j));
+    for (int i = 0; i < 8; i++)
+      nvcu_define(e, s->out[0], sum->item[4 * (first + j) + i],
+                  nvcu_text(e, "(unsigned short)(%s[%d] >> %d)", x, i / 2, 16 * (i & 1)));
+  }
+}
+
 int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
   nvcu_ring *g = e->ring;
   nvcu_sum sum;
@@ -160,6 +183,10 @@ int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
     if (!nvcu_now(e, sum.l, sum.item[32 * c])) continue;
     const char *from = nvcu_fresh(e, "in");
     nvcu_line(e, "const char *const %s = %s;", from, chunk_at(e, g, c));
+    if (v.turned) {
+      take_across(e, s, &sum, from, 8 * c);
+      continue;
+    }
     for (int j = 0; j < 16; j++) {
       const int *item = &sum.item[4 * (8 * c + j / 2) + j % 2 * 2];
       const char *x = nvcu_fresh(e, "x");
@@ -196,13 +223,13 @@ static void chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nv
 }
 
 static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
-                    int first) {
+                    int first, int turned) {
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
-    const char *byte = nvcu_text(e, "%d + (lane >> 4) * 16", j * 16);
-    nvcu_line(e, "nv_rows4_out(%s + nv_place<%d, 128>(lane & 15, %s), %s, %s, %s, %s);", to, OUT_ROWS, byte,
-              packed(e, s, cast, c[0], c[1]), packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]),
-              packed(e, s, cast, c[6], c[7]));
+    const char *along = nvcu_text(e, "nv_place<%d, 128>(lane & 15, %d + (lane >> 4) * 16)", OUT_ROWS, j * 16),
+               *at = turned ? across_at(e, to, j) : nvcu_text(e, "%s + %s", to, along);
+    nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", turned ? "columns" : "rows", at, packed(e, s, cast, c[0], c[1]),
+              packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]), packed(e, s, cast, c[6], c[7]));
   }
 }
 
@@ -233,7 +260,7 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
     nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
     nvcu_line(e, "__syncwarp();");
     if (size == 1) chunk8(e, s, cast, &sum, to, first);
-    else if (size == 2) chunk16(e, s, cast, &sum, to, first);
+    else if (size == 2) chunk16(e, s, cast, &sum, to, first, v.turned);
     else chunk32(e, s, &sum, to, first);
     nvcu_line(e, "nv_boxes_see();");
     nvcu_line(e, "__syncwarp();");

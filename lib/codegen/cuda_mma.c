@@ -84,22 +84,57 @@ typedef struct side {
   int across;           /* k is the row of the shared tile */
   const char *at, *base;/* of the stage; the warp's first row or column */
   int single;           /* lies across and is no 16-bit type */
+  nvm_dtype type;       /* what is multiplied: that of the tile, or what its bytes become */
 } side;
 
 static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis) {
   for (int j = 1; j < 3; j++) {
     const nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
-    return (side){r, r->row == s->axis, r->at, nvcu_warp_part(e, sum->l, axis), r->row == s->axis && r->size == 4};
+    return (side){r, r->row == s->axis, r->at, nvcu_warp_part(e, sum->l, axis), r->row == s->axis && r->size == 4,
+                  r->type == NVM_I8 ? nvcu_factor_type(e, s) : r->type};
   }
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
+}
+
+nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s) {
+  nvm_dtype t = e->k->tile[s->in[1]].type;
+  return t == NVM_I8 ? e->k->tile[s->in[2]].type : t;
+}
+
+/* Of bytes: rows eight further on, and what lies eight further on in one, have the same turn (cuda_rows.c). */
+static void widened(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
+  const char *line = nvcu_text(e, "%s + %d + (lane >> 2)", f->base, first), *from[2];
+  int far = 8 * f->r->span, up = f->across ? 8 : far, deep = f->across ? far : 8;
+  for (int h = 0; h <= f->across; h++) {
+    const char *depth = nvcu_text(e, "%s + (lane & 3) * 2 + %d", k, h);
+    const char *place = f->across ? nvcu_rows_place(e, f->r, depth, line) : nvcu_rows_place(e, f->r, line, depth);
+    from[h] = nvcu_fresh(e, "from");
+    nvcu_line(e, "const unsigned char *const %s = (const unsigned char *)%s + %s;", from[h], f->at, place);
+  }
+  for (int i = 0; i < 4; i++) {
+    int at = (order ? i >> 1 : i & 1) * up + (order ? i & 1 : i >> 1) * deep;
+    const char *two = f->across ? nvcu_text(e, "%s[%d] | %s[%d] << 16", from[0], at, from[1], at)
+                                : nvcu_text(e, "nv_apart(*(const unsigned short *)(%s + %d))", from[0], at);
+    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), two);
+  }
+}
+
+const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
+  side p = side_of(e, s, sum, sum->p);
+  const char *name = nvcu_fresh(e, "a");
+  nvcu_line(e, "unsigned %s[4];", name);
+  widened(e, &p, name, first, nvcu_text(e, "%d", deep), 0);
+  return name;
 }
 
 /* Registers [quarter of the axis in hand][half of k]: order 0: the axis' two eights first, as of p; 1: k's, as of q */
 static void fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
   const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
   nvcu_line(e, "unsigned %s[4];", name);
-  if (f->single) {
+  if (f->r->type == NVM_I8) {
+    widened(e, f, name, first, k, order);
+  } else if (f->single) {
     for (int i = 0; i < 4; i++) {
       int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
       const char *row = nvcu_text(e, "%s + %d + (lane & 3)", k, 4 * deep),
@@ -130,16 +165,16 @@ const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
 }
 
 static const char *instruction(nvcu_em *e, const side *p, const side *q) {
-  const char *one = nvcu_factor_name(e, p->r->type);
-  if (p->r->size > 1) return nvcu_text(e, "nv_mma_%s", one);
+  const char *one = nvcu_factor_name(e, p->type);
+  if (nvg_size(p->type) > 1) return nvcu_text(e, "nv_mma_%s", one);
   if (e->target->arch < 89 || p->across || q->across)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores take bytes along k, from compute capability 8.9 on");
-  return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_factor_name(e, q->r->type));
+  return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_factor_name(e, q->type));
 }
 
 static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
                      const side *p, const side *q) {
-  int tf32 = p->r->size == 4, qstep = 0;
+  int tf32 = p->type == NVM_F32, qstep = 0;
   const char **a = NVB_NEWN(e->a, const char *, sum->np);
   for (int i = 0; i < sum->np; i++) fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
   for (int j = 0; j < sum->nq; j += qstep) { /* sixteen columns in one access, where they are neighbours */
@@ -162,21 +197,25 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
     nvcu_group_mma(e, s);
     return;
   }
+  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
   nvcu_sum sum = nvcu_sum_of(e, s);
-  int items = nvc_items(sum.l), deep = 32 / nvg_size(e->k->tile[s->in[1]].type), same = s->in[0] == s->out[0];
+  nvcu_warp_mma(e, s, &sum);
+  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
+}
+
+void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
+  int items = nvc_items(sum->l), deep = 32 / nvg_size(nvcu_factor_type(e, s)), same = s->in[0] == s->out[0];
   const char **acc = NVB_NEWN(e->a, const char *, items);
   int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
   if (n % deep)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %lld factors at a time are not whole products", (long long)n);
-  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
-  side p = side_of(e, s, &sum, sum.p), q = side_of(e, s, &sum, sum.q);
+  side p = side_of(e, s, sum, sum->p), q = side_of(e, s, sum, sum->q);
   for (int i = 0; i < items; i++) {
     acc[i] = same ? nvcu_tile_item(e, s->in[0], i) : nvcu_fresh(e, "c");
-    if (!same) nvcu_line(e, "float %s = %s;", acc[i], nvcu_tile_at(e, s->in[0], sum.l, i));
+    if (!same) nvcu_line(e, "float %s = %s;", acc[i], nvcu_tile_at(e, s->in[0], sum->l, i));
   }
   const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
-  products(e, &sum, instruction(e, &p, &q), acc, k, &p, &q);
+  products(e, sum, instruction(e, &p, &q), acc, k, &p, &q);
   nvcu_close(e);
-  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
   for (int i = 0; i < items && !same; i++) nvcu_define(e, s->out[0], i, acc[i]);
 }

@@ -9,6 +9,7 @@
 
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
+enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (a factor from registers takes 75 cycles) */
 
 /* ---- what the loop copies */
 static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stmt *load) {
@@ -25,7 +26,7 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
   m->box[0] = r->span / r->size;
   m->box[1] = r->rows <= 256 ? r->rows : 256;
   m->swizzle = r->span;
-  if (r->span != 128 || r->rows % m->box[1])
+  if ((r->span != 128 && r->type != NVM_I8) || r->rows % m->box[1])
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply rows of 128 bytes");
   f->map = nvcu_map_new(e, m);
   f->boxes = (int)(r->bytes / (r->span * m->box[1]));
@@ -61,7 +62,7 @@ static void sum_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *s) {
   for (int i = 0; i < g->nsum; i++) {
     const nvf_stmt *o = g->sum[i];
     if (o->out[0] == s->out[0] || !nvc_same_items(&e->t->tile[o->out[0]], &e->t->tile[s->out[0]]) ||
-        o->axis != s->axis || nvg_size(e->k->tile[o->in[1]].type) != nvg_size(e->k->tile[s->in[1]].type))
+        o->axis != s->axis || nvg_size(nvcu_factor_type(e, o)) != nvg_size(nvcu_factor_type(e, s)))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a loop with roles contracts one axis, into sums of one layout");
   }
   g->sum[g->nsum++] = s;
@@ -100,17 +101,41 @@ static const char *factor_at(nvcu_em *e, const nvcu_rows *r, int across, const c
                    byte / 128 * r->rows * 128 + byte % 128);
 }
 
+/* The sums of an instruction: as its registers, as operands of the text, as arguments. */
+typedef struct listed { nvb_text in, regs, args; } listed;
+static listed list_sums(nvcu_em *e, int n) {
+  listed l = {{.arena = e->a}, {.arena = e->a}, {.arena = e->a}};
+  for (int i = 0; i < n; i++) {
+    nvb_print(&l.in, "%s%%%d", i ? ", " : "", i);
+    nvb_print(&l.regs, "%s\"+f\"(d%d)", i ? ", " : "", i);
+    nvb_print(&l.args, ", float &d%d", i);
+  }
+  return l;
+}
+
+/* One instruction whose left factor comes from registers, in the head: its name */
+static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
+  const char *one = nvcu_factor_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
+  listed l = list_sums(e, 4 * n);
+  nvb_text f = {.arena = e->a};
+  int at = 4 * n; /* the number of the first operand behind the sums */
+  nvb_print(&f,
+            "#ifdef __CUDACC__\ntemplate <int ACROSS_B> static __device__ __forceinline__ void %s(const unsigned "
+            "(&a)[4], unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, "
+            "0;\\nwgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {%s}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1, "
+            "%%%d;\\n}\"\n    : %s : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(more), "
+            "\"n\"(ACROSS_B));\n}\n#endif\n",
+            name, l.args.s, at + 5, 8 * n, one, one, l.in.s, at, at + 1, at + 2, at + 3, at + 4, at + 6, l.regs.s);
+  if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
+  return name;
+}
+
 /* One instruction as a function of its operands, in the head: its name */
 static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   const char *one = nvcu_factor_name(e, a), *other = nvcu_factor_name(e, b);
   const char *name = nvg_is_eight(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
   int size = nvg_size(a), turns = size == 2; /* others lie along k */
-  nvb_text in = {.arena = e->a}, regs = {.arena = e->a}, args = {.arena = e->a};
-  for (int i = 0; i < 4 * n; i++) {
-    nvb_print(&in, "%s%%%d", i ? ", " : "", i);
-    nvb_print(&regs, "%s\"+f\"(d%d)", i ? ", " : "", i);
-    nvb_print(&args, ", float &d%d", i);
-  }
+  listed l = list_sums(e, 4 * n);
   nvb_text f = {.arena = e->a};
   nvb_print(&f,
             "#ifdef __CUDACC__\ntemplate <int ACROSS_A, int ACROSS_B> static __device__ __forceinline__ void "
@@ -119,8 +144,8 @@ static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
             "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, %%%d, %%%d, p, 1, 1%s;\\n}\"\n    : %s : \"l\"(a), "
             "\"l\"(b), "
             "\"r\"(more)%s);\n}\n#endif\n",
-            name, args.s, 4 * n + 2, 8 * n, 32 / size, one, other, in.s, 4 * n, 4 * n + 1,
-            turns ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", regs.s,
+            name, l.args.s, 4 * n + 2, 8 * n, 32 / size, one, other, l.in.s, 4 * n, 4 * n + 1,
+            turns ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", l.regs.s,
             turns ? ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)" : "");
   if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
   return name;
@@ -147,7 +172,10 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
   batch b = {s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items)};
-  if (b.p->size != 2 && (b.p->row == s->axis || b.q->row == s->axis))
+  int bytes = b.p->type == NVM_I8;
+  if (b.q->type == NVM_I8 || bytes != e->ring->widens)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take bytes as the rows of each of their products");
+  if (b.q->size != 2 && (b.p->row == s->axis || b.q->row == s->axis))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and others with k along the rows");
   for (int i = 0; i < items; i++) b.acc[i] = nvcu_tile_item(e, s->in[0], i);
   return b;
@@ -163,10 +191,10 @@ static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const 
 
 /* What one instruction makes: 64 rows by n eights of columns from the j-th on that lie together, of a contraction and
    of `more` that go on with it; acc: their sums. */
-typedef struct piece { const batch *b; int i, j, n, more; const char **acc; } piece;
+typedef struct piece { const batch *b; int i, j, n, more; const char **acc, *left; } piece; /* left: registers */
 
 static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
-  int most = b->p->size == 1 ? MOST_ADDED : MOST_COLUMNS;
+  int most = b->q->size == 1 ? MOST_ADDED : MOST_COLUMNS;
   piece x = {.b = b, .i = i, .j = j, .n = 1};
   while (j + x.n < sum->nq && x.n < most && sum->qcol[j + x.n] == sum->qcol[j] + 8 * x.n) x.n++;
   while (x.n == sum->nq && x.more + 1 < left && (x.more + 2) * x.n <= most &&
@@ -185,6 +213,11 @@ static void product(nvcu_em *e, const nvcu_sum *sum, const piece *x, int at, int
   for (int r = 0; r < 4 * n; r++) nvb_print(&regs, ", %s", acc[r]);
   const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum->l, sum->p)),
              *qcol = nvcu_warp_part(e, sum->l, sum->q);
+  if (x->left) {
+    nvcu_line(e, "%s<%d>(%s, %s, %d%s);", instruction_of(e, b->q->type, n), qa, x->left,
+              factor_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more, regs.s);
+    return;
+  }
   nvcu_line(e, "%s<%d, %d>(%s, %s, %d%s);", instruction(e, b->p->type, b->q->type, n), pa, qa,
             factor_at(e, b->p, pa, prow, sum->prow[x->i], at), factor_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more,
             regs.s);
@@ -204,11 +237,19 @@ static void added(nvcu_em *e, const nvcu_sum *sum, const piece *x, int64_t k, in
   nvcu_close(e);
 }
 
+/* Bytes become wider while the products before them are on their way. */
+static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int at) {
+  for (int i = 0; i < n; i++) {
+    int known = i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i;
+    x[i].left = known ? x[i - 1].left : nvcu_widened(e, x[i].b->s, sum, sum->prow[x[i].i], at);
+  }
+}
+
 /* All contractions of the round at once, where the first one stands: a warpgroup waits for them together. */
 void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
   nvcu_ring *g = e->ring;
   int64_t k = nvf_extent(&e->t->tile[s->in[1]], s->axis);
-  int size = nvg_size(e->k->tile[s->in[1]].type), deep = 32 / size;
+  int size = nvg_size(nvcu_factor_type(e, s)), deep = 32 / size;
   if (!g || k % deep) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply in a loop with roles");
   nvcu_sum sum = nvcu_sum_of(e, s);
   check_groups(e, &sum);
@@ -224,18 +265,30 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
         NVB_PUSH(e->a, all, piece_at(e, &sum, &b[c], g->nsum - c, i, j));
         more = all.at[all.n - 1].more;
       }
+  if (g->widens && sum.nq <= FEW_COLUMNS) {
+    for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
+    return;
+  }
   for (int x = 0; x < all.n && size == 1; x++) added(e, &sum, &all.at[x], k, deep);
   if (size == 1) return;
-  nvcu_line(e, "nv_group_begin();");
-  for (int at = 0; at < k; at += deep)
+  for (int at = 0; at < k; at += deep) {
+    if (g->widens) widen_all(e, &sum, all.at, all.n, at);
+    if (g->widens || at == 0) nvcu_line(e, "nv_group_begin();");
     for (int x = 0; x < all.n; x++) product(e, &sum, &all.at[x], at, 1, all.at[x].acc);
-  nvcu_line(e, "nv_group_commit();");
+    if (g->widens || at + deep == k) nvcu_line(e, "nv_group_commit();");
+  }
   nvcu_line(e, "nv_group_wait<%d>();", g->behind);
 }
 
 /* ---- roles */
 static const char *bar(nvcu_em *e, const nvcu_ring *g, int empty, const char *stage) {
   return nvcu_text(e, "%s + 8 * (%d + %s)", nvcu_room_at(e, g->bars, 0, "char"), empty ? g->stages : 0, stage);
+}
+
+/* Says that a stage is free: a warpgroup, or each of its warps. */
+static void release(nvcu_em *e, const nvcu_ring *g, const char *when, const char *stage) {
+  if (g->widens) nvcu_line(e, "__syncwarp();");
+  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->widens ? 31 : 127, bar(e, g, 1, stage));
 }
 
 static void next_stage(nvcu_em *e, const nvcu_ring *g) {
@@ -246,7 +299,7 @@ static void set_up(nvcu_em *e, const nvcu_ring *g) {
   nvcu_open(e, "if (threadIdx.x == 0)");
   nvcu_open(e, "for (int i = 0; i < %d; i++)", g->stages);
   nvcu_line(e, "nv_bar_init(%s, 1);", bar(e, g, 0, "i"));
-  nvcu_line(e, "nv_bar_init(%s, %d);", bar(e, g, 1, "i"), g->groups);
+  nvcu_line(e, "nv_bar_init(%s, %d);", bar(e, g, 1, "i"), g->groups * (g->widens ? GROUP : 1));
   nvcu_close(e);
   nvcu_boxes_set_up(e, g);
   nvcu_line(e, "nv_bar_ready();");
@@ -334,8 +387,7 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   }
   nvcu_seq(e, r->body);
   if (g->behind) nvcu_line(e, "const int free = stage == 0 ? %d : stage - 1;", g->stages - 1);
-  nvcu_line(e, "if (%s(threadIdx.x & 127) == 0) nv_bar_arrive(%s);",
-            g->behind ? nvcu_text(e, "%s > %s && ", k, lo) : "", bar(e, g, 1, g->behind ? "free" : "stage"));
+  release(e, g, g->behind ? nvcu_text(e, "%s > %s && ", k, lo) : "", g->behind ? "free" : "stage");
   next_stage(e, g);
   if (g->early) { /* by now what was stored before has left */
     nvcu_open(e, "if (%s == %s)", k, lo);
@@ -345,8 +397,7 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   nvcu_close(e);
   if (g->behind) {
     nvcu_line(e, "nv_group_wait<0>();");
-    nvcu_line(e, "if (%s < %s && (threadIdx.x & 127) == 0) nv_bar_arrive(%s);", lo, hi,
-              bar(e, g, 1, nvcu_text(e, "(stage == 0 ? %d : stage - 1)", g->stages - 1)));
+    release(e, g, nvcu_text(e, "%s < %s && ", lo, hi), nvcu_text(e, "(stage == 0 ? %d : stage - 1)", g->stages - 1));
   }
   if (g->early) {
     nvcu_open(e, "if (!(%s < %s))", lo, hi);
@@ -366,8 +417,9 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);
-  int added = nvg_size(e->k->tile[g->sum[0]->in[1]].type) == 1; /* where they are waited for */
-  g->behind = g->stages >= BEHIND && g->nsum == 1 && !added;
+  int added = nvg_size(nvcu_factor_type(e, g->sum[0])) == 1; /* where they are waited for */
+  for (int i = 0; i < g->n; i++) g->widens |= e->k->tile[g->tile[i].put->out[0]].type == NVM_I8;
+  g->behind = g->stages >= BEHIND && g->nsum == 1 && !added && !g->widens;
   g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);
   e->ring = g;
   nvcu_boxes_plan(e, g);

@@ -43,6 +43,22 @@ NV unsigned nv_tf32(unsigned x) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));
   return y;
 }
+// Integers of 8 bits as wider floats: two bytes 16 bits apart, whose numbers are put into the fraction of one that is
+// greater by a power of two
+NV unsigned nv_apart(unsigned two) { return __byte_perm(two, 0, 0x4140); }
+NV unsigned nv_bf16_of(unsigned two) { // 128 and the low bits, less 128 or 256; each "and, or" is one instruction
+  unsigned x, y, z;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(x) : "r"(two), "r"(0x7f007fu), "r"(0x43004300u));
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(two), "r"(0x800080u), "r"(0xc300c300u));
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(z) : "r"(x), "r"(0x3f803f80u), "r"(y));
+  return z;
+}
+NV unsigned nv_f16_of(unsigned two) { // 1152 more, less that
+  unsigned x, y;
+  asm("lop3.b32 %0, %1, %2, %3, 0xbe;" : "=r"(x) : "r"(two), "r"(0x800080u), "r"(0x64006400u));
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(0x64806480u));
+  return y;
+}
 // N bytes into shared memory, or zeros; what was begun before a commit is there once no more than so many
 // are waited for
 template <int N> NV void nv_async(char *to, const void *from, bool ok) {
@@ -112,6 +128,10 @@ NV void nv_boxes_see() { asm volatile("fence.proxy.async.shared::cta;" : : : "me
 // four 8 x 8 quarters of 16-bit elements out of the registers of products; every lane gives the address of one row
 NV void nv_rows4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               : : "r"(nv_at(p)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+NV void nv_columns4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
                : : "r"(nv_at(p)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 NV unsigned nv_bfloats(float a, float b) {

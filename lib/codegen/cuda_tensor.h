@@ -40,7 +40,11 @@ typedef struct nvcu_sum {
 nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
 const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t);                 /* as instructions call it; throws */
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the axis' coordinate */
+nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s);       /* what the contraction multiplies */
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
+void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum); /* what is put for it is there */
+/* Sixteen rows of p from `first` on and sixteen factors, bytes made wider: the name of four registers */
+const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
 
 /* ---- cuda_maps.c */
 /* A load or store as boxes of a buffer: the map without its box, and where a block's box begins. */
@@ -49,6 +53,7 @@ typedef struct nvcu_view {
   const nvf_layout *l;
   const struct poly *start[2];
   int grid[NVC_MAP_RANK]; /* of the axes from 2 on: block coordinates */
+  int turned;             /* of boxes of sums: p runs along memory, not q */
   int number;             /* of the map, once it has a box */
 } nvcu_view;
 /* NULL, or why it is none. */
@@ -66,6 +71,7 @@ typedef struct nvcu_fill {
 typedef struct nvcu_ring {
   const nvf_stmt *loop;
   int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
+  int widens;                   /* one factor goes through registers, where bytes become wider: each warp reads it */
   int behind;                   /* 1: the products of a round are waited for in the next one, as small ones want it */
   nvcu_fill tile[NVC_MAPS];
   int nsum;                     /* contractions of a round: one batch of instructions */

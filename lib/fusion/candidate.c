@@ -368,6 +368,37 @@ static void multiply_eights(builder *b) {
       b->k->inst.at[dot->inst[d]].arg[i] = of[dot->zone[d][i]];
 }
 
+/* The integer of 8 bits that is multiplied as a wider float, which is the same number; -1. */
+static int byte_of(const builder *b, int i) {
+  const nvf_inst *v = &b->k->inst.at[i];
+  const nvf_node *n = nvf_node_of(b, v->node);
+  if ((v->kind != NVF_ILOAD && v->kind != NVF_IMAP) || n->dtype == NVM_I8)
+    return n->dtype == NVM_I8 ? i : -1;
+  int keeps = v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") && nvg_embeds(NVM_I8, n->dtype);
+  return keeps ? byte_of(b, v->arg[0]) : -1;
+}
+
+/* Tensor cores of 16 bits are given integers of 8 as they lie in memory, beside an operand of 16: no product changes by
+   that. */
+static void multiply_bytes(builder *b) {
+  nvf_dot *dot = b->k->dot;
+  int of[NVF_ZONES] = { 0 }, found = 0;
+  for (int z = NVF_TAIL + 1; z < dot->nzone; z++) {
+    int half = nvg_is_narrow(nvf_node_of(b, b->k->inst.at[dot->of[z]].node)->dtype);
+    of[z] = half ? byte_of(b, dot->of[z]) : -1;
+    found |= of[z] >= 0;
+  }
+  for (int d = 0; d < dot->count; d++)
+    found &= of[dot->zone[d][0]] < 0 || of[dot->zone[d][1]] < 0;
+  if (!found || dot->eights || !b->net->caps->tensor || b->product->dtype != NVM_F32)
+    return;
+  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
+    dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
+  for (int d = 0; d < dot->count; d++)
+    for (int i = 0; i < 2; i++)
+      b->k->inst.at[dot->inst[d]].arg[i] = dot->of[dot->zone[d][i]];
+}
+
 /* The partial reduction along a product's tiles that a root is, or is picked from; NULL. */
 static const nvf_node *tiled_of(const builder *b, int root) {
   const nvf_node *n = nvf_node_of(b, root);
@@ -422,6 +453,7 @@ static void build_product(builder *b, int product, const uint64_t *products) {
       nvf_illegal(b, "a product and what has another shape");
   }
   multiply_eights(b);
+  multiply_bytes(b);
   note_zones(b);
 }
 

@@ -103,7 +103,7 @@ static packed emit_operand(emitter *e, const zone *z, int which) {
   uint64_t axes = 1ull << k | (side < 0 ? 0 : 1ull << side);
   const nvf_inst *v = nvf_emit_inst_of(e, i);
   nvm_dtype type = nvg_real_of(nvf_emit_node(e, v->node)->dtype), to = z[NVF_TAIL].s->factor;
-  to = nvg_is_eight(to) ? type : to;
+  to = nvg_is_eight(to) || (z[NVF_TAIL].s->mma && type == NVM_I8) ? type : to;
   int whole = nvf_is_exact(e->k, k) && e->k->axis.at[k].n % z[NVF_TAIL].s->at[k].tile == 0;
   int parts = nvf_emit_parts(e, i);
   packed out = { .n = parts };

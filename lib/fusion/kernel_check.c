@@ -506,12 +506,14 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   counts(c, s, 3, 1);
   *l = *register_tile(c, s->in[0]);
   nvm_dtype t = tile_type(c, s->in[0]), one = tile_type(c, s->in[1]), other = tile_type(c, s->in[2]);
-  int eights = nvg_is_eight(one) && nvg_is_eight(other);
+  nvm_dtype factor = one == NVM_I8 ? other : one;
+  int bytes = (one == NVM_I8 || other == NVM_I8) && nvg_size(factor) == 2,
+      fit = one == other || bytes || (nvg_is_eight(one) && nvg_is_eight(other));
   if (t != NVM_F32 && t != NVM_F64) fail(c, "contract adds up in f32 and f64");
   if (has_axis(l, s->axis)) fail(c, "the sum still has axis %s", axis_name(c, s->axis));
   for (int i = 1; i < 3; i++) {
     const nvf_layout *x = shared_tile(c, s->in[i]);
-    if ((one != other && !eights) || (one != t && !(t == NVM_F32 && nvg_is_narrow(one))))
+    if (!fit || (factor != t && !(t == NVM_F32 && nvg_is_narrow(factor))))
       fail(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
            nvg_dtype_short(t));
     if (!has_axis(x, s->axis)) fail(c, "tile %s has no axis %s", tile_name(c, s->in[i]), axis_name(c, s->axis));

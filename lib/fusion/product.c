@@ -318,6 +318,8 @@ static int in_units(const nvf_product *p) {
 int nvf_product_offered(const nvf_product *p, int offers) {
   int half = nvg_is_narrow(p->a.type), eight = nvg_is_eight(p->a.type), needs = NVF_OFFERS_PRODUCT;
   int other = half && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
+  if (p->a.type != p->b.type && !(eight && nvg_is_eight(p->b.type)))
+    return 0;
   if (nvg_is_eight(p->d.type))
     return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
   needs |= eight ? NVF_OFFERS_EIGHTS : half ? NVF_OFFERS_HALVES : 0;

@@ -4,30 +4,41 @@
 #include "fusion/schedule.h"
 
 enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* of a thread */,
-       RASTER = 16 };
+       RASTER = 16 /* tiles, of up to so many rows */, TALL = 128, LEAST = 32 /* bytes of a row */ };
 
 /* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the
- * result's row. */
-static const struct config { int form, m, n, depth, wm, wn, stages, blocks, turned; double reach; } configs[] = {
-  { GROUPS, 128, 256, ROW, 8, 1, 3, 1, 0, 1.00 },
-  { GROUPS, 128, 128, ROW, 8, 1, 5, 1, 0, 0.90 },
-  { GROUPS, 128, 64, ROW, 8, 1, 7, 1, 0, 0.62 },
-  { GROUPS, 64, 64, ROW, 4, 1, 8, 1, 0, 0.40 },
-  { GROUPS, 64, 64, ROW, 1, 4, 8, 1, 1, 0.39 },
-  { GROUPS, 32, 64, ROW, 1, 4, 10, 1, 1, 0.22 },
-  { GROUPS, 16, 64, ROW, 1, 4, 12, 1, 1, 0.12 },
-  { WARPS, 128, 128, ROW, 2, 2, 3, 2, 0, 0.50 },
-  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.32 },
-  { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.20 },
-  { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.11 },
-  { WARPS, 128, 128, ROW / 2, 2, 4, 3, 1, 0, 0.22 },
-  { WARPS, 64, 64, ROW / 2, 2, 2, 3, 2, 0, 0.15 },
-  { WARPS, 16, 64, ROW / 2, 1, 4, 3, 4, 0, 0.08 },
+ * result's row. bytes: only where one operand is integers of 8 bits. */
+static const struct config {
+  int form, m, n, depth, wm, wn, stages, blocks, turned;
+  double reach;
+  int bytes;
+} configs[] = {
+  { GROUPS, 128, 256, ROW, 8, 1, 3, 1, 0, 1.00, 0 },
+  { GROUPS, 128, 128, ROW, 8, 1, 5, 1, 0, 0.90, 0 },
+  { GROUPS, 128, 64, ROW, 8, 1, 7, 1, 0, 0.62, 0 },
+  { GROUPS, 64, 64, ROW, 4, 1, 8, 1, 0, 0.40, 0 },
+  { GROUPS, 64, 64, ROW, 1, 4, 8, 1, 1, 0.39, 0 },
+  { GROUPS, 32, 64, ROW, 1, 4, 10, 1, 1, 0.22, 0 },
+  { GROUPS, 16, 64, ROW, 1, 4, 12, 1, 1, 0.12, 0 },
+  { GROUPS, 256, 128, ROW, 1, 8, 4, 1, 1, 0.97, 1 },
+  { GROUPS, 128, 128, ROW, 1, 8, 5, 1, 1, 0.88, 1 },
+  { GROUPS, 64, 64, 4 * ROW, 1, 4, 4, 1, 1, 0.42, 1 },
+  { GROUPS, 32, 64, 4 * ROW, 1, 4, 5, 1, 1, 0.24, 1 },
+  { GROUPS, 16, 64, 4 * ROW, 1, 4, 5, 1, 1, 0.14, 1 },
+  { WARPS, 128, 128, ROW, 2, 2, 3, 2, 0, 0.50, 0 },
+  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.32, 0 },
+  { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.20, 0 },
+  { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.11, 0 },
+  { WARPS, 128, 128, ROW / 2, 2, 4, 3, 1, 0, 0.22, 0 },
+  { WARPS, 64, 64, ROW / 2, 2, 2, 3, 2, 0, 0.15, 0 },
+  { WARPS, 16, 64, ROW / 2, 1, 4, 3, 4, 0, 0.08, 0 },
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
 static const nvf_inst *operand_of(const nvf_cand *k, int zone) { return &k->inst.at[k->dot->of[zone]]; }
 static nvm_dtype loaded_as(const nvf_cand *k, int zone) { return k->net->node[operand_of(k, zone)->node].dtype; }
+
+static int is_bytes(const nvf_cand *k, int zone) { return loaded_as(k, zone) == NVM_I8; }
 
 /* The axis along which an operand lies in memory, and the elements of one access along it. A vector has no side. */
 static int inner(const nvf_cand *k, int zone, int64_t *vector) {
@@ -49,9 +60,9 @@ static int inner(const nvf_cand *k, int zone, int64_t *vector) {
 }
 
 /* What they multiply. Numbers of 8 bits as they are where all lie along k, for nothing takes bytes that lie across;
-   else as f16, which holds them. */
+   else as f16, which holds them. Integers of 8 bits become what they are multiplied with. */
 nvm_dtype nvf_tensor_factor(const nvf_cand *k) {
-  nvm_dtype t = loaded_as(k, NVF_TAIL + 1);
+  nvm_dtype t = loaded_as(k, is_bytes(k, NVF_TAIL + 1) ? NVF_TAIL + 2 : NVF_TAIL + 1);
   int64_t vector;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone && k->dot->eights; z++)
     if (inner(k, z, &vector) != k->dot->k)
@@ -59,15 +70,16 @@ nvm_dtype nvf_tensor_factor(const nvf_cand *k) {
   return t;
 }
 static int size_of(const nvf_cand *k) { return nvg_size(nvf_tensor_factor(k)); }
+static int size_in(const nvf_cand *k, int zone) { return is_bytes(k, zone) ? 1 : size_of(k); } /* as it is put */
 
 /* Whether tensor cores multiply what the product multiplies. */
 static int fits(const nvf_cand *k) {
   const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
-  nvm_dtype a = loaded_as(k, NVF_TAIL + 1);
+  nvm_dtype a = nvf_tensor_factor(k);
   if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 || n->dtype != NVM_F32)
     return 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone && !k->dot->eights; z++)
-    if (loaded_as(k, z) != a)
+    if (loaded_as(k, z) != a && !is_bytes(k, z))
       return 0;
   return nvg_is_narrow(a) || (a == NVM_F32 && n->attr[1] == NVM_PRECISION_TF32);
 }
@@ -85,9 +97,9 @@ static int streams(const nvf_cand *k) {
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
     const nvf_inst *v = operand_of(k, z);
     int64_t vector;
-    int along = inner(k, z, &vector), batches = 0;
-    if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->net->space, v->at) || vector * size != 16 ||
-        nvg_size(loaded_as(k, z)) != size)
+    int along = inner(k, z, &vector), batches = 0, each = size_in(k, z);
+    if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->net->space, v->at) || vector * each != 16 ||
+        nvg_size(loaded_as(k, z)) != each)
       return 0;
     if (size == 4 && along != k->dot->k)
       return 0;
@@ -97,6 +109,17 @@ static int streams(const nvf_cand *k) {
       return 0;
   }
   return 1;
+}
+
+/* Whether a tile is for the operands: warpgroups take bytes from registers, which hold rows of what the warps share. */
+static int suits(const nvf_cand *k, const struct config *c) {
+  int bytes = 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
+    if (is_bytes(k, z) && c->form == GROUPS && k->dot->right[z] != c->turned)
+      return 0;
+    bytes |= is_bytes(k, z);
+  }
+  return bytes || !c->bytes;
 }
 
 /* Factors of 8 bits become f16 on their way, which takes twice the instructions, and registers. */
@@ -109,10 +132,12 @@ static int is_widened(const nvf_cand *k, const struct config *c) {
    No stages: it is not for them. */
 typedef struct tiling { const struct config *c; int64_t m, n, split; int stages, resident; } tiling;
 
+static int64_t rows_of(const nvf_cand *k, const tiling *t, int zone) { return k->dot->right[zone] ? t->n : t->m; }
+
 static int64_t stage_bytes(const nvf_cand *k, const tiling *t) {
   int64_t bytes = 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
-    bytes += (k->dot->right[z] ? t->n : t->m) * t->c->depth;
+    bytes += rows_of(k, t, z) * t->c->depth / size_of(k) * size_in(k, z);
   return bytes;
 }
 
@@ -160,8 +185,10 @@ static double best_reach(const nvb_caps *c) { return c->tensor == GROUPS ? 1 : 0
 static double reach_of(const nvf_cand *k, const tiling *t) {
   const struct config *c = t->c;
   double sums = (double)(k->dot->count * t->m * t->n) / (double)(c->m * c->n);
-  double bytes = (double)stage_bytes(k, t) / ((c->m + c->n) * c->depth);
-  return c->reach / best_reach(k->net->caps) * sums / bytes * (is_widened(k, c) ? 0.5 : 1);
+  double rows = 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+    rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
+  return c->reach / best_reach(k->net->caps) * sums / rows * (is_widened(k, c) ? 0.5 : 1);
 }
 
 /* ns: rounds of blocks that a unit does one after the other, or what memory takes for the operands; of a tile that is
@@ -179,28 +206,30 @@ static double time_of(const nvf_cand *k, const tiling *t) {
   int64_t rounds = (blocks + places - 1) / places;
   double bytes = 0, rate = caps->product[class].generated * reach_of(k, t) / caps->units;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
-    bytes += nvf_elements(k, operand_of(k, z)->axes) * size_of(k);
+    bytes += nvf_elements(k, operand_of(k, z)->axes) * size_in(k, z);
   double work = (double)(rounds * t->resident) * 2 * (double)(sums * each) / rate;
   work = (work > bytes / caps->bandwidth ? work : bytes / caps->bandwidth) + work / 16;
   return t->split > 1 ? (work + (double)rounds * nvf_split_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
 }
 
-/* Warpgroups want shared rows of 128 bytes, whichever way an operand lies. Warps take any; but what is not even at
+/* Warpgroups want shared rows of 128 bytes, whichever way an operand lies, but of bytes that go through registers.
+   Warps take any from 32 on; but what is not even at
    multiples of 4 bytes is moved element by element, of which a thread has few. */
 static int rows_fit(const nvf_cand *k, const tiling *t) {
   const struct config *c = t->c;
   int size = size_of(k), each = 0;
-  int64_t bytes = 0;
+  int64_t elements = 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
-    int64_t vector, side = k->dot->right[z] ? t->n : t->m;
-    if (inner(k, z, &vector) != k->dot->k && c->form == GROUPS && side * size % ROW)
+    int64_t vector, side = rows_of(k, t, z);
+    int deep = inner(k, z, &vector) == k->dot->k, least = c->form == GROUPS && !is_bytes(k, z) ? ROW : LEAST;
+    if (!deep && side * size_in(k, z) % least)
       return 0;
-    each |= vector * size < 4;
-    bytes += side * c->depth;
+    each |= vector * size_in(k, z) < 4;
+    elements += side * c->depth / size;
   }
-  if (each && bytes / size > FEW * 32 * c->wm * c->wn)
+  if (each && elements > FEW * 32 * c->wm * c->wn)
     return 0;
-  return t->stages && bytes * t->stages * t->resident <= k->net->caps->onchip;
+  return t->stages && stage_bytes(k, t) * t->stages * t->resident <= k->net->caps->onchip;
 }
 
 /* c is NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a
@@ -219,7 +248,7 @@ static tiling choose(const nvf_cand *k) {
       int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
       if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
         continue; /* a warp has no registers for more */
-      if (said < told || is_crowd(k, &at) || !whole || !rows_fit(k, &at))
+      if (said < told || is_crowd(k, &at) || !whole || !suits(k, c) || !rows_fit(k, &at))
         continue;
       double t = time_of(k, &at);
       if (best.c && said == told && t >= least)
@@ -288,7 +317,8 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;
   /* else every row of tiles reads all of the right operands anew */
-  s->raster = k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m ? RASTER : 0;
-  s->boxes = s->roles && at.split == 1 ? (c->turned ? k->dot->m : k->dot->n) : -1;
+  if (k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m)
+    s->raster = t.m > TALL ? RASTER / 2 : RASTER;
+  s->boxes = s->roles && at.split == 1 ? (c->turned && !c->bytes ? k->dot->m : k->dot->n) : -1;
   return s;
 }

@@ -9,7 +9,8 @@ typedef struct matrix { nvm_dtype type; int rows, cols, ld; void *data; } matrix
 static matrix matrix_new(nvm_dtype t, int rows, int cols, int ld, double size) {
   matrix m = {t, rows, cols, ld, calloc((size_t)rows * (size_t)ld + 1, (size_t)nvg_size(t))};
   for (int i = 0; i < rows * ld && size > 0; i++) {
-    uint64_t bits = nvg_float_bits(t, size * (2 * gate_uniform() - 1));
+    double x = size * (2 * gate_uniform() - 1);
+    uint64_t bits = nvg_class_of(t) < NVG_FLOAT ? (uint64_t)(int64_t)floor(x) : nvg_float_bits(t, x);
     memcpy((char *)m.data + (size_t)i * (size_t)nvg_size(t), &bits, (size_t)nvg_size(t));
   }
   return m;
@@ -169,6 +170,29 @@ START_TEST(eights) {
 }
 END_TEST
 
+/* Integers of 8 bits on one side, along k and across: all of them. */
+static void gemmb_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  for (int along = 0; along < 2; along++) {
+    product p = product_of(along ? "gemmb.kir" : "gemmbt.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 4);
+    p.in[0] = matrix_new(NVM_BF16, m, k, lda, 0.5);
+    p.in[1] = matrix_new(NVM_I8, along ? n : k, ldb, ldb, 128);
+    p.in[2] = matrix_new(NVM_F32, 1, n, n, 0x1p-7);
+    p.in[3] = matrix_new(NVM_BF16, m, n, ldd, 1);
+    p.out = (matrix){NVM_BF16, m, n, ldd, NULL};
+    p.tolerance = 0x1p-8 + k * 0x1p-22;
+    run_product(&p);
+  }
+}
+START_TEST(bytes) {
+  gemmb_of("", 256, 128, 128, 128, 128, 128);
+  gemmb_of("mma1", 70, 131, 77, 77, 133, 133);
+  gemmb_of("mma2", 33, 70, 77, 77, 79, 71);
+  gemmb_of("mma", 70, 144, 80, 80, 144, 144);
+  gemmb_of("wgmma", 330, 152, 200, 208, 208, 152);
+  gemmb_of("wgmma", 9, 9, 0, 16, 16, 16);
+}
+END_TEST
+
 /* Two products of one left operand, in one loop. */
 static void gemm2_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
   product p = along_k("gemm2.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_BF16, NVM_BF16, 0.5, NVM_BF16);
@@ -232,5 +256,5 @@ END_TEST
 
 int main(void) {
   if (!gate_emulator()) return 77;
-  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, two, residual);
+  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, bytes, two, residual);
 }

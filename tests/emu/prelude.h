@@ -137,6 +137,13 @@ NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b
     emu_mma<n>(d, a, b0, b1, of_a, of_b); \
   }
 EMU_FACTORS(EMU_MMA)
+NV unsigned nv_apart(unsigned two) { return (two & 0xff) | (two & 0xff00) << 8; }
+NV unsigned nv_bf16_of(unsigned two) {
+  return nv_bfloat((signed char)two) | (unsigned)nv_bfloat((signed char)(two >> 16)) << 16;
+}
+NV unsigned nv_f16_of(unsigned two) {
+  return nv_half((signed char)two) | (unsigned)nv_half((signed char)(two >> 16)) << 16;
+}
 NV unsigned nv_tf32(unsigned x) { return (x & 0x7f800000u) == 0x7f800000u ? x : x + 0x1000u; }
 template <int N> NV void nv_async(char *to, const void *from, bool ok) {
   if (((unsigned long long)to | (unsigned long long)from) % N) __builtin_trap();
@@ -212,6 +219,15 @@ NV void nv_rows4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
   for (unsigned j = 0; j < 4; j++)
     __builtin_memcpy((char *)__shfl_sync(~0u, (unsigned long long)p, 8 * j + lane / 4) + lane % 4 * 4, &v[j], 4);
 }
+NV void nv_columns4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d) {
+  const unsigned v[4] = {a, b, c, d};
+  unsigned lane = emu_lane();
+  for (unsigned j = 0; j < 4; j++)
+    for (unsigned h = 0; h < 2; h++) {
+      unsigned short u = (unsigned short)(v[j] >> 16 * h);
+      __builtin_memcpy((char *)__shfl_sync(~0u, (unsigned long long)p, 8 * j + lane % 4 * 2 + h) + lane / 4 * 2, &u, 2);
+    }
+}
 NV unsigned nv_bfloats(float a, float b) { return nv_bfloat(a) | (unsigned)nv_bfloat(b) << 16; }
 NV unsigned nv_halves(float a, float b) { return nv_half(a) | (unsigned)nv_half(b) << 16; }
 // an address of 48 bits, above it what lies between columns that are no neighbours
@@ -245,6 +261,30 @@ NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, 
     emu_group<8 * n>(a, b, A, B, more, of_a, of_b, d...); \
   }
 EMU_FACTORS(EMU_GROUP)
+// the left factor from registers, as of emu_mma
+template <class... D>
+NV void emu_group_of(const unsigned (&a)[4], unsigned long long b, bool tb, int more, float (*of)(unsigned),
+                     D &...sums) {
+  float *const d[] = {&sums...};
+  float left[2][16];
+  unsigned lane = emu_lane();
+  for (int k = 0; k < 16; k++)
+    for (int up = 0; up < 2; up++)
+      left[up][k] = of(__shfl_sync(~0u, a[k / 8 * 2 + up], lane / 4 * 4 + k / 2 % 4) >> k % 2 * 16 & 0xffff);
+  for (unsigned i = 0; i < sizeof...(D); i++) {
+    float sum = more ? *d[i] : 0;
+    for (int k = 0; k < 16; k++)
+      sum = nv_fma(left[i / 2 % 2][k], emu_factor(b, tb, 2, i / 4 * 8 + lane % 4 * 2 + i % 2, k, of), sum);
+    *d[i] = sum;
+  }
+}
+#define EMU_GROUP_OF(name) \
+  template <int B, class... D> \
+  NV void nv_group_##name##_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) { \
+    emu_group_of(a, b, B, more, emu_##name, d...); \
+  }
+EMU_GROUP_OF(bf16)
+EMU_GROUP_OF(f16)
 NV void nv_keep(float &) {}
 NV void nv_group_begin() {}
 NV void nv_group_commit() {}

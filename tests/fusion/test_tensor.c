@@ -195,4 +195,63 @@ START_TEST(slow_paths_before_a_store) {
 }
 END_TEST
 
-SUITE("tensor", few_tiles_are_shared_out, all_are_spelled, slow_paths_before_a_store)
+/* Integers of 8 bits on one side, scaled in the tail: one kernel that reads them as they are, for tensor cores,
+   whichever side, way and alignment. */
+typedef struct weights { int m, n, k, left, turned, align, device, roles, mma; } weights;
+static const struct { const char *name; int arch; } with_cores[] = {{"h200", 90}, {"a100", 80}, {"b200", 100},
+                                                                    {"rtx5090", 120}};
+
+static const char *text_of_weights(nvb_arena *a, const weights *w) {
+  nvb_text t = {.arena = a};
+  int rows = w->left ? w->n : w->k, cols = w->left ? w->k : w->n, more = !w->align; /* of the bytes */
+  const char *align = w->align ? " align16" : "";
+  if (w->turned) rows ^= cols, cols ^= rows, rows ^= cols;
+  nvb_print(&t, "leaf 0 bf16[%d, %d] strides(%d, 1)%s\nleaf 1 i8[%d, %d] strides(%d, 1)%s\nleaf 2 f32[%d, %d] "
+                "strides(1, 1)\n", w->left ? w->k : w->m, w->left ? w->m : w->k, (w->left ? w->m : w->k) + more, align,
+            rows, cols, cols + more, align, w->left ? w->n : 1, w->left ? 1 : w->n);
+  nvb_print(&t, "%%0 = leaf{0} : bf16[%d, %d]\n%%1 = leaf{1} : i8[%d, %d]\n", w->left ? w->k : w->m,
+            w->left ? w->m : w->k, rows, cols);
+  int r = w->turned ? cols : rows, c = w->turned ? rows : cols, m = w->left ? w->n : w->m, n = w->left ? w->m : w->n;
+  int at = 2;
+  if (w->turned) nvb_print(&t, "%%%d = permute(%%1){1, 0} : i8[%d, %d]\n", at++, r, c);
+  nvb_print(&t, "%%%d = map cast(%%%d) half(1) : bf16[%d, %d]\n", at, at - 1, r, c);
+  nvb_print(&t, "%%%d = call product(%%%d, %%%d){11, 0} : f32[%d, %d]\n", at + 1, w->left ? at : 0,
+            w->left ? 0 : at, m, n);
+  nvb_print(&t, "%%%d = leaf{2} : f32[%d, %d]\n%%%d = expand(%%%d) : f32[%d, %d]\n", at + 2, w->left ? w->n : 1,
+            w->left ? 1 : w->n, at + 3, at + 2, m, n);
+  nvb_print(&t, "%%%d = map multiply(%%%d, %%%d) : f32[%d, %d]\n", at + 4, at + 1, at + 3, m, n);
+  nvb_print(&t, "%%%d = map cast(%%%d) half(1) : bf16[%d, %d]\nout %%%d\n", at + 5, at + 4, m, n, at + 5);
+  return t.s;
+}
+
+static void plan_weights(nvb_arena *a, void *arg) {
+  weights *w = arg;
+  nvf_plan *p = nvf_fuse(a, nvg_graph_parse(a, text_of_weights(a, w), "weights"),
+                         nvb_caps_find(with_cores[w->device].name), &(nvf_options){.fuse = 1});
+  nvc_cuda_kernel k;
+  ck_assert_int_eq(p->nstep, 1);
+  nvc_cuda_emit(a, &k, p->step[0].k, p->step[0].s, &(nvc_cuda_target){.arch = with_cores[w->device].arch});
+  w->roles = k.nmap > 0;
+  w->mma = strstr(k.source, "nv_bf16_of(nv_apart") || strstr(k.source, " << 16);\n");
+}
+
+START_TEST(bytes_beside_sixteen_bits) {
+  static const int size[][3] = {{2, 64, 64}, {16, 8192, 4096}, {17, 77, 99}, {64, 4096, 8192}, {200, 1024, 1040},
+                                {4096, 4096, 4096}};
+  for (int i = 0; i < 6 * 8 * 4; i++) {
+    const int *s = size[i / 32];
+    weights w = {s[0], s[1], s[2], i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3 & 3, 0, 0};
+    nvb_arena *a = nvb_arena_new();
+    int status = nvb_protect(a, plan_weights, &w);
+    ck_assert_msg(status == NVM_OK, "%s, %d x %d x %d, left %d, turned %d, aligned %d: %s", with_cores[w.device].name,
+                  w.m, w.n, w.k, w.left, w.turned, w.align, nvb_message());
+    ck_assert_msg(w.mma, "%s, %d x %d x %d: no tensor cores", with_cores[w.device].name, w.m, w.n, w.k);
+    int even = w.align && (w.left ? w.m : w.k) % 8 == 0 && (w.left == w.turned ? w.n : w.k) % 16 == 0;
+    ck_assert_msg(w.roles == (even && !w.device), "%s, %d x %d x %d %s TMA", with_cores[w.device].name, w.m, w.n, w.k,
+                  w.roles ? "uses" : "lacks");
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+SUITE("tensor", few_tiles_are_shared_out, all_are_spelled, slow_paths_before_a_store, bytes_beside_sixteen_bits)

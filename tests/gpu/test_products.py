@@ -46,6 +46,55 @@ def test_tensor_cores_in_all_positions(dtype, step, device, rng):
 
 
 @pytest.mark.emulated
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_integers_of_eight_bits(dtype, device, rng):
+    """All of them, on either side and either way, scaled, with a matrix and an activation: one kernel, as exact as the
+    same product of what was made wider in memory first."""
+    emulated = "NVM_EMU_DIR" in os.environ
+    shapes = [(3, 64, 272), (16, 128, 264), (33, 77, 99), (64, 64, 128), (136, 208, 80)]
+    shapes += [] if emulated else [(1, 4096, 4096), (16, 8192, 8192), (64, 4096, 11008), (1000, 1008, 1024),
+                                   (4096, 4096, 4096), (4095, 4097, 130)]
+    for case, (m, n, k) in enumerate(shapes):
+        for left, turned in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            w = rng.integers(-128, 128, (n, k) if turned != left else (k, n)).astype("int8")
+            x = nvm.asarray(rng.standard_normal((k, m) if left else (m, k)), device=device).astype(dtype).eval()
+            s = nvm.asarray((rng.random((n, 1) if left else (n,)) + 0.5).astype("float32") / k, device=device)
+            c = nvm.asarray(rng.standard_normal((n, m) if left else (m, n)), device=device).astype(dtype).eval()
+
+            def layer(bytes, widens):
+                v = nvm.matrix_transpose(bytes) if turned else bytes
+                v = v.astype(dtype) if widens else v
+                p = nvm.matmul(*((v, x) if left else (x, v)), dtype="float32")
+                return nvm.relu(p * s + c) if case % 2 else p * s
+
+            wider = nvm.asarray(w, device=device).astype(dtype).eval()
+            y = layer(nvm.asarray(w, device=device), case % 3 != 1)
+            assert m == 1 or nvm.explain(y).startswith("1 kernel"), nvm.explain(y)
+            got, same = (np.asarray(v.astype("float64")) for v in (y, layer(wider, False)))
+            b = (w.T if turned else w).astype("float64")
+            a = np.asarray(x.astype("float64"))
+            size = (np.abs(b) @ np.abs(a) if left else np.abs(a) @ np.abs(b)) * np.asarray(s.astype("float64"))
+            want = (b @ a if left else a @ b) * np.asarray(s.astype("float64"))
+            want = np.maximum(want + np.asarray(c.astype("float64")), 0) if case % 2 else want
+            most = (k + 4) * 2**-24 * size + 2**-22 * np.abs(want)
+            assert np.all(np.abs(got - want) <= most), (case, left, turned, np.max(np.abs(got - want) / (most + 1e-30)))
+            assert np.all(np.abs(got - same) <= 2 * most), (case, left, turned)
+
+
+@pytest.mark.emulated
+def test_two_products_of_bytes_with_an_operand_in_common(device, rng):
+    x = nvm.asarray(rng.standard_normal((136, 272)), device=device).astype("bfloat16").eval()
+    w = [rng.integers(-128, 128, (144, 272)).astype("int8") for _ in range(2)]
+    s = nvm.asarray(np.float32(2**-9), device=device)
+    p, q = (x @ nvm.matrix_transpose(nvm.asarray(v, device=device)) * s for v in w)
+    y = nvm.silu(p) * q
+    v = np.asarray(x.astype("float64"))
+    p, q = (v @ z.T.astype("float64") / 512 for z in w)
+    off = np.abs(np.asarray(y.astype("float64")) - p / (1 + np.exp(-p)) * q)
+    assert np.all(off <= 2**-6 * (1 + np.abs(p) + np.abs(q) + np.abs(p * q))), off.max()
+
+
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype, step", [("bfloat16", 2**-6), ("float16", 2**-9), ("float32", 2**-18)])
 def test_products_with_an_operand_in_common(dtype, step, device, rng):
     """silu(x a) (x b), x a and x b and x c, x a - y a: edges in all directions, operands either way, few rows,

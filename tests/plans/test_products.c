@@ -8,6 +8,7 @@ static N gelu(N x) { return u(NVG_OP_GELU_TANH, x); }
 static N relu(N x) { return u(NVG_OP_RELU, x); }
 #define H(...) leaf_of(NVM_BF16, SHAPE(__VA_ARGS__))
 #define E(...) leaf_of(NVM_F8E4, SHAPE(__VA_ARGS__))
+#define I8(...) leaf_of(NVM_I8, SHAPE(__VA_ARGS__))
 #define C64(...) leaf_of(NVM_C64, SHAPE(__VA_ARGS__))
 
 /* One kernel: the tail is computed where the sums are. */
@@ -31,6 +32,13 @@ static void half(void) { out(gelu(add(mm(H(M, K), H(K, M)), H(M)))); }
 static N wide(N x) { return apply(NVG_OP_ASTYPE, 1, &x, 1, &(nvg_attr){ .name = "dtype", .kind = 'd', .i = NVM_F32 }); }
 static void eights(void) { out(relu(mul(mul(mm(wide(E(M, K)), turn(wide(E(M, K)))), X(1)), X(1)))); }
 static void eights_as_they_are(void) { out(mm(E(M, K), turn(E(M, K)))); }
+/* A GPU reads the bytes (79.7 and 83.9 MB); a CPU makes them wider first. */
+static void byte_weights(void) { out(gelu(add(mul(mm(H(M, K), turn(I8(M, K))), X(M)), X(M)))); }
+static void few_rows_of_bytes(void) { out(mul(mm(H(16, M), I8(M, M)), X(M))); }
+static void gated_bytes(void) {
+  N x = H(M, K);
+  out(mul(u(NVG_OP_SILU, mul(mm(x, I8(K, M)), X(M))), mul(mm(x, I8(K, M)), X(M))));
+}
 /* one block of columns: nothing is computed twice */
 static void scaled_left(void) { out(mm(mul(X(M, K), X(M, 1)), X(K, 64))); }
 
@@ -125,5 +133,7 @@ static const struct pattern patterns[] = {
   /* 4 bytes of each operand are read, 6 (12) written and read again; small passes share a launch */
   { "bf16x3", pieces, { 3, 1 }, 201.3e6 }, { "bf16x3 q, k, v", qkv_in_pieces, { 2, 1 }, 167.8e6 },
   { "bf16x9 with a tail", more_pieces, { 3, 1 }, 302e6 }, { "bf16x9 of columns", columns_in_pieces, { 3, 1 }, 302e6 },
+  { "int8 weights", byte_weights, { 1, 2 }, 96.51e6 }, { "gated int8 weights", gated_bytes, { 1, 2 }, 117.5e6 },
+  { "int8 weights, few rows", few_rows_of_bytes, { 1, 1 }, 17.19e6 },
 };
 GOLDEN_SUITE("products")
