@@ -354,7 +354,7 @@ static int64_t in_flight(const nvf_cand *k, int64_t vec) {
   while (n > 1 && (n * vec * most(loads, 1) > 64 || n * vec > most_items(k)))
     n /= 2;
   /* measured: a cost of 127 with 24 registers of operands 1.144 of a copy, with 48 1.174; of 86 1.012 and 0.969 */
-  while (cost >= 100 && n > 1 && n * vec * bytes > 128)
+  while (cost >= 90 && n > 1 && n * vec * bytes > 128)
     n /= 2;
   return n;
 }

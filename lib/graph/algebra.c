@@ -1,5 +1,6 @@
 /* Value-exact algebra on one elementwise operation: the result has the same bits as the operation (or both are NaN), so
    it may be used anywhere. Powers with small constant exponents are defined here. */
+#include <math.h>
 #include "graph/lower.h"
 #include "graph/infer.h"
 
@@ -52,6 +53,42 @@ static int is_map(const nvg_lower *l, int v, int op) {
   return nvg_at(l, v)->kind == NVG_VMAP && nvg_at(l, v)->op == op && nvg_at(l, v)->nin == 1;
 }
 
+/* The constant that a value of f32 or f64 has everywhere; NaN */
+static double constant(const nvg_lower *l, int x) {
+  uint64_t bits, rest;
+  return nvg_const_of(l, x, &bits, &rest) ? nvg_bits_float(nvg_at(l, x)->dtype, bits) : (double)NAN;
+}
+
+static int is_power2(double c) {
+  int e;
+  return fabs(frexp(c, &e)) == 0.5;
+}
+
+/* sign c x + d, where `product` is c x, in one fma. It rounds as both do: the product with a power of two is exact, but
+   where it is so small that d is the sum or so great that an infinity is. -1 */
+static int scaled_sum(nvg_lower *l, const nvg_val *v, int product, double sign, double d) {
+  nvm_dtype t = nvg_compute_of(v->dtype);
+  const nvg_val p = *nvg_at(l, product);
+  const double most = t == NVM_F64 ? 0x1p900 : 0x1p90;
+  if (p.kind != NVG_VMAP || p.op != NVG_OP_MULTIPLY || p.nin != 2 || p.dtype != t) return -1;
+  if (!(fabs(d) >= 1 / most && fabs(d) <= most)) return -1;
+  for (int i = 0; i < 2; i++) {
+    double c = constant(l, p.in[i]);
+    if (!is_power2(c)) continue;
+    int in[3] = { p.in[!i], nvg_add_number(l, t, sign * c), nvg_add_number(l, t, d) };
+    return nvg_add_named(l, "fma", t, in, 3, v);
+  }
+  return -1;
+}
+
+/* left in[0] + right in[1], one of them a constant and the other one a product with a constant */
+static int sum(nvg_lower *l, const nvg_val *v, const int *in, double left, double right) {
+  nvm_dtype t = nvg_compute_of(v->dtype);
+  if (t != NVM_F32 && t != NVM_F64) return -1;
+  int r = scaled_sum(l, v, in[0], left, right * constant(l, in[1]));
+  return r >= 0 ? r : scaled_sum(l, v, in[1], right, left * constant(l, in[0]));
+}
+
 static int clip(nvg_lower *l, int x) { /* relu(x), by that name */
   int op = l->op;
   const char *name = l->name;
@@ -72,11 +109,17 @@ static int positive(nvg_lower *l, const nvg_val *v, const int *in) {
 
 int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in) {
   const double none = __builtin_nan("");
-  int floats = nvg_class_of(v->dtype) >= NVG_FLOAT, pairs = nvg_parts(v->dtype) == 2;
+  int floats = nvg_class_of(v->dtype) >= NVG_FLOAT, pairs = nvg_parts(v->dtype) == 2, left;
   uint64_t bit, rest;
   switch (v->op) {
-  case NVG_OP_ADD: return v->dtype == NVM_BOOL || pairs ? -1 : without(l, v, in, floats ? -0.0 : 0, floats ? -0.0 : 0);
-  case NVG_OP_SUBTRACT: return pairs ? -1 : without(l, v, in, none, 0);
+  case NVG_OP_ADD:
+    if (v->dtype == NVM_BOOL || pairs) return -1;
+    left = without(l, v, in, floats ? -0.0 : 0, floats ? -0.0 : 0);
+    return left >= 0 ? left : sum(l, v, in, 1, 1);
+  case NVG_OP_SUBTRACT:
+    if (pairs) return -1;
+    left = without(l, v, in, none, 0);
+    return left >= 0 ? left : sum(l, v, in, 1, -1);
   case NVG_OP_MULTIPLY: return v->dtype == NVM_BOOL || pairs ? -1 : without(l, v, in, 1, 1);
   case NVG_OP_DIVIDE: return pairs ? -1 : without(l, v, in, none, 1);
   case NVG_OP_POW: return power(l, v, in);

@@ -34,14 +34,14 @@ static void wide_sums(maker *m, const int64_t *n) {
   int x = m_leaf(m, NVM_F64, 2, n, NULL);
   m_out(m, m_2(m, "add", m_2(m, "multiply", x, x), x));
 }
-static int three_erfs(maker *m, const int64_t *n) {
+static int three_tanhs(maker *m, const int64_t *n) {
   int x[3];
   for (int i = 0; i < 3; i++)
-    x[i] = m_1(m, "erf", m_leaf(m, NVM_F32, 2, n, NULL));
+    x[i] = m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL));
   return m_2(m, "add", m_2(m, "add", x[0], x[1]), x[2]);
 }
-static void dear(maker *m, const int64_t *n) { m_out(m, three_erfs(m, n)); }
-static void dearer(maker *m, const int64_t *n) { m_out(m, m_1(m, "exp", three_erfs(m, n))); }
+static void dear(maker *m, const int64_t *n) { m_out(m, three_tanhs(m, n)); }
+static void dearer(maker *m, const int64_t *n) { m_out(m, m_1(m, "exp", three_tanhs(m, n))); }
 static void transposed(maker *m, const int64_t *n) {
   int x = m_leaf(m, NVM_F32, 2, n, NULL), y = m_leaf(m, NVM_F32, 2, DIMS(n[1], n[0]), NULL);
   int t = m_view(m, NVG_VPERMUTE, x, 2, DIMS(n[1], n[0]), 2, DIMS(1, 0));

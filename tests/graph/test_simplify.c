@@ -1,7 +1,9 @@
 /* The stamped graph of what users write, against texts in golden/ (NVM_UPDATE=1 writes them anew), each parsed back;
    and the rewrites one by one. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "nodes.h"
 
 static const char *golden;
@@ -188,6 +190,37 @@ START_TEST(exact_algebra_and_no_other) {
   leaves(op2("add", scalar(NVM_F32), op0("zeros", L("shape", 8), D("dtype", NVM_F32))), 5, NVG_VEXPAND);
   leaves(op2("add", op0("full", L("shape", 8), F("fill_value", 2)), real(3)), 3, NVG_VEXPAND);
   drop_nodes();
+}
+END_TEST
+
+START_TEST(a_scaled_sum_is_one_fma_where_the_product_is_exact) {
+  nvg_node *x = leaf(NVM_F32, 1, 8), *y = leaf(NVM_F64, 1, 8), *z = leaf(NVM_C64, 1, 8), *i = leaf(NVM_I32, 1, 8);
+  leaves(op2("add", op2("multiply", x, real(0.5)), real(0.5)), 3, NVG_VMAP);
+  leaves(op2("add", real(-3), op2("multiply", real(-0.25), y)), 4, NVG_VMAP);
+  leaves(op2("subtract", op2("multiply", x, real(2)), real(1)), 4, NVG_VMAP);
+  leaves(op2("subtract", real(1), op2("multiply", x, real(2))), 4, NVG_VMAP);
+  leaves(op2("add", op2("multiply", x, real(0.3)), real(0.5)), 5, NVG_VMAP);
+  leaves(op2("add", op2("multiply", x, real(0.5)), real(0x1p-91)), 5, NVG_VMAP);
+  leaves(op2("add", op2("multiply", x, real(0.5)), real(0x1p91)), 5, NVG_VMAP);
+  leaves(op2("add", op2("multiply", x, x), real(0.5)), 4, NVG_VMAP);
+  leaves(op2("add", op2("multiply", z, real(2)), real(1)), 5, NVG_VMAP);
+  leaves(op2("add", op2("multiply", i, whole(2)), whole(1)), 5, NVG_VMAP);
+  drop_nodes();
+}
+END_TEST
+
+/* Over the exponents of c, x and d: the sum of the rounded product is the fma. */
+START_TEST(that_fma_has_the_bits_of_the_product_and_the_sum) {
+  static const float d[] = { 0x1p-90f, -0x1p-90f, 0x1.fffffep-90f, 0x1.8p-3f, -1, 3, 0x1.fffffep0f, 0x1p90f, -0x1p90f };
+  for (int e = -149; e < 128; e++)
+    for (uint32_t b = 0; b < 0x7f800000; b += 0x20001)
+      for (size_t k = 0; k < sizeof d / sizeof *d; k++) {
+        float x, c = ldexpf(k % 2 ? -1 : 1, e);
+        memcpy(&x, &b, sizeof x);
+        volatile float product = c * x;
+        volatile float sum = product + d[k];
+        ck_assert_msg(sum == fmaf(c, x, d[k]), "%a * %a + %a", c, x, d[k]);
+      }
 }
 END_TEST
 
@@ -400,7 +433,8 @@ END_TEST
 
 SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays,
       sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
-      exact_algebra_and_no_other, numbers_become_what_they_meet, powers_with_small_exponents,
+      exact_algebra_and_no_other, a_scaled_sum_is_one_fma_where_the_product_is_exact,
+      that_fma_has_the_bits_of_the_product_and_the_sum, numbers_become_what_they_meet, powers_with_small_exponents,
       casts_compose_only_where_they_are_exact, a_sign_is_read_off_the_relu_that_is_wanted_too, views_of_views_are_one,
       reductions_of_a_constant_are_one, a_window_shows_what_was_written_there, the_last_of_several_writes_counts,
       dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,

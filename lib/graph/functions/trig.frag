@@ -52,8 +52,8 @@ frag minus_pi<f64>(x: f64, h: f64) -> f64 {
   return fma(h, -0x1.c1cd129024e08p-106, fma(h, -0x1.1a62633145c06p-53, fma(h, -0x1.921fb54442d18p+1, x)))
 }
 # (-1)^n sin(r). The sum above turns -0 to 0; signed puts the sign back, which only the sine needs.
-frag turned<f32>(r: f32, n: i32) -> f32 { return bits<f32>(bits<i32>(r) ^ (n << 31)) }
-frag turned<f64>(r: f64, n: i64) -> f64 { return bits<f64>(bits<i64>(r) ^ (n << 63)) }
+frag turned<f32>(r: f32, n: i32) -> f32 { return bits<f32>(bits<i32>(r) + (n << 31)) }
+frag turned<f64>(r: f64, n: i64) -> f64 { return bits<f64>(bits<i64>(r) + (n << 63)) }
 frag sin_signed<f32>(z: f32) -> f32 { return bits<f32>(bits<u32>(sin_half(z)) | (bits<u32>(z) & 0x80000000)) }
 frag sin_signed<f64>(z: f64) -> f64 { return bits<f64>(bits<u64>(sin_half(z)) | (bits<u64>(z) & 0x8000000000000000)) }
 frag sin_near<f32>(x: f32) -> (f32, i32) {
