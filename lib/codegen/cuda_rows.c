@@ -134,13 +134,13 @@ static const char *address(nvcu_em *e, const nvf_stmt *load, const nvf_layout *l
   return nvcu_text(e, "p_%s + %s", e->k->param[load->buf].name, nvcu_index_text(e, &at));
 }
 
-/* Elements that one asynchronous copy takes; below 4 bytes none does. */
+/* Elements that one asynchronous copy takes; of less than 4 bytes there is none, each is moved by itself. */
 static int taken(const nvcu_em *e, const nvf_stmt *load, const nvcu_rows *r, const nvf_layout *l, int *step,
                  int *digit) {
   int n;
   int64_t vec = nvc_hint(&e->r, load, "vec", 1);
   *digit = column_digit(r, l, vec * r->size > WIDEST ? WIDEST : (int)vec * r->size, &n, step);
-  return n;
+  return n * r->size < 4 ? 1 : n;
 }
 
 void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const char *to) {

@@ -188,6 +188,7 @@ START_TEST(bytes) {
   gemmb_of("mma1", 70, 131, 77, 77, 133, 133);
   gemmb_of("mma2", 33, 70, 77, 77, 79, 71);
   gemmb_of("mma", 70, 144, 80, 80, 144, 144);
+  gemmb_of("mmav3", 70, 142, 78, 78, 142, 142); /* two bytes are no copy */
   gemmb_of("wgmma", 330, 152, 200, 208, 208, 152);
   gemmb_of("wgmma", 9, 9, 0, 16, 16, 16);
 }
