@@ -22,6 +22,7 @@ static const struct row { nvb_devkind device; int product, pass, knob, by_units,
   { NVB_CUDA, 1, 1, NVF_KCOLS, 0, 3, { 64, 128, 256 } },
   { NVB_CUDA, 1, 2, NVF_KSPLIT, 0, 5, { 1, 2, 4, 8, 16 } },
   { NVB_CUDA, 1, 2, NVF_KRESIDENT, 0, 2, { 1, 2 } },
+  { NVB_CUDA, 1, 2, NVF_KDEPTH, 0, 2, { 64, 256 } },
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 

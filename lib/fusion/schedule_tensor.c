@@ -236,7 +236,8 @@ static int rows_fit(const nvf_cand *k, const tiling *t) {
    tile. */
 static tiling choose(const nvf_cand *k) {
   tiling best = { NULL };
-  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0), split = nvf_told(k, NVF_KSPLIT, 0);
+  int64_t rows = nvf_told(k, NVF_KROWS, 0), cols = nvf_told(k, NVF_KCOLS, 0), split = nvf_told(k, NVF_KSPLIT, 0),
+          deep = nvf_told(k, NVF_KDEPTH, 0);
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
   int piece = nvf_product_piece(k), resident = (int)nvf_told(k, NVF_KRESIDENT, 0);
@@ -244,7 +245,8 @@ static tiling choose(const nvf_cand *k) {
   for (const struct config *c = configs; form && c < configs + CONFIGS; c++)
     for (int64_t s = 1; c->form <= form && s <= most && (s == 1 || 4 * s * c->depth <= bytes); s *= 2) {
       tiling at = tiling_of(k, c, s, resident);
-      int said = 2 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + (split == s);
+      int said = 4 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 2 * (split == s) +
+                 (deep * size_of(k) == c->depth);
       int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
       if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
         continue; /* a warp has no registers for more */
