@@ -36,6 +36,7 @@ class Gemm:
 class Builder:
     def __init__(self, seed):
         self.r, self.precisions = np.random.default_rng(seed), np.random.default_rng(seed + 2 ** 40)
+        self.bytes = np.random.default_rng(seed + 2 ** 41)
         self.steps = []
 
     def choose(self, among):
@@ -48,32 +49,34 @@ class Builder:
         x = self.r.standard_normal(shape)
         if dtype.startswith("complex"):
             x = x + 1j * self.r.standard_normal(shape)
-        x = nvm.asarray(x).astype(dtype).eval()
+        x = nvm.asarray(np.round(4 * x) if dtype == "int8" else x).astype(dtype).eval()
         return x, wide(x)
 
     def operand(self, name, shape, dtype):
         """A matrix or a batch of them: lying as it is, transposed, a slice of something greater, or something
-        repeated."""
+        repeated; beside 16 bits perhaps of int8."""
+        held = "int8" if dtype in ("float16", "bfloat16") and self.bytes.random() < 0.3 else dtype
         how = self.choose(["plain", "plain", "transposed", "sliced", "every second", "turned"])
         rank = len(shape)
         if how == "transposed":
-            x, v = self.leaf(shape[:-2] + shape[:-3:-1], dtype)
+            x, v = self.leaf(shape[:-2] + shape[:-3:-1], held)
             x, v = nvm.matrix_transpose(x), np.swapaxes(v, -1, -2)
         elif how == "sliced":
-            x, v = self.leaf(tuple(n + 3 for n in shape), dtype)
+            x, v = self.leaf(tuple(n + 3 for n in shape), held)
             cut = tuple(slice(int(k), int(k) + n) for k, n in zip(self.r.integers(0, 4, rank), shape))
             x, v = x[cut], v[cut]
         elif how == "every second":
-            x, v = self.leaf(shape[:-1] + (2 * shape[-1],), dtype)
+            x, v = self.leaf(shape[:-1] + (2 * shape[-1],), held)
             x, v = x[..., ::2], v[..., ::2]
         elif how == "turned":
             axes = tuple(int(a) for a in self.r.permutation(rank))
-            x, v = self.leaf(tuple(shape[a] for a in axes), dtype)
+            x, v = self.leaf(tuple(shape[a] for a in axes), held)
             back = tuple(int(a) for a in np.argsort(axes))
             x, v = nvm.permute_dims(x, back), np.transpose(v, back)
         else:
-            x, v = self.leaf(shape, dtype)
-        self.say(name, "=", dtype, shape, how)
+            x, v = self.leaf(shape, held)
+        x = x if held == dtype else x.astype(dtype)
+        self.say(name, "=", held, shape, how)
         error = np.zeros(())
         if self.r.random() < 0.3:  # a head
             head = self.choose(["scale", "add", "negative"] + ([] if dtype.startswith("complex") else ["tanh", "relu"]))
