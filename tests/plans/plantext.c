@@ -11,6 +11,7 @@
 #include "base/caps.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/settings.h"
 #include "codegen/cuda.h"
 #include "fusion/plan.h"
 
