@@ -161,7 +161,12 @@ static int by_shared(builder *b, int root, const nvf_ix **alone, nvf_ix *as) {
     want |= nvf_ix_axes(b->s, zx[d]);
   if (!setjmp(t->out))
     nvf_inst_at(t, root, zx, 0, 1);
-  for (int r = NVM_MAX_RANK + 1; r >= 0 && want; r--)
+  int most = 0;
+  for (int i = 0, r; i < t->memo.n; i++) {
+    r = nvf_node_of(b, t->memo.at[i].node)->rank;
+    most = r > most ? r : most;
+  }
+  for (int r = most; r >= 0 && want; r--)
     for (int i = 0; i < t->memo.n; i++) {
       const nvf_memo *m = &t->memo.at[i];
       if (nvf_node_of(b, m->node)->rank != r || m->guard)
@@ -464,6 +469,8 @@ static void build_scatter(builder *b, int root) {
   int index = nvf_inst_at(b, n->in[0], at, 0, 0);
   if (b->k->dot)
     nvf_illegal(b, "a scatter at what a product computes");
+  if (!nvf_has(b->stored, n->in[1]))
+    nvf_illegal(b, "a scatter into zeros that nobody stores");
   uint64_t axes = nvf_ix_axes(b->s, at[0]);
   nvf_inst number = {
     .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes

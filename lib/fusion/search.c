@@ -235,25 +235,24 @@ static double joined(search *s, window *w, uint64_t members, double price, int g
     n += w->g[q].n;
     gain += time_of(w->g[q].k);
   }
-  nvf_cand *k = make(s, n, root);
-  if (!k)
-    return CANNOT;
   for (int r = 0; r < n; r++)
     if (read_outside(s, w, members, root[r]))
       root[kept++] = root[r];
     else
       lost[gone++] = root[r];
-  if (gone && kept) {
-    keep(s, gone, lost, 0);
-    k = make(s, n = kept, root);
-  } else
+  if (!kept) { /* read by nobody at all */
+    root = lost;
+    kept = gone;
     gone = 0;
+  }
+  keep(s, gone, lost, 0);
+  nvf_cand *k = make(s, kept, root);
   gain = k ? gain - time_of(k) : CANNOT;
   if (!go || gain - price <= 1e-6) {
     keep(s, gone, lost, 1);
     return gain;
   }
-  put_joined(s, w, members, (group){ n, root, k, s->ids++ });
+  put_joined(s, w, members, (group){ kept, root, k, s->ids++ });
   s->time -= gain;
   return gain;
 }
