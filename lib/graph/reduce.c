@@ -123,9 +123,7 @@ static uint32_t mask_of(const nvg_val *v) {
   return m;
 }
 
-static int positions(nvg_lower *l, const nvg_val *x, int axis) { return nvg_add_iota(l, x->rank, x->shape, axis); }
-
-/* argmax, argmin: (value, position) of one axis. */
+/* argmax, argmin: (value, position) of one axis; in 32 bits, where they are enough, it takes half the registers. */
 static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   const nvg_op_info *o = &nvg_ops[v->op];
   const nvg_val at = *nvg_at(l, x);
@@ -133,17 +131,18 @@ static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   uint64_t re, im; /* the first of equal ones */
   if (at.shape[axis] == 1 || nvg_const_of(l, x, &re, &im))
     return nvg_add_full(l, nvg_add_const(l, NVM_I64, 0, 0), v->rank, v->shape);
-  nvm_dtype state[2] = { at.dtype, NVM_I64 };
+  int narrow = at.shape[axis] <= INT32_MAX;
+  nvm_dtype place = narrow ? NVM_I32 : NVM_I64, state[2] = { at.dtype, place };
   uint64_t init[4];
   identity(o->def.init, at.dtype, init);
-  init[1] = INT64_MAX; /* any element comes before none */
-  int in[2] = { x, positions(l, &at, axis) };
+  init[1] = narrow ? INT32_MAX : INT64_MAX; /* any element comes before none */
+  int in[2] = { x, nvg_add_cast(l, nvg_add_iota(l, at.rank, at.shape, axis), place) };
   run r = { .frag = merge_of(l, o->def.frag, state, 2), .init = init, .order_free = 1 };
   int red = add_run(l, &r, in, 2, axis, 1);
   int64_t which = 1;
-  nvg_val pick = { .kind = NVG_VPICK, .dtype = NVM_I64, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red,
+  nvg_val pick = { .kind = NVG_VPICK, .dtype = place, .rank = v->rank, .shape = v->shape, .nin = 1, .in = &red,
                    .attr = &which, .nattr = 1 };
-  return nvg_add(l, &pick);
+  return nvg_add_cast(l, nvg_add(l, &pick), NVM_I64);
 }
 
 /* SUM and the like over these axes of x, kept as extent 1; x has the dtype that is reduced. */
