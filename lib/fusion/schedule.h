@@ -31,8 +31,8 @@ static inline int nvf_has_lanes(const nvf_shape *s, int axis) {
 }
 
 /* ---- schedule_access.c */
-/* The axis along which most bytes run that are across the lanes', if both are long: -1 if there is none. */
-int nvf_cross_axis(const nvf_cand *k, int lane);
+/* Of these axes the one along which most bytes run that are across the lanes', if both are long; -1 if there is none */
+int nvf_cross_axis(const nvf_cand *k, int lane, uint64_t axes);
 int nvf_is_one(const nvf_cand *k, nvf_ix at, int axis); /* memory runs along the axis at this address */
 /* Elements of one access along the axis, at most `low`: a power of two; 0 if memory does not run along it. */
 int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low);

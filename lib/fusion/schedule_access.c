@@ -132,7 +132,7 @@ static int runs_along(const nvf_cand *k, int lane, nvf_ix at) {
   return unit;
 }
 
-int nvf_cross_axis(const nvf_cand *k, int lane) {
+int nvf_cross_axis(const nvf_cand *k, int lane, uint64_t axes) {
   double sum[64] = { 0 };
   int best = -1;
   for (int i = 0; i < k->inst.n; i++) {
@@ -146,7 +146,7 @@ int nvf_cross_axis(const nvf_cand *k, int lane) {
       sum[a] += (double)k->axis.at[a].n * (double)k->axis.at[lane].n;
   }
   for (int a = 0; a < k->axis.n; a++)
-    if (sum[a] > 0 && (k->grid >> a & 1) && k->axis.at[a].n >= 16 && (best < 0 || sum[a] > sum[best]))
+    if (sum[a] > 0 && (axes >> a & 1) && k->axis.at[a].n >= 16 && (best < 0 || sum[a] > sum[best]))
       best = a;
   return lane >= 0 && (k->grid >> lane & 1) && k->axis.at[lane].n >= 16 ? best : -1;
 }

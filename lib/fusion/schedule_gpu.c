@@ -720,7 +720,7 @@ nvf_shape *nvf_shape_gpu(nvf_cand *k) {
   *r = (room){ .k = k, .s = s, .caps = k->net->caps, .most_items = ITEMS, .most_warps = WARPS, .blocks = 1 };
   uint64_t whole = whole_axes(r);
   note_meetings(r);
-  s->cross = whole ? -1 : nvf_cross_axis(k, s->lane);
+  s->cross = whole ? -1 : nvf_cross_axis(k, s->lane, k->grid);
   if (whole)
     folded(r, whole);
   else if (s->cross >= 0)

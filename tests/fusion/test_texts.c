@@ -119,5 +119,36 @@ START_TEST(what_the_machine_decides) {
 }
 END_TEST
 
-SUITE("texts", what_the_machine_decides, chains_of_any_shape, softmax_over_the_last_axis, sums_of_columns,
-      products_of_any_shape)
+/* On a CPU lines that are scanned lie side by side where there are as many as lanes: they come as they lie in memory
+   and change places with the lanes, both ways. Fewer go one after the other. */
+static void lines(nvb_arena *a, void *arg) {
+  static const struct { int64_t lines, n; int turned, laned; } at[] = {
+    { 16, 5000, 2, 1 }, { 4096, 100, 2, 1 }, { 15, 5000, 0, 0 }, { 2, 40, 0, 0 },
+  };
+  (void)arg;
+  for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+    maker m = { .a = a };
+    int turned = 0, laned = 0;
+    m_out(&m, m_scan(&m, m_leaf(&m, NVM_F32, 2, (int64_t[]){ at[i].lines, at[i].n }, NULL), 1));
+    const nvf_step *s = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 })->step;
+    nvf_typed *t = nvf_kernel_check(a, s->k, s->s);
+    for (int j = 0; j < s->k->ntile; j++)
+      for (int d = 0; d < t->tile[j].n; d++)
+        laned |= t->tile[j].d[d].place == 'l';
+    const nvf_block *b = &s->k->part[0].body;
+    for (int j = 0; j < b->n; j++) {
+      const nvf_block *in = b->s[j]->op == NVF_FOR ? b->s[j]->body : NULL;
+      turned += b->s[j]->op == NVF_RELAYOUT;
+      for (int k = 0; in && k < in->n; k++)
+        turned += in->s[k]->op == NVF_RELAYOUT;
+    }
+    ck_assert_msg(turned == at[i].turned && laned == at[i].laned, "%d lines: %d relayouts", (int)at[i].lines, turned);
+  }
+}
+START_TEST(scanned_lines) {
+  in_arena(lines, NULL, NULL);
+}
+END_TEST
+
+SUITE("texts", what_the_machine_decides, scanned_lines, chains_of_any_shape, softmax_over_the_last_axis,
+      sums_of_columns, products_of_any_shape)
