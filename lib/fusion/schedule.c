@@ -312,6 +312,19 @@ static int is_long_and_folded(const nvf_cand *k) {
   return 0;
 }
 
+/* Scans along two axes of one table leave none to the lanes of a CPU, which would go through its scratch element by
+   element (2048 x 2048 on one thread: 160 ms, 7 as two kernels). */
+static int is_scanned_twice(const nvf_cand *k) {
+  enum { FEW = 256 };
+  for (int i = 0; i < k->inst.n; i++)
+    for (int a = 0; a < k->axis.n && k->inst.at[i].kind == NVF_ISCAN; a++) {
+      const nvf_inst *v = &k->inst.at[i];
+      if (a != v->axis && (v->axes >> a & 1) && nvf_scanned(k, a) && k->axis.at[a].n * k->axis.at[v->axis].n > FEW)
+        return 1;
+    }
+  return 0;
+}
+
 /* Of several reductions together: is there more of a value that a block has in whole, with a line of lanes beside it,
    than a tile is sure to hold? One alone is cut by split.c. */
 static int is_too_much(const nvf_cand *k) {
@@ -337,7 +350,7 @@ const char *nvf_refused(const nvf_cand *k) {
   if (is_long_and_folded(k))
     return "a scan and a reduction of long lines";
   if (k->net->caps->kind == NVB_CPU)
-    return NULL;
+    return is_scanned_twice(k) ? "scans along two axes" : NULL;
   if (k->dot && nvf_product_crowded(k))
     return "more sums than a thread has registers for";
   nvf_tiling t = { 0 };

@@ -167,6 +167,9 @@ static void scanned_rows(maker *m) {
 static void scanned_columns(maker *m) {
   m_out(m, m_scan(m, m_leaf(m, NVM_F32, 2, DIMS(1100, 70), NULL), 0));
 }
+static void scanned_both_ways(maker *m) {
+  m_out(m, m_scan(m, m_scan(m, m_leaf(m, NVM_F32, 2, DIMS(33, 1030), NULL), 1), 0));
+}
 static void scanned_line(maker *m) {
   int s = m_scan(m, m_leaf(m, NVM_F32, 1, DIMS(3001), NULL), 0);
   m_out(m, m_2(m, "subtract", s, m_view(m, NVG_VSLICE, s, 1, DIMS(3001), 2, DIMS(3000, -1))));
@@ -193,7 +196,8 @@ static const struct { const char *name; builder_fn make; int kernels; } cases[] 
   { "scalars", scalars, 1 }, { "empty", empty, 1 }, { "complex", complex_product, 1 }, { "gathered", gathered, 1 },
   { "strided", strided, 1 }, { "copies", copies, 1 }, { "outer of softmaxes", outer_softmax, 2 },
   { "scanned rows", scanned_rows, 1 }, { "scanned columns", scanned_columns, 1 },
-  { "scanned line", scanned_line, 2 }, { "many sums", many_sums, 99 }, { "many scans", many_scans, 99 },
+  { "scanned both ways", scanned_both_ways, 2 }, { "scanned line", scanned_line, 2 },
+  { "many sums", many_sums, 99 }, { "many scans", many_scans, 99 },
 };
 
 static void run_case(nvb_arena *a, void *arg) {

@@ -145,8 +145,20 @@ static void lines(nvb_arena *a, void *arg) {
     ck_assert_msg(turned == at[i].turned && laned == at[i].laned, "%d lines: %d relayouts", (int)at[i].lines, turned);
   }
 }
+/* Along both axes of a table: a kernel each, with lanes, on one core too. */
+static void both_ways(nvb_arena *a, void *arg) {
+  (void)arg;
+  nvb_caps one = *nvb_caps_find("cpu16");
+  one.units = 1;
+  for (int64_t n = 4; n < 1000; n *= 10) {
+    maker m = { .a = a };
+    m_out(&m, m_scan(&m, m_scan(&m, m_leaf(&m, NVM_F32, 2, (int64_t[]){ n, n }, NULL), 1), 0));
+    ck_assert_int_eq(nvf_fuse(a, m_graph(&m), &one, &(nvf_options){ .fuse = 1 })->nstep, n > 4 ? 2 : 1);
+  }
+}
 START_TEST(scanned_lines) {
   in_arena(lines, NULL, NULL);
+  in_arena(both_ways, NULL, NULL);
 }
 END_TEST
 
