@@ -91,6 +91,7 @@ typedef struct nvcu_em {
   const nvf_layout *got;   /* cuda_move.c: how the last exchange was read */
   const struct nvcu_places *got_map; int got_at;
   int checks;
+  int plain;               /* the part loads, maps and stores, and no more */
   int contracts;           /* it has a contraction, whose tail has few registers to spare */
   int tensor;              /* the source needs the text of tensor cores, and shared memory at multiples of 1,024 */
   int nmap; nvc_cuda_map map[NVC_MAPS];
@@ -194,6 +195,7 @@ const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l);
 
 /* ---- cuda_mem.c */
 void nvcu_find_steady(nvcu_em *e, const nvc_seq *q);
+int nvcu_is_plain(const nvc_seq *q); /* one run of loads, maps and stores; no tile is part of a load's address */
 /* The first of the items for which relation q (-1: none that is numbered) is the same as for this one. */
 int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item);
 void nvcu_load(nvcu_em *e, const nvf_stmt *s);

@@ -324,6 +324,7 @@ static void emit_part(nvcu_em *e, const nvf_part *p, const char *block) {
   for (int i = 0; i < e->k->nstmt; i++) e->contracts |= e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT;
   memset(e->steady, 0, sizeof e->steady);
   nvcu_find_steady(e, q);
+  e->plain = nvcu_is_plain(q);
   e->known = 0;
   e->crossed = NVCU_OWN;
   if (nvcu_roles(e, q, own_coordinates, e->k->npart == 1 ? count_blocks(e, p) : NULL)) return;

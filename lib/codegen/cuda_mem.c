@@ -56,6 +56,16 @@ void nvcu_find_steady(nvcu_em *e, const nvc_seq *q) {
   }
 }
 
+int nvcu_is_plain(const nvc_seq *q) {
+  int plain = q->n == 1 && !q->run[0]->solo;
+  for (int i = 0; plain && i < q->run[0]->s.n; i++) {
+    const nvf_stmt *s = q->run[0]->s.at[i];
+    if (s->op == NVF_LOAD) plain = !nvc_has(s->map, NVF_TILE) && !(s->where && s->where->ntile);
+    else plain = s->op == NVF_MAP || s->op == NVF_STORE;
+  }
+  return plain;
+}
+
 int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item) {
   const nvcu_steady *s = q >= 0 ? &e->steady[q] : NULL;
   int step = 1;
@@ -130,20 +140,37 @@ static void spread(nvcu_em *e, const access *a, int item, const char *q) {
     }
 }
 
-static const char *fill(nvcu_em *e, const access *a) {
+static const char *all_of(nvcu_em *e, const access *a, const char *v) {
   nvb_text t = {.arena = e->a};
-  uint64_t bits = a->type == NVM_BOOL ? other(a) & 1 : other(a);
-  for (int i = 0; i < a->n * (a->pairs ? 2 : 1); i++)
-    nvb_print(&t, "%s%s", i ? ", " : "", nvcu_const(e, a->type == NVM_BOOL ? NVM_U8 : a->type, bits));
+  for (int i = 0; i < a->n * (a->pairs ? 2 : 1); i++) nvb_print(&t, "%s%s", i ? ", " : "", v);
   return nvcu_text(e, "{%s}", t.s);
 }
 
+static const char *fill(nvcu_em *e, const access *a) {
+  uint64_t bits = a->type == NVM_BOOL ? other(a) & 1 : other(a);
+  return all_of(e, a, nvcu_const(e, a->type == NVM_BOOL ? NVM_U8 : a->type, bits));
+}
+
+/* Does no store look at what is loaded where the condition fails? Then it may be what registers hold: zeros are
+   instructions, for which loads would wait. */
+static int unseen(nvcu_em *e, const access *a) {
+  const nvf_cond *c = a->s->where;
+  for (int i = 0; i < c->nrel; i++) {
+    int q = nvc_relation(&e->r, &c->rel[i]);
+    if (q < 0 || !(e->run->carries >> q & 1)) return 0;
+  }
+  return e->plain && a->type == NVM_F32 && !a->s->has_other;
+}
+
 static void load_wide(nvcu_em *e, const access *a, int item) {
-  const char *m = mask(e, a, item), *q = nvcu_fresh(e, "q");
-  if (!m) nvcu_line(e, "const %s %s = %s;", pack(e, a), q, fetch(e, a, item, 0, 1));
-  else {
+  const char *m = mask(e, a, item), *q = nvcu_fresh(e, "q"), *v = fetch(e, a, item, 0, 1);
+  if (!m) nvcu_line(e, "const %s %s = %s;", pack(e, a), q, v);
+  else if (unseen(e, a)) {
+    nvcu_line(e, "%s %s;", pack(e, a), q);
+    nvcu_line(e, "if (%s) %s = %s;", m, q, v);
+    nvcu_line(e, "else %s = %s;", q, all_of(e, a, "nv_any()"));
+  } else {
     nvcu_line(e, "%s %s = %s;", pack(e, a), q, fill(e, a));
-    const char *v = fetch(e, a, item, 0, 1);
     nvcu_line(e, "if (%s) %s = %s;", m, q, v);
   }
   spread(e, a, item, q);

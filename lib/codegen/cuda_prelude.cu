@@ -82,6 +82,8 @@ template <class P> NV void nv_store_stream(P *p, P x) {
   else if constexpr (sizeof(P) == 4) __stcs((unsigned *)p, *(unsigned *)&x);
   else *p = x;
 }
+// what a register happens to hold
+NV float nv_any() { float x; asm("" : "=f"(x)); return x; }
 // clusters: all threads of all blocks meet; the block's own shared memory; the same place in that of another block
 NV void nv_cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" : : : "memory"); }
 NV void nv_cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" : : : "memory"); }
