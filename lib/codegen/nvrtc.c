@@ -231,21 +231,33 @@ static int compile(nvc_cubin *out, const char *source, const char *name, const c
   return status;
 }
 
-/* Does the source say how many blocks a multiprocessor is to have? */
-static int is_bounded(const char *source) {
-  const char *bounds = strstr(source, "__launch_bounds__(");
-  return bounds && strcspn(bounds, ",") < strcspn(bounds, ")");
+/* Blocks of so many threads whose registers a multiprocessor has */
+static int resident(int threads, int registers) {
+  enum { REGISTERS = 65536, GRAIN = 8 };
+  return threads > 0 ? REGISTERS / (threads * ((registers + GRAIN - 1) / GRAIN * GRAIN)) : 0;
+}
+
+/* The threads of a block, where the source does not say how many blocks a multiprocessor is to have; else 0. */
+static int unbounded(const char *source) {
+  static const char word[] = "__launch_bounds__(";
+  const char *bounds = strstr(source, word);
+  return bounds && strcspn(bounds, ",") > strcspn(bounds, ")") ? atoi(bounds + sizeof word - 1) : 0;
 }
 
 /* Left to itself ptxas may spill around calls rather than take registers that are free, so that one more block fits.
-   (On an H200 an FFT took 1.75 times as long as a copy with spills, 1.25 with more registers and fewer blocks.) */
+   (On an H200 an FFT took 1.75 times as long as a copy with spills, 1.25 with more registers and fewer blocks.) The few
+   words that wait for the call of a rare path are not worth a quarter of the blocks. */
 static void compile_without_spills(nvc_cubin *out, const char *source, const char *name, const char *target) {
+  enum { FEW = 16 }; /* bytes, stored and loaded */
+  int threads = unbounded(source), most = out->spills > FEW ? 0 : resident(threads, out->registers),
+      least = most - (most - 1) / 4;
   nvc_cubin again, less = *out;
+  if (!threads || resident(threads, out->registers + 1) < least) return;
   if (compile(&again, source, name, target, "--ptxas-options=--minnctapersm=1")) {
     nvb_clear();
     return;
   }
-  if (again.spills < out->spills) *out = again, again = less;
+  if (again.spills < out->spills && resident(threads, again.registers) >= least) *out = again, again = less;
   nvb_free(again.bytes);
 }
 
@@ -255,7 +267,7 @@ int nvc_nvrtc_compile(nvc_cubin *out, const char *source, const char *name, int 
   if (!nvc_nvrtc_available()) return NVM_ERR_UNSUPPORTED;
   name_arch(target, sizeof target, arch);
   int status = compile(out, source, name, target, NULL);
-  if (!status && out->spills && !is_bounded(source)) compile_without_spills(out, source, name, target);
+  if (!status && out->spills) compile_without_spills(out, source, name, target);
   if (!status) __atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
   return status;
 }
