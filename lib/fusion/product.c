@@ -46,13 +46,19 @@ static int is_map(const words *w, int i, const char *name) {
   return !strcmp(f, name) || (!strncmp(f, "c.", 2) && !strcmp(f + 2, name));
 }
 
-/* Without conversions between floats, which a product may do on its way; those to 8 bits are no such. */
 static int is_float_cast(const words *w, int i) {
   return is_map(w, i, "cast") && nvg_class_of(node_of(w, i)->dtype) >= NVG_FLOAT &&
          nvg_class_of(node_of(w, inst_of(w, i)->arg[0])->dtype) >= NVG_FLOAT;
 }
+/* A conversion between floats that a product may leave out changes nothing, or rounds what is made of the sum to the
+   type of the result; those to 8 bits are no such. */
+static int may_leave_out(const words *w, int i) {
+  nvm_dtype to = node_of(w, i)->dtype;
+  return is_float_cast(w, i) && !nvg_is_eight(to) &&
+         (nvg_embeds(node_of(w, inst_of(w, i)->arg[0])->dtype, to) || (w->summed[i] && to == w->p->d.type));
+}
 static int bare(const words *w, int i) {
-  while (inst_of(w, i)->kind == NVF_ISAME || (is_float_cast(w, i) && !nvg_is_eight(node_of(w, i)->dtype)))
+  while (inst_of(w, i)->kind == NVF_ISAME || may_leave_out(w, i))
     i = inst_of(w, i)->arg[0];
   return i;
 }
@@ -204,8 +210,8 @@ static int scaled(words *w, int i) {
 /* The tail as d's words; other: the instance that is stored too, or -1. */
 static int tail(words *w, const nvf_put *d, int other) {
   nvf_matrix *to = &w->p->d;
-  int i = bare(w, is_float_cast(w, d->inst) ? inst_of(w, d->inst)->arg[0] : d->inst), of, found = other < 0;
   *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->net->node[d->node].dtype };
+  int i = bare(w, is_float_cast(w, d->inst) ? inst_of(w, d->inst)->arg[0] : d->inst), of, found = other < 0;
   if (nvg_class_of(to->type) < NVG_FLOAT)
     return beyond(w, "a result that is no float", NULL);
   if (!strides(w, d->at, w->k->dot->m, w->k->dot->n, to) || !is_matrix(w, to, w->k->dot->m, w->k->dot->n))

@@ -145,6 +145,21 @@ def test_products_of_16_bits_round_their_operands_and_results():
     assert np.all(np.isfinite(np.asarray(nvm.matmul(big, big, dtype="float32"))))
 
 
+@pytest.mark.parametrize("narrow, wide", [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float64")])
+@pytest.mark.parametrize("m", [5, 100])
+def test_a_rounded_product_that_is_converted_has_been_rounded(narrow, wide, m, rng):
+    """The library could store its sums in the wider type."""
+    x, y = (nvm.asarray(draw(rng, "float64", s, -1, 1)).astype(narrow).eval() for s in ((m, 300), (300, 64)))
+    bias = nvm.asarray(draw(rng, "float64", (64,), -1, 1))
+    got = [(x @ y).astype(wide), nvm.relu((x @ y).astype(wide)),
+           nvm.matmul(x, y, dtype="float64").astype(narrow).astype(wide), x @ y + bias.astype(narrow)]
+    for z in got[:3]:
+        z = np.asarray(z)
+        np.testing.assert_array_equal(z, np.asarray(nvm.asarray(z).astype(narrow).astype(wide)))
+    np.testing.assert_array_equal(np.asarray(got[3].astype("float64")),
+                                  np.asarray((x @ y + bias.astype(narrow).eval()).astype("float64")))
+
+
 @pytest.mark.parametrize("call, error, message", [
     (lambda: nvm.matmul(np.ones((3, 4)), np.ones((5, 6))), ValueError,
      r"\[matmul\] inner dimensions differ: \(3, 4\) @ \(5, 6\)"),
