@@ -153,7 +153,10 @@ nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
 
 void nvh_lose(nvm_array *a) {
   nvg_node *lost = nvg_leaf_new(a->node->aval, NULL);
-  if (!lost) return; /* then it stays readable, and its memory its own */
+  if (!lost) { /* a node that nobody else holds says it itself */
+    if ((uint32_t)atomic_load(&a->node->refs) == 1) a->node->flags |= NVG_LOST;
+    return;
+  }
   lost->flags |= NVG_LOST;
   lost->device = a->node->device;
   a->node->flags |= NVG_DONATED;
@@ -333,6 +336,7 @@ nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
 }
 
 nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
+  if (!kind || !strchr("bifc", kind)) return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
   nvg_class c = kind == 'b' ? NVG_BOOLEAN : kind == 'i' ? NVG_SIGNED : kind == 'f' ? NVG_FLOAT : NVG_COMPLEX;
   return nvh_array_new(ctx, nvg_weak(c, re, im, i));
 }

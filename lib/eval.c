@@ -32,7 +32,7 @@ typedef struct job {
       print(&t_, x); \
       nvh_stage_note(&j->stages, name, nvb_text_get(&t_)); \
     } \
-    if (nvb_has(NVB_CHECK, name)) check(a, x); \
+    if (nvb_has(NVB_CHECK, strcmp(name, "tune") ? name : "plan")) check(a, x); \
   } while (0)
 
 #define TIMED(name) if (nvh_stage_end(&j->stages, name)) nvh_stage_note(&j->stages, name, NULL)
@@ -73,6 +73,7 @@ static void plan(nvb_arena *a, void *arg) {
   nvd_program *run = NULL;
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                 STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
+    const struct nvf_choice *rules = j->plan->choice; /* what a veto is about; a rival's steps are others */
     const nvd_operand *at = operands(a, j);
     j->plan = nvt_tune(a, j->plan, &o, caps, device, at, &j->choice);
                                                         STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
@@ -83,7 +84,8 @@ static void plan(nvb_arena *a, void *arg) {
       while (status == NVM_ERR_UNSUPPORTED && again-- > 0);
     }
     TIMED("prepare");
-    if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ nvd_refused_step(), nvb_strdup(a, nvb_message()) };
+    int refused = j->plan->choice == rules ? nvd_refused_step() : -1;
+    if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ refused, nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < NVH_ROUNDS);
   if (j->text) return;
   nvh_views_donors(&views, j->plan);
@@ -138,7 +140,8 @@ static int run(job *j) {
   for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
   int status = nvh_program_run(j->program, j->leaf, out);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
-  for (int i = 0; i < j->g->nleaf && status && status != NVM_ERR_MEMORY; i++) /* it may have been written to */
+  int wrote = status && status != NVM_ERR_MEMORY && status != NVM_ERR_UNSUPPORTED; /* to what was donated, perhaps */
+  for (int i = 0; i < j->g->nleaf && wrote; i++)
     if (j->g->leaf[i].donated) j->g->leaf_node[i]->flags |= NVG_LOST;
   for (int i = 0; i < nout; i++) nvg_node_unref(j->g->out_node[i]);
   nvb_free(out);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
+#include "graph/infer.h"
 #include "hallway.h"
 
 /* ---- the trace of this thread: foreign arrays that it meets become hidden inputs, held by handle */
@@ -301,10 +302,12 @@ static int accept(call *c, nvg_node **node, nvm_array *a, const nvg_node *want, 
   nvg_node *n = *node = i < c->t->nparam ? nvh_node(a) : nvh_node_ref(a);
   if (!n) return nvb_status();
   if (i >= c->t->nparam) c->held[c->nheld++] = n;
-  if (n->aval != want->aval)
-    return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s of rank %d, the function was traced for %s of rank %d "
-                    "with other sizes", i, nvg_dtype_name(n->aval->dtype), n->aval->rank,
-                    nvg_dtype_name(want->aval->dtype), want->aval->rank);
+  if (n->aval != want->aval) {
+    char shape[2][NVG_SHAPE_TEXT];
+    return nvb_fail(NVM_ERR_VALUE, "[call] argument %d is %s %s, the function was traced for %s %s", i,
+                    nvg_dtype_name(n->aval->dtype), nvg_shape_text(shape[0], n->aval->rank, n->aval->shape),
+                    nvg_dtype_name(want->aval->dtype), nvg_shape_text(shape[1], want->aval->rank, want->aval->shape));
+  }
   return NVM_OK;
 }
 static int value_for(call *c, nvg_value **v, nvm_array *a, const nvg_node *want, int i) {
@@ -386,7 +389,8 @@ static int run(call *c, nvm_array *const *in, nvm_array **out) {
   if (status) return status;
   atomic_store_explicit(&v->used, nvh_evaluations(), memory_order_relaxed);
   status = nvh_program_run(v->program, c->leaf, c->out);
-  for (int i = 0; i < c->t->nparam && c->t->donates && status != NVM_ERR_MEMORY; i++) /* then nothing was written */
+  int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then nothing was written */
+  for (int i = 0; i < c->t->nparam && c->t->donates && !refused; i++)
     if (c->t->donates[i] && !in[i]->node->weak && !(in[i]->node->flags & NVG_LOST)) nvh_lose(in[i]);
   return status ? status : wrap(c, out);
 }

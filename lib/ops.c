@@ -75,10 +75,11 @@ static nvm_attr some_ints(const char *name, const int64_t *v, int n) {
   return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n };
 }
 typedef struct axes { int64_t at[NVM_MAX_RANK + 1]; } axes;
-/* NULL: absent, so all. More than can be are refused by the operation, which counts them. */
+/* NULL: absent, so all. More than can be, or fewer than none, are refused by the operation, which counts them. */
 static nvm_attr some_axes(axes *keep, const int *axis, int n) {
   if (!axis) return (nvm_attr){ .name = "axis", .kind = 'n' };
-  n = n < 0 ? 0 : n > NVM_MAX_RANK + 1 ? NVM_MAX_RANK + 1 : n;
+  *keep = (axes){{0}};
+  if (n < 0 || n > NVM_MAX_RANK) return some_ints("axis", keep->at, NVM_MAX_RANK + 1);
   for (int i = 0; i < n; i++) keep->at[i] = axis[i];
   return n == 1 ? an_int("axis", keep->at[0]) : some_ints("axis", keep->at, n);
 }
@@ -165,12 +166,12 @@ nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const i
                          const nvm_product_options *o) {
   int64_t at[2 * NVM_MAX_RANK];
   if (!axes1 || !axes2) return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, an_int("axes", n), o);
-  if (n > NVM_MAX_RANK) {
+  if (n < 0 || n > NVM_MAX_RANK) {
     nvb_fail(NVM_ERR_VALUE, "[tensordot] %d axes; an array has at most %d", n, NVM_MAX_RANK);
     return nvh_scope_keep(NULL);
   }
   for (int i = 0; i < n; i++) at[i] = axes1[i], at[n + i] = axes2[i];
-  return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, n < 0 ? 0 : 2 * n), o);
+  return product(NVG_OP_TENSORDOT, IN(x1, x2), 2, some_ints("axes", at, 2 * n), o);
 }
 /* A text as an attribute, whose characters are to be freed; none if there is no memory. */
 static int64_t *a_text(nvm_attr *at, const char *name, const char *s) {

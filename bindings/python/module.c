@@ -152,9 +152,9 @@ static PyObject *mod_set(PyObject *m, PyObject *args) {
   PyObject *value;
   if (!PyArg_ParseTuple(args, "sO:set", &name, &value)) return NULL;
   PyObject *text = value == Py_True ? PyUnicode_FromString("1") : value == Py_False ? PyUnicode_FromString("0")
-                 : value == Py_None ? PyUnicode_FromString("") : PyObject_Str(value);
-  const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-  int status = s ? nvp_check(state_of(m), nvm_set(name, s)) : -1;
+                 : value == Py_None ? Py_NewRef(Py_None) : PyObject_Str(value);
+  const char *s = text && value != Py_None ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  int status = s || value == Py_None ? nvp_check(state_of(m), nvm_set(name, s)) : -1;
   Py_XDECREF(text);
   return status ? NULL : Py_NewRef(Py_None);
 }

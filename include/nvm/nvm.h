@@ -164,7 +164,7 @@ typedef struct nvm_counters {
 #define NVM_COUNTERS_VERSION 1
 NVM_API int nvm_counters_get(nvm_counters *out, unsigned version);
 NVM_API int nvm_counters_reset_peak(void);  /* bytes_peak := bytes_used */
-NVM_API int nvm_info(char **text);          /* version, LLVM or why not, threads, ISA, cache: a line each; nvm_free */
+NVM_API int nvm_info(char **text);          /* what was found on this machine, a line each; nvm_free */
 
 #ifdef __cplusplus
 }

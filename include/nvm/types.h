@@ -47,7 +47,7 @@ NVM_API int nvm_precision_find(nvm_precision *out, const char *name);
 typedef int nvm_device;
 enum { NVM_DEVICE_AUTO = 0, NVM_DEVICE_CPU = 1, NVM_DEVICE_CUDA = 2 };
 
-typedef struct nvm_ctx nvm_ctx;     /* a library context: default dtype, device, program cache */
+typedef struct nvm_ctx nvm_ctx;     /* a library context: default dtype, device */
 typedef struct nvm_scope nvm_scope; /* owns the arrays made while it is the thread's innermost scope */
 typedef struct nvm_array nvm_array; /* a lazy array */
 typedef struct nvm_fn nvm_fn;       /* a traced function */

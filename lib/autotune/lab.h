@@ -16,7 +16,7 @@ void nvt_lab_free(nvt_lab *l);
 /* Runs what step i reads. A status; steps in ascending order. */
 int nvt_lab_reach(nvt_lab *l, int i);
 nvf_plan *nvt_lab_step(nvt_lab *l, nvf_step *step);      /* another form of the step that was reached, for a trial */
-/* The same for plans of the lab's graph as a whole. A status; steps cannot be reached after it. */
+/* The same for plans of the same leaves and outputs as a whole. A status; steps cannot be reached after it. */
 int nvt_lab_whole(nvt_lab *l);
 nvf_plan *nvt_lab_all(nvt_lab *l, const nvf_plan *p);
 /* Times candidates of what was reached, 0 being the plan's own; as nvt_measure. key: of marks for those that hang. */

@@ -1,5 +1,5 @@
 /* The stage between fuse and prepare: each step that is worth it is looked up by its key, measured where that is
-   wanted, and made again as it was chosen. What is chosen here changes time and nothing else. */
+   wanted, and made again as it was chosen. What is chosen here changes time, and of products how sums are rounded. */
 #include "autotune/tune.h"
 #include <math.h>
 #include <pthread.h>
@@ -260,7 +260,8 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
     best = at[won];
     for (int k = 0; k < n && pass < passes; k++)
       r->tried += c[k].n > 0 && (k || !pass);
-    r->model_ns = c[0].median;
+    if (!strcmp(at[0].text, own.text))
+      r->model_ns = c[0].median;
     r->ns = c[won].median;
   }
   u->part = 0;
@@ -393,9 +394,11 @@ static void race_whole(nvb_arena *a, void *arg) {
   double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
   int64_t start = nvb_clock_ns();
   x->won = -1;
-  if (!nvt_lab_whole(u->lab))
+  if (budget > 0 && !nvt_lab_whole(u->lab))
     x->won = nvt_lab_choose(u->lab, x->r.key, t, c, 2, &(nvt_rules){ budget, 9, 0, 0.02, x->r.key.lo }, NULL, NULL);
   spend(start);
+  if (c[1].fate == NVT_PRUNED) /* there was no time for it */
+    x->won = -1;
   x->r.tried = c[1].n > 0;
   x->r.model_ns = c[0].median;
   x->r.ns = x->won > 0 ? c[1].median : c[0].median;
@@ -460,6 +463,7 @@ static void meet_rivals(nvb_arena *a, tuner *u, const nvf_options *o) {
 typedef struct stage { tuner *u; const nvf_options *o; } stage;
 static void tune_plan(nvb_arena *a, void *arg) {
   stage *s = arg;
+  s->u->caps = nvb_dup(a, s->u->caps, sizeof *s->u->caps); /* the plan of a rival points to them */
   tune_steps(a, s->u);
   meet_rivals(a, s->u, s->o);
 }

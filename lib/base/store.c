@@ -20,7 +20,7 @@
 enum { BUSY_MS = 50, REST_MS = 250, HEALS = 4, ROW_MAX = 64 << 20, TOUCH_S = 3600 };
 
 enum { GET, TOUCH, PUT, DROP, TOTAL, EVICT, BEGIN, COMMIT, ALL, CLEAR, NSTMT };
-/* id: 64 bits of the hash of (kind, key). sum: hash of (kind, key, blob), what a row is believed by. */
+/* id: 64 bits of the hash of (key, kind). sum: hash of (kind, key, blob), what a row is believed by. */
 static const char schema[] =
   "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE;"
   "CREATE TABLE IF NOT EXISTS entry1(id INTEGER PRIMARY KEY, kind TEXT, used INTEGER, size INTEGER, sum BLOB, "

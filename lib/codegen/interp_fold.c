@@ -6,7 +6,7 @@
 #include "fusion/dft.h"
 #include "graph/dtype.h"
 
-enum { STATES = 8, WIDE = 64 }; /* WIDE: elements from which a merge runs in place, unbatched */
+enum { STATES = NVF_STATES, WIDE = 64 }; /* WIDE: elements from which a merge runs in place, unbatched */
 
 static int size_of(const nvc_interp *p, int tile) { return nvg_size(p->k->tile[tile].type); }
 

@@ -234,7 +234,7 @@ static int compile(nvc_cubin *out, const char *source, const char *name, const c
 /* Blocks of so many threads whose registers a multiprocessor has */
 static int resident(int threads, int registers) {
   enum { REGISTERS = 65536, GRAIN = 8 };
-  return threads > 0 ? REGISTERS / (threads * ((registers + GRAIN - 1) / GRAIN * GRAIN)) : 0;
+  return threads > 0 && registers > 0 ? REGISTERS / (threads * ((registers + GRAIN - 1) / GRAIN * GRAIN)) : 0;
 }
 
 /* The threads of a block, where the source does not say how many blocks a multiprocessor is to have; else 0. */

@@ -6,7 +6,7 @@
 
 typedef NVB_VEC(int) nvc_ints;
 typedef NVB_VEC(nvf_stmt *) nvc_stmts;
-enum { NVC_RUN_LOOPS = 24, NVC_RELATIONS = 64 };
+enum { NVC_RUN_LOOPS = NVF_MAX_DIGITS, NVC_RELATIONS = 64 };
 
 /* ---- runs: consecutive statements with the same loops */
 typedef struct nvc_run {
@@ -24,7 +24,7 @@ typedef struct nvc_tile_use {
   nvc_ints users;          /* statement ids */
   int mutable;             /* carried: assigned again */
   int scanned;             /* some scan makes it */
-  int repeated;            /* its load is done again in later runs */
+  int repeated;            /* what makes it is done again in later runs */
   int kept;                /* in memory: the device says so, or later runs use it in loops and it cannot be repeated */
 } nvc_tile_use;
 

@@ -17,8 +17,10 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
     *at = i;
     nvd_step *s = &p->step[i];
     p->wide |= s->solution || s->blocks > s->grain;
-    if (s->solution)
+    if (s->solution) {
+      p->workspace = s->solution->workspace > p->workspace ? s->solution->workspace : p->workspace;
       continue;
+    }
     int status = nvd_kernel_get(&s->kernel, work, plan->step[i].k, plan->step[i].s);
     if (status)
       nvb_throw(work, status, "%s", nvb_message());
@@ -124,7 +126,8 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
   const nvd_step *s = &p->step[i];
   if (s->solution)
-    return s->solution->by->run(s->solution, &(nvd_place){ .arg = c->arg + s->first, .threads = c->workers });
+    return s->solution->by->run(s->solution, &(nvd_place){ .arg = c->arg + s->first, .threads = c->workers,
+                                                           .workspace = c->scratch, .room = p->workspace });
   job j = { entry, s->kernel->interp, c->arg + s->first, c, 0 };
   if (s->blocks <= s->grain || c->workers == 1)
     run_blocks(&j, 0, s->blocks, 0);
@@ -164,7 +167,8 @@ int nvd_run(nvd_program *p, char *const *leaf, char *const *out) {
   c->stride = find_code(p, c);
   c->workers = p->wide ? nvb_pool_threads() : 1;
   nvd_buf *buf = NULL;
-  char *memory = find_memory(c, (size_t)p->temp_bytes + c->stride * (size_t)c->workers, &buf);
+  size_t scratch = c->stride * (size_t)c->workers, workspace = (size_t)p->workspace; /* of steps, one after the other */
+  char *memory = find_memory(c, (size_t)p->temp_bytes + (scratch > workspace ? scratch : workspace), &buf);
   int status = NVM_ERR_MEMORY;
   if (memory) {
     place(p, c, memory, leaf, out);

@@ -32,7 +32,7 @@ typedef struct nvd_scalar { int arg, leaf, bytes, offset; } nvd_scalar;
 
 /* What one run on the CPU needs; a program keeps a few for the next ones. */
 typedef struct nvd_context {
-  char *memory;                  /* temporaries, then scratch of each worker */
+  char *memory;                  /* temporaries, then scratch of each worker, or a library's workspace */
   size_t room;
   nvc_entry *entry;              /* of each step for this run, NULL: interpreted */
   char *scratch;
@@ -53,6 +53,7 @@ struct nvd_program {
   int64_t temp_bytes;
   int watched;                   /* NVM_DUMP=run or NVM_CHECK=bits */
   /* the CPU's */
+  int64_t workspace;             /* bytes that a library's step is to have */
   int wide;                      /* some step has more blocks than a chunk: the pool is used */
   nvd_tier tier;
   _Atomic(nvd_context *) spare[NVD_SPARES];

@@ -44,13 +44,14 @@ typedef struct nvd_task {
 typedef struct nvd_solution {    /* a step that a solver has taken; the solver's own words may follow */
   const struct nvd_solver *by;
   nvd_gemm g;
-  int64_t workspace;             /* bytes of device memory that a run is to have; it may get fewer */
+  int64_t workspace;             /* bytes that a run is to have; a device's may get fewer */
 } nvd_solution;
 
 typedef struct nvd_place {       /* of one run */
   const uint64_t *arg;           /* of the step's kernel */
   int threads;                   /* the CPU's: of the pool */
-  void *stream, *workspace;      /* a device's */
+  void *stream;                  /* a device's */
+  void *workspace;
   int64_t room;                  /* bytes of the workspace */
 } nvd_place;
 

@@ -107,6 +107,17 @@ static const char *takes(const nvd_task *t) {
   return NULL;
 }
 
+/* Elements of a row of a panel */
+static int64_t panel(const nvd_gemm *g) { return (g->k < PANEL ? g->k : PANEL) + 16; }
+
+/* Bytes of sums that lie elsewhere than where they are stored; of these and of the panels behind them. */
+static int64_t bytes_of_sums(const nvd_gemm *g) {
+  return g->d.type == g->accumulate ? 0 : (g->m * g->n * nvg_size(g->accumulate) + 63) / 64 * 64;
+}
+static int64_t workspace(const nvd_gemm *g) {
+  return bytes_of_sums(g) + (g->a.type == g->accumulate ? 0 : (g->m + g->n) * panel(g) * (int64_t)sizeof(float));
+}
+
 typedef struct solution {
   nvd_solution base;
   int threads;                                 /* 0: as many as the pool has */
@@ -117,6 +128,7 @@ static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *
   int32_t threads;
   memcpy(&threads, choice->config, sizeof threads);
   s->base.g = t->g;
+  s->base.workspace = workspace(&t->g);
   s->threads = threads > 0 ? threads : 0;
   (void)why;
   return &s->base;
@@ -266,14 +278,10 @@ static void widen_panel(float *to, const nvd_matrix *x, char *at, int k_is_colum
   nvb_pool_run_with(threads, move_columns, &w, along ? other : kp, grain(w.len));
 }
 
-/* d += alpha a b of 16-bit operands, over panels of k. */
-static int product_of_halves(const nvd_gemm *g, double alpha, char *a, char *b, double beta, float *d, int64_t ldd,
-                             int threads) {
-  int64_t most = g->k < PANEL ? g->k : PANEL;
-  nvd_buf *room = nvd_buf_new((size_t)((g->m + g->n) * (most + 16) * (int64_t)sizeof *d));
-  if (!room)
-    return nvb_status();
-  float *wa = (float *)(void *)room->data, *wb = wa + g->m * (most + 16);
+/* d += alpha a b of 16-bit operands, over panels of k, which are made wider in wa. */
+static void product_of_halves(const nvd_gemm *g, double alpha, char *a, char *b, double beta, float *d, int64_t ldd,
+                              float *wa, int threads) {
+  float *wb = wa + g->m * panel(g);
   for (int64_t k0 = 0; k0 < g->k || k0 == 0; k0 += PANEL) {
     int64_t kp = g->k - k0 < PANEL ? g->k - k0 : PANEL;
     widen_panel(wa, &g->a, a, 1, g->m, k0, kp, threads);
@@ -282,49 +290,43 @@ static int product_of_halves(const nvd_gemm *g, double alpha, char *a, char *b, 
     call(g, alpha, wa, g->a.trans, g->a.trans ? tall : g->m, wb, g->b.trans, g->b.trans ? g->n : tall, k0 ? 1 : beta, d,
          ldd, kp);
   }
-  nvd_buf_unref(room);
-  return NVM_OK;
 }
 
 /* ---- running */
-static int run_one(const nvd_gemm *g, int64_t i, const uint64_t *arg, double alpha, double beta, int threads) {
+static void run_one(const nvd_gemm *g, int64_t i, const nvd_place *at, double alpha, double beta, int threads) {
+  const uint64_t *arg = at->arg;
   char *a = nvd_matrix_at(g, &g->a, i, arg), *b = nvd_matrix_at(g, &g->b, i, arg), *d = nvd_matrix_at(g, &g->d, i, arg);
   pass x = { .g = g, .d = d, .c = beta == 0 ? NULL : nvd_matrix_at(g, &g->c, i, arg),
              .bias = nvd_matrix_at(g, &g->bias, i, arg), .beta = beta };
   int in_place = x.c == d && !x.bias && g->c.row == g->d.row && g->c.col == g->d.col && g->c.type == g->accumulate;
-  int status = NVM_OK;
-  int starts = (x.c || x.bias) && !in_place, halves = g->a.type != g->accumulate;
+  int starts = (x.c || x.bias) && !in_place, halves = g->a.type != g->accumulate, apart = bytes_of_sums(g) > 0;
   nvd_gemm wide = *g;
-  nvd_buf *sums = NULL;
-  if (g->d.type != g->accumulate) {            /* the sums lie elsewhere, behind each other */
-    if (!(sums = nvd_buf_new((size_t)(g->m * g->n * nvg_size(g->accumulate)))))
-      return nvb_status();
+  if (apart) {                                 /* the sums lie behind each other */
     wide.d.ld = g->m;
-    x.d = sums->data;
+    x.d = at->workspace;
     x.g = &wide;
   }
   if (starts)
     nvb_pool_run_with(threads, start_columns, &x, g->n, grain(g->m));
   double keep = starts ? 1 : x.c ? beta : 0;
   if (halves)
-    status = product_of_halves(g, alpha, a, b, keep, (float *)(void *)x.d, wide.d.ld, threads);
+    product_of_halves(g, alpha, a, b, keep, (float *)(void *)x.d, wide.d.ld,
+                      (float *)(void *)((char *)at->workspace + bytes_of_sums(g)), threads);
   else
     call(g, alpha, a, g->a.trans, g->a.ld, b, g->b.trans, g->b.ld, keep, x.d, wide.d.ld, g->k);
-  if (!status && g->act == NVF_ACT_RELU)
+  if (g->act == NVF_ACT_RELU)
     nvb_pool_run_with(threads, clip_columns, &x, g->n, grain(g->m));
-  if (!status && sums) {
-    move back = { d, (float *)(void *)sums->data, g->d.type, g->d.ld, g->m, g->m, 1 };
+  if (apart) {
+    move back = { d, (float *)at->workspace, g->d.type, g->d.ld, g->m, g->m, 1 };
     nvb_pool_run_with(threads, move_columns, &back, g->n, grain(g->m));
   }
-  nvd_buf_unref(sums);
-  return status;
 }
 
 static int run(nvd_solution *base, const nvd_place *at) {
   nvd_gemm now = base->g, *g = &now;
   const solution *s = (const solution *)base;
   double alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg), beta = nvd_scale_now(g->beta, g->beta_type, at->arg);
-  int threads = s->threads && s->threads < at->threads ? s->threads : at->threads, status = NVM_OK;
+  int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
   if (!g->m || !g->n)
     return NVM_OK;
   if (alpha == 0) /* a and b are not read; not all of its kernels for small matrices know that */
@@ -333,12 +335,12 @@ static int run(nvd_solution *base, const nvd_place *at) {
   int before = blas.get_threads(), most = forked && blas.parallel() == OPENMP ? 1 : threads;
   if (before != most)
     blas.set_threads(most);
-  for (int64_t i = 0; i < g->batches && !status; i++)
-    status = run_one(g, i, at->arg, alpha, beta, threads);
+  for (int64_t i = 0; i < g->batches; i++)
+    run_one(g, i, at, alpha, beta, threads);
   if (before != most)                          /* others in the process call it too */
     blas.set_threads(before);
   pthread_mutex_unlock(&lock);
-  return status;
+  return NVM_OK;
 }
 
 static int offers(void) { /* IEEE products where less is allowed */

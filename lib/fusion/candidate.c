@@ -356,6 +356,16 @@ static int eight_of(const builder *b, int i) {
   return v->kind == NVF_IMAP && !strcmp(n->frag->name, "cast") ? eight_of(b, v->arg[0]) : -1;
 }
 
+/* All products multiply these, by zone; below 0: what they do. */
+static void multiply(builder *b, const int *of) {
+  nvf_dot *dot = b->k->dot;
+  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
+    dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
+  for (int d = 0; d < dot->count; d++)
+    for (int i = 0; i < 2; i++)
+      b->k->inst.at[dot->inst[d]].arg[i] = dot->of[dot->zone[d][i]];
+}
+
 /* Where tensor cores take floats of 8 bits, they are what is multiplied: no product changes by that. */
 static void multiply_eights(builder *b) {
   nvf_dot *dot = b->k->dot;
@@ -365,12 +375,8 @@ static void multiply_eights(builder *b) {
   for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
     if ((of[z] = eight_of(b, dot->of[z])) < 0)
       return;
-  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
-    dot->of[z] = of[z];
   dot->eights = 1;
-  for (int d = 0; d < dot->count; d++)
-    for (int i = 0; i < 2; i++)
-      b->k->inst.at[dot->inst[d]].arg[i] = of[dot->zone[d][i]];
+  multiply(b, of);
 }
 
 /* The integer of 8 bits that is multiplied as a wider float, which is the same number; -1. */
@@ -397,11 +403,7 @@ static void multiply_bytes(builder *b) {
     found &= of[dot->zone[d][0]] < 0 || of[dot->zone[d][1]] < 0;
   if (!found || dot->eights || !b->net->caps->tensor || b->product->dtype != NVM_F32)
     return;
-  for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
-    dot->of[z] = of[z] < 0 ? dot->of[z] : of[z];
-  for (int d = 0; d < dot->count; d++)
-    for (int i = 0; i < 2; i++)
-      b->k->inst.at[dot->inst[d]].arg[i] = dot->of[dot->zone[d][i]];
+  multiply(b, of);
 }
 
 /* The partial reduction along a product's tiles that a root is, or is picked from; NULL. */

@@ -26,7 +26,7 @@ typedef struct nvf_emitter {
   uint64_t tiles;                  /* axes that a tile can have */
   nvb_map *layouts;                /* set of axes, across or not -> name */
   nvb_map *scalar_of;              /* leaf and part -> scalar parameter */
-  int *checked;                    /* the index tile of an instance after its check; -1: not there yet */
+  int *checked;                    /* by check: its index tile; -1: not there yet */
   uint64_t *met;                   /* instances that are there */
   NVB_VEC(nvf_checked) checks;
   int *carry, *state; /* of the loop along scans: tiles of their states so far; by instance, which is its first */

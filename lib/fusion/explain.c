@@ -83,7 +83,10 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
   for (int i = 0; i < p->ncut; i++)
     nvb_print(t, "  not fused: %d and %d: %s\n", p->cut[i].from + 1, p->cut[i].to + 1, p->cut[i].why);
   for (int i = 0; i < p->nveto; i++)
-    nvb_print(t, "  refused: step %d of plan %d: %s\n", p->veto[i].step + 1, i + 1, p->veto[i].why);
+    if (p->veto[i].step < 0)
+      nvb_print(t, "  refused: plan %d, as it was chosen by measuring: %s\n", i + 1, p->veto[i].why);
+    else
+      nvb_print(t, "  refused: step %d of plan %d: %s\n", p->veto[i].step + 1, i + 1, p->veto[i].why);
 }
 
 void nvf_plan_check(nvb_arena *a, const nvf_plan *p) {

@@ -80,7 +80,7 @@ static int64_t least_bytes(const nvf_net *net) {
   return sum;
 }
 
-/* ---- the choice, the cheaper of two splits of long reductions */
+/* ---- the choice, the cheapest way to split long reductions */
 /* Partials that ended in one kernel with their finish: taken apart for nothing. */
 static int for_nothing(const nvf_choice *c, uint8_t *whole) {
   int n = 0;

@@ -282,7 +282,7 @@ static void check_map(checker *c, const nvf_stmt *s, nvf_layout *l) {
 }
 
 /* ---- reductions and scans: the merge is tried on states that a seed gives */
-enum { STATES = 8, TRIES = 16 };
+enum { STATES = NVF_STATES, TRIES = 16 };
 
 /* The j-th state; `wild`: any value, the special ones first, else positive numbers that keep what states promise. */
 static uint64_t sample(nvm_dtype t, uint32_t *seed, int wild, int j) {

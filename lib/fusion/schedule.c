@@ -1,6 +1,6 @@
-/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements.
-   Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of tiles depend on classes of sizes, never
-   on sizes. */
+/* What the schedules of all devices share: axes that are collapsed, stamps that bind an axis, the order of statements;
+   and what no kernel of a device can be. Places and digits: schedule_cpu.c, schedule_gpu.c. Changes no bits; sizes of
+   tiles depend on classes of sizes, never on sizes. */
 #include "fusion/schedule.h"
 #include <string.h>
 

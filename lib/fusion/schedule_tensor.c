@@ -213,8 +213,8 @@ static double time_of(const nvf_cand *k, const tiling *t) {
 }
 
 /* Warpgroups want shared rows of 128 bytes, whichever way an operand lies, but of bytes that go through registers.
-   Warps take any from 32 on; but what is not even at
-   multiples of 4 bytes is moved element by element, of which a thread has few. */
+   Warps take any from 32 on; but what is not even at multiples of 4 bytes is moved element by element, of which a
+   thread has few. */
 static int rows_fit(const nvf_cand *k, const tiling *t) {
   const struct config *c = t->c;
   int size = size_of(k), each = 0;

@@ -552,7 +552,7 @@ static nvf_choice *ordered(search *s, const groups *all, int fuse) {
 /* Groups stand in the order of their first roots. Returns the place of its group. */
 static int add_root(search *s, groups *all, int i) {
   const nvf_node *n = node_of(s, i);
-  int at = all->n, *root = NVB_NEWN(s->a, int, n->kind == NVG_VPICK ? 64 : 1); /* 64: more states than split.c takes */
+  int at = all->n, *root = NVB_NEWN(s->a, int, n->kind == NVG_VPICK ? NVF_STATES : 1);
   nvf_put_bit(s->stored, i);
   /* states of one reduction are made together */
   for (int q = all->n; q-- > 0 && n->kind == NVG_VPICK && all->at[q].root[0] > n->in[0];) {

@@ -289,7 +289,7 @@ static void by_axes(nvf_weaver *w, const nvg_val *v, nvf_node n, int *out) {
   out[0] = n.in[0];
   for (int d = (int)(v->attr[0] + v->attr[1]) - 1; d >= v->attr[0]; d--)
     if (made(w, out[0]).dim[d])
-      reduce(w, n, out, d, 1, (nvf_stamp){ v->stamp_c, v->stamp_w }, out);
+      long_reduce(w, n, out, d, 1, (nvf_stamp){ v->stamp_c, v->stamp_w }, &(manner){ 1, 0, 1 }, out);
 }
 
 void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, int64_t tile) {
@@ -299,8 +299,8 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, 
   manner m = { whole, side, 1 };
   for (int i = 0; i < v->nin; i++)
     m.largest = w->largest[v->in[i]] > m.largest ? w->largest[v->in[i]] : m.largest;
-  if (v->nin > 60)
-    nvb_throw(w->a, NVM_ERR_UNSUPPORTED, "[fuse] a reduction of more than 60 states");
+  if (v->nin > NVF_STATES)
+    nvb_throw(w->a, NVM_ERR_UNSUPPORTED, "[fuse] a reduction of more than %d states", NVF_STATES);
   memcpy(out, n.in, (size_t)v->nin * sizeof *out);
   if (len == 1)
     ; /* the states themselves */

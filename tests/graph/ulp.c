@@ -126,7 +126,7 @@ const ulp_function ulp_functions[] = {
   U("cosh", mpfr_cosh, -6, 6, 1.5, 1.5),
   B("divide", mpfr_div, -3, 3, 0.5, 0.5),
   B("divide_by", mpfr_div, -3, 3, 0.5, 0.5),
-  U("erf", mpfr_erf, -4, 4, 1.5, 1.5),
+  U("erf", mpfr_erf, -4, 4, 2, 1.5),
   U("erfc", mpfr_erfc, -2, 10, 0.51, 2),
   U("exp", mpfr_exp, -80, 80, 1, 1),
   U("exp10", mpfr_exp10, -30, 30, 1.5, 1.5),

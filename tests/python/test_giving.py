@@ -39,6 +39,26 @@ def test_a_lazy_result_takes_donated_memory():
         nvm.donate(y[1:])
 
 
+def test_where_there_is_no_room_nothing_is_written():
+    """A product of 16-bit numbers wants room beside its result, which is there before anything runs."""
+    a = nvm.asarray(np.ones((700, 700), "float32"), device="cpu").astype("bfloat16").eval()
+    f = nvm.jit(lambda x, a: (x * 2 + 1, a @ a), donate_argnums=0)
+
+    def given():
+        return (nvm.zeros((300, 300), device="cpu") + 3).eval()
+    assert f(given(), a)[0][0, 0] == 7
+    x = given()
+    try:
+        nvm.set("NVM_MEM_CACHE", 0)
+        nvm.set("NVM_MEM_LIMIT", nvm.counters()["bytes_used"] + (2 << 20))
+        with pytest.raises(MemoryError):
+            f(x, a)
+    finally:
+        nvm.set("NVM_MEM_LIMIT", None)
+        nvm.set("NVM_MEM_CACHE", None)
+    assert np.all(np.asarray(x) == 3) and f(x, a)[0][0, 0] == 7
+
+
 def test_what_others_hold_is_left_alone():
     x = full(100, 2.0)
     y, keep = x + 1, x.copy()

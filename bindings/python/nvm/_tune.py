@@ -28,7 +28,8 @@ class auto_tune:
 
     budget: seconds for all that is measured; what is left over runs as it would have. cold: caches are emptied before
     each sample. progress: a function of (step, steps, what, part), called now and then in a thread of its own; by
-    default a bar, if standard error is a terminal; False: none. Results are the same bits with and without.
+    default a bar, if standard error is a terminal; False: none. Results are the same bits with and without, but for how
+    sums of matrix products are rounded.
     NVM_TUNE=frozen, off or NVM_REPRODUCIBLE=1 measure nothing.
     """
 
