@@ -442,8 +442,8 @@ START_TEST(views_are_read_while_their_base_is_written) {
     void *status;
     pthread_join(t[i], &status);
     ck_assert_int_eq((intptr_t)status, 0);
-    nvm_array_unref(b.view[i]);
   }
+  for (int i = 0; i < READERS; i++) nvm_array_unref(b.view[i]); /* threads took them as they came */
   nvm_array_unref(whole);
   nvm_scope_close(s);
   nvm_ctx_free(b.c);
