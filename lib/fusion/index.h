@@ -25,6 +25,12 @@ typedef struct nvf_space nvf_space;
 nvf_space *nvf_space_new(nvb_arena *a);
 
 static inline int64_t nvf_floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline int64_t nvf_gcd(int64_t a, int64_t b) {
+  int64_t rest;
+  for (; b; a = b, b = rest)
+    rest = a % b;
+  return a < 0 ? -a : a;
+}
 
 /* ---- sizes */
 nvf_prod nvf_symbol(nvf_space *s, int64_t value);          /* a new symbol: a leaf's dimension, stride, offset */

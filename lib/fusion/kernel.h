@@ -14,7 +14,8 @@ typedef struct nvf_digit {
   char place;      /* 'i' register item, 'I' item of an emitted loop, 'l' lane, 'w' warp, 'c' block of a cluster */
   int32_t pstride; /* l and w: stride inside the lane or warp number */
 } nvf_digit;
-enum { NVF_MAX_DIGITS = 24, NVF_STATES = 8 /* of a reduction or scan, at most */ };
+/* At most: digits of a layout, elements of a tile, states of a reduction or scan */
+enum { NVF_MAX_DIGITS = 24, NVF_TILE_MOST = 1 << 28, NVF_STATES = 8 };
 /* Axes in the order written; loops nest in this order, outermost first. A place that a tile does not use holds
    copies. */
 typedef struct nvf_layout { int n; nvf_digit d[NVF_MAX_DIGITS]; } nvf_layout;

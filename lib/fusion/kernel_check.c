@@ -58,7 +58,7 @@ static void check_places(checker *c, const nvf_layout *l, const char *name) {
     const nvf_digit *d = &l->d[i];
     if (d->axis < 0 || d->axis >= c->k->naxis || d->extent < 1 || !strchr("iIlwc", d->place))
       fail(c, "layout %s is damaged", name);
-    if ((all *= d->extent) > (int64_t)1 << 28) fail(c, "layout %s: a tile of more than 2^28 elements", name);
+    if ((all *= d->extent) > NVF_TILE_MOST) fail(c, "layout %s: a tile of more than 2^28 elements", name);
     for (int j = 0; j < i; j++) { /* digits of one place may not share lanes */
       const nvf_digit *e = &l->d[j];
       if (d->place == 'i' || d->place == 'I' || e->place != d->place || d->extent == 1 || e->extent == 1) continue;

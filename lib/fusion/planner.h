@@ -71,7 +71,7 @@ typedef struct nvf_net {
   int64_t built, looked;   /* what a search costs: instances of all candidates; pairs of groups that it looked at */
 } nvf_net;
 /* NVF_ROOM: elements that a tile is sure to hold: a fourth of its most, since sizes are rounded up */
-enum { NVF_ROOM = 1 << 26 };
+enum { NVF_ROOM = NVF_TILE_MOST / 4 };
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
 /* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product along its tiles */
 enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED };

@@ -35,6 +35,12 @@ nvg_node *nvg_bad(nvg_call *c, int status, const char *fmt, ...) {
   return NULL;
 }
 
+nvg_node *nvg_no_elements(nvg_call *c, const nvg_node *x) {
+  char shape[NVG_SHAPE_TEXT];
+  return nvg_bad(c, NVM_ERR_VALUE, "a reduction over no elements of %s %s has no value", nvg_dtype_name(x->aval->dtype),
+                 nvg_shape_text(shape, x->aval->rank, x->aval->shape));
+}
+
 /* ---- attributes */
 const nvg_attr *nvg_attr_get(nvg_call *c, const char *name) {
   for (int i = 0; i < c->nattr; i++)

@@ -200,7 +200,7 @@ static int chunked_lse(nvg_call *c, nvg_node *x, const level *l, int n, nvg_node
 nvg_node *nvg_make_LOGSUMEXP(nvg_call *c) {
   stat s;
   if (open_stat(c, &s, 0)) return NULL;
-  if (!nvg_count_over(s.x, s.axes)) return nvg_bad(c, NVM_ERR_VALUE, "a reduction over no elements has no value");
+  if (!nvg_count_over(s.x, s.axes)) return nvg_no_elements(c, s.x);
   level l[NVM_MAX_RANK];
   int n = levels(s.x->aval, s.axes, l);
   nvg_node *state[2];
@@ -248,7 +248,7 @@ nvg_node *nvg_make_VECTOR_NORM(nvg_call *c) {
   } else {
     nvg_node *a = nvg_x1(c, NVG_OP_ABS, s.x);
     if (isinf(ord) && !nvg_count_over(s.x, s.axes))
-      return nvg_bad(c, NVM_ERR_VALUE, "a maximum over no elements has no value");
+      return nvg_no_elements(c, s.x);
     if (isinf(ord)) r = nvg_xreduce(c, ord > 0 ? NVG_OP_MAX : NVG_OP_MIN, a, s.axes, 1);
     else if (ord == 1) r = nvg_xreduce(c, NVG_OP_SUM, a, s.axes, 1);
     else {

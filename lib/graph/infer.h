@@ -69,6 +69,7 @@ int nvg_window(nvg_call *c, const nvg_aval *a, int64_t *start, int64_t *count, i
 nvg_node *nvg_fill_attr(nvg_call *c, const char *name, nvm_dtype t);
 /* "[op] ..."; NULL */
 nvg_node *nvg_bad(nvg_call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+nvg_node *nvg_no_elements(nvg_call *c, const nvg_node *x); /* nvg_bad: x is reduced, of nothing */
 
 /* ---- inference (infer.c) */
 enum { NVG_SHAPE_TEXT = 512 };
