@@ -275,20 +275,28 @@ int nvt_trial_open(nvb_hash key, const char *choice) {
 }
 
 /* ---- all of them */
-int nvt_record_all(nvb_arena *a, nvt_record **out) {
-  NVB_VEC(nvt_record) all = { 0 };
-  nvb_map *seen = nvb_map_new(a);
-  nvb_blob *row;
-  int n = nvb_store_all("tune", &row), fresh;
-  for (int i = 0; i < n; i++) {
+typedef struct listing { int n; nvb_blob *row; nvb_map *seen; NVB_VEC(nvt_record) all; } listing;
+
+static void read_rows(nvb_arena *a, void *arg) {
+  listing *l = arg;
+  int fresh;
+  for (int i = 0; i < l->n; i++) {
     nvt_record r;
-    const char *at = row[i].p, *end = at + row[i].bytes;
+    const char *at = l->row[i].p, *end = at + l->row[i].bytes;
     if (nvt_record_read(&r, &at, end) && from_store(&r, r.key)) {
-      nvb_map_put(seen, &r.key, sizeof r.key, &fresh);
-      NVB_PUSH(a, all, r);
+      nvb_map_put(l->seen, &r.key, sizeof r.key, &fresh);
+      NVB_PUSH(a, l->all, r);
     }
   }
-  nvb_free(row);
+}
+
+int nvt_record_all(nvb_arena *a, nvt_record **out) {
+  listing l = { .seen = nvb_map_new(a) };
+  l.n = nvb_store_all("tune", &l.row);
+  int status = nvb_protect(a, read_rows, &l);
+  nvb_free(l.row);
+  if (status)
+    nvb_throw(a, status, "%s", nvb_message());
   int here = 0, most = records_here();
   nvt_record *mine = NVB_NEWN(a, nvt_record, most + 1);
   pthread_mutex_lock(&lock); /* nothing below may throw */
@@ -298,10 +306,10 @@ int nvt_record_all(nvb_arena *a, nvt_record **out) {
         mine[here++] = e->r;
   pthread_mutex_unlock(&lock);
   for (int i = 0; i < here; i++)
-    if (!nvb_map_find(seen, &mine[i].key, sizeof mine[i].key))
-      NVB_PUSH(a, all, mine[i]);
-  *out = all.at;
-  return all.n;
+    if (!nvb_map_find(l.seen, &mine[i].key, sizeof mine[i].key))
+      NVB_PUSH(a, l.all, mine[i]);
+  *out = l.all.at;
+  return l.all.n;
 }
 
 int nvt_record_import(const char *json, size_t n) {
