@@ -362,7 +362,7 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
   if (!m->odd) return nvcu_text(t->e, "(%s & ~%d | %d)", w, m->mask | m->alike, n);
   int step = m->odd->pstride, low = (step - 1) & ~(m->mask | m->alike), end = step * m->odd->extent;
   const char *others = low ? nvcu_text(t->e, "(%s & %d) + ", w, low) : "";
-  return end >= t->e->warps ? nvcu_text(t->e, "%s%d", others, n)
+  return end >= t->e->warps ? nvcu_text(t->e, "(%s%d)", others, n)
                             : nvcu_text(t->e, "(%s / %d * %d + %s%d)", w, end, end, others, n);
 }
 

@@ -335,6 +335,13 @@ START_TEST(odd_warps) {
       "schedule gpu2 { L = \"r: w2@6; j: w3@2 i2 w2@1 l32\"; S = stamp(128, 64) }\n"
       "schedule gpu3 { L = \"r: w2@1; j: w3@4 i2 w2@2 l32\"; S = stamp(128, 64) }\n"
       "schedule gpu4 { L = \"r: w2@2; j: w3@4 i2 w2@1 l32\"; S = stamp(128, 64) }\n";
+  static const char lanes[] = /* which differ: each has a slot */
+      "kernel t(x: f32[], o: mut f32[]) {\n  grid (b = 1) {\n    X = load(x, r*6 + j, L)\n"
+      "    s = reduce(add, X, j, S, init = (-0.0))\n    store(o, r, s)\n  }\n}\n"
+      "schedule cpu16 { L = \"r: I4 l16; j: I3 I2\"; S = stamp(2, 1) }\n"
+      "schedule gpu1 { L = \"r: w2@3 l32; j: w3@1 i2\"; S = stamp(2, 1) }\n"
+      "schedule gpu2 { L = \"r: w2@1 l32; j: w3@2 i2\"; S = stamp(2, 1) }\n";
+  run_floats("odd warps, lanes beside", lanes, NVM_F32, 384, 64);
   run_floats("odd warps", text, NVM_F32, 768, 768);
   run_floats("odd warps, others merged", merged, NVM_F32, 768, 768);
 }
