@@ -418,6 +418,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
     if (k->shared) nvb_print(t, "  char *const shared = %s;\n", e->cluster > 1 ? "nv_own(dynamic)" : "dynamic");
     else nvb_print(t, "  char *const shared = scratch + (long long)block * %lld;\n", (long long)k->scratch);
   }
+  if (!e->ring) nvb_puts(t, "  nv_after_previous();\n"); /* with roles barriers come first */
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");
 }

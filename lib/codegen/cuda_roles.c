@@ -301,9 +301,11 @@ static void set_up(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "nv_bar_init(%s, 1);", bar(e, g, 0, "i"));
   nvcu_line(e, "nv_bar_init(%s, %d);", bar(e, g, 1, "i"), g->groups * (g->widens ? GROUP : 1));
   nvcu_close(e);
+  for (int i = 0; i < g->n; i++) nvcu_line(e, "nv_map_prefetch(&map%d);", g->tile[i].map);
   nvcu_boxes_set_up(e, g);
   nvcu_line(e, "nv_bar_ready();");
   nvcu_close(e);
+  nvcu_line(e, "nv_after_previous();");
   nvcu_line(e, "__syncthreads();");
 }
 

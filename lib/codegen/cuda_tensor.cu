@@ -73,6 +73,7 @@ NV void nv_async_commit() { asm volatile("cp.async.commit_group;" : : : "memory"
 template <int N> NV void nv_async_wait() { asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory"); }
 // what TMA knows of a buffer
 struct __align__(64) nv_map { unsigned long long word[16]; };
+NV void nv_map_prefetch(const nv_map *m) { asm volatile("prefetch.tensormap [%0];" : : "l"(m) : "memory"); }
 // Barriers in shared memory: so many arrivals, and the bytes that are expected. A phase is 0 first, then 1, 0 ...
 NV void nv_bar_init(char *bar, int n) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(nv_at(bar)), "r"(n) : "memory");

@@ -22,6 +22,15 @@ typedef struct nvd_node_params {
   void *kernel, *context;
 } nvd_node_params;
 
+/* CUlaunchConfig */
+typedef struct nvd_attribute { int id, pad; union { int number; char room[64]; } value; } nvd_attribute;
+typedef struct nvd_launch {
+  unsigned grid[3], block[3], shared;
+  void *stream;
+  nvd_attribute *attribute;
+  unsigned nattribute;
+} nvd_launch;
+
 #define NVD_RUNTIME(X) \
   X(cudaDriverGetVersion, (int *version)) \
   X(cudaRuntimeGetVersion, (int *version)) \
@@ -69,8 +78,7 @@ typedef struct nvd_node_params {
   X(cuModuleGetFunction, (void **function, void *module, const char *name)) \
   X(cuFuncGetAttribute, (int *value, int attribute, void *function)) \
   X(cuFuncSetAttribute, (void *function, int attribute, int value)) \
-  X(cuLaunchKernel, (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
-                     unsigned shared, void *stream, void **param, void **extra)) \
+  X(cuLaunchKernelEx, (const nvd_launch *l, void *function, void **param, void **extra)) \
   X(cuTensorMapEncodeTiled, (void *map, int type, uint32_t rank, void *address, const uint64_t *extent, \
                              const uint64_t *stride, const uint32_t *box, const uint32_t *step, int interleave, \
                              int swizzle, int promotion, int fill)) \
@@ -108,7 +116,7 @@ enum { /* CUDA's numbers */
   CUDA_THREAD_STREAM = 2,
   CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2, CUDA_HOST_PORTABLE_MAPPED = 1 | 2,
   CUDA_TO_DEVICE = 1, CUDA_TO_HOST = 2, CUDA_ON_DEVICE = 3,
-  CUDA_CAPTURE_RELAXED = 2,
+  CUDA_CAPTURE_RELAXED = 2, CUDA_LAUNCH_OVERLAPS = 6,
   CUDA_POOL_PINNED = 1, CUDA_POOL_PLACE_DEVICE = 1, CUDA_POOL_THRESHOLD = 4, CUDA_POOL_RESERVED = 5,
   CUDA_POINTER_MEMORY_TYPE = 2, CUDA_POINTER_DEVICE = 9, CUDA_MEMORY_HOST = 1, CUDA_MEMORY_DEVICE = 2,
   CUDA_FUNC_LOCAL_BYTES = 3, CUDA_FUNC_REGISTERS = 4, CUDA_FUNC_SHARED_MOST = 8,

@@ -1,7 +1,7 @@
 /* Programs on a device: launched, not waited for. A program that runs again on the same stream replays each run of its
    kernels as a graph, whose nodes are told what has changed since the last time, with the steps of libraries between
-   them; the first runs, and those on a stream that the caller is capturing, launch kernel by kernel. Decides whether
-   indices need 64 bits, and when graphs are worth building. */
+   them; the first runs, those on a stream that the caller is capturing, and long kernels that stand alone are launched
+   one by one. Decides whether indices need 64 bits, and when graphs are worth building. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -9,7 +9,8 @@
 #include "base/settings.h"
 #include "dispatch/cuda_maps.h"
 
-enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, SMALL_WORKSPACE = 64 << 10 };
+enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, SMALL_WORKSPACE = 64 << 10,
+       LONG = 7000 /* ns */ };
 static const int64_t NARROW = 1 << 30;
 
 static void reap_captured(void);
@@ -288,7 +289,12 @@ int nvd_gpu_launch(nvd_gpu_run *x, int i) {
   const nvd_node_params *l = &x->r->launch[i];
   if (s->solution)
     return run_library(x, s);
-  return nvd_cu.cuLaunchKernel(l->function, l->grid[0], 1, 1, l->block[0], 1, 1, l->shared, x->stream, l->param, NULL);
+  int into_graph = x->captured || x->stream != x->q->stream;
+  nvd_attribute overlaps = { .id = CUDA_LAUNCH_OVERLAPS, .value.number = 1 };
+  nvd_launch at = { .grid = { l->grid[0], 1, 1 }, .block = { l->block[0], 1, 1 }, .shared = l->shared,
+                    .stream = x->stream, .attribute = &overlaps,
+                    .nattribute = x->p->device->overlaps && !into_graph };
+  return nvd_cu.cuLaunchKernelEx(&at, l->function, l->param, NULL);
 }
 
 /* A chain of its steps; none, if there is nothing to do in any of them. An error code of CUDA. */
@@ -304,12 +310,18 @@ static int build_part(const nvd_program *p, nvd_replay *r, const struct part *pa
   return error || !before ? error : nvd_cu.cuGraphInstantiateWithFlags(&to->exec, to->graph, 0);
 }
 
+/* A launch of a kernel overlaps with the one before it, a launch of a graph never does; but it takes the host longer,
+   which only a long kernel hides. */
+static int gains_by_overlap(const nvd_program *p, const struct part *part) {
+  return p->device->overlaps && part->end - part->first == 1 && p->step[part->first].time > LONG;
+}
+
 /* No graph is no failure: then kernels are launched one by one. */
 static void build(const nvd_program *p, nvd_replay *r) {
   const nvd_gpu_program *g = p->gpu;
   int entered = nvd_enter(p->device), error = 0;
   for (int i = 0; i < g->npart && !error; i++) {
-    if (p->step[g->part[i].first].solution)
+    if (p->step[g->part[i].first].solution || gains_by_overlap(p, &g->part[i]))
       continue;
     error = build_part(p, r, &g->part[i], &r->part[i]);
     r->built |= r->part[i].exec != NULL;

@@ -32,6 +32,7 @@ static void facts(nvd_device *d, const char *name, int64_t memory) {
   d->shared = ask(CUDA_DEV_SHARED_OPTIN, d->ordinal);
   if (d->shared < d->caps.onchip)
     d->caps.onchip = d->shared;
+  d->overlaps = d->arch >= 90;
   int driver = 0;
   nvd_cu.cudaDriverGetVersion(&driver);
   snprintf(d->line, sizeof d->line, "%s, %.1f GiB, compute capability %d.%d, driver for CUDA %d.%d", name,

@@ -29,6 +29,7 @@ typedef struct nvd_use { nvd_queue *q; int64_t ticket; } nvd_use;
 
 struct nvd_device {
   int ordinal, arch;
+  int overlaps;                    /* a kernel may start while the one before it ends (they wait for it themselves) */
   int64_t shared;                  /* bytes of shared memory that a block may have */
   void *context, *pool;
   nvb_caps caps;

@@ -48,7 +48,7 @@ static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
     int64_t moved = (from->bytes_read + from->bytes_written) / 4, done = from->flops / 64;
     p->step[i] = (nvd_step){ .blocks = from->blocks, .grain = from->grain > 0 ? from->grain : 1, .first = at,
                              .narg = from->k->nparam, .bytes = from->bytes_read + from->bytes_written,
-                             .elements = moved > done ? moved : done,
+                             .elements = moved > done ? moved : done, .time = from->time,
                              .hero = nvb_strdup(a, from->hero ? from->hero : "map"),
                              .what = nvb_strdup(a, from->what ? from->what : ""), .nchecked = from->nchecked,
                              .checked = nvb_dup(a, from->checked, sizeof *from->checked * (size_t)from->nchecked) };

@@ -9,6 +9,7 @@
 typedef struct nvd_step {
   int64_t blocks, grain, bytes;  /* bytes: read and written */
   int64_t elements;              /* of four bytes, moved; one for 64 operations where that is more */
+  double time;                   /* ns that the plan expects */
   int first, narg;               /* its arguments in the program's array of them */
   const char *hero, *what;
   int nchecked;

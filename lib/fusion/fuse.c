@@ -196,6 +196,7 @@ static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step
     k = c->k[first + n];
     k->knobs = knobs;
     shape[n] = nvf_shape_of(k);
+    s->time += n ? k->time - k->net->caps->launch : k->time;
     if (k->time > most) {
       most = k->time;
       s->hero = hero_of(k, shape[n]);

@@ -83,6 +83,7 @@ typedef struct nvf_step {
   nvf_bind *bind;
   int64_t blocks, grain;      /* blocks of the grid; blocks per chunk of the pool, on a GPU that are busy at once */
   int64_t bytes_read, bytes_written, flops;
+  double time;                /* ns that the model expects, with the launch */
   const char *what;    /* one line: the ops in it, for explain */
   int nchecked; const nvf_checked *checked;
   const nvf_product *product; /* NULL: the step holds none */

@@ -40,7 +40,7 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   ck_assert_int_eq(n, l->f->nparam);
   int error = !blocks ? 0
                       : emu_execute(l->f, (emu_dim){(unsigned)(blocks * l->k->cluster), 1, 1},
-                                    (emu_dim){(unsigned)l->k->threads, 1, 1}, (size_t)l->k->shared, param);
+                                    (emu_dim){(unsigned)l->k->threads, 1, 1}, (size_t)l->k->shared, param, NULL);
   if (error && !gate_quiet) printf("%s\n", l->k->source);
   ck_assert_msg(!error, "%s", emu_error());
   if (l->k->scratch) free(room);

@@ -87,6 +87,12 @@ static void given(nvb_arena *a, void *arg) {
   p->step[0] = step(a, scale_text, "map", r->n,
     (nvf_bind[]){ buffer(0), buffer(1), { .kind = NVF_SCALAR, .leaf = 2 }, size_of(r->n) });
 }
+static void long_scale(nvb_arena *a, void *arg) { /* y = 2 leaf 0, in 20 us, as the plan says */
+  given(a, arg);
+  nvf_step *s = &((request *)arg)->plan->step[0];
+  s->bind[2] = scalar(2);
+  s->time = 20000;
+}
 static void gather(nvb_arena *a, void *arg) {
   request *r = arg;
   nvf_plan *p = plan_new(a, r, 1, 3);
@@ -478,7 +484,7 @@ START_TEST(runs_become_replays) {
   }
   ck_ramp(y, N, 3);
   ck_assert_int_eq(nvd_kernels_run() - before, 24);
-  ck_assert_int_eq(emu_calls("cuLaunchKernel"), 4);
+  ck_assert_int_eq(emu_calls("cuLaunchKernelEx"), 4);
   ck_assert_int_eq(emu_calls("cuGraphLaunch"), 10);
   int64_t sets = emu_calls("cuGraphExecKernelNodeSetParams"), launches = emu_calls("cuGraphLaunch");
   int64_t all = emu_calls("*");
@@ -495,6 +501,39 @@ START_TEST(runs_become_replays) {
 }
 END_TEST
 
+/* A long kernel that stands alone may overlap with what was launched before it, but not in a graph of the caller's. */
+START_TEST(long_kernels_are_launched) {
+  nvd_device *d = emulated(0);
+  nvd_program *p = program(d, long_scale, N, 0), *q = program(d, two_steps, N, 0);
+  void *mine, *graph, *exec;
+  nvd_buf *x = ramp(d, N);
+  int64_t before = emu_calls("overlaps");
+  for (int i = 0; i < 6; i++) {
+    nvd_buf *y = run1(p, d, x, N), *z = run1(q, d, y, N);
+    ck_ramp(y, N, 2);
+    ck_ramp(z, N, 6);
+    nvd_buf_unref(y), nvd_buf_unref(z);
+  }
+  ck_assert_int_eq(emu_calls("overlaps") - before, 6 + 2 * 2); /* the others as long as there is no graph */
+  ck_assert_int_eq(emu_calls("cuGraphLaunch"), 4);
+  CUDA(cudaStreamCreateWithFlags(&mine, 1));
+  OK(nvd_stream_set(d, mine));
+  CUDA(cudaStreamBeginCapture(mine, 0));
+  nvd_buf *y = run1(p, d, x, N);
+  CUDA(cudaStreamEndCapture(mine, &graph));
+  CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  CUDA(cudaGraphLaunch(exec, mine));
+  CUDA(cudaStreamSynchronize(mine));
+  ck_ramp(y, N, 2);
+  ck_assert_int_eq(emu_calls("overlaps") - before, 6 + 2 * 2);
+  OK(nvd_stream_set(d, NULL));
+  CUDA(cudaGraphExecDestroy(exec));
+  CUDA(cudaGraphDestroy(graph));
+  nvd_buf_unref(x), nvd_buf_unref(y);
+  nvd_program_free(p), nvd_program_free(q);
+}
+END_TEST
+
 START_TEST(a_graph_that_fails_is_given_up) {
   nvd_device *d = emulated(0);
   nvd_program *p = program(d, two_steps, N, 0);
@@ -503,7 +542,7 @@ START_TEST(a_graph_that_fails_is_given_up) {
   for (int i = 0; i < 6; i++)
     OK(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }));
   ck_assert_int_eq(emu_calls("cuGraphLaunch"), 0);
-  ck_assert_int_eq(emu_calls("cuLaunchKernel"), 12);
+  ck_assert_int_eq(emu_calls("cuLaunchKernelEx"), 12);
   ck_ramp(y, N, 3);
   nvd_buf_unref(x), nvd_buf_unref(y);
   nvd_program_free(p);
@@ -820,7 +859,7 @@ END_TEST
 START_TEST(a_call_fails) { /* what fails now and then leaves a device that goes on */
   nvd_device *d = emulated(0);
   static const struct { const char *call; int error, status; } row[] = {
-    { "cuLaunchKernel", 1, NVM_ERR_DEVICE }, { "cuLaunchKernel", 2, NVM_ERR_MEMORY },
+    { "cuLaunchKernelEx", 1, NVM_ERR_DEVICE }, { "cuLaunchKernelEx", 2, NVM_ERR_MEMORY },
     { "cudaMallocFromPoolAsync", 2, NVM_OK }, { "cuGraphLaunch", 1, NVM_ERR_DEVICE },
     { "cuGraphExecKernelNodeSetParams", 1, NVM_ERR_DEVICE },
   };
@@ -1020,7 +1059,8 @@ END_TEST
 SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
       a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
-      a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices, long_code_is_refused,
-      spills_are_refused_once, runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch, captured_runs,
-      index_out_of_range, long_chains_of_checks, lost, a_call_fails, what_was_made_before_a_failure_stays,
-      every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads, threads_that_end)
+      long_kernels_are_launched, a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices,
+      long_code_is_refused, spills_are_refused_once, runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch,
+      captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
+      what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads,
+      threads_that_end)

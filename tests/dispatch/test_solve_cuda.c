@@ -341,7 +341,7 @@ START_TEST(replayed_between_kernels) {
     nvd_buf_unref(y[i]);
   if (calls("cuGraphLaunch") >= 0) {
     ck_assert_int_eq(calls("cuGraphInstantiateWithFlags"), 2); /* before the product, and behind it */
-    ck_assert_int_eq(calls("cuLaunchKernel"), 4);              /* two runs as they are */
+    ck_assert_int_eq(calls("cuLaunchKernelEx"), 4);              /* two runs as they are */
     ck_assert_int_eq(calls("cublasLtMatmul"), 7);
     ck_assert_int_eq(calls("cublasLtMatmulAlgoGetHeuristic"), 1);
   }

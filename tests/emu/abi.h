@@ -17,6 +17,7 @@ typedef enum emu_kind {
 typedef struct emu_world {
   emu_dim thread, block, threads, blocks;
   unsigned rank, apart;         /* of the block in its cluster; bytes between the shared memory of two of its blocks */
+  void (*follow)(void);         /* what was launched before this kernel has ended */
   unsigned long long (*meet)(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line);
 } emu_world;
 

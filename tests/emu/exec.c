@@ -317,7 +317,9 @@ static int run_grid(emu_dim n, size_t shared) {
   return 0;
 }
 
-int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t shared, void **params) {
+static void nothing(void) {}
+int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t shared, void **params,
+                void (*follow)(void)) {
   static char alternate[64 << 10];
   uint64_t n = (uint64_t)threads.x * threads.y * threads.z;
   pthread_mutex_lock(&w.lock);
@@ -339,7 +341,8 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate}, before;
     sigaltstack(&stack, &before);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &act, &old[i]);
-    *k->world = (emu_world){.threads = threads, .blocks = blocks, .apart = (unsigned)apart, .meet = meet};
+    *k->world = (emu_world){.threads = threads, .blocks = blocks, .apart = (unsigned)apart, .meet = meet,
+                            .follow = follow ? follow : nothing};
     w.running = 1;
     code = sigsetjmp(w.out, 1) ? w.code : run_grid(blocks, shared);
     w.running = 0;

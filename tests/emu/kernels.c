@@ -84,15 +84,21 @@ int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, co
 }
 
 /* ---- launches */
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *handle, void **param, void **extra) {
+int cuLaunchKernelEx(const nvd_launch *l, void *f, void **param, void **extra) {
   CALL;
-  STREAM(s, handle);
+  STREAM(s, l->stream);
   op o = {.kind = LAUNCH};
+  int overlaps = 0;
   NEED(!extra, INVALID_VALUE);
+  for (unsigned i = 0; i < l->nattribute; i++) {
+    NEED(l->attribute[i].id == CUDA_LAUNCH_OVERLAPS && !l->attribute[i].pad, INVALID_VALUE);
+    overlaps |= l->attribute[i].value.number != 0;
+  }
+  NEED(!overlaps || !s->capture, INVALID_VALUE); /* graphs have no such edges here */
   READY(s);
   NEED(!f || ((function *)f)->device == s->device, INVALID_HANDLE);
-  SAFE(launch_make(&o.l, f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, param));
+  SAFE(launch_make(&o.l, f, l->grid, l->block, l->shared, param));
+  if ((o.l.overlaps = overlaps)) SAFE(call_begin("overlaps"));
   return call_note(enqueue(s, o));
 }
 

@@ -70,6 +70,7 @@ NV float nv_divide(float a, float b) { return a / b; }
 template <class P> NV P nv_load_stream(const P *p) { return *p; }
 template <class P> NV void nv_store_stream(P *p, P x) { *p = x; }
 NV float nv_any() { return __builtin_nanf("0x12345"); }
+NV void nv_after_previous() { emu_state.follow(); }
 NV void nv_prefetch(const void *) {}
 NV void nv_cluster_arrive() {} // all are there when all wait
 NV void nv_cluster_wait(int line = __builtin_LINE()) { emu_meet(EMU_CLUSTER, ~0u, 0, 0, line); }
@@ -157,6 +158,7 @@ template <int N> NV void nv_async_wait() {}
 // ---- warpgroups and TMA. A thread that waits for another warp gives the others their turn.
 NV unsigned nv_at(const void *p) { return (unsigned)(unsigned long long)p; }
 struct alignas(64) nv_map { unsigned long long word[16]; };
+NV void nv_map_prefetch(const nv_map *) {}
 struct emu_bar { unsigned char phase, count, pending, none; int bytes; };
 NV void emu_turn(EMU_HERE) { emu_meet(EMU_TURN, ~0u, 0, 0, line); }
 NV void emu_bar_step(emu_bar *b) {

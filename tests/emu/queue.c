@@ -34,7 +34,7 @@ int launch_make(launch *out, const function *f, const unsigned *grid, const unsi
   size_t n = 0;
   for (int i = 0; i < f->k->nparam; i++) n += ((size_t)f->k->size[i] + PARAM - 1) / PARAM * PARAM;
   char *copy = memset(aligned_alloc(PARAM, n + PARAM), 0, n + PARAM);
-  *out = (launch){f, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared, copy};
+  *out = (launch){f, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared, 0, copy};
   for (int i = 0; i < f->k->nparam; copy += (f->k->size[i++] + PARAM - 1) / PARAM * PARAM)
     memcpy(copy, param[i], (size_t)f->k->size[i]);
   return OK;
@@ -56,14 +56,23 @@ void op_free(op *o) {
   if (o->g) graph_free(o->g);
 }
 
+/* A kernel that may overlap with others has no memory until it waits for them. */
+static int closed_on = -1;
+static void open_memory(void) {
+  if (closed_on >= 0) memory_open(closed_on, 1);
+  closed_on = -1;
+}
+
 static int run_launch(const launch *l) {
   void *param[512];
   char *p = l->param;
   if (l->f->gone) return EMU_ILLEGAL_INSTRUCTION;
   if (kernels_before_it >= 0 && kernels_before_it-- == 0) return kernel_error;
   for (int i = 0; i < l->f->k->nparam; p += (l->f->k->size[i++] + PARAM - 1) / PARAM * PARAM) param[i] = p;
-  memory_open(l->f->device, 1);
-  int error = emu_execute(l->f->k, l->grid, l->block, l->shared, param);
+  closed_on = l->f->device;
+  if (!l->overlaps) open_memory();
+  int error = emu_execute(l->f->k, l->grid, l->block, l->shared, param, open_memory);
+  open_memory();
   memory_open(l->f->device, 0);
   return error;
 }

@@ -50,7 +50,8 @@ static void *kernel(const char *source) {
   return f;
 }
 static int start(void *f, unsigned blocks, unsigned threads, unsigned shared, void *on, void **param) {
-  return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared, on, param, NULL);
+  nvd_launch l = { .grid = { blocks, 1, 1 }, .block = { threads, 1, 1 }, .shared = shared, .stream = on };
+  return cuLaunchKernelEx(&l, f, param, NULL);
 }
 static const char scale[] = "__global__ void __launch_bounds__(128) k(const float *x, float *y, float a, int n) {\n"
                             "  int i = blockIdx.x * 128 + threadIdx.x;\n  if (i < n) y[i] = a * x[i];\n}\n";
@@ -93,7 +94,7 @@ START_TEST(order) {
   run_scale(f, y, z, 3, b);
   ck_assert(at(z, 10, b) == 60);
   SURE(cudaEventSynchronize(event));
-  ck_assert_int_eq(emu_calls("cuLaunchKernel"), 4);
+  ck_assert_int_eq(emu_calls("cuLaunchKernelEx"), 4);
 }
 END_TEST
 
@@ -150,6 +151,36 @@ START_TEST(kernels_that_fail) {
         EMU_LAUNCH_FAILURE);
   wrong("__global__ void k(int *p) { extern __shared__ int s[]; s[threadIdx.x] = 1; }", 128, EMU_LAUNCH_FAILURE);
   wrong(CLUSTER "  if (blockIdx.x == 0) nv_cluster_arrive(), nv_cluster_wait();\n}\n", 0, EMU_LAUNCH_FAILURE);
+}
+END_TEST
+
+/* A kernel that may start early has no memory before it has waited for those before it. */
+START_TEST(overlaps) {
+  static const char waits[] = "// prelude\n// end of prelude\n__global__ void k(int *p) {\n"
+                              "  nv_after_previous();\n  p[threadIdx.x] += 1;\n}\n";
+  static const char reads[] = "// prelude\n// end of prelude\n__global__ void k(int *p) {\n"
+                              "  int x = p[threadIdx.x];\n  nv_after_previous();\n  p[threadIdx.x] = x + 1;\n}\n";
+  nvd_attribute early = {.id = CUDA_LAUNCH_OVERLAPS, .value.number = 1};
+  nvd_launch l = {.grid = {2, 1, 1}, .block = {64, 1, 1}, .attribute = &early, .nattribute = 1};
+  int v[64] = {0};
+  void *p;
+  SURE(cudaMalloc(&p, sizeof v));
+  SURE(cudaMemcpyAsync(p, v, sizeof v, CUDA_TO_DEVICE, NULL));
+  void *f = kernel(waits), *g = kernel(reads), *param[] = {&p};
+  SURE(cuLaunchKernelEx(&l, f, param, NULL));
+  SURE(cuLaunchKernelEx(&l, f, param, NULL));
+  SURE(cudaMemcpyAsync(v, p, sizeof v, CUDA_TO_HOST, NULL));
+  SURE(cudaStreamSynchronize(NULL));
+  ck_assert_int_eq(v[63], 4);
+  early.value.number = 0;
+  SURE(cuLaunchKernelEx(&l, g, param, NULL));
+  SURE(cudaStreamSynchronize(NULL));
+  early.value.number = 1;
+  SURE(cuLaunchKernelEx(&l, g, param, NULL));
+  ck_assert_int_eq(cudaStreamSynchronize(NULL), EMU_ILLEGAL_ADDRESS);
+  emu_reset();
+  early.id = 4;
+  ck_assert_int_eq(cuLaunchKernelEx(&l, f, param, NULL), INVALID_VALUE);
 }
 END_TEST
 
@@ -277,6 +308,6 @@ END_TEST
 int main(void) {
   if (system("g++ --version > /dev/null 2>&1") != 0)
     return puts("skipped: no g++, which the emulator compiles kernels with"), 77;
-  return RUN_SUITE("emulator", order, meetings, clusters, kernels_that_fail, memory_is_closed, graphs, captures,
-                   sources_that_fail, prelude_is_whole, RAISES(host_cannot_touch, SIGSEGV));
+  return RUN_SUITE("emulator", order, meetings, clusters, kernels_that_fail, overlaps, memory_is_closed, graphs,
+                   captures, sources_that_fail, prelude_is_whole, RAISES(host_cannot_touch, SIGSEGV));
 }

@@ -35,7 +35,13 @@ typedef struct function {
   int device, shared_most, gone, large_cluster;
   struct function *next;
 } function;
-typedef struct launch { const function *f; emu_dim grid, block; unsigned shared; char *param; } launch; /* own copies */
+typedef struct launch {
+  const function *f;
+  emu_dim grid, block;
+  unsigned shared;
+  int overlaps;                                         /* it may start before what was launched before it ends */
+  char *param;                                          /* own copies */
+} launch;
 typedef struct graph graph;
 typedef struct op {
   enum { LAUNCH, COPY, FREE, MARK, GRAPH, HOST } kind;  /* MARK: an event, or nothing */

@@ -9,6 +9,7 @@
 #include PATTERNS
 #include <pthread.h>
 #include <stdatomic.h>
+#include "../cuda_text.h"
 #include "base/mem.h"
 #include "codegen/cuda.h"
 
@@ -35,6 +36,7 @@ static void spell_one(nvb_arena *a, void *arg) {
     nvc_cuda_emit(a, &k, f->step[i].k, f->step[i].s, &(nvc_cuda_target){ .arch = w->arch });
     ck_assert_msg(k.threads >= 32 && k.threads <= 1024 && k.shared <= archs[arch].shared,
                   "%s, step %d: %d threads, %lld bytes of shared memory", p->name, i, k.threads, (long long)k.shared);
+    ck_waits_first(k.source);
     w->source = strdup(k.source);
     ntodo++;
   }
