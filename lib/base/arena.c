@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-typedef struct chunk { struct chunk *next; size_t pad; } chunk; /* its bytes follow; a multiple of 16 */
+typedef struct chunk { struct chunk *next; size_t bytes; } chunk; /* with what follows; a multiple of 16 */
 typedef struct frame { jmp_buf jump; struct frame *outer; int status; } frame;
 
 struct nvb_arena {
@@ -33,7 +33,7 @@ void nvb_arena_free(nvb_arena *a) {
     return;
   for (chunk *c = a->chunks, *next; c; c = next) {
     next = c->next;
-    nvb_free(c);
+    nvb_free_kept(c, c->bytes);
   }
   nvb_free(a);
 }
@@ -62,12 +62,11 @@ int nvb_protect(nvb_arena *a, void (*fn)(nvb_arena *a, void *arg), void *arg) {
   return f.status;
 }
 
-/* A chunk of its own for what is large, so that the current one goes on being filled. */
 static void *chunk_new(nvb_arena *a, size_t bytes) {
-  chunk *c = bytes <= PTRDIFF_MAX - sizeof(chunk) ? nvb_alloc(sizeof(chunk) + bytes) : NULL;
+  chunk *c = bytes <= PTRDIFF_MAX ? nvb_alloc_kept(bytes) : NULL;
   if (!c)
     unwind(a, nvb_fail_memory());
-  c->next = a->chunks;
+  *c = (chunk){ a->chunks, bytes };
   a->chunks = c;
   return c + 1;
 }
@@ -77,10 +76,10 @@ void *nvb_get(nvb_arena *a, size_t bytes) {
     unwind(a, nvb_fail_memory());
   size_t n = bytes ? (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
   if (n > (size_t)(a->end - a->at)) {
-    if (n > a->next / 4)
-      return memset(chunk_new(a, n), 0, n);
+    if (n > a->next / 4) /* a chunk of its own, so that the current one goes on being filled */
+      return memset(chunk_new(a, sizeof(chunk) + n), 0, n);
     a->at = chunk_new(a, a->next);
-    a->end = a->at + a->next;
+    a->end = a->at + a->next - sizeof(chunk);
     if (a->next < LARGEST)
       a->next *= 2;
   }

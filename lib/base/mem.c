@@ -4,8 +4,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+enum { KEPT_FROM = 128 << 10, KEPT = 4 };
+
 static _Atomic int64_t live;
 static _Atomic int64_t fail_at;   /* requests until one fails, 0: none will */
+static _Atomic(void *) kept[KEPT]; /* not counted */
 static _Atomic int fail_sticky;   /* 1: every request after that one fails too; 2: that is so now */
 
 int nvb_alloc_fails(void) {
@@ -63,4 +66,31 @@ void nvb_free(void *p) {
     return;
   atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
   free(p);
+}
+
+static _Atomic(void *) *place_of(size_t bytes) {
+#ifndef __SANITIZE_ADDRESS__ /* which is to see what is used after it was freed */
+  for (int i = 0; i < KEPT; i++)
+    if (bytes == (size_t)KEPT_FROM << i)
+      return &kept[i];
+#endif
+  return NULL;
+}
+
+void *nvb_alloc_kept(size_t bytes) {
+  _Atomic(void *) *place = place_of(bytes);
+  if (nvb_alloc_fails())
+    return NULL;
+  void *p = place ? atomic_exchange(place, NULL) : NULL;
+  return counted(p ? p : malloc(bytes));
+}
+
+void nvb_free_kept(void *p, size_t bytes) {
+  _Atomic(void *) *place = place_of(bytes);
+  if (!place || !p) {
+    nvb_free(p);
+    return;
+  }
+  atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+  free(atomic_exchange(place, p));
 }

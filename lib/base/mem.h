@@ -8,6 +8,10 @@ void *nvb_alloc(size_t bytes);                    /* NULL when out of memory; 16
 void *nvb_calloc(size_t count, size_t bytes);     /* cleared; NULL on overflow of count * bytes too */
 void *nvb_realloc(void *p, size_t bytes);         /* NULL leaves p as it was */
 void nvb_free(void *p);                           /* NULL is fine */
+/* The same; of each power of two from 128 KB to 1 MB the block freed last is kept for the next one who asks, since
+   pages that went back to the system would have to be cleared again. */
+void *nvb_alloc_kept(size_t bytes);
+void nvb_free_kept(void *p, size_t bytes);        /* as many as were asked for */
 void *nvb_alloc_aligned(size_t align, size_t bytes); /* a power of two >= 16; freed by nvb_free */
 
 int64_t nvb_live_blocks(void);                    /* blocks now allocated, all threads */

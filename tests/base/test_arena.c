@@ -108,6 +108,27 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
+START_TEST(freed_chunks_are_had_again) {
+  enum { SIZE = 256 << 10 };
+  int64_t before = nvb_live_blocks();
+  void *p = nvb_alloc_kept(SIZE), *q = nvb_alloc_kept(SIZE), *odd = nvb_alloc_kept(SIZE - 16);
+  ck_assert(p && q && odd && p != q);
+  ck_assert_int_eq(nvb_live_blocks(), before + 3);
+  nvb_free_kept(p, SIZE), nvb_free_kept(q, SIZE), nvb_free_kept(odd, SIZE - 16);
+  nvb_free_kept(NULL, SIZE);
+  ck_assert_int_eq(nvb_live_blocks(), before);
+  nvb_fail_alloc(1, 0);
+  ck_assert_ptr_null(nvb_alloc_kept(SIZE)); /* also what is there */
+  nvb_fail_alloc(0, 0);
+  p = nvb_alloc_kept(SIZE);
+#ifndef __SANITIZE_ADDRESS__
+  ck_assert_ptr_eq(p, q);
+#endif
+  nvb_free_kept(p, SIZE);
+  ck_assert_int_eq(nvb_live_blocks(), before);
+}
+END_TEST
+
 START_TEST(heap_counts_and_fails_on_request) {
   int64_t before = nvb_live_blocks();
   void *p = nvb_alloc(0), *q = nvb_calloc(3, 5), *r = nvb_alloc_aligned(256, 1000);
@@ -188,4 +209,4 @@ END_TEST
 
 SUITE("arena", memory_is_cleared_aligned_and_apart, throws_nest, impossible_sizes_throw, arrays_grow,
       every_allocation_may_fail, throws_leave_a_stack_of_its_own_as_it_was, deep_stacks_nest,
-      heap_counts_and_fails_on_request, long_messages_are_cut)
+      freed_chunks_are_had_again, heap_counts_and_fails_on_request, long_messages_are_cut)
