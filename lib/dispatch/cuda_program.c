@@ -1,7 +1,7 @@
 /* Programs on a device: launched, not waited for. A program that runs again on the same stream replays each run of its
    kernels as a graph, whose nodes are told what has changed since the last time, with the steps of libraries between
-   them; the first runs, those on a stream that the caller is capturing, and long kernels that stand alone are launched
-   one by one. Decides whether indices need 64 bits, and when graphs are worth building. */
+   them; the first runs, those on a stream that the caller is capturing, and long kernels that stand alone behind others
+   are launched one by one. Decides whether indices need 64 bits, and when graphs are worth building. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -310,18 +310,12 @@ static int build_part(const nvd_program *p, nvd_replay *r, const struct part *pa
   return error || !before ? error : nvd_cu.cuGraphInstantiateWithFlags(&to->exec, to->graph, 0);
 }
 
-/* A launch of a kernel overlaps with the one before it, a launch of a graph never does; but it takes the host longer,
-   which only a long kernel hides. */
-static int gains_by_overlap(const nvd_program *p, const struct part *part) {
-  return p->device->overlaps && part->end - part->first == 1 && p->step[part->first].time > LONG;
-}
-
 /* No graph is no failure: then kernels are launched one by one. */
 static void build(const nvd_program *p, nvd_replay *r) {
   const nvd_gpu_program *g = p->gpu;
   int entered = nvd_enter(p->device), error = 0;
   for (int i = 0; i < g->npart && !error; i++) {
-    if (p->step[g->part[i].first].solution || gains_by_overlap(p, &g->part[i]))
+    if (p->step[g->part[i].first].solution)
       continue;
     error = build_part(p, r, &g->part[i], &r->part[i]);
     r->built |= r->part[i].exec != NULL;
@@ -413,6 +407,14 @@ static int launch_parts(nvd_gpu_run *x) {
   return error;
 }
 
+/* A launch of a kernel may overlap with what runs before it, one of a graph never does; but it takes longer, which only
+   a long kernel behind others hides. */
+static int gains_by_overlap(const nvd_gpu_run *x) {
+  const nvd_program *p = x->p;
+  int waits = x->q->done < atomic_load_explicit(&x->q->issued, memory_order_relaxed);
+  return p->device->overlaps && p->nstep == 1 && p->step->time > LONG && waits;
+}
+
 /* An error code of CUDA. */
 static int start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
@@ -422,7 +424,9 @@ static int start(nvd_gpu_run *x) {
     r->changed[i] |= (char)fill(x, i, &address, &scalar);
   if (!x->status) {
     void *recorded = p->gpu->records && r != p->gpu->plain ? nvd_record_get(x, launch_all) : NULL;
-    error = recorded ? nvd_cu.cuGraphLaunch(recorded, x->stream) : r->built ? launch_parts(x) : launch_all(x);
+    error = recorded                           ? nvd_cu.cuGraphLaunch(recorded, x->stream)
+            : r->built && !gains_by_overlap(x) ? launch_parts(x)
+                                               : launch_all(x);
   }
   if (r->built && (error || x->status)) { /* one may hold half of the arguments */
     graphs_free(p, r);

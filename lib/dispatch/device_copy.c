@@ -202,20 +202,20 @@ int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   if (status)
     return status;
   const char *at = from->data + offset;
-  int64_t before = atomic_load(&c.q->issued);
+  int64_t over = atomic_load(&c.q->issued); /* all up to that one, when the copy is */
   if (bytes >= DIRECT_FROM && is_pinned(to)) {
     status = direct(&c, to, at, bytes, CUDA_TO_HOST);
   } else {
     int error = receive(&c, to, at, bytes);
-    note(&c);
+    over += note(&c).ticket == over + 1; /* nothing came between */
     status = nvd_device_status(c.d, error, "copy");
   }
   nvd_leave(c.entered);
   if (status)
     return status;
   nvd_lock();
-  if (bytes && c.q->done < before) /* the copy came after all that */
-    c.q->done = before;
+  if (bytes && c.q->done < over)
+    c.q->done = over;
   nvd_unlock();
   return bytes ? late_error(c.cell) : NVM_OK;
 }

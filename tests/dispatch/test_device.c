@@ -501,36 +501,49 @@ START_TEST(runs_become_replays) {
 }
 END_TEST
 
-/* A long kernel that stands alone may overlap with what was launched before it, but not in a graph of the caller's. */
+/* A long kernel that stands alone may overlap with what was launched before it: not if that is known to have ended, and
+   not in a graph of the caller's. */
 START_TEST(long_kernels_are_launched) {
   nvd_device *d = emulated(0);
-  nvd_program *p = program(d, long_scale, N, 0), *q = program(d, two_steps, N, 0);
+  nvd_program *p = program(d, long_scale, N, 0);
   void *mine, *graph, *exec;
-  nvd_buf *x = ramp(d, N);
-  int64_t before = emu_calls("overlaps");
-  for (int i = 0; i < 6; i++) {
-    nvd_buf *y = run1(p, d, x, N), *z = run1(q, d, y, N);
-    ck_ramp(y, N, 2);
-    ck_ramp(z, N, 6);
-    nvd_buf_unref(y), nvd_buf_unref(z);
+  nvd_buf *x = ramp(d, N), *y[6];
+  for (int i = 0; i < 6; i++)
+    y[i] = run1(p, d, i ? y[i - 1] : x, N);
+  for (int i = 0; i < 6; i++)
+    ck_ramp(y[i], N, 2 << i);
+  ck_assert_int_eq(emu_calls("overlaps"), 6);
+  ck_assert_int_eq(emu_calls("cuGraphLaunch"), 0);
+  nvd_buf_unref(y[5]), nvd_buf_unref(y[4]);
+  OK(nvd_synchronize(d));
+  for (int i = 4; i < 6; i++) { /* alone, then behind that */
+    y[i] = run1(p, d, y[i - 1], N);
+    ck_assert_int_eq(emu_calls("cuGraphLaunch"), 1);
   }
-  ck_assert_int_eq(emu_calls("overlaps") - before, 6 + 2 * 2); /* the others as long as there is no graph */
-  ck_assert_int_eq(emu_calls("cuGraphLaunch"), 4);
+  ck_ramp(y[5], N, 64);
+  ck_ramp(y[4], N, 32);
+  ck_assert_int_eq(emu_calls("overlaps"), 7);
+  nvd_buf_unref(y[5]);
+  y[5] = run1(p, d, y[0], N); /* the copy to the host waited */
+  ck_assert_int_eq(emu_calls("overlaps"), 7);
+  ck_assert_int_eq(emu_calls("cuGraphLaunch"), 2);
   CUDA(cudaStreamCreateWithFlags(&mine, 1));
   OK(nvd_stream_set(d, mine));
   CUDA(cudaStreamBeginCapture(mine, 0));
-  nvd_buf *y = run1(p, d, x, N);
+  nvd_buf *captured = run1(p, d, x, N);
   CUDA(cudaStreamEndCapture(mine, &graph));
   CUDA(cudaGraphInstantiate(&exec, graph, 0));
   CUDA(cudaGraphLaunch(exec, mine));
   CUDA(cudaStreamSynchronize(mine));
-  ck_ramp(y, N, 2);
-  ck_assert_int_eq(emu_calls("overlaps") - before, 6 + 2 * 2);
+  ck_ramp(captured, N, 2);
+  ck_assert_int_eq(emu_calls("overlaps"), 7);
   OK(nvd_stream_set(d, NULL));
   CUDA(cudaGraphExecDestroy(exec));
   CUDA(cudaGraphDestroy(graph));
-  nvd_buf_unref(x), nvd_buf_unref(y);
-  nvd_program_free(p), nvd_program_free(q);
+  for (int i = 0; i < 6; i++)
+    nvd_buf_unref(y[i]);
+  nvd_buf_unref(captured), nvd_buf_unref(x);
+  nvd_program_free(p);
 }
 END_TEST
 
