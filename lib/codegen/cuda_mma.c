@@ -102,8 +102,9 @@ nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s) {
   return t == NVM_I8 ? e->k->tile[s->in[2]].type : t;
 }
 
-/* Of bytes: rows eight further on, and what lies eight further on in one, have the same turn (cuda_rows.c). */
-static void widened(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
+/* Bytes, two in a word: rows eight further on, and what lies eight further on in one, have the same turn
+   (cuda_rows.c). */
+static void read_bytes(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
   const char *line = nvcu_text(e, "%s + %d + (lane >> 2)", f->base, first), *from[2];
   int far = 8 * f->r->span, up = f->across ? 8 : far, deep = f->across ? far : 8;
   for (int h = 0; h <= f->across; h++) {
@@ -112,19 +113,33 @@ static void widened(nvcu_em *e, const side *f, const char *name, int first, cons
     from[h] = nvcu_fresh(e, "from");
     nvcu_line(e, "const unsigned char *const %s = (const unsigned char *)%s + %s;", from[h], f->at, place);
   }
+  nvcu_line(e, "unsigned %s[4];", name);
   for (int i = 0; i < 4; i++) {
     int at = (order ? i >> 1 : i & 1) * up + (order ? i & 1 : i >> 1) * deep;
-    const char *two = f->across ? nvcu_text(e, "%s[%d] | %s[%d] << 16", from[0], at, from[1], at)
-                                : nvcu_text(e, "nv_apart(*(const unsigned short *)(%s + %d))", from[0], at);
+    if (f->across) nvcu_line(e, "%s[%d] = %s[%d] | %s[%d] << 16;", name, i, from[0], at, from[1], at);
+    else nvcu_line(e, "%s[%d] = *(const unsigned short *)(%s + %d);", name, i, from[0], at);
+  }
+}
+
+static void widen(nvcu_em *e, const side *f, const char *name, const char *bytes) {
+  for (int i = 0; i < 4; i++) {
+    const char *two = nvcu_text(e, f->across ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
     nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), two);
   }
 }
 
-const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
+const char *nvcu_bytes(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
+  side p = side_of(e, s, sum, sum->p);
+  const char *name = nvcu_fresh(e, "bytes");
+  read_bytes(e, &p, name, first, nvcu_text(e, "%d", deep), 0);
+  return name;
+}
+
+const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes) {
   side p = side_of(e, s, sum, sum->p);
   const char *name = nvcu_fresh(e, "a");
   nvcu_line(e, "unsigned %s[4];", name);
-  widened(e, &p, name, first, nvcu_text(e, "%d", deep), 0);
+  widen(e, &p, name, bytes);
   return name;
 }
 
@@ -133,7 +148,9 @@ static void fragment(nvcu_em *e, const side *f, const char *name, int first, con
   const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
   nvcu_line(e, "unsigned %s[4];", name);
   if (f->r->type == NVM_I8) {
-    widened(e, f, name, first, k, order);
+    const char *two = nvcu_fresh(e, "bytes");
+    read_bytes(e, f, two, first, k, order);
+    widen(e, f, name, two);
   } else if (f->single) {
     for (int i = 0; i < 4; i++) {
       int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;

@@ -9,6 +9,7 @@
 
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
+enum { AHEAD = 3 }; /* products on their way while bytes become wider */
 enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (a factor from registers takes 75 cycles) */
 
 /* ---- what the loop copies */
@@ -191,7 +192,11 @@ static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const 
 
 /* What one instruction makes: 64 rows by n eights of columns from the j-th on that lie together, of a contraction and
    of `more` that go on with it; acc: their sums. */
-typedef struct piece { const batch *b; int i, j, n, more; const char **acc, *left; } piece; /* left: registers */
+typedef struct piece {
+  const batch *b;
+  int i, j, n, more;
+  const char **acc, *bytes[2], *left; /* left: registers, of bytes that became wider; those of two steps in turn */
+} piece;
 
 static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
   int most = b->q->size == 1 ? MOST_ADDED : MOST_COLUMNS;
@@ -237,12 +242,42 @@ static void added(nvcu_em *e, const nvcu_sum *sum, const piece *x, int64_t k, in
   nvcu_close(e);
 }
 
-/* Bytes become wider while the products before them are on their way. */
-static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int at) {
-  for (int i = 0; i < n; i++) {
-    int known = i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i;
-    x[i].left = known ? x[i - 1].left : nvcu_widened(e, x[i].b->s, sum, sum->prow[x[i].i], at);
+/* Has a piece the left factor of the one before it? */
+static int shares(const piece *x, int i) { return i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i; }
+
+static void read_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int at, int turn) {
+  for (int i = 0; i < n; i++)
+    x[i].bytes[turn] = shares(x, i) ? x[i - 1].bytes[turn] : nvcu_bytes(e, x[i].b->s, sum, sum->prow[x[i].i], at);
+}
+
+static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int turn) {
+  for (int i = 0; i < n; i++)
+    x[i].left = shares(x, i) ? x[i - 1].left : nvcu_widened(e, x[i].b->s, sum, x[i].bytes[turn]);
+}
+
+/* Bytes are read one step before, and become wider while products of the steps before are on their way, also of the
+   last round's: by the end of this one all of those are done. */
+static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
+  int most = k / deep > AHEAD ? AHEAD : (int)(k / deep) - 1;
+  read_all(e, sum, x, n, 0, 0);
+  for (int at = 0, turn = 0; at < k; at += deep, turn ^= 1) {
+    if (at + deep < k) read_all(e, sum, x, n, at + deep, !turn);
+    nvcu_line(e, "nv_group_wait<%d>();", most);
+    widen_all(e, sum, x, n, turn);
+    nvcu_line(e, "nv_group_begin();");
+    for (int i = 0; i < n; i++) product(e, sum, &x[i], at, 1, x[i].acc);
+    nvcu_line(e, "nv_group_commit();");
   }
+  if (!e->ring->behind) nvcu_line(e, "nv_group_wait<0>();");
+}
+
+/* Factors of 16 bits in shared memory: one batch of instructions */
+static void batched(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
+  nvcu_line(e, "nv_group_begin();");
+  for (int at = 0; at < k; at += deep)
+    for (int i = 0; i < n; i++) product(e, sum, &x[i], at, 1, x[i].acc);
+  nvcu_line(e, "nv_group_commit();");
+  nvcu_line(e, "nv_group_wait<%d>();", e->ring->behind);
 }
 
 /* All contractions of the round at once, where the first one stands: a warpgroup waits for them together. */
@@ -265,19 +300,14 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
         NVB_PUSH(e->a, all, piece_at(e, &sum, &b[c], g->nsum - c, i, j));
         more = all.at[all.n - 1].more;
       }
-  if (g->widens && sum.nq <= FEW_COLUMNS) {
+  if (g->few)
     for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
-    return;
-  }
-  for (int x = 0; x < all.n && size == 1; x++) added(e, &sum, &all.at[x], k, deep);
-  if (size == 1) return;
-  for (int at = 0; at < k; at += deep) {
-    if (g->widens) widen_all(e, &sum, all.at, all.n, at);
-    if (g->widens || at == 0) nvcu_line(e, "nv_group_begin();");
-    for (int x = 0; x < all.n; x++) product(e, &sum, &all.at[x], at, 1, all.at[x].acc);
-    if (g->widens || at + deep == k) nvcu_line(e, "nv_group_commit();");
-  }
-  nvcu_line(e, "nv_group_wait<%d>();", g->behind);
+  else if (g->widens)
+    widening(e, &sum, all.at, all.n, k, deep);
+  else if (size > 1)
+    batched(e, &sum, all.at, all.n, k, deep);
+  else
+    for (int x = 0; x < all.n; x++) added(e, &sum, &all.at[x], k, deep);
 }
 
 /* ---- roles */
@@ -421,7 +451,8 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   see_body(e, g, run->body);
   int added = nvg_size(nvcu_factor_type(e, g->sum[0])) == 1; /* where they are waited for */
   for (int i = 0; i < g->n; i++) g->widens |= e->k->tile[g->tile[i].put->out[0]].type == NVM_I8;
-  g->behind = g->stages >= BEHIND && g->nsum == 1 && !added && !g->widens;
+  g->few = g->widens && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;
+  g->behind = g->widens ? g->stages > 2 && !g->few : g->stages >= BEHIND && g->nsum == 1 && !added;
   g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);
   e->ring = g;
   nvcu_boxes_plan(e, g);

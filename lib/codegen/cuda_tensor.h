@@ -43,8 +43,9 @@ const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the
 nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s);       /* what the contraction multiplies */
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum); /* what is put for it is there */
-/* Sixteen rows of p from `first` on and sixteen factors, bytes made wider: the name of four registers */
-const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
+/* Sixteen rows of p from `first` on and sixteen factors, as bytes, and made wider: the name of four registers */
+const char *nvcu_bytes(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
+const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes);
 
 /* ---- cuda_maps.c */
 /* A load or store as boxes of a buffer: the map without its box, and where a block's box begins. */
@@ -72,6 +73,7 @@ typedef struct nvcu_ring {
   const nvf_stmt *loop;
   int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
   int widens;                   /* one factor goes through registers, where bytes become wider: each warp reads it */
+  int few;                      /* its columns: warps multiply */
   int behind;                   /* 1: the products of a round are waited for in the next one, as small ones want it */
   nvcu_fill tile[NVC_MAPS];
   int nsum;                     /* contractions of a round: one batch of instructions */
