@@ -68,6 +68,7 @@ typedef struct nvcu_em {
   enum { NVCU_OWN, NVCU_READS, NVCU_LEFT } crossed; /* other blocks' shared memory was read; and all have said so */
   int warps_later;         /* bits of the warp number that any later run uses */
   int cluster_at;          /* clock of the last barrier of the cluster */
+  int nmail, mail_open;    /* barriers for numbers that other blocks send; the kernel has waited for all blocks */
   int blocks_later;        /* some later run may read the memory of other blocks */
   const nvf_part *part;
   const char **grid, **grid_extent; /* by grid axis of the part: atoms; the extent of the first is not asked for */
@@ -142,6 +143,9 @@ void nvcu_may_write(nvcu_em *e, const nvcu_room *r);         /* a barrier if som
 void nvcu_wrote(nvcu_em *e, nvcu_room *r);
 void nvcu_may_read(nvcu_em *e, const nvcu_room *r);          /* a barrier if some thread may not have written */
 void nvcu_read(nvcu_em *e, nvcu_room *r);
+int nvcu_mail_may(const nvcu_em *e);   /* numbers may be sent to other blocks, each to be told of at a barrier */
+const char *nvcu_mail_new(nvcu_em *e); /* such a barrier, for one phase; open: before any number is sent */
+void nvcu_mail_open(nvcu_em *e);
 void nvcu_cluster_barrier(nvcu_em *e);                       /* all threads of all blocks of the cluster */
 void nvcu_cluster_end(nvcu_em *e); /* shared memory ends with its block, and others may read it */
 void nvcu_barrier(nvcu_em *e);
@@ -228,6 +232,7 @@ void nvcu_board_limit(nvcu_board *b, const char *visited);
 void nvcu_board_post(nvcu_em *e, nvcu_board *b, const char *const *const *v);
 void nvcu_board_meet(nvcu_em *e, const nvcu_board *b, int last);
 const char **nvcu_board_take(nvcu_em *e, nvcu_board *b, int y);
+int nvcu_board_fetches(const nvcu_board *b); /* does taking read the memory of other blocks? */
 /* cuda_scan.c, cuda_move.c: one statement inside of its loops (a scan, put, get, relayout, contract with loops in its
    layouts opens those it needs itself where the run has none). */
 void nvcu_scan(nvcu_em *e, const nvf_stmt *s);

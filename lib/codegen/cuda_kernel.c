@@ -201,11 +201,14 @@ static const char *first_of(nvcu_em *e, const nvf_layout *l, char place, const c
   if (mask >= 0 && !(all & (all - 1)))
     return (all - 1) & ~mask ? nvcu_text(e, "(%s & %d) == 0", number, (all - 1) & ~mask) : NULL;
   nvb_text sum = {.arena = e->a};
+  int used = 1;
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->place == place && d->extent > 1)
-      nvb_print(&sum, "%s%s / %d %% %d * %d", sum.n ? " + " : "", number, d->pstride, d->extent, d->pstride);
+    if (d->place != place || d->extent == 1) continue;
+    nvb_print(&sum, "%s%s / %d %% %d * %d", sum.n ? " + " : "", number, d->pstride, d->extent, d->pstride);
+    used *= d->extent;
   }
+  if (used == all) return NULL;
   return nvcu_text(e, "%s == %s", number, sum.n ? sum.s : "0");
 }
 
@@ -392,6 +395,8 @@ static int resident_of(const nvcu_em *e) {
   return !e->ring || e->cluster > 1 ? 0 : least > 1 ? (int)least : 1;
 }
 
+static int64_t mail_at(const nvcu_em *e) { return e->exchange + e->shared_most; }
+
 static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_puts(t, nvc_cuda_prelude);
   if (e->tensor) nvb_puts(t, nvc_cuda_tensor);
@@ -418,6 +423,12 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
     if (k->shared) nvb_print(t, "  char *const shared = %s;\n", e->cluster > 1 ? "nv_own(dynamic)" : "dynamic");
     else nvb_print(t, "  char *const shared = scratch + (long long)block * %lld;\n", (long long)k->scratch);
   }
+  if (e->nmail) {
+    nvb_print(t, "  char *const mail = shared + %lld;\n", (long long)mail_at(e));
+    nvb_puts(t, "  if (threadIdx.x == 0) {\n");
+    nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(mail + 8 * i, 1);\n", e->nmail);
+    nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_arrive();\n");
+  }
   if (!e->ring) nvb_puts(t, "  nv_after_previous();\n"); /* with roles barriers come first */
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");
@@ -442,7 +453,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   set_up(e);
   emit_parts(e);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
-  int64_t room = e->exchange + e->shared_most, fits = room <= shared_limit(target->arch);
+  int64_t room = mail_at(e) + 8 * e->nmail, fits = room <= shared_limit(target->arch);
   if (!fits && e->cluster > 1)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster wants %lld bytes of shared memory in a block", (long long)room);
   if (e->tensor && !fits)

@@ -101,5 +101,36 @@ NV void nv_after_previous() {
   asm volatile("griddepcontrol.wait;" : : : "memory");
 #endif
 }
+NV unsigned nv_at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+// Barriers in shared memory: so many arrivals, and the bytes that are expected. A phase is 0 first, then 1, 0 ...
+NV void nv_bar_init(char *bar, int n) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(nv_at(bar)), "r"(n) : "memory");
+}
+NV void nv_bar_ready() {
+  asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" : : : "memory");
+}
+NV void nv_bar_expect(char *bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(nv_at(bar)), "r"(bytes) : "memory");
+}
+NV void nv_bar_arrive(char *bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(nv_at(bar)) : "memory");
+}
+NV void nv_bar_wait(char *bar, int phase) {
+  asm volatile("{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+               "@p bra done;\nbra again;\ndone:\n}"
+               : : "r"(nv_at(bar)), "r"(phase) : "memory");
+}
+// what a block of the cluster is given, and told of at its barrier, by one that need not wait
+template <class T> NV void nv_send(T *to, T x, char *bar, int rank) {
+  unsigned at, there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(nv_at(to)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(nv_at(bar)), "r"(rank));
+  if constexpr (sizeof(T) == 8)
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
+                 : : "r"(at), "l"(*(unsigned long long *)&x), "r"(there) : "memory");
+  else
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+                 : : "r"(at), "r"(*(unsigned *)&x), "r"(there) : "memory");
+}
 NV void nv_prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 // end of prelude

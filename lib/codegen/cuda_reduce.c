@@ -590,7 +590,7 @@ static void take_board(nvcu_em *e, nvcu_red *r) {
     const char **v = nvcu_board_take(e, r->board, y);
     for (int i = 0; i < r->of.nstate; i++) nvcu_define(e, r->of.s->out[i], y, v[i]);
   }
-  if (e->cluster == 1) return;
+  if (!nvcu_board_fetches(r->board)) return;
   e->crossed = NVCU_READS;
   if (!last || e->blocks_later) return;
   nvcu_line(e, "nv_cluster_arrive();");

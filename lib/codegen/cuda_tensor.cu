@@ -1,6 +1,5 @@
 // Tensor cores and asynchronous copies, behind the prelude of those sources that use them; replaced by a
 // test build too.
-NV unsigned nv_at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 // four, two matrices of 8 rows of 16 bytes; every lane gives the address of one row
 NV void nv_rows4(unsigned (&r)[4], const char *p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -74,24 +73,6 @@ template <int N> NV void nv_async_wait() { asm volatile("cp.async.wait_group %0;
 // what TMA knows of a buffer
 struct __align__(64) nv_map { unsigned long long word[16]; };
 NV void nv_map_prefetch(const nv_map *m) { asm volatile("prefetch.tensormap [%0];" : : "l"(m) : "memory"); }
-// Barriers in shared memory: so many arrivals, and the bytes that are expected. A phase is 0 first, then 1, 0 ...
-NV void nv_bar_init(char *bar, int n) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(nv_at(bar)), "r"(n) : "memory");
-}
-NV void nv_bar_ready() {
-  asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" : : : "memory");
-}
-NV void nv_bar_expect(char *bar, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(nv_at(bar)), "r"(bytes) : "memory");
-}
-NV void nv_bar_arrive(char *bar) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(nv_at(bar)) : "memory");
-}
-NV void nv_bar_wait(char *bar, int phase) {
-  asm volatile("{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-               "@p bra done;\nbra again;\ndone:\n}"
-               : : "r"(nv_at(bar)), "r"(phase) : "memory");
-}
 template <int THREADS> NV void nv_meet() { asm volatile("bar.sync 1, %0;" : : "n"(THREADS) : "memory"); }
 template <int N> NV void nv_registers_less() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(N)); }
 template <int N> NV void nv_registers_more() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(N)); }

@@ -390,13 +390,25 @@ static void check_merge(checker *c, const nvf_stmt *s, int n, const nvf_layout *
   try_merge(c, s, n);
 }
 
-/* Every digit of the axis but the most significant one has a power of two. */
+/* Do digit d and those above it count warps, blocks of a cluster and rounds? */
+static int is_numbered(const nvf_layout *l, const nvf_digit *d) {
+  int blocks = 0, others = 0;
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *x = &l->d[i];
+    if (x->axis != d->axis || x->extent == 1) continue;
+    blocks |= x->place == 'c';
+    others |= x->stride >= d->stride && (x->place == 'l' || x->place == 'i');
+  }
+  return blocks && !others;
+}
+
+/* Every digit of the axis has a power of two, but for the most significant one and for what a cluster shares out. */
 static int even_digits(const nvf_layout *l, int axis) {
   int64_t n = nvf_extent(l, axis);
   for (int i = 0; i < l->n; i++) {
     const nvf_digit *d = &l->d[i];
-    if (d->axis == axis && d->extent > 1 && d->stride * d->extent != n && !power2(d->extent)) return 0;
-    if (d->axis == axis && !power2(d->extent) && d->place == 'l') return 0;
+    if (d->axis != axis || power2(d->extent)) continue;
+    if (d->place == 'l' || !(d->stride * d->extent == n || is_numbered(l, d))) return 0;
   }
   return 1;
 }

@@ -76,6 +76,7 @@ static const struct budget {
     {"scatter1.kir", "gpu", 24, "four indices", 0},
     {"scatter2.kir", "gpu", 40, "four elements and their indices", 0},
     {"seed.kir", "gpu", 56, "eight elements of three operands", 1},
+    {"softmax.kir", "gpuodd0", 96, "32 exponentials, which the blocks of a cluster share", 2},
     {"softmax.kir", "gpushort", 80, "16 elements of two rows", 0},
     {"softmax.kir", "gpu", 136, "32 or 64 exponentials", 1},
     {"spread.kir", "gpu", 64, "two columns of four states, and a merge with three quotients", 1},

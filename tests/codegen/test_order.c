@@ -347,6 +347,40 @@ START_TEST(odd_warps) {
 }
 END_TEST
 
+/* Rows that the blocks of a cluster share, of which a part, half the blocks or none of a round is left: numbers that
+   they send each other, in rounds too, and states of a byte that they fetch; boards side by side. */
+START_TEST(clusters) {
+  static const char text[] =
+      "frag first(a: f32, i: i64, c: f32, k: i64) -> (f32, i64) {\n"
+      "  before = (a < c) | ((a == c) & (i < k))\n  return select(before, a, c), select(before, i, k)\n}\n"
+      "kernel t(x: f32[], o: mut f32[], n: size) {\n  grid (b = 2) {\n"
+      "    X = load(x, b*n + r*n + j, L, where = j < n)\n    J = map(i64, j, layout = L)\n"
+      "    m, at = reduce(first, (X, J), j, S, where = j < n, init = (inf, 9223372036854775807))\n"
+      "    D = map(subtract, X, m)\n    P = map(f64, D)\n    s = reduce(add, P, j, S, where = j < n, init = (-0.0))\n"
+      "    B = map(bool, D)\n    any = reduce(logical_or, B, j, S, where = j < n, init = (0))\n"
+      "    T = map(f32, s)\n    U = map(f32, any)\n    V = map(f32, at)\n"
+      "    Y = map(fma, D, U, T)\n    Z = map(add, Y, V)\n"
+      "    store(o, b*2000 + r*1000 + j, Z, where = j < n)\n  }\n}\n"
+      "schedule cpu16 { L = \"r: I2; j: I16 i4 l16\"; S = stamp(64, 16) }\n"
+      "schedule cpu1 { L = \"r: I2; j: I16 I4 I16\"; S = stamp(64, 16) }\n"
+      "schedule gpu1 { L = \"r: w2; j: c3 w5 i4 l16\"; S = stamp(64, 16) }\n"
+      "schedule gpu2 { L = \"r: w2; j: I3 c2 w3 i4 l16\"; S = stamp(64, 16) }\n"
+      "schedule gpu3 { L = \"r: i2; j: w5 c4 i4 w2 l8\"; S = stamp(64, 16) }\n"
+      "schedule gpu4 { L = \"r: w2; j: I5 c3 I4 l16\"; S = stamp(64, 16) }\n"
+      "schedule gpu5 { L = \"r: i2; j: I2 w2 c4 i4 l16\"; S = stamp(64, 16) }\n";
+  static const int length[] = {960, 897, 130, 64, 1};
+  float x[3000], o[4000];
+  for (int i = 0; i < 3000; i++) x[i] = (float)(i * 37 % 1009) / 16;
+  for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
+    gate g = {0};
+    gate_in(&g, NVM_F32, x, 3 * length[i]);
+    gate_out(&g, NVM_F32, o, 4000);
+    gate_size(&g, length[i]);
+    run(&g, "clusters", text);
+  }
+}
+END_TEST
+
 /* What the emitter for GPUs refuses, as it would make something else of it: a scan across warps whose number has no
    bits, for others are odd; boards of a cluster that the next round writes to while other blocks read. */
 START_TEST(refused) {
@@ -399,11 +433,11 @@ int main(void) {
   return gate_emulator()
              ? RUN_SUITE("cuda order", slow_paths, late_results, pointers, empty_rows, loads_before_loops, orders,
                          behind_scans, scans_that_are_carried, carried_halves, items_over_pads, copies_of_scans,
-                         kept_for_all, odd_warps, refused)
+                         kept_for_all, odd_warps, clusters, refused)
              : 77;
 }
 #else
 SUITE("order", slow_paths, late_results, pointers, empty_rows, through_memory, loads_before_loops,
       stores_under_another_name, orders, behind_scans, scans_that_are_carried, carried_halves, items_over_pads,
-      copies_of_scans, kept_for_all, odd_warps, refused, wide_pairs)
+      copies_of_scans, kept_for_all, odd_warps, clusters, refused, wide_pairs)
 #endif

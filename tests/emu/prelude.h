@@ -79,6 +79,27 @@ template <class T> NV T *nv_peer(T *p, int rank) {
   return (T *)((char *)p + ((long long)rank - (long long)emu_state.rank) * (long long)emu_state.apart);
 }
 
+// Barriers in shared memory. A thread that waits for another warp gives the others their turn.
+NV unsigned nv_at(const void *p) { return (unsigned)(unsigned long long)p; }
+struct emu_bar { unsigned char phase, count, pending, none; int bytes; };
+NV void emu_turn(EMU_HERE) { emu_meet(EMU_TURN, ~0u, 0, 0, line); }
+NV void emu_bar_step(emu_bar *b) {
+  if (b->pending || b->bytes) return;
+  b->phase ^= 1;
+  b->pending = b->count;
+}
+NV void nv_bar_init(char *bar, int n) { *(emu_bar *)bar = {0, (unsigned char)n, (unsigned char)n, 0, 0}; }
+NV void nv_bar_ready() {}
+NV void nv_bar_arrive(char *bar) { emu_bar *b = (emu_bar *)bar; b->pending--; emu_bar_step(b); }
+NV void nv_bar_expect(char *bar, int bytes) { ((emu_bar *)bar)->bytes += bytes; nv_bar_arrive(bar); }
+NV void nv_bar_wait(char *bar, int phase) { while (((volatile emu_bar *)bar)->phase == phase) emu_turn(); }
+template <class T> NV void nv_send(T *to, T x, char *bar, int rank) {
+  emu_bar *b = (emu_bar *)nv_peer(bar, rank);
+  *nv_peer(to, rank) = x;
+  b->bytes -= (int)sizeof(T);
+  emu_bar_step(b);
+}
+
 // ---- tensor cores (lib/codegen/cuda_tensor.cu): lanes give each other their registers; sums are taken k ascending
 NV unsigned emu_word(unsigned long long at) { unsigned x; __builtin_memcpy(&x, (const void *)at, 4); return x; }
 NV void nv_rows4(unsigned (&r)[4], const char *p) {
@@ -155,22 +176,9 @@ template <int N> NV void nv_async(char *to, const void *from, bool ok) {
 NV void nv_async_commit() {}
 template <int N> NV void nv_async_wait() {}
 
-// ---- warpgroups and TMA. A thread that waits for another warp gives the others their turn.
-NV unsigned nv_at(const void *p) { return (unsigned)(unsigned long long)p; }
+// ---- warpgroups and TMA
 struct alignas(64) nv_map { unsigned long long word[16]; };
 NV void nv_map_prefetch(const nv_map *) {}
-struct emu_bar { unsigned char phase, count, pending, none; int bytes; };
-NV void emu_turn(EMU_HERE) { emu_meet(EMU_TURN, ~0u, 0, 0, line); }
-NV void emu_bar_step(emu_bar *b) {
-  if (b->pending || b->bytes) return;
-  b->phase ^= 1;
-  b->pending = b->count;
-}
-NV void nv_bar_init(char *bar, int n) { *(emu_bar *)bar = {0, (unsigned char)n, (unsigned char)n, 0, 0}; }
-NV void nv_bar_ready() {}
-NV void nv_bar_arrive(char *bar) { emu_bar *b = (emu_bar *)bar; b->pending--; emu_bar_step(b); }
-NV void nv_bar_expect(char *bar, int bytes) { ((emu_bar *)bar)->bytes += bytes; nv_bar_arrive(bar); }
-NV void nv_bar_wait(char *bar, int phase) { while (((volatile emu_bar *)bar)->phase == phase) emu_turn(); }
 // all of so many threads from `first` on
 template <int THREADS> NV void emu_gather(int which) {
   static volatile int here[64], round[64];
