@@ -42,8 +42,9 @@ static int64_t extent_of(const nvg_term *t, int label) {
   return t->set >> label & 1 ? t->x->aval->shape[find(t, label)] : 1;
 }
 
-/* Of dimension d among those of its array as it was before a pending permutation. */
+/* Of dimension d among those of its array as it was before a pending permutation, conversions aside. */
 static int place_of(nvg_node *x, int d) {
+  while (x->op == NVG_OP_CAST && !atomic_load(&x->value)) x = x->in[0];
   return x->op == NVG_OP_PERMUTE_DIMS && !atomic_load(&x->value) ? (int)x->attr[d] : d;
 }
 
@@ -265,12 +266,13 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   return made(out, nvg_xreshape(c, rounded(c, r, f), k, shape), label);
 }
 
-/* One side has all labels but for what is repeated along it: in its order. */
+/* One side has all labels but for what is repeated along it: in the order of its memory, so that a matrix times a vector
+   reads lines, whichever way it is turned. */
 static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
                    const nvg_factors *f) {
   uint8_t at[2 * NVM_MAX_RANK];
   int n = a->x->aval->rank;
-  memcpy(at, a->at, (size_t)n);
+  for (int d = 0; d < n; d++) at[a->place[d]] = a->at[d];
   for (int d = 0; d < b->x->aval->rank; d++)
     if (!(a->set >> b->at[d] & 1)) at[n++] = b->at[d];
   if (n > NVM_MAX_RANK) return nvg_bad(c, NVM_ERR_VALUE, "more than %d dimensions on the way", NVM_MAX_RANK), 0;
