@@ -51,16 +51,21 @@ static void vote(const nvf_cand *k, nvf_ix at, int node, uint64_t axes, int axis
   to->wide += nvf_vector_of(k, at, node, axis, v) == least(v, 16 / size) ? bytes : 0;
 }
 
-/* As many as make 16 bytes of the smallest type, as long as half of what moves along the axis is aligned so; else 4
-   bytes, or one element. Nothing between: each way is a text of its own. */
+/* As many as make 16 bytes of the smallest type, but no more of what is stored (on a GPU lanes that store 32 bytes each
+   fill halves of lines: bf16 to f32 took 1.57 of a copy), as long as half of what moves along the axis is aligned so;
+   else 4 bytes, or one element. Nothing between: each way is a text of its own. */
 int64_t nvf_vector(const nvf_cand *k, int axis) {
-  int64_t v = 1;
+  int64_t v = 1, stored = 16;
   for (int i = 0; i < k->inst.n; i++)
     if (k->inst.at[i].kind == NVF_ILOAD && nvf_is_one(k, k->inst.at[i].at, axis))
       v = most(v, 16 / nvg_size(k->net->node[k->inst.at[i].node].dtype));
   for (int i = 0; i < k->put.n; i++)
-    if (nvf_is_one(k, k->put.at[i].at, axis))
-      v = most(v, 16 / nvg_size(k->net->node[k->put.at[i].node].dtype));
+    if (nvf_is_one(k, k->put.at[i].at, axis)) {
+      int64_t n = 16 / nvg_size(k->net->node[k->put.at[i].node].dtype);
+      v = most(v, n), stored = least(stored, n);
+    }
+  if (k->net->caps->kind != NVB_CPU)
+    v = least(v, stored);
   int64_t small = v / 4;
   for (v = least(least(v, 8), power2(k->axis.at[axis].n)); v > 1; v = v > small ? small : 1) {
     votes sum = { 0, 0 };

@@ -266,8 +266,8 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   return made(out, nvg_xreshape(c, rounded(c, r, f), k, shape), label);
 }
 
-/* One side has all labels but for what is repeated along it: in the order of its memory, so that a matrix times a vector
-   reads lines, whichever way it is turned. */
+/* One side has all labels but for what is repeated along it: in the order of its memory, so that a matrix times a
+   vector reads lines, whichever way it is turned. */
 static int vectors(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t summed,
                    const nvg_factors *f) {
   uint8_t at[2 * NVM_MAX_RANK];

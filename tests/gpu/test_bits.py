@@ -60,6 +60,24 @@ def test_map_over_its_range(name, device, rng):
         equal(getattr(nvm, name), [a.view(dtype) for a in args], device, (name, dtype), False)
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["exp", "exp2", "tanh", "sigmoid", "silu", "gelu", "gelu, tanh"])
+def test_every_half(name, dtype, device):
+    """Shorter forms that results of 16 bits allow: at most a unit from what a CPU gives, for all inputs."""
+    x = np.arange(1 << 16, dtype=np.uint32)
+    x = x.astype(np.uint16).view(np.float16).astype(np.float32) if dtype == "float16" else (x << 16).view(np.float32)
+    f = (lambda a: nvm.gelu(a, approximate=True)) if "," in name else getattr(nvm, name)
+    got, want = both(lambda a: f(nvm.astype(a, dtype)).astype("float32"), [x], device)
+    there = ~np.isnan(want)
+    assert np.array_equal(~np.isnan(got), there) and np.array_equal(np.signbit(got[there]), np.signbit(want[there]))
+    steps = [y.astype(np.float16).view(np.int16) if dtype == "float16" else (y.view(np.int32) >> 16).astype(np.int16)
+             for y in (got, want)]
+    steps = [np.where(s < 0, -32768 - s.astype(np.int32), s) for s in steps]
+    off = np.where(there, np.abs(steps[0] - steps[1]), 0)
+    assert off.max() <= 1, (x[off.argmax()], got[off.argmax()], want[off.argmax()], off.max())
+
+
 def same_bits(torch, got, want):
     bits = torch.int32 if want.dtype == torch.float32 else torch.int64
     return bool(((got.view(bits) == want.view(bits)) | (torch.isnan(got) & torch.isnan(want))).all())

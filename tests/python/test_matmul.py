@@ -412,3 +412,15 @@ def test_a_training_step(act, dtype, rng):
     for name, g, v in zip(("loss", "dw1", "db1", "dw2", "db2"), got, want):
         off = np.linalg.norm(gemms.wide(g) - v) / np.linalg.norm(v)
         assert off < {"float64": 1e-14, "float32": 1e-6, "bfloat16": 4e-2}[dtype], (name, off)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_vector_and_a_matrix_read_lines(dtype, rng):
+    """One row times weights that lie (out, in) or (in, out): summed along memory where that is possible."""
+    x = rng.integers(-9, 9, (1, 2000)).astype("float32")
+    w = rng.integers(-9, 9, (3000, 2000)).astype(dtype)
+    for turned in (True, False):
+        b = nvm.asarray(w if turned else np.ascontiguousarray(w.T)).eval()
+        y = nvm.asarray(x) @ (b.T if turned else b)
+        assert ("row-reduce" in nvm.explain(y)) == turned, nvm.explain(y)
+        np.testing.assert_array_equal(np.asarray(y), x @ w.T.astype("float32"))
