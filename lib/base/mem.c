@@ -4,6 +4,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#ifdef __SANITIZE_ADDRESS__ /* it is to see what is used after it was freed */
+enum { KEEPS = 0 };
+#else
+enum { KEEPS = 1 };
+#endif
 enum { KEPT_FROM = 128 << 10, KEPT = 4 };
 
 static _Atomic int64_t live;
@@ -69,11 +74,9 @@ void nvb_free(void *p) {
 }
 
 static _Atomic(void *) *place_of(size_t bytes) {
-#ifndef __SANITIZE_ADDRESS__ /* which is to see what is used after it was freed */
-  for (int i = 0; i < KEPT; i++)
+  for (int i = 0; i < KEPT && KEEPS; i++)
     if (bytes == (size_t)KEPT_FROM << i)
       return &kept[i];
-#endif
   return NULL;
 }
 
