@@ -440,8 +440,10 @@ nvf_ix nvf_ix_linear(nvf_space *s, int n, const nvf_ix *e, const nvf_prod *exten
 }
 
 void nvf_ix_unlinear(nvf_space *s, nvf_ix e, int n, const nvf_prod *extent, nvf_ix *out) {
-  for (int i = n - 1; i >= 0; i--) {
-    out[i] = i ? nvf_ix_mod(s, e, extent[i]) : e;
+  int top = 0; /* the first that is not one: its coordinate needs no remainder */
+  while (top < n - 1 && !extent[top]) out[top++] = 0;
+  for (int i = n - 1; i >= top; i--) {
+    out[i] = i > top ? nvf_ix_mod(s, e, extent[i]) : e;
     e = nvf_ix_div(s, e, extent[i]);
   }
 }
