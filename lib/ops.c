@@ -162,6 +162,9 @@ MAP_2(MATMUL, matmul)
 nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_product_options *o) {
   return product(NVG_OP_MATMUL, IN(x1, x2), 2, (nvm_attr){ .name = "", .kind = 'n' }, o);
 }
+nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scale_a, nvm_array *scale_b, nvm_dtype dtype) {
+  return MAKE(SCALED_MATMUL, IN(a, b, scale_a, scale_b), a_dtype(dtype));
+}
 nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int n,
                          const nvm_product_options *o) {
   int64_t at[2 * NVM_MAX_RANK];

@@ -161,6 +161,11 @@ typedef struct nvm_product_options {
 /* (..., m, k) @ (..., k, n), the dimensions before broadcast; one-dimensional operands are a row and a column. */
 NVM_API nvm_array *nvm_matmul(nvm_array *x1, nvm_array *x2);
 NVM_API nvm_array *nvm_matmul_opt(nvm_array *x1, nvm_array *x2, const nvm_product_options *o); /* o NULL: defaults */
+/* The product of floats of 8 bits, a (..., m, k) and b (..., k, n), each element times its scale. A scale is one
+   number, or of float32 and two dimensions up to those of its operand: of a m, ceil(m / 128) or 1 rows by
+   ceil(k / 128) or 1 columns, of b the other way round. dtype: float32 (DEFAULT), float16 or bfloat16. */
+NVM_API nvm_array *nvm_scaled_matmul(nvm_array *a, nvm_array *b, nvm_array *scale_a, nvm_array *scale_b,
+                                     nvm_dtype dtype);
 /* Summed over naxes dimensions: axes1[i] of x1 with axes2[i] of x2; both NULL: the last ones of x1, the first of x2. */
 NVM_API nvm_array *nvm_tensordot(nvm_array *x1, nvm_array *x2, const int *axes1, const int *axes2, int naxes,
                                  const nvm_product_options *o);

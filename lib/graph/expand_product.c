@@ -312,13 +312,11 @@ static nvg_node *product_of(nvg_call *c, nvg_node *const *in, const uint8_t *la,
   return nvg_term_product(c, &r, &a, &b, keep, f) ? nvg_term_as(c, &r, lc, n) : NULL;
 }
 
-nvg_node *nvg_make_MATMUL(nvg_call *c) {
+nvg_node *nvg_matrix_product(nvg_call *c, nvg_node *const *in, const nvg_factors *f) {
   enum { M, K, N, BATCH }; /* and on, from the last batch to the first */
-  nvg_factors f;
   char sa[NVG_SHAPE_TEXT], sb[NVG_SHAPE_TEXT];
-  const nvg_aval *a = c->in[0]->aval, *b = c->in[1]->aval;
-  if (!nvg_factors_of(c, c->in, 2, &f)) return NULL;
-  shape_of(sa, c->in[0]), shape_of(sb, c->in[1]);
+  const nvg_aval *a = in[0]->aval, *b = in[1]->aval;
+  shape_of(sa, in[0]), shape_of(sb, in[1]);
   if (!a->rank || !b->rank)
     return nvg_bad(c, NVM_ERR_VALUE, "operands need at least one dimension: %s %s @ %s %s",
                    nvg_dtype_name(a->dtype), sa, nvg_dtype_name(b->dtype), sb);
@@ -336,7 +334,12 @@ nvg_node *nvg_make_MATMUL(nvg_call *c) {
   if (!row) la[na++] = M, lc[n++] = M;
   la[na] = lb[nb++] = K;
   if (!column) lb[nb] = N, lc[n++] = N;
-  return product_of(c, c->in, la, lb, lc, n, &f);
+  return product_of(c, in, la, lb, lc, n, f);
+}
+
+nvg_node *nvg_make_MATMUL(nvg_call *c) {
+  nvg_factors f;
+  return nvg_factors_of(c, c->in, 2, &f) ? nvg_matrix_product(c, c->in, &f) : NULL;
 }
 
 nvg_node *nvg_make_VECDOT(nvg_call *c) {

@@ -27,6 +27,8 @@ int nvg_term_sum(nvg_call *c, nvg_term *t, uint64_t keep, const nvg_factors *f);
    and there is something to sum. */
 int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep,
                      const nvg_factors *f);
+/* As matmul has it: (..., m, k) and (..., k, n), or a row, or a column. NULL with a message. */
+nvg_node *nvg_matrix_product(nvg_call *c, nvg_node *const *in, const nvg_factors *f);
 /* t with its dimensions in this order; labels that it does not have give dimensions of extent 1. */
 nvg_node *nvg_term_as(nvg_call *c, const nvg_term *t, const uint8_t *label, int n);
 

@@ -71,6 +71,10 @@ START_TEST(test_products) {
   expect(nvm_matmul_opt(a, b, &o), 4, want);
   o.dtype = NVM_F64;
   ck_assert_int_eq(nvm_dtype_of(nvm_matmul_opt(a, b, &o)), NVM_F64);
+  nvm_array *a8 = nvm_astype(a, NVM_F8E4), *b8 = nvm_astype(b, NVM_F8E5), *rows = nvm_float(2);
+  expect(nvm_scaled_matmul(a8, b8, rows, nvm_float(0.5), NVM_DTYPE_DEFAULT), 4, want);
+  ck_assert_int_eq(nvm_dtype_of(nvm_scaled_matmul(a8, b8, rows, rows, NVM_BF16)), NVM_BF16);
+  ck_assert_ptr_null(nvm_scaled_matmul(a8, b, rows, rows, NVM_DTYPE_DEFAULT));
   expect(nvm_tensordot(a, b, NULL, NULL, 1, NULL), 4, want);
   expect(nvm_tensordot(a, b, (int[]){ 0, 1 }, (int[]){ 1, 0 }, 2, NULL), 1, (float[]){ 50 });
   expect(nvm_einsum("ij,jk->ki", three, 2, NULL), 4, (float[]){ 10, 28, 13, 40 });

@@ -174,6 +174,14 @@ START_TEST(creation_and_products) {
            "[matmul] there is no precision 9");
   is_aval(op2a("matmul", leaf(NVM_BF16, 4, 7, 1, 3, 4), leaf(NVM_BF16, 3, 5, 4, 6), D("dtype", NVM_F32)), NVM_F32,
           "7,5,3,6");
+  nvg_node *eight = leaf(NVM_F8E4, 2, 300, 200), *turned = leaf(NVM_F8E5, 2, 200, 40), *one = scalar(NVM_F32);
+  is_aval(opn("scaled_matmul", 4, eight, turned, leaf(NVM_F32, 2, 3, 2), leaf(NVM_F32, 2, 2, 40)), NVM_F32, "300,40");
+  is_aval(opn("scaled_matmul", 4, eight, turned, leaf(NVM_F32, 2, 300, 1), one), NVM_F32, "300,40");
+  is_fault(opn("scaled_matmul", 4, eight, turned, leaf(NVM_F32, 2, 2, 300), one), NVM_ERR_VALUE,
+           "[scaled_matmul] scale_a of (2, 300) does not fit a of (300, 200): it is one number, or has 300, 3 or 1 "
+           "rows and 2 or 1 columns");
+  is_fault(opn("scaled_matmul", 4, leaf(NVM_F16, 2, 300, 200), turned, one, one), NVM_ERR_TYPE,
+           "[scaled_matmul] a is of float16, not of a float of 8 bits");
   is_aval(op2a("tensordot", leaf(NVM_F32, 3, 2, 3, 4), leaf(NVM_F32, 3, 4, 3, 5), L("axes", 1, 2, 1, 0)), NVM_F32,
           "2,5");
   is_aval(op2a("tensordot", leaf(NVM_F32, 3, 2, 3, 4), leaf(NVM_F32, 3, 3, 4, 5), I("axes", 2)), NVM_F32, "2,5");
@@ -218,6 +226,7 @@ static int attrs_of(const char *name, nvg_attr *at) {
   return n;
 }
 
+enum { MOST_OPERANDS = 4 };
 static int callable(const nvg_op_info *o) {
   return o->kind != NVG_KLEAF && o->kind != NVG_KNODE && o->kind != NVG_KCALL;
 }
@@ -225,6 +234,13 @@ static void named(const nvg_op_info *o) { /* the message says more than the oper
   size_t n = strlen(o->name) + 3;
   ck_assert_msg(strlen(nvb_message()) > n && !memcmp(nvb_message() + 1, o->name, n - 3), "%s: %s", o->name,
                 nvb_message());
+}
+
+/* Operands of that dtype, but for indices and scales. */
+static void operands_of(const nvg_op_info *o, nvm_dtype t, nvg_node **in) {
+  in[0] = leaf(t, 2, 3, 3), in[1] = leaf(o->kind == NVG_KGATHER ? NVM_I64 : t, 2, 3, 3);
+  for (int i = 2; i < MOST_OPERANDS; i++) in[i] = o->nin > 3 ? leaf(NVM_F32, 2, 3, 1) : leaf(t, 2, 3, 3);
+  if (o->nin > 3) in[3] = leaf(NVM_F32, 2, 1, 3);
 }
 
 /* Each callable row, each dtype: a legal graph, or a message that names the operation. Every row takes some dtype. */
@@ -236,13 +252,13 @@ START_TEST(every_row_builds_or_explains) {
     for (nvm_dtype t = 0; t < NVM_NDTYPES; t++) {
       nvg_attr at[4];
       int nat = attrs_of(o->name, at), nin = o->nin < 0 ? 2 : o->nin;
-      nvm_dtype second = o->kind == NVG_KGATHER ? NVM_I64 : t;
       if (!strcmp(o->name, "squeeze")) {
         nvg_node *x = leaf(t, 2, 1, 3);
         worked += op1a("squeeze", x, I("axis", 0)) != NULL;
         continue;
       }
-      nvg_node *in[3] = { leaf(t, 2, 3, 3), leaf(second, 2, 3, 3), leaf(t, 2, 3, 3) };
+      nvg_node *in[MOST_OPERANDS];
+      operands_of(o, t, in);
       nvg_node *r = keep(nvg_apply((nvg_op)op, in, nin, at, nat, NVM_F64));
       if (!r) {
         named(o);
@@ -263,7 +279,8 @@ END_TEST
 static void lack_memory(nvg_op op, nvm_dtype t) {
   const nvg_op_info *o = &nvg_ops[op];
   nvg_attr at[4];
-  nvg_node *in[3] = { leaf(t, 2, 3, 3), leaf(o->kind == NVG_KGATHER ? NVM_I64 : t, 2, 3, 3), leaf(t, 2, 3, 3) };
+  nvg_node *in[MOST_OPERANDS];
+  operands_of(o, t, in);
   int nat = attrs_of(o->name, at), nin = o->nin < 0 ? 2 : o->nin;
   nvg_node *r = nvg_apply(op, in, nin, at, nat, NVM_F64); /* shapes and fragments are there for good */
   int fails = r != NULL;
