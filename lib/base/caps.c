@@ -24,7 +24,8 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       .cluster = cluster_of(arch, sms), .l2 = cache, \
       .bandwidth = copy, .unit_bandwidth = (double)(copy) / (sms), .l2_bandwidth = cached, .rate = ops, \
       .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
-      .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = nvb_splits_f32(arch) }, arch, word }
+      .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = nvb_splits_f32(arch), \
+      .scales = nvb_scales_eights(arch) }, arch, word }
   GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 },
       { 60e3, 20e3 }, { 750e3, 740e3 }, { 1400e3, 1300e3 }),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 20e3 },
@@ -70,6 +71,7 @@ const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
   here.tensor = tensor_of(arch);
   here.eights = eights_of(arch);
   here.splits = nvb_splits_f32(arch);
+  here.scales = nvb_scales_eights(arch);
   double share = units > 0 ? (double)units / here.units : 1;
   here.units = units > 0 ? units : here.units;
   here.cluster = cluster_of(arch, here.units);

@@ -11,6 +11,8 @@ typedef enum nvb_product_class {
 } nvb_product_class;
 /* Whether cuBLASLt multiplies float32 as bfloat16 pieces on a compute capability, times ten. */
 #define nvb_splits_f32(arch) ((arch) >= 100 && (arch) < 110)
+/* Whether it takes scales of rows, columns and blocks of floats of 8 bits. */
+#define nvb_scales_eights(arch) ((arch) == 90)
 typedef struct nvb_product_rate { double library, generated; } nvb_product_rate; /* operations per ns, 0: none */
 typedef struct nvb_caps {
   nvb_devkind kind;
@@ -28,6 +30,7 @@ typedef struct nvb_caps {
   nvb_product_rate product[NVB_PRODUCTS];
   int tensor;           /* tensor cores that generated kernels use: 0 none, 1 of warps, 2 of warpgroups too */
   int splits;           /* the library takes float32 apart itself: nvb_splits_f32 */
+  int scales;           /* the library takes scales of parts of operands of 8 bits: nvb_scales_eights */
   int eights;           /* floats of 8 bits: 0 not theirs, 1 instructions of warps make them f16, 2 as they are */
   double launch;        /* ns per kernel */
   int max_buffers;      /* of one kernel */

@@ -31,6 +31,11 @@ typedef struct nvd_lt_result {
                               nvd_lt_result *out)) \
   X(cublasLtMatmulAlgoConfigGetAttribute, (const nvd_lt_algo *algo, int attribute, void *value, size_t n, \
                                            size_t *had)) \
+  X(cublasLtMatrixTransformDescCreate, (void **desc, int scale)) \
+  X(cublasLtMatrixTransformDescDestroy, (void *desc)) \
+  X(cublasLtMatrixTransformDescSetAttribute, (void *desc, int attribute, const void *value, size_t n)) \
+  X(cublasLtMatrixTransform, (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, \
+                              const void *beta, const void *b, void *b_layout, void *c, void *c_layout, void *stream)) \
   X(cublasLtMatmul, (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, \
                      void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout, \
                      const nvd_lt_algo *algo, void *workspace, size_t bytes, void *stream))
@@ -43,6 +48,9 @@ enum { /* cuBLASLt's numbers */
   LT_DESC_TRANSA = 3, LT_DESC_TRANSB = 4, LT_DESC_EPILOGUE = 7, LT_DESC_BIAS = 8, LT_DESC_BIAS_STRIDE = 10,
   LT_DESC_AUX = 11, LT_DESC_AUX_LD = 12, LT_DESC_AUX_STRIDE = 13,
   LT_DESC_SCALE_A = 17, LT_DESC_SCALE_B = 18, LT_DESC_BIAS_TYPE = 26,
+  LT_DESC_SCALE_MODE_A = 31, LT_DESC_SCALE_MODE_B = 32, /* from 12.9 on */
+  LT_SCALE_ONE = 0, LT_SCALE_OUTER = 3, LT_SCALE_VEC128 = 4, LT_SCALE_BLOCK128 = 5,
+  LT_TRANSFORM_TRANSA = 2,
   LT_LAYOUT_BATCHES = 5, LT_LAYOUT_STRIDE = 6,
   LT_PREF_WORKSPACE = 1, LT_PREF_REDUCTION = 3, LT_PREF_ALIGN_A = 5,
   LT_REDUCE_COMPUTE_TYPE = 2, LT_REDUCE_ANY = 7,

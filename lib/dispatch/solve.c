@@ -22,12 +22,18 @@ static const char *unasked(const nvd_solver *s, const nvd_task *t, const char *w
   return why || !t->step->product->own ? why : "its own kernel is expected to be faster";
 }
 
+/* Of the sum, not of blocks of an operand. */
+static int scales_sum(const nvf_product *p, int i) { return p->scale[i].param >= 0 && p->by[i] <= NVF_BY_ROW; }
+
 /* The words of the product alone. */
 static nvf_product bare(const nvf_product *p) {
   nvf_product b = *p;
   b.c.param = b.bias.param = b.aux.param = -1;
   for (int i = 0; i < NVF_SCALES; i++)
-    b.scale[i].param = -1;
+    if (scales_sum(p, i)) {
+      b.scale[i].param = -1;
+      b.by[i] = NVF_BY_ONE;
+    }
   b.alpha = (nvf_scale){ -1, 1 };
   b.beta = (nvf_scale){ -1, 0 };
   b.act = NVF_ACT_NONE;
@@ -37,7 +43,7 @@ static nvf_product bare(const nvf_product *p) {
 
 static int is_bare(const nvf_product *p) {
   for (int i = 0; i < NVF_SCALES; i++)
-    if (p->scale[i].param >= 0)
+    if (scales_sum(p, i))
       return 0;
   return p->c.param < 0 && p->bias.param < 0 && p->aux.param < 0 && p->alpha.param < 0 && p->alpha.value == 1 &&
          p->act == NVF_ACT_NONE && p->d.type == p->accumulate;

@@ -20,7 +20,8 @@ typedef struct nvd_gemm {
   int nbatch;                    /* extents and strides of batches, those that lie behind each other made one */
   int64_t extent[NVF_BATCHES];
   nvd_matrix a, b, c, d, aux, bias; /* a, b, d have an ld */
-  nvd_matrix scale[NVF_SCALES];
+  nvd_matrix scale[NVF_SCALES];  /* of a and b as they are here; by blocks, strides are from one to the next */
+  nvf_scaled by[NVF_SCALES];
   nvf_scale alpha, beta;
   nvm_dtype alpha_type, beta_type; /* of their parameters */
   nvm_dtype accumulate;

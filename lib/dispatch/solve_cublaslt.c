@@ -11,7 +11,10 @@
 #include "graph/dtype.h"
 
 enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 16, ALIGNED = 256, AUX_STEP = 8, UNIT = 16 /* bytes, of 8 bits */ };
-enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, VERSION_BF16X9 = 120900, MOST_COMPUTES = 2 };
+/* of a pair of scales: it has none of blocks and blocks; their numbers come in fours */
+enum { MOST_BLOCKS = NVF_BY_PIECE + NVF_BY_BLOCK, STEP = 4 };
+enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, MOST_COMPUTES = 2 };
+enum { VERSION_BF16X9 = 120900, VERSION_SCALES = 120900 };
 
 /* ---- the library, and its handle for each device */
 static struct {
@@ -173,6 +176,55 @@ static const char *takes_eights(const nvd_task *t) {
   return NULL;
 }
 
+/* ---- scales of parts of an operand */
+/* As the library has them: `runs` runs of numbers behind each other, each `ld` after the one before. By pieces they are
+   one piece's of all rows (columns), by blocks one block's of all that is summed. from: what lies between two numbers
+   of a run, and between two runs, in memory. */
+typedef struct lie { int64_t run, runs, ld, from[2]; } lie;
+
+static lie lie_of(const nvd_gemm *g, int i) {
+  int64_t outer = i ? g->n : g->m, inner = (g->k + NVF_BLOCK - 1) / NVF_BLOCK;
+  int64_t out = i ? g->scale[i].col : g->scale[i].row, in = i ? g->scale[i].row : g->scale[i].col;
+  if (g->by[i] == NVF_BY_BLOCK)
+    return (lie){ inner, (outer + NVF_BLOCK - 1) / NVF_BLOCK, (inner + STEP - 1) / STEP * STEP, { in, out } };
+  return (lie){ outer, g->by[i] == NVF_BY_PIECE ? inner : 1, outer, { out, in } };
+}
+
+static int lies_across(const lie *l) { /* runs lie behind each other: it can be turned */
+  return (l->runs == 1 || l->from[1] == 1) && (l->run == 1 || l->from[0] >= l->runs);
+}
+static int lies_along(const lie *l) {
+  return (l->run == 1 || l->from[0] == 1) && (l->runs == 1 || l->from[1] >= l->run);
+}
+
+static int is_ready(const nvd_task *t, int i) { /* as the library has it */
+  lie l = lie_of(&t->g, i);
+  return lies_along(&l) && (l.runs == 1 || l.from[1] == l.ld) && alignment(t, &t->g.scale[i]) >= UNIT;
+}
+
+static const char *takes_scales(const nvd_task *t) {
+  const nvd_gemm *g = &t->g;
+  const nvf_scaled *by = g->by;
+  if (!by[0] && !by[1])
+    return NULL;
+  if (!nvb_scales_eights(t->device->arch) || lt.cublasLtGetVersion() < VERSION_SCALES)
+    return "it takes scales of parts of an operand on compute capability 9.0 alone, from 12.9 on";
+  if ((by[0] == NVF_BY_ROW || by[1] == NVF_BY_ROW) ? by[0] != by[1] : !by[0] || !by[1] || by[0] + by[1] > MOST_BLOCKS)
+    return "it has no such pair of scales";
+  if (g->batches > 1)
+    return "it takes scales of parts of an operand for one product at a time";
+  if (g->alpha.param >= 0 || g->alpha.value == 0)
+    return "beside scales of parts of an operand it takes no factor that may be 0";
+  for (int i = 0; i < NVF_SCALES; i++) {
+    lie l = lie_of(g, i);
+    if (!lies_along(&l) && !lies_across(&l))
+      return "the scales of an operand lie as no matrix";
+    if (by[i] == NVF_BY_PIECE && l.run % STEP)
+      return "it takes scales of 128 numbers for rows and columns in fours";
+  }
+  return NULL;
+}
+
 static const char *takes(const nvd_task *t) {
   const nvd_gemm *g = &t->g;
   const struct row *r = row_of(g);
@@ -190,6 +242,7 @@ static const char *takes(const nvd_task *t) {
   if (calls_of(g, &at) > MOST_CALLS || g->batches / calls_of(g, &at) > INT32_MAX)
     return "its batches lie too far apart for few calls";
   const char *why = is_eights(g) ? takes_eights(t) : NULL;
+  why = why ? why : takes_scales(t);
   return why ? why : takes_tail(g, r);
 }
 
@@ -202,6 +255,8 @@ typedef struct solution {
   int compute;
   void *handle, *desc, *layout[4];
   const void *bias, *aux, *scale[NVF_SCALES];  /* what desc points to */
+  struct turn { void *desc, *from, *to; int64_t at; } turn[NVF_SCALES]; /* of a scale, to so far into the workspace */
+  int64_t turned;                              /* bytes of all that */
   uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
   int64_t batches, calls;                      /* in one call; calls */
   found chosen, spare;
@@ -261,14 +316,38 @@ static int describe_tail(solution *s, const nvd_gemm *g) {
 }
 
 static const int scale_attribute[NVF_SCALES] = { LT_DESC_SCALE_A, LT_DESC_SCALE_B };
+static const int mode_attribute[NVF_SCALES] = { LT_DESC_SCALE_MODE_A, LT_DESC_SCALE_MODE_B };
 
-static int describe_scales(solution *s, const nvd_gemm *g) {
+static int describe_turn(solution *s, const nvd_gemm *g, int i) {
+  struct turn *t = &s->turn[i];
+  lie l = lie_of(g, i);
+  int across = !lies_along(&l);
+  int64_t rows = across ? l.runs : l.run, cols = across ? l.run : l.runs, ld = l.from[!across];
+  int error = lt.cublasLtMatrixTransformDescCreate(&t->desc, LT_R_32F);
+  error = error ? error : lt.cublasLtMatrixTransformDescSetAttribute(t->desc, LT_TRANSFORM_TRANSA, &across,
+                                                                     sizeof across);
+  error = error ? error : lt.cublasLtMatrixLayoutCreate(&t->from, LT_R_32F, (uint64_t)rows, (uint64_t)cols,
+                                                        cols > 1 ? ld : rows);
+  error = error ? error : lt.cublasLtMatrixLayoutCreate(&t->to, LT_R_32F, (uint64_t)l.run, (uint64_t)l.runs, l.ld);
+  t->at = s->turned;
+  s->turned += (l.ld * l.runs * nvg_size(NVM_F32) + ALIGNED - 1) / ALIGNED * ALIGNED;
+  return error;
+}
+
+static int describe_scales(solution *s, const nvd_task *t) {
+  static const int mode[] = { [NVF_BY_ONE] = LT_SCALE_ONE, [NVF_BY_ROW] = LT_SCALE_OUTER,
+                              [NVF_BY_PIECE] = LT_SCALE_VEC128, [NVF_BY_BLOCK] = LT_SCALE_BLOCK128 };
+  const nvd_gemm *g = &t->g;
   int error = 0;
   for (int i = 0; i < NVF_SCALES && !error; i++) {
     if (g->scale[i].param < 0)
       continue;
     s->scale[i] = (const void *)(uintptr_t)ALIGNED;
     error = set(s, scale_attribute[i], &s->scale[i], sizeof *s->scale);
+    if (!error && g->by[i])
+      error = set(s, mode_attribute[i], &mode[g->by[i]], sizeof *mode);
+    if (!error && g->by[i] && !is_ready(t, i))
+      error = describe_turn(s, g, i);
   }
   return error;
 }
@@ -288,12 +367,13 @@ static int computes_of(int out[MOST_COMPUTES], const nvd_task *t) {
   return n;
 }
 
-static int describe(solution *s, const nvd_gemm *g) { /* a status of cuBLAS */
+static int describe(solution *s, const nvd_task *t) { /* a status of cuBLAS */
+  const nvd_gemm *g = &s->base.g;
   int error = lt.cublasLtMatmulDescCreate(&s->desc, s->compute, s->row->scale);
   error = error ? error : set(s, LT_DESC_TRANSA, &g->a.trans, sizeof g->a.trans);
   error = error ? error : set(s, LT_DESC_TRANSB, &g->b.trans, sizeof g->b.trans);
   error = error ? error : describe_tail(s, g);
-  error = error ? error : describe_scales(s, g);
+  error = error ? error : describe_scales(s, t);
   for (int x = A; x <= D && !error; x++) {
     const nvd_matrix *m = matrix_of(g, x);
     int64_t rows = x == B ? g->k : g->m, cols = x == A ? g->k : g->n, last = g->nbatch - 1;
@@ -332,6 +412,15 @@ static int search(nvd_lt_result *out, int most, const solution *s, uint32_t alig
   return good;
 }
 
+static void destroy_turn(struct turn *t) {
+  if (t->from)
+    lt.cublasLtMatrixLayoutDestroy(t->from);
+  if (t->to)
+    lt.cublasLtMatrixLayoutDestroy(t->to);
+  if (t->desc)
+    lt.cublasLtMatrixTransformDescDestroy(t->desc);
+}
+
 static void destroy(nvd_solution *base) {
   solution *s = (solution *)base;
   if (nvd_cuda_forked) /* the parent's */
@@ -342,6 +431,8 @@ static void destroy(nvd_solution *base) {
   for (int x = A; x <= B; x++)
     if (s->nothing[x])
       lt.cublasLtMatrixLayoutDestroy(s->nothing[x]);
+  for (int i = 0; i < NVF_SCALES; i++)
+    destroy_turn(&s->turn[i]);
   if (s->desc)
     lt.cublasLtMatmulDescDestroy(s->desc);
 }
@@ -359,7 +450,7 @@ static int open_solution(solution *s, const nvd_task *t, int compute) {
     s->align[x] = m->param < 0 ? ALIGNED : alignment(t, m);
   }
   int error = handle_of(&s->handle, t->device);
-  return error ? error : describe(s, &s->base.g);
+  return error ? error : describe(s, t);
 }
 
 static int is_zero(const unsigned char *p, size_t n) {
@@ -403,7 +494,7 @@ static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *
     nvd_leave(entered);
     if (found) {
       int64_t zeros = t->g.alpha.param < 0 && t->g.alpha.value != 0 ? 0 : zeros_of(&s->base.g);
-      s->base.workspace = s->chosen.workspace > zeros ? s->chosen.workspace : zeros;
+      s->base.workspace = s->turned + (s->chosen.workspace > zeros ? s->chosen.workspace : zeros);
       return &s->base;
     }
     destroy(&s->base);
@@ -429,7 +520,7 @@ static int candidates_by(nvd_candidate *out, int most, const nvd_task *t, int co
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_TILE, &tile, sizeof tile, &had);
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_STAGES, &stages, sizeof stages, &had);
     lt.cublasLtMatmulAlgoConfigGetAttribute(&r[i].algo, LT_CONFIG_SPLIT, &split, sizeof split, &had);
-    out[i] = (nvd_candidate){ .workspace = (int64_t)r[i].workspace };
+    out[i] = (nvd_candidate){ .workspace = s.turned + (int64_t)r[i].workspace };
     memcpy(out[i].choice.config, &r[i].algo, sizeof r[i].algo);
     snprintf(out[i].what, sizeof out[i].what, "cuBLASLt%s %d, tile %u, stages %u, split %d",
              compute == LT_COMPUTE_BF16X9 ? " in bf16x9" : "", i + 1, tile, stages, split);
@@ -516,6 +607,21 @@ static int turn_to_nothing(solution *s, const nvd_place *place) {
   return s->nothing_by.there;
 }
 
+/* A scale where it lies, or turned into the workspace. */
+static int point_scale(solution *s, int i, const nvd_place *place) {
+  const struct turn *t = &s->turn[i];
+  const char *at = nvd_matrix_at(&s->base.g, &s->base.g.scale[i], 0, place->arg);
+  const float one = 1, none = 0;
+  if (!t->desc)
+    return point(s, scale_attribute[i], &s->scale[i], at);
+  if (place->room < s->turned)
+    return LT_OUT_OF_MEMORY;
+  char *to = (char *)place->workspace + t->at;
+  int error = lt.cublasLtMatrixTransform(s->handle, t->desc, &one, at, t->from, &none, NULL, NULL, to, t->to,
+                                         place->stream);
+  return error ? error : point(s, scale_attribute[i], &s->scale[i], to);
+}
+
 static int run_call(solution *s, const nvd_place *place, int64_t batch, double factor, const number *beta) {
   const nvd_gemm *g = &s->base.g;
   char *at[NMAT];
@@ -524,11 +630,12 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, double f
   int error = g->bias.param < 0 ? 0 : point(s, LT_DESC_BIAS, &s->bias, at[BIAS]);
   error = error || g->aux.param < 0 ? error : point(s, LT_DESC_AUX, &s->aux, at[AUX]);
   for (int i = 0; i < NVF_SCALES && !error; i++)
-    if (g->scale[i].param >= 0)
-      error = point(s, scale_attribute[i], &s->scale[i], nvd_matrix_at(g, &g->scale[i], 0, place->arg));
+    error = g->scale[i].param < 0 ? 0 : point_scale(s, i, place);
+  char *workspace = (char *)place->workspace + s->turned;
+  const int64_t room = place->room - s->turned;
   const number alpha = number_of(s->row, factor);
   int nothing = !error && factor == 0 && turn_to_nothing(s, place);
-  const nvd_lt_algo *algo = error ? NULL : nothing ? &s->nothing_by.algo : algorithm(s, at, place->room);
+  const nvd_lt_algo *algo = error ? NULL : nothing ? &s->nothing_by.algo : algorithm(s, at, room);
   if (nothing)
     at[A] = at[B] = place->workspace;
   if (!error && !algo)
@@ -537,7 +644,7 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, double f
   if (!error)
     error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], nothing ? s->nothing[A] : s->layout[A], at[B],
                               nothing ? s->nothing[B] : s->layout[B], beta, at[C], s->layout[C], at[D], s->layout[D],
-                              algo, nothing ? NULL : place->workspace, nothing ? 0 : (size_t)place->room,
+                              algo, nothing ? NULL : workspace, nothing ? 0 : (size_t)room,
                               place->stream);
   if (!error)
     return NVM_OK;
@@ -559,7 +666,8 @@ static int run(nvd_solution *base, const nvd_place *place) {
 static int offers(void) {
   enum { ALWAYS = NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU |
                   NVF_OFFERS_GELU | NVF_OFFERS_AUX | NVF_OFFERS_EIGHTS };
-  return !is_open() ? 0 : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_OFFERS_BF16X9 : 0);
+  return !is_open() ? 0 : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_OFFERS_BF16X9 : 0) |
+                            (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_OFFERS_SCALES : 0);
 }
 
 const nvd_solver nvd_cublaslt = { "cublaslt", NVB_CUDA, offers, takes, candidates, prepare, run, destroy };

@@ -36,8 +36,10 @@ static void turn_to(nvd_gemm *g, const nvf_product *p, int turned) {
   g->d = matrix_of(&p->d, turned);
   g->aux = matrix_of(&p->aux, turned);
   g->bias = matrix_of(&p->bias, turned);
-  for (int i = 0; i < NVF_SCALES; i++)
-    g->scale[i] = matrix_of(&p->scale[i], 0);
+  for (int i = 0; i < NVF_SCALES; i++) {
+    g->scale[i] = matrix_of(&p->scale[turned ? NVF_SCALES - 1 - i : i], turned);
+    g->by[i] = p->by[turned ? NVF_SCALES - 1 - i : i];
+  }
   lead(&g->a, g->m, g->k);
   lead(&g->b, g->k, g->n);
   lead(&g->c, g->m, g->n);

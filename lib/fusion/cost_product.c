@@ -17,6 +17,11 @@ static nvb_product_class class_of(const nvf_product *p) {
   return nvg_real_of(p->accumulate) == NVM_F64 ? NVB_PRODUCT_F64 : tf32 ? NVB_PRODUCT_TF32 : NVB_PRODUCT_F32;
 }
 
+/* Of generated code, which multiplies what has scales of blocks as float32. */
+static nvb_product_class own_class(const nvf_product *p) {
+  return p->by[NVF_SCALE_A] >= NVF_BY_PIECE ? NVB_PRODUCT_TF32 : class_of(p);
+}
+
 /* Of a library. One that takes float32 apart multiplies nine times as much, and moves no more. */
 static double library_rate(const nvf_cand *k, const nvf_product *p) {
   enum { PIECES = 9 };
@@ -171,7 +176,7 @@ void nvf_assess_product(nvf_cand *k) {
   k->grid = nvf_all_axes(k) & ~k->reduced;
   effort f = effort_of(k, t);
   double rate = library_rate(k, words), library = library_time(k, t, &f, words, rate);
-  double own = own_time(k, t, &f, words, generated(k, class_of(words)));
+  double own = own_time(k, t, &f, words, generated(k, own_class(words)));
   int asked = net->offers && rate > 0 && nvf_product_offered(words, net->offers);
   asked &= library <= own || (c->kind == NVB_CPU && nvg_is_narrow(words->operands));
   k->own = net->offers && !asked;

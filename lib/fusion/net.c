@@ -200,7 +200,8 @@ static int woven(nvf_weaver *w, const nvg_val *v, nvf_node n) {
 
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole) {
   nvf_net *net = NVB_NEW(a, nvf_net);
-  *net = (nvf_net){ .arena = a, .g = g, .caps = m.caps, .offers = m.offers, .sizes = z, .space = z->space };
+  int offers = m.offers & (m.caps->scales ? ~0 : ~NVF_OFFERS_SCALES);
+  *net = (nvf_net){ .arena = a, .g = g, .caps = m.caps, .offers = offers, .sizes = z, .space = z->space };
   nvf_weaver *w = nvf_weaver_new(net, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
   live(g, want);

@@ -28,6 +28,10 @@ typedef struct nvf_bind { /* one per kernel parameter */
    the step's kernel says the same. Addresses are those of the kernel's parameters. */
 enum { NVF_BATCHES = 8 };
 enum { NVF_SCALE_A, NVF_SCALE_B, NVF_SCALES };
+/* What has a number in a scale: the whole operand; each row of a and column of b; NVF_BLOCK of such a row or column;
+   NVF_BLOCK rows or columns by as many of what is summed. */
+typedef enum nvf_scaled { NVF_BY_ONE, NVF_BY_ROW, NVF_BY_PIECE, NVF_BY_BLOCK } nvf_scaled;
+enum { NVF_BLOCK = 128 };
 typedef struct nvf_matrix {
   int param;           /* buffer parameter of the kernel; -1: absent */
   nvm_dtype type;
@@ -48,7 +52,8 @@ typedef struct nvf_product {
   nvf_matrix aux;               /* what goes into act, stored too */
   nvf_scale alpha, beta;
   nvf_matrix bias;              /* row 0: one value a column; col 0: one a row */
-  nvf_matrix scale[NVF_SCALES]; /* one f32 each */
+  nvf_matrix scale[NVF_SCALES]; /* f32, indexed like their operands, but by blocks */
+  nvf_scaled by[NVF_SCALES];
   nvf_act act;
   const char *beyond;           /* what the step does that these words do not say; NULL: they say all */
   int own; /* its own kernel is expected: faster than a library, or no library offers these words */
@@ -121,7 +126,8 @@ typedef enum nvf_offer {
   NVF_OFFERS_PRODUCT = 1, NVF_OFFERS_HALVES = 2, NVF_OFFERS_TF32 = 4, NVF_OFFERS_BIAS = 8, NVF_OFFERS_RELU = 16,
   NVF_OFFERS_GELU = 32, NVF_OFFERS_AUX = 64, /* GELU of 16-bit results; what goes into it */
   NVF_OFFERS_EIGHTS = 128, /* floats of 8 bits, with scales */
-  NVF_OFFERS_BF16X9 = 256  /* on devices that can (nvb_caps.splits): float32 that it takes apart itself */
+  NVF_OFFERS_BF16X9 = 256, /* on devices that can (nvb_caps.splits): float32 that it takes apart itself */
+  NVF_OFFERS_SCALES = 512  /* on devices that can (nvb_caps.scales): scales of more than one number */
 } nvf_offer;
 
 /* Products of float32 that may be of bfloat16 pieces */

@@ -117,6 +117,59 @@ static int is_matrix(const words *w, const nvf_matrix *x, int row, int col) {
   return (x->col == 1 && x->row >= cols) || (x->row == 1 && x->col >= rows);
 }
 
+/* Steps along the rows or columns of an operand, one by one or in blocks, and along blocks of what is summed;
+   NVF_BY_ONE where the address is anything else. */
+static nvf_scaled block_strides(const words *w, nvf_ix at, int outer, int64_t step[2], int64_t *offset) {
+  nvf_space *s = w->k->net->space;
+  nvf_scaled by = NVF_BY_BLOCK;
+  int n;
+  const nvf_term *t = nvf_ix_terms(s, at, &n);
+  for (int i = 0; i < n; i++) {
+    const nvf_atom *a = nvf_ix_atom(s, t[i].atom);
+    int64_t c = t[i].c * nvf_value(s, t[i].by);
+    int blocks = a->kind == NVF_AT_FLOOR && nvf_value(s, a->by) == NVF_BLOCK;
+    int axis = blocks ? nvf_ix_bare(s, a->of) : a->kind == NVF_AT_AXIS ? a->id : -1;
+    if (a->kind == NVF_AT_ONE)
+      *offset += c;
+    else if (axis < 0 || (axis != outer && (axis != w->k->dot->k || !blocks)))
+      return NVF_BY_ONE;
+    else
+      step[axis != outer] += c;
+    if (axis >= 0 && axis == outer)
+      by = blocks ? NVF_BY_BLOCK : NVF_BY_PIECE;
+  }
+  int all = (step[0] || outer < 0 || w->k->axis.at[outer].n <= NVF_BLOCK) &&
+            (step[1] || w->k->axis.at[w->k->dot->k].n <= NVF_BLOCK);
+  return all ? by : NVF_BY_ONE;
+}
+
+static int block_scale(words *w, int i, int which) {
+  const nvf_inst *v = inst_of(w, i);
+  int64_t step[2] = { 0, 0 };
+  nvf_matrix x = { .param = param_of(w, v->node), .type = NVM_F32 };
+  int outer = which == NVF_SCALE_A ? w->k->dot->m : w->k->dot->n;
+  if (v->kind != NVF_ILOAD || v->guard || node_of(w, i)->dtype != NVM_F32)
+    return 0;
+  w->p->by[which] = block_strides(w, v->at, outer, step, &x.offset);
+  x.row = step[which != NVF_SCALE_A];
+  x.col = step[which == NVF_SCALE_A];
+  w->p->scale[which] = x;
+  return w->p->by[which] != NVF_BY_ONE;
+}
+
+/* What is multiplied by a scale of its blocks, of 8 bits, for a product that may have fewer bits than float32; else
+   the operand as it is. */
+static int unscaled(words *w, int i, int which) {
+  const nvf_inst *v = inst_of(w, i);
+  int may = w->p->precision == NVM_PRECISION_TF32 && is_map(w, i, "multiply") && v->narg == 2;
+  for (int side = 0; side < 2 && may; side++) {
+    int x = bare(w, v->arg[side]);
+    if (nvg_is_eight(node_of(w, x)->dtype) && block_scale(w, bare(w, v->arg[1 - side]), which))
+      return x;
+  }
+  return i;
+}
+
 static int operand(words *w, int i, int row, int col, const char *which, nvf_matrix *out) {
   const nvf_inst *v = inst_of(w, i);
   if (v->kind != NVF_ILOAD || v->guard)
@@ -127,7 +180,21 @@ static int operand(words *w, int i, int row, int col, const char *which, nvf_mat
   return 1;
 }
 
+static int operands(words *w, const int *arg) {
+  const nvf_dot *dot = w->k->dot;
+  int a = unscaled(w, arg[0], NVF_SCALE_A), b = unscaled(w, arg[1], NVF_SCALE_B);
+  if ((a == arg[0]) != (b == arg[1])) /* a library takes both so, or neither */
+    return beyond(w, "of one operand's blocks alone", "a scale");
+  if (!operand(w, a, dot->m, dot->k, "of the left operand", &w->p->a) ||
+      !operand(w, b, dot->k, dot->n, "of the right operand", &w->p->b))
+    return 0;
+  w->p->operands = a == arg[0] ? w->p->operands : w->p->a.type;
+  return 1;
+}
+
 /* ---- the tail */
+static uint64_t axis_bit(int axis) { return axis < 0 ? 0 : 1ull << axis; }
+
 /* A term that is added: a bias along one axis, or c. */
 static int term(words *w, int i, nvm_dtype type) {
   const nvf_dot *dot = w->k->dot;
@@ -140,7 +207,7 @@ static int term(words *w, int i, nvm_dtype type) {
     }
   const nvf_inst *v = inst_of(w, load);
   nvf_matrix x = { .param = v->kind == NVF_ILOAD ? param_of(w, v->node) : -1, .type = node_of(w, load)->dtype };
-  uint64_t m = dot->m < 0 ? 0 : 1ull << dot->m, n = dot->n < 0 ? 0 : 1ull << dot->n;
+  uint64_t m = axis_bit(dot->m), n = axis_bit(dot->n);
   if (v->kind != NVF_ILOAD || v->guard || !strides(w, v->at, dot->m, dot->n, &x))
     return beyond(w, "is added", v->kind == NVF_IMAP ? node_of(w, load)->name : "what is not in memory");
   if (v->axes == m || v->axes == n) {
@@ -166,28 +233,32 @@ static int act_of(const words *w, int i, int *of) {
   return is_map(w, i, "relu") ? NVF_ACT_RELU : is_map(w, i, "gelu_tanh") ? NVF_ACT_GELU : NVF_ACT_NONE;
 }
 
-/* A number of a product of 8 bits that lies in memory. */
-static int scale(const words *w, int i, nvf_matrix *out) {
+/* Numbers of a product of 8 bits that lie in memory: one, or one of each row or column. */
+static int scale(const words *w, int i) {
   const nvf_inst *v = inst_of(w, i = bare(w, i));
   const nvf_node *n = node_of(w, i);
-  nvf_matrix x = { .param = param_of(w, v->node), .type = n->dtype };
-  if (!nvg_is_eight(w->p->operands) || v->kind != NVF_ILOAD || v->axes || v->guard || n->dtype != NVM_F32 ||
-      is_given(w, n))
+  const nvf_dot *dot = w->k->dot;
+  nvf_matrix x = { .param = param_of(w, v->node), .type = n->dtype }, *s = w->p->scale;
+  int rows = v->axes && v->axes == axis_bit(dot->m), columns = v->axes && v->axes == axis_bit(dot->n);
+  int to = columns || (!rows && s[NVF_SCALE_A].param >= 0) ? NVF_SCALE_B : NVF_SCALE_A;
+  if (!nvg_is_eight(w->p->operands) || v->kind != NVF_ILOAD || v->guard || n->dtype != NVM_F32 || is_given(w, n) ||
+      (v->axes && !rows && !columns) || s[to].param >= 0 || !strides(w, v->at, dot->m, dot->n, &x))
     return 0;
-  return strides(w, v->at, -1, -1, &x) ? (*out = x, 1) : 0;
+  s[to] = x;
+  w->p->by[to] = rows || columns ? NVF_BY_ROW : NVF_BY_ONE;
+  return 1;
 }
 
 static int is_unscaled(const words *w) { return w->p->alpha.param < 0 && w->p->alpha.value == 1; }
 
-/* What the sum is multiplied by: a number, or a product of numbers. */
+/* What the sum is multiplied by: a number, or scales. */
 static int factor(words *w, int i) {
   const nvf_inst *v = inst_of(w, i);
   if (is_unscaled(w) && scalar(w, i, &w->p->alpha))
     return 1;
   if (is_map(w, i, "multiply") && v->narg == 2 && nvg_is_eight(w->p->operands))
     return factor(w, v->arg[0]) && factor(w, v->arg[1]);
-  nvf_matrix *s = w->p->scale, *to = &s[s[NVF_SCALE_A].param < 0 ? NVF_SCALE_A : NVF_SCALE_B];
-  return to->param < 0 && scale(w, i, to);
+  return scale(w, i);
 }
 
 /* The scale of the sum itself, then nothing else is left. */
@@ -306,8 +377,7 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
     beyond(&w, "products with an operand in common, in one loop", k->dot->count > 2 ? "three" : "two");
   if (stored_twice(k))
     beyond(&w, "a result that is stored twice", NULL);
-  if (!w.p->beyond && operand(&w, dot->arg[0], axis[0], axis[2], "of the left operand", &w.p->a) &&
-      operand(&w, dot->arg[1], axis[2], axis[1], "of the right operand", &w.p->b))
+  if (!w.p->beyond && operands(&w, dot->arg))
     results(&w);
   return w.p;
 }
@@ -320,6 +390,18 @@ static int in_units(const nvf_product *p) {
   return p->a.col == 1 && p->b.row == 1 && all % 16 == 0 && (p->a.type == NVM_F8E4 || p->b.type == NVM_F8E4);
 }
 
+/* Scales of more than one number come in pairs, of one product, those of pieces for rows in fours. */
+static int in_pairs(const nvf_product *p) {
+  enum { UNIT = 4 };
+  nvf_scaled a = p->by[NVF_SCALE_A], b = p->by[NVF_SCALE_B];
+  if (!a && !b)
+    return 1;
+  int pieces = a >= NVF_BY_PIECE && b >= NVF_BY_PIECE && (a != b || a == NVF_BY_PIECE);
+  if ((a == NVF_BY_PIECE && p->m % UNIT) || (b == NVF_BY_PIECE && p->n % UNIT))
+    return 0;
+  return !p->nbatch && p->alpha.param < 0 && p->alpha.value != 0 && (pieces || (a == NVF_BY_ROW && a == b));
+}
+
 /* Whether the device's libraries may say all of it; a solver can still refuse. */
 int nvf_product_offered(const nvf_product *p, int offers) {
   int half = nvg_is_narrow(p->a.type), eight = nvg_is_eight(p->a.type), needs = NVF_OFFERS_PRODUCT;
@@ -330,12 +412,15 @@ int nvf_product_offered(const nvf_product *p, int offers) {
     return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
   needs |= eight ? NVF_OFFERS_EIGHTS : half ? NVF_OFFERS_HALVES : 0;
   needs |= p->precision == NVM_PRECISION_TF32 ? NVF_OFFERS_TF32 : 0;
+  needs |= p->by[NVF_SCALE_A] || p->by[NVF_SCALE_B] ? NVF_OFFERS_SCALES : 0;
   needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
   needs |= p->act == NVF_ACT_RELU ? NVF_OFFERS_RELU : p->act == NVF_ACT_GELU ? NVF_OFFERS_GELU : 0;
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
   if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !nvf_is_coarse(p->precision))
     return 0; /* theirs is less accurate than the type */
-  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) && (!eight || in_units(p)) &&
+  if (eight && (!in_units(p) || !in_pairs(p)))
+    return 0;
+  return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) &&
          (p->aux.param < 0 || (p->act == NVF_ACT_GELU && !eight));
 }
 
@@ -348,8 +433,11 @@ static void print_factor(nvb_text *t, const nvf_scale *s, const char *name) {
 }
 
 static void print_scale(nvb_text *t, const nvf_product *p, int which) {
-  static const char *const name[NVF_SCALES] = { "scale_a ", "scale_b " };
-  nvb_puts(t, p->scale[which].param >= 0 ? name[which] : "");
+  static const char *const name[NVF_SCALES] = { "scale_a", "scale_b" };
+  static const char *const by[NVF_SCALES][4] = { { "", " of rows", " of 1 x 128", " of 128 x 128" },
+                                                 { "", " of columns", " of 128 x 1", " of 128 x 128" } };
+  if (p->scale[which].param >= 0)
+    nvb_print(t, p->by[which] ? "(%s%s) " : "%s%s ", name[which], by[which][p->by[which]]);
 }
 
 void nvf_product_print(nvb_text *t, const nvf_product *p) {

@@ -13,7 +13,9 @@ typedef struct worth {
   nvb_map *set_of;
   NVB_VEC(const uint64_t *) sets;
   uint8_t *feeds;          /* by node: a product reads it */
-  uint8_t *eights;         /* by node: a float of 8 bits made wider, for products that multiply it as it was */
+  uint8_t *scales;         /* by node: what a library that multiplies by it has to find in memory */
+  uint8_t *eights;         /* by node: a float of 8 bits made wider, or scaled too, for products that multiply it as
+                              it was */
 } worth;
 enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: itself, through views */
 
@@ -103,48 +105,77 @@ static int widens(const worth *s, const nvf_node *n) {
   return cast && nvg_is_eight(node_of(s, n->in[0])->dtype);
 }
 
-static void find_feeds(worth *s) {
-  s->feeds = nvb_get(s->a, (size_t)s->net->n + 1);
-  for (int i = s->net->n - 1; i >= 0 && s->net->nproduct; i--)
-    for (int j = 0; j < node_of(s, i)->nuser; j++) {
-      int to = node_of(s, i)->user[j];
-      const nvf_node *u = node_of(s, to);
-      int passes = nvf_is_view(u->kind) || widens(s, u);
-      s->feeds[i] |= u->kind == NVG_VCALL ? DIRECT : passes && s->feeds[to] ? THROUGH : 0;
-    }
-}
-
 static int behind_views(const worth *s, int i) {
   while (nvf_is_view(node_of(s, i)->kind))
     i = node_of(s, i)->in[0];
   return i;
 }
 
+/* The same times something, perhaps a scale that a library multiplies by. */
+static int is_scaled(const worth *s, const nvf_node *n) {
+  return n->kind == NVG_VMAP && n->nin == 2 && !strcmp(n->frag->name, "multiply") &&
+         (widens(s, node_of(s, behind_views(s, n->in[0]))) || widens(s, node_of(s, behind_views(s, n->in[1]))));
+}
+static int was_eight(const worth *s, const nvf_node *n) { return widens(s, n) || is_scaled(s, n); }
+
+static void find_feeds(worth *s) {
+  s->feeds = nvb_get(s->a, (size_t)s->net->n + 1);
+  for (int i = s->net->n - 1; i >= 0 && s->net->nproduct; i--)
+    for (int j = 0; j < node_of(s, i)->nuser; j++) {
+      int to = node_of(s, i)->user[j];
+      const nvf_node *u = node_of(s, to);
+      int passes = nvf_is_view(u->kind) || was_eight(s, u);
+      s->feeds[i] |= u->kind == NVG_VCALL ? DIRECT : passes && s->feeds[to] ? THROUGH : 0;
+    }
+}
+
+/* Of a scaled operand: its scale as it is before it becomes as long as what is summed. */
+static int scale_of(const worth *s, const nvf_node *x) {
+  int right = widens(s, node_of(s, behind_views(s, x->in[0]))), i = x->in[right];
+  while (nvf_is_view(node_of(s, i)->kind) && node_of(s, i)->size >= x->size)
+    i = node_of(s, i)->in[0];
+  return i;
+}
 /* As a kernel of its own, with all stored that is not made wider, does it multiply 8 bits? */
-static int multiplies_eights(const worth *s, int product) {
+static int multiplies_eights(const worth *s, int product, const int *in) {
   uint64_t *stored = NVB_NEWN(s->a, uint64_t, words(s));
   const char *why;
   for (int i = 0; i < product; i++)
-    if (!nvf_is_view(node_of(s, i)->kind) && !widens(s, node_of(s, i)))
+    if (!nvf_is_view(node_of(s, i)->kind) && !was_eight(s, node_of(s, i)))
       nvf_put_bit(stored, i);
+  for (int i = 0; i < 2; i++)
+    if (is_scaled(s, node_of(s, in[i])))
+      nvf_put_bit(stored, scale_of(s, node_of(s, in[i])));
   const nvf_cand *k = nvf_cand_new(s->net, nvb_dup(s->a, &product, sizeof product), 1, stored, &why);
-  return k && k->dot && k->dot->eights && nvg_is_eight(nvf_tensor_factor(k));
+  if (!k || !k->dot || k->dot->eights)
+    return k && k->dot && nvg_is_eight(nvf_tensor_factor(k));
+  const nvf_product *said = nvf_product_of(k, NULL, NULL);
+  return said->by[NVF_SCALE_A] >= NVF_BY_PIECE && nvf_product_offered(said, s->net->offers);
 }
 
-/* Where all products that read it do, the wider float is not worth its memory. */
+/* One that is repeated may be stored so: libraries do not take all. */
+static void keep_scale(worth *s, int scale) {
+  s->scales[scale] = node_of(s, scale)->size > node_of(s, behind_views(s, scale))->size;
+}
+
+/* Where all products that read it do, what it became is not worth its memory. */
 static void find_eights(worth *s) {
   enum { IS = 1, IS_NOT = 2 };
   s->eights = nvb_get(s->a, (size_t)s->net->n + 1);
+  s->scales = nvb_get(s->a, (size_t)s->net->n + 1);
   for (int p = 0; p < s->net->n && s->net->nproduct && s->net->caps->eights; p++) {
     const nvf_node *n = node_of(s, p);
     if (n->kind != NVG_VCALL || !n->size)
       continue;
     int in[2] = { behind_views(s, n->in[0]), behind_views(s, n->in[1]) }, wide = 0;
     for (int i = 0; i < 2; i++)
-      wide += widens(s, node_of(s, in[i]));
-    int found = wide == 2 && multiplies_eights(s, p) ? IS : IS_NOT;
-    for (int i = 0; i < 2; i++)
+      wide += was_eight(s, node_of(s, in[i]));
+    int found = wide == 2 && multiplies_eights(s, p, in) ? IS : IS_NOT;
+    for (int i = 0; i < 2; i++) {
       s->eights[in[i]] |= found;
+      if (found == IS && is_scaled(s, node_of(s, in[i])))
+        keep_scale(s, scale_of(s, node_of(s, in[i])));
+    }
   }
   for (int i = 0; i < s->net->n; i++)
     s->eights[i] = s->eights[i] == IS;
@@ -171,7 +202,7 @@ static int is_candidate(worth *s, int i) {
     return 1;
   if (s->eights[i] || !n->nuser || is_rounded(s, i))
     return 0;
-  if (n->must || feeds_product(s, i) || (n->nin == 1 && is_rounded(s, n->in[0])))
+  if (n->must || s->scales[i] || feeds_product(s, i) || (n->nin == 1 && is_rounded(s, n->in[0])))
     return 1;
   if (n->kind == NVG_VRED)
     return n->nin == 1;

@@ -20,6 +20,7 @@ typedef struct matrix {
   int turned, pad;               /* in memory: columns first; elements between its columns (rows) beyond their length */
   int shared;                    /* bits: batch dims in which it is the same */
   int64_t skip;                  /* elements before it */
+  nvf_scaled by;                 /* of a scale */
 } matrix;
 typedef struct product_case {
   int64_t m, n, k, batch[2];
@@ -75,6 +76,8 @@ static inline int64_t place_of(const product *p, int x, int64_t b0, int64_t b1, 
   return w->offset + b0 * w->batch[0] + b1 * w->batch[1] + i * w->row + j * w->col;
 }
 
+static inline int64_t blocks_of(int64_t n) { return (n + NVF_BLOCK - 1) / NVF_BLOCK; }
+
 /* Strides, and memory filled with numbers of which small sums are exact to the eye; D's with what must be
    overwritten. */
 static inline void lay(product *p, int x) {
@@ -82,12 +85,18 @@ static inline void lay(product *p, int x) {
   const matrix *mat = &c->x[x];
   nvf_matrix *w = &p->words[x];
   int64_t rows = x == B ? c->k : c->m, cols = x == A ? c->k : c->n;
+  if (x >= SCALE && mat->by) {
+    int64_t sums = mat->by == NVF_BY_ROW ? 1 : blocks_of(c->k), outer = x == SCALE ? c->m : c->n;
+    outer = mat->by == NVF_BY_BLOCK ? blocks_of(outer) : outer;
+    rows = x == SCALE ? outer : sums;
+    cols = x == SCALE ? sums : outer;
+  }
   *w = (nvf_matrix){ .param = -1, .type = mat->type };
   if (!mat->there)
     return;
   w->offset = mat->skip;
   int64_t one;
-  if (x >= SCALE) {
+  if (x >= SCALE && !mat->by) {
     one = 1;
   } else if (x == BIAS) {
     w->col = c->bias_axis == 1;
@@ -160,6 +169,7 @@ static inline void plan_product(nvb_arena *a, void *arg) {
                       .accumulate = c->accumulate, .precision = c->precision, .a = p->words[A], .b = p->words[B],
                       .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
                       .scale = { p->words[SCALE], p->words[SCALE + 1] },
+                      .by = { c->x[SCALE].by, c->x[SCALE + 1].by },
                       .alpha = { -1, c->alpha }, .beta = { -1, c->beta }, .act = c->act };
   nvm_dtype real = nvg_real_of(c->accumulate);
   struct { nvf_scale *s; int given; const char *name; } scale[2] = { { &w->alpha, c->alpha_given, "alpha" },
@@ -195,15 +205,20 @@ static inline const char *case_text(const product_case *c) {
                    c->alpha, c->beta, c->act, c->x[BIAS].there ? c->bias_axis : -1, c->precision);
   for (int x = 0; x < NMAT; x++)
     if (c->x[x].there)
-      n += snprintf(text + n, sizeof text - (size_t)n, " %c=%s%s+%d@%lld", "abcdvxpq"[x],
-                    nvg_dtype_short(c->x[x].type),
-                    c->x[x].turned ? "^T" : "", c->x[x].pad, (long long)c->x[x].skip);
+      n += snprintf(text + n, sizeof text - (size_t)n, " %c=%s%s+%d@%lld%.*s", "abcdvxpq"[x],
+                    nvg_dtype_short(c->x[x].type), c->x[x].turned ? "^T" : "", c->x[x].pad, (long long)c->x[x].skip,
+                    (int)c->x[x].by, "rpb");
   return text;
 }
 
-/* 1 for what is not there. */
-static inline long double scale_of(const product *p, int which) {
-  return p->c.x[SCALE + which].there ? creall(element(p, SCALE + which, p->words[SCALE + which].offset)) : 1;
+/* Of a row of a (a column of b) and a place in what is summed; 1 for what is not there. */
+static inline long double scale_of(const product *p, int which, int64_t outer, int64_t k) {
+  const matrix *s = &p->c.x[SCALE + which];
+  const nvf_matrix *w = &p->words[SCALE + which];
+  outer = s->by == NVF_BY_ONE ? 0 : outer / (s->by == NVF_BY_BLOCK ? NVF_BLOCK : 1);
+  k = s->by >= NVF_BY_PIECE ? k / NVF_BLOCK : 0;
+  int64_t at = w->offset + (which ? k * w->row + outer * w->col : outer * w->row + k * w->col);
+  return s->there ? creall(element(p, SCALE + which, at)) : 1;
 }
 
 /* All elements, those that no matrix has as well. The caller frees. */
@@ -222,6 +237,8 @@ static inline wide summed(const product *p, const wide *a, const wide *b, const 
   for (int64_t k = 0; k < p->c.k && p->c.alpha != 0; k++) {
     wide x = a[place_of(p, A, at[0], at[1], at[2], k)], y = b[place_of(p, B, at[0], at[1], k, at[3])];
     wide xy = real ? creall(x) * creall(y) : x * y;
+    if (p->c.x[SCALE].there || p->c.x[SCALE + 1].there)
+      xy *= scale_of(p, NVF_SCALE_A, at[2], k) * scale_of(p, NVF_SCALE_B, at[3], k);
     sum += xy;
     *size += fabsl(creall(xy)) + fabsl(cimagl(xy));
   }
@@ -236,15 +253,14 @@ static inline void compare_product(const product *p, char *const *before) {
   wide *x = elements_of(p, A), *y = elements_of(p, B);
   int eights = nvg_is_eight(c->x[A].type);
   double fine = c->precision ? 0x1p-10 : eights ? 0x1p-8 : 0, unit = precision_of(c->accumulate);
-  long double scale = scale_of(p, NVF_SCALE_A) * scale_of(p, NVF_SCALE_B);
   for (int64_t b0 = 0; b0 < e0; b0++)
     for (int64_t b1 = 0; b1 < e1; b1++)
       for (int64_t i = 0; i < c->m; i++)
         for (int64_t j = 0; j < c->n; j++) {
           long double size;
           wide sum = summed(p, x, y, (int64_t[]){ b0, b1, i, j }, &size);
-          sum *= c->alpha * scale;
-          size *= fabs(c->alpha) * fabsl(scale);
+          sum *= c->alpha;
+          size *= fabs(c->alpha);
           if (c->x[C].there && c->beta != 0) {
             product q = *p;
             q.data[C] = before[C];

@@ -30,6 +30,19 @@ static int64_t calls(const char *name) { /* -1: nobody counts them */
 static const nvm_dtype types[] = { NVM_F32, NVM_BF16, NVM_F16, NVM_F64, NVM_C64, NVM_C128, NVM_I8, NVM_F8E4, NVM_F8E5 };
 enum { NTYPES = sizeof types / sizeof *types };
 
+/* Scales of one number, or of parts of both operands, wherever they lie. */
+static void draw_scales(product_case *c) {
+  static const nvf_scaled pairs[][2] = { { NVF_BY_ROW, NVF_BY_ROW }, { NVF_BY_PIECE, NVF_BY_PIECE },
+                                         { NVF_BY_PIECE, NVF_BY_BLOCK }, { NVF_BY_BLOCK, NVF_BY_PIECE } };
+  const nvf_scaled *by = draw(2) ? NULL : pairs[draw(4)];
+  for (int i = 0; i < NVF_SCALES; i++)
+    c->x[SCALE + i] = (matrix){ .there = by || draw(2), .type = NVM_F32, .skip = draw(2) ? 4 : draw(5),
+                                .turned = (int)draw(2), .pad = draw(2) ? 0 : (int)draw(5),
+                                .by = by ? by[i] : NVF_BY_ONE };
+  if (by)
+    c->nbatch = 0, c->alpha = 2, c->alpha_given = 0, c->k *= 1 + draw(4);
+}
+
 /* Floats of 8 bits, one operand of e4m3: both along k, in units of 16 bytes; results of 32 or 16 bits; scales. */
 static void draw_eights(product_case *c, nvm_dtype t) {
   static const nvm_dtype results[] = { NVM_F32, NVM_F16, NVM_BF16 };
@@ -42,8 +55,7 @@ static void draw_eights(product_case *c, nvm_dtype t) {
   *(unturned ? &c->m : &c->n) -= draw(16); /* rows of the result as many as they like */
   for (int x = 0; x < NMAT; x++)
     c->x[x].pad *= 16, c->x[x].skip *= 16;
-  for (int i = 0; i < NVF_SCALES; i++)
-    c->x[SCALE + i] = (matrix){ .there = (int)draw(2), .type = NVM_F32, .skip = draw(5) };
+  draw_scales(c);
   c->x[D].type = c->x[C].type = out, c->x[BIAS].type = out == NVM_F32 ? NVM_BF16 : out;
 }
 
@@ -190,6 +202,37 @@ START_TEST(refusals) {
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "NVM_SOLVERS"));
   nvb_set("solvers", NULL);
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
+}
+END_TEST
+
+START_TEST(scales_of_parts) {
+  nvd_device *d = device();
+  int arch = d->arch;
+  product_case c = plain(NVM_F8E4, 256, 384, 640);
+  c.x[D].type = NVM_BF16, c.x[B].turned = 1;
+  c.x[SCALE] = c.x[SCALE + 1] = (matrix){ .there = 1, .type = NVM_F32, .by = NVF_BY_PIECE };
+  for (d->arch = 80; d->arch < 130 && is_emulated(); d->arch += 10)
+    ck_assert(strstr(way_of(&c, d), d->arch == 90 ? "cublaslt" : "on compute capability 9.0 alone"));
+  d->arch = is_emulated() ? 90 : arch;
+  if (d->arch != 90)
+    return;
+  for (int i = 0; i < 4; i++) {
+    c.x[SCALE].turned = i & 1, c.x[SCALE + 1].turned = i >> 1;
+    product_try(&c, d, "cublaslt", 2);
+  }
+  c.x[SCALE].by = NVF_BY_BLOCK;
+  ck_assert_str_eq(way_of(&c, d), "cublaslt");
+  c.alpha_given = 1;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no factor that may be 0"));
+  c.alpha_given = 0, c.nbatch = 1, c.batch[0] = 2;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "one product at a time"));
+  c.nbatch = 0, c.x[SCALE + 1].by = NVF_BY_BLOCK;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no such pair of scales"));
+  c.x[SCALE + 1].by = NVF_BY_ROW;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no such pair of scales"));
+  c.x[SCALE].by = NVF_BY_ROW;
+  ck_assert_str_eq(way_of(&c, d), "cublaslt");
+  d->arch = arch;
 }
 END_TEST
 
@@ -500,7 +543,7 @@ int main(void) {
       return 77;
     }
   }
-  return RUN_SUITE("solve_cuda", random_products, a_factor_of_nothing, refusals, choices, float32_in_pieces,
-                   replayed_between_kernels, recorded_whole, less_aligned_than_promised, captured, watched,
-                   without_workspace, a_call_fails);
+  return RUN_SUITE("solve_cuda", random_products, a_factor_of_nothing, refusals, scales_of_parts, choices,
+                   float32_in_pieces, replayed_between_kernels, recorded_whole, less_aligned_than_promised, captured,
+                   watched, without_workspace, a_call_fails);
 }

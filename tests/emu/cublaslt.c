@@ -1,7 +1,7 @@
 /* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double, multiplied by a
    factor of 0 too (as the library does for 16-bit types). Refuses what the library refuses and a caller could get
    wrong: workspaces that are not there, addresses less aligned than the algorithm was found for, columns that
-   overlap, tails it does not have; operands of 8 bits that do not lie along k, or in units of 16. */
+   overlap, tails it does not have; operands of 8 bits that do not lie along k, or in units of 16; pairs of scales. */
 #include "call.h"
 #include "dispatch/cublaslt_api.h"
 #include <complex.h>
@@ -20,6 +20,7 @@ typedef struct layout { int type; int32_t batches; int64_t rows, cols, ld, strid
 typedef struct desc {
   int compute, scale, trans[2], epilogue, bias_type;
   const float *factor[2]; /* in the device's memory: of a, b */
+  int mode[2];            /* what of a, b has one number there */
   char *bias, *aux;
   int64_t bias_stride, aux_ld, aux_stride;
 } desc;
@@ -51,7 +52,8 @@ int cublasLtMatmulDescSetAttribute(void *to, int attribute, const void *value, s
     {LT_DESC_TRANSA, &d->trans[0], 4}, {LT_DESC_TRANSB, &d->trans[1], 4}, {LT_DESC_EPILOGUE, &d->epilogue, 4},
     {LT_DESC_BIAS, &d->bias, 8}, {LT_DESC_BIAS_STRIDE, &d->bias_stride, 8}, {LT_DESC_AUX, &d->aux, 8},
     {LT_DESC_AUX_LD, &d->aux_ld, 8}, {LT_DESC_AUX_STRIDE, &d->aux_stride, 8}, {LT_DESC_BIAS_TYPE, &d->bias_type, 4},
-    {LT_DESC_SCALE_A, &d->factor[0], 8}, {LT_DESC_SCALE_B, &d->factor[1], 8}};
+    {LT_DESC_SCALE_A, &d->factor[0], 8}, {LT_DESC_SCALE_B, &d->factor[1], 8},
+    {LT_DESC_SCALE_MODE_A, &d->mode[0], 4}, {LT_DESC_SCALE_MODE_B, &d->mode[1], 4}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (known[i].attribute == attribute && known[i].n == n) return memcpy(known[i].at, value, n), OK;
   return LT_INVALID;
@@ -102,11 +104,21 @@ static const struct { int in, out, compute, scale, tails; } rows[] = {
 static int is_8(int type) { return type == LT_R_8F_E4M3 || type == LT_R_8F_E5M2; }
 static int bias_type_of(const desc *p, int d) { return p->bias_type >= 0 ? p->bias_type : d; }
 
+static int refuses_scales(const desc *p, const layout *d) {
+  const int *mode = p->mode;
+  if (!mode[0] && !mode[1]) return 0;
+  if (mode[0] == LT_SCALE_OUTER || mode[1] == LT_SCALE_OUTER ? mode[0] != mode[1] : !mode[0] || !mode[1]) return 1;
+  if ((mode[0] == LT_SCALE_BLOCK128 && mode[1] == LT_SCALE_BLOCK128) || d->batches > 1) return 1;
+  if ((mode[0] == LT_SCALE_VEC128 && d->rows % 4) || (mode[1] == LT_SCALE_VEC128 && d->cols % 4)) return 1;
+  return !p->factor[0] || !p->factor[1] || ((uintptr_t)p->factor[0] | (uintptr_t)p->factor[1]) % 16;
+}
+
 /* Types beside one another, as the table of cublasLtMatmul has them; layouts, extents, tails of operands of 8 bits. */
 static int refuses_eights(const desc *p, const layout *a, const layout *b, const layout *c, const layout *d) {
   int bias = bias_type_of(p, d->type), unit = d->type == LT_R_32F ? 4 : 2;
   if ((a->type == LT_R_8F_E5M2 && b->type == LT_R_8F_E5M2) || c->type != d->type) return 1;
   if ((p->epilogue & LT_EPILOGUE_BIAS) && bias != (d->type == LT_R_32F ? LT_R_16BF : d->type)) return 1;
+  if (refuses_scales(p, d)) return 1;
   if (!p->trans[0] || p->trans[1] || a->rows % 16 || d->rows % 16 || (p->epilogue & LT_EPILOGUE_AUX)) return 1;
   return (a->ld | b->ld | d->ld * unit | a->stride | b->stride | d->stride * unit) % 16;
 }
@@ -117,7 +129,8 @@ static int knows(const desc *p, const layout *a, const layout *b, const layout *
     int same = rows[i].in == a->type && rows[i].in == b->type && rows[i].out == c->type;
     if (rows[i].out != d->type || rows[i].compute != p->compute || rows[i].scale != p->scale) continue;
     if (!same && !eights) continue;
-    if (eights ? refuses_eights(p, a, b, c, d) : p->factor[0] || p->factor[1]) return LT_NOT_SUPPORTED;
+    int scaled = p->factor[0] || p->factor[1] || p->mode[0] || p->mode[1];
+    if (eights ? refuses_eights(p, a, b, c, d) : scaled) return LT_NOT_SUPPORTED;
     if (p->epilogue != LT_EPILOGUE_NONE && !rows[i].tails) return LT_NOT_SUPPORTED;
     int64_t m = p->trans[0] ? a->cols : a->rows, k = p->trans[0] ? a->rows : a->cols;
     int64_t n = p->trans[1] ? b->rows : b->cols, k2 = p->trans[1] ? b->cols : b->rows;
@@ -214,7 +227,18 @@ static double _Complex entry(const job *j, int x, int64_t batch, int64_t row, in
   return value_at(l->type, j->at[x] + (batch * l->stride + i) * size_of(l->type));
 }
 
-static double factor_of(const job *j, int which) { return j->p.factor[which] ? (double)*j->p.factor[which] : 1; }
+/* Of a row of a (a column of b) and a place in what is summed. */
+static double factor_of(const job *j, int which, int64_t outer, int64_t inner, int64_t depth) {
+  const float *f = j->p.factor[which];
+  int64_t n = which ? j->l[3].cols : j->l[3].rows, blocks = (depth + 127) / 128;
+  if (!f) return 1;
+  switch (j->p.mode[which]) {
+  case LT_SCALE_OUTER: return (double)f[outer];
+  case LT_SCALE_VEC128: return (double)f[inner / 128 * n + outer];
+  case LT_SCALE_BLOCK128: return (double)f[outer / 128 * ((blocks + 3) / 4 * 4) + inner / 128];
+  default: return (double)*f;
+  }
+}
 
 static int multiply(const void *data) {
   const job *j = data;
@@ -225,8 +249,10 @@ static int multiply(const void *data) {
     for (int64_t col = 0; col < d->cols; col++)
       for (int64_t row = 0; row < d->rows; row++) {
         double _Complex v = 0;
-        for (int64_t k = 0; k < depth; k++) v += entry(j, 0, b, row, k) * entry(j, 1, b, k, col);
-        v *= j->alpha * factor_of(j, 0) * factor_of(j, 1);
+        for (int64_t k = 0; k < depth; k++)
+          v += entry(j, 0, b, row, k) * entry(j, 1, b, k, col) * factor_of(j, 0, row, k, depth) *
+               factor_of(j, 1, col, k, depth);
+        v *= j->alpha;
         if (j->beta != 0) v += j->beta * entry(j, 2, b, row, col);
         if (j->p.epilogue & LT_EPILOGUE_BIAS)
           v += value_at(bias, j->p.bias + (b * j->p.bias_stride + row) * size_of(bias));
@@ -270,4 +296,45 @@ int cublasLtMatmul(void *handle, void *p, const void *alpha, const void *a, void
   if (bad) return free(j), bad;
   return enqueue(
       s, (op){.kind = HOST, .call = multiply, .device = s->device, .staged = j, .n = sizeof *j, .from = (char *)j});
+}
+
+/* ---- c = alpha op(a), of float32 */
+typedef struct turning { layout a, c; int trans; float alpha; const char *from; char *to; } turning;
+int cublasLtMatrixTransformDescCreate(void **to, int scale) {
+  CALL;
+  if (scale != LT_R_32F) return LT_NOT_SUPPORTED;
+  return *to = calloc(1, sizeof(int)), OK;
+}
+int cublasLtMatrixTransformDescDestroy(void *d) { CALL; free(d); return OK; }
+int cublasLtMatrixTransformDescSetAttribute(void *to, int attribute, const void *value, size_t n) {
+  CALL;
+  if (attribute != LT_TRANSFORM_TRANSA || n != 4) return LT_INVALID;
+  return memcpy(to, value, n), OK;
+}
+static int turn(const void *data) {
+  const turning *t = data;
+  for (int64_t col = 0; col < t->c.cols; col++)
+    for (int64_t row = 0; row < t->c.rows; row++) {
+      int64_t i = t->trans ? col + row * t->a.ld : row + col * t->a.ld;
+      double v = creal(value_at(LT_R_32F, t->from + 4 * i));
+      put_value(LT_R_32F, t->to + 4 * (row + col * t->c.ld), (double)t->alpha * v);
+    }
+  return OK;
+}
+int cublasLtMatrixTransform(void *handle, void *p, const void *alpha, const void *a, void *al, const void *beta,
+                            const void *b, void *bl, void *c, void *cl, void *where) {
+  CALL;
+  STREAM(s, where);
+  READY(s);
+  (void)handle, (void)beta;
+  turning *t = calloc(1, sizeof *t);
+  *t = (turning){*(layout *)al, *(layout *)cl, *(int *)p, *(const float *)alpha, a, c};
+  const layout *from = &t->a, *to = &t->c;
+  int64_t n = (from->cols - 1) * from->ld + from->rows, m = (to->cols - 1) * to->ld + to->rows;
+  int fits = (t->trans ? from->cols : from->rows) == to->rows && (t->trans ? from->rows : from->cols) == to->cols;
+  fits &= from->type == LT_R_32F && to->type == LT_R_32F && from->ld >= from->rows && to->ld >= to->rows;
+  if (b || bl || !fits || memory_device(a, 4 * (size_t)n) != s->device || memory_device(c, 4 * (size_t)m) != s->device)
+    return free(t), LT_INVALID;
+  return enqueue(
+      s, (op){.kind = HOST, .call = turn, .device = s->device, .staged = t, .n = sizeof *t, .from = (char *)t});
 }

@@ -150,6 +150,47 @@ static void rounded_eights(maker *m, const int64_t *n) { /* what a product reads
 static void three_scales(maker *m, const int64_t *n) {
   m_out(m, by_scale(m, by_scale(m, by_scale(m, eight_product(m, n)))));
 }
+/* A scale of blocks as long as its operand is along d. */
+static int by_128(maker *m, int s, int d, int64_t to) {
+  const int64_t *n = m->v.at[s].shape, p = n[0], q = n[1];
+  if (n[d] == to || n[d] == 1)
+    return s;
+  s = m_reshape(m, s, 3, d ? DIMS(p, q, 1) : DIMS(p, 1, q));
+  s = m_expand(m, s, 3, d ? DIMS(p, q, 128) : DIMS(p, 128, q));
+  s = m_reshape(m, s, 2, d ? DIMS(p, q * 128) : DIMS(p * 128, q));
+  return to % 128 ? m_view(m, NVG_VSLICE, s, 2, d ? DIMS(p, to) : DIMS(to, q), 4, DIMS(0, 1, 0, 1)) : s;
+}
+/* p rows (columns) of 8 bits along k, times a scale of so many by blocks of 128, as float32. */
+static int in_blocks(maker *m, int64_t p, int64_t k, int64_t scales, int turned) {
+  int x = leaf(m, NVM_F8E4, p, k);
+  m->leaf.at[m->leaf.n - 1].align16 = 1;
+  x = m_cast(m, turned ? m_turn(m, x) : x, NVM_F32);
+  int s = f32(m, scales, (k + 127) / 128);
+  s = turned ? m_turn(m, s) : s;
+  return m_2(m, "multiply", x, by_128(m, by_128(m, s, turned, p), !turned, k));
+}
+static void blocks_by(maker *m, int x, int y) {
+  int d = m_product(m, x, y);
+  ((int64_t *)(uintptr_t)m->v.at[d].attr)[1] = NVM_PRECISION_TF32;
+  m_out(m, m_cast(m, m_2(m, "multiply", d, m_const(m, 2)), NVM_BF16));
+}
+static void blocked_eights(maker *m, const int64_t *n) {
+  blocks_by(m, in_blocks(m, n[0], n[2], n[0], 0), in_blocks(m, n[1], n[2], (n[1] + 127) / 128, 1));
+}
+static void eights_by_pieces(maker *m, const int64_t *n) {
+  blocks_by(m, in_blocks(m, n[0], n[2], n[0], 0), in_blocks(m, n[1], n[2], n[1], 1));
+}
+static void eights_by_blocks(maker *m, const int64_t *n) {
+  blocks_by(m, in_blocks(m, n[0], n[2], (n[0] + 127) / 128, 0), in_blocks(m, n[1], n[2], (n[1] + 127) / 128, 1));
+}
+static void half_blocked_eights(maker *m, const int64_t *n) {
+  int y = m_cast(m, m_turn(m, leaf(m, NVM_F8E4, n[1], n[2])), NVM_F32);
+  blocks_by(m, in_blocks(m, n[0], n[2], n[0], 0), y);
+}
+static void eights_of_rows(maker *m, const int64_t *n) { /* a scale of each row and column */
+  int d = m_2(m, "multiply", eight_product(m, n), f32(m, n[0], 1));
+  m_out(m, m_cast(m, m_2(m, "multiply", d, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)), NVM_BF16));
+}
 static void head(maker *m, const int64_t *n) { /* log of no element is not 0 */
   int x = m_1(m, "log", m_1(m, "abs", f32(m, n[0], n[2]))), s = f32(m, n[0], 1);
   int y = m_2(m, "add", f32(m, n[2], n[1]), m_const(m, 1));
@@ -279,6 +320,9 @@ static const program programs[] = {
   { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
   { "eights", eights, 3 }, { "eight result", eight_result, 3 }, { "eights across", eights_across, MOST },
   { "rounded eights", rounded_eights, MOST }, { "three scales", three_scales, 3 },
+  { "blocked eights", blocked_eights, MOST }, { "eights by pieces", eights_by_pieces, MOST },
+  { "eights by blocks", eights_by_blocks, MOST }, { "half blocked eights", half_blocked_eights, MOST },
+  { "eights of rows", eights_of_rows, 3 },
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 },
   { "sum of", sum_of, 3 }, { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 },
   { "batched rows", batched_rows, 2 }, { "gated", gated, 1 }, { "gated halves", gated_halves, 1 },
@@ -376,6 +420,11 @@ static const struct { const char *program, *words; } said[] = {
   { "eight result", "of f8e4: relu of the sum" },
   { "eights across", "of f8e4: d = a b" },
   { "rounded eights", "of f8e4: cast of the left operand" }, { "three scales", "multiply of the sum" },
+  { "blocked eights", "of f8e4: d = 2 (scale_a of 1 x 128) (scale_b of 128 x 128) a b^T" },
+  { "eights by pieces", "of f8e4: d = 2 (scale_a of 1 x 128) (scale_b of 128 x 1) a b^T" },
+  { "eights by blocks", "of f8e4: d = 2 (scale_a of 128 x 128) (scale_b of 128 x 128) a b^T" },
+  { "half blocked eights", "of f32: a scale of one operand's blocks alone" },
+  { "eights of rows", "of f8e4 and f8e5: d = (scale_a of rows) (scale_b of columns) a b^T" },
 };
 static int is_of_eights(const char *program) { return strstr(program, "eight") || strstr(program, "scales"); }
 
@@ -384,6 +433,15 @@ static double element(const nvf_matrix *x, char *const *buf, int64_t at) {
   int size = nvg_size(x->type);
   memcpy(&bits, buf[x->param] + (x->offset + at) * size, (size_t)size);
   return nvg_bits_float(x->type, bits);
+}
+
+/* Of a row of a (a column of b) and a place in what is summed. */
+static double scale_at(const nvf_product *p, int which, int64_t outer, int64_t k, char *const *buf) {
+  const nvf_matrix *s = &p->scale[which];
+  nvf_scaled by = p->by[which];
+  outer = by == NVF_BY_ONE ? 0 : outer / (by == NVF_BY_BLOCK ? NVF_BLOCK : 1);
+  k = by < NVF_BY_PIECE ? 0 : k / NVF_BLOCK;
+  return s->param < 0 ? 1 : element(s, buf, which ? k * s->row + outer * s->col : outer * s->row + k * s->col);
 }
 
 /* What the words say, of a real product without GELU, against what the kernel stored. */
@@ -401,10 +459,8 @@ static void follow(const nvf_product *p, char *const *buf, const char *name) {
         at[j] += left % p->batch[d] * x[j]->batch[d];
     double sum = 0;
     for (int64_t k = 0; k < p->k; k++)
-      sum += element(x[0], buf, at[0] + r * p->a.row + k * p->a.col) *
-             element(x[1], buf, at[1] + k * p->b.row + c * p->b.col);
-    for (int s = 0; s < NVF_SCALES; s++)
-      alpha *= i || p->scale[s].param < 0 ? 1 : element(&p->scale[s], buf, 0);
+      sum += element(x[0], buf, at[0] + r * p->a.row + k * p->a.col) * scale_at(p, NVF_SCALE_A, r, k, buf) *
+             element(x[1], buf, at[1] + k * p->b.row + c * p->b.col) * scale_at(p, NVF_SCALE_B, c, k, buf);
     sum *= alpha;
     for (int j = 2; j < 4; j++)
       sum += x[j]->param < 0 ? 0 : (j == 2 ? beta : 1) * element(x[j], buf, at[j] + r * x[j]->row + c * x[j]->col);
@@ -456,7 +512,8 @@ typedef struct offer { const char *machine; void (*make)(maker *, const int64_t 
 enum {
   BLAS = NVF_OFFERS_PRODUCT | NVF_OFFERS_BIAS | NVF_OFFERS_RELU,
   LT = BLAS | NVF_OFFERS_HALVES | NVF_OFFERS_GELU | NVF_OFFERS_AUX,
-  LT8 = LT | NVF_OFFERS_EIGHTS
+  LT8 = LT | NVF_OFFERS_EIGHTS,
+  LTS = LT8 | NVF_OFFERS_TF32 | NVF_OFFERS_SCALES
 };
 static const offer offers[] = {
   { "cpu16", gelu, { 2048, 2048, 2048 }, 0, 1 },
@@ -479,6 +536,11 @@ static const offer offers[] = {
   { "h200", eight_result, { 4096, 4096, 4096 }, LT8, 1 },
   { "h200", eights_across, { 4096, 4096, 4096 }, LT8, 3 },  /* both as f16 first, for the library */
   { "a100", eights, { 4096, 4096, 4096 }, LT8, 4 },         /* which has no words for the scales then */
+  { "h200", blocked_eights, { 4096, 4096, 4096 }, LTS, 1 },
+  { "h200", eights_by_pieces, { 4096, 4096, 4096 }, LTS, 1 },
+  { "h200", eights_by_blocks, { 4096, 4096, 4096 }, LTS, 2 }, /* which takes none: those of rows first */
+  { "b200", blocked_eights, { 4096, 4096, 4096 }, LTS, 4 },   /* nor any there: as tf32 */
+  { "h200", eights_of_rows, { 4096, 4096, 4096 }, LTS, 1 },
   { "cpu16", gated, { 2048, 2048, 2048 }, BLAS, 3 },
   { "cpu16", gated, { 2048, 2048, 8 }, BLAS, 1 },
 };

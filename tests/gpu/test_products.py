@@ -244,6 +244,37 @@ def test_eight_bits(left, right, solvers, device, rng):
             assert np.all(off <= 2**-8 * of + step * np.abs(want) + least), (case, i, off.max())
 
 
+def spread(scale, shape):
+    for axis in (-2, -1) if scale.ndim else ():
+        if scale.shape[axis] not in (1, shape[axis]):
+            scale = np.take(np.repeat(scale, 128, axis), range(shape[axis]), axis)
+    return scale.astype("float64")
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("left, right", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_scales_of_parts(left, right, turned, solvers, device, rng):
+    """Scales of rows, pieces and blocks of floats of 8 bits, wherever they lie: in the library's call or not."""
+    for case, (m, n, k) in enumerate(((256, 384, 640), (64, 144, 512), (272, 16, 1040), (70, 45, 300))):
+        x, y = (nvm.asarray(rng.standard_normal(s), device=device).astype(EIGHTS[i]).eval()
+                for s, i in (((m, k), left), ((n, k), right)))
+        rows, columns, sums = ([v, -(-v // 128)] for v in (m, n, k))
+        scales = [((m, 1), (1, n)), ((m, sums[1]), (sums[1], n)), ((m, sums[1]), (sums[1], columns[1])),
+                  ((rows[1], sums[1]), (sums[1], n)), ((rows[1], sums[1]), (sums[1], columns[1])), ((m, 1), ()),
+                  ((), (sums[1], columns[1]))]
+        for s, t in (scales[case:], scales)[turned]:
+            s, t = (rng.uniform(0.5, 2, shape).astype("float32") for shape in (s, t))
+            given = [nvm.asarray(np.ascontiguousarray(v.T), device=device).T if turned and v.ndim else
+                     nvm.asarray(v, device=device) for v in (s, t)]
+            got = nvm.scaled_matmul(x, y.T, *given, dtype="bfloat16")
+            x64, y64 = (np.asarray(v.astype("float64")) for v in (x, y.T))
+            x64, y64 = x64 * spread(s, (m, k)), y64 * spread(t, (k, n))
+            off = np.abs(np.asarray(got.astype("float64")) - x64 @ y64)
+            most = 2**-8 * (np.abs(x64) @ np.abs(y64)) + 2**-8 * np.abs(x64 @ y64)
+            assert np.all(off <= most), (case, s.shape, t.shape, off.max())
+
+
 @pytest.mark.emulated
 def test_eight_bits_stay_what_they_are(device, rng):
     """What is computed in 8 bits is rounded to them, also on its way into a product, and a product's result too."""
