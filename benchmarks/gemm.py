@@ -6,7 +6,8 @@ GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in b
 between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
 wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. One f32 product is nvm's
 alone, as exact as each of its precisions asks for. Weights of int8 with a scale for each column stand beside the bare product of what
-they are as bfloat16. The host's time of a call is that of a product of 64 x 64 x 64. --cpu: nvm beside
+they are as bfloat16; floats of 8 bits with scales of each kind beside torch._scaled_mm of the same ("bare") and the product in bfloat16.
+The host's time of a call is that of a product of 64 x 64 x 64. --cpu: nvm beside
 cblas_?gemm of the same libopenblas, one call each in turn. --grid: 48 bare products, nvm by
 the rules ("nvm") and as nvm.auto_tune chose ("tuned", --tune seconds for each; "tuned, wall" by JAX's clock) beside all others, of float8
 beside torch._scaled_mm without fast accumulation ("bare"), with it ("fast") and the product in bfloat16; --f32: 13 more, whose sizes a library's
@@ -44,6 +45,12 @@ TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "swiglu": lambda w, a, b, c:
          "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
 PRODUCTS = {"swiglu": 2}
 WEIGHTS = [(m, n) for n in (4096, 8192) for m in (16, 64, 4096)]  # rows, and both extents of the weights
+SCALED = [(4096, 4096, 4096), (64, 8192, 8192)]  # m, n, k
+SCALES = {
+    "all": lambda m, n, k: ((1, 1), (1, 1)), "rows and columns": lambda m, n, k: ((m, 1), (1, n)),
+    "1 x 128 and 128 x 1": lambda m, n, k: ((m, k // 128), (k // 128, n)),
+    "1 x 128 and 128 x 128": lambda m, n, k: ((m, k // 128), (k // 128, n // 128)),
+}
 PRECISIONS = "ieee", "tf32", "bf16x3", "bf16x9"
 # (m, n, k) of bare products, from 16 to 16384 each; of float8 the right operand lies along k, and results are bfloat16
 GRID = {
@@ -282,6 +289,35 @@ class Gpu:
             t.cuda.empty_cache()
         return out
 
+    def scaled(self):
+        """scaled_matmul by what has a scale of its own, where it lies as cuBLASLt takes it; results are bfloat16."""
+        t, out, nvm = self.torch, {}, self.peers.get("nvm")
+        for (m, n, k), kind in itertools.product(SCALED if nvm else (), SCALES):
+            title = f"float8 {m} x {n} x {k}, scales of {kind}"
+            if self.passes(title, 4):
+                continue
+            if self.args.try_:
+                m, n, k = max(m // 16, 16), n // 16, k // 16
+            a, b, _ = self.operands("float8_e4m3fn", m, n, k)
+            s, r = (t.rand(*shape, device="cuda") + 0.5 for shape in SCALES[kind](m, n, k))
+            s = s.t().contiguous().t() if kind.startswith("1 x 128") else s
+            r = r if kind.endswith("128 x 1") else r.t().contiguous().t()
+            b, x = b.t(), nvm.nvm
+            whole = lambda v, to: v.repeat_interleave(to[0] // v.shape[0], 0).repeat_interleave(to[1] // v.shape[1], 1)  # noqa: E731
+            want = (a.float() * whole(s, a.shape)) @ (b.float() * whole(r, b.shape))
+            f, args = nvm.jit(lambda *v: x.scaled_matmul(*v, dtype="bfloat16")), [nvm.take(v) for v in (a, b, s, r)]
+            one, y, z = kind == "all", a.bfloat16(), b.bfloat16()
+            calls = {"nvm": lambda: f(*args), "bfloat16": lambda: t.mm(y, z),
+                     "bare": lambda: t._scaled_mm(a, b, s[0, 0] if one else s, r[0, 0] if one else r, out_dtype=t.bfloat16)}
+            errors = {name: float((v.float() - want).norm() / want.norm()) for name, v in (("nvm", nvm.give(f(*args))), ("bare", calls["bare"]()))}
+            times = self.times(calls, 4 if m > 1024 else 20)
+            us = {name: statistics.median(v) for name, v in times.items()}
+            out[title] = dict(dtype="float8_e4m3fn", m=m, n=n, k=k, scales=kind, us=us, rounds=times, error=errors, how=x.explain(f, *args),
+                              tflops=2e-6 * m * n * k / us["bare"])
+            say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
+            t.cuda.empty_cache()
+        return out
+
     def shape(self, dtype, m, n, k, peers):
         """One product of the grid; "nvm" by the rules, "tuned" by what is measured now."""
         nvm, tf32, eights = self.peers["nvm"].nvm, dtype == "tf32", dtype.startswith("float8")
@@ -416,7 +452,7 @@ def main():
         device = g.torch.cuda.get_device_name()
         said.update(device=device, versions={n: x.version for n, x in g.peers.items()})
         if not args.grid and not args.f32:
-            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.precisions(), **g.weights()})
+            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.precisions(), **g.weights(), **g.scaled()})
         for name, shapes, peers in (("f32", F32, ["nvm"]), ("grid", GRID, PEERS)):
             if getattr(args, name):
                 result = dict(said, tune=args.tune, rows={})
