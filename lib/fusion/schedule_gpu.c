@@ -50,12 +50,12 @@ static void give(room *r, int a, char place, int64_t n) {
     nvf_digit_add(&r->d[a], place, n, items ? 0 : (int)taken(r, a, place));
 }
 
-/* As much of n as the place has left: a power of two, or all of it where it is no lanes. */
+/* As much of n as the place has left: a power of two, or where it is no lanes all of it, or all there is. */
 static int64_t room_for(const room *r, int a, char place, int64_t n) {
   int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items;
   int64_t have = all / taken(r, a, place), got = 1;
-  if (n <= have && place != 'l')
-    return n;
+  if (place != 'l' && (n <= have || (have && n % have == 0)))
+    return least(n, have);
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
     got *= 2;
   return got;
@@ -96,8 +96,8 @@ static int64_t words(const nvf_cand *k) {
 }
 
 /* ---- axes that a block has in whole */
-/* later: elements in sequence above it; near: neighbours along memory */
-typedef struct border { int64_t later; int seq, lane, near, chunk, last; } border;
+/* later: elements in sequence above it; near: neighbours along memory; blocks of a cluster that share it out */
+typedef struct border { int64_t later, blocks; int seq, lane, near, chunk, last; } border;
 
 /* A part of an axis between two borders of its stamps. Items lie below warps, so that a thread merges its own first;
    along memory there are as many of them as there can be, else only what warps leave. Above looped chunks all is
@@ -124,6 +124,7 @@ static void part(room *r, int a, int64_t n, const border *b) {
     r->most_warps = MOST_WARPS;
     n = take(r, a, 'w', n);
   }
+  give(r, a, 'c', b->blocks);
   give(r, a, r->fits || b->lane ? 'i' : 'I', n);
   r->looped = !r->fits && n > 1 && b->chunk && !b->last;
 }
@@ -154,13 +155,13 @@ static void whole_axis(room *r, int a, int64_t vec) {
     }
     b.near = a == r->s->lane && (b.lane || (scanned && !b.chunk));
     b.last = hi == p;
+    b.blocks = b.last ? blocks : 1;
     if (hi <= vec)
       continue;
     later /= b.seq ? hi / most(lo, vec) : 1;
     b.later = later;
-    part(r, a, hi / most(lo, vec) / (b.last ? blocks : 1), &b);
+    part(r, a, hi / most(lo, vec) / b.blocks, &b);
   }
-  give(r, a, 'c', blocks);
 }
 
 /* What lives from one phase to the next, in registers for each element of the axes that a block has in whole. */
@@ -201,7 +202,6 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
     e /= 2;
   int64_t warps = (n + LANES * e - 1) / (LANES * e);
   warps = n & (n - 1) ? warps : power2(warps);
-  r->s->again = live > 0;
   r->fits = live > 0 && warps <= MOST_WARPS && (double)(warps * LANES) * (live * (double)e + 28) <= REGISTERS;
   if (!r->fits) {
     e = most_items(r->k) / words(r->k);
@@ -219,7 +219,6 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
     warps = other, e = each;
   else if (other && !r->fits)
     warps = other, e = most(4, least(e, told(r->k, NVF_KITEMS, ITEMS) ? told(r->k, NVF_KITEMS, ITEMS) : e));
-  r->s->again &= !r->fits;
   r->most_items = e;
   r->most_warps = warps;
 }
@@ -449,29 +448,66 @@ static int64_t round_of(const room *r, int a, int64_t lines) {
   return p > n ? n : 0;
 }
 
-/* A row that is wanted again and too long for a block lies in the registers of a cluster, a power of two in each block.
-   Large blocks do not pay: nobody fills a unit while they wait for each other; nor do small ones. Measured on softmax
-   of f32, of a copy: rows of 16,000 in 2 blocks of 8 warps 1.32, in 8 of 2 1.62, in one 1.41; of 50,000 in 7 of 8 1.47,
-   in 2 of 32 2.04, as loops 2.08; of 200,000 in 7 of 32 2.79, as loops 2.25. */
-static void share_row(room *r, int64_t p, double live) {
-  enum { BLOCKS = 8, FEWEST = 4 };
-  int64_t grid = extent(r->k, r->k->grid);
-  nvf_stamp st[64];
-  int bound = nvf_stamps(r->k, r->s->lane, st, 64);
-  const room before = *r;
-  int again = r->s->again;
-  for (int64_t each = least(p & -p, p / 2); each && p / each <= least(BLOCKS, r->caps->cluster); each /= 2) {
-    int whole = 1;
-    for (int i = 0; i < bound; i++)
-      whole &= each >= st[i].c;
-    divide(r, each, live, grid * (p / each));
-    if (whole && r->fits && r->most_warps <= WARPS && r->most_warps >= FEWEST) {
-      r->blocks = p / each;
-      return;
-    }
+/* ---- rows that are wanted again and too long for a block: a cluster's */
+/* In registers: of blocks that have a few whole chunks each, where one more block costs about as much as a chunk; else
+   of as many as there can be. Large ones do not pay, for nobody fills a unit while they wait for each other; nor do
+   small ones. Measured on softmax of f32, of a copy: rows of 20,000 in 3, 4 and 5 blocks 1.11, of 50,000 in 7, 13, 4
+   blocks 1.21, 1.23, 1.35, of 100,000 in 14, 13, 7 blocks 1.30, 1.34, 1.38, of 200,000 in 16, 14, 8 blocks 1.61, 1.64,
+   1.89; of f64, which likes powers of two, 50,000 in 8, 7, 4, 13 blocks 1.60, 1.79, 1.89, 2.10. */
+static int share_row(room *r, int64_t chunk, double live) {
+  enum { FEWEST = 4, MANY = 8 };
+  int64_t grid = extent(r->k, r->k->grid), n = (r->k->axis.at[r->s->lane].n + chunk - 1) / chunk, blocks = 0, each = 0;
+  int wide = words(r->k) > 1;
+  for (int64_t b = 2; b <= r->caps->cluster; b = wide ? 2 * b : b + 1) {
+    int64_t e = (n + b - 1) / b;
+    if (e >= FEWEST && e <= MANY - wide && (!blocks || b * (e + 1) < blocks * (each + 1)))
+      blocks = b, each = e;
   }
-  *r = before;
-  r->s->again = again;
+  if (!blocks && !r->fits && !wide) {
+    each = (n + r->caps->cluster - 1) / r->caps->cluster;
+    blocks = (n + each - 1) / each;
+  }
+  if (!blocks)
+    return 0;
+  room x = *r;
+  divide(&x, each * chunk, live, grid * blocks);
+  int few = grid * blocks * x.most_warps < 16 * r->caps->units;
+  if (!x.fits || x.most_warps > (few ? MOST_WARPS : 2 * WARPS))
+    return 0;
+  *r = x;
+  r->blocks = blocks;
+  r->s->at[r->s->lane].tile = blocks * each * chunk;
+  return 1;
+}
+
+/* In rounds, read again out of the cache: it has room for the rows of clusters, not for one of each block. Half as many
+   items as others have, for twice as many warps; as many chunks a round as leave little of the last one. Measured, of a
+   copy: rows of 200,000 f64 in 2 rounds of 16 blocks 2.27, of 8 blocks 2.49, a block a row 2.97; of 1,000,000 f32 2.21
+   and 7.14. */
+static void walk_row(room *r, int64_t chunk, int64_t lanes, int64_t vec) {
+  enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: what the lanes of a warp merge (cuda_board.c) */
+  int64_t items = ITEMS / 2 / words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
+  int64_t unit = most(1, lanes / wide), piece = chunk * most(1, wide / lanes), blocks = r->caps->cluster;
+  int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, rounds = (n + blocks * MANY - 1) / (blocks * MANY);
+  int64_t each = (n + blocks * rounds - 1) / (blocks * rounds);
+  if (blocks * each * unit * power2(rounds) > NUMBERS)
+    return;
+  r->blocks = blocks;
+  r->most_warps = each * unit;
+  r->most_items = items;
+  r->s->at[r->s->lane].tile = blocks * each * power2(rounds) * piece;
+}
+
+static void cluster(room *r, double live, int64_t vec) {
+  nvf_stamp st[64] = { { 0 } };
+  int bound = nvf_stamps(r->k, r->s->lane, st, 64);
+  int64_t chunk = LANES * ITEMS;
+  for (int i = 0; i < bound; i++)
+    chunk = most(chunk, st[i].c);
+  if (r->caps->cluster == 1 || chunk >= r->s->at[r->s->lane].tile)
+    return;
+  if (!share_row(r, chunk, live) && !r->fits && bound) /* what merges as lanes do has no rounds */
+    walk_row(r, chunk, st[0].w, vec);
 }
 
 /* Rows: the lanes go along an axis that the block has in whole. */
@@ -489,14 +525,14 @@ static void rows(room *r, uint64_t whole) {
   double live = scan ? 0 : kept(k, whole);
   divide(r, all, live, extent(k, k->grid));
   if (live > 0 && (!r->fits || r->most_warps >= MOST_WARPS / 2) && all == p)
-    share_row(r, p, live);
-  if (!r->fits && !scan && s->at[a].tile > r->most_warps * LANES * r->most_items) /* its loops end where the row does */
-    p = s->at[a].tile = power2(p);
+    cluster(r, live, vec);
+  p = s->at[a].tile;
+  if (!r->fits && r->blocks == 1 && !scan && p > r->most_warps * LANES * r->most_items)
+    p = s->at[a].tile = power2(p); /* its loops end where the row does */
   int64_t seq = bound ? least(st->c, p) / least(st->w, p) : 1;
   if (scan) { /* straight lines, blocks inside a warp */
     r->most_items = ITEMS;
     r->fits = 1;
-    r->s->again = 0;
   }
   if (r->fits)
     vec = least(vec, power2_below(r->most_items / seq));
@@ -564,7 +600,6 @@ static void columns(room *r, uint64_t whole) {
     r->fits = e * live <= KEPT && warps <= MOST_WARPS && (double)(warps * LANES) * ((double)e * live + 28) <= REGISTERS;
     r->most_items = r->fits ? e : ITEMS;
     r->most_warps = r->fits ? most(warps, 1) : WARPS;
-    r->s->again = !r->fits;
     lanes = r->fits ? lanes : LANES;
   } else {
     while (vec > 1 && (n / (vec * LANES) < 2 * r->caps->units || vec * sums(r) > 8))

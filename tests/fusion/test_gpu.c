@@ -17,6 +17,7 @@ static void two_rows(maker *m, const int64_t *n) { /* both have to be kept */
   int y = m_leaf(m, NVM_F32, 2, n, NULL), g = m_leaf(m, NVM_F32, 2, n, NULL);
   m_out(m, m_2(m, "multiply", y, m_2(m, "subtract", g, m_red(m, "add", m_2(m, "multiply", g, y), 1, 1))));
 }
+static void wide_rows(maker *m, const int64_t *n) { m_out(m, softmax_of(m, m_leaf(m, NVM_F64, 2, n, NULL), 1)); }
 static void dear_rows(maker *m, const int64_t *n) { /* few items a thread */
   m_out(m, softmax_of(m, m_1(m, "tanh", m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL))), 1));
 }
@@ -94,13 +95,14 @@ static void joined(maker *m, const int64_t *n) { /* three functions of one array
 static const struct { const char *name; void (*make)(maker *, const int64_t *); } programs[] = {
   { "rows", rows }, { "columns", columns }, { "two rows", two_rows }, { "sums", sums }, { "transposed", transposed },
   { "permuted", permuted }, { "permuted pairs", permuted_pairs }, { "scans", scans }, { "two scans", two_scans },
-  { "scanned columns", scanned_columns }, { "dear rows", dear_rows },
+  { "scanned columns", scanned_columns }, { "dear rows", dear_rows }, { "wide rows", wide_rows },
   { "biased", biased }, { "centred", centred }, { "shifted", shifted }, { "wide sums", wide_sums },
   { "joined", joined },
 };
 static const int64_t sizes[][2] = { { 3, 7 },     { 100, 20 },  { 33, 128 }, { 17, 130 }, { 9, 1001 },
                                     { 5, 1024 },  { 130, 68 },  { 64, 64 },  { 3, 4096 }, { 2, 9000 },
-                                    { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 }, { 1, 19500 } };
+                                    { 1, 33000 }, { 2100, 36 }, { 1030, 5 }, { 70, 516 }, { 1, 19500 },
+                                    { 1, 150000 } };
 enum { PROGRAMS = sizeof programs / sizeof *programs, SIZES = sizeof sizes / sizeof *sizes };
 
 typedef struct trial { int program; const int64_t *size; int aligned; } trial;
@@ -168,7 +170,12 @@ static const place places[] = {
   { rows, { 32768, 1000 }, 0, "i: w4; j: i8 l32 i4", 0 },    /* the output is aligned */
   { rows, { 16384, 8192 }, 1, "j: w8 i8 l32 i4", 4 },        /* one row a block */
   { rows, { 13421, 5000 }, 1, "j: w5 i8 l32 i4", 4 },        /* eighths of a power of two */
-  { rows, { 1342, 50000 }, 1, "j: c7 w8 i8 l32 i4", 4 },     /* one row a cluster */
+  { rows, { 1342, 50000 }, 1, "j: c7 w7 i8 l32 i4", 4 },     /* one row a cluster */
+  { rows, { 335, 200000 }, 1, "j: c16 w13 i8 l32 i4", 4 },
+  { rows, { 223, 300000 }, 1, "j: I4 c16 w7 I2 i4 l32 i4", 4 }, /* in rounds */
+  { wide_rows, { 8192, 8192 }, 1, "j: c2 w4 i8 w2 l32 i2", 2 },
+  { wide_rows, { 1342, 50000 }, 1, "j: c8 w7 i8 w2 l32 i2", 2 },
+  { wide_rows, { 335, 200000 }, 1, "j: I2 c16 w7 I2 i4 w2 l32 i2", 2 },
   { rows, { 2 << 20, 33 }, 1, "i: i2 w4 l4; j: i5 l8", 0 },
   { rows, { 65536, 20 }, 1, "i: i4 w4 l4; j: l8 i4", 4 },    /* several rows a warp */
   { rows, { 1 << 20, 3 }, 1, "i: i4 w4 l32; j: i4", 0 },     /* rows of a thread */
