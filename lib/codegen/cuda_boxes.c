@@ -162,6 +162,31 @@ static const char *across_at(nvcu_em *e, const char *chunk, int j) {
                    OUT_COLUMNS, 2 * OUT_ROWS, 8 * j);
 }
 
+/* Where a lane has two neighbours p of a column: the h-th of two columns, of the j-th eight in such a chunk. */
+static const char *near_at(nvcu_em *e, const char *chunk, int j, int h) {
+  return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (lane >> 2) * 4)", chunk, OUT_COLUMNS, 2 * OUT_ROWS,
+                   8 * j + h);
+}
+
+/* A lane's row of a chunk whose rows run along: the first or the second one */
+static const char *row_of(nvcu_em *e, const nvcu_sum *sum, int h) {
+  return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
+}
+
+static void take_two(nvcu_em *e, const nvf_stmt *s, const char *word, int one, int other) {
+  const char *x = nvcu_fresh(e, "x");
+  nvcu_line(e, "const unsigned %s = *(const unsigned *)(%s);", x, word);
+  nvcu_define(e, s->out[0], one, nvcu_text(e, "(unsigned short)%s", x));
+  nvcu_define(e, s->out[0], other, nvcu_text(e, "(unsigned short)(%s >> 16)", x));
+}
+
+static void take_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
+  for (int j = 0; j < 16; j++) {
+    const int *item = &sum->item[4 * (first + j / 2) + j % 2];
+    take_two(e, s, near_at(e, from, j / 2, j % 2), item[0], item[2]);
+  }
+}
+
 static void take_across(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
   for (int j = 0; j < 8; j += 2) {
     const char *x = nvcu_fresh(e, "x");
@@ -184,17 +209,14 @@ int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
     const char *from = nvcu_fresh(e, "in");
     nvcu_line(e, "const char *const %s = %s;", from, chunk_at(e, g, c));
     if (v.turned) {
-      take_across(e, s, &sum, from, 8 * c);
+      (sum.near ? take_near : take_across)(e, s, &sum, from, 8 * c);
       continue;
     }
     for (int j = 0; j < 16; j++) {
       const int *item = &sum.item[4 * (8 * c + j / 2) + j % 2 * 2];
-      const char *x = nvcu_fresh(e, "x");
-      nvcu_line(
-          e, "const unsigned %s = *(const unsigned *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 4));",
-          x, from, OUT_ROWS, j % 2 * 8, j / 2 * 16);
-      nvcu_define(e, s->out[0], item[0], nvcu_text(e, "(unsigned short)%s", x));
-      nvcu_define(e, s->out[0], item[1], nvcu_text(e, "(unsigned short)(%s >> 16)", x));
+      const char *at = nvcu_text(e, "%s + nv_place<%d, 128>(%s, %d + (lane & 3) * 4)", from, OUT_ROWS,
+                                 row_of(e, &sum, j % 2), j / 2 * 16);
+      take_two(e, s, at, item[0], item[1]);
     }
   }
   return 1;
@@ -217,16 +239,25 @@ static void chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nv
     for (int h = 0; h < 2; h++) {
       const int *c = &sum->item[4 * (first + j) + 2 * h];
       const char *at =
-          nvcu_text(e, "%s + nv_place<%d, 64>((lane >> 2) + %d, %d + (lane & 3) * 2)", to, OUT_ROWS, 8 * h, j * 8);
+          nvcu_text(e, "%s + nv_place<%d, 64>(%s, %d + (lane & 3) * 2)", to, OUT_ROWS, row_of(e, sum, h), j * 8);
       nvcu_line(e, "*(unsigned short *)(%s) = (unsigned short)%s;", at, packed(e, s, cast, c[0], c[1]));
     }
 }
 
+static void chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                       int first) {
+  for (int j = 0; j < 16; j++) {
+    const int *c = &sum->item[4 * (first + j / 2) + j % 2];
+    nvcu_line(e, "*(unsigned *)(%s) = %s;", near_at(e, to, j / 2, j % 2), packed(e, s, cast, c[0], c[2]));
+  }
+}
+
 static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
                     int first, int turned) {
+  const char *row = sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15";
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
-    const char *along = nvcu_text(e, "nv_place<%d, 128>(lane & 15, %d + (lane >> 4) * 16)", OUT_ROWS, j * 16),
+    const char *along = nvcu_text(e, "nv_place<%d, 128>(%s, %d + (lane >> 4) * 16)", OUT_ROWS, row, j * 16),
                *at = turned ? across_at(e, to, j) : nvcu_text(e, "%s + %s", to, along);
     nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", turned ? "columns" : "rows", at, packed(e, s, cast, c[0], c[1]),
               packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]), packed(e, s, cast, c[6], c[7]));
@@ -238,8 +269,8 @@ static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const ch
   for (int j = 0; j < 4; j++)
     for (int h = 0; h < 2; h++) {
       const int *c = &sum->item[4 * (first + j) + 2 * h];
-      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>((lane >> 2) + %d, %d + (lane & 3) * 8)) = {{%s, %s}};",
-                type, to, OUT_ROWS, 8 * h, j * 32, nvcu_tile_item(e, s->in[0], c[0]),
+      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>(%s, %d + (lane & 3) * 8)) = {{%s, %s}};", type, to,
+                OUT_ROWS, row_of(e, sum, h), j * 32, nvcu_tile_item(e, s->in[0], c[0]),
                 nvcu_tile_item(e, s->in[0], c[1]));
     }
 }
@@ -260,6 +291,7 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
     nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
     nvcu_line(e, "__syncwarp();");
     if (size == 1) chunk8(e, s, cast, &sum, to, first);
+    else if (size == 2 && v.turned && sum.near) chunk_near(e, s, cast, &sum, to, first);
     else if (size == 2) chunk16(e, s, cast, &sum, to, first, v.turned);
     else chunk32(e, s, &sum, to, first);
     nvcu_line(e, "nv_boxes_see();");

@@ -29,6 +29,11 @@ static int is_p(const nvf_layout *l, int axis) {
   return is_digit(digit_at(l, axis, 1), 'l', 8, 4) && two && two->place == 'i' && two->extent % 2 == 0 &&
          rest_fits(l, axis, 8);
 }
+static int is_near(const nvf_layout *l, int axis) {
+  return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 8, 4) &&
+         rest_fits(l, axis, 16);
+}
+static int is_rows(const nvf_layout *l, int axis) { return is_p(l, axis) || is_near(l, axis); }
 static int is_q(const nvf_layout *l, int axis) {
   return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 4, 1) &&
          rest_fits(l, axis, 8);
@@ -48,13 +53,14 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
     if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
   nvcu_sum s = {.l = l};
   if (n == 2) {
-    int turned = is_p(l, axes[1]) && is_q(l, axes[0]);
+    int turned = is_rows(l, axes[1]) && is_q(l, axes[0]);
     s.p = axes[turned];
     s.q = axes[!turned];
   }
-  if (n != 2 || !is_p(l, s.p) || !is_q(l, s.q))
+  if (n != 2 || !is_rows(l, s.p) || !is_q(l, s.q))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of sums of tensor cores",
               e->k->tile[contract->out[0]].name);
+  s.near = is_near(l, s.p);
   s.prow = NVB_NEWN(e->a, int, items);
   s.qcol = NVB_NEWN(e->a, int, items);
   s.item = NVB_NEWN(e->a, int, items);
@@ -65,7 +71,7 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
   for (int i = 0; i < items; i++) {
     int p = (int)nvc_axis_part(l, s.p, i), q = (int)nvc_axis_part(l, s.q, i);
     int at = among(s.prow, &s.np, p & ~15) * s.nq + among(s.qcol, &s.nq, q & ~7);
-    s.item[4 * at + (p >> 3 & 1) * 2 + (q & 1)] = i;
+    s.item[4 * at + (p >> (s.near ? 0 : 3) & 1) * 2 + (q & 1)] = i;
   }
   return s;
 }
@@ -84,6 +90,7 @@ typedef struct side {
   int across;           /* k is the row of the shared tile */
   const char *at, *base;/* of the stage; the warp's first row or column */
   int single;           /* lies across and is no 16-bit type */
+  int near;             /* bytes that lie across: a lane's two rows are neighbours */
   nvm_dtype type;       /* what is multiplied: that of the tile, or what its bytes become */
 } side;
 
@@ -91,8 +98,11 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
   for (int j = 1; j < 3; j++) {
     const nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
-    return (side){r, r->row == s->axis, r->at, nvcu_warp_part(e, sum->l, axis), r->row == s->axis && r->size == 4,
-                  r->type == NVM_I8 ? nvcu_factor_type(e, s) : r->type};
+    int across = r->row == s->axis, bytes = r->type == NVM_I8, near = sum->near && axis == sum->p;
+    if (near && !(across && bytes))
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only bytes that lie across are multiplied two rows a lane");
+    return (side){r, across, r->at, nvcu_warp_part(e, sum->l, axis), across && r->size == 4, near,
+                  bytes ? nvcu_factor_type(e, s) : r->type};
   }
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
 }
@@ -105,6 +115,12 @@ nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s) {
 /* Bytes, two in a word: rows eight further on, and what lies eight further on in one, have the same turn
    (cuda_rows.c). */
 static void read_bytes(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
+  if (f->near) {
+    const char *row = nvcu_text(e, "%s + (lane & 15)", k), *byte = nvcu_text(e, "%s + %d", f->base, first);
+    nvcu_line(e, "unsigned %s[2];", name);
+    nvcu_line(e, "nv_columns2(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+    return;
+  }
   const char *line = nvcu_text(e, "%s + %d + (lane >> 2)", f->base, first), *from[2];
   int far = 8 * f->r->span, up = f->across ? 8 : far, deep = f->across ? far : 8;
   for (int h = 0; h <= f->across; h++) {
@@ -123,7 +139,9 @@ static void read_bytes(nvcu_em *e, const side *f, const char *name, int first, c
 
 static void widen(nvcu_em *e, const side *f, const char *name, const char *bytes) {
   for (int i = 0; i < 4; i++) {
-    const char *two = nvcu_text(e, f->across ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
+    const char *two = f->near     ? nvcu_text(e, "nv_%s(%s[%d])", i & 1 ? "odd" : "even", bytes, i / 2)
+                      : f->across ? nvcu_text(e, "%s[%d]", bytes, i)
+                                  : nvcu_text(e, "nv_apart(%s[%d])", bytes, i);
     nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), two);
   }
 }

@@ -9,6 +9,10 @@ NV void nv_columns4(unsigned (&r)[4], const char *p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(nv_at(p)) : "memory");
 }
+NV void nv_columns2(unsigned (&r)[2], const char *p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1]) : "r"(nv_at(p)) : "memory");
+}
 // d += a b: 16 x 8 sums of 16 products (f32 factors, rounded to tf32: of 8; of 8 bits: of 32)
 #define NV_MMA_PAIR(name, shape, left, right) \
   NV void name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
@@ -45,6 +49,8 @@ NV unsigned nv_tf32(unsigned x) {
 // Integers of 8 bits as wider floats: two bytes 16 bits apart, whose numbers are put into the fraction of one that is
 // greater by a power of two
 NV unsigned nv_apart(unsigned two) { return __byte_perm(two, 0, 0x4140); }
+NV unsigned nv_even(unsigned four) { return __byte_perm(four, 0, 0x4240); }
+NV unsigned nv_odd(unsigned four) { return __byte_perm(four, 0, 0x4341); }
 NV unsigned nv_bf16_of(unsigned two) { // 128 and the low bits, less 128 or 256; each "and, or" is one instruction
   unsigned x, y, z;
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(x) : "r"(two), "r"(0x7f007fu), "r"(0x43004300u));

@@ -32,6 +32,7 @@ void nvcu_rows_copy(nvcu_em *e, const nvf_stmt *load, const nvf_stmt *put, const
 typedef struct nvcu_sum {
   int p, q;              /* axes */
   const nvf_layout *l;
+  int near;              /* a lane's two rows are neighbours: 2 items and 8 to a digit of 8 lanes */
   int np, nq;            /* 16 rows, 8 columns of items */
   int *prow, *qcol;      /* where they begin, by item digits alone */
   int *item;             /* [np][nq][4] of the layout */

@@ -122,6 +122,18 @@ static int suits(const nvf_cand *k, const struct config *c) {
   return bytes || !c->bytes;
 }
 
+/* Whether the two rows that a lane has of each sixteen are neighbours: so warps take bytes that lie across two by two. */
+static int is_near(const nvf_cand *k, const struct config *c) {
+  int64_t vector;
+  int near = 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+    if (is_bytes(k, z) && inner(k, z, &vector) == k->dot->k)
+      return 0;
+    else
+      near |= is_bytes(k, z);
+  return near && c->form == GROUPS;
+}
+
 /* Factors of 8 bits become f16 on their way, which takes twice the instructions, and registers. */
 static int is_widened(const nvf_cand *k, const struct config *c) {
   return c->form == WARPS && k->net->caps->eights == 1 && size_of(k) == 1;
@@ -297,10 +309,14 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   nvf_tiling t = { 0 };
   nvf_digits p = { 0 }, q = { 0 };
   nvf_tensor_tile(k, &t);
+  int near = is_near(k, c);
   int64_t np = c->turned ? at.n : at.m, nq = c->turned ? at.m : at.n, wp = c->turned ? c->wn : c->wm,
           wq = c->turned ? c->wm : c->wn;
+  if (near)
+    nvf_digit_add(&p, 'i', 2, 0);
   nvf_digit_add(&p, 'l', 8, 4);
-  nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
+  if (!near)
+    nvf_digit_add(&p, 'i', c->form == GROUPS ? 2 : np / 8 / wp, 0);
   nvf_digit_add(&p, 'w', wp, 1);
   nvf_digit_add(&p, 'i', c->form == GROUPS ? np / 16 / wp : 1, 0);
   nvf_digit_add(&q, 'i', 2, 0);

@@ -120,6 +120,11 @@ NV void nv_columns4(unsigned (&r)[4], const char *p) {
     r[j] = x;
   }
 }
+NV void nv_columns2(unsigned (&r)[2], const char *p) {
+  unsigned all[4];
+  nv_columns4(all, (const char *)__shfl_sync(~0u, (unsigned long long)p, emu_lane() % 16));
+  r[0] = all[0], r[1] = all[1];
+}
 NV float emu_bf16(unsigned x) { return nv_f32(x << 16); }
 NV float emu_f16(unsigned x) { return nv_float((unsigned short)x); }
 NV float emu_tf32(unsigned x) { return nv_f32(x & ~0x1fffu); }
@@ -161,6 +166,8 @@ NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b
   }
 EMU_FACTORS(EMU_MMA)
 NV unsigned nv_apart(unsigned two) { return (two & 0xff) | (two & 0xff00) << 8; }
+NV unsigned nv_even(unsigned four) { return four & 0xff00ff; }
+NV unsigned nv_odd(unsigned four) { return four >> 8 & 0xff00ff; }
 NV unsigned nv_bf16_of(unsigned two) {
   return nv_bfloat((signed char)two) | (unsigned)nv_bfloat((signed char)(two >> 16)) << 16;
 }

@@ -232,7 +232,7 @@ static void plan_weights(nvb_arena *a, void *arg) {
   ck_assert_int_eq(p->nstep, 1);
   nvc_cuda_emit(a, &k, p->step[0].k, p->step[0].s, &(nvc_cuda_target){.arch = with_cores[w->device].arch});
   w->roles = k.nmap > 0;
-  w->mma = strstr(k.source, "nv_bf16_of(nv_apart") || strstr(k.source, " << 16;\n");
+  w->mma = strstr(k.source, "nv_bf16_of(nv_") || strstr(k.source, " << 16;\n");
 }
 
 START_TEST(bytes_beside_sixteen_bits) {

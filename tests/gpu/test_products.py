@@ -87,11 +87,15 @@ def test_integers_of_eight_bits(dtype, device, rng):
 
 
 @pytest.mark.emulated
-def test_two_products_of_bytes_with_an_operand_in_common(device, rng):
+@pytest.mark.parametrize("across", [0, 1, 2])
+def test_two_products_of_bytes_with_an_operand_in_common(across, device, rng):
+    """So many of them lie across."""
     x = nvm.asarray(rng.standard_normal((136, 272)), device=device).astype("bfloat16").eval()
     w = [rng.integers(-128, 128, (144, 272)).astype("int8") for _ in range(2)]
     s = nvm.asarray(np.float32(2**-9), device=device)
-    p, q = (x @ nvm.matrix_transpose(nvm.asarray(v, device=device)) * s for v in w)
+    y = [nvm.asarray(v.T.copy(), device=device) if i < across else nvm.matrix_transpose(nvm.asarray(v, device=device))
+         for i, v in enumerate(w)]
+    p, q = (x @ v * s for v in y)
     y = nvm.silu(p) * q
     v = np.asarray(x.astype("float64"))
     p, q = (v @ z.T.astype("float64") / 512 for z in w)
