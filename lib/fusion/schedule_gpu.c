@@ -487,9 +487,10 @@ static int share_row(room *r, int64_t chunk, double live) {
 static void walk_row(room *r, int64_t chunk, int64_t lanes, int64_t vec) {
   enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: what the lanes of a warp merge (cuda_board.c) */
   int64_t items = ITEMS / 2 / words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
-  int64_t unit = most(1, lanes / wide), piece = chunk * most(1, wide / lanes), blocks = r->caps->cluster;
-  int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, rounds = (n + blocks * MANY - 1) / (blocks * MANY);
-  int64_t each = (n + blocks * rounds - 1) / (blocks * rounds);
+  int64_t unit = most(1, lanes / wide), piece = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
+  int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, blocks = r->caps->cluster;
+  int64_t rounds = (n + blocks * each - 1) / (blocks * each);
+  each = (n + blocks * rounds - 1) / (blocks * rounds);
   if (blocks * each * unit * power2(rounds) > NUMBERS)
     return;
   r->blocks = blocks;
