@@ -18,6 +18,7 @@ typedef struct worth {
                               it was */
 } worth;
 enum { DIRECT = 1, THROUGH = 2 }; /* of feeds: itself, through views */
+enum { IS = 1, IS_NOT = 2 };      /* of eights, for each product */
 
 static const nvf_node *node_of(const worth *s, int i) { return &s->net->node[i]; }
 static int words(const worth *s) { return s->net->n / 64 + 1; }
@@ -129,9 +130,12 @@ static void find_feeds(worth *s) {
     }
 }
 
-/* Of a scaled operand: its scale as it is before it becomes as long as what is summed. */
+/* Of a scaled operand: which of what is multiplied is the wider float. */
+static int wide_side(const worth *s, const nvf_node *x) { return !widens(s, node_of(s, behind_views(s, x->in[0]))); }
+
+/* Its scale as it is before it becomes as long as what is summed. */
 static int scale_of(const worth *s, const nvf_node *x) {
-  int right = widens(s, node_of(s, behind_views(s, x->in[0]))), i = x->in[right];
+  int i = x->in[!wide_side(s, x)];
   while (nvf_is_view(node_of(s, i)->kind) && node_of(s, i)->size >= x->size)
     i = node_of(s, i)->in[0];
   return i;
@@ -153,14 +157,16 @@ static int multiplies_eights(const worth *s, int product, const int *in) {
   return said->by[NVF_SCALE_A] >= NVF_BY_PIECE && nvf_product_offered(said, s->net->offers);
 }
 
-/* One that is repeated may be stored so: libraries do not take all. */
-static void keep_scale(worth *s, int scale) {
+/* A scale that is repeated may be stored so: libraries do not take all. A wider float that is multiplied by one is not
+   worth its memory, whoever multiplies. */
+static void find_scale(worth *s, const nvf_node *x) {
+  int scale = scale_of(s, x);
   s->scales[scale] = node_of(s, scale)->size > node_of(s, behind_views(s, scale))->size;
+  s->eights[behind_views(s, x->in[wide_side(s, x)])] |= IS;
 }
 
 /* Where all products that read it do, what it became is not worth its memory. */
 static void find_eights(worth *s) {
-  enum { IS = 1, IS_NOT = 2 };
   s->eights = nvb_get(s->a, (size_t)s->net->n + 1);
   s->scales = nvb_get(s->a, (size_t)s->net->n + 1);
   for (int p = 0; p < s->net->n && s->net->nproduct && s->net->caps->eights; p++) {
@@ -173,8 +179,8 @@ static void find_eights(worth *s) {
     int found = wide == 2 && multiplies_eights(s, p, in) ? IS : IS_NOT;
     for (int i = 0; i < 2; i++) {
       s->eights[in[i]] |= found;
-      if (found == IS && is_scaled(s, node_of(s, in[i])))
-        keep_scale(s, scale_of(s, node_of(s, in[i])));
+      if (is_scaled(s, node_of(s, in[i])))
+        find_scale(s, node_of(s, in[i]));
     }
   }
   for (int i = 0; i < s->net->n; i++)

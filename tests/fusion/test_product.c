@@ -187,6 +187,15 @@ static void half_blocked_eights(maker *m, const int64_t *n) {
   int y = m_cast(m, m_turn(m, leaf(m, NVM_F8E4, n[1], n[2])), NVM_F32);
   blocks_by(m, in_blocks(m, n[0], n[2], n[0], 0), y);
 }
+static void quantised(maker *m, const int64_t *n) { /* by the greatest of each 128, which its scale is made of */
+  int64_t l = n[2] / 128;
+  int x = m_reshape(m, f32(m, n[0], n[2]), 3, DIMS(n[0], l, 128));
+  int s = m_2(m, "multiply", m_red(m, "maximum", m_1(m, "abs", x), 2, 1), m_const(m, 1.0f / 448));
+  int q = m_2(m, "divide", x, m_expand(m, s, 3, DIMS(n[0], l, 128)));
+  q = m_cast(m, m_cast(m, m_reshape(m, q, 2, DIMS(n[0], n[2])), NVM_F8E4), NVM_F32);
+  q = m_2(m, "multiply", q, by_128(m, m_reshape(m, s, 2, DIMS(n[0], l)), 1, n[2]));
+  blocks_by(m, q, in_blocks(m, n[1], n[2], (n[1] + 127) / 128, 1));
+}
 static void eights_of_rows(maker *m, const int64_t *n) { /* a scale of each row and column */
   int d = m_2(m, "multiply", eight_product(m, n), f32(m, n[0], 1));
   m_out(m, m_cast(m, m_2(m, "multiply", d, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)), NVM_BF16));
@@ -540,6 +549,8 @@ static const offer offers[] = {
   { "h200", eights_by_pieces, { 4096, 4096, 4096 }, LTS, 1 },
   { "h200", eights_by_blocks, { 4096, 4096, 4096 }, LTS, 2 }, /* which takes none: those of rows first */
   { "b200", blocked_eights, { 4096, 4096, 4096 }, LTS, 4 },   /* nor any there: as tf32 */
+  { "h200", quantised, { 4096, 4096, 4096 }, LTS, 2 },
+  { "h200", quantised, { 64, 8192, 8192 }, LTS, 2 },
   { "h200", eights_of_rows, { 4096, 4096, 4096 }, LTS, 1 },
   { "cpu16", gated, { 2048, 2048, 2048 }, BLAS, 3 },
   { "cpu16", gated, { 2048, 2048, 8 }, BLAS, 1 },
