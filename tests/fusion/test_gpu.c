@@ -18,6 +18,11 @@ static void two_rows(maker *m, const int64_t *n) { /* both have to be kept */
   m_out(m, m_2(m, "multiply", y, m_2(m, "subtract", g, m_red(m, "add", m_2(m, "multiply", g, y), 1, 1))));
 }
 static void wide_rows(maker *m, const int64_t *n) { m_out(m, softmax_of(m, m_leaf(m, NVM_F64, 2, n, NULL), 1)); }
+static void gathered_rows(maker *m, const int64_t *n) { /* an index out of range has to be an error */
+  int in[] = { m_leaf(m, NVM_F32, 1, DIMS(60000), NULL), m_leaf(m, NVM_I64, 2, n, NULL) };
+  nvg_val gather = { .kind = NVG_VGATHER, .dtype = NVM_F32, .name = "take" };
+  m_out(m, softmax_of(m, m_add(m, gather, 2, n, 2, in, 1, DIMS(0)), 1));
+}
 static void dear_rows(maker *m, const int64_t *n) { /* few items a thread */
   m_out(m, softmax_of(m, m_1(m, "tanh", m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL))), 1));
 }
@@ -173,6 +178,7 @@ static const place places[] = {
   { rows, { 1342, 50000 }, 1, "j: c7 w7 i8 l32 i4", 4 },     /* one row a cluster */
   { rows, { 335, 200000 }, 1, "j: c16 w13 i8 l32 i4", 4 },
   { rows, { 223, 300000 }, 1, "j: I4 c16 w7 I2 i4 l32 i4", 4 }, /* in rounds */
+  { gathered_rows, { 1342, 50000 }, 1, "j: I8 w8 I2 i4 l32 i4", 0 }, /* blocks leave where a check fails: none wait */
   { wide_rows, { 8192, 8192 }, 1, "j: c2 w4 i8 w2 l32 i2", 2 },
   { wide_rows, { 1342, 50000 }, 1, "j: c8 w7 i8 w2 l32 i2", 2 },
   { wide_rows, { 335, 200000 }, 1, "j: I2 c16 w7 I2 i4 w2 l32 i2", 2 },
