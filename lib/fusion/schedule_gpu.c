@@ -50,12 +50,15 @@ static void give(room *r, int a, char place, int64_t n) {
     nvf_digit_add(&r->d[a], place, n, items ? 0 : (int)taken(r, a, place));
 }
 
-/* As much of n as the place has left: a power of two, or where it is no lanes all of it, or all there is. */
+/* As much of n as the place has left: a power of two, or all of it where it is no lanes; of a cluster's warps all there
+   are. */
 static int64_t room_for(const room *r, int a, char place, int64_t n) {
   int64_t all = place == 'l' ? LANES : place == 'w' ? r->most_warps : r->most_items;
   int64_t have = all / taken(r, a, place), got = 1;
-  if (place != 'l' && (n <= have || (have && n % have == 0)))
-    return least(n, have);
+  if (n <= have && place != 'l')
+    return n;
+  if (r->blocks > 1 && place == 'w' && have && n % have == 0)
+    return have;
   while (got * 2 <= have && got * 2 <= n && n % (got * 2) == 0)
     got *= 2;
   return got;
