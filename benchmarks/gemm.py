@@ -291,32 +291,40 @@ class Gpu:
 
     def scaled(self):
         """scaled_matmul by what has a scale of its own, where it lies as cuBLASLt takes it; results are bfloat16."""
-        t, out, nvm = self.torch, {}, self.peers.get("nvm")
-        for (m, n, k), kind in itertools.product(SCALED if nvm else (), SCALES):
+        t, out = self.torch, {}
+        for (m, n, k), kind in itertools.product(SCALED if "nvm" in self.peers else (), SCALES):
             title = f"float8 {m} x {n} x {k}, scales of {kind}"
             if self.passes(title, 4):
                 continue
             if self.args.try_:
                 m, n, k = max(m // 16, 16), n // 16, k // 16
-            a, b, _ = self.operands("float8_e4m3fn", m, n, k)
-            s, r = (t.rand(*shape, device="cuda") + 0.5 for shape in SCALES[kind](m, n, k))
-            s = s.t().contiguous().t() if kind.startswith("1 x 128") else s
-            r = r if kind.endswith("128 x 1") else r.t().contiguous().t()
-            b, x = b.t(), nvm.nvm
-            whole = lambda v, to: v.repeat_interleave(to[0] // v.shape[0], 0).repeat_interleave(to[1] // v.shape[1], 1)  # noqa: E731
-            want = (a.float() * whole(s, a.shape)) @ (b.float() * whole(r, b.shape))
-            f, args = nvm.jit(lambda *v: x.scaled_matmul(*v, dtype="bfloat16")), [nvm.take(v) for v in (a, b, s, r)]
-            one, y, z = kind == "all", a.bfloat16(), b.bfloat16()
-            calls = {"nvm": lambda: f(*args), "bfloat16": lambda: t.mm(y, z),
-                     "bare": lambda: t._scaled_mm(a, b, s[0, 0] if one else s, r[0, 0] if one else r, out_dtype=t.bfloat16)}
-            errors = {name: float((v.float() - want).norm() / want.norm()) for name, v in (("nvm", nvm.give(f(*args))), ("bare", calls["bare"]()))}
-            times = self.times(calls, 4 if m > 1024 else 20)
-            us = {name: statistics.median(v) for name, v in times.items()}
-            out[title] = dict(dtype="float8_e4m3fn", m=m, n=n, k=k, scales=kind, us=us, rounds=times, error=errors, how=x.explain(f, *args),
-                              tflops=2e-6 * m * n * k / us["bare"])
-            say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
+            try:
+                out[title] = self.scaled_by(kind, m, n, k)
+                say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in out[title]["us"].items()))
+            except Exception as e:
+                say(f"{title}: {type(e).__name__}: {e}")
             t.cuda.empty_cache()
         return out
+
+    def scaled_by(self, kind, m, n, k):
+        t, nvm = self.torch, self.peers["nvm"]
+        a, b, _ = self.operands("float8_e4m3fn", m, n, k)
+        s, r = (t.rand(*shape, device="cuda") + 0.5 for shape in SCALES[kind](m, n, k))
+        s = s.t().contiguous().t() if kind.startswith("1 x 128") else s
+        r = r if kind.endswith("128 x 1") else r.t().contiguous().t()
+        b, x = b.t(), nvm.nvm
+        whole = lambda v, to: v.repeat_interleave(to[0] // v.shape[0], 0).repeat_interleave(to[1] // v.shape[1], 1)  # noqa: E731
+        want = (a.float() * whole(s, a.shape)) @ (b.float() * whole(r, b.shape))
+        f, args = nvm.jit(lambda *v: x.scaled_matmul(*v, dtype="bfloat16")), [nvm.take(v) for v in (a, b, s, r)]
+        y, z = a.bfloat16(), b.bfloat16()
+        p, q = (s[0, 0], r[0, 0]) if kind == "all" else (s, r)
+        calls = {"nvm": lambda: f(*args), "bare": lambda: t._scaled_mm(a, b, p, q, out_dtype=t.bfloat16), "bfloat16": lambda: t.mm(y, z)}
+        got = {"nvm": nvm.give(f(*args)), "bare": calls["bare"]()}
+        errors = {name: float((v.float() - want).norm() / want.norm()) for name, v in got.items()}
+        times = self.times(calls, 4 if m > 1024 else 20)
+        us = {name: statistics.median(v) for name, v in times.items()}
+        return dict(dtype="float8_e4m3fn", m=m, n=n, k=k, scales=kind, us=us, rounds=times, error=errors, how=x.explain(f, *args),
+                    tflops=2e-6 * m * n * k / us["bare"])
 
     def shape(self, dtype, m, n, k, peers):
         """One product of the grid; "nvm" by the rules, "tuned" by what is measured now."""

@@ -213,6 +213,8 @@ static const char *takes_scales(const nvd_task *t) {
     return "it has no such pair of scales";
   if (g->batches > 1)
     return "it takes scales of parts of an operand for one product at a time";
+  if (g->c.param >= 0)
+    return "beside scales of parts of an operand it was never asked to add a matrix";
   if (g->alpha.param >= 0 || g->alpha.value == 0)
     return "beside scales of parts of an operand it takes no factor that may be 0";
   for (int i = 0; i < NVF_SCALES; i++) {

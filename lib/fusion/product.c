@@ -390,7 +390,8 @@ static int in_units(const nvf_product *p) {
   return p->a.col == 1 && p->b.row == 1 && all % 16 == 0 && (p->a.type == NVM_F8E4 || p->b.type == NVM_F8E4);
 }
 
-/* Scales of more than one number come in pairs, of one product, those of pieces for rows in fours. */
+/* Scales of more than one number come in pairs, of one product to which no matrix is added, those of pieces for rows in
+   fours. */
 static int in_pairs(const nvf_product *p) {
   enum { UNIT = 4 };
   nvf_scaled a = p->by[NVF_SCALE_A], b = p->by[NVF_SCALE_B];
@@ -399,7 +400,8 @@ static int in_pairs(const nvf_product *p) {
   int pieces = a >= NVF_BY_PIECE && b >= NVF_BY_PIECE && (a != b || a == NVF_BY_PIECE);
   if ((a == NVF_BY_PIECE && p->m % UNIT) || (b == NVF_BY_PIECE && p->n % UNIT))
     return 0;
-  return !p->nbatch && p->alpha.param < 0 && p->alpha.value != 0 && (pieces || (a == NVF_BY_ROW && a == b));
+  return !p->nbatch && p->c.param < 0 && p->alpha.param < 0 && p->alpha.value != 0 &&
+         (pieces || (a == NVF_BY_ROW && a == b));
 }
 
 /* Whether the device's libraries may say all of it; a solver can still refuse. */

@@ -40,7 +40,7 @@ static void draw_scales(product_case *c) {
                                 .turned = (int)draw(2), .pad = draw(2) ? 0 : (int)draw(5),
                                 .by = by ? by[i] : NVF_BY_ONE };
   if (by)
-    c->nbatch = 0, c->alpha = 2, c->alpha_given = 0, c->k *= 1 + draw(4);
+    c->nbatch = 0, c->alpha = 2, c->alpha_given = 0, c->x[C].there = c->in_place = 0, c->k *= 1 + draw(4);
 }
 
 /* Floats of 8 bits, one operand of e4m3: both along k, in units of 16 bytes; results of 32 or 16 bits; scales. */
@@ -224,7 +224,9 @@ START_TEST(scales_of_parts) {
   ck_assert_str_eq(way_of(&c, d), "cublaslt");
   c.alpha_given = 1;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no factor that may be 0"));
-  c.alpha_given = 0, c.nbatch = 1, c.batch[0] = 2;
+  c.alpha_given = 0, c.beta = 1, c.x[C] = c.x[D];
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "never asked to add a matrix"));
+  c.x[C].there = 0, c.nbatch = 1, c.batch[0] = 2;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "one product at a time"));
   c.nbatch = 0, c.x[SCALE + 1].by = NVF_BY_BLOCK;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no such pair of scales"));
