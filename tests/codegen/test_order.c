@@ -348,7 +348,8 @@ START_TEST(odd_warps) {
 END_TEST
 
 /* Rows that the blocks of a cluster share, of which a part, half the blocks or none of a round is left: numbers that
-   they send each other, in rounds too, and states of a byte that they fetch; boards side by side. */
+   they send each other, in rounds too, and states of a byte that they fetch; boards side by side, two numbers a
+   lane. */
 START_TEST(clusters) {
   static const char text[] =
       "frag first(a: f32, i: i64, c: f32, k: i64) -> (f32, i64) {\n"
@@ -367,7 +368,9 @@ START_TEST(clusters) {
       "schedule gpu2 { L = \"r: w2; j: I3 c2 w3 i4 l16\"; S = stamp(64, 16) }\n"
       "schedule gpu3 { L = \"r: i2; j: w5 c4 i4 w2 l8\"; S = stamp(64, 16) }\n"
       "schedule gpu4 { L = \"r: w2; j: I5 c3 I4 l16\"; S = stamp(64, 16) }\n"
-      "schedule gpu5 { L = \"r: i2; j: I2 w2 c4 i4 l16\"; S = stamp(64, 16) }\n";
+      "schedule gpu5 { L = \"r: i2; j: I2 w2 c4 i4 l16\"; S = stamp(64, 16) }\n"
+      "schedule gpu6 { L = \"r: w2; j: c5 w3 i4 w4 l4\"; S = stamp(64, 16) }\n"
+      "schedule gpu7 { L = \"r: i2; j: I3 c5 i4 w4 l4\"; S = stamp(64, 16) }\n";
   static const int length[] = {960, 897, 130, 64, 1};
   float x[3000], o[4000];
   for (int i = 0; i < 3000; i++) x[i] = (float)(i * 37 % 1009) / 16;
