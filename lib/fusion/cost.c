@@ -205,7 +205,7 @@ static int groups_of(const pricing *p, uint64_t stay, double coal, int *of, grou
 
 /* Whether what several phases want does not stay on chip, and is read again by each. */
 static int is_spilled(const pricing *p, uint64_t stay, const group *g, int n) {
-  enum { CLUSTER = 8 * 32768 }; /* bytes of a row in the registers of eight blocks: schedule_gpu.c */
+  enum { CLUSTER = 8 * 32768 }; /* bytes of a row in the registers of eight blocks; more may have it (schedule_gpu.c) */
   double sum = 0;
   for (int j = 0; j < n; j++)
     sum += g[j].phases & (g[j].phases - 1) ? g[j].foot : 0;
