@@ -429,6 +429,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
     nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(mail + 8 * i, 1);\n", e->nmail);
     nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_arrive();\n");
   }
+  if (e->checks) nvb_puts(t, "  bool sound = true;\n"); /* no check of this thread has failed */
   if (!e->ring) nvb_puts(t, "  nv_after_previous();\n"); /* with roles barriers come first */
   nvb_puts(t, nvb_text_get(&e->out));
   nvb_puts(t, "}\n");

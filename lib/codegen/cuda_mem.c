@@ -84,7 +84,12 @@ static int is_first(const access *a, int item) {
 }
 static int wide(const access *a) { return a->n * (a->pairs ? 2 : 1) > 1; }
 
-static const char *mask(nvcu_em *e, const access *a, int item) { return nvcu_cond(e, a->s->where, a->l, item); }
+/* Is it at indices that were checked? Where one of the thread's failed none is used. */
+static int is_checked(const nvcu_em *e, const access *a) { return e->checks && nvc_has(a->s->map, NVF_TILE); }
+
+static const char *mask(nvcu_em *e, const access *a, int item) {
+  return nvcu_and(e, nvcu_cond(e, a->s->where, a->l, item), is_checked(e, a) ? "sound" : NULL);
+}
 
 static const char *pack(nvcu_em *e, const access *a) {
   return nvcu_text(e, "nv_pack<%s, %d>", a->memory, a->n * (a->pairs ? 2 : 1));
@@ -99,12 +104,12 @@ static const char *address(nvcu_em *e, const access *a, int item, int part) {
   return nvcu_text(e, "p_%s + %s", e->k->param[a->s->buf].name, nvcu_index_text(e, &at));
 }
 
-/* Relations that can be told for a whole tile, if nothing but relations is asked. */
+/* Relations that can be told for a whole tile, if nothing but relations is asked; "" else. */
 static const char *all_hold(nvcu_em *e, const access *a) {
   const nvf_cond *c = a->s->where;
   for (int i = 0; i < c->nrel; i++)
     if (nvc_relation(&e->r, &c->rel[i]) < 0) return "";
-  return c->ntile ? "" : nvcu_all_hold(e, nvc_relation_set(&e->r, c), a->l);
+  return c->ntile || is_checked(e, a) ? "" : nvcu_all_hold(e, nvc_relation_set(&e->r, c), a->l);
 }
 
 /* ---- loads */

@@ -142,6 +142,7 @@ static void emit_index(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   }
 }
 
+/* Nobody leaves where one fails: others wait for what a thread has to add. */
 static void emit_check(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   const char *all = NULL;
   if (e->ring) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a kernel with roles has no checks");
@@ -150,7 +151,7 @@ static void emit_check(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l) {
   if (!all) return;
   nvcu_open(e, "if (!(%s))", all);
   nvcu_line(e, "nv_fail(failed, %d);", s->id + 1);
-  nvcu_line(e, "return;"); /* nothing may be read at an index that failed */
+  nvcu_line(e, "sound = false;");
   nvcu_close(e);
 }
 

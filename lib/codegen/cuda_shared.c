@@ -42,10 +42,8 @@ void nvcu_met(nvcu_em *e) { e->barrier_at = ++e->clock; }
 
 /* Barriers at which numbers from other blocks arrive, once each: nobody leaves before all of them are there, so that no
    block sends to one that has ended. They are ready when all blocks have begun, which the kernel says as its first and
-   waits for before the first number is sent. A check makes threads leave: then none are sent. */
+   waits for before the first number is sent. */
 int nvcu_mail_may(const nvcu_em *e) {
-  for (int i = 0; i < e->k->nstmt; i++)
-    if (e->r.stmt[i] && e->r.stmt[i]->op == NVF_CHECK) return 0;
   return e->k->npart == 1 && !e->ring && (e->nmail || !e->cluster_at);
 }
 

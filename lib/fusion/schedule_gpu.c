@@ -508,7 +508,7 @@ static void cluster(room *r, double live, int64_t vec) {
   int64_t chunk = LANES * ITEMS;
   for (int i = 0; i < bound; i++)
     chunk = most(chunk, st[i].c);
-  if (r->caps->cluster == 1 || chunk >= r->s->at[r->s->lane].tile || r->k->check.n) /* where one fails blocks leave */
+  if (r->caps->cluster == 1 || chunk >= r->s->at[r->s->lane].tile)
     return;
   if (!share_row(r, chunk, live) && !r->fits && bound) /* what merges as lanes do has no rounds */
     walk_row(r, chunk, st[0].w, vec);

@@ -79,6 +79,19 @@ def test_freed_memory_is_used_again(device):
 
 
 @pytest.mark.emulated
+@pytest.mark.parametrize("n", [1000, 5000, 30000])
+def test_an_index_out_of_range_among_lanes_that_meet(n, device):
+    """The thread that finds it goes on to the exchanges and barriers of its block, and of a cluster's."""
+    x = nvm.asarray(np.ones((6, n), np.float32), device=device).eval()
+    for at, wrong in ((7, n), (n - 1, -n - 1)):
+        i = np.arange(n)
+        i[at] = wrong
+        with pytest.raises(IndexError, match="take"):
+            np.asarray(nvm.softmax(nvm.take(x, nvm.asarray(i, device=device), axis=1), axis=1))
+    assert np.asarray(x + 1).sum() == 12 * n
+
+
+@pytest.mark.emulated
 def test_index_out_of_range_is_raised_at_the_next_read(device):
     x = nvm.asarray(np.arange(100, dtype=np.float32), device=device)
     y = nvm.take(x, nvm.asarray(np.array([1, 2, 100]), device=device), axis=0) * 2
