@@ -208,7 +208,7 @@ END_TEST
 START_TEST(scales_of_parts) {
   nvd_device *d = device();
   int arch = d->arch;
-  product_case c = plain(NVM_F8E4, 256, 384, 640);
+  product_case c = plain(NVM_F8E4, 64, 144, 384);
   c.x[D].type = NVM_BF16, c.x[B].turned = 1;
   c.x[SCALE] = c.x[SCALE + 1] = (matrix){ .there = 1, .type = NVM_F32, .by = NVF_BY_PIECE };
   for (d->arch = 80; d->arch < 130 && is_emulated(); d->arch += 10)

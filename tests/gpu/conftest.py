@@ -47,6 +47,12 @@ def device():
 
 
 @pytest.fixture
+def emulated():
+    """Is it the emulator, where large cases take minutes?"""
+    return EMULATED
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(20)
 
