@@ -42,9 +42,8 @@ static int64_t extent_of(const nvg_term *t, int label) {
   return t->set >> label & 1 ? t->x->aval->shape[find(t, label)] : 1;
 }
 
-/* Of dimension d among those of its array as it was before a pending permutation, conversions aside. */
+/* Of dimension d among those of its array as it was before a pending permutation. */
 static int place_of(nvg_node *x, int d) {
-  while (x->op == NVG_OP_CAST && !atomic_load(&x->value)) x = x->in[0];
   return x->op == NVG_OP_PERMUTE_DIMS && !atomic_load(&x->value) ? (int)x->attr[d] : d;
 }
 
@@ -59,13 +58,14 @@ static nvg_node *diagonal(nvg_call *c, nvg_node *x, int p, int q) {
 }
 
 int nvg_term_make(nvg_call *c, nvg_term *t, nvg_node *x, const uint8_t *label, const nvg_factors *f) {
+  nvg_node *given = x; /* which says how it lies; what is below a pending node may be gone, another thread may run it */
   /* to 8 bits, before they become 16 */
   if (!(x = nvg_xcast(c, x, f->in, nvg_is_eight(x->aval->dtype) ? NVG_RESULT : NVG_INNER))) return 0;
   int n = x->aval->rank, place[NVM_MAX_RANK];
   uint8_t at[NVM_MAX_RANK];
   uint32_t ones = 0;
   memcpy(at, label, (size_t)n);
-  for (int d = 0; d < n; d++) place[d] = place_of(x, d);
+  for (int d = 0; d < n; d++) place[d] = place_of(given, d);
   for (int p = 0; p < n; p++)
     for (int q = p + 1; q < n; q++)
       if (at[p] == at[q]) {
