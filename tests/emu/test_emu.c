@@ -17,6 +17,8 @@ int nvrtcDestroyProgram(void **p);
 int cudaMalloc(void **data, size_t bytes);
 int cudaFree(void *data);
 int cudaDeviceSynchronize(void);
+int cudaEventRecord(void *event, void *stream);
+int cudaStreamIsCapturing(void *stream, int *status);
 int cudaStreamBeginCapture(void *handle, int mode);
 int cudaStreamEndCapture(void *handle, void **out);
 
