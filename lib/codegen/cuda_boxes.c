@@ -98,11 +98,12 @@ static int vectors(nvcu_em *e, const nvf_stmt *s) {
 void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
   nvcu_sum sum;
   nvcu_view v;
-  int all = 0;
+  int all = 0, first = e->k->nstmt; /* of the stores */
   for (int i = 0; i < e->k->nstmt; i++) {
     const nvf_stmt *s = e->r.stmt[i];
     if (s && nvcu_unrounded(e, s) >= 0) e->done[e->r.tile[s->arg[0].id].def->id] = 1;
     if (!s || !boxed(e, s, NVF_STORE, &sum, &v)) continue;
+    first = s->id < first ? s->id : first;
     all += chunks_of(&sum, nvg_size(e->k->param[s->buf].type));
     const nvf_stmt *m = cast_before(e, s);
     if (m) e->done[m->id] = 1;
@@ -113,7 +114,7 @@ void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
   g->out = nvcu_room_new(e, (int64_t)g->groups * NVCU_GROUP * g->buffers * OUT_ROWS * 128, 0);
   for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
     const nvf_stmt *s = e->r.stmt[i];
-    if (s && s->id > g->loop->id && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) &&
+    if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) &&
         nvg_size(e->k->param[s->buf].type) == 2 && chunks_of(&sum, 2) == all)
       g->early = s;
   }

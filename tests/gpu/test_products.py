@@ -46,6 +46,20 @@ def test_tensor_cores_in_all_positions(dtype, step, device, rng):
 
 
 @pytest.mark.emulated
+def test_a_matrix_is_read_behind_a_store(device, rng):
+    """What is added waits in shared memory where nothing else leaves through it before."""
+    m, n, k = 640, 904, 136
+    x = [nvm.asarray(rng.standard_normal(s), device=device).astype("bfloat16") for s in ((m, k), (k, n), (m, n))]
+    nvm.eval(*x)
+    p = nvm.matmul(x[0], x[1])
+    y = (nvm.tanh(p * 0.125) + x[2]).astype("float64")
+    nvm.eval(p, y)
+    a, b, c = (np.asarray(v.astype("float64")) for v in x)
+    for got, want in ((p, a @ b), (y, np.tanh(a @ b * 0.125) + c)):
+        assert np.all(np.abs(np.asarray(got.astype("float64")) - want) <= 2**-7 * (1 + np.abs(want)))
+
+
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_integers_of_eight_bits(dtype, device, rng):
     """All of them, on either side and either way, scaled, with a matrix and an activation: one kernel, near the same
