@@ -226,6 +226,14 @@ static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *
   }
   return 1;
 }
+static void lay(nvg_graph *g, const int64_t *sig) {
+  for (int i = 0; i < g->nleaf; i++) {
+    g->leaf[i].stride = sig;
+    sig += g->leaf[i].rank;
+    g->leaf[i].align16 = *sig & 1;
+    g->leaf[i].donated = (int)(*sig++ >> 1);
+  }
+}
 /* Plans the traced graph for leaves that lie as these values do. */
 static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given, variant **out) {
   variant *v = nvb_calloc(1, sizeof *v + sizeof(int64_t) * (size_t)t->nsig);
@@ -234,14 +242,12 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
   int status = v && a ? graph_of(t, a, &g) : nvb_fail_memory();
   int64_t *s = v ? v->sig : NULL;
   for (int i = 0; !status && i < g->nleaf; i++) {
-    int64_t *st = memcpy(s, leaf[i]->stride, sizeof(int64_t) * (size_t)g->leaf[i].rank);
-    g->leaf[i].stride = st;
+    memcpy(s, leaf[i]->stride, sizeof(int64_t) * (size_t)g->leaf[i].rank);
     s += g->leaf[i].rank;
-    *s = facts(leaf[i], given, i);
-    g->leaf[i].align16 = *s & 1;
-    g->leaf[i].donated = (int)(*s++ >> 1);
+    *s++ = facts(leaf[i], given, i);
   }
   if (!status) {
+    lay(g, v->sig);
     v->settings = nvb_settings_version();
     v->place = place;
     nvb_failure before; /* planning mends what a call that succeeds does not tell of */
@@ -428,13 +434,14 @@ int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   let_go(t, 1);
   return status;
 }
-/* What ran last: a reference; NULL if nothing did. */
-static nvh_program *last_run(nvm_traced *t) {
+/* What ran last: a reference, and how its leaves lay; NULL if nothing did. */
+static nvh_program *last_run(nvm_traced *t, int64_t *sig) {
   variant *last = NULL;
   nvb_lock_take(&t->lock);
   for (variant *v = t->first; v; v = v->next)
     if (!last || v->used > last->used) last = v;
   nvh_program *p = last ? nvh_program_ref(last->program) : NULL;
+  if (last) memcpy(sig, last->sig, sizeof *sig * (size_t)t->nsig);
   nvb_lock_give(&t->lock);
   return p;
 }
@@ -442,9 +449,15 @@ int nvm_traced_explain(char **text, nvm_traced *t) {
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
-  int status = a ? graph_of(t, a, &g) : nvb_fail_memory();
-  if (!status) status = nvh_explain_graph(text, a, g, t->put ? t->put : nvh_ctx_place(t->ctx), last_run(t));
+  int64_t *sig = nvb_calloc((size_t)t->nsig + 1, sizeof *sig);
+  int status = a && sig ? graph_of(t, a, &g) : nvb_fail_memory();
+  if (!status) {
+    nvh_program *last = last_run(t, sig);
+    if (last) lay(g, sig);
+    status = nvh_explain_graph(text, a, g, t->put ? t->put : nvh_ctx_place(t->ctx), last);
+  }
   nvb_arena_free(a);
+  nvb_free(sig);
   return status;
 }
 

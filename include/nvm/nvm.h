@@ -146,7 +146,8 @@ NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *par
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
 /* in[i]: arrays of the placeholders' dtype and shape, evaluated if pending. out: owned references with values. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);
-NVM_API int nvm_traced_explain(char **text, nvm_traced *t); /* as nvm_explain */
+/* As nvm_explain, for arguments as they lay in the last call */
+NVM_API int nvm_traced_explain(char **text, nvm_traced *t);
 NVM_API void nvm_traced_free(nvm_traced *t);                /* NULL is fine; calls that run keep it until they end */
 
 /* ---- settings and counters */

@@ -568,6 +568,13 @@ def test_explain_of_a_function():
     assert nvm.jit(lambda: 3).explain()
 
 
+def test_explain_tells_how_arguments_lay_in_the_last_call():
+    f, (a, b) = nvm.jit(lambda x, y: x @ y), [nvm.ones((128, 128), dtype="float32").eval() for _ in range(2)]
+    for y, words in ((b, "d = a b\n"), (b.T, "d = a b^T\n"), (b, "d = a b\n")):
+        f(a, y)
+        assert words in nvm.explain(f, a, y)
+
+
 def test_long_chains_do_not_end_the_process():
     def chain(x):
         for _ in range(6000):
