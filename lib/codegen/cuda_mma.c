@@ -86,7 +86,7 @@ const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
 
 /* ---- fragments: four registers of two 8 x 8 quarters side by side; of 32-bit factors that lie across, single words */
 typedef struct side {
-  const nvcu_rows *r;
+  nvcu_rows *r;
   int across;           /* k is the row of the shared tile */
   const char *at, *base;/* of the stage; the warp's first row or column */
   int single;           /* lies across and is no 16-bit type */
@@ -96,7 +96,7 @@ typedef struct side {
 
 static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis) {
   for (int j = 1; j < 3; j++) {
-    const nvcu_rows *r = e->tile[s->in[j]].rows;
+    nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
     int across = r->row == s->axis, bytes = r->type == NVM_I8, near = sum->near && axis == sum->p;
     if (near && !(across && bytes))
@@ -112,44 +112,67 @@ nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s) {
   return t == NVM_I8 ? e->k->tile[s->in[2]].type : t;
 }
 
+/* Where a lane finds the first of its bytes from a row (column) and a factor on: within a stage, of the h-th row */
+static const char *place_in(nvcu_em *e, const side *f, int first, const char *k, int h) {
+  const char *line = nvcu_text(e, "%s + %d", f->base, first);
+  if (f->near) return nvcu_rows_place(e, f->r, nvcu_text(e, "%s + (lane & 15)", k), line);
+  const char *deep = nvcu_text(e, "%s + (lane & 3) * 2 + %d", k, h);
+  line = nvcu_text(e, "%s + (lane >> 2)", line);
+  return f->across ? nvcu_rows_place(e, f->r, deep, line) : nvcu_rows_place(e, f->r, line, deep);
+}
+
+static int rows_at_once(const side *f) { return f->across && !f->near ? 2 : 1; }
+
 /* Bytes, two in a word: rows eight further on, and what lies eight further on in one, have the same turn
    (cuda_rows.c). */
-static void read_bytes(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
+static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *const *at, int order) {
+  const char *from[2];
+  nvcu_line(e, "unsigned %s[%d];", name, f->near ? 2 : 4);
   if (f->near) {
-    const char *row = nvcu_text(e, "%s + (lane & 15)", k), *byte = nvcu_text(e, "%s + %d", f->base, first);
-    nvcu_line(e, "unsigned %s[2];", name);
-    nvcu_line(e, "nv_columns2(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+    nvcu_line(e, "nv_columns2(%s, %s);", name, at[0]);
     return;
   }
-  const char *line = nvcu_text(e, "%s + %d + (lane >> 2)", f->base, first), *from[2];
+  for (int h = 0; h < rows_at_once(f); h++)
+    from[h] = nvcu_let(e, "unsigned char *", nvcu_text(e, "(const unsigned char *)%s", at[h]));
   int far = 8 * f->r->span, up = f->across ? 8 : far, deep = f->across ? far : 8;
-  for (int h = 0; h <= f->across; h++) {
-    const char *depth = nvcu_text(e, "%s + (lane & 3) * 2 + %d", k, h);
-    const char *place = f->across ? nvcu_rows_place(e, f->r, depth, line) : nvcu_rows_place(e, f->r, line, depth);
-    from[h] = nvcu_fresh(e, "from");
-    nvcu_line(e, "const unsigned char *const %s = (const unsigned char *)%s + %s;", from[h], f->at, place);
-  }
-  nvcu_line(e, "unsigned %s[4];", name);
   for (int i = 0; i < 4; i++) {
-    int at = (order ? i >> 1 : i & 1) * up + (order ? i & 1 : i >> 1) * deep;
-    if (f->across) nvcu_line(e, "%s[%d] = %s[%d] | %s[%d] << 16;", name, i, from[0], at, from[1], at);
-    else nvcu_line(e, "%s[%d] = *(const unsigned short *)(%s + %d);", name, i, from[0], at);
+    int on = (order ? i >> 1 : i & 1) * up + (order ? i & 1 : i >> 1) * deep;
+    if (f->across) nvcu_line(e, "%s[%d] = %s[%d] | %s[%d] << 16;", name, i, from[0], on, from[1], on);
+    else nvcu_line(e, "%s[%d] = *(const unsigned short *)(%s + %d);", name, i, from[0], on);
   }
+}
+
+/* Two of them 16 bits apart: for bf16 it does not matter what lies between. */
+static const char *apart(nvcu_em *e, const side *f, const char *bytes, int i) {
+  if (!f->near) return nvcu_text(e, f->across ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
+  if (i & 1) return nvcu_text(e, "nv_odd(%s[%d])", bytes, i / 2);
+  return nvcu_text(e, f->type == NVM_BF16 ? "%s[%d]" : "nv_even(%s[%d])", bytes, i / 2);
 }
 
 static void widen(nvcu_em *e, const side *f, const char *name, const char *bytes) {
-  for (int i = 0; i < 4; i++) {
-    const char *two = f->near     ? nvcu_text(e, "nv_%s(%s[%d])", i & 1 ? "odd" : "even", bytes, i / 2)
-                      : f->across ? nvcu_text(e, "%s[%d]", bytes, i)
-                                  : nvcu_text(e, "nv_apart(%s[%d])", bytes, i);
-    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), two);
+  for (int i = 0; i < 4; i++)
+    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), apart(e, f, bytes, i));
+}
+
+void nvcu_bytes_begin(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_sum sum = nvcu_sum_of(e, s);
+  side p = side_of(e, s, &sum, sum.p);
+  for (int h = 0; h < rows_at_once(&p); h++) {
+    const char *own = p.r->lane[h] = nvcu_fresh(e, "own");
+    nvcu_line(e, "int %s = %s;", own, place_in(e, &p, 0, "0", h));
+    nvcu_line(e, "nv_keep(%s);", own);
   }
 }
 
+/* Sixteen rows, or factors, further on the turn is the same. */
 const char *nvcu_bytes(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
   side p = side_of(e, s, sum, sum->p);
-  const char *name = nvcu_fresh(e, "bytes");
-  read_bytes(e, &p, name, first, nvcu_text(e, "%d", deep), 0);
+  int span = p.r->span, row = p.across ? deep : first, byte = p.across ? first : deep;
+  const char *name = nvcu_fresh(e, "bytes"), *at[2];
+  for (int h = 0; h < rows_at_once(&p); h++)
+    at[h] = nvcu_text(e, "(%s + (%s ^ %d) + %d)", p.r->ring, p.r->byte[h], byte % span,
+                      (byte / span * p.r->rows + row) * span);
+  read_bytes(e, &p, name, at, 0);
   return name;
 }
 
@@ -166,8 +189,10 @@ static void fragment(nvcu_em *e, const side *f, const char *name, int first, con
   const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
   nvcu_line(e, "unsigned %s[4];", name);
   if (f->r->type == NVM_I8) {
-    const char *two = nvcu_fresh(e, "bytes");
-    read_bytes(e, f, two, first, k, order);
+    const char *two = nvcu_fresh(e, "bytes"), *at[2];
+    for (int h = 0; h < rows_at_once(f); h++)
+      at[h] = nvcu_text(e, "(%s + %s)", f->at, place_in(e, f, first, k, h));
+    read_bytes(e, f, two, at, order);
     widen(e, f, name, two);
   } else if (f->single) {
     for (int i = 0; i < 4; i++) {

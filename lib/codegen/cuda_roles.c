@@ -90,16 +90,16 @@ static const nvcu_rows *rows_with(nvcu_em *e, const nvf_stmt *s, int axis) {
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups want shared tiles that were put for them");
 }
 
-/* A factor's description from row (column) `base + first` of the axis, k at `deep` */
+/* A factor's description from row (column) `base + first` of the axis, k at `deep`, in the stage in hand */
 static const char *factor_at(nvcu_em *e, const nvcu_rows *r, int across, const char *base, int first, int deep) {
-  if (across) {
-    int whole = 128 / r->size; /* columns that lie together */
-    return nvcu_text(e, "nv_factor(%s + ((%s) + %d) / %d * %d + %d, %d)", r->at, base, first, whole, r->rows * 128,
-                     deep * 128, r->rows * 128);
-  }
-  int byte = deep * r->size;
-  return nvcu_text(e, "nv_factor(%s + ((%s) + %d) * 128 + %d, 0)", r->at, base, first,
-                   byte / 128 * r->rows * 128 + byte % 128);
+  enum { UNIT = 16, ROW = 128 / UNIT };
+  const nvcu_ring *g = e->ring;
+  int whole = 128 / r->size, byte = deep * r->size, at = (int)r->off / UNIT; /* columns that lie together */
+  const char *row = across ? nvcu_text(e, "((%s) + %d) / %d * %d", base, first, whole, r->rows * ROW)
+                           : nvcu_text(e, "(%s) * %d", base, ROW);
+  at += across ? deep * ROW : (first + byte / 128 * r->rows) * ROW + byte % 128 / UNIT;
+  return nvcu_text(e, "nv_factor(%s, %d, stage * %d + %s + %d)", nvcu_room_at(e, g->tiles, 0, "char"),
+                   across ? r->rows * ROW : 1, g->bytes / UNIT, row, at);
 }
 
 /* The sums of an instruction: as its registers, as operands of the text, as arguments. */
@@ -403,6 +403,17 @@ int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s) {
   return e->ring->parts;
 }
 
+/* Where warps find what they read of the stage in hand. */
+static void at_stage(nvcu_em *e, const nvcu_ring *g) {
+  for (int i = 0; i < g->n && g->widens; i++) {
+    nvcu_rows *r = e->tile[g->tile[i].put->out[0]].rows;
+    const char *off = nvcu_text(e, "stage * %d + %d", g->bytes, (int)r->off);
+    r->ring = nvcu_room_at(e, g->tiles, 0, "char");
+    if (g->few) r->at = nvcu_let(e, "char *", nvcu_text(e, "%s + %s", r->ring, off));
+    for (int h = 0; h < 2 && r->lane[h]; h++) r->byte[h] = nvcu_let(e, "int", nvcu_text(e, "%s + %s", off, r->lane[h]));
+  }
+}
+
 int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step) {
   nvcu_ring *g = e->ring;
   const nvf_stmt *s = r->s.at[0];
@@ -410,16 +421,14 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   for (int c = 0; c < g->nsum && g->behind; c++)
     for (int i = 0; i < nvc_items(&e->t->tile[g->sum[c]->in[0]]); i++)
       nvcu_line(e, "nv_keep(%s);", nvcu_tile_item(e, g->sum[c]->in[0], i));
+  for (int c = 0; c < g->nsum && g->widens && !g->few; c++) nvcu_bytes_begin(e, g->sum[c]);
+  if (g->behind) nvcu_line(e, "int free = -1;"); /* the stage before */
   const char *k = e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
   nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 0, "stage"));
-  for (int i = 0; i < g->n; i++) {
-    nvcu_rows *rows = e->tile[g->tile[i].put->out[0]].rows;
-    const char *at = nvcu_room_at(e, g->tiles, rows->off, "char");
-    rows->at = nvcu_let(e, "char *", nvcu_text(e, "%s + stage * %d", at, g->bytes));
-  }
+  at_stage(e, g);
   nvcu_seq(e, r->body);
-  if (g->behind) nvcu_line(e, "const int free = stage == 0 ? %d : stage - 1;", g->stages - 1);
-  release(e, g, g->behind ? nvcu_text(e, "%s > %s && ", k, lo) : "", g->behind ? "free" : "stage");
+  release(e, g, g->behind ? "free >= 0 && " : "", g->behind ? "free" : "stage");
+  if (g->behind) nvcu_line(e, "free = stage;");
   next_stage(e, g);
   if (g->early) { /* by now what was stored before has left */
     nvcu_open(e, "if (%s == %s)", k, lo);
@@ -429,7 +438,7 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   nvcu_close(e);
   if (g->behind) {
     nvcu_line(e, "nv_group_wait<0>();");
-    release(e, g, nvcu_text(e, "%s < %s && ", lo, hi), nvcu_text(e, "(stage == 0 ? %d : stage - 1)", g->stages - 1));
+    release(e, g, "free >= 0 && ", "free");
   }
   if (g->early) {
     nvcu_open(e, "if (!(%s < %s))", lo, hi);

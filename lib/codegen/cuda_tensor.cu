@@ -134,10 +134,12 @@ NV unsigned nv_halves(float a, float b) {
 }
 // a sum that starts as a constant: ptxas would set it between products that are in flight, and wait for each
 NV void nv_keep(float &x) { asm volatile("mov.f32 %0, %0;" : "+f"(x)); }
-// where a warpgroup's product finds a factor: rows of 128 bytes; across: bytes from 64 columns to the next
-NV unsigned long long nv_factor(const char *p, int across) {
-  const unsigned long long at = (nv_at(p) & 0x3ffff) >> 4, step = across ? across >> 4 : 1;
-  return at | step << 16 | 64ull << 32 | 1ull << 62;
+NV void nv_keep(int &x) { asm volatile("mov.b32 %0, %0;" : "+r"(x)); } // it would be computed anew in every round
+// where a warpgroup's product finds a factor, in units of 16 bytes: so many behind p, in rows of 128 bytes; step: 1, or
+// of what lies across from 64 columns to the next
+NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {
+  const unsigned at = (nv_at(p) >> 4 | step << 16) + units;
+  return at | 64ull << 32 | 1ull << 62;
 }
 NV void nv_group_begin() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 NV void nv_group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }

@@ -13,6 +13,8 @@ typedef struct nvcu_rows {
   int span;              /* bytes of a row that lie side by side: 32, 64, 128 */
   int64_t bytes, off;    /* of a stage; in a ring those before it */
   const char *at;        /* char *: the stage in hand */
+  const char *ring;      /* char *: all stages; where a lane's first bytes are of what goes into registers, of two */
+  const char *lane[2], *byte[2]; /* rows if it reads two at once: within a stage; from `ring`, in the stage in hand */
 } nvcu_rows;
 const nvf_stmt *nvcu_tensor_user(const nvcu_em *e, int tile);
 nvcu_rows *nvcu_rows_of(nvcu_em *e, const nvf_stmt *put);        /* how it lies in a stage; where is not said yet */
@@ -44,6 +46,8 @@ const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the
 nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s);       /* what the contraction multiplies */
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum); /* what is put for it is there */
+/* Before the loop: where a lane's bytes lie in a stage, which the compiler would compute anew in every round */
+void nvcu_bytes_begin(nvcu_em *e, const nvf_stmt *s);
 /* Sixteen rows of p from `first` on and sixteen factors, as bytes, and made wider: the name of four registers */
 const char *nvcu_bytes(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
 const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes);

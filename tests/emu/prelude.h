@@ -249,8 +249,8 @@ NV void nv_columns4_out(char *p, unsigned a, unsigned b, unsigned c, unsigned d)
 NV unsigned nv_bfloats(float a, float b) { return nv_bfloat(a) | (unsigned)nv_bfloat(b) << 16; }
 NV unsigned nv_halves(float a, float b) { return nv_half(a) | (unsigned)nv_half(b) << 16; }
 // an address of 48 bits, above it what lies between columns that are no neighbours
-NV unsigned long long nv_factor(const char *p, int across) {
-  return (unsigned long long)p | (unsigned long long)(across >> 4) << 48;
+NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {
+  return (unsigned long long)(p + 16 * units) | (unsigned long long)step << 48;
 }
 NV float emu_factor(unsigned long long f, bool across, int size, long long row, long long k, float (*of)(unsigned)) {
   unsigned long long at = (f & (1ull << 48) - 1), gap = f >> 48 << 4;
@@ -304,6 +304,7 @@ NV void emu_group_of(const unsigned (&a)[4], unsigned long long b, bool tb, int 
 EMU_GROUP_OF(bf16)
 EMU_GROUP_OF(f16)
 NV void nv_keep(float &) {}
+NV void nv_keep(int &) {}
 NV void nv_group_begin() {}
 NV void nv_group_commit() {}
 template <int N> NV void nv_group_wait() { emu_gather<128>(1 + threadIdx.x / 128); }
