@@ -9,7 +9,7 @@
 
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
-enum { AHEAD = 3 }; /* products on their way while bytes become wider */
+enum { STEPS = 4, AHEAD = 3 }; /* of k that become wider at a time; such batches on their way meanwhile, at most */
 enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (a factor from registers takes 75 cycles) */
 
 /* ---- what the loop copies */
@@ -195,7 +195,7 @@ static int goes_on(const nvcu_em *e, const nvcu_sum *sum, const batch *a, const 
 typedef struct piece {
   const batch *b;
   int i, j, n, more;
-  const char **acc, *bytes[2], *left; /* left: registers, of bytes that became wider; those of two steps in turn */
+  const char **acc, *bytes[2][STEPS], *left[STEPS]; /* registers of steps: as bytes, of two batches in turn; wider */
 } piece;
 
 static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
@@ -211,15 +211,16 @@ static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left,
   return x;
 }
 
-static void product(nvcu_em *e, const nvcu_sum *sum, const piece *x, int at, int more, const char *const *acc) {
+static void product(nvcu_em *e, const nvcu_sum *sum, const piece *x, const char *left, int at, int more,
+                    const char *const *acc) {
   const batch *b = x->b;
   nvb_text regs = {.arena = e->a};
   int pa = b->p->row == b->s->axis, qa = b->q->row == b->s->axis, n = x->n * (x->more + 1);
   for (int r = 0; r < 4 * n; r++) nvb_print(&regs, ", %s", acc[r]);
   const char *prow = nvcu_text(e, "(%s & ~63)", nvcu_warp_part(e, sum->l, sum->p)),
              *qcol = nvcu_warp_part(e, sum->l, sum->q);
-  if (x->left) {
-    nvcu_line(e, "%s<%d>(%s, %s, %d%s);", instruction_of(e, b->q->type, n), qa, x->left,
+  if (left) {
+    nvcu_line(e, "%s<%d>(%s, %s, %d%s);", instruction_of(e, b->q->type, n), qa, left,
               factor_at(e, b->q, qa, qcol, sum->qcol[x->j], at), more, regs.s);
     return;
   }
@@ -235,7 +236,7 @@ static void added(nvcu_em *e, const nvcu_sum *sum, const piece *x, int64_t k, in
   nvcu_open(e, "%s", "");
   for (int r = 0; r < n; r++) nvcu_line(e, "float %s;", part[r] = nvcu_fresh(e, "part"));
   nvcu_line(e, "nv_group_begin();");
-  for (int at = 0; at < k; at += deep) product(e, sum, x, at, at > 0, part);
+  for (int at = 0; at < k; at += deep) product(e, sum, x, NULL, at, at > 0, part);
   nvcu_line(e, "nv_group_commit();");
   nvcu_line(e, "nv_group_wait<0>();");
   for (int r = 0; r < n; r++) nvcu_line(e, "%s += %s;", x->acc[r], part[r]);
@@ -245,27 +246,31 @@ static void added(nvcu_em *e, const nvcu_sum *sum, const piece *x, int64_t k, in
 /* Has a piece the left factor of the one before it? */
 static int shares(const piece *x, int i) { return i && x[i].b == x[i - 1].b && x[i].i == x[i - 1].i; }
 
-static void read_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int at, int turn) {
+/* What n pieces read of the s-th step of a batch, at k; what becomes of it. */
+static void read_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int k, int turn, int s) {
   for (int i = 0; i < n; i++)
-    x[i].bytes[turn] = shares(x, i) ? x[i - 1].bytes[turn] : nvcu_bytes(e, x[i].b->s, sum, sum->prow[x[i].i], at);
+    x[i].bytes[turn][s] = shares(x, i) ? x[i - 1].bytes[turn][s] : nvcu_bytes(e, x[i].b->s, sum, sum->prow[x[i].i], k);
 }
 
-static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int turn) {
+static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int turn, int s) {
   for (int i = 0; i < n; i++)
-    x[i].left = shares(x, i) ? x[i - 1].left : nvcu_widened(e, x[i].b->s, sum, x[i].bytes[turn]);
+    x[i].left[s] = shares(x, i) ? x[i - 1].left[s] : nvcu_widened(e, x[i].b->s, sum, x[i].bytes[turn][s]);
 }
 
-/* Bytes are read one step before, and become wider while products of the steps before are on their way, also of the
-   last round's: by the end of this one all of those are done. */
+/* Bytes are read one batch before, and become wider while products of the batches before are on their way, also of the
+   last round's: by the end of this one all of those are done. A round has two batches at least. */
 static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
-  int most = k / deep > AHEAD ? AHEAD : (int)(k / deep) - 1;
-  read_all(e, sum, x, n, 0, 0);
-  for (int at = 0, turn = 0; at < k; at += deep, turn ^= 1) {
-    if (at + deep < k) read_all(e, sum, x, n, at + deep, !turn);
+  int steps = STEPS;
+  while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
+  int each = deep * steps, most = k / each > AHEAD ? AHEAD : (int)(k / each) - 1;
+  for (int s = 0; s < steps; s++) read_all(e, sum, x, n, s * deep, 0, s);
+  for (int at = 0, turn = 0; at < k; at += each, turn ^= 1) {
+    for (int s = 0; s < steps && at + each < k; s++) read_all(e, sum, x, n, at + each + s * deep, !turn, s);
     nvcu_line(e, "nv_group_wait<%d>();", most);
-    widen_all(e, sum, x, n, turn);
+    for (int s = 0; s < steps; s++) widen_all(e, sum, x, n, turn, s);
     nvcu_line(e, "nv_group_begin();");
-    for (int i = 0; i < n; i++) product(e, sum, &x[i], at, 1, x[i].acc);
+    for (int s = 0; s < steps; s++)
+      for (int i = 0; i < n; i++) product(e, sum, &x[i], x[i].left[s], at + s * deep, 1, x[i].acc);
     nvcu_line(e, "nv_group_commit();");
   }
   if (!e->ring->behind) nvcu_line(e, "nv_group_wait<0>();");
@@ -275,7 +280,7 @@ static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k
 static void batched(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
-    for (int i = 0; i < n; i++) product(e, sum, &x[i], at, 1, x[i].acc);
+    for (int i = 0; i < n; i++) product(e, sum, &x[i], NULL, at, 1, x[i].acc);
   nvcu_line(e, "nv_group_commit();");
   nvcu_line(e, "nv_group_wait<%d>();", e->ring->behind);
 }
