@@ -108,8 +108,12 @@ static double own_cpu(const nvb_caps *c, double work, double sums, double blocks
 }
 
 /* What a kernel has to do: the product's extents, its blocks and how much of their tiles is not padding, operations of
-   the sums and others, quotients in the addresses of heads, bytes that blocks read, and those of memory. */
-typedef struct effort { double m, n, depth, across, blocks, padded, flops, ops, quotients, l2, rd, wr; } effort;
+   the sums and others, quotients in the addresses of heads, bytes that blocks read, and those of memory; whether heads
+   load in the loop. */
+typedef struct effort {
+  double m, n, depth, across, blocks, padded, flops, ops, quotients, l2, rd, wr;
+  int loads;
+} effort;
 static effort effort_of(const nvf_cand *k, nvf_tiling t) {
   const nvf_net *net = k->net;
   const nvf_inst *dot = &k->inst.at[*k->dot->inst];
@@ -132,7 +136,9 @@ static effort effort_of(const nvf_cand *k, nvf_tiling t) {
     }
     if (v->kind == NVF_ILOAD) {
       f.l2 += each * times * nvg_size(net->node[v->node].dtype);
-      f.quotients += k->dot->zones[i] & ~(1 << NVF_TAIL) ? nvf_ix_floors(net->space, v->at) * each * times : 0;
+      int head = k->dot->zones[i] & ~(1 << NVF_TAIL);
+      f.quotients += head ? nvf_ix_floors(net->space, v->at) * each * times : 0;
+      f.loads |= head && (v->axes >> k->dot->k & 1);
     } else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
       f.ops += each * times * work_of(k, v);
   }
@@ -143,12 +149,17 @@ static effort effort_of(const nvf_cand *k, nvf_tiling t) {
 static double own_time(const nvf_cand *k, nvf_tiling t, const effort *f, const nvf_product *p, double rate) {
   enum { RESULT = 4 }; /* times that a CPU moves the sums: cleared, read, written, stored */
   enum { QUOTIENT = 64 }; /* operations, in the loop of a GPU's kernel, which waits for them */
+  /* ns of a round whose heads load, which is not begun ahead as copies are (int8 weights times scales, 16 rows of 8192:
+     224 us in 128 rounds); those that another kernel would take as well; blocks that take turns meanwhile */
+  enum { WAIT = 1700, FEW = 4, TURNS = 4 };
   const nvb_caps *c = k->net->caps;
   double parts = f->blocks * (double)t.split, share = least(1, parts / c->units);
   double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
   double own = f->flops * f->padded / (rate * share) + f->ops / (c->rate * share) +
                bytes_read(k, 1 << NVF_TAIL) / bandwidth;
   own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * share);
+  if (f->loads && c->tensor && nvf_tensor_reach(k) > 0)
+    own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split) - FEW) * most(1, parts / (c->units * TURNS)));
   own += t.split > 1 ? nvf_split_time(k, t.m * t.n) : 0;
   if (c->kind == NVB_CPU)
     own = own_cpu(c, own, RESULT * f->across * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);

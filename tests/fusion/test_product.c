@@ -196,6 +196,11 @@ static void quantised(maker *m, const int64_t *n) { /* by the greatest of each 1
   q = m_2(m, "multiply", q, by_128(m, m_reshape(m, s, 2, DIMS(n[0], l)), 1, n[2]));
   blocks_by(m, q, in_blocks(m, n[1], n[2], (n[1] + 127) / 128, 1));
 }
+static void scaled_weights(maker *m, const int64_t *n) { /* of int8, before they are multiplied */
+  int w = m_2(m, "multiply", m_cast(m, leaf(m, NVM_I8, n[1], n[2]), NVM_F32), f32(m, n[1], 1));
+  int p = m_product(m, leaf(m, NVM_BF16, n[0], n[2]), m_turn(m, m_cast(m, w, NVM_BF16)));
+  m_out(m, m_cast(m, p, NVM_BF16));
+}
 static void eights_of_rows(maker *m, const int64_t *n) { /* a scale of each row and column */
   int d = m_2(m, "multiply", eight_product(m, n), f32(m, n[0], 1));
   m_out(m, m_cast(m, m_2(m, "multiply", d, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)), NVM_BF16));
@@ -552,6 +557,8 @@ static const offer offers[] = {
   { "h200", quantised, { 4096, 4096, 4096 }, LTS, 2 },
   { "h200", quantised, { 64, 8192, 8192 }, LTS, 2 },
   { "h200", eights_of_rows, { 4096, 4096, 4096 }, LTS, 1 },
+  { "h200", scaled_weights, { 16, 8192, 8192 }, LTS, 2 },     /* each round of the loop would wait for what it scales */
+  { "h200", scaled_weights, { 16, 1024, 256 }, LTS, 1 },      /* there are few */
   { "cpu16", gated, { 2048, 2048, 2048 }, BLAS, 3 },
   { "cpu16", gated, { 2048, 2048, 8 }, BLAS, 1 },
 };
