@@ -337,9 +337,9 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   s->stages = at.stages;
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;
-  /* else every row of tiles reads all of the right operands anew */
+  /* else every row of tiles reads all of the right operands anew, which is half as dear of bytes */
   if (k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m)
-    s->raster = t.m > TALL ? RASTER / 2 : RASTER;
+    s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (c->bytes ? 2 : 1);
   s->boxes = s->roles && at.split == 1 ? (c->turned && !c->bytes ? k->dot->m : k->dot->n) : -1;
   return s;
 }
