@@ -149,7 +149,7 @@ int nvm_counters_get(nvm_counters *out, unsigned version) {
   if (version != NVM_COUNTERS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[counters_get] version %u is unknown; this library has %d", version,
                     NVM_COUNTERS_VERSION);
-  *out = (nvm_counters){ .version = version, .kernels_compiled = nvc_compiled() + nvc_cuda_compiled(),
+  *out = (nvm_counters){ .version = version, .kernels_compiled = nvc_compiled() + nvd_gpu_kernels_compiled(),
     .kernels_loaded = nvd_kernels_loaded(),
     .programs_planned = nvh_planned(), .evaluations = nvh_evaluations(), .kernels_run = nvd_kernels_run(),
     .bytes_used = nvd_mem_used(), .bytes_peak = nvd_mem_peak() };

@@ -344,10 +344,12 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
   l->told = told;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
+  nvd_want_straight(1);
   if (l->device && !l->whole)
     compile_all(l, n);
   if (!l->hung && !get_scratch(l))
     best = nvt_measure(&b, r, c, n);
+  nvd_want_straight(0);
   for (int i = 0; i < n; i++)
     nvd_program_free(l->program[i]);
   for (int i = 0; i < l->nout; i++) {

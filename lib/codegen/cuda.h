@@ -7,6 +7,7 @@
 typedef struct nvc_cuda_target {
   int arch;              /* compute capability times ten: 80, 90, 100, 120 */
   int wide; /* 1: index expressions need 64 bits; 0: every size, stride and address in elements is below 2^30 */
+  int compact; /* 1: loops over single elements, not straight code: less to compile; the same threads, blocks, bits */
 } nvc_cuda_target;
 
 /* A buffer as TMA moves boxes of it, innermost axis first (cuTensorMapEncodeTiled): what lies outside of the extents
@@ -39,7 +40,7 @@ typedef struct nvc_cuda_kernel {
   int nmap; nvc_cuda_map map[NVC_MAPS];
 } nvc_cuda_kernel;
 void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
-                   const nvc_cuda_target *t); /* throws */
+                   const nvc_cuda_target *t); /* throws; NVM_ERR_UNSUPPORTED: its code is straight in any case */
 
 /* ---- NVRTC, opened at the first use */
 int nvc_nvrtc_available(void);         /* 0 with a message */

@@ -23,7 +23,11 @@ struct nvcu_group {
 };
 
 static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
-static int rare(const nvcu_em *e, const nvf_stmt *s) { return nvcu_frag_rare(s->frag, approx(e, s)); }
+/* Does its fast form pay? Not once in a thread, nor where code is to be short. */
+static int rare(const nvcu_em *e, const nvf_stmt *s) {
+  int once = !e->plain && !e->nloop && !e->nested && nvc_items(nvc_layout_of(&e->r, s)) == 1;
+  return !once && !e->target->compact && nvcu_frag_rare(s->frag, approx(e, s));
+}
 
 static const nvf_stmt *maker(const nvcu_group *g, int tile) {
   for (int i = 0; g && i < g->map.n; i++)

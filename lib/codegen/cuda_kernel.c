@@ -445,12 +445,35 @@ int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args) {
   return sum;
 }
 
+/* ---- compact code: what a thread has in registers, it does one after the other */
+static int takes_tiles(const nvf_stmt *s) { /* not element by element, whatever the layout */
+  return s && (s->op == NVF_SCAN || s->op == NVF_RELAYOUT || s->op == NVF_DFT || s->op == NVF_PUT || s->op == NVF_GET ||
+               s->op == NVF_CONTRACT);
+}
+
+static const nvf_schedule *compact(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s) {
+  nvf_schedule *c = nvb_dup(a, s, sizeof *s);
+  c->bind = nvb_dup(a, s->bind, sizeof *s->bind * (size_t)s->nbind);
+  for (int i = 0; i < s->nbind; i++)
+    for (int j = 0; c->bind[i].kind == NVF_BLAYOUT && j < c->bind[i].layout.n; j++)
+      if (c->bind[i].layout.d[j].place == 'i') c->bind[i].layout.d[j].place = 'I';
+  c->hint = NVB_NEWN(a, struct nvf_note, s->nhint);
+  c->nhint = 0;
+  for (int i = 0; i < s->nhint; i++)
+    if (!strcmp(k->name[s->hint[i].name], "approx")) c->hint[c->nhint++] = s->hint[i];
+  return c;
+}
+
 void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
                    const nvc_cuda_target *target) {
   nvcu_em *e = NVB_NEW(a, nvcu_em);
   nvb_text t = {.arena = a};
+  if (target->compact) s = compact(a, k, s);
   *e = (nvcu_em){.a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s)};
   nvc_runs_init(&e->r, a, k, s, e->t);
+  for (int i = 0; target->compact && i < k->nstmt; i++)
+    if (takes_tiles(e->r.stmt[i]))
+      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel that is to be compact takes whole tiles", i);
   set_up(e);
   emit_parts(e);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;

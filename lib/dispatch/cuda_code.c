@@ -1,7 +1,7 @@
 /* Which code a kernel runs on a device: found in memory, else in the disk store, else compiled by NVRTC, several at
-   a time. Decides what is refused: code that is long, that spills, or that needs more of a block than there is. Kernels
-   live while a program holds them; the 1,024 used last live on after that. */
-#include "dispatch/cuda_code.h"
+   a time. Decides what is refused: code that is long, that spills, or that needs more of a block than there is; and
+   what is compact code at first. Kernels live while a program holds them; the 1,024 used last live on after that. */
+#include "dispatch/cuda_straight.h"
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
@@ -13,12 +13,11 @@
 #include "dispatch/code.h"
 
 enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, PORTABLE = 8, THREADS = 1024, SPILLS = 64, LINES = 3000,
-       REMEMBERED = 8 };
+       SHORTER = 150 /* lines */, REMEMBERED = 8 };
 
 /* ---- the shelf */
-static void destroy(nvd_item *item) {
-  nvd_gpu_kernel *k = (nvd_gpu_kernel *)item;
-  if (k->module && !nvd_synchronize(k->device)) { /* it may still be running */
+void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
+  if (k && k->module && !nvd_synchronize(k->device)) { /* it may still be running */
     int entered = nvd_enter(k->device);
     nvd_cu.cuModuleUnload(k->module);
     nvd_leave(entered);
@@ -26,7 +25,18 @@ static void destroy(nvd_item *item) {
   nvb_free(k);
 }
 
+static void destroy(nvd_item *item) {
+  nvd_gpu_kernel *k = (nvd_gpu_kernel *)item;
+  nvd_gpu_kernel_free(atomic_load(&k->straight));
+  nvd_gpu_kernel_free(k);
+}
+
 static nvd_shelf shelf = NVD_SHELF(KEEP, destroy);
+
+const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k) {
+  const nvd_gpu_kernel *straight = atomic_load(&k->straight);
+  return straight ? straight : k;
+}
 
 nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k) { return (nvd_gpu_kernel *)nvd_shelf_take(&shelf, k->item.key); }
 
@@ -43,10 +53,10 @@ void nvd_gpu_code_trim(void) {
 /* ---- one kernel: from its source, or from the store, to a loaded function */
 typedef struct job {
   nvd_gpu_order *order;
-  nvd_device *d;
-  nvb_hash key;                   /* of its row */
   const char *source;             /* NULL: the store has it */
   nvd_gpu_kernel *made;
+  const char *later_source;       /* of the straight code of what is made compact; NULL: there is none such */
+  nvd_gpu_kernel *later;
   int status;
   char message[1024];
 } job;
@@ -57,9 +67,8 @@ typedef struct head {
   int64_t shared, scratch;
 } head;
 
-static int load(job *j, const void *cubin) {
-  nvd_gpu_kernel *k = j->made;
-  int entered = nvd_enter(j->d), error = nvd_cu.cuModuleLoadData(&k->module, cubin);
+static int load(nvd_gpu_kernel *k, const void *cubin) {
+  int entered = nvd_enter(k->device), error = nvd_cu.cuModuleLoadData(&k->module, cubin);
   error = error ? error : nvd_cu.cuModuleGetFunction(&k->function, k->module, "nvm_kernel");
   if (!error && k->shared > STATIC_SHARED)
     error = nvd_cu.cuFuncSetAttribute(k->function, CUDA_FUNC_SHARED_MOST, (int)k->shared);
@@ -70,7 +79,7 @@ static int load(job *j, const void *cubin) {
     k->module = NULL;
   }
   nvd_leave(entered);
-  return nvd_device_status(j->d, error, "load");
+  return nvd_device_status(k->device, error, "load");
 }
 
 /* The row's maps and the end of them; NULL: it is none that fits. */
@@ -88,28 +97,27 @@ static const char *read_head(nvd_gpu_kernel *k, const char *row, size_t n) {
   return row + sizeof h + maps;
 }
 
-static int from_store(job *j) {
+static int from_store(nvd_gpu_kernel *k) {
   int64_t start = nvb_clock_ns();
   void *row;
   size_t n;
-  if (!nvb_store_get("cubin", j->key, &row, &n))
+  if (!nvb_store_get("cubin", k->row, &row, &n))
     return 0;
-  const char *at = read_head(j->made, row, n);
+  const char *at = read_head(k, row, n);
   size_t size = at ? n - (size_t)(at - (char *)row) : 0;
   void *cubin = at ? nvb_alloc(size) : NULL; /* aligned as an object file has to be */
-  int good = cubin && !load(j, memcpy(cubin, at, size));
+  int good = cubin && !load(k, memcpy(cubin, at, size));
   nvb_free(cubin);
   nvb_free(row);
   nvd_count_loaded(good);
   if (good)
-    nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", j->made->title, nvb_ms_since(start));
+    nvb_log(2, "kernel %s: cubin from the disk cache in %.2f ms", k->title, nvb_ms_since(start));
   else
-    j->made->spills = 0; /* the row's */
+    k->spills = 0; /* the row's */
   return good;
 }
 
-static void to_store(const job *j, const nvc_cubin *c) {
-  const nvd_gpu_kernel *k = j->made;
+static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
   head h = { k->registers, k->spills, k->lines, k->threads, k->checks, k->cluster, k->resident, k->nmap, k->shared,
              k->scratch };
   size_t maps = (size_t)k->nmap * sizeof *k->map, n = sizeof h + maps + c->n;
@@ -119,28 +127,33 @@ static void to_store(const job *j, const nvc_cubin *c) {
   memcpy(row, &h, sizeof h);
   memcpy(row + sizeof h, k->map, maps);
   memcpy(row + sizeof h + maps, c->bytes, c->n);
-  nvb_store_put("cubin", j->key, row, n);
+  nvb_store_put("cubin", k->row, row, n);
   nvb_free(row);
 }
 
-static int compile(job *j) {
+static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   int64_t start = nvb_clock_ns();
   if (!nvc_nvrtc_available()) /* which no other plan would help */
     return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
-  int status = nvc_nvrtc_compile(&c, j->source, j->made->title, j->d->arch);
-  j->made->registers = c.registers;
-  j->made->spills = c.spills;
+  int status = nvc_nvrtc_compile(&c, source, k->title, k->device->arch);
+  k->registers = c.registers;
+  k->spills = c.spills;
   if (!status)
-    status = load(j, c.bytes);
-  if (!status) {
-    nvb_log(2, "kernel %s: compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", j->made->title,
-            nvb_ms_since(start), c.n, c.registers, c.spills);
-    to_store(j, &c);
-  }
+    status = load(k, c.bytes);
+  if (!status)
+    nvb_log(2, "kernel %s: %s code compiled in %.2f ms, %zu bytes, %d registers, %d bytes spilled", k->title,
+            keep ? "straight" : "compact", nvb_ms_since(start), c.n, c.registers, c.spills);
+  if (!status && keep)
+    to_store(k, &c);
   nvb_free(c.bytes);
   return status;
 }
+
+int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source) { return compile(made, source, 1); }
+
+static _Atomic int64_t compiled;
+int64_t nvd_gpu_kernels_compiled(void) { return atomic_load(&compiled); }
 
 /* ---- several at a time */
 typedef struct work { job *at; int n; _Atomic int next; } work;
@@ -149,8 +162,8 @@ static void *compile_some(void *arg) {
   work *w = arg;
   for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
     job *j = &w->at[i];
-    if (!j->made->module)
-      j->status = compile(j);
+    if (!j->made->module && !(j->status = compile(j->made, j->source, !j->later)))
+      atomic_fetch_add(&compiled, 1);
     if (j->status) /* messages are a thread's own */
       snprintf(j->message, sizeof j->message, "%s", nvb_message());
   }
@@ -204,9 +217,9 @@ static int judge(const nvd_gpu_kernel *k) {
 typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; job *job; } request;
 
 /* Its source; what the emitter says of the rest goes to the kernel. Throws what no compiler has to be asked. */
-static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, const nvc_cuda_target *t) {
+static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, int compact) {
   nvc_cuda_kernel c;
-  nvc_cuda_emit(a, &c, o->k, o->s, t);
+  nvc_cuda_emit(a, &c, o->k, o->s, &(nvc_cuda_target){ k->device->arch, o->wide, compact });
   nvb_dump("cuda", k->title, c.source);
   if (c.threads > THREADS || c.shared > k->device->shared)
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
@@ -218,32 +231,73 @@ static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k,
   return c.source;
 }
 
+static nvd_gpu_kernel *kernel_new(nvb_arena *a, const nvd_gpu_order *o, nvd_device *d, nvb_hash row) {
+  nvd_gpu_kernel *k = nvb_calloc(1, sizeof *k);
+  if (!k)
+    nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+  *k = (nvd_gpu_kernel){ .item.key = o->key, .device = d, .row = row };
+  snprintf(k->title, sizeof k->title, "%s", o->k->title);
+  return k;
+}
+
+/* ---- compact code */
+static _Thread_local int want_straight;
+void nvd_want_straight(int want) { want_straight = want; }
+
+/* May it come first, or alone? Not what is launched otherwise. */
+static int stands_for(const nvd_gpu_kernel *compact, const nvd_gpu_kernel *k) {
+  return compact->threads == k->threads && compact->cluster == k->cluster && compact->resident == k->resident &&
+         compact->scratch == k->scratch && compact->checks == k->checks && !compact->nmap && !k->nmap;
+}
+
+typedef struct attempt { const nvd_gpu_order *o; nvd_gpu_kernel *k; const char *source; } attempt;
+static void emit_compact(nvb_arena *a, void *arg) {
+  attempt *t = arg;
+  t->source = emit(a, t->o, t->k, 1);
+}
+
+/* What is made first of a kernel whose straight code is long becomes compact, if that is much shorter. */
+static void begin_compact(nvb_arena *a, job *j) {
+  nvd_tier tier = want_straight ? NVD_NATIVE : nvd_tier_now();
+  if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER))
+    return;
+  attempt t = { j->order, kernel_new(a, j->order, j->made->device, j->made->row), NULL };
+  nvb_failure before;
+  nvb_failure_keep(&before);
+  if (nvb_protect(a, emit_compact, &t) || !stands_for(t.k, j->made) ||
+      (tier == NVD_AUTO && t.k->lines + SHORTER > j->made->lines)) {
+    nvb_failure_put_back(&before);
+    nvd_gpu_kernel_free(t.k);
+    return;
+  }
+  j->later = j->made, j->later_source = j->source;
+  j->made = t.k, j->source = t.source;
+}
+
 static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   nvb_text t = { .arena = a };
   nvf_kernel_print(&t, o->k);
   nvf_schedule_print(&t, o->k, o->s, "gpu");
   const char *text = nvb_text_get(&t);
   nvb_dump("kernel", o->k->title, text);
-  nvc_cuda_target target = { .arch = r->d->arch, .wide = o->wide };
-  nvb_hash key = nvc_cubin_key(nvb_hash_bytes(text, strlen(text)), &target);
-  o->key = nvb_hash_mix(key, &r->d->ordinal, sizeof r->d->ordinal);
+  nvb_hash row = nvc_cubin_key(nvb_hash_bytes(text, strlen(text)), &(nvc_cuda_target){ r->d->arch, o->wide, 0 });
+  int64_t kind[2] = { r->d->ordinal, nvd_tier_now() == NVD_INTERPRETED };
+  o->key = nvb_hash_mix(row, kind, sizeof kind);
   if ((o->kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, o->key)))
     return;
   for (int i = 0; i < r->njob; i++)
     if (nvb_hash_eq(r->job[i].order->key, o->key))
       return; /* twice in this plan: taken from the shelf when the first one is there */
-  nvd_gpu_kernel *k = nvb_calloc(1, sizeof *k);
-  if (!k)
-    nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
-  *k = (nvd_gpu_kernel){ .item.key = o->key, .device = r->d };
-  snprintf(k->title, sizeof k->title, "%s", o->k->title);
+  nvd_gpu_kernel *k = kernel_new(a, o, r->d, row);
   job *j = &r->job[r->njob++];
-  *j = (job){ .order = o, .d = r->d, .key = key, .made = k };
-  if (from_store(j) && !nvb_has(NVB_DUMP, "cuda"))
+  *j = (job){ .order = o, .made = k };
+  if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda"))
     return;
-  j->source = emit(a, o, k, &target);
+  j->source = emit(a, o, k, 0);
   if (judge(k))
     nvb_throw(a, nvb_status(), "%s", nvb_message());
+  if (!k->module)
+    begin_compact(a, j);
 }
 
 static void spell_all(nvb_arena *a, void *arg) {
@@ -253,6 +307,14 @@ static void spell_all(nvb_arena *a, void *arg) {
     spell(a, r, &r->order[r->bad]);
 }
 
+/* The straight code of what is compact now: soon, or never. */
+static void follow(job *j) {
+  if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
+    nvd_straight_later(j->made, j->later, j->later_source);
+  else
+    nvd_gpu_kernel_free(j->later);
+}
+
 /* What was made goes on the shelf, also if not all was. A status: `status`, or the first failure in the order of the
    plan. */
 static int shelve(request *r, int status) {
@@ -260,8 +322,10 @@ static int shelve(request *r, int status) {
     job *j = &r->job[i];
     if (j->made->module) {
       j->order->kernel = (nvd_gpu_kernel *)nvd_shelf_enter(&shelf, &j->made->item);
+      follow(j);
       continue;
     }
+    nvd_gpu_kernel_free(j->later);
     if (!status) {
       r->bad = (int)(j->order - r->order);
       status = nvb_fail(j->status, "%s", j->message);
@@ -282,6 +346,8 @@ int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n
     if (!order[i].kernel)
       order[i].kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, order[i].key);
     status = judge(order[i].kernel);
+    if (want_straight || nvd_tier_now() == NVD_NATIVE)
+      nvd_straight_wait(order[i].kernel);
   }
   if (!status)
     refused.n = 0;

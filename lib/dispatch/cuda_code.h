@@ -6,9 +6,12 @@
 #include "dispatch/device_impl.h"
 #include "dispatch/shelf.h"
 
+/* A kernel may be compact code at first, loops over single elements, which is compiled in half the time; straight code
+   with the same launch and results follows. */
 typedef struct nvd_gpu_kernel {
   nvd_item item;
   nvd_device *device;
+  nvb_hash row;                    /* of its code in the store */
   void *module, *function;
   int threads, checks;
   int64_t shared, scratch;         /* bytes: of a block's dynamic shared memory; of device memory for each block */
@@ -16,6 +19,8 @@ typedef struct nvd_gpu_kernel {
   int cluster, resident, nmap;     /* as nvc_cuda_kernel has them */
   nvc_cuda_map map[NVC_MAPS];
   char title[NVD_LABEL];
+  _Atomic(struct nvd_gpu_kernel *) straight; /* NULL: it is straight itself, or that is not there */
+  atomic_int expects;              /* straight code */
 } nvd_gpu_kernel;
 
 /* What is asked for and what comes of it. */
@@ -30,7 +35,11 @@ typedef struct nvd_gpu_order {
    the order that it is about, NVM_ERR_UNSUPPORTED if another plan may do better. Kernels got until then stay in
    their orders. */
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *work, nvd_gpu_order *order, int n, int *bad);
+const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k); /* what is launched for it */
 nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k);
 void nvd_gpu_kernel_unref(nvd_gpu_kernel *k);  /* NULL is fine */
 void nvd_gpu_code_trim(void);
+/* One that nobody else knows: compiled, loaded and stored, a status; and freed. */
+int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source);
+void nvd_gpu_kernel_free(nvd_gpu_kernel *made);
 #endif

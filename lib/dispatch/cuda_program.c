@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "dispatch/cuda_maps.h"
+#include "dispatch/cuda_straight.h"
 
 enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, SMALL_WORKSPACE = 64 << 10,
        LONG = 7000 /* ns */ };
@@ -77,9 +78,10 @@ static nvd_replay *replay_new(const nvd_program *p) {
   memcpy(r->arg, p->arg, sizeof *r->arg * (size_t)p->narg);
   for (int i = 0; i < p->nstep; i++) {
     const nvd_step *s = &p->step[i];
-    const nvd_gpu_kernel *k = s->gpu;
-    if (!k)
+    if (!s->gpu)
       continue;
+    r->provisional |= atomic_load(&s->gpu->expects);
+    const nvd_gpu_kernel *k = nvd_gpu_kernel_now(s->gpu);
     r->launch[i] = (nvd_node_params){ .function = k->function,
                                       .grid = { nvd_blocks_launched(p->device, k, s->blocks), 1, 1 },
                                       .block = { (unsigned)k->threads, 1, 1 }, .shared = (unsigned)k->shared,
@@ -415,11 +417,34 @@ static int gains_by_overlap(const nvd_gpu_run *x) {
   return p->device->overlaps && p->nstep == 1 && p->step->time > LONG && waits;
 }
 
+/* Straight code that has come takes the place of compact code; graphs are built anew. */
+static void take_straight(const nvd_program *p, nvd_replay *r) {
+  int changed = r->provisional = 0;
+  for (int i = 0; i < p->nstep; i++) {
+    if (!p->step[i].gpu)
+      continue;
+    r->provisional |= atomic_load(&p->step[i].gpu->expects);
+    const nvd_gpu_kernel *k = nvd_gpu_kernel_now(p->step[i].gpu);
+    changed |= r->launch[i].function != k->function;
+    r->launch[i].function = k->function;
+    r->launch[i].shared = (unsigned)k->shared;
+  }
+  if (!changed)
+    return;
+  int entered = nvd_enter(p->device);
+  nvd_records_free(r);
+  nvd_leave(entered);
+  graphs_free(p, r);
+  r->calls = r->calls < 0 ? r->calls : 0;
+}
+
 /* An error code of CUDA. */
 static int start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
   int address = 0, scalar = 0, error = 0;
+  if (r->provisional)
+    take_straight(p, r);
   for (int i = 0; i < p->nstep && !x->status; i++)
     r->changed[i] |= (char)fill(x, i, &address, &scalar);
   if (!x->status) {
@@ -601,6 +626,9 @@ static int run_captured(nvd_gpu_run *x) {
     graph_gone(c);
     return status;
   }
+  for (int i = 0; i < x->p->nstep; i++) /* the caller's graph keeps the code that it gets now */
+    if (x->p->step[i].gpu)
+      nvd_straight_wait(x->p->step[i].gpu);
   x->r = x->p->gpu->plain;
   x->captured = 1;
   nvd_lock();

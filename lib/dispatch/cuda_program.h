@@ -20,6 +20,7 @@ typedef struct nvd_replay {
   nvd_queue *q;
   int calls;                    /* so far; -1: no graphs can be had */
   int built;
+  int provisional;              /* code of some step is compact, and straight code is to come */
   struct nvd_graph { void *graph, *exec; } *part; /* of each run of kernels in the program, once they are built */
   void **node;
   char *changed;                /* of each step: its arguments are others than those in its node */

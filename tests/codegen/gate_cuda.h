@@ -52,7 +52,7 @@ typedef struct gate_emission { nvc_cuda_kernel out; const nvf_kernel *k; const n
 
 static inline void gate_emit(nvb_arena *a, void *arg) {
   gate_emission *e = arg;
-  nvc_cuda_emit(a, &e->out, e->k, e->s, &(nvc_cuda_target){90, e->wide});
+  nvc_cuda_emit(a, &e->out, e->k, e->s, &(nvc_cuda_target){90, e->wide, 0});
 }
 
 static inline void gate_emulate(nvb_arena *a, gate_job *j, nvf_schedule *s, const char *name, int wide) {

@@ -131,7 +131,7 @@ static void emit_all(nvb_arena *a, void *arg) {
     for (int t = 0; t < (first && b->everywhere ? ARCHS : 1); t++) {
       nvc_cuda_kernel c;
       if (b->everywhere == 2 && archs[t] < 90) continue;
-      nvc_cuda_emit(a, &c, k, k->sched[i], &(nvc_cuda_target){archs[t], 0});
+      nvc_cuda_emit(a, &c, k, k->sched[i], &(nvc_cuda_target){archs[t], 0, 0});
       ck_waits_first(c.source);
       ck_assert_msg(c.scratch == 0, "%s: %s does not fit into shared memory", w->file, k->sched_name[i]);
       NVB_PUSH(a, w->all, ((job){c.source, w->file, k->sched_name[i], archs[t], 0, b->registers, {0}, ""}));
@@ -225,10 +225,10 @@ START_TEST(resources_are_read) {
 END_TEST
 
 START_TEST(keys) {
-  static const nvc_cuda_target other[] = { { 80, 0 }, { 90, 1 } };
-  nvb_hash x = nvb_hash_bytes("x", 1), y = nvb_hash_bytes("y", 1), a = nvc_cubin_key(x, &(nvc_cuda_target){ 90, 0 });
-  ck_assert(nvb_hash_eq(a, nvc_cubin_key(x, &(nvc_cuda_target){ 90, 0 })));
-  ck_assert(!nvb_hash_eq(a, nvc_cubin_key(y, &(nvc_cuda_target){ 90, 0 })));
+  static const nvc_cuda_target other[] = { { 80, 0, 0 }, { 90, 1, 0 } };
+  nvb_hash x = nvb_hash_bytes("x", 1), y = nvb_hash_bytes("y", 1), a = nvc_cubin_key(x, &(nvc_cuda_target){ 90, 0, 0 });
+  ck_assert(nvb_hash_eq(a, nvc_cubin_key(x, &(nvc_cuda_target){ 90, 0, 0 })));
+  ck_assert(!nvb_hash_eq(a, nvc_cubin_key(y, &(nvc_cuda_target){ 90, 0, 0 })));
   for (int i = 0; i < 2; i++)
     ck_assert(!nvb_hash_eq(a, nvc_cubin_key(x, &other[i])));
 }

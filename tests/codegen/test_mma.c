@@ -51,7 +51,7 @@ static void emulate(nvb_arena *a, const product *p, nvf_kernel *k, nvf_schedule 
   nvc_cubin cubin;
   uint64_t args[GATE_ARGS];
   arguments(p, &out, args);
-  nvc_cuda_emit(a, &c, k, s, &(nvc_cuda_target){90, 0});
+  nvc_cuda_emit(a, &c, k, s, &(nvc_cuda_target){90, 0, 0});
   if (getenv("GATE_SHOW")) printf("%s\n", c.source);
   ck_assert_msg(nvc_nvrtc_compile(&cubin, c.source, k->title, 90) == NVM_OK, "%s: %s: %s", p->file, name,
                 nvb_message());

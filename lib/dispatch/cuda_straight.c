@@ -1,0 +1,125 @@
+/* Straight code is compiled by threads of its own, which end when nothing is left to do. At the end of the process what
+   is being compiled still goes to the disk store; what is not begun is left. Decides how many compile at once. */
+#include "dispatch/cuda_straight.h"
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/settings.h"
+
+enum { THREADS = 4 };
+
+typedef struct task {
+  struct task *next;
+  nvd_gpu_kernel *k, *made;
+  char source[];
+} task;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* a task or a thread has ended */
+static task *first, **last = &first;
+static int running, ended;
+
+static void finish(task *t, int status) { /* under the lock */
+  if (status)
+    nvd_gpu_kernel_free(t->made);
+  else
+    atomic_store(&t->k->straight, t->made);
+  atomic_store(&t->k->expects, 0);
+  pthread_cond_broadcast(&moved);
+}
+
+static task *take(void) {
+  task *t = ended ? NULL : first;
+  if (t && !(first = t->next))
+    last = &first;
+  return t;
+}
+
+static void *compile_tasks(void *arg) {
+  (void)arg;
+  pthread_mutex_lock(&lock);
+  for (task *t; (t = take());) {
+    pthread_mutex_unlock(&lock);
+    int status = nvd_gpu_code_compile(t->made, t->source);
+    if (status)
+      nvb_log(1, "kernel %s stays compact: %s", t->made->title, nvb_message());
+    pthread_mutex_lock(&lock);
+    finish(t, status);
+    pthread_mutex_unlock(&lock);
+    nvd_gpu_kernel_unref(t->k);
+    nvb_free(t);
+    pthread_mutex_lock(&lock);
+  }
+  running--;
+  pthread_cond_broadcast(&moved);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+/* Code that is being compiled must not be unloaded under its thread. */
+static void at_end(void) {
+  pthread_mutex_lock(&lock);
+  ended = 1;
+  while (running)
+    pthread_cond_wait(&moved, &lock);
+  pthread_mutex_unlock(&lock);
+}
+
+static void hold(void) { pthread_mutex_lock(&lock); }
+static void let_go(void) { pthread_mutex_unlock(&lock); }
+static void in_child(void) { /* where no kernel runs, nor any of these threads */
+  running = 0;
+  ended = 1;
+  pthread_mutex_unlock(&lock);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void init(void) {
+  atexit(at_end);
+  pthread_atfork(hold, let_go, in_child);
+}
+
+static int start(void) { /* one more thread, if there may be one; 0: none is at work */
+  int most = nvb_pool_threads() / 2;
+  most = most < 1 ? 1 : most < THREADS ? most : THREADS;
+  pthread_attr_t detached;
+  pthread_t thread;
+  if (running < most && !pthread_attr_init(&detached)) {
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    running += !pthread_create(&thread, &detached, compile_tasks, NULL);
+    pthread_attr_destroy(&detached);
+  }
+  return running;
+}
+
+void nvd_straight_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source) {
+  size_t n = strlen(source) + 1;
+  task *t = nvb_alloc(sizeof *t + n);
+  if (!t) { /* then it stays as it is */
+    nvd_gpu_kernel_free(made);
+    return;
+  }
+  *t = (task){ .k = nvd_gpu_kernel_ref(k), .made = made };
+  memcpy(t->source, source, n);
+  pthread_once(&once, init);
+  pthread_mutex_lock(&lock);
+  atomic_store(&k->expects, 1);
+  *last = t;
+  last = &t->next;
+  if (!start()) {
+    take();
+    finish(t, NVM_ERR_MEMORY);
+    nvd_gpu_kernel_unref(k);
+    nvb_free(t);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void nvd_straight_wait(nvd_gpu_kernel *k) {
+  pthread_mutex_lock(&lock);
+  while (atomic_load(&k->expects) && !ended)
+    pthread_cond_wait(&moved, &lock);
+  pthread_mutex_unlock(&lock);
+}
