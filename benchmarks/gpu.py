@@ -10,6 +10,7 @@ of wall-clock time over the number of calls. Every result is held against float6
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import random
@@ -194,13 +195,13 @@ def section_calls(b):
 
 
 def section_cold(b):
-    """First calls of nvm, each row in two fresh processes: compiled, then from the disk store. The compiler's own cache on disk,
-    which has what earlier sections compiled, is off."""
+    """First calls of nvm, each row in three fresh processes: compiled, from the disk store, and compiled without compact code.
+    The compiler's own cache on disk, which has what earlier sections compiled, is off."""
     out = {}
-    with tempfile.TemporaryDirectory() as store:
-        for part in ("compile_ms", "disk_ms"):
+    with tempfile.TemporaryDirectory() as store, tempfile.TemporaryDirectory() as other:
+        for part, folder, tier in (("compile_ms", store, "auto"), ("disk_ms", store, "auto"), ("straight_ms", other, "1")):
             p = subprocess.run([sys.executable, __file__, "--cold", *(["--try"] if b.args.try_ else [])], capture_output=True, text=True,
-                               env=dict(os.environ, NVM_CACHE_DIR=store, CUDA_CACHE_DISABLE="1"))
+                               env=dict(os.environ, NVM_CACHE_DIR=folder, NVM_TIER=tier, CUDA_CACHE_DISABLE="1"))
             if p.returncode:
                 say(f"cold: {p.stderr.strip().splitlines()[-1:]}")
                 return dict(error=p.stderr[-2000:])
@@ -209,7 +210,8 @@ def section_cold(b):
 
 
 def cold(small):
-    """{row: ms of the first call beyond a warm one, kernels compiled, loaded, compiled for a smaller shape of the same class}"""
+    """{row: ms of the first call beyond a warm one, ms from its begin to calls at full speed, kernels compiled, loaded, compiled
+    for a smaller shape of the same class}"""
     import nvm
     device = nvm.devices()[-1]  # the CPU where there is no GPU
     peer = gpu_rows.Nvm(0)
@@ -231,15 +233,18 @@ def cold(small):
     out = {}
     for name, (_, dtype, shapes, *_) in gpu_rows.rows(small).items():
         args, f = arrays(shapes, dtype), peer.jit(name)
-        before = nvm.counters()
+        before, start, then = nvm.counters(), time.perf_counter(), []
         first = timed(f, args)
         after = nvm.counters()
-        warm = min(timed(f, args) for _ in range(3))
+        while time.perf_counter() < start + (0.1 if small else 0.5):
+            then.append((timed(f, args), (time.perf_counter() - start) * 1e3))
+        warm = sorted(ms for ms, _ in then)[len(then) // 4]
+        full = next((at for i, (_, at) in enumerate(then) if sum(ms <= 1.2 * warm + 0.05 for ms, _ in then[i : i + 10]) >= 9), None)
         other = arrays([tuple(n - n // 4 for n in s) for s in shapes], dtype)
         between = nvm.counters()
         timed(f, other)
         end = nvm.counters()
-        out[name] = dict(ms=first - warm, compiled=after["kernels_compiled"] - before["kernels_compiled"],
+        out[name] = dict(ms=first - warm, full_speed_ms=full, compiled=after["kernels_compiled"] - before["kernels_compiled"],
                          loaded=after["kernels_loaded"] - before["kernels_loaded"],
                          new_shape=end["kernels_compiled"] - between["kernels_compiled"])
     print(json.dumps(out))
@@ -363,8 +368,9 @@ def report(r):
     c = r.get("cold", {})
     for name in c.get("compile_ms", {}):
         a, d = c["compile_ms"][name], c["disk_ms"][name]
-        print(f"first call of {name:<16} {a['ms']:8.1f} ms, {a['compiled']} compiled; from disk {d['ms']:6.2f} ms, {d['loaded']} loaded, "
-              f"{d['compiled']} compiled; another shape: {a['new_shape']} compiled")
+        print(f"first call of {name:<16} {a['ms']:8.1f} ms, {a['compiled']} compiled; at full speed after {a['full_speed_ms'] or math.nan:.0f} ms; "
+              f"straight at once {c['straight_ms'][name]['ms']:.1f}; from disk {d['ms']:6.2f} ms, {d['loaded']} loaded, {d['compiled']} compiled; "
+              f"another shape: {a['new_shape']} compiled")
     for key, value in r.get("latency", {}).items():
         print(f"from C: {key:<28} {value}")
 
@@ -400,6 +406,8 @@ def table(r):
         row("first call beyond a warm one, ms", *c["compile_ms"])
         row(*["---"] * (len(c["compile_ms"]) + 1))
         row("compiled", *(f"{x['ms']:.0f}" for x in c["compile_ms"].values()))
+        row("from its begin to full speed", *(f"{x['full_speed_ms'] or math.nan:.0f}" for x in c["compile_ms"].values()))
+        row("compiled without compact code", *(f"{x['ms']:.0f}" for x in c["straight_ms"].values()))
         row("from disk", *(f"{x['ms']:.1f}" for x in c["disk_ms"].values()))
         row("kernels compiled", *(x["compiled"] for x in c["compile_ms"].values()))
         row("compiled for another shape", *(x["new_shape"] for x in c["compile_ms"].values()))
