@@ -51,6 +51,8 @@ typedef struct nvc_cubin {
 } nvc_cubin;
 /* A status; a message of NVRTC's carries the log and the numbered source. Thread-safe; several compile at once. */
 int nvc_nvrtc_compile(nvc_cubin *out, const char *source, const char *name, int arch);
+/* The same, sooner and optimised less; the bits of results are the same. */
+int nvc_nvrtc_compile_quick(nvc_cubin *out, const char *source, const char *name, int arch);
 /* Of the cubin of a kernel whose text, with its schedule, has this hash: with the target, the emitter, the options,
    NVRTC's build and the format's version. */
 nvb_hash nvc_cubin_key(nvb_hash kernel, const nvc_cuda_target *t);

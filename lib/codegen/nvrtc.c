@@ -261,13 +261,21 @@ static void compile_without_spills(nvc_cubin *out, const char *source, const cha
   nvb_free(again.bytes);
 }
 
-int nvc_nvrtc_compile(nvc_cubin *out, const char *source, const char *name, int arch) {
+static int compile_for(nvc_cubin *out, const char *source, const char *name, int arch, int quick) {
   char target[32];
   *out = (nvc_cubin){0};
   if (!nvc_nvrtc_available()) return NVM_ERR_UNSUPPORTED;
   name_arch(target, sizeof target, arch);
-  int status = compile(out, source, name, target, NULL);
-  if (!status && out->spills) compile_without_spills(out, source, name, target);
+  int status = compile(out, source, name, target, quick && build.major >= 13 ? "--Ofast-compile=mid" : NULL);
+  if (!status && !quick && out->spills) compile_without_spills(out, source, name, target);
   if (!status) __atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
   return status;
+}
+
+int nvc_nvrtc_compile(nvc_cubin *out, const char *source, const char *name, int arch) {
+  return compile_for(out, source, name, arch, 0);
+}
+
+int nvc_nvrtc_compile_quick(nvc_cubin *out, const char *source, const char *name, int arch) {
+  return compile_for(out, source, name, arch, 1);
 }

@@ -136,7 +136,7 @@ static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   if (!nvc_nvrtc_available()) /* which no other plan would help */
     return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
-  int status = nvc_nvrtc_compile(&c, source, k->title, k->device->arch);
+  int status = (keep ? nvc_nvrtc_compile : nvc_nvrtc_compile_quick)(&c, source, k->title, k->device->arch);
   k->registers = c.registers;
   k->spills = c.spills;
   if (!status)
