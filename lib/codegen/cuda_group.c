@@ -23,10 +23,20 @@ struct nvcu_group {
 };
 
 static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
-/* Does its fast form pay? Not once in a thread, nor where code is to be short. */
+/* Is it one element of a thread, of what came out of the kernel's reductions? */
+static int of_results(const nvcu_em *e, const nvf_layout *l) {
+  int reduces = 0, of = nvc_items(l) == 1 && !e->nloop && !e->nested;
+  for (int i = 0; of && i < e->k->nstmt; i++) {
+    const nvf_stmt *s = e->r.stmt[i];
+    for (int d = 0; s && s->op == NVF_REDUCE && d < l->n; d++) of &= l->d[d].axis != s->axis;
+    reduces |= s && s->op == NVF_REDUCE;
+  }
+  return of && reduces;
+}
+
+/* Does its fast form pay? Not for few elements, nor where code is to be short. */
 static int rare(const nvcu_em *e, const nvf_stmt *s) {
-  int once = !e->plain && !e->nloop && !e->nested && nvc_items(nvc_layout_of(&e->r, s)) == 1;
-  return !once && !e->target->compact && nvcu_frag_rare(s->frag, approx(e, s));
+  return nvcu_frag_rare(s->frag, approx(e, s)) && !e->target->compact && !of_results(e, nvc_layout_of(&e->r, s));
 }
 
 static const nvf_stmt *maker(const nvcu_group *g, int tile) {

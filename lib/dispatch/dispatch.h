@@ -31,8 +31,8 @@ int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device,
 /* A kernel that was refused in this thread and comes back is taken: a planner cannot do without it. Not so after
    this: those were only tried. */
 void nvd_forget_refusals(void);
-/* Until this thread takes it back, kernels of a device are what they will be in the end from the start, as what is timed
-   has to be. */
+/* Until this thread takes it back, kernels of a device are from the start what they will be in the end, as what is
+   timed has to be. */
 void nvd_want_straight(int want);
 int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
 /* Would solvers refuse a step? As nvd_prepare says it, but nothing is made. */
@@ -73,7 +73,7 @@ const char *nvd_openblas_line(void);  /* for info: its version, or what is lost 
 const char *nvd_cublaslt_line(void);
 
 int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
-int64_t nvd_gpu_kernels_compiled(void); /* by this process for devices, each once, though it may have code of two kinds */
+int64_t nvd_gpu_kernels_compiled(void); /* for devices, each counted once, though it may have code of two kinds */
 int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */
 void nvd_code_trim(void);           /* forgets the kernels that no program holds */
 #endif

@@ -1,5 +1,5 @@
-"""Kernels of much code run as loops over single elements until a thread has compiled straight code: the same bits before
-and after, nothing is compiled twice, nothing is lost when a process ends or forks meanwhile."""
+"""Kernels of much code run as loops over single elements until a thread has compiled straight code: the same bits
+before and after, nothing is lost when a process ends or forks meanwhile."""
 import os
 import subprocess
 import sys
@@ -39,7 +39,8 @@ ALL = [(nvm.jit(f), [array(s, t) for s in shapes]) for f, shapes, t in CASES]
 def bits(f, args):
     made = f(*args)
     made = made if isinstance(made, tuple) else (made,)
-    return hashlib.sha256(b"".join(np.asarray(v.astype("float32") if str(v.dtype) == "bfloat16" else v).tobytes() for v in made)).hexdigest()
+    made = [np.asarray(v.astype("float32") if str(v.dtype) == "bfloat16" else v) for v in made]
+    return hashlib.sha256(b"".join(v.tobytes() for v in made)).hexdigest()
 
 def compiled():
     return nvm.counters()["kernels_compiled"]
@@ -47,8 +48,9 @@ def compiled():
 
 
 def run(text, folder, tier="auto", **env):
-    return subprocess.Popen([sys.executable, "-c", HEAD + textwrap.dedent(text)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            env={**os.environ, "NVM_CACHE_DIR": str(folder), "NVM_TIER": tier, "NVM_VERBOSE": "2", **env})
+    env = {**os.environ, "NVM_CACHE_DIR": str(folder), "NVM_TIER": tier, "NVM_VERBOSE": "2", **env}
+    return subprocess.Popen([sys.executable, "-c", HEAD + textwrap.dedent(text)], env=env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def end(p):
@@ -116,7 +118,7 @@ def test_tuning_times_straight_code(tmp_path):
     assert out == ["True"] and "compact code" not in said
 
 
-def test_captured_meanwhile(torch, tmp_path):
+def test_captured_meanwhile(torch):
     """A graph of the caller's keeps its kernels, so it waits for those that are to stay."""
     out, said = end(run("""
     import torch
@@ -132,5 +134,5 @@ def test_captured_meanwhile(torch, tmp_path):
     graph.replay()
     torch.cuda.synchronize()
     print(torch.equal(first, out))
-    """, tmp_path, NVM_CACHE_DIR="off"))
+    """, "off"))
     assert out == ["True"] and 0 < said.index("compact code") < said.index("straight code") < said.index("captured")
