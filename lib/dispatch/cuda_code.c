@@ -13,7 +13,7 @@
 #include "dispatch/code.h"
 
 enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, PORTABLE = 8, THREADS = 1024, SPILLS = 64, LINES = 3000,
-       SHORTER = 150 /* lines */, REMEMBERED = 8 };
+       SHORTER = 150 /* lines */, REMEMBERED = 64 };
 
 /* ---- the shelf */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
@@ -46,8 +46,10 @@ void nvd_gpu_kernel_unref(nvd_gpu_kernel *k) {
 }
 
 void nvd_gpu_code_trim(void) {
-  if (!nvd_cuda_forked)
-    nvd_shelf_trim(&shelf);
+  if (nvd_cuda_forked)
+    return;
+  nvd_straight_wait(NULL);
+  nvd_shelf_trim(&shelf);
 }
 
 /* ---- one kernel: from its source, or from the store, to a loaded function */
@@ -131,6 +133,7 @@ static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
   nvb_free(row);
 }
 
+/* keep: it is straight, and goes to the store. */
 static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   int64_t start = nvb_clock_ns();
   if (!nvc_nvrtc_available()) /* which no other plan would help */
@@ -138,7 +141,7 @@ static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   nvc_cubin c = { 0 };
   int status = (keep ? nvc_nvrtc_compile : nvc_nvrtc_compile_quick)(&c, source, k->title, k->device->arch);
   k->registers = c.registers;
-  k->spills = c.spills;
+  k->spills = keep ? c.spills : 0; /* of the others nothing is expected */
   if (!status)
     status = load(k, c.bytes);
   if (!status)
@@ -151,6 +154,7 @@ static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
 }
 
 int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source) { return compile(made, source, 1); }
+int nvd_gpu_code_spills(const nvd_gpu_kernel *k) { return k->spills > SPILLS; }
 
 static _Atomic int64_t compiled;
 int64_t nvd_gpu_kernels_compiled(void) { return atomic_load(&compiled); }
@@ -204,8 +208,9 @@ static int count_lines(const char *source) {
 }
 
 /* The compiler's time grows with the square of a function: 2,000 lines take a second, 3,000 two, 6,000 ten. */
-static int judge(const nvd_gpu_kernel *k) {
-  if ((k->spills <= SPILLS && k->lines <= LINES) || insisted_on(k->item.key))
+static int judge(const nvd_gpu_kernel *kernel) {
+  const nvd_gpu_kernel *k = nvd_gpu_kernel_now(kernel);
+  if ((!nvd_gpu_code_spills(k) && k->lines <= LINES) || insisted_on(k->item.key))
     return NVM_OK;
   if (k->lines > LINES)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s would be more than %d lines of CUDA", k->title, LINES);

@@ -41,5 +41,6 @@ void nvd_gpu_kernel_unref(nvd_gpu_kernel *k);  /* NULL is fine */
 void nvd_gpu_code_trim(void);
 /* One that nobody else knows: compiled, loaded and stored, a status; and freed. */
 int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source);
+int nvd_gpu_code_spills(const nvd_gpu_kernel *k); /* so much that another plan may do better */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *made);
 #endif

@@ -45,9 +45,12 @@ static void *compile_tasks(void *arg) {
     int status = nvd_gpu_code_compile(t->made, t->source);
     if (status)
       nvb_log(1, "kernel %s stays compact: %s", t->made->title, nvb_message());
+    int spills = !status && nvd_gpu_code_spills(t->made);
     pthread_mutex_lock(&lock);
     finish(t, status);
     pthread_mutex_unlock(&lock);
+    if (spills) /* programs are planned again; the planner is told then */
+      nvb_settings_touch();
     nvd_gpu_kernel_unref(t->k);
     nvb_free(t);
     pthread_mutex_lock(&lock);
@@ -119,7 +122,7 @@ void nvd_straight_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *sou
 
 void nvd_straight_wait(nvd_gpu_kernel *k) {
   pthread_mutex_lock(&lock);
-  while (atomic_load(&k->expects) && !ended)
+  while ((k ? atomic_load(&k->expects) : running) && !ended)
     pthread_cond_wait(&moved, &lock);
   pthread_mutex_unlock(&lock);
 }

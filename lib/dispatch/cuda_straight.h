@@ -5,5 +5,5 @@
 
 /* Makes `made`, whose source this is, the straight code of k, some time later; takes `made` over, copies the source. */
 void nvd_straight_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source);
-void nvd_straight_wait(nvd_gpu_kernel *k); /* until it is there, or none is to come */
+void nvd_straight_wait(nvd_gpu_kernel *k); /* until it is there, or none is to come; NULL: until all is */
 #endif

@@ -136,3 +136,18 @@ def test_captured_meanwhile(torch):
     print(torch.equal(first, out))
     """, "off"))
     assert out == ["True"] and 0 < said.index("compact code") < said.index("straight code") < said.index("captured")
+
+
+@pytest.mark.emulated
+def test_straight_code_that_spills(emulated, tmp_path):
+    """Is told of late, and then programs are planned again as if it had been told of at once."""
+    if not emulated:
+        pytest.skip("only the emulator spills when it is told to")
+    out, said = end(run("""
+    f, a = ALL[0]
+    first, until = bits(f, a), time.time() + 60
+    while "needs more registers" not in nvm.explain(f, *a) and time.time() < until:
+        assert bits(f, a) == first
+    print("needs more registers" in nvm.explain(f, *a), bits(f, a) == first)
+    """, tmp_path, NVM_EMU_SPILLS="200"))
+    assert out == ["True", "True"] and "compact code" in said
