@@ -427,7 +427,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
     nvb_print(t, "  char *const mail = shared + %lld;\n", (long long)mail_at(e));
     nvb_puts(t, "  if (threadIdx.x == 0) {\n");
     nvb_print(t, "    for (int i = 0; i < %d; i++) nv_bar_init(mail + 8 * i, 1);\n", e->nmail);
-    nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_arrive();\n");
+    nvb_puts(t, "    nv_bar_ready();\n  }\n  __syncwarp();\n  nv_cluster_begin();\n");
   }
   if (e->checks) nvb_puts(t, "  bool sound = true;\n"); /* no check of this thread has failed */
   if (!e->ring) nvb_puts(t, "  nv_after_previous();\n"); /* with roles barriers come first */

@@ -13,6 +13,7 @@ typedef struct access {
   int n, step;        /* elements of an access, and from item to item */
   int digit;          /* whose items they are; -1 */
   int whole;          /* one condition for all n */
+  int words;          /* halves come two in a word: the compiler would move each by itself */
 } access;
 
 /* The item digit whose neighbours are neighbours in memory, if n divides it; -1 */
@@ -91,8 +92,10 @@ static const char *mask(nvcu_em *e, const access *a, int item) {
   return nvcu_and(e, nvcu_cond(e, a->s->where, a->l, item), is_checked(e, a) ? "sound" : NULL);
 }
 
+static int members(const access *a) { return a->words ? a->n / 2 : a->n * (a->pairs ? 2 : 1); }
+
 static const char *pack(nvcu_em *e, const access *a) {
-  return nvcu_text(e, "nv_pack<%s, %d>", a->memory, a->n * (a->pairs ? 2 : 1));
+  return nvcu_text(e, "nv_pack<%s, %d>", a->words ? "unsigned" : a->memory, members(a));
 }
 
 static const char *address(nvcu_em *e, const access *a, int item, int part) {
@@ -139,7 +142,8 @@ static void load_single(nvcu_em *e, const access *a, int item) {
 static void spread(nvcu_em *e, const access *a, int item, const char *q) {
   for (int i = 0; i < a->n; i++)
     for (int j = 0; j < a->s->nout; j++) {
-      const char *v = in_register(e, a, nvcu_text(e, "%s.at[%d]", q, i * a->s->nout + j));
+      const char *v = a->words ? nvcu_text(e, "(%s)(%s.at[%d]%s)", a->memory, q, i / 2, i % 2 ? " >> 16" : "")
+                               : in_register(e, a, nvcu_text(e, "%s.at[%d]", q, i * a->s->nout + j));
       if (e->r.tile[a->s->out[j]].mutable) nvcu_define(e, a->s->out[j], item + i * a->step, v);
       else nvcu_bind(e, a->s->out[j], item + i * a->step, v);
     }
@@ -147,12 +151,13 @@ static void spread(nvcu_em *e, const access *a, int item, const char *q) {
 
 static const char *all_of(nvcu_em *e, const access *a, const char *v) {
   nvb_text t = {.arena = e->a};
-  for (int i = 0; i < a->n * (a->pairs ? 2 : 1); i++) nvb_print(&t, "%s%s", i ? ", " : "", v);
+  for (int i = 0; i < members(a); i++) nvb_print(&t, "%s%s", i ? ", " : "", v);
   return nvcu_text(e, "{%s}", t.s);
 }
 
 static const char *fill(nvcu_em *e, const access *a) {
   uint64_t bits = a->type == NVM_BOOL ? other(a) & 1 : other(a);
+  if (a->words) return all_of(e, a, nvcu_const(e, NVM_U32, (bits & 0xffff) * 0x10001));
   return all_of(e, a, nvcu_const(e, a->type == NVM_BOOL ? NVM_U8 : a->type, bits));
 }
 
@@ -266,21 +271,27 @@ static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
   nvcu_close(e);
 }
 
+static void load(nvcu_em *e, access *a) {
+  const char *full = wide(a) && !a->whole ? all_hold(e, a) : NULL;
+  if (full) {
+    load_either(e, a);
+    return;
+  }
+  a->words = a->n > 1 && nvg_size(a->type) == 2;
+  for (int i = 0; i < nvc_items(a->l); i++) {
+    if (!nvcu_now(e, a->l, i)) continue;
+    if (wide(a) && is_first(a, i)) load_wide(e, a, i);
+    if (!wide(a)) load_single(e, a, i);
+  }
+}
+
+/* What a later block wants is asked for behind what this one waits for. */
 void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
   access a = access_of(e, s);
   int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);
+  load(e, &a);
   if (ahead > 0 && e->r.run_of[s->id] == e->run && moves(e, s->map) && !nvc_has(s->map, NVF_TILE))
     prefetch(e, &a, ahead);
-  const char *full = wide(&a) && !a.whole ? all_hold(e, &a) : NULL;
-  if (full) {
-    load_either(e, &a);
-    return;
-  }
-  for (int i = 0; i < nvc_items(a.l); i++) {
-    if (!nvcu_now(e, a.l, i)) continue;
-    if (wide(&a) && is_first(&a, i)) load_wide(e, &a, i);
-    if (!wide(&a)) load_single(e, &a, i);
-  }
 }
 
 /* ---- stores */

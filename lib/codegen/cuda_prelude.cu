@@ -86,6 +86,8 @@ template <class P> NV void nv_store_stream(P *p, P x) {
 NV float nv_any() { float x; asm("" : "=f"(x)); return x; }
 // clusters: all threads of all blocks meet; the block's own shared memory; the same place in that of another block
 NV void nv_cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" : : : "memory"); }
+// behind nv_bar_ready, which alone has to be seen: loads that follow do not wait for a fence of all memory
+NV void nv_cluster_begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" : : : "memory"); }
 NV void nv_cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" : : : "memory"); }
 NV char *nv_own(char *shared) { return shared; }
 template <class T> NV T *nv_peer(T *p, int rank) {

@@ -72,6 +72,7 @@ template <class P> NV void nv_store_stream(P *p, P x) { *p = x; }
 NV float nv_any() { return __builtin_nanf("0x12345"); }
 NV void nv_after_previous() { emu_state.follow(); }
 NV void nv_prefetch(const void *) {}
+NV void nv_cluster_begin() {}
 NV void nv_cluster_arrive() {} // all are there when all wait
 NV void nv_cluster_wait(int line = __builtin_LINE()) { emu_meet(EMU_CLUSTER, ~0u, 0, 0, line); }
 NV char *nv_own(char *shared) { return shared + (unsigned long long)emu_state.rank * emu_state.apart; }
