@@ -133,13 +133,30 @@ static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
   nvb_free(row);
 }
 
+/* That so many blocks fit into a unit is a wish: where registers do not suffice for it, it is dropped. */
+static int translate(const nvd_gpu_kernel *k, const char *source, nvc_cubin *c) {
+  int status = nvc_nvrtc_compile(c, source, k->title, k->device->arch);
+  size_t n = strlen(source) + 1;
+  char *again = !status && c->spills > SPILLS && !k->resident ? nvb_alloc(n) : NULL;
+  char *bounds = again ? strstr(memcpy(again, source, n), "__launch_bounds__(") : NULL;
+  char *wish = bounds ? strpbrk(bounds, ",)") : NULL;
+  if (wish && *wish == ',') {
+    memset(wish, ' ', strcspn(wish, ")"));
+    nvb_free(c->bytes);
+    *c = (nvc_cubin){ 0 };
+    status = nvc_nvrtc_compile(c, again, k->title, k->device->arch);
+  }
+  nvb_free(again);
+  return status;
+}
+
 /* keep: it is straight, and goes to the store. */
 static int compile(nvd_gpu_kernel *k, const char *source, int keep) {
   int64_t start = nvb_clock_ns();
   if (!nvc_nvrtc_available()) /* which no other plan would help */
     return nvb_fail(NVM_ERR_DEVICE, "%s", nvb_message());
   nvc_cubin c = { 0 };
-  int status = (keep ? nvc_nvrtc_compile : nvc_nvrtc_compile_quick)(&c, source, k->title, k->device->arch);
+  int status = keep ? translate(k, source, &c) : nvc_nvrtc_compile_quick(&c, source, k->title, k->device->arch);
   k->registers = c.registers;
   k->spills = keep ? c.spills : 0; /* of the others nothing is expected */
   if (!status)

@@ -336,6 +336,7 @@ static void emit_load(emitter *e, int i) {
     nvf_wide w = nvf_wide_of(e->k, e->s, &m);
     nvf_emit_hint(e, s, "vec", w.vec);
     nvf_emit_hint(e, s, "whole", w.whole);
+    nvf_emit_hint(e, s, "stream", w.stream);
     nvf_emit_hint(e, s, "prefetch", w.prefetch);
     nvf_emit_hint(e, s, "tma", w.boxes);
   }
@@ -787,8 +788,12 @@ void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_
     step->bytes_written += k[i]->bytes_written;
     step->flops += k[i]->flops;
   }
-  if (n == 1)
-    nvf_emit_hint(e, &(nvf_stmt){ .id = 0 }, "mirror", s[0]->mirror);
+  if (n == 1) {
+    const nvf_stmt first = { .id = 0 };
+    nvf_emit_hint(e, &first, "mirror", s[0]->mirror);
+    nvf_emit_hint(e, &first, "min_blocks", s[0]->blocks);
+    nvf_emit_hint(e, &first, "raster", s[0]->raster);
+  }
   mark_unique(e);
   step->k = e->kn;
   step->s = e->sched;

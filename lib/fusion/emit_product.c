@@ -234,7 +234,4 @@ void nvf_emit_product(emitter *e) {
   for (int d = 0; d < dot->count; d++)
     e->tile[dot->inst[d]] = all + d * n->parts;
   emit_tail(e, z);
-  const nvf_stmt first = { .id = 0 };
-  nvf_emit_hint(e, &first, "min_blocks", e->s->blocks);
-  nvf_emit_hint(e, &first, "raster", e->s->raster);
 }

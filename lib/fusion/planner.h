@@ -198,6 +198,7 @@ typedef struct nvf_shape {
   nvf_place *at;
   int order[64], norder; /* tile axes, outermost loop first */
   uint64_t loops;      /* axes with emitted loops */
+  int once;            /* what has all of the reduced axes is loaded once: columns */
   int64_t ahead;       /* blocks: loads of tiles that a block waits for are prefetched so far; 0: not */
   /* of a kernel with a product: at[] above is of the sum and the tail */
   struct nvf_shape *head[NVF_ZONES]; /* of what is computed for an operand */

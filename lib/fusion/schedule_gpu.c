@@ -13,6 +13,7 @@ typedef struct room {
   int64_t most_warps, most_items;
   int64_t blocks;         /* of a cluster that shares the axis of the lanes; 1: none */
   int fits;               /* what lives across phases stays in registers: no loops */
+  double live;            /* registers of an item that it takes */
   int looped;             /* the axis being placed has looped chunks */
   nvf_digits d[64];       /* by axis */
   uint64_t meets[64];     /* by axis: those that some tile has beside it, and itself */
@@ -209,8 +210,10 @@ static void divide(room *r, int64_t n, double live, int64_t blocks) {
   if (!r->fits) {
     e = most_items(r->k) / words(r->k);
     /* 335 rows of 200,000 f32: 1.64 of a copy with 8 warps, 1.04 with 16; of bf16, and in 512 blocks, 8 are better */
-    int few = live == 0 && 2 * blocks * WARPS < 3 * busy && !reads_half(r->k);
-    warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : few ? 2 * WARPS : WARPS);
+    int narrow = reads_half(r->k), few = live == 0 && 2 * blocks * WARPS < 3 * busy && !narrow;
+    /* 1342 rows of 50,000, with 8 and 16: bf16 0.95 and 0.90, f64 0.98 and 0.93, f32 0.92 */
+    int many = live == 0 && warps > 2 * WARPS && 2 * blocks >= busy && (narrow || words(r->k) > 1);
+    warps = least(warps, blocks * WARPS < busy ? MOST_WARPS : few || many ? 2 * WARPS : WARPS);
   }
   e = warps > 16 && !r->fits ? least(e, 16) : e;
   while (e > fewest && 2 * warps <= MOST_WARPS && warps * LANES * e <= n && blocks * warps < busy)
@@ -526,7 +529,7 @@ static void rows(room *r, uint64_t whole) {
     scan |= k->inst.at[i].kind == NVF_ISCAN;
   for (int b = 0; b < k->axis.n; b++)
     all *= whole >> b & 1 ? s->at[b].tile : 1;
-  double live = scan ? 0 : kept(k, whole);
+  double live = r->live = scan ? 0 : kept(k, whole);
   divide(r, all, live, extent(k, k->grid));
   if (live > 0 && (!r->fits || r->most_warps >= MOST_WARPS / 2) && all == p)
     cluster(r, live, vec);
@@ -619,6 +622,7 @@ static void columns(room *r, uint64_t whole) {
     if (told(k, NVF_KITEMS, ITEMS))
       r->most_items = most(4, told(k, NVF_KITEMS, ITEMS));
   }
+  r->s->once = live == 0;
   give(r, a, 'i', vec);
   give(r, a, 'l', least(lanes, power2((k->axis.at[a].n + vec - 1) / vec)));
 }
@@ -630,6 +634,51 @@ static int is_sequence(const nvf_cand *k, const nvf_shape *s, int a) {
   for (int i = 0; i < n; i++)
     ok &= st[i].w == 1 && st[i].c >= s->at[a].tile;
   return ok;
+}
+
+/* Warps of a unit, each of whose parts has registers of its own, if threads have so many. */
+static int64_t warps_with(int64_t registers) {
+  enum { PARTS = 4 };
+  return PARTS * (REGISTERS / PARTS / LANES / registers);
+}
+
+/* Blocks that are to fit into a unit; 0: as many as the compiler leaves room for. By itself it has sums wait for two
+   loads at a time, and takes registers that cost a large block its neighbour. Measured, of a copy, without and with:
+   sums of rows of 50,000 f16 1.01 and 0.93, f32 0.96 and 0.92; softmax of rows of 5,000 f64 1.24 and 1.07, layernorm of
+   200,000 bf16 1.41 and 1.21; of fewer warps, softmax of 5,000 bf16, 0.98 and 1.04. */
+static int64_t resident(const room *r, int64_t warps) {
+  enum { CHEAP = 4, PLAIN = 48 }; /* operations on an element */
+  const nvf_cand *k = r->k;
+  int half = reads_half(k);
+  int64_t reds = 0, cost = 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    if (nvf_is_red(v) && v->axis != r->s->lane)
+      return 0;
+    reds += nvf_is_red(v);
+    cost += v->kind == NVF_IMAP && (v->axes >> r->s->lane & 1) ? k->net->node[v->node].frag->cost : 0;
+  }
+  int64_t n = warps_with(r->live > 0 && !half ? 64 : 48) / warps, slots = n * r->caps->units, blocks = blocks_now(r);
+  if (warps < WARPS || cost > (r->live > 0 ? PLAIN : CHEAP))
+    return 0;
+  if (r->live > 0)
+    return r->fits && (half || words(k) > 1) ? n : 0;
+  return reds == 1 && (blocks <= slots || blocks >= 2 * slots) ? n : 0; /* else a few would wait for all others */
+}
+
+/* How many blocks ahead rows are asked for that a block waits for: two of each unit, one of large ones. Measured, of a
+   copy, with half, one and two blocks a unit: layernorm of rows of 50,000 f64 1.19, 1.17, 1.22, of 5,000 1.01, 1.00,
+   1.06; softmax of 50,000 bf16 with one and two 1.07, 1.05; of 1,000 f32 in warps, without, with two and eight 1.01,
+   1.00, 1.10. */
+static int64_t ahead(const room *r) {
+  enum { SHORT = 2048, LARGE = 32 << 10 };
+  const nvf_cand *k = r->k;
+  int a = r->s->lane;
+  int64_t bytes = reads_half(k) ? 2 : 4 * words(k), row = bytes * tile_of(r, a) / r->blocks;
+  for (uint64_t m = r->meets[a]; m; m &= m - 1)
+    bytes *= tile_of(r, __builtin_ctzll(m));
+  int64_t n = (bytes / r->blocks < LARGE ? 2 : 1) * r->caps->units / r->blocks;
+  return row >= SHORT && blocks_now(r) > 2 * n ? nvf_told(k, NVF_KAHEAD, n) : 0;
 }
 
 static void folded(room *r, uint64_t whole) {
@@ -667,10 +716,10 @@ static void folded(room *r, uint64_t whole) {
   stack(r, along && row_warps > 1 ? row_warps : WARPS / 2,
         along && row_warps == 1 ? most(1, (fits ? 16 : ITEMS) / taken(r, a, 'i')) : 1);
   repeats(r);
-  /* measured: one to two blocks a unit, whatever their size; four are too far */
-  int64_t ahead = 2 * r->caps->units / r->blocks;
-  if (along && row_warps > 1 && fits && blocks_now(r) > 2 * ahead) /* a block waits for all of its row */
-    s->ahead = nvf_told(k, NVF_KAHEAD, ahead);
+  if (along)
+    s->blocks = (int)resident(r, taken(r, a, 'w'));
+  if (along && fits)
+    s->ahead = ahead(r);
 }
 
 /* The tile of an axis that a block has in whole: a power of two, or fewer eighths of one along the lanes, as far as the

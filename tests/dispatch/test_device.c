@@ -103,6 +103,12 @@ static void gather(nvb_arena *a, void *arg) {
     (nvf_bind[]){ buffer(0), buffer(1), buffer(2), size_of(r->m), size_of(r->n) });
 }
 
+static void crowded(nvb_arena *a, void *arg) { /* four of its blocks are to fit into a unit */
+  given(a, arg);
+  nvf_step *s = &((request *)arg)->plan->step[0];
+  nvf_add_hint(s->k, s->s, 0, nvf_add_name(s->k, "min_blocks"), 4);
+}
+
 /* one thread's worth of 1,024 elements */
 static void unrolled(nvb_arena *a, void *arg) {
   given(a, arg);
@@ -649,6 +655,19 @@ START_TEST(spills_are_refused_once) {
 }
 END_TEST
 
+START_TEST(blocks_of_a_unit_are_a_wish) {
+  nvd_device *d = emulated(0);
+  setenv("NVM_EMU_CROWDED", "1000", 1);
+  nvb_set("cache_dir", "off");
+  int64_t before = nvc_cuda_compiled();
+  nvd_program_free(program(d, crowded, N, 0)); /* without it nothing is spilled */
+  ck_assert_int_eq(nvc_cuda_compiled(), before + 2);
+  setenv("NVM_EMU_SPILLS", "1000", 1);
+  nvd_program *p;
+  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0), NVM_ERR_UNSUPPORTED);
+}
+END_TEST
+
 START_TEST(runs_are_reported) {
   char dir[] = "/tmp/nvm-runs-XXXXXX";
   nvd_device *d = emulated(0);
@@ -1073,7 +1092,8 @@ SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memo
       a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       long_kernels_are_launched, a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices,
-      long_code_is_refused, spills_are_refused_once, runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch,
+      long_code_is_refused, spills_are_refused_once, blocks_of_a_unit_are_a_wish,
+      runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch,
       captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
       what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads,
       threads_that_end)

@@ -321,7 +321,8 @@ int nvrtcCompileProgram(program p, int n, const char *const *option) {
   }
   int code = compile(p);
   if (code == SUCCESS && verbose) {
-    const char *spills = getenv("NVM_EMU_SPILLS");
+    const char *bounds = strstr(p->source, "__launch_bounds__("), *spills = getenv("NVM_EMU_SPILLS");
+    if (getenv("NVM_EMU_CROWDED") && bounds && bounds[strcspn(bounds, ",)")] == ',') spills = getenv("NVM_EMU_CROWDED");
     text t = {0};
     addf(&t,
          "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'nvm_kernel' for '%s'\nptxas info    "

@@ -30,6 +30,13 @@ static void wide_total(maker *m, const int64_t *n) { m_out(m, m_red(m, "add", m_
 static void column_sums(maker *m, const int64_t *n) {
   m_out(m, m_red(m, "add", m_leaf(m, NVM_F32, 2, n, NULL), 0, 1));
 }
+static void row_sums(maker *m, const int64_t *n) { m_out(m, m_red(m, "add", m_leaf(m, NVM_F32, 2, n, NULL), 1, 1)); }
+static void wide_row_sums(maker *m, const int64_t *n) {
+  m_out(m, m_red(m, "add", m_leaf(m, NVM_F64, 2, n, NULL), 1, 1));
+}
+static void dear_row_sums(maker *m, const int64_t *n) {
+  m_out(m, m_red(m, "add", m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL)), 1, 1));
+}
 static void sums(maker *m, const int64_t *n) {
   int x = m_leaf(m, NVM_F32, 2, n, NULL);
   m_out(m, m_red(m, "add", x, 0, 1));
@@ -185,6 +192,8 @@ static const place places[] = {
   { rows, { 2 << 20, 33 }, 1, "i: i2 w4 l4; j: i5 l8", 0 },
   { rows, { 65536, 20 }, 1, "i: i4 w4 l4; j: l8 i4", 4 },    /* several rows a warp */
   { rows, { 1 << 20, 3 }, 1, "i: i4 w4 l32; j: i4", 0 },     /* rows of a thread */
+  { row_sums, { 1342, 50000 }, 1, "j: I8 w8 i8 l32 i4", 4 },
+  { wide_row_sums, { 1342, 50000 }, 1, "j: I8 w8 i8 w2 l32 i2", 2 },
   { columns, { 16384, 1024 }, 1, NULL, 0 },
   { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
   { biased, { 4096, 4096 }, 1, "i: i2; j: w4 l32 i4", 4 },     /* two vectors of an operand in flight */
@@ -226,6 +235,34 @@ static void place_one(nvb_arena *a, void *arg) {
 START_TEST(places_follow_the_rules) {
   in_arena(place_one, &places[_i], NULL);
 }
+END_TEST
+
+/* ---- hints of the first load, which is a kernel's first statement */
+typedef struct hinted { void (*make)(maker *, const int64_t *); int64_t size[2];
+                        int min_blocks, prefetch, stream; } hinted;
+static const hinted hints[] = {
+  { rows, { 13421, 5000 }, 0, 264, 0 },       { rows, { 335, 200000 }, 0, 8, 0 }, /* large ones not so far ahead */
+  { rows, { 32768, 1000 }, 0, 264, 0 },       { rows, { 2 << 20, 33 }, 0, 0, 0 },
+  { wide_rows, { 13421, 5000 }, 3, 132, 0 },  { wide_rows, { 1342, 50000 }, 2, 16, 0 },
+  { row_sums, { 1342, 50000 }, 5, 0, 0 },     { row_sums, { 335, 200000 }, 0, 0, 0 }, /* a few would wait */
+  { wide_row_sums, { 1342, 50000 }, 2, 0, 0 }, { dear_row_sums, { 1342, 50000 }, 0, 0, 0 },
+  { column_sums, { 65536, 4096 }, 0, 0, 1 },  { column_sums, { 4096, 512 }, 0, 0, 0 }, /* the cache may have it again */
+};
+
+static void hint_one(nvb_arena *a, void *arg) {
+  const hinted *q = arg;
+  maker m = { .a = a };
+  q->make(&m, q->size);
+  m.leaf.at[0].align16 = 1;
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
+  const nvf_step *s = &p->step[0];
+  ck_assert_int_eq(s->k->part[0].body.s[0]->op, NVF_LOAD);
+  ck_assert_int_eq(hint_of(s, 0, "min_blocks"), q->min_blocks);
+  ck_assert_int_eq(hint_of(s, 0, "prefetch"), q->prefetch);
+  ck_assert_int_eq(hint_of(s, 0, "stream"), q->stream);
+}
+
+START_TEST(hints_follow_the_rules) { in_arena(hint_one, &hints[_i], NULL); }
 END_TEST
 
 /* ---- what is joined of functions of one array is stored by each of them, which reads it once */
@@ -282,4 +319,5 @@ START_TEST(what_no_launch_takes_is_cut) {
 END_TEST
 
 SUITE("gpu", EACH(same_bits_in_any_place, programs), EACH(places_follow_the_rules, places),
+      EACH(hints_follow_the_rules, hints),
       joined_values_are_computed_once, LOOP(what_no_launch_takes_is_cut, 2))
