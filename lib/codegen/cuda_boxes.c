@@ -108,7 +108,7 @@ void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
     const nvf_stmt *m = cast_before(e, s);
     if (m) e->done[m->id] = 1;
   }
-  for (g->buffers = OUT_BUFFERS; all % g->buffers;) g->buffers /= 2;
+  for (g->buffers = OUT_BUFFERS; all % g->buffers;) g->buffers--;
   if (!all) return;
   e->shared = (e->shared + 1023) & ~(int64_t)1023;
   g->out = nvcu_room_new(e, (int64_t)g->groups * NVCU_GROUP * g->buffers * OUT_ROWS * 128, 0);

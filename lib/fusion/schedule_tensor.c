@@ -15,6 +15,7 @@ static const struct config {
   int bytes;
 } configs[] = {
   { GROUPS, 128, 256, ROW, 8, 1, 3, 1, 0, 1.00, 0 },
+  { GROUPS, 128, 192, ROW, 8, 1, 4, 1, 0, 0.96, 0 },
   { GROUPS, 128, 128, ROW, 8, 1, 5, 1, 0, 0.90, 0 },
   { GROUPS, 128, 64, ROW, 8, 1, 7, 1, 0, 0.62, 0 },
   { GROUPS, 64, 64, ROW, 4, 1, 8, 1, 0, 0.40, 0 },
