@@ -24,16 +24,20 @@ typedef struct nvc_cuda_map {
 int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args); /* args[i]: value of parameter i */
 
 /* The function is  extern "C" __global__ void nvm_kernel(parameters of the kernel in order; then, if `checks`,
-   int *failed; then, if `scratch`, char *scratch; then a CUtensorMap for each of `map`, by value).  Buffers are
-   pointers; sizes are `int` (wide: `long long`); scalars have their own type (bool, 8 and 16 bits: as stored in
-   memory). One block a kernel block, blockIdx.x is its number; if `resident`, any number of blocks shares them out, and
-   so many fit a multiprocessor; *failed is set with atomicMin semantics to the lowest id + 1 of a CHECK that failed (0:
-   none). */
+   int *failed; then, if `scratch`, char *scratch; then, if `posts`, unsigned *posts; then a CUtensorMap for each of
+   `map`, by value).  Buffers are pointers; sizes are `int` (wide: `long long`); scalars have their own type (bool, 8
+   and 16 bits: as stored in memory). One block a kernel block, blockIdx.x is its number; if `resident`, any number of
+   blocks shares them out, and so many fit a multiprocessor; *failed is set with atomicMin semantics to the lowest
+   id + 1 of a CHECK that failed (0: none). */
+enum { NVC_POSTS = 32 };
 typedef struct nvc_cuda_kernel {
   const char *source;    /* header-free; in the arena */
   int threads;           /* of a block */
   int64_t shared;        /* bytes of dynamic shared memory */
-  int64_t scratch;       /* bytes of device memory for each block; 0: none */
+  int64_t scratch;       /* bytes of device memory for each block of the launch; 0: none */
+  /* words of each block of the launch, by which it tells others what it did, behind NVC_POSTS of all: 0 before a run
+     and after it. Then the launch is of as many blocks as stay, however many the kernel has */
+  int posts;
   int checks;            /* it has CHECK statements */
   int cluster; /* blocks of the launch that are one kernel block: their shared memory is one another's; 1: just it */
   int resident; /* blocks of a multiprocessor that take one kernel block after the other; 0: as many as there are */

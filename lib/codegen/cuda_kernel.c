@@ -220,7 +220,7 @@ const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l) {
 }
 
 /* ---- parameters */
-static void parameters(nvcu_em *e, nvb_text *t, int scratch) {
+static void parameters(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   for (int i = 0; i < e->k->nparam; i++) {
     const nvf_param *p = &e->k->param[i];
     const char *type = p->kind == NVF_SIZE ? "ix" : p->type == NVM_BOOL ? "unsigned char" : nvcu_type(p->type);
@@ -228,7 +228,8 @@ static void parameters(nvcu_em *e, nvb_text *t, int scratch) {
               p->kind == NVF_BUFFER ? "*" : "", p->kind == NVF_BUFFER && p->unique ? "__restrict__ " : "", p->name);
   }
   if (e->checks) nvb_print(t, "%sint *failed", e->k->nparam ? ", " : "");
-  if (scratch) nvb_print(t, "%schar *scratch", e->k->nparam || e->checks ? ", " : "");
+  if (k->scratch) nvb_print(t, "%schar *scratch", e->k->nparam || e->checks ? ", " : "");
+  if (k->posts) nvb_puts(t, ", unsigned *posts");
   for (int i = 0; i < e->nmap; i++)
     nvb_print(t, "%sconst __grid_constant__ nv_map map%d", e->k->nparam || i ? ", " : "", i);
 }
@@ -413,7 +414,7 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
   nvb_puts(t, ") ");
   if (e->cluster > 1) nvb_print(t, "__cluster_dims__(%d, 1, 1) ", e->cluster);
   nvb_puts(t, "nvm_kernel(");
-  parameters(e, t, k->scratch > 0);
+  parameters(e, t, k);
   nvb_puts(t, ") {\n  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n");
   if (e->cluster > 1)
     nvb_print(t, "  const ix block = blockIdx.x / %d;\n  const int rank = blockIdx.x %% %d;\n", e->cluster, e->cluster);
@@ -484,7 +485,8 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want %lld bytes of shared memory, a block has %lld",
               (long long)room, (long long)shared_limit(target->arch));
   *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? NVCU_GROUP : 0)), .checks = e->checks,
-                           .shared = fits ? room : 0, .scratch = fits ? 0 : room, .cluster = e->cluster,
+                           .shared = fits ? room : 0, .scratch = fits ? nvcu_shares_bytes(e, e->ring) : room,
+                           .posts = e->ring && e->ring->least, .cluster = e->cluster,
                            .resident = resident_of(e), .nmap = e->nmap};
   memcpy(out->map, e->map, sizeof e->map);
   compose(e, &t, out);

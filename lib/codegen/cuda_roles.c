@@ -316,37 +316,38 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
 }
 
 /* ---- roles */
-static const char *bar(nvcu_em *e, const nvcu_ring *g, int empty, const char *stage) {
+const char *nvcu_ring_bar(nvcu_em *e, const nvcu_ring *g, int empty, const char *stage) {
   return nvcu_text(e, "%s + 8 * (%d + %s)", nvcu_room_at(e, g->bars, 0, "char"), empty ? g->stages : 0, stage);
 }
 
-/* Says that a stage is free: a warpgroup, or each of its warps. */
-static void release(nvcu_em *e, const nvcu_ring *g, const char *when, const char *stage) {
+void nvcu_ring_free(nvcu_em *e, const nvcu_ring *g, const char *when, const char *stage) {
   if (g->widens) nvcu_line(e, "__syncwarp();");
-  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->widens ? 31 : 127, bar(e, g, 1, stage));
+  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->widens ? 31 : 127,
+            nvcu_ring_bar(e, g, 1, stage));
 }
 
-static void next_stage(nvcu_em *e, const nvcu_ring *g) {
+void nvcu_ring_next(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "if (++stage == %d) stage = 0, phase ^= 1;", g->stages);
 }
 
 static void set_up(nvcu_em *e, const nvcu_ring *g) {
   nvcu_open(e, "if (threadIdx.x == 0)");
   nvcu_open(e, "for (int i = 0; i < %d; i++)", g->stages);
-  nvcu_line(e, "nv_bar_init(%s, 1);", bar(e, g, 0, "i"));
-  nvcu_line(e, "nv_bar_init(%s, %d);", bar(e, g, 1, "i"), g->groups * (g->widens ? GROUP : 1));
+  nvcu_line(e, "nv_bar_init(%s, 1);", nvcu_ring_bar(e, g, 0, "i"));
+  nvcu_line(e, "nv_bar_init(%s, %d);", nvcu_ring_bar(e, g, 1, "i"), g->groups * (g->widens ? GROUP : 1));
   nvcu_close(e);
   for (int i = 0; i < g->n; i++) nvcu_line(e, "nv_map_prefetch(&map%d);", g->tile[i].map);
   nvcu_boxes_set_up(e, g);
   nvcu_line(e, "nv_bar_ready();");
   nvcu_close(e);
   nvcu_line(e, "nv_after_previous();");
+  nvcu_shares_draw(e, g);
   nvcu_line(e, "__syncthreads();");
 }
 
 static void fetch(nvcu_em *e, const nvcu_ring *g) {
-  nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 1, "stage"));
-  nvcu_line(e, "nv_bar_expect(%s, %d);", bar(e, g, 0, "stage"), g->bytes);
+  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 1, "stage"));
+  nvcu_line(e, "nv_bar_expect(%s, %d);", nvcu_ring_bar(e, g, 0, "stage"), g->bytes);
   for (int i = 0; i < g->n; i++) {
     const nvcu_fill *f = &g->tile[i];
     const nvc_cuda_map *m = &f->view.map;
@@ -358,15 +359,24 @@ static void fetch(nvcu_em *e, const nvcu_ring *g) {
     nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_room_at(e, g->tiles, r->off, "char"), g->bytes);
     for (int b = 0, high = r->rows / m->box[1]; b < f->boxes; b++)
       nvcu_line(e, "nv_box(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
-                bar(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1], nvb_text_get(&rest));
+                nvcu_ring_bar(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1], nvb_text_get(&rest));
   }
 }
 
 /* The block's tiles, one after the other; a cluster's blocks have one. In text: the tile in hand. */
 static const char *open_tiles(nvcu_em *e, const char *blocks) {
-  if (e->cluster == 1) return nvcu_for(e, "block", blocks, "gridDim.x", 1);
+  if (e->cluster == 1 && !e->ring->least) return nvcu_for(e, "block", blocks, "gridDim.x", 1);
+  if (e->ring->least) return nvcu_shares_open(e);
   nvcu_open(e, "%s", "");
   return "block";
+}
+
+/* The rounds of the tile in hand */
+typedef struct span { const char *lo, *hi; } span;
+static span rounds_of(nvcu_em *e, const nvcu_ring *g, const char *lo, const char *hi, const char *step) {
+  if (!g->least) return (span){lo, hi};
+  return (span){nvcu_let(e, "ix", nvcu_text(e, "%s + work.first * %s", lo, step)),
+                nvcu_let(e, "ix", nvcu_text(e, "work.last < rounds ? %s + work.last * %s : %s", lo, step, hi))};
 }
 
 static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
@@ -376,10 +386,12 @@ static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, c
   const nvf_stmt *s = g->loop;
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
-  e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
+  span k = rounds_of(e, g, lo, hi, step);
+  e->var[s->var] = nvcu_for(e, k.lo, k.hi, step, 1);
   fetch(e, g);
-  next_stage(e, g);
+  nvcu_ring_next(e, g);
   nvcu_close(e);
+  nvcu_shares_fetch(e, g);
   nvcu_close(e);
   nvcu_close(e);
 }
@@ -428,28 +440,30 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
       nvcu_line(e, "nv_keep(%s);", nvcu_tile_item(e, g->sum[c]->in[0], i));
   for (int c = 0; c < g->nsum && g->widens && !g->few; c++) nvcu_bytes_begin(e, g->sum[c]);
   if (g->behind) nvcu_line(e, "int free = -1;"); /* the stage before */
-  const char *k = e->var[s->var] = nvcu_for(e, lo, hi, step, 1);
-  nvcu_line(e, "nv_bar_wait(%s, phase);", bar(e, g, 0, "stage"));
+  span all = rounds_of(e, g, lo, hi, step);
+  const char *k = e->var[s->var] = nvcu_for(e, all.lo, all.hi, step, 1);
+  nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 0, "stage"));
   at_stage(e, g);
   nvcu_seq(e, r->body);
-  release(e, g, g->behind ? "free >= 0 && " : "", g->behind ? "free" : "stage");
+  nvcu_ring_free(e, g, g->behind ? "free >= 0 && " : "", g->behind ? "free" : "stage");
   if (g->behind) nvcu_line(e, "free = stage;");
-  next_stage(e, g);
+  nvcu_ring_next(e, g);
   if (g->early) { /* by now what was stored before has left */
-    nvcu_open(e, "if (%s == %s)", k, lo);
+    nvcu_open(e, "if (%s%s == %s)", g->least ? "work.finishes() && " : "", k, all.lo);
     nvcu_boxes_fetch(e, g);
     nvcu_close(e);
   }
   nvcu_close(e);
   if (g->behind) {
     nvcu_line(e, "nv_group_wait<0>();");
-    release(e, g, "free >= 0 && ", "free");
+    nvcu_ring_free(e, g, "free >= 0 && ", "free");
   }
   if (g->early) {
-    nvcu_open(e, "if (!(%s < %s))", lo, hi);
+    nvcu_open(e, "if (!(%s < %s))", all.lo, all.hi);
     nvcu_boxes_fetch(e, g);
     nvcu_close(e);
   }
+  nvcu_shares_meet(e, g);
   return 1;
 }
 
@@ -471,7 +485,9 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   e->ring = g;
   nvcu_boxes_plan(e, g);
   g->bars = nvcu_room_new(e, 16 * g->stages, 0);
+  nvcu_shares_plan(e, g, s);
   set_up(e, g);
+  nvcu_shares_begin(e, g, blocks);
   int threads = 32 * (e->warps + GROUP), all = REGISTERS / threads / 8 * 8;
   int more = (all * (g->groups + 1) - PRODUCER_REGISTERS) / g->groups / 8 * 8, change = g->groups > 1;
   nvcu_open(e, "if (warp >= %d)", e->warps);

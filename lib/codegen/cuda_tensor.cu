@@ -144,4 +144,30 @@ NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {
 NV void nv_group_begin() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 NV void nv_group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
 template <int N> NV void nv_group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory"); }
+// What blocks tell each other: a number of 0 to n - 1 that no other block of the launch draws; that what a warp stored
+// is there, and that so many warps said so, which is then forgotten; sums of a thread on their way to another block's
+NV unsigned nv_draw(unsigned *p, unsigned n) { return atomicInc(p, n - 1); }
+NV void nv_post(unsigned *p) {
+  asm volatile("fence.proxy.async.global;" : : : "memory"); // it is copied by what does not go through registers
+  __syncwarp();
+  if ((threadIdx.x & 31) == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(p) : "memory");
+}
+NV void nv_await(unsigned *p, unsigned n) {
+  unsigned x;
+  do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+  while (x != n);
+  *p = 0;
+  asm volatile("fence.proxy.async.global;" : : : "memory");
+}
+NV void nv_bulk(char *to, const char *from, int bytes, char *bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               : : "r"(nv_at(to)), "l"(from), "r"(bytes), "r"(nv_at(bar)) : "memory");
+}
+NV void nv_give(char *to, float a, float b, float c, float d) {
+  asm volatile("st.global.cg.v4.f32 [%0], {%1, %2, %3, %4};" : : "l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+}
+NV void nv_take(const char *from, float &a, float &b, float &c, float &d) {
+  const float4 x = *(const float4 *)from;
+  a += x.x, b += x.y, c += x.z, d += x.w;
+}
 // end of prelude

@@ -87,6 +87,8 @@ typedef struct nvcu_ring {
   int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
   const nvf_stmt *early;        /* a load of the tail that waits in `out` while the loop runs; NULL */
   nvcu_room *here;              /* a barrier for each warp: it has come */
+  int least;                    /* stream-K: rounds of a share, at least; 0: no tiles are shared out */
+  nvcu_room *drawn;             /* its number */
   nvcu_slice part;              /* of the tail: columns of 128 bytes of 16-bit results */
   int parts;
 } nvcu_ring;
@@ -109,9 +111,24 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
 int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step);
 /* How the tail of such a part is taken in parts: how many there are; 0: as a whole. */
 int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s);
+/* Of the ring, in the text of either role: a stage's barrier (that it is full, or empty), that it is free (a warpgroup
+   says so, or each of its warps; `when`: "a && " or nothing), and on to the next one. */
+const char *nvcu_ring_bar(nvcu_em *e, const nvcu_ring *g, int empty, const char *stage);
+void nvcu_ring_free(nvcu_em *e, const nvcu_ring *g, const char *when, const char *stage);
+void nvcu_ring_next(nvcu_em *e, const nvcu_ring *g);
 void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s);
 /* A store with the hint tma; 0: it has none. */
 int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s);
+
+/* ---- cuda_shares.c: the hint stream_k of the loop; without it they do nothing. In text: work, what the block takes */
+void nvcu_shares_plan(nvcu_em *e, nvcu_ring *g, const nvf_stmt *loop);
+void nvcu_shares_draw(nvcu_em *e, const nvcu_ring *g);   /* the block's share; a barrier has to follow */
+void nvcu_shares_begin(nvcu_em *e, const nvcu_ring *g, const char *blocks);
+const char *nvcu_shares_open(nvcu_em *e); /* the loop of tiles: the tile in hand */
+/* Behind the loop, in that of tiles: sums of others into the ring; only a whole tile's go on. */
+void nvcu_shares_fetch(nvcu_em *e, const nvcu_ring *g);
+void nvcu_shares_meet(nvcu_em *e, const nvcu_ring *g);
+int64_t nvcu_shares_bytes(const nvcu_em *e, const nvcu_ring *g); /* of the sums of a block; 0: they stay in it */
 
 /* ---- cuda_pipe.c */
 /* A FOR with the hint stages, if its body copies tiles to shared memory; 0: it is a loop like any other. */

@@ -65,7 +65,7 @@ typedef struct job {
 
 /* A row of the store: what emitter and compiler said of it, the maps, then the cubin. */
 typedef struct head {
-  int32_t registers, spills, lines, threads, checks, cluster, resident, nmap;
+  int32_t registers, spills, lines, threads, checks, cluster, resident, posts, nmap;
   int64_t shared, scratch;
 } head;
 
@@ -94,7 +94,8 @@ static const char *read_head(nvd_gpu_kernel *k, const char *row, size_t n) {
   if (n <= sizeof h + maps)
     return NULL;
   k->registers = h.registers, k->spills = h.spills, k->lines = h.lines, k->threads = h.threads, k->checks = h.checks;
-  k->cluster = h.cluster, k->resident = h.resident, k->nmap = h.nmap, k->shared = h.shared, k->scratch = h.scratch;
+  k->cluster = h.cluster, k->resident = h.resident, k->posts = h.posts, k->nmap = h.nmap;
+  k->shared = h.shared, k->scratch = h.scratch;
   memcpy(k->map, row + sizeof h, maps);
   return row + sizeof h + maps;
 }
@@ -120,8 +121,8 @@ static int from_store(nvd_gpu_kernel *k) {
 }
 
 static void to_store(const nvd_gpu_kernel *k, const nvc_cubin *c) {
-  head h = { k->registers, k->spills, k->lines, k->threads, k->checks, k->cluster, k->resident, k->nmap, k->shared,
-             k->scratch };
+  head h = { k->registers, k->spills, k->lines, k->threads, k->checks, k->cluster, k->resident, k->posts, k->nmap,
+             k->shared, k->scratch };
   size_t maps = (size_t)k->nmap * sizeof *k->map, n = sizeof h + maps + c->n;
   char *row = nvb_alloc(n);
   if (!row)
@@ -247,7 +248,8 @@ static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k,
     nvb_throw(a, NVM_ERR_UNSUPPORTED, "[kernel] %s needs %d threads and %lld bytes of shared memory in a block; there "
               "are %d and %lld", k->title, c.threads, (long long)c.shared, THREADS, (long long)k->device->shared);
   k->lines = count_lines(c.source);
-  k->threads = c.threads, k->checks = c.checks, k->cluster = c.cluster, k->resident = c.resident, k->nmap = c.nmap;
+  k->threads = c.threads, k->checks = c.checks, k->cluster = c.cluster, k->resident = c.resident;
+  k->posts = c.posts, k->nmap = c.nmap;
   k->shared = c.shared, k->scratch = c.scratch;
   memcpy(k->map, c.map, sizeof c.map);
   return c.source;

@@ -14,9 +14,10 @@ typedef struct nvd_gpu_kernel {
   nvb_hash row;                    /* of its code in the store */
   void *module, *function;
   int threads, checks;
-  int64_t shared, scratch;         /* bytes: of a block's dynamic shared memory; of device memory for each block */
+  /* bytes: of a block's dynamic shared memory; of device memory for each block of the launch */
+  int64_t shared, scratch;
   int registers, spills, lines;    /* lines: of its source */
-  int cluster, resident, nmap;     /* as nvc_cuda_kernel has them */
+  int cluster, resident, posts, nmap; /* as nvc_cuda_kernel has them */
   nvc_cuda_map map[NVC_MAPS];
   char title[NVD_LABEL];
   _Atomic(struct nvd_gpu_kernel *) straight; /* NULL: it is straight itself, or that is not there */

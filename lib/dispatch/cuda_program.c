@@ -11,7 +11,7 @@
 #include "dispatch/cuda_straight.h"
 
 enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, SMALL_WORKSPACE = 64 << 10,
-       LONG = 7000 /* ns */ };
+       POST_BYTES = 64 << 10, LONG = 7000 /* ns */ };
 static const int64_t NARROW = 1 << 30;
 
 static void reap_captured(void);
@@ -51,7 +51,7 @@ static int step_is_wide(const nvf_plan *plan, const nvf_step *s) {
 }
 
 static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan for both */
-  int64_t n = 16; /* error slot and scratch */
+  int64_t n = 8 * NVD_OWN_ARGS;
   for (int i = 0; i < k->nparam; i++) {
     int64_t size = k->param[i].kind == NVF_SCALAR ? nvg_size(k->param[i].type) : 8;
     n = (n + size - 1) / size * size + size;
@@ -59,9 +59,11 @@ static int64_t param_bytes(const nvf_kernel *k) { /* of 64-bit indices: one plan
   return n;
 }
 
+static int own_arg(const nvd_program *p, int step, int which) { return p->narg + NVD_OWN_ARGS * step + which; }
+
 /* With its arrays, and with what of its launches does not change. NULL: no memory. */
 static nvd_replay *replay_new(const nvd_program *p) {
-  size_t nstep = (size_t)p->nstep, nmap = (size_t)nvd_maps_count(p), nparam = (size_t)p->narg + 2 * nstep;
+  size_t nstep = (size_t)p->nstep, nmap = (size_t)nvd_maps_count(p), nparam = (size_t)nvd_args(p);
   nvd_replay *r = nvb_calloc(1, sizeof *r + nstep * (sizeof *r->launch + sizeof *r->node + sizeof *r->part) +
                                 nparam * (sizeof *r->arg + sizeof(void *)) + nmap * sizeof(void *) +
                                 (nmap + 1) * sizeof *r->map + nstep);
@@ -89,9 +91,11 @@ static nvd_replay *replay_new(const nvd_program *p) {
     for (int j = 0; j < s->narg; j++)
       *param++ = &r->arg[s->first + j];
     if (k->checks)
-      *param++ = &r->arg[p->narg + 2 * i];
+      *param++ = &r->arg[own_arg(p, i, NVD_CHECKS)];
     if (k->scratch)
-      *param++ = &r->arg[p->narg + 2 * i + 1];
+      *param++ = &r->arg[own_arg(p, i, NVD_SCRATCH)];
+    if (k->posts)
+      *param++ = &r->arg[own_arg(p, i, NVD_POSTS)];
     for (int j = 0; j < k->nmap; j++)
       *param++ = map++;
   }
@@ -175,8 +179,11 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
     if (param_bytes(plan->step[i].k) + maps > PARAM_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has more than %d bytes of arguments", s->gpu->title,
                 PARAM_BYTES);
-    int64_t bytes = s->gpu->scratch * s->blocks;
+    int64_t blocks = nvd_blocks_launched(p->device, s->gpu, s->blocks), bytes = s->gpu->scratch * blocks;
     most = bytes > most ? bytes : most;
+    g->posts |= s->gpu->posts > 0;
+    if ((NVC_POSTS + s->gpu->posts * blocks) * (int64_t)sizeof(unsigned) > POST_BYTES)
+      nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has too many blocks that wait for each other", s->gpu->title);
   }
   g->scratch = (p->temp_bytes + ALIGN - 1) & ~(int64_t)(ALIGN - 1);
   g->memory = most ? g->scratch + most : p->temp_bytes;
@@ -367,9 +374,11 @@ static int fill(nvd_gpu_run *x, int i, int *address, int *scalar) {
     changed |= put(x->r, s->arg, nvd_scalar_value(s, x->leaf[s->leaf].data));
   }
   if (p->gpu->check[i] >= 0)
-    changed |= put(x->r, p->narg + 2 * i, (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
+    changed |= put(x->r, own_arg(p, i, NVD_CHECKS), (uint64_t)(uintptr_t)nvd_fault_slot(x->fault, p->gpu->check[i]));
   if (p->step[i].gpu && p->step[i].gpu->scratch)
-    changed |= put(x->r, p->narg + 2 * i + 1, (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
+    changed |= put(x->r, own_arg(p, i, NVD_SCRATCH), (uint64_t)(uintptr_t)(memory + p->gpu->scratch));
+  if (x->posts)
+    changed |= put(x->r, own_arg(p, i, NVD_POSTS), (uint64_t)(uintptr_t)x->posts->b.data);
   if (p->step[i].gpu && p->step[i].gpu->nmap)
     x->status = nvd_maps_fill(x->r, p, i, &changed);
   return changed;
@@ -438,16 +447,20 @@ static void take_straight(const nvd_program *p, nvd_replay *r) {
   r->calls = r->calls < 0 ? r->calls : 0;
 }
 
+static int clear(const nvd_cell *posts, void *stream) {
+  return nvd_cu.cudaMemsetAsync(posts->b.data, 0, POST_BYTES, stream);
+}
+
 /* An error code of CUDA. */
 static int start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
-  int address = 0, scalar = 0, error = 0;
+  int address = 0, scalar = 0, error = x->captured && x->posts ? clear(x->posts, x->stream) : 0;
   if (r->provisional)
     take_straight(p, r);
   for (int i = 0; i < p->nstep && !x->status; i++)
     r->changed[i] |= (char)fill(x, i, &address, &scalar);
-  if (!x->status) {
+  if (!x->status && !error) {
     void *recorded = p->gpu->records && r != p->gpu->plain ? nvd_record_get(x, launch_all) : NULL;
     error = recorded                           ? nvd_cu.cuGraphLaunch(recorded, x->stream)
             : r->built && !gains_by_overlap(x) ? launch_parts(x)
@@ -458,6 +471,16 @@ static int start(nvd_gpu_run *x) {
     r->calls = -1;
   }
   return error;
+}
+
+/* Those of a queue, whose kernels come one after the other; NULL: no memory. */
+static nvd_cell *posts_of(nvd_queue *q) {
+  nvd_cell *c = q->posts ? NULL : nvd_cell_take(q, POST_BYTES);
+  if (c && (nvd_cell_use(c, q, 1) || clear(c, q->stream)))
+    nvd_cell_give(c);
+  else if (c)
+    q->posts = c;
+  return q->posts;
 }
 
 static nvd_cell *cell_of(const nvd_operand *o) { return (nvd_cell *)o->buf; }
@@ -557,19 +580,22 @@ static void reap_captured(void) {
 }
 
 static captured *captured_new(const nvd_gpu_run *x) {
+  enum { OWN = 3 }; /* buffers */
   const nvd_program *p = x->p;
   const nvd_gpu_program *g = p->gpu;
-  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + 2 + p->nstep));
+  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + OWN + p->nstep));
   if (!c)
     return NULL;
   c->buf = (nvd_buf **)(void *)(c + 1);
-  c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + 2);
+  c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + OWN);
   for (int i = 0; i < g->nleaf; i++)
     c->buf[c->nbuf++] = nvd_buf_ref(x->leaf[g->leaf[i].id].buf);
   for (int i = 0; i < g->nout; i++)
     c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
   if (x->memory)
     c->buf[c->nbuf++] = &x->memory->b;
+  if (x->posts)
+    c->buf[c->nbuf++] = &x->posts->b;
   if (x->workspace)
     c->buf[c->nbuf++] = &x->workspace->b;
   for (int i = 0; i < p->nstep; i++)
@@ -613,11 +639,16 @@ static int run_captured(nvd_gpu_run *x) {
   reap_captured();
   if (x->p->gpu->memory && !(x->memory = (nvd_cell *)nvd_buf_new_on(d, (size_t)x->p->gpu->memory)))
     return nvb_status();
+  if (x->p->gpu->posts && !(x->posts = (nvd_cell *)nvd_buf_new_on(d, POST_BYTES))) {
+    nvd_buf_unref((nvd_buf *)x->memory);
+    return nvb_status();
+  }
   for (int64_t n = x->p->gpu->workspace; n && !x->workspace; n = less_workspace(n))
     x->workspace = (nvd_cell *)nvd_buf_new_on(d, (size_t)n);
   captured *c = captured_new(x);
   if (!c) {
     nvd_buf_unref((nvd_buf *)x->memory);
+    nvd_buf_unref((nvd_buf *)x->posts);
     nvd_buf_unref((nvd_buf *)x->workspace);
     return nvb_fail_memory();
   }
@@ -661,7 +692,9 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
     captures = nvd_capturing(x.q);
     if (!captures && g->memory)
       x.memory = nvd_cell_take(x.q, (size_t)g->memory);
-    int has_memory = captures || x.memory || !g->memory;
+    if (!captures && g->posts)
+      x.posts = posts_of(x.q);
+    int has_memory = captures || ((x.memory || !g->memory) && (x.posts || !g->posts));
     if (!captures && has_memory && workspace)
       x.workspace = nvd_cell_take(x.q, (size_t)workspace);
     ran = has_memory && (captures || x.workspace || !workspace);

@@ -6,9 +6,10 @@
 #include "dispatch/program.h"
 
 enum { NVD_REPLAYS = 4, NVD_RECORDS = 4 };
+enum { NVD_CHECKS, NVD_SCRATCH, NVD_POSTS, NVD_OWN_ARGS }; /* of a step */
 
 /* The arguments of the last run on a queue, and the graphs that hold them. The slots of the program's arguments come
-   first, then two for each step: where its checks write, and its scratch memory. */
+   first, then those of each step: where its checks write, its scratch memory, and where its blocks post. */
 typedef struct nvd_map nvd_map;
 typedef struct nvd_record {     /* a whole run with certain arguments */
   nvb_hash key;
@@ -32,6 +33,8 @@ typedef struct nvd_replay {
   struct nvd_map *map;          /* of all steps, one after the other (cuda_maps.h) */
 } nvd_replay;
 
+static inline int nvd_args(const nvd_program *p) { return p->narg + NVD_OWN_ARGS * p->nstep; }
+
 typedef struct nvd_gpu_program {
   int npart;                    /* maximal runs of kernels, and of one library's step each */
   struct part { int first, end; } *part;
@@ -41,6 +44,7 @@ typedef struct nvd_gpu_program {
   nvd_checks *checks;           /* NULL: none */
   int64_t memory;               /* bytes of temporaries and scratch */
   int64_t scratch;              /* where that begins */
+  int posts;                    /* blocks of some step post */
   int64_t workspace;            /* bytes that libraries are to have beside it */
   const nvd_step *beyond;       /* its blocks are more than a launch has; NULL: there is none such */
   int records;                  /* some step is a library's, and no argument is another at each run */
@@ -56,6 +60,7 @@ typedef struct nvd_gpu_run {
   nvd_queue *q;
   nvd_replay *r;
   nvd_cell *memory;             /* temporaries and scratch; NULL: none are needed */
+  nvd_cell *posts;              /* NULL: no step needs them */
   nvd_cell *workspace;          /* NULL: none is needed, or none can be had */
   nvd_fault *fault;             /* of what comes out; NULL: nothing can go wrong */
   void *stream;                 /* where it is launched: q's, or one that records */

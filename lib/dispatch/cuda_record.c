@@ -25,7 +25,7 @@ static nvd_record *record_of(const nvd_gpu_run *x) {
   nvd_replay *r = x->r;
   const nvd_program *p = x->p;
   void *room[2] = { x->workspace ? x->workspace->b.data : NULL, x->stream };
-  nvb_hash key = nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)(p->narg + 2 * p->nstep));
+  nvb_hash key = nvb_hash_bytes(r->arg, sizeof *r->arg * (size_t)nvd_args(p));
   key = nvb_hash_mix(key, room, sizeof room);
   if (x->workspace) /* the library's choice of algorithm was made for its size */
     key = nvb_hash_mix(key, &x->workspace->b.bytes, sizeof x->workspace->b.bytes);

@@ -22,6 +22,7 @@ typedef struct nvd_queue {
   int64_t recorded, done;          /* covered by the event; known to be complete */
   void *event;
   struct nvd_cell *idle[NVD_NCLASS];/* freed memory: what comes later on this queue may have it */
+  struct nvd_cell *posts;          /* where blocks of a kernel meet: zeros before and after each; NULL: none did yet */
   struct { char name[NVD_LABEL]; int64_t ticket; } label[NVD_LABELS]; /* launched last, at ticket % NVD_LABELS */
   struct nvd_queue *next;          /* of the device */
 } nvd_queue;

@@ -151,7 +151,8 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
       continue;
     if (choice && *choice[i].solver) {
       int own = !strcmp(choice[i].solver, own_kernel);
-      nvb_print(t, "  %d runs by %s, as it was chosen\n", i + 1, own ? "its own kernel" : choice[i].solver);
+      nvb_print(t, "  %d runs by %s%s, as it was chosen\n", i + 1, own ? "its own kernel" : choice[i].solver,
+                own ? nvf_step_shares(&p->step[i]) : "");
       continue;
     }
     nvd_task task;
@@ -161,7 +162,8 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
     for (; j < NSOLVERS; j++)
       if (solvers[j]->device == p->device && !unasked(solvers[j], &task, wordless))
         break;
-    nvb_print(t, "%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel");
+    nvb_print(t, "%s%s\n", j < NSOLVERS ? solvers[j]->name : "its own kernel",
+              j < NSOLVERS ? "" : nvf_step_shares(&p->step[i]));
     for (int k = 0; k < j; k++)
       if (solvers[k]->device == p->device)
         nvb_print(t, "    not by %s: %s\n", solvers[k]->name, unasked(solvers[k], &task, wordless));

@@ -153,14 +153,15 @@ static double own_time(const nvf_cand *k, nvf_tiling t, const effort *f, const n
      224 us in 128 rounds); those that another kernel would take as well; blocks that take turns meanwhile */
   enum { WAIT = 1700, FEW = 4, TURNS = 4 };
   const nvb_caps *c = k->net->caps;
-  double parts = f->blocks * (double)t.split, share = least(1, parts / c->units);
+  double parts = t.share ? most(f->blocks, c->units) : f->blocks * (double)t.split;
+  double share = least(1, parts / c->units);
   double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
   double own = f->flops * f->padded / (rate * share) + f->ops / (c->rate * share) +
                bytes_read(k, 1 << NVF_TAIL) / bandwidth;
   own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * share);
   if (f->loads && c->tensor && nvf_tensor_reach(k) > 0)
     own = most(own, WAIT * (tiles_of(f->depth, t.k * t.split) - FEW) * most(1, parts / (c->units * TURNS)));
-  own += t.split > 1 ? nvf_split_time(k, t.m * t.n) : 0;
+  own += t.meet + (t.split > 1 ? nvf_split_time(k, t.m * t.n) : 0);
   if (c->kind == NVB_CPU)
     own = own_cpu(c, own, RESULT * f->across * f->m * f->n * nvg_size(p->accumulate), f->blocks, share);
   return most(own, most(moved, f->l2 / (c->l2_bandwidth * (c->kind == NVB_CPU ? share : 1))));

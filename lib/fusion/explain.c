@@ -13,6 +13,13 @@ static void bytes(nvb_text *t, double b) {
 
 const char *nvf_schedule_of(nvb_devkind device) { return device == NVB_CPU ? "cpu" : "cuda"; }
 
+const char *nvf_step_shares(const nvf_step *s) {
+  for (int i = 0; s->s && i < s->s->nhint; i++) /* a step of words alone has none */
+    if (!strcmp(s->k->name[s->s->hint[i].name], "stream_k"))
+      return ", whose blocks share out the last tiles' rounds (stream-K)";
+  return "";
+}
+
 void nvf_plan_print(nvb_text *t, const nvf_plan *p) {
   static const char *const kind[] = { [NVF_BLEAF] = "leaf", [NVF_BOUT] = "out", [NVF_BTEMP] = "temp" };
   nvb_print(t, "plan: %d steps, %lld bytes of temporaries\n", p->nstep, (long long)p->temp_bytes);

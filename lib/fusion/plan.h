@@ -146,6 +146,8 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
 nvf_step *nvf_step_with(const nvf_plan *p, int i, const nvf_knobs *knobs);
 /* "70 x 20 x 130 of f32: d = gelu(a b^T + bias)", or why not */
 void nvf_product_print(nvb_text *t, const nvf_product *p);
+/* For people: how the blocks of its own kernel share out its sums, behind other words; "": each has its own. */
+const char *nvf_step_shares(const nvf_step *s);
 const char *nvf_schedule_of(nvb_devkind device);  /* the name of its schedules in text: "cpu", "cuda" */
 void nvf_plan_print(nvb_text *t, const nvf_plan *p);   /* NVM_DUMP=plan */
 /* for people: kernels, bytes against the minimum, flops, why each cut */

@@ -206,14 +206,15 @@ typedef struct nvf_shape {
   int64_t split;       /* blocks of a cluster that take the rounds along k in turn and add up their sums; 1: none. Then
                           at[].across is of the sums, at[].digits of the tail */
   nvm_dtype factor;    /* operands are put as this; of 8 bits: each as it is */
-  int mma, stages, roles; /* hints of contract and for; 0: none */
+  int mma, stages, roles, share; /* hints of contract and for (share: stream_k); 0: none */
   int blocks, raster;  /* hints of the kernel */
   int boxes;           /* the axis along which results may leave in boxes; -1: they do not */
 } nvf_shape;
 static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise) {
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
-typedef struct nvf_tiling { int64_t m, n, k, split; } nvf_tiling; /* of a block; blocks of a cluster that share it */
+/* of a block. split: blocks of a cluster that share it; share: the hint stream_k, and what it costs, ns */
+typedef struct nvf_tiling { int64_t m, n, k, split; int share; double meet; } nvf_tiling;
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
 /* ns of a tile of so many elements that a cluster shares out: its blocks meet, and its sums go through their memory. */
 double nvf_split_time(const nvf_cand *k, int64_t elements);

@@ -146,7 +146,7 @@ static int is_widened(const nvf_cand *k, const struct config *c) {
 /* A config as the kernel's products share it out. Where their common operand makes the rows of what a warp multiplies,
    the columns are cut, so that registers and memory are as with one product; else sums are added, and stages left out.
    No stages: it is not for them. */
-typedef struct tiling { const struct config *c; int64_t m, n, split; int stages, resident; } tiling;
+typedef struct tiling { const struct config *c; int64_t m, n, split; int share, stages, resident; } tiling;
 
 static int64_t rows_of(const nvf_cand *k, const tiling *t, int zone) { return k->dot->right[zone] ? t->n : t->m; }
 
@@ -157,10 +157,10 @@ static int64_t stage_bytes(const nvf_cand *k, const tiling *t) {
   return bytes;
 }
 
-static tiling tiling_of(const nvf_cand *k, const struct config *c, int64_t split, int resident) {
+static tiling tiling_of(const nvf_cand *k, const struct config *c, int64_t split, int share, int resident) {
   enum { FEWEST = 3, SMALL = 4096 }; /* stages; sums that 16 blocks exchange: 128 x 128 took 9 us longer than its way */
   const nvf_dot *dot = k->dot;
-  tiling t = { c, c->m, c->n, split, c->stages, resident > c->blocks ? resident : c->blocks };
+  tiling t = { c, c->m, c->n, split, share, c->stages, resident > c->blocks ? resident : c->blocks };
   int64_t *wide = c->turned ? &t.m : &t.n, least = 16 * (c->turned ? c->wm : c->wn), bytes = 0;
   int several = 0; /* operands along the warps' rows */
   for (int z = NVF_TAIL + 1; z < dot->nzone; z++)
@@ -187,10 +187,13 @@ static int64_t places_of(const nvf_cand *k, const tiling *t) {
   return t->split > 8 ? units * 28 / 33 : t->split > 2 ? units * 10 / 11 : units;
 }
 
+static int64_t blocks_of(const nvf_cand *k, const tiling *t) {
+  return nvf_product_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split;
+}
+
 /* Blocks of warps share a unit anyway: clusters of them are for units that have none. */
 static int is_crowd(const nvf_cand *k, const tiling *t) {
-  const nvf_tiling tile = { .m = t->m, .n = t->n };
-  return t->split > 1 && t->c->form == WARPS && nvf_product_tiles(k, &tile) * t->split > k->net->caps->units;
+  return t->split > 1 && t->c->form == WARPS && blocks_of(k, t) > k->net->caps->units;
 }
 
 /* What the generated rate is of */
@@ -207,10 +210,36 @@ static double reach_of(const nvf_cand *k, const tiling *t) {
   return c->reach / best_reach(k->net->caps) * sums / rows * (is_widened(k, c) ? 0.5 : 1);
 }
 
+/* Tiles that do not fill the machine once more, and the shares of their rounds (cuda_shares.c); 0: they stay whole. Not
+   tried: more pieces of a tile, several products, 8 bits. */
+static int64_t shares_of(const nvf_cand *k, const tiling *t, int64_t *tiles) {
+  enum { PIECES = 16 };
+  int64_t places = places_of(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;
+  *tiles = blocks_of(k, t) % places;
+  if (!t->share || k->dot->count > 1 || size_of(k) == 1 || is_bytes(k, NVF_TAIL + 1) || is_bytes(k, NVF_TAIL + 2))
+    return 0;
+  int64_t most = (*tiles * ((all + deep - 1) / deep) + t->share - 1) / t->share, n = most < places ? most : places;
+  return n > *tiles && n <= PIECES * *tiles ? n : 0;
+}
+
+/* ns until a tile's shares have given away their sums, and those have come to one of them, one after the other; where
+   shares do not end with their tiles some come late (128 x 256 of bf16: 8 shares instead of 11 took 4 us less, 4
+   instead of 5 or fewer 2). */
+static double meet_of(const nvf_cand *k, const tiling *t) {
+  enum { POST = 4000, GIVE = 32, AWAIT = 100, TAKE = 64, LATE = 3000 }; /* GIVE, TAKE: bytes per ns */
+  int64_t rest, shares = shares_of(k, t, &rest);
+  double bytes = (double)(k->dot->count * t->m * t->n * 4);
+  if (!shares)
+    return 0;
+  double all = (double)((shares + rest - 1) / rest) * (AWAIT + bytes / TAKE) + LATE * (shares % rest > 0);
+  return POST + bytes / GIVE + all;
+}
+
 /* ns: rounds of blocks that a unit does one after the other, or what memory takes for the operands; of a tile that is
    shared out what that takes too. */
 static double time_of(const nvf_cand *k, const tiling *t) {
-  enum { GAIN = 10 }; /* per cent that a cluster has to bring */
+  /* per cent that a cluster and shares have to bring, and that shares lose which read apart */
+  enum { GAIN = 10, MORE = 4, APART = 10 };
   const nvb_caps *caps = k->net->caps;
   nvm_dtype factor = nvf_tensor_factor(k);
   nvb_product_class class = nvg_is_eight(factor)    ? NVB_PRODUCT_8
@@ -218,14 +247,17 @@ static double time_of(const nvf_cand *k, const tiling *t) {
                                                     : NVB_PRODUCT_TF32;
   int64_t deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
   int64_t each = (all + deep * t->split - 1) / (deep * t->split) * deep, places = places_of(k, t);
-  int64_t blocks = nvf_product_tiles(k, &(nvf_tiling){ .m = t->m, .n = t->n }) * t->split;
-  int64_t rounds = (blocks + places - 1) / places;
+  int64_t blocks = blocks_of(k, t), rest, shares = shares_of(k, t, &rest);
+  double last = shares ? (double)(rest * (100 + APART)) / (double)(shares * 100) : rest > 0;
+  double rounds = (double)(blocks / places) + last;
   double bytes = 0, rate = caps->product[class].generated * reach_of(k, t) / caps->units;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     bytes += nvf_elements(k, operand_of(k, z)->axes) * size_in(k, z);
-  double work = (double)(rounds * t->resident) * 2 * (double)(sums * each) / rate;
+  double work = rounds * t->resident * 2 * (double)(sums * each) / rate;
   work = (work > bytes / caps->bandwidth ? work : bytes / caps->bandwidth) + work / 16;
-  return t->split > 1 ? (work + (double)rounds * nvf_split_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
+  if (shares)
+    return (work + meet_of(k, t)) * (100 + MORE) / 100;
+  return t->split > 1 ? (work + rounds * nvf_split_time(k, t->m * t->n)) * (100 + GAIN) / 100 : work;
 }
 
 /* Warpgroups want shared rows of 128 bytes, whichever way an operand lies, but of bytes that go through registers.
@@ -248,6 +280,15 @@ static int rows_fit(const nvf_cand *k, const tiling *t) {
   return t->stages && stage_bytes(k, t) * t->stages * t->resident <= k->net->caps->onchip;
 }
 
+/* The next blocks of a cluster, or rounds of a share. */
+static void after(const struct config *c, int64_t *split, int64_t *share) {
+  enum { LEAST_SHARE = 8, MOST_SHARE = 32 };
+  if (*split > 1 || *share == MOST_SHARE || c->form != GROUPS)
+    *split *= 2, *share = 0;
+  else
+    *share = *share ? 2 * *share : LEAST_SHARE;
+}
+
 /* c is NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a
    tile. */
 static tiling choose(const nvf_cand *k) {
@@ -257,15 +298,18 @@ static tiling choose(const nvf_cand *k) {
   int form = !fits(k) ? 0 : streams(k) ? GROUPS : WARPS, told = 0;
   double least = 0;
   int piece = nvf_product_piece(k), resident = (int)nvf_told(k, NVF_KRESIDENT, 0);
+  int64_t share = nvf_told(k, NVF_KSTREAM_K, -1), rest;
   int64_t most = form ? nvf_split_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
   for (const struct config *c = configs; form && c < configs + CONFIGS; c++)
-    for (int64_t s = 1; c->form <= form && s <= most && (s == 1 || 4 * s * c->depth <= bytes); s *= 2) {
-      tiling at = tiling_of(k, c, s, resident);
-      int said = 4 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 2 * (split == s) +
-                 (deep * size_of(k) == c->depth);
+    for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes); after(c, &s, &r)) {
+      tiling at = tiling_of(k, c, s, (int)r, resident);
+      int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split == s) +
+                 2 * (share == r) + (deep * size_of(k) == c->depth);
       int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
       if (piece >= 0 && piece == k->dot->m && c->form == WARPS && at.m > 64)
         continue; /* a warp has no registers for more */
+      if (r && !shares_of(k, &at, &rest))
+        continue;
       if (said < told || is_crowd(k, &at) || !whole || !suits(k, c) || !rows_fit(k, &at))
         continue;
       double t = time_of(k, &at);
@@ -286,7 +330,7 @@ double nvf_tensor_reach(const nvf_cand *k) {
 int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t) {
   tiling at = choose(k);
   if (at.c)
-    *t = (nvf_tiling){ at.m, at.n, at.c->depth / size_of(k), at.split };
+    *t = (nvf_tiling){ at.m, at.n, at.c->depth / size_of(k), at.split, at.share, meet_of(k, &at) };
   return at.c != NULL;
 }
 
@@ -336,6 +380,7 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   s->factor = nvf_tensor_factor(k);
   s->mma = c->form;
   s->stages = at.stages;
+  s->share = at.share;
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;
   /* else every row of tiles reads all of the right operands anew, which is half as dear of bytes */

@@ -28,7 +28,7 @@ static inline void *gate_map(const nvc_cuda_map *m, const uint64_t *args, uint64
 
 static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t blocks, char *scratch) {
   const gate_launch *l = w->other;
-  void *param[GATE_ARGS + 2 + NVC_MAPS];
+  void *param[GATE_ARGS + 3 + NVC_MAPS];
   _Alignas(64) uint64_t map[NVC_MAPS][16];
   int n = l->narg, failed = 0, *slot = &failed;
   char *room = scratch; /* of all blocks */
@@ -36,6 +36,9 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
   if (l->k->scratch && !(room = malloc((size_t)(blocks * l->k->scratch) + 1))) return -1;
   if (l->k->checks) param[n++] = &slot;
   if (l->k->scratch) param[n++] = &room;
+  int64_t nposts = l->k->posts ? NVC_POSTS + blocks * l->k->posts : 0;
+  unsigned *posts = calloc((size_t)nposts + 1, sizeof *posts);
+  if (nposts) param[n++] = &posts;
   for (int i = 0; i < l->k->nmap; i++) param[n++] = gate_map(&l->k->map[i], args, map[i]);
   ck_assert_int_eq(n, l->f->nparam);
   int error = !blocks ? 0
@@ -43,6 +46,8 @@ static inline int gate_on_gpu(const gate_way *w, const uint64_t *args, int64_t b
                                     (emu_dim){(unsigned)l->k->threads, 1, 1}, (size_t)l->k->shared, param, NULL);
   if (error && !gate_quiet) printf("%s\n", l->k->source);
   ck_assert_msg(!error, "%s", emu_error());
+  for (int64_t i = 0; i < nposts; i++) ck_assert_msg(!posts[i], "post %lld was not taken", (long long)i);
+  free(posts);
   if (l->k->scratch) free(room);
   return failed;
 }

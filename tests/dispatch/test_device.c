@@ -40,6 +40,18 @@ static const char pick_text[] = TEXT("pick",
   "    X = load(x, I, L, where = b*1024 + j < n)\n    store(y, b*1024 + j, X, where = b*1024 + j < n)\n",
   "x: f32[], at: i64[], y: mut f32[], m: size");
 
+/* x x^T of SIDE rows and columns, whose blocks share out the rounds of all tiles */
+enum { SIDE = 128 };
+static const char meet_text[] =
+  "kernel meet(x: f32[], y: mut f32[], n: size) {\n  grid (bi = (n + 63) // 64, bj = (n + 63) // 64) {\n"
+  "    Z = zeros(f32, LZ)\n    for t in range(0, n, 32) carry (S = Z) {\n"
+  "      A = load(x, (bi*64 + i)*n + (t + k), LA, where = bi*64 + i < n & t + k < n)\n"
+  "      B = load(x, (bj*64 + j)*n + (t + k), LB, where = bj*64 + j < n & t + k < n)\n"
+  "      As = put(A, [i, k])\n      Bs = put(B, [j, k])\n      S = contract(S, As, Bs, k)\n    }\n"
+  "    store(y, (bi*64 + i)*n + (bj*64 + j), Z, where = bi*64 + i < n & bj*64 + j < n)\n  }\n}\n"
+  "schedule cpu { LZ = \"i: w4 i2 l8; j: i8 l4 i2\"; LA = \"i: i4 w4 l4; k: l8 i4\"; LB = \"j: i4 w4 l4; k: l8 i4\"\n"
+  "  hint 1 stages = 2; hint 1 roles = 1; hint 1 stream_k = 1; hint 6 mma = 2 }\n";
+
 static nvf_bind buffer(int buf) { return (nvf_bind){ .kind = NVF_BUFFER, .buf = buf }; }
 static nvf_bind size_of(int64_t n) { return (nvf_bind){ .kind = NVF_SIZE, .bits = (uint64_t)n }; }
 static nvf_bind scalar(float x) {
@@ -92,6 +104,14 @@ static void long_scale(nvb_arena *a, void *arg) { /* y = 2 leaf 0, in 20 us, as 
   nvf_step *s = &((request *)arg)->plan->step[0];
   s->bind[2] = scalar(2);
   s->time = 20000;
+}
+static void meet(nvb_arena *a, void *arg) {
+  request *r = arg;
+  nvf_plan *p = plan_new(a, r, 1, 2);
+  p->buf[0] = leaf_buf(0);
+  p->buf[1] = (nvf_buf){ .kind = NVF_BOUT, .bytes = 4 * r->n, .donor = -1 };
+  p->step[0] = step(a, meet_text, "product", r->n, (nvf_bind[]){ buffer(0), buffer(1), size_of(SIDE) });
+  p->step[0].blocks = SIDE / 64 * (SIDE / 64);
 }
 static void gather(nvb_arena *a, void *arg) {
   request *r = arg;
@@ -509,6 +529,51 @@ END_TEST
 
 /* A long kernel that stands alone may overlap with what was launched before it: not if that is known to have ended, and
    not in a graph of the caller's. */
+static void ck_met(nvb_arena *a, nvd_buf *y) {
+  float *got = NVB_NEWN(a, float, SIDE * SIDE);
+  OK(nvd_download(got, y, 0, 4 * SIDE * SIDE));
+  for (int i = 0; i < SIDE; i++)
+    for (int j = 0; j < SIDE; j++) {
+      float sum = 0;
+      for (int k = 0; k < SIDE; k++)
+        sum += (float)((i + k) % 5 * ((j + k) % 5));
+      ck_assert_msg(got[i * SIDE + j] == sum, "[%d, %d] is %g, not %g", i, j, got[i * SIDE + j], sum);
+    }
+  nvd_buf_unref(y);
+}
+
+/* What their blocks meet with is zero before each run: launched, replayed, on two streams, in a graph of others. */
+START_TEST(blocks_meet) {
+  nvd_device *d = emulated(0);
+  nvb_arena *a = nvb_arena_new();
+  void *mine, *graph, *exec;
+  nvd_program *p = program(d, meet, SIDE * SIDE, 0);
+  float *from = NVB_NEWN(a, float, SIDE * SIDE);
+  for (int i = 0; i < SIDE * SIDE; i++)
+    from[i] = (float)((i / SIDE + i % SIDE) % 5);
+  nvd_buf *x = upload(d, from, 4 * SIDE * SIDE);
+  for (int i = 0; i < 5; i++)
+    ck_met(a, run1(p, d, x, SIDE * SIDE));
+  CUDA(cudaStreamCreateWithFlags(&mine, 1));
+  OK(nvd_stream_set(d, mine));
+  ck_met(a, run1(p, d, x, SIDE * SIDE));
+  CUDA(cudaStreamBeginCapture(mine, 0));
+  nvd_buf *y = run1(p, d, x, SIDE * SIDE);
+  CUDA(cudaStreamEndCapture(mine, &graph));
+  CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 2; i++)
+    CUDA(cudaGraphLaunch(exec, mine));
+  CUDA(cudaStreamSynchronize(mine));
+  OK(nvd_stream_set(d, NULL));
+  ck_met(a, y);
+  CUDA(cudaGraphExecDestroy(exec));
+  CUDA(cudaGraphDestroy(graph));
+  nvd_buf_unref(x);
+  nvd_program_free(p);
+  nvb_arena_free(a);
+}
+END_TEST
+
 START_TEST(long_kernels_are_launched) {
   nvd_device *d = emulated(0);
   nvd_program *p = program(d, long_scale, N, 0);
@@ -1094,6 +1159,6 @@ SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memo
       long_kernels_are_launched, a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices,
       long_code_is_refused, spills_are_refused_once, blocks_of_a_unit_are_a_wish,
       runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch,
-      captured_runs, index_out_of_range, long_chains_of_checks, lost, a_call_fails,
+      captured_runs, index_out_of_range, blocks_meet, long_chains_of_checks, lost, a_call_fails,
       what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads,
       threads_that_end)

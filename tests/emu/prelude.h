@@ -304,6 +304,23 @@ NV void emu_group_of(const unsigned (&a)[4], unsigned long long b, bool tb, int 
   }
 EMU_GROUP_OF(bf16)
 EMU_GROUP_OF(f16)
+NV unsigned nv_draw(unsigned *p, unsigned n) { unsigned x = *p; *p = x + 1 < n ? x + 1 : 0; return x; }
+NV void nv_post(unsigned *p) { __syncwarp(); if (emu_lane() == 0) ++*p; }
+NV void nv_await(unsigned *p, unsigned n) { while (*(volatile unsigned *)p != n) emu_turn(); *p = 0; }
+NV void nv_bulk(char *to, const char *from, int bytes, char *bar) {
+  emu_bar *b = (emu_bar *)bar;
+  __builtin_memcpy(to, from, bytes);
+  b->bytes -= bytes;
+  emu_bar_step(b);
+}
+NV void nv_give(char *to, float a, float b, float c, float d) {
+  float *p = (float *)to;
+  p[0] = a, p[1] = b, p[2] = c, p[3] = d;
+}
+NV void nv_take(const char *from, float &a, float &b, float &c, float &d) {
+  const float *p = (const float *)from;
+  a += p[0], b += p[1], c += p[2], d += p[3];
+}
 NV void nv_keep(float &) {}
 NV void nv_keep(int &) {}
 NV void nv_group_begin() {}

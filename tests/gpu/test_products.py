@@ -169,6 +169,22 @@ def test_few_tiles_with_long_sums(dtype, step, some, device, rng):
         assert all(np.array_equal(got[0], g) for g in got[1:])
 
 
+@pytest.mark.parametrize("m, n, k", [(2560, 2048, 8192), (1280, 5120, 5120), (512, 512, 16384)])
+def test_last_tiles_are_shared_out(m, n, k, solvers, device, rng):
+    """By all blocks (stream-K), where some would be idle otherwise: with a tail, and the same bits each time."""
+    x = [nvm.asarray(rng.standard_normal(s), device=device).astype("bfloat16") for s in ((m, k), (k, n), (n,))]
+    nvm.eval(*x)
+    f = nvm.jit(lambda a, b, c: nvm.tanh(nvm.matmul(a, b) * (1 / k**0.5)) + c)
+    shared = "stream-K" in nvm.explain(f, *x)
+    assert shared or solvers == "all" or "H200" not in nvm.info()
+    got = [np.asarray(f(*x).astype("float32")) for _ in range(20)]
+    assert all(np.array_equal(got[0], g) for g in got[1:])
+    rows, cols = rng.integers(0, m, 200), rng.integers(0, n, 200)
+    a, b, c = (np.asarray(v.astype("float64")) for v in x)
+    want = np.tanh((a[rows] @ b[:, cols]) / k**0.5) + c[cols]
+    assert np.all(np.abs(got[0][np.ix_(rows, cols)] - want) <= 2**-6 * (1 + np.abs(want)))
+
+
 @pytest.mark.emulated
 @pytest.mark.parametrize("precision, adds", [("bf16x3", 2**-15), ("bf16x9", 2**-20)])
 def test_float32_in_pieces(precision, adds, solvers, device, rng):
