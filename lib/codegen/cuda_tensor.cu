@@ -138,7 +138,7 @@ NV void nv_keep(int &x) { asm volatile("mov.b32 %0, %0;" : "+r"(x)); } // it wou
 // where a warpgroup's product finds a factor, in units of 16 bytes: so many behind p, in rows of 128 bytes; step: 1, or
 // of what lies across from 64 columns to the next
 NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {
-  const unsigned at = (nv_at(p) >> 4 | step << 16) + units;
+  const unsigned at = ((nv_at(p) & 0x3ffff) >> 4 | step << 16) + units; // above are the bits of a block of a cluster
   return at | 64ull << 32 | 1ull << 62;
 }
 NV void nv_group_begin() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }

@@ -192,7 +192,8 @@ static double library_time(const nvf_cand *k, nvf_tiling t, const effort *f, con
   if (p->aux.param >= 0)
     time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
             least(c->bandwidth, c->unit_bandwidth * most(1, f->blocks * (double)t.split));
-  if (!cpu && nvg_is_narrow(p->operands) && nvf_tensor_reach(k) > 0)
+  int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9; /* what else it may be */
+  if (!cpu && (pieces || (nvg_is_narrow(p->operands) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;
   if (cpu && rate > 0 && !nvg_is_narrow(p->operands))
     time = library_cpu(c, p, rate, f->flops, f->across, share);

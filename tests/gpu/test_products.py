@@ -364,3 +364,19 @@ def test_eight_bits_are_those_of_the_cpu(name, device):
                         np.asarray((x * 0.5 + 1).astype("float32"))])
     for got, want in zip(*results):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_long_sums_of_few_tiles(dtype, device, rng):
+    """Blocks of a cluster share out the terms of large tiles: in shared memory that is not the first block's. Of
+    integers, so that every sum is exact."""
+    nvm.set("SOLVERS", "kernel")
+    try:
+        for m, n, k in ((1024, 1024, 16384), (128, 128, 8192)):
+            x, w = (rng.integers(-2, 3, s).astype("float32") for s in ((m, k), (k, n)))
+            a, b = (nvm.asarray(v, device=device).astype(dtype).eval() for v in (x, w))
+            f = nvm.jit(lambda a, b: nvm.matmul(a, b, dtype="float32"))
+            for _ in range(4):
+                assert np.array_equal(np.asarray(f(a, b)), x @ w), (m, n, k)
+    finally:
+        nvm.set("SOLVERS", "all")
