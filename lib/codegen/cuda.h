@@ -60,5 +60,5 @@ int nvc_nvrtc_compile_quick(nvc_cubin *out, const char *source, const char *name
 /* Of the cubin of a kernel whose text, with its schedule, has this hash: with the target, the emitter, the options,
    NVRTC's build and the format's version. */
 nvb_hash nvc_cubin_key(nvb_hash kernel, const nvc_cuda_target *t);
-int64_t nvc_cuda_compiled(void);       /* by this process */
+int64_t nvc_cuda_compiled(void);       /* sources, by this process: a kernel may have several */
 #endif
