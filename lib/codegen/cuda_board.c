@@ -153,9 +153,11 @@ static const char *read(nvcu_em *e, const nvcu_board *b, int k, const char *firs
   nvm_dtype type = e->k->tile[b->s->out[k % b->s->nout]].type;
   const char *from = slots(e, b, k), *name = nvcu_fresh(e, "q");
   nvcu_xv kept = kept_part(e, b);
-  if (d)
-    from = nvcu_text(e, "nv_peer(%s, rank + ((%s + %d) / %d %% %d - rank / %d %% %d) * %d)", from, first, c,
-                     step_of(b, d), d->extent, d->pstride, d->extent, d->pstride);
+  if (d) {
+    const char *rank = nvcu_rank(e, b->acc);
+    from = nvcu_text(e, "nv_peer(%s, %s + ((%s + %d) / %d %% %d - %s / %d %% %d) * %d)", from, rank, first, c,
+                     step_of(b, d), d->extent, rank, d->pstride, d->extent, d->pstride);
+  }
   from = nvcu_text(e, "%s[%s + lane + %d]", from, nvcu_index_text(e, &kept), c * LANES);
   if (left)
     from = nvcu_text(e, "%s > %d ? %s : %s", left, c, from, nvcu_const(e, type, b->s->init[k % b->s->nout]));

@@ -123,6 +123,8 @@ const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *ste
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
 /* The warp that meets with others of l's: where the last copy of these is not complete, one of the first. */
 const char *nvcu_warp(nvcu_em *e, const nvf_layout *l);
+/* The same of the blocks of a cluster. */
+const char *nvcu_rank(nvcu_em *e, const nvf_layout *l);
 /* Throws where the bits of a digit of lanes or warps are none of their number's: `what` counts by bits. */
 void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what);
 

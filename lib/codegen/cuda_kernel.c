@@ -178,6 +178,11 @@ const char *nvcu_warp(nvcu_em *e, const nvf_layout *l) {
   return e->warps % n ? nvcu_let(e, "int", nvcu_text(e, "warp %% %d", n)) : "warp";
 }
 
+const char *nvcu_rank(nvcu_em *e, const nvf_layout *l) {
+  int n = span(l, 'c');
+  return e->cluster % n ? nvcu_let(e, "int", nvcu_text(e, "rank %% %d", n)) : "rank";
+}
+
 void nvcu_need_bits(nvcu_em *e, const nvf_digit *d, const char *what) {
   if (d->pstride & (d->pstride - 1))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %s of a %s beside an odd number of others",

@@ -371,8 +371,20 @@ START_TEST(clusters) {
       "schedule gpu5 { L = \"r: i2; j: I2 w2 c4 i4 l16\"; S = stamp(64, 16) }\n"
       "schedule gpu6 { L = \"r: w2; j: c5 w3 i4 w4 l4\"; S = stamp(64, 16) }\n"
       "schedule gpu7 { L = \"r: i2; j: I3 c5 i4 w4 l4\"; S = stamp(64, 16) }\n";
+  static const char both[] = /* the second axis has fewer blocks than the cluster: the last do its work once more */
+      "kernel t(x: f32[], o: mut f32[], n: size) {\n  grid (b = 2) {\n"
+      "    X = load(x, b*n + r*n + j, L, where = j < n)\n"
+      "    s = reduce(add, X, j, S, where = j < n, init = (-0.0))\n    store(o, b*1000 + r, s)\n"
+      "    Y = load(x, b*n + q*n + k, M, where = k < n)\n"
+      "    m = reduce(maximum, Y, k, S, where = k < n, init = (-inf))\n"
+      "    t = reduce(add, Y, k, S, where = k < n, init = (-0.0))\n    D = map(fma, Y, m, t)\n"
+      "    store(o, 2000 + b*2000 + q*n + k, D, where = k < n)\n  }\n}\n"
+      "schedule cpu16 { L = \"r: I2; j: I16 i4 l16\"; M = \"q: I2; k: I16 i4 l16\"; S = stamp(64, 16) }\n"
+      "schedule gpu1 { L = \"r: w2; j: c5 w4 i4 l16\"; M = \"q: w2; k: c2 w8 i4 l16\"; S = stamp(64, 16) }\n"
+      "schedule gpu2 { L = \"r: w2; j: c7 w4 i4 l16\"; M = \"q: c2@3; k: c3@1 w8 i4 l16\"; S = stamp(64, 16) }\n"
+      "schedule gpu3 { L = \"r: i2; j: c8 w2 i4 l16\"; M = \"q: i2; k: c3 w8 i4 l16\"; S = stamp(64, 16) }\n";
   static const int length[] = {960, 897, 130, 64, 1};
-  float x[3000], o[4000];
+  float x[3000], o[6000];
   for (int i = 0; i < 3000; i++) x[i] = (float)(i * 37 % 1009) / 16;
   for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
     gate g = {0};
@@ -380,6 +392,11 @@ START_TEST(clusters) {
     gate_out(&g, NVM_F32, o, 4000);
     gate_size(&g, length[i]);
     run(&g, "clusters", text);
+    gate h = {0};
+    gate_in(&h, NVM_F32, x, 3 * length[i]);
+    gate_out(&h, NVM_F32, o, 6000);
+    gate_size(&h, length[i]);
+    run(&h, "clusters of two sizes", both);
   }
 }
 END_TEST

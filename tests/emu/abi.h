@@ -18,6 +18,7 @@ typedef struct emu_world {
   emu_dim thread, block, threads, blocks;
   unsigned rank, apart;         /* of the block in its cluster; bytes between the shared memory of two of its blocks */
   void (*follow)(void);         /* what was launched before this kernel has ended */
+  void (*reach)(int rank, int line); /* another block of the cluster, which must be there */
   unsigned long long (*meet)(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line);
 } emu_world;
 

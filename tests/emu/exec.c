@@ -135,6 +135,17 @@ __attribute__((noreturn)) static void leave(int code) {
   siglongjmp(w.out, 1);
 }
 
+static void reach(int rank, int line) {
+  char text[96];
+  int some = 0;
+  for (int i = 0; rank >= 0 && rank < w.k->cluster && i < w.n && !some; i++)
+    some = w.lane[rank * w.n + i].state != DONE;
+  if (some) return;
+  snprintf(text, sizeof text, "reads or writes in block %d of its cluster, which is not there, line %d", rank, line);
+  complain(w.current, text);
+  leave(EMU_LAUNCH_FAILURE);
+}
+
 /* ---- meetings */
 static const char *const kind_name[] = {"a block barrier", "a warp barrier",    "a shuffle",
                                         "a ballot",        "a cluster barrier", "a loop"};
@@ -342,7 +353,7 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
     sigaltstack(&stack, &before);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &act, &old[i]);
     *k->world = (emu_world){.threads = threads, .blocks = blocks, .apart = (unsigned)apart, .meet = meet,
-                            .follow = follow ? follow : nothing};
+                            .reach = reach, .follow = follow ? follow : nothing};
     w.running = 1;
     code = sigsetjmp(w.out, 1) ? w.code : run_grid(blocks, shared);
     w.running = 0;

@@ -76,7 +76,8 @@ NV void nv_cluster_begin() {}
 NV void nv_cluster_arrive() {} // all are there when all wait
 NV void nv_cluster_wait(int line = __builtin_LINE()) { emu_meet(EMU_CLUSTER, ~0u, 0, 0, line); }
 NV char *nv_own(char *shared) { return shared + (unsigned long long)emu_state.rank * emu_state.apart; }
-template <class T> NV T *nv_peer(T *p, int rank) {
+template <class T> NV T *nv_peer(T *p, int rank, EMU_HERE) {
+  emu_state.reach(rank, line);
   return (T *)((char *)p + ((long long)rank - (long long)emu_state.rank) * (long long)emu_state.apart);
 }
 
@@ -94,9 +95,9 @@ NV void nv_bar_ready() {}
 NV void nv_bar_arrive(char *bar) { emu_bar *b = (emu_bar *)bar; b->pending--; emu_bar_step(b); }
 NV void nv_bar_expect(char *bar, int bytes) { ((emu_bar *)bar)->bytes += bytes; nv_bar_arrive(bar); }
 NV void nv_bar_wait(char *bar, int phase) { while (((volatile emu_bar *)bar)->phase == phase) emu_turn(); }
-template <class T> NV void nv_send(T *to, T x, char *bar, int rank) {
-  emu_bar *b = (emu_bar *)nv_peer(bar, rank);
-  *nv_peer(to, rank) = x;
+template <class T> NV void nv_send(T *to, T x, char *bar, int rank, EMU_HERE) {
+  emu_bar *b = (emu_bar *)nv_peer(bar, rank, line);
+  *nv_peer(to, rank, line) = x;
   b->bytes -= (int)sizeof(T);
   emu_bar_step(b);
 }

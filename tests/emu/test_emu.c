@@ -153,6 +153,9 @@ START_TEST(kernels_that_fail) {
         EMU_LAUNCH_FAILURE);
   wrong("__global__ void k(int *p) { extern __shared__ int s[]; s[threadIdx.x] = 1; }", 128, EMU_LAUNCH_FAILURE);
   wrong(CLUSTER "  if (blockIdx.x == 0) nv_cluster_arrive(), nv_cluster_wait();\n}\n", 0, EMU_LAUNCH_FAILURE);
+  wrong(CLUSTER "  extern __shared__ char d[];\n  *out = *nv_peer((int *)nv_own(d), 2);\n}\n", 256, EMU_LAUNCH_FAILURE);
+  wrong(CLUSTER "  extern __shared__ char d[];\n  if (blockIdx.x == 0) return;\n  __syncthreads();\n"
+                "  *out = *nv_peer((int *)nv_own(d), 0);\n}\n", 256, EMU_LAUNCH_FAILURE);
 }
 END_TEST
 
