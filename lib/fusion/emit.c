@@ -111,13 +111,21 @@ static const nvf_cond *inside(emitter *e, const nvf_cond *c, int guard) {
   return c;
 }
 
+/* Whether a mask on every element is seen: not of few, nor where partials are merged that took far longer. */
+static int masks_count(const nvf_cand *k) {
+  int many = nvf_elements(k, nvf_all_axes(k)) > NVF_SMALL;
+  for (int i = 0; i < k->inst.n && many; i++)
+    many = k->inst.at[i].kind != NVF_IRED || !k->net->node[k->inst.at[i].node].finish;
+  return many;
+}
+
 /* Conditions of being inside the padding of the tile axes among `axes`, and of splits along them. */
 static const nvf_cond *unpadded(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
+  /* rows as long as their tile are a class of their own where masks count; of a product TMA wants to know its edges */
+  int own_class = e->k->net->caps->kind == NVB_CUDA && !e->k->dot && masks_count(e->k);
   for (int a = 0; a < e->k->axis.n; a++) {
     nvf_prod n = e->k->axis.at[a].extent;
-    /* rows as long as their tile are a class of their own where a mask costs an instruction an element */
-    /* of a product TMA wants to know its edges */
-    int whole = e->k->net->caps->kind == NVB_CUDA && !e->s->at[a].cut && !e->k->dot;
+    int whole = own_class && !e->s->at[a].cut;
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if ((axes & e->tiles) >> a & 1 && !exact)
       c = nvf_and_rel(e->kn, c, NVF_LT, nvf_emit_coord(e, a), nvf_emit_size(e, n));
