@@ -1,5 +1,6 @@
-/* The heap of the library: malloc with a count of live blocks and an injector of failures. Decides nothing about
-   sizes or reuse (arenas and dispatch's buffers do) and never sets a message: NULL is the whole answer. */
+/* The heap of the library: malloc with a count of live blocks and an injector of failures, for which only who asks for
+   them pays. Decides nothing about sizes or reuse (arenas and dispatch's buffers do) and never sets a message: NULL is
+   the whole answer. */
 #include "base/mem.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,12 +12,17 @@ enum { KEEPS = 1 };
 #endif
 enum { KEPT_FROM = 128 << 10, KEPT = 4 };
 
-static _Atomic int64_t live;
+static _Atomic int watched;       /* somebody has asked how many blocks there are, or for failures */
+static _Atomic int64_t live;      /* since then */
 static _Atomic int64_t fail_at;   /* requests until one fails, 0: none will */
 static _Atomic(void *) kept[KEPT]; /* not counted */
 static _Atomic int fail_sticky;   /* 1: every request after that one fails too; 2: that is so now */
 
+static int is_watched(void) { return atomic_load_explicit(&watched, memory_order_relaxed); }
+
 int nvb_alloc_fails(void) {
+  if (!is_watched())
+    return 0;
   int64_t n = atomic_load_explicit(&fail_at, memory_order_relaxed);
   int sticky = atomic_load_explicit(&fail_sticky, memory_order_relaxed);
   if (!n && !sticky)
@@ -33,15 +39,24 @@ int nvb_alloc_fails(void) {
 }
 
 void nvb_fail_alloc(int64_t n, int sticky) {
+  atomic_store(&watched, 1);
   atomic_store(&fail_sticky, n > 0 && sticky ? 1 : 0);
   atomic_store(&fail_at, n > 0 ? n : 0);
 }
 
-int64_t nvb_live_blocks(void) { return atomic_load(&live); }
+int64_t nvb_live_blocks(void) {
+  atomic_store(&watched, 1);
+  return atomic_load(&live);
+}
+
+static void count(int n) {
+  if (is_watched())
+    atomic_fetch_add_explicit(&live, n, memory_order_relaxed);
+}
 
 static void *counted(void *p) {
   if (p)
-    atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    count(1);
   return p;
 }
 
@@ -69,7 +84,7 @@ void *nvb_realloc(void *p, size_t bytes) {
 void nvb_free(void *p) {
   if (!p)
     return;
-  atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+  count(-1);
   free(p);
 }
 
@@ -94,6 +109,6 @@ void nvb_free_kept(void *p, size_t bytes) {
     nvb_free(p);
     return;
   }
-  atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+  count(-1);
   free(atomic_exchange(place, p));
 }

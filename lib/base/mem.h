@@ -14,7 +14,8 @@ void *nvb_alloc_kept(size_t bytes);
 void nvb_free_kept(void *p, size_t bytes);        /* as many as were asked for */
 void *nvb_alloc_aligned(size_t align, size_t bytes); /* a power of two >= 16; freed by nvb_free */
 
-int64_t nvb_live_blocks(void);                    /* blocks now allocated, all threads */
+/* Blocks allocated, less those freed, by all threads since the first time that anybody asked. */
+int64_t nvb_live_blocks(void);
 /* From now on the n-th request (1 = the next) fails; with `sticky` all later ones too. n = 0 ends it. */
 void nvb_fail_alloc(int64_t n, int sticky);
 int nvb_alloc_fails(void);  /* counts a request that is served elsewhere (mmap); 1 if it has to fail */
