@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "hallway.h"
 
 /* ---- windows: basic indexing that can be written through */
@@ -19,12 +20,9 @@ nvm_array *nvm_none(void) { return &nvh_none; }
 
 nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n) {
   if (!n) return NULL;
-  nvm_array *a = nvb_calloc(1, sizeof *a);
+  nvm_array *a = nvb_alloc(sizeof *a);
   if (!a) return nvg_node_unref(n), nvb_fail_memory(), NULL;
-  a->refs = 1;
-  a->ctx = nvh_ctx_ref(c);
-  a->node = n;
-  a->trace = nvh_tracing();
+  *a = (nvm_array){ .refs = 1, .ctx = nvh_ctx_ref(c), .node = n, .trace = nvh_tracing() };
   return a;
 }
 nvm_array *nvm_array_ref(nvm_array *a) {
@@ -32,7 +30,7 @@ nvm_array *nvm_array_ref(nvm_array *a) {
   return a;
 }
 void nvm_array_unref(nvm_array *a) {
-  while (a && a != &nvh_none && atomic_fetch_sub(&a->refs, 1) == 1) {
+  while (a && a != &nvh_none && nvb_let_go(&a->refs)) {
     nvm_array *base = a->base;
     nvg_node_unref(a->node);
     nvh_ctx_unref(a->ctx);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "base/settings.h"
 #include "dispatch/device.h"
 #include "dispatch/size_class.h"
@@ -159,7 +160,7 @@ nvd_buf *nvd_buf_ref(nvd_buf *b) {
 }
 
 void nvd_buf_unref(nvd_buf *b) {
-  if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+  if (!b || !nvb_let_go(&b->refs))
     return;
   if (b->device) {
     nvd_buf_give_on(b);

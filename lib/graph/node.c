@@ -43,7 +43,8 @@ static void use(nvg_node *n) {
 
 /* 1 if that was the last owner. Who lets go looks at the node before: after it, another may free it. */
 static int release(nvg_node *n, uint64_t by) {
-  uint64_t left = atomic_load_explicit(&n->refs, memory_order_relaxed) - by;
+  uint64_t left = atomic_load_explicit(&n->refs, memory_order_acquire) - by;
+  if (!left) return 1; /* nobody can join an only owner */
   if (by == 1 && owners(left)) pin_if_alone(n, left);
   return !owners(atomic_fetch_sub_explicit(&n->refs, by, memory_order_acq_rel) - by);
 }
