@@ -15,7 +15,8 @@ typedef struct trace { uint64_t id; capture *at; int n, cap; } trace;
 static _Thread_local trace now;
 static atomic_ullong traces;
 
-uint64_t nvh_tracing(void) { return now.id; }
+atomic_int nvh_open_traces;
+uint64_t nvh_thread_trace(void) { return now.id; }
 nvg_node *nvh_capture(nvm_array *a) {
   for (int i = 0; i < now.n; i++)
     if (now.at[i].array == a) return now.at[i].node;
@@ -37,11 +38,13 @@ int nvm_trace_begin(nvm_ctx *ctx) {
   if (now.id)
     return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
   now.id = atomic_fetch_add(&traces, 1) + 1;
+  atomic_fetch_add(&nvh_open_traces, 1);
   nvb_clear(); /* what is NULL at the end has its reason inside */
   return NVM_OK;
 }
 int nvm_trace_end(nvm_ctx *ctx) {
   (void)ctx;
+  atomic_fetch_sub(&nvh_open_traces, now.id != 0);
   for (int i = 0; i < now.n; i++) nvm_array_unref(now.at[i].array), nvg_node_unref(now.at[i].node);
   nvb_free(now.at);
   now = (trace){ 0 };
@@ -572,7 +575,7 @@ static int find_traced(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
 }
 int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
   for (int i = 0; i < f->nout; i++) out[i] = NULL;
-  if (now.id) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
+  if (nvh_tracing()) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
   nvm_traced *t;
   int status = find_traced(f, in, &t);
   if (status) return status;

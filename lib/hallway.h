@@ -122,6 +122,10 @@ int64_t nvh_planned(void);
 int64_t nvh_evaluations(void);
 
 /* function.c */
-uint64_t nvh_tracing(void);                  /* the thread's trace, 0 if none */
+extern atomic_int nvh_open_traces;           /* of all threads */
+uint64_t nvh_thread_trace(void);
+static inline uint64_t nvh_tracing(void) {   /* the thread's trace, 0 if none */
+  return atomic_load_explicit(&nvh_open_traces, memory_order_relaxed) ? nvh_thread_trace() : 0;
+}
 nvg_node *nvh_capture(nvm_array *a);         /* the trace's hidden input that stands for a foreign array; borrowed */
 #endif

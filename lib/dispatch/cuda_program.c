@@ -470,6 +470,7 @@ static int start(nvd_gpu_run *x) {
     graphs_free(p, r);
     r->calls = -1;
   }
+  nvd_count_run_on(error || x->status ? 0 : p->nstep);
   return error;
 }
 
@@ -717,8 +718,5 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
       break;
   }
   nvd_leave_context(entered);
-  status = status ? status : nvd_device_status(d, error, "run");
-  if (!status)
-    nvd_count_run(p->nstep);
-  return status;
+  return status ? status : nvd_device_status(d, error, "run");
 }

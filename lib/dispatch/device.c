@@ -9,6 +9,7 @@
 pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static nvd_device devices[NVD_MAX_DEVICES];      /* those with a queue of their own have been started; under the lock */
 static _Thread_local nvd_queue *current[NVD_MAX_DEVICES];
+static _Atomic int chosen;                       /* some thread has chosen a stream: nobody looks before that */
 
 /* ---- devices */
 int nvd_device_count(void) {
@@ -150,9 +151,10 @@ static int suspects(const nvd_device *d, char *text, size_t size) {
   size_t at = 0;
   text[0] = 0;
   for (const nvd_queue *q = d->queues; q; q = q->next)
-    for (int64_t t = q->issued - NVD_LABELS + 1; t <= q->issued; t++) {
-      const char *name = q->label[(uint64_t)t % NVD_LABELS].name;
-      if (t <= q->done || !*name || q->label[(uint64_t)t % NVD_LABELS].ticket != t || strstr(text, name))
+    for (int i = 1; i <= NVD_LABELS; i++) {
+      const nvd_label *l = &q->label[(q->newest + i) % NVD_LABELS];
+      const char *name = l->name;
+      if (l->last <= q->done || strstr(text, name))
         continue;
       at += (size_t)snprintf(text + at, at < size ? size - at : 0, "%s%s", n++ ? ", " : "", name);
       at = at < size ? at : size;
@@ -232,7 +234,7 @@ nvd_queue *nvd_queue_of(nvd_device *d, void *stream) {
 }
 
 nvd_queue *nvd_queue_now(nvd_device *d) {
-  nvd_queue *q = current[d->ordinal];
+  nvd_queue *q = atomic_load_explicit(&chosen, memory_order_relaxed) ? current[d->ordinal] : NULL;
   return q ? q : d->own;
 }
 
@@ -244,14 +246,19 @@ static int record(nvd_queue *q) { /* which no capture forbids */
   return error;
 }
 
+static void note_label(nvd_queue *q, int64_t t, const char *name) {
+  if (strncmp(q->label[q->newest].name, name, NVD_LABEL - 1)) {
+    q->newest = (q->newest + 1) % NVD_LABELS;
+    snprintf(q->label[q->newest].name, NVD_LABEL, "%s", name);
+  }
+  q->label[q->newest].last = t;
+}
+
 int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label) {
   int64_t t = atomic_load_explicit(&q->issued, memory_order_relaxed) + 1; /* the lock's holder alone changes it */
-  char *name = q->label[(uint64_t)t % NVD_LABELS].name;
-  size_t n = label ? strnlen(label, NVD_LABEL - 1) : 0;
   atomic_store_explicit(&q->issued, t, memory_order_release);
-  q->label[(uint64_t)t % NVD_LABELS].ticket = t;
-  memcpy(name, label ? label : "", n);
-  name[n] = 0;
+  if (label)
+    note_label(q, t, label);
   if (q != q->device->own && !capturing)
     record(q);
   return t;
@@ -322,8 +329,10 @@ static void make_current(int ordinal, nvd_queue *q) {
   nvd_queue *old = current[ordinal];
   if (q == old)
     return;
-  if (q)
+  if (q) {
     q->holders++;
+    atomic_store(&chosen, 1);
+  }
   if (old)
     old->holders--;
   current[ordinal] = q;

@@ -12,6 +12,7 @@ enum { NVD_MAX_DEVICES = 64, NVD_NCLASS = 48 * 8, NVD_LABEL = 64, NVD_LABELS = 1
    `recorded`. On the device's own queue it is recorded when somebody has to wait; on a stream of the caller after
    each work, so that the stream is touched only in calls that name it or have it as the thread's current one. Queues
    are never freed; one that nobody holds becomes another stream's, and its tickets go on. */
+typedef struct nvd_label { char name[NVD_LABEL]; int64_t last; } nvd_label; /* last: its newest ticket */
 enum { NVD_OPEN = -1 };            /* ticket of a use by others that goes on until the buffer is given back */
 typedef struct nvd_queue {
   nvd_device *device;
@@ -23,7 +24,8 @@ typedef struct nvd_queue {
   void *event;
   struct nvd_cell *idle[NVD_NCLASS];/* freed memory: what comes later on this queue may have it */
   struct nvd_cell *posts;          /* where blocks of a kernel meet: zeros before and after each; NULL: none did yet */
-  struct { char name[NVD_LABEL]; int64_t ticket; } label[NVD_LABELS]; /* launched last, at ticket % NVD_LABELS */
+  nvd_label label[NVD_LABELS];     /* launched last: the names, each once in a row, in a ring that ends at `newest` */
+  int newest;
   struct nvd_queue *next;          /* of the device */
 } nvd_queue;
 typedef struct nvd_use { nvd_queue *q; int64_t ticket; } nvd_use;

@@ -149,7 +149,9 @@ nvd_cell *nvd_cell_take(nvd_queue *q, size_t bytes) {
   if (!c && !(c = fresh(q, cap)))
     return NULL;
   c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = c->b.cap, .data = c->b.data, .device = d };
-  c->writer = c->use[0] = (nvd_use){ q, q->issued };
+  nvd_use now = { q, q->issued };
+  c->writer = now;
+  c->use[0] = now;
   c->nuse = 1;
   if ((d->used += (int64_t)c->b.cap) > d->peak)
     d->peak = d->used;

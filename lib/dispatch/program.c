@@ -11,10 +11,14 @@
 
 enum { LINE = 64 };
 
-static _Atomic int64_t kernels_run;
+static _Atomic int64_t kernels_run, kernels_run_on;
 static _Thread_local int refused;
-int64_t nvd_kernels_run(void) { return atomic_load(&kernels_run); }
+int64_t nvd_kernels_run(void) { return atomic_load(&kernels_run) + atomic_load(&kernels_run_on); }
 void nvd_count_run(int n) { atomic_fetch_add_explicit(&kernels_run, n, memory_order_relaxed); }
+void nvd_count_run_on(int n) {
+  int64_t before = atomic_load_explicit(&kernels_run_on, memory_order_relaxed);
+  atomic_store_explicit(&kernels_run_on, before + n, memory_order_relaxed);
+}
 int nvd_refused_step(void) { return refused; }
 
 /* ---- preparing */

@@ -68,6 +68,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
 void nvd_cpu_free(nvd_program *p);   /* of a program that may be half made */
 void nvd_gpu_free(nvd_program *p);
 void nvd_count_run(int n);           /* kernels */
+void nvd_count_run_on(int n);        /* those of devices, under their lock */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);
 /* The message of step i, in which a check failed: `failed` is what the kernel says, a statement's number + 1. */
 int nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed);
