@@ -1,8 +1,8 @@
 /* A hand tool: the plan of a graph's text (what NVM_DUMP=graph shows) for a machine of the table of device facts, with
    the text of every kernel and what schedtime needs to run it:  plantext FILE.graph [h200 | cpu16 | ...] [-c]
    Its status says whether every kernel is legal and, for a GPU, can be spelled; NVM_DUMP=cuda shows how. -c: and what
-   NVRTC makes of each, with the processor time of some compiles in a process that has compiled before, the median and
-   the least. */
+   NVRTC makes of each, and of its compact code if it has any, with the processor time of some compiles in a process
+   that has compiled before, the median and the least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,17 +39,28 @@ static double processor_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void compile(nvb_arena *a, int step, const char *source, int arch) {
+static void compile(nvb_arena *a, int step, const char *source, const nvc_cuda_target *t) {
+  int (*by)(nvc_cubin *, const char *, const char *, int) = t->compact ? nvc_nvrtc_compile_quick : nvc_nvrtc_compile;
   double ms[ROUNDS], least = 1e9;
   nvc_cubin c;
   for (int r = -1; r < ROUNDS; r++) { /* the first one opens the library */
     double start = processor_ms();
-    if (nvc_nvrtc_compile(&c, source, "kernel", arch)) nvb_throw(a, nvb_status(), "%s", nvb_message());
+    if (by(&c, source, "kernel", t->arch)) nvb_throw(a, nvb_status(), "%s", nvb_message());
     if (r >= 0) ms[r] = processor_ms() - start, least = ms[r] < least ? ms[r] : least;
     nvb_free(c.bytes);
   }
-  printf("# step %d: compiled in %.1f ms (%.1f at best), %zu bytes, %d registers, %d bytes of spills\n", step,
-         median(ms, ROUNDS), least, c.n, c.registers, c.spills);
+  printf("# step %d%s: compiled in %.1f ms (%.1f at best), %zu bytes, %d registers, %d bytes of spills\n", step,
+         t->compact ? ", compact" : "", median(ms, ROUNDS), least, c.n, c.registers, c.spills);
+}
+
+typedef struct compact { const nvf_step *s; int step, arch; } compact;
+static void compile_compact(nvb_arena *a, void *arg) {
+  compact *c = arg;
+  nvc_cuda_kernel k;
+  nvc_cuda_target t = { .arch = c->arch, .compact = 1 };
+  nvc_cuda_emit(a, &k, c->s->k, c->s->s, &t);
+  nvb_dump("cuda", c->s->k->title, k.source);
+  compile(a, c->step, k.source, &t);
 }
 
 static void show(nvb_arena *a, void *arg) {
@@ -73,8 +84,11 @@ static void show(nvb_arena *a, void *arg) {
       continue;
     nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &t);
     nvb_dump("cuda", p->step[i].k->title, k.source);
-    if (j->compiles)
-      compile(a, i, k.source, t.arch);
+    if (!j->compiles)
+      continue;
+    compile(a, i, k.source, &t);
+    if (nvb_protect(a, compile_compact, &(compact){ &p->step[i], i, t.arch }))
+      printf("# step %d has no compact code: %s\n", i, nvb_message());
   }
 }
 
