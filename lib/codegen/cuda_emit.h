@@ -199,6 +199,9 @@ const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d);              
    they are known to; "": cannot be told. */
 const char *nvcu_all_hold(nvcu_em *e, uint64_t set, const nvf_layout *l);
 
+/* ---- cuda_prelude.c: of these texts what the body calls, and all that is neither function nor template */
+void nvcu_prelude(nvb_arena *a, nvb_text *t, const char *const *text, int ntext, const char *body);
+
 /* ---- cuda_mem.c */
 void nvcu_find_steady(nvcu_em *e, const nvc_seq *q);
 int nvcu_is_plain(const nvc_seq *q); /* one run of loads, maps and stores; no tile is part of a load's address */

@@ -403,9 +403,7 @@ static int resident_of(const nvcu_em *e) {
 
 static int64_t mail_at(const nvcu_em *e) { return e->exchange + e->shared_most; }
 
-static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) {
-  nvb_puts(t, nvc_cuda_prelude);
-  if (e->tensor) nvb_puts(t, nvc_cuda_tensor);
+static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all but the prelude */
   nvb_puts(t, common);
   if (e->tensor) nvb_puts(t, place);
   nvb_puts(t, e->target->wide ? "typedef long long ix;\ntypedef unsigned long long ux;\n"
@@ -473,7 +471,7 @@ static const nvf_schedule *compact(nvb_arena *a, const nvf_kernel *k, const nvf_
 void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, const nvf_schedule *s,
                    const nvc_cuda_target *target) {
   nvcu_em *e = NVB_NEW(a, nvcu_em);
-  nvb_text t = {.arena = a};
+  nvb_text t = {.arena = a}, body = {.arena = a};
   if (target->compact) s = compact(a, k, s);
   *e = (nvcu_em){.a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s)};
   nvc_runs_init(&e->r, a, k, s, e->t);
@@ -494,6 +492,9 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
                            .posts = e->ring && e->ring->least, .cluster = e->cluster,
                            .resident = resident_of(e), .nmap = e->nmap};
   memcpy(out->map, e->map, sizeof e->map);
-  compose(e, &t, out);
+  compose(e, &body, out);
+  const char *text[] = {nvc_cuda_prelude, nvc_cuda_tensor};
+  nvcu_prelude(a, &t, text, 1 + e->tensor, nvb_text_get(&body));
+  nvb_puts(&t, body.s);
   out->source = t.s;
 }

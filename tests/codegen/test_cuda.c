@@ -117,6 +117,19 @@ static int for_gpus(const char *schedule) {
   return strncmp(schedule, "gpu", 3) == 0 || strncmp(schedule, "mma", 3) == 0 || strncmp(schedule, "wgmma", 5) == 0;
 }
 
+/* A source has no function of the prelude that it does not call. */
+static void ck_is_short(const char *source) {
+  for (const char *at = source; (at = strstr(at, "\nNV ")); at++) {
+    const char *from = strstr(at, "nv_");
+    char name[64] = "";
+    size_t n = strspn(from, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    memcpy(name, from, n);
+    int uses = 0;
+    for (const char *use = source; (use = strstr(use, name)); use += n) uses++;
+    ck_assert_msg(uses > 1, "%s is not called", name);
+  }
+}
+
 /* Every GPU schedule of a text; the first of some budgets for all architectures. */
 static void emit_all(nvb_arena *a, void *arg) {
   jobs *w = arg;
@@ -133,6 +146,7 @@ static void emit_all(nvb_arena *a, void *arg) {
       if (b->everywhere == 2 && archs[t] < 90) continue;
       nvc_cuda_emit(a, &c, k, k->sched[i], &(nvc_cuda_target){archs[t], 0, 0});
       ck_waits_first(c.source);
+      ck_is_short(c.source);
       ck_assert_msg(c.scratch == 0 || c.posts, "%s: %s does not fit into shared memory", w->file, k->sched_name[i]);
       NVB_PUSH(a, w->all, ((job){c.source, w->file, k->sched_name[i], archs[t], 0, b->registers, {0}, ""}));
     }
