@@ -60,8 +60,10 @@ def end(p):
 
 
 @pytest.mark.emulated
-def test_bits_before_and_after(tmp_path):
-    """Of loops alone, of straight code alone, and of calls while one takes the place of the other."""
+@pytest.mark.parametrize("threads", ["2", "16"])
+def test_bits_before_and_after(tmp_path, threads):
+    """Of loops alone, of straight code alone, and of calls while one takes the place of the other; that is compiled
+    behind it or, where there are many threads, beside it."""
     once = "print(*(bits(f, a) for f, a in ALL), compiled())"
     again = """
     first = [bits(f, a) for f, a in ALL]
@@ -75,7 +77,8 @@ def test_bits_before_and_after(tmp_path):
     assert not wrong and compiled() == before, (wrong, before, compiled())
     print(*first, before)
     """
-    runs = {tier: run(text, tmp_path / tier, tier) for tier, text in (("0", once), ("1", once), ("auto", again))}
+    texts = {"0": once, "1": once, "auto": again}
+    runs = {tier: run(text, tmp_path / tier, tier, NVM_NUM_THREADS=threads) for tier, text in texts.items()}
     (loops, said_loops), (straight, said_straight), (both, said_both) = (end(runs[t]) for t in ("0", "1", "auto"))
     assert loops == straight == both
     assert "compact code" in said_loops and "compact code" not in said_straight
