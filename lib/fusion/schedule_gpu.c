@@ -581,6 +581,15 @@ static int64_t chunks(const room *r) {
   return n;
 }
 
+/* Is nothing done but to merge partial results, by merges of much text, such as those of moments? */
+static int merges_dearly(const room *r) {
+  enum { DEAR = 24 };
+  int dear = 0;
+  for (int i = 0; i < r->k->inst.n; i++)
+    dear |= nvf_is_red(&r->k->inst.at[i]) && r->k->net->node[r->k->inst.at[i].node].frag->cost > DEAR;
+  return dear && !sums(r);
+}
+
 /* Columns: reduced axes beside lanes that the grid cuts. What is kept has whole sequences in a thread's registers and
    fewer columns, down to a sector of memory; else a few rows are in flight. */
 static void columns(room *r, uint64_t whole) {
@@ -614,6 +623,8 @@ static void columns(room *r, uint64_t whole) {
     int64_t blocks = most(1, n / (vec * LANES));
     if (chunks(r) >= 2 * WARPS) /* measured: 16 warps with a chunk each are a tenth faster than two rounds of eight */
       r->most_warps = 2 * WARPS;
+    if (merges_dearly(r) && blocks <= r->caps->units) /* the text is there for each item, but once for all warps */
+      r->most_warps = MOST_WARPS;
     while (r->most_warps < 2 * WARPS && blocks * r->most_warps < 12 * r->caps->units)
       r->most_warps *= 2;
     r->most_items = least(r->most_warps > WARPS && vec == 1 ? 16 : ITEMS, most(vec, 64 / most(loads, 1)));
