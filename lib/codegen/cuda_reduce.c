@@ -366,13 +366,14 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
                             : nvcu_text(t->e, "(%s / %d * %d + %s%d)", w, end, end, others, n);
 }
 
-/* Do the warps share out the tree of reduction j, level by level with barriers between? Where each lane has its own.
-   A warp that merges all by itself is slow with a dear merge, and has its text once for each. */
-static int in_levels(const tree *t, const crossing *m, int j) {
+/* Do the warps share out the tree, level by level with barriers between? Where each lane has its own. A warp that
+   merges all by itself is slow with a dear merge, and has its text once for each; what is cheap goes along. */
+static int in_levels(const tree *t, const crossing *m) {
+  int dear = t->e->target->compact;
+  for (int j = 0; j < t->n; j++) dear |= t->r[j]->of.s->frag->cost > DEAR;
   for (int i = 0; i < m->nbit; i++)
     if (m->bit[i] != m->bit[0] << i) return 0;
-  return m->lanes == 32 && m->count > 2 && !m->odd && t->r[j]->of.s->frag->cost > DEAR &&
-         !strcmp(nvcu_warp(t->e, t->acc), "warp");
+  return dear && m->lanes == 32 && m->count > 2 && !m->odd && !strcmp(nvcu_warp(t->e, t->acc), "warp");
 }
 
 /* At level h the warp that is number c merges slots 2hc and 2hc + h into the first: no slot is two warps'. */
@@ -390,7 +391,6 @@ static void merge_levels(const tree *t, const crossing *m) {
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
       int n = t->r[j]->of.nstate;
       for (int i = 0; i < n; i++) slots[i] = slot_text(t, m, &next, state_type(e, t->r[j], i));
-      if (!in_levels(t, m, j)) continue;
       for (int i = 0; i < 2 * n; i++)
         name_state(t, j, i % n, &v[i / n][i % n], nvcu_text(e, "%s[%s]", slots[i % n], at[i / n]));
       merge(t, j, v[0], v[1]);
@@ -406,7 +406,7 @@ static void take_slots(const tree *t, const crossing *m) {
   int64_t at = 0;
   for (int k = 0; k < t->nacc; k++)
     for (int j = 0; j < t->n && !t->gone[k]; j++) {
-      int n = t->r[j]->of.nstate, count = in_levels(t, m, j) ? 1 : m->count;
+      int n = t->r[j]->of.nstate, count = in_levels(t, m) ? 1 : m->count;
       const char **g = NVB_NEWN(t->e->a, const char *, count *n);
       for (int i = 0; i < n; i++) {
         const char *p = slot_text(t, m, &at, state_type(t->e, t->r[j], i)), *in = m->lanes == 1 ? "" : " * 32 + lane";
@@ -446,8 +446,7 @@ static void merge_warps(const tree *t, crossing *m) {
   put_slots(t, m);
   nvcu_wrote(t->e, m->room);
   nvcu_may_read(t->e, m->room);
-  for (int j = 0, dear = 0; j < t->n; j++)
-    if (in_levels(t, m, j) && !dear++) merge_levels(t, m);
+  if (in_levels(t, m)) merge_levels(t, m);
   if (t->e->cluster == 1 && may_leave(t, m->mask)) nvcu_line(t->e, "if (warp & %d) return;", m->mask);
   take_slots(t, m);
   nvcu_read(t->e, m->room);
