@@ -11,7 +11,10 @@
 enum {
   TOGETHER = 8,    /* reductions in one tree */
   OWN_ROOM = 1024, /* bytes for which the exchange region is not worth a barrier */
-  DEAR = 24        /* cost of a merge that is worth one */
+  DEAR = 24,       /* cost of a merge that is worth one */
+  ABREAST = 32,    /* values that merge side by side: they take registers beside those that are kept */
+  STAGES = 64,     /* bits of an index */
+  NEVER = 1 << 30
 };
 
 struct nvcu_red {
@@ -139,12 +142,12 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
   for (int item = 0; item < nvc_items(r->of.x); item++) {
     const char **v = &r->v[nvc_match_item(&r->of.acc, r->of.x, item) * r->of.nstate], *x[NVCU_ARGS], *a[NVCU_ARGS];
     const char *where = nvcu_cond(e, r->of.s->where, r->of.x, item);
+    int waits = !looped && !v[0] && r->of.nacc * r->of.nstate > ABREAST; /* until it merges: all at once spill */
     for (int i = 0; i < r->of.nstate; i++) {
       int tile = r->of.s->in[i];
       x[i] = (where || assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->of.x, item);
-      if (where)
-        x[i] =
-            nvcu_let(e, nvcu_type(state_type(e, r, i)), nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i)));
+      if (where) x[i] = nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i));
+      if (where) x[i] = waits ? nvcu_text(e, "(%s)", x[i]) : nvcu_let(e, nvcu_type(state_type(e, r, i)), x[i]);
       a[i] = looped ? cell(e, r, v[i], r->of.start) : v[i];
     }
     if (a[0]) nvcu_merge(e, r->of.s->frag, a, x, r->of.nstate, looped);
@@ -157,6 +160,10 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
 typedef struct fold {
   int digit, m, step, lane;
 } fold; /* items that differ by `step`, bit m of an item digit, lie apart in bit `lane` */
+/* Items that differ by `by` merge, or what lanes hold that differ in bit `lane`; with both, two items share the lanes. */
+typedef struct stage {
+  int by, lane; /* 0: none */
+} stage;
 typedef struct tree {
   nvcu_em *e;
   int n;
@@ -165,6 +172,8 @@ typedef struct tree {
   int nacc, axis;
   const char **v[TOGETHER]; /* [accumulator][state] */
   uint8_t *gone; /* by accumulator: merged into another one, or folded into its lanes */
+  stage stage[STAGES]; /* decided, and not written yet */
+  int nstage, *end, *into; /* by accumulator: the stage that ends it, and the accumulator that goes on */
   int may_fold, nfold;
   int crosses; /* warps merge, lane by lane: what shares lanes stays so until they have */
   fold fold[8];
@@ -190,14 +199,27 @@ static int digit_with(const tree *t, int64_t b) {
   return -1;
 }
 
-static void merge_items(const tree *t, int digit, int m) {
+/* ---- merges in registers: decided level by level, written some accumulators at a time */
+static void renew(tree *t) {
+  t->nstage = 0;
+  for (int k = 0; k < t->nacc; k++) t->end[k] = t->gone[k] ? -1 : NEVER;
+}
+
+static void decide(tree *t, int by, int lane) { t->stage[t->nstage++] = (stage){by, lane}; }
+
+static void end_into(tree *t, int k, int into) {
+  t->gone[k] = 1;
+  t->end[k] = t->nstage;
+  t->into[k] = into;
+}
+
+static void merge_items(tree *t, int digit, int m) {
   int step = m * nvc_item_step(t->acc, digit);
   for (int k = 0; k < t->nacc; k++) {
     int v = nvc_digit_value(t->acc, digit, k);
-    if (t->gone[k] || v & m || v + m >= t->acc->d[digit].extent) continue;
-    for (int j = 0; j < t->n; j++) merge(t, j, value(t, j, k), value(t, j, k + step));
-    t->gone[k + step] = 1;
+    if (!t->gone[k] && !(v & m) && v + m < t->acc->d[digit].extent) end_into(t, k + step, k);
   }
+  decide(t, step, 0);
 }
 
 static const char *upper(const tree *t, int lane) {
@@ -225,26 +247,62 @@ static void shuffle(const tree *t, int j, int k, int lane, const char **out) {
 }
 
 static void fold_items(tree *t, const fold *f) {
-  const char *up = upper(t, f->lane), *other[NVCU_ARGS];
-  for (int k = 0; k < t->nacc; k++) {
-    if (t->gone[k] || nvc_digit_value(t->acc, f->digit, k) & f->m) continue;
-    for (int j = 0; j < t->n; j++) {
-      const char **low = value(t, j, k), **high = value(t, j, k + f->step);
-      for (int i = 0; i < t->r[j]->of.nstate; i++) {
-        const char *a = low[i], *b = high[i];
-        name_state(t, j, i, &low[i], nvcu_text(t->e, "%s ? %s : %s", up, a, b));
-        name_state(t, j, i, &high[i], nvcu_text(t->e, "%s ? %s : %s", up, b, a));
-      }
-      shuffle(t, j, k, f->lane, other);
-      memcpy(low, high, sizeof *low * (size_t)t->r[j]->of.nstate);
-      merge(t, j, low, other);
-    }
-    t->gone[k + f->step] = 1;
-  }
+  for (int k = 0; k < t->nacc; k++)
+    if (!t->gone[k] && !(nvc_digit_value(t->acc, f->digit, k) & f->m)) end_into(t, k + f->step, k);
+  decide(t, f->step, f->lane);
   t->fold[t->nfold++] = *f;
 }
 
+/* Of two items a lane keeps one and sends the other. */
+static void share(const tree *t, int j, int lane, const char **kept, const char **sent) {
+  const char *up = upper(t, lane);
+  for (int i = 0; i < t->r[j]->of.nstate; i++) {
+    const char *a = kept[i], *b = sent[i];
+    name_state(t, j, i, &sent[i], nvcu_text(t->e, "%s ? %s : %s", up, a, b));
+    name_state(t, j, i, &kept[i], nvcu_text(t->e, "%s ? %s : %s", up, b, a));
+  }
+}
+
+static void give_name(const tree *t, int j, const char **v) { /* to text that waited */
+  for (int i = 0; i < t->r[j]->of.nstate; i++)
+    if (*v[i] == '(') name_state(t, j, i, &v[i], v[i]);
+}
+
+static void write_merge(const tree *t, const stage *s, int k) {
+  for (int j = 0; j < t->n; j++) {
+    const char **v = value(t, j, k), **with = value(t, j, k + s->by), *other[NVCU_ARGS];
+    give_name(t, j, v), give_name(t, j, with);
+    if (s->lane && s->by) share(t, j, s->lane, v, with);
+    if (s->lane) shuffle(t, j, k + s->by, s->lane, other);
+    merge(t, j, v, s->lane ? other : with);
+  }
+}
+
+static int is_merged(const tree *t, int at, int k) { /* does stage `at` make anything of accumulator k? */
+  int by = t->stage[at].by, with = k + by;
+  return t->end[k] > at && (!by || (with < t->nacc && t->end[with] == at && t->into[with] == k));
+}
+
+static void write_stages(tree *t) {
+  int *root = NVB_NEWN(t->e->a, int, t->nacc), width = 0;
+  for (int j = 0; j < t->n; j++) width += t->r[j]->of.nstate;
+  for (int k = 0; k < t->nacc; k++) {
+    root[k] = k;
+    while (t->end[root[k]] >= 0 && t->end[root[k]] < NEVER) root[k] = t->into[root[k]];
+  }
+  for (int from = 0, to; from < t->nacc && t->nstage; from = to) {
+    int n = 0;
+    for (to = from; to < t->nacc && n * width < ABREAST; to++)
+      for (int k = 0; k < t->nacc; k++) n += root[k] == to && t->end[k] >= 0;
+    for (int at = 0; at < t->nstage; at++)
+      for (int k = 0; k < t->nacc; k++)
+        if (root[k] >= from && root[k] < to && is_merged(t, at, k)) write_merge(t, &t->stage[at], k);
+  }
+  renew(t);
+}
+
 static void unfold(tree *t) {
+  write_stages(t);
   while (t->nfold) {
     const fold *f = &t->fold[--t->nfold];
     const char *up = upper(t, f->lane), *other[NVCU_ARGS];
@@ -264,6 +322,7 @@ static void unfold(tree *t) {
       if (!t->gone[k]) t->gone[k + f->step] = 2; /* after the walk: back again */
     for (int k = 0; k < t->nacc; k++) t->gone[k] &= 1;
   }
+  renew(t);
 }
 
 /* `left`: lane bits of the axis from this one on. Below three, sharing costs what it saves, but for what it saves of
@@ -274,12 +333,7 @@ static void merge_lanes(tree *t, int lane, int left) {
     fold_items(t, &f);
     return;
   }
-  for (int k = 0; k < t->nacc; k++)
-    for (int j = 0; j < t->n && !t->gone[k]; j++) {
-      const char *other[NVCU_ARGS];
-      shuffle(t, j, k, lane, other);
-      merge(t, j, value(t, j, k), other);
-    }
+  decide(t, 0, lane);
 }
 
 /* Items that share lanes merge across these. */
@@ -439,7 +493,8 @@ static int may_leave(const tree *t, int mask) {
   return is_last(t) && t->e->nloop == 0 && !(t->e->warps_later & mask);
 }
 
-static void merge_warps(const tree *t, crossing *m) {
+static void merge_warps(tree *t, crossing *m) {
+  write_stages(t);
   int64_t bytes = bytes_of_slots(t, m);
   m->room = bytes <= OWN_ROOM ? nvcu_room_new(t->e, bytes, 1) : nvcu_room_exchange(t->e, bytes);
   nvcu_may_write(t->e, m->room);
@@ -659,6 +714,7 @@ static void grow_spread(tree *t) {
     int open = nest_open_bit(t->e, r, r->of.start, b, NULL);
     load_cells(t);
     b = merge_bit(t, digit, b);
+    write_stages(t);
     store_cells(t);
     nest_close(t->e, open);
   }
@@ -680,6 +736,9 @@ static void trees(nvcu_em *e, nvcu_red *r) {
     if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
   t.crosses = crosses(&t);
   t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
+  t.end = NVB_NEWN(e->a, int, t.nacc);
+  t.into = NVB_NEWN(e->a, int, t.nacc);
+  renew(&t);
   for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc *t.r[j]->of.nstate);
   if (r->of.spread) grow_spread(&t);
   int open = nest_open_bit(e, r, r->of.start, r->of.extent, NULL);

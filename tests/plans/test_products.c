@@ -97,11 +97,13 @@ static void bias_gradient(void) {
 /* Two layers there and back: relu(h) alone is kept, for h > 0 is read off it, and it is stored once for both its
    readers. Five products; sums of the columns of two gradients: on a GPU in the tiles of these, what is left of both in
    one kernel; on a CPU a pass and a finish each. */
-static void training(void) {
-  N x = H(M, K), w2 = H(K, K), t = H(M, K), h = add(mm(x, H(K, K)), H(K)), r = relu(h);
-  N dy = mul(sub(add(mm(r, w2), H(K)), t), w(2. / M)), dh = where(b(NVG_OP_GREATER, h, w(0)), mm(dy, turn(w2)), w(0));
+static void train(int k) {
+  N x = H(M, k), w2 = H(k, k), t = H(M, k), h = add(mm(x, H(k, k)), H(k)), r = relu(h);
+  N dy = mul(sub(add(mm(r, w2), H(k)), t), w(2. / M)), dh = where(b(NVG_OP_GREATER, h, w(0)), mm(dy, turn(w2)), w(0));
   out(mm(turn(x), dh)), out(sum(dh, 0, 0)), out(mm(turn(r), dy)), out(sum(dy, 0, 0));
 }
+static void training(void) { train(K); }
+static void training_wide(void) { train(M); } /* tiles whose sums fill the registers */
 static void two_layers(void) { N h = relu(mm(X(M, K), X(K, K))); out(mm(h, X(K, K))); out(h); }
 /* Three. */
 static void attention(void) { /* with 64 columns in one block the softmax is a head: maxima and sums alone are stored */
@@ -135,5 +137,6 @@ static const struct pattern patterns[] = {
   { "bf16x9 with a tail", more_pieces, { 3, 1 }, 302e6 }, { "bf16x9 of columns", columns_in_pieces, { 3, 1 }, 302e6 },
   { "int8 weights", byte_weights, { 1, 2 }, 96.51e6 }, { "gated int8 weights", gated_bytes, { 1, 2 }, 117.5e6 },
   { "int8 weights, few rows", few_rows_of_bytes, { 1, 1 }, 17.19e6 },
+  { "training, wide", training_wide, { 7, 9 }, 705.2e6 },
 };
 GOLDEN_SUITE("products")
