@@ -226,6 +226,8 @@ void nvcu_reduce_before(nvcu_em *e, nvcu_red *r, int level);
 void nvcu_reduce_limit(nvcu_em *e, nvcu_red *r, int level, const char *visited);
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r);
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level);
+int nvcu_reduce_in_parts(const nvcu_red *r, int axis);
+void nvcu_reduce_part(nvcu_em *e, nvcu_red *r);
 /* cuda_board.c: what is left of a reduction above bit nvcu_board_bit of its axis. NULL: something that only rounds can
    do, or too much; no loops of other axes may lie inside its own; again: some lie outside. open: before the loops;
    limit: the axis' loop will do [0, visited) of its rounds; post: in the body, v[result item][state]; meet (last: of

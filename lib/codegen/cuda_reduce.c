@@ -25,6 +25,7 @@ struct nvcu_red {
   const char **v; /* [accumulator][state]: names; NULL before the first element */
   const char **held; /* [level][result item][state]: names */
   const char *count; /* chunks so far */
+  struct tree *tree; /* as far as it is written: all of them that look alike share one */
   nvcu_board *board; /* warps, blocks and looped chunks meet there; NULL: the tree is grown round by round */
 };
 
@@ -97,6 +98,7 @@ nvcu_red *nvcu_reduce_new(nvcu_em *e, const nvf_stmt *s, const nvc_run *run) {
 static void start_accumulators(nvcu_em *e, nvcu_red *r) {
   int looped = r->of.start < r->of.run->nloop;
   r->done = 0;
+  r->tree = NULL;
   for (int k = 0; k < r->of.nacc * r->of.nstate; k++) {
     r->v[k] = looped ? nvcu_fresh(e, "a") : NULL;
     if (looped) declare(e, r, k % r->of.nstate, r->v[k], r->of.start);
@@ -140,6 +142,7 @@ static int assigned(const nvcu_em *e, int tile) {
 void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
   int looped = r->of.start < r->of.run->nloop;
   for (int item = 0; item < nvc_items(r->of.x); item++) {
+    if (!nvcu_now(e, r->of.x, item)) continue;
     const char **v = &r->v[nvc_match_item(&r->of.acc, r->of.x, item) * r->of.nstate], *x[NVCU_ARGS], *a[NVCU_ARGS];
     const char *where = nvcu_cond(e, r->of.s->where, r->of.x, item);
     int waits = !looped && !v[0] && r->of.nacc * r->of.nstate > ABREAST; /* until it merges: all at once spill */
@@ -160,7 +163,7 @@ void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
 typedef struct fold {
   int digit, m, step, lane;
 } fold; /* items that differ by `step`, bit m of an item digit, lie apart in bit `lane` */
-/* Items that differ by `by` merge, or what lanes hold that differ in bit `lane`; with both, two items share the lanes. */
+/* Items that differ by `by` merge, or what lanes that differ in bit `lane` hold; both: two items share the lanes. */
 typedef struct stage {
   int by, lane; /* 0: none */
 } stage;
@@ -174,6 +177,8 @@ typedef struct tree {
   uint8_t *gone; /* by accumulator: merged into another one, or folded into its lanes */
   stage stage[STAGES]; /* decided, and not written yet */
   int nstage, *end, *into; /* by accumulator: the stage that ends it, and the accumulator that goes on */
+  uint8_t *written; /* by accumulator that goes on: all that is decided of it */
+  int64_t bit; /* those below are decided */
   int may_fold, nfold;
   int crosses; /* warps merge, lane by lane: what shares lanes stays so until they have */
   fold fold[8];
@@ -202,7 +207,7 @@ static int digit_with(const tree *t, int64_t b) {
 /* ---- merges in registers: decided level by level, written some accumulators at a time */
 static void renew(tree *t) {
   t->nstage = 0;
-  for (int k = 0; k < t->nacc; k++) t->end[k] = t->gone[k] ? -1 : NEVER;
+  for (int k = 0; k < t->nacc; k++) t->end[k] = t->gone[k] ? -1 : NEVER, t->written[k] = 0;
 }
 
 static void decide(tree *t, int by, int lane) { t->stage[t->nstage++] = (stage){by, lane}; }
@@ -283,21 +288,52 @@ static int is_merged(const tree *t, int at, int k) { /* does stage `at` make any
   return t->end[k] > at && (!by || (with < t->nacc && t->end[with] == at && t->into[with] == k));
 }
 
-static void write_stages(tree *t) {
-  int *root = NVB_NEWN(t->e->a, int, t->nacc), width = 0;
-  for (int j = 0; j < t->n; j++) width += t->r[j]->of.nstate;
+/* Names of accumulators that have come since */
+static void take_values(tree *t) {
+  for (int j = 0; j < t->n; j++)
+    for (int k = 0; k < t->nacc * t->r[j]->of.nstate; k++)
+      if (!t->v[j][k] && t->r[j]->v[k]) t->v[j][k] = cell(t->e, t->r[j], t->r[j]->v[k], t->r[j]->of.start);
+}
+
+static int root_of(const tree *t, int k) {
+  while (t->end[k] >= 0 && t->end[k] < NEVER) k = t->into[k];
+  return k;
+}
+
+/* How many accumulators go into this one; 0: not all are there, or they have gone. */
+static int members(const tree *t, int root) {
+  int n = 0;
   for (int k = 0; k < t->nacc; k++) {
-    root[k] = k;
-    while (t->end[root[k]] >= 0 && t->end[root[k]] < NEVER) root[k] = t->into[root[k]];
+    if (t->end[k] < 0 || root_of(t, k) != root) continue;
+    for (int j = 0; j < t->n; j++)
+      if (!*value(t, j, k)) return 0;
+    n++;
   }
+  return t->end[root] == NEVER && !t->written[root] ? n : 0;
+}
+
+/* What is decided, of the accumulators that are there */
+static void write_ready(tree *t) {
+  uint8_t *now = NVB_NEWN(t->e->a, uint8_t, t->nacc);
+  int width = 0;
+  for (int j = 0; j < t->n; j++) width += t->r[j]->of.nstate;
   for (int from = 0, to; from < t->nacc && t->nstage; from = to) {
     int n = 0;
-    for (to = from; to < t->nacc && n * width < ABREAST; to++)
-      for (int k = 0; k < t->nacc; k++) n += root[k] == to && t->end[k] >= 0;
+    memset(now, 0, (size_t)t->nacc);
+    for (to = from; to < t->nacc && n * width < ABREAST; to++) {
+      int m = members(t, to);
+      n += m;
+      now[to] = m > 0;
+    }
     for (int at = 0; at < t->nstage; at++)
       for (int k = 0; k < t->nacc; k++)
-        if (root[k] >= from && root[k] < to && is_merged(t, at, k)) write_merge(t, &t->stage[at], k);
+        if (t->end[k] >= 0 && now[root_of(t, k)] && is_merged(t, at, k)) write_merge(t, &t->stage[at], k);
+    for (int k = from; k < to; k++) t->written[k] |= now[k];
   }
+}
+
+static void write_stages(tree *t) {
+  write_ready(t);
   renew(t);
 }
 
@@ -543,13 +579,14 @@ static int64_t merge_bit(tree *t, int digit, int64_t b) {
   return b / 2;
 }
 
-static void grow(tree *t) {
+/* in_registers: up to where warps meet */
+static void grow(tree *t, int in_registers) {
   int64_t end = t->r[0]->board ? nvcu_board_bit(t->r[0]->board) : t->r[0]->of.extent;
-  for (int64_t b = 1; b < end; b *= 2) {
-    int digit = digit_with(t, b); /* -1: in sequence, or looped chunks, which are the highest bits */
-    if (digit >= 0) b = merge_bit(t, digit, b);
+  for (; t->bit < end; t->bit *= 2) {
+    int digit = digit_with(t, t->bit); /* -1: in sequence, or looped chunks, which are the highest bits */
+    if (digit >= 0 && in_registers && t->acc->d[digit].place != 'i' && t->acc->d[digit].place != 'l') return;
+    if (digit >= 0) t->bit = merge_bit(t, digit, t->bit);
   }
-  unfold(t);
 }
 
 /* Result item y of reduction j */
@@ -718,6 +755,7 @@ static void grow_spread(tree *t) {
     store_cells(t);
     nest_close(t->e, open);
   }
+  for (int j = 0; j < t->n; j++) memset(t->v[j], 0, sizeof *t->v[j] * (size_t)(t->nacc * t->r[j]->of.nstate));
 }
 
 static int crosses(const tree *t) {
@@ -730,23 +768,49 @@ static int crosses(const tree *t) {
 }
 
 /* The tree of r and of those like it that come later in the run. */
+static tree *tree_of(nvcu_em *e, nvcu_red *r) {
+  tree *t = r->tree;
+  if (t) return t;
+  t = NVB_NEW(e->a, tree);
+  *t = (tree){.e = e, .acc = &r->of.acc, .nacc = r->of.nacc, .axis = r->of.s->axis, .bit = 1};
+  t->may_fold = !r->of.spread;
+  for (int i = 0; i < e->red.n && t->n < TOGETHER; i++)
+    if (!e->red.at[i]->done && alike(r, e->red.at[i])) t->r[t->n++] = e->red.at[i];
+  t->crosses = crosses(t);
+  t->gone = NVB_NEWN(e->a, uint8_t, t->nacc);
+  t->written = NVB_NEWN(e->a, uint8_t, t->nacc);
+  t->end = NVB_NEWN(e->a, int, t->nacc);
+  t->into = NVB_NEWN(e->a, int, t->nacc);
+  for (int j = 0; j < t->n; j++) {
+    t->r[j]->tree = t;
+    t->v[j] = NVB_NEWN(e->a, const char *, t->nacc *t->r[j]->of.nstate);
+  }
+  renew(t);
+  return t;
+}
+
 static void trees(nvcu_em *e, nvcu_red *r) {
-  tree t = {.e = e, .acc = &r->of.acc, .nacc = r->of.nacc, .axis = r->of.s->axis, .may_fold = !r->of.spread};
-  for (int i = 0; i < e->red.n && t.n < TOGETHER; i++)
-    if (!e->red.at[i]->done && alike(r, e->red.at[i])) t.r[t.n++] = e->red.at[i];
-  t.crosses = crosses(&t);
-  t.gone = NVB_NEWN(e->a, uint8_t, t.nacc);
-  t.end = NVB_NEWN(e->a, int, t.nacc);
-  t.into = NVB_NEWN(e->a, int, t.nacc);
-  renew(&t);
-  for (int j = 0; j < t.n; j++) t.v[j] = NVB_NEWN(e->a, const char *, t.nacc *t.r[j]->of.nstate);
-  if (r->of.spread) grow_spread(&t);
+  tree *t = tree_of(e, r);
+  if (r->of.spread) grow_spread(t);
   int open = nest_open_bit(e, r, r->of.start, r->of.extent, NULL);
-  for (int j = 0; j < t.n; j++)
-    for (int k = 0; k < t.nacc * t.r[j]->of.nstate; k++) t.v[j][k] = cell(e, t.r[j], t.r[j]->v[k], r->of.start);
-  if (!r->of.spread) grow(&t);
-  for (int j = 0; j < t.n; j++) finish(&t, j);
+  take_values(t);
+  if (!r->of.spread) grow(t, 0);
+  unfold(t);
+  for (int j = 0; j < t->n; j++) finish(t, j);
   nest_close(e, open);
+}
+
+/* Can it be written in parts of another axis? Where each accumulator is one element. */
+int nvcu_reduce_in_parts(const nvcu_red *r, int axis) {
+  return !r->board && r->levels < 0 && !r->of.spread && r->of.s->axis != axis && r->of.nacc == nvc_items(r->of.x);
+}
+
+/* Behind a part: merges of what is there */
+void nvcu_reduce_part(nvcu_em *e, nvcu_red *r) {
+  tree *t = tree_of(e, r);
+  if (t->bit == 1) grow(t, 1);
+  take_values(t);
+  if (t->r[0] == r) write_ready(t);
 }
 
 void nvcu_reduce_after(nvcu_em *e, nvcu_red *r, int level) {

@@ -269,11 +269,14 @@ static int loads_first(const nvcu_em *e, const nvf_stmt *s) {
   return s->op == NVF_LOAD && !uses.n;
 }
 
-static int in_parts(const nvc_run *r) {
+static int in_parts(const nvcu_em *e, const nvc_run *r, int axis) {
   for (int i = 0; i < r->s.n; i++) {
     nvf_op op = r->s.at[i]->op;
-    if (op != NVF_LOAD && op != NVF_MAP && op != NVF_STORE && op != NVF_INDEX && op != NVF_TEST) return 0;
+    if (op != NVF_LOAD && op != NVF_MAP && op != NVF_STORE && op != NVF_INDEX && op != NVF_TEST && op != NVF_REDUCE)
+      return 0;
   }
+  for (int i = 0; i < e->red.n; i++)
+    if (!nvcu_reduce_in_parts(e->red.at[i], axis)) return 0;
   return r->nloop == 0;
 }
 
@@ -289,12 +292,15 @@ static void some(nvcu_em *e, nvc_run *r, nvcu_slice slice, int loads) {
 }
 
 static void body_in_parts(nvcu_em *e, nvc_run *r, nvcu_slice slice, int parts) {
+  for (int j = 0; j < e->red.n; j++) nvcu_reduce_before(e, e->red.at[j], 0);
   for (int i = -1; i < parts; i++) {
     slice.at = i + 1;
     if (i + 1 < parts) some(e, r, slice, 1);
     slice.at = i;
     if (i >= 0) some(e, r, slice, 0);
+    for (int j = 0; j < e->red.n && i >= 0; j++) nvcu_reduce_part(e, e->red.at[j]);
   }
+  for (int j = 0; j < e->red.n; j++) nvcu_reduce_after(e, e->red.at[j], 0);
 }
 
 static void copy_tile(nvcu_em *e, int to, int from) {
@@ -405,8 +411,8 @@ void nvcu_seq(nvcu_em *e, const nvc_seq *q) {
         NVB_PUSH(e->a, e->red, red);
       }
     nvcu_slice slice;
-    int parts = in_parts(r) ? nvcu_roles_parts(e, &slice) : 0;
-    if (parts > 1) body_in_parts(e, r, slice, parts);
+    int parts = nvcu_roles_parts(e, &slice);
+    if (parts > 1 && in_parts(e, r, slice.axis)) body_in_parts(e, r, slice, parts);
     else level(e, r, 0);
   }
 }

@@ -75,6 +75,22 @@ def test_a_training_step(act, dtype, rng):
 
 
 @pytest.mark.emulated
+def test_columns_of_wide_tiles_are_summed_in_parts(rng):
+    """A tile whose sums fill the registers, and rows behind its end."""
+    (r, vr), (dy, vdy), (w, vw) = (_leaf(rng, s, "bfloat16") for s in ((2040, 4096), (2040, 128), (4096, 128)))
+
+    @nvm.jit
+    def back(r, dy, w):
+        dh = nvm.where(r > 0, dy @ w.T, 0)
+        return dh, nvm.sum(dh, axis=0)
+    text = nvm.explain(back, r, dy, w)
+    assert "sum of its columns" in text, text
+    want = np.where(vr > 0, vdy @ vw.T, 0)
+    for got, v in zip(back(r, dy, w), (want, want.sum(0))):
+        assert np.linalg.norm(gemms.wide(got) - v) < 4e-3 * np.linalg.norm(v)
+
+
+@pytest.mark.emulated
 def test_kernels_of_a_training_step():
     """By hand: r = relu(x w1 + b1), all that is kept of the layer (cublaslt); dy = (r w2 + b2 - t) 2 / n and sums of
     its columns; dh = where(r > 0, dy w2.T, 0) and sums of its; x.T dh and r.T dy; what is left of either sum."""
