@@ -13,7 +13,7 @@
 #include "dispatch/code.h"
 
 enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, PORTABLE = 8, THREADS = 1024, SPILLS = 64, LINES = 3000,
-       SHORTER = 150 /* lines */, REMEMBERED = 64, CORES = 4 };
+       SHORTER = 150 /* lines */, REMEMBERED = 64 };
 
 /* ---- the shelf */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
@@ -59,7 +59,6 @@ typedef struct job {
   nvd_gpu_kernel *made;
   const char *later_source;       /* of the straight code of what is made compact; NULL: there is none such */
   nvd_gpu_kernel *later;
-  nvd_straight *straight;         /* where that went; NULL: it is still here */
   int status;
   char message[1024];
 } job;
@@ -185,7 +184,7 @@ static void *compile_some(void *arg) {
   work *w = arg;
   for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
     job *j = &w->at[i];
-    if (!j->made->module && !(j->status = compile(j->made, j->source, !j->later_source)))
+    if (!j->made->module && !(j->status = compile(j->made, j->source, !j->later)))
       atomic_fetch_add(&compiled, 1);
     if (j->status) /* messages are a thread's own */
       snprintf(j->message, sizeof j->message, "%s", nvb_message());
@@ -297,20 +296,6 @@ static void begin_compact(nvb_arena *a, job *j) {
   }
   j->later = j->made, j->later_source = j->source;
   j->made = t.k, j->source = t.source;
-  atomic_store(&t.k->expects, tier == NVD_AUTO);
-}
-
-static void begin_straight(job *j) {
-  if (!j->later || !atomic_load(&j->made->expects))
-    return;
-  j->straight = nvd_straight_begin(j->later, j->later_source);
-  j->later = NULL;
-}
-
-/* At the same time, where there are cores for both. */
-static void begin_straight_early(job *j, int n) {
-  for (int i = 0; i < n && nvb_pool_threads() >= CORES && nvb_pool_threads() >= 2 * n; i++)
-    begin_straight(&j[i]);
 }
 
 static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
@@ -346,13 +331,12 @@ static void spell_all(nvb_arena *a, void *arg) {
     spell(a, r, &r->order[r->bad]);
 }
 
-/* The straight code of what is compact now. kept: that is on the shelf. */
-static void follow(job *j, int kept) {
-  if (kept)
-    begin_straight(j);
-  nvd_gpu_kernel_free(j->later);
-  if (!kept || atomic_load(&j->made->expects))
-    nvd_straight_give(j->straight, kept ? j->made : NULL);
+/* The straight code of what is compact now: soon, or never. */
+static void follow(job *j) {
+  if (j->later && j->order->kernel == j->made && nvd_tier_now() == NVD_AUTO)
+    nvd_straight_later(j->made, j->later, j->later_source);
+  else
+    nvd_gpu_kernel_free(j->later);
 }
 
 /* What was made goes on the shelf, also if not all was. A status: `status`, or the first failure in the order of the
@@ -362,10 +346,10 @@ static int shelve(request *r, int status) {
     job *j = &r->job[i];
     if (j->made->module) {
       j->order->kernel = (nvd_gpu_kernel *)nvd_shelf_enter(&shelf, &j->made->item);
-      follow(j, j->order->kernel == j->made);
+      follow(j);
       continue;
     }
-    follow(j, 0);
+    nvd_gpu_kernel_free(j->later);
     if (!status) {
       r->bad = (int)(j->order - r->order);
       status = nvb_fail(j->status, "%s", j->message);
@@ -378,10 +362,8 @@ static int shelve(request *r, int status) {
 int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n, int *bad) {
   request r = { .d = d, .order = order, .n = n };
   int status = nvb_protect(a, spell_all, &r);
-  if (!status) {
-    begin_straight_early(r.job, r.njob);
+  if (!status)
     compile_all(r.job, r.njob);
-  }
   status = shelve(&r, status);
   for (int i = 0; i < n && !status; i++) {
     r.bad = i;

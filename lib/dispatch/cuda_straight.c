@@ -10,41 +10,28 @@
 
 enum { THREADS = 4 };
 
-struct nvd_straight {
-  nvd_straight *next;
-  nvd_gpu_kernel *k, *made;        /* k: NULL until it is given, or for ever */
-  int status, halves;              /* 2: compiled and given */
+typedef struct task {
+  struct task *next;
+  nvd_gpu_kernel *k, *made;
   char source[];
-};
+} task;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* a task or a thread has ended */
-static nvd_straight *first, **last = &first;
+static task *first, **last = &first;
 static int running, ended;
 
-/* By who comes second, after one who has compiled it or given it. */
-static void conclude(nvd_straight *t) {
-  nvd_gpu_kernel *made = t->made;
-  int spills = 0;
-  pthread_mutex_lock(&lock);
-  if (t->k && !t->status) {
-    spills = nvd_gpu_code_spills(made);
-    atomic_store(&t->k->straight, made);
-    made = NULL;
-  }
-  if (t->k)
-    atomic_store(&t->k->expects, 0);
+static void finish(task *t, int status) { /* under the lock */
+  if (status)
+    nvd_gpu_kernel_free(t->made);
+  else
+    atomic_store(&t->k->straight, t->made);
+  atomic_store(&t->k->expects, 0);
   pthread_cond_broadcast(&moved);
-  pthread_mutex_unlock(&lock);
-  if (spills) /* programs are planned again; the planner is told then */
-    nvb_settings_touch();
-  nvd_gpu_kernel_free(made);
-  nvd_gpu_kernel_unref(t->k);
-  nvb_free(t);
 }
 
-static nvd_straight *take(void) {
-  nvd_straight *t = ended ? NULL : first;
+static task *take(void) {
+  task *t = ended ? NULL : first;
   if (t && !(first = t->next))
     last = &first;
   return t;
@@ -53,16 +40,19 @@ static nvd_straight *take(void) {
 static void *compile_tasks(void *arg) {
   (void)arg;
   pthread_mutex_lock(&lock);
-  for (nvd_straight *t; (t = take());) {
+  for (task *t; (t = take());) {
     pthread_mutex_unlock(&lock);
-    t->status = nvd_gpu_code_compile(t->made, t->source);
-    if (t->status)
+    int status = nvd_gpu_code_compile(t->made, t->source);
+    if (status)
       nvb_log(1, "kernel %s stays compact: %s", t->made->title, nvb_message());
+    int spills = !status && nvd_gpu_code_spills(t->made);
     pthread_mutex_lock(&lock);
-    if (++t->halves < 2)
-      continue;
+    finish(t, status);
     pthread_mutex_unlock(&lock);
-    conclude(t);
+    if (spills) /* programs are planned again; the planner is told then */
+      nvb_settings_touch();
+    nvd_gpu_kernel_unref(t->k);
+    nvb_free(t);
     pthread_mutex_lock(&lock);
   }
   running--;
@@ -107,41 +97,27 @@ static int start(void) { /* one more thread, if there may be one; 0: none is at 
   return running;
 }
 
-nvd_straight *nvd_straight_begin(nvd_gpu_kernel *made, const char *source) {
+void nvd_straight_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source) {
   size_t n = strlen(source) + 1;
-  nvd_straight *t = nvb_calloc(1, sizeof *t + n);
-  if (!t) {
+  task *t = nvb_alloc(sizeof *t + n);
+  if (!t) { /* then it stays as it is */
     nvd_gpu_kernel_free(made);
-    return NULL;
+    return;
   }
-  t->made = made;
+  *t = (task){ .k = nvd_gpu_kernel_ref(k), .made = made };
   memcpy(t->source, source, n);
   pthread_once(&once, init);
   pthread_mutex_lock(&lock);
+  atomic_store(&k->expects, 1);
   *last = t;
   last = &t->next;
   if (!start()) {
     take();
-    t->status = NVM_ERR_MEMORY;
-    t->halves = 1;
+    finish(t, NVM_ERR_MEMORY);
+    nvd_gpu_kernel_unref(k);
+    nvb_free(t);
   }
   pthread_mutex_unlock(&lock);
-  return t;
-}
-
-void nvd_straight_give(nvd_straight *t, nvd_gpu_kernel *k) {
-  if (!t) {
-    if (k) /* it stays as it is */
-      atomic_store(&k->expects, 0);
-    return;
-  }
-  k = k ? nvd_gpu_kernel_ref(k) : NULL;
-  pthread_mutex_lock(&lock);
-  t->k = k;
-  int compiled = ++t->halves == 2;
-  pthread_mutex_unlock(&lock);
-  if (compiled)
-    conclude(t);
 }
 
 void nvd_straight_wait(nvd_gpu_kernel *k) {

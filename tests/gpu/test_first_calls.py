@@ -60,10 +60,8 @@ def end(p):
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("threads", ["2", "16"])
-def test_bits_before_and_after(tmp_path, threads):
-    """Of loops alone, of straight code alone, and of calls while one takes the place of the other; that is compiled
-    behind it or, where there are many threads, beside it."""
+def test_bits_before_and_after(tmp_path):
+    """Of loops alone, of straight code alone, and of calls while one takes the place of the other."""
     once = "print(*(bits(f, a) for f, a in ALL), compiled())"
     again = """
     first = [bits(f, a) for f, a in ALL]
@@ -77,8 +75,7 @@ def test_bits_before_and_after(tmp_path, threads):
     assert not wrong and compiled() == before, (wrong, before, compiled())
     print(*first, before)
     """
-    texts = {"0": once, "1": once, "auto": again}
-    runs = {tier: run(text, tmp_path / tier, tier, NVM_NUM_THREADS=threads) for tier, text in texts.items()}
+    runs = {tier: run(text, tmp_path / tier, tier) for tier, text in (("0", once), ("1", once), ("auto", again))}
     (loops, said_loops), (straight, said_straight), (both, said_both) = (end(runs[t]) for t in ("0", "1", "auto"))
     assert loops == straight == both
     assert "compact code" in said_loops and "compact code" not in said_straight
