@@ -11,7 +11,6 @@
 enum {
   TOGETHER = 8,    /* reductions in one tree */
   OWN_ROOM = 1024, /* bytes for which the exchange region is not worth a barrier */
-  DEAR = 24,       /* cost of a merge that is worth one */
   ABREAST = 32,    /* values that merge side by side: they take registers beside those that are kept */
   STAGES = 64,     /* bits of an index */
   NEVER = 1 << 30
@@ -460,7 +459,7 @@ static const char *warp_number(const tree *t, const crossing *m, int c) {
    merges all by itself is slow with a dear merge, and has its text once for each; what is cheap goes along. */
 static int in_levels(const tree *t, const crossing *m) {
   int dear = t->e->target->compact;
-  for (int j = 0; j < t->n; j++) dear |= t->r[j]->of.s->frag->cost > DEAR;
+  for (int j = 0; j < t->n; j++) dear |= t->r[j]->of.s->frag->cost > NVG_DEAR_MERGE;
   for (int i = 0; i < m->nbit; i++)
     if (m->bit[i] != m->bit[0] << i) return 0;
   return dear && m->lanes == 32 && m->count > 2 && !m->odd && !strcmp(nvcu_warp(t->e, t->acc), "warp");

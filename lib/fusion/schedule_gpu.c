@@ -583,10 +583,9 @@ static int64_t chunks(const room *r) {
 
 /* Is nothing done but to merge partial results, by merges of much text, such as those of moments? */
 static int merges_dearly(const room *r) {
-  enum { DEAR = 24 };
   int dear = 0;
   for (int i = 0; i < r->k->inst.n; i++)
-    dear |= nvf_is_red(&r->k->inst.at[i]) && r->k->net->node[r->k->inst.at[i].node].frag->cost > DEAR;
+    dear |= nvf_is_red(&r->k->inst.at[i]) && r->k->net->node[r->k->inst.at[i].node].frag->cost > NVG_DEAR_MERGE;
   return dear && !sums(r);
 }
 

@@ -26,6 +26,7 @@ typedef struct nvg_inst {
 
 typedef struct nvg_table { int n; nvm_dtype type; const uint64_t *bits; } nvg_table;
 
+enum { NVG_DEAR_MERGE = 24 };   /* cost of a merge from which on it is worth a barrier, or more warps */
 typedef struct nvg_frag {
   const char *name;            /* as called in text, for example "exp"; with its types in nvg_frag_print */
   int nparam, nresult, ninst, ntable;
@@ -36,7 +37,7 @@ typedef struct nvg_frag {
   const struct nvg_frag *full; /* with rare >= 0: the same function valid everywhere, without a flag of its own.
                                   Where `rare` is false both give the same bits. */
   const int *slot; int work;   /* interpreter: place of each value in work memory and its size, in bytes per element */
-  int cost;                    /* simple operations of the fast form, for the planner */
+  int cost;                    /* simple operations of the fast form, for planner and emitter */
   nvb_hash hash;               /* of the instructions and the full form: equal hash, equal function */
 } nvg_frag;
 
