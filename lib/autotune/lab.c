@@ -14,7 +14,9 @@
 /* AIM: ns of one sample, at least. POISON: to a scatter, which enters positions over what is there, a negative one:
    none */
 enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 };
-static const double HANG = 5e9; /* ns after which a device's sample counts as hung */
+/* A device's sample counts as hung after HANG ns and so many times what the plan's own step takes. The device is lost
+   then, for whoever waits for a kernel that does not end: a slow candidate on a slow device is no such kernel. */
+static const double HANG = 5e9, SLOWER = 100;
 
 /* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */
 typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch; } result;
@@ -44,6 +46,7 @@ struct nvt_lab {
   char *host[2];           /* of a device's output, to be compared: what is wanted, what is there */
   int held;                /* the output that host[0] is of; -1: none */
   int runs;                /* of one sample */
+  double own;              /* ns of a run of the plan's own step; 0: not known */
   void (*told)(void *user, double part);
   void *user;
 };
@@ -185,8 +188,9 @@ int nvt_lab_whole(nvt_lab *l) {
 
 /* The program runs so often, on what the plan's own step writes or on scratch; *ns of all together. */
 static int run(nvt_lab *l, nvd_program *p, int scratch, int runs, double *ns) {
+  double limit = scratch ? HANG + SLOWER * l->own * runs : INFINITY;
   if (l->device)
-    return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, HANG, &l->hung);
+    return nvd_time_on(ns, p, l->in, scratch ? l->other : l->ref, runs, l->flush, limit, &l->hung);
   int status = NVM_OK;
   *ns = 0;
   for (int i = 0; i < runs && !status; i++) {
@@ -264,8 +268,10 @@ static nvt_fate try_out(nvt_lab *l, int i) {
   int more = l->device ? 3 : 1;
   if (!status && right)
     status = run(l, l->program[i], i > 0, more, &ns);
-  if (!status && !i)
-    l->runs = ns / more < AIM ? (int)(AIM / (ns / more + 1)) + 1 : 1;
+  if (!status && !i) {
+    l->own = ns / more;
+    l->runs = l->own < AIM ? (int)(AIM / (l->own + 1)) + 1 : 1;
+  }
   l->runs = l->runs < MOST_RUNS ? l->runs : MOST_RUNS;
   return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }

@@ -396,9 +396,9 @@ static void set_up(nvcu_em *e) {
   e->depth = 1;
 }
 
-static int resident_of(const nvcu_em *e) {
+int nvcu_least_blocks(const nvcu_em *e) {
   int64_t least = kernel_hint(e, "min_blocks");
-  return !e->ring || e->cluster > 1 ? 0 : least > 1 ? (int)least : 1;
+  return least > 0 ? (int)least : e->ring ? 1 : 0;
 }
 
 static int64_t mail_at(const nvcu_em *e) { return e->exchange + e->shared_most; }
@@ -412,8 +412,8 @@ static void compose(nvcu_em *e, nvb_text *t, const nvc_cuda_kernel *k) { /* all 
   nvb_puts(t, nvb_text_get(&e->head));
   if (k->shared) nvb_print(t, "extern __shared__ __align__(%d) char dynamic[];\n", e->tensor ? 1024 : 16);
   nvb_print(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
-  int64_t least = kernel_hint(e, "min_blocks");
-  if (least > 0 || e->ring) nvb_print(t, ", %lld", least > 0 ? (long long)least : 1);
+  int least = nvcu_least_blocks(e);
+  if (least) nvb_print(t, ", %d", least);
   nvb_puts(t, ") ");
   if (e->cluster > 1) nvb_print(t, "__cluster_dims__(%d, 1, 1) ", e->cluster);
   nvb_puts(t, "nvm_kernel(");
@@ -490,7 +490,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   *out = (nvc_cuda_kernel){.threads = 32 * (e->warps + (e->ring ? NVCU_GROUP : 0)), .checks = e->checks,
                            .shared = fits ? room : 0, .scratch = fits ? nvcu_shares_bytes(e, e->ring) : room,
                            .posts = e->ring && e->ring->least, .cluster = e->cluster,
-                           .resident = resident_of(e), .nmap = e->nmap};
+                           .resident = e->ring && e->cluster == 1 ? nvcu_least_blocks(e) : 0, .nmap = e->nmap};
   memcpy(out->map, e->map, sizeof e->map);
   compose(e, &body, out);
   const char *text[] = {nvc_cuda_prelude, nvc_cuda_tensor};

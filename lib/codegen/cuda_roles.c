@@ -488,7 +488,7 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   nvcu_shares_plan(e, g, s);
   set_up(e, g);
   nvcu_shares_begin(e, g, blocks);
-  int threads = 32 * (e->warps + GROUP), all = REGISTERS / threads / 8 * 8;
+  int threads = 32 * (e->warps + GROUP), all = REGISTERS / (threads * nvcu_least_blocks(e)) / 8 * 8;
   int more = (all * (g->groups + 1) - PRODUCER_REGISTERS) / g->groups / 8 * 8, change = g->groups > 1;
   nvcu_open(e, "if (warp >= %d)", e->warps);
   if (change) nvcu_line(e, "nv_registers_less<%d>();", PRODUCER_REGISTERS);

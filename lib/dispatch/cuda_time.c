@@ -1,6 +1,7 @@
 /* How long programs take on a device, by its own clock: events around runs that are queued while the device is still
    busy with something else, so that no launch is waited for. */
 #include <sched.h>
+#include <stdio.h>
 #include "base/clock.h"
 #include "base/err.h"
 #include "dispatch/device_impl.h"
@@ -49,8 +50,11 @@ static int span(nvd_device *d, const work *w, int runs, double limit, double *ns
   error = error || status ? error : nvd_cu.cudaEventElapsedTime(&ms, t.from, t.to);
   nvd_leave(entered);
   *ns += 1e6 * (double)ms;
-  if (*hung)
-    return nvb_fail(NVM_ERR_DEVICE, "[tune] a kernel on cuda:%d has not ended after %.0f s", d->ordinal, limit * 1e-9);
+  if (*hung) {
+    char why[80];
+    snprintf(why, sizeof why, "a kernel that was tried has not ended after %.3g s", limit * 1e-9);
+    return nvd_device_lose(d, why);
+  }
   return status ? status : nvd_device_status(d, error, "tune");
 }
 

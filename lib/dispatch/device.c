@@ -162,23 +162,29 @@ static int suspects(const nvd_device *d, char *text, size_t size) {
   return n;
 }
 
-int nvd_device_status(nvd_device *d, int error, const char *what) {
-  if (!error)
-    return NVM_OK;
-  if (!breaks(error))
-    return nvd_cuda_status(error, what);
+int nvd_device_lose(nvd_device *d, const char *why) {
   char names[600];
   nvd_lock();
   if (!atomic_load(&d->lost)) {
     int n = suspects(d, names, sizeof names);
     const char *in = n > 1 ? ", in one of the kernels " : n ? ", in kernel " : "";
-    snprintf(d->why, sizeof d->why, "[cuda:%d] the device is lost: %s (%d)%s%s; the CPU goes on, the GPU only in a new "
-             "process", d->ordinal, nvd_cu.cudaGetErrorString(error), error, in, names);
+    snprintf(d->why, sizeof d->why, "[cuda:%d] the device is lost: %s%s%s; the CPU goes on, the GPU only in a new "
+             "process", d->ordinal, why, in, names);
     atomic_store_explicit(&d->lost, 1, memory_order_release);
   }
   nvd_unlock();
-  nvd_cu.cudaGetLastError();
   return nvb_fail(NVM_ERR_DEVICE, "%s", d->why);
+}
+
+int nvd_device_status(nvd_device *d, int error, const char *what) {
+  char why[200];
+  if (!error)
+    return NVM_OK;
+  if (!breaks(error))
+    return nvd_cuda_status(error, what);
+  snprintf(why, sizeof why, "%s (%d)", nvd_cu.cudaGetErrorString(error), error);
+  nvd_cu.cudaGetLastError();
+  return nvd_device_lose(d, why);
 }
 
 /* ---- queues */

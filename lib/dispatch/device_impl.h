@@ -58,6 +58,7 @@ void nvd_leave(int entered);
 /* A status for CUDA's error code; the device is lost if the error says so, and the message then names the kernels.
    Without the lock. */
 int nvd_device_status(nvd_device *d, int error, const char *what);
+int nvd_device_lose(nvd_device *d, const char *why); /* NVM_ERR_DEVICE; the same message */
 
 /* Under the lock: */
 nvd_queue *nvd_queue_now(nvd_device *d);                    /* of the thread's current stream */

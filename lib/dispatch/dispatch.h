@@ -47,7 +47,7 @@ typedef struct nvd_operand { nvd_buf *buf; char *data; } nvd_operand;
 int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out);
 /* The device's own time, in ns, of so many runs one after the other; flush (NULL: none): a buffer that is written
    before each, so that caches are empty, and not counted. Waits, at most `limit` ns for all of them: then *hung is
-   set, and the device does not answer. A status. */
+   set, and the device is lost. A status. */
 int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_operand *out, int runs, nvd_buf *flush,
                 double limit, int *hung);
 /* 0: not on the thread's stream, which is being captured, or on a device that is lost. */

@@ -13,10 +13,13 @@ typedef enum emu_kind {
   EMU_TURN    /* no meeting: the thread waits for what others do, and looks again when all have had their turn */
 } emu_kind;
 
+enum { EMU_RANKS = 16 }; /* blocks of a cluster, at most */
 /* Every loaded source has one of these, the executor writes it: whose turn it is, and the way back. */
 typedef struct emu_world {
   emu_dim thread, block, threads, blocks;
   unsigned rank, apart;         /* of the block in its cluster; bytes between the shared memory of two of its blocks */
+  int registers;                /* of a thread, as many as launch bounds leave */
+  int spare[EMU_RANKS], said[EMU_RANKS]; /* of a block: registers that were given back; threads that gave or took */
   void (*follow)(void);         /* what was launched before this kernel has ended */
   void (*reach)(int rank, int line); /* another block of the cluster, which must be there */
   unsigned long long (*meet)(emu_kind kind, unsigned mask, unsigned long long value, unsigned from, int line);
@@ -27,7 +30,7 @@ typedef struct emu_kernel {
   void (*call)(void **params);  /* one thread */
   int nparam;
   const int *size;              /* bytes of each parameter */
-  int max_threads;              /* of __launch_bounds__; 0: not said */
+  int max_threads, least;       /* of __launch_bounds__; 0: not said; blocks of a multiprocessor, 1: not said */
   int cluster;                  /* blocks of __cluster_dims__; 1: not said */
   char *shared;                 /* dynamic shared memory: EMU_SHARED_ALL bytes; NULL: none */
   emu_world *world;
@@ -42,5 +45,5 @@ typedef struct emu_map {
 } emu_map;
 
 /* The largest a block may ask for, and what shows writes behind it; of the blocks of a cluster */
-enum { EMU_SHARED = 232448 + 4096, EMU_SHARED_ALL = 16 * EMU_SHARED };
+enum { EMU_SHARED = 232448 + 4096, EMU_SHARED_ALL = EMU_RANKS * EMU_SHARED };
 #endif

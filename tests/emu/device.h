@@ -101,9 +101,9 @@ template <class... A> inline void emu_apply(void (*f)(A...), void **p) {
 template <class... A> constexpr int emu_count(void (*)(A...)) { return sizeof...(A); }
 template <class F> struct emu_sizes;
 template <class... A> struct emu_sizes<void(A...)> { static constexpr int size[] = {(int)sizeof(A)..., 0}; };
-#define EMU_KERNEL(f, bound, cluster, shared)                                                                        \
-  extern "C" {                                                                                              \
-  extern const emu_kernel emu_kernel_##f = {                                                                \
-    #f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, cluster, shared, \
-    &emu_state}; \
+#define EMU_KERNEL(f, bound, least, cluster, shared)                                                               \
+  extern "C" {                                                                                                     \
+  extern const emu_kernel emu_kernel_##f = {                                                                       \
+    #f, [](void **p) { emu_apply(f, p); }, emu_count(f), emu_sizes<decltype(f)>::size, bound, least, cluster, shared, \
+    &emu_state};                                                                                                   \
   }

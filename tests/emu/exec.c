@@ -328,6 +328,11 @@ static int run_grid(emu_dim n, size_t shared) {
   return 0;
 }
 
+static int registers(int threads) { /* of each of so many on a multiprocessor */
+  enum { ALL = 65536, MOST = 255, GRAIN = 8 };
+  return ALL / threads < MOST ? ALL / threads / GRAIN * GRAIN : MOST;
+}
+
 static void nothing(void) {}
 int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t shared, void **params,
                 void (*follow)(void)) {
@@ -353,7 +358,8 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
     sigaltstack(&stack, &before);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &act, &old[i]);
     *k->world = (emu_world){.threads = threads, .blocks = blocks, .apart = (unsigned)apart, .meet = meet,
-                            .reach = reach, .follow = follow ? follow : nothing};
+                            .reach = reach, .follow = follow ? follow : nothing,
+                            .registers = registers((int)n * k->least)};
     w.running = 1;
     code = sigsetjmp(w.out, 1) ? w.code : run_grid(blocks, shared);
     w.running = 0;

@@ -58,29 +58,31 @@ static void declare_shared(text *out, const char *s, char *name, size_t cap) {
   adds(out, s);
 }
 
-/* The number in an attribute `what(n, ...)` between s and the name of a kernel; *open goes on to the brace behind
-   it. */
-static int attribute(const char *s, const char *what, const char **open) {
+/* The number in an attribute `what(n, ...)` between s and the name of a kernel, and in *second (may be NULL) the next
+   one, if there is one; *open goes on to the brace behind it. */
+static int attribute(const char *s, const char *what, const char **open, int *second) {
   const char *at = strstr(s, what), *close = at && at < *open ? strchr(*open, ')') : NULL;
   int n = close ? atoi(*open + 1) : 0;
+  const char *comma = close ? memchr(*open, ',', (size_t)(close - *open)) : NULL;
+  if (comma && second) *second = atoi(comma + 1);
   if (close) *open = strchr(close, '(');
   return n;
 }
 
-/* One EMU_KERNEL for each `__global__ void [__launch_bounds__(n, ...)] [__cluster_dims__(n, ...)] name(`. */
+/* One EMU_KERNEL for each `__global__ void [__launch_bounds__(n, m)] [__cluster_dims__(n, ...)] name(`. */
 static void describe_kernels(text *out, const char *s, const char *shared) {
   static const char what[] = "__global__";
   while ((s = strstr(s, what))) {
     s += sizeof what - 1;
     const char *open = strchr(s, '(');
-    int threads = open ? attribute(s, "__launch_bounds__", &open) : 0;
-    int cluster = open ? attribute(s, "__cluster_dims__", &open) : 0;
+    int least = 1, threads = open ? attribute(s, "__launch_bounds__", &open, &least) : 0;
+    int cluster = open ? attribute(s, "__cluster_dims__", &open, NULL) : 0;
     if (!open) return;
     const char *e = open;
     while (e > s && e[-1] == ' ') e--;
     const char *b = e;
     while (is_word(b[-1])) b--;
-    addf(out, "EMU_KERNEL(%.*s, %d, %d, %s)\n", (int)(e - b), b, threads, cluster ? cluster : 1,
+    addf(out, "EMU_KERNEL(%.*s, %d, %d, %d, %s)\n", (int)(e - b), b, threads, least, cluster ? cluster : 1,
          *shared ? "emu_shared" : "0");
   }
 }

@@ -196,8 +196,15 @@ template <int THREADS> NV void emu_gather(int which) {
   else while (round[which] == now) emu_turn();
 }
 template <int THREADS> NV void nv_meet() { emu_gather<THREADS>(0); }
-template <int N> NV void nv_registers_less() {}
-template <int N> NV void nv_registers_more() {}
+// A block's registers are shared out anew: who wants more waits until others have given as many back.
+NV void emu_registers(int more) {
+  volatile int &spare = emu_state.spare[emu_state.rank], &said = emu_state.said[emu_state.rank];
+  while (spare < more) emu_turn();
+  spare -= more;
+  if (++said == (int)blockDim.x) spare = said = 0;
+}
+template <int N> NV void nv_registers_less() { emu_registers(N - emu_state.registers); }
+template <int N> NV void nv_registers_more() { emu_registers(N - emu_state.registers); }
 NV unsigned long long emu_turned(unsigned long long at, int span) { return at ^ (at >> 7 & (span / 16 - 1)) << 4; }
 template <bool OUT> NV long long emu_box(char *shared, const nv_map *map, const long long (&at)[5]) {
   const emu_map *m = (const emu_map *)map;
