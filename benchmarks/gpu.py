@@ -276,7 +276,8 @@ def section_layouts(b):
     x, y = draws("float32", (4096, n // 4096), (n // 4096,))
     one("every second column", "strided", "float32", [x[:, ::2]], 4 * n, big)
     one("every second row", "strided", "float32", [x[::2]], 4 * n, big)
-    one("a transposed view", "strided", "float32", [x.T], 8 * n, big)
+    one("a transposed view", "strided", "float32", [x.T], 8 * n, big)  # PyTorch's result lies as x does: a plain pass
+    one("a transposed view", "packed", "float32", [x.T], 8 * n, big)
     one("a row broadcast", "outer", "float32", [x, y], 8 * n, big)
     one("a column broadcast", "outer", "float32", [x, draws("float32", (4096, 1))[0]], 8 * n, big)
     one("an outer product", "outer", "float32", [draws("float32", (1, n // 4096))[0], draws("float32", (4096, 1))[0]], 4 * n, big)

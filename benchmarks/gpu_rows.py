@@ -34,7 +34,8 @@ def functions(w):
         return d / w.sqrt(w.mean(d * d, 1) + 1e-5)
 
     return dict(rows, black_scholes=black_scholes, ten=ten, layernorm0=layernorm0, rowsum=lambda x: w.total(x, 1),
-                transposed=lambda x: x + w.transpose(x), outer=lambda x, y: x * y + x, strided=lambda x: 2.5 * x + 1)
+                transposed=lambda x: x + w.transpose(x), outer=lambda x, y: x * y + x, strided=lambda x: 2.5 * x + 1,
+                packed=lambda x: w.packed(2.5 * x + 1))
 
 
 # name: title, dtype, shapes of the inputs, bytes that must move, aim in units of the floor, bound of the relative error, draws.
@@ -83,7 +84,7 @@ class Torch:
             exp=t.exp, log=t.log, sin=t.sin, cos=t.cos, sqrt=t.sqrt, tanh=t.tanh, erf=t.erf, maximum=t.maximum,
             mean=lambda x, a: t.mean(x, dim=a, keepdim=a == 1), amax=lambda x, a: t.amax(x, dim=a, keepdim=True),
             total=lambda x, a: t.sum(x) if a is None else t.sum(x, dim=a, keepdim=True), transpose=lambda x: x.T,
-            var=lambda x, a: t.var(x, dim=a, correction=0))
+            var=lambda x, a: t.var(x, dim=a, correction=0), packed=t.Tensor.contiguous)
         f = t.nn.functional
         self.natives = dict(softmax=lambda x: f.softmax(x, dim=1), layernorm=lambda x, g, b: f.layer_norm(x, x.shape[1:], g, b),
                             gelu=lambda x, b: f.gelu(x + b, approximate="tanh"), layernorm0=lambda x: f.layer_norm(x, x.shape[1:]))
@@ -137,7 +138,8 @@ class Jax:
         self.words = Words(
             exp=n.exp, log=n.log, sin=n.sin, cos=n.cos, sqrt=n.sqrt, tanh=n.tanh, erf=jax.scipy.special.erf, maximum=n.maximum,
             mean=lambda x, a: n.mean(x, axis=a, keepdims=a == 1), amax=lambda x, a: n.max(x, axis=a, keepdims=True),
-            total=lambda x, a: n.sum(x, axis=a, keepdims=a is not None), var=lambda x, a: n.var(x, axis=a), transpose=n.transpose)
+            total=lambda x, a: n.sum(x, axis=a, keepdims=a is not None), var=lambda x, a: n.var(x, axis=a), transpose=n.transpose,
+            packed=lambda x: x)
         self.last = None
 
     def jit(self, name):
@@ -169,7 +171,8 @@ class Cupy:
         self.words = Words(
             exp=c.exp, log=c.log, sin=c.sin, cos=c.cos, sqrt=c.sqrt, tanh=c.tanh, erf=erf, maximum=c.maximum,
             mean=lambda x, a: c.mean(x, axis=a, keepdims=a == 1), amax=lambda x, a: c.max(x, axis=a, keepdims=True),
-            total=lambda x, a: c.sum(x, axis=a, keepdims=a is not None), var=lambda x, a: c.var(x, axis=a), transpose=c.transpose)
+            total=lambda x, a: c.sum(x, axis=a, keepdims=a is not None), var=lambda x, a: c.var(x, axis=a), transpose=c.transpose,
+            packed=c.ascontiguousarray)
         self.stream = c.cuda.ExternalStream(stream)
         self.stream.use()
 
@@ -197,7 +200,7 @@ class Nvm:
             exp=nvm.exp, log=nvm.log, sin=nvm.sin, cos=nvm.cos, sqrt=nvm.sqrt, tanh=nvm.tanh, erf=nvm.erf, maximum=nvm.maximum,
             mean=lambda x, a: nvm.mean(x, axis=a, keepdims=a == 1), amax=lambda x, a: nvm.max(x, axis=a, keepdims=True),
             total=lambda x, a: nvm.sum(x, axis=a, keepdims=a is not None), var=lambda x, a: nvm.var(x, axis=a),
-            transpose=lambda x: x.T)
+            transpose=lambda x: x.T, packed=lambda x: x)
         self.stream = nvm.stream(stream, device="cuda:0") if stream else None
         if hasattr(self.stream, "__enter__"):
             self.stream.__enter__()
