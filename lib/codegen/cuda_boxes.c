@@ -282,6 +282,7 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
   if (!boxed(e, s, NVF_STORE, &sum, &v)) return 0;
   nvcu_ring *g = e->ring;
   const nvf_stmt *cast = cast_before(e, s);
+  const char *once = nvc_hint(&e->r, s, "nt", 0) ? "true" : "false";
   int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
   give_box(e, &v);
   for (int c = 0; c < chunks_of(&sum, size); c++) {
@@ -298,7 +299,7 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
     nvcu_line(e, "nv_boxes_see();");
     nvcu_line(e, "__syncwarp();");
     nvcu_open(e, "if (lane == 0)");
-    nvcu_line(e, "nv_box_out(&map%d, %s, %s);", v.number, to, place_of(e, &v, &sum, first));
+    nvcu_line(e, "nv_box_out<%s>(&map%d, %s, %s);", once, v.number, to, place_of(e, &v, &sum, first));
     nvcu_line(e, "nv_boxes_commit();");
     nvcu_close(e);
   }

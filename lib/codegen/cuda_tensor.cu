@@ -98,17 +98,37 @@ NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y, int z, int w)
                "[%0], [%1, {%3, %4, %5, %6}], [%2];"
                : : "r"(nv_at(to)), "l"(m), "r"(nv_at(bar)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
-NV void nv_box_out(const nv_map *m, const char *from, int x, int y) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
-               : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y) : "memory");
+// once: it is not read again soon
+NV unsigned long long nv_goes_first() {
+  unsigned long long policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
 }
-NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
-               : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z) : "memory");
+template <bool ONCE> NV void nv_box_out(const nv_map *m, const char *from, int x, int y) {
+  if constexpr (ONCE)
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%2, %3}], [%1], %4;"
+                 : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "l"(nv_goes_first()) : "memory");
+  else
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
+                 : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y) : "memory");
 }
-NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z, int w) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
-               : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+template <bool ONCE> NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z) {
+  if constexpr (ONCE)
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.L2::cache_hint "
+                 "[%0, {%2, %3, %4}], [%1], %5;"
+                 : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z), "l"(nv_goes_first()) : "memory");
+  else
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
+                 : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z) : "memory");
+}
+template <bool ONCE> NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z, int w) {
+  if constexpr (ONCE)
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.L2::cache_hint "
+                 "[%0, {%2, %3, %4, %5}], [%1], %6;"
+                 : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z), "r"(w), "l"(nv_goes_first()) : "memory");
+  else
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+                 : : "l"(m), "r"(nv_at(from)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 NV void nv_boxes_commit() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
 template <int N> NV void nv_boxes_read() { asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(N) : "memory"); }

@@ -234,7 +234,7 @@ NV void nv_box(char *to, const nv_map *m, char *bar, int x, int y, int z = 0, in
   b->bytes -= (int)emu_box<false>(to, m, {x, y, z, w, 0});
   emu_bar_step(b);
 }
-NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z = 0, int w = 0) {
+template <bool ONCE> NV void nv_box_out(const nv_map *m, const char *from, int x, int y, int z = 0, int w = 0) {
   emu_box<true>((char *)from, m, {x, y, z, w, 0});
 }
 NV void nv_boxes_commit() {}
