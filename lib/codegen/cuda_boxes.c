@@ -5,6 +5,7 @@
 #include "codegen/cuda_tensor.h"
 #include "graph/dtype.h"
 
+enum { ROOM = 226 << 10 }; /* bytes of a block, less than a stage's barriers take */
 enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* of 16 bits */ };
 
 /* Bytes of a row that leave together: no more than a part has. */
@@ -108,10 +109,11 @@ void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
     const nvf_stmt *m = cast_before(e, s);
     if (m) e->done[m->id] = 1;
   }
-  for (g->buffers = OUT_BUFFERS; all % g->buffers;) g->buffers--;
   if (!all) return;
   e->shared = (e->shared + 1023) & ~(int64_t)1023;
-  g->out = nvcu_room_new(e, (int64_t)g->groups * NVCU_GROUP * g->buffers * OUT_ROWS * 128, 0);
+  int64_t each = g->groups * NVCU_GROUP * OUT_ROWS * 128, room = ROOM - e->shared;
+  for (g->buffers = OUT_BUFFERS; all % g->buffers || (g->buffers > 1 && g->buffers * each > room);) g->buffers--;
+  g->out = nvcu_room_new(e, each * g->buffers, 0);
   for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
     const nvf_stmt *s = e->r.stmt[i];
     if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) &&

@@ -345,9 +345,55 @@ static void set_up(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "__syncthreads();");
 }
 
+/* ---- what stays: a block takes the tiles of a column one after the other, and where their rounds divide the stages,
+   a stage has the same of the column's factor for each of them */
+static int goes_with(const nvf_expr *x, int grid) { /* an address, with a coordinate of the block */
+  if (x->kind >= NVF_ADD) return goes_with(x->a, grid) || goes_with(x->b, grid);
+  return x->kind == NVF_GRID && x->id == grid;
+}
+
+static void find_stays(nvcu_em *e, nvcu_ring *g) {
+  int row = e->part->ngrid - 2;
+  g->stays = -1;
+  if (!nvc_hint(&e->r, g->loop, "stay", 0)) return;
+  for (int i = 0; i < g->n && row >= 0; i++)
+    if (!goes_with(g->tile[i].load->map, row)) g->stays = i;
+  if (g->stays < 0 || e->cluster > 1 || nvcu_of_tiles(g->loop->lo) || nvcu_of_tiles(g->loop->hi) ||
+      nvc_hint(&e->r, g->loop, "stream_k", 0))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] no factor stays from one whole tile to the next");
+}
+
+static void stays_begin(nvcu_em *e, const nvcu_ring *g) {
+  if (g->stays < 0) return;
+  nvcu_line(e, "const bool stays = %d %% (%s) == 0;", g->stages, nvcu_ring_rounds(e, g));
+  nvcu_line(e, "int anew = 0;"); /* stages until all have it */
+  for (int i = 0; i < e->part->ngrid; i++)
+    if (i != e->part->ngrid - 2) nvcu_line(e, "ix was%d = -1;", i);
+}
+
+static void stays_tile(nvcu_em *e, const nvcu_ring *g) {
+  nvb_text same = {.arena = e->a}, now = {.arena = e->a};
+  if (g->stays < 0) return;
+  nvb_puts(&same, "stays");
+  for (int i = 0; i < e->part->ngrid; i++)
+    if (i != e->part->ngrid - 2) {
+      nvb_print(&same, " && was%d == %s", i, e->grid[i]);
+      nvb_print(&now, ", was%d = %s", i, e->grid[i]);
+    }
+  nvcu_line(e, "if (!(%s)) anew = %d%s;", same.s, g->stages, now.s);
+}
+
+/* The bytes that come into the stage in hand */
+static const char *stays_bytes(nvcu_em *e, const nvcu_ring *g) {
+  if (g->stays < 0) return nvcu_text(e, "%d", g->bytes);
+  int own = (int)e->tile[g->tile[g->stays].put->out[0]].rows->bytes;
+  nvcu_line(e, "const bool all = !stays || anew-- > 0;");
+  return nvcu_text(e, "all ? %d : %d", g->bytes, g->bytes - own);
+}
+
 static void fetch(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 1, "stage"));
-  nvcu_line(e, "nv_bar_expect(%s, %d);", nvcu_ring_bar(e, g, 0, "stage"), g->bytes);
+  nvcu_line(e, "nv_bar_expect(%s, %s);", nvcu_ring_bar(e, g, 0, "stage"), stays_bytes(e, g));
   for (int i = 0; i < g->n; i++) {
     const nvcu_fill *f = &g->tile[i];
     const nvc_cuda_map *m = &f->view.map;
@@ -357,14 +403,22 @@ static void fetch(nvcu_em *e, const nvcu_ring *g) {
     nvb_text rest = {.arena = e->a};
     for (int d = 2; d < m->rank; d++) nvb_print(&rest, ", %s", nvcu_view_start(e, &f->view, d));
     nvcu_line(e, "char *const %s = %s + stage * %d;", to, nvcu_room_at(e, g->tiles, r->off, "char"), g->bytes);
+    if (i == g->stays) nvcu_open(e, "if (all)");
     for (int b = 0, high = r->rows / m->box[1]; b < f->boxes; b++)
       nvcu_line(e, "nv_box(%s + %d, &map%d, %s, %s + %d, %s + %d%s);", to, b * m->box[1] * r->span, f->map,
                 nvcu_ring_bar(e, g, 0, "stage"), x, b / high * m->box[0], y, b % high * m->box[1], nvb_text_get(&rest));
+    if (i == g->stays) nvcu_close(e);
   }
 }
 
 /* The block's tiles, one after the other; a cluster's blocks have one. In text: the tile in hand. */
 static const char *open_tiles(nvcu_em *e, const char *blocks) {
+  if (e->ring->stays >= 0) {
+    const char *run = nvcu_let(e, "ix", nvcu_text(e, "(%s + gridDim.x - 1) / gridDim.x", blocks)),
+               *end = nvcu_let(e, "ix", nvcu_text(e, "(block + 1) * %s", run));
+    return nvcu_for(e, nvcu_text(e, "block * %s", run), nvcu_text(e, "(%s < %s ? %s : %s)", end, blocks, end, blocks),
+                    "1", 1);
+  }
   if (e->cluster == 1 && !e->ring->least) return nvcu_for(e, "block", blocks, "gridDim.x", 1);
   if (e->ring->least) return nvcu_shares_open(e);
   nvcu_open(e, "%s", "");
@@ -382,7 +436,9 @@ static span rounds_of(nvcu_em *e, const nvcu_ring *g, const char *lo, const char
 static void producer(nvcu_em *e, nvcu_ring *g, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks) {
   nvcu_open(e, "if (threadIdx.x == %d)", 32 * e->warps);
   nvcu_line(e, "int stage = 0, phase = 1;");
+  stays_begin(e, g);
   coordinates(e, open_tiles(e, blocks));
+  stays_tile(e, g);
   const nvf_stmt *s = g->loop;
   const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
              *step = s->step ? nvcu_uniform(e, s->step) : "1";
@@ -477,6 +533,7 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   nvcu_ring *g = NVB_NEW(e->a, nvcu_ring);
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);
+  find_stays(e, g);
   int added = nvg_size(nvcu_factor_type(e, g->sum[0])) == 1; /* where they are waited for */
   for (int i = 0; i < g->n; i++) g->widens |= e->k->tile[g->tile[i].put->out[0]].type == NVM_I8;
   g->few = g->widens && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;

@@ -48,15 +48,22 @@ static const char shares_text[] =
 /* Each four of a thread's sums lie beside those of the other threads: bytes of such fours. */
 static int four_of(const nvcu_em *e) { return 16 * 32 * e->warps; }
 
-static int is_of_tiles(const nvf_expr *x) {
-  return x && (x->kind == NVF_GRID || x->kind == NVF_VAR || is_of_tiles(x->a) || is_of_tiles(x->b));
+int nvcu_of_tiles(const nvf_expr *x) {
+  return x && (x->kind == NVF_GRID || x->kind == NVF_VAR || nvcu_of_tiles(x->a) || nvcu_of_tiles(x->b));
+}
+
+const char *nvcu_ring_rounds(nvcu_em *e, const nvcu_ring *g) {
+  const nvf_stmt *s = g->loop;
+  const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
+             *step = s->step ? nvcu_uniform(e, s->step) : "1";
+  return nvcu_text(e, "%s < %s ? (%s - %s + %s - 1) / %s : 1", lo, hi, hi, lo, step, step);
 }
 
 void nvcu_shares_plan(nvcu_em *e, nvcu_ring *g, const nvf_stmt *loop) {
   g->least = (int)nvc_hint(&e->r, loop, "stream_k", 0);
   if (!g->least) return;
   if (e->cluster > 1) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a cluster's blocks share out one tile");
-  if (is_of_tiles(loop->lo) || is_of_tiles(loop->hi))
+  if (nvcu_of_tiles(loop->lo) || nvcu_of_tiles(loop->hi))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tiles that are shared out have equal numbers of rounds");
   if (g->bytes < four_of(e)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a stage has no room for sums of each thread");
   g->drawn = nvcu_room_new(e, 16, 0);
@@ -70,10 +77,7 @@ void nvcu_shares_draw(nvcu_em *e, const nvcu_ring *g) {
 
 void nvcu_shares_begin(nvcu_em *e, const nvcu_ring *g, const char *blocks) {
   if (!g->least) return;
-  const nvf_stmt *s = g->loop;
-  const char *lo = nvcu_uniform(e, s->lo), *hi = nvcu_uniform(e, s->hi),
-             *step = s->step ? nvcu_uniform(e, s->step) : "1";
-  nvcu_line(e, "const ix rounds = %s < %s ? (%s - %s + %s - 1) / %s : 1;", lo, hi, hi, lo, step, step);
+  nvcu_line(e, "const ix rounds = %s;", nvcu_ring_rounds(e, g));
   nvcu_line(e, "nv_shares work(*%s, gridDim.x, %s, rounds, %d);", nvcu_room_at(e, g->drawn, 0, "int"), blocks,
             g->least);
 }

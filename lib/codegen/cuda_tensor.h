@@ -87,6 +87,7 @@ typedef struct nvcu_ring {
   int buffers, chunk;           /* of out, for each warp; how many chunks were stored so far */
   const nvf_stmt *early;        /* a load of the tail that waits in `out` while the loop runs; NULL */
   nvcu_room *here;              /* a barrier for each warp: it has come */
+  int stays;                    /* the fill that tiles of a column have in common, with the hint stay; -1 */
   int least;                    /* stream-K: rounds of a share, at least; 0: no tiles are shared out */
   nvcu_room *drawn;             /* its number */
   nvcu_slice part;              /* of the tail: columns of 128 bytes of 16-bit results */
@@ -129,6 +130,8 @@ const char *nvcu_shares_open(nvcu_em *e); /* the loop of tiles: the tile in hand
 /* Behind the loop, in that of tiles: sums of others into the ring; only a whole tile's go on. */
 void nvcu_shares_fetch(nvcu_em *e, const nvcu_ring *g);
 void nvcu_shares_meet(nvcu_em *e, const nvcu_ring *g);
+int nvcu_of_tiles(const nvf_expr *x);      /* what bounds a loop, with coordinates of the block */
+const char *nvcu_ring_rounds(nvcu_em *e, const nvcu_ring *g); /* of a tile: text; 1 if there is none */
 int64_t nvcu_shares_bytes(const nvcu_em *e, const nvcu_ring *g); /* of the sums of a block; 0: they stay in it */
 
 /* ---- cuda_pipe.c */

@@ -161,6 +161,7 @@ static void open_loop(emitter *e, int parts, const struct nvf_carry *carry) {
   nvf_emit_hint(e, s, "stages", e->s->stages);
   nvf_emit_hint(e, s, "roles", e->s->roles);
   nvf_emit_hint(e, s, "stream_k", e->s->share);
+  nvf_emit_hint(e, s, "stay", e->s->stay);
 }
 
 static void contract_all(emitter *e, const packed *a, const packed *b, const struct nvf_carry *sum) {

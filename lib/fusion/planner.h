@@ -206,7 +206,7 @@ typedef struct nvf_shape {
   int64_t split;       /* blocks of a cluster that take the rounds along k in turn and add up their sums; 1: none. Then
                           at[].across is of the sums, at[].digits of the tail */
   nvm_dtype factor;    /* operands are put as this; of 8 bits: each as it is */
-  int mma, stages, roles, share; /* hints of contract and for (share: stream_k); 0: none */
+  int mma, stages, roles, share, stay; /* hints of contract and for (share: stream_k); 0: none */
   int blocks, raster;  /* hints of the kernel */
   int boxes;           /* the axis along which results may leave in boxes; -1: they do not */
 } nvf_shape;

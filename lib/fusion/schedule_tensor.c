@@ -334,6 +334,19 @@ int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t) {
   return at.c != NULL;
 }
 
+/* Of few rounds: stages in which the right operand of a column of tiles stays, which a block takes one after the other;
+   0: it is loaded for each tile. */
+static int staying(const nvf_cand *k, const tiling *t) {
+  enum { MOST = 4, RUN = 8 }; /* rounds; tiles of a block, at least */
+  int64_t deep = t->c->depth / size_of(k), rounds = (k->axis.at[k->dot->k].n + deep - 1) / deep;
+  int64_t rows = (k->axis.at[k->dot->m].n + t->m - 1) / t->m, fit = k->net->caps->onchip / stage_bytes(k, t);
+  int whole = t->c->form == GROUPS && !t->c->turned && t->split == 1 && !t->share && t->resident == 1;
+  if (!whole || k->dot->count > 1 || rounds < 1 || rounds > MOST || rounds > fit || rows < RUN ||
+      blocks_of(k, t) < RUN * places_of(k, t))
+    return 0;
+  return (int)(fit / rounds * rounds);
+}
+
 /* An operand's shared tile: its longer rows in memory stay rows. */
 static void operand(const nvf_cand *k, nvf_shape *s, int zone, const nvf_tiling *t, int warps) {
   int64_t v, lanes = 32, other = k->dot->right[zone] ? t->n : t->m;
@@ -379,13 +392,15 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
     operand(k, s, z, &t, c->wm * c->wn);
   s->factor = nvf_tensor_factor(k);
   s->mma = c->form;
-  s->stages = at.stages;
+  s->stay = staying(k, &at) > 0;
+  s->stages = s->stay ? staying(k, &at) : at.stages;
   s->share = at.share;
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;
   /* else every row of tiles reads all of the right operands anew, which is half as dear of bytes */
   if (k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m)
     s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (c->bytes ? 2 : 1);
+  for (s->raster = s->stay ? 1 : s->raster; s->stay && s->raster * t.m < k->axis.at[k->dot->m].n;) s->raster *= 2;
   s->boxes = s->roles && at.split == 1 ? (c->turned && !c->bytes ? k->dot->m : k->dot->n) : -1;
   return s;
 }

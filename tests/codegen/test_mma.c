@@ -149,6 +149,8 @@ START_TEST(groups) {
   gemm16_of("wgmma", 128, 256, 128, 128, 128, 256);
   gemm16_of("wgmma", 136, 522, 200, 208, 216, 528);
   gemm16_of("wgmma", 300, 10, 8, 8, 8, 16);
+  gemm16_of("wgmmat", 400, 300, 72, 72, 80, 304); /* two rounds, which divide the stages, and three */
+  gemm16_of("wgmmat", 400, 300, 136, 136, 136, 304);
   gemm16_of("", 9, 9, 0, 8, 8, 16);
 }
 END_TEST
