@@ -383,6 +383,17 @@ static void stays_tile(nvcu_em *e, const nvcu_ring *g) {
   nvcu_line(e, "if (!(%s)) anew = %d%s;", same.s, g->stages, now.s);
 }
 
+/* Tiles of a block, one after the other: as many as there are for each; some more, if then blocks begin where columns
+   do and go down them side by side, which is worth the few that have none (141 us for 147: 128 of 132 blocks). */
+static const char *stays_run(nvcu_em *e, const char *blocks) {
+  const char *rows = nvcu_let(e, "ix", nvcu_uniform(e, e->part->grid[e->part->ngrid - 2].extent)),
+             *even = nvcu_let(e, "ix", nvcu_text(e, "(%s + gridDim.x - 1) / gridDim.x", blocks)),
+             *parts = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s / %s : 1", even, rows, rows, even)),
+             *whole = nvcu_let(e, "ix", nvcu_text(e, "(%s + %s - 1) / %s", rows, parts, parts));
+  return nvcu_let(e, "ix", nvcu_text(e, "%s * %s == %s && %s - %s <= %s / 16 && %s >= %s ? %s : %s", whole, parts, rows,
+                                     whole, even, even, whole, even, whole, even));
+}
+
 /* The bytes that come into the stage in hand */
 static const char *stays_bytes(nvcu_em *e, const nvcu_ring *g) {
   if (g->stays < 0) return nvcu_text(e, "%d", g->bytes);
@@ -414,8 +425,7 @@ static void fetch(nvcu_em *e, const nvcu_ring *g) {
 /* The block's tiles, one after the other; a cluster's blocks have one. In text: the tile in hand. */
 static const char *open_tiles(nvcu_em *e, const char *blocks) {
   if (e->ring->stays >= 0) {
-    const char *run = nvcu_let(e, "ix", nvcu_text(e, "(%s + gridDim.x - 1) / gridDim.x", blocks)),
-               *end = nvcu_let(e, "ix", nvcu_text(e, "(block + 1) * %s", run));
+    const char *run = stays_run(e, blocks), *end = nvcu_let(e, "ix", nvcu_text(e, "(block + 1) * %s", run));
     return nvcu_for(e, nvcu_text(e, "block * %s", run), nvcu_text(e, "(%s < %s ? %s : %s)", end, blocks, end, blocks),
                     "1", 1);
   }

@@ -31,6 +31,7 @@ static void residual(void) { out(add(relu(add(mm(X(M, K), X(K, K)), X(K))), X(M,
 static void half(void) { out(gelu(add(mm(H(M, K), H(K, M)), H(M)))); }
 static N wide(N x) { return apply(NVG_OP_ASTYPE, 1, &x, 1, &(nvg_attr){ .name = "dtype", .kind = 'd', .i = NVM_F32 }); }
 static void eights(void) { out(relu(mul(mul(mm(wide(E(M, K)), turn(wide(E(M, K)))), X(1)), X(1)))); }
+static void short_sums(void) { N x = H(4 * M, 128); out(gelu(add(mm(x, turn(H(4 * M, 128))), H(4 * M)))); }
 static void eights_as_they_are(void) { out(mm(E(M, K), turn(E(M, K)))); }
 /* A GPU reads the bytes (79.7 and 83.9 MB); a CPU makes them wider first. */
 static void byte_weights(void) { out(gelu(add(mul(mm(H(M, K), turn(I8(M, K))), X(M)), X(M)))); }
@@ -137,6 +138,7 @@ static const struct pattern patterns[] = {
   { "bf16x9 with a tail", more_pieces, { 3, 1 }, 302e6 }, { "bf16x9 of columns", columns_in_pieces, { 3, 1 }, 302e6 },
   { "int8 weights", byte_weights, { 1, 2 }, 96.51e6 }, { "gated int8 weights", gated_bytes, { 1, 2 }, 117.5e6 },
   { "int8 weights, few rows", few_rows_of_bytes, { 1, 1 }, 17.19e6 },
+  { "short sums", short_sums, { 1, 1 }, 545.3e6 },
   { "training, wide", training_wide, { 7, 9 }, 705.2e6 },
 };
 GOLDEN_SUITE("products")
