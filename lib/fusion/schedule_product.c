@@ -139,7 +139,7 @@ static nvf_tiling tile_cpu(const nvf_cand *k) {
   int64_t lanes = lanes_of(k->net->caps, sum_of(k)), vectors = vectors_of(k->net->caps, sum_of(k), k->dot->count);
   return (nvf_tiling){ told(k, NVF_KROWS, rows_of(k), class_of(length(k, k->dot->m), 1, 64)),
                        told(k, NVF_KCOLS, lanes, class_of(length(k, k->dot->n), lanes, lanes * vectors)),
-                       told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)), 1, 0, 0 };
+                       told(k, NVF_KDEPTH, lanes, class_of(length(k, k->dot->k), lanes, 64)), 1, 0, 0, 0 };
 }
 
 static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
@@ -174,7 +174,7 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
 /* ---- a GPU: tensor cores (schedule_tensor.c), else 128 threads of 8 x 4 sums */
 static nvf_tiling tile_gpu(const nvf_cand *k) {
   enum { SHORTEST = 256, FULL = 4 }; /* factors of a piece; blocks for each unit */
-  nvf_tiling t = { 64, 64, 16, 1, 0, 0 };
+  nvf_tiling t = { 64, 64, 16, 1, 0, 0, 0 };
   if (nvf_tensor_tile(k, &t))
     return t;
   int64_t most = nvf_split_most(k), tiles = nvf_product_tiles(k, &t), depth = length(k, k->dot->k);

@@ -2,6 +2,7 @@
    operands' places in memory, its alignment and its tail; and large aligned ones are fed by TMA where there is one. */
 #include "../suite.h"
 #include <stdlib.h>
+#include <string.h>
 #include "base/caps.h"
 #include "base/err.h"
 #include "codegen/cuda.h"
@@ -254,4 +255,31 @@ START_TEST(bytes_beside_sixteen_bits) {
 }
 END_TEST
 
-SUITE("tensor", few_tiles_are_shared_out, all_are_spelled, slow_paths_before_a_store, bytes_beside_sixteen_bits)
+/* Of short sums a factor stays in shared memory, where tiles are many and the tail reads no matrix; the kernel is
+   taken before a library then. */
+typedef struct brief { int m, n, k, tail, stays, own; } brief;
+static void plan_brief(nvb_arena *a, void *arg) {
+  const brief *b = arg;
+  product p = {.type = "bf16", .m = b->m, .n = b->n, .k = b->k, .align = 1, .tail = b->tail};
+  const nvf_options o = {.fuse = 1, .offers = NVF_OFFERS_PRODUCT};
+  nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), nvb_caps_find("h200"), &o);
+  nvb_text t = {.arena = a};
+  nvf_schedule_print(&t, plan->step[0].k, plan->step[0].s, "gpu");
+  ck_assert_msg(!strstr(t.s, "stay = 1") == !b->stays && plan->step[0].product->own == b->own,
+                "%d x %d x %d, tail %d: own %d\n%s", b->m, b->n, b->k, b->tail, plan->step[0].product->own, t.s);
+}
+
+START_TEST(factors_of_short_sums_stay) {
+  brief each[] = {{16384, 16384, 64, BARE, 1, 1},   {16384, 16384, 128, BARE, 1, 1}, {16384, 16384, 256, BARE, 1, 1},
+                  {65536, 8192, 256, BARE, 1, 1},   {16384, 16384, 320, BARE, 0, 1}, {16384, 16384, 128, ADDED, 0, 1},
+                  {2048, 2048, 128, BARE, 0, 1},    {512, 65536, 128, BARE, 0, 1}};
+  for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+    nvb_arena *a = nvb_arena_new();
+    ck_assert_msg(nvb_protect(a, plan_brief, &each[i]) == NVM_OK, "%s", nvb_message());
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+SUITE("tensor", few_tiles_are_shared_out, factors_of_short_sums_stay, all_are_spelled, slow_paths_before_a_store,
+      bytes_beside_sixteen_bits)
