@@ -655,8 +655,8 @@ static int64_t warps_with(int64_t registers) {
 /* Blocks that are to fit into a unit; 0: as many as the compiler leaves room for. By itself it has sums wait for two
    loads at a time, and takes registers that cost a large block its neighbour. Measured, of a copy, without and with:
    sums of rows of 50,000 f16 1.01 and 0.93, f32 0.96 and 0.92; softmax of rows of 5,000 f64 1.24 and 1.07, layernorm of
-   200,000 bf16 1.41 and 1.21; of fewer warps, sums of rows of 1,000 bf16 1.003 and 0.996, softmax of 5,000 bf16 0.98 and
-   1.04. */
+   200,000 bf16 1.41 and 1.21; of fewer warps, sums of rows of 1,000 bf16 1.003 and 0.996, softmax of rows of 5,000 bf16
+   0.98 and 1.04. */
 static int64_t resident(const room *r, int64_t warps) {
   enum { CHEAP = 4, PLAIN = 48 }; /* operations on an element */
   const nvf_cand *k = r->k;
