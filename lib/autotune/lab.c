@@ -14,6 +14,8 @@
 /* AIM: ns of one sample, at least. POISON: to a scatter, which enters positions over what is there, a negative one:
    none */
 enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 };
+/* Of larger results so many stretches are compared before a candidate is timed, the whole of the winner's. */
+enum { STRETCHES = 256, STRETCH = 64 << 10 };
 /* A device's sample counts as hung after HANG ns and so many times what the plan's own step takes. The device is lost
    then, for whoever waits for a kernel that does not end: a slow candidate on a slow device is no such kernel. */
 static const double HANG = 5e9, SLOWER = 100;
@@ -44,7 +46,7 @@ struct nvt_lab {
   nvd_operand *in, *ref, *other; /* by leaf, then by buffer; by output: of the plan's own step, of the others */
   char **in_at, **ref_at, **other_at; /* the same for the CPU */
   char *host[2];           /* of a device's output, to be compared: what is wanted, what is there */
-  int held;                /* the output that host[0] is of; -1: none */
+  int held;                /* twice the output that host[0] is of, 1 more if it is the whole; -1: none */
   int runs;                /* of one sample */
   double own;              /* ns of a run of the plan's own step; 0: not known */
   void (*told)(void *user, double part);
@@ -235,16 +237,30 @@ static int poison(nvt_lab *l, nvd_buf *b) {
   return status;
 }
 
-/* Whether the scratch holds what the plan's own step made; a status in *status if that could not be seen. */
-static int same(nvt_lab *l, int *status) {
+static int is_large(const nvt_lab *l, int i) { return l->device && l->out[i].bytes > STRETCHES * STRETCH; }
+
+/* A result from the device: the whole, or of a large one stretches from its first byte to its last. A status. */
+static int bring(char *to, nvd_buf *from, int64_t bytes, int whole) {
+  if (whole)
+    return nvd_download(to, from, 0, (size_t)bytes);
+  int status = NVM_OK;
+  for (int64_t i = 0, last = STRETCHES - 1, most = bytes - STRETCH; i <= last && !status; i++)
+    status = nvd_download(to + i * STRETCH, from, (size_t)(i < last ? most / last * i / 16 * 16 : most), STRETCH);
+  return status;
+}
+
+/* Whether the scratch holds what the plan's own step made, as far as is asked; a status in *status if that could not be
+   seen. */
+static int same(nvt_lab *l, int all, int *status) {
   for (int i = 0; i < l->nout; i++) {
     nvd_buf *want = l->made[l->out[i].buf], *got = l->out[i].scratch;
     const char *x = want->data, *y = got->data;
-    int64_t bytes = l->out[i].bytes;
+    int whole = all || !is_large(l, i), held = 2 * i + whole;
+    int64_t bytes = whole ? l->out[i].bytes : STRETCHES * STRETCH;
     if (l->device) {
-      *status = l->held == i ? NVM_OK : nvd_download(l->host[0], want, 0, (size_t)bytes);
-      l->held = *status ? -1 : i;
-      *status = *status ? *status : nvd_download(l->host[1], got, 0, (size_t)bytes);
+      *status = l->held == held ? NVM_OK : bring(l->host[0], want, l->out[i].bytes, whole);
+      l->held = *status ? -1 : held;
+      *status = *status ? *status : bring(l->host[1], got, l->out[i].bytes, whole);
       x = l->host[0];
       y = l->host[1];
     }
@@ -254,18 +270,21 @@ static int same(nvt_lab *l, int *status) {
   return 1;
 }
 
-/* Made, run once into poisoned memory, compared; then as often as a device takes to replay it. */
+/* Runs once into poisoned memory; whether the results are right, as far as is asked. */
+static int run_right(nvt_lab *l, int i, int all, int *status) {
+  double ns;
+  for (int k = 0; k < l->nout && !*status; k++)
+    *status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
+  *status = *status ? *status : run(l, l->program[i], i > 0, 1, &ns);
+  return *status || !i || same(l, all, status);
+}
+
+/* Made, run once, compared; then as often as a device takes to replay it. */
 static nvt_fate try_out(nvt_lab *l, int i) {
   double ns = 0;
-  int right = 1;
   nvd_forget_refusals();
   int status = nvd_prepare(&l->program[i], l->trial[i].plan, l->device, l->trial[i].call);
-  for (int k = 0; k < l->nout && !status; k++)
-    status = poison(l, i ? l->out[k].scratch : l->made[l->out[k].buf]);
-  status = status ? status : run(l, l->program[i], i > 0, 1, &ns);
-  if (!status && i)
-    right = same(l, &status);
-  int more = l->device ? 3 : 1;
+  int right = run_right(l, i, 0, &status), more = l->device ? 3 : 1;
   if (!status && right)
     status = run(l, l->program[i], i > 0, more, &ns);
   if (!status && !i) {
@@ -293,6 +312,17 @@ static nvt_fate ready(void *self, int i) {
             f == NVT_FAILED ? nvb_message() : "");
   nvb_clear();
   return f;
+}
+
+static nvt_fate sure(void *self, int i) {
+  nvt_lab *l = self;
+  int status = NVM_OK, right = 1, large = 0;
+  for (int k = 0; k < l->nout; k++)
+    large |= is_large(l, k);
+  right = !large || run_right(l, i, 1, &status);
+  if (status)
+    nvb_clear();
+  return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }
 
 static nvt_fate sample(void *self, int i, double *ns) {
@@ -343,7 +373,7 @@ static void compile_all(nvt_lab *l, int n) {
 
 int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *c, int n, const nvt_rules *r,
                    void (*told)(void *user, double part), void *user) {
-  nvt_bench b = { l, now, ready, sample, tell };
+  nvt_bench b = { l, now, ready, sure, sample, tell };
   int best = -1;
   l->key = key;
   l->trial = t;

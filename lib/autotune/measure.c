@@ -107,7 +107,7 @@ static int drop_slow(state *s, int round) {
 
 /* 0: time is up, or nothing more can be timed. */
 static int one_round(state *s, int round) {
-  int order[s->n], n = 0;
+  int order[s->n], n = 0, whole = 1;
   for (int i = 0; i < s->n; i++)
     if (s->c[i].fate == NVT_RUNNING)
       order[n++] = i;
@@ -115,8 +115,10 @@ static int one_round(state *s, int round) {
   for (int k = 0; k < n; k++) {
     nvt_candidate *c = &s->c[order[k]];
     double ns = 0;
-    if (over(s) && (round || order[k]))
-      return 0;
+    if (over(s) && (round || order[k])) {
+      whole = 0;
+      continue;
+    }
     nvt_fate f = s->b->time(s->b->self, order[k], &ns);
     if (f == NVT_RUNNING)
       add(c, ns);
@@ -125,7 +127,7 @@ static int one_round(state *s, int round) {
     if ((s->broken |= f == NVT_HUNG))
       return 0;
   }
-  return 1;
+  return whole;
 }
 
 static int winner(const state *s) {
@@ -152,6 +154,9 @@ int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n)
     if (!whole)
       break;
   }
+  int best = c[0].n && !s.broken ? winner(&s) : 0;
+  for (nvt_fate f; best && (f = b->sure(b->self, best)) != NVT_RUNNING; best = f == NVT_HUNG ? 0 : winner(&s))
+    c[best].fate = f;
   tell(&s, 1);
-  return !c[0].n ? -1 : s.broken ? 0 : winner(&s);
+  return c[0].n ? best : -1;
 }

@@ -9,7 +9,7 @@ typedef struct fake {
   double takes[MOST];      /* ns of a run; < 0: it never ends */
   double makes[MOST];      /* ns to compile and verify */
   double noise;            /* every n-th sample takes so many times as long */
-  nvt_fate ready[MOST];    /* 0: RUNNING */
+  nvt_fate ready[MOST], sure[MOST]; /* 0: RUNNING */
   int fails_at[MOST];      /* the sample that fails; 0: none */
   int slow_until[MOST];    /* so many samples take 4 % more */
   int runs[MOST], readied[MOST], order[MOST * NVT_SAMPLES], norder, samples, told;
@@ -24,6 +24,10 @@ static nvt_fate fake_ready(void *self, int i) {
   if (f->takes[i] < 0)
     return NVT_HUNG;
   return f->ready[i] ? f->ready[i] : NVT_RUNNING;
+}
+static nvt_fate fake_sure(void *self, int i) {
+  fake *f = self;
+  return f->sure[i] ? f->sure[i] : NVT_RUNNING;
 }
 static nvt_fate fake_time(void *self, int i, double *ns) {
   fake *f = self;
@@ -42,7 +46,7 @@ static void fake_told(void *self, double part) {
 static const nvt_rules usual = { .budget = 1e9, .rounds = 9, .prune = 3, .gain = 0.02, .seed = 7 };
 
 static int measure_by(fake *f, const nvt_rules *r, nvt_candidate *c, int n) {
-  nvt_bench b = { f, fake_now, fake_ready, fake_time, fake_told };
+  nvt_bench b = { f, fake_now, fake_ready, fake_sure, fake_time, fake_told };
   return nvt_measure(&b, r, c, n);
 }
 static int measure(fake *f, nvt_candidate *c, int n) { return measure_by(f, &usual, c, n); }
@@ -135,6 +139,16 @@ START_TEST(test_wrong_never_wins) {
 }
 END_TEST
 
+START_TEST(test_winners_are_made_sure_of) { /* what is found wrong in the end leaves it to the next */
+  fake f = { .takes = { 100, 10, 10.1, 10.2 }, .sure = { 0, NVT_WRONG, NVT_FAILED } }, g = f;
+  nvt_candidate c[4] = { 0 };
+  ck_assert_int_eq(measure(&f, c, 4), 3);
+  ck_assert(c[1].fate == NVT_WRONG && c[2].fate == NVT_FAILED);
+  g.sure[3] = NVT_HUNG;
+  ck_assert_int_eq(measure(&g, c, 4), 0);
+}
+END_TEST
+
 START_TEST(test_failing_later_loses) {
   fake f = { .takes = { 100, 10 }, .fails_at = { 0, 2 } };
   nvt_candidate c[2] = { 0 };
@@ -176,9 +190,16 @@ START_TEST(test_budget) {
   ck_assert_int_eq(measure_by(&g, &r, c, 2), 0);
   ck_assert_int_eq(g.runs[0], 1);          /* the reference has a time in any case */
   ck_assert_int_eq(g.readied[1], 0);
+  for (r.seed = 1; r.seed < 9; r.seed++) { /* and when time is over before its turn in the first round */
+    fake h = { .takes = { 100, 90, 90 }, .makes = { 100, 2000 } };
+    nvt_candidate d[3] = { { .model = 1 }, { .model = 1.1 }, { .model = 1.2 } };
+    r.budget = 1000;
+    ck_assert_int_eq(measure_by(&h, &r, d, 3), 0);
+    ck_assert_int_eq(h.runs[0], 1);
+  }
 }
 END_TEST
 
 SUITE("measure", test_fastest_wins, test_reference_wins_by_little, test_one_sample_never_wins, test_noise,
-      test_fastest_samples_agree, test_order, test_pruned_by_model, test_wrong_never_wins, test_failing_later_loses,
-      test_hanging, test_no_reference, test_budget)
+      test_fastest_samples_agree, test_order, test_pruned_by_model, test_wrong_never_wins,
+      test_winners_are_made_sure_of, test_failing_later_loses, test_hanging, test_no_reference, test_budget)
