@@ -284,7 +284,8 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
   if (!boxed(e, s, NVF_STORE, &sum, &v)) return 0;
   nvcu_ring *g = e->ring;
   const nvf_stmt *cast = cast_before(e, s);
-  const char *once = nvc_hint(&e->r, s, "nt", 0) ? "true" : "false";
+  /* beside long sums, whose operands the cache keeps anyway, nothing is gained */
+  const char *once = nvc_hint(&e->r, s, "nt", 0) && g->stays >= 0 ? "true" : "false";
   int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
   give_box(e, &v);
   for (int c = 0; c < chunks_of(&sum, size); c++) {
