@@ -1,7 +1,7 @@
 /* Programs on a device: launched, not waited for. A program that runs again on the same stream replays each run of its
    kernels as a graph, whose nodes are told what has changed since the last time, with the steps of libraries between
-   them; the first runs, those on a stream that the caller is capturing, and long kernels that stand alone behind others
-   are launched one by one. Decides whether indices need 64 bits, and when graphs are worth building. */
+   them; the first runs, those on a stream that the caller is capturing, and long kernels behind others are launched one
+   by one. Decides whether indices need 64 bits, and when graphs are worth building. */
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"
@@ -189,6 +189,16 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
   g->memory = most ? g->scratch + most : p->temp_bytes;
 }
 
+static int may_overlap(const nvd_program *p) {
+  double time = 0;
+  int overlaps = p->device->overlaps;
+  for (int i = 0; i < p->nstep; i++) {
+    overlaps &= !p->step[i].solution;
+    time += p->step[i].time;
+  }
+  return overlaps && time > (double)LONG * p->nstep;
+}
+
 typedef struct request { nvd_program *p; nvb_arena *work; const nvf_plan *plan; int *at; } request;
 static void arrange(nvb_arena *a, void *arg) { /* in the program's arena */
   request *r = arg;
@@ -196,6 +206,7 @@ static void arrange(nvb_arena *a, void *arg) { /* in the program's arena */
   list_buffers(p);
   list_checks(a, p);
   list_parts(a, p);
+  p->gpu->overlaps = may_overlap(p);
   measure(a, p, r->plan, r->at);
   p->gpu->from = NVB_NEWN(a, nvd_fault *, p->gpu->nleaf + 1);
   if (!(p->gpu->plain = replay_new(p)))
@@ -419,11 +430,10 @@ static int launch_parts(nvd_gpu_run *x) {
 }
 
 /* A launch of a kernel may overlap with what runs before it, one of a graph never does; but it takes longer, which only
-   a long kernel behind others hides. */
+   long kernels behind others hide. */
 static int gains_by_overlap(const nvd_gpu_run *x) {
-  const nvd_program *p = x->p;
   int waits = x->q->done < atomic_load_explicit(&x->q->issued, memory_order_relaxed);
-  return p->device->overlaps && p->nstep == 1 && p->step->time > LONG && waits;
+  return x->p->gpu->overlaps && waits;
 }
 
 /* Straight code that has come takes the place of compact code; graphs are built anew. */

@@ -47,6 +47,7 @@ typedef struct nvd_gpu_program {
   int posts;                    /* blocks of some step post */
   int64_t workspace;            /* bytes that libraries are to have beside it */
   const nvd_step *beyond;       /* its blocks are more than a launch has; NULL: there is none such */
+  int overlaps;                 /* steps are kernels, and so long that launches one by one are hidden behind them */
   int records;                  /* some step is a library's, and no argument is another at each run */
   nvd_fault **from;             /* room for the faults of a run's inputs */
   nvd_replay *plain, *kept[NVD_REPLAYS];/* plain: where no other has a place */

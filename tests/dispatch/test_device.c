@@ -105,6 +105,13 @@ static void long_scale(nvb_arena *a, void *arg) { /* y = 2 leaf 0, in 20 us, as 
   s->bind[2] = scalar(2);
   s->time = 20000;
 }
+static void two_steps_in(nvb_arena *a, void *arg, double first, double second) {
+  two_steps(a, arg);
+  nvf_step *s = ((request *)arg)->plan->step;
+  s[0].time = first, s[1].time = second;
+}
+static void long_and_short(nvb_arena *a, void *arg) { two_steps_in(a, arg, 20000, 1000); }
+static void two_short(nvb_arena *a, void *arg) { two_steps_in(a, arg, 9000, 1000); }
 static void meet(nvb_arena *a, void *arg) {
   request *r = arg;
   nvf_plan *p = plan_new(a, r, 1, 2);
@@ -527,8 +534,6 @@ START_TEST(runs_become_replays) {
 }
 END_TEST
 
-/* A long kernel that stands alone may overlap with what was launched before it: not if that is known to have ended, and
-   not in a graph of the caller's. */
 static void ck_met(nvb_arena *a, nvd_buf *y) {
   float *got = NVB_NEWN(a, float, SIDE * SIDE);
   OK(nvd_download(got, y, 0, 4 * SIDE * SIDE));
@@ -574,6 +579,8 @@ START_TEST(blocks_meet) {
 }
 END_TEST
 
+/* A long kernel may overlap with what was launched before it: not if that is known to have ended, and not in a graph of
+   the caller's. */
 START_TEST(long_kernels_are_launched) {
   nvd_device *d = emulated(0);
   nvd_program *p = program(d, long_scale, N, 0);
@@ -615,6 +622,23 @@ START_TEST(long_kernels_are_launched) {
     nvd_buf_unref(y[i]);
   nvd_buf_unref(captured), nvd_buf_unref(x);
   nvd_program_free(p);
+}
+END_TEST
+
+/* So may several, if they are long on average. */
+START_TEST(long_steps_are_launched) {
+  nvd_device *d = emulated(0);
+  nvd_program *p[] = { program(d, long_and_short, N, 0), program(d, two_short, N, 0) };
+  nvd_buf *x = ramp(d, N), *y = nvd_buf_new_on(d, 4 * N);
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < 6; i++)
+      OK(nvd_run_on(p[k], (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }));
+    ck_assert_int_eq(emu_calls("overlaps"), k ? 16 : 12);
+    ck_assert_int_eq(emu_calls("cuGraphLaunch"), k ? 4 : 0);
+    ck_ramp(y, N, 3);
+    nvd_program_free(p[k]);
+  }
+  nvd_buf_unref(x), nvd_buf_unref(y);
 }
 END_TEST
 
@@ -1156,8 +1180,8 @@ END_TEST
 SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
       a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
-      long_kernels_are_launched, a_graph_that_fails_is_given_up, values_from_the_host, kernels_are_kept, wide_indices,
-      long_code_is_refused, spills_are_refused_once, blocks_of_a_unit_are_a_wish,
+      long_kernels_are_launched, long_steps_are_launched, a_graph_that_fails_is_given_up, values_from_the_host,
+      kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once, blocks_of_a_unit_are_a_wish,
       runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch,
       captured_runs, index_out_of_range, blocks_meet, long_chains_of_checks, lost, a_call_fails,
       what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads,
