@@ -194,6 +194,7 @@ static const place places[] = {
   { rows, { 1 << 20, 3 }, 1, "i: i4 w4 l32; j: i4", 0 },     /* rows of a thread */
   { row_sums, { 1342, 50000 }, 1, "j: I8 w8 i8 l32 i4", 4 },
   { wide_row_sums, { 1342, 50000 }, 1, "j: I8 w8 i8 w2 l32 i2", 2 },
+  { wide_row_sums, { 13421, 5000 }, 1, "j: w5 i8 w2 l32 i2", 2 }, /* no second round of a few warps */
   { columns, { 16384, 1024 }, 1, NULL, 0 },
   { transposed, { 4096, 4096 }, 1, "i: l16@1 i4; j: i4 w8@1 l2@16", 4 },
   { biased, { 4096, 4096 }, 1, "i: i2; j: w4 l32 i4", 4 },     /* two vectors of an operand in flight */
@@ -245,6 +246,7 @@ static const hinted hints[] = {
   { rows, { 32768, 1000 }, 0, 264, 0 },       { rows, { 2 << 20, 33 }, 0, 0, 0 },
   { wide_rows, { 13421, 5000 }, 3, 132, 0 },  { wide_rows, { 1342, 50000 }, 2, 16, 0 },
   { row_sums, { 1342, 50000 }, 5, 0, 0 },     { row_sums, { 335, 200000 }, 0, 0, 0 }, /* a few would wait */
+  { wide_row_sums, { 13421, 5000 }, 4, 0, 0 },
   { wide_row_sums, { 1342, 50000 }, 2, 0, 0 }, { dear_row_sums, { 1342, 50000 }, 0, 0, 0 },
   { column_sums, { 65536, 4096 }, 0, 0, 1 },  { column_sums, { 4096, 512 }, 0, 0, 0 }, /* the cache may have it again */
 };
