@@ -18,7 +18,7 @@ enum { AIM = 200000, MOST_RUNS = 64, POISON = 0xa5, FLUSH_MOST = 128 << 20 };
 enum { STRETCHES = 256, STRETCH = 64 << 10 };
 /* A device's sample counts as hung after HANG ns and so many times what the plan's own step takes. The device is lost
    then, for whoever waits for a kernel that does not end: a slow candidate on a slow device is no such kernel. */
-static const double HANG = 5e9, SLOWER = 100;
+static const double HANG = 20e9, SLOWER = 100;
 
 /* What is written: by candidate 0 to a buffer of the plan's, by others to scratch. */
 typedef struct result { int buf; int64_t bytes; nvm_dtype type; nvd_buf *scratch; } result;
