@@ -148,7 +148,6 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device) {
   static const int known[][2] = {{1, 1024},
                                  {8, 49152},
                                  {10, 32},
-                                 {CUDA_DEV_SMS, 132},
                                  {CUDA_DEV_L2, 60 << 20},
                                  {CUDA_DEV_THREADS_PER_SM, 2048},
                                  {CUDA_DEV_UNIFIED, 1},
@@ -160,6 +159,8 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device) {
                                  {CUDA_DEV_POOLS, 1}};
   CALL;
   NEED(device >= 0 && device < ndevices(), INVALID_DEVICE);
+  const char *sms = getenv("NVM_EMU_SMS");
+  if (attribute == CUDA_DEV_SMS) return *value = sms ? atoi(sms) : 132, OK;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (known[i][0] == attribute) return *value = known[i][1], OK;
   return call_note(INVALID_VALUE);

@@ -1,5 +1,9 @@
 """Matrix products on a GPU by cuBLASLt and by kernels of their own: every dtype, transpose and tail at sizes that
 tensor cores like, great and ragged sizes, windows, little memory; and who runs what. Random ones: test_products.py."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -48,6 +52,32 @@ def test_every_tail(dtype, turned, rng, solvers):
         size = np.abs(va @ vb) + np.abs(vc) + 2 * np.abs(vd) + 1
         bound = 2 * k * eps * (np.abs(va) @ np.abs(vb)) + 4 * gemms.EPS[dtype] * size
         assert np.all(np.abs(got - want) <= bound), (name, np.max(np.abs(got - want) / bound))
+
+
+def short_sums(m, n):
+    """Of up to four rounds a factor stays in a block's memory, where tiles are many; of five none does."""
+    rng = np.random.default_rng(5)
+    rows = rng.choice(m, 64)
+    nvm.set("SOLVERS", "kernel")
+    for dtype, turned in (("bfloat16", False), ("float16", True)):
+        for k in (40, 128, 136, 256, 264):
+            (a, va), (b, vb) = _leaf(rng, (m, k), dtype), _leaf(rng, (k, n), dtype, turned)
+            c, vc = _leaf(rng, (n,), dtype)
+            got, sums = gemms.wide(nvm.relu(a @ b + c))[rows], va[rows] @ vb
+            bound = 4 * gemms.EPS[dtype] * (np.abs(sums) + np.abs(vc) + 1)
+            assert np.all(np.abs(got - np.maximum(sums + vc, 0)) <= bound), (dtype, k)
+    nvm.set("SOLVERS", "all")
+
+
+@pytest.mark.emulated
+def test_short_sums(emulated):
+    if not emulated:
+        return short_sums(8264, 5000)
+    # a process of its own, whose device has so few multiprocessors that few tiles are many
+    env = {**os.environ, "NVM_EMU_SMS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
+    code = "import test_matmul; test_matmul.short_sums(1100, 520)"
+    p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert p.returncode == 0, p.stderr
 
 
 @pytest.mark.emulated
