@@ -316,10 +316,10 @@ static nvt_fate ready(void *self, int i) {
 
 static nvt_fate sure(void *self, int i) {
   nvt_lab *l = self;
-  int status = NVM_OK, right = 1, large = 0;
+  int status = NVM_OK, large = 0;
   for (int k = 0; k < l->nout; k++)
     large |= is_large(l, k);
-  right = !large || run_right(l, i, 1, &status);
+  int right = !large || run_right(l, i, 1, &status);
   if (status)
     nvb_clear();
   return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;

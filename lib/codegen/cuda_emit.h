@@ -119,6 +119,7 @@ int nvcu_is_number(const char *atom);
 const char *nvcu_for(nvcu_em *e, const char *lo, const char *hi, const char *step, int unroll);
 
 /* ---- cuda_kernel.c: the threads of a block. In text: lane (0..31), warp, ix (type of index expressions). */
+int nvcu_least_blocks(const nvcu_em *e); /* of a multiprocessor, in the launch bounds; 0: they say nothing of it */
 /* Text of "this thread is the first of those that hold the same elements of l"; NULL: every thread is. */
 const char *nvcu_first_copy(nvcu_em *e, const nvf_layout *l);
 /* The warp that meets with others of l's: where the last copy of these is not complete, one of the first. */

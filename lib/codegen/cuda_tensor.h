@@ -107,7 +107,6 @@ int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s);
 /* ---- cuda_roles.c */
 /* A part whose loop has the hint roles: a warpgroup of its own copies, the others take one block after the other.
    0: it is a part like any other. `coordinates` writes those of a block's number. */
-int nvcu_least_blocks(const nvcu_em *e); /* of a multiprocessor, in the launch bounds; 0: they say nothing of it */
 int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, const char *block), const char *blocks);
 /* 0: it is not that loop. */
 int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, const char *step);

@@ -159,8 +159,7 @@ static double idle(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds)
    factor stays (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; tiles with both factors
    anew: 163, 172, 210, 265; with one that stays: 141, 136, 172, 220; the results alone take 134). */
 static double seen(const nvf_cand *k, nvf_tiling t, const effort *f, double work, double moved) {
-  enum { ROUNDS = 4 };
-  int few = k->net->caps->tensor && nvf_tensor_reach(k) > 0 && tiles_of(f->depth, t.k) <= ROUNDS;
+  int few = k->net->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
   return few ? least(work, moved) / 2 : 0;
 }
 

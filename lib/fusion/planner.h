@@ -214,7 +214,8 @@ static inline int64_t nvf_told(const nvf_cand *k, nvf_knob i, int64_t otherwise)
   return k->knobs && k->knobs->set >> i & 1 ? k->knobs->value[i] : otherwise;
 }
 /* of a block. split: blocks of a cluster that share it; share: the hint stream_k, and what it costs, ns; stages: if a
-   factor stays in them from tile to tile */
+   factor stays in them from tile to tile, of sums of NVF_SHORT rounds at most */
+enum { NVF_SHORT = 4 };
 typedef struct nvf_tiling { int64_t m, n, k, split; int share, stages; double meet; } nvf_tiling;
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
 /* ns of a tile of so many elements that a cluster shares out: its blocks meet, and its sums go through their memory. */

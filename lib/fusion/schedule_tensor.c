@@ -338,12 +338,12 @@ static int reads_a_matrix(const nvf_cand *k) { /* the tail, beside rows and colu
 /* Of few rounds: stages in which the right operand of a column of tiles stays, which a block takes one after the other;
    0: it is loaded for each tile. (16384 x 16384 x 128 of bf16: 136 us for 172, but with a matrix added 414 for 306.) */
 static int staying(const nvf_cand *k, const tiling *t) {
-  enum { MOST = 4, RUN = 8 }; /* rounds; tiles of a block, at least */
+  enum { RUN = 8 }; /* tiles of a block, at least */
   int64_t deep = t->c->depth / size_of(k), rounds = (k->axis.at[k->dot->k].n + deep - 1) / deep;
   int64_t rows = (k->axis.at[k->dot->m].n + t->m - 1) / t->m, fit = k->net->caps->onchip / stage_bytes(k, t);
   int whole = t->c->form == GROUPS && !t->c->turned && t->split == 1 && !t->share && t->resident == 1;
-  if (!whole || k->dot->count > 1 || reads_a_matrix(k) || rounds < 1 || rounds > MOST || rounds > fit || rows < RUN ||
-      blocks_of(k, t) < RUN * places_of(k, t))
+  if (!whole || k->dot->count > 1 || reads_a_matrix(k) || rounds < 1 || rounds > NVF_SHORT || rounds > fit ||
+      rows < RUN || blocks_of(k, t) < RUN * places_of(k, t))
     return 0;
   return (int)(fit / rounds * rounds);
 }
