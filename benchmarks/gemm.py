@@ -155,10 +155,10 @@ class Gpu:
 
     def passes(self, title, least):
         """Whether the row is none of those asked for, or has no such seconds left."""
-        late = self.args.only in title and self.left() < least
-        if late:
+        asked = any(text in title for text in self.args.only.split(","))
+        if asked and self.left() < least:
             say(f"{title}: no time left")
-        return late or self.args.only not in title
+        return not asked or self.left() < least
 
     def burst(self, call, k):
         call()
@@ -203,13 +203,10 @@ class Gpu:
         calls["bare"] = lambda: [t.mm(a, x) for x in ((b, c) if tail == "swiglu" else (b,))]
         return calls, errors
 
-    def wall(self, name, call, k):
-        """The same by the wall clock, after a burst that wakes the card: of batches of 10 ms and more, for shorter ones scatter by a third."""
+    def wall(self, name, call, k, idle):
+        """The same by the wall clock: of batches of 5 ms and more, for shorter ones scatter by a third."""
         wait = self.peers[WALL[name]].wait
-        for _ in range(k):
-            call()
-        wait()
-        return slope(call, wait, max(k, min(200, int(1e4 / slope(call, wait, k)))))
+        return slope(call, wait, max(k, min(200, int(5e3 / slope(call, wait, k)))), idle)
 
     def times(self, calls, burst, idle=0.04, tune={}):
         """{contestant: microseconds of each round}; tune: {contestant: what the setting of that name is for it}"""
@@ -218,11 +215,11 @@ class Gpu:
             for name in self.random.sample(list(calls), len(calls)):
                 if name in tune:
                     self.peers["nvm"].nvm.set("tune", tune[name])
-                    for _ in range(3):
-                        calls[name]()
-                    self.torch.cuda.synchronize()  # else the card is still at these, and its power at its limit, when the burst begins
+                for _ in range(3 if tune else 0):  # all contestants alike: power is at its limit for a while after long products
+                    calls[name]()
+                self.torch.cuda.synchronize()
                 time.sleep(idle)
-                times[name].append(self.wall(name, calls[name], burst) if name in WALL else self.burst(calls[name], burst))
+                times[name].append(self.wall(name, calls[name], burst, idle) if name in WALL else self.burst(calls[name], burst))
         return times
 
     def rows(self):
@@ -349,7 +346,7 @@ class Gpu:
         if "jax" in calls:
             calls["tuned, wall"] = calls["tuned"]
         burst = int(max(2, min(40, 1500 / (2 * m * n * k / RATES.get(dtype, 700e6)))))
-        times = self.times(calls, burst, 0.02, {"nvm": "off", "tuned": "estimate", "tuned, wall": "estimate"})
+        times = self.times(calls, burst, 0.03, {"nvm": "off", "tuned": "estimate", "tuned, wall": "estimate"})
         us = {name: statistics.median(v) for name, v in times.items()}
         return dict(dtype=dtype, m=m, n=n, k=k, us=us, rounds=times, error=errors, how=how, tuning_seconds=spent, tflops=2e-6 * m * n * k / us["bare"])
 
@@ -447,7 +444,7 @@ def main():
     p.add_argument("--grid", action="store_true")
     p.add_argument("--f32", action="store_true")
     p.add_argument("--tune", type=float, default=4, help="seconds to tune a product of the grid")
-    p.add_argument("--only", default="", help="rows whose names hold this")
+    p.add_argument("--only", default="", help="rows whose names hold this, or one of several texts between commas")
     p.add_argument("--try", dest="try_", action="store_true")
     args = p.parse_args()
     said = dict(date=time.strftime("%Y-%m-%d"), commit=commit(), rounds=args.rounds)

@@ -2,14 +2,16 @@
    first row of the benchmarks, on 4,096 floats.   issue: the call returns, the queue being empty; back_to_back: many
    calls, one wait; and_wait: a call and its wait; first: trace, plan, compile (or load) and run.   driver: the least
    that a call can take, the driver's own launch of a graph with one kernel.   cc -O2 gpu_latency.c -lnvm -ldl */
+#define _GNU_SOURCE /* sched_setaffinity */
 #include <dlfcn.h>
 #include <nvm/nvm.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "timing.h"
 
-enum { N = 4096, ROUNDS = 41, BATCH = 16, MANY = 5000 };
+enum { N = 4096, ROUNDS = 48, BATCH = 16, MANY = 5000 };
 static nvm_ctx *ctx;
 
 static void need(int status) {
@@ -34,42 +36,64 @@ static int seed(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array
   return NVM_OK;
 }
 
-static void measure(const char *name, nvm_trace_fn trace, int nin, nvm_array *const *in) {
-  double issue[ROUNDS], many[ROUNDS], wait[ROUNDS];
+/* What is called: `of` a function of nvm or a launch of the driver, and its times in each round. */
+typedef struct subject {
+  const char *name;
+  void (*call)(void *of), (*wait)(void *of);
+  void *of;
+  double issue[ROUNDS], many[ROUNDS], waited[ROUNDS];
+} subject;
+
+typedef struct function { nvm_fn *f; nvm_array *const *in; } function;
+static void function_call(void *of) {
+  function *f = of;
   nvm_array *out;
-  nvm_fn *f;
-  need(nvm_fn_new(&f, ctx, trace, NULL, nin, 1));
-  double first = now();
-  need(nvm_fn_call(f, in, &out));
-  need(nvm_synchronize(ctx));
-  printf("%s_first %.1f\n", name, now() - first);
+  need(nvm_fn_call(f->f, f->in, &out));
   nvm_array_unref(out);
-  for (int r = 0; r < ROUNDS; r++) {
-    double t = now();
-    for (int i = 0; i < MANY; i++) {
-      need(nvm_fn_call(f, in, &out));
-      nvm_array_unref(out);
-    }
-    need(nvm_synchronize(ctx));
-    many[r] = (now() - t) / MANY;
-    t = now();
-    for (int i = 0; i < BATCH; i++) {
-      need(nvm_fn_call(f, in, &out));
-      nvm_array_unref(out);
-    }
-    issue[r] = (now() - t) / BATCH;
-    need(nvm_synchronize(ctx));
-    t = now();
-    for (int i = 0; i < BATCH; i++) {
-      need(nvm_fn_call(f, in, &out));
-      need(nvm_synchronize(ctx));
-      nvm_array_unref(out);
-    }
-    wait[r] = (now() - t) / BATCH;
+}
+static void function_wait(void *of) {
+  (void)of;
+  need(nvm_synchronize(ctx));
+}
+static subject *first(subject *s, const char *name, nvm_trace_fn trace, int nin, nvm_array *const *in) {
+  static function f[2];
+  static int n;
+  function *of = &f[n++];
+  *of = (function){ .in = in };
+  *s = (subject){ .name = name, .call = function_call, .wait = function_wait, .of = of };
+  need(nvm_fn_new(&of->f, ctx, trace, NULL, nin, 1));
+  double t = now();
+  s->call(of), s->wait(of);
+  printf("%s_first %.1f\n", name, now() - t);
+  return s + 1;
+}
+
+static double calls(subject *s, int n, void (*wait)(void *)) {
+  double t = now();
+  for (int i = 0; i < n; i++) {
+    s->call(s->of);
+    if (wait) wait(s->of);
   }
-  printf("%s_issue %.3f\n%s_back_to_back %.3f\n%s_and_wait %.3f\n", name, median(issue, ROUNDS), name,
-         median(many, ROUNDS), name, median(wait, ROUNDS));
-  nvm_fn_free(f);
+  return (now() - t) / n;
+}
+static void turn(subject *s, int r) {
+  double t = now();
+  calls(s, MANY, NULL);
+  s->wait(s->of);
+  s->many[r] = (now() - t) / MANY;
+  s->issue[r] = calls(s, BATCH, NULL);
+  s->wait(s->of);
+  s->waited[r] = calls(s, BATCH, s->wait);
+}
+
+/* The r-th processor of those that this process may use, in a ring: what else a machine does slows some of them. */
+static void move(const cpu_set_t *all, int r) {
+  cpu_set_t one;
+  int cpu = -1;
+  for (r %= CPU_COUNT(all); r >= 0; r--) do cpu++; while (!CPU_ISSET(cpu, all));
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
 }
 
 /* ---- the least that a call can take: the driver's own launch of a graph with one kernel */
@@ -82,53 +106,66 @@ static const char ptx[] =
   "ret;\n}\n";
 typedef struct node { void *function; unsigned grid[3], block[3], shared; void **param, **extra;
                       void *kernel, *context; } node;
-static void driver(void) {
-  void *lib = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *stream, *graph, *exec, *at;
-  int device, error = 0;
+typedef struct launch { int (*launch)(void *, void *), (*wait)(void *); void *exec, *stream; } launch;
+static void launch_call(void *of) {
+  launch *l = of;
+  l->launch(l->exec, l->stream);
+}
+static void launch_wait(void *of) {
+  launch *l = of;
+  l->wait(l->stream);
+}
+static subject *driver(subject *s) {
+  static launch l;
+  void *lib = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *graph, *at;
+  int device;
   uint64_t x;
-  if (!lib) return;
+  if (!lib) return s;
 #define CALL(name, ...) ({ int (*f)() = (int (*)())dlsym(lib, name); f ? f(__VA_ARGS__) : 1; })
-  error = CALL("cuInit", 0) || CALL("cuDeviceGet", &device, 0) || CALL("cuDevicePrimaryCtxRetain", &context, device) ||
-          CALL("cuCtxSetCurrent", context) || CALL("cuModuleLoadData", &module, ptx) ||
-          CALL("cuStreamCreate", &stream, 1u) || CALL("cuMemAlloc_v2", &x, (size_t)4 * N) ||
-          CALL("cuGraphCreate", &graph, 0u);
+  int error = CALL("cuInit", 0) || CALL("cuDeviceGet", &device, 0) || CALL("cuDevicePrimaryCtxRetain", &context, device) ||
+              CALL("cuCtxSetCurrent", context) || CALL("cuModuleLoadData", &module, ptx) ||
+              CALL("cuStreamCreate", &l.stream, 1u) || CALL("cuMemAlloc_v2", &x, (size_t)4 * N) ||
+              CALL("cuGraphCreate", &graph, 0u);
   node k = { .grid = { N / 128, 1, 1 }, .block = { 128, 1, 1 }, .param = (void *[]){ &x } };
   error = error || CALL("cuModuleGetFunction", &k.function, module, "k") ||
           CALL("cuGraphAddKernelNode_v2", &at, graph, NULL, (size_t)0, &k) ||
-          CALL("cuGraphInstantiateWithFlags", &exec, graph, 0ull);
-  int (*launch)(void *, void *) = (int (*)(void *, void *))dlsym(lib, "cuGraphLaunch"),
-                             (*wait)(void *) = (int (*)(void *))dlsym(lib, "cuStreamSynchronize");
-  double issue[ROUNDS], many[ROUNDS], t;
-  for (int r = 0; r < ROUNDS && !error; r++) {
-    t = now();
-    for (int i = 0; i < MANY; i++) error |= launch(exec, stream);
-    error |= wait(stream);
-    many[r] = (now() - t) / MANY;
-    t = now();
-    for (int i = 0; i < BATCH; i++) error |= launch(exec, stream);
-    issue[r] = (now() - t) / BATCH;
-    error |= wait(stream);
-  }
-  if (!error) printf("driver_issue %.3f\ndriver_back_to_back %.3f\n", median(issue, ROUNDS), median(many, ROUNDS));
+          CALL("cuGraphInstantiateWithFlags", &l.exec, graph, 0ull);
+  l.launch = (int (*)(void *, void *))dlsym(lib, "cuGraphLaunch");
+  l.wait = (int (*)(void *))dlsym(lib, "cuStreamSynchronize");
+  *s = (subject){ .name = "driver", .call = launch_call, .wait = launch_wait, .of = &l };
+  return error ? s : s + 1;
 }
 
 int main(int argc, char **argv) {
+  static subject s[3];
+  subject *end = s;
   nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
   int64_t n = N;
   float x[N];
   nvm_array *in[3];
+  cpu_set_t all;
   need(nvm_device_find(&o.device, argc > 1 ? argv[1] : "cuda:0"));
   need(nvm_ctx_new(&ctx, &o));
-  nvm_scope *s = nvm_scope_open(ctx);
+  nvm_scope *scope = nvm_scope_open(ctx);
   for (int i = 0; i < N; i++) x[i] = (float)(i % 1000) * 1e-3f;
   for (int i = 0; i < 3; i++) {
     in[i] = nvm_to_device(nvm_from_host(ctx, NVM_F32, 1, &n, x), o.device);
     need(nvm_eval(&in[i], 1));
   }
-  measure("ten", ten, 1, in);
-  measure("seed", seed, 3, in);
-  if (argc < 2 || strncmp(argv[1], "cpu", 3)) driver();
-  nvm_scope_close(s);
+  end = first(end, "ten", ten, 1, in);
+  end = first(end, "seed", seed, 3, in);
+  end = argc < 2 || strncmp(argv[1], "cpu", 3) ? driver(end) : end;
+  sched_getaffinity(0, sizeof all, &all);
+  for (int r = 0; r < ROUNDS; r++) {
+    move(&all, r);
+    for (subject *i = s; i < end; i++) turn(i, r);
+    if (getenv("V")) for (subject *i = s; i < end; i++) fprintf(stderr, "%d %s %.2f %.2f %.2f%c", sched_getcpu(), i->name, i->issue[r], i->many[r], i->waited[r], i+1<end?' ':10);
+  }
+  for (subject *i = s; i < end; i++)
+    printf("%s_issue %.3f\n%s_back_to_back %.3f\n%s_and_wait %.3f\n", i->name, median(i->issue, ROUNDS), i->name,
+           median(i->many, ROUNDS), i->name, median(i->waited, ROUNDS));
+  for (subject *i = s; i < end && i->call == function_call; i++) nvm_fn_free(((function *)i->of)->f);
+  nvm_scope_close(scope);
   nvm_ctx_free(ctx);
   return 0;
 }

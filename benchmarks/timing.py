@@ -12,10 +12,11 @@ def say(*text):
     print("#", *text, file=sys.stderr, flush=True)
 
 
-def slope(call, wait, k):
-    """Microseconds a call by the wall clock, less what a batch costs as such."""
+def slope(call, wait, k, idle=0):
+    """Microseconds a call by the wall clock, less what a batch costs as such. idle: seconds to rest before a batch."""
     times = []
     for n in (k, 3 * k):
+        time.sleep(idle)
         call()
         wait()
         start = time.perf_counter()
