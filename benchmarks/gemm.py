@@ -29,7 +29,7 @@ import time
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from timing import commit, say, slope  # noqa: E402
+from timing import commit, processors, say, slope  # noqa: E402
 
 # name: dtype, m, n, k, tail, calls of a burst, aim in units of the bare product
 ROWS = {
@@ -370,21 +370,21 @@ class Gpu:
         self.torch.backends.cuda.matmul.allow_tf32, self.peers["nvm"].precision, self.peers["nvm"].result = False, None, None
 
     def host(self):
-        """Microseconds until a call returns, and of a call in a row that is waited for."""
+        """Microseconds until a call returns, and of a call in a row that is waited for; each round on the next processor."""
         calls, _ = self.calls("none", self.operands("bfloat16", 64, 64, 64), self.peers)
-        out = {}
-        for name in calls:
-            wait = self.peers[name].wait if name in self.peers else self.torch.cuda.synchronize
-            returns = []
-            for _ in range(15):
-                wait()
-                start = time.perf_counter()
-                for _ in range(100):
-                    calls[name]()
-                returns.append((time.perf_counter() - start) * 1e4)
-                wait()
-            out[name] = dict(returns=statistics.median(returns), in_a_row=statistics.median(slope(calls[name], wait, 500) for _ in range(3)))
-        return out
+        waits = {name: self.peers[name].wait if name in self.peers else self.torch.cuda.synchronize for name in calls}
+        returns, row = {name: [] for name in calls}, {name: [] for name in calls}
+        with processors() as move:
+            for _ in range(32):
+                move()
+                for name, call in calls.items():
+                    row[name].append(slope(call, waits[name], 100))
+                    start = time.perf_counter()
+                    for _ in range(100):
+                        call()
+                    returns[name].append((time.perf_counter() - start) * 1e4)
+                    waits[name]()
+        return {name: dict(returns=statistics.median(returns[name]), in_a_row=statistics.median(row[name])) for name in calls}
 
 
 # ---- the CPU

@@ -24,7 +24,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import gpu_rows  # noqa: E402
-from timing import commit, say, slope  # noqa: E402
+from timing import commit, processors, say, slope  # noqa: E402
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 LENGTHS = (33, 1000, 5000, 50000, 200000)
@@ -170,8 +170,8 @@ def section_rows(b):
 
 
 def section_calls(b):
-    """Time per call at n = 4096: many calls, one wait (the slope of the wall clock over the number of calls). Each turn takes some
-    80 ms, and there are many of them: what else the host does makes a call of 2 us one of 4 for seconds."""
+    """Time per call at n = 4096: many calls, one wait (the slope of the wall clock over the number of calls). Each round takes some
+    80 ms for a contestant, on the next processor: where the host does something else, a call of 2 us takes 4."""
     out = {}
     for name, kind, k in (("seed", "seed", 3), ("ten", "normal", 1)):
         inputs = gpu_rows.draw(b.torch, kind, "float32", [(4096,)] * k, b.place)
@@ -179,9 +179,11 @@ def section_calls(b):
         errors = b.errors(name, inputs, results)
         times = {p: [] for p in calls}
         k = {p: max(20, min(5000, int(2e4 / slope(calls[p], b.peers[p].wait, 20)))) for p in calls}
-        for _ in range(b.args.rounds if b.args.try_ else 5 * b.args.rounds):
-            for p in b.random.sample(list(calls), len(calls)):
-                times[p].append(slope(calls[p], b.peers[p].wait, k[p]))
+        with processors() as move:
+            for _ in range(b.args.rounds if b.args.try_ else 5 * b.args.rounds):
+                move()
+                for p in b.random.sample(list(calls), len(calls)):
+                    times[p].append(slope(calls[p], b.peers[p].wait, k[p]))
         out[name] = dict(n=4096, us={p: median(t) for p, t in times.items()}, rounds=times, error=errors)
         b.torch._dynamo.reset()
         if "nvm" in calls:

@@ -1,7 +1,9 @@
 /* What a call costs on a GPU, from C: one line "name microseconds" each. The functions are ten cheap operations and the
    first row of the benchmarks, on 4,096 floats.   issue: the call returns, the queue being empty; back_to_back: many
    calls, one wait; and_wait: a call and its wait; first: trace, plan, compile (or load) and run.   driver: the least
-   that a call can take, the driver's own launch of a graph with one kernel.   cc -O2 gpu_latency.c -lnvm -ldl */
+   that a call can take, the driver's own launch of a graph with one kernel.   All of them take turns, each turn on the
+   next processor: what else a machine does slows some for minutes. Medians of all turns, and, as calm_..., of those on
+   the processor where the driver was quickest.   cc -O2 gpu_latency.c -lnvm -ldl */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include <dlfcn.h>
 #include <nvm/nvm.h>
@@ -11,7 +13,7 @@
 #include <string.h>
 #include "timing.h"
 
-enum { N = 4096, ROUNDS = 48, BATCH = 16, MANY = 5000 };
+enum { N = 4096, ROUNDS = 80, BATCH = 16, BATCHES = 9, MANY = 4000 };
 static nvm_ctx *ctx;
 
 static void need(int status) {
@@ -81,12 +83,16 @@ static void turn(subject *s, int r) {
   calls(s, MANY, NULL);
   s->wait(s->of);
   s->many[r] = (now() - t) / MANY;
-  s->issue[r] = calls(s, BATCH, NULL);
-  s->wait(s->of);
+  double issue[BATCHES];
+  for (int i = 0; i < BATCHES; i++) {
+    issue[i] = calls(s, BATCH, NULL);
+    s->wait(s->of);
+  }
+  s->issue[r] = median(issue, BATCHES);
   s->waited[r] = calls(s, BATCH, s->wait);
 }
 
-/* The r-th processor of those that this process may use, in a ring: what else a machine does slows some of them. */
+/* The r-th processor of those that this process may use, in a ring. */
 static void move(const cpu_set_t *all, int r) {
   cpu_set_t one;
   int cpu = -1;
@@ -94,6 +100,18 @@ static void move(const cpu_set_t *all, int r) {
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
   sched_setaffinity(0, sizeof one, &one);
+}
+
+/* The median of the turns that were on processor p of so many. */
+static double on(const double *times, int cpus, int p) {
+  double t[ROUNDS];
+  int n = 0;
+  for (int r = p; r < ROUNDS; r += cpus) t[n++] = times[r];
+  return median(t, n);
+}
+static void say(const char *how, const subject *s, int cpus, int p) {
+  printf("%s%s_issue %.3f\n%s%s_back_to_back %.3f\n%s%s_and_wait %.3f\n", how, s->name, on(s->issue, cpus, p), how,
+         s->name, on(s->many, cpus, p), how, s->name, on(s->waited, cpus, p));
 }
 
 /* ---- the least that a call can take: the driver's own launch of a graph with one kernel */
@@ -159,11 +177,14 @@ int main(int argc, char **argv) {
   for (int r = 0; r < ROUNDS; r++) {
     move(&all, r);
     for (subject *i = s; i < end; i++) turn(i, r);
-    if (getenv("V")) for (subject *i = s; i < end; i++) fprintf(stderr, "%d %s %.2f %.2f %.2f%c", sched_getcpu(), i->name, i->issue[r], i->many[r], i->waited[r], i+1<end?' ':10);
   }
-  for (subject *i = s; i < end; i++)
-    printf("%s_issue %.3f\n%s_back_to_back %.3f\n%s_and_wait %.3f\n", i->name, median(i->issue, ROUNDS), i->name,
-           median(i->many, ROUNDS), i->name, median(i->waited, ROUNDS));
+  int cpus = CPU_COUNT(&all) < ROUNDS ? CPU_COUNT(&all) : ROUNDS, calm = 0;
+  for (int p = 1; p < cpus; p++)
+    if (on(end[-1].issue, cpus, p) < on(end[-1].issue, cpus, calm)) calm = p;
+  for (subject *i = s; i < end; i++) {
+    say("", i, 1, 0);
+    say("calm_", i, cpus, calm);
+  }
   for (subject *i = s; i < end && i->call == function_call; i++) nvm_fn_free(((function *)i->of)->f);
   nvm_scope_close(scope);
   nvm_ctx_free(ctx);

@@ -1,4 +1,6 @@
 """What the benchmarks share: a clock for what runs on streams of its own, lines of progress, the commit of a result."""
+import contextlib
+import itertools
 import os
 import pathlib
 import subprocess
@@ -26,6 +28,18 @@ def slope(call, wait, k, idle=0):
         times.append(time.perf_counter() - start)
     d = times[1] - times[0]
     return (d if d > 0 else times[1] * 2 / 3) / (2 * k) * 1e6
+
+
+@contextlib.contextmanager
+def processors():
+    """What puts this thread on the next processor; it may use all of them again at the end. What else a machine does slows some
+    for minutes."""
+    mine = os.sched_getaffinity(0)
+    ring = itertools.cycle(sorted(mine))
+    try:
+        yield lambda: os.sched_setaffinity(0, {next(ring)})
+    finally:
+        os.sched_setaffinity(0, mine)
 
 
 def commit():
