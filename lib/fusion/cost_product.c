@@ -75,14 +75,19 @@ static double repeated(const nvf_cand *k, nvf_tiling t, uint64_t axes) {
   return n;
 }
 
-/* Operations of an element. What 16 bits keep of a map is a few of a GPU's own instructions, a rounding is one. */
-static double work_of(const nvf_cand *k, const nvf_inst *v) {
-  enum { OWN = 8 };
+/* Operations of an element. What 16 bits keep of a map is a few of a GPU's own instructions; a conversion is one, which
+   in a tail is lost among the stores (bf16, ns for a million results beyond the bare product's, own kernel: bias and
+   relu 40, behind short sums 120, gelu 400 and 700; a library: 100, gelu 200 to 700). */
+static double work_of(const nvf_cand *k, int inst) {
+  enum { OWN = 14 };
+  const nvf_inst *v = &k->inst.at[inst];
   const nvf_node *n = v->kind == NVF_IMAP || nvf_is_red(v) ? &k->net->node[v->node] : NULL;
   double cost = n && n->frag->cost > 1 ? n->frag->cost : 1;
   if (!n || !n->half || k->net->caps->kind == NVB_CPU)
     return cost;
-  return n->nin == 1 && nvg_is_narrow(n->dtype) && !strcmp(n->name, "cast") ? 1 : least(cost, OWN);
+  if (!strcmp(n->frag->name, "cast"))
+    return k->dot->zones[inst] & 1 << NVF_TAIL ? 0 : 1;
+  return least(cost, OWN);
 }
 
 static int is_operand(const nvf_cand *k, int inst) {
@@ -144,7 +149,7 @@ static effort effort_of(const nvf_cand *k, nvf_tiling t) {
       f.quotients += head ? nvf_ix_floors(net->space, v->at) * each * times : 0;
       f.loads |= head && (v->axes >> k->dot->k & 1);
     } else if (v->kind != NVF_ICONST && v->kind != NVF_IDOT)
-      f.ops += each * times * work_of(k, v);
+      f.ops += each * times * work_of(k, i);
   }
   f.wr = nvf_stored(k);
   return f;
@@ -158,14 +163,17 @@ static double idle(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds)
 /* ns of short sums, whose multiplications and results do not hide behind each other as those of long ones, but where a
    factor stays (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; tiles with both factors
    anew: 163, 172, 210, 265; with one that stays: 141, 136, 172, 220; the results alone take 134). */
+static int is_short(const nvf_cand *k, nvf_tiling t, const effort *f) {
+  return k->net->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
+}
 static double seen(const nvf_cand *k, nvf_tiling t, const effort *f, double work, double moved) {
-  int few = k->net->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
-  return few ? least(work, moved) / 2 : 0;
+  return is_short(k, t, f) ? least(work, moved) / 2 : 0;
 }
 
 static double own_time(const nvf_cand *k, nvf_tiling t, const effort *f, const nvf_product *p, double rate) {
   enum { RESULT = 4 }; /* times that a CPU moves the sums: cleared, read, written, stored */
   enum { QUOTIENT = 64 }; /* operations, in the loop of a GPU's kernel, which waits for them */
+  enum { SHORT = 2 };     /* times that operations take behind few multiplications */
   /* ns of a round whose heads load, which is not begun ahead as copies are (int8 weights times scales, 16 rows of 8192:
      224 us in 128 rounds); those that another kernel would take as well; blocks that take turns meanwhile */
   enum { WAIT = 1700, FEW = 4, TURNS = 4 };
@@ -173,7 +181,8 @@ static double own_time(const nvf_cand *k, nvf_tiling t, const effort *f, const n
   double parts = t.share ? most(f->blocks, c->units) : f->blocks * (double)t.split;
   double share = least(1, parts / c->units);
   double bandwidth = least(c->bandwidth, c->unit_bandwidth * most(1, parts)), moved = (f->rd + f->wr) / bandwidth;
-  double own = f->flops * f->padded / (rate * share) + f->ops / (c->rate * share) +
+  double ops = is_short(k, t, f) ? SHORT * f->ops : f->ops;
+  double own = f->flops * f->padded / (rate * share) + ops / (c->rate * share) +
                bytes_read(k, 1 << NVF_TAIL) / bandwidth;
   own += c->kind == NVB_CPU ? 0 : QUOTIENT * f->quotients / (c->rate * share);
   if (f->loads && c->tensor && nvf_tensor_reach(k) > 0)
@@ -193,6 +202,7 @@ static double library_time(const nvf_cand *k, nvf_tiling t, const effort *f, con
   /* ns beside a kernel whose blocks begin while others end (bf16, own kernel to library: 2048 x 2048 x 2048 0.93, 512 x
      4096 x 4096 0.89, 64 x 8192 x 8192 0.96) */
   enum { BEGIN = 1500 };
+  static const double TAIL = 0.75; /* of what its operations take by themselves */
   const nvb_caps *c = k->net->caps;
   int cpu = c->kind == NVB_CPU;
   double blocks = f->blocks * most(1, f->depth / 1024), share = least(1, blocks / c->units);
@@ -202,6 +212,8 @@ static double library_time(const nvf_cand *k, nvf_tiling t, const effort *f, con
   if (p->aux.param >= 0)
     time += AUX * f->across * f->m * f->n * nvg_size(p->aux.type) /
             least(c->bandwidth, c->unit_bandwidth * most(1, f->blocks * (double)t.split));
+  if (!cpu)
+    time += TAIL * f->ops / c->rate;
   int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9; /* what else it may be */
   if (!cpu && (pieces || (nvg_is_narrow(p->operands) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;

@@ -739,8 +739,34 @@ START_TEST(libraries_are_taken_where_they_are_faster) {
 }
 END_TEST
 
+/* The same on a GPU, whose library has words for these tails: bias and an activation. */
+static const struct tail { const char *act; int64_t n[3]; int own; } tails[] = {
+  { "relu", { 16384, 8192, 256 }, 1 },    { "relu", { 4096, 4096, 4096 }, 1 },    { "relu", { 2048, 2048, 2048 }, 1 },
+  { "gelu_tanh", { 4096, 4096, 4096 }, 1 }, { "gelu_tanh", { 2048, 2048, 2048 }, 1 },
+  { "gelu_tanh", { 8192, 8192, 1024 }, 0 }, /* many results to few multiplications */
+  { "gelu_tanh", { 16384, 8192, 256 }, 0 }, { "gelu_tanh", { 16384, 16384, 128 }, 0 },
+};
+static void finished(nvb_arena *a, void *arg) {
+  const struct tail *x = arg;
+  const int64_t *n = x->n;
+  const nvf_options o = { .fuse = 1, .offers = LT };
+  maker m = { .a = a };
+  int d = m_cast(&m, m_product(&m, leaf(&m, NVM_BF16, n[0], n[2]), leaf(&m, NVM_BF16, n[2], n[1])), NVM_BF16);
+  int b = m_cast(&m, m_leaf(&m, NVM_BF16, 1, DIMS(n[1]), NULL), NVM_F32);
+  m_out(&m, m_cast(&m, m_1(&m, x->act, m_2(&m, "add", m_cast(&m, d, NVM_F32), b)), NVM_BF16));
+  as_simplified(&m, 0);
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &o);
+  ck_assert_int_eq(p->nstep, 1);
+  ck_assert_msg(p->step[0].product->own == x->own, "%s, %d x %d x %d: own %d", x->act, (int)n[0], (int)n[1], (int)n[2],
+                p->step[0].product->own);
+}
+START_TEST(tails_go_where_they_are_faster) {
+  in_arena(finished, &tails[_i], NULL);
+}
+END_TEST
+
 SUITE("product", EACH(right_with_any_tail, programs), EACH(the_words_say_the_same, programs),
       EACH(tails_are_cut_for_libraries, offers), EACH(two_results_go_where_they_are_faster, pairs_of),
       EACH(columns_are_summed_where_they_are_made, column), rounded_to_8_bits, a_veto_leaves_the_product_alone,
       EACH(tiles_are_whole_vectors, layouts),
-      EACH(libraries_are_taken_where_they_are_faster, picks))
+      EACH(libraries_are_taken_where_they_are_faster, picks), EACH(tails_go_where_they_are_faster, tails))
