@@ -220,6 +220,11 @@ static void tell(void *arg, double part) {
     u->session.progress(u->session.user, &(nvm_tune_progress){ u->at, u->nwanted, s->what, u->part + part * u->share });
 }
 
+/* Samples, those that a model leaves out, and what is a gain: a device's samples scatter less. */
+static nvt_rules rules(const tuner *u, double budget, double prune, nvb_hash key) {
+  return (nvt_rules){ budget, 9, prune, u->device ? 0.01 : 0.02, key.lo };
+}
+
 /* Times forms of a step; the number of the fastest, -1 if nothing could be timed. */
 static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, double budget) {
   nvt_trial trial[NVT_MOST];
@@ -227,7 +232,8 @@ static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, 
     trial[k] = (nvt_trial){ nvt_lab_step(u->lab, at[k].step), &at[k].call, at[k].text };
     c[k].model = at[k].model;
   }
-  return nvt_lab_choose(u->lab, u->key[i], trial, c, n, &(nvt_rules){ budget, 9, 3, 0.02, u->key[i].lo }, tell, u);
+  nvt_rules r = rules(u, budget, 3, u->key[i]);
+  return nvt_lab_choose(u->lab, u->key[i], trial, c, n, &r, tell, u);
 }
 
 static nvt_choice own_choice(nvb_arena *a, const tuner *u, int i) {
@@ -393,9 +399,10 @@ static void race_whole(nvb_arena *a, void *arg) {
                      { nvt_lab_all(u->lab, x->v->out), x->v->choice, ways[x->way].choice } };
   double budget = u->session.budget < STEP_BUDGET ? u->session.budget : STEP_BUDGET;
   int64_t start = nvb_clock_ns();
+  nvt_rules r = rules(u, budget, 0, x->r.key);
   x->won = -1;
   if (budget > 0 && !nvt_lab_whole(u->lab))
-    x->won = nvt_lab_choose(u->lab, x->r.key, t, c, 2, &(nvt_rules){ budget, 9, 0, 0.02, x->r.key.lo }, NULL, NULL);
+    x->won = nvt_lab_choose(u->lab, x->r.key, t, c, 2, &r, NULL, NULL);
   spend(start);
   if (c[1].fate == NVT_PRUNED) /* there was no time for it */
     x->won = -1;
