@@ -4,7 +4,8 @@
 
 Bursts: 40 ms idle, one warm call, a few calls between two events; the contestants take turns in random order, medians over the
 rounds are kept, copies of 4 GiB (read and written) are timed among them and give the floor. JAX runs on streams of its own, so its time is the slope
-of wall-clock time over the number of calls. Every result is held against float64. Writes FOLDER/<device>.json.
+of wall-clock time over the number of calls; beside it stands nvm's by that clock ("nvm, wall"). Every result is held against float64. Writes
+FOLDER/<device>.json.
 --try: small arrays, and the CPU where there is no GPU: shows that the benchmark itself works; its figures mean nothing.
 --table FILE: measures nothing, prints a result as the tables of docs/performance.md.
 """
@@ -27,6 +28,8 @@ import gpu_rows  # noqa: E402
 from timing import commit, processors, say, slope  # noqa: E402
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
+WALL = {"jax": "jax", "nvm, wall": "nvm"}  # whose time is the slope of the wall clock
+OWN = "nvm", "nvm, wall"
 LENGTHS = (33, 1000, 5000, 50000, 200000)
 
 
@@ -77,11 +80,12 @@ class Bench:
     def between(self, a, b):  # us
         return (b - a) * 1e3 if self.place == "cpu" else a.elapsed_time(b) * 1e3
 
-    def burst(self, peer, call, k):
-        """Microseconds of one call, of k in a row. By the wall clock it takes batches of 10 ms and more, thrice, for what events tell of k."""
-        if peer is not None and peer.name == "jax":
-            k = max(k, min(200, int(1e4 / slope(call, peer.wait, k))))
-            return median([slope(call, peer.wait, k) for _ in range(3)])
+    def wall(self, peer, call, k):
+        """Microseconds of one call by the wall clock, which takes batches of 10 ms and more for what events tell of k calls."""
+        return slope(call, peer.wait, max(k, min(200, int(1e4 / slope(call, peer.wait, k)))), rounds=3)
+
+    def burst(self, call, k):
+        """Microseconds of one call, of k in a row."""
         call()
         a = self.event()
         for _ in range(k):
@@ -91,7 +95,7 @@ class Bench:
         return self.between(a, b) / k
 
     def copy(self):
-        us = self.burst(None, lambda: self.dst.copy_(self.src), 3)
+        us = self.burst(lambda: self.dst.copy_(self.src), 3)
         self.copy_us.append(us)
         return us
 
@@ -101,6 +105,7 @@ class Bench:
 
     def turns(self, calls, k, rounds, idle=0.04):
         """{name: [us of each round]} of {name: call}, in random order, a copy among them."""
+        calls = {**calls, **{name: calls[p] for name, p in WALL.items() if p in calls and "jax" in calls}}
         times = {name: [] for name in calls}
         for _ in range(rounds):
             order = [*calls, None]
@@ -109,8 +114,10 @@ class Bench:
                 time.sleep(idle)
                 if name is None:
                     self.copy()
+                elif name in WALL:
+                    times[name].append(self.wall(self.peers[WALL[name]], calls[name], k))
                 else:
-                    times[name].append(self.burst(self.peers[name], calls[name], k))
+                    times[name].append(self.burst(calls[name], k))
         return times
 
     def calls(self, name, inputs, peers=None):
@@ -144,9 +151,12 @@ class Bench:
         return errors
 
 
-def best_other(by, floor):
-    """The least time of another contestant; what is far below the floor no memory can do: noise of a clock."""
-    return min((v for p, v in by.items() if p != "nvm" and v >= 0.85 * (floor or 0)), default=None)
+def to_best(by, floor):
+    """nvm's time in units of the least of another contestant, by whose clock it is taken; what is far below the floor no memory
+    can do: noise of a clock."""
+    own = {True: by.get("nvm, wall", by.get("nvm")), False: by.get("nvm")}
+    others = [own[p in WALL] / v for p, v in by.items() if p not in OWN and v >= 0.85 * (floor or 0)] if "nvm" in by else []
+    return max(others, default=None)
 
 
 # ---- sections: each takes the bench and returns what goes into the JSON
@@ -351,21 +361,26 @@ def machine(torch):
                 cuda=torch.version.cuda, python=sys.version.split()[0])
 
 
+def contestants(r):
+    return [p for p in OWN if any(p in row["us"] for row in r.get("rows", {}).values())] + [
+        p for p in gpu_rows.CONTESTANTS if p in r["versions"] and p not in OWN]
+
+
 # ---- the report: one line a row, all in units of the floor where there is one
 
 def report(r):
     if r.get("copy_TBps"):
         print(f"{r['machine']['device']}: copy {r['copy_TBps']:.3f} TB/s; " + ", ".join(f"{k} {v}" for k, v in r["versions"].items()))
-    names = [p for p in gpu_rows.CONTESTANTS if p in r["versions"]]
+    names = contestants(r)
 
     def line(title, us, floor, aim=None, note=""):
-        best = best_other(us, floor)
-        cells = "".join(f"{us[p]:>9.1f}" if p in us else f"{'-':>9}" for p in names)
+        cells = "".join(f"{us[p]:>10.1f}" if p in us else f"{'-':>10}" for p in names)
         ratio = f"{us['nvm'] / floor:9.3f}" if floor and "nvm" in us else f"{'-':>9}"
-        peer = f"{us['nvm'] / best:9.3f}" if best and "nvm" in us else f"{'-':>9}"
+        best = to_best(us, floor)
+        peer = f"{best:9.3f}" if best else f"{'-':>9}"
         print(f"{title[:52]:<52}{floor or 0:>9.1f}{cells}{ratio}{aim or '-':>6}{peer} {note}")
 
-    print(f"{'microseconds':<52}{'floor':>9}" + "".join(f"{p[-8:]:>9}" for p in names) + f"{'/floor':>9}{'aim':>6}{'/best':>9}")
+    print(f"{'microseconds':<52}{'floor':>9}" + "".join(f"{p[-9:]:>10}" for p in names) + f"{'/floor':>9}{'aim':>6}{'/best':>9}")
     for row in r.get("rows", {}).values():
         line(row["title"], row["us"], row["floor_us"], row["aim"], "WRONG: " + ", ".join(row["wrong"]) if row["wrong"] else "")
     for name, row in r.get("calls", {}).items():
@@ -386,7 +401,7 @@ def report(r):
 
 def table(r):
     """A result in Markdown, as docs/performance.md has it."""
-    names = [p for p in gpu_rows.CONTESTANTS if p in r["versions"]]
+    names = contestants(r)
     m = r["machine"]
 
     def row(*cells):
@@ -398,15 +413,19 @@ def table(r):
     def ratio(by, floor):
         return f"{by['nvm'] / floor:.3f}" if floor and "nvm" in by else "-"
 
+    def peer(by, floor):
+        best = to_best(by, floor)
+        return f"{best:.3f}" if best else "-"
+
     print(f"One {m['device']} (driver {m.get('driver')}, CUDA {m.get('cuda')}), commit `{r['commit']}`, {r['date']}, {r['rounds']} rounds; copy "
           f"{r.get('copy_TBps', 0):.3f} TB/s. Versions: " + ", ".join(f"{p} {v}" for p, v in r["versions"].items() if "native" not in p) + ".\n")
     row("row (microseconds)", "floor", *names, "nvm / floor", "aim", "nvm / best other")
     row(*["---"] * (len(names) + 5))
     for x in r.get("rows", {}).values():
-        row(x["title"], f"{x['floor_us']:.1f}", *(us(x["us"], p) for p in names), ratio(x["us"], x["floor_us"]), x["aim"], ratio(x["us"], best_other(x["us"], x["floor_us"])))
+        row(x["title"], f"{x['floor_us']:.1f}", *(us(x["us"], p) for p in names), ratio(x["us"], x["floor_us"]), x["aim"], peer(x["us"], x["floor_us"]))
     for name, x in r.get("calls", {}).items():
         title = "the first row at n = 4096, per call" if name == "seed" else "ten cheap operations at n = 4096, per call"
-        row(title, "-", *(us(x["us"], p) for p in names), "-", "3 us", ratio(x["us"], best_other(x["us"], None)))
+        row(title, "-", *(us(x["us"], p) for p in names), "-", "3 us", peer(x["us"], None))
     if r.get("latency"):
         print("\nFrom C, microseconds: " + ", ".join(f"{k} {v}" for k, v in r["latency"].items() if "first" not in k) + ".")
     c = r.get("cold", {})
@@ -427,7 +446,7 @@ def table(r):
         row(*["---"] * 4)
         for x in r["layouts"]:
             if "us" in x:
-                row(f"{x['name']}, {x['what']}", x["dtype"], ratio(x["us"], x["floor_us"]), ratio(x["us"], best_other(x["us"], x["floor_us"])))
+                row(f"{x['name']}, {x['what']}", x["dtype"], ratio(x["us"], x["floor_us"]), peer(x["us"], x["floor_us"]))
 
 
 def main():

@@ -3,6 +3,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -14,20 +15,22 @@ def say(*text):
     print("#", *text, file=sys.stderr, flush=True)
 
 
-def slope(call, wait, k, idle=0):
-    """Microseconds a call by the wall clock, less what a batch costs as such. idle: seconds to rest before a batch."""
-    times = []
-    for n in (k, 3 * k):
-        time.sleep(idle)
-        call()
-        wait()
-        start = time.perf_counter()
-        for _ in range(n):
+def slope(call, wait, k, idle=0, rounds=1):
+    """Microseconds a call by the wall clock, less what a batch costs as such: by the medians of batches of k and of 3 k. idle:
+    seconds to rest before a batch."""
+    times = {k: [], 3 * k: []}
+    for _ in range(rounds):
+        for n, spent in times.items():
+            time.sleep(idle)
             call()
-        wait()
-        times.append(time.perf_counter() - start)
-    d = times[1] - times[0]
-    return (d if d > 0 else times[1] * 2 / 3) / (2 * k) * 1e6
+            wait()
+            start = time.perf_counter()
+            for _ in range(n):
+                call()
+            wait()
+            spent.append(time.perf_counter() - start)
+    few, many = (statistics.median(t) for t in times.values())
+    return (many - few if many > few else many * 2 / 3) / (2 * k) * 1e6
 
 
 @contextlib.contextmanager
