@@ -4,11 +4,11 @@
 
 GPU: nvm, torch.compile and JAX beside torch.mm, which is cuBLAS; bursts as in benchmarks/gpu.py (40 ms idle, one warm call, a few calls
 between two events), contestants in random order, medians over the rounds. JAX runs on streams of its own and is timed by the slope of
-wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. One f32 product is nvm's
-alone, as exact as each of its precisions asks for. Weights of int8 with a scale for each column stand beside the bare product of what
-they are as bfloat16; floats of 8 bits with scales of each kind beside torch._scaled_mm of the same ("bare") and the product in bfloat16.
-The host's time of a call is that of a product of 64 x 64 x 64. --cpu: nvm beside
-cblas_?gemm of the same libopenblas, one call each in turn. --grid: 48 bare products, nvm by
+wall-clock time; its f32 product is TF32. Every result is held against the product in the sums' type. One f32 product is nvm's alone, as
+exact as each of its precisions asks for; large squares and few rows are multiplied by the generated kernels alone, too. Weights of int8
+with a scale for each column stand beside the bare product of what they are as bfloat16; floats of 8 bits with scales of each kind beside
+torch._scaled_mm of the same ("bare") and the product in bfloat16. The host's time of a call is that of a product of 64 x 64 x 64.
+--cpu: nvm beside cblas_?gemm of the same libopenblas, one call each in turn. --grid: 48 bare products, nvm by
 the rules ("nvm") and as nvm.auto_tune chose ("tuned", --tune seconds for each; "tuned, wall" by JAX's clock) beside all others, of float8
 beside torch._scaled_mm without fast accumulation ("bare"), with it ("fast") and the product in bfloat16; --f32: 13 more, whose sizes a library's
 first choice suits badly, nvm and the bare product alone. Both take every fourth shape first, and none when --seconds are over. Writes
@@ -39,11 +39,25 @@ ROWS = {
     "bf16 64 x 8192 x 8192": ("bfloat16", 64, 8192, 8192, "none", 20, 1.00),
     "f32 4096 x 4096 x 4096": ("float32", 4096, 4096, 4096, "none", 2, 1.00),
     "bf16 4096 x 11008 x 4096 SwiGLU": ("bfloat16", 4096, 11008, 4096, "swiglu", 2, 1.00),
+    "bf16 4096 x 4096 x 4096, tanh of it times rows, + residual": ("bfloat16", 4096, 4096, 4096, "residual", 6, 1.03),
+    "bf16 4096 x 4096 x 4096, sums of gelu's rows": ("bfloat16", 4096, 4096, 4096, "row sum", 6, 1.01),
+    "bf16 4096 x 4096 x 4096, maxima of rows": ("bfloat16", 4096, 4096, 4096, "row max", 6, 1.01),
+    "bf16 4096 x 4096 x 4096, argmin of rows": ("bfloat16", 4096, 4096, 4096, "argmin", 6, 1.01),
 }
-# a tail's third operand is a vector for the columns, of swiglu the other matrix: its unit is two bare products
-TAILS = {"none": lambda w, a, b, c: w.matmul(a, b), "swiglu": lambda w, a, b, c: w.silu(w.matmul(a, b)) * w.matmul(a, c), "relu": lambda w, a, b, c: w.relu(w.matmul(a, b) + c),
-         "gelu": lambda w, a, b, c: w.gelu(w.matmul(a, b) + c)}
+# a tail in the words of a library, and the shapes of what it reads beside the operands; swiglu's unit is two bare products
+TAILS = {
+    "none": (lambda w, a, b: w.matmul(a, b), lambda m, n, k: []),
+    "swiglu": (lambda w, a, b, c: w.silu(w.matmul(a, b)) * w.matmul(a, c), lambda m, n, k: [(k, n)]),
+    "relu": (lambda w, a, b, c: w.relu(w.matmul(a, b) + c), lambda m, n, k: [(n,)]),
+    "gelu": (lambda w, a, b, c: w.gelu(w.matmul(a, b) + c), lambda m, n, k: [(n,)]),
+    "residual": (lambda w, a, b, c, d: w.tanh(w.matmul(a, b) * c) + d, lambda m, n, k: [(m, 1), (m, n)]),
+    "row sum": (lambda w, a, b: w.sum(w.gelu(w.matmul(a, b)), 1), lambda m, n, k: []),
+    "row max": (lambda w, a, b: w.max(w.matmul(a, b), 1), lambda m, n, k: []),
+    "argmin": (lambda w, a, b: w.argmin(w.matmul(a, b), 1), lambda m, n, k: []),
+}
 PRODUCTS = {"swiglu": 2}
+GENERATED = [("bfloat16", 4096, 4096, 4096), ("bfloat16", 8192, 8192, 8192), ("tf32", 4096, 4096, 4096), ("tf32", 8192, 8192, 8192),
+             ("bfloat16", 16, 4096, 4096), ("bfloat16", 16, 11008, 4096), ("bfloat16", 64, 4096, 11008), ("bfloat16", 64, 8192, 8192)]
 WEIGHTS = [(m, n) for n in (4096, 8192) for m in (16, 64, 4096)]  # rows, and both extents of the weights
 SCALED = [(4096, 4096, 4096), (64, 8192, 8192)]  # m, n, k
 SCALES = {
@@ -75,7 +89,7 @@ RATES = {"float32": 50e6, "tf32": 350e6, "float8_e4m3fn": 1300e6}  # about what 
 
 def row(tail, words):
     """The row in the words of a library."""
-    return lambda a, b, c: TAILS[tail](words, a, b, c)
+    return lambda *operands: TAILS[tail][0](words, *operands)
 
 
 class Nvm:
@@ -83,6 +97,7 @@ class Nvm:
         import nvm
         self.nvm, self.version = nvm, nvm.__version__
         self.relu, self.gelu, self.silu = nvm.relu, lambda x: nvm.gelu(x, approximate=True), nvm.silu
+        self.tanh, self.sum, self.max, self.argmin = nvm.tanh, nvm.sum, nvm.max, nvm.argmin
         self.precision = self.result = None
         self.take, self.wait, self.jit = nvm.from_dlpack, nvm.synchronize, nvm.jit
         self.give = torch.from_dlpack
@@ -100,6 +115,7 @@ class Compile:
         torch._dynamo.config.recompile_limit = 1000  # every shape is compiled for itself
         self.matmul, self.relu, self.gelu = torch.matmul, torch.relu, lambda x: f.gelu(x, approximate="tanh")
         self.silu = f.silu
+        self.tanh, self.sum, self.max, self.argmin = torch.tanh, torch.sum, torch.amax, torch.argmin
         self.take = self.give = lambda x: x
         self.wait = torch.cuda.synchronize if stream else lambda: None
         self.jit = lambda f: torch.compile(f, dynamic=False)
@@ -117,6 +133,7 @@ class Jax:
         self.jax, self.version, self.last = jax, jax.__version__, None
         self.matmul, self.relu, self.silu = jax.numpy.matmul, jax.nn.relu, jax.nn.silu
         self.gelu = lambda x: jax.nn.gelu(x, approximate=True)
+        self.tanh, self.sum, self.max, self.argmin = (getattr(jax.numpy, f) for f in ("tanh", "sum", "max", "argmin"))
         self.take, self.give = jax.dlpack.from_dlpack, lambda x: torch.from_dlpack(jax.block_until_ready(x))
 
     def jit(self, f):
@@ -129,6 +146,13 @@ class Jax:
 
     def wait(self):
         self.jax.block_until_ready(self.last)
+
+
+def error(tail, got, want):
+    """In the norm; of places what lies there, beside the least."""
+    if tail == "argmin":
+        got, want = want.gather(1, got.long()[:, None])[:, 0], want.amin(1)
+    return float((got.to(want.dtype) - want).norm() / want.norm())
 
 
 WALL = {"jax": "jax", "tuned, wall": "nvm"}  # whose time is the slope of the wall clock, which differs from events by some per cent
@@ -173,17 +197,17 @@ class Gpu:
     def operands(self, dtype, m, n, k, tail="none"):
         t = self.torch
         if dtype.startswith("float8"):
-            return *(t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (n, k))), t.zeros(n, device="cuda")
-        a, b, c = (t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (k, n), (k, n) if tail == "swiglu" else (n,)))
-        return a, b / k ** 0.5, c / k ** 0.5 if tail == "swiglu" else c
+            return [t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (n, k))]
+        drawn = [t.randn(s, device="cuda").to(getattr(t, dtype)) for s in ((m, k), (k, n), *TAILS[tail][1](m, n, k))]
+        return [x / k ** 0.5 if 0 < i <= PRODUCTS.get(tail, 1) else x for i, x in enumerate(drawn)]
 
     def calls(self, tail, operands, peers):
         """{contestant: call} of these peers and the bare product, {contestant: its error against the sums' type}"""
-        t, (a, b, c), calls, errors = self.torch, operands, {}, {}
-        wide, eights = Compile(t, None), str(a.dtype).startswith("torch.float8")
-        if eights:
-            b, operands = b.t(), (a, b.t(), c)
-        want = TAILS[tail](wide, a.float(), b.float(), c.float()) if a.dtype != t.float32 else TAILS[tail](wide, a.double(), b.double(), c.double())
+        t, calls, errors = self.torch, {}, {}
+        wide, eights = Compile(t, None), str(operands[0].dtype).startswith("torch.float8")
+        operands = [operands[0], operands[1].t()] if eights else operands
+        a, b, exact = *operands[:2], [x.double() if x.dtype == t.float32 else x.float() for x in operands]
+        want = row("none" if tail == "argmin" else tail, wide)(*exact)
         for name, peer in peers.items():
             if self.left() < 3:
                 continue
@@ -191,7 +215,7 @@ class Gpu:
                 f = peer.jit(row(tail, peer))
                 args = [peer.take(x) for x in operands]
                 got = peer.give(f(*args))
-                errors[name] = float((got.to(want.dtype) - want).norm() / want.norm())
+                errors[name] = error(tail, got, want)
                 calls[name] = lambda f=f, args=args: f(*args)
             except Exception as e:
                 say(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}")
@@ -200,7 +224,7 @@ class Gpu:
             scaled = lambda fast: t._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=t.bfloat16, use_fast_accum=fast)  # noqa: E731
             calls.update(bare=lambda: scaled(False), fast=lambda: scaled(True), bfloat16=lambda: t.mm(x, y))
             return calls, errors
-        calls["bare"] = lambda: [t.mm(a, x) for x in ((b, c) if tail == "swiglu" else (b,))]
+        calls["bare"] = lambda: [t.mm(a, x) for x in operands[1:1 + PRODUCTS.get(tail, 1)]]
         return calls, errors
 
     def wall(self, name, call, k, idle):
@@ -208,14 +232,14 @@ class Gpu:
         wait = self.peers[WALL[name]].wait
         return slope(call, wait, max(k, min(200, int(5e3 / slope(call, wait, k)))), idle)
 
-    def times(self, calls, burst, idle=0.04, tune={}):
-        """{contestant: microseconds of each round}; tune: {contestant: what the setting of that name is for it}"""
+    def times(self, calls, burst, idle=0.04, settings={}):
+        """{contestant: microseconds of each round}; settings: {contestant: a setting's name and what it is for it}"""
         times = {name: [] for name in calls}
         for _ in range(self.args.rounds):
             for name in self.random.sample(list(calls), len(calls)):
-                if name in tune:
-                    self.peers["nvm"].nvm.set("tune", tune[name])
-                for _ in range(3 if tune else 0):  # all contestants alike: power is at its limit for a while after long products
+                if name in settings:
+                    self.peers["nvm"].nvm.set(*settings[name])
+                for _ in range(3 if settings else 0):  # all contestants alike: power is at its limit for a while after long products
                     calls[name]()
                 self.torch.cuda.synchronize()
                 time.sleep(idle)
@@ -237,6 +261,29 @@ class Gpu:
             say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
             del calls
             self.torch.cuda.empty_cache()
+        return out
+
+    def generated(self):
+        """Bare products by the generated kernels alone."""
+        out, peer = {}, self.peers.get("nvm")
+        for dtype, m, n, k in GENERATED if peer else ():
+            title, tf32 = f"{dtype} {m} x {n} x {k}, generated".replace("float", "f"), dtype == "tf32"
+            if self.passes(title, 3):
+                continue
+            if self.args.try_:
+                m, n, k = (max(x // 16, 8) for x in (m, n, k))
+            peer.precision = "tf32" if tf32 else None
+            self.torch.backends.cuda.matmul.allow_tf32 = tf32  # what is right is known by a product in float64 then
+            peer.nvm.set("solvers", "kernel")
+            calls, errors = self.calls("none", self.operands("float32" if tf32 else dtype, m, n, k), {"generated": peer})
+            times = self.times(calls, 2 if m * n * k > 1e11 else 20)
+            us = {name: statistics.median(v) for name, v in times.items()}
+            out[title] = dict(dtype=dtype, m=m, n=n, k=k, aim=1.00, us=us, rounds=times, error=errors, tflops=2e-6 * m * n * k / us["bare"])
+            say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
+            self.torch.cuda.empty_cache()
+        if peer:
+            peer.nvm.set("solvers", "all")
+            peer.precision, self.torch.backends.cuda.matmul.allow_tf32 = None, False
         return out
 
     def precisions(self, m=4096, n=4096, k=4096):
@@ -306,7 +353,7 @@ class Gpu:
 
     def scaled_by(self, kind, m, n, k):
         t, nvm = self.torch, self.peers["nvm"]
-        a, b, _ = self.operands("float8_e4m3fn", m, n, k)
+        a, b = self.operands("float8_e4m3fn", m, n, k)
         s, r = (t.rand(*shape, device="cuda") + 0.5 for shape in SCALES[kind](m, n, k))
         s = s.t().contiguous().t() if kind.startswith("1 x 128") else s
         r = r if kind.endswith("128 x 1") else r.t().contiguous().t()
@@ -333,7 +380,7 @@ class Gpu:
         self.torch.backends.cuda.matmul.allow_tf32 = tf32  # what is right is known by a product in float64 then
         nvm.set("tune", "off")
         calls, errors = self.calls("none", operands, peers)
-        args = [nvm.from_dlpack(x) for x in ((operands[0], operands[1].t(), operands[2]) if eights else operands)]
+        args = [nvm.from_dlpack(x) for x in ((operands[0], operands[1].t()) if eights else operands)]
         calls["tuned"], how = calls["nvm"], {"nvm": nvm.explain(row("none", self.peers["nvm"])(*args))}
         nvm.set("tune", "estimate")
         before = time.perf_counter()
@@ -346,7 +393,7 @@ class Gpu:
         if "jax" in calls:
             calls["tuned, wall"] = calls["tuned"]
         burst = int(max(2, min(40, 1500 / (2 * m * n * k / RATES.get(dtype, 700e6)))))
-        times = self.times(calls, burst, 0.03, {"nvm": "off", "tuned": "estimate", "tuned, wall": "estimate"})
+        times = self.times(calls, burst, 0.03, {"nvm": ("tune", "off"), "tuned": ("tune", "estimate"), "tuned, wall": ("tune", "estimate")})
         us = {name: statistics.median(v) for name, v in times.items()}
         return dict(dtype=dtype, m=m, n=n, k=k, us=us, rounds=times, error=errors, how=how, tuning_seconds=spent, tflops=2e-6 * m * n * k / us["bare"])
 
@@ -458,7 +505,7 @@ def main():
         device = g.torch.cuda.get_device_name()
         said.update(device=device, versions={n: x.version for n, x in g.peers.items()})
         if not args.grid and not args.f32:
-            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.precisions(), **g.weights(), **g.scaled()})
+            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.generated(), **g.precisions(), **g.weights(), **g.scaled()})
         for name, shapes, peers in (("f32", F32, ["nvm"]), ("grid", GRID, PEERS)):
             if getattr(args, name):
                 result = dict(said, tune=args.tune, rows={})
