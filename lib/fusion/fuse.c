@@ -120,10 +120,11 @@ static int in_tiles(const nvf_choice *c) {
 static nvf_choice *choose(nvb_arena *a, const nvg_graph *g, nvf_machine m, const nvf_refusals *no) {
   nvf_sizes *z = nvf_sizes_of(a, g);
   nvf_choice *best = split_as(a, g, z, m, NVF_SPLIT, no);
-  if (nvf_net_tiled(best->net)) {
-    nvf_choice *tiled = split_as(a, g, z, m, NVF_TILED, no);
-    best = tiled->time < best->time && in_tiles(tiled) ? tiled : best;
-  }
+  for (int split = NVF_TILED; split <= NVF_WIDE; split++)
+    if (nvf_net_tiled(best->net, split)) {
+      nvf_choice *tiled = split_as(a, g, z, m, split, no);
+      best = tiled->time < best->time && in_tiles(tiled) ? tiled : best;
+    }
   if (!nvf_net_crossing(best->net))
     return best;
   nvf_choice *fine = split_as(a, g, z, m, NVF_FINE, no);

@@ -64,24 +64,25 @@ static void products(nvb_arena *a, const nvg_graph *g, int *of) {
 }
 
 /* Elements of a piece; 0: the reduction is along no side of a product. */
-static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of) {
+static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of, int split) {
   const nvg_val *x = &net->g->v[v->in[0]], *dot = of[v->in[0]] ? &net->g->v[of[v->in[0]] - 1] : NULL;
-  if (!dot || v->attr[1] != 1 || v->attr[0] < x->rank - 2)
+  if (!dot || split < NVF_TILED || v->attr[1] != 1 || v->attr[0] < x->rank - 2)
     return 0;
   if (v->attr[0] == x->rank - 1)
-    return nvf_product_columns(net->caps, dot->dtype);
+    return split == NVF_WIDE ? nvf_tensor_columns(net->caps) : nvf_product_columns(net->caps, dot->dtype);
   return nvf_product_rows(net->caps, net->g->v[dot->in[0]].dtype);
 }
 
-int nvf_net_tiled(const nvf_net *net) {
+int nvf_net_tiled(const nvf_net *net, int split) {
   int *of = NVB_NEWN(net->arena, int, net->g->n + 1), found = 0;
   if (!net->nproduct)
     return 0;
   products(net->arena, net->g, of);
   for (int i = 0; i < net->g->n && !found; i++) {
     const nvg_val *v = &net->g->v[i];
-    int64_t n = v->kind == NVG_VRED ? tile_of(net, v, of) : 0;
-    found = n && net->g->v[v->in[0]].shape[v->attr[0]] > n;
+    const nvg_val *x = v->kind == NVG_VRED ? &net->g->v[v->in[0]] : NULL;
+    int64_t n = x ? tile_of(net, v, of, split) : 0;
+    found = n && x->shape[v->attr[0]] > n && (split == NVF_TILED || v->attr[0] == x->rank - 1);
   }
   return found;
 }
@@ -208,12 +209,12 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
   int *of = NVB_NEWN(a, int, g->n + 1);
   if (split == NVF_FINE)
     crossing(a, g, side);
-  if (split == NVF_TILED)
+  if (split >= NVF_TILED)
     products(a, g, of);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     if (want[i] && v->kind == NVG_VRED)
-      nvf_fold(w, v, node_of(w, i), whole && whole[i], side[i], split == NVF_TILED ? tile_of(net, v, of) : 0);
+      nvf_fold(w, v, node_of(w, i), whole && whole[i], side[i], tile_of(net, v, of, split));
     else if (want[i])
       w->node[i] = woven(w, v, node_of(w, i));
   }

@@ -73,14 +73,16 @@ typedef struct nvf_net {
 /* NVF_ROOM: elements that a tile is sure to hold: a fourth of its most, since sizes are rounded up */
 enum { NVF_ROOM = NVF_TILE_MOST / 4 };
 enum { NVF_FAR = 1 << 20, NVF_SMALL = 4096 }; /* NVF_SMALL: elements that a reduction may take again in every block */
-/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product along its tiles */
-enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED };
+/* Long reductions: as they are; partials and a finish; along a neighbour's rows; those of a product along its tiles, of
+   rows along narrow ones or the widest */
+enum { NVF_WHOLE, NVF_SPLIT, NVF_FINE, NVF_TILED, NVF_WIDE };
 /* what is planned for; nvf_options.offers */
 typedef struct nvf_machine { const nvb_caps *caps; int offers; } nvf_machine;
 /* whole: by value, reductions that stay together; NULL: none has to */
 nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split, const uint8_t *whole);
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
-int nvf_net_tiled(const nvf_net *net);     /* rows or columns of a product are reduced: try NVF_TILED too */
+/* rows or columns of a product are reduced, by what `split` takes at a time: try it too (NVF_TILED, NVF_WIDE) */
+int nvf_net_tiled(const nvf_net *net, int split);
 int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
 /* ---- pieces.c: products of float32 as ones of bfloat16, where their precision allows it */
@@ -223,6 +225,7 @@ double nvf_split_time(const nvf_cand *k, int64_t elements);
 /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
 double nvf_tensor_reach(const nvf_cand *k);
 nvm_dtype nvf_tensor_factor(const nvf_cand *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
+int64_t nvf_tensor_columns(const nvb_caps *caps); /* of the widest tile; 0: no tensor cores */
 int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */
 int64_t nvf_product_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */
 /* Which of m and n is what a block reduces, of pieces that are the axis before; -1: neither. */

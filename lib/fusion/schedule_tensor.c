@@ -322,6 +322,14 @@ static tiling choose(const nvf_cand *k) {
   return best;
 }
 
+int64_t nvf_tensor_columns(const nvb_caps *caps) {
+  int64_t most = 0;
+  for (const struct config *c = configs; c < configs + CONFIGS; c++)
+    if (c->form <= caps->tensor && !c->turned && c->n > most)
+      most = c->n;
+  return most;
+}
+
 double nvf_tensor_reach(const nvf_cand *k) {
   const tiling t = choose(k);
   return t.c ? reach_of(k, &t) : 0;

@@ -69,15 +69,40 @@ def short_sums(m, n):
     nvm.set("SOLVERS", "all")
 
 
-@pytest.mark.emulated
-def test_short_sums(emulated):
+def reduced_rows(m, n, k):
+    """Each block reduces the rows of the widest tile, where tiles are many; a small kernel does the rest."""
+    rng = np.random.default_rng(6)
+    (a, va), (b, vb) = _leaf(rng, (m, k), "bfloat16"), _leaf(rng, (k, n), "bfloat16")
+    y = gemms.wide(a @ b)
+    assert np.all(np.abs(y - va @ vb) <= 4 * gemms.EPS["bfloat16"] * (np.abs(va) @ np.abs(vb)))
+    most, least, sums = (f(a @ b, axis=1) for f in (nvm.max, nvm.argmin, nvm.sum))
+    for x in most, least, sums:
+        text = nvm.explain(x)
+        assert "(partials)" in text.split("\n  2.")[0] and f"{-(-m // 128) * -(-n // 256)} blocks" in text, text
+    off = 2 * gemms.EPS["bfloat16"] * np.abs(y).max()  # its sums may be in another order
+    assert np.all(np.abs(gemms.wide(most) - y.max(1)) <= off)
+    assert np.all(np.take_along_axis(y, np.asarray(least)[:, None], 1)[:, 0] <= y.min(1) + off)
+    assert np.all(np.abs(gemms.wide(sums) - y.sum(1)) <= 2 * gemms.EPS["bfloat16"] * np.abs(y).sum(1))
+
+
+def _with_many_tiles(emulated, check, large, small):
+    """On the emulator in a process of its own, whose device has so few multiprocessors that few tiles are many."""
     if not emulated:
-        return short_sums(8264, 5000)
-    # a process of its own, whose device has so few multiprocessors that few tiles are many
+        return check(*large)
     env = {**os.environ, "NVM_EMU_SMS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
-    code = "import test_matmul; test_matmul.short_sums(1100, 520)"
+    code = f"import test_matmul; test_matmul.{check.__name__}(*{small})"
     p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert p.returncode == 0, p.stderr
+
+
+@pytest.mark.emulated
+def test_short_sums(emulated):
+    _with_many_tiles(emulated, short_sums, (8264, 5000), (1100, 520))
+
+
+@pytest.mark.emulated
+def test_rows_are_reduced_in_the_widest_tiles(emulated):
+    _with_many_tiles(emulated, reduced_rows, (4096, 4100, 512), (200, 1000, 72))
 
 
 @pytest.mark.emulated

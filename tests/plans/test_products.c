@@ -78,6 +78,11 @@ static void dear_head(void) { out(mm(u(NVG_OP_GELU_ERF, X(M, K)), X(K, M))); }
 /* Rows of a product are reduced as far as a block has them (64 columns), what is left is small. */
 static void sums_after(void) { out(sum(mm(X(M, K), X(K, M)), 1, 0)); }
 static void most_too(void) { N y = relu(mm(X(M, K), X(K, M))); out(y); out(max_(y, 1, 0)); }
+/* In the widest tiles. */
+static N square_of_halves(void) { return mm(H(M, M), H(M, M)); }
+static void most_of_squares(void) { out(max_(square_of_halves(), 1, 0)); }
+static void least_of_squares(void) { out(red(NVG_OP_ARGMIN, square_of_halves(), 1, 0)); }
+static void sums_of_squares(void) { out(sum(relu(square_of_halves()), 1, 0)); }
 static void most_of_halves(void) { out(max_(mm(H(65536, 64), H(64, 1024)), 1, 0)); } /* on tensor cores */
 static void nearest(void) { /* of 1024 centres: their squares are a kernel too */
   N x = X(65536, 64), c = X(1024, 64);
@@ -140,5 +145,7 @@ static const struct pattern patterns[] = {
   { "int8 weights, few rows", few_rows_of_bytes, { 1, 1 }, 17.19e6 },
   { "short sums", short_sums, { 1, 1 }, 545.3e6 },
   { "training, wide", training_wide, { 7, 9 }, 705.2e6 },
+  { "most of squares", most_of_squares, { 2, 2 }, 67.64e6 }, { "sums of squares", sums_of_squares, { 2, 2 }, 67.64e6 },
+  { "least of squares", least_of_squares, { 2, 2 }, 68.19e6 },
 };
 GOLDEN_SUITE("products")
