@@ -516,7 +516,7 @@ def main():
                 g.grid(shapes, peers, keep)
     for title, r in result["rows"].items():
         t = r.get("us") or r.get("ms")
-        print(f"{title:<42}" + "".join(f"{name} {v:.2f} ({v / t['bare']:.3f})  " for name, v in t.items()) + f"error {r['error']}")
+        print(f"{title:<60}" + "".join(f"{name} {v:.2f} ({v / t['bare']:.3f})  " for name, v in t.items()) + f"error {r['error']}")
     for name, v in result.get("host_us", {}).items():
         print(f"host, 64 x 64 x 64: {name:<16} returns after {v['returns']:.2f} us, {v['in_a_row']:.2f} us in a row")
 

@@ -160,12 +160,13 @@ static effort effort_of(const nvf_cand *k, nvf_tiling t) {
    0.99). */
 static double idle(double rounds) { return rounds > 1 ? 0.5 + 0.5 * ceil(rounds) / rounds : 1; }
 
+static int is_short(const nvf_cand *k, nvf_tiling t, const effort *f) { /* the sums of a kernel on tensor cores */
+  return k->net->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
+}
+
 /* ns of short sums, whose multiplications and results do not hide behind each other as those of long ones, but where a
    factor stays (bf16 16384 x 16384, k of 64, 128, 192, 256, a library: 171, 184, 198, 234 us; tiles with both factors
    anew: 163, 172, 210, 265; with one that stays: 141, 136, 172, 220; the results alone take 134). */
-static int is_short(const nvf_cand *k, nvf_tiling t, const effort *f) {
-  return k->net->caps->tensor && tiles_of(f->depth, t.k) <= NVF_SHORT && nvf_tensor_reach(k) > 0;
-}
 static double seen(const nvf_cand *k, nvf_tiling t, const effort *f, double work, double moved) {
   return is_short(k, t, f) ? least(work, moved) / 2 : 0;
 }

@@ -66,11 +66,13 @@ static void products(nvb_arena *a, const nvg_graph *g, int *of) {
 /* Elements of a piece; 0: the reduction is along no side of a product. */
 static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of, int split) {
   const nvg_val *x = &net->g->v[v->in[0]], *dot = of[v->in[0]] ? &net->g->v[of[v->in[0]] - 1] : NULL;
+  nvm_dtype operands = dot ? net->g->v[dot->in[0]].dtype : NVM_F32;
   if (!dot || split < NVF_TILED || v->attr[1] != 1 || v->attr[0] < x->rank - 2)
     return 0;
   if (v->attr[0] == x->rank - 1)
-    return split == NVF_WIDE ? nvf_tensor_columns(net->caps) : nvf_product_columns(net->caps, dot->dtype);
-  return nvf_product_rows(net->caps, net->g->v[dot->in[0]].dtype);
+    return split == NVF_WIDE ? nvf_tensor_columns(net->caps, operands, dot->attr[1])
+                             : nvf_product_columns(net->caps, dot->dtype);
+  return nvf_product_rows(net->caps, operands);
 }
 
 int nvf_net_tiled(const nvf_net *net, int split) {

@@ -76,6 +76,10 @@ nvm_dtype nvf_tensor_factor(const nvf_cand *k) {
 static int size_of(const nvf_cand *k) { return nvg_size(nvf_tensor_factor(k)); }
 static int size_in(const nvf_cand *k, int zone) { return is_bytes(k, zone) ? 1 : size_of(k); } /* as it is put */
 
+static int may_multiply(nvm_dtype a, int64_t precision) {
+  return nvg_is_narrow(a) || (a == NVM_F32 && precision == NVM_PRECISION_TF32);
+}
+
 /* Whether tensor cores multiply what the product multiplies. */
 static int fits(const nvf_cand *k) {
   const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
@@ -85,7 +89,7 @@ static int fits(const nvf_cand *k) {
   for (int z = NVF_TAIL + 1; z < k->dot->nzone && !k->dot->eights; z++)
     if (loaded_as(k, z) != a && !is_bytes(k, z))
       return 0;
-  return nvg_is_narrow(a) || (a == NVM_F32 && n->attr[1] == NVM_PRECISION_TF32);
+  return may_multiply(a, n->attr[1]);
 }
 
 /* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names (of pieces they are what is
@@ -322,9 +326,9 @@ static tiling choose(const nvf_cand *k) {
   return best;
 }
 
-int64_t nvf_tensor_columns(const nvb_caps *caps) {
+int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t precision) {
   int64_t most = 0;
-  for (const struct config *c = configs; c < configs + CONFIGS; c++)
+  for (const struct config *c = configs; c < configs + CONFIGS && may_multiply(operands, precision); c++)
     if (c->form <= caps->tensor && !c->turned && c->n > most)
       most = c->n;
   return most;

@@ -75,7 +75,7 @@ static void softmax_of_halves(void) { /* the product is a rounding point: what i
 }
 /* 64 blocks would compute each element */
 static void dear_head(void) { out(mm(u(NVG_OP_GELU_ERF, X(M, K)), X(K, M))); }
-/* Rows of a product are reduced as far as a block has them (64 columns), what is left is small. */
+/* Rows of a product are reduced as far as a block has them (64 columns of f32), what is left is small. */
 static void sums_after(void) { out(sum(mm(X(M, K), X(K, M)), 1, 0)); }
 static void most_too(void) { N y = relu(mm(X(M, K), X(K, M))); out(y); out(max_(y, 1, 0)); }
 /* In the widest tiles. */
