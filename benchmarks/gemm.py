@@ -40,6 +40,7 @@ ROWS = {
     "f32 4096 x 4096 x 4096": ("float32", 4096, 4096, 4096, "none", 2, 1.00),
     "bf16 4096 x 11008 x 4096 SwiGLU": ("bfloat16", 4096, 11008, 4096, "swiglu", 2, 1.00),
     "bf16 4096 x 4096 x 4096, tanh of it times rows, + residual": ("bfloat16", 4096, 4096, 4096, "residual", 6, 1.03),
+    "bf16 4096 x 4096 x 4096, sums of rows": ("bfloat16", 4096, 4096, 4096, "rows", 6, 1.01),
     "bf16 4096 x 4096 x 4096, sums of gelu's rows": ("bfloat16", 4096, 4096, 4096, "row sum", 6, 1.01),
     "bf16 4096 x 4096 x 4096, maxima of rows": ("bfloat16", 4096, 4096, 4096, "row max", 6, 1.01),
     "bf16 4096 x 4096 x 4096, argmin of rows": ("bfloat16", 4096, 4096, 4096, "argmin", 6, 1.01),
@@ -51,13 +52,16 @@ TAILS = {
     "relu": (lambda w, a, b, c: w.relu(w.matmul(a, b) + c), lambda m, n, k: [(n,)]),
     "gelu": (lambda w, a, b, c: w.gelu(w.matmul(a, b) + c), lambda m, n, k: [(n,)]),
     "residual": (lambda w, a, b, c, d: w.tanh(w.matmul(a, b) * c) + d, lambda m, n, k: [(m, 1), (m, n)]),
+    "rows": (lambda w, a, b: w.sum(w.matmul(a, b), 1), lambda m, n, k: []),
     "row sum": (lambda w, a, b: w.sum(w.gelu(w.matmul(a, b)), 1), lambda m, n, k: []),
     "row max": (lambda w, a, b: w.max(w.matmul(a, b), 1), lambda m, n, k: []),
     "argmin": (lambda w, a, b: w.argmin(w.matmul(a, b), 1), lambda m, n, k: []),
 }
 PRODUCTS = {"swiglu": 2}
-GENERATED = [("bfloat16", 4096, 4096, 4096), ("bfloat16", 8192, 8192, 8192), ("tf32", 4096, 4096, 4096), ("tf32", 8192, 8192, 8192),
-             ("bfloat16", 16, 4096, 4096), ("bfloat16", 16, 11008, 4096), ("bfloat16", 64, 4096, 11008), ("bfloat16", 64, 8192, 8192)]
+# dtype, m, n, k; whether the right operand is turned, so that it lies along k as warpgroups take 32 bits
+GENERATED = [("bfloat16", 4096, 4096, 4096, 0), ("bfloat16", 8192, 8192, 8192, 0), ("tf32", 4096, 4096, 4096, 1), ("tf32", 8192, 8192, 8192, 1),
+             ("tf32", 4096, 4096, 4096, 0), ("bfloat16", 16, 4096, 4096, 0), ("bfloat16", 16, 11008, 4096, 0), ("bfloat16", 64, 4096, 11008, 0),
+             ("bfloat16", 64, 8192, 8192, 0)]
 WEIGHTS = [(m, n) for n in (4096, 8192) for m in (16, 64, 4096)]  # rows, and both extents of the weights
 SCALED = [(4096, 4096, 4096), (64, 8192, 8192)]  # m, n, k
 SCALES = {
@@ -266,8 +270,8 @@ class Gpu:
     def generated(self):
         """Bare products by the generated kernels alone."""
         out, peer = {}, self.peers.get("nvm")
-        for dtype, m, n, k in GENERATED if peer else ():
-            title, tf32 = f"{dtype} {m} x {n} x {k}, generated".replace("float", "f"), dtype == "tf32"
+        for dtype, m, n, k, turned in GENERATED if peer else ():
+            title, tf32 = f"{dtype} {m} x {n} x {k},{' turned,' * turned} generated".replace("float", "f"), dtype == "tf32"
             if self.passes(title, 3):
                 continue
             if self.args.try_:
@@ -275,7 +279,8 @@ class Gpu:
             peer.precision = "tf32" if tf32 else None
             self.torch.backends.cuda.matmul.allow_tf32 = tf32  # what is right is known by a product in float64 then
             peer.nvm.set("solvers", "kernel")
-            calls, errors = self.calls("none", self.operands("float32" if tf32 else dtype, m, n, k), {"generated": peer})
+            a, b = self.operands("float32" if tf32 else dtype, m, n, k)
+            calls, errors = self.calls("none", [a, b.t().contiguous().t() if turned else b], {"generated": peer})
             times = self.times(calls, 2 if m * n * k > 1e11 else 20)
             us = {name: statistics.median(v) for name, v in times.items()}
             out[title] = dict(dtype=dtype, m=m, n=n, k=k, aim=1.00, us=us, rounds=times, error=errors, tflops=2e-6 * m * n * k / us["bare"])

@@ -171,30 +171,32 @@ static const char *near_at(nvcu_em *e, const char *chunk, int j, int h) {
                    8 * j + h);
 }
 
-/* A lane's row of a chunk whose rows run along: the first or the second one */
-static const char *row_of(nvcu_em *e, const nvcu_sum *sum, int h) {
-  return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
+/* The address that a lane gives for two eights of columns from the j-th of a chunk on, whose rows run along. */
+static const char *along_at(nvcu_em *e, const nvcu_sum *sum, const char *chunk, int j) {
+  return nvcu_text(e, "%s + nv_place<%d, 128>(%s, %d + (lane >> 4) * 16)", chunk, OUT_ROWS,
+                   sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15", j * 16);
 }
 
-static void take_two(nvcu_em *e, const nvf_stmt *s, const char *word, int one, int other) {
-  const char *x = nvcu_fresh(e, "x");
-  nvcu_line(e, "const unsigned %s = *(const unsigned *)(%s);", x, word);
-  nvcu_define(e, s->out[0], one, nvcu_text(e, "(unsigned short)%s", x));
-  nvcu_define(e, s->out[0], other, nvcu_text(e, "(unsigned short)(%s >> 16)", x));
+/* A lane's row of such a chunk: the first or the second one */
+static const char *row_of(nvcu_em *e, const nvcu_sum *sum, int h) {
+  return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
 }
 
 static void take_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
   for (int j = 0; j < 16; j++) {
     const int *item = &sum->item[4 * (first + j / 2) + j % 2];
-    take_two(e, s, near_at(e, from, j / 2, j % 2), item[0], item[2]);
+    const char *x = nvcu_fresh(e, "x");
+    nvcu_line(e, "const unsigned %s = *(const unsigned *)(%s);", x, near_at(e, from, j / 2, j % 2));
+    for (int i = 0; i < 2; i++)
+      nvcu_define(e, s->out[0], item[2 * i], nvcu_text(e, "(unsigned short)(%s >> %d)", x, 16 * i));
   }
 }
 
-static void take_across(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
+static void take16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first, int turned) {
   for (int j = 0; j < 8; j += 2) {
-    const char *x = nvcu_fresh(e, "x");
+    const char *x = nvcu_fresh(e, "x"), *at = turned ? across_at(e, from, j) : along_at(e, sum, from, j);
     nvcu_line(e, "unsigned %s[4];", x);
-    nvcu_line(e, "nv_columns4(%s, %s);", x, across_at(e, from, j));
+    nvcu_line(e, "nv_%s4(%s, %s);", turned ? "columns" : "rows", x, at);
     for (int i = 0; i < 8; i++)
       nvcu_define(e, s->out[0], sum->item[4 * (first + j) + i],
                   nvcu_text(e, "(unsigned short)(%s[%d] >> %d)", x, i / 2, 16 * (i & 1)));
@@ -211,16 +213,8 @@ int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
     if (!nvcu_now(e, sum.l, sum.item[32 * c])) continue;
     const char *from = nvcu_fresh(e, "in");
     nvcu_line(e, "const char *const %s = %s;", from, chunk_at(e, g, c));
-    if (v.turned) {
-      (sum.near ? take_near : take_across)(e, s, &sum, from, 8 * c);
-      continue;
-    }
-    for (int j = 0; j < 16; j++) {
-      const int *item = &sum.item[4 * (8 * c + j / 2) + j % 2 * 2];
-      const char *at = nvcu_text(e, "%s + nv_place<%d, 128>(%s, %d + (lane & 3) * 4)", from, OUT_ROWS,
-                                 row_of(e, &sum, j % 2), j / 2 * 16);
-      take_two(e, s, at, item[0], item[1]);
-    }
+    if (v.turned && sum.near) take_near(e, s, &sum, from, 8 * c);
+    else take16(e, s, &sum, from, 8 * c, v.turned);
   }
   return 1;
 }
@@ -257,11 +251,9 @@ static void chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, cons
 
 static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
                     int first, int turned) {
-  const char *row = sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15";
   for (int j = 0; j < 8; j += 2) {
     const int *c = &sum->item[4 * (first + j)];
-    const char *along = nvcu_text(e, "nv_place<%d, 128>(%s, %d + (lane >> 4) * 16)", OUT_ROWS, row, j * 16),
-               *at = turned ? across_at(e, to, j) : nvcu_text(e, "%s + %s", to, along);
+    const char *at = turned ? across_at(e, to, j) : along_at(e, sum, to, j);
     nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", turned ? "columns" : "rows", at, packed(e, s, cast, c[0], c[1]),
               packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]), packed(e, s, cast, c[6], c[7]));
   }

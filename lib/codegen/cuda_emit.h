@@ -184,6 +184,10 @@ int nvcu_frag_rare(const nvg_frag *f, int approx); /* does its fast form flag an
 int nvcu_frag_shows(const nvg_frag *f, int approx);
 /* a[i] = merge(a[i], b[i]): a becomes fresh names (or, with `into`, assigns to the names of a). */
 void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into);
+/* Whether there is a shorter way for four and more elements of a merge of (value, index). x: [element][state]; out:
+   fresh names of what they merge into. */
+int nvcu_merges_many(const nvg_frag *f);
+void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x, const char **out);
 
 /* ---- cuda_run.c: values of tiles */
 int nvcu_now(const nvcu_em *e, const nvf_layout *l, int item); /* is the item one of the slice in hand? */

@@ -6,7 +6,7 @@
 #include "codegen/cuda_emit.h"
 #include "graph/dtype.h"
 
-enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7 };
+enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST };
 
 /* The sequences of the CUDA compiler itself between the inputs for which it branches, of a quotient the shorter one
    that Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. What cannot be done is NaN, for
@@ -80,19 +80,51 @@ static const char xphi7_text[] =
     XPHI("nv_xphi7", NEXT("0x1.82b4bep-3f", NEXT("0x1.373db8p-2f", NEXT("0x1.8c6bcap-2f", NEXT("0x1.7e25fep-2f",
          NEXT("0x1.ef481ap-3f", NEXT("0x1.d52eb6p-5f", NEXT("-0x1.d25ca2p-5f", "-0x1.f9f81p-6f"))))))));
 
-static int is_library(const nvg_frag *f, const struct form *x) {
-  nvm_dtype types[2] = {x->from, x->from};
-  const nvg_frag *l =
-      !strcmp(x->name, "cast") ? nvg_frag_cast(x->from, x->to) : nvg_frag_find(x->name, types, f->nparam);
+/* Merges of (value, index) of many at once: the best value, then the lowest index that has it, where one merge after the
+   other compares both each time. Four chains of each, for a chain waits for itself. What is rare is done anew: NaN is the
+   best and equals nothing; zeros are equal, whatever their sign. */
+#define BEST(name, better, of_f32) \
+  "template <class T, class I, int N> static __device__ __forceinline__ void " name \
+  "(const T (&v)[N], const I (&at)[N], T &best, I &first) {\n" \
+  "  constexpr bool f32 = sizeof(T) == 4 && T(0.5) != T(0);\n" \
+  "  constexpr I most = (I)(~0ull >> (65 - 8 * sizeof(I)));\n" \
+  "  T m[4] = {v[0], v[1], v[2], v[3]};\n" \
+  "  I i[4] = {most, most, most, most};\n" \
+  "  for (int k = 4; k < N + 3; k++) {\n" \
+  "    T &a = m[k < N ? k & 3 : 0], b = k < N ? v[k] : m[k - N + 1];\n" \
+  "    if constexpr (f32) a = " of_f32 "(a, b);\n" \
+  "    else a = b " better " a || b != b ? b : a;\n" \
+  "  }\n" \
+  "  for (int k = 0; k < N; k++)\n" \
+  "    if (v[k] == m[0]) i[k & 3] = at[k] < i[k & 3] ? at[k] : i[k & 3];\n" \
+  "  for (int k = 1; k < 4; k++) i[0] = i[k] < i[0] ? i[k] : i[0];\n" \
+  "  if (m[0] != m[0] || m[0] == T(0)) {\n" \
+  "    i[0] = most;\n" \
+  "    for (int k = 0; k < N; k++)\n" \
+  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* not ==: it would be kept */ \
+  "    for (int k = 0; k < N; k++) m[0] = at[k] == i[0] ? v[k] : m[0];\n" \
+  "  }\n" \
+  "  best = m[0], first = i[0];\n" \
+  "}\n"
+static const struct best { const char *merge; int form; const char *name, *text; } bests[] = {
+    {"argmin", LEAST, "nv_least", BEST("nv_least", "<", "nv_min")},
+    {"argmax", MOST, "nv_most", BEST("nv_most", ">", "nv_max")},
+};
+
+static int is_library(const nvg_frag *f, const char *name, const nvm_dtype *types) {
+  const nvg_frag *l = !strcmp(name, "cast") ? nvg_frag_cast(types[0], types[1]) : nvg_frag_find(name, types, f->nparam);
   return l && nvb_hash_eq(l->hash, f->hash);
 }
 
 static const char *form_of(const nvg_frag *f, int level) {
   if (!f->name || f->nresult != 1 || f->nparam < 1 || f->nparam > 2) return NULL;
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-    if (forms[i].level <= level && f->inst[0].type == forms[i].from && f->inst[f->result[0]].type == forms[i].to &&
-        !strcmp(f->name, forms[i].name) && is_library(f, &forms[i]))
-      return forms[i].text;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    const struct form *x = &forms[i];
+    nvm_dtype types[2] = {x->from, strcmp(x->name, "cast") ? x->from : x->to};
+    if (x->level <= level && f->inst[0].type == x->from && f->inst[f->result[0]].type == x->to &&
+        !strcmp(f->name, x->name) && is_library(f, x->name, types))
+      return x->text;
+  }
   return NULL;
 }
 
@@ -442,4 +474,25 @@ void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const
   for (int i = 0; i < nstate; i++)
     if (!into) a[i] = out[i];
     else if (nstate > 1) nvcu_line(e, "%s = %s;", a[i], out[i]);
+}
+
+int nvcu_merges_many(const nvg_frag *f) {
+  nvm_dtype types[4];
+  for (int i = 0; i < f->nparam && i < 4; i++) types[i] = f->inst[i].type;
+  for (size_t i = 0; i < sizeof bests / sizeof *bests; i++)
+    if (f->name && f->nparam == 4 && !strcmp(f->name, bests[i].merge) && is_library(f, bests[i].merge, types))
+      return (int)i + 1;
+  return 0;
+}
+
+void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x, const char **out) {
+  const struct best *b = &bests[nvcu_merges_many(f) - 1];
+  nvb_text t = {.arena = e->a};
+  helper(e, b->form, b->name, b->text);
+  for (int i = 0; i < 2; i++) {
+    out[i] = nvcu_fresh(e, "b");
+    nvcu_line(e, "%s %s;", nvcu_type(f->inst[i].type), out[i]);
+    for (int k = 0; k < n; k++) nvb_print(&t, "%s%s", k ? ", " : i ? "}, {" : "", x[2 * k + i]);
+  }
+  nvcu_line(e, "%s({%s}, %s, %s);", b->name, t.s, out[0], out[1]);
 }

@@ -138,22 +138,45 @@ static int assigned(const nvcu_em *e, int tile) {
   return 0;
 }
 
-void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
+/* The states of an element; what waits until it merges has no name yet, for all at once would spill. */
+static void element(nvcu_em *e, const nvcu_red *r, int item, int waits, const char **x) {
+  const char *where = nvcu_cond(e, r->of.s->where, r->of.x, item);
+  for (int i = 0; i < r->of.nstate; i++) {
+    int tile = r->of.s->in[i];
+    x[i] = (where || assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->of.x, item);
+    if (where) x[i] = nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i));
+    if (where) x[i] = waits ? nvcu_text(e, "(%s)", x[i]) : nvcu_let(e, nvcu_type(state_type(e, r, i)), x[i]);
+  }
+}
+
+static void add(nvcu_em *e, nvcu_red *r, int k, const char *const *x) {
+  const char **v = &r->v[k * r->of.nstate], *a[NVCU_ARGS] = {NULL};
   int looped = r->of.start < r->of.run->nloop;
-  for (int item = 0; item < nvc_items(r->of.x); item++) {
+  for (int i = 0; i < r->of.nstate; i++) a[i] = looped ? cell(e, r, v[i], r->of.start) : v[i];
+  if (a[0]) nvcu_merge(e, r->of.s->frag, a, x, r->of.nstate, looped);
+  for (int i = 0; i < r->of.nstate && !looped; i++) v[i] = a[0] ? a[i] : x[i];
+}
+
+/* All that an accumulator takes in this step, first merged with each other. */
+static void add_many(nvcu_em *e, nvcu_red *r, int k) {
+  const char **x = NVB_NEWN(e->a, const char *, 2 * nvc_items(r->of.x)), *one[2];
+  int n = 0;
+  for (int item = 0; item < nvc_items(r->of.x); item++)
+    if (nvcu_now(e, r->of.x, item) && nvc_match_item(&r->of.acc, r->of.x, item) == k) element(e, r, item, 1, x + 2 * n++);
+  if (n) nvcu_merge_many(e, r->of.s->frag, n, x, one), add(e, r, k, one);
+}
+
+void nvcu_reduce_step(nvcu_em *e, nvcu_red *r) {
+  enum { MANY = 4 };
+  int looped = r->of.start < r->of.run->nloop, n = nvc_items(r->of.x);
+  int many = !e->slice.each && n >= MANY * r->of.nacc && nvcu_merges_many(r->of.s->frag);
+  for (int k = 0; k < r->of.nacc && many; k++) add_many(e, r, k);
+  for (int item = 0; item < n && !many; item++) {
+    const char *x[NVCU_ARGS];
     if (!nvcu_now(e, r->of.x, item)) continue;
-    const char **v = &r->v[nvc_match_item(&r->of.acc, r->of.x, item) * r->of.nstate], *x[NVCU_ARGS], *a[NVCU_ARGS];
-    const char *where = nvcu_cond(e, r->of.s->where, r->of.x, item);
-    int waits = !looped && !v[0] && r->of.nacc * r->of.nstate > ABREAST; /* until it merges: all at once spill */
-    for (int i = 0; i < r->of.nstate; i++) {
-      int tile = r->of.s->in[i];
-      x[i] = (where || assigned(e, tile) ? nvcu_tile_now : nvcu_tile_at)(e, tile, r->of.x, item);
-      if (where) x[i] = nvcu_text(e, "%s ? %s : %s", where, x[i], identity(e, r, i));
-      if (where) x[i] = waits ? nvcu_text(e, "(%s)", x[i]) : nvcu_let(e, nvcu_type(state_type(e, r, i)), x[i]);
-      a[i] = looped ? cell(e, r, v[i], r->of.start) : v[i];
-    }
-    if (a[0]) nvcu_merge(e, r->of.s->frag, a, x, r->of.nstate, looped);
-    for (int i = 0; i < r->of.nstate && !looped; i++) v[i] = a[0] ? a[i] : x[i];
+    int k = nvc_match_item(&r->of.acc, r->of.x, item), first = !looped && !r->v[k * r->of.nstate];
+    element(e, r, item, first && r->of.nacc * r->of.nstate > ABREAST, x);
+    add(e, r, k, x);
   }
 }
 

@@ -10,6 +10,7 @@
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */
 enum { STEPS = 4, AHEAD = 3 }; /* of k that become wider at a time; such batches on their way meanwhile, at most */
+enum { LATE = 4 };  /* rounds until what the tile before stored has left shared memory */
 enum { FEW_COLUMNS = 4 }; /* in eights: that a warp multiplies faster (a factor from registers takes 75 cycles) */
 
 /* ---- what the loop copies */
@@ -507,6 +508,11 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   for (int c = 0; c < g->nsum && g->widens && !g->few; c++) nvcu_bytes_begin(e, g->sum[c]);
   if (g->behind) nvcu_line(e, "int free = -1;"); /* the stage before */
   span all = rounds_of(e, g, lo, hi, step);
+  const char *asked = all.lo; /* the round that asks for what the tail reads */
+  if (g->early) {
+    const char *late = nvcu_let(e, "ix", nvcu_text(e, "%s + %d * %s", all.lo, LATE, step));
+    asked = nvcu_let(e, "ix", nvcu_text(e, "%s < %s ? %s : %s", late, all.hi, late, all.lo));
+  }
   const char *k = e->var[s->var] = nvcu_for(e, all.lo, all.hi, step, 1);
   nvcu_line(e, "nv_bar_wait(%s, phase);", nvcu_ring_bar(e, g, 0, "stage"));
   at_stage(e, g);
@@ -515,7 +521,7 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   if (g->behind) nvcu_line(e, "free = stage;");
   nvcu_ring_next(e, g);
   if (g->early) { /* by now what was stored before has left */
-    nvcu_open(e, "if (%s%s == %s)", g->least ? "work.finishes() && " : "", k, all.lo);
+    nvcu_open(e, "if (%s%s == %s)", g->least ? "work.finishes() && " : "", k, asked);
     nvcu_boxes_fetch(e, g);
     nvcu_close(e);
   }

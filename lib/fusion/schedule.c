@@ -144,10 +144,26 @@ int64_t nvf_border(const nvf_stamp *st, int n, int64_t lo, int64_t p, int *seq) 
   return hi;
 }
 
+/* As a product's sums lie: what a thread has of them above its lanes in sequence, as far as the warps. */
+static nvf_stamp stamp_of_tile(const nvf_digits *d) {
+  int64_t end = 1, lanes = 1, chunk;
+  int above = 0;
+  for (int i = 0; i < d->n; i++) {
+    end *= d->d[i].n;
+    if (d->d[i].place == 'l')
+      lanes = end, above = i + 1;
+  }
+  for (chunk = lanes; above < d->n && (d->d[above].place | 32) == 'i'; above++)
+    chunk *= d->d[above].n;
+  return (nvf_stamp){ (int)chunk, (int)lanes };
+}
+
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out) {
   const nvf_node *n = &k->net->node[red->node];
   *out = (nvf_stamp){ n->stamp_c, n->stamp_w };
-  if (n->order_free)
+  if (n->tiled)
+    *out = stamp_of_tile(&s->at[red->axis].digits);
+  else if (n->order_free)
     nvf_stamps_of(k, s, red->axis, out, 1);
 }
 

@@ -310,7 +310,8 @@ static int64_t blocks_now(const room *r) {
   return n;
 }
 
-/* Lanes, warps (up to `warps`) and items (up to `items` of each thread) that are left go to neighbours. */
+/* Lanes, warps (up to `warps`) and items (up to `items` of each thread, while every unit has a block) that are left go
+   to neighbours. */
 static void stack(room *r, int64_t warps, int64_t items) {
   for (int a; (a = neighbour(r)) >= 0;) {
     int64_t n = power2(r->k->axis.at[a].n), had = taken(r, a, 'i');
@@ -319,6 +320,7 @@ static void stack(room *r, int64_t warps, int64_t items) {
     n = take(r, a, 'l', n);
     if (blocks_now(r) >= 2 * r->caps->units)
       n = take(r, a, 'w', n);
+    r->most_items = had * least(items, power2_below(blocks_now(r) / tile_of(r, a) / r->caps->units));
     take(r, a, 'i', n);
     items /= taken(r, a, 'i') / had;
     if (!r->d[a].n)

@@ -293,6 +293,16 @@ static void after(const struct config *c, int64_t *split, int64_t *share) {
     *share = *share ? 2 * *share : LEAST_SHARE;
 }
 
+/* Blocks that share a unit unless the tuner says so: of few rows whose last tiles would have most units to themselves,
+   which get no more out of memory (16 x 11008 x 4096 of bf16: 27.0 us for 29.2, 48 x 14336 x 4096 33 for 45; with all
+   tiles at once, or two almost even rounds, sharing costs up to 5 %). */
+static int residents(const nvf_cand *k, const struct config *c, int64_t split, int share) {
+  tiling one = tiling_of(k, c, split, share, 1), two = tiling_of(k, c, split, share, 2);
+  int64_t rest = blocks_of(k, &one) - places_of(k, &one);
+  int few = c->form == GROUPS && c->turned && !c->bytes && split == 1;
+  return few && two.stages && rest > 0 && 4 * rest <= 3 * places_of(k, &one) ? 2 : 1;
+}
+
 /* c is NULL: threads multiply one by one. What the tuner says of rows and columns goes first, where there is such a
    tile. */
 static tiling choose(const nvf_cand *k) {
@@ -306,7 +316,7 @@ static tiling choose(const nvf_cand *k) {
   int64_t most = form ? nvf_split_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
   for (const struct config *c = configs; form && c < configs + CONFIGS; c++)
     for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes); after(c, &s, &r)) {
-      tiling at = tiling_of(k, c, s, (int)r, resident);
+      tiling at = tiling_of(k, c, s, (int)r, resident ? resident : residents(k, c, s, (int)r));
       int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split == s) +
                  2 * (share == r) + (deep * size_of(k) == c->depth);
       int whole = piece < 0 || (!c->turned && k->axis.at[piece].n == (piece == k->dot->n ? at.n : at.m));
@@ -345,6 +355,20 @@ static int reads_a_matrix(const nvf_cand *k) { /* the tail, beside rows and colu
   for (int i = 0; i < k->inst.n; i++)
     yes |= k->inst.at[i].kind == NVF_ILOAD && k->dot->zones[i] >> NVF_TAIL & 1 && (both & ~k->inst.at[i].axes) == 0;
   return yes;
+}
+
+/* Results that leave through shared memory; without them a stage more fits, and hides more of the tail. */
+static int stores_a_matrix(const nvf_cand *k) {
+  uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
+  for (int i = 0; i < k->put.n; i++)
+    if ((both & ~k->put.at[i].axes) == 0)
+      return 1;
+  return 0;
+}
+
+static int stages_of(const nvf_cand *k, const tiling *t) {
+  int more = t->c->form == GROUPS && t->c->stages > 1 && !stores_a_matrix(k);
+  return t->stages + (more && stage_bytes(k, t) * (t->stages + 1) <= k->net->caps->onchip / t->resident);
 }
 
 /* Of few rounds: stages in which the right operand of a column of tiles stays, which a block takes one after the other;
@@ -413,7 +437,7 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   s->factor = nvf_tensor_factor(k);
   s->mma = c->form;
   s->stay = t.stages > 0;
-  s->stages = s->stay ? t.stages : at.stages;
+  s->stages = s->stay ? t.stages : stages_of(k, &at);
   s->share = at.share;
   s->roles = c->form == GROUPS;
   s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;

@@ -25,6 +25,22 @@ def test_half_family(name, device):
         assert families.near(got, want, dtype), (name, got, want)
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16"])
+@pytest.mark.parametrize("find, ref", [(nvm.argmin, np.argmin), (nvm.argmax, np.argmax)])
+def test_the_first_of_equals(find, ref, dtype, device, rng):
+    """Ties, zeros of either sign, NaN, nothing but infinity; lengths whose elements a thread takes one by one and many at once."""
+    for n, rows in ((3, 40), (300, 37), (5000, 9)):
+        few = rng.choice([-1.0, -0.0, 0.0, 1.0, 2.0], (rows, n))
+        if dtype != "int32":
+            few[::3] = rng.choice([np.inf, -np.inf, np.nan], few[::3].shape, p=[0.7, 0.28, 0.02])
+            few[1] = np.inf if ref is np.argmin else -np.inf
+        few[2], few[4] = rng.choice([0.0, -0.0], (2, n))
+        x = nvm.asarray(few.astype("int32" if dtype == "int32" else "float64"), device=device).astype(dtype)
+        assert np.array_equal(np.asarray(find(x, axis=1)), ref(few, axis=1)), n
+        assert np.array_equal(np.asarray(find(x, axis=0)), ref(few, axis=0)), n
+
+
 def both(f, inputs, device):
     """f over arrays on the GPU and on the CPU, as NumPy."""
     return [np.asarray(f(*[nvm.asarray(x, device=d) for x in inputs])) for d in (device, "cpu")]

@@ -380,3 +380,15 @@ def test_long_sums_of_few_tiles(dtype, device, rng):
                 assert np.array_equal(np.asarray(f(a, b)), x @ w), (m, n, k)
     finally:
         nvm.set("SOLVERS", "all")
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("find, ref", [(nvm.argmin, np.argmin), (nvm.argmax, np.argmax)])
+def test_the_first_of_equal_columns(find, ref, device, rng):
+    """In the tail of a product, whose tiles are cut at 300 of 512 columns; rows of zeros among them."""
+    b = rng.integers(-1, 2, (64, 300)).astype("float32")
+    a = np.zeros((72, 64), "float32")
+    a[np.arange(72), rng.integers(0, 64, 72)] = rng.choice([-1.0, 0.0, 1.0], 72)
+    x, y = (nvm.asarray(v, device=device).astype("bfloat16") for v in (a, b))
+    nvm.eval(x, y)
+    assert np.array_equal(np.asarray(find(x @ y, axis=1)), ref(a @ b, axis=1))
