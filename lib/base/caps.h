@@ -5,9 +5,9 @@
 
 typedef enum nvb_devkind { NVB_CPU, NVB_CUDA } nvb_devkind;
 /* Matrix products by class of operand: real and complex float32, float32 of fewer bits where the user allows it,
-   float64, 16 bits, floats of 8 bits. */
+   float64, 16 bits, floats of 8 bits, integers of 8 bits. */
 typedef enum nvb_product_class {
-  NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCT_8, NVB_PRODUCTS
+  NVB_PRODUCT_F32, NVB_PRODUCT_TF32, NVB_PRODUCT_F64, NVB_PRODUCT_16, NVB_PRODUCT_8, NVB_PRODUCT_BYTES, NVB_PRODUCTS
 } nvb_product_class;
 /* Whether cuBLASLt multiplies float32 as bfloat16 pieces on a compute capability, times ten. */
 #define nvb_splits_f32(arch) ((arch) >= 100 && (arch) < 110)

@@ -1,6 +1,6 @@
 /* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, 32 of
-   8 bits, or 8 of 32 bits that are rounded to tf32. The order of addition is the hardware's. Decides how a sum's layout
-   is read as such products, and the order in which a warp takes them. */
+   8 bits (floats, or integers), or 8 of 32 bits that are rounded to tf32. The order of addition is the hardware's.
+   Decides how a sum's layout is read as such products, and the order in which a warp takes them. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -91,6 +91,7 @@ typedef struct side {
   const char *at, *base;/* of the stage; the warp's first row or column */
   int single;           /* lies across and is no 16-bit type */
   int near;             /* bytes that lie across: a lane's two rows are neighbours */
+  int bytes;            /* which become wider */
   nvm_dtype type;       /* what is multiplied: that of the tile, or what its bytes become */
 } side;
 
@@ -98,10 +99,10 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
   for (int j = 1; j < 3; j++) {
     nvcu_rows *r = e->tile[s->in[j]].rows;
     if (!r || (r->row != axis && r->col != axis)) continue;
-    int across = r->row == s->axis, bytes = r->type == NVM_I8, near = sum->near && axis == sum->p;
+    int across = r->row == s->axis, bytes = nvcu_becomes_wider(e, s, r->type), near = sum->near && axis == sum->p;
     if (near && !(across && bytes))
       nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only bytes that lie across are multiplied two rows a lane");
-    return (side){r, across, r->at, nvcu_warp_part(e, sum->l, axis), across && r->size == 4, near,
+    return (side){r, across, r->at, nvcu_warp_part(e, sum->l, axis), across && r->size == 4, near, bytes,
                   bytes ? nvcu_factor_type(e, s) : r->type};
   }
   nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
@@ -110,6 +111,10 @@ static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis
 nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s) {
   nvm_dtype t = e->k->tile[s->in[1]].type;
   return t == NVM_I8 ? e->k->tile[s->in[2]].type : t;
+}
+
+int nvcu_becomes_wider(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor) {
+  return s && factor == NVM_I8 && e->k->tile[s->out[0]].type != NVM_I32;
 }
 
 /* Where a lane finds the first of its bytes from a row (column) and a factor on: within a stage, of the h-th row */
@@ -188,7 +193,7 @@ const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, con
 static void fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
   const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
   nvcu_line(e, "unsigned %s[4];", name);
-  if (f->r->type == NVM_I8) {
+  if (f->bytes) {
     const char *two = nvcu_fresh(e, "bytes"), *at[2];
     for (int h = 0; h < rows_at_once(f); h++)
       at[h] = nvcu_text(e, "(%s + %s)", f->at, place_in(e, f, first, k, h));
@@ -220,6 +225,7 @@ const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
   case NVM_BF16: return "bf16";
   case NVM_F16: return "f16";
   case NVM_F32: return "tf32";
+  case NVM_I8: return "s8";
   default: nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores do not take %s", nvg_dtype_short(t));
   }
 }
@@ -227,8 +233,10 @@ const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
 static const char *instruction(nvcu_em *e, const side *p, const side *q) {
   const char *one = nvcu_factor_name(e, p->type);
   if (nvg_size(p->type) > 1) return nvcu_text(e, "nv_mma_%s", one);
-  if (e->target->arch < 89 || p->across || q->across)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores take bytes along k, from compute capability 8.9 on");
+  if ((p->type != NVM_I8 && e->target->arch < 89) || p->across || q->across)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
+              "[cuda] tensor cores take bytes along k, those of floats from compute capability 8.9 on");
+  if (p->type == NVM_I8) return "nv_mma_s8";
   return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_factor_name(e, q->type));
 }
 
@@ -265,14 +273,14 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
 
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   int items = nvc_items(sum->l), deep = 32 / nvg_size(nvcu_factor_type(e, s)), same = s->in[0] == s->out[0];
-  const char **acc = NVB_NEWN(e->a, const char *, items);
+  const char **acc = NVB_NEWN(e->a, const char *, items), *type = nvcu_type(e->k->tile[s->out[0]].type);
   int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
   if (n % deep)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %lld factors at a time are not whole products", (long long)n);
   side p = side_of(e, s, sum, sum->p), q = side_of(e, s, sum, sum->q);
   for (int i = 0; i < items; i++) {
     acc[i] = same ? nvcu_tile_item(e, s->in[0], i) : nvcu_fresh(e, "c");
-    if (!same) nvcu_line(e, "float %s = %s;", acc[i], nvcu_tile_at(e, s->in[0], sum->l, i));
+    if (!same) nvcu_line(e, "%s %s = %s;", type, acc[i], nvcu_tile_at(e, s->in[0], sum->l, i));
   }
   const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
   products(e, sum, instruction(e, &p, &q), acc, k, &p, &q);

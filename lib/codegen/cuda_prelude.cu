@@ -8,6 +8,7 @@ NV double nv_f64(unsigned long long x) { return __longlong_as_double((long long)
 NV unsigned long long nv_u64(double x) { return (unsigned long long)__double_as_longlong(x); }
 NV float nv_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 NV double nv_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+NV int nv_fma(int a, int b, int c) { return (int)((unsigned)a * (unsigned)b + (unsigned)c); }
 NV float nv_abs(float x) { return fabsf(x); }
 NV double nv_abs(double x) { return fabs(x); }
 // the compiler takes select(x < 0, 0 - x, x) for an absolute value that is never negative, and then 2^31 for -2^31

@@ -1,7 +1,7 @@
 /* A part with roles: one thread of an extra warpgroup keeps a ring of stages in shared memory filled by TMA, the
    other warpgroups multiply, do what the text says behind the loop, and go on with the block's next tile while the ring
    fills again. As many blocks as fit stay; they share out the kernel's blocks. Decides barriers, registers and what
-   leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. Those of 8-bit factors keep
+   leaves through shared memory; products of a warpgroup are 64 rows by up to 256 columns. Those of 8-bit floats keep
    14 bits of a sum: each round's are added up in registers. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
@@ -28,7 +28,7 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
   m->box[0] = r->span / r->size;
   m->box[1] = r->rows <= 256 ? r->rows : 256;
   m->swizzle = r->span;
-  if ((r->span != 128 && r->type != NVM_I8) || r->rows % m->box[1])
+  if ((r->span != 128 && !nvcu_becomes_wider(e, nvcu_tensor_user(e, put->out[0]), r->type)) || r->rows % m->box[1])
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply rows of 128 bytes");
   f->map = nvcu_map_new(e, m);
   f->boxes = (int)(r->bytes / (r->span * m->box[1]));
@@ -105,12 +105,12 @@ static const char *factor_at(nvcu_em *e, const nvcu_rows *r, int across, const c
 
 /* The sums of an instruction: as its registers, as operands of the text, as arguments. */
 typedef struct listed { nvb_text in, regs, args; } listed;
-static listed list_sums(nvcu_em *e, int n) {
+static listed list_sums(nvcu_em *e, int n, int whole) {
   listed l = {{.arena = e->a}, {.arena = e->a}, {.arena = e->a}};
   for (int i = 0; i < n; i++) {
     nvb_print(&l.in, "%s%%%d", i ? ", " : "", i);
-    nvb_print(&l.regs, "%s\"+f\"(d%d)", i ? ", " : "", i);
-    nvb_print(&l.args, ", float &d%d", i);
+    nvb_print(&l.regs, "%s\"+%s\"(d%d)", i ? ", " : "", whole ? "r" : "f", i);
+    nvb_print(&l.args, ", %s &d%d", whole ? "int" : "float", i);
   }
   return l;
 }
@@ -118,7 +118,7 @@ static listed list_sums(nvcu_em *e, int n) {
 /* One instruction whose left factor comes from registers, in the head: its name */
 static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
   const char *one = nvcu_factor_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
-  listed l = list_sums(e, 4 * n);
+  listed l = list_sums(e, 4 * n, 0);
   nvb_text f = {.arena = e->a};
   int at = 4 * n; /* the number of the first operand behind the sums */
   nvb_print(&f,
@@ -136,18 +136,18 @@ static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
 static const char *instruction(nvcu_em *e, nvm_dtype a, nvm_dtype b, int n) {
   const char *one = nvcu_factor_name(e, a), *other = nvcu_factor_name(e, b);
   const char *name = nvg_is_eight(a) ? nvcu_text(e, "nv_group_%s_%s", one, other) : nvcu_text(e, "nv_group_%s", one);
-  int size = nvg_size(a), turns = size == 2; /* others lie along k */
-  listed l = list_sums(e, 4 * n);
+  int size = nvg_size(a), turns = size == 2, whole = a == NVM_I8; /* others than 16 bits lie along k */
+  listed l = list_sums(e, 4 * n, whole);
   nvb_text f = {.arena = e->a};
   nvb_print(&f,
             "#ifdef __CUDACC__\ntemplate <int ACROSS_A, int ACROSS_B> static __device__ __forceinline__ void "
             "%s(unsigned long long a, "
             "unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n"
-            "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, %%%d, %%%d, p, 1, 1%s;\\n}\"\n    : %s : \"l\"(a), "
+            "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {%s}, %%%d, %%%d, p%s%s;\\n}\"\n    : %s : \"l\"(a), "
             "\"l\"(b), "
             "\"r\"(more)%s);\n}\n#endif\n",
-            name, l.args.s, 4 * n + 2, 8 * n, 32 / size, one, other, l.in.s, 4 * n, 4 * n + 1,
-            turns ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", l.regs.s,
+            name, l.args.s, 4 * n + 2, 8 * n, 32 / size, whole ? "s32" : "f32", one, other, l.in.s, 4 * n, 4 * n + 1,
+            whole ? "" : ", 1, 1", turns ? nvcu_text(e, ", %%%d, %%%d", 4 * n + 3, 4 * n + 4) : "", l.regs.s,
             turns ? ", \"n\"(ACROSS_A), \"n\"(ACROSS_B)" : "");
   if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
   return name;
@@ -174,8 +174,8 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
   batch b = {s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items)};
-  int bytes = b.p->type == NVM_I8;
-  if (b.q->type == NVM_I8 || bytes != e->ring->widens)
+  int bytes = nvcu_becomes_wider(e, s, b.p->type);
+  if (nvcu_becomes_wider(e, s, b.q->type) || bytes != e->ring->widens)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take bytes as the rows of each of their products");
   if (b.q->size != 2 && (b.p->row == s->axis || b.q->row == s->axis))
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and others with k along the rows");
@@ -200,7 +200,7 @@ typedef struct piece {
 } piece;
 
 static piece piece_at(nvcu_em *e, const nvcu_sum *sum, const batch *b, int left, int i, int j) {
-  int most = b->q->size == 1 ? MOST_ADDED : MOST_COLUMNS;
+  int most = nvg_is_eight(b->q->type) ? MOST_ADDED : MOST_COLUMNS;
   piece x = {.b = b, .i = i, .j = j, .n = 1};
   while (j + x.n < sum->nq && x.n < most && sum->qcol[j + x.n] == sum->qcol[j] + 8 * x.n) x.n++;
   while (x.n == sum->nq && x.more + 1 < left && (x.more + 2) * x.n <= most &&
@@ -277,7 +277,7 @@ static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k
   if (!e->ring->behind) nvcu_line(e, "nv_group_wait<0>();");
 }
 
-/* Factors of 16 bits in shared memory: one batch of instructions */
+/* Factors in shared memory whose sums keep all bits: one batch of instructions */
 static void batched(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
   nvcu_line(e, "nv_group_begin();");
   for (int at = 0; at < k; at += deep)
@@ -310,7 +310,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
     for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
   else if (g->widens)
     widening(e, &sum, all.at, all.n, k, deep);
-  else if (size > 1)
+  else if (!nvg_is_eight(nvcu_factor_type(e, s)))
     batched(e, &sum, all.at, all.n, k, deep);
   else
     for (int x = 0; x < all.n; x++) added(e, &sum, &all.at[x], k, deep);
@@ -550,8 +550,9 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   *g = (nvcu_ring){.loop = s, .stages = (int)nvc_hint(&e->r, s, "stages", 2), .groups = e->warps / GROUP};
   see_body(e, g, run->body);
   find_stays(e, g);
-  int added = nvg_size(nvcu_factor_type(e, g->sum[0])) == 1; /* where they are waited for */
-  for (int i = 0; i < g->n; i++) g->widens |= e->k->tile[g->tile[i].put->out[0]].type == NVM_I8;
+  int added = nvg_is_eight(nvcu_factor_type(e, g->sum[0])); /* where they are waited for */
+  for (int i = 0; i < g->n; i++)
+    g->widens |= nvcu_becomes_wider(e, g->sum[0], e->k->tile[g->tile[i].put->out[0]].type);
   g->few = g->widens && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;
   g->behind = g->widens ? g->stages > 2 && !g->few : g->stages >= BEHIND && g->nsum == 1 && !added;
   g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);

@@ -25,6 +25,13 @@ NV void nv_columns2(unsigned (&r)[2], const char *p) {
 NV_MMA(nv_mma_bf16, "m16n8k16", "bf16")
 NV_MMA(nv_mma_f16, "m16n8k16", "f16")
 NV_MMA(nv_mma_tf32, "m16n8k8", "tf32")
+// integers of 8 bits: 16 x 8 sums of 32 products
+NV void nv_mma_s8(int &d0, int &d1, int &d2, int &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+r"(d0), "+r"(d1), "+r"(d2), "+r"(d3)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
 // Where the instruction keeps 14 bits of its sums, they begin at 0; elsewhere it converts to f16.
 #if defined __CUDA_ARCH__ && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
 #define NV_MMA_EIGHTS(name, left, right) \

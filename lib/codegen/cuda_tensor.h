@@ -44,6 +44,8 @@ nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
 const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t);                 /* as instructions call it; throws */
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the axis' coordinate */
 nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s);       /* what the contraction multiplies */
+/* Are factors of such a tile bytes which become what they are multiplied with? */
+int nvcu_becomes_wider(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor);
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum); /* what is put for it is there */
 /* Before the loop: where a lane's bytes lie in a stage, which the compiler would compute anew in every round */

@@ -231,7 +231,7 @@ static int64_t make_contract(maker *m, nvc_ins *i) {
     known &= factor == t || i->widen[j];
   }
   i->len = nvf_extent(&m->p->t->tile[s->in[1]], s->axis);
-  i->frag = nvg_frag_find("fma", three, 3);
+  i->frag = nvg_frag_find(t == NVM_I32 ? "multiply_add" : "fma", three, 3);
   if (!i->frag || !known) nvb_throw(m->a, NVM_ERR_INTERNAL, "%s", nvb_strdup(m->a, nvb_message()));
   return nvc_contract_work(m->p, i);
 }

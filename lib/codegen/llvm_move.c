@@ -247,7 +247,9 @@ void nvcl_contract(nvcl_em *e, const nvf_stmt *s) {
       if (widen[j]) nvcl_frag(e, nvcl_frag_full(widen[j]), &v[j], &v[j], n);
     }
     v[2] = nvcl_load(e, vt, acc[i], 16);
-    nvcl_store(e, nvcl_call(e, "llvm.fma", &vt, 1, v, 3), acc[i], 16);
+    val sum = t == NVM_I32 ? LLVMBuildAdd(e->b, LLVMBuildMul(e->b, v[0], v[1], ""), v[2], "")
+                           : nvcl_call(e, "llvm.fma", &vt, 1, v, 3);
+    nvcl_store(e, sum, acc[i], 16);
   }
   e->fixed[s->axis] = NULL;
   nvcl_for_end(e, &f);

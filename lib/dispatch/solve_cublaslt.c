@@ -10,7 +10,8 @@
 #include "dispatch/solve.h"
 #include "graph/dtype.h"
 
-enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 16, ALIGNED = 256, AUX_STEP = 8, UNIT = 16 /* bytes, of 8 bits */ };
+enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 16, ALIGNED = 256, AUX_STEP = 8 };
+enum { UNIT = 16 /* bytes, of floats of 8 bits */, FOURS = 4 /* of integers of 8 bits */ };
 /* of a pair of scales: it has none of blocks and blocks; their numbers come in fours */
 enum { MOST_BLOCKS = NVF_BY_PIECE + NVF_BY_BLOCK, STEP = 4 };
 enum { WORKSPACE = 4 << 20, WORKSPACE_90 = 32 << 20, MOST_COMPUTES = 2 };
@@ -176,6 +177,20 @@ static const char *takes_eights(const nvd_task *t) {
   return NULL;
 }
 
+/* Integers of 8 bits too, all in fours (docs of cublasLtMatmul, "regular data ordering"). */
+static const char *takes_bytes(const nvd_task *t) {
+  const nvd_gemm *g = &t->g;
+  const nvd_matrix *const all[] = { &g->a, &g->b, &g->d };
+  if (!g->a.trans || g->b.trans)
+    return "an operand of integers of 8 bits does not lie along what is summed";
+  if (g->k % FOURS || g->m % FOURS)
+    return "of integers of 8 bits it takes extents in fours";
+  for (int i = 0; i < 3; i++)
+    if (all[i]->ld % FOURS || alignment(t, all[i]) < FOURS)
+      return "of integers of 8 bits it takes rows that begin at multiples of 4 bytes";
+  return NULL;
+}
+
 /* ---- scales of parts of an operand */
 /* As the library has them: `runs` runs of numbers behind each other, each `ld` after the one before. By pieces they are
    one piece's of all rows (columns), by blocks one block's of all that is summed. from: what lies between two numbers
@@ -243,7 +258,7 @@ static const char *takes(const nvd_task *t) {
     return "what is added has another type or layout than the result";
   if (calls_of(g, &at) > MOST_CALLS || g->batches / calls_of(g, &at) > INT32_MAX)
     return "its batches lie too far apart for few calls";
-  const char *why = is_eights(g) ? takes_eights(t) : NULL;
+  const char *why = is_eights(g) ? takes_eights(t) : r->in == NVM_I8 ? takes_bytes(t) : NULL;
   why = why ? why : takes_scales(t);
   return why ? why : takes_tail(g, r);
 }
@@ -566,7 +581,9 @@ static int fits(const solution *s, const found *f, char *const *at, int64_t room
   return fits;
 }
 
-static uint32_t least_alignment(const nvd_gemm *g) { return is_eights(g) ? UNIT : (uint32_t)nvg_size(g->a.type); }
+static uint32_t least_alignment(const nvd_gemm *g) {
+  return is_eights(g) ? UNIT : g->a.type == NVM_I8 ? FOURS : (uint32_t)nvg_size(g->a.type);
+}
 
 /* The algorithm for these addresses and this workspace; NULL if there is none. */
 static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t room) {
@@ -667,7 +684,7 @@ static int run(nvd_solution *base, const nvd_place *place) {
 
 static int offers(void) {
   enum { ALWAYS = NVF_OFFERS_PRODUCT | NVF_OFFERS_HALVES | NVF_OFFERS_TF32 | NVF_OFFERS_BIAS | NVF_OFFERS_RELU |
-                  NVF_OFFERS_GELU | NVF_OFFERS_AUX | NVF_OFFERS_EIGHTS };
+                  NVF_OFFERS_GELU | NVF_OFFERS_AUX | NVF_OFFERS_EIGHTS | NVF_OFFERS_BYTES };
   return !is_open() ? 0 : ALWAYS | (lt.cublasLtGetVersion() >= VERSION_BF16X9 ? NVF_OFFERS_BF16X9 : 0) |
                             (lt.cublasLtGetVersion() >= VERSION_SCALES ? NVF_OFFERS_SCALES : 0);
 }

@@ -13,6 +13,8 @@ static double tiles_of(double n, int64_t tile) { return (double)(((int64_t)n + t
 static double length(const nvf_cand *k, int axis) { return axis < 0 ? 1 : (double)k->axis.at[axis].n; }
 
 static nvb_product_class class_of(const nvf_product *p) {
+  if (p->operands == NVM_I8)
+    return NVB_PRODUCT_BYTES;
   if (nvg_is_narrow(p->operands))
     return nvg_is_eight(p->operands) ? NVB_PRODUCT_8 : NVB_PRODUCT_16;
   int tf32 = p->precision == NVM_PRECISION_TF32;
@@ -216,7 +218,7 @@ static double library_time(const nvf_cand *k, nvf_tiling t, const effort *f, con
   if (!cpu)
     time += TAIL * f->ops / c->rate;
   int pieces = p->precision == NVM_PRECISION_BF16X3 || p->precision == NVM_PRECISION_BF16X9; /* what else it may be */
-  if (!cpu && (pieces || (nvg_is_narrow(p->operands) && nvf_tensor_reach(k) > 0)))
+  if (!cpu && (pieces || ((nvg_is_narrow(p->operands) || p->operands == NVM_I8) && nvf_tensor_reach(k) > 0)))
     time += BEGIN;
   if (cpu && rate > 0 && !nvg_is_narrow(p->operands))
     time = library_cpu(c, p, rate, f->flops, f->across, share);

@@ -200,7 +200,8 @@ static void add_up(emitter *e, int n, nvm_dtype type, int *sum) {
     s->frag = nvg_frag_find("add", (nvm_dtype[2]){ type, type }, 2);
     s->axis = e->split;
     s->stamp = nvf_emit_stamp(e, (nvf_stamp){ 1, 1 });
-    s->init = nvb_dup(e->a, &(uint64_t){ nvg_float_bits(type, -0.0) }, sizeof *s->init);
+    uint64_t none = nvg_class_of(type) < NVG_FLOAT ? 0 : nvg_float_bits(type, -0.0);
+    s->init = nvb_dup(e->a, &none, sizeof *s->init);
     sum[i] = out[i];
   }
 }

@@ -53,7 +53,8 @@ typedef enum nvf_op {
   NVF_DFT,      /* out re, im = dft(in re, im [, twist re, im]) along axis */
   NVF_PUT,      /* shared out = in; axes in `order` */
   NVF_GET,      /* out = shared in, in a layout */
-  NVF_CONTRACT, /* out = in[0] + sum over axis of in[1] * in[2], fma, axis ascending; in[1], in[2] shared */
+  NVF_CONTRACT, /* out = in[0] + sum over axis of in[1] * in[2], fma (i32: it wraps), axis ascending; in[1], in[2]
+                   shared */
   NVF_ZEROS,    /* out = 0 */
   NVF_INDEX,    /* out (i64) = map */
   NVF_TEST,     /* out (bool) = where */

@@ -519,13 +519,13 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
   *l = *register_tile(c, s->in[0]);
   nvm_dtype t = tile_type(c, s->in[0]), one = tile_type(c, s->in[1]), other = tile_type(c, s->in[2]);
   nvm_dtype factor = one == NVM_I8 ? other : one;
-  int bytes = (one == NVM_I8 || other == NVM_I8) && nvg_size(factor) == 2,
+  int bytes = (one == NVM_I8 || other == NVM_I8) && nvg_size(factor) == 2, whole = t == NVM_I32 && factor == NVM_I8,
       fit = one == other || bytes || (nvg_is_eight(one) && nvg_is_eight(other));
-  if (t != NVM_F32 && t != NVM_F64) fail(c, "contract adds up in f32 and f64");
+  if (t != NVM_F32 && t != NVM_F64 && t != NVM_I32) fail(c, "contract adds up in f32, f64 and i32");
   if (has_axis(l, s->axis)) fail(c, "the sum still has axis %s", axis_name(c, s->axis));
   for (int i = 1; i < 3; i++) {
     const nvf_layout *x = shared_tile(c, s->in[i]);
-    if (!fit || (factor != t && !(t == NVM_F32 && nvg_is_narrow(factor))))
+    if (!fit || (factor != t && !whole && !(t == NVM_F32 && nvg_is_narrow(factor))))
       fail(c, "tile %s is %s, the sum %s", tile_name(c, s->in[i]), nvg_dtype_short(tile_type(c, s->in[i])),
            nvg_dtype_short(t));
     if (!has_axis(x, s->axis)) fail(c, "tile %s has no axis %s", tile_name(c, s->in[i]), axis_name(c, s->axis));

@@ -104,7 +104,7 @@ enum { NVF_VETOES = 3 };
 
 typedef struct nvf_plan {
   nvb_arena *arena;
-  const nvg_graph *g;  /* that was given, or the same with products in pieces */
+  const nvg_graph *g;  /* that was given, or the same with products in pieces, or of floats for bytes */
   const nvg_graph *given;
   nvb_devkind device;  /* what it was planned for */
   int nstep; nvf_step *step;
@@ -127,6 +127,7 @@ typedef enum nvf_offer {
   NVF_OFFERS_GELU = 32, NVF_OFFERS_AUX = 64, /* GELU of 16-bit results; what goes into it */
   NVF_OFFERS_EIGHTS = 128, /* floats of 8 bits, with scales */
   NVF_OFFERS_BF16X9 = 256, /* on devices that can (nvb_caps.splits): float32 that it takes apart itself */
+  NVF_OFFERS_BYTES = 1024, /* integers of 8 bits, summed in 32 */
   NVF_OFFERS_SCALES = 512  /* on devices that can (nvb_caps.scales): scales of more than one number */
 } nvf_offer;
 

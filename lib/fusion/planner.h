@@ -94,6 +94,10 @@ int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const n
    is that one. */
 const char *nvf_pieces_print(nvb_arena *a, const struct nvf_choice *whole, const struct nvf_choice *pieces, int taken);
 
+/* ---- bytes.c: g with products of integers of 8 bits as the device multiplies them, or as products of floats where it
+   does not; fuse: nvf_options.fuse */
+const nvg_graph *nvf_read_bytes(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse);
+
 /* ---- instance.c, candidate.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,
                          NVF_IPICK, NVF_ISCAN, NVF_IDOT } nvf_ikind;
@@ -226,6 +230,7 @@ double nvf_split_time(const nvf_cand *k, int64_t elements);
 double nvf_tensor_reach(const nvf_cand *k);
 nvm_dtype nvf_tensor_factor(const nvf_cand *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
 /* of the widest tile of such operands; 0: no tensor cores multiply them */
+int nvf_tensor_across(const nvf_cand *k, int zone);  /* memory runs along the operand's other axis, not along k */
 int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t precision);
 int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */
 int64_t nvf_product_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */

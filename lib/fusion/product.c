@@ -283,7 +283,7 @@ static int tail(words *w, const nvf_put *d, int other) {
   nvf_matrix *to = &w->p->d;
   *to = (nvf_matrix){ .param = param_of(w, d->node), .type = w->k->net->node[d->node].dtype };
   int i = bare(w, is_float_cast(w, d->inst) ? inst_of(w, d->inst)->arg[0] : d->inst), of, found = other < 0;
-  if (nvg_class_of(to->type) < NVG_FLOAT)
+  if (nvg_class_of(to->type) < NVG_FLOAT && (w->p->operands != NVM_I8 || inst_of(w, i)->kind != NVF_IDOT))
     return beyond(w, "a result that is no float", NULL);
   if (!strides(w, d->at, w->k->dot->m, w->k->dot->n, to) || !is_matrix(w, to, w->k->dot->m, w->k->dot->n))
     return beyond(w, "the result", "an index map of");
@@ -390,6 +390,14 @@ static int in_units(const nvf_product *p) {
   return p->a.col == 1 && p->b.row == 1 && all % 16 == 0 && (p->a.type == NVM_F8E4 || p->b.type == NVM_F8E4);
 }
 
+/* As libraries take integers of 8 bits: both along k, and all rows in fours. */
+static int in_fours(const nvf_product *p) {
+  int64_t all = p->k | (p->d.col == 1 ? p->n | p->d.row : p->m | p->d.col) | p->a.row | p->b.col;
+  for (int i = 0; i < p->nbatch; i++)
+    all |= p->a.batch[i] | p->b.batch[i];
+  return p->a.col == 1 && p->b.row == 1 && all % 4 == 0;
+}
+
 /* Scales of more than one number come in pairs, of one product to which no matrix is added, those of pieces for rows in
    fours. */
 static int in_pairs(const nvf_product *p) {
@@ -407,12 +415,13 @@ static int in_pairs(const nvf_product *p) {
 /* Whether the device's libraries may say all of it; a solver can still refuse. */
 int nvf_product_offered(const nvf_product *p, int offers) {
   int half = nvg_is_narrow(p->a.type), eight = nvg_is_eight(p->a.type), needs = NVF_OFFERS_PRODUCT;
-  int other = half && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
+  int bytes = p->operands == NVM_I8;
+  int other = (half || bytes) && (p->d.type == p->accumulate || (eight && nvg_is_narrow(p->d.type)));
   if (p->a.type != p->b.type && !(eight && nvg_is_eight(p->b.type)))
     return 0;
   if (nvg_is_eight(p->d.type))
     return 0; /* at some addresses cuBLASLt 13.1.0 refuses to run what it has chosen for them */
-  needs |= eight ? NVF_OFFERS_EIGHTS : half ? NVF_OFFERS_HALVES : 0;
+  needs |= eight ? NVF_OFFERS_EIGHTS : bytes ? NVF_OFFERS_BYTES : half ? NVF_OFFERS_HALVES : 0;
   needs |= p->precision == NVM_PRECISION_TF32 ? NVF_OFFERS_TF32 : 0;
   needs |= p->by[NVF_SCALE_A] || p->by[NVF_SCALE_B] ? NVF_OFFERS_SCALES : 0;
   needs |= p->bias.param >= 0 ? NVF_OFFERS_BIAS : 0;
@@ -420,7 +429,7 @@ int nvf_product_offered(const nvf_product *p, int offers) {
   needs |= p->aux.param >= 0 ? NVF_OFFERS_AUX : 0;
   if (p->act == NVF_ACT_GELU && !nvg_is_narrow(p->d.type) && !nvf_is_coarse(p->precision))
     return 0; /* theirs is less accurate than the type */
-  if (eight && (!in_units(p) || !in_pairs(p)))
+  if ((eight && (!in_units(p) || !in_pairs(p))) || (bytes && !in_fours(p)))
     return 0;
   return !p->beyond && (needs & ~offers) == 0 && (p->d.type == p->a.type || other) &&
          (p->aux.param < 0 || (p->act == NVF_ACT_GELU && !eight));

@@ -42,7 +42,10 @@ enum { CONFIGS = sizeof configs / sizeof *configs };
 static const nvf_inst *operand_of(const nvf_cand *k, int zone) { return &k->inst.at[k->dot->of[zone]]; }
 static nvm_dtype loaded_as(const nvf_cand *k, int zone) { return k->net->node[operand_of(k, zone)->node].dtype; }
 
-static int is_bytes(const nvf_cand *k, int zone) { return loaded_as(k, zone) == NVM_I8; }
+/* Whether all are integers of 8 bits, whose sums have 32. */
+static int is_whole(const nvf_cand *k) { return k->net->node[k->inst.at[*k->dot->inst].node].dtype == NVM_I32; }
+/* Integers of 8 bits beside 16 */
+static int is_bytes(const nvf_cand *k, int zone) { return !is_whole(k) && loaded_as(k, zone) == NVM_I8; }
 
 /* The axis along which an operand lies in memory, and the elements of one access along it. A vector has no side. */
 static int inner(const nvf_cand *k, int zone, int64_t *vector) {
@@ -63,13 +66,17 @@ static int inner(const nvf_cand *k, int zone, int64_t *vector) {
   return axis[best];
 }
 
+int nvf_tensor_across(const nvf_cand *k, int zone) {
+  int64_t vector;
+  return inner(k, zone, &vector) != k->dot->k;
+}
+
 /* What they multiply. Numbers of 8 bits as they are where all lie along k, for nothing takes bytes that lie across;
    else as f16, which holds them. Integers of 8 bits become what they are multiplied with. */
 nvm_dtype nvf_tensor_factor(const nvf_cand *k) {
   nvm_dtype t = loaded_as(k, is_bytes(k, NVF_TAIL + 1) ? NVF_TAIL + 2 : NVF_TAIL + 1);
-  int64_t vector;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone && k->dot->eights; z++)
-    if (inner(k, z, &vector) != k->dot->k)
+    if (nvf_tensor_across(k, z))
       return NVM_F16;
   return t;
 }
@@ -77,15 +84,19 @@ static int size_of(const nvf_cand *k) { return nvg_size(nvf_tensor_factor(k)); }
 static int size_in(const nvf_cand *k, int zone) { return is_bytes(k, zone) ? 1 : size_of(k); } /* as it is put */
 
 static int may_multiply(nvm_dtype a, int64_t precision) {
-  return nvg_is_narrow(a) || (a == NVM_F32 && precision == NVM_PRECISION_TF32);
+  return nvg_is_narrow(a) || a == NVM_I8 || (a == NVM_F32 && precision == NVM_PRECISION_TF32);
 }
 
 /* Whether tensor cores multiply what the product multiplies. */
 static int fits(const nvf_cand *k) {
   const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
   nvm_dtype a = nvf_tensor_factor(k);
-  if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 || n->dtype != NVM_F32)
+  if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 ||
+      (n->dtype != NVM_F32 && !is_whole(k)))
     return 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone && is_whole(k); z++)
+    if (nvf_tensor_across(k, z))
+      return 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone && !k->dot->eights; z++)
     if (loaded_as(k, z) != a && !is_bytes(k, z))
       return 0;
@@ -144,7 +155,7 @@ static int is_near(const nvf_cand *k, const struct config *c) {
 
 /* Factors of 8 bits become f16 on their way, which takes twice the instructions, and registers. */
 static int is_widened(const nvf_cand *k, const struct config *c) {
-  return c->form == WARPS && k->net->caps->eights == 1 && size_of(k) == 1;
+  return c->form == WARPS && k->net->caps->eights == 1 && nvg_is_eight(nvf_tensor_factor(k));
 }
 
 /* A config as the kernel's products share it out. Where their common operand makes the rows of what a warp multiplies,
@@ -246,7 +257,8 @@ static double time_of(const nvf_cand *k, const tiling *t) {
   enum { GAIN = 10, MORE = 4, APART = 10 };
   const nvb_caps *caps = k->net->caps;
   nvm_dtype factor = nvf_tensor_factor(k);
-  nvb_product_class class = nvg_is_eight(factor)    ? NVB_PRODUCT_8
+  nvb_product_class class = factor == NVM_I8          ? NVB_PRODUCT_BYTES
+                            : nvg_is_eight(factor)  ? NVB_PRODUCT_8
                             : nvg_is_narrow(factor) ? NVB_PRODUCT_16
                                                     : NVB_PRODUCT_TF32;
   int64_t deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;

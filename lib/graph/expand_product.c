@@ -215,11 +215,19 @@ static nvg_node *as_runs(nvg_call *c, const nvg_term *t, const run *const *r, in
   return nvg_xreshape(c, nvg_term_as(c, t, label, k), n, shape);
 }
 
-/* The float in which every sum of k products of two such integers is exact, whatever its order; t if there is none. */
-static nvm_dtype exact_in(nvm_dtype t, int64_t k) {
+nvm_dtype nvg_exact_in(nvm_dtype t, int64_t k) {
   if (nvg_class_of(t) >= NVG_FLOAT || nvg_size(t) > 2) return t;
   int bits = 8 * nvg_size(t) - (nvg_class_of(t) == NVG_SIGNED); /* no integer is greater than 2^bits */
   return k <= 1ll << 24 >> 2 * bits ? NVM_F32 : k <= 1ll << 53 >> 2 * bits ? NVM_F64 : t;
+}
+
+/* How k products are multiplied and added: signed bytes as they are, into 32 bits that wrap, unless more bits of the
+   sum are wanted and it may have them; other narrow integers as floats; the rest as it was asked for. */
+static nvg_factors factors_for(const nvg_factors *f, int64_t k) {
+  enum { FITS = INT32_MAX >> 14 }; /* products, none of which is greater than 2^14 */
+  if (f->in == NVM_I8 && (nvg_size(f->sum) <= 4 || k <= FITS)) return (nvg_factors){ .in = NVM_I8, .sum = NVM_I32 };
+  nvm_dtype exact = nvg_exact_in(f->in, k);
+  return exact == f->in ? *f : (nvg_factors){ .in = exact, .sum = exact };
 }
 
 /* Each side has labels of its own, and there are some to be summed. Where a side's own labels do not lie together, the
@@ -250,11 +258,11 @@ static int matrices(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_ter
   dim[nb] = &m;
   if (!x || !y) return 0;
   int tiny = nb && m.size <= TINY && n.size <= TINY && inner.at[0].size <= TINY;
-  nvm_dtype exact = exact_in(f->in, inner.at[0].size);
-  nvg_factors as = exact == f->in ? *f : (nvg_factors){ .in = exact, .sum = exact };
-  int worth = nvg_class_of(as.sum) >= NVG_FLOAT && !tiny && inner.at[0].size && x->aval->size && y->aval->size;
+  nvg_factors as = factors_for(f, inner.at[0].size);
+  int multiplied = nvg_class_of(as.in) >= NVG_FLOAT || as.in == NVM_I8;
+  int worth = multiplied && !tiny && inner.at[0].size && x->aval->size && y->aval->size;
   nvg_node *r = worth ? call(c, x, y, &as) : written_out(c, x, y, f);
-  if (worth && exact != f->in) r = nvg_xcast(c, nvg_xcast(c, r, exact == NVM_F32 ? NVM_I32 : NVM_I64, 1), f->sum, 1);
+  if (worth && as.sum != f->sum) r = nvg_xcast(c, nvg_xcast(c, r, as.sum == NVM_F64 ? NVM_I64 : NVM_I32, 1), f->sum, 1);
   uint8_t label[NVM_MAX_RANK];
   int64_t shape[NVM_MAX_RANK];
   int k = 0;

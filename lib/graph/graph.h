@@ -31,7 +31,7 @@ typedef enum nvg_vkind {
                    range */
   /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one
      dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision. One of bfloat16 is a product of
-     float32 in pieces (pieces.c) where attr[1] says so */
+     float32 in pieces (pieces.c) where attr[1] says so; those of i8 are summed in i32, which wraps */
   NVG_VCALL
 } nvg_vkind;
 
@@ -189,6 +189,11 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g);
    it may not. And the graph with these values (by value: 1) as such products, each value's as one. */
 int nvg_pieces(const nvg_graph *g, const nvg_val *v);
 nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which);
+/* Whether a value of such a graph is a product of integers of 8 bits; and the graph with these values, by value: as a
+   product of floats, or with operands copied so that they lie along what is summed. None changes by that. */
+enum { NVG_AS_FLOATS = 1, NVG_TURN_LEFT = 2, NVG_TURN_RIGHT = 4 };
+int nvg_of_bytes(const nvg_graph *g, const nvg_val *v);
+nvg_graph *nvg_bytes_as(nvb_arena *a, const nvg_graph *g, const uint8_t *how);
 nvb_hash nvg_graph_hash(const nvg_graph *g);      /* structure, shapes, dtypes, strides of leaves; not addresses */
 void nvg_graph_print(nvb_text *t, const nvg_graph *g);
 nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where);

@@ -123,8 +123,11 @@ static void check_product(const checker *c, const nvg_val *v) {
   must(c, a->shape[r - 1] == b->shape[r - 2], "inner extents differ");
   must(c, a->shape[r - 2] == v->shape[r - 2] && b->shape[r - 1] == v->shape[r - 1],
        "the shape does not follow from the operands'");
-  must(c, a->dtype == b->dtype && nvg_class_of(a->dtype) >= NVG_FLOAT, "operands have one dtype, of floats");
-  must(c, v->attr[0] == (int64_t)v->dtype && v->dtype == nvg_compute_of(a->dtype), "sums have another dtype");
+  int bytes = a->dtype == NVM_I8;
+  must(c, a->dtype == b->dtype && (bytes || nvg_class_of(a->dtype) >= NVG_FLOAT),
+       "operands have one dtype, of floats or int8");
+  must(c, v->attr[0] == (int64_t)v->dtype && v->dtype == (bytes ? NVM_I32 : nvg_compute_of(a->dtype)),
+       "sums have another dtype");
   must(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");
 }
 

@@ -5,7 +5,8 @@
 #include "graph/infer.h"
 
 /* What operands become, what is summed, what results. 16-bit factors are multiplied as they are if the sums are
-   float32; those of 8 bits become float16, which holds them all. Integers of 8 and 16 bits stay what they are. */
+   float32; those of 8 bits become float16, which holds them all. Integers of 8 and 16 bits stay what they
+   are: which of them are multiplied as floats is said where there is a product. */
 typedef struct nvg_factors { nvm_dtype in, sum, out; int64_t precision; } nvg_factors;
 
 /* Dimension d of x has label at[d] < NVG_LABELS; each is there once, and none has extent 1. */
@@ -27,6 +28,8 @@ int nvg_term_sum(nvg_call *c, nvg_term *t, uint64_t keep, const nvg_factors *f);
    and there is something to sum. */
 int nvg_term_product(nvg_call *c, nvg_term *out, const nvg_term *a, const nvg_term *b, uint64_t keep,
                      const nvg_factors *f);
+/* The float in which every sum of k products of two such integers is exact, whatever its order; t if there is none. */
+nvm_dtype nvg_exact_in(nvm_dtype t, int64_t k);
 /* As matmul has it: (..., m, k) and (..., k, n), or a row, or a column. NULL with a message. */
 nvg_node *nvg_matrix_product(nvg_call *c, nvg_node *const *in, const nvg_factors *f);
 /* t with its dimensions in this order; labels that it does not have give dimensions of extent 1. */

@@ -19,7 +19,7 @@ static matrix matrix_new(nvm_dtype t, int rows, int cols, int ld, double size) {
 static double value_at(const matrix *m, const void *data, int64_t i) {
   uint64_t bits = 0;
   memcpy(&bits, (const char *)data + i * nvg_size(m->type), (size_t)nvg_size(m->type));
-  return nvg_bits_float(m->type, bits);
+  return m->type == NVM_I32 ? (int32_t)bits : nvg_bits_float(m->type, bits);
 }
 
 typedef struct product {
@@ -179,6 +179,21 @@ START_TEST(eights) {
 }
 END_TEST
 
+/* Integers of 8 bits on both sides, all of them: their sums are exact. */
+static void gemmi_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  product p = along_k("gemmi.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 3, NVM_I8, NVM_I8, 128, NVM_I32);
+  p.in[2] = matrix_new(NVM_I32, 1, n, n, 0x1p30);
+  run_product(&p);
+}
+START_TEST(whole) {
+  gemmi_of("", 128, 256, 256, 256, 256, 256);
+  gemmi_of("mma", 136, 72, 208, 208, 224, 72);
+  gemmi_of("mma1", 70, 131, 77, 77, 79, 133);
+  gemmi_of("wgmma", 136, 522, 300, 304, 320, 528);
+  gemmi_of("wgmma", 9, 9, 0, 16, 16, 16);
+}
+END_TEST
+
 /* Integers of 8 bits on one side, along k and across: all of them. */
 static void gemmb_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
   for (int along = 0; along < 2; along++) {
@@ -266,5 +281,5 @@ END_TEST
 
 int main(void) {
   if (!gate_emulator()) return 77;
-  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, bytes, two, residual);
+  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, whole, bytes, two, residual);
 }

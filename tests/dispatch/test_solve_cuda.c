@@ -197,6 +197,16 @@ START_TEST(refusals) {
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "another type than it takes"));
   c.x[D].type = NVM_F8E4;
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "no product of these types"));
+  c = plain(NVM_I8, 8, 12, 20), c.x[D].type = c.accumulate = NVM_I32, c.x[B].turned = 1;
+  ck_assert_str_eq(way_of(&c, d), "cublaslt");
+  c.x[B].turned = 0;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "does not lie along"));
+  c.x[B].turned = 1, c.n = 10;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "extents in fours"));
+  c.n = 12, c.x[A].pad = 2;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "rows that begin at multiples of 4 bytes"));
+  c.x[A].pad = 0, c.x[B].skip = 2;
+  ck_assert_ptr_nonnull(strstr(way_of(&c, d), "rows that begin at multiples of 4 bytes"));
   nvb_set("solvers", "openblas");
   c = plain(NVM_F32, 8, 8, 8);
   ck_assert_ptr_nonnull(strstr(way_of(&c, d), "NVM_SOLVERS"));

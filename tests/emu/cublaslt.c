@@ -1,7 +1,8 @@
 /* libcublasLt: products as lib/dispatch asks for them, queued like kernels and summed in double, multiplied by a
    factor of 0 too (as the library does for 16-bit types). Refuses what the library refuses and a caller could get
    wrong: workspaces that are not there, addresses less aligned than the algorithm was found for, columns that
-   overlap, tails it does not have; operands of 8 bits that do not lie along k, or in units of 16; pairs of scales. */
+   overlap, tails it does not have; operands of 8 bits that do not lie along k, or in units of 16 (integers: of 4);
+   pairs of scales. */
 #include "call.h"
 #include "dispatch/cublaslt_api.h"
 #include <complex.h>
@@ -123,6 +124,12 @@ static int refuses_eights(const desc *p, const layout *a, const layout *b, const
   return (a->ld | b->ld | d->ld * unit | a->stride | b->stride | d->stride * unit) % 16;
 }
 
+/* Integers of 8 bits along k, in fours. */
+static int refuses_bytes(const desc *p, const layout *a, const layout *b, const layout *d) {
+  if (!p->trans[0] || p->trans[1] || a->rows % 4 || d->rows % 4) return 1;
+  return (a->ld | b->ld | d->ld | a->stride | b->stride) % 4;
+}
+
 static int knows(const desc *p, const layout *a, const layout *b, const layout *c, const layout *d) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     int eights = is_8(a->type) && is_8(b->type) && is_8(rows[i].in);
@@ -131,6 +138,7 @@ static int knows(const desc *p, const layout *a, const layout *b, const layout *
     if (!same && !eights) continue;
     int scaled = p->factor[0] || p->factor[1] || p->mode[0] || p->mode[1];
     if (eights ? refuses_eights(p, a, b, c, d) : scaled) return LT_NOT_SUPPORTED;
+    if (a->type == LT_R_8I && refuses_bytes(p, a, b, d)) return LT_NOT_SUPPORTED;
     if (p->epilogue != LT_EPILOGUE_NONE && !rows[i].tails) return LT_NOT_SUPPORTED;
     int64_t m = p->trans[0] ? a->cols : a->rows, k = p->trans[0] ? a->rows : a->cols;
     int64_t n = p->trans[1] ? b->rows : b->cols, k2 = p->trans[1] ? b->cols : b->rows;
@@ -153,9 +161,12 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *p, void *a, void *b, void
   if (status) return status;
   for (int i = 0; i < 4; i++) aligned &= w->align[i] >= 16;
   for (int i = 0; i < 2 && *n < asked; i++) {
-    algo x = {MAGIC, i ? 0 : ROOM, !i || is_8(((layout *)a)->type) ? 16 : 1, (uint64_t)i,
+    algo x = {MAGIC, i ? 0 : ROOM, !i || is_8(((layout *)a)->type) ? 16 : ((layout *)a)->type == LT_R_8I ? 4 : 1,
+              (uint64_t)i,
               (uint64_t)((desc *)p)->compute};
     if (!aligned && x.align == 16) continue;
+    for (int j = 0; j < 4 && x.align == 4; j++)
+      if (w->align[j] < 4) return LT_NOT_SUPPORTED;
     if (!i && w->room < ROOM) continue;
     out[*n] = (nvd_lt_result){.workspace = x.room, .waves = 1};
     memcpy(&out[(*n)++].algo, &x, sizeof x);
@@ -218,7 +229,7 @@ static void put_value(int type, char *at, double _Complex v) {
   else if (type == LT_R_16F) u.h = f16_of_f32((float)creal(v));
   else if (type == LT_R_16BF)
     u.h = (uint16_t)((isnan(creal(v)) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  else u.i = (int32_t)creal(v);
+  else u.i = (int32_t)(int64_t)creal(v);
   memcpy(at, &u, (size_t)size_of(type));
 }
 static double _Complex entry(const job *j, int x, int64_t batch, int64_t row, int64_t col) {

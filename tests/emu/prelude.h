@@ -8,6 +8,7 @@ NV double nv_f64(unsigned long long x) { return f64_bits(x); }
 NV unsigned long long nv_u64(double x) { return bits_f64(x); }
 NV float nv_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 NV double nv_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+NV int nv_fma(int a, int b, int c) { return (int)((unsigned)a * (unsigned)b + (unsigned)c); }
 NV float nv_abs(float x) { return __builtin_fabsf(x); }
 NV double nv_abs(double x) { return __builtin_fabs(x); }
 NV int nv_neg(int x) { return (int)(0u - (unsigned)x); }
@@ -132,20 +133,23 @@ NV float emu_f16(unsigned x) { return nv_float((unsigned short)x); }
 NV float emu_tf32(unsigned x) { return nv_f32(x & ~0x1fffu); }
 NV float emu_e5m2(unsigned x) { return nv_float(nv_half_e5m2((unsigned char)x)); }
 NV float emu_e4m3(unsigned x) { return nv_float(nv_half_e4m3((unsigned char)x)); }
-// what tensor cores multiply: X(name, how many a word holds, how those of the left and the right operand are read)
+NV int emu_byte(unsigned x) { return (signed char)x; }
+// what tensor cores multiply: X(name, how many a word holds, how those of the left and the right operand are read, what
+// they are added up in)
 #define EMU_FACTORS(X) \
-  X(bf16, 2, emu_bf16, emu_bf16) \
-  X(f16, 2, emu_f16, emu_f16) \
-  X(tf32, 1, emu_tf32, emu_tf32) \
-  X(e4m3_e4m3, 4, emu_e4m3, emu_e4m3) \
-  X(e4m3_e5m2, 4, emu_e4m3, emu_e5m2) \
-  X(e5m2_e4m3, 4, emu_e5m2, emu_e4m3) \
-  X(e5m2_e5m2, 4, emu_e5m2, emu_e5m2)
+  X(bf16, 2, emu_bf16, emu_bf16, float) \
+  X(f16, 2, emu_f16, emu_f16, float) \
+  X(tf32, 1, emu_tf32, emu_tf32, float) \
+  X(e4m3_e4m3, 4, emu_e4m3, emu_e4m3, float) \
+  X(e4m3_e5m2, 4, emu_e4m3, emu_e5m2, float) \
+  X(e5m2_e4m3, 4, emu_e5m2, emu_e4m3, float) \
+  X(e5m2_e5m2, 4, emu_e5m2, emu_e5m2, float) \
+  X(s8, 4, emu_byte, emu_byte, int)
 // fragments: lane 4 g + t holds of a the rows g and g + 8, of b the column g, at k = N t on and 4 N further on, N to a
 // register
-template <int N>
-NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, float (*of_a)(unsigned),
-                float (*of_b)(unsigned)) {
+template <int N, class T>
+NV void emu_mma(T *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, T (*of_a)(unsigned),
+                T (*of_b)(unsigned)) {
   unsigned lane = emu_lane(), g = lane / 4, t = lane % 4, all = N == 1 ? ~0u : (1u << 32 / N % 32) - 1;
   const unsigned b[2] = {b0, b1};
   for (int k4 = 0; k4 < 2; k4++)
@@ -154,16 +158,15 @@ NV void emu_mma(float *const *d, const unsigned (&a)[4], unsigned b0, unsigned b
       unsigned left = __shfl_sync(~0u, b[k4], 8 * t + s), right = __shfl_sync(~0u, b[k4], 8 * t + 4 + s);
       for (int h = 0; h < N; h++) {
         int by = 32 / N * h;
-        float rows[2] = { of_a(up >> by & all), of_a(low >> by & all) };
-        float columns[2] = { of_b(left >> by & all), of_b(right >> by & all) };
+        T rows[2] = { of_a(up >> by & all), of_a(low >> by & all) };
+        T columns[2] = { of_b(left >> by & all), of_b(right >> by & all) };
         for (int i = 0; i < 4; i++) *d[i] = nv_fma(rows[i / 2], columns[i % 2], *d[i]);
       }
     }
 }
-#define EMU_MMA(name, n, of_a, of_b) \
-  NV void nv_mma_##name(float &d0, float &d1, float &d2, float &d3, const unsigned (&a)[4], unsigned b0, \
-                        unsigned b1) { \
-    float *const d[4] = {&d0, &d1, &d2, &d3}; \
+#define EMU_MMA(name, n, of_a, of_b, T) \
+  NV void nv_mma_##name(T &d0, T &d1, T &d2, T &d3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
+    T *const d[4] = {&d0, &d1, &d2, &d3}; \
     emu_mma<n>(d, a, b0, b1, of_a, of_b); \
   }
 EMU_FACTORS(EMU_MMA)
@@ -261,7 +264,8 @@ NV unsigned nv_halves(float a, float b) { return nv_half(a) | (unsigned)nv_half(
 NV unsigned long long nv_factor(const char *p, unsigned step, unsigned units) {
   return (unsigned long long)(p + 16 * units) | (unsigned long long)step << 48;
 }
-NV float emu_factor(unsigned long long f, bool across, int size, long long row, long long k, float (*of)(unsigned)) {
+template <class T>
+NV T emu_factor(unsigned long long f, bool across, int size, long long row, long long k, T (*of)(unsigned)) {
   unsigned long long at = (f & (1ull << 48) - 1), gap = f >> 48 << 4;
   unsigned x = 0;
   at += across ? row * size / 128 * gap + k * 128 + row * size % 128 : row * 128 + k * size;
@@ -269,20 +273,20 @@ NV float emu_factor(unsigned long long f, bool across, int size, long long row, 
   return of(x);
 }
 // the thread's own sums of 64 x N, straight from shared memory
-template <int DEEP, class... D>
-NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more, float (*of_a)(unsigned),
-                  float (*of_b)(unsigned), D &...sums) {
-  float *const d[] = {&sums...};
+template <int DEEP, class T, class... D>
+NV void emu_group(unsigned long long a, unsigned long long b, bool ta, bool tb, int more, T (*of_a)(unsigned),
+                  T (*of_b)(unsigned), D &...sums) {
+  T *const d[] = {&sums...};
   unsigned lane = emu_lane(), warp = threadIdx.x / 32 % 4;
   for (unsigned i = 0; i < sizeof...(D); i++) {
     unsigned row = 16 * warp + lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
-    float sum = more ? *d[i] : 0;
+    T sum = more ? *d[i] : 0;
     for (int k = 0; k < DEEP; k++)
       sum = nv_fma(emu_factor(a, ta, 32 / DEEP, row, k, of_a), emu_factor(b, tb, 32 / DEEP, col, k, of_b), sum);
     *d[i] = sum;
   }
 }
-#define EMU_GROUP(name, n, of_a, of_b) \
+#define EMU_GROUP(name, n, of_a, of_b, T) \
   template <int A, int B, class... D> \
   NV void nv_group_##name(unsigned long long a, unsigned long long b, int more, D &...d) { \
     emu_group<8 * n>(a, b, A, B, more, of_a, of_b, d...); \

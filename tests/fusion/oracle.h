@@ -134,7 +134,7 @@ static inline int m_product(maker *m, int x, int y) {
   int64_t shape[NVM_MAX_RANK] = { 0 };
   memcpy(shape, a.shape, sizeof *shape * (size_t)a.rank);
   shape[a.rank - 1] = b.shape[a.rank - 1];
-  nvm_dtype sum = nvg_compute_of(a.dtype);
+  nvm_dtype sum = a.dtype == NVM_I8 ? NVM_I32 : nvg_compute_of(a.dtype);
   return m_add(m, (nvg_val){ .kind = NVG_VCALL, .op = NVG_OP_PRODUCT, .dtype = sum, .name = "matmul" }, a.rank, shape,
                2, (int[2]){ x, y }, 2, (int64_t[2]){ sum, 0 });
 }
@@ -337,7 +337,7 @@ static inline void scan_line(int prod, const float *x, float *y, int64_t n, int6
 static inline double product_at(const value *x, int part, nvm_dtype t, int64_t i) {
   uint64_t bits = 0;
   memcpy(&bits, x->part[part] + i * nvg_size(t), (size_t)nvg_size(t));
-  return nvg_bits_float(t, bits);
+  return t == NVM_I8 ? (int8_t)bits : nvg_bits_float(t, bits);
 }
 static inline void eval_product(const nvg_graph *g, const nvg_val *v, const value *val, value *o) {
   const value *x = &val[v->in[0]], *y = &val[v->in[1]];
@@ -351,10 +351,10 @@ static inline void eval_product(const nvg_graph *g, const nvg_val *v, const valu
         int left = q == 1 || q == 3, right = q == 1 || q == 2;
         double p = product_at(x, left, t, (b * m + r) * K + k) * (q == 1 ? -1 : 1),
                w = product_at(y, right, t, (b * K + k) * n + c);
-        acc[q / 2] = sum == NVM_F64 ? fma(p, w, acc[q / 2]) : fmaf((float)p, (float)w, (float)acc[q / 2]);
+        acc[q / 2] = sum != NVM_F32 ? fma(p, w, acc[q / 2]) : fmaf((float)p, (float)w, (float)acc[q / 2]);
       }
     for (int p = 0; p < o->n; p++) {
-      uint64_t bits = nvg_float_bits(sum, acc[p]);
+      uint64_t bits = sum == NVM_I32 ? (uint32_t)(int64_t)acc[p] : nvg_float_bits(sum, acc[p]);
       memcpy(o->part[p] + i * nvg_size(sum), &bits, (size_t)nvg_size(sum));
     }
   }

@@ -201,6 +201,31 @@ static void scaled_weights(maker *m, const int64_t *n) { /* of int8, before they
   int p = m_product(m, leaf(m, NVM_BF16, n[0], n[2]), m_turn(m, m_cast(m, w, NVM_BF16)));
   m_out(m, m_cast(m, p, NVM_BF16));
 }
+/* Integers of 8 bits on both sides */
+static int bytes(maker *m, int64_t p, int64_t q, int turned) {
+  int x = leaf(m, NVM_I8, p, q);
+  m->leaf.at[m->leaf.n - 1].align16 = 1;
+  return turned ? m_turn(m, x) : x;
+}
+static void whole(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, bytes(m, n[0], n[2], 0), bytes(m, n[1], n[2], 1)));
+}
+static void whole_across(maker *m, const int64_t *n) {
+  m_out(m, m_product(m, bytes(m, n[0], n[2], 0), bytes(m, n[2], n[1], 0)));
+}
+static void whole_scaled(maker *m, const int64_t *n) { /* and what is multiplied is made on the way */
+  int x = m_cast(m, m_2(m, "multiply", f32(m, n[0], n[2]), f32(m, n[0], 1)), NVM_I8);
+  int d = m_2(m, "add", m_product(m, x, bytes(m, n[1], n[2], 1)), m_leaf(m, NVM_I32, 1, DIMS(n[1]), NULL));
+  m_out(m, m_2(m, "multiply", m_cast(m, d, NVM_F32), f32(m, n[0], 1)));
+}
+static void whole_two(maker *m, const int64_t *n) {
+  int x = bytes(m, n[0], n[2], 0), d = m_product(m, x, bytes(m, n[1], n[2], 1));
+  m_out(m, m_cast(m, m_2(m, "add", d, m_product(m, x, bytes(m, n[1], n[2], 1))), NVM_I8));
+}
+static void whole_weights(maker *m, const int64_t *n) { /* that lie across, of a batch */
+  int w = m_expand(m, bytes(m, n[2], n[1], 0), 3, DIMS(3, n[2], n[1]));
+  m_out(m, m_product(m, m_leaf(m, NVM_I8, 3, DIMS(3, n[0], n[2]), NULL), w));
+}
 static void eights_of_rows(maker *m, const int64_t *n) { /* a scale of each row and column */
   int d = m_2(m, "multiply", eight_product(m, n), f32(m, n[0], 1));
   m_out(m, m_cast(m, m_2(m, "multiply", d, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)), NVM_BF16));
@@ -336,7 +361,8 @@ static const program programs[] = {
   { "rounded eights", rounded_eights, MOST }, { "three scales", three_scales, 3 },
   { "blocked eights", blocked_eights, MOST }, { "eights by pieces", eights_by_pieces, MOST },
   { "eights by blocks", eights_by_blocks, MOST }, { "half blocked eights", half_blocked_eights, MOST },
-  { "eights of rows", eights_of_rows, 3 },
+  { "eights of rows", eights_of_rows, 3 }, { "whole", whole, 3 }, { "whole across", whole_across, 3 },
+  { "whole, scaled", whole_scaled, 3 }, { "two of whole", whole_two, MOST }, { "whole weights", whole_weights, 3 },
   { "with views", with_views, MOST }, { "with itself", with_itself, 1 }, { "chain", chain, 2 }, { "soft", soft, 2 },
   { "sum of", sum_of, 3 }, { "most of rows", most_of_rows, 2 }, { "sums of rows", sums_of_rows, 2 },
   { "batched rows", batched_rows, 2 }, { "gated", gated, 1 }, { "gated halves", gated_halves, 1 },
@@ -361,7 +387,8 @@ static char **integers(maker *m, const nvg_graph *g) {
       n *= l->shape[d];
     data[i] = nvb_get(m->a, (size_t)(n * nvg_size(t)) + 64);
     for (int64_t j = 0; j < n; j++) {
-      uint64_t bits = nvg_float_bits(t, rand() % 9 - 4);
+      int64_t x = rand() % 9 - 4;
+      uint64_t bits = nvg_class_of(t) < NVG_FLOAT ? (uint64_t)x : nvg_float_bits(t, (double)x);
       memcpy(data[i] + j * nvg_size(t), &bits, (size_t)nvg_size(t));
     }
   }

@@ -8,6 +8,10 @@
 #include "codegen/cuda.h"
 #include "fusion/plan.h"
 
+static const struct { const char *name; int arch; } with_cores[] = {{"h200", 90}, {"a100", 80}, {"b200", 100},
+                                                                    {"rtx5090", 120}, {"rtx4090", 89}};
+enum { CORES = sizeof with_cores / sizeof *with_cores };
+
 /* tails: a matrix; another product with the same left or right operand; a function with a slow path */
 enum { BARE, ADDED, LEFT_TOO, RIGHT_TOO, TANH };
 typedef struct product {
@@ -109,18 +113,14 @@ static void plan(nvb_arena *a, void *arg) {
 }
 
 START_TEST(all_are_spelled) {
-  static const struct {
-    const char *name;
-    int arch;
-  } device[] = {{"h200", 90}, {"a100", 80}, {"b200", 100}, {"rtx5090", 120}};
   static const char *const type[] = {"bf16", "f16", "f32", "f8e4", "f8e5"};
   static const int size[][3] = {{16, 8192, 512},    {64, 64, 64},  {17, 33, 65}, {1024, 1024, 1024},
                                 {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8},  {40, 8192, 64}};
   int fed = 0, one[4] = {0};
-  for (int i = 0; i < 5 * 8 * 4 * 2 * 2 * 4 * 4; i += ONE_IN) {
-    int d = i & 3, at = i >> 2;
-    product p = {.device = device[d].name,
-                 .arch = device[d].arch,
+  for (int i = 0; i < 5 * 8 * 4 * 2 * 2 * 4 * CORES; i += ONE_IN) {
+    int d = i % CORES, at = i / CORES;
+    product p = {.device = with_cores[d].name,
+                 .arch = with_cores[d].arch,
                  .left = at & 1,
                  .right = at >> 1 & 1,
                  .align = at >> 2 & 1,
@@ -196,11 +196,92 @@ START_TEST(slow_paths_before_a_store) {
 }
 END_TEST
 
+/* Integers of 8 bits on both sides, with a tail: tensor cores multiply them where rows along k begin at multiples of 4
+   bytes, what lies across is copied first; elsewhere floats are multiplied. */
+typedef struct whole { int m, n, k, left, right, batch, more, device, steps, mma, roles; } whole;
+
+static void shape3(nvb_text *t, int batch, int rows, int cols) {
+  nvb_print(t, batch > 1 ? "[%d, " : "[", batch);
+  nvb_print(t, "%d, %d]", rows, cols);
+}
+
+static int byte_operand(nvb_text *t, const whole *w, int i, int rows, int cols, int turned, int at) {
+  nvb_print(t, "%%%d = leaf{%d} : i8", at, i);
+  shape3(t, w->batch, turned ? cols : rows, turned ? rows : cols);
+  if (turned) {
+    nvb_print(t, "\n%%%d = permute(%%%d){%s} : i8", at + 1, at, w->batch > 1 ? "0, 2, 1" : "1, 0");
+    shape3(t, w->batch, rows, cols);
+  }
+  nvb_puts(t, "\n");
+  return at + !!turned;
+}
+
+static const char *text_of_whole(nvb_arena *a, const whole *w) {
+  nvb_text t = {.arena = a};
+  for (int i = 0; i < 2; i++) {
+    int turned = i ? w->right : w->left, rows = i ? w->k : w->m, cols = i ? w->n : w->k;
+    int ld = (turned ? rows : cols) + w->more;
+    nvb_print(&t, "leaf %d i8", i);
+    shape3(&t, w->batch, turned ? cols : rows, turned ? rows : cols);
+    if (w->batch > 1) nvb_print(&t, " strides(%d, %d, 1)", ld * (turned ? cols : rows), ld);
+    else nvb_print(&t, " strides(%d, 1)", ld);
+    nvb_puts(&t, w->more ? "\n" : " align16\n");
+  }
+  int x = byte_operand(&t, w, 0, w->m, w->k, w->left, 0), y = byte_operand(&t, w, 1, w->k, w->n, w->right, x + 1);
+  nvb_print(&t, "%%%d = call product(%%%d, %%%d){%d, 0} : i32", y + 1, x, y, NVM_I32);
+  shape3(&t, w->batch, w->m, w->n);
+  nvb_print(&t, "\n%%%d = map cast(%%%d) : f32", y + 2, y + 1);
+  shape3(&t, w->batch, w->m, w->n);
+  nvb_print(&t, "\n%%%d = map tanh(%%%d) : f32", y + 3, y + 2);
+  shape3(&t, w->batch, w->m, w->n);
+  nvb_print(&t, "\nout %%%d\n", y + 3);
+  return t.s;
+}
+
+static void plan_whole(nvb_arena *a, void *arg) {
+  whole *w = arg;
+  nvf_plan *p = nvf_fuse(a, nvg_graph_parse(a, text_of_whole(a, w), "whole"),
+                         nvb_caps_find(with_cores[w->device].name), &(nvf_options){.fuse = 1});
+  w->steps = p->nstep;
+  w->mma = w->roles = 0;
+  for (int i = 0; i < p->nstep; i++) {
+    nvc_cuda_kernel k;
+    nvc_cuda_emit(a, &k, p->step[i].k, p->step[i].s, &(nvc_cuda_target){.arch = with_cores[w->device].arch});
+    w->roles |= k.nmap > 0;
+    w->mma |= strstr(k.source, "nv_mma_s8(c") || strstr(k.source, "nv_mma_s8(acc") || strstr(k.source, "nv_group_s8<");
+  }
+}
+
+START_TEST(bytes_on_both_sides) {
+  static const int size[][3] = {{2, 64, 64}, {16, 8192, 4096}, {17, 76, 100}, {64, 4096, 8192}, {17, 77, 99},
+                                {4096, 4096, 4096}};
+  for (int i = 0; i < 6 * 2 * 2 * 2 * 2 * CORES; i += ONE_IN) {
+    int at = i / CORES;
+    const int *s = size[at / 16];
+    whole w = {.m = s[0], .n = s[1], .k = s[2], .left = at & 1, .right = at >> 1 & 1, .more = at >> 2 & 1,
+               .batch = at >> 3 & 1 ? 3 : 1, .device = i % CORES};
+    nvb_arena *a = nvb_arena_new();
+    int status = nvb_protect(a, plan_whole, &w), across = w.left || !w.right;
+    const char *on = with_cores[w.device].name;
+    ck_assert_msg(status == NVM_OK, "%s, %d x %d x %d, turned %d %d, %d more: %s", on, w.m, w.n, w.k, w.left, w.right,
+                  w.more, nvb_message());
+    if ((w.k <= 100 || w.m <= 64) && (across || w.more)) /* a copy may cost more, bytes be moved one by one */
+      w.steps = -1;
+    int rows = w.k % 4 == 0 && (!w.more || (w.left && !w.right)); /* a copy has none between them */
+    ck_assert_msg(w.mma == rows || w.steps < 0, "%s, %d x %d x %d, turned %d %d, %d more: %s", on,
+                  w.m, w.n, w.k, w.left, w.right, w.more, w.mma ? "tensor cores" : "no tensor cores");
+    ck_assert_msg(!rows || w.steps < 0 || (w.steps > across && w.steps <= 1 + w.left + !w.right),
+                  "%s, %d x %d x %d, turned %d %d: %d steps", on, w.m, w.n, w.k, w.left, w.right, w.steps);
+    ck_assert_msg(w.steps < 0 || w.roles == (rows && w.k % 16 == 0 && !w.device), "%s, %d x %d x %d %s TMA", on, w.m,
+                  w.n, w.k, w.roles ? "uses" : "lacks");
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
 /* Integers of 8 bits on one side, scaled in the tail: one kernel that reads them as they are, for tensor cores,
    whichever side, way and alignment. */
 typedef struct weights { int m, n, k, left, turned, align, device, roles, mma; } weights;
-static const struct { const char *name; int arch; } with_cores[] = {{"h200", 90}, {"a100", 80}, {"b200", 100},
-                                                                    {"rtx5090", 120}};
 
 static const char *text_of_weights(nvb_arena *a, const weights *w) {
   nvb_text t = {.arena = a};
@@ -239,9 +320,9 @@ static void plan_weights(nvb_arena *a, void *arg) {
 START_TEST(bytes_beside_sixteen_bits) {
   static const int size[][3] = {{2, 64, 64}, {16, 8192, 4096}, {17, 77, 99}, {64, 4096, 8192}, {200, 1024, 1040},
                                 {4096, 4096, 4096}};
-  for (int i = 0; i < 6 * 8 * 4; i++) {
-    const int *s = size[i / 32];
-    weights w = {s[0], s[1], s[2], i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3 & 3, 0, 0};
+  for (int i = 0; i < 6 * 8 * CORES; i++) {
+    const int *s = size[i / (8 * CORES)];
+    weights w = {s[0], s[1], s[2], i & 1, i >> 1 & 1, i >> 2 & 1, i / 8 % CORES, 0, 0};
     nvb_arena *a = nvb_arena_new();
     int status = nvb_protect(a, plan_weights, &w);
     ck_assert_msg(status == NVM_OK, "%s, %d x %d x %d, left %d, turned %d, aligned %d: %s", with_cores[w.device].name,
@@ -282,4 +363,4 @@ START_TEST(factors_of_short_sums_stay) {
 END_TEST
 
 SUITE("tensor", few_tiles_are_shared_out, factors_of_short_sums_stay, all_are_spelled, slow_paths_before_a_store,
-      bytes_beside_sixteen_bits)
+      bytes_beside_sixteen_bits, bytes_on_both_sides)

@@ -60,6 +60,64 @@ def test_a_matrix_is_read_behind_a_store(device, rng):
 
 
 @pytest.mark.emulated
+@pytest.mark.parametrize("dtype", ["int32", "int8", "int64"])
+def test_integers_of_eight_bits_on_both_sides(dtype, device, rng):
+    """All of them, either way, with batches and odd sizes: as NumPy has them in int64, whose low bits are asked for."""
+    emulated = "NVM_EMU_DIR" in os.environ
+    shapes = [((), 70, 132, 80), ((2,), 48, 144, 272), ((), 33, 77, 99), ((2, 3), 16, 64, 32), ((), 5, 6, 1040)]
+    shapes += [] if emulated else [((), 4096, 4096, 4096), ((3,), 1000, 1008, 2064), ((), 16, 8192, 8192),
+                                   ((), 1023, 1031, 4100), ((), 512, 516, 1028)]
+    for batch, m, n, k in shapes:
+        for left, right in ((0, 1), (0, 0), (1, 1), (1, 0)):
+            a = rng.integers(-128, 128, batch + ((k, m) if left else (m, k))).astype("int8")
+            b = rng.integers(-128, 128, batch + ((n, k) if right else (k, n))).astype("int8")
+            x, y = (nvm.asarray(v, device=device).eval() for v in (a, b))
+            p = nvm.matmul(nvm.matrix_transpose(x) if left else x, nvm.matrix_transpose(y) if right else y, dtype=dtype)
+            if k % 4 == 0 and m > 16:
+                assert "of i8: " in nvm.explain(p), nvm.explain(p)
+            a, b = (np.swapaxes(v, -1, -2) if turned else v for v, turned in ((a, left), (b, right)))
+            if emulated or m * n * k < 1 << 30:
+                want = (a.astype("float64") @ b.astype("float64")).astype("int64")
+                assert np.array_equal(np.asarray(p), want.astype(dtype)), (batch, m, n, k, left, right)
+            else:
+                i, j = rng.integers(0, m, 64), rng.integers(0, n, 64)
+                want = (a[..., i, :].astype("float64") @ b[..., :, j].astype("float64")).astype("int64")
+                same = np.array_equal(np.asarray(p)[..., i[:, None], j], want.astype(dtype))
+                assert same, (batch, m, n, k, left, right)
+
+
+@pytest.mark.emulated
+def test_integers_of_eight_bits_with_a_tail(device, rng):
+    """The sum is made a float, scaled and rounded in the product's kernel; an operand is rounded on its way to it."""
+    m, n, k = 72, 136, 144
+    x = nvm.asarray(rng.standard_normal((m, k)), device=device).astype("float32")
+    w = nvm.asarray(rng.integers(-128, 128, (n, k)).astype("int8"), device=device)
+    c = nvm.asarray(rng.integers(-(2**31), 2**31, n).astype("int32"), device=device)
+    s = nvm.asarray(rng.random((m, 1)).astype("float32"), device=device)
+    nvm.eval(x, w, c, s)
+    q = nvm.round(x * 40).astype("int8")
+    p = nvm.matmul(q, w.T, dtype="int32")
+    y = nvm.relu((p + c).astype("float32") * s)
+    nvm.eval(p, y)
+    sum_ = np.asarray(q).astype("int64") @ np.asarray(w).astype("int64").T
+    assert np.array_equal(np.asarray(p), sum_)
+    sum_ = (sum_ + np.asarray(c)).astype("int32")
+    assert np.array_equal(np.asarray(y), np.maximum(sum_.astype("float32") * np.asarray(s), 0))
+
+
+@pytest.mark.emulated
+def test_sums_of_32_bits_wrap(device):
+    """128 x 128 as often as it takes to go around once; a library's sums too, where there is one."""
+    k = 3 << 16
+    m, n = (16, 16) if "NVM_EMU_DIR" in os.environ else (256, 128)
+    x, y = (nvm.full((r, k), -128, dtype="int8", device=device).eval() for r in (m, n))
+    want = np.int64(k * 128 * 128).astype("int32")
+    assert np.all(np.asarray(nvm.matmul(x, y.T, dtype="int32")) == want)
+    assert np.all(np.asarray(nvm.matmul(x, y.T, dtype="int32") + 1) == want + 1)
+    assert np.all(np.asarray(nvm.matmul(x, y.T, dtype="int64")) == k * 128 * 128)
+
+
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_integers_of_eight_bits(dtype, device, rng):
     """All of them, on either side and either way, scaled, with a matrix and an activation: one kernel, near the same

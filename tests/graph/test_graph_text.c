@@ -75,7 +75,7 @@ START_TEST(faults_are_named) {
     { "product(%8, %9)", "product(%9, %8)", NVM_ERR_INTERNAL,
       "graph: %10 (product): the shape does not follow from the operands'" },
     { "product(%8, %9)", "product(%0, %9)", NVM_ERR_INTERNAL,
-      "graph: %10 (product): operands have one dtype, of floats" },
+      "graph: %10 (product): operands have one dtype, of floats or int8" },
     { "product(%8, %9)", "product(%8)", NVM_ERR_INTERNAL, "graph: %10 (product): operands are missing" },
     { "{11, 0}", "{9, 0}", NVM_ERR_INTERNAL, "graph: %10 (product): sums have another dtype" },
     { "{11, 0}", "{11, 4}", NVM_ERR_INTERNAL, "graph: %10 (product): no such precision" },

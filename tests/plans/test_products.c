@@ -40,6 +40,14 @@ static void gated_bytes(void) {
   N x = H(M, K);
   out(mul(u(NVG_OP_SILU, mul(mm(x, I8(K, M)), X(M))), mul(mm(x, I8(K, M)), X(M))));
 }
+/* Bytes on both sides: the sum in 32 bits is made a float, scaled and rounded where it is. */
+static N mm32(N x, N y) {
+  N in[2] = { x, y };
+  return apply(NVG_OP_MATMUL, 2, in, 1, &(nvg_attr){ .name = "dtype", .kind = 'd', .i = NVM_I32 });
+}
+static void bytes(void) { out(mm32(I8(M, K), turn(I8(M, K)))); }
+static void scaled_bytes(void) { out(relu(mul(mul(wide(mm32(I8(M, K), turn(I8(M, K)))), X(M, 1)), X(M)))); }
+static void bytes_across(void) { out(mm32(I8(M, K), I8(K, M))); } /* a GPU turns the right operand first */
 /* one block of columns: nothing is computed twice */
 static void scaled_left(void) { out(mm(mul(X(M, K), X(M, 1)), X(K, 64))); }
 
@@ -143,6 +151,8 @@ static const struct pattern patterns[] = {
   { "bf16x9 with a tail", more_pieces, { 3, 1 }, 302e6 }, { "bf16x9 of columns", columns_in_pieces, { 3, 1 }, 302e6 },
   { "int8 weights", byte_weights, { 1, 2 }, 96.51e6 }, { "gated int8 weights", gated_bytes, { 1, 2 }, 117.5e6 },
   { "int8 weights, few rows", few_rows_of_bytes, { 1, 1 }, 17.19e6 },
+  { "int8", bytes, { 1, 2 }, 75.5e6 }, { "scaled int8", scaled_bytes, { 1, 2 }, 75.6e6 },
+  { "int8 across", bytes_across, { 2, 2 }, 84e6 },
   { "short sums", short_sums, { 1, 1 }, 545.3e6 },
   { "training, wide", training_wide, { 7, 9 }, 705.2e6 },
   { "most of squares", most_of_squares, { 2, 2 }, 67.64e6 }, { "sums of squares", sums_of_squares, { 2, 2 }, 67.64e6 },

@@ -9,6 +9,9 @@ frag bitwise_or<bool>(a: bool, b: bool) -> bool { return a | b }
 frag bitwise_xor<bool>(a: bool, b: bool) -> bool { return a ^ b }
 frag bitwise_invert<bool>(x: bool) -> bool { return ~x }
 
+# A product and a sum, which wrap
+frag multiply_add<T: int>(a: T, b: T, c: T) -> T { return a * b + c }
+
 # An amount of the width or more, or below 0, gives 0; a signed right shift then gives the sign. clz(0) is the width.
 frag bitwise_left_shift<T: int>(a: T, n: T) -> T {
   ok = (n >= 0) & (n < clz(n ^ n))

@@ -1,0 +1,77 @@
+/* Products of integers of 8 bits for machines that do not multiply them as they are: as products of floats (numerics.md
+   section 4), in float32 or float64, whichever has every sum of theirs, then the low 32 bits of it; or with operands
+   that were copied so that they lie along what is summed. Which products become that is the planner's to say, who knows
+   the device. */
+#include <string.h>
+#include "graph/lower.h"
+#include "graph/product.h"
+
+int nvg_of_bytes(const nvg_graph *g, const nvg_val *v) {
+  return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_I8;
+}
+
+/* Before it is repeated */
+static int as_float(nvg_lower *l, int x, nvm_dtype t) {
+  const nvg_val v = *nvg_at(l, x);
+  if (v.kind == NVG_VEXPAND) return nvg_add_expand(l, as_float(l, v.in[0], t), v.rank, v.shape);
+  return nvg_add_cast(l, x, t);
+}
+
+static int product_of_floats(nvg_lower *l, const nvg_val *v) {
+  const nvg_val *a = nvg_at(l, v->in[0]);
+  nvm_dtype t = nvg_exact_in(NVM_I8, a->shape[a->rank - 1]);
+  nvg_val c = *v;
+  l->name = "cast";
+  int in[2] = { as_float(l, v->in[0], t), as_float(l, v->in[1], t) };
+  int64_t attr[2] = { t, NVM_PRECISION_IEEE };
+  c.dtype = t;
+  c.in = in;
+  c.attr = attr;
+  int sum = nvg_make_add(&l->make, &c);
+  return nvg_add_cast(l, t == NVM_F32 ? sum : nvg_add_cast(l, sum, NVM_I64), NVM_I32);
+}
+
+/* The last two dimensions change places. */
+static int turned(nvg_lower *l, int x) {
+  int64_t axes[NVM_MAX_RANK];
+  int r = nvg_at(l, x)->rank;
+  for (int d = 0; d < r; d++) axes[d] = d < r - 2 ? d : 2 * r - 3 - d;
+  return nvg_add_permute(l, x, axes);
+}
+
+static int copied(nvg_lower *l, int x) {
+  const nvg_val v = *nvg_at(l, x);
+  int64_t axis = 0;
+  nvg_val c = { .kind = NVG_VCONCAT, .dtype = v.dtype, .rank = v.rank, .shape = v.shape, .nin = 1, .in = &x,
+                .attr = &axis, .nattr = 1 };
+  l->name = "copy";
+  return nvg_add(l, &c);
+}
+
+/* x, a left (right) operand, copied before it is repeated for other matrices, so that its rows (columns) are those of
+   memory */
+static int along(nvg_lower *l, int x, int right) {
+  const nvg_val v = *nvg_at(l, x), *from = v.nin ? nvg_at(l, v.in[0]) : NULL;
+  if (v.kind == NVG_VEXPAND && !memcmp(from->shape + v.rank - 2, v.shape + v.rank - 2, 2 * sizeof *v.shape))
+    return nvg_add_expand(l, along(l, v.in[0], right), v.rank, v.shape);
+  return right ? turned(l, copied(l, turned(l, x))) : copied(l, x);
+}
+
+nvg_graph *nvg_bytes_as(nvb_arena *a, const nvg_graph *g, const uint8_t *how) {
+  nvg_lower l = { .g = g, .rep = NVB_NEWN(a, int, g->n + 1) };
+  int *out = NVB_NEWN(a, int, g->nout + 1);
+  nvg_make_init(&l.make, a);
+  for (int i = 0; i < g->n; i++) {
+    nvg_val v = g->v[i];
+    int *in = NVB_NEWN(a, int, v.nin + 1);
+    for (int j = 0; j < v.nin; j++) in[j] = l.rep[v.in[j]];
+    l.op = v.op;
+    l.name = v.name;
+    for (int side = 0; side < 2; side++)
+      if (how[i] & (side ? NVG_TURN_RIGHT : NVG_TURN_LEFT)) in[side] = along(&l, in[side], side);
+    v.in = in;
+    l.rep[i] = how[i] & NVG_AS_FLOATS ? product_of_floats(&l, &v) : nvg_make_add(&l.make, &v);
+  }
+  for (int i = 0; i < g->nout; i++) out[i] = l.rep[g->out[i]];
+  return nvg_make_done(&l.make, g, out, g->nout);
+}
