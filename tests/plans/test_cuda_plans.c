@@ -14,9 +14,10 @@
 #include "base/mem.h"
 #include "codegen/cuda.h"
 
-enum { WORKERS = 4, MOST = 512, COUNT = sizeof patterns / sizeof *patterns, NARCH = 4 };
+enum { WORKERS = 4, MOST = 512, COUNT = sizeof patterns / sizeof *patterns, NARCH = 5 };
 static const struct { int number; const char *device; int64_t shared; } archs[NARCH] = {
-  { 80, "a100", 163 << 10 }, { 90, "h200", 227 << 10 }, { 100, "b200", 227 << 10 }, { 120, "rtx5090", 99 << 10 }
+  { 80, "a100", 163 << 10 }, { 90, "h200", 227 << 10 }, { 100, "b200", 227 << 10 }, { 120, "rtx5090", 99 << 10 },
+  { 89, "rtx4090", 99 << 10 }
 };
 
 typedef struct work { const char *pattern; char *source; int step, arch, compact, status, spills; char why[400]; } work;
