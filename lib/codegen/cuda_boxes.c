@@ -30,7 +30,7 @@ static int boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_v
   *sum = nvcu_sum_of(e, c);
   if (sum->nq * 8 * size % span_of(size)) return 0;
   if (!nvcu_view_of(e, s, sum->q, sum->p, v)) return 1;
-  int across = size == 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
+  int across = size >= 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
   v->turned = across;
   return across;
 }
@@ -259,6 +259,15 @@ static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const n
   }
 }
 
+/* 16 p of 32 columns, whose rows run across */
+static void chunk32_across(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+  const char *type = nvcu_type(e->k->param[s->buf].type);
+  for (int i = 0; i < 16; i++)
+    nvcu_line(e, "*(%s *)(%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
+              4 * OUT_ROWS, 8 * (i / 4) + (i & 1), row_of(e, sum, i >> 1 & 1),
+              nvcu_tile_item(e, s->in[0], sum->item[4 * first + i]));
+}
+
 static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
   const char *type = nvcu_type(e->k->param[s->buf].type);
   for (int j = 0; j < 4; j++)
@@ -290,7 +299,7 @@ int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
     if (size == 1) chunk8(e, s, cast, &sum, to, first);
     else if (size == 2 && v.turned && sum.near) chunk_near(e, s, cast, &sum, to, first);
     else if (size == 2) chunk16(e, s, cast, &sum, to, first, v.turned);
-    else chunk32(e, s, &sum, to, first);
+    else (v.turned ? chunk32_across : chunk32)(e, s, &sum, to, first);
     nvcu_line(e, "nv_boxes_see();");
     nvcu_line(e, "__syncwarp();");
     nvcu_open(e, "if (lane == 0)");

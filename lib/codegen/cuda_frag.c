@@ -80,9 +80,9 @@ static const char xphi7_text[] =
     XPHI("nv_xphi7", NEXT("0x1.82b4bep-3f", NEXT("0x1.373db8p-2f", NEXT("0x1.8c6bcap-2f", NEXT("0x1.7e25fep-2f",
          NEXT("0x1.ef481ap-3f", NEXT("0x1.d52eb6p-5f", NEXT("-0x1.d25ca2p-5f", "-0x1.f9f81p-6f"))))))));
 
-/* Merges of (value, index) of many at once: the best value, then the lowest index that has it, where one merge after the
-   other compares both each time. Four chains of each, for a chain waits for itself. What is rare is done anew: NaN is the
-   best and equals nothing; zeros are equal, whatever their sign. */
+/* Merges of (value, index) of many at once: the best value, then the lowest index that has it, where one merge after
+   the other compares both each time. Four chains of each, for a chain waits for itself. What is rare is done anew: NaN
+   is the best and equals nothing; zeros are equal, whatever their sign. */
 #define BEST(name, better, of_f32) \
   "template <class T, class I, int N> static __device__ __forceinline__ void " name \
   "(const T (&v)[N], const I (&at)[N], T &best, I &first) {\n" \
@@ -101,7 +101,7 @@ static const char xphi7_text[] =
   "  if (m[0] != m[0] || m[0] == T(0)) {\n" \
   "    i[0] = most;\n" \
   "    for (int k = 0; k < N; k++)\n" \
-  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* not ==: it would be kept */ \
+  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* by == it would be kept */ \
   "    for (int k = 0; k < N; k++) m[0] = at[k] == i[0] ? v[k] : m[0];\n" \
   "  }\n" \
   "  best = m[0], first = i[0];\n" \

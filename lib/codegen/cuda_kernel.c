@@ -475,11 +475,11 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
   if (target->compact) s = compact(a, k, s);
   *e = (nvcu_em){.a = a, .k = k, .s = s, .target = target, .t = nvf_kernel_check(a, k, s)};
   nvc_runs_init(&e->r, a, k, s, e->t);
-  for (int i = 0; target->compact && i < k->nstmt; i++)
-    if (takes_tiles(e->r.stmt[i]))
-      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel that is to be compact takes whole tiles", i);
   set_up(e);
   emit_parts(e);
+  for (int i = 0; target->compact && i < k->nstmt; i++) /* known of a part once it is written */
+    if (takes_tiles(e->r.stmt[i]))
+      nvb_throw(a, NVM_ERR_UNSUPPORTED, "[cuda] statement %d of a kernel that is to be compact takes whole tiles", i);
   if (e->tensor) e->exchange = (e->exchange + 1023) & ~(int64_t)1023;
   int64_t room = mail_at(e) + 8 * e->nmail, fits = room <= shared_limit(target->arch);
   if (!fits && e->cluster > 1)

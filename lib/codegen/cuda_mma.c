@@ -117,16 +117,22 @@ int nvcu_becomes_wider(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor) {
   return s && factor == NVM_I8 && e->k->tile[s->out[0]].type != NVM_I32;
 }
 
-/* Where a lane finds the first of its bytes from a row (column) and a factor on: within a stage, of the h-th row */
+int nvcu_is_lifted(const nvcu_em *e, const nvf_stmt *s, const nvcu_rows *r) {
+  return nvcu_becomes_wider(e, s, r->type) || (r->size == 4 && r->row == s->axis);
+}
+
+/* Where a lane finds the first of its factors from a row (column) and a factor on: within a stage, of the h-th row */
 static const char *place_in(nvcu_em *e, const side *f, int first, const char *k, int h) {
   const char *line = nvcu_text(e, "%s + %d", f->base, first);
+  if (f->single)
+    return nvcu_rows_place(e, f->r, nvcu_text(e, "%s + (lane & 3)", k), nvcu_text(e, "(%s + (lane >> 2)) * 4", line));
   if (f->near) return nvcu_rows_place(e, f->r, nvcu_text(e, "%s + (lane & 15)", k), line);
   const char *deep = nvcu_text(e, "%s + (lane & 3) * 2 + %d", k, h);
   line = nvcu_text(e, "%s + (lane >> 2)", line);
   return f->across ? nvcu_rows_place(e, f->r, deep, line) : nvcu_rows_place(e, f->r, line, deep);
 }
 
-static int rows_at_once(const side *f) { return f->across && !f->near ? 2 : 1; }
+static int rows_at_once(const side *f) { return f->across && !f->near && !f->single ? 2 : 1; }
 
 /* Bytes, two in a word: rows eight further on, and what lies eight further on in one, have the same turn
    (cuda_rows.c). */
@@ -159,7 +165,7 @@ static void widen(nvcu_em *e, const side *f, const char *name, const char *bytes
     nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), apart(e, f, bytes, i));
 }
 
-void nvcu_bytes_begin(nvcu_em *e, const nvf_stmt *s) {
+void nvcu_lift_begin(nvcu_em *e, const nvf_stmt *s) {
   nvcu_sum sum = nvcu_sum_of(e, s);
   side p = side_of(e, s, &sum, sum.p);
   for (int h = 0; h < rows_at_once(&p); h++) {
@@ -169,11 +175,24 @@ void nvcu_bytes_begin(nvcu_em *e, const nvf_stmt *s) {
   }
 }
 
+/* Words of 32 bits: eight columns, and four rows, further on an exclusive or leads to them. */
+static void read_words(nvcu_em *e, const side *f, const char *name, int first, int deep) {
+  int span = f->r->span, byte = first * 4;
+  nvcu_line(e, "unsigned %s[4];", name);
+  for (int i = 0; i < 4; i++)
+    nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + (%s ^ %d) + %d);", name, i, f->r->ring, f->r->byte[0],
+              byte % span ^ (i & 1) * 32 ^ (i >> 1) * 64, (byte / span * f->r->rows + deep + (i >> 1) * 4) * span);
+}
+
 /* Sixteen rows, or factors, further on the turn is the same. */
-const char *nvcu_bytes(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
+const char *nvcu_lift(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
   side p = side_of(e, s, sum, sum->p);
   int span = p.r->span, row = p.across ? deep : first, byte = p.across ? first : deep;
-  const char *name = nvcu_fresh(e, "bytes"), *at[2];
+  const char *name = nvcu_fresh(e, p.bytes ? "bytes" : "a"), *at[2];
+  if (p.single) {
+    read_words(e, &p, name, first, deep);
+    return name;
+  }
   for (int h = 0; h < rows_at_once(&p); h++)
     at[h] = nvcu_text(e, "(%s + (%s ^ %d) + %d)", p.r->ring, p.r->byte[h], byte % span,
                       (byte / span * p.r->rows + row) * span);
@@ -184,6 +203,7 @@ const char *nvcu_bytes(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int f
 const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes) {
   side p = side_of(e, s, sum, sum->p);
   const char *name = nvcu_fresh(e, "a");
+  if (p.single) return bytes;
   nvcu_line(e, "unsigned %s[4];", name);
   widen(e, &p, name, bytes);
   return name;

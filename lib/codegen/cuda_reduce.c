@@ -162,7 +162,8 @@ static void add_many(nvcu_em *e, nvcu_red *r, int k) {
   const char **x = NVB_NEWN(e->a, const char *, 2 * nvc_items(r->of.x)), *one[2];
   int n = 0;
   for (int item = 0; item < nvc_items(r->of.x); item++)
-    if (nvcu_now(e, r->of.x, item) && nvc_match_item(&r->of.acc, r->of.x, item) == k) element(e, r, item, 1, x + 2 * n++);
+    if (nvcu_now(e, r->of.x, item) && nvc_match_item(&r->of.acc, r->of.x, item) == k)
+      element(e, r, item, 1, x + 2 * n++);
   if (n) nvcu_merge_many(e, r->of.s->frag, n, x, one), add(e, r, k, one);
 }
 

@@ -118,16 +118,18 @@ static listed list_sums(nvcu_em *e, int n, int whole) {
 /* One instruction whose left factor comes from registers, in the head: its name */
 static const char *instruction_of(nvcu_em *e, nvm_dtype t, int n) {
   const char *one = nvcu_factor_name(e, t), *name = nvcu_text(e, "nv_group_%s_of", one);
+  int size = nvg_size(t), turns = size == 2;
   listed l = list_sums(e, 4 * n, 0);
   nvb_text f = {.arena = e->a};
   int at = 4 * n; /* the number of the first operand behind the sums */
   nvb_print(&f,
             "#ifdef __CUDACC__\ntemplate <int ACROSS_B> static __device__ __forceinline__ void %s(const unsigned "
             "(&a)[4], unsigned long long b, int more%s) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, "
-            "0;\\nwgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {%s}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1, "
-            "%%%d;\\n}\"\n    : %s : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(more), "
-            "\"n\"(ACROSS_B));\n}\n#endif\n",
-            name, l.args.s, at + 5, 8 * n, one, one, l.in.s, at, at + 1, at + 2, at + 3, at + 4, at + 6, l.regs.s);
+            "0;\\nwgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {%s}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1%s;"
+            "\\n}\"\n    : %s : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(more)%s);\n}\n"
+            "#endif\n",
+            name, l.args.s, at + 5, 8 * n, 32 / size, one, one, l.in.s, at, at + 1, at + 2, at + 3, at + 4,
+            turns ? nvcu_text(e, ", %%%d", at + 6) : "", l.regs.s, turns ? ", \"n\"(ACROSS_B)" : "");
   if (!strstr(nvb_text_get(&e->head), f.s)) nvb_puts(&e->head, f.s);
   return name;
 }
@@ -174,11 +176,10 @@ static batch batch_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
   if (s->in[0] != s->out[0] || !e->r.tile[s->in[0]].mutable)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply into what the loop carries");
   batch b = {s, rows_with(e, s, sum->p), rows_with(e, s, sum->q), NVB_NEWN(e->a, const char *, items)};
-  int bytes = nvcu_becomes_wider(e, s, b.p->type);
-  if (nvcu_becomes_wider(e, s, b.q->type) || bytes != e->ring->widens)
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take bytes as the rows of each of their products");
-  if (b.q->size != 2 && (b.p->row == s->axis || b.q->row == s->axis))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take 16-bit factors, and others with k along the rows");
+  if (nvcu_is_lifted(e, s, b.q) || nvcu_is_lifted(e, s, b.p) != e->ring->lifts)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] registers hold the rows of each product of a warpgroup");
+  if (b.q->size == 1 && (b.p->row == s->axis || b.q->row == s->axis))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups take factors of 8 bits with k along the rows");
   for (int i = 0; i < items; i++) b.acc[i] = nvcu_tile_item(e, s->in[0], i);
   return b;
 }
@@ -250,7 +251,7 @@ static int shares(const piece *x, int i) { return i && x[i].b == x[i - 1].b && x
 /* What n pieces read of the s-th step of a batch, at k; what becomes of it. */
 static void read_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int k, int turn, int s) {
   for (int i = 0; i < n; i++)
-    x[i].bytes[turn][s] = shares(x, i) ? x[i - 1].bytes[turn][s] : nvcu_bytes(e, x[i].b->s, sum, sum->prow[x[i].i], k);
+    x[i].bytes[turn][s] = shares(x, i) ? x[i - 1].bytes[turn][s] : nvcu_lift(e, x[i].b->s, sum, sum->prow[x[i].i], k);
 }
 
 static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int turn, int s) {
@@ -258,8 +259,9 @@ static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int turn
     x[i].left[s] = shares(x, i) ? x[i - 1].left[s] : nvcu_widened(e, x[i].b->s, sum, x[i].bytes[turn][s]);
 }
 
-/* Bytes are read one batch before, and become wider while products of the batches before are on their way, also of the
-   last round's: by the end of this one all of those are done. A round has two batches at least. */
+/* What goes through registers is read one batch before; bytes become wider while products of the batches before are on
+   their way, also of the last round's: by the end of this one all of those are done. A round has two batches at
+   least. */
 static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
@@ -308,7 +310,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
       }
   if (g->few)
     for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
-  else if (g->widens)
+  else if (g->lifts)
     widening(e, &sum, all.at, all.n, k, deep);
   else if (!nvg_is_eight(nvcu_factor_type(e, s)))
     batched(e, &sum, all.at, all.n, k, deep);
@@ -322,8 +324,8 @@ const char *nvcu_ring_bar(nvcu_em *e, const nvcu_ring *g, int empty, const char 
 }
 
 void nvcu_ring_free(nvcu_em *e, const nvcu_ring *g, const char *when, const char *stage) {
-  if (g->widens) nvcu_line(e, "__syncwarp();");
-  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->widens ? 31 : 127,
+  if (g->lifts) nvcu_line(e, "__syncwarp();");
+  nvcu_line(e, "if (%s(threadIdx.x & %d) == 0) nv_bar_arrive(%s);", when, g->lifts ? 31 : 127,
             nvcu_ring_bar(e, g, 1, stage));
 }
 
@@ -335,7 +337,7 @@ static void set_up(nvcu_em *e, const nvcu_ring *g) {
   nvcu_open(e, "if (threadIdx.x == 0)");
   nvcu_open(e, "for (int i = 0; i < %d; i++)", g->stages);
   nvcu_line(e, "nv_bar_init(%s, 1);", nvcu_ring_bar(e, g, 0, "i"));
-  nvcu_line(e, "nv_bar_init(%s, %d);", nvcu_ring_bar(e, g, 1, "i"), g->groups * (g->widens ? GROUP : 1));
+  nvcu_line(e, "nv_bar_init(%s, %d);", nvcu_ring_bar(e, g, 1, "i"), g->groups * (g->lifts ? GROUP : 1));
   nvcu_close(e);
   for (int i = 0; i < g->n; i++) nvcu_line(e, "nv_map_prefetch(&map%d);", g->tile[i].map);
   nvcu_boxes_set_up(e, g);
@@ -489,7 +491,7 @@ int nvcu_roles_parts(const nvcu_em *e, nvcu_slice *s) {
 
 /* Where warps find what they read of the stage in hand. */
 static void at_stage(nvcu_em *e, const nvcu_ring *g) {
-  for (int i = 0; i < g->n && g->widens; i++) {
+  for (int i = 0; i < g->n && g->lifts; i++) {
     nvcu_rows *r = e->tile[g->tile[i].put->out[0]].rows;
     const char *off = nvcu_text(e, "stage * %d + %d", g->bytes, (int)r->off);
     r->ring = nvcu_room_at(e, g->tiles, 0, "char");
@@ -505,7 +507,7 @@ int nvcu_roles_loop(nvcu_em *e, nvc_run *r, const char *lo, const char *hi, cons
   for (int c = 0; c < g->nsum && g->behind; c++)
     for (int i = 0; i < nvc_items(&e->t->tile[g->sum[c]->in[0]]); i++)
       nvcu_line(e, "nv_keep(%s);", nvcu_tile_item(e, g->sum[c]->in[0], i));
-  for (int c = 0; c < g->nsum && g->widens && !g->few; c++) nvcu_bytes_begin(e, g->sum[c]);
+  for (int c = 0; c < g->nsum && g->lifts && !g->few; c++) nvcu_lift_begin(e, g->sum[c]);
   if (g->behind) nvcu_line(e, "int free = -1;"); /* the stage before */
   span all = rounds_of(e, g, lo, hi, step);
   const char *asked = all.lo; /* the round that asks for what the tail reads */
@@ -552,9 +554,9 @@ int nvcu_roles(nvcu_em *e, const nvc_seq *q, void (*coordinates)(nvcu_em *e, con
   find_stays(e, g);
   int added = nvg_is_eight(nvcu_factor_type(e, g->sum[0])); /* where they are waited for */
   for (int i = 0; i < g->n; i++)
-    g->widens |= nvcu_becomes_wider(e, g->sum[0], e->k->tile[g->tile[i].put->out[0]].type);
-  g->few = g->widens && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;
-  g->behind = g->widens ? g->stages > 2 && !g->few : g->stages >= BEHIND && g->nsum == 1 && !added;
+    g->lifts |= nvcu_is_lifted(e, g->sum[0], e->tile[g->tile[i].put->out[0]].rows);
+  g->few = g->lifts && nvcu_sum_of(e, g->sum[0]).nq <= FEW_COLUMNS;
+  g->behind = g->lifts ? g->stages > 2 && !g->few : g->stages >= BEHIND && g->nsum == 1 && !added;
   g->tiles = nvcu_rows_room(e, (int64_t)g->bytes * g->stages);
   e->ring = g;
   nvcu_boxes_plan(e, g);

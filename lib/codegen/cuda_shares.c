@@ -146,7 +146,7 @@ void nvcu_shares_meet(nvcu_em *e, const nvcu_ring *g) {
     nvcu_line(e, "const char *const %s = %s + stage * %d + 16 * threadIdx.x;", from,
               nvcu_room_at(e, g->tiles, 0, "char"), g->bytes);
     pass(e, g, "nv_take", from, first, some);
-    if (!g->widens) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* one thread speaks for four warps */
+    if (!g->lifts) nvcu_line(e, "nv_meet<%d>();", 32 * e->warps); /* one thread speaks for four warps */
     nvcu_ring_free(e, g, "", "stage");
     nvcu_ring_next(e, g);
   }

@@ -46,12 +46,15 @@ const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis); /* of the
 nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s);       /* what the contraction multiplies */
 /* Are factors of such a tile bytes which become what they are multiplied with? */
 int nvcu_becomes_wider(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor);
+/* Do warpgroups take factors of the tile from registers? Those bytes, and 32 bits that lie across. */
+int nvcu_is_lifted(const nvcu_em *e, const nvf_stmt *s, const nvcu_rows *r);
 void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum); /* what is put for it is there */
-/* Before the loop: where a lane's bytes lie in a stage, which the compiler would compute anew in every round */
-void nvcu_bytes_begin(nvcu_em *e, const nvf_stmt *s);
-/* Sixteen rows of p from `first` on and sixteen factors, as bytes, and made wider: the name of four registers */
-const char *nvcu_bytes(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
+/* Before the loop: where a lane's factors lie in a stage, which the compiler would compute anew in every round */
+void nvcu_lift_begin(nvcu_em *e, const nvf_stmt *s);
+/* Sixteen rows of p from `first` on and the factors of an instruction: the name of what lies there, of four registers
+   or less; and of the four once bytes are wider */
+const char *nvcu_lift(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
 const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes);
 
 /* ---- cuda_maps.c */
@@ -79,7 +82,7 @@ typedef struct nvcu_fill {
 typedef struct nvcu_ring {
   const nvf_stmt *loop;
   int n, stages, groups, bytes; /* fills; consumers; bytes of a stage */
-  int widens;                   /* one factor goes through registers, where bytes become wider: each warp reads it */
+  int lifts;                    /* one factor goes through registers: each warp reads it */
   int few;                      /* its columns: warps multiply */
   int behind;                   /* 1: the products of a round are waited for in the next one, as small ones want it */
   nvcu_fill tile[NVC_MAPS];

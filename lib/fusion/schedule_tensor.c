@@ -106,7 +106,7 @@ static int fits(const nvf_cand *k) {
 /* Whether TMA can load all: as they are, rows of 16 bytes, edges that the text names (of pieces they are what is
    valid). */
 static int streams(const nvf_cand *k) {
-  int size = size_of(k), piece = nvf_product_piece(k);
+  int size = size_of(k), piece = nvf_product_piece(k), across = 0;
   const int side[3] = { k->dot->m, k->dot->n, k->dot->k };
   for (int i = 0; i < 3; i++)
     if (nvf_is_exact(k, side[i]) && side[i] != piece)
@@ -120,7 +120,8 @@ static int streams(const nvf_cand *k) {
     if (v->kind != NVF_ILOAD || v->guard || nvf_ix_floors(k->net->space, v->at) || vector * each != 16 ||
         nvg_size(loaded_as(k, z)) != each)
       return 0;
-    if (size == 4 && along != k->dot->k)
+    across |= size == 4 && along != k->dot->k ? 1 << k->dot->right[z] : 0;
+    if (across == 3) /* on both sides: registers hold one */
       return 0;
     for (int a = 0; a < k->axis.n; a++)
       batches += a != k->dot->m && a != k->dot->n && a != k->dot->k && a != piece - 1 && (v->axes >> a & 1);
@@ -130,15 +131,24 @@ static int streams(const nvf_cand *k) {
   return 1;
 }
 
-/* Whether a tile is for the operands: warpgroups take bytes from registers, which hold rows of what the warps share. */
+/* Whether warpgroups take the operand from registers: bytes, which become wider there, and 32 bits that lie across. */
+static int is_lifted(const nvf_cand *k, int zone) {
+  return is_bytes(k, zone) || (size_of(k) == 4 && nvf_tensor_across(k, zone));
+}
+
+static int has(const nvf_cand *k, int (*is)(const nvf_cand *k, int zone)) {
+  int any = 0;
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
+    any |= is(k, z);
+  return any;
+}
+
+/* Whether a tile is for the operands: registers hold rows of what the warps of a group share. */
 static int suits(const nvf_cand *k, const struct config *c) {
-  int bytes = 0;
-  for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
-    if (is_bytes(k, z) && c->form == GROUPS && k->dot->right[z] != c->turned)
+  for (int z = NVF_TAIL + 1; z < k->dot->nzone && c->form == GROUPS && has(k, is_lifted); z++)
+    if (is_lifted(k, z) != (k->dot->right[z] == c->turned))
       return 0;
-    bytes |= is_bytes(k, z);
-  }
-  return bytes || !c->bytes;
+  return !c->bytes || has(k, is_bytes) || (c->depth == ROW && has(k, is_lifted));
 }
 
 /* Whether the two rows that a lane has of each sixteen are neighbours, as bytes that lie across come two by two. */
@@ -455,10 +465,10 @@ nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s) {
   s->blocks = c->form == WARPS || at.resident > 1 ? at.resident : 0;
   /* else every row of tiles reads all of the right operands anew, which is half as dear of bytes */
   if (k->axis.at[k->dot->m].n > t.m || nvf_product_piece(k) == k->dot->m)
-    s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (c->bytes ? 2 : 1);
+    s->raster = (t.m > TALL ? RASTER / 2 : RASTER) / (has(k, is_bytes) ? 2 : 1);
   if (s->stay) /* whole columns */
     for (s->raster = 1; s->raster * t.m < k->axis.at[k->dot->m].n;)
       s->raster *= 2;
-  s->boxes = s->roles && at.split == 1 ? (c->turned && !c->bytes ? k->dot->m : k->dot->n) : -1;
+  s->boxes = s->roles && at.split == 1 ? (c->turned && !has(k, is_lifted) ? k->dot->m : k->dot->n) : -1;
   return s;
 }

@@ -309,6 +309,20 @@ NV void emu_group_of(const unsigned (&a)[4], unsigned long long b, bool tb, int 
     *d[i] = sum;
   }
 }
+template <int B, class... D>
+NV void nv_group_tf32_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) {
+  float *const sum[] = {&d...};
+  float left[2][8];
+  unsigned lane = emu_lane();
+  for (int k = 0; k < 8; k++)
+    for (int up = 0; up < 2; up++) left[up][k] = emu_tf32(__shfl_sync(~0u, a[k / 4 * 2 + up], lane / 4 * 4 + k % 4));
+  for (unsigned i = 0; i < sizeof...(D); i++) {
+    float s = more ? *sum[i] : 0;
+    for (int k = 0; k < 8; k++)
+      s = nv_fma(left[i / 2 % 2][k], emu_factor(b, false, 4, i / 4 * 8 + lane % 4 * 2 + i % 2, k, emu_tf32), s);
+    *sum[i] = s;
+  }
+}
 #define EMU_GROUP_OF(name) \
   template <int B, class... D> \
   NV void nv_group_##name##_of(const unsigned (&a)[4], unsigned long long b, int more, D &...d) { \

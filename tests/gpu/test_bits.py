@@ -29,7 +29,7 @@ def test_half_family(name, device):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16"])
 @pytest.mark.parametrize("find, ref", [(nvm.argmin, np.argmin), (nvm.argmax, np.argmax)])
 def test_the_first_of_equals(find, ref, dtype, device, rng):
-    """Ties, zeros of either sign, NaN, nothing but infinity; lengths whose elements a thread takes one by one and many at once."""
+    """Ties, zeros of either sign, NaN, nothing but infinity; a thread takes elements one by one, and many at once."""
     for n, rows in ((3, 40), (300, 37), (5000, 9)):
         few = rng.choice([-1.0, -0.0, 0.0, 1.0, 2.0], (rows, n))
         if dtype != "int32":

@@ -1,5 +1,6 @@
 """Matrix products on the GPU, with everything around them, against double precision: NVM_TEST_GEMMS of them (300)."""
 import os
+import time
 
 import numpy as np
 import pytest
@@ -450,3 +451,22 @@ def test_the_first_of_equal_columns(find, ref, device, rng):
     x, y = (nvm.asarray(v, device=device).astype("bfloat16") for v in (a, b))
     nvm.eval(x, y)
     assert np.array_equal(np.asarray(find(x @ y, axis=1)), ref(a @ b, axis=1))
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_tf32_lies_as_it_likes(turned, device, rng):
+    """The right operand across, the left one, both: the first call has the bits of the next ones, by warps and warpgroups."""
+    for m, n, k in ((300, 264, 96), (512, 512, 64), (16, 512, 128), (48, 200, 64)):
+        a, b = (rng.standard_normal(s[::-1] if t else s).astype("f4") for s, t in zip(((m, k), (k, n)), turned))
+        x, y = (nvm.asarray(v, device=device) for v in (a, b))
+        nvm.eval(x, y)
+        turn = lambda v, t, of: of(v) if t else v  # noqa: E731
+        f = nvm.jit(lambda x, y: nvm.tanh(nvm.matmul(turn(x, turned[0], nvm.matrix_transpose),
+                                                     turn(y, turned[1], nvm.matrix_transpose), precision="tf32") * 0.1))
+        want = np.tanh(turn(a, turned[0], np.transpose).astype("f8") @ turn(b, turned[1], np.transpose) * 0.1)
+        first = np.asarray(f(x, y))
+        assert np.abs(first - want).max() < 2**-10 * k**0.5
+        for _ in range(3):
+            time.sleep(0.1)
+            assert np.array_equal(np.asarray(f(x, y)), first)

@@ -22,7 +22,7 @@ static const struct { int number; const char *device; int64_t shared; } archs[NA
 
 typedef struct work { const char *pattern; char *source; int step, arch, compact, status, spills; char why[400]; } work;
 static work todo[MOST];
-static int ntodo, nrefused;
+static int ntodo, nrefused; /* refused: compact code of what multiplies no tiles */
 static atomic_int next;
 
 static nvc_cuda_kernel spelled;
@@ -55,8 +55,9 @@ static void spell_one(nvb_arena *a, void *arg) {
     compile_later(p->name, i);
     int threads = spelled.threads, cluster = spelled.cluster;
     target.compact = 1;
+    int product = step->product != NULL;
     if (nvb_protect(a, spell_step, (char *)p->name) || spelled.threads != threads || spelled.cluster != cluster)
-      nrefused++;
+      nrefused += !product;
     else
       compile_later(p->name, i);
   }
