@@ -261,19 +261,6 @@ void nvt_record_keep(const nvt_record *r) {
   nvb_arena_free(a);
 }
 
-/* ---- candidates under trial */
-static nvb_hash trial(nvb_hash key, const char *choice) { return nvb_hash_mix(key, choice, strlen(choice)); }
-void nvt_trial_begin(nvb_hash key, const char *choice) { nvb_store_put("trial", trial(key, choice), "", 0); }
-void nvt_trial_end(nvb_hash key, const char *choice) { nvb_store_drop("trial", trial(key, choice)); }
-int nvt_trial_open(nvb_hash key, const char *choice) {
-  void *row;
-  size_t n;
-  int open = nvb_store_get("trial", trial(key, choice), &row, &n);
-  if (open)
-    nvb_free(row);
-  return open;
-}
-
 /* ---- all of them */
 typedef struct listing { int n; nvb_blob *row; nvb_map *seen; NVB_VEC(nvt_record) all; } listing;
 

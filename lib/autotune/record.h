@@ -21,11 +21,6 @@ typedef struct nvt_record {
 int nvt_record_find(nvt_record *out, nvb_hash key); /* in memory, else in the store; 0: there is none */
 void nvt_record_keep(const nvt_record *r);          /* in both */
 void nvt_record_again(void);                        /* keys that had none are looked for in the store again */
-/* A candidate that hung, or took the process with it, is never tried again: noted before its first run, taken back
-   after. */
-void nvt_trial_begin(nvb_hash key, const char *choice);
-void nvt_trial_end(nvb_hash key, const char *choice);
-int nvt_trial_open(nvb_hash key, const char *choice);
 
 /* those of the store, and those that memory alone has; their number */
 int nvt_record_all(nvb_arena *a, nvt_record **out);

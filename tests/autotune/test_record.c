@@ -1,4 +1,4 @@
-/* Tuning records: their JSON there and back, damage, other processes, candidates under trial. */
+/* Tuning records: their JSON there and back, damage, other processes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,28 +180,10 @@ START_TEST(test_asked_again) { /* what was missing is not asked for at each plan
 }
 END_TEST
 
-START_TEST(test_trial) { /* a process that dies in a candidate leaves its mark; one that does not, none */
-  fresh("trial");
-  nvb_hash key = nvb_hash_bytes("k", 1);
-  if (!fork()) {
-    nvt_trial_begin(key, "warps=4");
-    nvt_trial_end(key, "warps=4");
-    nvt_trial_begin(key, "warps=8");
-    _exit(0);
-  }
-  wait(NULL);
-  ck_assert(!nvt_trial_open(key, "warps=4"));
-  ck_assert(nvt_trial_open(key, "warps=8"));
-  nvt_record_clear();
-  ck_assert(!nvt_trial_open(key, "warps=8"));
-  sweep();
-}
-END_TEST
-
 START_TEST(test_comma) { /* files are the same wherever they were written */
   if (comma_locale()) test_json_fn(0);
 }
 END_TEST
 
 SUITE("record", test_json, test_comma, test_import, test_other_process, test_damage, test_without_store,
-      test_asked_again, test_trial)
+      test_asked_again)
