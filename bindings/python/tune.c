@@ -77,6 +77,16 @@ static PyObject *tune_clear(PyObject *m, PyObject *unused) {
   int dropped;
   return nvp_check(state_of(m), nvm_tune_clear(&dropped)) ? NULL : PyLong_FromLong(dropped);
 }
+/* (1, the file that records are kept in), or (0, why this process alone has them) */
+static PyObject *tune_where(PyObject *m, PyObject *unused) {
+  (void)unused;
+  char *text;
+  int kept;
+  if (nvp_check(state_of(m), nvm_tune_where(&text, &kept))) return NULL;
+  PyObject *r = Py_BuildValue("(iN)", kept, PyUnicode_DecodeFSDefault(text));
+  nvm_free(text);
+  return r;
+}
 static PyObject *tune_counters(PyObject *m, PyObject *unused) {
   (void)unused;
   nvm_tune_counters c;
@@ -88,6 +98,6 @@ PyMethodDef nvp_tune_def[] = {
   { "tune_begin", tune_begin, METH_VARARGS, NULL }, { "tune_end", tune_end, METH_NOARGS, NULL },
   { "tune_told", tune_told, METH_O, NULL }, { "tune_list", tune_list, METH_NOARGS, NULL },
   { "tune_export", tune_export, METH_NOARGS, NULL }, { "tune_import", tune_import, METH_VARARGS, NULL },
-  { "tune_clear", tune_clear, METH_NOARGS, NULL },
+  { "tune_clear", tune_clear, METH_NOARGS, NULL }, { "tune_where", tune_where, METH_NOARGS, NULL },
   { "tune_counters", tune_counters, METH_NOARGS, NULL }, { NULL, NULL, 0, NULL }
 };

@@ -32,8 +32,13 @@ NVM_API int nvm_tune_end(void);
 /* ---- records */
 NVM_API int nvm_tune_list(char **text);     /* for people, a line or two each; nvm_free */
 NVM_API int nvm_tune_export(char **json);   /* nvm_free */
-NVM_API int nvm_tune_import(int *taken, const char *json); /* all of them or none */
-NVM_API int nvm_tune_clear(int *dropped);   /* dropped may be NULL */
+/* All of them or none, then NVM_ERR_VALUE. NVM_ERR_IO: the disk cache is there but did not take all of them, as when
+   another process has it locked; this process has them. taken may be NULL. */
+NVM_API int nvm_tune_import(int *taken, const char *json);
+/* NVM_ERR_IO: the disk cache is locked, and they stay. dropped may be NULL. */
+NVM_API int nvm_tune_clear(int *dropped);
+/* Where they are kept, nvm_free: kept 1: the file; 0: why this process alone has them ("off", "refused: ..."). */
+NVM_API int nvm_tune_where(char **text, int *kept);
 
 typedef struct nvm_tune_counters {
   unsigned version;           /* NVM_TUNE_COUNTERS_VERSION */

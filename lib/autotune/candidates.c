@@ -31,6 +31,28 @@ static int is_row(int r, nvb_devkind device, const nvf_step *s, int pass) {
   return rows[r].device == device && rows[r].product == (s->product != NULL) && rows[r].pass == pass;
 }
 
+static int32_t value_in(const struct row *r, int i, const nvb_caps *caps) {
+  return r->value[i] * (r->by_units ? caps->units : 1);
+}
+
+static int has_value(nvb_devkind device, const nvf_step *s, const nvb_caps *caps, int knob, int32_t value) {
+  for (int r = 0; r < NROWS; r++)
+    for (int i = 0; i < rows[r].n; i++)
+      if (is_row(r, device, s, rows[r].pass) && rows[r].knob == knob && value_in(&rows[r], i, caps) == value)
+        return 1;
+  return 0;
+}
+
+int nvt_choice_fits(const nvf_plan *p, int step, const nvb_caps *caps, const nvf_knobs *knobs, const nvd_choice *call) {
+  const nvf_step *s = &p->step[step];
+  if (s->product ? knobs->set && strcmp(call->solver, "kernel") : *call->solver)
+    return 0;
+  for (int k = 0; k < NVF_NKNOBS; k++)
+    if (knobs->set >> k & 1 && !has_value(p->device, s, caps, k, knobs->value[k]))
+      return 0;
+  return 1;
+}
+
 int nvt_passes(nvb_devkind device, const nvf_step *s) {
   int n = 0;
   for (int r = 0; r < NROWS; r++)
@@ -151,7 +173,7 @@ static int value_of(const list *l, const nvf_step *s, int pass, int knob, int i,
     if (!is_row(r, l->p->device, s, pass) || rows[r].knob != knob)
       continue;
     if (i < rows[r].n) {
-      *out = rows[r].value[i] * (rows[r].by_units ? l->caps->units : 1);
+      *out = value_in(&rows[r], i, l->caps);
       return 1;
     }
     i -= rows[r].n;

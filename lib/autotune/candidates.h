@@ -16,6 +16,8 @@ typedef struct nvt_choice {
 } nvt_choice;
 void nvt_choice_print(nvb_text *t, const nvf_knobs *knobs, const nvd_choice *call);
 int nvt_choice_read(nvf_knobs *knobs, nvd_choice *call, const char *text); /* 0: not such a text */
+/* 0: no candidate of such a step could be this. */
+int nvt_choice_fits(const nvf_plan *p, int step, const nvb_caps *caps, const nvf_knobs *knobs, const nvd_choice *call);
 
 int nvt_passes(nvb_devkind device, const nvf_step *s);
 /* Candidates of a pass, at[0] being `from`; steps that are no other than one before are left out. Their number. May

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "autotune/compare.h"
-#include "autotune/record.h"
+#include "autotune/trial.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -298,20 +298,27 @@ static nvt_fate try_out(nvt_lab *l, int i) {
 static nvt_fate ready(void *self, int i) {
   nvt_lab *l = self;
   const char *choice = l->trial[i].choice;
-  if (i && nvt_trial_open(l->key, choice)) {
-    nvb_log(1, "tuning: %s is not tried: it did not end before", choice);
+  if (i && !nvt_trial_begin(l->key, choice)) {
+    nvb_log(1, "tuning: %s is not tried: it hung before, or took processes with it", choice);
     return NVT_FAILED;
   }
-  if (i)
-    nvt_trial_begin(l->key, choice);
   nvt_fate f = try_out(l, i);
-  if (i && f != NVT_HUNG)
-    nvt_trial_end(l->key, choice);
+  if (i)
+    nvt_trial_end(l->key, choice, f == NVT_HUNG);
   if (f != NVT_RUNNING)
     nvb_log(f == NVT_FAILED ? 2 : 1, "tuning: %s %s: %s", *choice ? choice : "the rules' own", nvt_fate_name(f),
             f == NVT_FAILED ? nvb_message() : "");
   nvb_clear();
   return f;
+}
+
+/* Of what was tried out before. */
+static nvt_fate fate_of(nvt_lab *l, int i, int status, int right) {
+  if (l->hung)
+    nvt_trial_end(l->key, l->trial[i].choice, 1);
+  if (status)
+    nvb_clear();
+  return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
 }
 
 static nvt_fate sure(void *self, int i) {
@@ -320,18 +327,14 @@ static nvt_fate sure(void *self, int i) {
   for (int k = 0; k < l->nout; k++)
     large |= is_large(l, k);
   int right = !large || run_right(l, i, 1, &status);
-  if (status)
-    nvb_clear();
-  return l->hung ? NVT_HUNG : status ? NVT_FAILED : right ? NVT_RUNNING : NVT_WRONG;
+  return fate_of(l, i, status, right);
 }
 
 static nvt_fate sample(void *self, int i, double *ns) {
   nvt_lab *l = self;
   int status = run(l, l->program[i], i > 0, l->runs, ns);
   *ns /= l->runs;
-  if (status)
-    nvb_clear();
-  return l->hung ? NVT_HUNG : status ? NVT_FAILED : NVT_RUNNING;
+  return fate_of(l, i, status, 1);
 }
 
 static void tell(void *self, double part) {

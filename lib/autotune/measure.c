@@ -8,7 +8,7 @@ enum { FEWEST = 3 }; /* samples of a winner */
 const char *nvt_fate_name(nvt_fate f) {
   static const char *const name[] = { [NVT_WAITING] = "not tried", [NVT_RUNNING] = "timed", [NVT_PRUNED] = "left out",
                                       [NVT_FAILED] = "failed", [NVT_WRONG] = "wrong", [NVT_HUNG] = "hung",
-                                      [NVT_SLOW] = "slow" };
+                                      [NVT_SLOW] = "slow", [NVT_LATE] = "left out for want of time" };
   return name[f];
 }
 
@@ -66,8 +66,8 @@ static void make_ready(state *s) {
   int done = 0;
   for (int i; (i = next_waiting(s)) >= 0; done++) {
     double spent = s->b->now(s->b->self) - s->start;
-    int lost = s->broken || (i && (s->c[0].fate != NVT_RUNNING || spent > s->r->budget / 2));
-    s->c[i].fate = lost ? NVT_PRUNED : s->b->ready(s->b->self, i);
+    int lost = s->broken || (i && s->c[0].fate != NVT_RUNNING), late = i && spent > s->r->budget / 2;
+    s->c[i].fate = lost ? NVT_PRUNED : late ? NVT_LATE : s->b->ready(s->b->self, i);
     s->broken |= s->c[i].fate == NVT_HUNG;
     tell(s, 0.5 * (done + 1) / s->n);
   }
@@ -140,9 +140,11 @@ static int winner(const state *s) {
   return best && c[best].median <= most * c[0].median && c[best].least <= most * c[0].least ? best : 0;
 }
 
+static int samples_of(const nvt_rules *r) { return r->rounds < NVT_SAMPLES ? r->rounds : NVT_SAMPLES; }
+
 int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n) {
   state s = { .b = b, .r = r, .c = c, .n = n, .start = b->now(b->self), .random = r->seed | 1 };
-  int rounds = r->rounds < NVT_SAMPLES ? r->rounds : NVT_SAMPLES, left = 2;
+  int rounds = samples_of(r), left = 2;
   for (int i = 0; i < n; i++)
     c[i] = (nvt_candidate){ .model = c[i].model };
   prune(&s);
@@ -159,4 +161,16 @@ int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n)
     c[best].fate = f;
   tell(&s, 1);
   return c[0].n ? best : -1;
+}
+
+int nvt_complete(const nvt_rules *r, const nvt_candidate *c, int n) {
+  int left = 0, fewest = NVT_SAMPLES;
+  for (int i = 0; i < n; i++) {
+    if (c[i].fate == NVT_LATE || c[i].fate == NVT_HUNG)
+      return 0;
+    left += c[i].fate == NVT_RUNNING;
+    if (c[i].fate == NVT_RUNNING && c[i].n < fewest)
+      fewest = c[i].n;
+  }
+  return fewest >= (left > 1 ? samples_of(r) : FEWEST);
 }

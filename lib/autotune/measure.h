@@ -7,7 +7,8 @@
 typedef enum nvt_fate {
   NVT_WAITING,  /* not looked at yet */
   NVT_RUNNING,  /* right, and timed as long as it may still win */
-  NVT_PRUNED,   /* left out: by the model, or for want of time */
+  NVT_PRUNED,   /* left out: by the model, or since nothing can be timed */
+  NVT_LATE,     /* left out for want of time */
   NVT_FAILED,   /* could not be made, or failed */
   NVT_WRONG,    /* other results than the reference */
   NVT_HUNG,     /* did not end; what it ran on is of no use any more */
@@ -43,4 +44,7 @@ typedef struct nvt_rules {
 
 /* The number of the winner; -1 if not even the reference could be timed. */
 int nvt_measure(const nvt_bench *b, const nvt_rules *r, nvt_candidate *c, int n);
+/* After it: 0 if time was up before all that may be good were made and timed as often as the rules want, or something
+   hung: another time another one may win. */
+int nvt_complete(const nvt_rules *r, const nvt_candidate *c, int n);
 #endif

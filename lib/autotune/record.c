@@ -13,12 +13,12 @@
 #include "base/store.h"
 
 /* ---- JSON: flat objects of texts and numbers, their fields in a table */
-typedef enum ftype { KEY, TEXT, NUMBER, COUNT, DATE, VERSION } ftype;
+typedef enum ftype { KEY, TEXT, NUMBER, COUNT, FLAG, DATE, VERSION } ftype;
 static const struct field { const char *name; ftype type; size_t at, size; } fields[] = {
 #define FIELD(name, type) { #name, type, offsetof(nvt_record, name), sizeof ((nvt_record *)0)->name }
   { "version", VERSION, 0, 0 }, FIELD(key, KEY), FIELD(device, TEXT), FIELD(what, TEXT), FIELD(size, TEXT),
   FIELD(choice, TEXT), FIELD(words, TEXT),
-  FIELD(ns, NUMBER), FIELD(model_ns, NUMBER), FIELD(tried, COUNT), FIELD(date, DATE),
+  FIELD(ns, NUMBER), FIELD(model_ns, NUMBER), FIELD(tried, COUNT), FIELD(complete, FLAG), FIELD(date, DATE),
 #undef FIELD
 };
 enum { NFIELDS = sizeof fields / sizeof *fields };
@@ -39,7 +39,7 @@ void nvt_record_print(nvb_text *t, const nvt_record *r) {
     case KEY: nvb_print(t, "\"%016" PRIx64 "%016" PRIx64 "\"", r->key.hi, r->key.lo); break;
     case TEXT: put_text(t, p); break;
     case NUMBER: nvb_putf(t, *(const double *)(const void *)p); break;
-    case COUNT: nvb_print(t, "%d", *(const int *)(const void *)p); break;
+    case COUNT: case FLAG: nvb_print(t, "%d", *(const int *)(const void *)p); break;
     case DATE: nvb_print(t, "%" PRId64, *(const int64_t *)(const void *)p); break;
     }
   }
@@ -111,13 +111,13 @@ static int get_field(const struct field *f, nvt_record *r, const char **at, cons
   if (f->type == KEY)
     return get_text(at, end, key, sizeof key) && get_key(key, &r->key);
   static const double most[] = {
-    [NUMBER] = 1e18, [COUNT] = 1e6, [DATE] = 253402300799 /* the year 9999 */, [VERSION] = NVT_VERSION
+    [NUMBER] = 1e18, [COUNT] = 1e6, [FLAG] = 1, [DATE] = 253402300799 /* the year 9999 */, [VERSION] = NVT_VERSION
   };
   if (!get_number(at, end, &x) || !(x >= 0 && x <= most[f->type]) || (f->type == VERSION && x != NVT_VERSION))
     return 0;
   if (f->type == NUMBER)
     memcpy(p, &x, sizeof x);
-  else if (f->type == COUNT)
+  else if (f->type == COUNT || f->type == FLAG)
     memcpy(p, &(int){ (int)x }, sizeof(int));
   else if (f->type == DATE)
     memcpy(p, &(int64_t){ (int64_t)x }, sizeof(int64_t));
@@ -143,9 +143,10 @@ int nvt_record_read(nvt_record *out, const char **at, const char *end) {
   return take(at, end, '}') && seen == (1u << NFIELDS) - 1;
 }
 
-/* ---- the table of this process. An entry without a record: there was none when it was asked for. */
+/* ---- the table of this process. An entry without a record: there was none when it was asked for. again: the store may
+   have more by now. */
 enum { SLOTS = 1 << 10, MISSES = 1 << 12 }; /* MISSES: kept at most */
-typedef struct entry { struct entry *next; nvb_hash key; int there; nvt_record r; } entry;
+typedef struct entry { struct entry *next; nvb_hash key; int there, again; nvt_record r; } entry;
 static entry *table[SLOTS];
 static int misses;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -192,6 +193,9 @@ static int records_here(void) {
 void nvt_record_again(void) {
   pthread_mutex_lock(&lock);
   forget(0);
+  for (int i = 0; i < SLOTS; i++)
+    for (entry *e = table[i]; e; e = e->next)
+      e->again = !e->r.complete;
   pthread_mutex_unlock(&lock);
 }
 
@@ -218,60 +222,57 @@ int nvt_record_find(nvt_record *out, nvb_hash key) {
   nvt_record r = { 0 };
   pthread_mutex_lock(&lock);
   entry *e = look(key);
-  int there = e ? e->there : 0;
+  int there = e ? e->there : 0, ask = !e || e->again;
   if (there)
     *out = e->r;
   pthread_mutex_unlock(&lock);
-  if (!e) {
-    there = from_store(&r, key);
-    if (there)
+  if (ask) {
+    int newer = from_store(&r, key);
+    if (newer)
       *out = r;
+    there |= newer;
     pthread_mutex_lock(&lock);
     if (!there && ++misses > MISSES)
       forget(0);
-    if ((e = entry_of(key)) && !e->there) {
-      e->there = there;
+    if ((e = entry_of(key)) && newer && !(e->there && e->r.complete)) {
+      e->there = 1;
       e->r = r;
     }
+    if (e)
+      e->again = 0;
     pthread_mutex_unlock(&lock);
   }
   atomic_fetch_add(&found, there);
   return there;
 }
 
-static void print_record(nvb_arena *a, void *arg) {
-  const nvt_record *r = ((const void **)arg)[0];
+typedef struct writing { const nvt_record *r; int kept; } writing;
+static void write_record(nvb_arena *a, void *arg) {
+  writing *w = arg;
   nvb_text t = { .arena = a };
-  nvt_record_print(&t, r);
-  nvb_store_put("tune", r->key, nvb_text_get(&t), t.n);
+  nvt_record_print(&t, w->r);
+  w->kept = nvb_store_put("tune", w->r->key, nvb_text_get(&t), t.n);
 }
 
-void nvt_record_keep(const nvt_record *r) {
+int nvt_record_keep(const nvt_record *r) {
+  nvt_record other;
+  int more = !r->complete && from_store(&other, r->key) && (other.complete || other.tried > r->tried);
   pthread_mutex_lock(&lock);
   entry *e = entry_of(r->key);
   if (e) {
     e->there = 1;
-    e->r = *r;
+    e->again = 0;
+    e->r = more ? other : *r;
   }
   pthread_mutex_unlock(&lock);
+  if (more)
+    return 1;
   nvb_arena *a = nvb_arena_new();
-  const void *arg[1] = { r };
+  writing w = { .r = r };
   if (a)
-    nvb_protect(a, print_record, arg);
+    nvb_protect(a, write_record, &w);
   nvb_arena_free(a);
-}
-
-/* ---- candidates under trial */
-static nvb_hash trial(nvb_hash key, const char *choice) { return nvb_hash_mix(key, choice, strlen(choice)); }
-void nvt_trial_begin(nvb_hash key, const char *choice) { nvb_store_put("trial", trial(key, choice), "", 0); }
-void nvt_trial_end(nvb_hash key, const char *choice) { nvb_store_drop("trial", trial(key, choice)); }
-int nvt_trial_open(nvb_hash key, const char *choice) {
-  void *row;
-  size_t n;
-  int open = nvb_store_get("trial", trial(key, choice), &row, &n);
-  if (open)
-    nvb_free(row);
-  return open;
+  return w.kept;
 }
 
 /* ---- all of them */
@@ -293,6 +294,8 @@ static void read_rows(nvb_arena *a, void *arg) {
 int nvt_record_all(nvb_arena *a, nvt_record **out) {
   listing l = { .seen = nvb_map_new(a) };
   l.n = nvb_store_all("tune", &l.row);
+  if (l.n < 0)
+    nvb_throw(a, NVM_ERR_IO, "[tune] the disk cache cannot be read now: another process has it locked");
   int status = nvb_protect(a, read_rows, &l);
   nvb_free(l.row);
   if (status)
@@ -312,36 +315,52 @@ int nvt_record_all(nvb_arena *a, nvt_record **out) {
   return l.all.n;
 }
 
-int nvt_record_import(const char *json, size_t n) {
-  const char *at = json, *end = json + n;
+/* All of a text, each kept if that is wanted. How many, or -1 with a message; *lost: those that the store has not. */
+static int read_all(const char *json, const char *end, int keep, int *lost) {
+  const char *at = json;
   int count = 0, list = take(&at, end, '[');
-  for (int pass = 0; pass < 2; pass++) { /* all of it is read before any of it is kept */
-    nvt_record r;
-    at = json;
-    take(&at, end, '[');
-    if (list && take(&at, end, ']'))
-      break;
+  nvt_record r;
+  *lost = 0;
+  if (!list || !take(&at, end, ']')) {
     do {
       const char *from = at;
       if (!nvt_record_read(&r, &at, end))
         return nvb_fail(NVM_ERR_VALUE, "[tune_import] no tuning record (of version %d) at byte %d of the text",
                         NVT_VERSION, (int)(from - json)),
                -1;
-      if (pass)
-        nvt_record_keep(&r);
-      count += pass;
+      *lost += keep && !nvt_record_keep(&r);
+      count++;
     } while (list && take(&at, end, ','));
     if (list && !take(&at, end, ']'))
       return nvb_fail(NVM_ERR_VALUE, "[tune_import] the list of records does not end"), -1;
   }
+  skip(&at, end);
+  if (at < end)
+    return nvb_fail(NVM_ERR_VALUE, "[tune_import] text behind the records, at byte %d", (int)(at - json)), -1;
+  return count;
+}
+
+int nvt_record_import(const char *json, size_t n) {
+  char where[64];
+  int lost, count = read_all(json, json + n, 0, &lost);
+  if (count < 0)
+    return -1;
+  read_all(json, json + n, 1, &lost); /* all of it was read before any of it is kept */
+  if (lost && nvb_store_where(where, sizeof where))
+    return nvb_fail(NVM_ERR_IO, "[tune_import] %d of %d records could not be written to the disk cache, which another "
+                    "process may have locked: this process alone has them", lost, count),
+           -1;
   return count;
 }
 
 int nvt_record_clear(void) {
-  int here = records_here(), n = nvb_store_clear("tune");
+  int here = records_here(), n = nvb_store_clear("trial") < 0 ? -1 : nvb_store_clear("tune");
+  if (n < 0)
+    return nvb_fail(NVM_ERR_IO, "[tune_clear] the disk cache cannot be written now: another process has it locked; no "
+                    "record was dropped"),
+           -1;
   pthread_mutex_lock(&lock);
   forget(1);
   pthread_mutex_unlock(&lock);
-  nvb_store_clear("trial");
   return n > here ? n : here;
 }

@@ -170,6 +170,7 @@ typedef struct tuner {
   nvb_hash *key;
   nvb_text *size;
   int *wanted;             /* steps that are to be measured */
+  int *known;              /* by step: candidates that an incomplete record of it has timed; 0: there is none */
   int nwanted;
   nvt_lab *lab;
   nvt_session session;
@@ -187,6 +188,8 @@ static const char *told_by(nvb_arena *a, const nvt_record *r, const char *from) 
             r->ns * 1e-3);
   if (*r->choice)
     nvb_print(&t, " (by the rules %.4g)", r->model_ns * 1e-3);
+  if (!r->complete)
+    nvb_puts(&t, ", the best so far");
   return nvb_text_get(&t);
 }
 
@@ -197,20 +200,25 @@ static void make_again(nvb_arena *a, void *arg) {
   nvf_kernel_check(a, m->made->k, m->made->s);
 }
 
-/* Step i as the record says; as it was where its words mean nothing here. */
-static void follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
+/* Step i as the record says; as it was where that cannot be made of it, or who should run it does not. 0: its words
+   mean nothing. */
+static int follow(nvb_arena *a, tuner *u, int i, const nvt_record *r, const char *from) {
   remake m = { .u = u, .i = i };
-  if (!nvt_choice_read(&m.knobs, &m.call, r->choice))
-    return;
+  if (!nvt_choice_read(&m.knobs, &m.call, r->choice) ||
+      !nvt_choice_fits(u->p, i, u->caps, &m.knobs, &m.call))
+    return 0;
+  if (*m.call.solver && !nvd_solver_follows(u->p, i, u->device, &m.call))
+    return 1;
   if (!m.knobs.set)
     m.made = nvb_dup(a, &u->p->step[i], sizeof *m.made);
   else if (nvb_protect(a, make_again, &m)) {
     nvb_clear();
-    return;
+    return 1;
   }
   m.made->chosen = told_by(a, r, from);
   u->out->step[i] = *m.made;
   u->choice[i] = m.call;
+  return 1;
 }
 
 static void tell(void *arg, double part) {
@@ -225,23 +233,37 @@ static nvt_rules rules(const tuner *u, double budget, double prune, nvb_hash key
   return (nvt_rules){ budget, 9, prune, u->device ? 0.01 : 0.02, key.lo };
 }
 
-/* Times forms of a step; the number of the fastest, -1 if nothing could be timed. */
-static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, double budget) {
+/* Times forms of a step; the number of the fastest, -1 if nothing could be timed. *complete: 0 if time was up. */
+static int race(tuner *u, int i, const nvt_choice *at, int n, nvt_candidate *c, double budget, int *complete) {
   nvt_trial trial[NVT_MOST];
   for (int k = 0; k < n; k++) {
     trial[k] = (nvt_trial){ nvt_lab_step(u->lab, at[k].step), &at[k].call, at[k].text };
     c[k].model = at[k].model;
   }
   nvt_rules r = rules(u, budget, 3, u->key[i]);
-  return nvt_lab_choose(u->lab, u->key[i], trial, c, n, &r, tell, u);
+  int won = nvt_lab_choose(u->lab, u->key[i], trial, c, n, &r, tell, u);
+  *complete &= nvt_complete(&r, c, n);
+  return won;
+}
+
+static nvd_choice by_rules(const tuner *u, int i) {
+  nvd_choice c = { .solver = "" };
+  if (u->own && u->p->step[i].product)
+    memcpy(c.solver, "kernel", 7);
+  return c;
 }
 
 static nvt_choice own_choice(nvb_arena *a, const tuner *u, int i) {
   nvb_text t = { .arena = a };
-  nvt_choice own = { .words = "", .step = &u->p->step[i], .call = u->choice[i] };
+  nvt_choice own = { .words = "", .step = &u->p->step[i], .call = by_rules(u, i) };
   nvt_choice_print(&t, &own.knobs, &own.call);
   own.text = nvb_text_get(&t);
   return own;
+}
+
+/* A search that had all the time that a step is given is complete, if anything beside the rules' own was timed. */
+static int is_over(double budget, int complete, int others) {
+  return complete || (budget >= STEP_BUDGET && others > 0);
 }
 
 /* Pass by pass from the best so far; at the end that and the rules' own side by side. 0: nothing could be timed. */
@@ -250,6 +272,7 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   nvt_candidate *c = NVB_NEWN(a, nvt_candidate, NVT_MOST);
   int passes = nvt_passes(u->p->device, own.step), won = -1;
   int64_t start = nvb_clock_ns();
+  r->complete = 1;
   u->share = 1.0 / (passes + 1);
   for (int pass = 0; pass <= passes; pass++) {
     double left = all - (double)(nvb_clock_ns() - start);
@@ -259,9 +282,11 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
     at[1] = best;
     if (pass < passes)
       n = nvt_candidates(a, u->p, i, u->caps, u->device, pass, &best, at);
-    if ((pass && left <= 0) || (pass == passes && !strcmp(best.text, own.text)))
+    int alone = n == 1 || (pass == passes && !strcmp(best.text, own.text)), late = pass && left <= 0;
+    r->complete &= alone || !late;
+    if ((pass && alone) || late)
       continue;
-    if ((won = race(u, i, at, n, c, left / (passes + 1 - pass))) < 0)
+    if ((won = race(u, i, at, n, c, left / (passes + 1 - pass), &r->complete)) < 0)
       return 0;
     best = at[won];
     for (int k = 0; k < n && pass < passes; k++)
@@ -273,11 +298,13 @@ static int find_best(nvb_arena *a, tuner *u, int i, nvt_record *r, double all) {
   u->part = 0;
   u->share = 1;
   tell(u, 1);
+  r->complete = is_over(all, r->complete, r->tried - 1);
   snprintf(r->choice, sizeof r->choice, "%s", best.text);
   snprintf(r->words, sizeof r->words, "%s", best.words);
   return 1;
 }
 
+/* What was cut short is worth keeping if it is more than was known; the rules' own alone is no more than nothing. */
 static void measure_step(nvb_arena *a, tuner *u, int i) {
   const nvf_step *s = &u->p->step[i];
   nvt_record r = { .key = u->key[i], .date = (int64_t)time(NULL) };
@@ -286,7 +313,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
   int ok = all > 0 && !nvt_lab_reach(u->lab, i) && find_best(a, u, i, &r, all);
   spend(start);
   nvb_clear();
-  if (!ok)
+  if (!ok || (!r.complete && (r.tried < 2 || r.tried <= u->known[i])))
     return;
   snprintf(r.device, sizeof r.device, "%s", u->where[s->product != NULL]);
   snprintf(r.what, sizeof r.what, "%s: %s", s->hero, s->what);
@@ -322,8 +349,7 @@ static void look_up(nvb_arena *a, tuner *u) {
   for (int i = 0; i < p->nstep; i++) {
     nvt_record r;
     int product = p->step[i].product != NULL;
-    if (product && u->own)
-      memcpy(u->choice[i].solver, "kernel", 7);
+    u->choice[i] = by_rules(u, i);
     if (!all && !is_worth(&p->step[i]))
       continue;
     if (!u->where[product])
@@ -333,9 +359,9 @@ static void look_up(nvb_arena *a, tuner *u) {
     u->key[i] = u->own ? nvb_hash_mix(u->key[i], "own", 3) : u->key[i];
     if (!is_worth(&p->step[i]))
       continue;
-    if (nvt_record_find(&r, u->key[i]))
-      follow(a, u, i, &r, "a record of");
-    else if (u->mode == MEASURE)
+    int found = nvt_record_find(&r, u->key[i]) && follow(a, u, i, &r, "a record of");
+    u->known[i] = found ? r.tried : 0;
+    if (u->mode == MEASURE && !(found && r.complete))
       u->wanted[u->nwanted++] = i;
   }
 }
@@ -348,6 +374,7 @@ static void start(nvb_arena *a, void *arg) {
   u->key = NVB_NEWN(a, nvb_hash, n);
   u->size = NVB_NEWN(a, nvb_text, n);
   u->wanted = NVB_NEWN(a, int, n);
+  u->known = NVB_NEWN(a, int, n);
   u->choice = NVB_NEWN(a, nvd_choice, n);
   u->out = out;
   look_up(a, u);
@@ -404,7 +431,7 @@ static void race_whole(nvb_arena *a, void *arg) {
   if (budget > 0 && !nvt_lab_whole(u->lab))
     x->won = nvt_lab_choose(u->lab, x->r.key, t, c, 2, &r, NULL, NULL);
   spend(start);
-  if (c[1].fate == NVT_PRUNED) /* there was no time for it */
+  if (!is_over(budget, nvt_complete(&r, c, 2), c[1].n)) /* there was no time for it */
     x->won = -1;
   x->r.tried = c[1].n > 0;
   x->r.model_ns = c[0].median;
@@ -413,6 +440,7 @@ static void race_whole(nvb_arena *a, void *arg) {
 
 static void measure_whole(nvb_arena *a, rivals *x) {
   nvt_record *r = &x->r;
+  r->complete = 1;
   int status = nvb_protect(a, race_whole, x);
   nvt_lab_free(x->u->lab);
   x->u->lab = NULL;
@@ -479,7 +507,7 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
                    const nvd_operand *leaf, const nvd_choice **choice) {
   nvb_caps here = *caps; /* the caller's may be the thread's latest */
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
-  int any = 0, measures = u.mode == MEASURE && leaf && (!device || nvd_may_time(device));
+  int any = 0, measures = u.mode == MEASURE && leaf && session_now().budget > 0 && (!device || nvd_may_time(device));
   for (int i = 0; i < p->nstep; i++)
     any |= is_worth(&p->step[i]);
   *choice = NULL;

@@ -356,41 +356,76 @@ static void keep_small(int64_t more) {
     sqlite3_exec(store.db, "PRAGMA incremental_vacuum", NULL, NULL, NULL);
 }
 
+/* Ends what BEGIN began: with what was done in it, or as if nothing had been. */
+static int end_transaction(int good) {
+  good = good && run(COMMIT);
+  if (store.db && !sqlite3_get_autocommit(store.db))
+    sqlite3_exec(store.db, "ROLLBACK", NULL, NULL, NULL);
+  return good;
+}
+
 /* A row that cannot be found right after it was put lies in a damaged tree; both in one transaction, so that
    nobody else can have taken it away. */
-static int write_row(const char *kind, nvb_hash name, const void *blob, size_t bytes) {
+static int put_row(const char *kind, nvb_hash name, const void *blob, size_t bytes) {
   nvb_hash sum = nvb_hash_mix(name, blob, bytes);
   sqlite3_stmt *q = store.stmt[PUT];
-  int found = 0;
-  if (!run(BEGIN))
-    return 0;
   sqlite3_bind_int64(q, 1, (int64_t)name.lo);
   sqlite3_bind_text(q, 2, kind, -1, SQLITE_STATIC);
   sqlite3_bind_int64(q, 3, time(NULL));
   sqlite3_bind_int64(q, 4, (int64_t)bytes);
   sqlite3_bind_blob(q, 5, &sum, sizeof sum, SQLITE_STATIC);
   sqlite3_bind_blob(q, 6, bytes ? blob : "", (int)bytes, SQLITE_STATIC);
-  if (run(PUT)) {
-    sqlite3_bind_int64(store.stmt[GET], 1, (int64_t)name.lo);
-    found = run(GET);
-    if (found == SQLITE_DONE)
-      failed(SQLITE_CORRUPT);
-    found = found == SQLITE_ROW && run(COMMIT);
-  }
-  if (store.db && !sqlite3_get_autocommit(store.db))
-    sqlite3_exec(store.db, "ROLLBACK", NULL, NULL, NULL);
-  return found;
+  if (!run(PUT))
+    return 0;
+  sqlite3_bind_int64(store.stmt[GET], 1, (int64_t)name.lo);
+  int found = run(GET);
+  if (found == SQLITE_DONE)
+    failed(SQLITE_CORRUPT);
+  return found == SQLITE_ROW;
 }
 
-void nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes) {
-  int again = enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4;
+static int write_row(const char *kind, nvb_hash name, const void *blob, size_t bytes) {
+  return run(BEGIN) && end_transaction(put_row(kind, name, blob, bytes));
+}
+
+int nvb_store_put(const char *kind, nvb_hash key, const void *blob, size_t bytes) {
+  int again = enter() && bytes <= ROW_MAX && (int64_t)bytes <= nvb_int(NVB_CACHE_SIZE) / 4, done = 0;
   while (again) { /* once more if the file had to be replaced */
     int heals = store.heals;
-    if (write_row(kind, row_name(kind, key), blob, bytes))
+    if ((done = write_row(kind, row_name(kind, key), blob, bytes)))
       keep_small((int64_t)bytes);
     again = store.heals != heals && find_file() && open_db();
   }
   pthread_mutex_unlock(&lock);
+  return done;
+}
+
+static int change_row(const char *kind, nvb_hash name, nvb_store_changer *change, void *arg) {
+  void *blob = NULL;
+  char out[NVB_STORE_SMALL];
+  size_t bytes = 0;
+  int64_t used;
+  if (!run(BEGIN))
+    return 0;
+  int found = read_row(name, &blob, &bytes, &used), good = store.db != NULL;
+  if (good) {
+    size_t n = change(arg, found > 0 ? blob : NULL, found > 0 ? bytes : 0, out);
+    sqlite3_bind_int64(store.stmt[DROP], 1, (int64_t)name.lo);
+    good = n ? put_row(kind, name, out, n) : run(DROP);
+  }
+  nvb_free(blob);
+  return end_transaction(good);
+}
+
+int nvb_store_change(const char *kind, nvb_hash key, nvb_store_changer *change, void *arg) {
+  int again = enter(), done = 0;
+  while (again) { /* as a put */
+    int heals = store.heals;
+    done = change_row(kind, row_name(kind, key), change, arg);
+    again = !done && store.heals != heals && find_file() && open_db();
+  }
+  pthread_mutex_unlock(&lock);
+  return done;
 }
 
 /* ---- all of a kind */
@@ -428,7 +463,8 @@ static nvb_blob *heap_blobs(const heap *h) {
 
 int nvb_store_all(const char *kind, nvb_blob **at) {
   heap h = { 0 };
-  if (enter()) {
+  int asked = enter() || store.refused;
+  if (asked && !store.refused) {
     sqlite3_stmt *q = store.stmt[ALL];
     int rc;
     sqlite3_bind_text(q, 1, kind, -1, SQLITE_STATIC);
@@ -439,16 +475,17 @@ int nvb_store_all(const char *kind, nvb_blob **at) {
     sqlite3_clear_bindings(q);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
       failed(rc);
+    asked = !rests();
   }
   pthread_mutex_unlock(&lock);
-  *at = heap_blobs(&h);
+  *at = asked ? heap_blobs(&h) : NULL;
   nvb_free(h.bytes);
-  return *at ? h.rows : 0;
+  return *at ? h.rows : asked ? 0 : -1;
 }
 
 int nvb_store_clear(const char *kind) {
-  int n = -1;
-  if (enter()) {
+  int there = enter(), n = store.refused ? 0 : -1;
+  if (there) {
     sqlite3_bind_text(store.stmt[CLEAR], 1, kind, -1, SQLITE_STATIC);
     if (run(CLEAR))
       n = sqlite3_changes(store.db);
@@ -457,10 +494,12 @@ int nvb_store_clear(const char *kind) {
   return n;
 }
 
-void nvb_store_where(char *text, size_t size) {
+int nvb_store_where(char *text, size_t size) {
   enter();
+  int there = !store.refused;
   snprintf(text, size, "%s", store.where);
   pthread_mutex_unlock(&lock);
+  return there;
 }
 
 void nvb_store_close(void) {

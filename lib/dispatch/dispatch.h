@@ -65,6 +65,8 @@ typedef struct nvd_candidate {
 /* Those that step i can go by, each solver's in the order of what it expects of them, its own kernel last; their
    number. */
 int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i, struct nvd_device *device);
+/* Whether the one that a choice names is there for step i, which need not hold a product, and takes it. */
+int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *device, const nvd_choice *choice);
 /* For people, a line for each step that holds a product: who runs it, and where nothing was chosen why others do
    not. */
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);

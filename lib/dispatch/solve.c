@@ -145,6 +145,18 @@ int nvd_solver_candidates(nvd_candidate *out, int most, const nvf_plan *p, int i
   return n;
 }
 
+int nvd_solver_follows(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
+  nvd_task t;
+  if (!p->step[i].product)
+    return 0;
+  const char *wordless = task_of(&t, p, i, d);
+  int follows = !strcmp(choice->solver, own_kernel);
+  for (int j = 0; j < NSOLVERS && !follows; j++)
+    follows = solvers[j]->device == p->device && !strcmp(solvers[j]->name, choice->solver) &&
+              !refusal(solvers[j], &t, wordless);
+  return follows;
+}
+
 void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd_choice *choice) {
   for (int i = 0; i < p->nstep; i++) {
     if (!p->step[i].product)

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../suite.h"
+#include "base/caps.h"
 #include "base/mem.h"
 #include "nvm/nvm.h"
 
@@ -60,6 +61,29 @@ START_TEST(test_options) {
 }
 END_TEST
 
+START_TEST(test_null) { /* an error where something is missing */
+  int n = 7;
+  char *text = NULL;
+  ck_assert_int_eq(nvm_set("cache_dir", "off"), NVM_OK);
+  ck_assert_int_eq(nvm_tune_import(&n, NULL), NVM_ERR_VALUE);
+  ck_assert(!n && strstr(nvm_last_error(), "[tune_import] the text is NULL"));
+  ck_assert_int_eq(nvm_tune_import(NULL, NULL), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_import(NULL, "[]"), NVM_OK); /* nobody wants to know how many */
+  ck_assert_int_eq(nvm_tune_import(NULL, "[]]"), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_clear(NULL), NVM_OK);
+  ck_assert_int_eq(nvm_tune_list(NULL), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_export(NULL), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_where(NULL, &n), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_where(&text, NULL), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_options_init(NULL, NVM_TUNE_OPTIONS_VERSION), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_counters_get(NULL, NVM_TUNE_COUNTERS_VERSION), NVM_ERR_VALUE);
+  ck_assert_int_eq(nvm_tune_where(&text, &n), NVM_OK);
+  ck_assert(!n && !strcmp(text, "off"));
+  nvm_free(text);
+  ck_assert_int_eq(nvm_set("cache_dir", NULL), NVM_OK);
+}
+END_TEST
+
 static void told(void *user, const nvm_tune_progress *p) {
   int *n = user;
   ck_assert(p->step >= 0 && p->step < p->steps && p->part >= 0 && p->part <= 1 && strstr(p->what, "exp"));
@@ -106,6 +130,30 @@ START_TEST(test_session) {
   ck_assert_int_eq(counted().found, before.found + 1);
   ck_assert_int_eq(counted().measured, before.measured);
   free(plain), free(tuned), free(again);
+  close_all();
+}
+END_TEST
+
+static int64_t peak_of(int cold) { /* bytes, while one program is tuned */
+  nvm_tune_options o = { NVM_TUNE_OPTIONS_VERSION, 20, cold, NULL, NULL };
+  nvm_counters c;
+  nvm_array *x = ramp();
+  ck_assert_int_eq(nvm_tune_clear(NULL), NVM_OK);
+  ck_assert_int_eq(nvm_counters_reset_peak(), NVM_OK);
+  ck_assert_int_eq(nvm_counters_get(&c, NVM_COUNTERS_VERSION), NVM_OK);
+  int64_t before = c.bytes_used, measured = counted().measured;
+  ck_assert_int_eq(nvm_tune_begin(&o), NVM_OK);
+  free(values(nvm_add(nvm_exp(x), x)));
+  ck_assert_int_eq(nvm_tune_end(), NVM_OK);
+  ck_assert_int_eq(counted().measured, measured + 1);
+  ck_assert_int_eq(nvm_counters_get(&c, NVM_COUNTERS_VERSION), NVM_OK);
+  return c.bytes_peak - before;
+}
+START_TEST(test_cold) { /* there is memory to fill the caches with where that was asked for */
+  open_all();
+  int64_t l2 = nvb_caps_cpu()->l2, most = 128 << 20, fill = 2 * l2 < most ? 2 * l2 : most, warm = peak_of(0);
+  ck_assert_int_ge(peak_of(1), warm + fill / 2); /* what else there is differs from run to run */
+  ck_assert_int_lt(peak_of(0), warm + fill / 2);
   close_all();
 }
 END_TEST
@@ -168,4 +216,5 @@ START_TEST(test_child_has_no_sessions_of_others) {
 }
 END_TEST
 
-SUITE("tune", test_options, test_session, test_memory_runs_out, test_child_has_no_sessions_of_others)
+SUITE("tune", test_options, test_null, test_session, test_cold, test_memory_runs_out,
+      test_child_has_no_sessions_of_others)

@@ -72,12 +72,21 @@ static void all_passes(nvb_arena *a, void *arg) {
         nvf_knobs k;
         nvd_choice c;
         ck_assert(nvt_choice_read(&k, &c, at[j].text) && k.set && !*c.solver && at[j].model > 0);
+        ck_assert(nvt_choice_fits(p, 0, caps, &k, &c));
         for (int h = 0; h < j; h++)
           ck_assert_str_ne(at[h].text, at[j].text);
       }
       total += n - 1;
     }
     ck_assert_int_ge(total, 5);
+    static const char *const bad[] = { "block=0", "block=257", "stream=7", "warps=3", "rows=64", "solver=kernel",
+                                       "solver=foo block=256", "block=256 warps=4" };
+    for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
+      nvf_knobs k;
+      nvd_choice c;
+      ck_assert(nvt_choice_read(&k, &c, bad[j]));
+      ck_assert_msg(!nvt_choice_fits(p, 0, caps, &k, &c), "%s", bad[j]);
+    }
   }
 }
 START_TEST(test_candidates) {

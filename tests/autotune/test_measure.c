@@ -50,6 +50,13 @@ static int measure_by(fake *f, const nvt_rules *r, nvt_candidate *c, int n) {
   return nvt_measure(&b, r, c, n);
 }
 static int measure(fake *f, nvt_candidate *c, int n) { return measure_by(f, &usual, c, n); }
+static int is_complete(fake *f, double budget, int n) {
+  nvt_rules r = usual;
+  nvt_candidate c[MOST] = { { .n = 0 } };
+  r.budget = budget;
+  measure_by(f, &r, c, n);
+  return nvt_complete(&r, c, n);
+}
 
 START_TEST(test_fastest_wins) {
   fake f = { .takes = { 100, 90, 60, 200, 61 } };
@@ -181,7 +188,7 @@ START_TEST(test_budget) {
   fake f = { .takes = { 100, 90, 80, 70 }, .makes = { 100, 300, 300, 300 } }; /* compiling eats it up */
   nvt_candidate c[4] = { { .model = 1 }, { .model = 1.1 }, { .model = 1.2 }, { .model = 1.3 } };
   int best = measure_by(&f, &r, c, 4);
-  ck_assert_int_eq(c[3].fate, NVT_PRUNED); /* half of it was spent by then */
+  ck_assert_int_eq(c[3].fate, NVT_LATE);   /* half of it was spent by then */
   ck_assert_int_eq(c[1].fate, NVT_RUNNING);
   ck_assert(f.clock <= 1000 + 300 + 100);
   ck_assert_int_eq(best, 0);               /* too few samples of the others */
@@ -200,6 +207,31 @@ START_TEST(test_budget) {
 }
 END_TEST
 
+START_TEST(test_complete) { /* whoever loses loses for ever, but for want of time */
+  fake alone = { .takes = { 100 } }, all = { .takes = { 100, 90, 300, 99 } };
+  fake bad = { .takes = { 100, 90, 80, 70 }, .ready = { 0, NVT_WRONG, NVT_FAILED }, .sure = { 0, 0, 0, NVT_WRONG } };
+  fake fails = { .takes = { 100, 90 }, .fails_at = { 0, 4 } }, hangs = { .takes = { 100, 90, -1 } };
+  ck_assert(is_complete(&alone, 1e9, 1) && is_complete(&all, 1e9, 4) && is_complete(&bad, 1e9, 4));
+  ck_assert(is_complete(&fails, 1e9, 2));
+  ck_assert(!is_complete(&hangs, 1e9, 3));
+  nvt_candidate pruned[2] = { { .model = 1 }, { .model = 9 } };
+  fake f = { .takes = { 100, 10 } };
+  ck_assert_int_eq(measure(&f, pruned, 2), 0);
+  ck_assert(nvt_complete(&usual, pruned, 2));
+  for (double budget = 0; budget < 3000; budget += 50) { /* of 9 samples of each, 4 x 10 to make them */
+    fake near = { .takes = { 100, 100, 100 }, .makes = { 0, 0, 500 } };
+    int complete = is_complete(&near, budget, 3);
+    ck_assert_int_eq(complete, near.runs[0] == 9 && near.runs[1] == 9 && near.runs[2] == 9);
+    ck_assert_int_eq(complete, budget > 530 + 26 * 100);
+  }
+  for (double budget = 100; budget < 1200; budget += 50) { /* one sample says enough of the other, not of the winner */
+    fake clear = { .takes = { 1000, 10 } };
+    ck_assert_int_eq(is_complete(&clear, budget, 2), clear.runs[1] >= 3);
+  }
+}
+END_TEST
+
 SUITE("measure", test_fastest_wins, test_reference_wins_by_little, test_one_sample_never_wins, test_noise,
       test_fastest_samples_agree, test_order, test_pruned_by_model, test_wrong_never_wins,
-      test_winners_are_made_sure_of, test_failing_later_loses, test_hanging, test_no_reference, test_budget)
+      test_winners_are_made_sure_of, test_failing_later_loses, test_hanging, test_no_reference, test_budget,
+      test_complete)

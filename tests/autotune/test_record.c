@@ -1,4 +1,5 @@
-/* Tuning records: their JSON there and back, damage, other processes, candidates under trial. */
+/* Tuning records: their JSON there and back, damage, other processes, a locked store. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static void fresh(const char *sub) {
 static void sweep(void) { sweep_folder(dir); }
 static nvt_record some(int i) {
   nvt_record r = {
-    .key = nvb_hash_bytes(&i, sizeof i), .ns = 1000.5 + i, .model_ns = 2000, .tried = 7, .date = 1700000000 + i
+    .key = nvb_hash_bytes(&i, sizeof i), .ns = 1000.5 + i, .model_ns = 2000, .tried = 7, .complete = 1,
+    .date = 1700000000 + i
   };
   snprintf(r.device, sizeof r.device, "a \"device\" \\ of\tnumber %d", i);
   snprintf(r.what, sizeof r.what, "map: add, exp");
@@ -32,7 +34,7 @@ static nvt_record some(int i) {
 static int same(const nvt_record *a, const nvt_record *b) {
   return nvb_hash_eq(a->key, b->key) && !strcmp(a->device, b->device) && !strcmp(a->what, b->what) &&
          !strcmp(a->size, b->size) && !strcmp(a->choice, b->choice) && a->ns == b->ns && a->model_ns == b->model_ns &&
-         a->tried == b->tried && a->date == b->date;
+         a->tried == b->tried && a->complete == b->complete && a->date == b->date;
 }
 static void print(nvb_arena *a, void *arg) {
   nvb_text t = { .arena = a };
@@ -85,7 +87,16 @@ START_TEST(test_import) {
   ck_assert_int_eq(nvt_record_import(text, (size_t)n - 20), -1); /* the second one is cut: nothing is taken */
   ck_assert(strstr(nvb_message(), "[tune_import]"));
   ck_assert(!nvt_record_find(&out, r.key));
-  char *version = strstr(text, "\"version\": 1");
+  static const char *const behind[] = { "x", "]", ",", "[]", "{}", "\n0" };
+  for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) { /* neither behind a list nor behind a record */
+    char more[3100];
+    int m = snprintf(more, sizeof more, "%s%s", text, behind[i]);
+    ck_assert_int_eq(nvt_record_import(more, (size_t)m), -1);
+    m = snprintf(more, sizeof more, "%s%s", text_of(a, &r), behind[i]);
+    ck_assert_int_eq(nvt_record_import(more, (size_t)m), -1);
+    ck_assert(!nvt_record_find(&out, r.key));
+  }
+  char *version = strstr(text, "\"version\": 2");
   version[11] = '9';
   ck_assert_int_eq(nvt_record_import(text, (size_t)n), -1);
   ck_assert_int_eq(nvt_record_import("nothing", 7), -1);
@@ -140,7 +151,7 @@ START_TEST(test_damage) { /* a row whose content is no record, or another key's,
   const char *s = text_of(a, &other);
   nvb_store_put("tune", r.key, s, strlen(s));
   ck_assert(!nvt_record_find(&out, r.key));
-  nvb_store_put("tune", other.key, "{\"version\": 1}", 14);
+  nvb_store_put("tune", other.key, "{\"version\": 2}", 14);
   ck_assert(!nvt_record_find(&out, other.key));
   nvt_record_keep(&other); /* measured again, it is there */
   ck_assert(nvt_record_find(&out, other.key) && same(&out, &other));
@@ -180,20 +191,82 @@ START_TEST(test_asked_again) { /* what was missing is not asked for at each plan
 }
 END_TEST
 
-START_TEST(test_trial) { /* a process that dies in a candidate leaves its mark; one that does not, none */
-  fresh("trial");
-  nvb_hash key = nvb_hash_bytes("k", 1);
+START_TEST(test_more_found) { /* of what was cut short the most stays, whoever found it; a session looks for it again */
+  fresh("more");
+  nvt_record r = some(13), out;
+  r.complete = 0;
+  ck_assert(nvt_record_keep(&r));
+  for (int tried = 3; tried < 12; tried += 5) {
+    nvt_record other = r;
+    other.tried = tried;
+    if (!fork()) {
+      nvt_record_again();
+      _exit(!nvt_record_keep(&other));
+    }
+    int status;
+    wait(&status);
+    ck_assert_int_eq(status, 0);
+    nvt_record_again();
+    ck_assert(nvt_record_find(&out, r.key));
+    ck_assert_int_eq(out.tried, tried < r.tried ? r.tried : tried);
+    ck_assert(!out.complete);
+  }
+  nvt_record whole = r;
+  whole.tried = 4;
+  whole.complete = 1;
   if (!fork()) {
-    nvt_trial_begin(key, "warps=4");
-    nvt_trial_end(key, "warps=4");
-    nvt_trial_begin(key, "warps=8");
+    nvt_record_keep(&whole);
     _exit(0);
   }
   wait(NULL);
-  ck_assert(!nvt_trial_open(key, "warps=4"));
-  ck_assert(nvt_trial_open(key, "warps=8"));
-  nvt_record_clear();
-  ck_assert(!nvt_trial_open(key, "warps=8"));
+  ck_assert(nvt_record_find(&out, r.key) && !out.complete); /* not before it is asked for */
+  r.tried = 30;
+  nvt_record_keep(&r);
+  ck_assert(nvt_record_find(&out, r.key) && same(&out, &whole));
+  sweep();
+}
+END_TEST
+
+/* Another process has the file locked while f runs, as SQLite's own lock bytes say it. */
+static void while_locked(void (*f)(void)) {
+  struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
+  char file[300], c = 0;
+  int up[2], down[2];
+  snprintf(file, sizeof file, "%s/cache.db", dir);
+  ck_assert(!pipe(up) && !pipe(down));
+  pid_t pid = fork();
+  if (!pid) {
+    c = fcntl(open(file, O_RDWR), F_SETLK, &all) ? 'x' : 'k';
+    _exit(write(up[1], &c, 1) != 1 || read(down[0], &c, 1) != 1);
+  }
+  ck_assert(read(up[0], &c, 1) == 1 && c == 'k');
+  f();
+  ck_assert_int_eq(write(down[1], "q", 1), 1);
+  waitpid(pid, NULL, 0);
+  usleep(400000); /* a locked file is left alone for a quarter of a second */
+}
+static void ask_all(void) {
+  nvt_record r = some(20);
+  char text[1200];
+  nvb_arena *a = nvb_arena_new();
+  list all = { 0 };
+  ck_assert_int_eq(nvt_record_clear(), -1);
+  ck_assert(strstr(nvb_message(), "[tune_clear]") && strstr(nvb_message(), "locked"));
+  ck_assert_int_eq(nvb_protect(a, get_all, &all), NVM_ERR_IO);
+  int n = snprintf(text, sizeof text, "%s", text_of(a, &r));
+  ck_assert_int_eq(nvt_record_import(text, (size_t)n), -1);
+  ck_assert(strstr(nvb_message(), "1 of 1 records"));
+  ck_assert(nvt_record_find(&r, r.key));
+  nvb_arena_free(a);
+}
+START_TEST(test_locked) { /* what cannot be done is not said to be done */
+  fresh("locked");
+  nvt_record r = some(19), out;
+  nvt_record_keep(&r);
+  while_locked(ask_all);
+  ck_assert(nvt_record_find(&out, r.key) && same(&out, &r));
+  ck_assert_int_eq(nvt_record_clear(), 2);
+  ck_assert_int_eq(nvt_record_clear(), 0);
   sweep();
 }
 END_TEST
@@ -204,4 +277,4 @@ START_TEST(test_comma) { /* files are the same wherever they were written */
 END_TEST
 
 SUITE("record", test_json, test_comma, test_import, test_other_process, test_damage, test_without_store,
-      test_asked_again, test_trial)
+      test_asked_again, test_more_found, test_locked)

@@ -317,8 +317,11 @@ START_TEST(held_lock_is_a_miss) {
   struct timespec t0, t1;
   clock_gettime(CLOCK_MONOTONIC, &t0);
   for (int i = 0; i < 100; i++) {
+    nvb_blob *at;
     ck_assert_int_eq(get(1), 0);
     put(2);
+    ck_assert_int_eq(nvb_store_all("code", &at), -1);
+    ck_assert_int_eq(nvb_store_clear("code"), -1);
   }
   clock_gettime(CLOCK_MONOTONIC, &t1);
   ck_assert_int_lt((t1.tv_sec - t0.tv_sec) * 1000 + (t1.tv_nsec - t0.tv_nsec) / 1000000, 2000);
@@ -508,11 +511,55 @@ START_TEST(test_kinds) { /* all of a kind, none of another; dropped one by one, 
   sweep();
   ck_assert_int_eq(nvb_set("cache_dir", "off"), NVM_OK);
   ck_assert_int_eq(nvb_store_all("code", &at), 0);
-  ck_assert_int_eq(nvb_store_clear("code"), -1);
+  ck_assert_int_eq(nvb_store_clear("code"), 0);
+}
+END_TEST
+
+/* ---- rows that are changed */
+static size_t count_up(void *arg, const char *blob, size_t bytes, char *out) {
+  int n = 0;
+  ck_assert(!blob || bytes == sizeof n);
+  if (blob)
+    memcpy(&n, blob, bytes);
+  *(int *)arg = ++n;
+  memcpy(out, &n, sizeof n);
+  return sizeof n;
+}
+static size_t take_away(void *arg, const char *blob, size_t bytes, char *out) {
+  (void)bytes, (void)out;
+  *(int *)arg = blob != NULL;
+  return 0;
+}
+static int count_many(int child) { /* those that were counted, of 40 */
+  int done = 0, n;
+  (void)child;
+  for (int i = 0; i < 40; i++)
+    for (int again = 0; again < 40 && done == i; again++)
+      if (nvb_store_change("trial", key_of(5), count_up, &n))
+        done++;
+      else
+        usleep(20000);
+  return 40 - done;
+}
+START_TEST(changes_of_several_processes) { /* each sees the one before */
+  enum { CHILDREN = 4 };
+  fresh("change");
+  int n = 0;
+  ck_assert(nvb_store_change("trial", key_of(6), take_away, &n) && !n);
+  ck_assert_int_eq(in_children(CHILDREN, count_many), 0);
+  ck_assert(nvb_store_change("trial", key_of(5), count_up, &n));
+  ck_assert_int_eq(n, 40 * CHILDREN + 1);
+  ck_assert(nvb_store_change("trial", key_of(5), take_away, &n) && n);
+  ck_assert(nvb_store_change("trial", key_of(5), count_up, &n));
+  ck_assert_int_eq(n, 1);
+  sweep();
+  ck_assert_int_eq(nvb_set("cache_dir", "off"), NVM_OK);
+  ck_assert_int_eq(nvb_store_change("trial", key_of(5), count_up, &n), 0);
 }
 END_TEST
 
 SUITE("store", puts_and_gets, off_and_homeless, writable_folder_is_refused, a_name_beyond_all_paths_is_refused,
       symlinks_are_refused, foreign_folder_is_refused, eight_processes_on_a_cold_store, fork_with_an_open_store,
       killed_writers_leave_no_harm, threads_share_it, held_lock_is_a_miss, every_flipped_byte_heals,
-      every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss, test_kinds)
+      every_truncation_heals, damage_under_a_lock_waits, size_is_capped, no_memory_is_a_miss, test_kinds,
+      changes_of_several_processes)

@@ -1073,7 +1073,11 @@ START_TEST(runs_are_timed) {
   nvd_operand in[] = { on(x) }, out[] = { on(y) };
   OK(nvd_time_on(&one, p, in, out, 1, NULL, 1e10, &hung));
   OK(nvd_time_on(&many, p, in, out, 40, NULL, 1e10, &hung));
-  OK(nvd_time_on(&cold, p, in, out, 3, flush, 1e10, &hung));
+  int64_t copies = emu_calls("cudaMemcpyAsync"), spans = emu_calls("cudaEventElapsedTime");
+  OK(nvd_time_on(&one, p, in, out, 3, NULL, 1e10, &hung));
+  ck_assert(emu_calls("cudaMemcpyAsync") == copies && emu_calls("cudaEventElapsedTime") == spans + 1);
+  OK(nvd_time_on(&cold, p, in, out, 3, flush, 1e10, &hung)); /* each run by itself, behind what empties the caches */
+  ck_assert(emu_calls("cudaMemcpyAsync") == copies + 3 && emu_calls("cudaEventElapsedTime") == spans + 4);
   ck_assert(one > 0 && many > one && cold > 0 && !hung);
   ck_ramp(y, N, 3);
   emu_hang(1);

@@ -96,6 +96,9 @@ def test_tune():
     assert counted()["measured"] == before + 1
     with pytest.raises(RuntimeError, match="no tuning session"):
         _nvm.tune_end()
+    assert nvm.tune(lambda budget, progress: budget + progress, nvm.asarray(ROW), progress=2).shape == ROW.shape
+    with pytest.raises(RuntimeError, match=r"\[tune\] inside a traced function"):
+        nvm.jit(lambda x: nvm.tune(f, x))(nvm.asarray(X))
 
 
 def test_sessions_of_threads():
@@ -202,7 +205,7 @@ def test_export_and_import(tmp_path):
     records = json.loads(text)
     assert records and set(records[0]) == {"version", "key", "device", "what", "size", "choice", "words", "ns",
                                            "model_ns", "tried",
-                                           "date"}
+                                           "complete", "date"}
     assert _nvm.tune_clear() == len(records)
     assert json.loads(_nvm.tune_export()) == [] and _nvm.tune_list() == ""
     assert "record" not in nvm.explain(f, *args)
@@ -210,23 +213,93 @@ def test_export_and_import(tmp_path):
     assert "a record of" in nvm.explain(f, *args)
     key = lambda r: r["key"]
     assert sorted(json.loads(_nvm.tune_export()), key=key) == sorted(records, key=key)
-    for bad in ("", "{}", "[1]", text[:-9], text.replace('"version": 1', '"version": 2')):
+    bad_texts = "", "{}", "[1]", text[:-9], text.replace('"version": 2', '"version": 1'), text + "x", text + text
+    for bad in bad_texts:
         with pytest.raises(ValueError, match=r"\[tune_import\]"):
             _nvm.tune_import(bad)
 
 
 def test_unknown_choice_is_left_alone():
-    """A record whose words mean nothing here: the rules' own, and no failure."""
+    """A record whose words mean nothing here: the rules' own, no failure, and explain does not speak of it."""
     f = nvm.jit(PROGRAMS["chain"])
     args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
     with nvm.auto_tune():
         want = f(*args)
     records = json.loads(_nvm.tune_export())
-    for choice in ("colour=3", "block=", "block=1", "block=1000000000 chunks=1", "warps=3"):
+    for choice in ("colour=3", "block=", "block=1", "block=1000000000 chunks=1", "warps=3", "block=0", "stream=7",
+                   "chunks=0", "rows=64", "solver=foo", "solver=openblas", "solver=kernel", "solver=foo block=256"):
         for r in records:
             r["choice"] = choice
         _nvm.tune_import(json.dumps(records))
         assert same(want, f(*args))
+        assert "a record of" not in nvm.explain(f, *args)
+    for r in records:
+        r["choice"] = "block=256"
+    _nvm.tune_import(json.dumps(records))
+    assert "block=256, a record of" in nvm.explain(f, *args) and same(want, f(*args))
+    product = nvm.jit(lambda x, y: x @ y)
+    x = nvm.asarray(X)
+    with nvm.auto_tune():
+        product(x, x)
+    records = json.loads(_nvm.tune_export())
+    for choice in "solver=foo", "solver=cublaslt", "rows=64", "solver=openblas rows=64", "solver=kernel rows=65":
+        _nvm.tune_import(json.dumps([{**r, "choice": choice} for r in records]))
+        text = nvm.explain(product, x, x)
+        assert "a record of" not in text and "as it was chosen" not in text and "foo" not in text
+    before = counted()["measured"]
+    with nvm.auto_tune():                               # as if it were not there
+        product(x, x)
+    assert counted()["measured"] == before + 1
+
+
+def test_budgets_leave_nothing_poor():
+    """Whatever time there was: what is kept was compared with others, or a later session with time measures it."""
+    f, g = nvm.jit(lambda x: nvm.exp(x) * 2 + x), nvm.jit(lambda x, y: nvm.exp(x @ y))
+    x = nvm.asarray(np.tile(X, (2, 2)))
+    for budget in 1e-6, 0.001, 0.01, 0.05, 0.2:
+        with nvm.auto_tune(budget=budget):
+            f(x)
+            g(x, x)
+        for r in json.loads(_nvm.tune_export()):
+            assert r["complete"] or r["tried"] > 1
+    with nvm.auto_tune():
+        f(x)
+        g(x, x)
+    records = json.loads(_nvm.tune_export())
+    assert len(records) >= 2 and all(r["complete"] for r in records)
+    assert all(r["tried"] > 1 for r in records if not r["what"].startswith("plan: "))
+    before = counted()
+    with nvm.auto_tune():
+        f(x)
+        g(x, x)
+    assert counted()["measured"] == before["measured"] and counted()["found"] > before["found"]
+
+
+def test_a_search_cut_short_goes_on():
+    f = nvm.jit(PROGRAMS["chain"])
+    args = nvm.asarray(X), nvm.asarray(Y), nvm.asarray(ROW)
+    with nvm.auto_tune():
+        want = f(*args)
+    r, = json.loads(_nvm.tune_export())
+    assert r["complete"] == 1
+    _nvm.tune_clear()
+    _nvm.tune_import(json.dumps([{**r, "complete": 0, "tried": 2, "choice": "block=256"}]))
+    before = counted()
+    assert "block=256, a record of" in nvm.explain(f, *args) and "the best so far" in nvm.explain(f, *args)
+    assert "2 timed so far" in _nvm.tune_list()
+    nvm.set("tune", "frozen")                           # used by who measures nothing, and by who has no time
+    with nvm.auto_tune():
+        assert same(want, f(*args))
+    nvm.set("tune", "estimate")
+    with nvm.auto_tune(budget=1e-9):
+        assert same(want, f(*args))
+    assert counted()["measured"] == before["measured"] and counted()["found"] > before["found"]
+    with nvm.auto_tune():
+        assert same(want, f(*args))
+        f(*args)
+    assert counted()["measured"] == before["measured"] + 1
+    now, = json.loads(_nvm.tune_export())
+    assert now["complete"] == 1 and now["tried"] > 2 and "the best so far" not in nvm.explain(f, *args)
 
 
 def test_damaged_record(store):
@@ -278,7 +351,7 @@ def test_two_processes_at_once(store):
     code = SCRIPT.format(n=N) + ("want = np.asarray(f(x, y, r))\n"
                                  "with nvm.auto_tune(): got = np.asarray(f(x, y, r))\n"
                                  "assert got.tobytes() == want.tobytes()\nprint(_nvm.tune_counters()['measured'])")
-    env = {**os.environ, "NVM_CACHE_DIR": str(store)}
+    env = {**os.environ, "NVM_CACHE_DIR": str(store), "NVM_VERBOSE": "1"}
     both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True)
             for _ in range(2)]
@@ -286,6 +359,7 @@ def test_two_processes_at_once(store):
         out, err = p.communicate(timeout=120)
         assert p.returncode == 0, err
         assert out.strip() in ("0", "1")
+        assert "is not tried" not in err                # what one has on trial the other one tries too
     assert "'found': 1" in in_process(store, "f(x, y, r); print(_nvm.tune_counters())")
 
 
@@ -305,6 +379,12 @@ def test_progress_and_budget():
     assert counted()["measured"] <= before + 1
     with pytest.raises(ValueError):
         nvm.auto_tune(budget=0)
+    for progress in 5, "bar", 0, 1:
+        with pytest.raises(TypeError, match=r"\[auto_tune\] progress"):
+            nvm.auto_tune(progress=progress)
+    for progress in True, False, None:
+        with nvm.auto_tune(progress=progress):
+            nvm.eval(nvm.sinh(args[0]))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -318,13 +398,22 @@ def test_failing_progress():
         assert same(want, f(*args))
 
 
-def test_bar(capsys):
+def test_bar(capsys, monkeypatch):
     from nvm._tune import _Bar
+    monkeypatch.setenv("COLUMNS", "80")
     bar = _Bar(sys.stderr)
     bar(0, 2, "map: add", 0.5)
     bar.close()
     err = capsys.readouterr().err
     assert "1 of 2: map: add" in err and "######......" in err
+    for width in 1, 9, 20, 43, 200:
+        monkeypatch.setenv("COLUMNS", str(width))
+        bar(1, 2, "map: " + "add, " * 20, 0.5)
+        *_, line = capsys.readouterr().err.split("\x1b[K")
+        assert line.isprintable() and len(line) == min(width - 1, 82)
+    monkeypatch.delenv("COLUMNS")
+    bar(0, 1, "map: add", 0.5)                          # of a file that is no terminal nothing is known
+    assert "1 of 1: map: add" in capsys.readouterr().err
     with nvm.auto_tune():                               # no terminal here: nothing is shown
         nvm.eval(nvm.exp(nvm.asarray(X)))
     assert capsys.readouterr().err == ""
@@ -361,6 +450,65 @@ def test_command(store, tmp_path):
     assert in_process(store, "", "-m", "nvm", "tune", "list") == listed
     done = subprocess.run([sys.executable, "-m", "nvm", "tune", "nonsense"], capture_output=True, text=True)
     assert done.returncode == 2 and "tune import FILE" in done.stderr
+
+
+def command(store, *args, **env):
+    env = {**os.environ, "NVM_CACHE_DIR": str(store), **env}
+    return subprocess.run([sys.executable, "-m", "nvm", "tune", *args], env=env, capture_output=True, text=True,
+                          timeout=120)
+
+
+def test_scripts_run_as_python_runs_them(store, tmp_path):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "beside.py").write_text("name = __name__")
+    script = tmp_path / "scripts" / "script.py"
+    script.write_text("import os, sys, beside\nprint([__name__, __file__, beside.name, sys.argv, sys.path[0],"
+                      "sys.modules['__main__'].__dict__ is globals(), os.getcwd() in sys.path])\nsys.exit(3)")
+    link = tmp_path / "link.py"
+    link.symlink_to(script)
+    (tmp_path / "scripts" / "__main__.py").write_text(script.read_text())
+    for path in script, link, tmp_path / "scripts":
+        want = subprocess.run([sys.executable, str(path), "a", "--cold"], capture_output=True, text=True)
+        done = command(store, "run", "--budget=5", "--cold", str(path), "a", "--cold")
+        assert want.returncode == done.returncode == 3, done.stderr
+        assert done.stdout == want.stdout and "0 steps measured" in done.stderr
+    done = command("off", "run", str(script))
+    assert "nothing is kept" in done.stderr and "off" in done.stderr
+
+
+@pytest.mark.parametrize("args, says", [
+    (("run",), "no script"), (("run", "--budget", "abc", "x.py"), "'abc'"), (("run", "--budget=", "x.py"), "--budget"),
+    (("run", "--budget"), "--budget needs"), (("run", "--budget=-1", "x.py"), "'-1'"), (("run", "--hot", "x"), "--hot"),
+    (("run", "--budget=nan", "x.py"), "'nan'"), (("run", "no such file.py"), "no such file.py"), ((), "missing"),
+    (("run", "--cold=1", "x.py"), "--cold=1"), (("clear", "all"), "clear all")])
+def test_usage(store, args, says):
+    done = command(store, *args)
+    first, *rest = done.stderr.splitlines()
+    assert done.returncode == 2 and says in first and "tune import FILE" in done.stderr and not done.stdout
+
+
+def test_commands_that_cannot_do_it(store, tmp_path):
+    """No success is told of, and no traceback."""
+    with nvm.auto_tune():
+        nvm.eval(nvm.exp(nvm.asarray(X)))
+    text, kept = _nvm.tune_export(), tmp_path / "kept.json"
+    kept.write_text(text)
+    db = sqlite3.connect(store / "cache.db", isolation_level=None)
+    db.execute("BEGIN EXCLUSIVE")
+    for args in ("clear",), ("list",), ("export",), ("import", str(kept)):
+        done = command(store, *args)
+        assert done.returncode == 1 and not done.stdout and "locked" in done.stderr, args
+        assert len(done.stderr.splitlines()) == 1
+    db.execute("ROLLBACK")
+    db.close()
+    assert command(store, "export").stdout == text
+    assert command(store, "clear").stdout == "1 records dropped\n"
+    done = command("off", "import", str(kept))
+    assert done.returncode == 1 and not done.stdout and "no disk cache" in done.stderr and "off" in done.stderr
+    for bad in kept, tmp_path / "no such file":
+        kept.write_text(text + "x")
+        done = command(store, "import", str(bad))
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])

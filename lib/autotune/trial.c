@@ -1,0 +1,96 @@
+/* The row of a candidate: "hung", or how many processes ended in it and a line for each that has it on trial. Decides
+   who still tries; never what is best. */
+#include "autotune/trial.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "base/process.h"
+#include "base/store.h"
+
+/* Seconds that a trial lasts at most, compiling included: a process that cannot be seen from here, whose mark is older,
+   has ended. */
+enum { LONGEST = 600 };
+enum { MOST = 8 }; /* marks of a candidate; who finds so many leaves none */
+typedef struct mark { char who[NVB_PROCESS_NAME]; int64_t since; } mark; /* since: seconds since 1970 */
+typedef struct trial { int hung, died, n; mark at[MOST]; } trial;
+
+/* What is no such text reads as nothing. */
+static void read_trial(trial *t, const char *blob, size_t bytes) {
+  char text[NVB_STORE_SMALL + 1] = "", *at = text;
+  mark m;
+  int n = 0;
+  *t = (trial){ .n = 0 };
+  if (blob && bytes < sizeof text)
+    memcpy(text, blob, bytes);
+  t->hung = !strcmp(text, "hung\n");
+  if (sscanf(at, "died %3d\n%n", &t->died, &n) != 1)
+    return;
+  for (at += n; t->n < MOST && sscanf(at, "%127s %" SCNd64 "\n%n", m.who, &m.since, &n) == 2; at += n)
+    t->at[t->n++] = m;
+}
+
+static size_t write_trial(const trial *t, char *out) {
+  int n = snprintf(out, NVB_STORE_SMALL, t->hung ? "hung\n" : "died %d\n", t->died);
+  for (int i = 0; i < t->n && !t->hung; i++)
+    n += snprintf(out + n, NVB_STORE_SMALL - (size_t)n, "%s %" PRId64 "\n", t->at[i].who, t->at[i].since);
+  return t->hung || t->died || t->n ? (size_t)n : 0;
+}
+
+static int is_dead(const mark *m, int64_t now) {
+  nvb_life life = nvb_process_look(m->who);
+  return life == NVB_ENDED || (life == NVB_ELSEWHERE && (now < m->since - LONGEST || now > m->since + LONGEST));
+}
+
+static void drop(trial *t, int i) { t->at[i] = t->at[--t->n]; }
+
+/* Marks of processes that are no more become a number. */
+static void count_dead(trial *t, int64_t now) {
+  for (int i = t->n - 1; i >= 0; i--)
+    if (is_dead(&t->at[i], now)) {
+      t->died += t->died < 999;
+      drop(t, i);
+    }
+}
+
+static void drop_own(trial *t, const char *who) {
+  for (int i = t->n - 1; i >= 0; i--)
+    if (!strcmp(t->at[i].who, who))
+      drop(t, i);
+}
+
+typedef struct request { char who[NVB_PROCESS_NAME]; int64_t now; int allowed, hung; } request;
+
+static size_t begin(void *arg, const char *blob, size_t bytes, char *out) {
+  request *q = arg;
+  trial t;
+  read_trial(&t, blob, bytes);
+  drop_own(&t, q->who);
+  count_dead(&t, q->now);
+  q->allowed = !t.hung && t.died < NVT_DEATHS;
+  if (q->allowed && t.n < MOST) {
+    t.at[t.n].since = q->now;
+    memcpy(t.at[t.n++].who, q->who, sizeof q->who);
+  }
+  return write_trial(&t, out);
+}
+
+static size_t end(void *arg, const char *blob, size_t bytes, char *out) {
+  request *q = arg;
+  trial t;
+  read_trial(&t, blob, bytes);
+  drop_own(&t, q->who);
+  t.died = 0;
+  t.hung |= q->hung;
+  return write_trial(&t, out);
+}
+
+static int change(nvb_hash key, const char *choice, nvb_store_changer *f, int hung) {
+  request q = { .now = (int64_t)time(NULL), .allowed = 1, .hung = hung };
+  nvb_process_name(q.who);
+  nvb_store_change("trial", nvb_hash_mix(key, choice, strlen(choice)), f, &q);
+  return q.allowed;
+}
+
+int nvt_trial_begin(nvb_hash key, const char *choice) { return change(key, choice, begin, 0); }
+void nvt_trial_end(nvb_hash key, const char *choice, int hung) { change(key, choice, end, hung); }
