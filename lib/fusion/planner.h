@@ -148,6 +148,7 @@ typedef struct nvf_cand {
   double blocks;              /* estimate, before tiles are cut */
   int64_t bytes_read, bytes_written, flops;
   int own;                    /* of a product: nvf_product.own */
+  const char *beyond;         /* of a product that its own kernel is to make: nvf_product.beyond */
   int nread, *read;           /* nodes it loads, ascending */
   const nvf_knobs *knobs;     /* what its schedule is told; NULL: nothing */
 } nvf_cand;
