@@ -372,6 +372,26 @@ static void columns(maker *m, const int64_t *n, nvm_dtype t, int turned) {
   m_out(m, m_red(m, "add", g, 0, 1));
   as_simplified(m, m->v.n);
 }
+/* The same of (2, n0 / 2, k) by (k, n1), one product of n0 rows, whose tail has two dimensions of rows. */
+static void columns_of_flat(maker *m, const int64_t *n, nvm_dtype t, int turned) {
+  int64_t half = n[0] / 2;
+  (void)turned;
+  int x = m_reshape(m, m_leaf(m, t, 3, DIMS(2, half, n[2]), NULL), 2, DIMS(n[0], n[2]));
+  int d = m_cast(m, m_product(m, x, leaf(m, t, n[2], n[1])), t), zero = m_const(m, 0);
+  int h = m_cast(m, m_leaf(m, t, 3, DIMS(2, half, n[1]), NULL), NVM_F32);
+  d = m_cast(m, m_reshape(m, d, 3, DIMS(2, half, n[1])), NVM_F32);
+  int g = m_map(m, "where", 3, (int[3]){ m_2(m, "greater", h, zero), d, zero });
+  m_out(m, m_cast(m, g, t));
+  m_out(m, m_red(m, "add", g, 0, 2));
+  as_simplified(m, m->v.n);
+}
+static void rows_of_flat(maker *m, const int64_t *n, nvm_dtype t, int turned) {
+  (void)turned;
+  int x = m_reshape(m, m_leaf(m, t, 3, DIMS(2, n[0] / 2, n[2]), NULL), 2, DIMS(n[0], n[2]));
+  int d = m_reshape(m, m_product(m, x, leaf(m, t, n[2], n[1])), 3, DIMS(2, n[0] / 2, n[1]));
+  m_out(m, m_red(m, "maximum", m_2(m, "add", d, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)), 2, 1));
+  as_simplified(m, m->v.n);
+}
 static void columns_of_batches(maker *m, const int64_t *n, nvm_dtype t, int turned) {
   (void)turned;
   int d = m_product(m, m_leaf(m, t, 3, DIMS(2, n[0], n[2]), NULL), m_leaf(m, t, 3, DIMS(2, n[2], n[1]), NULL));
@@ -718,6 +738,9 @@ static const struct column {
   { "a100", columns, { 2056, 264, 8 }, NVM_BF16, 0, "mma = 1" },
   { "h200", columns, { 2056, 264, 8 }, NVM_F32, 0, "j: w4 l4 i4; k: i2 l8 i4" },
   { "h200", columns_of_batches, { 1100, 72, 16 }, NVM_F16, 0, "roles" },
+  { "h200", columns_of_flat, { 2056, 264, 8 }, NVM_BF16, 0, "roles" },
+  { "h200", columns_of_flat, { 2056, 264, 8 }, NVM_F32, 0, "j: w4 l4 i4; k: i2 l8 i4" },
+  { "h200", rows_of_flat, { 600, 520, 8 }, NVM_BF16, 0, NULL },
   { "cpu16", columns, { 300, 64, 8 }, NVM_F32, 0, NULL },
 };
 static void sum_columns(nvb_arena *a, void *arg) {
