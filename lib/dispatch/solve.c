@@ -34,8 +34,8 @@ static nvf_product bare(const nvf_product *p) {
       b.scale[i].param = -1;
       b.by[i] = NVF_BY_ONE;
     }
-  b.alpha = (nvf_scale){ -1, 1 };
-  b.beta = (nvf_scale){ -1, 0 };
+  b.alpha = (nvf_scale){ .param = -1, .value = 1 };
+  b.beta = (nvf_scale){ .param = -1 };
   b.act = NVF_ACT_NONE;
   b.d.type = p->accumulate;
   return b;

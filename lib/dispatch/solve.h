@@ -30,6 +30,7 @@ typedef struct nvd_gemm {
 } nvd_gemm;
 /* NULL, or why BLAS has no words for the step. */
 const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_product *p);
+/* A run's; type: its parameter's. */
 double nvd_scale_now(nvf_scale s, nvm_dtype type, const uint64_t *arg);
 /* Where element (0, 0) of batch number i lies; NULL if the matrix is absent. */
 char *nvd_matrix_at(const nvd_gemm *g, const nvd_matrix *x, int64_t i, const uint64_t *arg);

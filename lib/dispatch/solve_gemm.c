@@ -95,8 +95,11 @@ const char *nvd_gemm_of(nvd_gemm *g, const nvf_kernel *k, const nvf_product *p) 
 double nvd_scale_now(nvf_scale s, nvm_dtype type, const uint64_t *arg) {
   if (s.param < 0)
     return s.value;
-  uint64_t bits = arg[s.param];
-  return nvg_class_of(type) == NVG_FLOAT ? nvg_bits_float(type, bits) : (double)nvg_bits_int(type, bits);
+  uint64_t bits = s.memory ? 0 : arg[s.param];
+  if (s.memory)
+    memcpy(&bits, (const void *)(uintptr_t)arg[s.param], (size_t)nvg_size(type));
+  double x = nvg_class_of(type) == NVG_FLOAT ? nvg_bits_float(type, bits) : (double)nvg_bits_int(type, bits);
+  return s.value * nvg_bits_float(s.as, nvg_float_bits(s.as, x));
 }
 
 char *nvd_matrix_at(const nvd_gemm *g, const nvd_matrix *x, int64_t i, const uint64_t *arg) {

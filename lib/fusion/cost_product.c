@@ -237,6 +237,7 @@ void nvf_assess_product(nvf_cand *k) {
   int asked = net->offers && rate > 0 && nvf_product_offered(words, net->offers);
   asked &= library <= own || (c->kind == NVB_CPU && nvg_is_narrow(words->operands));
   k->own = net->offers && !asked;
+  k->beyond = k->own ? words->beyond : NULL;
   k->blocks = f.blocks;
   k->time = c->launch + (net->node[k->inst.at[*k->dot->inst].node].size ? asked ? library : own : 0);
   k->bytes_read = (int64_t)f.rd;

@@ -346,7 +346,7 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
 
 static void count_fold(builder *b, const nvf_node *n) { /* sets of them are words of 64 bits, depths too */
   if (b->k->dot && !n->tiled)
-    nvf_illegal(b, "a product and a reduction are two kernels");
+    nvf_illegal(b, nvf_net_apart(b->k->net, n));
   if (b->nfold++ >= 60)
     nvf_illegal(b, "more than 60 reductions");
 }

@@ -45,48 +45,84 @@ int nvf_net_crossing(const nvf_net *net) {
 }
 
 /* ---- reductions of a product's rows or columns */
-/* By value: the product whose elements it is made of one by one, +1. None whose elements are wanted again beside what
-   was reduced of them: there the reduction comes for nothing. */
-static void products(nvb_arena *a, const nvg_graph *g, int *of) {
+/* By value: the product whose elements it is made of one by one, in their order, +1; negative where they are wanted
+   again beside what was reduced of them: there the reduction comes for nothing. */
+static int *products(nvb_arena *a, const nvg_graph *g) {
   uint8_t *after = nvb_get(a, (size_t)g->n + 1), *again = nvb_get(a, (size_t)g->n + 1);
+  int *of = NVB_NEWN(a, int, g->n + 1);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
+    int each = v->kind == NVG_VMAP || v->kind == NVG_VRESHAPE;
     of[i] = v->kind == NVG_VCALL ? i + 1 : 0;
     after[i] = v->kind == NVG_VRED && of[v->in[0]];
     for (int j = 0; j < v->nin; j++) {
       after[i] |= after[v->in[j]];
-      of[i] = v->kind == NVG_VMAP && g->v[v->in[j]].size == v->size && of[v->in[j]] ? of[v->in[j]] : of[i];
+      of[i] = each && g->v[v->in[j]].size == v->size && of[v->in[j]] ? of[v->in[j]] : of[i];
     }
     again[of[i]] |= after[i] && v->kind == NVG_VMAP;
   }
   for (int i = 0; i < g->n; i++)
-    of[i] = again[of[i]] ? 0 : of[i];
+    of[i] = again[of[i]] ? -of[i] : of[i];
+  return of;
 }
 
-/* Elements of a piece; 0: the reduction is along no side of a product. */
-static int64_t tile_of(const nvf_net *net, const nvg_val *v, const int *of, int split) {
-  const nvg_val *x = &net->g->v[v->in[0]], *dot = of[v->in[0]] ? &net->g->v[of[v->in[0]] - 1] : NULL;
-  nvm_dtype operands = dot ? net->g->v[dot->in[0]].dtype : NVM_F32;
-  if (!dot || split < NVF_TILED || v->attr[1] != 1 || v->attr[0] < x->rank - 2)
-    return 0;
-  if (v->attr[0] == x->rank - 1)
-    return split == NVF_WIDE ? nvf_tensor_columns(net->caps, operands, dot->attr[1])
-                             : nvf_product_columns(net->caps, dot->dtype);
-  return nvf_product_rows(net->caps, operands);
+/* The side of a product, one of its last two dimensions, that a reduction of its elements is along; -1: neither. */
+static int side_of(const nvg_val *dot, const nvg_val *x, const nvg_val *red) {
+  int at = (int)red->attr[0], end = at + (int)red->attr[1];
+  int64_t before = nvf_count(x, 0, at), len = nvf_count(x, at, end);
+  for (int d = dot->rank - 1; d >= dot->rank - 2; d--)
+    if (dot->shape[d] == len && nvf_count(dot, 0, d) == before)
+      return d;
+  return -1;
+}
+
+/* How a reduction is along a product; tile 0: it is not, and why. */
+static nvf_along along(const nvf_net *net, const nvg_val *v, const int *of, int split) {
+  int from = of[v->in[0]];
+  if (!from)
+    return (nvf_along){ .why = "a product and a reduction that is not of its rows or columns" };
+  if (from < 0)
+    return (nvf_along){ .why = "what is reduced is wanted again, and is in memory" };
+  const nvg_val *dot = &net->g->v[from - 1];
+  nvm_dtype operands = net->g->v[dot->in[0]].dtype;
+  nvf_along r = { .dot = from - 1, .axis = side_of(dot, &net->g->v[v->in[0]], v) };
+  if (r.axis < 0)
+    return (nvf_along){ .why = "a reduction along neither whole rows nor whole columns of a product" };
+  if (r.axis == dot->rank - 2)
+    r.tile = nvf_product_rows(net->caps, operands);
+  else
+    r.tile = split == NVF_WIDE ? nvf_tensor_columns(net->caps, operands, dot->attr[1])
+                               : nvf_product_columns(net->caps, dot->dtype);
+  if (!r.tile)
+    r.why = "no tile of such a product here has what is reduced";
+  else if (dot->shape[r.axis] <= r.tile)
+    r.tile = 0, r.why = "a reduction of no more than a tile of the product has";
+  return r;
 }
 
 int nvf_net_tiled(const nvf_net *net, int split) {
-  int *of = NVB_NEWN(net->arena, int, net->g->n + 1), found = 0;
+  int found = 0;
   if (!net->nproduct)
     return 0;
-  products(net->arena, net->g, of);
+  const int *of = products(net->arena, net->g);
   for (int i = 0; i < net->g->n && !found; i++) {
-    const nvg_val *v = &net->g->v[i];
-    const nvg_val *x = v->kind == NVG_VRED ? &net->g->v[v->in[0]] : NULL;
-    int64_t n = x ? tile_of(net, v, of, split) : 0;
-    found = n && x->shape[v->attr[0]] > n && (split == NVF_TILED || v->attr[0] == x->rank - 1);
+    if (net->g->v[i].kind != NVG_VRED)
+      continue;
+    nvf_along r = along(net, &net->g->v[i], of, split);
+    found = r.tile && (split == NVF_TILED || r.axis == net->g->v[r.dot].rank - 1);
   }
   return found;
+}
+
+const char *nvf_net_apart(const nvf_net *net, const nvf_node *red) {
+  const nvf_node *part = red;
+  while (part->finish || part->kind == NVG_VPICK || part->kind == NVG_VRESHAPE)
+    part = &net->node[part->in[0]];
+  if (part->tiled)
+    return "its parts are reduced with the product, and merged when all are there";
+  const nvg_val *v = &net->g->v[red->value];
+  nvf_along r = v->kind == NVG_VRED ? along(net, v, net->of, NVF_TILED) : (nvf_along){ .why = NULL };
+  return r.tile ? "a reduction in the tiles of the product takes longer" : r.why ? r.why : "a product and a scan";
 }
 
 /* ---- the whole */
@@ -208,16 +244,17 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
   nvf_weaver *w = nvf_weaver_new(net, split);
   uint8_t *want = nvb_get(a, (size_t)g->n), *side = nvb_get(a, (size_t)g->n);
   live(g, want);
-  int *of = NVB_NEWN(a, int, g->n + 1);
+  net->of = products(a, g);
   if (split == NVF_FINE)
     crossing(a, g, side);
-  if (split >= NVF_TILED)
-    products(a, g, of);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
-    if (want[i] && v->kind == NVG_VRED)
-      nvf_fold(w, v, node_of(w, i), whole && whole[i], side[i], tile_of(net, v, of, split));
-    else if (want[i])
+    if (want[i] && v->kind == NVG_VRED) {
+      nvf_along r = { .tile = 0 };
+      if (split >= NVF_TILED)
+        r = along(net, v, net->of, split);
+      nvf_fold(w, v, node_of(w, i), whole && whole[i], side[i], &r);
+    } else if (want[i])
       w->node[i] = woven(w, v, node_of(w, i));
   }
   net->n = w->made.n;

@@ -66,6 +66,7 @@ typedef struct nvf_net {
   nvf_node *node;          /* in topological order */
   int *out;                /* node of each output */
   int nproduct;            /* values that are matrix products */
+  const int *of;           /* by value: net.c's, which product it is made of */
   int offers;              /* nvf_options.offers */
   nvf_walk walk;
   int64_t built, looked;   /* what a search costs: instances of all candidates; pairs of groups that it looked at */
@@ -83,6 +84,8 @@ nvf_net *nvf_net_of(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine 
 int nvf_net_crossing(const nvf_net *net);  /* reductions over different axes share a source: try NVF_FINE too */
 /* rows or columns of a product are reduced, by what `split` takes at a time: try it too (NVF_TILED, NVF_WIDE) */
 int nvf_net_tiled(const nvf_net *net, int split);
+/* Why this reduction is not in one kernel with a product. */
+const char *nvf_net_apart(const nvf_net *net, const nvf_node *red);
 int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
 /* ---- pieces.c: products of float32 as ones of bfloat16, where their precision allows it */
@@ -148,6 +151,7 @@ typedef struct nvf_cand {
   double blocks;              /* estimate, before tiles are cut */
   int64_t bytes_read, bytes_written, flops;
   int own;                    /* of a product: nvf_product.own */
+  const char *beyond;         /* of a product that its own kernel is to make: nvf_product.beyond */
   int nread, *read;           /* nodes it loads, ascending */
   const nvf_knobs *knobs;     /* what its schedule is told; NULL: nothing */
 } nvf_cand;

@@ -1,6 +1,8 @@
 /* A kernel with a matrix product in the words of BLAS (plan.h): d = act(alpha * a b + beta * c + bias), or what it does
    that these words do not say. A rounding to 16 bits between the sum and d is not said: it is a product's own
    (docs/numerics.md, section 4). Decides nothing but that; which library takes the words is dispatch's. */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 #include "fusion/planner.h"
 #include "graph/dtype.h"
@@ -19,9 +21,10 @@ static const nvf_node *node_of(const words *w, int i) { return &w->k->net->node[
 /* Notes the first reason; the name is that of an operation or NULL. Returns 0. */
 static int beyond(words *w, const char *why, const char *name) {
   nvb_text t = { .arena = w->k->net->arena };
-  if (w->step)
-    nvb_print(&t, "%s%s%s", name ? name : "", name ? " " : "", why);
-  w->p->beyond = w->p->beyond ? w->p->beyond : w->step ? nvb_text_get(&t) : why;
+  if (w->p->beyond)
+    return 0;
+  nvb_print(&t, "%s%s%s", name ? name : "", name ? " " : "", why);
+  w->p->beyond = nvb_text_get(&t);
   return 0;
 }
 
@@ -63,19 +66,62 @@ static int bare(const words *w, int i) {
   return i;
 }
 
-static int is_given(const words *w, const nvf_node *n) { /* with each call */
-  return n->kind == NVG_VLEAF && !n->rank && n->parts == 1 && w->k->net->g->leaf[n->leaf].weak_const;
+/* ---- numbers that are the same everywhere */
+static int constant(const words *w, int i, double *out) {
+  const nvf_node *n = node_of(w, i);
+  int is = inst_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT;
+  if (!is || (n->parts > 1 && n->attr[1]))
+    return 0;
+  *out = nvg_bits_float(nvg_real_of(n->dtype), (uint64_t)n->attr[0]);
+  return 1;
 }
 
-/* A number that is the same everywhere: of the text's constants, or a Python scalar given with each call. */
-static int scalar(const words *w, int i, nvf_scale *out) {
+static int is_given(const words *w, const nvf_node *n) { /* with each call */
+  nvg_class class = nvg_class_of(n->dtype);
+  return n->kind == NVG_VLEAF && !n->rank && (class == NVG_FLOAT || class == NVG_SIGNED) &&
+         w->k->net->g->leaf[n->leaf].weak_const;
+}
+
+/* A Python scalar, rounded to one dtype on the way to where it is used. */
+static int given(const words *w, int i, nvf_scale *out) {
+  nvm_dtype as = node_of(w, i)->dtype;
+  for (; is_map(w, i, "cast") || inst_of(w, i)->kind == NVF_ISAME; i = inst_of(w, i)->arg[0]) {
+    nvm_dtype to = node_of(w, i)->dtype;
+    if (!nvg_embeds(to, as))
+      return 0;
+    as = to;
+  }
   const nvf_node *n = node_of(w, i);
-  if (inst_of(w, i)->kind == NVF_ICONST && n->kind == NVG_VCONST && nvg_class_of(n->dtype) >= NVG_FLOAT &&
-      (n->parts == 1 || !n->attr[1]))
-    return *out = (nvf_scale){ -1, nvg_bits_float(nvg_real_of(n->dtype), (uint64_t)n->attr[0]) }, 1;
   if (inst_of(w, i)->kind != NVF_ILOAD || !is_given(w, n))
     return 0;
-  return *out = (nvf_scale){ scalar_of(w, n->leaf, inst_of(w, i)->node), 1 }, 1;
+  int param = scalar_of(w, n->leaf, inst_of(w, i)->node);
+  int memory = w->step && w->step->k->param[param].kind == NVF_BUFFER;
+  return *out = (nvf_scale){ param, 1, as, memory }, 1;
+}
+
+/* A number times something: one of the text's that is not 0, or one that is given and of which 0 leaves nothing (the
+   graph's factor.c). */
+static int is_times(const words *w, int i, nvf_scale *number, int *what) {
+  const nvf_inst *v = inst_of(w, i);
+  double c;
+  for (int side = 0; side < 2 && is_map(w, i, "multiply") && v->narg == 2; side++)
+    if (constant(w, v->arg[side], &c) && c != 0)
+      return *number = (nvf_scale){ .param = -1, .value = c }, *what = v->arg[1 - side], 1;
+  return is_map(w, i, "times") && given(w, v->arg[0], number) ? *what = v->arg[1], 1 : 0;
+}
+
+/* A quotient as a product with the reciprocal, which is a normal number of the sums. */
+static int is_part(const words *w, int i, nvf_scale *number, int *what) {
+  const double least = nvg_real_of(w->p->accumulate) == NVM_F64 ? DBL_MIN : (double)FLT_MIN, most = 1 / least;
+  const nvf_inst *v = inst_of(w, i);
+  double c;
+  if (!is_map(w, i, "divide") || !constant(w, v->arg[1], &c) || !(fabs(c) >= least && fabs(c) <= most))
+    return 0;
+  return *number = (nvf_scale){ .param = -1, .value = 1 / c }, *what = v->arg[0], 1;
+}
+
+static int is_minus(const words *w, int i, int *what) { /* of real numbers: -1 times a complex one is another one */
+  return is_map(w, i, "negative") && node_of(w, i)->parts == 1 ? *what = inst_of(w, i)->arg[0], 1 : 0;
 }
 
 /* ---- addresses */
@@ -195,16 +241,24 @@ static int operands(words *w, const int *arg) {
 /* ---- the tail */
 static uint64_t axis_bit(int axis) { return axis < 0 ? 0 : 1ull << axis; }
 
-/* A term that is added: a bias along one axis, or c. */
-static int term(words *w, int i, nvm_dtype type) {
+/* Takes the number off a term, with its signs. Returns the rest. */
+static int without_beta(const words *w, int i, nvf_scale *beta) {
+  nvf_scale number = *beta;
+  for (int what;; i = bare(w, what)) {
+    if (is_minus(w, i, &what))
+      beta->value = -beta->value;
+    else if (beta->param < 0 && fabs(beta->value) == 1 && is_times(w, i, &number, &what))
+      number.value *= beta->value, *beta = number;
+    else
+      return i;
+  }
+}
+
+/* A term that is added, or taken away (sign -1): a bias along one axis, or c. */
+static int term(words *w, int i, nvm_dtype type, double sign) {
   const nvf_dot *dot = w->k->dot;
-  nvf_scale beta = { -1, 1 };
-  int load = bare(w, i);
-  for (int side = 0; side < 2 && is_map(w, load, "multiply") && inst_of(w, load)->narg == 2; side++)
-    if (scalar(w, inst_of(w, load)->arg[side], &beta)) {
-      load = bare(w, inst_of(w, load)->arg[1 - side]);
-      break;
-    }
+  nvf_scale beta = { .param = -1, .value = sign };
+  int load = without_beta(w, bare(w, i), &beta);
   const nvf_inst *v = inst_of(w, load);
   nvf_matrix x = { .param = v->kind == NVF_ILOAD ? param_of(w, v->node) : -1, .type = node_of(w, load)->dtype };
   uint64_t m = axis_bit(dot->m), n = axis_bit(dot->n);
@@ -249,33 +303,81 @@ static int scale(const words *w, int i) {
   return 1;
 }
 
-static int is_unscaled(const words *w) { return w->p->alpha.param < 0 && w->p->alpha.value == 1; }
+/* One number beside a sign is alpha: the product of two might round otherwise, or be too great. */
+static int alpha_is(words *w, nvf_scale number) {
+  double sign = w->p->alpha.value;
+  if (w->p->alpha.param >= 0 || fabs(sign) != 1)
+    return 0;
+  w->p->alpha = number;
+  w->p->alpha.value *= sign;
+  return 1;
+}
 
-/* What the sum is multiplied by: a number, or scales. */
+/* Scales that the sum is multiplied by, perhaps a number among them. */
 static int factor(words *w, int i) {
   const nvf_inst *v = inst_of(w, i);
-  if (is_unscaled(w) && scalar(w, i, &w->p->alpha))
-    return 1;
-  if (is_map(w, i, "multiply") && v->narg == 2 && nvg_is_eight(w->p->operands))
+  double c;
+  if (constant(w, i, &c))
+    return c != 0 && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
+  if (is_map(w, i, "multiply") && v->narg == 2)
     return factor(w, v->arg[0]) && factor(w, v->arg[1]);
   return scale(w, i);
 }
 
-/* The scale of the sum itself, then nothing else is left. */
-static int scaled(words *w, int i) {
+/* What is left when the next factor of the sum is taken off it; -1: there is none. */
+static int unscale(words *w, int i) {
   const nvf_inst *v = inst_of(w, i);
-  for (; is_map(w, i, "multiply") && v->narg == 2 && w->summed[v->arg[0]] != w->summed[v->arg[1]]; v = inst_of(w, i)) {
-    if (!factor(w, v->arg[w->summed[v->arg[0]]]))
-      break;
-    i = bare(w, v->arg[w->summed[v->arg[1]]]);
+  nvf_scale number = { .param = -1, .value = -1 };
+  int what, by = is_map(w, i, "multiply") && v->narg == 2 && w->summed[v->arg[0]] != w->summed[v->arg[1]];
+  if (is_minus(w, i, &what) || is_times(w, i, &number, &what) || is_part(w, i, &number, &what))
+    return alpha_is(w, number) ? what : -1;
+  by = by && nvg_is_eight(w->p->operands) && factor(w, v->arg[w->summed[v->arg[0]]]);
+  return by ? v->arg[w->summed[v->arg[1]]] : -1;
+}
+
+/* Why a factor is none that a library takes. */
+static int not_a_factor(words *w, int i) {
+  const nvf_inst *v = inst_of(w, i);
+  nvf_scale number;
+  if (is_map(w, i, "divide") && given(w, v->arg[1], &number))
+    return beyond(w, "a quotient by a scalar that is given anew", NULL);
+  for (int side = 0; side < 2 && v->narg == 2 && !nvg_is_eight(w->p->operands); side++) {
+    const nvf_node *n = node_of(w, bare(w, v->arg[side]));
+    if (is_map(w, i, "multiply") && n->kind == NVG_VLEAF && !n->rank && !is_given(w, n))
+      return beyond(w, "a factor of the sum that is an array, not a number", NULL);
   }
-  if (is_map(w, i, "divide") && is_unscaled(w) && scalar(w, v->arg[1], &w->p->alpha)) {
-    if (w->p->alpha.param >= 0)
-      return beyond(w, "a quotient by a scalar that is given anew", NULL);
-    w->p->alpha.value = 1 / w->p->alpha.value;
-    i = bare(w, v->arg[0]);
+  return beyond(w, "of the sum", node_of(w, i)->name);
+}
+
+/* The factors of the sum itself, then nothing else is left. */
+static int scaled(words *w, int i) {
+  for (int next; inst_of(w, i)->kind != NVF_IDOT && (next = unscale(w, i)) >= 0;)
+    i = bare(w, next);
+  return inst_of(w, i)->kind == NVF_IDOT ? 1 : not_a_factor(w, i);
+}
+
+/* Takes terms and signs off what is stored, until factors of the sum are left, alpha its sign; -1: no words for it. */
+static int without_terms(words *w, int i, nvm_dtype type) {
+  double sign = 1;
+  for (;;) {
+    const nvf_inst *v = inst_of(w, i);
+    int minus = is_map(w, i, "subtract") && node_of(w, i)->parts == 1, what;
+    if ((is_map(w, i, "add") || minus) && v->narg == 2) {
+      int side = w->summed[v->arg[1]];
+      if (side && w->summed[v->arg[0]])
+        return beyond(w, "of the sum and itself", node_of(w, i)->name), -1;
+      if (!term(w, v->arg[!side], type, minus && !side ? -sign : sign))
+        return -1;
+      sign = minus && side ? -sign : sign;
+      i = bare(w, v->arg[side]);
+    } else if (is_minus(w, i, &what)) {
+      sign = -sign;
+      i = bare(w, what);
+    } else {
+      w->p->alpha.value = sign;
+      return i;
+    }
   }
-  return inst_of(w, i)->kind == NVF_IDOT ? 1 : beyond(w, "of the sum", node_of(w, i)->name);
 }
 
 /* The tail as d's words; other: the instance that is stored too, or -1. */
@@ -294,15 +396,8 @@ static int tail(words *w, const nvf_put *d, int other) {
   }
   if (!found)
     return beyond(w, "two results", NULL);
-  while (is_map(w, i, "add") && inst_of(w, i)->narg == 2) {
-    const int *arg = inst_of(w, i)->arg;
-    if (w->summed[arg[0]] && w->summed[arg[1]])
-      return beyond(w, "of the sum and itself", node_of(w, i)->name);
-    if (!term(w, arg[w->summed[arg[0]]], to->type))
-      return 0;
-    i = bare(w, arg[!w->summed[arg[0]]]);
-  }
-  return scaled(w, i);
+  i = without_terms(w, i, to->type);
+  return i >= 0 && scaled(w, i);
 }
 
 static int results(words *w) {
@@ -359,7 +454,7 @@ nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *
                         .accumulate = n->dtype, .precision = (int)n->attr[1],
                         .a.param = -1, .b.param = -1, .c.param = -1, .d.param = -1, .aux.param = -1, .bias.param = -1,
                         .scale = { { .param = -1 }, { .param = -1 } },
-                        .alpha = { -1, 1 }, .beta = { -1, 0 } };
+                        .alpha = { .param = -1, .value = 1 }, .beta = { .param = -1 } };
   for (int x = 0; x < k->axis.n; x++) {
     if (!k->axis.at[x].extent || x == axis[0] || x == axis[1] || x == axis[2] || x == piece)
       continue;
@@ -438,7 +533,9 @@ int nvf_product_offered(const nvf_product *p, int offers) {
 /* ---- for people */
 static void print_factor(nvb_text *t, const nvf_scale *s, const char *name) {
   if (s->param >= 0)
-    nvb_print(t, "%s ", name);
+    nvb_print(t, "%s%s ", s->value < 0 ? "-" : "", name);
+  else if (s->value == -1)
+    nvb_puts(t, "-");
   else if (s->value != 1)
     nvb_print(t, "%.6g ", s->value);
 }
@@ -472,8 +569,10 @@ void nvf_product_print(nvb_text *t, const nvf_product *p) {
   print_scale(t, p, NVF_SCALE_B);
   nvb_print(t, "a%s b%s", p->a.col == 1 ? "" : "^T", p->b.col == 1 ? "" : "^T");
   if (p->c.param >= 0) {
-    nvb_puts(t, " + ");
-    print_factor(t, &p->beta, "beta");
+    nvf_scale beta = p->beta;
+    beta.value = fabs(beta.value);
+    nvb_puts(t, p->beta.value < 0 ? " - " : " + ");
+    print_factor(t, &beta, "beta");
     nvb_puts(t, "c");
   }
   if (p->bias.param >= 0)

@@ -24,7 +24,7 @@ typedef struct search {
   NVB_VEC(int) key;
   NVB_VEC(nvf_cand *) cand;
   NVB_VEC(const char *) why;
-  const char *last;        /* why the last trial was refused */
+  const char *last;        /* why the last trial was refused, or is no library's */
   const nvf_refusals *no;
   nvb_map *moves;          /* the groups that a move concerns -> what it gains */
   NVB_VEC(double) gain;
@@ -102,7 +102,7 @@ static nvf_cand *make(search *s, int n, const int *root) {
     if (k && ((why = nvf_refused(k)) || (s->no->n && (why = refusal_of(s, k)))))
       k = NULL;
     NVB_PUSH(s->a, s->cand, k);
-    NVB_PUSH(s->a, s->why, why);
+    NVB_PUSH(s->a, s->why, k ? k->beyond : why);
   }
   s->last = s->why.at[*at];
   return s->cand.at[*at];
@@ -463,6 +463,8 @@ static const char *reason(search *s, const groups *all, int i, int j) {
     return why ? why : "the kernels cannot be one";
   nvb_text text = { .arena = s->a };
   nvb_print(&text, "together %.1f us instead of %.1f", (s->time - gain) / 1000, s->time / 1000);
+  if (why)
+    nvb_print(&text, ", by no library: %s", why);
   return nvb_text_get(&text);
 }
 

@@ -295,7 +295,16 @@ static void by_axes(nvf_weaver *w, const nvg_val *v, nvf_node n, int *out) {
       long_reduce(w, n, out, d, 1, (nvf_stamp){ v->stamp_c, v->stamp_w }, &(manner){ 1, 0, 1 }, out);
 }
 
-void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, int64_t tile) {
+/* Fused to a product: an order of its own, in the product's shape. */
+static void by_tiles(nvf_weaver *w, const nvg_val *v, nvf_node n, const nvf_along *along, int *out) {
+  int *in = ints(w, v->nin, n.in), tile = (int)along->tile;
+  for (int i = 0; i < v->nin; i++)
+    in[i] = reshaped(w, in[i], w->net->g->v[along->dot].rank, w->net->sizes->dim[along->dot]);
+  n.tiled = 1;
+  split(w, n, in, along->axis, 1, (nvf_stamp){ tile, tile }, tile, out);
+}
+
+void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, const nvf_along *along) {
   const nvg_val *x = &w->net->g->v[v->in[0]];
   int64_t len = nvf_count(x, (int)v->attr[0], (int)(v->attr[0] + v->attr[1]));
   int *out = NVB_NEWN(w->a, int, v->nin + 1);
@@ -307,10 +316,9 @@ void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, 
   memcpy(out, n.in, (size_t)v->nin * sizeof *out);
   if (len == 1)
     ; /* the states themselves */
-  else if (tile && len > tile) { /* fused to a product: an order of its own */
-    n.tiled = 1;
-    split(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_stamp){ (int)tile, (int)tile }, tile, out);
-  } else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
+  else if (along->tile)
+    by_tiles(w, v, n, along, out);
+  else if (w->split == NVF_FINE && v->order_free && v->nin == 1 && x->size)
     by_axes(w, v, n, out);
   else if (w->split == NVF_WHOLE || (!by_chunks(w, v, n, &m, out) && !by_lanes(w, v, n, &m, out)))
     long_reduce(w, n, n.in, (int)v->attr[0], (int)v->attr[1], (nvf_stamp){ v->stamp_c, v->stamp_w }, &m, out);

@@ -14,6 +14,10 @@ typedef struct nvf_weaver {
   NVB_VEC(nvf_node) made;
 } nvf_weaver;
 
+/* A reduction in the order of a product's elements: the product, a value, its axis, and elements of a piece; tile 0: it
+   is none, and why. */
+typedef struct nvf_along { int dot, axis; int64_t tile; const char *why; } nvf_along;
+
 nvf_weaver *nvf_weaver_new(nvf_net *net, int split);
 int nvf_weave(nvf_weaver *w, nvf_node n);                 /* adds a node; its number */
 int64_t nvf_count(const nvg_val *v, int from, int to);    /* product of extents */
@@ -21,7 +25,6 @@ int64_t nvf_count(const nvg_val *v, int from, int to);    /* product of extents 
    blocks, what lies left of each of these, element after element, then the values. */
 int nvf_scan(nvf_weaver *w, const nvg_val *v, nvf_node n);
 /* Adds what a reduction becomes and notes node and states. whole: it is not cut into partials; side: another reduction
-   of the same source goes along other axes, so pieces follow its rows; tile: it is cut into pieces of so many columns,
-   0: as usual. */
-void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, int64_t tile);
+   of the same source goes along other axes, so pieces follow its rows; along: a product's tiles, where it has any. */
+void nvf_fold(nvf_weaver *w, const nvg_val *v, nvf_node n, int whole, int side, const nvf_along *along);
 #endif

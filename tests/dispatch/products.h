@@ -170,7 +170,8 @@ static inline void plan_product(nvb_arena *a, void *arg) {
                       .c = p->words[C], .d = p->words[D], .aux = p->words[AUX], .bias = p->words[BIAS],
                       .scale = { p->words[SCALE], p->words[SCALE + 1] },
                       .by = { c->x[SCALE].by, c->x[SCALE + 1].by },
-                      .alpha = { -1, c->alpha }, .beta = { -1, c->beta }, .act = c->act };
+                      .alpha = { .param = -1, .value = c->alpha },
+                      .beta = { .param = -1, .value = c->beta }, .act = c->act };
   nvm_dtype real = nvg_real_of(c->accumulate);
   struct { nvf_scale *s; int given; const char *name; } scale[2] = { { &w->alpha, c->alpha_given, "alpha" },
                                                                      { &w->beta, c->beta_given, "beta" } };
@@ -179,7 +180,7 @@ static inline void plan_product(nvb_arena *a, void *arg) {
       uint64_t bits = nvg_float_bits(real, scale[i].s->value);
       scale[i].s->param = nvf_add_param(s->k, NVF_SCALAR, real, scale[i].name);
       s->bind[scale[i].s->param] = (nvf_bind){ .kind = NVF_SCALAR, .bits = bits };
-      *scale[i].s = (nvf_scale){ scale[i].s->param, NAN };
+      *scale[i].s = (nvf_scale){ scale[i].s->param, 1, real, 0 };
     }
 }
 

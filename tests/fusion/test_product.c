@@ -61,7 +61,37 @@ static void aux(maker *m, const int64_t *n) {
 }
 static void scaled(maker *m, const int64_t *n) { /* alpha a b + beta c */
   int d = m_2(m, "multiply", m_const(m, 0.5f), m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])));
-  m_out(m, m_2(m, "add", d, m_2(m, "multiply", f32(m, n[0], n[1]), m_scalar(m, 2))));
+  m_out(m, m_2(m, "add", d, m_2(m, "times", m_scalar(m, 2), f32(m, n[0], n[1]))));
+}
+/* Signs and differences; numbers that are given, rounded to 16 bits on the way; what is no alpha. */
+static int product(maker *m, const int64_t *n) { return m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])); }
+static void less(maker *m, const int64_t *n) { m_out(m, m_2(m, "subtract", product(m, n), f32(m, n[0], n[1]))); }
+static void moved(maker *m, const int64_t *n) { /* c - 0.25 a b */
+  int d = m_2(m, "multiply", product(m, n), m_const(m, 0.25f));
+  m_out(m, m_2(m, "subtract", f32(m, n[0], n[1]), d));
+}
+static void negated(maker *m, const int64_t *n) { /* -(s a b - 2 (-c)) */
+  int c = m_2(m, "multiply", m_const(m, 2), m_1(m, "negative", f32(m, n[0], n[1])));
+  m_out(m, m_1(m, "negative", m_2(m, "subtract", m_2(m, "times", m_scalar(m, 2), product(m, n)), c)));
+}
+static void given_halves(maker *m, const int64_t *n) {
+  int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
+  int s = m_leaf(m, NVM_F64, 0, NULL, NULL), c = m_cast(m, leaf(m, NVM_BF16, n[0], n[1]), NVM_F32);
+  m->leaf.at[m->leaf.n - 2].weak_const = 1 + NVG_FLOAT;
+  s = m_cast(m, m_cast(m, s, NVM_BF16), NVM_F32);
+  d = m_2(m, "subtract", c, m_2(m, "times", s, m_cast(m, d, NVM_F32)));
+  m_out(m, m_cast(m, m_1(m, "relu", d), NVM_BF16));
+}
+static void less_bias(maker *m, const int64_t *n) {
+  m_out(m, m_2(m, "subtract", product(m, n), m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)));
+}
+static void fourth(maker *m, const int64_t *n) { m_out(m, m_2(m, "divide", product(m, n), m_const(m, 4))); }
+static void huge(maker *m, const int64_t *n) { m_out(m, m_2(m, "divide", product(m, n), m_const(m, 1e-40f))); }
+static void tiny(maker *m, const int64_t *n) { m_out(m, m_2(m, "divide", product(m, n), m_const(m, 0x1p127f))); }
+static void nothing(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_const(m, 0), product(m, n))); }
+static void unguarded(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_scalar(m, 2), product(m, n))); }
+static void by_array(maker *m, const int64_t *n) {
+  m_out(m, m_2(m, "multiply", m_leaf(m, NVM_F32, 0, NULL, NULL), product(m, n)));
 }
 static void residual(maker *m, const int64_t *n) {
   m_out(m, m_2(m, "add", m_1(m, "relu", biased(m, n)), f32(m, n[0], n[1])));
@@ -342,6 +372,26 @@ static void columns(maker *m, const int64_t *n, nvm_dtype t, int turned) {
   m_out(m, m_red(m, "add", g, 0, 1));
   as_simplified(m, m->v.n);
 }
+/* The same of (2, n0 / 2, k) by (k, n1), one product of n0 rows, whose tail has two dimensions of rows. */
+static void columns_of_flat(maker *m, const int64_t *n, nvm_dtype t, int turned) {
+  int64_t half = n[0] / 2;
+  (void)turned;
+  int x = m_reshape(m, m_leaf(m, t, 3, DIMS(2, half, n[2]), NULL), 2, DIMS(n[0], n[2]));
+  int d = m_cast(m, m_product(m, x, leaf(m, t, n[2], n[1])), t), zero = m_const(m, 0);
+  int h = m_cast(m, m_leaf(m, t, 3, DIMS(2, half, n[1]), NULL), NVM_F32);
+  d = m_cast(m, m_reshape(m, d, 3, DIMS(2, half, n[1])), NVM_F32);
+  int g = m_map(m, "where", 3, (int[3]){ m_2(m, "greater", h, zero), d, zero });
+  m_out(m, m_cast(m, g, t));
+  m_out(m, m_red(m, "add", g, 0, 2));
+  as_simplified(m, m->v.n);
+}
+static void rows_of_flat(maker *m, const int64_t *n, nvm_dtype t, int turned) {
+  (void)turned;
+  int x = m_reshape(m, m_leaf(m, t, 3, DIMS(2, n[0] / 2, n[2]), NULL), 2, DIMS(n[0], n[2]));
+  int d = m_reshape(m, m_product(m, x, leaf(m, t, n[2], n[1])), 3, DIMS(2, n[0] / 2, n[1]));
+  m_out(m, m_red(m, "maximum", m_2(m, "add", d, m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL)), 2, 1));
+  as_simplified(m, m->v.n);
+}
 static void columns_of_batches(maker *m, const int64_t *n, nvm_dtype t, int turned) {
   (void)turned;
   int d = m_product(m, m_leaf(m, t, 3, DIMS(2, n[0], n[2]), NULL), m_leaf(m, t, 3, DIMS(2, n[2], n[1]), NULL));
@@ -355,6 +405,9 @@ static const program programs[] = {
   { "both turned", both_turned, 1 }, { "result turned", result_turned, 1 }, { "doubles", doubles, 1 },
   { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 }, { "relu of rows", relu_of_rows, 1 },
   { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
+  { "less", less, 1 }, { "moved", moved, 1 }, { "negated", negated, 1 }, { "given halves", given_halves, 1 },
+  { "less bias", less_bias, 1 }, { "fourth", fourth, 1 }, { "huge", huge, 1 }, { "tiny", tiny, 1 },
+  { "nothing", nothing, 1 }, { "unguarded", unguarded, 1 }, { "by array", by_array, 1 },
   { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 },
   { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
   { "eights", eights, 3 }, { "eight result", eight_result, 3 }, { "eights across", eights_across, MOST },
@@ -448,7 +501,11 @@ static const struct { const char *program, *words; } said[] = {
   { "both turned", "d = a^T b^T" }, { "result turned", "d^T = a b" }, { "doubles", "of f64: d = a b" },
   { "pairs", "of c64: d = a b" }, { "wide pairs", "of c128: d = a b^T + c" }, { "gelu", "d = gelu(a b + bias)" },
   { "relu of rows", "d = relu(a b + bias of rows)" }, { "aux", "d = gelu(aux = a b + bias)" },
-  { "scaled", "d = 0.5 a b + beta c" }, { "halves", "of bf16: d = relu(a b)" },
+  { "scaled", "d = 0.5 a b + beta c" }, { "less", "d = a b - c" }, { "moved", "d = -0.25 a b + c" },
+  { "negated", "d = -alpha a b - 2 c" }, { "given halves", "of bf16: d = relu(-alpha a b + c)" },
+  { "less bias", "a second or scaled bias" }, { "fourth", "d = 0.25 a b" }, { "huge", "divide of the sum" },
+  { "tiny", "divide of the sum" }, { "nothing", "multiply of the sum" }, { "unguarded", "multiply of the sum" },
+  { "by array", "a factor of the sum that is an array, not a number" }, { "halves", "of bf16: d = relu(a b)" },
   { "half gelu", "of bf16: d = gelu(a b + bias)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
   { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" },
   { "spread weights", "210 x 20 x 130 of f32: d = a b" }, { "residual", "relu of the sum" },
@@ -485,11 +542,16 @@ static double scale_at(const nvf_product *p, int which, int64_t outer, int64_t k
   return s->param < 0 ? 1 : element(s, buf, which ? k * s->row + outer * s->col : outer * s->row + k * s->col);
 }
 
+static double number(const nvf_scale *s, const nvf_kernel *k, char *const *buf) {
+  nvf_matrix at = { .param = s->param, .type = s->param < 0 ? s->as : k->param[s->param].type };
+  return s->value *
+         (s->param < 0 ? 1 : nvg_bits_float(s->as, nvg_float_bits(s->as, element(&at, buf, 0))));
+}
+
 /* What the words say, of a real product without GELU, against what the kernel stored. */
-static void follow(const nvf_product *p, char *const *buf, const char *name) {
+static void follow(const nvf_product *p, const nvf_kernel *k, char *const *buf, const char *name) {
   int64_t batches = 1;
-  double alpha = p->alpha.param < 0 ? p->alpha.value : *(float *)(void *)buf[p->alpha.param];
-  double beta = p->beta.param < 0 ? p->beta.value : *(float *)(void *)buf[p->beta.param];
+  double alpha = number(&p->alpha, k, buf), beta = number(&p->beta, k, buf);
   for (int d = 0; d < p->nbatch; d++)
     batches *= p->batch[d];
   for (int64_t i = 0; i < batches * p->m * p->n; i++) {
@@ -499,9 +561,9 @@ static void follow(const nvf_product *p, char *const *buf, const char *name) {
       for (int j = 0; j < 5; j++)
         at[j] += left % p->batch[d] * x[j]->batch[d];
     double sum = 0;
-    for (int64_t k = 0; k < p->k; k++)
-      sum += element(x[0], buf, at[0] + r * p->a.row + k * p->a.col) * scale_at(p, NVF_SCALE_A, r, k, buf) *
-             element(x[1], buf, at[1] + k * p->b.row + c * p->b.col) * scale_at(p, NVF_SCALE_B, c, k, buf);
+    for (int64_t l = 0; l < p->k; l++)
+      sum += element(x[0], buf, at[0] + r * p->a.row + l * p->a.col) * scale_at(p, NVF_SCALE_A, r, l, buf) *
+             element(x[1], buf, at[1] + l * p->b.row + c * p->b.col) * scale_at(p, NVF_SCALE_B, c, l, buf);
     sum *= alpha;
     for (int j = 2; j < 4; j++)
       sum += x[j]->param < 0 ? 0 : (j == 2 ? beta : 1) * element(x[j], buf, at[j] + r * x[j]->row + c * x[j]->col);
@@ -535,7 +597,7 @@ static void say_one(nvb_arena *a, void *arg) {
       temps |= b && b->kind == NVF_BTEMP;
     }
     if (!s->product->beyond && !temps && s->product->act != NVF_ACT_GELU && nvg_parts(s->product->operands) == 1)
-      follow(s->product, buf, p->name);
+      follow(s->product, s->k, buf, p->name);
   }
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
     ck_assert_msg(strcmp(said[i].program, p->name) || strstr(nvb_text_get(&all), said[i].words),
@@ -676,6 +738,9 @@ static const struct column {
   { "a100", columns, { 2056, 264, 8 }, NVM_BF16, 0, "mma = 1" },
   { "h200", columns, { 2056, 264, 8 }, NVM_F32, 0, "j: w4 l4 i4; k: i2 l8 i4" },
   { "h200", columns_of_batches, { 1100, 72, 16 }, NVM_F16, 0, "roles" },
+  { "h200", columns_of_flat, { 2056, 264, 8 }, NVM_BF16, 0, "roles" },
+  { "h200", columns_of_flat, { 2056, 264, 8 }, NVM_F32, 0, "j: w4 l4 i4; k: i2 l8 i4" },
+  { "h200", rows_of_flat, { 600, 520, 8 }, NVM_BF16, 0, NULL },
   { "cpu16", columns, { 300, 64, 8 }, NVM_F32, 0, NULL },
 };
 static void sum_columns(nvb_arena *a, void *arg) {

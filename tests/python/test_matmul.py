@@ -201,6 +201,99 @@ def test_errors(call, error, message):
         call()
 
 
+# ---- factors, signs and differences
+def tails():
+    """What may be said in alpha and beta: of a product, a matrix and a number."""
+    return {"s p + c": lambda p, c, s: s * p + c, "p + s c": lambda p, c, s: p + s * c,
+            "c - s p": lambda p, c, s: c - s * p, "p - s c": lambda p, c, s: p - s * c,
+            "-(p - c)": lambda p, c, s: -(p - c), "c - p": lambda p, c, s: c - p,
+            "-p": lambda p, c, s: -p, "(p - c) - 2 c": lambda p, c, s: (p - c) - 2 * c,
+            "-(s p) + (-c)": lambda p, c, s: -(s * p) + (-c), "p / s": lambda p, c, s: p / s}
+
+
+def operands(rng, dtype):
+    shapes = (60, 300), (300, 50), (60, 50)
+    return (nvm.asarray(draw(rng, "float64", n, -1, 1)).astype(dtype).eval() for n in shapes)
+
+
+@pytest.fixture(params=["library", "kernel", "node by node"])
+def runs(request):
+    """Products by the library, by their own kernels, and a kernel for each value."""
+    nvm.set("SOLVERS", "all" if request.param == "library" else "kernel")
+    nvm.set("FUSE", "off" if request.param == "node by node" else "on")
+    yield request.param
+    nvm.set("SOLVERS", "all")
+    nvm.set("FUSE", "on")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "complex64"])
+@pytest.mark.parametrize("name", tails())
+@pytest.mark.parametrize("s", [0.3, 3, -2.5], ids=str)
+def test_factors_and_signs(name, dtype, s, runs, rng):
+    x, w, c = operands(rng, dtype)
+    p, v = gemms.wide(x) @ gemms.wide(w), gemms.wide(c)
+    want, size = tails()[name](p, v, s), tails()["s p + c"](np.abs(gemms.wide(x)) @ np.abs(gemms.wide(w)), np.abs(v), 4)
+    bound = 320 * gemms.EPS[gemms.SUMS.get(dtype, dtype)] * size + 8 * gemms.EPS[dtype] * (np.abs(p) * 4 + 4)
+    given = nvm.jit(lambda x, w, c, s: tails()[name](x @ w, c, s))
+    for got in (given(x, w, c, s), tails()[name](x @ w, c, s)):
+        assert got.dtype.name == dtype
+        assert np.all(np.abs(gemms.wide(got) - want) <= bound), np.abs(gemms.wide(got) - want).max()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_factors_that_are_given_are_the_librarys(dtype, rng):
+    x, w, c = operands(rng, dtype)
+    if not nvm.explain(x @ w).count("runs by openblas"):
+        pytest.skip("no library here")
+    say = lambda f, *a: nvm.explain(lambda x, w, c, *a: f(x @ w, c, *a), x, w, c, *a)
+    for s in (2.0, 2):
+        assert "d = alpha a b + c" in say(lambda p, c, s: s * p + c, s)
+        assert "d = -alpha a b + beta c" in say(lambda p, c, s: s * c - p * s, s)
+    assert "d = a b - c" in say(lambda p, c: p - c) and "d = -a b + c" in say(lambda p, c: c - p)
+    assert "d = -a b" in say(lambda p, c: -p)
+    assert "an array, not a number" in say(lambda p, c, s: s * p + c, nvm.ones((), dtype=dtype))
+
+
+@pytest.mark.parametrize("by", [1e-40, 1e-38, 2e-38, 8e37, 3e38, float("inf"), 0.0, 3.0])
+def test_quotients_of_products(by, runs):
+    """1 / 1e-40 is no float32, and 1 / 3e38 one of few bits."""
+    x = np.ones((40, 30), "float32")
+    x[3] = 1e-22
+    w = np.full((30, 50), 1e-12, "float32")
+    with np.errstate(all="ignore"):
+        want = (x @ w) / np.float32(by)
+    got = np.asarray((nvm.asarray(x) @ w) / by)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-45)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("zero", [0.0, -0.0, 0])
+def test_a_factor_of_0_does_not_look(zero, dtype, runs, rng):
+    """As BLAS says, whoever computes it, and whether the number is known before the call or not."""
+    x, w, c, nan = (draw(rng, "float64", n, -1, 1).astype(dtype) for n in ((60, 70), (70, 50), (60, 50), (60, 50)))
+    bad = x.copy()
+    bad[5], bad[7], nan[3, 4], nan[5] = np.nan, np.inf, np.nan, -np.inf
+    bad, x, w, c, nan = (nvm.asarray(a) for a in (bad, x, w, c, nan))
+    cases = [(lambda p, c, s: s * p + c, bad, c, lambda p, c: c), (lambda p, c, s: c - p * s, bad, c, lambda p, c: c),
+             (lambda p, c, s: p + s * c, x, nan, lambda p, c: p), (lambda p, c, s: c * s - p, x, nan, lambda p, c: -p),
+             (lambda p, c, s: s * -p.T, bad, c, lambda p, c: 0 * c.T)]
+    for f, a, b, want in cases:
+        want = np.asarray(want(x @ w, c if b is c else b))
+        for got in (f(a @ w, b, zero), nvm.jit(lambda a, w, b, s: f(a @ w, b, s))(a, w, b, zero)):
+            assert np.all(np.isfinite(np.asarray(got)))
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-2 if dtype == "float16" else 1e-5, atol=1e-5)
+
+
+def test_nan_travels_where_a_factor_of_0_is_no_number(runs):
+    x, w = np.full((40, 30), np.nan, "float32"), np.ones((30, 50), "float32")
+    zero, p = nvm.asarray(np.zeros((), "float32")), nvm.asarray(x) @ w
+    zeros = nvm.asarray(np.zeros((40, 50), "float32"))
+    for y in (zero * p, zeros * p, 0.0 * nvm.exp(p), 0.0 * nvm.asarray(x), 0.0 * (p + 1)):
+        assert np.all(np.isnan(np.asarray(y)))
+    given = nvm.jit(lambda p, z: z * p)
+    assert np.all(np.isnan(np.asarray(given(p, zero))))
+
+
 # ---- vecdot, tensordot and relatives
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int64"])
 def test_vecdot(dtype, rng):
