@@ -456,7 +456,7 @@ def test_the_first_of_equal_columns(find, ref, device, rng):
 @pytest.mark.emulated
 @pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_tf32_lies_as_it_likes(turned, device, rng):
-    """The right operand across, the left one, both: the first call has the bits of the next ones, by warps and warpgroups."""
+    """Right, left, both operands across: the first call has the bits of the next ones, by warps and by warpgroups."""
     for m, n, k in ((300, 264, 96), (512, 512, 64), (16, 512, 128), (48, 200, 64)):
         a, b = (rng.standard_normal(s[::-1] if t else s).astype("f4") for s, t in zip(((m, k), (k, n)), turned))
         x, y = (nvm.asarray(v, device=device) for v in (a, b))
