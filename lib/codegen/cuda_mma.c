@@ -203,7 +203,6 @@ const char *nvcu_lift(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int fi
 const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes) {
   side p = side_of(e, s, sum, sum->p);
   const char *name = nvcu_fresh(e, "a");
-  if (p.single) return bytes;
   nvcu_line(e, "unsigned %s[4];", name);
   widen(e, &p, name, bytes);
   return name;

@@ -259,9 +259,8 @@ static void widen_all(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int turn
     x[i].left[s] = shares(x, i) ? x[i - 1].left[s] : nvcu_widened(e, x[i].b->s, sum, x[i].bytes[turn][s]);
 }
 
-/* What goes through registers is read one batch before; bytes become wider while products of the batches before are on
-   their way, also of the last round's: by the end of this one all of those are done. A round has two batches at
-   least. */
+/* Bytes are read one batch before, and become wider while products of the batches before are on their way, also of the
+   last round's: by the end of this one all of those are done. A round has two batches at least. */
 static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
   int steps = STEPS;
   while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
@@ -275,6 +274,22 @@ static void widening(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k
     for (int s = 0; s < steps; s++)
       for (int i = 0; i < n; i++) product(e, sum, &x[i], x[i].left[s], at + s * deep, 1, x[i].acc);
     nvcu_line(e, "nv_group_commit();");
+  }
+  if (!e->ring->behind) nvcu_line(e, "nv_group_wait<0>();");
+}
+
+/* Factors as they lie: products read the registers until they are waited for, so that those of one batch are loaded
+   while the next to last one's wait no more. */
+static void lifting(nvcu_em *e, const nvcu_sum *sum, piece *x, int n, int64_t k, int deep) {
+  int steps = STEPS;
+  while (steps > 1 && k % (2 * deep * steps)) steps /= 2;
+  for (int at = 0, turn = 0; at < k; at += deep * steps, turn ^= 1) {
+    for (int s = 0; s < steps; s++) read_all(e, sum, x, n, at + s * deep, turn, s);
+    nvcu_line(e, "nv_group_begin();");
+    for (int s = 0; s < steps; s++)
+      for (int i = 0; i < n; i++) product(e, sum, &x[i], x[i].bytes[turn][s], at + s * deep, 1, x[i].acc);
+    nvcu_line(e, "nv_group_commit();");
+    nvcu_line(e, "nv_group_wait<1>();");
   }
   if (!e->ring->behind) nvcu_line(e, "nv_group_wait<0>();");
 }
@@ -311,7 +326,7 @@ void nvcu_group_mma(nvcu_em *e, const nvf_stmt *s) {
   if (g->few)
     for (int c = 0; c < g->nsum; c++) nvcu_warp_mma(e, g->sum[c], &sum);
   else if (g->lifts)
-    widening(e, &sum, all.at, all.n, k, deep);
+    (nvcu_becomes_wider(e, s, b->p->type) ? widening : lifting)(e, &sum, all.at, all.n, k, deep);
   else if (!nvg_is_eight(nvcu_factor_type(e, s)))
     batched(e, &sum, all.at, all.n, k, deep);
   else

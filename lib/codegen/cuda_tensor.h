@@ -52,8 +52,8 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s);
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum); /* what is put for it is there */
 /* Before the loop: where a lane's factors lie in a stage, which the compiler would compute anew in every round */
 void nvcu_lift_begin(nvcu_em *e, const nvf_stmt *s);
-/* Sixteen rows of p from `first` on and the factors of an instruction: the name of what lies there, of four registers
-   or less; and of the four once bytes are wider */
+/* Sixteen rows of p from `first` on and the factors of an instruction: the name of their registers; of bytes, and of
+   these made wider */
 const char *nvcu_lift(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep);
 const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes);
 

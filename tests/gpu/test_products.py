@@ -453,11 +453,9 @@ def test_the_first_of_equal_columns(find, ref, device, rng):
     assert np.array_equal(np.asarray(find(x @ y, axis=1)), ref(a @ b, axis=1))
 
 
-@pytest.mark.emulated
-@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
-def test_tf32_lies_as_it_likes(turned, device, rng):
-    """Right, left, both operands across: the first call has the bits of the next ones, by warps and by warpgroups."""
-    for m, n, k in ((300, 264, 96), (512, 512, 64), (16, 512, 128), (48, 200, 64)):
+def tf32_either_way(shapes, turned, device, rng):
+    """The first call has the bits of the next ones."""
+    for m, n, k in shapes:
         a, b = (rng.standard_normal(s[::-1] if t else s).astype("f4") for s, t in zip(((m, k), (k, n)), turned))
         x, y = (nvm.asarray(v, device=device) for v in (a, b))
         nvm.eval(x, y)
@@ -466,7 +464,24 @@ def test_tf32_lies_as_it_likes(turned, device, rng):
                                                      turn(y, turned[1], nvm.matrix_transpose), precision="tf32") * 0.1))
         want = np.tanh(turn(a, turned[0], np.transpose).astype("f8") @ turn(b, turned[1], np.transpose) * 0.1)
         first = np.asarray(f(x, y))
-        assert np.abs(first - want).max() < 2**-10 * k**0.5
+        assert np.abs(first - want).max() < 2**-10 * k**0.5, (m, n, k)
         for _ in range(3):
             time.sleep(0.1)
-            assert np.array_equal(np.asarray(f(x, y)), first)
+            assert np.array_equal(np.asarray(f(x, y)), first), (m, n, k)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_tf32_lies_as_it_likes(turned, device, rng):
+    """Right, left, both operands across, by warps and by warpgroups"""
+    tf32_either_way(((300, 264, 96), (512, 512, 64), (16, 512, 128), (48, 200, 64)), turned, device, rng)
+
+
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_tf32_of_many_rounds(turned, device, rng):
+    """Products that are on their way while the registers of the next ones are loaded"""
+    nvm.set("solvers", "kernel")
+    try:
+        tf32_either_way(((2048, 2048, 512), (1024, 4096, 2048), (64, 8192, 512)), turned, device, rng)
+    finally:
+        nvm.set("solvers", None)
