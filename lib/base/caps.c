@@ -18,7 +18,8 @@
 #define cluster_of(arch, units) ((arch) < 90 || (units) < 8 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
 
 /* GPUs: bandwidth as a copy reaches it; products of integers of 8 bits as those of floats, or by their part of the
-   cores' rate (not measured). `arch` and `word` (in the driver's name) tell the family of a device. */
+   cores' rate, and the generated ones of f64 by tensor cores (not measured). `arch` and `word` (in the driver's name)
+   tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
   { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, \
@@ -28,14 +29,14 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = nvb_splits_f32(arch), \
       .scales = nvb_scales_eights(arch) }, arch, word }
   GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 },
-      { 60e3, 20e3 }, { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1400e3, 1300e3 }),
-  GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 20e3 },
+      { 60e3, 45e3 }, { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1400e3, 1300e3 }),
+  GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 45e3 },
       { 700e3, 690e3 }, { 1200e3, 1100e3 }, { 1200e3, 1100e3 }),
-  GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 100e3 }, { 18e3, 6e3 },
+  GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 100e3 }, { 18e3, 13e3 },
       { 270e3, 210e3 }, { 0, 0 }, { 500e3, 330e3 }),
   GPU("rtx4090", 89, "", 128, 96 << 10, 72 << 20, 930, 5000, 49000, { 60e3, 40e3 }, { 80e3, 60e3 }, { 1.2e3, 1e3 },
       { 160e3, 130e3 }, { 300e3, 240e3 }, { 500e3, 400e3 }),
-  GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000, { 60e3, 40e3 }, { 800e3, 150e3 }, { 35e3, 20e3 },
+  GPU("b200", 100, "", 148, 49152 * 4, 126 << 20, 7000, 10000, 44000, { 60e3, 40e3 }, { 800e3, 150e3 }, { 35e3, 26e3 },
       { 1600e3, 400e3 }, { 3200e3, 400e3 }, { 3200e3, 400e3 }),
   GPU("rtx5090", 120, "", 170, 96 << 10, 96 << 20, 1650, 6500, 62000, { 80e3, 55e3 }, { 100e3, 80e3 },
       { 1.5e3, 1.2e3 }, { 210e3, 170e3 }, { 400e3, 320e3 }, { 650e3, 520e3 }),

@@ -1,6 +1,6 @@
 /* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, 32 of
-   8 bits (floats, or integers), or 8 of 32 bits that are rounded to tf32. The order of addition is the hardware's.
-   Decides how a sum's layout is read as such products, and the order in which a warp takes them. */
+   8 bits (floats, or integers), 8 of 32 bits that are rounded to tf32, or 8 of f64. The order of addition is the
+   hardware's. Decides how a sum's layout is read as such products, and the order in which a warp takes them. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "graph/dtype.h"
@@ -208,9 +208,27 @@ const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, con
   return name;
 }
 
+/* The same of f64, a number a register: four factors that follow each other are of lanes side by side. */
+static void numbers(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
+  nvcu_line(e, "double %s[4];", name);
+  for (int i = 0; i < 4; i++) {
+    int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
+    const char *row = f->across ? nvcu_text(e, "%s + %d + (lane & 3) * 2", k, deep)
+                                : nvcu_text(e, "%s + %d + nv_row8(lane >> 2)", f->base, first + 8 * up),
+               *byte = f->across ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
+                                 : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
+    nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_place<%d, %d>(%s, %s));", name, i, f->at, f->r->rows, f->r->span,
+              row, byte);
+  }
+}
+
 /* Registers [quarter of the axis in hand][half of k]: order 0: the axis' two eights first, as of p; 1: k's, as of q */
 static void fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
   const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
+  if (f->type == NVM_F64) {
+    numbers(e, f, name, first, k, order);
+    return;
+  }
   nvcu_line(e, "unsigned %s[4];", name);
   if (f->bytes) {
     const char *two = nvcu_fresh(e, "bytes"), *at[2];
@@ -245,6 +263,7 @@ const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
   case NVM_F16: return "f16";
   case NVM_F32: return "tf32";
   case NVM_I8: return "s8";
+  case NVM_F64: return "f64";
   default: nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores do not take %s", nvg_dtype_short(t));
   }
 }
@@ -291,7 +310,8 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
 }
 
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
-  int items = nvc_items(sum->l), deep = 32 / nvg_size(nvcu_factor_type(e, s)), same = s->in[0] == s->out[0];
+  int items = nvc_items(sum->l), size = nvg_size(nvcu_factor_type(e, s)), deep = size > 4 ? 8 : 32 / size;
+  int same = s->in[0] == s->out[0];
   const char **acc = NVB_NEWN(e->a, const char *, items), *type = nvcu_type(e->k->tile[s->out[0]].type);
   int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
   if (n % deep)

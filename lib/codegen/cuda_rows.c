@@ -1,7 +1,8 @@
 /* Shared tiles that tensor cores read: rows of up to 128 bytes side by side, of longer ones 128 bytes of every row at a
    time; the units of 16 bytes of a row change places by an exclusive or with the row's number, so that eight rows of
-   one column lie in different banks (what TMA calls a swizzle of 32, 64 or 128 bytes). Such a tile may have several
-   stages. Decides addresses; written from registers, or by asynchronous copies straight from memory. */
+   one column lie in different banks (what TMA calls a swizzle of 32, 64 or 128 bytes); of elements of 8 bytes, which
+   are read from two units of four rows, rows change places in their eight first. Such a tile may have several stages.
+   Decides addresses; written from registers, or by asynchronous copies straight from memory. */
 #include "codegen/cuda_tensor.h"
 #include "graph/dtype.h"
 
@@ -54,6 +55,7 @@ void nvcu_rows_new(nvcu_em *e, const nvf_stmt *put, int stages) {
 }
 
 const char *nvcu_rows_place(nvcu_em *e, const nvcu_rows *r, const char *row, const char *byte) {
+  row = r->size == 8 ? nvcu_text(e, "nv_row8(%s)", row) : row;
   return nvcu_text(e, "nv_place<%d, %d>(%s, %s)", r->rows, r->span, row, byte);
 }
 

@@ -32,6 +32,25 @@ NV void nv_mma_s8(int &d0, int &d1, int &d2, int &d3, const unsigned (&a)[4], un
                : "+r"(d0), "+r"(d1), "+r"(d2), "+r"(d3)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+// 16 x 8 sums of f64 over 8 products
+NV void nv_mma_f64(double &d0, double &d1, double &d2, double &d3, const double (&a)[4], double b0, double b1) {
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+d"(d0), "+d"(d1), "+d"(d2), "+d"(d3)
+               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
+#else
+#define NV_MMA_QUARTER(c0, c1, x, y) \
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" \
+               : "+d"(c0), "+d"(c1) : "d"(x), "d"(y))
+  NV_MMA_QUARTER(d0, d1, a[0], b0);
+  NV_MMA_QUARTER(d2, d3, a[1], b0);
+  NV_MMA_QUARTER(d0, d1, a[2], b1);
+  NV_MMA_QUARTER(d2, d3, a[3], b1);
+#endif
+}
+// where a row of f64 lies among its eight: four that follow each other are two apart
+NV int nv_row8(int row) { return (row & ~7) | (row << 1 & 6) | (row >> 2 & 1); }
 // Where the instruction keeps 14 bits of its sums, they begin at 0; elsewhere it converts to f16.
 #if defined __CUDA_ARCH__ && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
 #define NV_MMA_EIGHTS(name, left, right) \

@@ -36,13 +36,14 @@ static double library_rate(const nvf_cand *k, const nvf_product *p) {
   return splits ? most(rate, split) : rate;
 }
 
-/* Of generated code: on tensor cores, else as operands of 32 bits (double: their own) are multiplied. 8 bits may become
+/* Of generated code: on tensor cores, else as operands of 32 bits are multiplied, of 64 half as fast. 8 bits may become
    16. */
 static double generated(const nvf_cand *k, nvb_product_class class) {
   const nvb_product_rate *rate = k->net->caps->product;
   double reach = k->net->caps->kind == NVB_CPU ? 1 : nvf_tensor_reach(k);
   class = class == NVB_PRODUCT_8 && nvf_tensor_factor(k) == NVM_F16 ? NVB_PRODUCT_16 : class;
-  return reach > 0 ? reach * rate[class].generated : least(rate[class].generated, rate[NVB_PRODUCT_F32].generated);
+  double single = rate[NVB_PRODUCT_F32].generated * (class == NVB_PRODUCT_F64 ? 0.5 : 1);
+  return reach > 0 ? reach * rate[class].generated : least(rate[class].generated, single);
 }
 
 static int is_load(const nvf_cand *k, int inst, int zones) {

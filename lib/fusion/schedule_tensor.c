@@ -3,7 +3,7 @@
    the operands allow. Several products share out a tile of the table among them. */
 #include "fusion/schedule.h"
 
-enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* of a thread */,
+enum { WARPS = 1, GROUPS = 2, ROW = 128 /* bytes of a shared row */, FEW = 32, SUMS = 128 /* words, of a thread */,
        RASTER = 16 /* tiles, of up to so many rows */, TALL = 128, LEAST = 32 /* bytes of a row */ };
 
 /* reach: part of the generated rate that a full machine has with these tiles. The other side of a turned tile is the
@@ -38,12 +38,27 @@ static const struct config {
   { WARPS, 16, 64, ROW / 2, 1, 4, 3, 4, 0, 0.08, 0 },
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
+/* Of f64, which warps alone multiply: the reach is of their best, like that of others without warpgroups (by what
+   shared memory and the last cache have to give for the multiplications; not measured). */
+static const struct config doubles[] = {
+  { WARPS, 128, 128, ROW, 2, 4, 4, 1, 0, 0.50, 0 },
+  { WARPS, 128, 64, ROW, 4, 2, 4, 1, 0, 0.49, 0 },
+  { WARPS, 64, 64, ROW, 2, 2, 4, 2, 0, 0.44, 0 },
+  { WARPS, 32, 64, ROW, 2, 2, 4, 4, 0, 0.32, 0 },
+  { WARPS, 16, 64, ROW, 1, 4, 4, 4, 0, 0.18, 0 },
+};
+enum { DOUBLES = sizeof doubles / sizeof *doubles };
+typedef struct table { const struct config *first, *end; } table;
+static table table_for(nvm_dtype factor) {
+  return factor == NVM_F64 ? (table){ doubles, doubles + DOUBLES } : (table){ configs, configs + CONFIGS };
+}
 
 static const nvf_inst *operand_of(const nvf_cand *k, int zone) { return &k->inst.at[k->dot->of[zone]]; }
 static nvm_dtype loaded_as(const nvf_cand *k, int zone) { return k->net->node[operand_of(k, zone)->node].dtype; }
 
+static nvm_dtype sum_of(const nvf_cand *k) { return k->net->node[k->inst.at[*k->dot->inst].node].dtype; }
 /* Whether all are integers of 8 bits, whose sums have 32. */
-static int is_whole(const nvf_cand *k) { return k->net->node[k->inst.at[*k->dot->inst].node].dtype == NVM_I32; }
+static int is_whole(const nvf_cand *k) { return sum_of(k) == NVM_I32; }
 /* Integers of 8 bits beside 16 */
 static int is_bytes(const nvf_cand *k, int zone) { return !is_whole(k) && loaded_as(k, zone) == NVM_I8; }
 
@@ -84,7 +99,7 @@ static int size_of(const nvf_cand *k) { return nvg_size(nvf_tensor_factor(k)); }
 static int size_in(const nvf_cand *k, int zone) { return is_bytes(k, zone) ? 1 : size_of(k); } /* as it is put */
 
 static int may_multiply(nvm_dtype a, int64_t precision) {
-  return nvg_is_narrow(a) || a == NVM_I8 || (a == NVM_F32 && precision == NVM_PRECISION_TF32);
+  return nvg_is_narrow(a) || a == NVM_I8 || a == NVM_F64 || (a == NVM_F32 && precision == NVM_PRECISION_TF32);
 }
 
 /* Whether tensor cores multiply what the product multiplies. */
@@ -92,7 +107,7 @@ static int fits(const nvf_cand *k) {
   const nvf_node *n = &k->net->node[k->inst.at[*k->dot->inst].node];
   nvm_dtype a = nvf_tensor_factor(k);
   if (!k->net->caps->tensor || k->dot->m < 0 || k->dot->n < 0 || n->parts > 1 ||
-      (n->dtype != NVM_F32 && !is_whole(k)))
+      (n->dtype != NVM_F32 && n->dtype != NVM_F64 && !is_whole(k)))
     return 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone && is_whole(k); z++)
     if (nvf_tensor_across(k, z))
@@ -111,7 +126,7 @@ static int streams(const nvf_cand *k) {
   for (int i = 0; i < 3; i++)
     if (nvf_is_exact(k, side[i]) && side[i] != piece)
       return 0;
-  if (k->net->caps->tensor < GROUPS || k->valid.n > (piece >= 0) || k->check.n)
+  if (k->net->caps->tensor < GROUPS || size > 4 || k->valid.n > (piece >= 0) || k->check.n)
     return 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++) {
     const nvf_inst *v = operand_of(k, z);
@@ -163,6 +178,27 @@ static int is_near(const nvf_cand *k, const struct config *c) {
   return near && c->form == GROUPS;
 }
 
+static int reads_a_matrix(const nvf_cand *k) { /* the tail, beside rows and columns */
+  uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
+  int yes = 0;
+  for (int i = 0; i < k->inst.n; i++)
+    yes |= k->inst.at[i].kind == NVF_ILOAD && k->dot->zones[i] >> NVF_TAIL & 1 && (both & ~k->inst.at[i].axes) == 0;
+  return yes;
+}
+
+/* Whether the tail wants as many registers for numbers of f64 as the sums: for a matrix, or a function. */
+static int is_wide(const nvf_cand *k) {
+  enum { LITTLE = 4 }; /* operations */
+  int dear = 0;
+  for (int i = 0; i < k->inst.n; i++)
+    dear |= k->inst.at[i].kind == NVF_IMAP && k->dot->zones[i] >> NVF_TAIL & 1 &&
+            k->net->node[k->inst.at[i].node].frag->cost > LITTLE;
+  return sum_of(k) == NVM_F64 && (dear || reads_a_matrix(k));
+}
+
+/* Parts of a thread's registers of which sums may be one. */
+static int parts_of(const nvf_cand *k, int crowded) { return (crowded ? 2 : 1) * (is_wide(k) ? 2 : 1); }
+
 /* Factors of 8 bits become f16 on their way, which takes twice the instructions, and registers. */
 static int is_widened(const nvf_cand *k, const struct config *c) {
   return c->form == WARPS && k->net->caps->eights == 1 && nvg_is_eight(nvf_tensor_factor(k));
@@ -183,6 +219,7 @@ static int64_t stage_bytes(const nvf_cand *k, const tiling *t) {
 }
 
 static tiling tiling_of(const nvf_cand *k, const struct config *c, int64_t split, int share, int resident) {
+  enum { APART = 8 << 10 }; /* bytes that what is reduced in a tile of f64 takes */
   enum { FEWEST = 3, SMALL = 4096 }; /* stages; sums that 16 blocks exchange: 128 x 128 took 9 us longer than its way */
   const nvf_dot *dot = k->dot;
   tiling t = { c, c->m, c->n, split, share, c->stages, resident > c->blocks ? resident : c->blocks };
@@ -193,12 +230,14 @@ static tiling tiling_of(const nvf_cand *k, const struct config *c, int64_t split
   if (several == 1 && *wide % (dot->count * least) == 0)
     *wide /= dot->count;
   bytes = stage_bytes(k, &t);
-  int64_t sums = split > 1 ? dot->count * t.m * t.n * 4 * 9 / 8 : 0, all = k->net->caps->onchip / t.resident;
+  int64_t size = nvg_size(sum_of(k)), sums = split > 1 ? dot->count * t.m * t.n * size * 9 / 8 : 0;
+  int64_t all = k->net->caps->onchip / t.resident - (size == 8 && nvf_product_piece(k) >= 0 ? APART : 0);
+  int64_t words = dot->count * t.m * t.n * size / 4;
   while (t.stages && bytes * t.stages > (int64_t)(c->m + c->n) * c->depth * c->stages)
     t.stages--;
   while (t.stages && bytes * t.stages + sums > all)
     t.stages--;
-  if (dot->count * t.m * t.n > SUMS * 32 * c->wm * c->wn / (t.resident > c->blocks || is_widened(k, c) ? 2 : 1) ||
+  if (words > SUMS * 32 * c->wm * c->wn / parts_of(k, t.resident > c->blocks || is_widened(k, c)) ||
       t.stages < (split > 1 || resident > 1 ? FEWEST : c->stages > 1 ? 2 : 1) ||
       (split > 8 && dot->count * t.m * t.n > SMALL) || (c->bytes && split > c->bytes))
     t.stages = 0;
@@ -222,7 +261,9 @@ static int is_crowd(const nvf_cand *k, const tiling *t) {
 }
 
 /* What the generated rate is of */
-static double best_reach(const nvb_caps *c) { return c->tensor == GROUPS ? 1 : 0.5; }
+static double best_reach(const nvf_cand *k) {
+  return k->net->caps->tensor == GROUPS && sum_of(k) != NVM_F64 ? 1 : 0.5;
+}
 
 /* Part of the generated rate with the tiling: bytes that come to a unit are what takes the time of a small tile, and
    products with an operand in common share some. */
@@ -232,7 +273,7 @@ static double reach_of(const nvf_cand *k, const tiling *t) {
   double rows = 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
-  return c->reach / best_reach(k->net->caps) * sums / rows * (is_widened(k, c) ? 0.5 : 1);
+  return c->reach / best_reach(k) * sums / rows * (is_widened(k, c) ? 0.5 : 1);
 }
 
 /* Tiles that do not fill the machine once more, and the shares of their rounds (cuda_shares.c); 0: they stay whole. Not
@@ -270,6 +311,7 @@ static double time_of(const nvf_cand *k, const tiling *t) {
   nvb_product_class class = factor == NVM_I8          ? NVB_PRODUCT_BYTES
                             : nvg_is_eight(factor)  ? NVB_PRODUCT_8
                             : nvg_is_narrow(factor) ? NVB_PRODUCT_16
+                            : factor == NVM_F64     ? NVB_PRODUCT_F64
                                                     : NVB_PRODUCT_TF32;
   int64_t deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n, sums = k->dot->count * t->m * t->n;
   int64_t each = (all + deep * t->split - 1) / (deep * t->split) * deep, places = places_of(k, t);
@@ -336,7 +378,8 @@ static tiling choose(const nvf_cand *k) {
   int piece = nvf_product_piece(k), resident = (int)nvf_told(k, NVF_KRESIDENT, 0);
   int64_t share = nvf_told(k, NVF_KSTREAM_K, -1), rest;
   int64_t most = form ? nvf_split_most(k) : 0, bytes = form ? k->axis.at[k->dot->k].n * size_of(k) : 0;
-  for (const struct config *c = configs; form && c < configs + CONFIGS; c++)
+  const table all = table_for(sum_of(k));
+  for (const struct config *c = all.first; form && c < all.end; c++)
     for (int64_t s = 1, r = 0; c->form <= form && s <= most && (s < 2 || 4 * s * c->depth <= bytes); after(c, &s, &r)) {
       tiling at = tiling_of(k, c, s, (int)r, resident ? resident : residents(k, c, s, (int)r));
       int said = 8 * ((rows || cols) && (!rows || rows == at.m) && (!cols || cols == at.n)) + 4 * (split == s) +
@@ -360,7 +403,8 @@ static tiling choose(const nvf_cand *k) {
 
 int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t precision) {
   int64_t most = 0;
-  for (const struct config *c = configs; c < configs + CONFIGS && may_multiply(operands, precision); c++)
+  const table all = table_for(operands);
+  for (const struct config *c = all.first; c < all.end && may_multiply(operands, precision); c++)
     if (c->form <= caps->tensor && !c->turned && c->n > most)
       most = c->n;
   return most;
@@ -369,14 +413,6 @@ int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t pre
 double nvf_tensor_reach(const nvf_cand *k) {
   const tiling t = choose(k);
   return t.c ? reach_of(k, &t) : 0;
-}
-
-static int reads_a_matrix(const nvf_cand *k) { /* the tail, beside rows and columns */
-  uint64_t both = 1ull << k->dot->m | 1ull << k->dot->n;
-  int yes = 0;
-  for (int i = 0; i < k->inst.n; i++)
-    yes |= k->inst.at[i].kind == NVF_ILOAD && k->dot->zones[i] >> NVF_TAIL & 1 && (both & ~k->inst.at[i].axes) == 0;
-  return yes;
 }
 
 /* Results that leave through shared memory; without them a stage more fits, and hides more of the tail. */

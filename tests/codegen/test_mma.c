@@ -279,7 +279,29 @@ START_TEST(tf32) {
 }
 END_TEST
 
+/* f64, the right operand either way: rows are aligned and not, ends of all kinds. */
+static void gemm64_of(const char *prefix, int m, int n, int k, int lda, int ldb, int ldd) {
+  for (int along = 0; along < 2; along++) {
+    product p = product_of(along ? "gemm64t.kir" : "gemm64.kir", prefix, (int[]){m, n, k, lda, ldb, ldd}, 4);
+    p.in[0] = matrix_new(NVM_F64, m, k, lda, 0.5);
+    p.in[1] = matrix_new(NVM_F64, along ? n : k, ldb, ldb, 0.5);
+    p.in[2] = matrix_new(NVM_F64, 1, m, m, 1);
+    p.in[3] = matrix_new(NVM_F64, m, n, ldd, 1);
+    p.out = (matrix){NVM_F64, m, n, ldd, NULL};
+    p.tolerance = k * 0x1p-52;
+    run_product(&p);
+  }
+}
+START_TEST(doubles) {
+  gemm64_of("", 128, 128, 48, 128, 128, 128);
+  gemm64_of("mma", 70, 134, 44, 136, 136, 136);
+  gemm64_of("mma1", 70, 131, 45, 133, 133, 133);
+  gemm64_of("mma2", 33, 70, 7, 71, 71, 71);
+}
+END_TEST
+
 int main(void) {
   if (!gate_emulator()) return 77;
-  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, whole, bytes, two, residual);
+  return RUN_SUITE("cuda mma", rows, unaligned, columns, tf32, groups, shared_out, eights, whole, bytes, doubles,
+                   two, residual);
 }

@@ -170,6 +170,18 @@ NV void emu_mma(T *const *d, const unsigned (&a)[4], unsigned b0, unsigned b1, T
     emu_mma<n>(d, a, b0, b1, of_a, of_b); \
   }
 EMU_FACTORS(EMU_MMA)
+NV void nv_mma_f64(double &d0, double &d1, double &d2, double &d3, const double (&a)[4], double b0, double b1) {
+  double *const d[4] = {&d0, &d1, &d2, &d3};
+  const double b[2] = {b0, b1};
+  unsigned lane = emu_lane(), g = lane / 4, t = lane % 4;
+  for (int k4 = 0; k4 < 2; k4++)
+    for (unsigned s = 0; s < 4; s++) {
+      double rows[2] = {__shfl_sync(~0u, a[2 * k4], 4 * g + s), __shfl_sync(~0u, a[2 * k4 + 1], 4 * g + s)};
+      double columns[2] = {__shfl_sync(~0u, b[k4], 8 * t + s), __shfl_sync(~0u, b[k4], 8 * t + 4 + s)};
+      for (int i = 0; i < 4; i++) *d[i] = nv_fma(rows[i / 2], columns[i % 2], *d[i]);
+    }
+}
+NV int nv_row8(int row) { return (row & ~7) | (row << 1 & 6) | (row >> 2 & 1); }
 NV unsigned nv_apart(unsigned two) { return (two & 0xff) | (two & 0xff00) << 8; }
 NV unsigned nv_even(unsigned four) { return four & 0xff00ff; }
 NV unsigned nv_odd(unsigned four) { return four >> 8 & 0xff00ff; }

@@ -18,7 +18,7 @@ typedef struct product {
   const char *type;
   int m, n, k, left, right, batch, align, tail;
   const char *device;
-  int arch, roles, steps;
+  int arch, roles, mma, steps; /* mma: of f64 */
 } product;
 
 static void shape(nvb_text *t, const product *p, int rows, int cols) {
@@ -55,8 +55,12 @@ static int operand(nvb_text *t, const product *p, int i, int right, int turned, 
   return *n - 1;
 }
 
+static const char *sum_of(const product *p) { return strcmp(p->type, "f64") ? "f32" : p->type; }
+
 static int multiplied(nvb_text *t, const product *p, int half, int a, int b, int *n) {
-  nvb_print(t, "%%%d = call product(%%%d, %%%d){11, %d} : f32", (*n)++, a, b, !half);
+  int twice = !strcmp(p->type, "f64");
+  nvb_print(t, "%%%d = call product(%%%d, %%%d){%d, %d} : %s", (*n)++, a, b, twice ? NVM_F64 : NVM_F32,
+            !half && !twice, sum_of(p));
   shape(t, p, p->m, p->n);
   nvb_puts(t, "\n");
   return *n - 1;
@@ -77,7 +81,7 @@ static const char *text_of(nvb_arena *a, const product *p) {
     z = operand(&t, p, 2, right, turned, &n);
     z = multiplied(&t, p, half, right ? x : z, right ? z : y, &n);
   } else if (p->tail == TANH) {
-    nvb_print(&t, "%%%d = map tanh(%%%d) : f32", n, sum), sum = n++;
+    nvb_print(&t, "%%%d = map tanh(%%%d) : %s", n, sum, sum_of(p)), sum = n++;
     shape(&t, p, p->m, p->n);
     nvb_puts(&t, "\n");
   } else if (p->tail) {
@@ -87,7 +91,7 @@ static const char *text_of(nvb_arena *a, const product *p) {
     nvb_puts(&t, "\n");
   }
   if (p->tail && p->tail != TANH) {
-    nvb_print(&t, "%%%d = map add(%%%d, %%%d) : f32", n, sum, z), sum = n++;
+    nvb_print(&t, "%%%d = map add(%%%d, %%%d) : %s", n, sum, z, sum_of(p)), sum = n++;
     shape(&t, p, p->m, p->n);
     nvb_puts(&t, "\n");
   }
@@ -104,20 +108,21 @@ static void plan(nvb_arena *a, void *arg) {
   nvf_plan *f =
       nvf_fuse(a, nvg_graph_parse(a, text_of(a, p), "product"), nvb_caps_find(p->device), &(nvf_options){.fuse = 1});
   nvc_cuda_kernel k;
-  p->roles = 0;
+  p->roles = p->mma = 0;
   p->steps = f->nstep;
   for (int i = 0; i < f->nstep; i++) {
     nvc_cuda_emit(a, &k, f->step[i].k, f->step[i].s, &(nvc_cuda_target){.arch = p->arch});
     p->roles |= k.nmap > 0;
+    p->mma |= strstr(k.source, "nv_mma_f64") != NULL;
   }
 }
 
 START_TEST(all_are_spelled) {
-  static const char *const type[] = {"bf16", "f16", "f32", "f8e4", "f8e5"};
+  static const char *const type[] = {"bf16", "f16", "f32", "f8e4", "f8e5", "f64"};
   static const int size[][3] = {{16, 8192, 512},    {64, 64, 64},  {17, 33, 65}, {1024, 1024, 1024},
                                 {4096, 4096, 4096}, {72, 136, 72}, {24, 24, 8},  {40, 8192, 64}};
   int fed = 0, one[4] = {0};
-  for (int i = 0; i < 5 * 8 * 4 * 2 * 2 * 4 * CORES; i += ONE_IN) {
+  for (int i = 0; i < 6 * 8 * 4 * 2 * 2 * 4 * CORES; i += ONE_IN) {
     int d = i % CORES, at = i / CORES;
     product p = {.device = with_cores[d].name,
                  .arch = with_cores[d].arch,
@@ -127,7 +132,7 @@ START_TEST(all_are_spelled) {
                  .tail = at >> 3 & 3,
                  .batch = at >> 5 & 1 ? 3 : 1};
     const int *s = size[(at >>= 6) % 8];
-    p.m = s[0], p.n = s[1], p.k = s[2], p.type = type[at / 8 % 5];
+    p.m = s[0], p.n = s[1], p.k = s[2], p.type = type[at / 8 % 6];
     nvb_arena *a = nvb_arena_new();
     ck_assert_msg(nvb_protect(a, plan, &p) == NVM_OK,
                   "%s, %s %d x %d x %d, turned %d %d, batch %d, aligned %d, tail %d: %s", p.device, p.type, p.m, p.n,
@@ -138,6 +143,8 @@ START_TEST(all_are_spelled) {
     ck_assert_msg(!eight || p.arch == 80 || !along || p.steps == 1, "%s: %d kernels of %s", p.device, p.steps, p.type);
     ck_assert_msg(!large || p.roles == (d == 0), "%s: %s %d x %d x %d %s TMA", p.device, p.type, p.m, p.n, p.k,
                   p.roles ? "uses" : "lacks");
+    ck_assert_msg(p.mma == (p.type[1] == '6'), "%s: %s %d x %d x %d: %s", p.device, p.type, p.m, p.n, p.k,
+                  p.mma ? "tensor cores of f64" : "no tensor cores");
     fed += p.roles;
     one[p.tail] += p.steps == 1;
   }

@@ -119,6 +119,47 @@ def test_sums_of_32_bits_wrap(device):
 
 
 @pytest.mark.emulated
+def test_doubles_on_tensor_cores(device, rng):
+    """Either operand either way, sizes that end anywhere, batches, heads and tails that a library has no words for."""
+    emulated = "NVM_EMU_DIR" in os.environ
+    shapes = [((), 70, 132, 80), ((2,), 33, 77, 45), ((2, 3), 16, 72, 24), ((), 5, 200, 130), ((), 136, 136, 40)]
+    shapes += [] if emulated else [((), 2048, 2048, 2048), ((), 1000, 1031, 777), ((3,), 129, 4096, 512),
+                                   ((), 64, 8192, 8192)]
+    for case, (batch, m, n, k) in enumerate(shapes):
+        for left, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            x = [rng.standard_normal(s) for s in (batch + ((k, m) if left else (m, k)),
+                                                  batch + ((n, k) if right else (k, n)), (n,), batch + (m, n))]
+            a, b = (np.swapaxes(v, -1, -2) if turned else v for v, turned in zip(x, (left, right)))
+            x = [nvm.asarray(v, device=device).eval() for v in x]
+            p, q = (nvm.matrix_transpose(v) if turned else v for v, turned in zip(x, (left, right)))
+            p = nvm.matmul(nvm.abs(p) if case == 1 else p, q)
+            y = [nvm.tanh(p * 0.1) + x[2], nvm.relu(p + x[2]) + x[3], nvm.sin(p)][case % 3]
+            nvm.eval(y, p)
+            want = (np.abs(a) if case == 1 else a) @ b
+            far = (k + 1) * 2**-52 * (np.abs(a) @ np.abs(b))
+            assert np.all(np.abs(np.asarray(p) - want) <= far), (batch, m, n, k, left, right)
+            bias, c = np.asarray(x[2]), np.asarray(x[3])
+            want = [np.tanh(want * 0.1) + bias, np.maximum(want + bias, 0) + c, np.sin(want)][case % 3]
+            assert np.all(np.abs(np.asarray(y) - want) <= far + 2**-49 * (1 + np.abs(want)))
+
+
+@pytest.mark.emulated
+def test_doubles_that_are_no_numbers(device, rng):
+    """NaN and infinities reach what they are in the sums of, and nothing else; subnormals are kept."""
+    a, b = rng.standard_normal((48, 40)), rng.standard_normal((40, 72))
+    a[3, 7], a[20, 39], a[21, 0], b[9, 70] = np.nan, np.inf, -np.inf, np.inf
+    a[30], b[:, 5] = 2.0**-1060, 2.0**-1
+    x, y = (nvm.asarray(v, device=device).eval() for v in (a, b))
+    got = np.asarray(nvm.abs(nvm.matmul(x, y)))
+    with np.errstate(all="ignore"):
+        want = np.abs(np.einsum("mk,kn->mn", a, b))
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(np.isinf(got), np.isinf(want))
+    fine = np.isfinite(want)
+    assert np.all(np.abs(got - want)[fine] <= 41 * 2**-52 * (np.abs(want)[fine] + 40 * 4))
+    assert got[30, 5] == 40 * 2.0**-1061
+
+
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_integers_of_eight_bits(dtype, device, rng):
     """All of them, on either side and either way, scaled, with a matrix and an activation: one kernel, near the same

@@ -9,6 +9,7 @@ static N relu(N x) { return u(NVG_OP_RELU, x); }
 #define H(...) leaf_of(NVM_BF16, SHAPE(__VA_ARGS__))
 #define E(...) leaf_of(NVM_F8E4, SHAPE(__VA_ARGS__))
 #define I8(...) leaf_of(NVM_I8, SHAPE(__VA_ARGS__))
+#define F64(...) leaf_of(NVM_F64, SHAPE(__VA_ARGS__))
 #define C64(...) leaf_of(NVM_C64, SHAPE(__VA_ARGS__))
 
 /* One kernel: the tail is computed where the sums are. */
@@ -25,6 +26,9 @@ static void scores(void) { /* q k^T / 8 of heads that lie side by side */
   out(dvd(mm(q, k), w(8)));
 }
 static void pairs(void) { out(mm(C64(K, K), C64(K, K))); }
+static void doubles(void) { out(mm(F64(M, K), F64(K, M))); }
+static void doubles_turned(void) { out(gelu(add(mm(F64(M, K), turn(F64(M, K))), F64(M)))); }
+static void doubles_added(void) { out(add(mm(turn(F64(K, M)), F64(K, M)), F64(M, M))); }
 static void alpha_beta(void) { out(add(mul(w(0.5), mm(X(M, K), X(K, K))), mul(w(2), X(M, K)))); }
 static void with_aux(void) { N h = add(mm(X(M, K), X(K, M)), X(M)); out(h); out(gelu(h)); }
 static void residual(void) { out(add(relu(add(mm(X(M, K), X(K, K)), X(K))), X(M, K))); }
@@ -132,6 +136,8 @@ static const struct pattern patterns[] = {
   { "x @ x.T", with_itself, { 1, 1 }, 83.89e6 }, { "x.T @ y", gradient, { 1, 1 }, 37.75e6 },
   { "batched", batched, { 1, 1 }, 41.94e6 }, { "weights for a batch", weights, { 1, 1 }, 37.75e6 },
   { "heads", heads, { 1, 1 }, 37.75e6 }, { "scores", scores, { 1, 1 }, 167.8e6 },
+  { "float64", doubles, { 1, 1 }, 201.3e6 }, { "float64 with a tail", doubles_turned, { 1, 1 }, 201.4e6 },
+  { "float64 and a matrix", doubles_added, { 1, 1 }, 335.5e6 },
   { "complex", pairs, { 1, 1 }, 25.17e6 }, { "alpha, beta", alpha_beta, { 1, 1 }, 54.53e6 },
   { "aux", with_aux, { 1, 1 }, 167.8e6 }, { "residual", residual, { 1, 1 }, 54.53e6 },
   { "bfloat16", half, { 1, 1 }, 50.34e6 }, { "scaled left", scaled_left, { 1, 1 }, 18.1e6 },
