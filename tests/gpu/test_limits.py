@@ -38,6 +38,60 @@ def test_more_than_2_to_31_elements(device, torch):
     assert int(t[-1, -1]) == 1 and t.shape == (1 << 15, 1 << 16)
 
 
+def large(torch, gigabytes):
+    """More than 2^31, if so much memory is free."""
+    if torch.cuda.mem_get_info()[0] < gigabytes << 30:
+        pytest.skip(f"less than {gigabytes} GiB of device memory are free")
+    return (1 << 31) + 12345
+
+
+def test_a_scan_of_more_than_2_to_31_elements(device, torch):
+    n = large(torch, 10)  # of a byte: read and written
+    x = torch.ones(n, dtype=torch.uint8, device="cuda")
+    x[1 << 31] = 3
+    y = torch.from_dlpack(nvm.cumulative_sum(nvm.from_dlpack(x), dtype=nvm.uint8))
+    for at in (0, 255, (1 << 31) - 1, 1 << 31, n - 1):
+        assert int(y[at]) == (at + 1 + 2 * (at >= 1 << 31)) % 256, at
+
+
+def test_a_gather_among_and_to_more_than_2_to_31_elements(device, torch):
+    n = large(torch, 10)
+    x = torch.zeros(n, dtype=torch.uint8, device="cuda")
+    x[1 << 31], x[-1] = 5, 9
+    i = nvm.asarray(np.array([0, 1 << 31, n - 1, -1, -n]), device=device)
+    a = nvm.from_dlpack(x)
+    assert nvm.take(a, i, axis=0).tolist() == [0, 5, 9, 9, 0]
+    with pytest.raises(IndexError, match="take"):
+        nvm.take(a, nvm.asarray(np.array([n]), device=device), axis=0).tolist()
+    del a, x
+    rows = torch.arange(1 << 16, device="cuda").to(torch.uint8).reshape(1 << 16, 1).expand(1 << 16, 1 << 15).contiguous()
+    back = nvm.asarray(np.arange(1 << 16)[::-1].copy(), device=device)
+    y = torch.from_dlpack(nvm.take(nvm.from_dlpack(rows), back, axis=0))
+    assert y.numel() == 1 << 31 and torch.equal(y[:, -1], rows[:, 0].flip(0)) and torch.equal(y[:, 0], y[:, -1])
+
+
+def test_a_broadcast_to_more_than_2_to_31_elements(device, torch):
+    large(torch, 10)
+    x = nvm.asarray(np.arange(1 << 16).astype(np.uint8), device=device)
+    y = torch.from_dlpack(x.reshape((1 << 16, 1)) + x[:(1 << 15) + 3])
+    assert y.shape == (1 << 16, (1 << 15) + 3)
+    for i, j in ((0, 0), (65535, 32770), (65535, 0), (32768, 1), (40000, 32768)):
+        assert int(y[i, j]) == (i + j) % 256, (i, j)
+
+
+def test_a_strided_view_of_more_than_2_to_31_elements(device, torch):
+    n = large(torch, 10) // 2 * 2
+    x = torch.zeros(n, dtype=torch.uint8, device="cuda")
+    x[-2:] = torch.tensor([7, 8], dtype=torch.uint8)
+    x[1 << 31] = 5
+    a = nvm.from_dlpack(x)
+    y = torch.from_dlpack(a[::2] + 1)
+    assert y.numel() == n // 2 and y[-1] == 8 and y[1 << 30] == 6 and y[123] == 1
+    z = torch.from_dlpack(a[::-1] * 2)
+    assert z[:2].tolist() == [16, 14] and int(z[n - 1 - (1 << 31)]) == 10 and int(z[-1]) == 0
+    assert nvm.from_dlpack(x[(1 << 31) - 1::2])[:1].tolist() == [0] and int(nvm.sum(nvm.from_dlpack(x[::2]))) == 7 + 5
+
+
 def test_out_of_memory_recovers(device):
     before = nvm.memory_info(device)
     x = nvm.ones((1 << 20,), dtype=nvm.float32, device=device)
