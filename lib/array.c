@@ -1,6 +1,7 @@
 /* Handles: making arrays from data, looking at them, reading their values, and item assignment. A handle stands for
    a node; a view of a handle stands for a window of it and follows its writes. Decides nothing about how values are
    computed. */
+#include <stdio.h>
 #include <string.h>
 #include "base/lock.h"
 #include "base/mem.h"
@@ -296,6 +297,19 @@ nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
 
 /* ---- arrays over device memory */
 static void nothing(void *owner) { (void)owner; }
+/* Where the elements lie, in bytes from the first one; 0: beyond what addresses are */
+static int foreign_span(int64_t *low, int64_t *high, const nvg_aval *av, const int64_t *strides) {
+  int64_t reach;
+  *low = 0;
+  *high = strides ? nvg_size(av->dtype) : av->size * nvg_size(av->dtype);
+  for (int i = 0; i < av->rank && strides; i++) {
+    int64_t *end = strides[i] < 0 ? low : high;
+    if (__builtin_mul_overflow(strides[i], av->shape[i] - 1, &reach) || __builtin_add_overflow(*end, reach, end)
+        || *high > INT64_MAX / 2 || *low < -(INT64_MAX / 2))
+      return 0;
+  }
+  return 1;
+}
 static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data) {
   int64_t size = nvg_size(av->dtype), unit = size > 8 ? 8 : size;
   if (d == NVM_DEVICE_CPU)
@@ -308,23 +322,41 @@ static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device 
        : nvb_fail(NVM_ERR_VALUE, "[from_device] strides must be multiples of the %lld bytes of %s", (long long)size,
                   nvg_dtype_name(av->dtype));
 }
+/* The GPU whose memory `data` is; of NULL the context's, or the first. */
+static int foreign_place(nvm_device *d, nvm_ctx *ctx, const void *data) {
+  int ordinal, status = NVM_OK;
+  *d = nvh_ctx_place(ctx);
+  if (!data && *d > NVM_DEVICE_CPU) return NVM_OK;
+  if (data && !nvd_device_count() && nvb_status() == NVM_ERR_UNSUPPORTED) {
+    char why[512];
+    snprintf(why, sizeof why, "%s", nvb_message());
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[from_device] memory of a GPU, and there is none: %s", why);
+  }
+  if (data) status = nvd_memory_place(&ordinal, data);
+  else if ((ordinal = nvd_device_first()) < 0) status = nvb_status();
+  if (!status) *d = NVM_DEVICE_CUDA + ordinal;
+  return status;
+}
 nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                 nvm_device d, const void *data, void *stream, void (*release)(void *owner),
                                 void *owner) {
   const nvg_aval *av = nvg_aval_get(t, rank, shape);
   if (!av) return give_up(release, owner);
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
-  if (d == NVM_DEVICE_AUTO) d = nvh_ctx_place(ctx);
-  nvd_device *gpu = foreign_fault(av, strides, d, data) ? NULL : nvh_gpu(d);
+  int status = d == NVM_DEVICE_AUTO ? foreign_place(&d, ctx, av->size ? data : NULL) : NVM_OK;
+  nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nvh_gpu(d);
   if (!gpu) return give_up(release, owner);
   if (!av->size) { /* owns nothing */
     give_up(release, owner);
     nvd_buf *none = nvd_buf_new_on(gpu, 0);
     return none ? leaf_of(ctx, av, none, none->data, NULL, d) : NULL;
   }
-  int64_t size = nvg_size(t), low = 0, high = strides ? size : av->size * size;
-  for (int i = 0; i < rank && strides; i++) *(strides[i] < 0 ? &low : &high) += strides[i] * (shape[i] - 1);
+  int64_t low, high;
   char *first = (char *)(uintptr_t)data;
+  if (!foreign_span(&low, &high, av, strides)) {
+    nvb_fail(NVM_ERR_VALUE, "[from_device] the strides go beyond what addresses are");
+    return give_up(release, owner);
+  }
   nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
   return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);
 }
@@ -417,6 +449,7 @@ int nvm_device_ready(nvm_array *a, void *stream) {
   if (v && a->node->device) v = nvh_value_kept(v, a->node->aval, a->node->device);
   if (!v) return nvb_status();
   if (!v->device) return nvb_fail(NVM_ERR_VALUE, "[device_ready] the array is in host memory, which has no streams");
+  if (!stream) stream = (void *)1;
   int status = nvd_buf_ready(v->buffer, stream);
   return status ? status : nvd_buf_use(v->buffer, stream, 0);
 }

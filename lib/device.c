@@ -10,6 +10,10 @@
 /* ---- which there are */
 void nvm_library_dir(const char *dir) { nvb_library_dir(dir); }
 int nvm_device_count(void) { return nvd_device_count(); }
+int nvm_device_usable(nvm_device d) {
+  if (d < NVM_DEVICE_CPU) return nvb_fail(NVM_ERR_VALUE, "[device_usable] %d is no device", d);
+  return d == NVM_DEVICE_CPU ? NVM_OK : nvd_device_usable(d - NVM_DEVICE_CUDA);
+}
 
 int nvm_device_find(nvm_device *out, const char *name) {
   char *end = NULL;
@@ -38,11 +42,15 @@ int nvm_synchronize(nvm_ctx *ctx) {
   (void)ctx; /* CPU evaluation is complete when it returns; streams belong to threads and devices */
   unsigned long long at = atomic_load(&used);
   int status = NVM_OK;
-  for (int i = 0, n = at ? nvd_device_count() : 0; i < n; i++) {
-    nvd_device *d = at >> (i < 63 ? i : 63) & 1 ? nvh_gpu(NVM_DEVICE_CUDA + i) : NULL;
-    int s = d ? nvd_synchronize(d) : NVM_OK;
+  nvb_failure first;
+  for (int i = 0; i < 64; i++) {
+    if (!(at >> i & 1)) continue;
+    nvd_device *d = nvh_gpu(NVM_DEVICE_CUDA + i);
+    int s = d ? nvd_synchronize(d) : nvb_status();
+    if (s && !status) nvb_failure_keep(&first);
     if (!status) status = s;
   }
+  if (status) nvb_failure_put_back(&first);
   return status;
 }
 
@@ -67,7 +75,7 @@ int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
 int nvh_decide(nvm_ctx *c) {
   nvb_failure before;
   nvb_failure_keep(&before);
-  int place = nvd_device_count() > 0 ? NVM_DEVICE_CUDA : NVM_DEVICE_CPU;
+  int first = nvd_device_first(), place = first < 0 ? NVM_DEVICE_CPU : NVM_DEVICE_CUDA + first;
   nvb_failure_put_back(&before); /* that there is no GPU is no failure here */
   int none = 0;
   return atomic_compare_exchange_strong(&c->device, &none, place) ? place : none;
@@ -111,6 +119,14 @@ int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d) {
   *stream = gpu ? nvd_stream(gpu) : NULL;
   return gpu ? NVM_OK : nvb_status();
 }
+int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
+  int ordinal, status = nvd_stream_place(&ordinal, stream);
+  if (status) return status;
+  if (ordinal >= 0) return *d = NVM_DEVICE_CUDA + ordinal, NVM_OK;
+  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[stream_device] the context is NULL");
+  *d = nvh_within() ? nvh_within() : nvh_ctx_place(ctx);
+  return gpu_of("stream_device", ctx, *d) ? NVM_OK : nvb_status();
+}
 int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d) {
   if (version != NVM_DEVICE_MEMORY_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_memory_get] version %u is unknown; this library has %d", version,
@@ -130,8 +146,7 @@ int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes) {
 }
 int nvm_device_memory_trim(nvm_ctx *ctx, nvm_device d) {
   nvd_device *gpu = gpu_of("device_memory_trim", ctx, d);
-  if (gpu) nvd_device_memory_trim(gpu);
-  return gpu ? NVM_OK : nvb_status();
+  return gpu ? nvd_device_memory_trim(gpu) : nvb_status();
 }
 int nvm_device_memory_reset_peak(nvm_ctx *ctx, nvm_device d) {
   nvd_device *gpu = gpu_of("device_memory_reset_peak", ctx, d);

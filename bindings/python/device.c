@@ -33,6 +33,11 @@ static PyObject *device_count(PyObject *m, PyObject *unused) {
   (void)m, (void)unused;
   return PyLong_FromLong(nvm_device_count());
 }
+static PyObject *device_usable(PyObject *m, PyObject *number) {
+  (void)m;
+  long d = PyLong_AsLong(number);
+  return PyErr_Occurred() ? NULL : PyBool_FromLong(!nvm_device_usable((nvm_device)d));
+}
 static PyObject *device_info(PyObject *m, PyObject *x) {
   nvp_state *st = state_of(m);
   nvm_device_info i;
@@ -84,6 +89,13 @@ static PyObject *stream_get(PyObject *m, PyObject *device) {
   nvm_device d;
   void *s;
   return nvp_device(st, device, &d) || nvp_check(st, nvm_stream_get(&s, st->ctx, d)) ? NULL : PyLong_FromVoidPtr(s);
+}
+/* (handle): the number of the device that it is of */
+static PyObject *stream_device(PyObject *m, PyObject *handle) {
+  nvp_state *st = state_of(m);
+  nvm_device d;
+  void *s = PyLong_AsVoidPtr(handle);
+  return PyErr_Occurred() || nvp_check(st, nvm_stream_device(&d, st->ctx, s)) ? NULL : PyLong_FromLong(d);
 }
 static PyObject *stream_set(PyObject *m, PyObject *args) { /* (device, handle) */
   nvp_state *st = state_of(m);
@@ -186,7 +198,7 @@ static int read_type(PyObject *x, nvm_dtype *t) {
   const char *s = x && PyUnicode_Check(x) ? PyUnicode_AsUTF8AndSize(x, NULL) : NULL;
   if (!s) return PyErr_Occurred() ? -1 : refuse("the typestr is missing");
   for (int i = 0; i < NVM_NDTYPES; i++)
-    if (typestr((nvm_dtype)i) && !strcmp(typestr((nvm_dtype)i) + 1, s + (*s != 0)) && *s != '>')
+    if (typestr((nvm_dtype)i) && *s && strchr("<=|", *s) && !strcmp(typestr((nvm_dtype)i) + 1, s + 1))
       return *t = (nvm_dtype)i, 0;
   return PyErr_Format(PyExc_TypeError, "__cuda_array_interface__: nvm has no dtype for '%s'", s), -1;
 }
@@ -209,8 +221,8 @@ static int read_interface(PyObject *dict, foreign *f) {
   f->data = PyTuple_GetItem(data, 0) == Py_None ? NULL : PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
   f->stream = !stream || stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
   if (PyErr_Occurred() || read_type(PyDict_GetItemString(dict, "typestr"), &f->t)) return -1;
-  if (stream && stream != Py_None && !f->stream)
-    return refuse("0 is no stream; 1 is the legacy default one, 2 the thread's");
+  if (stream && stream != Py_None && (intptr_t)f->stream <= 0)
+    return refuse("0 and negative numbers are no streams; 1 is the legacy default one, 2 the thread's");
   return read_ints(shape, f->shape, f->rank) || (f->strided && read_ints(strides, f->strides, f->rank)) ? -1 : 0;
 }
 PyObject *nvp_from_cuda(nvp_state *st, PyObject *x, nvp_copy copy) {
@@ -232,11 +244,12 @@ nvm_array *nvp_copied(nvm_array *h) {
 PyMethodDef nvp_device_def[] = {
   { "device_number", device_number, METH_O, NULL },
   { "device_count", device_count, METH_NOARGS, NULL },
+  { "device_usable", device_usable, METH_O, NULL },
   { "device_info", device_info, METH_O, NULL },
   { "default_device", default_device, METH_NOARGS, NULL },
   { "set_default_device", set_default_device, METH_O,
     "set_default_device($module, device, /)\n--\n\nWhere arrays that were put on no device are computed from now on: "
-    "'auto' (the first GPU if there is one), 'cpu', 'cuda', 'cuda:1'." },
+    "'auto' (the first GPU that can be used), 'cpu', 'cuda', 'cuda:1'." },
   { "thread_device", thread_device, METH_O, NULL },
   { "default_dtype", default_dtype, METH_NOARGS,
     "default_dtype($module, /)\n--\n\nThe dtype of float data and of int / int: float64 or float32." },
@@ -245,6 +258,7 @@ PyMethodDef nvp_device_def[] = {
   { "library_dir", library_dir, METH_O, NULL },
   { "stream_get", stream_get, METH_O, NULL },
   { "stream_set", stream_set, METH_VARARGS, NULL },
+  { "stream_device", stream_device, METH_O, NULL },
   { "memory_info", memory_info, METH_VARARGS,
     "memory_info($module, device=None, /)\n--\n\nBytes of arrays on a device: used, peak, and of a GPU its limit, "
     "what is reserved and what there is; a dict." },

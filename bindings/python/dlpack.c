@@ -48,7 +48,8 @@ static dl_device device_out(nvm_device d) {
 }
 static nvm_device device_in(dl_device d) { /* AUTO: none of nvm's */
   if (d.type == DL_CPU || d.type == DL_PINNED) return NVM_DEVICE_CPU;
-  return (d.type == DL_CUDA || d.type == DL_MANAGED) && d.id >= 0 ? NVM_DEVICE_CUDA + d.id : NVM_DEVICE_AUTO;
+  int gpu = (d.type == DL_CUDA || d.type == DL_MANAGED) && d.id >= 0 && d.id <= INT32_MAX - NVM_DEVICE_CUDA;
+  return gpu ? NVM_DEVICE_CUDA + d.id : NVM_DEVICE_AUTO;
 }
 
 /* ---- out: one block that is both kinds of managed tensor */
@@ -121,11 +122,15 @@ static int order(nvp_state *st, nvm_array *h, PyObject *stream) {
                         "thread's, -1 asks for no order", s), -1;
   return s == -1 ? 0 : nvp_check(st, nvm_device_ready(h, (void *)(intptr_t)s));
 }
+static int is_pair(PyObject *x, const char *name) {
+  if (PyTuple_Check(x) && PyTuple_Size(x) == 2) return 1;
+  return PyErr_Format(PyExc_TypeError, "__dlpack__: %s is a tuple of two integers, not %R", name, x), 0;
+}
 static int read_device(PyObject *x, nvm_device *out) {
   dl_device d;
   *out = NVM_DEVICE_AUTO;
   if (x == Py_None) return 0;
-  if (!PyArg_ParseTuple(x, "ii", &d.type, &d.id)) return -1;
+  if (!is_pair(x, "dl_device") || !PyArg_ParseTuple(x, "ii", &d.type, &d.id)) return -1;
   if ((*out = device_in(d)) != NVM_DEVICE_AUTO) return 0;
   return PyErr_Format(PyExc_BufferError, "__dlpack__: nvm knows no device (%d, %d)", (int)d.type, (int)d.id), -1;
 }
@@ -143,7 +148,7 @@ PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   int major = 0, minor = 0, copied;
   nvm_device want;
   nvp_copy copy;
-  if (v[1] != Py_None && !PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
+  if (v[1] != Py_None && (!is_pair(v[1], "max_version") || !PyArg_ParseTuple(v[1], "ii", &major, &minor))) return NULL;
   if (nvp_copy_of(v[3], &copy) || read_device(v[2], &want)) return NULL;
   nvm_array *h = shown(a, want, copy, &copied);
   if (!h) return NULL;
@@ -182,9 +187,15 @@ static nvm_array *import(nvp_state *st, const dl_tensor *t, uintptr_t managed, i
                         bits), NULL;
   }
   step = (int64_t)nvm_dtype_size(dt);
+  int beyond = 0; /* a shape of too many elements is refused where the array is made */
   for (int d = t->ndim - 1; d >= 0; d--) {
-    strides[d] = t->strides ? t->strides[d] * (int64_t)nvm_dtype_size(dt) : step;
-    step *= t->shape[d];
+    strides[d] = step;
+    if (t->strides) beyond |= __builtin_mul_overflow(t->strides[d], (int64_t)nvm_dtype_size(dt), &strides[d]);
+    if (__builtin_mul_overflow(step, t->shape[d], &step)) step = 0;
+  }
+  if (beyond) {
+    nvp_managed_delete((void *)managed);
+    return PyErr_SetString(PyExc_BufferError, "from_dlpack: the strides go beyond what addresses are"), NULL;
   }
   const char *data = t->data ? (const char *)t->data + t->byte_offset : NULL;
   nvm_array *h;
@@ -248,13 +259,14 @@ static int where(PyObject *x, dl_device *out) {
   PyObject *device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
   if (!device) return -1;
   int pair = PyTuple_Check(device) && PyTuple_Size(device) == 2;
-  *out = (dl_device){ 0, 0 };
-  if (pair) {
-    out->type = (int32_t)PyLong_AsLong(PyTuple_GetItem(device, 0));
-    out->id = (int32_t)PyLong_AsLong(PyTuple_GetItem(device, 1));
-  }
+  long type = pair ? PyLong_AsLong(PyTuple_GetItem(device, 0)) : 0, id = 0;
+  if (pair && !PyErr_Occurred()) id = PyLong_AsLong(PyTuple_GetItem(device, 1));
   Py_DECREF(device);
   if (!pair) PyErr_SetString(PyExc_TypeError, "__dlpack_device__ gave no (type, id)");
+  else if (!PyErr_Occurred() && (type != (int32_t)type || id != (int32_t)id))
+    PyErr_Format(PyExc_BufferError, "from_dlpack: the array is on a device that nvm does not know: (%ld, %ld)", type,
+                 id);
+  *out = (dl_device){ (int32_t)type, (int32_t)id };
   return PyErr_Occurred() ? -1 : 0;
 }
 int nvp_on_gpu(PyObject *x) {

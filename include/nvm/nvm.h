@@ -24,7 +24,7 @@ NVM_API int nvm_last_status(void);
 typedef struct nvm_ctx_options {
   unsigned version;          /* NVM_CTX_OPTIONS_VERSION */
   nvm_dtype default_float;   /* float32 or float64 (the default): dtype of float data and of int / int */
-  /* since version 2: where what was put nowhere runs. AUTO (the default): the first GPU if there is one, asked for at
+  /* since version 2: where what was put nowhere runs. AUTO (the default): the first GPU that can be used, asked for at
      the first evaluation; an ordinal that is not there is an error of nvm_ctx_new. */
   nvm_device device;
 } nvm_ctx_options;

@@ -48,6 +48,7 @@ void nvc_cuda_emit(nvb_arena *a, nvc_cuda_kernel *out, const nvf_kernel *k, cons
 
 /* ---- NVRTC, opened at the first use */
 int nvc_nvrtc_available(void);         /* 0 with a message */
+int nvc_nvrtc_takes(int arch);         /* 0 with a message: there is none, or it is too old for these GPUs */
 const char *nvc_nvrtc_version(void);   /* "13.0", or why there is none */
 typedef struct nvc_cubin {
   void *bytes; size_t n;               /* nvb_free(bytes) */

@@ -113,12 +113,24 @@ int64_t nvc_cuda_compiled(void) { return __atomic_load_n(&compiled, __ATOMIC_REL
 
 /* The architecture that is compiled for: the device's own, or the newest that this NVRTC knows of its major number
    (code of 12.0 runs on 12.1). Code of 9.0 may use all that it has. */
-static void name_arch(char *out, size_t n, int arch) {
+static int best_arch(int arch) { /* 0: none */
   int best = 0;
   for (int i = 0; i < narch; i++)
     if (known_arch[i] <= arch && known_arch[i] / 10 == arch / 10 && known_arch[i] > best) best = known_arch[i];
+  return best;
+}
+static void name_arch(char *out, size_t n, int arch) {
+  int best = best_arch(arch);
   best = best ? best : arch;
   snprintf(out, n, "sm_%d%s", best, best == 90 ? "a" : "");
+}
+
+int nvc_nvrtc_takes(int arch) {
+  if (!nvc_nvrtc_available()) return 0;
+  if (!narch || best_arch(arch)) return 1;
+  nvb_fail(NVM_ERR_UNSUPPORTED, "[nvrtc] NVRTC %s does not know compute capability %d.%d", version, arch / 10,
+           arch % 10);
+  return 0;
 }
 
 nvb_hash nvc_cubin_key(nvb_hash kernel, const nvc_cuda_target *t) {

@@ -11,6 +11,7 @@ nvd_cuda nvd_cu;
 volatile int nvd_cuda_forked;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int opened;            /* status of opening */
+static int ndevice;
 static char why[1024];
 
 static void in_child(void) { nvd_cuda_forked = 1; }
@@ -55,7 +56,7 @@ static int open_runtime(void) {
 }
 
 static int open_all(void) {
-  int runtime = 0, driver = 0, n = 0, status = open_runtime();
+  int runtime = 0, driver = 0, status = open_runtime();
   if (status)
     return status;
   if (nvd_cu.cudaDriverGetVersion(&driver) || !driver)
@@ -64,12 +65,12 @@ static int open_all(void) {
   if (driver < OLDEST)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] the NVIDIA driver is for CUDA %d.%d; 12.0 is needed", driver / 1000,
                     driver % 1000 / 10);
-  int error = nvd_cu.cudaGetDeviceCount(&n);
+  int error = nvd_cu.cudaGetDeviceCount(&ndevice);
   if (error)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] no GPU can be used: %s (runtime %d.%d, driver %d.%d)",
                     nvd_cu.cudaGetErrorString(error), runtime / 1000, runtime % 1000 / 10, driver / 1000,
                     driver % 1000 / 10);
-  return n ? open_driver() : nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] there is no GPU");
+  return ndevice ? open_driver() : nvb_fail(NVM_ERR_UNSUPPORTED, "[cuda] there is no GPU");
 }
 
 static void open_once(void) {
@@ -87,6 +88,8 @@ int nvd_cuda_open(void) {
                     "in a child");
   return opened ? nvb_fail(opened, "%s", why) : NVM_OK;
 }
+
+int nvd_cuda_devices(void) { return ndevice; }
 
 int nvd_cuda_status(int error, const char *what) {
   if (!error)

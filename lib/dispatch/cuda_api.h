@@ -68,6 +68,7 @@ typedef struct nvd_launch {
   X(cuCtxGetCurrent, (void **context)) \
   X(cuCtxPushCurrent, (void *context)) \
   X(cuCtxPopCurrent, (void **context)) \
+  X(cuCtxGetDevice, (int *device)) \
   X(cuStreamGetCtx, (void *stream, void **context)) \
   X(cuStreamIsCapturing, (void *stream, int *status)) \
   X(cuStreamGetCaptureInfo, (void *stream, int *status, uint64_t *id, void **graph, void *no1, void *no2, void *no3)) \
@@ -107,12 +108,13 @@ extern nvd_cuda nvd_cu;              /* valid once nvd_cuda_open has returned NV
 /* Opens CUDA. A status: NVM_ERR_UNSUPPORTED with the one line that says what is missing or too old, the same at
    every call; NVM_ERR_DEVICE in a process that was forked after CUDA had been opened. */
 int nvd_cuda_open(void);
+int nvd_cuda_devices(void);          /* GPUs that there were when it was opened; after a fork too */
 extern volatile int nvd_cuda_forked; /* this process is such a child: nothing of CUDA may be called */
 /* NVM_OK, or a failure with CUDA's words: "[what] an illegal memory access was encountered (700)". */
 int nvd_cuda_status(int error, const char *what);
 
 enum { /* CUDA's numbers */
-  CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_READY = 600,
+  CUDA_OUT_OF_MEMORY = 2, CUDA_INVALID_HANDLE = 400, CUDA_NOT_READY = 600,
   CUDA_THREAD_STREAM = 2,
   CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2, CUDA_HOST_PORTABLE_MAPPED = 1 | 2,
   CUDA_TO_DEVICE = 1, CUDA_TO_HOST = 2, CUDA_ON_DEVICE = 3,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
+#include "codegen/cuda.h"
 #include "dispatch/device_impl.h"
 
 pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -12,17 +13,85 @@ static _Thread_local nvd_queue *current[NVD_MAX_DEVICES];
 static _Atomic int chosen;                       /* some thread has chosen a stream: nobody looks before that */
 
 /* ---- devices */
-int nvd_device_count(void) {
-  int n = 0;
-  if (nvd_cuda_open())
-    return 0;
-  nvd_cu.cudaGetDeviceCount(&n);
-  return n < NVD_MAX_DEVICES ? n : NVD_MAX_DEVICES;
-}
+static int known(void) { return nvd_cuda_devices() < NVD_MAX_DEVICES ? nvd_cuda_devices() : NVD_MAX_DEVICES; }
+
+int nvd_device_count(void) { return nvd_cuda_open() ? 0 : known(); }
 
 static int ask(int attribute, int handle) {
   int x = 0;
   return nvd_cu.cudaDeviceGetAttribute(&x, attribute, handle) ? 0 : x;
+}
+
+/* What is asked without a context: d->arch, if code can be made for it. */
+static int check(nvd_device *d, int ordinal) {
+  int major = 0, minor = 0, pools = 0, unified = 0, error = 0;
+  struct { int attribute, *to; } row[] = { { CUDA_DEV_MAJOR, &major }, { CUDA_DEV_MINOR, &minor },
+                                           { CUDA_DEV_POOLS, &pools }, { CUDA_DEV_UNIFIED, &unified } };
+  char what[16];
+  snprintf(what, sizeof what, "cuda:%d", ordinal);
+  for (size_t i = 0; i < sizeof row / sizeof *row && !error; i++)
+    error = nvd_cu.cudaDeviceGetAttribute(row[i].to, row[i].attribute, ordinal);
+  if (error)
+    return nvd_cuda_status(error, what);
+  if (major < 8)
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] compute capability %d.%d; 8.0 is needed", what, major, minor);
+  if (!pools || !unified)
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
+  if (!nvc_nvrtc_takes(10 * major + minor))
+    return nvb_status();
+  d->ordinal = ordinal;
+  d->arch = 10 * major + minor;
+  return NVM_OK;
+}
+
+/* The device of this ordinal, locked, when CUDA is open; NULL with a message, and nothing is locked. */
+static nvd_device *lock_device(int ordinal) {
+  int n = nvd_device_count();
+  if (n && ordinal >= 0 && ordinal < n)
+    return nvd_lock(), &devices[ordinal];
+  if (n)
+    nvb_fail(NVM_ERR_DEVICE, "[device] there is no cuda:%d; there %s %d", ordinal, n == 1 ? "is" : "are", n);
+  return NULL;
+}
+
+static int is_fit(nvd_device **out, int ordinal) {
+  nvd_device *d = *out = lock_device(ordinal);
+  if (!d)
+    return nvb_status();
+  int status = d->arch ? NVM_OK : check(d, ordinal);
+  nvd_unlock();
+  return status;
+}
+
+int nvd_device_usable(int ordinal) {
+  nvd_device *d;
+  int status = is_fit(&d, ordinal);
+  return status ? status : nvd_device_ready(d);
+}
+
+static int first = -1;
+static char no_first[1024];
+static void find_first(void) {
+  nvd_device *d;
+  for (int i = 0; i < known() && first < 0; i++) {
+    if (!is_fit(&d, i))
+      first = i;
+    else if (!*no_first)
+      snprintf(no_first, sizeof no_first, "%s", nvb_message());
+  }
+}
+
+int nvd_device_first(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (nvd_cuda_open() && !nvd_cuda_forked)
+    return -1;
+  if (!nvd_cuda_forked)
+    pthread_once(&once, find_first);
+  else if (first < 0 && !*no_first)
+    return 0; /* nobody has asked before the fork, and nobody can after it */
+  if (first < 0)
+    nvb_fail(NVM_ERR_UNSUPPORTED, "%s", no_first);
+  return first;
 }
 
 static void facts(nvd_device *d, const char *name, int64_t memory) {
@@ -52,14 +121,10 @@ static int make_pool(nvd_device *d) {
 static int start(nvd_device *d, int ordinal) {
   int handle = 0;
   char name[128] = "", what[16];
+  int status = d->arch ? NVM_OK : check(d, ordinal);
+  if (status)
+    return status;
   snprintf(what, sizeof what, "cuda:%d", ordinal);
-  d->ordinal = ordinal;
-  d->arch = 10 * ask(CUDA_DEV_MAJOR, ordinal) + ask(CUDA_DEV_MINOR, ordinal);
-  if (d->arch < 80)
-    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] compute capability %d.%d; 8.0 is needed", what, d->arch / 10,
-                    d->arch % 10);
-  if (!ask(CUDA_DEV_POOLS, ordinal) || !ask(CUDA_DEV_UNIFIED, ordinal))
-    return nvb_fail(NVM_ERR_UNSUPPORTED, "[%s] the device has no memory pools", what);
   int error = nvd_cu.cuDeviceGet(&handle, ordinal);
   error = error ? error : nvd_cu.cuDeviceGetName(name, sizeof name, handle);
   error = error || d->context ? error : nvd_cu.cuDevicePrimaryCtxRetain(&d->context, handle);
@@ -79,16 +144,11 @@ static int start(nvd_device *d, int ordinal) {
 }
 
 int nvd_device_get(nvd_device **out, int ordinal) {
+  nvd_device *d = lock_device(ordinal);
   *out = NULL;
-  int status = nvd_cuda_open(), n = status ? 0 : nvd_device_count();
-  if (status)
-    return status;
-  if (ordinal < 0 || ordinal >= n)
-    return nvb_fail(NVM_ERR_DEVICE, "[device] there is no cuda:%d; there %s %d", ordinal, n == 1 ? "is" : "are", n);
-  nvd_device *d = &devices[ordinal];
-  nvd_lock();
-  if (!d->own)
-    status = start(d, ordinal);
+  if (!d)
+    return nvb_status();
+  int status = d->own ? NVM_OK : start(d, ordinal);
   nvd_unlock();
   if (!status)
     *out = d;
@@ -100,7 +160,7 @@ const nvb_caps *nvd_device_caps(const nvd_device *d) { return &d->caps; }
 
 const char *nvd_device_line(int ordinal) {
   nvd_device *d;
-  return nvd_device_get(&d, ordinal) ? nvb_message() : d->line;
+  return nvd_device_get(&d, ordinal) || nvd_device_ready(d) ? nvb_message() : d->line;
 }
 
 int nvd_device_ready(nvd_device *d) {
@@ -270,30 +330,36 @@ int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label) {
   return t;
 }
 
-void *nvd_use_event(nvd_use u) {
+int nvd_use_event(void **event, nvd_use u) {
   nvd_queue *q = u.q;
+  int error = 0;
+  *event = NULL;
   if (!q || (u.ticket != NVD_OPEN && u.ticket <= q->done))
-    return NULL;
+    return 0;
   if (u.ticket == NVD_OPEN || q->recorded < u.ticket) {
     if (nvd_capturing(q)) /* it runs when the graph does: an event recorded there can be waited for in no other place */
-      return NULL;
-    record(q);
+      return 0;
+    error = record(q);
   }
-  return q->event;
+  *event = q->event;
+  return error;
 }
 
 int nvd_queue_after(nvd_queue *q, nvd_use u) {
-  void *event = u.q == q ? NULL : nvd_use_event(u);
-  return event ? nvd_cu.cudaStreamWaitEvent(q->stream, event, 0) : 0;
+  void *event = NULL;
+  int error = u.q == q ? 0 : nvd_use_event(&event, u);
+  return !error && event ? nvd_cu.cudaStreamWaitEvent(q->stream, event, 0) : error;
 }
 
 int nvd_use_done(nvd_use u) {
-  void *event = nvd_use_event(u);
-  if (!event)
+  void *event;
+  int error = nvd_use_event(&event, u);
+  if (!error && !event)
     return 1;
-  if (u.ticket == NVD_OPEN || u.q->recorded < u.ticket || atomic_load(&u.q->device->lost))
+  if (error || u.ticket == NVD_OPEN || u.q->recorded < u.ticket || atomic_load(&u.q->device->lost))
     return 0;
-  int entered = nvd_enter(u.q->device), error = nvd_cu.cudaEventQuery(event);
+  int entered = nvd_enter(u.q->device);
+  error = nvd_cu.cudaEventQuery(event);
   nvd_leave(entered);
   if (!error)
     u.q->done = u.q->recorded;
@@ -303,8 +369,9 @@ int nvd_use_done(nvd_use u) {
 }
 
 int nvd_use_wait(nvd_device *d, nvd_use u) {
+  void *event;
   nvd_lock();
-  void *event = nvd_use_event(u);
+  nvd_use_event(&event, u); /* a stream that takes no event any more was its owner's, who has ended it */
   int64_t covered = u.q ? u.q->recorded : 0;
   nvd_unlock();
   if (!event)
@@ -359,22 +426,65 @@ static void thread_ends(void *unused) {
 }
 static void make_ending(void) { tells = !pthread_key_create(&ending, thread_ends); }
 
-int nvd_stream_set(nvd_device *d, void *stream) {
+/* A status: the context that the stream is of. */
+static int context_of(void **context, void *stream) {
+  int error = nvd_cu.cuStreamGetCtx(stream, context);
+  if (error == CUDA_INVALID_HANDLE)
+    return nvb_fail(NVM_ERR_VALUE, "[stream] %p is no stream: %s (%d)", stream, nvd_cu.cudaGetErrorString(error),
+                    error);
+  return nvd_cuda_status(error, "stream");
+}
+static int ordinal_of(void *context) { /* -1: CUDA does not say */
+  void *was;
+  int ordinal = -1;
+  if (nvd_cu.cuCtxPushCurrent(context))
+    return -1;
+  if (nvd_cu.cuCtxGetDevice(&ordinal))
+    ordinal = -1;
+  nvd_cu.cuCtxPopCurrent(&was);
+  return ordinal;
+}
+
+int nvd_stream_place(int *ordinal, void *stream) {
+  void *context = NULL;
+  *ordinal = -1;
+  if ((uintptr_t)stream <= CUDA_THREAD_STREAM)
+    return NVM_OK;
+  int status = nvd_cuda_open();
+  status = status ? status : context_of(&context, stream);
+  if (!status && (*ordinal = ordinal_of(context)) < 0)
+    status = nvb_fail(NVM_ERR_VALUE, "[stream] %p is of no device that CUDA knows", stream);
+  return status;
+}
+
+int nvd_stream_check(nvd_device *d, void *stream) {
+  void *context = NULL;
   int status = nvd_device_ready(d);
+  if (status || (uintptr_t)stream <= CUDA_THREAD_STREAM)
+    return status;
+  int entered = nvd_enter(d);
+  status = context_of(&context, stream);
+  if (!status && context != d->context) {
+    int other = ordinal_of(context);
+    status = other == d->ordinal
+      ? nvb_fail(NVM_ERR_VALUE, "[stream] this stream is of another context of cuda:%d than the primary one", other)
+      : nvb_fail(NVM_ERR_VALUE, "[stream] this stream is of cuda:%d, not of cuda:%d", other, d->ordinal);
+  }
+  nvd_leave(entered);
+  return status;
+}
+
+int nvd_stream_set(nvd_device *d, void *stream) {
+  int status = nvd_stream_check(d, stream);
   if (status)
     return status;
-  void *context = NULL;
   int entered = nvd_enter(d);
-  if ((uintptr_t)stream > CUDA_THREAD_STREAM)
-    status = nvd_device_status(d, nvd_cu.cuStreamGetCtx(stream, &context), "stream");
-  if (!status && context && context != d->context)
-    status = nvb_fail(NVM_ERR_VALUE, "[stream] this stream is not of cuda:%d", d->ordinal);
   pthread_once(&ending_once, make_ending);
   if (tells)
     pthread_setspecific(ending, d); /* something that is not NULL */
   nvd_lock();
-  nvd_queue *q = status ? NULL : nvd_queue_of(d, stream);
-  if (!status && !q)
+  nvd_queue *q = nvd_queue_of(d, stream);
+  if (!q)
     status = nvb_fail_memory();
   if (q)
     make_current(d->ordinal, q == d->own ? NULL : q);

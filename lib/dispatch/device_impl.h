@@ -68,7 +68,8 @@ nvd_queue *nvd_queue_of(nvd_device *d, void *stream);       /* NULL: out of memo
 int64_t nvd_queue_note(nvd_queue *q, int capturing, const char *label);
 int nvd_queue_after(nvd_queue *q, nvd_use u);               /* orders q's later work behind it; an error code of CUDA */
 int nvd_use_done(nvd_use u);                                /* is it known to be complete? Asks CUDA, does not wait */
-void *nvd_use_event(nvd_use u);                             /* an event behind it; NULL: it is complete */
+/* *event: one behind it; NULL: it is complete. An error code of CUDA: the stream takes no event. */
+int nvd_use_event(void **event, nvd_use u);
 /* Without the lock: waits for it. A status. */
 int nvd_use_wait(nvd_device *d, nvd_use u);
 int nvd_capturing(const nvd_queue *q);                      /* is the caller recording this stream into a graph? */

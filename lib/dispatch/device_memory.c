@@ -225,6 +225,9 @@ int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
     return 0;
   nvd_lock();
   int64_t used = d->used, limit = d->limit;
+  size_t cap = bytes;
+  if (!(bytes >> 48))
+    class_of(bytes, &cap);
   int more = limit && !fits(d, bytes) ? -1 : attempt == 0 ? empty(d) > 0 : attempt == 1;
   nvd_unlock();
   if (more >= 0 && attempt == 0)
@@ -241,8 +244,8 @@ int nvd_make_room(nvd_device *d, size_t bytes, int attempt) {
   if (status || more > 0)
     return !status;
   if (more < 0)
-    nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes more than the %lld in use on cuda:%d would exceed the limit of %lld",
-             bytes, (long long)used, d->ordinal, (long long)limit);
+    nvb_fail(NVM_ERR_MEMORY, "[memory] %zu bytes (%zu as a block) more than the %lld in use on cuda:%d would exceed "
+             "the limit of %lld", bytes, cap, (long long)used, d->ordinal, (long long)limit);
   else
     nvb_fail(NVM_ERR_MEMORY, "[memory] out of memory on cuda:%d: %zu bytes more than the %lld in use; %zu of %zu are "
              "free", d->ordinal, bytes, (long long)used, room, total);
@@ -284,16 +287,38 @@ void nvd_buf_give_on(nvd_buf *b) {
 
 static void nothing(void *owner) { (void)owner; }
 
+static int place_of_memory(const void *data) { /* -1: no GPU's */
+  int type = 0, device = -1;
+  uint64_t at = (uint64_t)(uintptr_t)data;
+  if (nvd_cu.cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, at) || type != CUDA_MEMORY_DEVICE ||
+      nvd_cu.cuPointerGetAttribute(&device, CUDA_POINTER_DEVICE, at))
+    return -1;
+  return device;
+}
+
+int nvd_memory_place(int *ordinal, const void *data) {
+  int status = nvd_cuda_open();
+  if (status)
+    return status;
+  *ordinal = place_of_memory(data);
+  return *ordinal >= 0 ? NVM_OK : nvb_fail(NVM_ERR_VALUE, "[memory] %p is no memory of a GPU", data);
+}
+
 nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, void (*release)(void *owner),
                          void *owner) {
   if (nvd_device_ready(d))
     return NULL;
-  int type = 0, device = -1, entered = nvd_enter(d), status = NVM_OK;
-  uint64_t at = (uint64_t)(uintptr_t)data;
-  if (nvd_cu.cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, at) || type != CUDA_MEMORY_DEVICE ||
-      nvd_cu.cuPointerGetAttribute(&device, CUDA_POINTER_DEVICE, at) || device != d->ordinal)
-    status = nvb_fail(NVM_ERR_VALUE, "[memory] %p is no memory of cuda:%d", data, d->ordinal);
-  nvd_cell *c = status ? NULL : nvb_calloc(1, sizeof *c);
+  if (nvd_stream_check(d, stream))
+    return NULL;
+  int entered = nvd_enter(d), device = place_of_memory(data), error = 0;
+  if (device != d->ordinal) {
+    char where[32] = "no device memory";
+    if (device >= 0)
+      snprintf(where, sizeof where, "memory of cuda:%d", device);
+    nvd_leave(entered);
+    return nvb_fail(NVM_ERR_VALUE, "[memory] %p is no memory of cuda:%d: it is %s", data, d->ordinal, where), NULL;
+  }
+  nvd_cell *c = nvb_calloc(1, sizeof *c);
   if (c) {
     c->b = (nvd_buf){ .refs = 1, .bytes = bytes, .cap = bytes, .data = data, .release = release ? release : nothing,
                       .owner = owner, .device = d };
@@ -302,16 +327,19 @@ nvd_buf *nvd_buf_wrap_on(nvd_device *d, void *data, size_t bytes, void *stream, 
     nvd_queue *q = stream ? nvd_queue_of(d, stream) : NULL;
     if (q)
       c->writer = (nvd_use){ q, nvd_queue_note(q, nvd_capturing(q), NULL) };
+    void *behind;
+    error = stream && !q ? CUDA_OUT_OF_MEMORY : nvd_use_event(&behind, c->writer);
     nvd_unlock();
-    if (stream && !q) {
-      nvb_free(c);
-      c = NULL;
-    }
   }
   nvd_leave(entered);
-  if (!c && !status)
+  if (!c)
     nvb_fail_memory();
-  return c ? &c->b : NULL;
+  else if (!error)
+    return &c->b;
+  else
+    nvd_device_status(d, error, "stream");
+  nvb_free(c);
+  return NULL;
 }
 
 /* The buffer's device, entered and locked; a status: then it is neither. */
@@ -330,7 +358,8 @@ static void end(int entered) {
 
 int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
   nvd_device *d = b->device;
-  int entered, error = 0, status = begin(b, &entered);
+  int entered, error = 0, status = nvd_stream_check(d, stream);
+  status = status ? status : begin(b, &entered);
   if (status)
     return status;
   nvd_queue *q = nvd_queue_of(d, stream);
@@ -346,13 +375,16 @@ int nvd_buf_use(nvd_buf *b, void *stream, int writes) {
 }
 
 int nvd_buf_ready(nvd_buf *b, void *stream) {
-  int entered, error = 0, status = begin(b, &entered);
+  int entered, error = 0, status = nvd_stream_check(b->device, stream);
+  status = status ? status : begin(b, &entered);
   if (status)
     return status;
   nvd_use u = ((nvd_cell *)b)->writer;
   int same = u.q && u.q->stream == stream && stream != (void *)CUDA_THREAD_STREAM;
-  void *event = same ? NULL : nvd_use_event(u);
-  if (event)
+  void *event = NULL;
+  if (!same)
+    error = nvd_use_event(&event, u);
+  if (!error && event)
     error = nvd_cu.cudaStreamWaitEvent(stream, event, 0);
   end(entered);
   return nvd_device_status(b->device, error, "stream");
@@ -388,17 +420,19 @@ int nvd_device_memory_limit(nvd_device *d, int64_t bytes) {
   return NVM_OK;
 }
 
-void nvd_device_memory_trim(nvd_device *d) {
-  if (nvd_cuda_forked || atomic_load(&d->lost))
-    return;
+int nvd_device_memory_trim(nvd_device *d) {
+  int status = nvd_device_ready(d);
+  if (status)
+    return status;
   nvd_lock();
   empty(d);
   nvd_unlock();
-  nvd_synchronize(d);
+  status = nvd_synchronize(d);
   reap();
   int entered = nvd_enter(d);
   nvd_cu.cudaMemPoolTrimTo(d->pool, 0);
   nvd_leave(entered);
+  return status;
 }
 
 void nvd_device_memory_reset_peak(nvd_device *d) {

@@ -232,11 +232,9 @@ static uint64_t constant_bits(const emitter *e, int i, int part) {
   return n->kind == NVG_VCONST ? (part < 1 || n->parts > 1 ? (uint64_t)n->attr[part] : 0) : n->init[part];
 }
 
-/* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
 static int is_given(const emitter *e, int i) {
-  const nvf_node *n = nvf_emit_node(e, nvf_emit_inst_of(e, i)->node);
-  return e->k->net->caps->kind != NVB_CPU && nvf_emit_inst_of(e, i)->kind == NVF_ILOAD && n->kind == NVG_VLEAF &&
-         !n->rank && e->k->net->g->leaf[n->leaf].weak_const;
+  const nvf_inst *v = nvf_emit_inst_of(e, i);
+  return v->kind == NVF_ILOAD && nvf_is_given(e->k->net, nvf_emit_node(e, v->node));
 }
 
 int nvf_emit_is_scalar(const emitter *e, int i) { return nvf_emit_inst_of(e, i)->kind == NVF_ICONST || is_given(e, i); }

@@ -246,6 +246,9 @@ void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
 const char *nvf_refused(const nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
 int64_t nvf_params(const nvf_cand *k);      /* launch arguments, at most */
+/* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
+int nvf_is_given(const nvf_net *net, const nvf_node *n);
+int nvf_pointers(const nvf_cand *k);        /* to the memory that it reads and writes */
 enum { NVF_MOST_PARAMS = 480 }; /* of a GPU's kernel: 4 KB of 8 bytes each, and a few that the emitter adds */
 int *nvf_order(const nvf_cand *k, const nvf_shape *s); /* instances in the order of their statements */
 void nvf_stamp_of(const nvf_cand *k, const nvf_shape *s, const nvf_inst *red, nvf_stamp *out);

@@ -288,13 +288,25 @@ int nvf_longest_grid(const nvf_cand *k, const nvf_shape *s) {
 }
 
 /* ---- what a device can do */
+int nvf_is_given(const nvf_net *net, const nvf_node *n) {
+  return net->caps->kind != NVB_CPU && n->kind == NVG_VLEAF && !n->rank && net->g->leaf[n->leaf].weak_const;
+}
+
+int nvf_pointers(const nvf_cand *k) {
+  int n = k->put.n;
+  for (int i = 0; i < k->nread; i++)
+    n += !nvf_is_given(k->net, &k->net->node[k->read[i]]);
+  return n;
+}
+
 /* Every literal is an argument of its own; sizes by their symbols: a few for each access. */
 int64_t nvf_params(const nvf_cand *k) {
   int64_t n = k->put.n + 3 * k->axis.n;
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
+    const nvf_node *o = &k->net->node[v->node];
     int terms;
-    n += v->kind == NVF_ILOAD;
+    n += v->kind != NVF_ILOAD ? 0 : nvf_is_given(k->net, o) ? o->parts : 1;
     if (v->kind == NVF_ILOAD || v->kind == NVF_IINDEX)
       n += (nvf_ix_terms(k->net->space, v->at, &terms), terms > 2 ? terms - 2 : 0);
     for (int j = 0; j < v->narg; j++)

@@ -65,6 +65,7 @@ static const char *refusal_of(search *s, const nvf_cand *k) {
 }
 
 /* ---- candidates, by roots and by what they find stored */
+static const char crowded[] = "more buffers than a kernel may have";
 static nvf_cand *make(search *s, int n, const int *root) {
   nvf_walk *w = &s->net->walk;
   int fresh, leaves = 0;
@@ -93,11 +94,11 @@ static nvf_cand *make(search *s, int n, const int *root) {
   }
   int *at = nvb_map_put(s->known, s->key.at, (size_t)s->key.n * sizeof(int), &fresh);
   if (fresh) {
-    const char *why = "more buffers than a kernel may have";
+    const char *why = crowded;
     int most = s->net->caps->max_buffers; /* what it would store and read is known: none is built to be refused */
     *at = s->cand.n;
     nvf_cand *k = s->key.n - 1 + leaves > most ? NULL : nvf_cand_new(s->net, s->key.at + 1, n, s->stored, &why);
-    if (k && k->nread + k->put.n > most)
+    if (k && nvf_pointers(k) > most)
       k = NULL;
     if (k && ((why = nvf_refused(k)) || (s->no->n && (why = refusal_of(s, k)))))
       k = NULL;
@@ -477,8 +478,40 @@ static int *makers(search *s, const groups *all) {
   return by;
 }
 
-static void cuts(search *s, const groups *all, const int *by, const int *place, nvf_choice *c) {
-  NVB_VEC(nvf_cut) cut = { 0 };
+/* The buffers of a kernel that does what both do, which wait for nothing of each other's. */
+static int pointers_of_both(const search *s, const nvf_cand *x, const nvf_cand *y) {
+  int n = nvf_pointers(x) + nvf_pointers(y);
+  for (int i = 0, j = 0; i < x->nread && j < y->nread;) {
+    n -= x->read[i] == y->read[j] && !nvf_is_given(s->net, node_of(s, x->read[i]));
+    int low = x->read[i] <= y->read[j], high = x->read[i] >= y->read[j];
+    i += low;
+    j += high;
+  }
+  return n;
+}
+
+/* Of a level, neighbours that read the same are apart where one kernel would have too many buffers. */
+typedef NVB_VEC(nvf_cut) cut_list;
+static void too_many(search *s, const groups *all, const int *level, const int *place, nvf_choice *c, cut_list *cut) {
+  int *reader = NVB_NEWN(s->a, int, s->net->n + 1); /* by node: the last group that reads it, +1 */
+  for (int i = 0; i < all->n; i++) {
+    const nvf_cand *k = all->at[i].k;
+    int told = -1;
+    for (int r = 0; r < k->nread && place[i] >= 0; r++) {
+      int x = k->read[r], j = reader[x] - 1;
+      reader[x] = i + 1;
+      if (j < 0 || j == told || level[j] != level[i] || node_of(s, x)->size <= 1)
+        continue;
+      told = j;
+      int from = c->step[place[j]], to = c->step[place[i]];
+      if (from != to && pointers_of_both(s, all->at[j].k, k) > s->net->caps->max_buffers)
+        NVB_PUSH(s->a, *cut, ((nvf_cut){ from < to ? from : to, from < to ? to : from, crowded }));
+    }
+  }
+}
+
+static void cuts(search *s, const groups *all, const int *by, const int *level, const int *place, nvf_choice *c) {
+  cut_list cut = { 0 };
   for (int i = 0; i < all->n; i++) {
     const nvf_cand *k = all->at[i].k;
     int *from = NVB_NEWN(s->a, int, k->nread + 1), n = 0;
@@ -494,6 +527,7 @@ static void cuts(search *s, const groups *all, const int *by, const int *place, 
     for (int q = 0; q < n; q++)
       NVB_PUSH(s->a, cut, ((nvf_cut){ c->step[place[from[q]]], c->step[place[i]], reason(s, all, i, from[q]) }));
   }
+  too_many(s, all, level, place, c, &cut);
   c->cut = cut.at;
   c->ncut = cut.n;
 }
@@ -506,7 +540,7 @@ static int may_share(const search *s, const nvf_choice *c, int first, int i) {
     small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
     small &= !c->k[j]->dot; /* a step that a library may take holds a product alone */
-    buffers += c->k[j]->put.n + c->k[j]->nread;
+    buffers += nvf_pointers(c->k[j]);
     params += (double)nvf_params(c->k[j]);
   }
   return small && buffers <= s->net->caps->max_buffers &&
@@ -547,7 +581,7 @@ static nvf_choice *ordered(search *s, const groups *all, int fuse) {
     c->step[c->n++] = c->nstep - 1;
   }
   if (fuse)
-    cuts(s, all, by, place, c);
+    cuts(s, all, by, level, place, c);
   return c;
 }
 

@@ -235,6 +235,59 @@ START_TEST(too_old) {
 }
 END_TEST
 
+/* Found out without a context, and without a start of the device. */
+START_TEST(the_first_that_can_be_used) {
+  nvd_device *d;
+  setenv("NVM_EMU_DEVICES", "4", 1);
+  setenv("NVM_EMU_ARCH", "75,130,90,80", 1);
+  nvb_set("cuda_dir", getenv("NVM_EMU_DIR"));
+  ck_assert_int_eq(nvd_device_count(), 4);
+  ck_assert_int_eq(nvd_device_first(), 2);
+  ck_assert_int_eq(nvd_device_usable(0), NVM_ERR_UNSUPPORTED);
+  ck_assert_msg(strstr(nvb_message(), "[cuda:0] compute capability 7.5"), "%s", nvb_message());
+  ck_assert_int_eq(nvd_device_usable(1), NVM_ERR_UNSUPPORTED);
+  ck_assert_msg(strstr(nvb_message(), "NVRTC 13.0 does not know compute capability 13.0"), "%s", nvb_message());
+  OK(nvd_device_usable(3));
+  ck_assert_int_eq(nvd_device_usable(4), NVM_ERR_DEVICE);
+  ck_assert_int_eq(emu_calls("cuDevicePrimaryCtxRetain") + emu_calls("cudaMemPoolCreate"), 0);
+  ck_assert_int_eq(nvd_device_get(&d, 0), NVM_ERR_UNSUPPORTED);
+  ck_assert_msg(!d && strstr(nvd_device_line(0), "7.5"), "%s", nvd_device_line(0));
+  OK(nvd_device_get(&d, 3));
+  ck_assert_int_eq(nvd_device_ordinal(d), 3);
+  ck_assert_msg(strstr(nvd_device_line(3), "8.0"), "%s", nvd_device_line(3));
+}
+END_TEST
+
+START_TEST(none_that_can_be_used) {
+  nvd_device *d;
+  setenv("NVM_EMU_ARCH", "70", 1);
+  nvb_set("cuda_dir", getenv("NVM_EMU_DIR"));
+  ck_assert_int_eq(nvd_device_first(), -1);
+  ck_assert_msg(strstr(nvb_message(), "7.0; 8.0 is needed"), "%s", nvb_message());
+  ck_assert_int_eq(nvd_device_get(&d, 0), NVM_ERR_UNSUPPORTED);
+}
+END_TEST
+
+/* CUDA is there, and an NVRTC that is not one. */
+START_TEST(nothing_that_compiles) {
+  static const char *const name[][2] = { { "libcudart.so.13", "libcudart.so.13" }, { "libcuda.so.1", "libcuda.so.1" },
+                                         { "libcuda.so.1", "libnvrtc.so.13" } };
+  char dir[] = "/tmp/nvm-test-XXXXXX", from[600], to[600];
+  nvd_device *d;
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    snprintf(from, sizeof from, "%s/%s", getenv("NVM_EMU_DIR"), name[i][0]);
+    snprintf(to, sizeof to, "%s/%s", dir, name[i][1]);
+    ck_assert_int_eq(symlink(from, to), 0);
+  }
+  nvb_set("cuda_dir", dir);
+  ck_assert_int_eq(nvd_device_first(), -1);
+  ck_assert_msg(strstr(nvb_message(), "NVRTC is too old: it has no nvrtcVersion"), "%s", nvb_message());
+  ck_assert_int_eq(nvd_device_get(&d, 0), NVM_ERR_UNSUPPORTED);
+  sweep_folder(dir);
+}
+END_TEST
+
 START_TEST(wrong_ordinal) {
   emulated(0);
   nvd_device *d;
@@ -454,6 +507,27 @@ START_TEST(stream_of_another_device) {
   ck_assert_int_eq(nvd_stream_set(d, there), NVM_ERR_VALUE);
   ck_assert_msg(strstr(nvb_message(), "cuda:0"), "%s", nvb_message());
   OK(nvd_stream_set(e, there));
+  int ordinal = 7;
+  OK(nvd_stream_place(&ordinal, there));
+  ck_assert_int_eq(ordinal, 1);
+  OK(nvd_stream_place(&ordinal, (void *)2));
+  ck_assert_int_eq(ordinal, -1);
+  nvd_buf *mine = ramp(d, N);
+  OK(nvd_memory_place(&ordinal, mine->data + 8));
+  ck_assert_int_eq(ordinal, 0);
+  ck_assert_int_eq(nvd_memory_place(&ordinal, &ordinal), NVM_ERR_VALUE);
+  for (int garbage = 0; garbage < 2; garbage++) { /* others hand over a stream: in and out */
+    void *stream = garbage ? (void *)0x777 : there;
+    const char *want = garbage ? "0x777 is no stream" : "this stream is of cuda:1, not of cuda:0";
+    ck_assert(!nvd_buf_wrap_on(d, mine->data, 4 * N, stream, NULL, NULL) && nvb_status() == NVM_ERR_VALUE);
+    ck_assert_msg(strstr(nvb_message(), want), "%s", nvb_message());
+    ck_assert_int_eq(nvd_buf_ready(mine, stream), NVM_ERR_VALUE);
+    ck_assert_msg(strstr(nvb_message(), want), "%s", nvb_message());
+    ck_assert_int_eq(nvd_buf_use(mine, stream, 0), NVM_ERR_VALUE);
+  }
+  ck_assert(!nvd_buf_wrap_on(e, mine->data, 4 * N, NULL, NULL, NULL));
+  ck_assert_msg(strstr(nvb_message(), "no memory of cuda:1: it is memory of cuda:0"), "%s", nvb_message());
+  nvd_buf_unref(mine);
   nvd_buf *x = ramp(d, N), *y = nvd_buf_new_on(e, 4 * N); /* from one to the other and on */
   OK(nvd_copy_on(y, 0, x, 0, 4 * N));
   nvd_buf_unref(x);
@@ -496,6 +570,11 @@ START_TEST(foreign_memory) {
   nvd_buf_unref(y), nvd_buf_unref(z);
   ck_assert(!nvd_buf_wrap_on(d, &released, 4, NULL, NULL, NULL));
   ck_assert_int_eq(nvb_status(), NVM_ERR_VALUE);
+  emu_fail("cuEventRecord", 0, 400); /* the order would be lost */
+  emu_fail("cuEventRecord", 0, 400);
+  ck_assert(!nvd_buf_wrap_on(d, data, 4 * N, theirs, release, NULL));
+  ck_assert_msg(strstr(nvb_message(), "invalid resource handle"), "%s", nvb_message());
+  ck_assert_int_eq(released, 2);
   OK(nvd_stream_set(d, NULL));
   CUDA(cudaFree(data));
   nvd_program_free(p);
@@ -963,6 +1042,11 @@ START_TEST(lost) {
   ck_assert_int_eq(nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }), NVM_ERR_DEVICE);
   ck_assert(!nvd_buf_new_on(d, 4) && nvb_status() == NVM_ERR_DEVICE);
   ck_assert_int_eq(nvd_synchronize(d), NVM_ERR_DEVICE);
+  ck_assert_int_eq(nvd_device_memory_trim(d), NVM_ERR_DEVICE);
+  ck_assert_int_eq(nvd_device_usable(0), NVM_ERR_DEVICE);
+  ck_assert(strstr(nvb_message(), "scale+sum2") && strstr(nvd_device_line(0), "scale+sum2"));
+  ck_assert(nvd_device_count() == 1 && nvd_device_first() == 0); /* there it is, and nothing takes its place */
+  OK(nvd_device_get(&d, 0));
   ck_assert_int_eq(prepare(&q, d, two_steps, N, 0), NVM_ERR_DEVICE);
   nvd_buf_unref(x), nvd_buf_unref(y);
   nvd_program_free(p);
@@ -1100,6 +1184,7 @@ START_TEST(a_forked_child_is_told) {
   if (!child) {
     int bad = nvd_device_get(&e, 0) != NVM_ERR_DEVICE || !strstr(nvb_message(), "fork");
     bad |= nvd_device_count() != 0 || !strstr(nvb_message(), "fork");
+    bad |= nvd_device_first() != 0 || nvd_device_usable(0) != NVM_ERR_DEVICE; /* where it would be an error */
     bad |= nvd_buf_new_on(d, 4) != NULL;
     bad |= nvd_download(host, y, 0, 4) != NVM_ERR_DEVICE || nvd_upload(x, 0, host, 4) != NVM_ERR_DEVICE;
     bad |= nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }) != NVM_ERR_DEVICE;
@@ -1181,7 +1266,8 @@ START_TEST(threads_that_end) {
 }
 END_TEST
 
-SUITE("device", nothing_is_looked_for, too_old, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
+SUITE("device", nothing_is_looked_for, too_old, the_first_that_can_be_used, none_that_can_be_used,
+      nothing_that_compiles, wrong_ordinal, facts, freed_memory_is_had_again, memory_is_counted,
       a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       long_kernels_are_launched, long_steps_are_launched, a_graph_that_fails_is_given_up, values_from_the_host,

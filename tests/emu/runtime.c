@@ -144,6 +144,12 @@ int cudaSetDevice(int device) {
   return OK;
 }
 int cudaGetDevice(int *device) { CALL; *device = current(); return OK; }
+static int arch_of(int device) { /* of a list that is too short, the last one */
+  const char *s = getenv("NVM_EMU_ARCH");
+  int arch = s && *s ? atoi(s) : 90;
+  for (; s && device && (s = strchr(s, ',')); device--) arch = atoi(++s);
+  return arch;
+}
 int cudaDeviceGetAttribute(int *value, int attribute, int device) {
   static const int known[][2] = {{1, 1024},
                                  {8, 49152},
@@ -151,8 +157,6 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device) {
                                  {CUDA_DEV_L2, 60 << 20},
                                  {CUDA_DEV_THREADS_PER_SM, 2048},
                                  {CUDA_DEV_UNIFIED, 1},
-                                 {CUDA_DEV_MAJOR, 9},
-                                 {CUDA_DEV_MINOR, 0},
                                  {CUDA_DEV_SHARED_PER_SM, 233472},
                                  {82, 65536},
                                  {CUDA_DEV_SHARED_OPTIN, 232448},
@@ -160,6 +164,10 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device) {
   CALL;
   NEED(device >= 0 && device < ndevices(), INVALID_DEVICE);
   const char *sms = getenv("NVM_EMU_SMS");
+  if (attribute == CUDA_DEV_MAJOR || attribute == CUDA_DEV_MINOR) {
+    int arch = arch_of(device);
+    return *value = attribute == CUDA_DEV_MAJOR ? arch / 10 : arch % 10, OK;
+  }
   if (attribute == CUDA_DEV_SMS) return *value = sms ? atoi(sms) : 132, OK;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (known[i][0] == attribute) return *value = known[i][1], OK;
@@ -196,6 +204,8 @@ int cuCtxPopCurrent(void **context) {
   *context = &context_of[stack[--nstack]];
   return OK;
 }
+
+int cuCtxGetDevice(int *device) { CALL; NEED(nstack > 0, INVALID_CONTEXT); *device = current(); return OK; }
 
 /* ---- streams and events */
 int cudaStreamCreateWithFlags(void **out, unsigned flags) {

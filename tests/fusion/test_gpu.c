@@ -315,6 +315,30 @@ static void cut_one(nvb_arena *a, void *arg) {
     ck_assert_int_eq(differ(g, o, want, out[o]), 0);
 }
 
+/* Numbers that are given with each call are arguments of a GPU's launch and no buffers: 100 go in. */
+static void given_numbers(nvb_arena *a, void *arg) {
+  (void)arg;
+  maker m = { .a = a };
+  int x = m_leaf(&m, NVM_F32, 1, (int64_t[]){ 5000 }, NULL);
+  for (int i = 1; i <= 100; i++) {
+    int w = m_leaf(&m, NVM_F32, 0, NULL, NULL);
+    m.leaf.at[i].weak_const = 1 + NVG_FLOAT;
+    x = m_2(&m, i % 2 ? "add" : "multiply", x, w);
+  }
+  m_out(&m, x);
+  nvf_plan *p = nvf_fuse(a, m_graph(&m), nvb_caps_find("h200"), &(nvf_options){ .fuse = 1 });
+  nvf_plan_check(a, p);
+  ck_assert_int_eq(p->nstep, 1);
+  int many[3] = { 0 };
+  for (int i = 0; i < p->step[0].k->nparam; i++)
+    many[p->step[0].k->param[i].kind]++;
+  ck_assert(many[NVF_SCALAR] == 100 && many[NVF_BUFFER] == 2);
+}
+START_TEST(given_numbers_are_no_buffers) {
+  in_arena(given_numbers, NULL, NULL);
+}
+END_TEST
+
 START_TEST(what_no_launch_takes_is_cut) {
   in_arena(cut_one, &_i, NULL);
 }
@@ -322,4 +346,5 @@ END_TEST
 
 SUITE("gpu", EACH(same_bits_in_any_place, programs), EACH(places_follow_the_rules, places),
       EACH(hints_follow_the_rules, hints),
-      joined_values_are_computed_once, LOOP(what_no_launch_takes_is_cut, 2))
+      joined_values_are_computed_once, LOOP(what_no_launch_takes_is_cut, 2),
+      given_numbers_are_no_buffers)

@@ -88,6 +88,19 @@ def test_numpy_and_host(device):
         nvm.asarray(x, device="cpu") + a
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("change,error,message", [
+    (dict(typestr="Xf4"), TypeError, "Xf4"), (dict(strides=(1 << 62, 1 << 62)), ValueError, "strides"),
+    (dict(strides=(-(1 << 62), 4)), ValueError, "strides"), (dict(stream=-1), ValueError, "no streams"),
+    (dict(stream=0), ValueError, "no streams")])
+def test_what_cannot_be_is_refused(device, change, error, message):
+    x = (nvm.asarray(np.ones((2, 3), np.float32), device=device) + 1).eval()
+    foreign = type("Foreign", (), {"__cuda_array_interface__": {**x.__cuda_array_interface__, **change}})()
+    for copy in (False, None):
+        with pytest.raises(error, match=message):
+            nvm.asarray(foreign, copy=copy)
+
+
 def test_streams_are_ordered(device, torch):
     """What PyTorch writes on a stream of its own is seen by nvm, and the other way round, with no wait of the host."""
     n = 1 << 24

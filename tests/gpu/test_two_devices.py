@@ -98,6 +98,70 @@ def test_memory_is_counted_apart():
     assert [nvm.memory_info(d)["used"] for d in (A, B)] == before
 
 
+class Interface:
+    def __init__(self, a, **changes):
+        self.shown = {**a.__cuda_array_interface__, **changes}
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.shown
+
+
+def test_foreign_memory_is_where_its_address_says():
+    a, b = ramp(A).eval(), ramp(B).eval()
+    assert [nvm.asarray(Interface(v), copy=False).device for v in (a, b)] == [A, B]
+    assert nvm.asarray(Interface(b)).device == nvm.jit(lambda v: v + 1)(Interface(b)).device == B
+    assert float((Interface(b) + ramp(B))[3]) == 6
+    try:
+        nvm.set_default_device("cpu")
+        assert [nvm.asarray(Interface(v), copy=False).device for v in (a, b)] == [A, B]
+        assert nvm.jit(lambda v: v + 1)(Interface(b)).device == B
+    finally:
+        nvm.set_default_device("auto")
+    with pytest.raises(ValueError, match="another device"):
+        nvm.asarray(Interface(b), device=A, copy=False)
+    there = nvm.asarray(Interface(b), device=A)
+    assert there.device == A and float(there[5]) == 5
+    with pytest.raises(ValueError, match="cuda:0.*cuda:1"):
+        a + Interface(b)
+
+
+def test_others_streams_are_of_the_memorys_device():
+    # what the other stream does would not be waited for, and what it reads be used anew under it
+    own = {d: _nvm.stream_get(d) for d in (A, B)}
+    for here, other in ((A, B), (B, A)):
+        x = (ramp(here) + 1).eval()
+        for call in (lambda: nvm.asarray(Interface(x, stream=own[other]), copy=False),
+                     lambda: x.__dlpack__(stream=own[other]), lambda: x.to_device("cpu", stream=own[other])):
+            with pytest.raises(ValueError, match=f"of {other}, not of {here}"):
+                call()
+        assert nvm.from_dlpack(x.__dlpack__(stream=own[here])).tolist() == x.tolist()
+
+
+def test_a_stream_is_of_its_own_device():
+    class Torch:
+        def __init__(self, cuda_stream, index):
+            self.cuda_stream, self.device = cuda_stream, type("device", (), {"index": index})
+
+    class Cupy:
+        def __init__(self, ptr, device_id):
+            self.ptr, self.device_id = ptr, device_id
+
+    own = {d: _nvm.stream_get(d) for d in (A, B)}
+    for i, d in enumerate((A, B)):
+        for s in (own[d], Torch(own[d], i), Torch(0, i), Cupy(0, i), Cupy(own[d], i)):
+            with nvm.stream(s):
+                address = s if s == own[d] else getattr(s, "cuda_stream", getattr(s, "ptr", 0))
+                assert _nvm.stream_get(d) == (address or 1)
+                assert float((ramp(d) + 1)[3]) == 4
+        with nvm.device(d), nvm.stream(1), nvm.stream(own[d]):
+            assert (nvm.ones(3) + 1).eval().device == d
+        assert {d: _nvm.stream_get(d) for d in (A, B)} == own
+    with nvm.device(B), nvm.stream(2):
+        assert _nvm.stream_get(B) == 2 and _nvm.stream_get(A) == own[A]
+    assert _nvm.stream_get(B) == own[B]
+
+
 def test_a_stream_of_the_other_is_refused():
     own = {d: _nvm.stream_get(d) for d in (A, B)}
     for here, other in ((A, B), (B, A)):

@@ -49,6 +49,11 @@ static void hundred(void) {
     s = add(s, X(100000));
   out(s);
 }
+static void seventy(void) { /* results of one array: no edge is between their kernels */
+  N x = X(100000);
+  for (int i = 0; i < 70; i++)
+    out(add(mul(x, w(i + 0.5)), w(1)));
+}
 static void scalars(void) { /* 600 literals, 8 bytes each, are more than the launch of a GPU takes */
   N x = X(100000);
   for (int i = 0; i < 600; i++)
@@ -148,6 +153,7 @@ static const struct { const char *name; void (*write)(void); int steps; const ch
   { "doublings", doublings, 6, NULL }, { "stencils", stencils, 12, NULL }, { "wide", wide, 5, NULL },
   { "deep", deep, 1, NULL }, { "layernorm backward", layernorm_backward, 3, NULL },
   { "sum of 100 arrays", hundred, 2, "more buffers than a kernel may have" },
+  { "70 results", seventy, 2, "not fused: 1 and 2: more buffers than a kernel may have" },
   { "600 literals", scalars, 1, "more arguments than a launch may have" },
   { "a scan at a shift", shifted_scan, 2, "read at other coordinates than it is made" },
   { "a gather of what is computed", gathered, 2, "read at other coordinates than it is made" },

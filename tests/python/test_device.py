@@ -68,6 +68,16 @@ for call in calls:
         raise SystemExit("no error")
 assert [l for l in nvm.info().splitlines() if l.startswith("cuda")].__len__() == 1
 assert not hasattr(nvm.ones(3), "__cuda_array_interface__")
+class Foreign:
+    __cuda_array_interface__ = dict(shape=(2,), typestr="<f4", data=(4096, False), version=3)
+for call in (lambda: nvm.asarray(Foreign()), lambda: nvm.jit(lambda v: v)(Foreign()),
+             lambda: nvm.stream(4096).__enter__()):
+    try:
+        call()
+    except NotImplementedError as e:
+        assert "NVM_CUDA_DIR is off" in str(e), e
+    else:
+        raise SystemExit("no error")
 nvm.synchronize()
 """
     p = alone(code, NVM_CUDA_DIR="off")
@@ -399,7 +409,9 @@ def test_cuda_array_interface(x):
     for change, error in ((dict(mask=object()), ValueError), (dict(data=(0, False)), ValueError),
                           (dict(data=(i["data"][0] + 1, False)), ValueError),
                           (dict(typestr="<f12"), TypeError), (dict(typestr=">f4"), TypeError),
-                          (dict(stream=0), ValueError),
+                          (dict(typestr="Xf4"), TypeError), (dict(strides=(2 ** 62, 2 ** 62)), ValueError),
+                          (dict(stream=0), ValueError), (dict(stream=-1), ValueError),
+                          (dict(stream=0x777), ValueError),
                           (dict(strides=(3, 1)), ValueError), (dict(shape=(-1, 3)), ValueError),
                           (dict(shape=3), ValueError)):
         with pytest.raises(error):

@@ -203,6 +203,11 @@ def test_dlpack_errors():
             a.__dlpack__(**kw)
     with pytest.raises(TypeError):
         a.__dlpack__(nothing=1)
+    for kw in ({"max_version": 5}, {"max_version": (1,)}, {"dl_device": 1}):
+        with pytest.raises(TypeError, match="a tuple of two integers"):
+            a.__dlpack__(**kw)
+    with pytest.raises(BufferError, match=r"does not know: \(2, 1099511627776\)"):
+        nvm.from_dlpack(Owner(np.ones(2), (2, 2 ** 40)))
     assert a.__dlpack_device__() == (1, 0)
 
 

@@ -57,7 +57,8 @@ _known = {}
 
 def devices():
     """The devices that can be used: a list, the CPU first."""
-    return [device("cpu")] + [device(2 + i) for i in range(_nvm.device_count())]
+    gpus = range(2, 2 + _nvm.device_count())
+    return [device("cpu")] + [device(number) for number in gpus if _nvm.device_usable(number)]
 
 
 def get_default_device():
@@ -65,12 +66,23 @@ def get_default_device():
     return device()
 
 
+def _device_of(s):
+    """The GPU that a stream object of PyTorch (device.index), CuPy (device_id) or another says it is of, or None."""
+    at = getattr(s, "device", s)
+    for attribute in ("device_id", "index"):
+        number = getattr(at, attribute, None)
+        if type(number) is int and number >= 0:
+            return device(2 + number)
+    return None
+
+
 class stream:
-    """Inside `with nvm.stream(s):` this thread's work on a GPU goes to the stream s: an address (cudaStream_t; 1 is the
-    legacy default stream, 2 the thread's), or a stream object of PyTorch, CuPy, or with __cuda_stream__. It must
-    outlive its use."""
+    """Inside `with nvm.stream(s):` this thread's work on the GPU that s is of goes to the stream s: an address
+    (cudaStream_t; 1 is the legacy default stream, 2 the thread's: of `device`, else of the thread's device or the
+    default one), or a stream object of PyTorch, CuPy, or with __cuda_stream__. It must outlive its use."""
 
     def __init__(self, handle, device=None):
+        device = _device_of(handle) if device is None else device
         for attribute in ("cuda_stream", "ptr"):
             handle = getattr(handle, attribute, handle)
         if hasattr(handle, "__cuda_stream__"):
@@ -79,13 +91,16 @@ class stream:
         self.handle, self.device = int(handle) or 1, device
 
     def __enter__(self):
-        before = _nvm.stream_get(self.device)
-        _nvm.stream_set(self.device, self.handle)
-        _outer().append(before)
+        on = self.device
+        if on is None:
+            on = device(_nvm.stream_device(self.handle))
+        before = _nvm.stream_get(on)
+        _nvm.stream_set(on, self.handle)
+        _outer().append((on, before))
         return self
 
     def __exit__(self, *error):
-        _nvm.stream_set(self.device, _outer().pop())
+        _nvm.stream_set(*_outer().pop())
 
 
 _nvm.hooks["device"] = device
