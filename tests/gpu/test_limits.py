@@ -64,7 +64,8 @@ def test_a_gather_among_and_to_more_than_2_to_31_elements(device, torch):
     with pytest.raises(IndexError, match="take"):
         nvm.take(a, nvm.asarray(np.array([n]), device=device), axis=0).tolist()
     del a, x
-    rows = torch.arange(1 << 16, device="cuda").to(torch.uint8).reshape(1 << 16, 1).expand(1 << 16, 1 << 15).contiguous()
+    column = torch.arange(1 << 16, device="cuda").to(torch.uint8).reshape(1 << 16, 1)
+    rows = column.expand(1 << 16, 1 << 15).contiguous()
     back = nvm.asarray(np.arange(1 << 16)[::-1].copy(), device=device)
     y = torch.from_dlpack(nvm.take(nvm.from_dlpack(rows), back, axis=0))
     assert y.numel() == 1 << 31 and torch.equal(y[:, -1], rows[:, 0].flip(0)) and torch.equal(y[:, 0], y[:, -1])
