@@ -114,6 +114,9 @@ FAMILIES = {
     "stencil": (lambda x: x[1:-1, 1:-1] * -4 + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:], [_f(65, 90)]),
     "empty": (lambda x: x * 2 + 1, [_f(0, 5)]),
     "one element": (lambda x: nvm.sqrt(x * x), [np.float32(2.5).reshape(())]),
+    "int8 product": (lambda x, y: nvm.matmul(x, y.T, dtype="int32") + 1,
+                     [(np.arange(72 * 64) % 255 - 127).astype(np.int8).reshape(72, 64),
+                      (np.arange(200 * 64) % 253 - 127).astype(np.int8).reshape(200, 64)]),
     "many dimensions": (lambda x: nvm.permute_dims(x, (4, 0, 3, 1, 2)) + 1, [_f(3, 4, 5, 6, 7)]),
 }
 # A 16-bit result may differ from the CPU's by the last bit where the device has an instruction for it, a product by
@@ -130,6 +133,15 @@ HALVES = {
     "tf32 product": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"), precision="tf32"),
                      "bfloat16",
                      [_f(72, 40), _f(40, 136)]),
+    "tf32 product, left operand turned": (lambda x, y: nvm.matmul(nvm.astype(x, "float32").T, nvm.astype(y, "float32").T,
+                                                                  precision="tf32"), "bfloat16", [_f(40, 200), _f(136, 40)]),
+    "tf32 product, large tiles": (lambda x, y: nvm.matmul(nvm.astype(x, "float32"), nvm.astype(y, "float32"),
+                                                          precision="tf32"), "bfloat16", [_f(520, 96), _f(96, 264)]),
+    "bf16 product, argmin of rows": (lambda x, y: nvm.argmin(x @ y, axis=1), "bfloat16",
+                                     [np.round(_f(200, 64)), np.round(_f(64, 520))]),
+    "bf16 product, sums of rows": (lambda x, y: nvm.sum(x @ y, axis=1), "bfloat16",
+                                   [np.round(_f(200, 64)), np.round(_f(64, 520))]),
+    "f64 product": (lambda x, y: nvm.tanh(x @ y), "float64", [_f(72, 40, dtype="float64"), _f(40, 136, dtype="float64")]),
     "f16 map": (lambda x, y: 2.5 * x + y, "float16", [_f(5000), _f(5000, seed=2)]),
     "bf16 map": (lambda x, y: 2.5 * x + y, "bfloat16", [_f(5000), _f(5000, seed=2)]),
     "bf16 gelu": (lambda x, y: nvm.gelu(x + y, approximate=True), "bfloat16", [_f(30, 256), _f(256, seed=2)]),
@@ -172,7 +184,7 @@ def same(a, b):
 def near(a, b, dtype):
     """At most one unit of the last place of a 16-bit type apart, some units of f32."""
     unit, least = {"float16": (2.0 ** -10, 2.0 ** -14), "bfloat16": (2.0 ** -7, 2.0 ** -14),
-                   "float32": (2.0 ** -20, 16)}[dtype]
+                   "float32": (2.0 ** -20, 16), "float64": (2.0 ** -22, 1)}[dtype]
     return a.shape == b.shape and bool((np.abs(a - b) <= unit * np.maximum(np.abs(b), least)).all())
 
 
