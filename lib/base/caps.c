@@ -17,8 +17,8 @@
    120. */
 #define cluster_of(arch, units) ((arch) < 90 || (units) < 8 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
 
-/* GPUs: bandwidth as a copy reaches it; products of integers of 8 bits as those of floats, or by their part of the
-   cores' rate, and the generated ones of f64 by tensor cores (not measured). `arch` and `word` (in the driver's name)
+/* GPUs: bandwidth as a copy reaches it; but for the H200 products of integers of 8 bits as those of floats, or by their
+   part of the cores' rate, and the generated ones of f64 by tensor cores (not measured). `arch` and `word` (in the driver's name)
    tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
@@ -29,7 +29,7 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = nvb_splits_f32(arch), \
       .scales = nvb_scales_eights(arch) }, arch, word }
   GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 },
-      { 60e3, 45e3 }, { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1400e3, 1300e3 }),
+      { 61e3, 49e3 }, { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1490e3, 1500e3 }),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 45e3 },
       { 700e3, 690e3 }, { 1200e3, 1100e3 }, { 1200e3, 1100e3 }),
   GPU("a100", 80, "", 108, 160 << 10, 40 << 20, 1750, 4500, 11700, { 18e3, 13e3 }, { 130e3, 100e3 }, { 18e3, 13e3 },

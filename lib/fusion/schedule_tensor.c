@@ -273,7 +273,8 @@ static double reach_of(const nvf_cand *k, const tiling *t) {
   double rows = 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
-  return c->reach / best_reach(k) * sums / rows * (is_widened(k, c) ? 0.5 : 1);
+  double turned = size_of(k) == 4 && c->form == GROUPS && has(k, is_lifted) ? 0.96 : 1; /* on their way */
+  return c->reach / best_reach(k) * sums / rows * turned * (is_widened(k, c) ? 0.5 : 1);
 }
 
 /* Tiles that do not fill the machine once more, and the shares of their rounds (cuda_shares.c); 0: they stay whole. Not
@@ -425,7 +426,8 @@ static int stores_a_matrix(const nvf_cand *k) {
 }
 
 static int stages_of(const nvf_cand *k, const tiling *t) {
-  int more = t->c->form == GROUPS && t->c->stages > 1 && !stores_a_matrix(k);
+  int words = size_of(k) == 4 && has(k, is_lifted); /* each warp gives a stage back a round late */
+  int more = t->c->form == GROUPS && t->c->stages > 1 && (words || !stores_a_matrix(k));
   return t->stages + (more && stage_bytes(k, t) * (t->stages + 1) <= k->net->caps->onchip / t->resident);
 }
 
