@@ -339,6 +339,25 @@ class Gpu:
             t.cuda.empty_cache()
         return out
 
+    def integers(self):
+        """Products of int8 summed in 32 bits, the right operand turned, beside torch._int_mm; right if the error is 0."""
+        t, out = self.torch, {}
+        for n in (1024, 4096, 8192) if "nvm" in self.peers else ():
+            title = f"int8 {n} x {n} x {n} to int32, turned"
+            if self.passes(title, 3):
+                continue
+            n = n // 16 if self.args.try_ else n
+            a, b = (t.randint(-128, 128, (n, n), device="cuda", dtype=t.int8) for _ in range(2))
+            nvm = self.peers["nvm"]
+            f, args = nvm.jit(lambda x, y: nvm.nvm.matmul(x, nvm.nvm.matrix_transpose(y), dtype="int32")), [nvm.take(x) for x in (a, b)]
+            calls = {"nvm": lambda f=f, args=args: f(*args), "bare": lambda a=a, b=b: t._int_mm(a, b.t())}
+            error = float((nvm.give(calls["nvm"]()) - calls["bare"]()).double().norm())
+            times = self.times(calls, 4 if n > 1024 else 20)
+            us = {name: statistics.median(v) for name, v in times.items()}
+            out[title] = dict(dtype="int8", m=n, n=n, k=n, aim=1.00, us=us, rounds=times, error={"nvm": error}, tflops=2e-6 * n**3 / us["bare"])
+            say(f"{title}: " + ", ".join(f"{p} {v:.1f}" for p, v in us.items()))
+        return out
+
     def scaled(self):
         """scaled_matmul by what has a scale of its own, where it lies as cuBLASLt takes it; results are bfloat16."""
         t, out = self.torch, {}
@@ -510,7 +529,7 @@ def main():
         device = g.torch.cuda.get_device_name()
         said.update(device=device, versions={n: x.version for n, x in g.peers.items()})
         if not args.grid and not args.f32:
-            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.generated(), **g.precisions(), **g.weights(), **g.scaled()})
+            result = write(args, device, **said, host_us=g.host(), rows={**g.rows(), **g.generated(), **g.precisions(), **g.weights(), **g.integers(), **g.scaled()})
         for name, shapes, peers in (("f32", F32, ["nvm"]), ("grid", GRID, PEERS)):
             if getattr(args, name):
                 result = dict(said, tune=args.tune, rows={})

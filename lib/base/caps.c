@@ -18,8 +18,8 @@
 #define cluster_of(arch, units) ((arch) < 90 || (units) < 8 ? 1 : (arch) == 90 && (units) > 120 ? 16 : 8)
 
 /* GPUs: bandwidth as a copy reaches it; but for the H200 products of integers of 8 bits as those of floats, or by their
-   part of the cores' rate, and the generated ones of f64 by tensor cores (not measured). `arch` and `word` (in the driver's name)
-   tell the family of a device. */
+   part of the cores' rate, and the generated ones of f64 by tensor cores (not measured). `arch` and `word` (in the
+   driver's name) tell the family of a device. */
 static const struct family { nvb_caps caps; int arch; const char *word; } known[] = {
 #define GPU(id, arch, word, sms, shared, cache, copy, cached, ops, ...) \
   { { .kind = NVB_CUDA, .name = id, .units = sms, .width = 32, .threads = 1024, .onchip = shared, \
