@@ -163,6 +163,9 @@ nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t 
    parameters. */
 nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of);
 int nvf_product_offered(const nvf_product *p, int offers);
+/* gelu.c: the instance of which another one is GELU by tanh, as written out by the user (narrow: with numbers of 16
+   bits); -1: there is none. */
+int nvf_gelu_of(const nvf_cand *k, int i, int narrow);
 
 /* ---- cost.c, cost_product.c */
 void nvf_assess(nvf_cand *k);                  /* roles and price */

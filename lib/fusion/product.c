@@ -283,8 +283,11 @@ static int term(words *w, int i, nvm_dtype type, double sign) {
 
 static int act_of(const words *w, int i, int *of) {
   const nvf_inst *v = inst_of(w, i);
-  *of = v->narg ? v->arg[0] : -1;
-  return is_map(w, i, "relu") ? NVF_ACT_RELU : is_map(w, i, "gelu_tanh") ? NVF_ACT_GELU : NVF_ACT_NONE;
+  int written = nvf_gelu_of(w->k, i, nvg_is_narrow(w->p->d.type));
+  *of = written >= 0 ? written : v->narg ? v->arg[0] : -1;
+  return is_map(w, i, "relu")                        ? NVF_ACT_RELU
+         : is_map(w, i, "gelu_tanh") || written >= 0 ? NVF_ACT_GELU
+                                                     : NVF_ACT_NONE;
 }
 
 /* Numbers of a product of 8 bits that lie in memory: one, or one of each row or column. */

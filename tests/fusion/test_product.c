@@ -50,6 +50,17 @@ static int biased(maker *m, const int64_t *n) {
   return m_2(m, "add", m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])), m_leaf(m, NVM_F32, 1, DIMS(n[1]), NULL));
 }
 static void gelu(maker *m, const int64_t *n) { m_out(m, m_1(m, "gelu_tanh", biased(m, n))); }
+/* 0.5 h (1 + tanh(c (h + 0.044715 h h h))), or as h sigmoid(2 c (...)) */
+static void written(maker *m, const int64_t *n, float c, int sigmoid) {
+  int h = biased(m, n), cube = m_2(m, "multiply", h, m_2(m, "multiply", h, h));
+  int u = m_2(m, "add", h, m_2(m, "multiply", m_const(m, 0.044715f), cube));
+  u = m_2(m, "multiply", u, m_const(m, sigmoid ? 2 * c : c));
+  int g = sigmoid ? m_1(m, "sigmoid", u) : m_2(m, "add", m_const(m, 1), m_1(m, "tanh", u));
+  m_out(m, m_2(m, "multiply", sigmoid ? h : m_2(m, "multiply", h, m_const(m, 0.5f)), g));
+}
+static void written_gelu(maker *m, const int64_t *n) { written(m, n, 0.7978845608f, 0); }
+static void written_sigmoid(maker *m, const int64_t *n) { written(m, n, 0.7978845608f, 1); }
+static void almost_gelu(maker *m, const int64_t *n) { written(m, n, 0.7969f, 0); }
 static void relu_of_rows(maker *m, const int64_t *n) {
   int d = m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1]));
   m_out(m, m_1(m, "relu", m_2(m, "add", d, f32(m, n[0], 1))));
@@ -403,7 +414,8 @@ typedef struct program { const char *name; void (*make)(maker *, const int64_t *
 static const program programs[] = {
   { "plain", plain, 1 }, { "left turned", left_turned, 1 }, { "right turned", right_turned, 1 },
   { "both turned", both_turned, 1 }, { "result turned", result_turned, 1 }, { "doubles", doubles, 1 },
-  { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 }, { "relu of rows", relu_of_rows, 1 },
+  { "pairs", pairs, 1 }, { "wide pairs", wide_pairs, 1 }, { "gelu", gelu, 1 }, { "written gelu", written_gelu, 1 },
+  { "written sigmoid", written_sigmoid, 1 }, { "almost gelu", almost_gelu, 1 }, { "relu of rows", relu_of_rows, 1 },
   { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
   { "less", less, 1 }, { "moved", moved, 1 }, { "negated", negated, 1 }, { "given halves", given_halves, 1 },
   { "less bias", less_bias, 1 }, { "fourth", fourth, 1 }, { "huge", huge, 1 }, { "tiny", tiny, 1 },
@@ -500,6 +512,8 @@ static const struct { const char *program, *words; } said[] = {
   { "plain", "70 x 20 x 130 of f32: d = a b" }, { "left turned", "d = a^T b" }, { "right turned", "d = a b^T" },
   { "both turned", "d = a^T b^T" }, { "result turned", "d^T = a b" }, { "doubles", "of f64: d = a b" },
   { "pairs", "of c64: d = a b" }, { "wide pairs", "of c128: d = a b^T + c" }, { "gelu", "d = gelu(a b + bias)" },
+  { "written gelu", "d = gelu(a b + bias)" }, { "written sigmoid", "d = gelu(a b + bias)" },
+  { "almost gelu", "multiply of the sum" },
   { "relu of rows", "d = relu(a b + bias of rows)" }, { "aux", "d = gelu(aux = a b + bias)" },
   { "scaled", "d = 0.5 a b + beta c" }, { "less", "d = a b - c" }, { "moved", "d = -0.25 a b + c" },
   { "negated", "d = -alpha a b - 2 c" }, { "given halves", "of bf16: d = relu(-alpha a b + c)" },

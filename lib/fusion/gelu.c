@@ -1,0 +1,84 @@
+/* GELU by tanh, however a user wrote it: what is computed of one value is known by its values. Nothing but a library's
+   call is told so, whose GELU is good to 5e-6 itself (docs/numerics.md, section 4). */
+#include <math.h>
+#include <string.h>
+#include "fusion/planner.h"
+#include "graph/dtype.h"
+
+enum { POINTS = 32, MOST = 32 /* instances that it is written in */, ARGS = 4 };
+typedef struct probe {
+  const nvf_cand *k;
+  int of;                 /* the argument */
+  int n, inst[MOST];      /* what is made of it and of numbers, in order */
+  float value[MOST][POINTS];
+} probe;
+
+/* Its values where the argument has these; NULL: not of the argument and numbers alone, in float32. */
+static const float *values(probe *p, int i, const float *at) {
+  const nvf_inst *v = &p->k->inst.at[i];
+  const nvf_node *n = &p->k->net->node[v->node];
+  if (i == p->of)
+    return at;
+  for (int j = 0; j < p->n; j++)
+    if (p->inst[j] == i)
+      return p->value[j];
+  if (v->kind == NVF_ISAME)
+    return values(p, v->arg[0], at);
+  if (n->dtype != NVM_F32 || n->parts > 1)
+    return NULL;
+  float made[POINTS];
+  if (v->kind == NVF_ICONST && n->kind == NVG_VCONST) {
+    for (int x = 0; x < POINTS; x++)
+      made[x] = (float)nvg_bits_float(NVM_F32, (uint64_t)n->attr[0]);
+  } else if (v->kind == NVF_IMAP && v->narg <= ARGS && n->frag->nresult == 1 && n->frag->nparam == v->narg) {
+    const void *in[ARGS];
+    for (int j = 0; j < v->narg; j++)
+      if (!(in[j] = values(p, v->arg[j], at)))
+        return NULL;
+    nvg_frag_run(n->frag, in, (void *[]){ made }, POINTS, 1);
+  } else
+    return NULL;
+  if (p->n == MOST)
+    return NULL;
+  p->inst[p->n] = i;
+  return memcpy(p->value[p->n++], made, sizeof made);
+}
+
+static double gelu(double x) {
+  return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+}
+
+/* Of numbers such as 0.7978845; where they are rounded to 16 bits, as they are beside such a sum, it is up to 3.5e-4
+   off, GELU by erf 4.7e-4. */
+static int is_gelu_of(const nvf_cand *k, int i, int of, int narrow) {
+  probe p = { .k = k, .of = of };
+  float at[POINTS];
+  for (int x = 0; x < POINTS; x++)
+    at[x] = (float)(x - POINTS / 2) * 0.377f;
+  const float *got = values(&p, i, at);
+  for (int x = 0; x < POINTS; x++)
+    if (!got || !(fabs((double)got[x] - gelu(at[x])) <= (narrow ? 4e-4 : 2e-6 * fmax(1, fabs((double)at[x])))))
+      return 0;
+  return 1;
+}
+
+/* Whether something below i is a tanh or an exponential, so that a look is worth it. */
+static int looks_like(const nvf_cand *k, int i, int depth) {
+  const nvf_inst *v = &k->inst.at[i];
+  const char *f = v->kind == NVF_IMAP ? k->net->node[v->node].frag->name : "";
+  int yes = f && (!strcmp(f, "tanh") || !strcmp(f, "sigmoid") || !strcmp(f, "exp"));
+  for (int j = 0; j < v->narg && v->kind == NVF_IMAP && depth > 0 && !yes; j++)
+    yes = looks_like(k, v->arg[j], depth - 1);
+  return yes;
+}
+
+int nvf_gelu_of(const nvf_cand *k, int i, int narrow) {
+  enum { DEPTH = 6 };
+  if (k->net->node[k->inst.at[i].node].dtype != NVM_F32 || !looks_like(k, i, DEPTH))
+    return -1;
+  for (int of = i - 1; of >= 0; of--)
+    if (k->net->node[k->inst.at[of].node].dtype == NVM_F32 && k->inst.at[of].kind != NVF_ICONST &&
+        is_gelu_of(k, i, of, narrow))
+      return of;
+  return -1;
+}
