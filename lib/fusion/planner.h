@@ -236,8 +236,8 @@ double nvf_split_time(const nvf_cand *k, int64_t elements);
 /* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
 double nvf_tensor_reach(const nvf_cand *k);
 nvm_dtype nvf_tensor_factor(const nvf_cand *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
-/* of the widest tile of such operands; 0: no tensor cores multiply them */
 int nvf_tensor_across(const nvf_cand *k, int zone);  /* memory runs along the operand's other axis, not along k */
+/* of the widest tile of such operands; 0: no tensor cores multiply them */
 int64_t nvf_tensor_columns(const nvb_caps *caps, nvm_dtype operands, int64_t precision);
 int64_t nvf_product_columns(const nvb_caps *caps, nvm_dtype sum);   /* of one block whose rows are reduced */
 int64_t nvf_product_rows(const nvb_caps *caps, nvm_dtype operands); /* of one whose columns are; 0: it reduces none */
