@@ -20,6 +20,7 @@ typedef struct nvc_cuda_map {
   nvc_poly offset, extent[NVC_MAP_RANK], stride[NVC_MAP_RANK]; /* in elements; stride[0] is 1 */
   int box[NVC_MAP_RANK];
   int swizzle;           /* bytes: 32, 64, 128 */
+  int tf32;              /* floats of 32 bits are rounded to it on their way into shared memory */
 } nvc_cuda_map;
 int64_t nvc_poly_value(const nvc_poly *p, const uint64_t *args); /* args[i]: value of parameter i */
 

@@ -280,7 +280,7 @@ static const char *instruction(nvcu_em *e, const side *p, const side *q) {
 
 static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
                      const side *p, const side *q) {
-  int tf32 = p->type == NVM_F32, qstep = 0;
+  int tf32 = p->type == NVM_F32 && !e->ring /* TMA has rounded */, qstep = 0;
   const char **a = NVB_NEWN(e->a, const char *, sum->np);
   for (int i = 0; i < sum->np; i++) fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
   for (int j = 0; j < sum->nq; j += qstep) { /* sixteen columns in one access, where they are neighbours */

@@ -28,6 +28,7 @@ static void fill_of(nvcu_em *e, nvcu_ring *g, const nvf_stmt *put, const nvf_stm
   m->box[0] = r->span / r->size;
   m->box[1] = r->rows <= 256 ? r->rows : 256;
   m->swizzle = r->span;
+  m->tf32 = r->type == NVM_F32;
   if ((r->span != 128 && !nvcu_becomes_wider(e, nvcu_tensor_user(e, put->out[0]), r->type)) || r->rows % m->box[1])
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] warpgroups multiply rows of 128 bytes");
   f->map = nvcu_map_new(e, m);

@@ -14,7 +14,7 @@
 #include "codegen/cuda_emitter.h"
 
 enum {
-  FORMAT = 4,      /* grows when the same options mean something else, or a row of the store does */
+  FORMAT = 5,      /* grows when the same options mean something else, or a row of the store does */
   ARCHS = 64,
   LOG_SHOWN = 480, /* characters */
   AROUND = 2,      /* lines of source before and after */

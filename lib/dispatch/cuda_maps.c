@@ -5,12 +5,14 @@
 
 enum { LINES_OF_L2 = 3 }; /* CU_TENSOR_MAP_L2_PROMOTION_L2_256B */
 
-static int type_of(int t) { /* CUtensorMapDataType */
-  switch (t) {
+static int type_of(const nvc_cuda_map *m) { /* CUtensorMapDataType */
+  if (m->tf32)
+    return 11;
+  switch (m->type) {
   case NVM_F16: return 6;
   case NVM_BF16: return 9;
   case NVM_F32: return 7;
-  default: return nvg_size((nvm_dtype)t) == 2 ? 1 : nvg_size((nvm_dtype)t) == 4 ? 2 : 0;
+  default: return nvg_size((nvm_dtype)m->type) == 2 ? 1 : nvg_size((nvm_dtype)m->type) == 4 ? 2 : 0;
   }
 }
 
@@ -26,7 +28,7 @@ static int encode(nvd_map *to, const nvc_cuda_map *m, const uint64_t *arg, uint6
     step[i] = 1;
   }
   void *first = (void *)(uintptr_t)(address + (uint64_t)(nvc_poly_value(&m->offset, arg) * size));
-  return nvd_cu.cuTensorMapEncodeTiled(to->word, type_of(m->type), (uint32_t)m->rank, first, extent, stride + 1, box,
+  return nvd_cu.cuTensorMapEncodeTiled(to->word, type_of(m), (uint32_t)m->rank, first, extent, stride + 1, box,
                                        step, 0,
                                        m->swizzle == 128  ? 3
                                        : m->swizzle == 64 ? 2

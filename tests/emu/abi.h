@@ -40,6 +40,7 @@ typedef struct emu_kernel {
 typedef struct emu_map {
   void *address;
   int rank, size, span;         /* bytes of an element, of what a swizzle turns */
+  int tf32;                     /* rounded to it on the way into shared memory */
   int box[5];
   long long extent[5], stride[5];
 } emu_map;

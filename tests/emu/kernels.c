@@ -70,6 +70,7 @@ int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, co
        INVALID_VALUE);
   NEED((uintptr_t)map % 64 == 0 && (uintptr_t)address % 16 == 0 && swizzle >= 0 && swizzle <= 3, INVALID_VALUE);
   m.size = size[type];
+  m.tf32 = type == 11;
   NEED(box[0] * (unsigned)m.size % 16 == 0 && (!swizzle || box[0] * (unsigned)m.size <= (unsigned)m.span),
        INVALID_VALUE);
   for (uint32_t i = 0; i < rank; i++) {

@@ -191,7 +191,7 @@ NV unsigned nv_bf16_of(unsigned two) {
 NV unsigned nv_f16_of(unsigned two) {
   return nv_half((signed char)two) | (unsigned)nv_half((signed char)(two >> 16)) << 16;
 }
-NV unsigned nv_tf32(unsigned x) { return (x & 0x7f800000u) == 0x7f800000u ? x : x + 0x1000u; }
+NV unsigned nv_tf32(unsigned x) { return (x & 0x7f800000u) == 0x7f800000u ? x : (x + 0xfffu + (x >> 13 & 1)) & ~0x1fffu; }
 template <int N> NV void nv_async(char *to, const void *from, bool ok) {
   if (((unsigned long long)to | (unsigned long long)from) % N) __builtin_trap();
   if (ok) __builtin_memcpy(to, from, N);
@@ -241,6 +241,7 @@ template <bool OUT> NV long long emu_box(char *shared, const nv_map *map, const 
             if (OUT) { if (inside) __builtin_memcpy(p, q, m->size); }
             else if (inside) __builtin_memcpy(q, p, m->size);
             else __builtin_memset(q, 0, m->size);
+            if (!OUT && m->tf32) *(unsigned *)q = nv_tf32(*(unsigned *)q);
           }
   return bytes;
 }

@@ -518,6 +518,27 @@ def test_tf32_lies_as_it_likes(turned, device, rng):
     tf32_either_way(((300, 264, 96), (512, 512, 64), (16, 512, 128), (48, 200, 64)), turned, device, rng)
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("m, n", [(512, 256), (16, 512)])
+def test_tf32_rounds_its_factors(m, n, turned, device, rng):
+    """To the nearest of 11 bits, which a product with ones on a diagonal gives back, on either side; halves go to even
+    ones, before compute capability 9.0 away from 0"""
+    bits = rng.integers(0, 2**31, (m, n), "u4") >> 1 | rng.integers(0, 2, (m, n), "u4") << 31
+    bits[::3] = bits[::3] & ~np.uint32(0x1fff) | np.uint32(0x1000)
+    bits[:, :2] = 0x3f800fff, 0x3f801001
+    away, even = ((bits + half & ~np.uint32(0x1fff)).view("f4") for half in (np.uint32(0x1000), 0xfff + (bits >> 13 & 1)))
+    turn = lambda v, t: (nvm.matrix_transpose(nvm.asarray(np.ascontiguousarray(v.T), device=device).eval()) if t  # noqa: E731
+                         else nvm.asarray(v, device=device).eval())
+    nvm.set("solvers", "kernel")
+    try:
+        for a, b in ((bits.view("f4"), np.eye(n, dtype="f4")), (np.eye(m, dtype="f4"), bits.view("f4"))):
+            got = np.asarray(nvm.matmul(turn(a, turned[0]), turn(b, turned[1]), precision="tf32"))
+            assert np.array_equal(got, even) or np.array_equal(got, away)
+    finally:
+        nvm.set("solvers", None)
+
+
 @pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_tf32_of_many_rounds(turned, device, rng):
     """Products that are on their way while the registers of the next ones are loaded"""

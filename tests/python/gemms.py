@@ -14,7 +14,7 @@ SUMS = {"float16": "float32", "bfloat16": "float32", "float8_e4m3fn": "float32",
 TINY = {"float8_e4m3fn": 2.0 ** -10, "float8_e5m2": 2.0 ** -17, "float16": 2.0 ** -25}  # half of the smallest number
 DTYPES = ["float32"] * 4 + ["float64", "float16", "bfloat16", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]
 # what a precision adds to the bound, and the terms of the sum that each product is
-ADDS = {"ieee": (0, 1), "tf32": (2.0 ** -9, 1), "bf16x3": (2.0 ** -15, 3), "bf16x9": (2.0 ** -24, 6)}
+ADDS = {"ieee": (0, 1), "tf32": (2.0 ** -10, 1), "bf16x3": (2.0 ** -15, 3), "bf16x9": (2.0 ** -24, 6)}
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 65, 100, 129, 256]
 
 
