@@ -28,7 +28,7 @@ static const struct family { nvb_caps caps; int arch; const char *word; } known[
       .product = { __VA_ARGS__ }, .launch = 2500, .max_buffers = 64, \
       .tensor = tensor_of(arch), .eights = eights_of(arch), .splits = nvb_splits_f32(arch), \
       .scales = nvb_scales_eights(arch) }, arch, word }
-  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 400e3, 400e3 },
+  GPU("h200", 90, "H200", 132, 49152 * 4, 50 << 20, 4000, 7000, 40000, { 45e3, 30e3 }, { 405e3, 425e3 },
       { 61e3, 49e3 }, { 750e3, 765e3 }, { 1400e3, 1300e3 }, { 1490e3, 1500e3 }),
   GPU("h100", 90, "", 132, 49152 * 4, 50 << 20, 3000, 6500, 40000, { 45e3, 30e3 }, { 400e3, 400e3 }, { 60e3, 45e3 },
       { 700e3, 690e3 }, { 1200e3, 1100e3 }, { 1200e3, 1100e3 }),

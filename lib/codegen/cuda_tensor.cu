@@ -67,10 +67,10 @@ NV_MMA_EIGHTS(nv_mma_e4m3_e4m3, "e4m3", "e4m3")
 NV_MMA_EIGHTS(nv_mma_e4m3_e5m2, "e4m3", "e5m2")
 NV_MMA_EIGHTS(nv_mma_e5m2_e4m3, "e5m2", "e4m3")
 NV_MMA_EIGHTS(nv_mma_e5m2_e5m2, "e5m2", "e5m2")
-// to the nearest, of two to the even one, as TMA does; before 9.0 to the one further from 0
+// to the nearest; of two on 9.0 to the even one, as TMA does, elsewhere to the one further from 0
 NV unsigned nv_tf32(unsigned x) {
   unsigned y;
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ == 900
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));
 #else
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));

@@ -273,7 +273,7 @@ static double reach_of(const nvf_cand *k, const tiling *t) {
   double rows = 0;
   for (int z = NVF_TAIL + 1; z < k->dot->nzone; z++)
     rows += (double)rows_of(k, t, z) / (double)(c->m + c->n);
-  double turned = size_of(k) == 4 && c->form == GROUPS && !c->turned && has(k, is_lifted) ? 0.92 : 1;
+  double turned = size_of(k) == 4 && c->form == GROUPS && !c->turned && has(k, is_lifted) ? 0.98 : 1;
   return c->reach / best_reach(k) * sums / rows * turned * (is_widened(k, c) ? 0.5 : 1);
 }
 

@@ -191,7 +191,9 @@ NV unsigned nv_bf16_of(unsigned two) {
 NV unsigned nv_f16_of(unsigned two) {
   return nv_half((signed char)two) | (unsigned)nv_half((signed char)(two >> 16)) << 16;
 }
-NV unsigned nv_tf32(unsigned x) { return (x & 0x7f800000u) == 0x7f800000u ? x : (x + 0xfffu + (x >> 13 & 1)) & ~0x1fffu; }
+NV unsigned nv_tf32(unsigned x) {
+  return (x & 0x7f800000u) == 0x7f800000u ? x : (x + 0xfffu + (x >> 13 & 1)) & ~0x1fffu;
+}
 template <int N> NV void nv_async(char *to, const void *from, bool ok) {
   if (((unsigned long long)to | (unsigned long long)from) % N) __builtin_trap();
   if (ok) __builtin_memcpy(to, from, N);

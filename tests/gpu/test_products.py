@@ -523,7 +523,7 @@ def test_tf32_lies_as_it_likes(turned, device, rng):
 @pytest.mark.parametrize("m, n", [(512, 256), (16, 512)])
 def test_tf32_rounds_its_factors(m, n, turned, device, rng):
     """To the nearest of 11 bits, which a product with ones on a diagonal gives back, on either side; halves go to even
-    ones, before compute capability 9.0 away from 0"""
+    ones on compute capability 9.0, elsewhere away from 0"""
     bits = rng.integers(0, 2**31, (m, n), "u4") >> 1 | rng.integers(0, 2, (m, n), "u4") << 31
     bits[::3] = bits[::3] & ~np.uint32(0x1fff) | np.uint32(0x1000)
     bits[:, :2] = 0x3f800fff, 0x3f801001
