@@ -527,9 +527,12 @@ def test_tf32_rounds_its_factors(m, n, turned, device, rng):
     bits = rng.integers(0, 2**31, (m, n), "u4") >> 1 | rng.integers(0, 2, (m, n), "u4") << 31
     bits[::3] = bits[::3] & ~np.uint32(0x1fff) | np.uint32(0x1000)
     bits[:, :2] = 0x3f800fff, 0x3f801001
-    away, even = ((bits + half & ~np.uint32(0x1fff)).view("f4") for half in (np.uint32(0x1000), 0xfff + (bits >> 13 & 1)))
-    turn = lambda v, t: (nvm.matrix_transpose(nvm.asarray(np.ascontiguousarray(v.T), device=device).eval()) if t  # noqa: E731
-                         else nvm.asarray(v, device=device).eval())
+    halves = np.uint32(0x1000), 0xfff + (bits >> 13 & 1)
+    away, even = ((bits + half & ~np.uint32(0x1fff)).view("f4") for half in halves)
+
+    def turn(v, t):
+        v = nvm.asarray(np.ascontiguousarray(v.T if t else v), device=device).eval()
+        return nvm.matrix_transpose(v) if t else v
     nvm.set("solvers", "kernel")
     try:
         for a, b in ((bits.view("f4"), np.eye(n, dtype="f4")), (np.eye(m, dtype="f4"), bits.view("f4"))):
