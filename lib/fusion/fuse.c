@@ -167,7 +167,7 @@ static nvf_choice *choose_reading(nvb_arena *a, readings *r, nvf_machine m, nvf_
 /* Vetoes name steps of the plans before: each is made again, with what was refused until then. */
 static nvf_choice *without(nvb_arena *a, const nvg_graph *given, const nvb_caps *caps, const nvf_options *o) {
   const nvf_machine m = { caps, o->offers };
-  const nvg_graph *g = nvf_read_bytes(a, given, m, o->fuse && o->nveto < NVF_VETOES);
+  const nvg_graph *g = nvf_read_operands(a, given, m, o->fuse && o->nveto < NVF_VETOES);
   readings r = { 0 };
   for (int i = 0; i < NVF_READINGS; i++)
     r.no[i].at = NVB_NEWN(a, nvf_refusal, o->nveto * NVF_MAX_PARTS + 1);

@@ -189,11 +189,11 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g);
    it may not. And the graph with these values (by value: 1) as such products, each value's as one. */
 int nvg_pieces(const nvg_graph *g, const nvg_val *v);
 nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which);
-/* Whether a value of such a graph is a product of integers of 8 bits; and the graph with these values, by value: as a
-   product of floats, or with operands copied so that they lie along what is summed. None changes by that. */
+/* Whether a value of such a graph is a product of integers of 8 bits; and the graph with products, by value: of these
+   as one of floats, of any with operands copied so that they lie along what is summed. None changes by that. */
 enum { NVG_AS_FLOATS = 1, NVG_TURN_LEFT = 2, NVG_TURN_RIGHT = 4 };
 int nvg_of_bytes(const nvg_graph *g, const nvg_val *v);
-nvg_graph *nvg_bytes_as(nvb_arena *a, const nvg_graph *g, const uint8_t *how);
+nvg_graph *nvg_with_operands(nvb_arena *a, const nvg_graph *g, const uint8_t *how);
 nvb_hash nvg_graph_hash(const nvg_graph *g);      /* structure, shapes, dtypes, strides of leaves; not addresses */
 void nvg_graph_print(nvb_text *t, const nvg_graph *g);
 nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where);

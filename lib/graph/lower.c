@@ -226,3 +226,20 @@ int nvg_add_roll(nvg_lower *l, int v, int axis, int64_t by) {
   if (!attr[1] || uniform(l, v) >= 0) return v;
   return view(l, NVG_VROLL, v, attr, 2, x->rank, x->shape);
 }
+
+nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const uint8_t *how) {
+  nvg_lower l = {.g = g, .rep = NVB_NEWN(a, int, g->n + 1)};
+  int *out = NVB_NEWN(a, int, g->nout + 1);
+  nvg_make_init(&l.make, a);
+  for (int i = 0; i < g->n; i++) {
+    nvg_val v = g->v[i];
+    int *in = NVB_NEWN(a, int, v.nin + 1);
+    for (int j = 0; j < v.nin; j++) in[j] = l.rep[v.in[j]];
+    l.op = v.op;
+    l.name = v.name;
+    v.in = in;
+    l.rep[i] = one(&l, i, &v, in, how);
+  }
+  for (int i = 0; i < g->nout; i++) out[i] = l.rep[g->out[i]];
+  return nvg_make_done(&l.make, g, out, g->nout);
+}

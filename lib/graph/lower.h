@@ -41,6 +41,10 @@ int nvg_const_of(const nvg_lower *l, int v, uint64_t *re, uint64_t *im);
 /* is it that constant, bit for bit, in its dtype */
 int nvg_is_number(const nvg_lower *l, int v, double x);
 
+/* g once more, each of its values as `one` makes it, whose operands are those of the new graph already. */
+typedef int nvg_making(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *how); /* in: v->in */
+nvg_graph *nvg_made_anew(nvb_arena *a, const nvg_graph *g, nvg_making *one, const uint8_t *how);
+
 /* ---- window.c */
 /* A value that has what this one has in a window, which attr then tells of that value; it may be one number for all. */
 int nvg_seen_through(const nvg_lower *l, int v, int64_t *attr, const int64_t *shape);

@@ -53,21 +53,12 @@ static int in_pieces(nvg_lower *l, int x, int d, const struct order *o, int side
   return nvg_add(l, &c);
 }
 
+static int maybe_in_pieces(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *which) {
+  for (int side = LEFT; side <= RIGHT && which[value]; side++)
+    in[side] = in_pieces(l, in[side], v->rank - (side == LEFT ? 1 : 2), &orders[v->attr[1]], side);
+  return nvg_make_add(&l->make, v);
+}
+
 nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which) {
-  nvg_lower l = { .g = g, .rep = NVB_NEWN(a, int, g->n + 1) };
-  int *out = NVB_NEWN(a, int, g->nout + 1);
-  nvg_make_init(&l.make, a);
-  for (int i = 0; i < g->n; i++) {
-    nvg_val v = g->v[i];
-    int *in = NVB_NEWN(a, int, v.nin + 1);
-    for (int j = 0; j < v.nin; j++) in[j] = l.rep[v.in[j]];
-    l.op = v.op;
-    l.name = v.name;
-    for (int side = LEFT; side <= RIGHT && which[i]; side++)
-      in[side] = in_pieces(&l, in[side], v.rank - (side == LEFT ? 1 : 2), &orders[v.attr[1]], side);
-    v.in = in;
-    l.rep[i] = nvg_make_add(&l.make, &v);
-  }
-  for (int i = 0; i < g->nout; i++) out[i] = l.rep[g->out[i]];
-  return nvg_make_done(&l.make, g, out, g->nout);
+  return nvg_made_anew(a, g, maybe_in_pieces, which);
 }

@@ -334,6 +334,40 @@ END_TEST
 START_TEST(taken_where_it_is_cheaper) { in_arena(take_one, (void *)&taken[_i], NULL); }
 END_TEST
 
+/* Where tf32 lies across on both sides, warpgroups want one operand copied; a pass that computes one stores it so. */
+static void computed(maker *m, const int64_t *n) {
+  int x = f32(m, n[2], n[0]), y = m_1(m, "tanh", f32(m, n[2], n[1]));
+  m_out(m, y), m_out(m, m_product(m, m_turn(m, x), y));
+}
+static const struct copied { const char *device; void (*make)(maker *, const int64_t *); int64_t n; int steps, copies; }
+copies[] = {
+  { "h200", left_turned, 4096, 2, 1 }, { "h200", both_turned, 4096, 1, 0 }, { "h200", plain, 4096, 1, 0 },
+  { "h200", left_turned, 64, 1, 0 }, { "a100", left_turned, 4096, 1, 0 }, { "b200", left_turned, 4096, 1, 0 },
+  { "h200", computed, 4096, 2, 1 },
+};
+static void copy_one(nvb_arena *a, void *arg) {
+  const struct copied *c = arg;
+  maker m = { .a = a };
+  c->make(&m, DIMS(c->n, c->n, c->n));
+  for (int i = 0; i < m.leaf.n; i++)
+    m.leaf.at[i].align16 = 1;
+  for (int i = 0; i < 2; i++) {
+    int offers = i ? NVF_OFFERS_PRODUCT | NVF_OFFERS_TF32 : 0;
+    nvf_plan *p = nvf_fuse(a, with_precision(&m, NVM_PRECISION_TF32), nvb_caps_find(c->device),
+                           &(nvf_options){ .fuse = 1, .offers = offers });
+    nvb_text text = { .arena = a };
+    int found = 0;
+    nvf_plan_check(a, p);
+    nvf_plan_explain(&text, p);
+    for (int i = 0; i < p->g->n; i++)
+      found += p->g->v[i].kind == NVG_VCONCAT;
+    ck_assert_msg(p->nstep == c->steps && found == c->copies, "%s: %d copies and not %d\n%s", c->device, found,
+                  c->copies, nvb_text_get(&text));
+  }
+}
+START_TEST(copied_where_both_lie_across) { in_arena(copy_one, (void *)&copies[_i], NULL); }
+END_TEST
+
 /* A library that takes float32 apart itself multiplies nine times and moves nothing: the better way for what is not
    large. */
 static void let_the_library(nvb_arena *a, void *arg) {
@@ -357,4 +391,4 @@ END_TEST
 
 SUITE("pieces", EACH(as_exact_as_is_said, programs), EACH(followed_by_anything, followed), LOOP(special_values, 2),
       what_is_multiplied_twice_is_taken_apart_once, EACH(taken_where_it_is_cheaper, taken), either_can_be_asked_for,
-      a_library_may_do_it)
+      EACH(copied_where_both_lie_across, copies), a_library_may_do_it)

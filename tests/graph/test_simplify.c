@@ -88,7 +88,7 @@ static int64_t precision;
 static void see_instead(nvb_arena *a, const nvg_graph *g) {
   uint8_t *which = nvb_get(a, (size_t)g->n + 1);
   for (int i = 0; i < g->n; i++) which[i] = (uint8_t)nvg_of_bytes(g, &g->v[i]);
-  g = nvg_bytes_as(a, g, which);
+  g = nvg_with_operands(a, g, which);
   nvg_graph_check(a, g);
   for (int i = 0; i < g->n; i++)
     if (g->v[i].kind == NVG_VCALL) instead = g->v[i].dtype;

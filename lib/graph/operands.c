@@ -1,7 +1,7 @@
-/* Products of integers of 8 bits for machines that do not multiply them as they are: as products of floats (numerics.md
-   section 4), in float32 or float64, whichever has every sum of theirs, then the low 32 bits of it; or with operands
-   that were copied so that they lie along what is summed. Which products become that is the planner's to say, who knows
-   the device. */
+/* Products for machines that do not multiply their operands as they are, or not as fast: with operands that were copied
+   so that they lie along what is summed; those of integers of 8 bits as products of floats (numerics.md section 4), in
+   float32 or float64, whichever has every sum of theirs, then the low 32 bits of it. Which products become that is the
+   planner's to say, who knows the device. */
 #include <string.h>
 #include "graph/lower.h"
 #include "graph/product.h"
@@ -57,21 +57,12 @@ static int along(nvg_lower *l, int x, int right) {
   return right ? turned(l, copied(l, turned(l, x))) : copied(l, x);
 }
 
-nvg_graph *nvg_bytes_as(nvb_arena *a, const nvg_graph *g, const uint8_t *how) {
-  nvg_lower l = { .g = g, .rep = NVB_NEWN(a, int, g->n + 1) };
-  int *out = NVB_NEWN(a, int, g->nout + 1);
-  nvg_make_init(&l.make, a);
-  for (int i = 0; i < g->n; i++) {
-    nvg_val v = g->v[i];
-    int *in = NVB_NEWN(a, int, v.nin + 1);
-    for (int j = 0; j < v.nin; j++) in[j] = l.rep[v.in[j]];
-    l.op = v.op;
-    l.name = v.name;
-    for (int side = 0; side < 2; side++)
-      if (how[i] & (side ? NVG_TURN_RIGHT : NVG_TURN_LEFT)) in[side] = along(&l, in[side], side);
-    v.in = in;
-    l.rep[i] = how[i] & NVG_AS_FLOATS ? product_of_floats(&l, &v) : nvg_make_add(&l.make, &v);
-  }
-  for (int i = 0; i < g->nout; i++) out[i] = l.rep[g->out[i]];
-  return nvg_make_done(&l.make, g, out, g->nout);
+static int with_operands(nvg_lower *l, int value, const nvg_val *v, int *in, const uint8_t *how) {
+  for (int side = 0; side < 2; side++)
+    if (how[value] & (side ? NVG_TURN_RIGHT : NVG_TURN_LEFT)) in[side] = along(l, in[side], side);
+  return how[value] & NVG_AS_FLOATS ? product_of_floats(l, v) : nvg_make_add(&l->make, v);
+}
+
+nvg_graph *nvg_with_operands(nvb_arena *a, const nvg_graph *g, const uint8_t *how) {
+  return nvg_made_anew(a, g, with_operands, how);
 }

@@ -1,0 +1,115 @@
+/* Products whose operands become others first (graph/operands.c), by layouts and extents alone, of each as a kernel of
+   its own: nothing else comes near it. Of integers of 8 bits which a device multiplies as they are, by its tensor cores
+   or a library, if need be with operands that were copied to lie along what is summed; the others are products of
+   floats. Of tf32 which are faster with one operand copied. */
+#include <string.h>
+#include "fusion/planner.h"
+#include "graph/dtype.h"
+
+/* As a kernel of its own, with all that comes before it stored; NULL: there is none. */
+static nvf_cand *alone(nvf_net *net, int product) {
+  uint64_t *stored = NVB_NEWN(net->arena, uint64_t, net->n / 64 + 1);
+  const char *why;
+  for (int i = 0; i < product; i++)
+    if (!nvf_is_view(net->node[i].kind))
+      nvf_put_bit(stored, i);
+  nvf_cand *k = nvf_cand_new(net, nvb_dup(net->arena, &product, sizeof product), 1, stored, &why);
+  return k && k->dot ? k : NULL;
+}
+
+static int is_multiplied(const nvf_cand *k) {
+  return k && (nvf_tensor_reach(k) > 0 || nvf_product_offered(nvf_product_of(k, NULL, NULL), k->net->offers));
+}
+
+static int turns(const nvf_cand *k) {
+  int how = 0;
+  for (int side = 0; side < 2 && k; side++)
+    how |= nvf_tensor_across(k, k->dot->zone[0][side]) ? side ? NVG_TURN_RIGHT : NVG_TURN_LEFT : 0;
+  return how;
+}
+
+/* The products of integers that are not multiplied are turned, or are floats if they were. Returns how many there are. */
+static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, int turn) {
+  nvf_net *net = nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL);
+  int found = 0;
+  for (int i = 0; i < net->n; i++) {
+    const nvf_node *n = &net->node[i];
+    nvf_cand *k = n->kind == NVG_VCALL && nvg_of_bytes(g, &g->v[n->value]) ? alone(net, i) : NULL;
+    if (n->kind != NVG_VCALL || !nvg_of_bytes(g, &g->v[n->value]) || is_multiplied(k))
+      continue;
+    int way = turn ? turns(k) : NVG_AS_FLOATS;
+    how[n->value] = (uint8_t)(way ? way : NVG_AS_FLOATS);
+    found++;
+  }
+  return found;
+}
+
+static const nvg_graph *read_bytes(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {
+  uint8_t *how = nvb_get(a, (size_t)g->n + 1);
+  int found = 0;
+  for (int i = 0; i < g->n; i++)
+    found += how[i] = (uint8_t)nvg_of_bytes(g, &g->v[i]) * NVG_AS_FLOATS;
+  if (!found)
+    return g;
+  if (!fuse || !m.caps->tensor)
+    return nvg_with_operands(a, g, how);
+  for (int turn = 1; turn >= 0; turn--) {
+    how = nvb_get(a, (size_t)g->n + 1);
+    g = decide(a, g, m, how, turn) ? nvg_with_operands(a, g, how) : g;
+  }
+  return g;
+}
+
+/* ---- tf32 */
+static int is_tf32(const nvg_graph *g, const nvg_val *v) {
+  return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_F32 && v->attr[1] == NVM_PRECISION_TF32;
+}
+
+/* ns that it takes to copy an operand; nothing where it is computed anyway */
+static double copy_time(const nvb_caps *c, const nvg_graph *g, int i) {
+  while (nvf_is_view(g->v[i].kind))
+    i = g->v[i].in[0];
+  return g->v[i].kind == NVG_VLEAF ? 2 * (double)g->v[i].size * nvg_size(NVM_F32) / c->bandwidth + c->launch : 0;
+}
+
+/* ns that those of a graph take, each as a kernel of its own. Where both operands lie across: which one is to be
+   copied, and in *copies what that takes. */
+static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, double *copies) {
+  nvf_net *net = nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL);
+  double time = 0;
+  for (int i = 0; i < net->n; i++) {
+    const nvg_val *v = net->node[i].kind == NVG_VCALL ? &g->v[net->node[i].value] : NULL;
+    nvf_cand *k = v && is_tf32(g, v) ? alone(net, i) : NULL;
+    time += k ? k->time : 0;
+    if (!k || turns(k) != (NVG_TURN_LEFT | NVG_TURN_RIGHT))
+      continue;
+    double left = copy_time(m.caps, g, v->in[0]), right = copy_time(m.caps, g, v->in[1]);
+    how[net->node[i].value] = left < right ? NVG_TURN_LEFT : NVG_TURN_RIGHT;
+    *copies += left < right ? left : right;
+  }
+  return time;
+}
+
+/* Warpgroups take one operand of 32 bits that lies across (through registers), warps both, at less than half the rate,
+   and so does the library (4096 x 4096 x 4096, us: 326 to 334 and 944, 522; a copy takes 34). */
+static const nvg_graph *read_tf32(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
+  enum { WARPGROUPS = 2 };
+  uint8_t *how = nvb_get(a, (size_t)g->n + 1);
+  double copies = 0, nothing = 0;
+  int found = 0;
+  for (int i = 0; i < g->n; i++)
+    found += is_tf32(g, &g->v[i]);
+  if (!found || m.caps->tensor != WARPGROUPS)
+    return g;
+  double before = time_of(a, g, m, how, &copies);
+  if (!memchr(how, NVG_TURN_LEFT, (size_t)g->n) && !memchr(how, NVG_TURN_RIGHT, (size_t)g->n))
+    return g;
+  const nvg_graph *turned = nvg_with_operands(a, g, how);
+  double after = copies + time_of(a, turned, m, nvb_get(a, (size_t)turned->n + 1), &nothing);
+  return after < before ? turned : g;
+}
+
+const nvg_graph *nvf_read_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse) {
+  g = read_bytes(a, g, m, fuse);
+  return fuse ? read_tf32(a, g, m) : g;
+}
