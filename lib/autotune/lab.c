@@ -361,14 +361,15 @@ static int get_scratch(nvt_lab *l) {
   return NVM_OK;
 }
 
-/* A device's compiler works on several kernels of one plan at a time, here on all forms of a step; what comes of it is
-   found again one by one. */
-static void compile_all(nvt_lab *l, int n) {
+/* A device's compiler works on several kernels of one plan at a time, here on forms of a step; what comes of it is found
+   again one by one. */
+static void soon(void *self, const int *which, int n) {
+  nvt_lab *l = self;
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);
   nvd_choice *call = NVB_NEWN(l->a, nvd_choice, n);
   nvd_program *p = NULL;
   for (int i = 0; i < n; i++)
-    all[i] = *l->trial[i].plan->step, call[i] = *l->trial[i].call;
+    all[i] = *l->trial[which[i]].plan->step, call[i] = *l->trial[which[i]].call;
   if (nvd_prepare(&p, alone(l, all, n), l->device, call))
     nvb_clear();
   nvd_program_free(p);
@@ -376,7 +377,8 @@ static void compile_all(nvt_lab *l, int n) {
 
 int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *c, int n, const nvt_rules *r,
                    void (*told)(void *user, double part), void *user) {
-  nvt_bench b = { l, now, ready, sure, sample, tell };
+  enum { AT_ONCE = 8 };
+  nvt_bench b = { l, now, l->device && !l->whole ? soon : NULL, AT_ONCE, ready, sure, sample, tell };
   int best = -1;
   l->key = key;
   l->trial = t;
@@ -384,8 +386,6 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
   nvd_want_straight(1);
-  if (l->device && !l->whole)
-    compile_all(l, n);
   if (!l->hung && !get_scratch(l))
     best = nvt_measure(&b, r, c, n);
   nvd_want_straight(0);

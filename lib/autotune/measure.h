@@ -28,6 +28,8 @@ typedef struct nvt_candidate {
 typedef struct nvt_bench {
   void *self;
   double (*now)(void *self);                       /* ns since some moment */
+  void (*soon)(void *self, const int *which, int n); /* these are made next: work on several at once; NULL: none is */
+  int wide;                                          /* at most so many */
   nvt_fate (*ready)(void *self, int i); /* makes it, runs it, compares it with 0: NVT_RUNNING, FAILED, WRONG or HUNG */
   nvt_fate (*sure)(void *self, int i);  /* of a winner: what `ready` left out of the comparison; the same fates */
   nvt_fate (*time)(void *self, int i, double *ns); /* one sample: NVT_RUNNING, FAILED or HUNG */

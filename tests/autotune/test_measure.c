@@ -3,20 +3,30 @@
 #include "../suite.h"
 #include "autotune/measure.h"
 
-enum { MOST = 12 };
+enum { MOST = 12, TOGETHER = 3 };
 typedef struct fake {
   double clock;
   double takes[MOST];      /* ns of a run; < 0: it never ends */
   double makes[MOST];      /* ns to compile and verify */
+  double together;         /* ns to compile a group of them; 0: each is compiled for itself */
   double noise;            /* every n-th sample takes so many times as long */
   nvt_fate ready[MOST], sure[MOST]; /* 0: RUNNING */
   int fails_at[MOST];      /* the sample that fails; 0: none */
   int slow_until[MOST];    /* so many samples take 4 % more */
   int runs[MOST], readied[MOST], order[MOST * NVT_SAMPLES], norder, samples, told;
+  int group[MOST], ngroup; /* what was compiled together, a bit each */
   double part;
 } fake;
 
 static double fake_now(void *self) { return ((fake *)self)->clock; }
+static void fake_soon(void *self, const int *which, int n) {
+  fake *f = self;
+  ck_assert(n > 0 && n <= TOGETHER);
+  f->clock += f->together;
+  for (int i = 0; i < n; i++)
+    f->group[f->ngroup] |= 1 << which[i];
+  f->ngroup++;
+}
 static nvt_fate fake_ready(void *self, int i) {
   fake *f = self;
   f->clock += f->makes[i] + 10;
@@ -46,7 +56,8 @@ static void fake_told(void *self, double part) {
 static const nvt_rules usual = { .budget = 1e9, .rounds = 9, .prune = 3, .gain = 0.02, .seed = 7 };
 
 static int measure_by(fake *f, const nvt_rules *r, nvt_candidate *c, int n) {
-  nvt_bench b = { f, fake_now, fake_ready, fake_sure, fake_time, fake_told };
+  nvt_bench b = { f, fake_now, f->together > 0 ? fake_soon : NULL, TOGETHER, fake_ready, fake_sure, fake_time,
+                  fake_told };
   return nvt_measure(&b, r, c, n);
 }
 static int measure(fake *f, nvt_candidate *c, int n) { return measure_by(f, &usual, c, n); }
@@ -231,7 +242,27 @@ START_TEST(test_complete) { /* whoever loses loses for ever, but for want of tim
 }
 END_TEST
 
+START_TEST(test_compiled_together) { /* the model's favourites first, what it leaves out never, and no more than fit */
+  const nvt_candidate models[6] = { { .model = 3 }, { .model = 4 }, { .model = 90 }, { .model = 2 }, { .model = 5 },
+                                    { .model = 4.5 } };
+  for (int few = 0; few < 2; few++) {
+    fake f = { .takes = { 100, 90, 80, 70, 60, 50 }, .together = 1000 };
+    nvt_candidate c[6];
+    nvt_rules r = usual;
+    memcpy(c, models, sizeof c);
+    r.budget = few ? 1900 : usual.budget;
+    int best = measure_by(&f, &r, c, 6);
+    ck_assert_int_eq(f.ngroup, 2 - few);
+    ck_assert_int_eq(f.group[0], 1 << 0 | 1 << 3 | 1 << 1);
+    ck_assert_int_eq(f.group[1], few ? 0 : 1 << 5 | 1 << 4);
+    ck_assert_int_eq(c[5].fate == NVT_LATE && c[4].fate == NVT_LATE, few);
+    ck_assert_int_eq(c[2].fate, NVT_PRUNED);
+    ck_assert_int_eq(best, few ? 0 : 5);
+  }
+}
+END_TEST
+
 SUITE("measure", test_fastest_wins, test_reference_wins_by_little, test_one_sample_never_wins, test_noise,
       test_fastest_samples_agree, test_order, test_pruned_by_model, test_wrong_never_wins,
       test_winners_are_made_sure_of, test_failing_later_loses, test_hanging, test_no_reference, test_budget,
-      test_complete)
+      test_compiled_together, test_complete)
