@@ -361,8 +361,8 @@ static int get_scratch(nvt_lab *l) {
   return NVM_OK;
 }
 
-/* A device's compiler works on several kernels of one plan at a time, here on forms of a step; what comes of it is found
-   again one by one. */
+/* A device's compiler works on several kernels of one plan at a time, here on forms of a step; what comes of it is
+   found again one by one. */
 static void soon(void *self, const int *which, int n) {
   nvt_lab *l = self;
   nvf_step *all = NVB_NEWN(l->a, nvf_step, n);

@@ -28,7 +28,8 @@ static int turns(const nvf_cand *k) {
   return how;
 }
 
-/* The products of integers that are not multiplied are turned, or are floats if they were. Returns how many there are. */
+/* The products of integers that are not multiplied are turned, or are floats if they were. Returns how many there
+   are. */
 static int decide(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *how, int turn) {
   nvf_net *net = nvf_net_of(a, g, nvf_sizes_of(a, g), m, NVF_WHOLE, NULL);
   int found = 0;

@@ -97,8 +97,8 @@ int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const n
    is that one. */
 const char *nvf_pieces_print(nvb_arena *a, const struct nvf_choice *whole, const struct nvf_choice *pieces, int taken);
 
-/* ---- operands.c: g with products of integers of 8 bits as the device multiplies them, or as products of floats where it
-   does not, and with operands of tf32 copied where that pays; fuse: nvf_options.fuse */
+/* ---- operands.c: g with products of integers of 8 bits as the device multiplies them, or as products of floats where
+   it does not, and with operands of tf32 copied where that pays; fuse: nvf_options.fuse */
 const nvg_graph *nvf_read_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse);
 
 /* ---- instance.c, candidate.c: a kernel candidate */
