@@ -58,10 +58,12 @@ TAILS = {
     "argmin": (lambda w, a, b: w.argmin(w.matmul(a, b), 1), lambda m, n, k: []),
 }
 PRODUCTS = {"swiglu": 2}
-# dtype, m, n, k; whether the right operand is turned, so that it lies along k as warpgroups take 32 bits
-GENERATED = [("bfloat16", 4096, 4096, 4096, 0), ("bfloat16", 8192, 8192, 8192, 0), ("tf32", 4096, 4096, 4096, 1), ("tf32", 8192, 8192, 8192, 1),
-             ("tf32", 4096, 4096, 4096, 0), ("bfloat16", 16, 4096, 4096, 0), ("bfloat16", 16, 11008, 4096, 0), ("bfloat16", 64, 4096, 11008, 0),
-             ("bfloat16", 64, 8192, 8192, 0)]
+# dtype, m, n, k; which operands are turned, so that the right one lies along k, as warpgroups take 32 bits, and the left one across
+RIGHT, LEFT = 1, 2
+TURNED = {0: "", RIGHT: " turned,", LEFT: " left turned,", LEFT | RIGHT: " both turned,"}
+GENERATED = [("bfloat16", 4096, 4096, 4096, 0), ("bfloat16", 8192, 8192, 8192, 0), ("tf32", 4096, 4096, 4096, RIGHT), ("tf32", 8192, 8192, 8192, RIGHT),
+             ("tf32", 4096, 4096, 4096, 0), ("tf32", 8192, 8192, 8192, 0), ("tf32", 4096, 4096, 4096, LEFT | RIGHT), ("tf32", 4096, 4096, 4096, LEFT),
+             ("bfloat16", 16, 4096, 4096, 0), ("bfloat16", 16, 11008, 4096, 0), ("bfloat16", 64, 4096, 11008, 0), ("bfloat16", 64, 8192, 8192, 0)]
 WEIGHTS = [(m, n) for n in (4096, 8192) for m in (16, 64, 4096)]  # rows, and both extents of the weights
 SCALED = [(4096, 4096, 4096), (64, 8192, 8192)]  # m, n, k
 SCALES = {
@@ -271,7 +273,7 @@ class Gpu:
         """Bare products by the generated kernels alone."""
         out, peer = {}, self.peers.get("nvm")
         for dtype, m, n, k, turned in GENERATED if peer else ():
-            title, tf32 = f"{dtype} {m} x {n} x {k},{' turned,' * turned} generated".replace("float", "f"), dtype == "tf32"
+            title, tf32 = f"{dtype} {m} x {n} x {k},{TURNED[turned]} generated".replace("float", "f"), dtype == "tf32"
             if self.passes(title, 3):
                 continue
             if self.args.try_:
@@ -280,7 +282,8 @@ class Gpu:
             self.torch.backends.cuda.matmul.allow_tf32 = tf32  # what is right is known by a product in float64 then
             peer.nvm.set("solvers", "kernel")
             a, b = self.operands("float32" if tf32 else dtype, m, n, k)
-            calls, errors = self.calls("none", [a, b.t().contiguous().t() if turned else b], {"generated": peer})
+            turn = lambda x, which: x.t().contiguous().t() if turned & which else x  # noqa: E731
+            calls, errors = self.calls("none", [turn(a, LEFT), turn(b, RIGHT)], {"generated": peer})
             times = self.times(calls, 2 if m * n * k > 1e11 else 20)
             us = {name: statistics.median(v) for name, v in times.items()}
             out[title] = dict(dtype=dtype, m=m, n=n, k=k, aim=1.00, us=us, rounds=times, error=errors, tflops=2e-6 * m * n * k / us["bare"])
