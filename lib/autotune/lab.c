@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "base/settings.h"
 #include "dispatch/device.h"
 
@@ -378,7 +379,8 @@ static void soon(void *self, const int *which, int n) {
 int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *c, int n, const nvt_rules *r,
                    void (*told)(void *user, double part), void *user) {
   enum { AT_ONCE = 8 };
-  nvt_bench b = { l, now, l->device && !l->whole ? soon : NULL, AT_ONCE, ready, sure, sample, tell };
+  int threads = nvb_pool_threads(), wide = threads < AT_ONCE ? threads : AT_ONCE;
+  nvt_bench b = { l, now, l->device && !l->whole ? soon : NULL, wide, ready, sure, sample, tell };
   int best = -1;
   l->key = key;
   l->trial = t;

@@ -61,8 +61,8 @@ static int next_waiting(const state *s) {
   return best;
 }
 
-/* The next ones that are tried, as `soon` is told */
-static void announce(state *s) {
+/* The next ones that are tried, as `soon` is told: how many */
+static int announce(state *s) {
   int which[s->b->wide], n = 0;
   for (int i; n < s->b->wide && (i = next_waiting(s)) >= 0; n++) {
     which[n] = i;
@@ -71,17 +71,18 @@ static void announce(state *s) {
   for (int k = 0; k < n; k++)
     s->c[which[k]].fate = NVT_WAITING;
   s->b->soon(s->b->self, which, n);
+  return n;
 }
 
 static int half_over(const state *s) { return s->b->now(s->b->self) - s->start > s->r->budget / 2; }
 
-/* Half of the time may go into making and verifying them. */
+/* Half of the time may go into making and verifying them; those that are made by then are still tried. */
 static void make_ready(state *s) {
-  int done = 0;
-  for (int i; (i = next_waiting(s)) >= 0; done++) {
-    if (s->b->soon && done % s->b->wide == 0 && !s->broken && !(done && half_over(s)))
-      announce(s);
-    int lost = s->broken || (i && s->c[0].fate != NVT_RUNNING), late = i && half_over(s);
+  int done = 0, made = 0;
+  for (int i; (i = next_waiting(s)) >= 0; done++, made -= made > 0) {
+    if (s->b->soon && !made && !s->broken && !(done && half_over(s)))
+      made = announce(s);
+    int lost = s->broken || (i && s->c[0].fate != NVT_RUNNING), late = i && (made ? over(s) : half_over(s));
     s->c[i].fate = lost ? NVT_PRUNED : late ? NVT_LATE : s->b->ready(s->b->self, i);
     s->broken |= s->c[i].fate == NVT_HUNG;
     tell(s, 0.5 * (done + 1) / s->n);
