@@ -17,7 +17,7 @@ typedef struct state {
   const nvt_rules *r;
   nvt_candidate *c;
   int n, broken;           /* broken: something hangs, so that nothing else can be timed */
-  double start;
+  double start, making;    /* making: spent in `soon`, which the start does not count */
   uint64_t random;
 } state;
 
@@ -61,9 +61,10 @@ static int next_waiting(const state *s) {
   return best;
 }
 
-/* The next ones that are tried, as `soon` is told: how many */
+/* The next ones that are tried, as `soon` is told: how many. It has as much time again as all else. */
 static int announce(state *s) {
   int which[s->b->wide], n = 0;
+  double start = s->b->now(s->b->self);
   for (int i; n < s->b->wide && (i = next_waiting(s)) >= 0; n++) {
     which[n] = i;
     s->c[i].fate = NVT_RUNNING;
@@ -71,18 +72,22 @@ static int announce(state *s) {
   for (int k = 0; k < n; k++)
     s->c[which[k]].fate = NVT_WAITING;
   s->b->soon(s->b->self, which, n);
+  double spent = s->b->now(s->b->self) - start;
+  s->making += spent;
+  s->start += spent;
   return n;
 }
 
 static int half_over(const state *s) { return s->b->now(s->b->self) - s->start > s->r->budget / 2; }
 
-/* Half of the time may go into making and verifying them; those that are made by then are still tried. */
+/* Half of the time may go into making and verifying them. */
 static void make_ready(state *s) {
   int done = 0, made = 0;
   for (int i; (i = next_waiting(s)) >= 0; done++, made -= made > 0) {
-    if (s->b->soon && !made && !s->broken && !(done && half_over(s)))
+    if (s->b->soon && !made && !s->broken && (!done || s->making < s->r->budget))
       made = announce(s);
-    int lost = s->broken || (i && s->c[0].fate != NVT_RUNNING), late = i && (made ? over(s) : half_over(s));
+    int lost = s->broken || (i && s->c[0].fate != NVT_RUNNING), unmade = s->b->soon && !made;
+    int late = i && (unmade || half_over(s));
     s->c[i].fate = lost ? NVT_PRUNED : late ? NVT_LATE : s->b->ready(s->b->self, i);
     s->broken |= s->c[i].fate == NVT_HUNG;
     tell(s, 0.5 * (done + 1) / s->n);

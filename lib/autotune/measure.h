@@ -37,7 +37,8 @@ typedef struct nvt_bench {
 } nvt_bench;
 
 typedef struct nvt_rules {
-  double budget;           /* ns of the bench's clock; the first round of the reference is always done */
+  double budget;           /* ns of the bench's clock, and as many for `soon`, whose first call is always done, as is
+                              the first round of the reference */
   int rounds;              /* samples of each that may still win, at most NVT_SAMPLES */
   double prune;            /* those that the model gives more than so many times the least are left out; 0: none is */
   double gain;             /* a winner takes at most (1 - gain) of the reference's time, or the reference wins */
