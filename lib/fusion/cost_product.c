@@ -30,10 +30,10 @@ static nvb_product_class own_class(const nvf_product *p) {
    by warpgroups has none for operands that both lie across (us, 4096 x 4096 x 4096 and 8192: 522 and 4069 instead of
    332 and 2650). */
 static double library_rate(const nvf_cand *k, const nvf_product *p) {
-  enum { PIECES = 9, WARPGROUPS = 2 };
+  enum { PIECES = 9 };
   const nvb_caps *c = k->net->caps;
   nvb_product_class class = class_of(p);
-  int across = class == NVB_PRODUCT_TF32 && c->tensor == WARPGROUPS && nvf_tensor_across(k, k->dot->zone[0][0]) &&
+  int across = class == NVB_PRODUCT_TF32 && c->tensor > 1 && nvf_tensor_across(k, k->dot->zone[0][0]) &&
                nvf_tensor_across(k, k->dot->zone[0][1]);
   double rate = c->product[class].library * (across ? 0.65 : 1), split = c->product[NVB_PRODUCT_16].library / PIECES;
   int splits = p->precision == NVM_PRECISION_BF16X9 && p->operands == NVM_F32 && c->splits &&

@@ -94,13 +94,12 @@ static double time_of(nvb_arena *a, const nvg_graph *g, nvf_machine m, uint8_t *
 /* Warpgroups take one operand of 32 bits that lies across (through registers), warps both, at less than half the rate,
    and so does the library (4096 x 4096 x 4096, us: 326 to 334 and 944, 522; a copy takes 34). */
 static const nvg_graph *read_tf32(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
-  enum { WARPGROUPS = 2 };
   uint8_t *how = nvb_get(a, (size_t)g->n + 1);
   double copies = 0, nothing = 0;
   int found = 0;
   for (int i = 0; i < g->n; i++)
     found += is_tf32(g, &g->v[i]);
-  if (!found || m.caps->tensor != WARPGROUPS)
+  if (!found || m.caps->tensor < 2)
     return g;
   double before = time_of(a, g, m, how, &copies);
   if (!memchr(how, NVG_TURN_LEFT, (size_t)g->n) && !memchr(how, NVG_TURN_RIGHT, (size_t)g->n))
