@@ -10,11 +10,7 @@ static double rate_of(const nvb_caps *c, nvb_product_class class) {
 }
 
 /* Elements that the views of an operand show. */
-static double shown(const nvg_graph *g, int i) {
-  while (nvf_is_view(g->v[i].kind))
-    i = g->v[i].in[0];
-  return (double)g->v[i].size;
-}
+static double shown(const nvg_graph *g, int i) { return (double)nvf_behind_views(g, i)->size; }
 
 /* More multiplications at another rate; with its size, also what it takes to make the pieces: each operand is read once
    more, its pieces are written and read. */

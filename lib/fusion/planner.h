@@ -288,4 +288,9 @@ static inline int nvf_is_made(const nvf_node *n) { /* by operations, not by read
   return n->kind == NVG_VMAP || n->kind == NVG_VPAD || n->kind == NVG_VCONCAT || n->kind == NVG_VGATHER;
 }
 static inline int nvf_is_view(nvg_vkind k) { return k >= NVG_VRESHAPE && k <= NVG_VROLL; }
+static inline const nvg_val *nvf_behind_views(const nvg_graph *g, int i) { /* what the value is a view of */
+  while (nvf_is_view(g->v[i].kind))
+    i = g->v[i].in[0];
+  return &g->v[i];
+}
 #endif
