@@ -1,5 +1,6 @@
-/* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through. Index
-   arrays, lists and boolean masks are handed to the package's Python half. */
+/* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through, or, of
+   integers alone, the element as it is at that time. Index arrays, lists and boolean masks are handed to the package's
+   Python half. */
 #include "nvp.h"
 
 typedef struct basic {
@@ -7,6 +8,7 @@ typedef struct basic {
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
   int drop[NVM_MAX_RANK];
   int nshape, fresh;                      /* shape of the result, None included; fresh: how many None */
+  int element;                            /* integers alone, one for each dimension */
   int64_t shape[2 * NVM_MAX_RANK];
 } basic;
 
@@ -39,7 +41,7 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
     b->start[d] = b->count[d] ? start : 0;
     b->step[d] = b->count[d] > 1 ? step : 1;
     b->shape[b->nshape++] = b->count[d];
-    b->drop[d] = 0;
+    b->drop[d] = b->element = 0;
     return 0;
   }
   Py_ssize_t i = PyNumber_AsSsize_t(k, PyExc_IndexError);
@@ -63,6 +65,7 @@ static int parse(basic *b, nvp_array *a, PyObject *const *k, int n) {
   for (int i = 0; i < n; i++) used += k[i] != Py_None && k[i] != Py_Ellipsis, ellipsis += k[i] == Py_Ellipsis;
   b->rank = nvm_rank(a->h);
   b->nshape = b->fresh = 0;
+  b->element = used == n && used == b->rank;
   if (used > b->rank) return too_many(a, used);
   if (ellipsis > 1) return PyErr_SetString(PyExc_IndexError, "an index can have one ellipsis (...) only"), -1;
   for (int i = 0; i < n; i++) {
@@ -96,6 +99,12 @@ static nvm_array *view_of(nvp_array *a, const basic *b) {
   nvm_array_unref(v);
   return r;
 }
+/* The element, which later writes do not change. */
+static nvm_array *element_of(nvp_array *a, const basic *b) {
+  nvm_array *v = view_of(a, b), *r = nvm_snapshot(v);
+  nvm_array_unref(v);
+  return r;
+}
 PyObject *nvp_getitem(PyObject *self, PyObject *key) {
   nvp_array *a = (nvp_array *)self;
   basic b;
@@ -105,7 +114,7 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key) {
     PyObject *f = nvp_hook(a->st, "getitem");
     return f ? PyObject_CallFunctionObjArgs(f, self, key, NULL) : NULL;
   }
-  return nvp_wrap(a->st, view_of(a, &b));
+  return nvp_wrap(a->st, b.element ? element_of(a, &b) : view_of(a, &b));
 }
 
 /* ---- assignment */

@@ -159,6 +159,79 @@ def test_views_with_new_dimensions_write_through(shape, data):
     same(va, vn)
 
 
+def swaps(a):
+    for i in range(len(a)):
+        for j in range(len(a) - 1 - i):
+            if a[j] > a[j + 1]:
+                a[j], a[j + 1] = a[j + 1], a[j]
+    return a
+
+
+def recurrence(a):
+    before = a[0]
+    for i in range(1, len(a)):
+        now = a[i]
+        a[i] = now + before
+        before = now
+    return a
+
+
+def running(a):
+    best = a[0]
+    a[0] = -1
+    return [best, *a]
+
+
+def kept(a):
+    elements = [a[i] for i in range(len(a))]
+    a[:] = 0
+    return elements
+
+
+def in_place(a):
+    e = a[2]
+    e += 1
+    for v in a:
+        v *= 2
+    return [e, *a]
+
+
+def over_two(a):
+    b = a.reshape(2, 3)
+    e, r = b[1, 0], b[0]
+    b[1, 0] = 50
+    b[0, 0] = 60
+    return [e, *r]
+
+
+@pytest.mark.parametrize("program", [swaps, recurrence, running, kept, in_place, over_two])
+def test_an_element_is_a_value(program):
+    x = np.array([3.0, 1, 5, 2, 4, 0])
+    want = [float(v) for v in program(x.copy())]
+    assert [float(v) for v in program(nvm.asarray(x))] == want
+    if program is not swaps:  # which asks for values
+        assert [float(v) for v in nvm.jit(lambda a: list(program(a)))(x.copy())] == want
+
+
+def test_shuffling_keeps_every_element():
+    import random
+    a = nvm.arange(20)
+    random.Random(1).shuffle(a)
+    assert sorted(a.tolist()) == list(range(20)) != a.tolist()
+
+
+@pytest.mark.parametrize("shape,key", [((3,), np.s_[1]), ((), np.s_[()]), ((), np.s_[...]), ((3,), np.s_[0, ...]),
+                                       ((3,), np.s_[..., 0]), ((2, 3), np.s_[1]), ((2, 3), np.s_[1, 2]),
+                                       ((2, 3), np.s_[1, 2, ...]), ((3,), np.s_[0, None]), ((3,), np.s_[None, 0]),
+                                       ((3,), np.s_[1:2]), ((2, 3), np.s_[-1, -1])])
+def test_what_keeps_a_dimension_or_an_ellipsis_is_a_view(shape, key):
+    n = np.add(counted(shape), 1.0, out=np.empty(shape))
+    a = nvm.asarray(n)
+    vn, va = n[key], a[key]
+    a[...], n[...] = -a, -n
+    same(va, vn)
+
+
 def test_views_see_later_writes():
     a = nvm.zeros((3, 4))
     row, column, corner = a[1], a[:, 2], a[1:, 1:][0]
