@@ -71,20 +71,18 @@ static void plan(nvb_arena *a, void *arg) {
                     .offers = has_calls(s) ? nvd_offers(caps->kind) : 0 };
   int status = NVM_ERR_UNSUPPORTED;
   nvd_program *run = NULL;
+  nvd_terms terms = { 0 };
   do {
     j->plan = nvf_fuse(a, s, caps, &o);                 STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
     const struct nvf_choice *rules = j->plan->choice; /* what a veto is about; a rival's steps are others */
     const nvd_operand *at = operands(a, j);
     j->plan = nvt_tune(a, j->plan, &o, caps, device, at, &j->choice);
                                                         STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
-    if (j->text || !s->nout) status = nvd_prepare_dry(j->plan, device, j->choice);
-    else {
-      int again = o.nveto == NVF_VETOES ? j->plan->nstep : 0; /* nothing can be cut: spills refused once are taken */
-      do status = nvd_prepare(&run, j->plan, device, j->choice);
-      while (status == NVM_ERR_UNSUPPORTED && again-- > 0);
-    }
+    terms.any = o.nveto == NVF_VETOES; /* nothing can be cut any more */
+    status = j->text || !s->nout ? nvd_prepare_dry(j->plan, device, j->choice, &terms)
+                                 : nvd_prepare(&run, j->plan, device, j->choice, &terms);
     TIMED("prepare");
-    int refused = j->plan->choice == rules ? nvd_refused_step() : -1;
+    int refused = j->plan->choice == rules ? terms.step : -1;
     if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ refused, nvb_strdup(a, nvb_message()) };
   } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < NVH_ROUNDS);
   if (j->text) return;

@@ -208,12 +208,13 @@ static int run(nvt_lab *l, nvd_program *p, int scratch, int runs, double *ns) {
 
 int nvt_lab_reach(nvt_lab *l, int i) {
   int status = l->hung ? NVM_ERR_DEVICE : NVM_OK;
+  nvd_terms taken = { .any = 1 }; /* whether they are refused is for the planner to hear */
   double ns;
   for (; l->reached < i && !status; l->reached++) {
     nvd_program *p = NULL;
     status = set_up(l, l->reached);
     nvf_plan *q = nvt_lab_step(l, &l->p->step[l->reached]);
-    status = status ? status : nvd_prepare(&p, q, l->device, l->choice ? &l->choice[l->reached] : NULL);
+    status = status ? status : nvd_prepare(&p, q, l->device, l->choice ? &l->choice[l->reached] : NULL, &taken);
     status = status ? status : run(l, p, 0, 1, &ns);
     nvd_program_free(p);
     for (int b = 0; b < l->p->nbuf; b++)
@@ -283,8 +284,8 @@ static int run_right(nvt_lab *l, int i, int all, int *status) {
 /* Made, run once, compared; then as often as a device takes to replay it. */
 static nvt_fate try_out(nvt_lab *l, int i) {
   double ns = 0;
-  nvd_forget_refusals();
-  int status = nvd_prepare(&l->program[i], l->trial[i].plan, l->device, l->trial[i].call);
+  nvd_terms timed = { .straight = 1 };
+  int status = nvd_prepare(&l->program[i], l->trial[i].plan, l->device, l->trial[i].call, &timed);
   int right = run_right(l, i, 0, &status), more = l->device ? 3 : 1;
   if (!status && right)
     status = run(l, l->program[i], i > 0, more, &ns);
@@ -371,7 +372,7 @@ static void soon(void *self, const int *which, int n) {
   nvd_program *p = NULL;
   for (int i = 0; i < n; i++)
     all[i] = *l->trial[which[i]].plan->step, call[i] = *l->trial[which[i]].call;
-  if (nvd_prepare(&p, alone(l, all, n), l->device, call))
+  if (nvd_prepare(&p, alone(l, all, n), l->device, call, &(nvd_terms){ .straight = 1 }))
     nvb_clear();
   nvd_program_free(p);
 }
@@ -387,10 +388,8 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
   l->told = told;
   l->user = user;
   l->program = NVB_NEWN(l->a, nvd_program *, n);
-  nvd_want_straight(1);
   if (!l->hung && !get_scratch(l))
     best = nvt_measure(&b, r, c, n);
-  nvd_want_straight(0);
   for (int i = 0; i < n; i++)
     nvd_program_free(l->program[i]);
   for (int i = 0; i < l->nout; i++) {
@@ -401,6 +400,5 @@ int nvt_lab_choose(nvt_lab *l, nvb_hash key, const nvt_trial *t, nvt_candidate *
     nvb_free(l->host[i]);
     l->host[i] = NULL;
   }
-  nvd_forget_refusals();
   return best;
 }

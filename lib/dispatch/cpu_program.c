@@ -11,10 +11,10 @@
 enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: bytes that a context keeps between runs; there may be 4,096 programs */
 
 /* ---- preparing */
-void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
+void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
   p->tier = nvd_tier_now();
   for (int i = 0; i < p->nstep; i++) {
-    *at = i;
+    terms->step = i;
     nvd_step *s = &p->step[i];
     p->wide |= s->solution || s->blocks > s->grain;
     if (s->solution) {

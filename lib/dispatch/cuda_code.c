@@ -13,7 +13,7 @@
 #include "dispatch/code.h"
 
 enum { KEEP = 1024, COMPILERS = 8, STATIC_SHARED = 48 << 10, PORTABLE = 8, THREADS = 1024, SPILLS = 64, LINES = 3000,
-       SHORTER = 150 /* lines */, REMEMBERED = 64 };
+       SHORTER = 150 /* lines */ };
 
 /* ---- the shelf */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *k) {
@@ -205,18 +205,16 @@ static void compile_all(job *j, int n) {
     pthread_join(helper[i], NULL);
 }
 
-/* ---- refusals. A planner that is refused a kernel and comes back with it cannot do without: spills are accepted. */
-static _Thread_local struct { nvb_hash at[REMEMBERED]; int n; } refused;
-
-static int insisted_on(nvb_hash key) {
-  for (int i = 0; i < refused.n && i < REMEMBERED; i++)
-    if (nvb_hash_eq(refused.at[i], key))
+/* ---- refusals */
+static int insisted_on(nvd_terms *t, nvb_hash key) {
+  if (t->any || t->nrefused == NVF_VETOES)
+    return 1;
+  for (int i = 0; i < t->nrefused; i++)
+    if (nvb_hash_eq(t->refused[i], key))
       return 1;
-  refused.at[refused.n++ % REMEMBERED] = key;
+  t->refused[t->nrefused++] = key;
   return 0;
 }
-
-void nvd_forget_refusals(void) { refused.n = 0; }
 
 static int count_lines(const char *source) {
   int lines = 0;
@@ -226,9 +224,9 @@ static int count_lines(const char *source) {
 }
 
 /* The compiler's time grows with the square of a function: 2,000 lines take a second, 3,000 two, 6,000 ten. */
-static int judge(const nvd_gpu_kernel *kernel) {
+static int judge(const nvd_gpu_kernel *kernel, nvd_terms *terms) {
   const nvd_gpu_kernel *k = nvd_gpu_kernel_now(kernel);
-  if ((!nvd_gpu_code_spills(k) && k->lines <= LINES) || insisted_on(k->item.key))
+  if ((!nvd_gpu_code_spills(k) && k->lines <= LINES) || insisted_on(terms, k->item.key))
     return NVM_OK;
   if (k->lines > LINES)
     return nvb_fail(NVM_ERR_UNSUPPORTED, "[kernel] %s would be more than %d lines of CUDA", k->title, LINES);
@@ -237,7 +235,7 @@ static int judge(const nvd_gpu_kernel *kernel) {
 }
 
 /* ---- all kernels of a plan */
-typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; job *job; } request;
+typedef struct request { nvd_device *d; nvd_gpu_order *order; int n, bad, njob; job *job; nvd_terms *terms; } request;
 
 /* Its source; what the emitter says of the rest goes to the kernel. Throws what no compiler has to be asked. */
 static const char *emit(nvb_arena *a, const nvd_gpu_order *o, nvd_gpu_kernel *k, int compact) {
@@ -265,9 +263,6 @@ static nvd_gpu_kernel *kernel_new(nvb_arena *a, const nvd_gpu_order *o, nvd_devi
 }
 
 /* ---- compact code */
-static _Thread_local int want_straight;
-void nvd_want_straight(int want) { want_straight = want; }
-
 /* May it come first, or alone? Not what is launched otherwise. */
 static int stands_for(const nvd_gpu_kernel *compact, const nvd_gpu_kernel *k) {
   return compact->threads == k->threads && compact->cluster == k->cluster && compact->resident == k->resident &&
@@ -281,8 +276,8 @@ static void emit_compact(nvb_arena *a, void *arg) {
 }
 
 /* What is made first of a kernel whose straight code is long becomes compact, if that is much shorter. */
-static void begin_compact(nvb_arena *a, job *j) {
-  nvd_tier tier = want_straight ? NVD_NATIVE : nvd_tier_now();
+static void begin_compact(nvb_arena *a, job *j, int straight) {
+  nvd_tier tier = straight ? NVD_NATIVE : nvd_tier_now();
   if (tier == NVD_NATIVE || nvb_has(NVB_DUMP, "run") || (tier == NVD_AUTO && j->made->lines <= SHORTER))
     return;
   attempt t = { j->order, kernel_new(a, j->order, j->made->device, j->made->row), NULL };
@@ -296,6 +291,7 @@ static void begin_compact(nvb_arena *a, job *j) {
   }
   j->later = j->made, j->later_source = j->source;
   j->made = t.k, j->source = t.source;
+  j->made->lines = j->later->lines; /* it is refused for what it will be */
 }
 
 static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
@@ -318,10 +314,10 @@ static void spell(nvb_arena *a, request *r, nvd_gpu_order *o) {
   if (!kind[1] && from_store(k) && !nvb_has(NVB_DUMP, "cuda"))
     return;
   j->source = emit(a, o, k, 0);
-  if (judge(k))
+  if (judge(k, r->terms))
     nvb_throw(a, nvb_status(), "%s", nvb_message());
   if (!k->module)
-    begin_compact(a, j);
+    begin_compact(a, j, r->terms->straight);
 }
 
 static void spell_all(nvb_arena *a, void *arg) {
@@ -359,8 +355,8 @@ static int shelve(request *r, int status) {
   return status;
 }
 
-int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n, int *bad) {
-  request r = { .d = d, .order = order, .n = n };
+int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n, nvd_terms *terms, int *bad) {
+  request r = { .d = d, .order = order, .n = n, .terms = terms };
   int status = nvb_protect(a, spell_all, &r);
   if (!status)
     compile_all(r.job, r.njob);
@@ -369,12 +365,10 @@ int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n
     r.bad = i;
     if (!order[i].kernel)
       order[i].kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, order[i].key);
-    status = judge(order[i].kernel);
-    if (want_straight || nvd_tier_now() == NVD_NATIVE)
+    status = judge(order[i].kernel, terms);
+    if (terms->straight || nvd_tier_now() == NVD_NATIVE)
       nvd_straight_wait(order[i].kernel);
   }
-  if (!status)
-    refused.n = 0;
   *bad = r.bad;
   return status;
 }

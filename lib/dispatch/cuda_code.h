@@ -4,6 +4,7 @@
 #define NVD_CUDA_CODE_H
 #include "codegen/cuda.h"
 #include "dispatch/device_impl.h"
+#include "dispatch/dispatch.h"
 #include "dispatch/shelf.h"
 
 /* A kernel may be compact code at first, loops over single elements, which is compiled in half the time; straight code
@@ -16,7 +17,7 @@ typedef struct nvd_gpu_kernel {
   int threads, checks;
   /* bytes: of a block's dynamic shared memory; of device memory for each block of the launch */
   int64_t shared, scratch;
-  int registers, spills, lines;    /* lines: of its source */
+  int registers, spills, lines;    /* lines: of its straight source */
   int cluster, resident, posts, nmap; /* as nvc_cuda_kernel has them */
   nvc_cuda_map map[NVC_MAPS];
   char title[NVD_LABEL];
@@ -33,9 +34,9 @@ typedef struct nvd_gpu_order {
   nvd_gpu_kernel *kernel;
 } nvd_gpu_order;
 /* All kernels of a plan, those that are new compiled at the same time: counted references. A status; *bad is then
-   the order that it is about, NVM_ERR_UNSUPPORTED if another plan may do better. Kernels got until then stay in
-   their orders. */
-int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *work, nvd_gpu_order *order, int n, int *bad);
+   the order that it is about, NVM_ERR_UNSUPPORTED if another plan may do better: that is noted in the terms. Kernels
+   got until then stay in their orders. */
+int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *work, nvd_gpu_order *order, int n, nvd_terms *terms, int *bad);
 const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k); /* what is launched for it */
 nvd_gpu_kernel *nvd_gpu_kernel_ref(nvd_gpu_kernel *k);
 void nvd_gpu_kernel_unref(nvd_gpu_kernel *k);  /* NULL is fine */

@@ -229,8 +229,8 @@ static int has_hint(const nvf_kernel *k, const nvf_schedule *s, const char *name
   return 0;
 }
 
-void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at) {
-  *at = 0;
+void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
+  terms->step = 0;
   if (nvd_device_ready(p->device))
     nvb_throw(work, nvb_status(), "%s", nvb_message());
   keeping(work, p, make_gpu, p);
@@ -245,8 +245,8 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
     order[n++] = (nvd_gpu_order){ .k = plan->step[i].k, .s = plan->step[i].s,
                                   .wide = wide || step_is_wide(plan, &plan->step[i]) };
   }
-  int status = nvd_gpu_kernels_get(p->device, work, order, n, at);
-  *at = step[*at];
+  int bad, status = nvd_gpu_kernels_get(p->device, work, order, n, terms, &bad);
+  terms->step = step[bad];
   for (int i = 0; i < n; i++)
     p->step[step[i]].gpu = order[i].kernel;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
@@ -255,7 +255,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int 
       status = nvd_kernel_get(&p->step[i].kernel, work, plan->step[i].k, plan->step[i].s);
   if (status)
     nvb_throw(work, status, "%s", nvb_message());
-  keeping(work, p, arrange, &(request){ p, work, plan, at });
+  keeping(work, p, arrange, &(request){ p, work, plan, &terms->step });
 }
 
 static void graphs_free(const nvd_program *p, nvd_replay *r) {

@@ -25,18 +25,21 @@ typedef struct nvd_program nvd_program;
    own kernel), and the solver's own words, which mean something to it on such a device and with such versions alone.
    All 0: as it thinks best. */
 typedef struct nvd_choice { char solver[16]; unsigned char config[64]; } nvd_choice;
+/* What one planning says to its calls of nvd_prepare, and hears from them; all 0 before the first. */
+typedef struct nvd_terms {
+  int straight;                  /* kernels of a device are at once what they will be, as what is timed has to be */
+  int any;                       /* kernels that are long or spill are taken: nothing better is to come */
+  int step;                      /* the one that NVM_ERR_UNSUPPORTED is about: a veto */
+  int nrefused;                  /* kernels that were refused; one that comes back is taken: the planner has no other */
+  nvb_hash refused[NVF_VETOES];
+} nvd_terms;
 /* A status; obtains code and memory sizes; keeps no arena. device NULL: the CPU; the plan was made for its facts.
-   choice: one a step, or NULL; one that nobody can follow any more is as if it were not there. */
-int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
-/* A kernel that was refused in this thread and comes back is taken: a planner cannot do without it. Not so after
-   this: those were only tried. */
-void nvd_forget_refusals(void);
-/* Until this thread takes it back, kernels of a device are from the start what they will be in the end, as what is
-   timed has to be. */
-void nvd_want_straight(int want);
-int nvd_refused_step(void);   /* the step of the thread's last nvd_prepare that returned NVM_ERR_UNSUPPORTED: a veto */
+   choice: one a step, or NULL; one that nobody can follow any more is as if it were not there. terms NULL: this is the
+   planning's only call. */
+int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice,
+                nvd_terms *terms);
 /* Would solvers refuse a step? As nvd_prepare says it, but nothing is made. */
-int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice);
+int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice, nvd_terms *terms);
 /* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
    Thread-safe. */
 int nvd_run(nvd_program *p, char *const *leaf, char *const *out);

@@ -12,17 +12,15 @@
 enum { LINE = 64 };
 
 static _Atomic int64_t kernels_run, kernels_run_on;
-static _Thread_local int refused;
 int64_t nvd_kernels_run(void) { return atomic_load(&kernels_run) + atomic_load(&kernels_run_on); }
 void nvd_count_run(int n) { atomic_fetch_add_explicit(&kernels_run, n, memory_order_relaxed); }
 void nvd_count_run_on(int n) {
   int64_t before = atomic_load_explicit(&kernels_run_on, memory_order_relaxed);
   atomic_store_explicit(&kernels_run_on, before + n, memory_order_relaxed);
 }
-int nvd_refused_step(void) { return refused; }
 
 /* ---- preparing */
-typedef struct request { const nvf_plan *plan; nvd_program *p; const nvd_choice *choice; } request;
+typedef struct request { const nvf_plan *plan; nvd_program *p; const nvd_choice *choice; nvd_terms *terms; } request;
 
 static void bind(nvd_program *p, const nvf_plan *plan, const nvf_bind *b, const nvf_param *param, int arg) {
   if (b->kind != NVF_BUFFER) {
@@ -65,20 +63,22 @@ static void bind_all(nvb_arena *a, nvd_program *p, const nvf_plan *plan) {
 
 static void prepare(nvb_arena *work, void *arg) {
   request *r = arg;
-  (r->p->device ? nvd_gpu_prepare : nvd_cpu_prepare)(work, r->p, r->plan, &refused);
+  (r->p->device ? nvd_gpu_prepare : nvd_cpu_prepare)(work, r->p, r->plan, r->terms);
 }
 
 static void bind_program(nvb_arena *a, void *arg) { /* in the program's arena */
   request *r = arg;
   bind_all(a, r->p, r->plan);
   for (int i = 0; i < r->plan->nstep; i++) {
-    refused = i;
+    r->terms->step = i;
     r->p->step[i].solution = nvd_solve(a, r->plan, i, r->p->device, r->choice ? &r->choice[i] : NULL);
   }
 }
 
-int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice) {
+int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice,
+                nvd_terms *terms) {
   *out = NULL;
+  nvd_terms only = { 0 };
   nvd_program *p = nvb_calloc(1, sizeof *p);
   nvb_arena *a = nvb_arena_new(), *work = nvb_arena_new();
   int status;
@@ -86,7 +86,7 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
     p->arena = a;
     p->device = device;
     p->watched = nvb_has(NVB_DUMP, "run") || nvb_has(NVB_CHECK, "bits");
-    request r = { plan, p, choice };
+    request r = { plan, p, choice, terms ? terms : &only };
     status = nvb_protect(a, bind_program, &r);
     if (!status)
       status = nvb_protect(work, prepare, &r);
@@ -102,10 +102,12 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
   return status;
 }
 
-int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice) {
-  int status = NVM_OK;
-  for (refused = 0; refused < plan->nstep && !status; refused += !status)
-    status = nvd_solve_dry(plan, refused, device, choice ? &choice[refused] : NULL);
+int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice, nvd_terms *terms) {
+  int status = NVM_OK, i = 0;
+  for (; i < plan->nstep && !status; i += !status)
+    status = nvd_solve_dry(plan, i, device, choice ? &choice[i] : NULL);
+  if (terms)
+    terms->step = i;
   return status;
 }
 

@@ -62,9 +62,9 @@ struct nvd_program {
   struct nvd_gpu_program *gpu;
 };
 
-/* The code of every step. Throws; *at is the step it is about. */
-void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at);
-void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *at);
+/* The code of every step. Throws; terms->step is the one it is about. */
+void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms);
+void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms);
 void nvd_cpu_free(nvd_program *p);   /* of a program that may be half made */
 void nvd_gpu_free(nvd_program *p);
 void nvd_count_run(int n);           /* kernels */

@@ -492,10 +492,10 @@ static int decide(solution *s, const nvd_device *d, const nvd_choice *choice) {
   return found;
 }
 
-static const char *complain(int error) { /* until the thread's next one */
-  static _Thread_local char text[96];
-  snprintf(text, sizeof text, "it says %s", lt.cublasLtGetStatusName(error));
-  return text;
+static const char *complain(nvb_arena *a, int error) {
+  nvb_text t = { .arena = a };
+  nvb_print(&t, "it says %s", lt.cublasLtGetStatusName(error));
+  return nvb_text_get(&t);
 }
 
 /* Bytes of the zeros that stand for both operands when the factor is 0: then they are not read, whatever they hold, but
@@ -516,7 +516,7 @@ static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *
     }
     destroy(&s->base);
   }
-  *why = error ? complain(error) : "it knows no algorithm for this";
+  *why = error ? complain(a, error) : "it knows no algorithm for this";
   return NULL;
 }
 

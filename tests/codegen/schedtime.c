@@ -124,7 +124,7 @@ static void prepare(nvb_arena *a, void *arg) {
     s->blocks = nvf_blocks(j->k, s->s, args);
     v->name = j->k->sched_name[i];
     double t = now();
-    if (nvd_prepare(&v->p, &j->plan, j->d, NULL))
+    if (nvd_prepare(&v->p, &j->plan, j->d, NULL, NULL))
       printf("%-24s %s\n", v->name, nvb_message());
     else {
       if (verbose)

@@ -391,7 +391,7 @@ static inline void product_try(const product_case *c, nvd_device *d, const char 
   const char *way = product_way(a, &p, d);
   ck_assert_msg(strstr(way, by) == way, "%s: %s", case_text(c), way);
   nvd_program *program;
-  ck_assert_msg(!nvd_prepare(&program, p.plan, d, NULL), "%s: %s", case_text(c), nvb_message());
+  ck_assert_msg(!nvd_prepare(&program, p.plan, d, NULL, NULL), "%s: %s", case_text(c), nvb_message());
   char *before[NMAT] = { 0 };
   for (int i = 0; i < times; i++) {
     for (int x = C; x <= D; x++)
@@ -412,7 +412,7 @@ static inline void product_try(const product_case *c, nvd_device *d, const char 
 /* Once, as a choice says. */
 static inline void product_choose(product *p, nvd_device *d, const nvd_choice *choice, char **before) {
   nvd_program *program;
-  ck_assert_msg(!nvd_prepare(&program, p->plan, d, choice), "%s", nvb_message());
+  ck_assert_msg(!nvd_prepare(&program, p->plan, d, choice, NULL), "%s", nvb_message());
   ck_assert_msg(!product_run(p, program, d), "%s", nvb_message());
   compare_product(p, before);
   nvd_program_free(program);

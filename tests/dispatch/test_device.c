@@ -149,7 +149,8 @@ static void unrolled(nvb_arena *a, void *arg) {
   s->s = nvf_schedule_find(s->k, "cpu");
 }
 
-static int prepare(nvd_program **out, nvd_device *d, void (*make)(nvb_arena *, void *), int64_t n, int64_t m) {
+static int prepare(nvd_program **out, nvd_device *d, void (*make)(nvb_arena *, void *), int64_t n, int64_t m,
+                   nvd_terms *terms) {
   *out = NULL;
   nvb_arena *a = nvb_arena_new();
   if (!a)
@@ -157,7 +158,7 @@ static int prepare(nvd_program **out, nvd_device *d, void (*make)(nvb_arena *, v
   request r = { n, m, NULL };
   int status = nvb_protect(a, make, &r);
   if (!status)
-    status = nvd_prepare(out, r.plan, d, NULL);
+    status = nvd_prepare(out, r.plan, d, NULL, terms);
   nvb_arena_free(a);
   return status;
 }
@@ -174,7 +175,7 @@ static nvd_device *emulated(int ordinal) {
 }
 static nvd_program *program(nvd_device *d, void (*make)(nvb_arena *, void *), int64_t n, int64_t m) {
   nvd_program *p;
-  OK(prepare(&p, d, make, n, m));
+  OK(prepare(&p, d, make, n, m, NULL));
   return p;
 }
 static nvd_buf *upload(nvd_device *d, const void *data, size_t bytes) {
@@ -800,10 +801,12 @@ END_TEST
 START_TEST(long_code_is_refused) {
   nvd_device *d = emulated(0);
   nvd_program *p;
-  ck_assert_int_eq(prepare(&p, d, unrolled, N, 0), NVM_ERR_UNSUPPORTED);
+  nvd_terms terms = { 0 };
+  ck_assert_int_eq(prepare(&p, d, unrolled, N, 0, &terms), NVM_ERR_UNSUPPORTED);
   ck_assert_msg(!p && strstr(nvb_message(), "long would be more than 3000 lines"), "%s", nvb_message());
-  OK(prepare(&p, d, unrolled, N, 0)); /* who comes back with it cannot do without */
+  OK(prepare(&p, d, unrolled, N, 0, &terms)); /* who comes back with it cannot do without */
   nvd_program_free(p);
+  ck_assert_int_eq(prepare(&p, d, unrolled, N, 0, NULL), NVM_ERR_UNSUPPORTED); /* another planning */
 }
 END_TEST
 
@@ -812,14 +815,31 @@ START_TEST(spills_are_refused_once) {
   setenv("NVM_EMU_SPILLS", "1000", 1);
   nvb_set("cache_dir", "off");
   nvd_program *p;
-  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0), NVM_ERR_UNSUPPORTED);
-  ck_assert_int_eq(nvd_refused_step(), 0);
+  nvd_terms terms = { 0 };
+  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0, &terms), NVM_ERR_UNSUPPORTED);
+  ck_assert_int_eq(terms.step, 0);
   ck_assert_msg(!p && strstr(nvb_message(), "scale") && strstr(nvb_message(), "spilled"), "%s", nvb_message());
-  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0), NVM_ERR_UNSUPPORTED);
-  ck_assert_int_eq(nvd_refused_step(), 1);
-  OK(prepare(&p, d, two_steps, N, 0)); /* who asks again has nothing better */
+  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0, &terms), NVM_ERR_UNSUPPORTED);
+  ck_assert_int_eq(terms.step, 1);
+  OK(prepare(&p, d, two_steps, N, 0, &terms)); /* who asks again has nothing better */
   nvd_program_free(p);
-  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0), NVM_ERR_UNSUPPORTED);
+  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0, NULL), NVM_ERR_UNSUPPORTED);
+}
+END_TEST
+
+START_TEST(what_is_refused_is_the_planning_s_own) { /* whatever the thread did before */
+  nvd_device *d = emulated(0);
+  setenv("NVM_EMU_SPILLS", "1000", 1);
+  nvb_set("cache_dir", "off");
+  for (int round = 0; round < 3; round++) {
+    nvd_program *p;
+    nvd_terms terms = { .any = round == 1 }; /* what is taken in one planning is refused in the next */
+    int status = prepare(&p, d, two_steps, N, 0, &terms);
+    ck_assert_int_eq(status, terms.any ? NVM_OK : NVM_ERR_UNSUPPORTED);
+    ck_assert_int_eq(terms.nrefused, !terms.any);
+    ck_assert(terms.any || !terms.step);
+    nvd_program_free(p);
+  }
 }
 END_TEST
 
@@ -832,7 +852,7 @@ START_TEST(blocks_of_a_unit_are_a_wish) {
   ck_assert_int_eq(nvc_cuda_compiled(), before + 2);
   setenv("NVM_EMU_SPILLS", "1000", 1);
   nvd_program *p;
-  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0), NVM_ERR_UNSUPPORTED);
+  ck_assert_int_eq(prepare(&p, d, two_steps, N, 0, NULL), NVM_ERR_UNSUPPORTED);
 }
 END_TEST
 
@@ -1047,14 +1067,14 @@ START_TEST(lost) {
   ck_assert(strstr(nvb_message(), "scale+sum2") && strstr(nvd_device_line(0), "scale+sum2"));
   ck_assert(nvd_device_count() == 1 && nvd_device_first() == 0); /* there it is, and nothing takes its place */
   OK(nvd_device_get(&d, 0));
-  ck_assert_int_eq(prepare(&q, d, two_steps, N, 0), NVM_ERR_DEVICE);
+  ck_assert_int_eq(prepare(&q, d, two_steps, N, 0, NULL), NVM_ERR_DEVICE);
   nvd_buf_unref(x), nvd_buf_unref(y);
   nvd_program_free(p);
   float in[N], out[N]; /* the CPU goes on */
   for (int i = 0; i < N; i++)
     in[i] = (float)i;
   nvb_set("tier", "0");
-  OK(prepare(&p, NULL, two_steps, N, 0));
+  OK(prepare(&p, NULL, two_steps, N, 0, NULL));
   OK(nvd_run(p, (char *[]){ (char *)in }, (char *[]){ (char *)out }));
   ck_assert(out[N - 1] == 3.0f * (N - 1));
   nvd_program_free(p);
@@ -1115,7 +1135,7 @@ END_TEST
 static int life(nvd_device *d, nvd_buf *x) {
   nvd_program *p = NULL;
   nvd_buf *y = nvd_buf_new_on(d, 4 * N);
-  int status = y ? prepare(&p, d, two_steps, N, 0) : nvb_status();
+  int status = y ? prepare(&p, d, two_steps, N, 0, NULL) : nvb_status();
   for (int i = 0; i < 4 && !status; i++)
     status = nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) });
   if (!status)
@@ -1189,7 +1209,7 @@ START_TEST(a_forked_child_is_told) {
     bad |= nvd_download(host, y, 0, 4) != NVM_ERR_DEVICE || nvd_upload(x, 0, host, 4) != NVM_ERR_DEVICE;
     bad |= nvd_run_on(p, (nvd_operand[]){ on(x) }, (nvd_operand[]){ on(y) }) != NVM_ERR_DEVICE;
     bad |= nvd_synchronize(d) != NVM_ERR_DEVICE || nvd_stream_set(d, NULL) != NVM_ERR_DEVICE;
-    bad |= prepare(&q, d, two_steps, N, 0) != NVM_ERR_DEVICE;
+    bad |= prepare(&q, d, two_steps, N, 0, NULL) != NVM_ERR_DEVICE;
     nvd_buf_unref(x), nvd_buf_unref(y), nvd_program_free(p);
     nvd_device_memory_trim(d);
     _exit(bad);
@@ -1271,8 +1291,8 @@ SUITE("device", nothing_is_looked_for, too_old, the_first_that_can_be_used, none
       a_limit_counts_blocks_as_they_are, full_memory_gives_up_what_is_kept, copies, streams,
       reuse_comes_after_the_last_use, stream_of_another_device, foreign_memory, runs_become_replays,
       long_kernels_are_launched, long_steps_are_launched, a_graph_that_fails_is_given_up, values_from_the_host,
-      kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once, blocks_of_a_unit_are_a_wish,
-      runs_are_reported, wrong_code_is_found_out, rows_say_how_to_launch,
-      captured_runs, index_out_of_range, blocks_meet, long_chains_of_checks, lost, a_call_fails,
-      what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed, a_forked_child_is_told, threads,
-      threads_that_end)
+      kernels_are_kept, wide_indices, long_code_is_refused, spills_are_refused_once,
+      what_is_refused_is_the_planning_s_own, blocks_of_a_unit_are_a_wish, runs_are_reported, wrong_code_is_found_out,
+      rows_say_how_to_launch, captured_runs, index_out_of_range, blocks_meet, long_chains_of_checks, lost,
+      a_call_fails, what_was_made_before_a_failure_stays, every_allocation_may_fail, runs_are_timed,
+      a_forked_child_is_told, threads, threads_that_end)

@@ -123,7 +123,7 @@ static int prepared(nvd_program **out, void (*make)(nvb_arena *, void *), int64_
   request r = { n, m, a, NULL };
   int status = nvb_protect(arena, make, &r);
   if (!status)
-    status = nvd_prepare(out, r.plan, NULL, NULL);
+    status = nvd_prepare(out, r.plan, NULL, NULL, NULL);
   nvb_arena_free(arena);
   return status;
 }

@@ -90,7 +90,9 @@ static int prepare_status(const product_case *c) {
   product p;
   nvd_program *program = NULL;
   product_new(&p, a, c);
-  int status = nvd_prepare(&program, p.plan, NULL, NULL);
+  nvd_terms terms = { .step = -1 };
+  int status = nvd_prepare(&program, p.plan, NULL, NULL, &terms);
+  ck_assert(status != NVM_ERR_UNSUPPORTED || terms.step == 0);
   nvd_program_free(program);
   product_free(&p);
   nvb_arena_free(a);
@@ -107,7 +109,6 @@ START_TEST(refusals) {
   ck_assert_str_eq(way_of(&c), "its own kernel: openblas: it has no GELU");
   ck_assert_int_eq(prepare_status(&c), NVM_ERR_UNSUPPORTED); /* the product alone would be taken: it is cut */
   ck_assert_str_eq(nvb_message(), "[matmul] openblas: it has no GELU");
-  ck_assert_int_eq(nvd_refused_step(), 0);
   c = plain(NVM_F32, 3, 4, 5);
   c.x[AUX] = (matrix){ .there = 1, .type = NVM_F32 };
   c.act = NVF_ACT_RELU;
@@ -132,7 +133,8 @@ START_TEST(refusals) {
   product p;
   c.act = NVF_ACT_GELU;
   product_new(&p, a, &c);
-  ck_assert_int_eq(nvd_prepare_dry(p.plan, NULL, NULL), NVM_OK); /* nor is it cut for a library that would be slower */
+  /* nor is it cut for a library that would be slower */
+  ck_assert_int_eq(nvd_prepare_dry(p.plan, NULL, NULL, NULL), NVM_OK);
   product_free(&p);
   c.act = NVF_ACT_NONE;
   nvd_candidate all[8];
@@ -208,7 +210,7 @@ START_TEST(threads_share_a_program) {
   nvb_arena *a = nvb_arena_new();
   product_case c = plain(NVM_BF16, 60, 70, 80);
   product_new(&shared_product, a, &c);
-  ck_assert_int_eq(nvd_prepare(&shared, shared_product.plan, NULL, NULL), NVM_OK);
+  ck_assert_int_eq(nvd_prepare(&shared, shared_product.plan, NULL, NULL, NULL), NVM_OK);
   pthread_t t[4];
   int bad[4] = { 0 };
   for (int i = 0; i < 4; i++)
@@ -236,7 +238,7 @@ START_TEST(every_allocation_may_fail) {
   for (int k = 1; k < 40; k++) {
     nvd_program *program = NULL;
     nvb_fail_alloc(k, 0);
-    int status = nvd_prepare(&program, p.plan, NULL, NULL);
+    int status = nvd_prepare(&program, p.plan, NULL, NULL, NULL);
     status = status ? status : product_run(&p, program, NULL);
     nvb_fail_alloc(0, 0);
     ck_assert_msg(!status || status == NVM_ERR_MEMORY, "request %d: %d %s", k, status, nvb_message());

@@ -345,7 +345,7 @@ static nvd_program *chain_program(nvd_device *d) {
   nvf_plan *plan;
   nvd_program *p;
   OK(nvb_protect(a, chain, &plan));
-  OK(nvd_prepare(&p, plan, d, NULL));
+  OK(nvd_prepare(&p, plan, d, NULL, NULL));
   nvb_arena_free(a);
   return p;
 }
