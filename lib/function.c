@@ -220,7 +220,7 @@ static int64_t facts(const nvg_value *v, uint64_t given, int i) {
 
 static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given) {
   const int64_t *s = v->sig;
-  if (v->place != place || v->settings != nvb_settings_version()) return 0;
+  if (v->place != place || v->settings != nvb_settings_version() || nvh_program_outdated(v->program)) return 0;
   for (int i = 0; i < t->nleaf; i++) {
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)

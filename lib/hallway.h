@@ -107,12 +107,13 @@ int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nv
 /* How many there are; they live as long as the program, which may be NULL. */
 int nvh_program_vetoes(nvf_veto *out, const nvh_program *p);
 nvh_program *nvh_program_ref(nvh_program *p);
+int nvh_program_outdated(nvh_program *p);              /* another plan may do better by now */
 /* (eval.c) Plans and prepares a graph of placeholders. */
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf);
 /* (eval.c) program: NULL, or the one that runs it, which is taken: its vetoes are part of the plan */
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program);
-nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings, threads */
-nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown */
+nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings */
+nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown or outdated */
 void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used of 4,096 go) */
 void nvh_program_unref(nvh_program *p);
 /* Runs on leaf values that lie where it runs (weak scalars: in host memory); out[i] becomes the new value of output i.

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <string.h>
 #include "base/mem.h"
-#include "base/pool.h"
 #include "base/settings.h"
 #include "hallway.h"
 
@@ -155,6 +154,7 @@ nvh_program *nvh_program_ref(nvh_program *p) {
   atomic_fetch_add(&p->refs, 1);
   return p;
 }
+int nvh_program_outdated(nvh_program *p) { return p->run && nvd_outdated(p->run); }
 void nvh_program_unref(nvh_program *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
   nvd_program_free(p->run);
@@ -239,7 +239,7 @@ static void in_child(void) {
 __attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
 nvb_hash nvh_program_key(const nvg_graph *g, int place) {
-  uint64_t with[3] = { nvb_settings_version(), (uint64_t)nvb_pool_threads(), (uint64_t)place };
+  uint64_t with[2] = { nvb_settings_version(), (uint64_t)place };
   return nvb_hash_mix(nvg_graph_hash(g), with, sizeof with);
 }
 static entry *slot(nvb_hash key) { /* of the key, or the free one where it belongs */
@@ -250,11 +250,8 @@ static entry *slot(nvb_hash key) { /* of the key, or the free one where it belon
 nvh_program *nvh_program_find(nvb_hash key) {
   pthread_mutex_lock(&lock);
   entry *e = slot(key);
-  if (e->p) {
-    atomic_fetch_add(&e->p->refs, 1);
-    e->used = ++tick;
-  }
-  nvh_program *p = e->p;
+  nvh_program *p = e->p && !nvh_program_outdated(e->p) ? nvh_program_ref(e->p) : NULL;
+  if (p) e->used = ++tick;
   pthread_mutex_unlock(&lock);
   return p;
 }
@@ -274,10 +271,10 @@ void nvh_program_keep(nvb_hash key, nvh_program *p) {
   pthread_mutex_lock(&lock);
   if (filled >= KEEP) forget_half();
   entry *e = filled < KEEP ? slot(key) : NULL;
-  if (e && !e->p) {
-    atomic_fetch_add(&p->refs, 1);
-    *e = (entry){ key, p, ++tick };
-    filled++;
+  if (e && (!e->p || nvh_program_outdated(e->p))) {
+    filled += !e->p;
+    nvh_program_unref(e->p);
+    *e = (entry){ key, nvh_program_ref(p), ++tick };
   }
   pthread_mutex_unlock(&lock);
 }

@@ -11,19 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 typedef enum stype { INT, STR, SIZE, LIST } stype;
-typedef struct row { stype type; const char *env, *def, *words, *doc; } row;
+typedef enum asked { PLAN, TOLD, CALL } asked;
+typedef struct row { stype type; const char *env, *def, *words; asked asked; const char *doc; } row;
 static const row rows[NVB_NSETTINGS] = {
-#define SETTING(id, type, env, def, words, doc) { type, env, def, words, doc },
+#define SETTING(id, type, env, def, words, asked, doc) { type, env, def, words, asked, doc },
 #include "base/settings.def"
 #undef SETTING
 };
 
 static struct { _Atomic(const char *) text; _Atomic int64_t number; } now[NVB_NSETTINGS];
 static const char *unread[NVB_NSETTINGS]; /* what the environment says and the setting does not take; else NULL */
-static _Atomic uint64_t version;
+static _Atomic uint64_t version, touches;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -98,6 +100,16 @@ static const char *taken(const row *r, char *to, size_t size) {
   return to;
 }
 
+static void renew_version(void) {
+  nvb_hash h = { atomic_load(&touches), 0 };
+  for (int i = 0; i < NVB_NSETTINGS; i++) {
+    const char *text = atomic_load(&now[i].text);
+    if (rows[i].asked != CALL)
+      h = nvb_hash_mix(h, text, strlen(text) + 1);
+  }
+  atomic_store(&version, h.lo);
+}
+
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void let_go(void) { pthread_mutex_unlock(&lock); }
 
@@ -113,6 +125,7 @@ static void load(void) {
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, numeric(rows[i].type) ? number(rows[i].type, text) : 0);
   }
+  renew_version();
 }
 
 int64_t nvb_int(nvb_setting s) {
@@ -161,7 +174,8 @@ int nvb_set(const char *name, const char *value) {
   if (text && strcmp(text, atomic_load(&now[i].text))) { /* the same value again changes nothing */
     atomic_store(&now[i].text, text);
     atomic_store(&now[i].number, n);
-    atomic_fetch_add(&version, 1);
+    atomic_fetch_add(&touches, rows[i].asked == TOLD);
+    renew_version();
   }
   pthread_mutex_unlock(&lock);
   return text ? NVM_OK : nvb_fail_memory();
@@ -186,8 +200,18 @@ int nvb_setting_unread(int i, char *line, size_t size) {
   return unread[i] != NULL;
 }
 
-void nvb_settings_touch(void) { atomic_fetch_add(&version, 1); }
-uint64_t nvb_settings_version(void) { return atomic_load(&version); }
+void nvb_settings_touch(void) {
+  pthread_once(&once, load);
+  pthread_mutex_lock(&lock);
+  atomic_fetch_add(&touches, 1);
+  renew_version();
+  pthread_mutex_unlock(&lock);
+}
+
+uint64_t nvb_settings_version(void) {
+  pthread_once(&once, load);
+  return atomic_load_explicit(&version, memory_order_relaxed);
+}
 
 const char *nvb_env(const char *name) {
   const char *s = getenv(name);

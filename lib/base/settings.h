@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 typedef enum nvb_setting {
-#define SETTING(id, type, env, def, words, doc) NVB_##id,
+#define SETTING(id, type, env, def, words, asked, doc) NVB_##id,
 #include "base/settings.def"
 #undef SETTING
   NVB_NSETTINGS
@@ -22,7 +22,8 @@ int nvb_setting_info(int i, const char **name, const char **value, const char **
 /* Did the environment say of row i what it does not take? Then a line that says so. */
 int nvb_setting_unread(int i, char *line, size_t size);
 void nvb_settings_touch(void);             /* what plans depend on has changed otherwise (tuning records) */
-uint64_t nvb_settings_version(void);       /* grows with each change: part of program keys */
+/* Part of program keys: of the values that plans depend on, the same for the same values, and of the touches. */
+uint64_t nvb_settings_version(void);
 const char *nvb_env(const char *name);     /* other environment variables: HOME, OMP_NUM_THREADS, CUDA_PATH ... */
 void nvb_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* only if NVM_VERBOSE >= level */
 void nvb_dump(const char *stage, const char *name, const char *text); /* writes if NVM_DUMP names the stage */

@@ -365,6 +365,7 @@ int nvd_gpu_kernels_get(nvd_device *d, nvb_arena *a, nvd_gpu_order *order, int n
     r.bad = i;
     if (!order[i].kernel)
       order[i].kernel = (nvd_gpu_kernel *)nvd_shelf_take(&shelf, order[i].key);
+    order[i].spills = nvd_gpu_code_spills(nvd_gpu_kernel_now(order[i].kernel));
     status = judge(order[i].kernel, terms);
     if (terms->straight || nvd_tier_now() == NVD_NATIVE)
       nvd_straight_wait(order[i].kernel);

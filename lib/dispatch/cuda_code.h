@@ -32,6 +32,7 @@ typedef struct nvd_gpu_order {
   int wide;
   nvb_hash key;                    /* of the text, the target and the device */
   nvd_gpu_kernel *kernel;
+  int spills;                      /* its code, as far as it is there */
 } nvd_gpu_order;
 /* All kernels of a plan, those that are new compiled at the same time: counted references. A status; *bad is then
    the order that it is about, NVM_ERR_UNSUPPORTED if another plan may do better: that is noted in the terms. Kernels
@@ -44,5 +45,6 @@ void nvd_gpu_code_trim(void);
 /* One that nobody else knows: compiled, loaded and stored, a status; and freed. */
 int nvd_gpu_code_compile(nvd_gpu_kernel *made, const char *source);
 int nvd_gpu_code_spills(const nvd_gpu_kernel *k); /* so much that another plan may do better */
+extern atomic_uint nvd_gpu_spilled; /* kernels whose straight code came after their compact code and does so */
 void nvd_gpu_kernel_free(nvd_gpu_kernel *made);
 #endif

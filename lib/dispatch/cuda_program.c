@@ -238,6 +238,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   int *step = NVB_NEWN(work, int, p->nstep + 1), n = 0; /* of each order */
   reap_captured();
   int wide = graph_is_wide(plan->g);
+  atomic_store(&p->spilled, atomic_load(&nvd_gpu_spilled));
   for (int i = 0; i < p->nstep; i++) {
     if (p->step[i].solution)
       continue;
@@ -248,7 +249,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   int bad, status = nvd_gpu_kernels_get(p->device, work, order, n, terms, &bad);
   terms->step = step[bad];
   for (int i = 0; i < n; i++)
-    p->step[step[i]].gpu = order[i].kernel;
+    p->step[step[i]].gpu = order[i].kernel, p->step[step[i]].spills = order[i].spills;
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
     if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx") &&
         !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* these have other bits on purpose */
@@ -256,6 +257,17 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   if (status)
     nvb_throw(work, status, "%s", nvb_message());
   keeping(work, p, arrange, &(request){ p, work, plan, &terms->step });
+}
+
+int nvd_gpu_outdated(nvd_program *p) {
+  unsigned now = atomic_load_explicit(&nvd_gpu_spilled, memory_order_relaxed);
+  if (atomic_load_explicit(&p->spilled, memory_order_relaxed) == now)
+    return 0;
+  for (int i = 0; i < p->nstep; i++)
+    if (p->step[i].gpu && !p->step[i].spills && nvd_gpu_code_spills(nvd_gpu_kernel_now(p->step[i].gpu)))
+      return 1;
+  atomic_store(&p->spilled, now);
+  return 0;
 }
 
 static void graphs_free(const nvd_program *p, nvd_replay *r) {

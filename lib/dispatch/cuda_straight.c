@@ -20,6 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* a task or a thread has ended */
 static task *first, **last = &first;
 static int running, ended;
+atomic_uint nvd_gpu_spilled;
 
 static void finish(task *t, int status) { /* under the lock */
   if (status)
@@ -49,8 +50,7 @@ static void *compile_tasks(void *arg) {
     pthread_mutex_lock(&lock);
     finish(t, status);
     pthread_mutex_unlock(&lock);
-    if (spills) /* programs are planned again; the planner is told then */
-      nvb_settings_touch();
+    atomic_fetch_add(&nvd_gpu_spilled, (unsigned)spills); /* its programs are planned again; the planner is told then */
     nvd_gpu_kernel_unref(t->k);
     nvb_free(t);
     pthread_mutex_lock(&lock);

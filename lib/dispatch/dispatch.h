@@ -57,6 +57,8 @@ int nvd_time_on(double *ns, nvd_program *p, const nvd_operand *leaf, const nvd_o
 int nvd_may_time(struct nvd_device *d);
 /* The element where they differ first, both NaN counting as equal; -1 if nowhere. */
 int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dtype type);
+/* 1: code of it that has come since it was prepared is such that another plan may do better. */
+int nvd_outdated(nvd_program *p);
 void nvd_program_free(nvd_program *p);
 
 /* ---- solvers (dispatch/solve.h): what the steps that hold a product may be run by */

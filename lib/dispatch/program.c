@@ -111,6 +111,8 @@ int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_c
   return status;
 }
 
+int nvd_outdated(nvd_program *p) { return p->device && nvd_gpu_outdated(p); }
+
 void nvd_program_free(nvd_program *p) {
   if (!p)
     return;

@@ -17,6 +17,7 @@ typedef struct nvd_step {
   nvd_solution *solution;        /* a library runs it; NULL: its kernel */
   nvd_kernel *kernel;            /* the CPU's; on a device what its bits are compared with, or NULL */
   struct nvd_gpu_kernel *gpu;
+  int spills;                    /* its code did so when it was prepared, and was taken */
 } nvd_step;
 
 typedef struct nvd_address {     /* an argument that a run fills in */
@@ -60,6 +61,7 @@ struct nvd_program {
   _Atomic(nvd_context *) spare[NVD_SPARES];
   /* a device's */
   struct nvd_gpu_program *gpu;
+  atomic_uint spilled;           /* nvd_gpu_spilled when the kernels were looked at last */
 };
 
 /* The code of every step. Throws; terms->step is the one it is about. */
@@ -67,6 +69,7 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
 void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms);
 void nvd_cpu_free(nvd_program *p);   /* of a program that may be half made */
 void nvd_gpu_free(nvd_program *p);
+int nvd_gpu_outdated(nvd_program *p);
 void nvd_count_run(int n);           /* kernels */
 void nvd_count_run_on(int n);        /* those of devices, under their lock */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);

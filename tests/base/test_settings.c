@@ -30,9 +30,10 @@ START_TEST(values_are_set_by_either_name) {
   uint64_t v = nvb_settings_version();
   ck_assert_int_eq(nvb_set("fuse", "off"), NVM_OK);
   ck_assert_str_eq(nvb_str(NVB_FUSE), "off");
-  ck_assert_uint_gt(nvb_settings_version(), v);
+  ck_assert_uint_ne(nvb_settings_version(), v);
   ck_assert_int_eq(nvb_set("NVM_Fuse", "on"), NVM_OK);
   ck_assert_str_eq(nvb_str(NVB_FUSE), "on");
+  ck_assert_uint_eq(nvb_settings_version(), v); /* what was planned under these values is found again */
   ck_assert_int_eq(nvb_set("fuse", "off"), NVM_OK);
   ck_assert_int_eq(nvb_set("fuse", NULL), NVM_OK); /* the default */
   ck_assert_str_eq(nvb_str(NVB_FUSE), "on");

@@ -1,0 +1,83 @@
+/* What is kept from one call to the next: programs, as long as what they depend on stays; and nothing for ever. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../suite.h"
+#include "base/mem.h"
+#include "nvm/nvm.h"
+
+static nvm_ctx *ctx;
+static void open_ctx(void) { ck_assert_int_eq(nvm_ctx_new(&ctx, NULL), NVM_OK); }
+static void close_ctx(void) { nvm_ctx_free(ctx); }
+
+static int64_t planned(void) {
+  nvm_counters c;
+  ck_assert_int_eq(nvm_counters_get(&c, NVM_COUNTERS_VERSION), NVM_OK);
+  return c.programs_planned;
+}
+static nvm_array *ramp(int64_t n) {
+  float *x = malloc(sizeof *x * (size_t)(n + 1));
+  for (int64_t i = 0; i < n; i++) x[i] = (float)i;
+  nvm_array *a = nvm_from_host(ctx, NVM_F32, 1, &n, x);
+  free(x);
+  return a;
+}
+
+/* ---- settings */
+static int traced(void *user, nvm_ctx *c, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+  (void)user, (void)c, (void)nin, (void)nout;
+  out[0] = nvm_sum(nvm_exp(nvm_mul(in[0], nvm_float(3))), NULL, -1, 0);
+  return NVM_OK;
+}
+/* An evaluation and a call of a function; the plans' text in *text. Returns how many programs were planned for them. */
+static int64_t use(nvm_fn *f, char **text) {
+  int64_t before = planned();
+  nvm_scope *s = nvm_scope_open(ctx);
+  nvm_array *x = ramp(3000), *y = nvm_sub(nvm_tanh(x), nvm_mean(x, NULL, -1, 0)), *z = NULL;
+  ck_assert_int_eq(nvm_explain(text, &y, 1), NVM_OK);
+  ck_assert_msg(nvm_eval(&y, 1) == NVM_OK && nvm_fn_call(f, &x, &z) == NVM_OK, "%s", nvm_last_error());
+  nvm_array_unref(z);
+  ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
+  return planned() - before;
+}
+typedef struct other { const char *name, *value; int replans; } other;
+static const other others[] = {
+  { "NVM_DUMP", "run", 1 },         { "NVM_DUMP_DIR", "/tmp", 0 },    { "NVM_VERBOSE", "1", 0 },
+  { "NVM_CHECK", "plan", 1 },       { "NVM_FUSE", "off", 1 },         { "NVM_TIER", "0", 1 },
+  { "NVM_TUNE", "off", 1 },         { "NVM_REPRODUCIBLE", "1", 1 },   { "NVM_NUM_THREADS", "3", 1 },
+  { "NVM_CACHE_DIR", "off", 1 },    { "NVM_CACHE_SIZE", "64M", 0 },   { "NVM_MEM_LIMIT", "1G", 0 },
+  { "NVM_MEM_CACHE", "64M", 0 },    { "NVM_ISA", "128", 1 },          { "NVM_CUDA_DIR", "/nowhere", 0 },
+  { "NVM_DEVICE", "cpu", 0 },       { "NVM_SOLVERS", "kernel", 1 },
+};
+enum { ROWS = sizeof others / sizeof *others };
+START_TEST(a_setting_throws_away_what_depends_on_it) {
+  const char *name, *value, *def, *doc;
+  ck_assert_msg(nvm_setting(_i, &name, &value, &def, &doc), "%d settings, %d are tried", _i, ROWS);
+  const other *o = others;
+  while (o < others + ROWS && strcmp(o->name, name)) o++;
+  ck_assert_msg(o < others + ROWS, "%s is not tried here", name);
+  char *before, *after, old[256];
+  snprintf(old, sizeof old, "%s", value);
+  nvm_fn *f;
+  ck_assert_int_eq(nvm_fn_new(&f, ctx, traced, NULL, 1, 1), NVM_OK);
+  ck_assert_int_eq(use(f, &before), 2);
+  nvm_free(before);
+  ck_assert_int_eq(use(f, &before), 0);
+  ck_assert_int_eq(nvm_set(name, o->value), NVM_OK);
+  ck_assert_msg(use(f, &after) == 2 * o->replans, "%s", name);
+  ck_assert_msg(o->replans || !strcmp(before, after), "%s changes plans:\n%s%s", name, before, after);
+  nvm_free(after);
+  ck_assert_int_eq(nvm_set(name, old), NVM_OK);
+  ck_assert_msg(use(f, &after) == 2 * !strcmp(name, "NVM_DUMP"), "%s", name); /* what was planned before is there */
+  ck_assert_str_eq(before, after);
+  nvm_free(before), nvm_free(after);
+  ck_assert_int_eq(nvm_fn_free(f), NVM_OK);
+}
+END_TEST
+START_TEST(every_setting_is_tried) {
+  const char *name, *value, *def, *doc;
+  ck_assert_int_eq(nvm_setting(ROWS, &name, &value, &def, &doc), 0);
+}
+END_TEST
+
+SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others), every_setting_is_tried)
