@@ -273,6 +273,16 @@ static Py_ssize_t array_len(PyObject *self) {
   if (nvm_rank(a->h)) return nvm_shape(a->h)[0];
   return PyErr_SetString(PyExc_TypeError, "len() of a 0-dimensional array"), -1;
 }
+/* v in x: one evaluation, whatever the rank */
+static int array_contains(PyObject *self, PyObject *v) {
+  PyObject *same = PyObject_RichCompare(self, v, Py_EQ), *any = NULL;
+  if (same && nvp_is_array(same)) any = nvp_apply(((nvp_array *)self)->st, NVP_ANY, &((nvp_array *)same)->h, 1, NULL, 0);
+  else any = Py_XNewRef(same); /* None, a text: nothing to compare with */
+  int r = any ? PyObject_IsTrue(any) : -1;
+  Py_XDECREF(same);
+  Py_XDECREF(any);
+  return r;
+}
 static PyObject *permute(nvp_array *a, const int64_t *axes) {
   nvm_attr at = { .name = "axes", .kind = 'I', .is = axes, .n = nvm_rank(a->h) };
   return nvp_apply(a->st, NVP_PERMUTE, &a->h, 1, &at, 1);
@@ -312,6 +322,11 @@ static PyObject *get_dtype(PyObject *self, void *u) {
   (void)u;
   nvp_array *a = (nvp_array *)self;
   return nvp_dtype_object(a->st, nvm_dtype_of(a->h));
+}
+static PyObject *get_numpy_dtype(PyObject *self, void *u) { /* NumPy asks an array too, in np.dtype and np.result_type */
+  PyObject *t = get_dtype(self, u), *r = t ? PyObject_GetAttrString(t, "__numpy_dtype__") : NULL;
+  Py_XDECREF(t);
+  return r;
 }
 static PyObject *get_itemsize(PyObject *self, void *u) {
   (void)u;
@@ -553,6 +568,7 @@ static PyGetSetDef getset[] = {
   { "shape", get_shape, NULL, "extents, a tuple", NULL },
   { "size", get_size, NULL, "number of elements", NULL },
   { "dtype", get_dtype, NULL, "nvm dtype of the elements", NULL },
+  { "__numpy_dtype__", get_numpy_dtype, NULL, "NumPy's dtype of the elements", NULL },
   { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
   { "nbytes", get_nbytes, NULL, "bytes of all elements", NULL },
   { "device", get_device, NULL, "where the array lies, or would be computed", NULL },
@@ -568,7 +584,7 @@ static PyType_Slot slots[] = {
   { Py_tp_dealloc, array_dealloc }, { Py_tp_repr, array_repr }, { Py_tp_str, array_str }, { Py_tp_iter, array_iter },
   { Py_tp_hash, PyObject_HashNotImplemented }, { Py_tp_richcompare, array_compare }, { Py_tp_methods, methods },
   { Py_tp_getset, getset }, { Py_tp_members, members }, { Py_mp_length, array_len }, { Py_mp_subscript, nvp_getitem },
-  { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer }, { Py_bf_releasebuffer,
+  { Py_sq_contains, array_contains }, { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer }, { Py_bf_releasebuffer,
       array_releasebuffer },
   { Py_nb_add, array_add }, { Py_nb_subtract, array_sub }, { Py_nb_multiply, array_mul }, { Py_nb_true_divide,
       array_div },

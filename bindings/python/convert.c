@@ -298,10 +298,10 @@ int nvp_borrow_device(nvp_state *st, PyObject *x, nvm_array **out) {
 }
 /* Byte-swapped and bfloat16 arrays, and things with only __array__ or __array_interface__: Python turns them into a
    pair, a buffer and the dtype that its bits are meant as (None: as the buffer says). */
-static PyObject *from_foreign(nvp_state *st, PyObject *x, nvp_copy copy) {
-  PyObject *f = nvp_hook(st, "foreign"), *may = copy == NVP_COPY_NEVER ? Py_False : Py_None;
-  PyObject *pair = f ? PyObject_CallFunctionObjArgs(f, x, may, NULL) : NULL;
-  if (!pair) return NULL;
+static PyObject *from_foreign(nvp_state *st, PyObject *given, nvp_copy copy) {
+  PyObject *x = nvp_resolved(given, copy), *f = x ? nvp_hook(st, "foreign") : NULL;
+  PyObject *pair = f ? PyObject_CallFunctionObjArgs(f, x, copy == NVP_COPY_NEVER ? Py_False : Py_None, NULL) : NULL;
+  if (!pair) return Py_XDECREF(x), NULL;
   PyObject *data = PyTuple_GetItem(pair, 0), *dtype = PyTuple_GetItem(pair, 1), *r = NULL;
   Py_buffer view;
   nvm_dtype found, want;
@@ -312,6 +312,7 @@ static PyObject *from_foreign(nvp_state *st, PyObject *x, nvp_copy copy) {
     PyBuffer_Release(&view);
   }
   Py_DECREF(pair);
+  Py_DECREF(x);
   return r;
 }
 

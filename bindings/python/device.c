@@ -159,7 +159,8 @@ PyObject *nvp_cuda_interface(PyObject *self, void *unused) {
   if (!typestr(t))
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__ has no %s; use DLPack", nvm_dtype_name(t));
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
-  nvm_array *keep = nvm_hold(a->h);
+  int copied;
+  nvm_array *keep = nvp_forward(a->st, nvm_hold(a->h), &copied);
   if (!keep) return nvp_raise(a->st);
   if (nvp_check(a->st, nvm_device_data(&data, strides, &d, keep))
       || nvp_check(a->st, nvm_stream_get(&stream, a->st->ctx, d)) || nvp_check(a->st, nvm_device_ready(keep, stream)))
@@ -225,14 +226,14 @@ static int read_interface(PyObject *dict, foreign *f) {
     return refuse("0 and negative numbers are no streams; 1 is the legacy default one, 2 the thread's");
   return read_ints(shape, f->shape, f->rank) || (f->strided && read_ints(strides, f->strides, f->rank)) ? -1 : 0;
 }
-PyObject *nvp_from_cuda(nvp_state *st, PyObject *x, nvp_copy copy) {
-  PyObject *dict = PyObject_GetAttr(x, st->s_cuda_interface);
+PyObject *nvp_from_cuda(nvp_state *st, PyObject *given, nvp_copy copy) {
+  PyObject *x = nvp_resolved(given, copy), *dict = x ? PyObject_GetAttr(x, st->s_cuda_interface) : NULL;
   foreign f = { 0 };
   int bad = !dict || (!PyDict_Check(dict) ? refuse("it is no dict") : read_interface(dict, &f));
   Py_XDECREF(dict);
-  if (bad) return NULL;
+  if (bad) return Py_XDECREF(x), NULL;
   nvm_array *h = nvm_array_new_device(st->ctx, f.t, f.rank, f.shape, f.strided ? f.strides : NULL, NVM_DEVICE_AUTO,
-                                      f.data, f.stream, nvp_release, Py_NewRef(x));
+                                      f.data, f.stream, nvp_release, x);
   return nvp_wrap(st, copy == NVP_COPY_NEVER ? h : nvp_copied(h));
 }
 nvm_array *nvp_copied(nvm_array *h) {

@@ -98,7 +98,37 @@ static export *export_new(nvp_state *st, nvm_array *h, int versioned, int copied
   } else e->m.l.deleter = delete_legacy;
   return e;
 }
-/* The array whose memory is shown, with its value: held, a copy, or a copy on another device (AUTO: where it is). */
+static int goes_back(nvm_array *h) { /* has a negative stride; -1: no value */
+  const void *data;
+  int64_t strides[NVM_MAX_RANK + 1];
+  nvm_device d;
+  if (nvm_device_data(&data, strides, &d, h)) return -1;
+  for (int i = 0; i < nvm_rank(h); i++)
+    if (strides[i] < 0 && nvm_shape(h)[i] > 1) return 1;
+  return 0;
+}
+/* On a GPU a kernel packs: with one more row behind it nothing can show the array as it lies. */
+static nvm_array *packed_there(nvp_state *st, nvm_array *h) {
+  int64_t width[2 * NVM_MAX_RANK] = { 0, 1 }, start[NVM_MAX_RANK] = { 0 }, step[NVM_MAX_RANK];
+  for (int i = 0; i < nvm_rank(h); i++) step[i] = 1;
+  nvm_attr at = { .name = "pad_width", .kind = 'I', .is = width, .n = 2 * nvm_rank(h) };
+  nvm_array *longer = nvm_apply(st->ctx, st->fixed[NVP_PAD], &h, 1, &at, 1);
+  nvm_array *rows = longer && !nvm_eval(&longer, 1) ? nvm_view(longer, nvm_rank(h), start, nvm_shape(h), step, NULL) : NULL;
+  nvm_array *r = rows && !nvm_eval(&rows, 1) ? nvm_hold(rows) : NULL;
+  nvm_array_unref(rows);
+  nvm_array_unref(longer);
+  return r;
+}
+nvm_array *nvp_forward(nvp_state *st, nvm_array *h, int *copied) {
+  int back = h ? goes_back(h) : 0;
+  if (!back) return h;
+  nvm_array *r = back < 0 ? NULL : nvm_device_of(h) == NVM_DEVICE_CPU ? nvm_array_copy(h) : packed_there(st, h);
+  nvm_array_unref(h);
+  *copied = 1;
+  return r;
+}
+/* The array whose memory is shown, with its value: held, a copy, or a copy on another device (AUTO: where it is).
+   Negative strides, which PyTorch and JAX do not take, are shown to those alone who refuse a copy. */
 static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copied) {
   if (nvm_is_pending(a->h) && nvp_eval(a->st, &a->h, 1)) return NULL;
   int moves = want != NVM_DEVICE_AUTO && want != nvm_device_of(a->h);
@@ -106,6 +136,7 @@ static nvm_array *shown(nvp_array *a, nvm_device want, nvp_copy copy, int *copie
     return PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=False, but the array is on another device"), NULL;
   *copied = moves || copy == NVP_COPY_ALWAYS;
   nvm_array *h = moves ? nvm_array_to_device(a->h, want) : *copied ? nvm_array_copy(a->h) : nvm_hold(a->h);
+  if (copy != NVP_COPY_NEVER) h = nvp_forward(a->st, h, copied);
   if (!h) PyErr_Format(PyExc_BufferError, "__dlpack__: %s", nvm_last_error());
   return h;
 }
@@ -307,6 +338,36 @@ static nvm_array *by_capsule(nvp_state *st, PyObject *x, nvp_copy copy) {
   Py_XDECREF(capsule);
   return h;
 }
+/* 1: x.name() is true, 0: it is not, or x's type has no such method, -1 */
+static int says(PyObject *x, const char *name) {
+  if (!PyObject_HasAttrString((PyObject *)Py_TYPE(x), name)) return 0;
+  PyObject *r = PyObject_CallMethod(x, name, NULL);
+  int yes = r ? PyObject_IsTrue(r) : -1;
+  Py_XDECREF(r);
+  return yes;
+}
+PyObject *nvp_resolved(PyObject *x, nvp_copy copy) {
+  static const char *const bits[2][2] = { { "is_conj", "resolve_conj" }, { "is_neg", "resolve_neg" } };
+  PyObject *r = Py_NewRef(x);
+  for (int i = 0; i < 2 && r; i++) {
+    int set = says(r, bits[i][0]);
+    PyObject *next = set ? NULL : Py_NewRef(r);
+    if (set > 0 && copy == NVP_COPY_NEVER)
+      PyErr_Format(PyExc_BufferError, "copy=False, but the tensor has its %s bit set, which memory does not show; "
+                   "%s() makes a tensor without it", i ? "negative" : "conjugate", bits[i][1]);
+    else if (set > 0) next = PyObject_CallMethod(r, bits[i][1], NULL);
+    Py_DECREF(r);
+    r = next;
+  }
+  return r;
+}
+static nvm_array *from_producer(nvp_state *st, PyObject *x, nvp_copy copy) {
+  PyObject *plain = nvp_resolved(x, copy);
+  const dl_exchange *by = plain ? exchange_of(st, plain) : NULL;
+  nvm_array *h = !plain ? NULL : by ? by_exchange(st, plain, by, copy) : by_capsule(st, plain, copy);
+  Py_XDECREF(plain);
+  return h;
+}
 PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device d) {
   nvm_array *h;
   if (Py_IS_TYPE(x, st->array)) {
@@ -315,10 +376,7 @@ PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device 
     h = nvm_array_ref(((nvp_array *)r)->h);
     Py_DECREF(r);
   } else if (PyCapsule_CheckExact(x)) h = take(st, x, copy, NULL);
-  else {
-    const dl_exchange *by = exchange_of(st, x);
-    h = by ? by_exchange(st, x, by, copy) : by_capsule(st, x, copy);
-  }
+  else h = from_producer(st, x, copy);
   if (!h) return NULL;
   if (copy == NVP_COPY_NEVER && d != NVM_DEVICE_AUTO && nvm_device_of(h) != d) {
     nvm_array_unref(h);

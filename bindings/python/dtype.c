@@ -1,5 +1,5 @@
 /* dtype objects: nvm.float32 and its kin. They compare equal to NumPy's dtypes and to names, and NumPy takes them for
-   its own through __numpy_dtype__. Decides also what counts as a dtype argument, and the buffer protocol's codes. */
+   its own through __numpy_dtype__ and dtype. Decides also what counts as a dtype argument, and the buffer protocol's codes. */
 #include <string.h>
 #include "nvp.h"
 
@@ -145,6 +145,7 @@ static PyGetSetDef getset[] = {
   { "itemsize", get_itemsize, NULL, "bytes of an element", NULL },
   { "kind", get_kind, NULL, "'b' bool, 'i' signed, 'u' unsigned, 'f' float, 'c' complex", NULL },
   { "__numpy_dtype__", get_numpy, NULL, "NumPy's dtype of this name", NULL },
+  { "dtype", get_numpy, NULL, "the same, where NumPy before 2.4 looks for it", NULL },
   { "__module__", get_module, NULL, NULL, NULL },
   { NULL, NULL, NULL, NULL, NULL }
 };

@@ -44,7 +44,15 @@ static int flatten_ints(PyObject *v, int64_t *ints, int *n, int max) {
   Py_LeaveRecursiveCall();
   return status;
 }
+static int attr_complex(nvm_attr *a, PyObject *v) {
+  double im = PyComplex_ImagAsDouble(v);
+  a->kind = 'c';
+  a->f = PyComplex_RealAsDouble(v);
+  memcpy(&a->i, &im, sizeof im);
+  return 0;
+}
 static int attr_number(nvm_attr *a, PyObject *v) {
+  if (PyComplex_Check(v)) return attr_complex(a, v);
   if (PyBool_Check(v)) return a->kind = 'b', a->i = v == Py_True, 0;
   if (PyIndex_Check(v)) {
     PyObject *i = PyNumber_Index(v);
@@ -107,7 +115,14 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
     Py_XDECREF(items);
     if (items) return status;
   }
-  if (attr_number(a, v)) return -1;
+  int own = nvp_is_array(v) && nvp_kind(nvm_dtype_of(((nvp_array *)v)->h)) != 'c';
+  if (nvp_has_buffer(v) && !own) { /* NumPy's scalars, complex arrays of no dimensions */
+    PyObject *number = PyObject_CallMethod(v, "item", NULL);
+    int status = number ? attr_number(a, number) : -1;
+    Py_XDECREF(number);
+    if (status) return -1;
+  } else if (attr_number(a, v)) return -1;
+  if (hint == 'f' && a->kind == 'c') return PyErr_Format(PyExc_TypeError, "'%s' is a real number, not %R", a->name, v), -1;
   if (hint == 'f') a->f = a->kind == 'f' ? a->f : (double)a->i, a->kind = 'f';
   return 0;
 }

@@ -49,10 +49,10 @@ ATTRIBUTES = {"dtype": "DTypeLike | None", "device": "DeviceLike | None", "axis"
 ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": "int", "size": "int", "itemsize": "int",
     "nbytes": "int",
          "shape": "tuple[int, ...]", "dtype": "DType", "device": "device",
-         "__cuda_array_interface__": "dict[str, Any]"}
+         "__cuda_array_interface__": "dict[str, Any]", "__numpy_dtype__": "Any"}
 RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int",
     "__float__": "float",
-           "__complex__": "complex", "__index__": "int", "__len__": "int", "__iter__": "Iterator[Array]",
+           "__complex__": "complex", "__index__": "int", "__len__": "int", "__contains__": "_bool", "__iter__": "Iterator[Array]",
            "__reversed__": "Iterator[Array]",
                "__divmod__": "tuple[Array, Array]",
            "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]",
@@ -123,7 +123,7 @@ def array_class():
 def lines():
     table = nvm._nvm.op_table()
     yield HEAD
-    yield ("class DType:\n    name: str\n    itemsize: int\n    kind: str\n"
+    yield ("class DType:\n    name: str\n    itemsize: int\n    kind: str\n    dtype: Any\n"
            "    def __call__(self, x: ArrayLike, /) -> \"Array\": ...\n")
     yield "class Error(RuntimeError): ...\n"
     yield ("class Jitted:\n    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...\n"

@@ -115,8 +115,13 @@ char nvp_kind(nvm_dtype t);                     /* 'b' 'i' 'u' 'f' 'c' */
 /* dlpack.c */
 PyObject *nvp_to_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *nvp_dlpack_device(PyObject *self, PyObject *unused);
+/* h, which has its value, or where it has a negative stride a packed copy (*copied: 1); takes h, NULL passes through */
+nvm_array *nvp_forward(nvp_state *st, nvm_array *h, int *copied);
 /* d: put there, AUTO: where it is */
 PyObject *nvp_from_dlpack(nvp_state *st, PyObject *x, nvp_copy copy, nvm_device d);
+/* x, or where PyTorch's conjugate or negative bit of it is set, what resolves it: no protocol tells of these. A new
+   reference; NULL raised, also where copy says never. */
+PyObject *nvp_resolved(PyObject *x, nvp_copy copy);
 int nvp_on_gpu(PyObject *x);                     /* x has __dlpack__: does it lie on a GPU? -1 raised */
 void nvp_managed_delete(void *managed);
 int nvp_add_exchange(nvp_state *st);             /* the C exchange API, to the type Array */

@@ -36,6 +36,19 @@ def test_torch_views(device, torch):
     assert torch.equal(torch.from_dlpack(nvm.from_dlpack(x.expand(3, 40, 30)) + 1), x.expand(3, 40, 30) + 1)
 
 
+def test_torch_backwards_and_conjugated(device, torch):
+    x = array(torch, 40, 30)
+    for view in (nvm.flip, lambda v: v[::-1], lambda v: v[:, ::-2].T, nvm.jit(nvm.flip)):
+        y = view(nvm.from_dlpack(x))
+        want = torch.as_tensor(np.ascontiguousarray(np.asarray(y)))
+        assert torch.equal(torch.from_dlpack(y).cpu(), want)
+        assert torch.equal(torch.as_tensor(y, device="cuda").cpu(), want)
+    z = torch.complex(x, x + 1)
+    for lazy in (z.conj(), z.mH, z.conj().imag):
+        for taken in (nvm.asarray(lazy), nvm.from_dlpack(lazy), nvm.jit(lambda v: v * 1)(lazy)):
+            assert torch.equal(torch.from_dlpack(taken), lazy.resolve_conj().resolve_neg())
+
+
 def test_cuda_array_interface(device, torch):
     x = array(torch, 50, 7)
     a = nvm.asarray(x, copy=False)

@@ -397,3 +397,28 @@ def test_stubs_name_everything():
     array = next(n for n in tree.body if getattr(n, "name", "") == "Array")
     methods = {n.name for n in array.body if isinstance(n, ast.FunctionDef)}
     assert {"sum", "reshape", "__add__", "__radd__", "T", "shape", "tolist", "__getitem__"} <= methods
+
+
+# ---- membership
+@pytest.mark.parametrize("name", refs.ANY)
+def test_contains(name):
+    n = refs.counted((3, 4, 5)).astype(name)
+    for x, y in ((nvm.asarray(n), n), (nvm.asarray(n[0, 0]), n[0, 0]), (nvm.asarray(n[:0]), n[:0]),
+                 (nvm.asarray(n[0, 0, 0]), n[:1, 0, 0].reshape(()))):
+        for v in (0, 3, 59, 60, -1, 300, 2.5, float("nan"), 1j, True, np.float32(4), np.int64(-1)):
+            assert (v in x) == (v in y), (v, y)
+        assert None not in x and "a" not in x
+    row = n[0, 1]
+    assert row in nvm.asarray(n) and nvm.asarray(row) in nvm.asarray(n)
+    with pytest.raises(ValueError, match="broadcast"):
+        np.ones(7) in nvm.asarray(n)
+
+
+def test_contains_is_one_evaluation():
+    x = nvm.asarray(np.arange(2000.0)).eval()
+    7.0 in x
+    before = nvm.counters()["evaluations"]
+    assert -1.0 not in x and 1999.0 in x.reshape((20, 100))
+    assert nvm.counters()["evaluations"] - before == 2
+    with pytest.raises(RuntimeError, match="nvm.where"):
+        nvm.jit(lambda x: 1 if 3 in x else 0)(x)

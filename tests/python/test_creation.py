@@ -308,3 +308,26 @@ def test_limits_and_kinds():
         nvm.finfo(nvm.int8)
     with pytest.raises(ValueError):
         nvm.isdtype(nvm.int8, "integer")
+
+
+@pytest.mark.parametrize("start, stop", [(0, 1j), (1 + 2j, -3.5), (1j, 1j), (np.complex128(1), -1j),
+                                         (np.array(1 + 1j), np.float32(2)), (0.5, np.complex128(3j))])
+@pytest.mark.parametrize("num", [0, 1, 2, 5])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace_of_complex_ends(start, stop, num, endpoint):
+    got, want = nvm.linspace(start, stop, num, endpoint=endpoint), np.linspace(start, stop, num, endpoint=endpoint)
+    assert got.dtype == want.dtype == np.complex128
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-15, atol=1e-15)
+    for end in (nvm.asarray(stop), np.asarray(stop)):
+        np.testing.assert_array_equal(np.asarray(nvm.linspace(start, end, num, endpoint=endpoint)), np.asarray(got))
+    assert nvm.linspace(np.complex64(2j), stop, num, dtype="complex64").dtype == nvm.complex64
+
+
+def test_complex_numbers_where_real_ones_are_meant():
+    with pytest.raises(TypeError, match="real numbers"):
+        nvm.arange(0, 3j)
+    with pytest.raises(TypeError, match="float64"):
+        nvm.linspace(0, 1j, 3, dtype="float64")
+    with pytest.raises(TypeError, match="'rtol' is a real number"):
+        nvm.isclose(1, 2, rtol=1j)
+    assert nvm.full((2,), 1j).tolist() == [1j, 1j] and nvm.full_like(nvm.ones(1, dtype=complex), 2j).tolist() == [2j]

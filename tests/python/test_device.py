@@ -393,6 +393,19 @@ def test_memory_shown_by_address_is_left_alone(x):
 
 
 @gpu
+@pytest.mark.parametrize("flip", [nvm.flip, lambda v: v[::-1], lambda v: v[:, ::-2], lambda v: nvm.flip(v).T,
+                                  lambda v: nvm.jit(nvm.flip)(v), lambda v: v[0, ::-1]])
+def test_what_leaves_lies_forwards(x, flip):
+    y = flip(x)
+    i = y.__cuda_array_interface__
+    assert i["strides"] is None or min(i["strides"]) >= 0
+    assert nvm.asarray(Interface(**i)).tolist() == y.tolist()
+    back = nvm.from_dlpack(y.__dlpack__())
+    strides = back.__cuda_array_interface__["strides"]
+    assert back.device == GPU and back.tolist() == y.tolist() and (strides is None or min(strides) >= 0)
+
+
+@gpu
 def test_cuda_array_interface(x):
     i = x.__cuda_array_interface__
     assert i["version"] == 3 and i["shape"] == (2, 3) and i["typestr"] == "<f4" and i["strides"] is None
