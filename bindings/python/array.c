@@ -276,7 +276,8 @@ static Py_ssize_t array_len(PyObject *self) {
 /* v in x: one evaluation, whatever the rank */
 static int array_contains(PyObject *self, PyObject *v) {
   PyObject *same = PyObject_RichCompare(self, v, Py_EQ), *any = NULL;
-  if (same && nvp_is_array(same)) any = nvp_apply(((nvp_array *)self)->st, NVP_ANY, &((nvp_array *)same)->h, 1, NULL, 0);
+  if (same && nvp_is_array(same))
+    any = nvp_apply(((nvp_array *)self)->st, NVP_ANY, &((nvp_array *)same)->h, 1, NULL, 0);
   else any = Py_XNewRef(same); /* None, a text: nothing to compare with */
   int r = any ? PyObject_IsTrue(any) : -1;
   Py_XDECREF(same);
@@ -323,7 +324,7 @@ static PyObject *get_dtype(PyObject *self, void *u) {
   nvp_array *a = (nvp_array *)self;
   return nvp_dtype_object(a->st, nvm_dtype_of(a->h));
 }
-static PyObject *get_numpy_dtype(PyObject *self, void *u) { /* NumPy asks an array too, in np.dtype and np.result_type */
+static PyObject *get_numpy_dtype(PyObject *self, void *u) { /* what np.dtype and np.result_type ask of an array */
   PyObject *t = get_dtype(self, u), *r = t ? PyObject_GetAttrString(t, "__numpy_dtype__") : NULL;
   Py_XDECREF(t);
   return r;
@@ -584,8 +585,8 @@ static PyType_Slot slots[] = {
   { Py_tp_dealloc, array_dealloc }, { Py_tp_repr, array_repr }, { Py_tp_str, array_str }, { Py_tp_iter, array_iter },
   { Py_tp_hash, PyObject_HashNotImplemented }, { Py_tp_richcompare, array_compare }, { Py_tp_methods, methods },
   { Py_tp_getset, getset }, { Py_tp_members, members }, { Py_mp_length, array_len }, { Py_mp_subscript, nvp_getitem },
-  { Py_sq_contains, array_contains }, { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer }, { Py_bf_releasebuffer,
-      array_releasebuffer },
+  { Py_sq_contains, array_contains }, { Py_mp_ass_subscript, nvp_setitem }, { Py_bf_getbuffer, array_getbuffer },
+  { Py_bf_releasebuffer, array_releasebuffer },
   { Py_nb_add, array_add }, { Py_nb_subtract, array_sub }, { Py_nb_multiply, array_mul }, { Py_nb_true_divide,
       array_div },
   { Py_nb_floor_divide, array_floordiv }, { Py_nb_remainder, array_mod }, { Py_nb_power, array_pow },

@@ -113,7 +113,8 @@ static nvm_array *packed_there(nvp_state *st, nvm_array *h) {
   for (int i = 0; i < nvm_rank(h); i++) step[i] = 1;
   nvm_attr at = { .name = "pad_width", .kind = 'I', .is = width, .n = 2 * nvm_rank(h) };
   nvm_array *longer = nvm_apply(st->ctx, st->fixed[NVP_PAD], &h, 1, &at, 1);
-  nvm_array *rows = longer && !nvm_eval(&longer, 1) ? nvm_view(longer, nvm_rank(h), start, nvm_shape(h), step, NULL) : NULL;
+  nvm_array *rows =
+      longer && !nvm_eval(&longer, 1) ? nvm_view(longer, nvm_rank(h), start, nvm_shape(h), step, NULL) : NULL;
   nvm_array *r = rows && !nvm_eval(&rows, 1) ? nvm_hold(rows) : NULL;
   nvm_array_unref(rows);
   nvm_array_unref(longer);

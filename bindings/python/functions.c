@@ -122,7 +122,8 @@ static int attr_of(nvp_state *st, nvm_attr *a, char hint, PyObject *v, int64_t *
     Py_XDECREF(number);
     if (status) return -1;
   } else if (attr_number(a, v)) return -1;
-  if (hint == 'f' && a->kind == 'c') return PyErr_Format(PyExc_TypeError, "'%s' is a real number, not %R", a->name, v), -1;
+  if (hint == 'f' && a->kind == 'c')
+    return PyErr_Format(PyExc_TypeError, "'%s' is a real number, not %R", a->name, v), -1;
   if (hint == 'f') a->f = a->kind == 'f' ? a->f : (double)a->i, a->kind = 'f';
   return 0;
 }
