@@ -1,5 +1,6 @@
 /* dtype objects: nvm.float32 and its kin. They compare equal to NumPy's dtypes and to names, and NumPy takes them for
-   its own through __numpy_dtype__ and dtype. Decides also what counts as a dtype argument, and the buffer protocol's codes. */
+   its own through __numpy_dtype__ and dtype. Decides also what counts as a dtype argument, and the buffer protocol's
+   codes. */
 #include <string.h>
 #include "nvp.h"
 

@@ -52,7 +52,8 @@ ARRAY = {"T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "ndim": 
          "__cuda_array_interface__": "dict[str, Any]", "__numpy_dtype__": "Any"}
 RETURNS = {"tolist": "Any", "item": "Scalar", "tobytes": "bytes", "__bool__": "_bool", "__int__": "int",
     "__float__": "float",
-           "__complex__": "complex", "__index__": "int", "__len__": "int", "__contains__": "_bool", "__iter__": "Iterator[Array]",
+           "__complex__": "complex", "__index__": "int", "__len__": "int",
+           "__contains__": "_bool", "__iter__": "Iterator[Array]",
            "__reversed__": "Iterator[Array]",
                "__divmod__": "tuple[Array, Array]",
            "__rdivmod__": "tuple[Array, Array]", "__dlpack_device__": "tuple[int, int]",
