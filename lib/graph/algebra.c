@@ -13,9 +13,7 @@ static int apply(nvg_lower *l, const char *frag, int a, int b, const nvg_val *v)
   return nvg_add_named(l, frag, nvg_at(l, a)->dtype, in, b < 0 ? 1 : 2, v);
 }
 
-static int times(nvg_lower *l, int a, int b, const nvg_val *v) {
-  return apply(l, nvg_parts(v->dtype) == 2 ? "c.multiply" : "multiply", a, b, v);
-}
+static int times(nvg_lower *l, int a, int b, const nvg_val *v) { return apply(l, "multiply", a, b, v); }
 
 /* sqrt, but for pow(-0, 0.5) = +0 and pow(-inf, 0.5) = inf */
 static int root(nvg_lower *l, int x, const nvg_val *v) {
@@ -26,20 +24,31 @@ static int root(nvg_lower *l, int x, const nvg_val *v) {
   return nvg_add_named(l, "where", t, pick, 3, v);
 }
 
-static int power(nvg_lower *l, const nvg_val *v, const int *in) {
-  int x = in[0], e = in[1], pairs = nvg_parts(v->dtype) == 2, whole = nvg_class_of(v->dtype) < NVG_FLOAT;
-  nvm_dtype t = nvg_at(l, x)->dtype;
-  if (nvg_is_number(l, e, 0)) return nvg_add_full(l, nvg_add_number(l, t, 1), v->rank, v->shape);
-  if (nvg_is_number(l, e, 1)) return as_shape(l, x, v);
+/* No product of two factors here overflows or vanishes before the power does: 1 / x^2 is a square of 1 / x. */
+static int power_real(nvg_lower *l, const nvg_val *v, int x, int e) {
   if (nvg_is_number(l, e, 2)) return times(l, x, x, v);
   if (nvg_is_number(l, e, 3)) return times(l, times(l, x, x, v), x, v);
   if (nvg_is_number(l, e, 4)) return x = times(l, x, x, v), times(l, x, x, v);
-  if (whole || pairs) return -1;
+  if (nvg_class_of(v->dtype) < NVG_FLOAT) return -1;
   if (nvg_is_number(l, e, -1)) return apply(l, "reciprocal", x, -1, v);
-  if (nvg_is_number(l, e, -2)) return apply(l, "reciprocal", times(l, x, x, v), -1, v);
+  if (nvg_is_number(l, e, -2)) return x = apply(l, "reciprocal", x, -1, v), times(l, x, x, v);
   if (nvg_is_number(l, e, 0.5)) return root(l, x, v);
   if (nvg_is_number(l, e, -0.5)) return apply(l, "reciprocal", root(l, x, v), -1, v);
   return -1;
+}
+
+static int power_complex(nvg_lower *l, const nvg_val *v, int x, int e) {
+  if (nvg_is_number(l, e, 2)) return apply(l, "c.power2", x, -1, v);
+  if (nvg_is_number(l, e, 3)) return apply(l, "c.power3", x, -1, v);
+  if (nvg_is_number(l, e, 4)) return apply(l, "c.power4", x, -1, v);
+  return -1;
+}
+
+static int power(nvg_lower *l, const nvg_val *v, const int *in) {
+  int x = in[0], e = in[1];
+  if (nvg_is_number(l, e, 0)) return nvg_add_full(l, nvg_add_number(l, nvg_at(l, x)->dtype, 1), v->rank, v->shape);
+  if (nvg_is_number(l, e, 1)) return as_shape(l, x, v);
+  return nvg_parts(v->dtype) == 2 ? power_complex(l, v, x, e) : power_real(l, v, x, e);
 }
 
 /* The operand that a neutral constant on the other side leaves; -1 */

@@ -122,7 +122,7 @@ class _Info:
         return get_default_device()
 
     def devices(self):
-        return devices()
+        return tuple(devices())
 
     def default_dtypes(self, *, device=None):
         real = _nvm.default_dtype()

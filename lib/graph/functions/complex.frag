@@ -40,18 +40,22 @@ frag c.reciprocal<T: real>(a: T, b: T) -> (T, T) {
   r, i = c.divide(select(a == a, 1, a), 0 * select(fabs(a) < inf, a, 0), a, b)
   return r, i
 }
-# z / |z|; 0 stays 0, an infinite part counts as 1 and the other as 0 unless infinite too
-frag c.sign<T: real>(a: T, b: T) -> (T, T) {
-  k = select((fabs(a) > 1) | (fabs(b) > 1), 0.25, T(4))
+# z / |z|, with the signs of its parts; +0 of a zero. An infinite part counts as 1 and the other as 0 unless infinite
+# too. The factor keeps |z| from overflow and among the normal numbers.
+frag c.sign(a: f64, b: f64) -> (f64, f64) {
   p = fabs(a) == inf
   q = fabs(b) == inf
   any = p | q
-  u = select(any, select(p, T(1), 0), fabs(a) * k)
-  v = select(any, select(q, T(1), 0), fabs(b) * k)
-  h = hypot(u, v)
-  h = select(h == 0, 1, h)
+  x = select(any, select(p, f64(1), 0), fabs(a))
+  y = select(any, select(q, f64(1), 0), fabs(b))
+  k = select((x > 0x1p1000) | (y > 0x1p1000), 0.25, select((x < 0x1p-900) & (y < 0x1p-900), 0x1p120, f64(1)))
+  h = hypot(x * k, y * k)
+  zero = h == 0
+  d = select(zero, 1, h)
   bad = (a != a) | (b != b)
-  return select(bad, a + b, copysign(u / h, a)), select(bad, a + b, copysign(v / h, b))
+  r = select(zero, 0, copysign(x * k / d, a))
+  i = select(zero, 0, copysign(y * k / d, b))
+  return select(bad, a + b, r), select(bad, a + b, i)
 }
 
 # copysign where b may be NaN, whose sign says nothing: as of 0
@@ -76,15 +80,23 @@ frag c.sqrt(a: f64, b: f64) -> (f64, f64) {
   return select(y == inf, y, r), select(y == inf, b, select(i == i, sign_like(i, b), i))
 }
 
-# e^p (cos y, sin y) where e^x = p 2^n overflows or vanishes only with the result
-frag c.exp(a: f64, b: f64) -> (f64, f64) {
-  p, t = exp_parts(select(a > 1418, 1418, select(a < -800, -800, a)))
-  r = scale_any(p * cos(b), t)
-  i = scale_any(p * sin(b), t)
+# e^a (cos b, sin b) as p (c, s) 2^n, p 2^n = e^a, which overflows or vanishes only with the result
+frag exp_turned(a: f64, b: f64, p: f64, t: f64, c: f64, s: f64) -> (f64, f64) {
+  r = scale_any(p * c, t)
+  i = scale_any(p * s, t)
   fine = fabs(b) < inf
   r = select(a == inf, select(fine, copysign(a, r), a), select((a == -inf) & !fine, 0, r))
   i = select((a == inf) & fine, copysign(a, i), select((a == -inf) & !fine, 0, i))
-  return select(b == 0, exp(a), r), select(b == 0, b, i)
+  return r, select(b == 0, b, i)
+}
+frag exp_far_parts(a: f64) -> (f64, f64) {
+  p, t = exp_parts(select(a > 1418, 1418, select(a < -800, -800, a)))
+  return p, t
+}
+frag c.exp(a: f64, b: f64) -> (f64, f64) {
+  p, t = exp_far_parts(a)
+  r, i = exp_turned(a, b, p, t, cos(b), sin(b))
+  return r, i
 }
 # log |z|, near 1 from x^2 + y^2 - 1 in two parts
 frag log_abs(a: f64, b: f64) -> f64 {
@@ -101,7 +113,7 @@ frag log_abs(a: f64, b: f64) -> f64 {
   big = m > 0x1p500
   tiny = m < 0x1p-500
   k = select(big, 0x1p-600, select(tiny, 0x1p600, f64(1)))
-  far = log(hypot(x * k, y * k)) + select(big, 0x1.9fe3d67077ab7p+8, select(tiny, -0x1.9fe3d67077ab7p+8, f64(0)))
+  far = log(hypot(x * k, y * k)) + select(big, 0x1.9fe3682cd3be4p+8, select(tiny, -0x1.9fe3682cd3be4p+8, f64(0)))
   z = u + l
   one = select(near, z, 0)
   return select((x == inf) | (y == inf), inf, select(near, 0.5 * log1p_pair(one, select(near, (u - z) + l, 0)), far))
@@ -175,7 +187,7 @@ frag c.tanh(a: f64, b: f64) -> (f64, f64) {
   d = 1 + k * s * s
   r = select(far, copysign(1, a), k * s * sqrt(1 + s * s) / d)
   i = select(far, 4 * sin(b) * cos(b) * exp(-2 * x), t / d)
-  i = select((x == inf) & !fine, sign_like(0, b), i)
+  i = select(x == inf, sign_like(0, b), i)
   r = select(fine | (x == inf) | (x == 0), select(fine | (x == inf), r, a), b - b)
   return r, select(b == 0, b, i)
 }
@@ -247,16 +259,78 @@ frag c.atan<T: real>(a: T, b: T) -> (T, T) {
   r, i = c.atanh(-b, a)
   return i, -r
 }
-# exp(w log z); 0 to a power of positive real part is 0, z^0 is 1
+# log |z| in two parts for finite z other than 0: with some 60 bits, so that a power near the ends of the range, whose
+# logarithm is 700, keeps its own
+frag log_abs_two(a: f64, b: f64) -> (f64, f64) {
+  big = (fabs(a) > 0x1p500) | (fabs(b) > 0x1p500)
+  tiny = (fabs(a) < 0x1p-400) & (fabs(b) < 0x1p-400)
+  k = select(big, 0x1p-600, select(tiny, 0x1p600, f64(1)))
+  n = select(big, f64(600), select(tiny, -600, f64(0)))
+  x = a * k
+  y = b * k
+  s = x * x
+  q = y * y
+  w = s + q
+  wl = select(s > q, (s - w) + q, (q - w) + s) + (fma(x, x, -s) + fma(y, y, -q))
+  h, l = log_two(w)
+  e = n * 0x1.62e42fefa39efp-1
+  el = fma(n, 0x1.62e42fefa39efp-1, -e) + n * 0x1.abc9e3b39803fp-56
+  h = 0.5 * h
+  r = e + h
+  return r, select(fabs(e) > fabs(h), (e - r) + h, (h - r) + e) + (el + 0.5 * (l + wl / w))
+}
+# exp(w log z), the exponent in two parts; 0 to a power of positive real part is 0, z^0 is 1
 frag c.pow(a: f64, b: f64, c: f64, d: f64) -> (f64, f64) {
-  l, g = c.log(a, b)
-  r, i = c.exp(c * l - d * g, c * g + d * l)
   zero = (a == 0) & (b == 0)
+  ok = !zero & (fabs(a) < inf) & (fabs(b) < inf)
+  h, l = log_abs_two(select(ok, a, 1), select(ok, b, 0))
+  h = select(ok, h, log_abs(a, b))
+  g = atan2(b, a)
+  u = c * h
+  v = d * g
+  x = u - v
+  xl = (select(fabs(u) > fabs(v), (u - x) - v, u - (v + x)) + (fma(c, h, -u) - fma(d, g, -v))) + c * l
+  u = c * g
+  v = d * h
+  y = u + v
+  yl = (select(fabs(u) > fabs(v), (u - y) + v, (v - y) + u) + (fma(c, g, -u) + fma(d, h, -v))) + d * l
+  p, t = exp_far_parts(x)
+  p = fma(p, select(ok & (fabs(xl) < 1), xl, 0), p)
+  e = cos(y)
+  f = sin(y)
+  k = select(ok & (fabs(yl) < 1), yl, 0)
+  r, i = exp_turned(x, y, p, t, fma(-k, f, e), fma(k, e, f))
   one = (c == 0) & (d == 0)
   none = zero & (c > 0)
   return select(one, 1, select(none, 0, r)), select(one, 0, select(none, 0, i))
 }
 
+# Powers whose exponents are written out. Between two factors a square keeps what a^2 - b^2 loses; equal parts are told
+# apart from infinite ones, of which it is NaN.
+frag c.power2<T: real>(a: T, b: T) -> (T, T) {
+  return select(fabs(a) == fabs(b), a - a, (a - b) * (a + b)), 2 * (a * b)
+}
+# a power of two near the greater part, so that no product of two parts is infinite before the power itself is
+frag power_unit(a: f64, b: f64) -> f64 {
+  m = select(fabs(a) > fabs(b), fabs(a), fabs(b))
+  return select((m > 0x1p200) & (m < inf), 0.5 * bits<f64>(bits<i64>(m) & 0x7ff0000000000000), 1)
+}
+frag c.power3(a: f64, b: f64) -> (f64, f64) {
+  s = power_unit(a, b)
+  x = a / s
+  y = b / s
+  r, i = c.power2(x, y)
+  r, i = c.multiply(r, i, x, y)
+  return r * s * s * s, i * s * s * s
+}
+frag c.power4(a: f64, b: f64) -> (f64, f64) {
+  s = power_unit(a, b)
+  r, i = c.power2(a / s, b / s)
+  r, i = c.power2(r, i)
+  return r * s * s * s * s, i * s * s * s * s
+}
+
+frag c.sign(a: f32, b: f32) -> (f32, f32) { r, i = c.sign(f64(a), f64(b)); return f32(r), f32(i) }
 frag c.sqrt(a: f32, b: f32) -> (f32, f32) { r, i = c.sqrt(f64(a), f64(b)); return f32(r), f32(i) }
 frag c.exp(a: f32, b: f32) -> (f32, f32) { r, i = c.exp(f64(a), f64(b)); return f32(r), f32(i) }
 frag c.log(a: f32, b: f32) -> (f32, f32) { r, i = c.log(f64(a), f64(b)); return f32(r), f32(i) }
@@ -270,6 +344,8 @@ frag c.tanh(a: f32, b: f32) -> (f32, f32) { r, i = c.tanh(f64(a), f64(b)); retur
 frag c.asin(a: f32, b: f32) -> (f32, f32) { r, i = c.asin(f64(a), f64(b)); return f32(r), f32(i) }
 frag c.acos(a: f32, b: f32) -> (f32, f32) { r, i = c.acos(f64(a), f64(b)); return f32(r), f32(i) }
 frag c.atanh(a: f32, b: f32) -> (f32, f32) { r, i = c.atanh(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.power3(a: f32, b: f32) -> (f32, f32) { r, i = c.power3(f64(a), f64(b)); return f32(r), f32(i) }
+frag c.power4(a: f32, b: f32) -> (f32, f32) { r, i = c.power4(f64(a), f64(b)); return f32(r), f32(i) }
 frag c.pow(a: f32, b: f32, c: f32, d: f32) -> (f32, f32) {
   r, i = c.pow(f64(a), f64(b), f64(c), f64(d))
   return f32(r), f32(i)
