@@ -22,9 +22,27 @@ static nvg_node *within(nvg_node *n) {
   nvg_node_unref(n);
   return r;
 }
+static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+
+/* What sorts does it on the CPU: an array of a GPU is brought there, and the result back. */
+static int sorts_elsewhere(nvg_op op, nvm_array *const *in) {
+  return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && in[0] && in[0] != &nvh_none && !nvh_tracing() &&
+         nvm_device_of(in[0]) > NVM_DEVICE_CPU;
+}
+static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm_attr *attr, int nattr) {
+  nvm_device there = nvm_device_of(x);
+  nvm_array *here = nvm_array_to_device(x, NVM_DEVICE_CPU);
+  nvm_array *sorted = here ? apply(ctx, op, &here, 1, attr, nattr) : NULL;
+  nvm_array *back = sorted ? nvm_array_to_device(sorted, there) : NULL;
+  nvm_array_unref(here);
+  nvm_array_unref(sorted);
+  return back;
+}
+
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", nvg_ops[op].name), NULL;
   if (nattr > 64) return nvb_fail(NVM_ERR_VALUE, "[%s] %d attributes", nvg_ops[op].name, nattr), NULL;
+  if (nin == 1 && sorts_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
   nvg_node *r = gather(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
@@ -135,6 +153,14 @@ nvm_array *nvm_std(nvm_array *x, const int *axis, int n, double correction, int 
 nvm_array *nvm_vector_norm(nvm_array *x, double ord, const int *axis, int n, int keepdims) {
   axes keep;
   return MAKE(VECTOR_NORM, IN(x), a_float("ord", ord), some_axes(&keep, axis, n), a_bool("keepdims", keepdims));
+}
+
+/* ---- sorting */
+nvm_array *nvm_sort(nvm_array *x, int axis, int descending) {
+  return MAKE(SORT, IN(x), an_int("axis", axis), a_bool("descending", descending));
+}
+nvm_array *nvm_argsort(nvm_array *x, int axis, int descending) {
+  return MAKE(ARGSORT, IN(x), an_int("axis", axis), a_bool("descending", descending));
 }
 
 /* ---- products */

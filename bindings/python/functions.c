@@ -379,8 +379,8 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
 
 /* ---- methods: operations whose first operand is the array, under NumPy's method names */
 static const struct { const char *name, *op; } methods[] = {
-  { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" }, { "astype", "astype" },
-  { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" },
+  { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" },
+  { "argsort", "argsort" }, { "astype", "astype" }, { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" },
   { "cumprod", "cumulative_prod" }, { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "max", "max" },
   { "mean", "mean" }, { "min", "min" }, { "prod", "prod" }, { "reshape", "reshape" },
   { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" }, { "var", "var" },

@@ -271,7 +271,6 @@ static PyMethodDef methods[] = {
   { "op_table", mod_table, METH_NOARGS, NULL },
   { "has_buffer", mod_has_buffer, METH_O, NULL },
   { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
-  { "order", nvp_order, METH_VARARGS, NULL },
   { "einsum_path", nvp_einsum_path, METH_VARARGS, NULL },
   { "positions", nvp_nonzero, METH_O, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,

@@ -131,9 +131,6 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key);
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *nvp_nonzero(PyObject *module, PyObject *mask);
 
-/* order.c */
-PyObject *nvp_order(PyObject *module, PyObject *args);   /* (x, descending) */
-
 /* tune.c */
 extern PyMethodDef nvp_tune_def[];
 

@@ -209,6 +209,11 @@ NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k);                           
    dimensions in place of the axis; take_along_axis: as many as x has, the others broadcast. */
 NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);
 NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis);
+/* Real dtypes and bool, along one axis; equal elements keep their order, NaN comes last (first if descending). The
+   positions are int64. Done on the CPU: an array of a GPU is brought there, and inside a function that is traced for a
+   GPU the call that runs it fails with NVM_ERR_STATE. */
+NVM_API nvm_array *nvm_sort(nvm_array *x, int axis, int descending);
+NVM_API nvm_array *nvm_argsort(nvm_array *x, int axis, int descending);
 /* int64 [size]: for each i the last position in row-major order where indices are i, -1 where they never are. What
    writes through indices, the last one of equals winning, takes its values there; an index out of range fails as take's
    does. */

@@ -123,7 +123,7 @@ static int power_class(uint64_t bits) {
   return (n < 0 ? 65 : 1) + (m > 1 ? 64 - __builtin_clzll(m - 1) : 0);
 }
 
-static int is_worth(const nvf_step *s) { return s->bytes_read + s->bytes_written >= WORTH; }
+static int is_worth(const nvf_step *s) { return !s->routine && s->bytes_read + s->bytes_written >= WORTH; }
 
 static const char *device_in_words(nvb_arena *a, const nvb_caps *caps, nvd_device *d, int product) {
   nvb_text t = { .arena = a };

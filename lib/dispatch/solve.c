@@ -93,6 +93,8 @@ int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choi
 
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice) {
   nvd_task t;
+  if (p->step[i].routine)
+    return nvd_routine(a, &p->step[i], d);
   if (!p->step[i].product)
     return NULL;
   const char *wordless = task_of(&t, p, i, d);

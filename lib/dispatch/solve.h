@@ -71,8 +71,11 @@ typedef struct nvd_solver {
 } nvd_solver;
 extern const nvd_solver nvd_openblas, nvd_cublaslt;
 
+/* ---- routines (routine.c): steps that no kernel can do. In the arena; throws. */
+nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d);
+
 /* Who runs step i: NULL is its own kernel. Throws NVM_ERR_UNSUPPORTED if a library would take the product without what
-   the step does beside it. */
+   the step does beside it, NVM_ERR_STATE if nobody can run a routine there. */
 nvd_solution *nvd_solve(nvb_arena *a, const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice);
 /* A status: whether it would throw that. */
 int nvd_solve_dry(const nvf_plan *p, int i, struct nvd_device *d, const nvd_choice *choice);

@@ -483,8 +483,26 @@ static void build_scatter(builder *b, int root) {
   NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, to, axes, b->k->inst.n - 1 }));
 }
 
+/* What reads and writes memory alone: where it reads and writes is the routine's. */
+static void build_routine(builder *b) {
+  nvf_cand *k = b->k;
+  if (k->nroot > 1)
+    nvf_illegal(b, "a routine is a step of its own");
+  int from = nvf_node_of(b, k->root[0])->in[0];
+  if (nvf_node_of(b, from)->kind != NVG_VLEAF && !nvf_has(b->stored, from))
+    nvf_illegal(b, "a routine of what is not in memory");
+  k->routine = 1;
+  NVB_PUSH(b->a, k->inst, ((nvf_inst){ .kind = NVF_ILOAD, .node = from }));
+  NVB_PUSH(b->a, k->put, ((nvf_put){ .node = k->root[0] }));
+}
+
 static void build(builder *b) {
   nvf_cand *k = b->k;
+  for (int i = 0; i < k->nroot; i++)
+    if (nvf_node_of(b, k->root[i])->kind == NVG_VROUTINE) {
+      build_routine(b);
+      return;
+    }
   for (int i = 0; i < k->nroot; i++)
     if (nvf_node_of(b, k->root[i])->kind == NVG_VSCATTER) {
       if (k->nroot > 1)

@@ -78,7 +78,7 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
     bytes(t, (double)s->bytes_read);
     nvb_puts(t, ", writes ");
     bytes(t, (double)s->bytes_written);
-    nvb_print(t, "; %lld block%s\n", (long long)s->blocks, s->blocks == 1 ? "" : "s");
+    nvb_print(t, "; %lld %s%s\n", (long long)s->blocks, s->routine ? "row" : "block", s->blocks == 1 ? "" : "s");
     if (s->product) {
       nvb_puts(t, "     ");
       nvf_product_print(t, s->product);
@@ -99,7 +99,8 @@ void nvf_plan_explain(nvb_text *t, const nvf_plan *p) {
 void nvf_plan_check(nvb_arena *a, const nvf_plan *p) {
   for (int i = 0; i < p->nstep; i++) {
     const nvf_step *s = &p->step[i];
-    nvf_kernel_check(a, s->k, s->s);
+    if (!s->routine)
+      nvf_kernel_check(a, s->k, s->s);
     for (int j = 0; j < s->k->nparam; j++) {
       const nvf_param *q = &s->k->param[j];
       if (q->kind != s->bind[j].kind)

@@ -194,6 +194,10 @@ static void make_step(const nvf_plan *p, int i, const nvf_knobs *knobs, nvf_step
   double most = -1;
   while (c->step[first] != i)
     first++;
+  if (c->k[first]->routine) {
+    nvf_emit_routine(p, s, c->k[first], p->buf_of);
+    return;
+  }
   for (nvf_cand *k; first + n < c->n && c->step[first + n] == i; n++) {
     k = c->k[first + n];
     k->knobs = knobs;

@@ -557,6 +557,7 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   case NVG_VGATHER: return of_gather(b, n, at, guard);
   case NVG_VCALL: return of_product(b, node, at, guard);
   case NVG_VMAP: return of_map(b, node, at, guard);
+  case NVG_VROUTINE: nvf_illegal(b, "a routine is a step of its own");
   case NVG_VPICK: {
     int r = nvf_inst_at(b, n->in[0], at, guard, 0);
     return add_inst(b, (nvf_inst){ .kind = NVF_IPICK, .node = node, .narg = 1, .arg = args(b, 1, &r),

@@ -184,7 +184,7 @@ static void link_users(nvf_net *net) {
         x->user[x->nuser++] = i;
       n->depth = x->depth > n->depth ? x->depth : n->depth;
     }
-    int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN || n->kind == NVG_VCALL;
+    int fold = n->kind == NVG_VRED || n->kind == NVG_VSCAN || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
     n->near = n->kind == NVG_VLEAF || n->kind == NVG_VIOTA ? 0 : NVF_FAR;
     for (int j = 0; j < n->nin; j++) {
       const nvf_node *x = &net->node[n->in[j]];
@@ -192,10 +192,13 @@ static void link_users(nvf_net *net) {
         n->near = x->near + fold;
     }
     n->depth += fold;
-    n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL;
+    n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
     twist(net, n);
     net->nproduct += n->kind == NVG_VCALL;
   }
+  for (int i = 0; i < net->n; i++) /* a routine reads memory and nothing else */
+    for (int j = 0; net->node[i].kind == NVG_VROUTINE && j < net->node[i].nin; j++)
+      net->node[net->node[i].in[j]].must |= net->node[net->node[i].in[j]].kind != NVG_VLEAF;
   for (int i = 0; i < net->n; i++) { /* what a gather reads is read at random: computing it there has no bound */
     int x = net->node[i].kind == NVG_VGATHER ? net->node[i].in[0] : -1;
     while (x >= 0 && nvf_is_view(net->node[x].kind))

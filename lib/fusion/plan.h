@@ -60,6 +60,16 @@ typedef struct nvf_product {
   int own; /* its own kernel is expected: faster than a library, or no library offers these words */
 } nvf_product;
 
+/* A step that no kernel does: rows of the last dimension in order. The step's kernel has no statements; its parameters
+   are the operand and, behind it, every buffer that gets the result. */
+typedef struct nvf_routine {
+  nvg_op op;                    /* of a row whose nodes are NVG_VROUTINE */
+  int descending;
+  nvm_dtype operand, result;
+  int rank;
+  const int64_t *shape, *stride; /* stride: of the operand, in elements; the result is packed */
+} nvf_routine;
+
 /* Whether a function of the product, in f32, may be good to 5e-6 alone. */
 static inline int nvf_is_coarse(int precision) {
   return precision == NVM_PRECISION_TF32 || precision == NVM_PRECISION_BF16X3;
@@ -82,7 +92,8 @@ int nvf_knobs_read(nvf_knobs *out, const char *text);         /* 0: not such a t
 /* a CHECK of the kernel, and the operation whose index it looks at */
 typedef struct nvf_checked { int stmt; const char *op; } nvf_checked;
 typedef struct nvf_step {
-  /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product" */
+  /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product",
+     "routine" */
   const char *hero;
   nvf_kernel *k;
   nvf_schedule *s;
@@ -93,6 +104,7 @@ typedef struct nvf_step {
   const char *what;    /* one line: the ops in it, for explain */
   int nchecked; const nvf_checked *checked;
   const nvf_product *product; /* NULL: the step holds none */
+  const nvf_routine *routine; /* NULL: a kernel does it, or a library in its place */
   const char *chosen;         /* who chose its schedule, for explain; NULL: the rules */
 } nvf_step;
 /* an edge between steps, and the reason it was not fused */

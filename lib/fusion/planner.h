@@ -145,6 +145,7 @@ typedef struct nvf_cand {
   NVB_VEC(nvf_check) check;
   uint64_t reduced;           /* axes that some reduction takes */
   nvf_dot *dot;               /* NULL: no product in it */
+  int routine;                /* its only root is made by a routine: it has no axes, one load and one store */
   /* cost.c */
   double time;                /* ns */
   uint64_t grid;              /* axes with a block per coordinate (or per piece of it) */
@@ -268,6 +269,8 @@ nvf_wide nvf_wide_of(const nvf_cand *k, const nvf_shape *s, const nvf_access *m)
 /* ---- emit.c, memory.c */
 void nvf_emit(const nvf_plan *p, nvf_step *step, int n, nvf_cand *const *k, nvf_shape *const *s, const int *buf_of,
               const char *name);
+/* emit_routine.c: the step of a kernel candidate that is a routine */
+void nvf_emit_routine(const nvf_plan *p, nvf_step *step, const nvf_cand *k, const int *buf_of);
 void nvf_memory(nvf_plan *p, nvf_choice *c, int *buf_of, int *twin); /* buffers, lifetimes, offsets, donation */
 
 static inline int nvf_reads(const nvf_cand *k, int node) {

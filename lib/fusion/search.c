@@ -539,7 +539,7 @@ static int may_share(const search *s, const nvf_choice *c, int first, int i) {
   for (int j = first; j < i; j++)
     small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
-    small &= !c->k[j]->dot; /* a step that a library may take holds a product alone */
+    small &= !c->k[j]->dot && !c->k[j]->routine; /* what a library may take is a step of its own */
     buffers += nvf_pointers(c->k[j]);
     params += (double)nvf_params(c->k[j]);
   }

@@ -170,7 +170,7 @@ static void name_value(sizer *z, int id) {
   case NVG_VRESHAPE: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: case NVG_VROLL: case NVG_VPAD:
     view(z, id);
     return;
-  case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VCONCAT: {
+  case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VCONCAT: case NVG_VROUTINE: {
     int from = v->nin ? v->in[0] : -1, axis = v->kind == NVG_VCONCAT ? (int)v->attr[0] : -1;
     for (int i = 0; i < v->nin; i++)
       if (z->g->v[v->in[i]].rank == v->rank) {

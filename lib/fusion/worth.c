@@ -68,7 +68,7 @@ static int work(worth *s, int node) {
   nvf_walk_to(w, node);
   for (int i; sum < DEAR && (i = nvf_walk_next(w)) >= 0;) {
     const nvf_node *x = node_of(s, i);
-    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL)
+    if (x->kind == NVG_VRED || x->kind == NVG_VSCAN || x->kind == NVG_VCALL || x->kind == NVG_VROUTINE)
       continue;
     sum += x->kind == NVG_VMAP ? (x->frag->cost > 1 ? x->frag->cost : 1) : nvf_is_made(x) || x->kind == NVG_VROLL;
     for (int j = 0; j < x->nin; j++)

@@ -59,9 +59,11 @@ static int add_node(collector *c, nvg_node *n) {
   int few[8], *in = n->nin <= 8 ? few : NVB_NEWN(c->arena, int, n->nin);
   for (int i = 0; i < n->nin; i++) in[i] = find(c, n->in[i])->value;
   int64_t flags = n->flags;
-  int of_other = n->op == NVG_OP_GATHER || n->op == NVG_OP_SCATTER; /* the last attribute says of which */
+  nvg_vkind kind = nvg_op_vkind((nvg_op)n->op);
+  /* the last attribute says of which */
+  int of_other = kind == NVG_VGATHER || kind == NVG_VSCATTER || kind == NVG_VROUTINE;
   const nvg_op_info *o = &nvg_ops[of_other ? n->attr[n->nattr - 1] : n->op];
-  nvg_val v = { .kind = nvg_op_vkind((nvg_op)n->op), .op = n->op, .dtype = n->aval->dtype, .rank = n->aval->rank,
+  nvg_val v = { .kind = kind, .op = n->op, .dtype = n->aval->dtype, .rank = n->aval->rank,
                 .shape = n->aval->shape, .nin = n->nin, .in = in, .nattr = n->nattr - of_other, .attr = n->attr,
                     .name = o->name + (o->name[0] == '_') };
   if (n->op == NVG_OP_CAST) v.nattr = 1, v.attr = &flags;
@@ -100,6 +102,7 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
   }
   if (v->kind == NVG_VMAP) r.work += (double)v->size;
   if (v->kind == NVG_VCALL) r.work += (double)v->size * (double)(DEAR + 2 * g->v[v->in[0]].shape[v->rank - 1]);
+  if (v->kind == NVG_VROUTINE) r.work += (double)v->size * (DEAR + 1); /* a sort */
   r.dear = v->size && r.work > DEAR * (double)v->size && v->kind != NVG_VPICK;
   return r;
 }

@@ -131,6 +131,14 @@ static void check_product(const checker *c, const nvg_val *v) {
   must(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");
 }
 
+static void check_routine(const checker *c, const nvg_val *v) {
+  const nvg_val *x = operand(c, 0);
+  must(c, (v->op == NVG_OP_ORDER || v->op == NVG_OP_SORTED) && v->nin == 1 && v->nattr == 1, "no such routine");
+  must(c, v->rank > 0 && nvg_same_shape(v, x), "rows and their order have one shape");
+  must(c, nvg_parts(x->dtype) == 1 && v->dtype == (v->op == NVG_OP_ORDER ? NVM_I64 : x->dtype),
+       "real numbers are ordered; positions are int64");
+}
+
 static void check_value(const checker *c, const nvg_val *v) {
   must(c, (unsigned)v->dtype < NVM_NDTYPES && v->rank >= 0 && v->rank <= NVM_MAX_RANK, "no such dtype or rank");
   must(c, v->size == nvg_size_of(v->rank, v->shape), "the size is wrong");
@@ -138,7 +146,7 @@ static void check_value(const checker *c, const nvg_val *v) {
   static const int least[] = {
     [NVG_VMAP] = 1, [NVG_VRED] = 1, [NVG_VSCAN] = 1, [NVG_VPICK] = 1, [NVG_VRESHAPE] = 1, [NVG_VPERMUTE] = 1,
     [NVG_VSLICE] = 1, [NVG_VEXPAND] = 1, [NVG_VROLL] = 1, [NVG_VPAD] = 2, [NVG_VCONCAT] = 1, [NVG_VGATHER] = 2,
-    [NVG_VSCATTER] = 1, [NVG_VCALL] = 2
+    [NVG_VSCATTER] = 1, [NVG_VCALL] = 2, [NVG_VROUTINE] = 1
   };
   must(c, v->nin >= least[v->kind], "operands are missing");
   switch (v->kind) {
@@ -159,6 +167,7 @@ static void check_value(const checker *c, const nvg_val *v) {
   case NVG_VGATHER: check_gather(c, v); break;
   case NVG_VSCATTER: check_scatter(c, v); break;
   case NVG_VCALL: check_product(c, v); break;
+  case NVG_VROUTINE: check_routine(c, v); break;
   default: check_view(c, v);
   }
 }

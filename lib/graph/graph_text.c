@@ -13,10 +13,12 @@
 #include "base/err.h"
 #include "graph/graph_make.h"
 
-enum { KINDS = NVG_VCALL + 1 };
+enum { KINDS = NVG_VROUTINE + 1 };
 static const char *const kinds[KINDS] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute",
-                                          "slice", "expand", "roll", "pad", "concat", "gather", "scatter", "call" };
+                                          "slice", "expand", "roll", "pad", "concat", "gather", "scatter", "call",
+                                          "routine" };
 static int has_frag(nvg_vkind k) { return k == NVG_VMAP || k == NVG_VRED || k == NVG_VSCAN; }
+static int is_call(nvg_vkind k) { return k == NVG_VCALL || k == NVG_VROUTINE; }
 
 /* ---- printing */
 static void print_list(nvb_text *t, const char *open, int n, const int64_t *at, const char *close) {
@@ -45,7 +47,7 @@ static void print_bits(nvb_text *t, const char *open, int n, const uint64_t *bit
 static void print_val(nvb_text *t, const nvg_graph *g, int i) {
   const nvg_val *v = &g->v[i];
   const char *op = nvg_ops[v->op].name, *what = v->frag ? v->frag->name : has_frag(v->kind) ? op : "";
-  if (v->kind == NVG_VCALL) what = op + 1;
+  if (is_call(v->kind)) what = op + 1;
   nvb_print(t, "%%%d = %s%s%s", i, kinds[v->kind], *what ? " " : "", what);
   for (int j = 0; j < v->nin; j++) nvb_print(t, "%s%%%d%s", j ? ", " : "(", v->in[j], j == v->nin - 1 ? ")" : "");
   int64_t leaf = v->leaf;
@@ -167,7 +169,8 @@ static void find_frag(reader *r, nvg_val *v, const char *name) {
 
 static void find_call(reader *r, nvg_val *v, const char *name) {
   int op = 0;
-  while (op < NVG_NOPS && (nvg_ops[op].kind != NVG_KCALL || strcmp(nvg_ops[op].name + 1, name))) op++;
+  while (op < NVG_NOPS && (nvg_ops[op].kind != NVG_KCALL || nvg_ops[op].def.v != v->kind ||
+                           strcmp(nvg_ops[op].name + 1, name))) op++;
   if (op == NVG_NOPS) nvb_throw(r->a, NVM_ERR_VALUE, "%s:%d: there is no call of %s", r->where, r->line, name);
   v->op = op;
 }
@@ -196,7 +199,7 @@ static void parse_val(reader *r) {
   while (k < KINDS && strcmp(kinds[k], kind)) k++;
   if (k == KINDS) bad(r, "a kind of value");
   v.kind = (nvg_vkind)k;
-  if (has_frag(v.kind) || v.kind == NVG_VCALL) frag = word(r);
+  if (has_frag(v.kind) || is_call(v.kind)) frag = word(r);
   parse_operands(r, &v);
   if (eat(r, "{")) v.attr = list(r, "}", &v.nattr);
   if (v.kind == NVG_VLEAF) {
@@ -221,7 +224,7 @@ static void parse_val(reader *r) {
   want(r, ":");
   v.dtype = type(r, &v.rank, &v.shape);
   v.size = nvg_size_of(v.rank, v.shape);
-  if (v.kind == NVG_VCALL) find_call(r, &v, frag);
+  if (is_call(v.kind)) find_call(r, &v, frag);
   else if (frag) find_frag(r, &v, frag);
   v.name = eat(r, "@") ? word(r) : frag ? frag : kinds[k];
   NVB_PUSH(r->a, r->v, v);

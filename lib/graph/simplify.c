@@ -102,6 +102,14 @@ static int lower_call(nvg_lower *l, const nvg_val *v) { /* rounded operands are 
   return nvg_add(l, &c);
 }
 
+static int lower_routine(nvg_lower *l, const nvg_val *v) { /* rounded operands are its own */
+  int in = rounded(l, v->in[0]);
+  nvg_val c = *v;
+  c.in = &in;
+  c.dtype = v->op == NVG_OP_ORDER ? NVM_I64 : nvg_at(l, in)->dtype;
+  return nvg_add(l, &c);
+}
+
 static int lower_value(nvg_lower *l, const nvg_val *v) {
   int x = v->nin ? l->rep[v->in[0]] : -1;
   switch (v->kind) {
@@ -122,6 +130,7 @@ static int lower_value(nvg_lower *l, const nvg_val *v) {
   case NVG_VGATHER: return lower_gather(l, v);
   case NVG_VSCATTER: return lower_scatter(l, v);
   case NVG_VCALL: return lower_call(l, v);
+  case NVG_VROUTINE: return lower_routine(l, v);
   default: nvb_throw(l->make.arena, NVM_ERR_INTERNAL, "[%s] a value of kind %d was collected", v->name, (int)v->kind);
   }
 }

@@ -113,7 +113,7 @@ static const struct { form form; const char *name; } ops[] = {
   { REDUCE, "sum" }, { REDUCE, "sum" }, { REDUCE, "mean" }, { REDUCE, "max" }, { REDUCE, "min" }, { REDUCE, "prod" },
   { REDUCE, "var" },
   { REDUCE, "any" }, { REDUCE, "logsumexp" }, { AXIS1, "argmax" }, { AXIS1, "argmin" }, { AXIS1, "cumulative_sum" },
-  { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
+  { AXIS1, "sort" }, { AXIS1, "argsort" }, { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
   { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" },
   { ROLL, "roll" },
   { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" }, { LAST, "last_index" },

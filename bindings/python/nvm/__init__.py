@@ -22,8 +22,7 @@ from ._array_api import (__array_api_version__, __array_namespace_info__, can_ca
 from ._creation import (arange, array, broadcast_arrays, broadcast_shapes, diff, empty, empty_like, full, full_like,
     meshgrid,
                         nonzero, round, unstack)
-from ._order import (argsort, isin, repeat, searchsorted, sort, unique_all, unique_counts, unique_inverse,
-    unique_values)
+from ._order import isin, repeat, searchsorted, unique_all, unique_counts, unique_inverse, unique_values
 from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._tune import auto_tune, tune

@@ -1,25 +1,9 @@
-"""Sorting, searching and sets. Sorting and what follows from it need the values of their arrays, so that inside nvm.jit
-they are errors; searches are lazy."""
+"""Sorting in place, searching and sets. The size of a set follows from the values of its array, so that sets are errors
+inside nvm.jit; searches are lazy."""
 from . import _nvm
 from ._creation import axis_of
 
 _f = _nvm.functions
-
-
-def argsort(x, /, axis=-1, *, descending=False, stable=True):
-    """Positions that sort x along an axis (None: all elements, flat); equal elements keep their order, NaN comes last
-    (first if descending)."""
-    if axis is None:
-        x, axis = _nvm.asarray(x).reshape(-1), -1
-    x = _f["moveaxis"](x, axis, -1)
-    return _f["moveaxis"](_nvm.order(x, descending), -1, axis)
-
-
-def sort(x, /, axis=-1, *, descending=False, stable=True):
-    """x sorted along an axis (None: all elements, flat)."""
-    if axis is None:
-        x, axis = _nvm.asarray(x).reshape(-1), -1
-    return _f["take_along_axis"](x, argsort(x, axis=axis, descending=descending), axis=axis)
 
 
 class _Named(tuple):
@@ -56,9 +40,9 @@ class unique_inverse_result(_Named):
 def _order(x):
     """Positions that bring equal elements together: of complex numbers by real part, then imaginary part."""
     if x.dtype.kind != "c":
-        return _nvm.order(x, False)
-    by_imaginary = _nvm.order(_f["imag"](x), False)
-    return _f["take"](by_imaginary, _nvm.order(_f["real"](x)[by_imaginary], False), axis=0)
+        return _f["argsort"](x)
+    by_imaginary = _f["argsort"](_f["imag"](x))
+    return _f["take"](by_imaginary, _f["argsort"](_f["real"](x)[by_imaginary]), axis=0)
 
 
 def unique_all(x, /):
@@ -148,8 +132,8 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
 # ---- methods, as NumPy's
 def _sort_in_place(x, /, axis=-1, *, descending=False, stable=True):
     """Sorts the array itself along an axis."""
-    x[...] = sort(x, axis, descending=descending)
+    x[...] = _f["sort"](x, axis=axis, descending=descending)
 
 
-_nvm.Array.argsort, _nvm.Array.sort = argsort, _sort_in_place
+_nvm.Array.sort = _sort_in_place
 _nvm.Array.repeat, _nvm.Array.searchsorted = repeat, searchsorted

@@ -1,0 +1,198 @@
+/* Sorting of rows by keys: unsigned integers that are in the order of the elements. Elements that share a key without
+   being the same (zeros, NaN) are put back in the order in which they came. */
+#include "dispatch/sort.h"
+#include <string.h>
+#include "graph/dtype.h"
+
+/* Values of up to 32 bits, and of 64; positions in the low half below a key of up to 32 bits; positions beside keys. */
+#define ITEM uint32_t
+#define NAME(x) x##_32
+#define KEY(item) (item)
+#include "dispatch/sort_impl.h"
+#define ITEM uint64_t
+#define NAME(x) x##_64
+#define KEY(item) (item)
+#include "dispatch/sort_impl.h"
+#define ITEM uint64_t
+#define NAME(x) x##_packed
+#define KEY(item) ((item) >> 32)
+#include "dispatch/sort_impl.h"
+typedef struct beside { uint64_t key; int64_t at; } beside;
+#define ITEM beside
+#define NAME(x) x##_beside
+#define KEY(item) ((item).key)
+#include "dispatch/sort_impl.h"
+
+enum { PACKED_MOST = INT32_MAX };
+
+static int is_wide(nvm_dtype t) { return t == NVM_F64 || t == NVM_I64 || t == NVM_U64; }
+
+int64_t nvd_sort_room(nvm_dtype t, int64_t n) {
+  int64_t each = is_wide(t) || n > PACKED_MOST ? (int64_t)sizeof(beside) : (int64_t)sizeof(uint64_t);
+  return 2 * n * each + 64;
+}
+
+/* ---- keys */
+/* Of the floats of a dtype, as bits: where the sign is, and the greatest number (infinity, if there is one); what is
+   above that is NaN. */
+typedef struct format { uint64_t sign, most; } format;
+static const format formats[NVM_NDTYPES] = {
+  [NVM_F8E4] = { 0x80, 0x7e }, [NVM_F8E5] = { 0x80, 0x7c }, [NVM_F16] = { 0x8000, 0x7c00 },
+  [NVM_BF16] = { 0x8000, 0x7f80 }, [NVM_F32] = { 0x80000000, 0x7f800000 },
+  [NVM_F64] = { UINT64_C(1) << 63, 0x7ff0000000000000 }
+};
+
+/* The key of a float from its bits: negative numbers turned over, positive ones above them, one key for both zeros; and
+   a float from its key. The type is that of the bits, whose highest one is the sign. */
+#define FLOATS(T, suffix) \
+  static inline T key_##suffix(T x, T most) { \
+    const T sign = (T)((T)1 << (8 * sizeof x - 1)), size = (T)(x & (T)~sign); \
+    return (T)(size > most ? ~(T)0 : !size ? sign : x & sign ? ~x : x | sign); \
+  } \
+  static inline T of_key_##suffix(T key) { \
+    const T sign = (T)((T)1 << (8 * sizeof key - 1)); \
+    return (T)(key & sign ? key ^ sign : ~key); \
+  }
+FLOATS(uint8_t, 8)
+FLOATS(uint16_t, 16)
+FLOATS(uint32_t, 32)
+FLOATS(uint64_t, 64)
+#undef FLOATS
+
+/* out[i] = the key of element i, whose bits are x */
+#define EACH(T, key) \
+  for (int64_t i = 0; i < r->n; i++) { \
+    T x; \
+    memcpy(&x, r->data + i * r->stride * (int64_t)sizeof x, sizeof x); \
+    out[i] = (key) ^ turn; \
+  } \
+  break
+static void keys_32(const nvd_row *r, uint32_t *out) {
+  uint64_t most = formats[r->type].most;
+  uint32_t turn = r->descending ? UINT32_MAX : 0;
+  switch (r->type) {
+  case NVM_I8: EACH(uint8_t, x ^ 0x80u);
+  case NVM_I16: EACH(uint16_t, x ^ 0x8000u);
+  case NVM_I32: EACH(uint32_t, x ^ 0x80000000u);
+  case NVM_U16: EACH(uint16_t, x);
+  case NVM_U32: EACH(uint32_t, x);
+  case NVM_F8E4: case NVM_F8E5: EACH(uint8_t, key_8(x, (uint8_t)most));
+  case NVM_F16: case NVM_BF16: EACH(uint16_t, key_16(x, (uint16_t)most));
+  case NVM_F32: EACH(uint32_t, key_32(x, (uint32_t)most));
+  default: EACH(uint8_t, x);
+  }
+}
+static void keys_64(const nvd_row *r, uint64_t *out) {
+  uint64_t turn = r->descending ? UINT64_MAX : 0;
+  switch (r->type) {
+  case NVM_I64: EACH(uint64_t, x ^ UINT64_C(1) << 63);
+  case NVM_U64: EACH(uint64_t, x);
+  default: EACH(uint64_t, key_64(x, formats[NVM_F64].most));
+  }
+}
+#undef EACH
+
+/* The elements of sorted keys. */
+#define EACH(T, value) \
+  for (int64_t i = 0; i < r->n; i++) { \
+    T x = (T)(value); \
+    memcpy((char *)out + i * (int64_t)sizeof x, &x, sizeof x); \
+  } \
+  break
+static void values_32(const nvd_row *r, const uint32_t *key, void *out) {
+  uint32_t turn = r->descending ? UINT32_MAX : 0;
+  switch (r->type) {
+  case NVM_I8: EACH(uint8_t, key[i] ^ turn ^ 0x80u);
+  case NVM_I16: EACH(uint16_t, key[i] ^ turn ^ 0x8000u);
+  case NVM_I32: EACH(uint32_t, key[i] ^ turn ^ 0x80000000u);
+  case NVM_U16: EACH(uint16_t, key[i] ^ turn);
+  case NVM_U32: EACH(uint32_t, key[i] ^ turn);
+  case NVM_F8E4: case NVM_F8E5: EACH(uint8_t, of_key_8((uint8_t)(key[i] ^ turn)));
+  case NVM_F16: case NVM_BF16: EACH(uint16_t, of_key_16((uint16_t)(key[i] ^ turn)));
+  case NVM_F32: EACH(uint32_t, of_key_32(key[i] ^ turn));
+  default: EACH(uint8_t, key[i] ^ turn);
+  }
+}
+static void values_64(const nvd_row *r, const uint64_t *key, void *out) {
+  uint64_t turn = r->descending ? UINT64_MAX : 0;
+  switch (r->type) {
+  case NVM_I64: EACH(uint64_t, key[i] ^ turn ^ UINT64_C(1) << 63);
+  case NVM_U64: EACH(uint64_t, key[i] ^ turn);
+  default: EACH(uint64_t, of_key_64(key[i] ^ turn));
+  }
+}
+#undef EACH
+
+/* ---- elements that share a key without being the same */
+/* How many zeros and NaN a row has, and the numbers below the zeros; kept: their bits, zeros from the front on and NaN
+   from behind, in the order in which they come. */
+typedef struct twins { int64_t zeros, nans, below; uint64_t *kept; } twins;
+static uint64_t bits_at(const nvd_row *r, int64_t i) {
+  uint64_t x = 0;
+  size_t size = (size_t)nvg_size(r->type);
+  memcpy(&x, r->data + i * r->stride * (int64_t)size, size);
+  return x;
+}
+static twins twins_of(const nvd_row *r, uint64_t *kept) {
+  twins t = { .kept = kept };
+  uint64_t sign = formats[r->type].sign, most = formats[r->type].most, odd = 0;
+  if (!sign) return t;
+  for (int64_t i = 0; i < r->n; i++) {
+    uint64_t x = bits_at(r, i);
+    odd |= (x == sign) | ((x & ~sign) > most);
+  }
+  for (int64_t i = 0; i < r->n && odd; i++) {
+    uint64_t x = bits_at(r, i), size = x & ~sign;
+    if (size > most) kept[r->n - ++t.nans] = x;
+    else if (!size) kept[t.zeros++] = x;
+    else t.below += (x & sign) != 0;
+  }
+  return t;
+}
+/* Puts them where their keys were sorted to. */
+static void put_twins(const nvd_row *r, const twins *t, char *out) {
+  size_t size = (size_t)nvg_size(r->type);
+  int64_t positive = r->n - t->nans - t->zeros - t->below;
+  int64_t zero = r->descending ? t->nans + positive : t->below, nan = r->descending ? 0 : r->n - t->nans;
+  for (int64_t i = 0; i < t->zeros; i++) memcpy(out + (size_t)(zero + i) * size, &t->kept[i], size);
+  for (int64_t i = 0; i < t->nans; i++) memcpy(out + (size_t)(nan + i) * size, &t->kept[r->n - 1 - i], size);
+}
+
+/* ---- rows */
+void nvd_sort(const nvd_row *r, void *out, void *scratch) {
+  uint64_t *a = scratch, *b = a + r->n, *kept = b + r->n; /* of the room for positions beside keys, the second half */
+  if (is_wide(r->type)) {
+    keys_64(r, a);
+    a = sort_64(a, b, r->n);
+    twins t = twins_of(r, kept);
+    values_64(r, a, out);
+    put_twins(r, &t, out);
+  } else {
+    uint32_t *key = (uint32_t *)a;
+    keys_32(r, key);
+    key = sort_32(key, key + r->n, r->n);
+    twins t = twins_of(r, b);
+    values_32(r, key, out);
+    put_twins(r, &t, out);
+  }
+}
+
+void nvd_order(const nvd_row *r, int64_t *out, void *scratch) {
+  if (is_wide(r->type) || r->n > PACKED_MOST) {
+    beside *a = scratch, *b = a + r->n;
+    uint64_t *key = (uint64_t *)b;
+    if (is_wide(r->type)) keys_64(r, key);
+    else keys_32(r, (uint32_t *)key);
+    for (int64_t i = 0; i < r->n; i++)
+      a[i] = (beside){ is_wide(r->type) ? key[i] : ((uint32_t *)key)[i], i };
+    a = sort_beside(a, b, r->n);
+    for (int64_t i = 0; i < r->n; i++) out[i] = a[i].at;
+    return;
+  }
+  uint64_t *a = scratch, *b = a + r->n;
+  uint32_t *key = (uint32_t *)b;
+  keys_32(r, key);
+  for (int64_t i = 0; i < r->n; i++) a[i] = (uint64_t)key[i] << 32 | (uint64_t)i;
+  a = sort_packed(a, b, r->n);
+  for (int64_t i = 0; i < r->n; i++) out[i] = (int64_t)(uint32_t)a[i];
+}

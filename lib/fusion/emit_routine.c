@@ -1,0 +1,48 @@
+/* The step of a routine: what is to be done in words, and a kernel that has parameters alone, bound as those of any
+   kernel. Decides nothing about how it is done. */
+#include "fusion/planner.h"
+#include <stdio.h>
+
+static void bind_buffer(nvb_arena *a, nvf_step *s, int buf, nvm_dtype type, int written) {
+  char name[16];
+  snprintf(name, sizeof name, "x%d", s->k->nparam);
+  int at = nvf_add_param(s->k, NVF_BUFFER, type, name);
+  nvf_bind *bind = NVB_NEWN(a, nvf_bind, at + 1);
+  for (int i = 0; i < at; i++)
+    bind[i] = s->bind[i];
+  bind[at] = (nvf_bind){ .kind = NVF_BUFFER, .buf = buf };
+  s->bind = bind;
+  s->k->param[at].written = written;
+}
+
+/* Where the operand's elements lie. */
+static const int64_t *strides_of(nvb_arena *a, const nvg_graph *g, const nvf_node *x, const int64_t *shape) {
+  int64_t *stride = NVB_NEWN(a, int64_t, x->rank + 1);
+  nvg_packed(stride, x->rank, shape);
+  for (int d = 0; d < x->rank && x->kind == NVG_VLEAF; d++)
+    stride[d] = g->leaf[x->leaf].stride[d];
+  return stride;
+}
+
+void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_cand *k, const int *buf_of) {
+  nvb_arena *a = p->arena;
+  int root = k->root[0], from = k->net->node[root].in[0];
+  const nvf_node *n = &k->net->node[root], *x = &k->net->node[from];
+  const nvg_val *v = &k->net->g->v[n->value];
+  nvf_routine *r = NVB_NEW(a, nvf_routine);
+  *r = (nvf_routine){ .op = (nvg_op)v->op, .descending = (int)v->attr[0], .operand = x->dtype, .result = n->dtype,
+                      .rank = v->rank, .shape = v->shape, .stride = strides_of(a, k->net->g, x, v->shape) };
+  s->hero = "routine";
+  s->what = n->name;
+  s->k = nvf_kernel_new(a, "routine");
+  s->s = nvf_schedule_new(s->k);
+  s->routine = r;
+  s->bytes_read = k->bytes_read;
+  s->bytes_written = k->bytes_written;
+  s->flops = k->flops;
+  s->time = k->time;
+  s->blocks = s->grain = n->size / v->shape[v->rank - 1];
+  bind_buffer(a, s, buf_of[from], x->dtype, 0);
+  for (int b = buf_of[root]; b >= 0; b = p->twin[b])
+    bind_buffer(a, s, b, n->dtype, 1);
+}
