@@ -151,7 +151,7 @@ nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
 }
 
 void nvh_lose(nvm_array *a) {
-  nvg_node *lost = nvg_leaf_new(a->node->aval, NULL);
+  nvg_node *lost = nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
   if (!lost) { /* a node that nobody else holds says it itself */
     if ((uint32_t)atomic_load(&a->node->refs) == 1) a->node->flags |= NVG_LOST;
     return;
@@ -242,9 +242,9 @@ int nvm_assign(nvm_array *a, nvm_array *value) {
 }
 
 /* ---- arrays from data */
-/* Takes v, NULL passes through. */
+/* Takes v, NULL passes through; av is borrowed. */
 static nvm_array *leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int place) {
-  nvg_node *n = v ? nvg_leaf_new(av, v) : NULL;
+  nvg_node *n = v ? nvg_leaf_new(nvg_aval_ref(av), v) : NULL;
   if (n) n->device = (uint8_t)place;
   return nvh_array_new(ctx, n);
 }
@@ -264,16 +264,14 @@ static nvm_array *give_up(void (*release)(void *owner), void *owner) {
   if (release) release(owner);
   return NULL;
 }
-nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                              const void *data, void (*release)(void *owner), void *owner) {
-  const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  if (!av) return give_up(release, owner);
+static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, const void *data,
+                            void (*release)(void *owner), void *owner) {
   if (!ctx || (!data && av->size)) {
     nvb_fail(NVM_ERR_VALUE, "[from_host] the %s is NULL", ctx ? "data" : "context");
     return give_up(release, owner);
   }
-  size_t bytes = (size_t)av->size * (size_t)nvg_size(t);
-  uintptr_t unit = (uintptr_t)(nvg_size(t) > 8 ? 8 : nvg_size(t));
+  size_t each = (size_t)nvg_size(av->dtype), bytes = (size_t)av->size * each;
+  uintptr_t unit = (uintptr_t)(each > 8 ? 8 : each);
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % unit == 0;
   if (borrow) {
     nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
@@ -286,6 +284,13 @@ nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t
   nvh_copy_strided(b->data, data, av, strides);
   if (release) release(owner);
   return leaf_of(ctx, av, b, b->data, NULL, nvh_within());
+}
+nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                              const void *data, void (*release)(void *owner), void *owner) {
+  const nvg_aval *av = nvg_aval_get(t, rank, shape);
+  nvm_array *a = av ? over_host(ctx, av, strides, data, release, owner) : give_up(release, owner);
+  nvg_aval_unref(av);
+  return a;
 }
 nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data) {
   return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, NULL, data, NULL, NULL));
@@ -337,11 +342,8 @@ static int foreign_place(nvm_device *d, nvm_ctx *ctx, const void *data) {
   if (!status) *d = NVM_DEVICE_CUDA + ordinal;
   return status;
 }
-nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                                nvm_device d, const void *data, void *stream, void (*release)(void *owner),
-                                void *owner) {
-  const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  if (!av) return give_up(release, owner);
+static nvm_array *over_device(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data,
+                              void *stream, void (*release)(void *owner), void *owner) {
   if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
   int status = d == NVM_DEVICE_AUTO ? foreign_place(&d, ctx, av->size ? data : NULL) : NVM_OK;
   nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nvh_gpu(d);
@@ -359,6 +361,14 @@ nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
   }
   nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
   return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);
+}
+nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
+                                nvm_device d, const void *data, void *stream, void (*release)(void *owner),
+                                void *owner) {
+  const nvg_aval *av = nvg_aval_get(t, rank, shape);
+  nvm_array *a = av ? over_device(ctx, av, strides, d, data, stream, release, owner) : give_up(release, owner);
+  nvg_aval_unref(av);
+  return a;
 }
 nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                            nvm_device d, const void *data, void *stream, void (*release)(void *owner), void *owner) {

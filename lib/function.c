@@ -27,7 +27,7 @@ nvg_node *nvh_capture(nvm_array *a) {
     now.at = at;
     now.cap = cap;
   }
-  nvg_node *n = nvg_leaf_new(a->node->aval, NULL);
+  nvg_node *n = nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
   if (!n) return NULL;
   n->device = a->node->device;
   now.at[now.n++] = (capture){ nvm_array_ref(a), n };
@@ -51,16 +51,14 @@ int nvm_trace_end(nvm_ctx *ctx) {
   return NVM_OK;
 }
 nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape) {
-  const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  return av ? nvh_array_new(ctx, nvg_leaf_new(av, NULL)) : NULL;
+  return nvh_array_new(ctx, nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
 }
 
 nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind) {
   const char *kinds = "biufc", *at = kind ? strchr(kinds, kind) : NULL; /* in the order of nvg_class */
   static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_U64, NVM_F64, NVM_C128 };
   if (!at) return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
-  const nvg_aval *av = nvg_aval_get(as[at - kinds], 0, NULL);
-  nvg_node *n = av ? nvg_leaf_new(av, NULL) : NULL;
+  nvg_node *n = nvg_leaf_new(nvg_aval_get(as[at - kinds], 0, NULL), NULL);
   if (n) n->weak = (uint8_t)(1 + (at - kinds));
   return nvh_array_new(ctx, n);
 }
@@ -380,7 +378,7 @@ static int wrap(call *c, nvm_array **out) {
   const nvm_traced *t = c->t;
   int status = NVM_OK;
   for (int i = 0; i < t->nout; i++) {
-    nvg_node *n = status ? (nvg_value_free(c->out[i]), NULL) : nvg_leaf_new(t->out[i]->aval, c->out[i]);
+    nvg_node *n = status ? (nvg_value_free(c->out[i]), NULL) : nvg_leaf_new(nvg_aval_ref(t->out[i]->aval), c->out[i]);
     if (n) n->device = (uint8_t)c->put;
     out[i] = n ? nvh_array_new(t->ctx, n) : NULL;
     if (!out[i] && !status) status = nvb_status() ? nvb_status() : NVM_ERR_MEMORY;
@@ -484,13 +482,14 @@ int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int n
   *out = f;
   return NVM_OK;
 }
-static void sig_free(sig *s) {
+static void sig_free(sig *s, int nin) {
   nvm_traced_free(s->t);
+  for (int i = 0; i < nin; i++) nvg_aval_unref(s->in[i].aval);
   nvb_free(s);
 }
 int nvm_fn_free(nvm_fn *f) {
   if (!f) return NVM_OK;
-  for (sig *s = f->first, *next; s; s = next) next = s->next, sig_free(s);
+  for (sig *s = f->first, *next; s; s = next) next = s->next, sig_free(s, f->nin);
   nvh_ctx_unref(f->ctx);
   nvb_free(f);
   return NVM_OK;
@@ -537,9 +536,10 @@ static int fits(const nvm_fn *f, const sig *s, nvm_array *const *in) {
 static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
   sig *s = *out = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);
   if (!s) return nvb_fail_memory();
-  for (int i = 0; i < f->nin; i++) s->in[i].aval = in[i]->node->aval, s->in[i].weak = in[i]->node->weak;
+  for (int i = 0; i < f->nin; i++)
+    s->in[i].aval = nvg_aval_ref(in[i]->node->aval), s->in[i].weak = in[i]->node->weak;
   int status = trace_new(f, in, &s->t);
-  if (status) sig_free(s);
+  if (status) sig_free(s, f->nin);
   return status;
 }
 /* The graph for these arguments, traced if it is new, and held. Under the lock. */
@@ -558,7 +558,7 @@ static int traced_for(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
     sig *made, *last = s; /* the one used longest ago, if there are as many as are kept */
     int status = sig_new(&made, f, in);
     if (status) return status;
-    if (last) *at = last->next, sig_free(last);
+    if (last) *at = last->next, sig_free(last, f->nin);
     s = made;
   }
   s->next = f->first;

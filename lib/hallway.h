@@ -89,7 +89,7 @@ int nvh_settle(nvm_ctx *c, nvg_node *n);     /* evaluates it if its pending grap
 
 /* programs.c: what runs, and what it is remembered by */
 typedef struct nvh_output {
-  const nvg_aval *aval;
+  nvg_aval aval;           /* its shape lies where the outputs do */
   int leaf;                /* >= 0: this leaf through offset and stride, nothing is run; -1: the program's next */
   int donor;               /* >= 0: it takes this leaf's memory */
   int64_t offset;          /* elements */

@@ -89,8 +89,7 @@ nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
     const nvg_val *v = &g->v[g->out[i]];
     nvh_output *o = &w->out[i];
     span s;
-    o->aval = nvg_aval_get(v->dtype, v->rank, v->shape);
-    if (!o->aval) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
+    o->aval = (nvg_aval){ v->dtype, v->rank, v->size, v->shape };
     o->stride = NVB_NEWN(a, int64_t, v->rank + 1);
     o->donor = -1;
     o->leaf = v->size ? span_of(g, g->out[i], &s, way) : -1;
@@ -110,7 +109,7 @@ void nvh_views_donors(nvh_views *v, const nvf_plan *p) {
   for (int b = 0; b < p->nbuf; b++) {
     if (p->buf[b].kind != NVF_BOUT || p->buf[b].donor < 0) continue;
     int k = p->buf[b].id, i = 0; /* the plan counts the outputs that it makes */
-    while (v->out[i].leaf >= 0 || !v->out[i].aval->size || k--) i++;
+    while (v->out[i].leaf >= 0 || !v->out[i].aval.size || k--) i++;
     v->out[i].donor = p->buf[b].donor;
   }
 }
@@ -120,7 +119,7 @@ int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nv
                      const nvf_veto *veto) {
   int64_t dims = 0;
   size_t text = 0;
-  for (int i = 0; i < v->nout; i++) dims += v->out[i].aval->rank;
+  for (int i = 0; i < v->nout; i++) dims += 2 * v->out[i].aval.rank;
   for (int i = 0; i < nveto; i++) text += strlen(veto[i].why) + 1;
   nvh_program *p = nvb_calloc(1, sizeof *p + sizeof(nvh_output) * (size_t)v->nout + sizeof(int64_t) * (size_t)dims +
                                  text);
@@ -133,10 +132,11 @@ int nvh_program_make(nvh_program **out, const nvh_views *v, nvd_program *run, nv
   p->v.out = (nvh_output *)(p + 1);
   int64_t *st = (int64_t *)(p->v.out + v->nout);
   for (int i = 0; i < v->nout; i++) {
-    size_t rank = (size_t)v->out[i].aval->rank;
+    size_t rank = (size_t)v->out[i].aval.rank;
     p->v.out[i] = v->out[i];
     p->v.out[i].stride = memcpy(st, v->out[i].stride, sizeof(int64_t) * rank);
-    st += rank;
+    p->v.out[i].aval.shape = memcpy(st + rank, v->out[i].aval.shape, sizeof(int64_t) * rank);
+    st += 2 * rank;
   }
   char *why = (char *)st;
   for (p->nveto = 0; p->nveto < nveto; p->nveto++) {
@@ -166,17 +166,17 @@ void nvh_program_unref(nvh_program *p) {
    later. */
 static nvg_value *view_new(const nvh_output *o, nvg_value *leaf, int place) {
   nvg_value v = { .buffer = leaf->buffer, .device = leaf->device,
-                  .data = leaf->data + o->offset * nvg_size(o->aval->dtype) };
-  for (int d = 0; d < o->aval->rank; d++) v.stride[d] = o->stride[d];
-  if (leaf->device + 1 == place && !nvh_is_borrowed(leaf)) return nvh_value_share(&v, o->aval->rank);
-  return nvh_value_copy(&v, o->aval, place);
+                  .data = leaf->data + o->offset * nvg_size(o->aval.dtype) };
+  for (int d = 0; d < o->aval.rank; d++) v.stride[d] = o->stride[d];
+  if (leaf->device + 1 == place && !nvh_is_borrowed(leaf)) return nvh_value_share(&v, o->aval.rank);
+  return nvh_value_copy(&v, &o->aval, place);
 }
 static nvg_value *output_new(const nvh_program *p, const nvh_output *o, nvg_value *const *leaf) {
   nvg_value *donor = o->donor >= 0 ? leaf[o->donor] : NULL;
-  if (donor) return nvh_value_new(nvd_buf_ref(donor->buffer), donor->data, o->aval->rank, o->stride);
-  size_t bytes = (size_t)(o->aval->size * nvg_size(o->aval->dtype));
+  if (donor) return nvh_value_new(nvd_buf_ref(donor->buffer), donor->data, o->aval.rank, o->stride);
+  size_t bytes = (size_t)(o->aval.size * nvg_size(o->aval.dtype));
   nvd_buf *b = p->device ? nvd_buf_new_on(p->device, bytes) : nvd_buf_new(bytes);
-  return nvh_value_new(b, b ? b->data : NULL, o->aval->rank, o->stride);
+  return nvh_value_new(b, b ? b->data : NULL, o->aval.rank, o->stride);
 }
 static int outputs_new(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
   int place = p->device ? 2 + nvd_device_ordinal(p->device) : 1;
@@ -196,7 +196,7 @@ static int run_here(nvh_program *p, nvg_value *const *leaf, nvg_value *const *ou
   if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
   for (int i = 0; i < n; i++) at[i] = leaf[i]->data;
   for (int i = 0, k = n; i < p->v.nout; i++)
-    if (p->v.out[i].leaf < 0 && p->v.out[i].aval->size) at[k++] = out[i]->data;
+    if (p->v.out[i].leaf < 0 && p->v.out[i].aval.size) at[k++] = out[i]->data;
   int status = nvd_run(p->run, at, at + n);
   if (at != few) nvb_free(at);
   return status;
@@ -208,7 +208,7 @@ static int run_there(nvh_program *p, nvg_value *const *leaf, nvg_value *const *o
   if (all > FEW && !(at = nvb_alloc(sizeof *at * (size_t)all))) return nvb_fail_memory();
   for (int i = 0; i < n; i++) at[i] = operand(leaf[i]);
   for (int i = 0, k = n; i < p->v.nout; i++)
-    if (p->v.out[i].leaf < 0 && p->v.out[i].aval->size) at[k++] = operand(out[i]);
+    if (p->v.out[i].leaf < 0 && p->v.out[i].aval.size) at[k++] = operand(out[i]);
   int status = nvd_run_on(p->run, at, at + n);
   if (at != few) nvb_free(at);
   return status;

@@ -1,5 +1,6 @@
 /* The settings table and the only getenv. A value is read from the environment once, at the first use of any setting; a
-   value there that cannot be read counts as absent. Texts are interned for the process, so a reader needs no lock. */
+   value there that cannot be read counts as absent. A text that no setting has any more stays until WORDS others have
+   come, so a reader needs no lock. */
 #include "base/settings.h"
 #include <ctype.h>
 #include <errno.h>
@@ -29,20 +30,45 @@ static _Atomic uint64_t version, touches;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+enum { WORDS = 256 };
 typedef struct word { struct word *next; char s[]; } word;
-static word *words;
+static word *words; /* the newest first */
+static int nword;
 
+static int is_used(const char *s) {
+  int used = 0;
+  for (int i = 0; i < NVB_NSETTINGS && !used; i++)
+    used = atomic_load(&now[i].text) == s || unread[i] == s;
+  return used;
+}
+static void forget_oldest(void) {
+  word **oldest = NULL;
+  for (word **at = &words; *at; at = &(*at)->next)
+    if (!is_used((*at)->s))
+      oldest = at;
+  word *w = oldest ? *oldest : NULL;
+  if (!w)
+    return;
+  *oldest = w->next;
+  nword--;
+  nvb_free(w);
+}
 static const char *intern(const char *s) { /* under the lock; NULL when out of memory */
-  for (word *w = words; w; w = w->next)
-    if (!strcmp(w->s, s))
-      return w->s;
+  word **at = &words;
+  while (*at && strcmp((*at)->s, s))
+    at = &(*at)->next;
   size_t n = strlen(s) + 1;
-  word *w = nvb_alloc(sizeof *w + n);
+  word *w = *at ? *at : nvb_alloc(sizeof *w + n);
   if (!w)
     return NULL;
-  memcpy(w->s, s, n);
+  if (*at)
+    *at = w->next;
+  else
+    memcpy(w->s, s, n), nword++;
   w->next = words;
   words = w;
+  if (nword > WORDS)
+    forget_oldest();
   return w->s;
 }
 

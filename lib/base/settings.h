@@ -12,7 +12,7 @@ typedef enum nvb_setting {
 } nvb_setting;
 
 int64_t nvb_int(nvb_setting s);            /* INT and SIZE (suffixes K, M, G, T) */
-const char *nvb_str(nvb_setting s);        /* STR and LIST; stays valid until the setting changes */
+const char *nvb_str(nvb_setting s);        /* STR and LIST; stays valid until it changes, and a while longer */
 int nvb_has(nvb_setting s, const char *word); /* is the word in the comma list of a LIST (or is it "all")? */
 /* By environment name or without NVM_, any case; value NULL: the default. A status: what the setting does not take is
    refused. From the environment it counts as absent. */

@@ -46,7 +46,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct {
   sqlite3 *db;
   sqlite3_stmt *stmt[NSTMT];
-  const char *setting;       /* the NVM_CACHE_DIR that `where` was made from; settings are interned */
+  nvb_hash setting;          /* of the NVM_CACHE_DIR that `where` was made from; 0: of none */
   char where[PATH_MAX];      /* path, or why there is none */
   int refused;               /* `where` is a reason, kept until the setting changes */
   int inspected;             /* the open file was looked through for damage */
@@ -253,9 +253,10 @@ static void init(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 /* Takes the lock. Whether there is a store to ask; the caller unlocks in any case. */
 static int enter(void) {
   pthread_once(&once, init);
-  const char *setting = nvb_str(NVB_CACHE_DIR);
+  const char *text = nvb_str(NVB_CACHE_DIR);
+  nvb_hash setting = nvb_hash_bytes(text, strlen(text));
   pthread_mutex_lock(&lock);
-  if (setting != store.setting) {
+  if (!nvb_hash_eq(setting, store.setting)) {
     close_db();
     store.setting = setting;
     store.refused = store.heals = 0;
@@ -506,6 +507,6 @@ void nvb_store_close(void) {
   pthread_once(&once, init);
   pthread_mutex_lock(&lock);
   close_db();
-  store.setting = NULL;
+  store.setting = (nvb_hash){ 0, 0 };
   pthread_mutex_unlock(&lock);
 }

@@ -1,20 +1,25 @@
-/* Shapes and dtypes, interned for the process: one record per shape holds the avals of every dtype, so that equal
-   shapes have one address and changing the dtype is pointer arithmetic. Records are only ever added; readers take no
-   lock. */
+/* Shapes and dtypes, interned and counted: one record per shape holds the avals of every dtype, so that equal shapes
+   have one address and changing the dtype is pointer arithmetic. Records that nobody holds stay for those who ask for
+   the shape again, until there are KEEP of them. */
+#include <stddef.h>
 #include <string.h>
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "graph/infer.h"
 
 typedef struct record {
   struct record *next;
+  atomic_int refs;         /* from 0 it grows under the bucket's lock alone */
   nvg_aval of[NVM_NDTYPES];
   int rank;
   int64_t shape[];
 } record;
 
-enum { BUCKETS = 1 << 14 };
-static _Atomic(record *) table[BUCKETS];
+enum { BUCKETS = 1 << 12, LOCKS = 1 << 6, KEEP = 1 << 10 };
+static record *table[BUCKETS]; /* bucket i under lock i % LOCKS */
+static nvb_lock locks[LOCKS];
+static atomic_int idle, sweeping;
 
 static size_t bucket(int rank, const int64_t *shape) {
   uint64_t h = 0x9e3779b97f4a7c15ull * (uint64_t)(rank + 1);
@@ -22,8 +27,8 @@ static size_t bucket(int rank, const int64_t *shape) {
   return (h ^ h >> 32) % BUCKETS;
 }
 
-static record *seek(record *r, const record *end, int rank, const int64_t *shape) {
-  for (; r != end; r = r->next)
+static record *seek(record *r, int rank, const int64_t *shape) {
+  for (; r; r = r->next)
     if (r->rank == rank && (!rank || !memcmp(r->shape, shape, sizeof *shape * (size_t)rank))) return r;
   return NULL;
 }
@@ -38,17 +43,32 @@ static int64_t count(int rank, const int64_t *shape) {
   return n > INT64_MAX / 16 ? -1 : size * n;
 }
 
-static record *add(size_t at, int rank, const int64_t *shape, int64_t size) {
-  record *r = nvb_calloc(1, sizeof *r + sizeof *shape * (size_t)rank), *head = atomic_load(&table[at]), *seen = NULL;
+static record *record_new(int rank, const int64_t *shape) {
+  char text[NVG_SHAPE_TEXT];
+  for (int d = 0; d < rank; d++)
+    if (shape[d] < 0)
+      return nvb_fail(NVM_ERR_VALUE, "negative extent in shape %s", nvg_shape_text(text, rank, shape)), NULL;
+  int64_t size = count(rank, shape);
+  if (size < 0)
+    return nvb_fail(NVM_ERR_VALUE, "shape %s has too many elements", nvg_shape_text(text, rank, shape)), NULL;
+  record *r = nvb_calloc(1, sizeof *r + sizeof *shape * (size_t)rank);
   if (!r) return nvb_fail_memory(), NULL;
   r->rank = rank;
   if (rank) memcpy(r->shape, shape, sizeof *shape * (size_t)rank);
   for (int t = 0; t < NVM_NDTYPES; t++) r->of[t] = (nvg_aval){ (nvm_dtype)t, rank, size, r->shape };
-  do {
-    record *same = seek(head, seen, rank, shape);
-    if (same) return nvb_free(r), same;
-    r->next = seen = head;
-  } while (!atomic_compare_exchange_weak(&table[at], &head, r));
+  return r;
+}
+
+/* The record of the shape, held once more; under the lock. */
+static record *hold(record **at, int rank, const int64_t *shape) {
+  record *r = seek(*at, rank, shape);
+  if (!r && (r = record_new(rank, shape))) {
+    r->next = *at;
+    atomic_store(&r->refs, 1);
+    *at = r; /* last: a forked child finds a whole list */
+  } else if (r && !atomic_fetch_add_explicit(&r->refs, 1, memory_order_acquire)) {
+    atomic_fetch_sub_explicit(&idle, 1, memory_order_relaxed);
+  }
   return r;
 }
 
@@ -57,20 +77,49 @@ const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape) {
     return nvb_fail(NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
   if ((unsigned)t >= NVM_NDTYPES) return nvb_fail(NVM_ERR_TYPE, "there is no dtype %d", (int)t), NULL;
   size_t at = bucket(rank, shape);
-  record *r = seek(atomic_load(&table[at]), NULL, rank, shape);
-  if (r) return &r->of[t];
-  char text[NVG_SHAPE_TEXT];
-  for (int d = 0; d < rank; d++)
-    if (shape[d] < 0)
-      return nvb_fail(NVM_ERR_VALUE, "negative extent in shape %s", nvg_shape_text(text, rank, shape)), NULL;
-  int64_t size = count(rank, shape);
-  if (size < 0)
-    return nvb_fail(NVM_ERR_VALUE, "shape %s has too many elements", nvg_shape_text(text, rank, shape)), NULL;
-  r = add(at, rank, shape, size);
+  nvb_lock_take(&locks[at % LOCKS]);
+  record *r = hold(&table[at], rank, shape);
+  nvb_lock_give(&locks[at % LOCKS]);
   return r ? &r->of[t] : NULL;
 }
 
-const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t) { return a + ((int)t - (int)a->dtype); }
+static record *record_of(const nvg_aval *a) {
+  return (record *)((uintptr_t)(a - (int)a->dtype) - offsetof(record, of));
+}
+const nvg_aval *nvg_aval_ref(const nvg_aval *a) {
+  if (a) atomic_fetch_add_explicit(&record_of(a)->refs, 1, memory_order_relaxed);
+  return a;
+}
+const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t) { return nvg_aval_ref(a) + ((int)t - (int)a->dtype); }
+
+static int drop_idle(record **at) {
+  int n = 0;
+  for (record *r; (r = *at);) {
+    if (atomic_load_explicit(&r->refs, memory_order_acquire)) {
+      at = &r->next;
+      continue;
+    }
+    *at = r->next;
+    nvb_free(r);
+    n++;
+  }
+  return n;
+}
+static void sweep(void) {
+  if (atomic_exchange(&sweeping, 1)) return; /* another thread does */
+  for (int l = 0, n = 0; l < LOCKS; l++, n = 0) {
+    nvb_lock_take(&locks[l]);
+    for (int i = l; i < BUCKETS; i += LOCKS) n += drop_idle(&table[i]);
+    nvb_lock_give(&locks[l]);
+    atomic_fetch_sub_explicit(&idle, n, memory_order_relaxed);
+  }
+  atomic_store(&sweeping, 0);
+}
+void nvg_aval_unref(const nvg_aval *a) {
+  if (a && atomic_fetch_sub_explicit(&record_of(a)->refs, 1, memory_order_release) == 1 &&
+      atomic_fetch_add_explicit(&idle, 1, memory_order_relaxed) >= KEEP)
+    sweep();
+}
 
 void nvg_packed(int64_t *stride, int rank, const int64_t *shape) {
   int64_t step = 1;

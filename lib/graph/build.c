@@ -34,7 +34,7 @@ static nvg_node *operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_av
   return n && n->aval->rank ? expand(n, to) : n;
 }
 
-/* The broadcast shape with some dtype; NULL with a message. */
+/* The broadcast shape with some dtype, counted; NULL with a message. */
 static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n) {
   const nvg_aval *top = in[0]->aval;
   int same = 1;
@@ -44,7 +44,7 @@ static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n)
     if (!top->rank) top = a;
     else same = 0;
   }
-  if (same) return top;
+  if (same) return nvg_aval_ref(top);
   int64_t shape[NVM_MAX_RANK];
   int rank;
   return nvg_broadcast(who, in, n, &rank, shape) ? NULL : nvg_aval_get(NVM_BOOL, rank, shape);
@@ -57,14 +57,10 @@ static int pow_fault(const nvg_node *exponent, nvm_dtype t) {
   return nvb_fail(NVM_ERR_VALUE, "[pow] integers to a negative integer power are not integers; cast to a float first");
 }
 
-nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+static nvg_node *map_over(nvg_op op, nvm_dtype t, nvg_node *const *in, int n, const nvg_aval *shape) {
   const nvg_op_info *o = &nvg_ops[op];
   int skip = o->rule == NVG_RWHERE;
-  int type = nvg_rule_in(o->name, o->rule, in + skip, n - skip, default_float);
-  if (type < 0) return NULL;
-  const nvg_aval *shape = result_shape(o->name, in, n);
-  if (!shape) return NULL;
-  nvm_dtype t = (nvm_dtype)type, out = nvg_rule_out(o->rule, t);
+  nvm_dtype out = nvg_rule_out(o->rule, t);
   if (op == NVG_OP_COMPLEX) out = nvg_complex_of(t);
   unsigned c = 1u << nvg_class_of(t);
   if (o->def.same & c) return operand(o->name, in[0], t, shape);
@@ -78,6 +74,16 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
     return NULL;
   }
   return nvg_node_take(op, nvg_aval_as(shape, out), at, n, NULL, 0);
+}
+
+nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+  const nvg_op_info *o = &nvg_ops[op];
+  int skip = o->rule == NVG_RWHERE;
+  int type = nvg_rule_in(o->name, o->rule, in + skip, n - skip, default_float);
+  const nvg_aval *shape = type < 0 ? NULL : result_shape(o->name, in, n);
+  nvg_node *r = shape ? map_over(op, (nvm_dtype)type, in, n, shape) : NULL;
+  nvg_aval_unref(shape);
+  return r;
 }
 
 /* ---- borrowed pieces */
@@ -119,7 +125,9 @@ nvg_node *nvg_xreshape(nvg_call *c, nvg_node *a, int rank, const int64_t *shape)
 }
 nvg_node *nvg_xexpand(nvg_call *c, nvg_node *a, int rank, const int64_t *shape) {
   const nvg_aval *to = a ? nvg_aval_get(a->aval->dtype, rank, shape) : NULL;
-  return to ? nvg_keep(c, expand(nvg_node_ref(a), to)) : NULL;
+  nvg_node *r = to ? nvg_keep(c, expand(nvg_node_ref(a), to)) : NULL;
+  nvg_aval_unref(to);
+  return r;
 }
 
 nvg_node *nvg_xpermute(nvg_call *c, nvg_node *a, const int64_t *axes) {

@@ -54,7 +54,7 @@ nvg_node *nvg_make_scan(nvg_call *c) {
     if (rank != 1) return nvg_bad(c, NVM_ERR_VALUE, "an array of %d dimensions needs an axis", rank);
   } else if (nvg_attr_axis(c, "axis", rank, 0, &axis)) return NULL;
   int64_t at = axis;
-  nvg_node *r = nvg_keep(c, nvg_node_new(c->op, x->aval, &x, 1, &at, 1));
+  nvg_node *r = nvg_keep(c, nvg_node_new(c->op, nvg_aval_ref(x->aval), &x, 1, &at, 1));
   if (!initial || !r) return r;
   memcpy(shape, x->aval->shape, sizeof *shape * (size_t)rank);
   shape[axis] = 1;

@@ -155,7 +155,7 @@ nvg_node *nvg_make_FLIP(nvg_call *c) {
 static nvg_node *rotate(nvg_call *c, nvg_node *x, int axis, int64_t shift) {
   if (!x) return NULL;
   int64_t n = x->aval->shape[axis], by = n ? (n - shift % n) % n : 0, attr[2] = { axis, by };
-  return by ? nvg_keep(c, nvg_node_new(NVG_OP_ROTATE, x->aval, &x, 1, attr, 2)) : x;
+  return by ? nvg_keep(c, nvg_node_new(NVG_OP_ROTATE, nvg_aval_ref(x->aval), &x, 1, attr, 2)) : x;
 }
 
 nvg_node *nvg_make_ROLL(nvg_call *c) {

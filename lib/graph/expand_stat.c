@@ -97,7 +97,7 @@ static int merge(nvg_call *c, nvg_op op, nvg_node **state, int n, const int64_t 
     if (!(in[i] = nvg_xreshape(c, state[i], 3, shape))) return 0;
   nvg_node *r = nvg_keep(c, nvg_node_new(op, nvg_aval_get(in[0]->aval->dtype, 3, out), in, n, attr, 3));
   for (int64_t i = 0; i < n; i++)
-    state[i] = r ? nvg_keep(c, nvg_node_new(NVG_OP_PICK, r->aval, &r, 1, &i, 1)) : NULL;
+    state[i] = r ? nvg_keep(c, nvg_node_new(NVG_OP_PICK, nvg_aval_ref(r->aval), &r, 1, &i, 1)) : NULL;
   return state[n - 1] != NULL;
 }
 

@@ -79,12 +79,15 @@ int nvg_op_find(const char *name);     /* array API name; -1 if there is none */
 nvg_vkind nvg_op_vkind(nvg_op op);     /* of its nodes */
 
 /* ---- lazy nodes */
-/* interned for the process; compare by pointer, and shapes by their pointers */
+/* interned while somebody holds it; compare by pointer, and shapes by their pointers */
 typedef struct nvg_aval { nvm_dtype dtype; int rank; int64_t size; const int64_t *shape; } nvg_aval;
-/* NULL with a message: rank, negative or overflowing size, memory */
+/* A reference; NULL with a message: rank, negative or overflowing size, memory */
 const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape);
+const nvg_aval *nvg_aval_ref(const nvg_aval *a);     /* NULL passes through */
+void nvg_aval_unref(const nvg_aval *a);              /* NULL is fine */
 void nvg_packed(int64_t *stride, int rank, const int64_t *shape); /* row-major, in elements */
-const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t); /* the same shape with another dtype; cannot fail */
+/* A reference to the same shape with another dtype; cannot fail. */
+const nvg_aval *nvg_aval_as(const nvg_aval *a, nvm_dtype t);
 
 typedef struct nvg_value { /* what a leaf or an evaluated node holds; made by the hallway over dispatch's buffers */
   void *buffer;                        /* owner of the memory, counted by `ref` and `unref` */
@@ -104,7 +107,7 @@ typedef struct nvg_node {
   _Atomic uint8_t pinned;              /* its bytes are among nvg_pending_bytes */
   uint8_t device;                      /* where it was put: 0 follows what it meets, 1 the CPU, 2 + ordinal a GPU */
   _Atomic int32_t depth;               /* longest chain of pending nodes below */
-  const nvg_aval *aval;
+  const nvg_aval *aval;                /* counted */
   int nin, nattr;
   struct nvg_node **in;                /* counted; dropped by nvg_node_set */
   int64_t *attr;                       /* integers, or bits of floats; meaning by op, listed in ops.def */
@@ -132,7 +135,7 @@ nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *att
 /* The order of einsum's products, as nvm_einsum_path says it; attr: `subscripts`. A status. */
 int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts,
                     nvm_order order);
-nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes v; v NULL: a placeholder */
+nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes both; v NULL: a placeholder */
 /* n, to be computed on that device, as nvg_node.device says; a new reference. */
 nvg_node *nvg_put(nvg_node *n, int device);
 /* The device that these (NULL ones are skipped) were put on together, 0 if none was; -1 with a message that names

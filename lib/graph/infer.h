@@ -37,9 +37,9 @@ typedef struct nvg_call {
 nvg_node *nvg_make_reduction(nvg_call *c);
 nvg_node *nvg_make_scan(nvg_call *c);
 
-/* ---- nodes (node.c) */
+/* ---- nodes (node.c). The reference to the aval becomes the node's (and is dropped if it fails). */
 nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr);
-/* As nvg_node_new, but the operands' references become the node's (and are dropped if it fails). */
+/* As nvg_node_new, but the operands' references become the node's too. */
 nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr);
 nvg_node *nvg_keep(nvg_call *c, nvg_node *owned);    /* gives an owned node (NULL: nothing) to the call */
 void nvg_call_end(nvg_call *c);                      /* releases what it was given */

@@ -72,6 +72,7 @@ nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, in
   for (int i = 0; i < nin; i++) ok &= in[i] != NULL;
   nvg_node *n = ok ? node_alloc(op, aval, nin, nattr) : NULL;
   if (!n) {
+    nvg_aval_unref(aval);
     for (int i = 0; i < nin; i++) nvg_node_unref(in[i]);
     return NULL;
   }
@@ -87,11 +88,10 @@ nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, in
 }
 
 nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr) {
-  if (!aval) return NULL;
-  for (int i = 0; i < nin; i++)
-    if (!in[i]) return NULL;
-  for (int i = 0; i < nin; i++) nvg_node_ref(in[i]);
-  return nvg_node_take(op, aval, in, nin, attr, nattr);
+  for (int i = 0; i < nin && aval; i++)
+    if (!in[i]) return nvg_aval_unref(aval), NULL;
+  for (int i = 0; i < nin && aval; i++) nvg_node_ref(in[i]);
+  return aval ? nvg_node_take(op, aval, in, nin, attr, nattr) : NULL;
 }
 
 void nvg_value_free(nvg_value *v) {
@@ -115,6 +115,7 @@ static void bury(nvg_node *dead) {
     }
     if (atomic_load_explicit(&d->pinned, memory_order_relaxed)) pin(d, 0);
     nvg_value_free(atomic_load(&d->value));
+    nvg_aval_unref(d->aval);
     nvb_free(d);
   }
 }
@@ -139,13 +140,13 @@ int nvg_node_set(nvg_node *n, nvg_value *v) {
 
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) {
   nvg_node *n = aval ? node_alloc(NVG_OP_LEAF, aval, 0, 0) : NULL;
-  if (!n) return nvg_value_free(v), NULL;
+  if (!n) return nvg_aval_unref(aval), nvg_value_free(v), NULL;
   atomic_init(&n->value, v);
   return n;
 }
 
 nvg_node *nvg_put(nvg_node *n, int device) {
-  nvg_node *r = nvg_node_new(NVG_OP_RESHAPE, n->aval, &n, 1, NULL, 0);
+  nvg_node *r = nvg_node_new(NVG_OP_RESHAPE, nvg_aval_ref(n->aval), &n, 1, NULL, 0);
   if (r) r->device = (uint8_t)device;
   return r;
 }

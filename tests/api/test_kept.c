@@ -80,4 +80,57 @@ START_TEST(every_setting_is_tried) {
 }
 END_TEST
 
-SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others), every_setting_is_tried)
+/* ---- nothing grows for ever. Each cycle makes what none before it has made: shapes, constants, texts. */
+static void build(int64_t i) { /* and never evaluate */
+  int64_t shape[2] = { 1 + i / 50, 1 + i % 50 };
+  nvm_neg(nvm_add(nvm_zeros(ctx, NVM_F32, 2, shape), nvm_float(1)));
+}
+static void evaluate(int64_t i) {
+  int64_t shape[3] = { 1, 1 + i % 7, 1 + i / 7 };
+  nvm_array *x = nvm_broadcast_to(nvm_add(ramp(1 + i % 3), nvm_float(0)), 1, &(int64_t){ 1 + i % 3 });
+  nvm_array *y = nvm_sum(nvm_mul(nvm_ones(ctx, NVM_F32, 3, shape), nvm_sum(x, NULL, -1, 0)), NULL, -1, 0);
+  ck_assert_msg(nvm_eval(&y, 1) == NVM_OK, "%s", nvm_last_error());
+}
+static void number(int64_t i) {
+  nvm_array *x = ramp(3);
+  for (int k = 0; k < 6; k++) x = i >> k & 1 ? nvm_exp(x) : nvm_mul(x, nvm_float((double)i)); /* new graphs */
+  ck_assert_msg(nvm_eval(&x, 1) == NVM_OK, "%s", nvm_last_error());
+}
+static void call(int64_t i) {
+  nvm_fn *f;
+  nvm_array *x = ramp(1 + i), *z = NULL;
+  ck_assert_int_eq(nvm_fn_new(&f, ctx, traced, NULL, 1, 1), NVM_OK);
+  ck_assert_msg(nvm_fn_call(f, &x, &z) == NVM_OK, "%s", nvm_last_error());
+  nvm_array_unref(z);
+  ck_assert_int_eq(nvm_fn_free(f), NVM_OK);
+}
+static void set(int64_t i) {
+  char text[40];
+  snprintf(text, sizeof text, "%lld", (long long)i + (1 << 30));
+  ck_assert_int_eq(nvm_set("mem_limit", text), NVM_OK);
+  snprintf(text, sizeof text, "/nowhere/%lld", (long long)i);
+  ck_assert_int_eq(nvm_set("dump_dir", text), NVM_OK);
+}
+static void mistake(int64_t i) {
+  nvm_scope *s = nvm_scope_open(ctx);
+  ck_assert_ptr_null(nvm_add(ramp(2 + i), ramp(3 + i)));
+  ck_assert_int_eq(nvm_scope_close(s), NVM_ERR_VALUE);
+}
+static void (*const cycles[])(int64_t i) = { build, evaluate, number, call, set, mistake };
+START_TEST(nothing_grows) {
+  enum { ROUND = 5000 }; /* more than there are programs */
+  int64_t most[3] = { 0 };
+  ck_assert_int_eq(nvm_set("tier", "0"), NVM_OK);
+  for (int64_t i = 0; i < 3 * ROUND; i++) {
+    nvm_scope *s = nvm_scope_open(ctx);
+    cycles[_i](i);
+    nvm_scope_close(s);
+    int64_t blocks = nvb_live_blocks();
+    if (blocks > most[i / ROUND]) most[i / ROUND] = blocks;
+  }
+  ck_assert_msg(most[2] <= most[1] + most[1] / 50, "%lld blocks, then %lld", (long long)most[1], (long long)most[2]);
+}
+END_TEST
+
+SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others), every_setting_is_tried,
+           EACH(nothing_grows, cycles))
