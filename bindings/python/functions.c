@@ -11,7 +11,8 @@ typedef struct param {
   PyObject *name;       /* interned, owned */
   const char *text;     /* the library's spelling: UTF-8 of name */
   char hint;            /* what an attribute is converted to: 'b', 'f', 'd' dtype, 'p' precision, 'D' device (not
-                           passed: where the call is made), 0: by value */
+                           passed: where the call is made), 'M' not passed: a mask or a first value of a reduction,
+                           composed in Python, 0: by value */
   char required;
 } param;
 typedef struct op {
@@ -191,6 +192,7 @@ static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, i
       if (nvp_device(o->st, v[i], d)) return -1;
       continue;
     }
+    if (o->p[i].hint == 'M') continue;
     nvm_attr *a = &at[(*nat)++];
     *a = (nvm_attr){ .name = o->p[i].text };
     if (attr_of(o->st, a, o->p[i].hint, v[i], ints + used, INTS - used)) return -1;
@@ -258,6 +260,24 @@ PyObject *nvp_einsum_path(PyObject *m, PyObject *args) {
   PyMem_Free(pair);
   return path ? Py_BuildValue("(Nd)", path, work) : NULL;
 }
+/* A reduction of what a mask selects, or from a first value on: where=True and None are those of NumPy that ask for
+   neither. */
+static int is_masked(const op *o, PyObject *const *v) {
+  int masked = 0;
+  for (int i = o->nparam; i-- > 0 && o->p[i].hint == 'M';) masked |= v[i] && v[i] != Py_None && v[i] != Py_True;
+  return masked;
+}
+static PyObject *call_masked(const op *o, PyObject *const *v) { /* masked(name, x, **all that was given) */
+  PyObject *hook = nvp_hook(o->st, "masked"), *given = hook ? PyDict_New() : NULL;
+  PyObject *args = given ? Py_BuildValue("(sO)", o->def.ml_name, v[0]) : NULL, *r = NULL;
+  int status = args ? 0 : -1;
+  for (int i = 1; i < o->nparam && !status; i++)
+    if (v[i]) status = PyDict_SetItem(given, o->p[i].name, v[i]);
+  if (!status) r = PyObject_Call(hook, args, given);
+  Py_XDECREF(args);
+  Py_XDECREF(given);
+  return r;
+}
 static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   PyObject *v[PARAMS] = { 0 };
   nvm_array *in[PARAMS];
@@ -266,7 +286,9 @@ static PyObject *call(const op *o, PyObject *const *args, Py_ssize_t n, PyObject
   uint64_t owned = 0;
   int nat = 0;
   nvm_device d = NVM_DEVICE_AUTO;
-  if (bind(o, v, args, n, names) || attributes(o, v, at, &nat, ints, &d)) return NULL;
+  if (bind(o, v, args, n, names)) return NULL;
+  if (is_masked(o, v)) return call_masked(o, v);
+  if (attributes(o, v, at, &nat, ints, &d)) return NULL;
   if (o->nin < 0) return call_list(o, v[0], at, nat);
   PyObject *r = operands(o, v, in, &owned) ? NULL : nvp_wrap(o->st, apply(o, in, o->nin, at, nat, d));
   for (int i = 0; owned; i++, owned >>= 1)
@@ -282,6 +304,7 @@ static char hint_of(const char *name, const char *value) {
   if (!strcmp(name, "dtype")) return 'd';
   if (!strcmp(name, "device")) return 'D';
   if (!strcmp(name, "precision")) return 'p';
+  if (!strcmp(name, "initial") || !strcmp(name, "where")) return 'M';
   if (!strncmp(value, "True", 4) || !strncmp(value, "False", 5)) return 'b';
   if (strpbrk(value, ".e") && strchr("0123456789-", *value) && *value) return 'f';
   return 0;
@@ -312,11 +335,23 @@ static int read_signature(op *o, const char *signature) {
   }
   return read_param(o, at);
 }
-/* What makes arrays takes a device, as the standard says; the library hears of it as the thread's device. */
+/* What is put together in Python: reductions of what a mask selects, and from a first value on, under NumPy's names. */
+static const struct { const char *op, *more; } masked[] = {
+  { "all", "where=None" }, { "any", "where=None" }, { "max", "initial=None, where=None" }, { "mean", "where=None" },
+  { "min", "initial=None, where=None" }, { "prod", "initial=None, where=None" }, { "std", "where=None" },
+  { "sum", "initial=None, where=None" }, { "var", "where=None" },
+};
+/* What a function takes beside its row's parameters: of what makes arrays a device, as the standard says; the library
+   hears of it as the thread's device. */
+static const char *more_of(const nvm_op_info *info) {
+  for (size_t i = 0; i < sizeof masked / sizeof *masked; i++)
+    if (!strcmp(info->name, masked[i].op)) return masked[i].more;
+  return !strcmp(info->kind, "creation") || strstr(info->signature, "dtype,") ? "device=None" : NULL;
+}
 static void signature_of(char *out, size_t size, const nvm_op_info *info) {
-  const char *s = info->signature;
-  int n = (int)strlen(s) - 1, device = !strcmp(info->kind, "creation") || strstr(s, "dtype,");
-  PyOS_snprintf(out, size, "%.*s%s", n, s, !device ? ")" : strchr(s, '*') ? ", device=None)" : ", *, device=None)");
+  const char *s = info->signature, *more = more_of(info);
+  int n = (int)strlen(s) - 1;
+  PyOS_snprintf(out, size, "%.*s%s%s)", n, s, !more ? "" : strchr(s, '*') ? ", " : ", *, ", more ? more : "");
 }
 static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   op *o = PyObject_New(op, st->op);

@@ -26,7 +26,7 @@ from ._order import isin, repeat, searchsorted, unique_all, unique_counts, uniqu
 from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._tune import auto_tune, tune
-from . import _index, _numpy, _print, linalg
+from . import _index, _masked, _numpy, _print, linalg
 from .linalg import dot, einsum, einsum_path, inner, outer, tensordot
 
 
