@@ -53,8 +53,10 @@ int nvc_nvrtc_takes(int arch);         /* 0 with a message: there is none, or it
 const char *nvc_nvrtc_version(void);   /* "13.0", or why there is none */
 typedef struct nvc_cubin {
   void *bytes; size_t n;               /* nvb_free(bytes) */
-  int registers, spills, stack;        /* of a thread; spills: bytes of stores and loads */
+  int registers, spills;               /* of a thread; spills: bytes of stores and loads */
 } nvc_cubin;
+/* What it needs, from its bytes and from the PTX that they were made of; a status. */
+int nvc_cubin_read(nvc_cubin *c, const char *ptx);
 /* A status; a message of NVRTC's carries the log and the numbered source. Thread-safe; several compile at once. */
 int nvc_nvrtc_compile(nvc_cubin *out, const char *source, const char *name, int arch);
 /* The same, sooner and optimised less; the bits of results are the same. */

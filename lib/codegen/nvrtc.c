@@ -14,19 +14,17 @@
 #include "codegen/cuda_emitter.h"
 
 enum {
-  FORMAT = 5,      /* grows when the same options mean something else, or a row of the store does */
+  FORMAT = 6,      /* grows when the same options mean something else, or a row of the store does */
   ARCHS = 64,
   LOG_SHOWN = 480, /* characters */
   AROUND = 2,      /* lines of source before and after */
   COLUMNS = 100
 };
 
-/* Numbers are the promise of docs/numerics.md section 2; -v writes registers and spills into the log. The last one,
-   which not every NVRTC of CUDA 12 knows, leaves out built-in declarations that no source here asks for: textures,
-   the runtime's calls. */
+/* Numbers are the promise of docs/numerics.md section 2. The last one, which not every NVRTC of CUDA 12 knows, leaves
+   out built-in declarations that no source here asks for: textures, the runtime's calls. */
 static const char *const options[] = {
-    "--std=c++17",     "-default-device",  "--fmad=false",       "--ftz=false",
-    "--prec-div=true", "--prec-sqrt=true", "--ptxas-options=-v", "--minimal",
+    "--std=c++17", "-default-device", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--minimal",
 };
 enum { NOPTIONS = sizeof options / sizeof *options };
 
@@ -40,6 +38,8 @@ static struct nvrtc {
   int (*destroy)(program **);
   int (*code_size)(program *, size_t *);
   int (*code)(program *, char *);
+  int (*ptx_size)(program *, size_t *);
+  int (*ptx)(program *, char *);
   int (*log_size)(program *, size_t *);
   int (*log)(program *, char *);
   const char *(*error)(int);
@@ -69,6 +69,8 @@ static int find_symbols(void *handle) {
       ROW("nvrtcDestroyProgram", destroy),
       ROW("nvrtcGetCUBINSize", code_size),
       ROW("nvrtcGetCUBIN", code),
+      ROW("nvrtcGetPTXSize", ptx_size),
+      ROW("nvrtcGetPTX", ptx),
       ROW("nvrtcGetProgramLogSize", log_size),
       ROW("nvrtcGetProgramLog", log),
       ROW("nvrtcGetErrorString", error),
@@ -143,37 +145,7 @@ nvb_hash nvc_cubin_key(nvb_hash kernel, const nvc_cuda_target *t) {
   return nvb_hash_mix(h, tail, sizeof tail);
 }
 
-/* ---- what the log says */
-static char *take_log(program *p) {
-  size_t n = 0;
-  if (rt.log_size(p, &n)) n = 0;
-  char *log = nvb_calloc(n + 1, 1);
-  if (log && n && rt.log(p, log)) log[0] = 0;
-  return log;
-}
-
-/* The number before `words` in this line; -1 if they are not there. */
-static int number_before(const char *line, const char *words) {
-  const char *end = strchr(line, '\n'), *at = strstr(line, words);
-  if (!at || (end && at > end)) return -1;
-  while (at > line && at[-1] == ' ') at--;
-  while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
-  return atoi(at);
-}
-
-static void larger(int *to, int x) { *to = x > *to ? x : *to; }
-
-/* Functions out of line have lines of their own: spills add up, the largest frame counts. */
-static void read_resources(nvc_cubin *out, const char *log) {
-  for (const char *line = log; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-    int stores = number_before(line, "bytes spill stores"), loads = number_before(line, "bytes spill loads");
-    out->spills += (stores > 0 ? stores : 0) + (loads > 0 ? loads : 0);
-    larger(&out->registers, number_before(line, "registers,"));
-    larger(&out->stack, number_before(line, "bytes stack frame"));
-    larger(&out->stack, number_before(line, "bytes cumulative stack size"));
-  }
-}
-
+/* ---- what a failure says */
 static size_t put_lines(char *to, size_t n, const char *source, int first, int last) {
   size_t used = 0;
   int number = 1;
@@ -207,15 +179,25 @@ static int refuse(int code, const char *name, const char *arch, const char *log,
 }
 
 /* ---- compiling */
+/* A text of NVRTC's, to be freed; NULL with a message. */
+static char *take(program *p, const char *what, int (*size)(program *, size_t *), int (*get)(program *, char *),
+                  size_t *n) {
+  int code = size(p, n);
+  char *got = code ? NULL : nvb_calloc(*n + 1, 1);
+  if (!code && !got) return nvb_fail_memory(), NULL;
+  if (!code && !(code = get(p, got))) return got;
+  nvb_free(got);
+  return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] no %s: %s", what, rt.error(code)), NULL;
+}
+
 static int take_code(nvc_cubin *out, program *p) {
-  int code = rt.code_size(p, &out->n);
-  if (code) return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] no machine code: %s", rt.error(code));
-  if (!(out->bytes = nvb_alloc(out->n))) return nvb_fail_memory();
-  code = rt.code(p, out->bytes);
-  if (!code) return NVM_OK;
-  nvb_free(out->bytes);
-  out->bytes = NULL;
-  return nvb_fail(NVM_ERR_INTERNAL, "[nvrtc] no machine code: %s", rt.error(code));
+  size_t n;
+  char *ptx = take(p, "PTX", rt.ptx_size, rt.ptx, &n);
+  out->bytes = ptx ? take(p, "machine code", rt.code_size, rt.code, &out->n) : NULL;
+  int status = out->bytes ? nvc_cubin_read(out, ptx) : nvb_status();
+  nvb_free(ptx);
+  if (status) nvb_free(out->bytes), out->bytes = NULL;
+  return status;
 }
 
 /* A status; flags: the architecture, the options, then `more` if it is not NULL. */
@@ -224,6 +206,7 @@ static int compile(nvc_cubin *out, const char *source, const char *name, const c
   const char *flags[NOPTIONS + 2] = {flag};
   int n = options_known() + 1;
   program *p = NULL;
+  size_t nlog;
   *out = (nvc_cubin){0};
   snprintf(flag, sizeof flag, "--gpu-architecture=%s", target);
   memcpy(flags + 1, options, sizeof options);
@@ -231,13 +214,11 @@ static int compile(nvc_cubin *out, const char *source, const char *name, const c
   int code = rt.create(&p, source, name, 0, NULL, NULL);
   if (code) return refuse(code, name, target, NULL, source);
   code = rt.compile(p, n, flags);
-  char *log = take_log(p);
-  int status = code ? refuse(code, name, target, log, source) : !log ? nvb_fail_memory() : take_code(out, p);
-  if (!status) {
-    read_resources(out, log);
+  char *log = code ? take(p, "log", rt.log_size, rt.log, &nlog) : NULL;
+  int status = code ? refuse(code, name, target, log, source) : take_code(out, p);
+  if (!status)
     nvb_log(2, "[nvrtc] %s for %s: %zu bytes, %d registers, %d bytes of spills", name, target, out->n, out->registers,
             out->spills);
-  }
   nvb_free(log);
   rt.destroy(&p);
   return status;

@@ -246,22 +246,6 @@ START_TEST(errors_show_the_line) {
 }
 END_TEST
 
-START_TEST(resources_are_read) {
-  nvc_cubin c;
-  if (!nvrtc()) return;
-  const char *source = "extern \"C\" __global__ void __launch_bounds__(1024, 2) nvm_kernel(float *x, int n) {\n"
-                       "  float v[64], s = 0;\n  for (int k = 0; k < 64; k++) v[k] = x[threadIdx.x + k * n];\n"
-                       "  __syncthreads();\n"
-                       "  for (int k = 0; k < 64; k++)\n    for (int j = 0; j < k; j++) s += v[k] * v[j];\n"
-                       "  x[threadIdx.x] = s;\n}\n";
-  ck_assert_msg(nvc_nvrtc_compile(&c, source, "many", 90) == NVM_OK, "%s", nvb_message());
-  ck_assert_int_eq(c.registers, 32); /* of 65,536, two blocks of 1,024 */
-  ck_assert_int_gt(c.spills, 0);
-  ck_assert_int_gt(c.stack, 0);
-  nvb_free(c.bytes);
-}
-END_TEST
-
 START_TEST(keys) {
   static const nvc_cuda_target other[] = { { 80, 0, 0 }, { 90, 1, 0 } };
   nvb_hash x = nvb_hash_bytes("x", 1), y = nvb_hash_bytes("y", 1), a = nvc_cubin_key(x, &(nvc_cuda_target){ 90, 0, 0 });
@@ -272,5 +256,4 @@ START_TEST(keys) {
 }
 END_TEST
 
-SUITE("cuda", machine_code_1, machine_code_2, machine_code_3, machine_code_4, errors_show_the_line, resources_are_read,
-      keys)
+SUITE("cuda", machine_code_1, machine_code_2, machine_code_3, machine_code_4, errors_show_the_line, keys)

@@ -1,9 +1,9 @@
 /* The executor. A thread runs until it meets others (a barrier, a shuffle) or ends; nothing else interrupts it, so a
    missing barrier shows as a wrong result. What a GPU would hang on or leave undefined is an error that names the
    line. */
+#include "cubin.h"
 #include "exec.h"
 #include <dlfcn.h>
-#include <elf.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -374,17 +374,19 @@ int emu_execute(const emu_kernel *k, emu_dim blocks, emu_dim threads, size_t sha
 struct emu_module { void *handle; int fd; };
 
 emu_module *emu_module_load(const void *bytes) {
-  const Elf64_Ehdr *h = bytes;
-  if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_type != ET_DYN) {
+  const emu_cubin *c = bytes;
+  if (memcmp(c->h.e_ident, ELFMAG, SELFMAG) != 0 || c->h.e_machine != EM_CUDA || c->h.e_shnum != CUBIN_SECTIONS) {
     say(0, "an image that the emulator's NVRTC did not make");
     return NULL;
   }
-  size_t n = h->e_shoff + (size_t)h->e_shnum * h->e_shentsize; /* linkers put the section headers last */
+  const Elf64_Shdr *host = &c->section[CUBIN_HOST];
+  size_t n = host->sh_size;
+  const char *object = (const char *)bytes + host->sh_offset;
   emu_module *m = calloc(1, sizeof *m);
   char path[64];
   m->fd = memfd_create("kernel", MFD_CLOEXEC);
   snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
-  if (m->fd < 0 || write(m->fd, bytes, n) != (ssize_t)n || !(m->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL))) {
+  if (m->fd < 0 || write(m->fd, object, n) != (ssize_t)n || !(m->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL))) {
     say(0, "an image that does not load: %s", m->fd < 0 ? "no memory" : dlerror());
     emu_module_unload(m);
     return NULL;
