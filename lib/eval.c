@@ -119,6 +119,7 @@ static void collect(nvb_arena *a, void *arg) {
 static void bring(nvb_arena *a, void *arg) {
   job *j = arg;
   nvg_graph *g = j->g;
+  int calls = has_calls(g);
   for (int i = 0; i < g->nleaf; i++) {
     j->leaf[i] = atomic_load(&g->leaf_node[i]->value);
     const nvg_aval *av = g->leaf_node[i]->aval;
@@ -127,6 +128,7 @@ static void bring(nvb_arena *a, void *arg) {
     if (status) nvb_throw(a, status, "%s", nvb_message());
     g->leaf[i].stride = j->leaf[i]->stride;
     g->leaf[i].align16 = (uintptr_t)j->leaf[i]->data % 16 == 0;
+    g->leaf[i].extreme = calls && g->leaf[i].weak_const && nvg_is_extreme(av->dtype, j->leaf[i]->data);
     g->leaf[i].donated &= nvh_is_alone(j->leaf[i]);
   }
 }

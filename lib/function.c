@@ -1,5 +1,5 @@
 /* Functions: a graph with parameters, traced once and run many times. A traced graph keeps one program per exact
-   signature of its leaves (strides, alignment); a call binds pointers and runs. Tracing is lazy building over
+   signature of its leaves (strides, alignment, facts); a call binds pointers and runs. Tracing is lazy building over
    placeholders. */
 #include <string.h>
 #include "base/lock.h"
@@ -72,13 +72,14 @@ typedef struct variant {       /* one exact signature of the leaves */
   nvh_program *program;
   uint64_t settings;
   int place;
-  int64_t sig[];               /* strides of every leaf, then its alignment */
+  int64_t sig[];               /* strides of every leaf, then its facts */
 } variant;
 enum { OWNER = 1 << 30 };
 struct nvm_traced {
   atomic_int held;             /* OWNER by who made it, 1 by each call that is looking or running */
   nvm_ctx *ctx;
   int nparam, nout, nleaf, nsig, nweak;
+  int calls;                   /* it has matrix products: planning asks what numbers they are multiplied by */
   int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
   uint8_t *donates;            /* of each parameter: its calls give it up; NULL: none does */
   nvg_node **param, **out;     /* counted */
@@ -123,6 +124,7 @@ static int find_leaves(nvm_traced *t) {
   if (!(t->arena = nvb_arena_new())) return nvb_fail_memory();
   int status = nvb_protect(t->arena, collect, t);
   const nvg_graph *g = t->graph;
+  for (int i = 0; !status && i < g->n; i++) t->calls |= g->v[i].kind == NVG_VCALL;
   if (!status) {
     t->leaf = nvb_calloc((size_t)g->nleaf + 1, sizeof *t->leaf);
     t->source = nvb_calloc((size_t)g->nleaf + (size_t)t->nparam + 1, sizeof *t->source);
@@ -211,9 +213,10 @@ int nvm_traced_donate(nvm_traced *t, int param) {
 }
 
 /* ---- calling */
-/* What planning asks of a leaf beside its strides. given: bit i, leaf i may be written to (those below 64). */
-static int64_t facts(const nvg_value *v, uint64_t given, int i) {
-  return ((uintptr_t)v->data % 16 == 0) | (int64_t)(i < 64 ? given >> i & 1 : 0) << 1;
+/* What planning asks of leaf i beside its strides. given: bit i, it may be written to (those below 64). */
+static int64_t facts(const nvm_traced *t, const nvg_value *v, uint64_t given, int i) {
+  int extreme = t->calls && t->leaf[i]->weak && nvg_is_extreme(t->leaf[i]->aval->dtype, v->data);
+  return ((uintptr_t)v->data % 16 == 0) | (int64_t)(i < 64 ? given >> i & 1 : 0) << 1 | extreme << 2;
 }
 
 static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *const *leaf, uint64_t given) {
@@ -223,7 +226,7 @@ static int matches(const variant *v, const nvm_traced *t, int place, nvg_value *
     int rank = t->leaf[i]->aval->rank;
     for (int d = 0; d < rank; d++)
       if (*s++ != leaf[i]->stride[d]) return 0;
-    if (*s++ != facts(leaf[i], given, i)) return 0;
+    if (*s++ != facts(t, leaf[i], given, i)) return 0;
   }
   return 1;
 }
@@ -232,7 +235,8 @@ static void lay(nvg_graph *g, const int64_t *sig) {
     g->leaf[i].stride = sig;
     sig += g->leaf[i].rank;
     g->leaf[i].align16 = *sig & 1;
-    g->leaf[i].donated = (int)(*sig++ >> 1);
+    g->leaf[i].donated = *sig >> 1 & 1;
+    g->leaf[i].extreme = *sig++ >> 2 & 1;
   }
 }
 /* Plans the traced graph for leaves that lie as these values do. */
@@ -245,7 +249,7 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
   for (int i = 0; !status && i < g->nleaf; i++) {
     memcpy(s, leaf[i]->stride, sizeof(int64_t) * (size_t)g->leaf[i].rank);
     s += g->leaf[i].rank;
-    *s++ = facts(leaf[i], given, i);
+    *s++ = facts(t, leaf[i], given, i);
   }
   if (!status) {
     lay(g, v->sig);

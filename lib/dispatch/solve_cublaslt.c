@@ -10,7 +10,7 @@
 #include "dispatch/solve.h"
 #include "graph/dtype.h"
 
-enum { MOST_CALLS = 64, MOST_FOUND = 32, NOTHING = 16, ALIGNED = 256, AUX_STEP = 8 };
+enum { MOST_CALLS = 64, MOST_FOUND = 32, ALIGNED = 256, AUX_STEP = 8 };
 enum { UNIT = 16 /* bytes, of floats of 8 bits */, FOURS = 4 /* of integers of 8 bits */ };
 /* of a pair of scales: it has none of blocks and blocks; their numbers come in fours */
 enum { MOST_BLOCKS = NVF_BY_PIECE + NVF_BY_BLOCK, STEP = 4 };
@@ -230,8 +230,6 @@ static const char *takes_scales(const nvd_task *t) {
     return "it takes scales of parts of an operand for one product at a time";
   if (g->c.param >= 0)
     return "beside scales of parts of an operand it was never asked to add a matrix";
-  if (g->alpha.param >= 0 || g->alpha.value == 0)
-    return "beside scales of parts of an operand it takes no factor that may be 0";
   for (int i = 0; i < NVF_SCALES; i++) {
     lie l = lie_of(g, i);
     if (!lies_along(&l) && !lies_across(&l))
@@ -277,8 +275,6 @@ typedef struct solution {
   uint32_t align[NMAT];                        /* bytes that addresses are known to be aligned to */
   int64_t batches, calls;                      /* in one call; calls */
   found chosen, spare;
-  void *nothing[2];                            /* layouts of operands of zeros, for a factor of 0; NULL: not yet */
-  found nothing_by;
 } solution;
 
 static const nvd_matrix *matrix_of(const nvd_gemm *g, int x) {
@@ -445,9 +441,6 @@ static void destroy(nvd_solution *base) {
   for (int x = A; x <= D; x++)
     if (s->layout[x])
       lt.cublasLtMatrixLayoutDestroy(s->layout[x]);
-  for (int x = A; x <= B; x++)
-    if (s->nothing[x])
-      lt.cublasLtMatrixLayoutDestroy(s->nothing[x]);
   for (int i = 0; i < NVF_SCALES; i++)
     destroy_turn(&s->turn[i]);
   if (s->desc)
@@ -498,10 +491,6 @@ static const char *complain(nvb_arena *a, int error) {
   return nvb_text_get(&t);
 }
 
-/* Bytes of the zeros that stand for both operands when the factor is 0: then they are not read, whatever they hold, but
-   of some types the library multiplies them by it. */
-static int64_t zeros_of(const nvd_gemm *g) { return (g->m > g->n ? g->m : g->n) * NOTHING * nvg_size(g->a.type); }
-
 static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *choice, const char **why) {
   int compute[MOST_COMPUTES], n = computes_of(compute, t), error = 0;
   for (int i = 0; i < n; i++) {
@@ -510,8 +499,7 @@ static nvd_solution *prepare(nvb_arena *a, const nvd_task *t, const nvd_choice *
     int entered = nvd_enter(t->device), found = !error && decide(s, t->device, choice);
     nvd_leave(entered);
     if (found) {
-      int64_t zeros = t->g.alpha.param < 0 && t->g.alpha.value != 0 ? 0 : zeros_of(&s->base.g);
-      s->base.workspace = s->turned + (s->chosen.workspace > zeros ? s->chosen.workspace : zeros);
+      s->base.workspace = s->turned + s->chosen.workspace;
       return &s->base;
     }
     destroy(&s->base);
@@ -599,33 +587,6 @@ static const nvd_lt_algo *algorithm(solution *s, char *const *at, int64_t room) 
   return s->spare.there ? &s->spare.algo : NULL;
 }
 
-static int layout_new(void **out, const solution *s, nvm_dtype type, int64_t rows, int64_t cols) {
-  int32_t batches = (int32_t)s->batches;
-  int64_t stride = 0;
-  int error = lt.cublasLtMatrixLayoutCreate(out, type_of(type), (uint64_t)rows, (uint64_t)cols, rows);
-  error = error ? error : lt.cublasLtMatrixLayoutSetAttribute(*out, LT_LAYOUT_BATCHES, &batches, sizeof batches);
-  return error ? error : lt.cublasLtMatrixLayoutSetAttribute(*out, LT_LAYOUT_STRIDE, &stride, sizeof stride);
-}
-
-/* The same step with a short k and operands that are zeros; 0 if it cannot be had. */
-static int turn_to_nothing(solution *s, const nvd_place *place) {
-  const nvd_gemm *g = &s->base.g;
-  int64_t zeros = zeros_of(g);
-  if (zeros > place->room || nvd_cu.cudaMemsetAsync(place->workspace, 0, (size_t)zeros, place->stream))
-    return 0;
-  if (!s->nothing[A] && !s->nothing[B]) {
-    layout_new(&s->nothing[A], s, g->a.type, g->a.trans ? NOTHING : g->m, g->a.trans ? g->m : NOTHING);
-    layout_new(&s->nothing[B], s, g->b.type, g->b.trans ? g->n : NOTHING, g->b.trans ? NOTHING : g->n);
-    solution t = *s;
-    t.layout[A] = s->nothing[A];
-    t.layout[B] = s->nothing[B];
-    nvd_lt_result r;
-    if (t.layout[A] && t.layout[B] && search(&r, 1, &t, is_eights(g) ? UNIT : (uint32_t)nvg_size(g->d.type), 0) > 0)
-      s->nothing_by = (found){ r.algo, 0, 0, 1 };
-  }
-  return s->nothing_by.there;
-}
-
 /* A scale where it lies, or turned into the workspace. */
 static int point_scale(solution *s, int i, const nvd_place *place) {
   const struct turn *t = &s->turn[i];
@@ -653,18 +614,13 @@ static int run_call(solution *s, const nvd_place *place, int64_t batch, double f
   char *workspace = (char *)place->workspace + s->turned;
   const int64_t room = place->room - s->turned;
   const number alpha = number_of(s->row, factor);
-  int nothing = !error && factor == 0 && turn_to_nothing(s, place);
-  const nvd_lt_algo *algo = error ? NULL : nothing ? &s->nothing_by.algo : algorithm(s, at, room);
-  if (nothing)
-    at[A] = at[B] = place->workspace;
+  const nvd_lt_algo *algo = error ? NULL : algorithm(s, at, room);
   if (!error && !algo)
     return nvb_fail(NVM_ERR_MEMORY, "[matmul] cuBLASLt knows no algorithm that does with %lld bytes of workspace",
                     (long long)place->room);
   if (!error)
-    error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], nothing ? s->nothing[A] : s->layout[A], at[B],
-                              nothing ? s->nothing[B] : s->layout[B], beta, at[C], s->layout[C], at[D], s->layout[D],
-                              algo, nothing ? NULL : workspace, nothing ? 0 : (size_t)room,
-                              place->stream);
+    error = lt.cublasLtMatmul(s->handle, s->desc, &alpha, at[A], s->layout[A], at[B], s->layout[B], beta, at[C],
+                              s->layout[C], at[D], s->layout[D], algo, workspace, (size_t)room, place->stream);
   if (!error)
     return NVM_OK;
   return nvb_fail(error == LT_OUT_OF_MEMORY ? NVM_ERR_MEMORY : NVM_ERR_DEVICE, "[matmul] cuBLASLt: %s",

@@ -155,7 +155,8 @@ typedef struct pass {
   double beta;
 } pass;
 
-/* d = beta * c + bias of one column; P parts of an element; strides in elements. */
+/* d = beta * c + bias of one column; P parts of an element; strides in elements. Beside pairs beta is one too, with an
+   imaginary part of 0 (which infinities do not survive), unless it is a sign. */
 #define START(T, P) \
   static void start_##T##P(const pass *x, int64_t j) { \
     const nvd_matrix *c = &x->g->c, *bias = &x->g->bias; \
@@ -165,6 +166,8 @@ typedef struct pass {
     for (int64_t i = 0; i < x->g->m; i++) \
       for (int p = 0; p < P; p++) { \
         T v = from ? beta * from[i * c->row * P + p] : 0; \
+        if (P == 2 && from && beta != 1 && beta != -1) \
+          v += 0 * from[i * c->row * P + 1 - p]; \
         d[i * P + p] = add ? v + add[i * bias->row * P + p] : v; \
       } \
   }
@@ -296,7 +299,7 @@ static void product_of_halves(const nvd_gemm *g, double alpha, char *a, char *b,
 static void run_one(const nvd_gemm *g, int64_t i, const nvd_place *at, double alpha, double beta, int threads) {
   const uint64_t *arg = at->arg;
   char *a = nvd_matrix_at(g, &g->a, i, arg), *b = nvd_matrix_at(g, &g->b, i, arg), *d = nvd_matrix_at(g, &g->d, i, arg);
-  pass x = { .g = g, .d = d, .c = beta == 0 ? NULL : nvd_matrix_at(g, &g->c, i, arg),
+  pass x = { .g = g, .d = d, .c = nvd_matrix_at(g, &g->c, i, arg),
              .bias = nvd_matrix_at(g, &g->bias, i, arg), .beta = beta };
   int in_place = x.c == d && !x.bias && g->c.row == g->d.row && g->c.col == g->d.col && g->c.type == g->accumulate;
   int starts = (x.c || x.bias) && !in_place, halves = g->a.type != g->accumulate, apart = bytes_of_sums(g) > 0;
@@ -323,14 +326,12 @@ static void run_one(const nvd_gemm *g, int64_t i, const nvd_place *at, double al
 }
 
 static int run(nvd_solution *base, const nvd_place *at) {
-  nvd_gemm now = base->g, *g = &now;
+  const nvd_gemm *g = &base->g;
   const solution *s = (const solution *)base;
   double alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg), beta = nvd_scale_now(g->beta, g->beta_type, at->arg);
   int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
   if (!g->m || !g->n)
     return NVM_OK;
-  if (alpha == 0) /* a and b are not read; not all of its kernels for small matrices know that */
-    g->k = 0;
   pthread_mutex_lock(&lock);
   int before = blas.get_threads(), most = forked && blas.parallel() == OPENMP ? 1 : threads;
   if (before != most)

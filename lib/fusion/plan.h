@@ -39,8 +39,9 @@ typedef struct nvf_matrix {
   int64_t row, col;    /* one of them is 1, or that extent is */
   int64_t batch[NVF_BATCHES];
 } nvf_matrix;
-/* A number; of a parameter of the kernel, a scalar or (memory) the buffer of one, the parameter's value, rounded to
-   `as`, times `value`, which is 1 or -1; param -1: value. */
+/* A number that is neither 0 nor infinite (BLAS does not look at what 0 multiplies); of a parameter of the kernel, a
+   scalar or (memory) the buffer of one, the parameter's value, rounded to `as`, times `value`, which is 1 or -1; param
+   -1: value. */
 typedef struct nvf_scale { int param; double value; nvm_dtype as; int memory; } nvf_scale;
 typedef enum nvf_act { NVF_ACT_NONE, NVF_ACT_RELU, NVF_ACT_GELU } nvf_act; /* GELU: the tanh form */
 typedef struct nvf_product {

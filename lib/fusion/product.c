@@ -82,7 +82,7 @@ static int is_given(const words *w, const nvf_node *n) { /* with each call */
          w->k->net->g->leaf[n->leaf].weak_const;
 }
 
-/* A Python scalar, rounded to one dtype on the way to where it is used. */
+/* A Python scalar, rounded to one dtype on the way to where it is used, where it is a normal number. */
 static int given(const words *w, int i, nvf_scale *out) {
   nvm_dtype as = node_of(w, i)->dtype;
   for (; is_map(w, i, "cast") || inst_of(w, i)->kind == NVF_ISAME; i = inst_of(w, i)->arg[0]) {
@@ -92,30 +92,40 @@ static int given(const words *w, int i, nvf_scale *out) {
     as = to;
   }
   const nvf_node *n = node_of(w, i);
-  if (inst_of(w, i)->kind != NVF_ILOAD || !is_given(w, n))
+  if (inst_of(w, i)->kind != NVF_ILOAD || !is_given(w, n) || w->k->net->g->leaf[n->leaf].extreme ||
+      nvg_class_of(as) != NVG_FLOAT || nvg_is_eight(as))
     return 0;
   int param = scalar_of(w, n->leaf, inst_of(w, i)->node);
   int memory = w->step && w->step->k->param[param].kind == NVF_BUFFER;
   return *out = (nvf_scale){ param, 1, as, memory }, 1;
 }
 
-/* A number times something: one of the text's that is not 0, or one that is given and of which 0 leaves nothing (the
-   graph's factor.c). */
+/* A normal number of the sums. What BLAS makes of a factor of 0 is not what the user wrote: 0 times NaN is NaN; and an
+   infinite one may meet parts of a sum that the sum itself has not. */
+static int is_normal(const words *w, double c) {
+  int wide = nvg_real_of(w->p->accumulate) == NVM_F64;
+  return fabs(c) >= (wide ? DBL_MIN : (double)FLT_MIN) && fabs(c) <= (wide ? DBL_MAX : (double)FLT_MAX);
+}
+
+/* A number times something. One of a sign beside complex numbers is none: BLAS's is a sign alone. */
 static int is_times(const words *w, int i, nvf_scale *number, int *what) {
   const nvf_inst *v = inst_of(w, i);
   double c;
-  for (int side = 0; side < 2 && is_map(w, i, "multiply") && v->narg == 2; side++)
-    if (constant(w, v->arg[side], &c) && c != 0)
-      return *number = (nvf_scale){ .param = -1, .value = c }, *what = v->arg[1 - side], 1;
-  return is_map(w, i, "times") && given(w, v->arg[0], number) ? *what = v->arg[1], 1 : 0;
+  for (int side = 0; side < 2 && is_map(w, i, "multiply") && v->narg == 2; side++) {
+    *what = v->arg[1 - side];
+    if (constant(w, v->arg[side], &c) && is_normal(w, c) && (fabs(c) != 1 || node_of(w, i)->parts == 1))
+      return *number = (nvf_scale){ .param = -1, .value = c }, 1;
+    if (given(w, v->arg[side], number))
+      return 1;
+  }
+  return 0;
 }
 
-/* A quotient as a product with the reciprocal, which is a normal number of the sums. */
+/* A quotient as a product with the reciprocal. */
 static int is_part(const words *w, int i, nvf_scale *number, int *what) {
-  const double least = nvg_real_of(w->p->accumulate) == NVM_F64 ? DBL_MIN : (double)FLT_MIN, most = 1 / least;
   const nvf_inst *v = inst_of(w, i);
   double c;
-  if (!is_map(w, i, "divide") || !constant(w, v->arg[1], &c) || !(fabs(c) >= least && fabs(c) <= most))
+  if (!is_map(w, i, "divide") || !constant(w, v->arg[1], &c) || !is_normal(w, c) || !is_normal(w, 1 / c))
     return 0;
   return *number = (nvf_scale){ .param = -1, .value = 1 / c }, *what = v->arg[0], 1;
 }
@@ -321,7 +331,7 @@ static int factor(words *w, int i) {
   const nvf_inst *v = inst_of(w, i);
   double c;
   if (constant(w, i, &c))
-    return c != 0 && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
+    return is_normal(w, c) && alpha_is(w, (nvf_scale){ .param = -1, .value = c });
   if (is_map(w, i, "multiply") && v->narg == 2)
     return factor(w, v->arg[0]) && factor(w, v->arg[1]);
   return scale(w, i);
@@ -346,8 +356,9 @@ static int not_a_factor(words *w, int i) {
     return beyond(w, "a quotient by a scalar that is given anew", NULL);
   for (int side = 0; side < 2 && v->narg == 2 && !nvg_is_eight(w->p->operands); side++) {
     const nvf_node *n = node_of(w, bare(w, v->arg[side]));
-    if (is_map(w, i, "multiply") && n->kind == NVG_VLEAF && !n->rank && !is_given(w, n))
-      return beyond(w, "a factor of the sum that is an array, not a number", NULL);
+    if (is_map(w, i, "multiply") && n->kind == NVG_VLEAF && !n->rank)
+      return beyond(w, is_given(w, n) ? "a factor of the sum that may become 0 or infinite"
+                                      : "a factor of the sum that is an array, not a number", NULL);
   }
   return beyond(w, "of the sum", node_of(w, i)->name);
 }

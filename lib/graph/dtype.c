@@ -1,5 +1,6 @@
 /* What a dtype is and what two of them become: the one place that knows NumPy's promotion (NEP 50). Everything follows
    from the table of classes and widths; no pair is listed but f16 with bf16. */
+#include <math.h>
 #include "graph/dtype.h"
 #include <string.h>
 
@@ -199,4 +200,12 @@ uint64_t nvg_int_bits(nvm_dtype t, int64_t v) {
 int64_t nvg_bits_int(nvm_dtype t, uint64_t bits) {
   int shift = 64 - 8 * info[t].size;
   return info[t].cls == NVG_SIGNED ? (int64_t)(bits << shift) >> shift : (int64_t)(bits << shift >> shift);
+}
+
+int nvg_is_extreme(nvm_dtype t, const void *at) {
+  const double least = 0x1p-24, most = 65504; /* of f16 */
+  uint64_t bits = 0;
+  memcpy(&bits, at, (size_t)nvg_size(nvg_real_of(t)));
+  double x = nvg_class_of(t) >= NVG_FLOAT ? nvg_bits_float(nvg_real_of(t), bits) : (double)nvg_bits_int(t, bits);
+  return !(fabs(x) >= least && fabs(x) <= most);
 }

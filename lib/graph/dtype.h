@@ -27,4 +27,6 @@ uint64_t nvg_float_bits(nvm_dtype t, double v);
 double nvg_bits_float(nvm_dtype t, uint64_t bits);
 uint64_t nvg_int_bits(nvm_dtype t, int64_t v); /* bool too; cut to the width */
 int64_t nvg_bits_int(nvm_dtype t, uint64_t bits);
+/* Does some float type of 16 bits or more take this real number for 0, or for infinite? at: as it lies in memory */
+int nvg_is_extreme(nvm_dtype t, const void *at);
 #endif

@@ -174,6 +174,7 @@ typedef struct nvg_leaf {
   int align16;                 /* its first element's address is a multiple of 16 */
   int donated;                 /* its memory may be taken for an output */
   int weak_const;              /* nvg_node.weak: a number in host memory */
+  int extreme;                 /* one that some float type takes for 0 or infinite: it is no alpha or beta of BLAS */
 } nvg_leaf;
 typedef struct nvg_graph {
   nvb_arena *arena;

@@ -112,7 +112,8 @@ nvb_hash nvg_graph_hash(const nvg_graph *g) {
   for (int i = 0; i < g->nleaf; i++) {
     const nvg_leaf *l = &g->leaf[i];
     uint64_t head[2] = { (uint64_t)l->dtype | (uint64_t)l->rank << 8,
-                         (uint64_t)l->align16 | (uint64_t)l->donated << 1 | (uint64_t)l->weak_const << 2 };
+                         (uint64_t)l->align16 | (uint64_t)l->donated << 1 | (uint64_t)l->weak_const << 2 |
+                         (uint64_t)l->extreme << 8 };
     h = nvb_hash_mix(h, head, sizeof head);
     h = nvb_hash_mix(h, l->shape, sizeof *l->shape * (size_t)l->rank);
     h = nvb_hash_mix(h, l->stride, sizeof *l->stride * (size_t)l->rank);

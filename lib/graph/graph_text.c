@@ -71,7 +71,7 @@ void nvg_graph_print(nvb_text *t, const nvg_graph *g) {
     print_type(t, l->dtype, l->rank, l->shape);
     print_list(t, " strides(", l->rank, l->stride, ")");
     nvb_print(t, "%s%s", l->align16 ? " align16" : "", l->donated ? " donated" : "");
-    if (l->weak_const) nvb_print(t, " weak(%d)", l->weak_const);
+    if (l->weak_const) nvb_print(t, " weak(%d)%s", l->weak_const, l->extreme ? " extreme" : "");
     nvb_puts(t, "\n");
   }
   for (int i = 0; i < g->n; i++) print_val(t, g, i);
@@ -149,6 +149,7 @@ static void parse_leaf(reader *r) {
   l.align16 = eat(r, "align16");
   l.donated = eat(r, "donated");
   if (eat(r, "weak")) want(r, "("), l.weak_const = (int)number(r), want(r, ")");
+  l.extreme = eat(r, "extreme");
   NVB_PUSH(r->a, r->leaf, l);
 }
 

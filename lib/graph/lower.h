@@ -11,7 +11,6 @@ typedef struct nvg_lower {
                            there, else one of float32 */
   const uint8_t *half;  /* by value of g: nvg_val.half */
   const uint8_t *clipped; /* by value of g: its relu is wanted too */
-  const uint8_t *products; /* by value of g: what nvg_products says */
   int now_half;         /* that of the value in hand */
   int op;               /* of the value in hand, and how the user called it */
   const char *name;
@@ -55,12 +54,6 @@ int nvg_last_writes(nvg_lower *l, int v);         /* v without writes to what wa
 int nvg_lower_reduction(nvg_lower *l, const nvg_val *v);
 int nvg_lower_merge(nvg_lower *l, const nvg_val *v);                  /* MOMENTS, LSE; -1: nothing to merge */
 int nvg_lower_scan(nvg_lower *l, const nvg_val *v);
-
-/* ---- factor.c */
-/* By value: what it has of a matrix product, for nvg_factor. */
-const uint8_t *nvg_products(nvb_arena *a, const nvg_graph *g);
-/* What an operation on these operands is by the rule for factors of 0; -1: itself, on what the operands then are. */
-int nvg_factor(nvg_lower *l, const nvg_val *v, int *in);
 
 /* ---- algebra.c: value-exact rewrites of one elementwise operation on these operands; -1 if none applies */
 int nvg_rewrite(nvg_lower *l, const nvg_val *v, const int *in);

@@ -14,8 +14,7 @@ static int lower_map(nvg_lower *l, const nvg_val *v) {
   int in[3];
   for (int i = 0; i < v->nin; i++) in[i] = nvg_wide(l, o->def.mark ? rounded(l, v->in[i]) : l->rep[v->in[i]]);
   if (v->op == NVG_OP_WHERE) in[2] = nvg_unless(l, in[0], in[2]);
-  int r = nvg_factor(l, v, in);
-  r = r < 0 ? nvg_rewrite(l, v, in) : r;
+  int r = nvg_rewrite(l, v, in);
   if (r >= 0) return r;
   const nvg_frag *f = nvg_map_frag((nvg_op)v->op, l->g->v[v->in[v->nin - 1]].dtype);
   if (!f) nvb_throw(l->make.arena, nvb_status(), "%s", nvb_message());
@@ -182,7 +181,6 @@ nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g) {
   for (int i = 0; i < g->nout; i++) wanted[g->out[i]] = 1;
   l.half = rounded_in_the_end(a, g, wanted);
   l.clipped = clipped(a, g);
-  l.products = nvg_products(a, g);
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     l.op = v->op;

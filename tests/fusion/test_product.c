@@ -72,7 +72,7 @@ static void aux(maker *m, const int64_t *n) {
 }
 static void scaled(maker *m, const int64_t *n) { /* alpha a b + beta c */
   int d = m_2(m, "multiply", m_const(m, 0.5f), m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])));
-  m_out(m, m_2(m, "add", d, m_2(m, "times", m_scalar(m, 2), f32(m, n[0], n[1]))));
+  m_out(m, m_2(m, "add", d, m_2(m, "multiply", m_scalar(m, 2), f32(m, n[0], n[1]))));
 }
 /* Signs and differences; numbers that are given, rounded to 16 bits on the way; what is no alpha. */
 static int product(maker *m, const int64_t *n) { return m_product(m, f32(m, n[0], n[2]), f32(m, n[2], n[1])); }
@@ -83,14 +83,14 @@ static void moved(maker *m, const int64_t *n) { /* c - 0.25 a b */
 }
 static void negated(maker *m, const int64_t *n) { /* -(s a b - 2 (-c)) */
   int c = m_2(m, "multiply", m_const(m, 2), m_1(m, "negative", f32(m, n[0], n[1])));
-  m_out(m, m_1(m, "negative", m_2(m, "subtract", m_2(m, "times", m_scalar(m, 2), product(m, n)), c)));
+  m_out(m, m_1(m, "negative", m_2(m, "subtract", m_2(m, "multiply", m_scalar(m, 2), product(m, n)), c)));
 }
 static void given_halves(maker *m, const int64_t *n) {
   int d = m_cast(m, m_product(m, leaf(m, NVM_BF16, n[0], n[2]), leaf(m, NVM_BF16, n[2], n[1])), NVM_BF16);
   int s = m_leaf(m, NVM_F64, 0, NULL, NULL), c = m_cast(m, leaf(m, NVM_BF16, n[0], n[1]), NVM_F32);
   m->leaf.at[m->leaf.n - 2].weak_const = 1 + NVG_FLOAT;
   s = m_cast(m, m_cast(m, s, NVM_BF16), NVM_F32);
-  d = m_2(m, "subtract", c, m_2(m, "times", s, m_cast(m, d, NVM_F32)));
+  d = m_2(m, "subtract", c, m_2(m, "multiply", s, m_cast(m, d, NVM_F32)));
   m_out(m, m_cast(m, m_1(m, "relu", d), NVM_BF16));
 }
 static void less_bias(maker *m, const int64_t *n) {
@@ -100,7 +100,20 @@ static void fourth(maker *m, const int64_t *n) { m_out(m, m_2(m, "divide", produ
 static void huge(maker *m, const int64_t *n) { m_out(m, m_2(m, "divide", product(m, n), m_const(m, 1e-40f))); }
 static void tiny(maker *m, const int64_t *n) { m_out(m, m_2(m, "divide", product(m, n), m_const(m, 0x1p127f))); }
 static void nothing(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_const(m, 0), product(m, n))); }
-static void unguarded(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_scalar(m, 2), product(m, n))); }
+static void least(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_const(m, 1e-40f), product(m, n))); }
+static void infinite(maker *m, const int64_t *n) { m_out(m, m_2(m, "multiply", m_const(m, INFINITY), product(m, n))); }
+static void make_extreme(maker *m) { /* the numbers that are given */
+  for (int i = 0; i < m->leaf.n; i++)
+    m->leaf.at[i].extreme = m->leaf.at[i].weak_const != 0;
+}
+static void extreme(maker *m, const int64_t *n) {
+  m_out(m, m_2(m, "multiply", m_scalar(m, 2), product(m, n)));
+  make_extreme(m);
+}
+static void extreme_beta(maker *m, const int64_t *n) {
+  scaled(m, n);
+  make_extreme(m);
+}
 static void by_array(maker *m, const int64_t *n) {
   m_out(m, m_2(m, "multiply", m_leaf(m, NVM_F32, 0, NULL, NULL), product(m, n)));
 }
@@ -419,7 +432,8 @@ static const program programs[] = {
   { "aux", aux, 1 }, { "scaled", scaled, 1 }, { "residual", residual, 1 }, { "wild", wild, 1 },
   { "less", less, 1 }, { "moved", moved, 1 }, { "negated", negated, 1 }, { "given halves", given_halves, 1 },
   { "less bias", less_bias, 1 }, { "fourth", fourth, 1 }, { "huge", huge, 1 }, { "tiny", tiny, 1 },
-  { "nothing", nothing, 1 }, { "unguarded", unguarded, 1 }, { "by array", by_array, 1 },
+  { "nothing", nothing, 1 }, { "least", least, 1 }, { "infinite", infinite, 1 },
+  { "extreme", extreme, 1 }, { "extreme beta", extreme_beta, 1 }, { "by array", by_array, 1 },
   { "batched", batched, 1 }, { "spread weights", spread_weights, 1 }, { "heads", heads, 1 },
   { "one head", one_head, 1 }, { "halves", halves, 1 }, { "half gelu", half_gelu, 1 }, { "head", head, MOST },
   { "eights", eights, 3 }, { "eight result", eight_result, 3 }, { "eights across", eights_across, MOST },
@@ -518,7 +532,9 @@ static const struct { const char *program, *words; } said[] = {
   { "scaled", "d = 0.5 a b + beta c" }, { "less", "d = a b - c" }, { "moved", "d = -0.25 a b + c" },
   { "negated", "d = -alpha a b - 2 c" }, { "given halves", "of bf16: d = relu(-alpha a b + c)" },
   { "less bias", "a second or scaled bias" }, { "fourth", "d = 0.25 a b" }, { "huge", "divide of the sum" },
-  { "tiny", "divide of the sum" }, { "nothing", "multiply of the sum" }, { "unguarded", "multiply of the sum" },
+  { "tiny", "divide of the sum" }, { "nothing", "multiply of the sum" }, { "least", "multiply of the sum" },
+  { "infinite", "multiply of the sum" }, { "extreme", "a factor of the sum that may become 0 or infinite" },
+  { "extreme beta", "multiply is added" },
   { "by array", "a factor of the sum that is an array, not a number" }, { "halves", "of bf16: d = relu(a b)" },
   { "half gelu", "of bf16: d = gelu(a b + bias)" }, { "with itself", "70 x 70 x 130 of f32: d = a b^T" },
   { "batched", "3 x 70 x 20 x 130 of f32: c of another dtype or shape" },

@@ -118,6 +118,22 @@ def test_a_library_runs_what_it_can_say(dtype, rng):
 
 
 @pytest.mark.emulated
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_factor_of_0_is_mathematics(dtype, solvers):
+    """A number that is given with each call, 0 and other ones in turn, of a product and of what is added to one."""
+    a, b, c = np.ones((64, 512)), np.full((512, 64), 0.0625), np.ones((64, 64))
+    bad, far = a.copy(), c.copy()
+    bad[3, 7], bad[5, 9], far[2, 4], far[6, 1] = np.nan, np.inf, np.nan, -np.inf
+    a, b, c, bad, far = (nvm.asarray(x, device=GPU).astype(dtype).eval() for x in (a, b, c, bad, far))
+    for f, x, y in ((lambda p, c, s: s * p + c, bad, c), (lambda p, c, s: p - c * s, a, far)):
+        given = nvm.jit(lambda x, b, y, s: f(x @ b, y, s))
+        for s in (0.0, 2.0, 0, -0.0, 3):
+            with np.errstate(all="ignore"):
+                want = f(gemms.wide(x) @ gemms.wide(b), gemms.wide(y), s)
+            np.testing.assert_array_equal(gemms.wide(given(x, b, y, s)), want)
+
+
+@pytest.mark.emulated
 @pytest.mark.parametrize("act, dtype", [("relu", "bfloat16"), ("gelu", "float16"), ("relu", "float32")])
 def test_a_training_step(act, dtype, rng):
     """Two layers there and back in one program, against float64; with enough rows that a bias' gradient is summed where

@@ -450,55 +450,6 @@ START_TEST(a_node_with_a_value_is_a_leaf) {
 }
 END_TEST
 
-/* A factor of 0 of a product, or of what is added to one: what it multiplies is not there, or it is `times`. */
-static int ncall, ntimes, nleaves;
-static void count_factors(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
-  (void)a, (void)raw;
-  ncall = ntimes = nleaves = 0;
-  for (int i = 0; i < g->n; i++) {
-    ncall += g->v[i].kind == NVG_VCALL;
-    ntimes += g->v[i].kind == NVG_VMAP && !strcmp(g->v[i].frag->name, "times");
-    nleaves += g->v[i].kind == NVG_VLEAF;
-  }
-}
-static void has(nvg_node *n, int calls, int times, int leaves) {
-  ck_assert_msg(n != NULL, "%s", nvb_message());
-  ck_assert_msg(stages(&n, 1, count_factors) == NVM_OK, "%s", nvb_message());
-  ck_assert_int_eq(ncall, calls);
-  ck_assert_int_eq(ntimes, times);
-  ck_assert_int_eq(nleaves, leaves);
-}
-static void count_adds(nvb_arena *a, const nvg_graph *raw, const nvg_graph *g) {
-  (void)a, (void)raw;
-  ncall = 0;
-  for (int i = 0; i < g->n; i++)
-    ncall += g->v[i].kind == NVG_VMAP && (!strcmp(g->v[i].frag->name, "add") || !strcmp(g->v[i].frag->name, "c.add"));
-}
-START_TEST(a_factor_of_0_of_a_product_leaves_nothing) {
-  for (nvm_dtype t = NVM_F16; t <= NVM_C128; t++) {
-    nvg_node *p = op2("matmul", leaf(t, 2, 40, 30), leaf(t, 2, 30, 50)), *c = leaf(t, 2, 40, 50);
-    nvg_node *s = scalar(NVM_F64), *array = scalar(t);
-    int real_one = t < NVM_C64;
-    s->weak = 1 + NVG_FLOAT;
-    has(op2("multiply", real(0), p), 0, 0, 0);
-    has(op2("add", op2("multiply", p, real(-0.0)), c), 0, 0, 1);
-    has(op2("multiply", op1("negative", op2("multiply", op1("matrix_transpose", p), real(2))), real(0)), 0, 0, 0);
-    has(op2("add", p, op2("multiply", c, real(0))), 1, 0, 2);
-    has(op2("subtract", op2("multiply", real(0), c), p), 1, 0, 2);
-    has(op2("subtract", op2("add", p, leaf(t, 1, 50)), op2("multiply", real(0), c)), 1, 0, 3);
-    has(op2("add", op2("multiply", s, p), op2("multiply", c, s)), 1, 2 * real_one, 4);
-    has(op2("multiply", array, p), 1, 0, 3);                    /* one element of an array is no number */
-    has(op2("add", op2("multiply", real(0), c), leaf(t, 2, 40, 50)), 0, 0, 2); /* no product */
-    has(op2("multiply", real(0), op1("exp", p)), 1, 0, 2);
-    has(op2("multiply", s, op2("add", p, c)), 1, 0, 4);
-    nvg_node *sum = op2("add", p, real(0)); /* a 0 that is added takes the sign off zeros */
-    ck_assert_int_eq(stages(&sum, 1, count_adds), NVM_OK);
-    ck_assert_int_eq(ncall, 1);
-    drop_nodes();
-  }
-}
-END_TEST
-
 SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_where_that_pays,
       sixteen_bits_round_at_the_marks, a_matrix_times_a_matrix_is_a_call, products_round_what_they_read_and_make,
       exact_algebra_and_no_other, a_scaled_sum_is_one_fma_where_the_product_is_exact,
@@ -506,4 +457,4 @@ SUITE("graph_simplify", reductions_get_their_stamps, variance_takes_one_pass_whe
       casts_compose_only_where_they_are_exact, a_sign_is_read_off_the_relu_that_is_wanted_too, views_of_views_are_one,
       reductions_of_a_constant_are_one, a_window_shows_what_was_written_there, the_last_of_several_writes_counts,
       dear_values_that_others_hold_are_kept, products_that_others_hold_are_kept,
-      equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf, a_factor_of_0_of_a_product_leaves_nothing)
+      equal_nodes_are_one_and_leaves_differ, a_node_with_a_value_is_a_leaf)

@@ -266,32 +266,57 @@ def test_quotients_of_products(by, runs):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-45)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
-@pytest.mark.parametrize("zero", [0.0, -0.0, 0])
-def test_a_factor_of_0_does_not_look(zero, dtype, runs, rng):
-    """As BLAS says, whoever computes it, and whether the number is known before the call or not."""
-    x, w, c, nan = (draw(rng, "float64", n, -1, 1).astype(dtype) for n in ((60, 70), (70, 50), (60, 50), (60, 50)))
+SCALARS = {  # a number as a user may write it
+    "Python": lambda s, dtype: s,
+    "NumPy": lambda s, dtype: np.dtype("float32" if dtype == "bfloat16" else dtype).type(s),
+    "0-d": lambda s, dtype: nvm.asarray(float(s)).astype(dtype).eval()}
+
+
+def by_hand(f, p, c, s, dtype):
+    """NumPy's answer with the number rounded to the product's dtype."""
+    with np.errstate(all="ignore"):
+        return f(p, c, gemms.wide(nvm.asarray(float(s)).astype(dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "complex64", "complex128"])
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_a_factor_of_0_is_mathematics(scalar, dtype, runs, rng):
+    """NaN and infinities travel through a factor of 0, whoever computes it, known before the call or given with it."""
+    x, w, c, far = (rng.integers(-1, 2, n).astype("float64") for n in ((60, 70), (70, 50), (60, 50), (60, 50)))
     bad = x.copy()
-    bad[5], bad[7], nan[3, 4], nan[5] = np.nan, np.inf, np.nan, -np.inf
-    bad, x, w, c, nan = (nvm.asarray(a) for a in (bad, x, w, c, nan))
-    cases = [(lambda p, c, s: s * p + c, bad, c, lambda p, c: c), (lambda p, c, s: c - p * s, bad, c, lambda p, c: c),
-             (lambda p, c, s: p + s * c, x, nan, lambda p, c: p), (lambda p, c, s: c * s - p, x, nan, lambda p, c: -p),
-             (lambda p, c, s: s * -p.T, bad, c, lambda p, c: 0 * c.T)]
-    for f, a, b, want in cases:
-        want = np.asarray(want(x @ w, c if b is c else b))
-        for got in (f(a @ w, b, zero), nvm.jit(lambda a, w, b, s: f(a @ w, b, s))(a, w, b, zero)):
-            assert np.all(np.isfinite(np.asarray(got)))
-            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-2 if dtype == "float16" else 1e-5, atol=1e-5)
+    bad[5], bad[7, 9], far[3, 4], far[5, 6] = np.nan, np.inf, np.nan, -np.inf
+    cases = [(lambda p, c, s: s * p, bad, c), (lambda p, c, s: s * p + c, bad, c),
+             (lambda p, c, s: c - p * s, bad, c), (lambda p, c, s: p + s * c, x, far),
+             (lambda p, c, s: c * s - p, x, far), (lambda p, c, s: s * -p.T, bad, c),
+             (lambda p, c, s: s * (2 * p) + c, bad, far)]
+    for f, a, b in cases:
+        a, v, b = (nvm.asarray(n).astype(dtype).eval() for n in (a, w, b))
+        given = nvm.jit(lambda a, w, b, s: f(a @ w, b, s))
+        for zero in (0, 2.0, -0.0):  # programs for 0 and for other numbers take turns
+            with np.errstate(all="ignore"):
+                want = by_hand(f, gemms.wide(a) @ gemms.wide(v), gemms.wide(b), zero, dtype)
+            s = SCALARS[scalar](zero, dtype)
+            for got in (f(a @ v, b, s), given(a, v, b, s)):
+                np.testing.assert_array_equal(np.isnan(gemms.wide(got)), np.isnan(want))
+                np.testing.assert_array_equal(np.isfinite(gemms.wide(got)), np.isfinite(want))
+                fine = np.isfinite(want)
+                np.testing.assert_array_equal(gemms.wide(got)[fine], want[fine])
 
 
-def test_nan_travels_where_a_factor_of_0_is_no_number(runs):
-    x, w = np.full((40, 30), np.nan, "float32"), np.ones((30, 50), "float32")
-    zero, p = nvm.asarray(np.zeros((), "float32")), nvm.asarray(x) @ w
-    zeros = nvm.asarray(np.zeros((40, 50), "float32"))
-    for y in (zero * p, zeros * p, 0.0 * nvm.exp(p), 0.0 * nvm.asarray(x), 0.0 * (p + 1)):
-        assert np.all(np.isnan(np.asarray(y)))
-    given = nvm.jit(lambda p, z: z * p)
-    assert np.all(np.isnan(np.asarray(given(p, zero))))
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("s", [1e-320, 1e-300, 1e-45, 1e-40, 1e-10, 1e10, 1e38, 1e39, 1e300, np.inf, -np.inf, np.nan])
+def test_factors_at_the_ends_of_a_type(s, dtype, runs, rng):
+    """A number that the product's dtype takes for 0, rounds to a subnormal one, or takes for infinite."""
+    x, w = (rng.integers(-3, 4, n).astype("float64") for n in ((40, 2500), (2500, 30)))
+    c = rng.integers(-3, 4, (40, 30)).astype("float64")
+    x[:, 1000:], x[3] = x[:, :1500], 0  # sums of several panels; a row of zeros: 0 times infinity
+    x, w, c = (nvm.asarray(n).astype(dtype).eval() for n in (x, w, c))
+    p = gemms.wide(x @ w).astype(dtype)
+    for f in (lambda p, c, s: s * p, lambda p, c, s: p - c * s, lambda p, c, s: s * p + c):
+        with np.errstate(all="ignore"):
+            want = f(p, gemms.wide(c).astype(dtype), np.dtype(dtype).type(s))
+        for got in (f(x @ w, c, s), nvm.jit(lambda x, w, c, s: f(x @ w, c, s))(x, w, c, s)):
+            np.testing.assert_array_equal(np.asarray(got), want)
 
 
 # ---- vecdot, tensordot and relatives

@@ -5,8 +5,6 @@ frag add<T: num>(a: T, b: T) -> T { return a + b }
 frag subtract<T: num>(a: T, b: T) -> T { return a - b }
 frag multiply<T: num>(a: T, b: T) -> T { return a * b }
 frag divide<T: real>(a: T, b: T) -> T { return a / b }
-# s x, but 0 where the factor s is 0, whatever x is: as BLAS says
-frag times<T: real>(s: T, x: T) -> T { return select(s == 0, 0, s * x) }
 frag fma<T: real>(a: T, b: T, c: T) -> T { return fma(a, b, c) }
 frag negative<T: num>(x: T) -> T { return -x }
 frag positive<T: num>(x: T) -> T { return x }
