@@ -1,5 +1,6 @@
 /* Statistics and norms as expansions into reductions and maps (docs/numerics.md section 4). 16-bit operands are widened
    on the way in and the result alone is rounded. Which elements meet in which order follows from these shapes. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "graph/infer.h"
@@ -214,13 +215,19 @@ nvg_node *nvg_make_LOGSUMEXP(nvg_call *c) {
   return close_stat(c, &s, nvg_x2(c, NVG_OP_ADD, nvg_x1(c, NVG_OP_LOG, state[1]), finite_or_zero(c, state[0])));
 }
 
+/* The greatest finite number in place of inf: what is less, less it, is still finite, and inf is inf. */
+static nvg_node *below_infinity(nvg_call *c, nvg_node *m) {
+  return m ? nvg_x2(c, NVG_OP_MINIMUM, m, nvg_xfloat(c, m->aval->dtype == NVM_F64 ? DBL_MAX : (double)FLT_MAX)) : NULL;
+}
+
+/* x - logsumexp(x), and e to that: beside an infinite element the sum is infinite, others are -inf and 0. */
 static nvg_node *softmax(nvg_call *c, int logarithm) {
   stat s;
   if (open_stat(c, &s, 1)) return NULL;
   s.keep = 1;
   if (!s.x->aval->size) return close_stat(c, &s, s.x);
-  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1)),
-      *e = nvg_x1(c, NVG_OP_EXP, d);
+  nvg_node *m = below_infinity(c, nvg_xreduce(c, NVG_OP_MAX, s.x, s.axes, 1)),
+      *d = nvg_x2(c, NVG_OP_SUBTRACT, s.x, m), *e = nvg_x1(c, NVG_OP_EXP, d);
   nvg_node *sum = nvg_xreduce(c, NVG_OP_SUM, e, s.axes, 1);
   if (logarithm) return close_stat(c, &s, nvg_x2(c, NVG_OP_SUBTRACT, d, nvg_x1(c, NVG_OP_LOG, sum)));
   return close_stat(c, &s, nvg_x2(c, NVG_OP_DIVIDE, e, sum));

@@ -24,8 +24,25 @@ typedef struct ulp_result {
   double edge_at[2], edge_got, edge_want;
   long differ;             /* results of the fast form, not flagged, that are not the full form's */
   long rare;
+  int part;                /* of a complex function, the worst case: real or imaginary */
 } ulp_result;
+/* A complex function of one or two operands, by its parts. The worst case has the second operand in edge_at and its
+   part in `part`. */
+typedef struct ulp_work ulp_work;
+typedef void ulp_complex(ulp_work *k, mpfr_t re, mpfr_t im, mpfr_t a, mpfr_t b);
+typedef struct ulp_pair {
+  const char *name;
+  ulp_complex *ref;
+  int nin;
+  double bound[2]; /* promised, in ulp, of complex64 and complex128 */
+  int norm;        /* 1: an error is counted in ulp of the greater part of the result, else of each part */
+} ulp_pair;
+extern const ulp_pair ulp_pairs[];
+extern const int ulp_npairs;
+
 /* t: NVM_F32 or NVM_F64; n samples from `seed`, the first of which are the edge values. 0 and a message if there is no
    such fragment. */
 int ulp_measure(const ulp_function *f, nvm_dtype t, int n, uint64_t seed, ulp_result *out);
+/* likewise for the complex type whose parts are of type t; of random samples alone */
+int ulp_measure_complex(const ulp_pair *f, nvm_dtype t, int n, uint64_t seed, ulp_result *out);
 #endif

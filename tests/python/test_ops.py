@@ -401,6 +401,23 @@ def test_softmax(rng):
         np.testing.assert_allclose(np.asarray(nvm.log_softmax(x, axis=axis)), np.log(want), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_softmax_of_infinities(dtype):
+    """log_softmax(x) is x - logsumexp(x), and softmax(x) e to that, whatever is in x."""
+    inf, nan = np.inf, np.nan
+    x = np.array([[inf, 0, -inf], [inf, inf, 800], [-inf, -inf, -inf], [-inf, 3, -inf], [nan, inf, 0], [nan, 0, -inf],
+                  [60000, inf, -60000], [1, 2, 3]], dtype)
+    for axis, rows in ((1, x), (0, np.ascontiguousarray(x.T))):
+        a = nvm.asarray(rows)
+        total = np.asarray(nvm.logsumexp(a.astype("float64"), axis=axis, keepdims=True))
+        with np.errstate(invalid="ignore"):
+            want = rows - total
+            for got, ref in ((nvm.log_softmax(a, axis=axis), want), (nvm.softmax(a, axis=axis), np.exp(want))):
+                assert got.dtype == dtype
+                np.testing.assert_allclose(np.asarray(got), ref, rtol=4 * np.finfo(dtype).eps)
+    assert np.isnan(nvm.log_softmax(a, axis=0)[0, 0].item()) and nvm.log_softmax(a, axis=0)[1, 0].item() == -inf
+
+
 @pytest.mark.parametrize("dtype", refs.INTS[3:4] + refs.FLOATS + refs.COMPLEX)
 def test_products(dtype, rng):
     a, b = draw(rng, dtype, (2, 3, 4)), draw(rng, dtype, (4, 5))

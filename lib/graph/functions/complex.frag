@@ -25,7 +25,7 @@ frag c.logical_or<T: real>(a: T, b: T, c: T, d: T) -> bool { return (a != 0) | (
 frag c.logical_xor<T: real>(a: T, b: T, c: T, d: T) -> bool { return ((a != 0) | (b != 0)) ^ ((c != 0) | (d != 0)) }
 
 # Smith's division: by the greater part of the divisor first
-frag c.divide<T: real>(a: T, b: T, c: T, d: T) -> (T, T) {
+frag smith<T: real>(a: T, b: T, c: T, d: T) -> (T, T) {
   flip = fabs(c) < fabs(d)
   p = select(flip, d, c)
   q = select(flip, c, d)
@@ -33,8 +33,48 @@ frag c.divide<T: real>(a: T, b: T, c: T, d: T) -> (T, T) {
   n = p + q * r
   x = select(flip, a * r + b, a + b * r)
   y = select(flip, b * r - a, b - a * r)
+  return x / n, y / n
+}
+frag greater_part<T: real>(a: T, b: T) -> T { return select(fabs(a) < fabs(b), fabs(b), fabs(a)) }
+# the power of two that takes m from beyond `most` or below `least` into the range where no sum above overflows and no
+# product is subnormal beside what it is added to
+frag part_scale<T: real>(m: T, least: T, most: T, up: T, down: T) -> T {
+  return select(m > most, down, select(m < least, up, 1))
+}
+frag smith_scaled<T: real>(a: T, b: T, c: T, d: T, least: T, most: T, up: T, down: T) -> (T, T) {
+  s = part_scale(greater_part(a, b), least, most, up, down)
+  t = part_scale(greater_part(c, d), least, most, up, down)
+  x, y = smith(a * s, b * s, c * t, d * t)
+  k = t / s
   zero = (c == 0) & (d == 0)
-  return select(zero, a / fabs(c), x / n), select(zero, b / fabs(c), y / n)
+  return select(zero, a / fabs(c), x * k), select(zero, b / fabs(c), y * k)
+}
+frag smith_rare<T: real>(a: T, b: T, c: T, d: T, least: T, most: T) -> bool {
+  m = greater_part(a, b)
+  n = greater_part(c, d)
+  return (m > most) | (n > most) | ((m < least) & (m != 0)) | (n < least)
+}
+frag c.divide<f64>(a: f64, b: f64, c: f64, d: f64) -> (f64, f64) {
+  fast {
+    rare smith_rare(a, b, c, d, 0x1p-900, 0x1p1000)
+    x, y = smith(a, b, c, d)
+    return x, y
+  }
+  full {
+    x, y = smith_scaled(a, b, c, d, 0x1p-900, 0x1p1000, 0x1p200, 0x1p-100)
+    return x, y
+  }
+}
+frag c.divide<f32>(a: f32, b: f32, c: f32, d: f32) -> (f32, f32) {
+  fast {
+    rare smith_rare(a, b, c, d, 0x1p-90, 0x1p120)
+    x, y = smith(a, b, c, d)
+    return x, y
+  }
+  full {
+    x, y = smith_scaled(a, b, c, d, 0x1p-90, 0x1p120, 0x1p60, 0x1p-20)
+    return x, y
+  }
 }
 frag c.reciprocal<T: real>(a: T, b: T) -> (T, T) {
   r, i = c.divide(select(a == a, 1, a), 0 * select(fabs(a) < inf, a, 0), a, b)
@@ -80,17 +120,21 @@ frag c.sqrt(a: f64, b: f64) -> (f64, f64) {
   return select(y == inf, y, r), select(y == inf, b, select(i == i, sign_like(i, b), i))
 }
 
-# e^a (cos b, sin b) as p (c, s) 2^n, p 2^n = e^a, which overflows or vanishes only with the result
+# e^a (cos b, sin b) as p (c, s) 2^n, p 2^n = e^a, which overflows or vanishes only with the result; 2^64 keeps a
+# subnormal sine from being rounded before it is scaled up
 frag exp_turned(a: f64, b: f64, p: f64, t: f64, c: f64, s: f64) -> (f64, f64) {
-  r = scale_any(p * c, t)
-  i = scale_any(p * s, t)
+  up = a > 0
+  k = select(up, 0x1p64, f64(1))
+  u = t - select(up, 64, f64(0))
+  r = scale_any(p * (c * k), u)
+  i = scale_any(p * (s * k), u)
   fine = fabs(b) < inf
   r = select(a == inf, select(fine, copysign(a, r), a), select((a == -inf) & !fine, 0, r))
   i = select((a == inf) & fine, copysign(a, i), select((a == -inf) & !fine, 0, i))
   return r, select(b == 0, b, i)
 }
 frag exp_far_parts(a: f64) -> (f64, f64) {
-  p, t = exp_parts(select(a > 1418, 1418, select(a < -800, -800, a)))
+  p, t = exp_parts(select(a > 1460, 1460, select(a < -800, -800, a)))
   return p, t
 }
 frag c.exp(a: f64, b: f64) -> (f64, f64) {
@@ -98,25 +142,37 @@ frag c.exp(a: f64, b: f64) -> (f64, f64) {
   r, i = exp_turned(a, b, p, t, cos(b), sin(b))
   return r, i
 }
-# log |z|, near 1 from x^2 + y^2 - 1 in two parts
+frag two_sum<T: real>(a: T, b: T) -> (T, T) {
+  s = a + b
+  t = s - a
+  return s, (a - (s - t)) + (b - t)
+}
+# w + x^2 + y^2 in two parts; what cancels leaves exact terms
+frag sum_of_squares(w: f64, x: f64, y: f64) -> (f64, f64) {
+  s = x * x
+  q = y * y
+  h, hl = two_sum(w, s)
+  u, ul = two_sum(h, q)
+  a, al = two_sum(fma(x, x, -s), fma(y, y, -q))
+  b, bl = two_sum(hl, ul)
+  c, cl = two_sum(a, b)
+  z, zl = two_sum(u, c)
+  l = zl + (al + bl + cl)
+  r = z + l
+  return r, (z - r) + l
+}
+# log |z|, near 1 from x^2 + y^2 - 1
 frag log_abs(a: f64, b: f64) -> f64 {
   x = fabs(a)
   y = fabs(b)
-  m = select(x > y, x, y)
-  n = select(x > y, y, x)
-  s = m * m
-  q = n * n
-  near = (s + q > 0.5) & (s + q < 3) & (m > 0.5)
-  h = s - 1
-  u = h + q
-  l = select(fabs(h) > q, (h - u) + q, (q - u) + h) + ((s - (h + 1)) + fma(m, m, -s) + fma(n, n, -q))
-  big = m > 0x1p500
-  tiny = m < 0x1p-500
-  k = select(big, 0x1p-600, select(tiny, 0x1p600, f64(1)))
-  far = log(hypot(x * k, y * k)) + select(big, 0x1.9fe3682cd3be4p+8, select(tiny, -0x1.9fe3682cd3be4p+8, f64(0)))
-  z = u + l
-  one = select(near, z, 0)
-  return select((x == inf) | (y == inf), inf, select(near, 0.5 * log1p_pair(one, select(near, (u - z) + l, 0)), far))
+  m = greater_part(x, y)
+  w = x * x + y * y
+  near = (w > 0.5) & (w < 3)
+  z, l = sum_of_squares(-1, select(near, x, 1), select(near, y, 0))
+  k = select(m > 0x1p500, 0x1p-600, select(m < 0x1p-500, 0x1p600, f64(1)))
+  e = select(m > 0x1p500, 0x1.9fe3682cd3be4p+8, select(m < 0x1p-500, -0x1.9fe3682cd3be4p+8, f64(0)))
+  far = log(hypot(x * k, y * k)) + e
+  return select((x == inf) | (y == inf), inf, select(near, 0.5 * log1p_pair(z, l), far))
 }
 frag c.log(a: f64, b: f64) -> (f64, f64) { return log_abs(a, b), atan2(b, a) }
 frag c.log2(a: f64, b: f64) -> (f64, f64) {
@@ -127,34 +183,27 @@ frag c.log10(a: f64, b: f64) -> (f64, f64) {
 }
 # log |1 + z| = log1p(2 a + a^2 + b^2) / 2
 frag c.log1p(a: f64, b: f64) -> (f64, f64) {
-  s = a * a
-  q = b * b
-  h = 2 * a + s
-  hl = (2 * a - h) + s
-  u = h + q
-  near = (fabs(a) < 1.5) & (fabs(b) < 1.5) & (u > -0.5)
-  l = select(fabs(h) > q, (h - u) + q, (q - u) + h) + (hl + fma(a, a, -s) + fma(b, b, -q))
-  z = u + l
-  one = select(near, z, 0)
-  r = select(near, 0.5 * log1p_pair(one, select(near, (u - z) + l, 0)), log_abs(1 + a, b))
-  return r, atan2(b, 1 + a)
+  near = (fabs(a) < 1.5) & (fabs(b) < 1.5) & (2 * a + a * a + b * b > -0.5)
+  x = select(near, a, 0)
+  z, l = sum_of_squares(2 * x, x, select(near, b, 0))
+  return select(near, 0.5 * log1p_pair(z, l), log_abs(1 + a, b)), atan2(b, 1 + a)
 }
 frag c.expm1(a: f64, b: f64) -> (f64, f64) {
   e, i = c.exp(a, b)
   s = sin(0.5 * b)
   r = fma(expm1(a), cos(b), -2 * s * s)
-  r = select((a < 1) & (fabs(b) < inf), r, e - 1)
+  r = select((fabs(a) < 1) & (fabs(b) < inf), r, e - 1)
   return select(b == 0, expm1(a), r), i
 }
 
-# sinh z = sinh a cos b + i cosh a sin b, cosh z = cosh a cos b + i sinh a sin b; beyond 700 through e^|a| / 2
+# sinh z = sinh a cos b + i cosh a sin b, cosh z = cosh a cos b + i sinh a sin b; beyond 700 through e^|a| / 2 as above
 frag c.sinh(a: f64, b: f64) -> (f64, f64) {
-  p, t = exp_parts(select(fabs(a) > 1418, 1418, fabs(a)))
+  p, t = exp_far_parts(fabs(a))
   big = fabs(a) > 700
   c = cos(b)
   s = sin(b)
-  r = select(big, copysign(1, a) * scale_any(p * c, t - 1), sinh(a) * c)
-  i = select(big, scale_any(p * s, t - 1), cosh(a) * s)
+  r = select(big, copysign(1, a) * scale_any(p * (c * 0x1p64), t - 65), sinh(a) * c)
+  i = select(big, scale_any(p * (s * 0x1p64), t - 65), cosh(a) * s)
   fine = fabs(b) < inf
   whole = fabs(a) == inf
   r = select(whole, select(fine, select(c < 0, -a, a), a), r)
@@ -162,12 +211,12 @@ frag c.sinh(a: f64, b: f64) -> (f64, f64) {
   return select((a == 0) & !fine, a, r), select(b == 0, b, i)
 }
 frag c.cosh(a: f64, b: f64) -> (f64, f64) {
-  p, t = exp_parts(select(fabs(a) > 1418, 1418, fabs(a)))
+  p, t = exp_far_parts(fabs(a))
   big = fabs(a) > 700
   c = cos(b)
   s = sin(b)
-  r = select(big, scale_any(p * c, t - 1), cosh(a) * c)
-  i = select(big, copysign(1, a) * scale_any(p * s, t - 1), sinh(a) * s)
+  r = select(big, scale_any(p * (c * 0x1p64), t - 65), cosh(a) * c)
+  i = select(big, copysign(1, a) * scale_any(p * (s * 0x1p64), t - 65), sinh(a) * s)
   fine = fabs(b) < inf
   whole = fabs(a) == inf
   r = select(whole, select(fine, copysign(inf, c), fabs(a)), r)
