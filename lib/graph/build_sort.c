@@ -5,7 +5,7 @@
 static nvg_node *order_rows(nvg_call *c, nvg_op routine, nvg_node *x, int descending) {
   if (!x) return NULL;
   int64_t attr[2] = { descending, c->op };
-  const nvg_aval *a = routine == NVG_OP_ORDER ? nvg_aval_as(x->aval, NVM_I64) : x->aval;
+  const nvg_aval *a = routine == NVG_OP_ORDER ? nvg_aval_as(x->aval, NVM_I64) : nvg_aval_ref(x->aval);
   return nvg_keep(c, nvg_node_new(routine, a, &x, 1, attr, 2));
 }
 
