@@ -129,7 +129,7 @@ static uint32_t await_job(uint32_t done) {
     uint32_t s = atomic_load(&pool.state);
     if (!(s & CLOSED) && GEN(s) != done)
       return s;
-    if (i % 64 == 0 && nvb_clock_ns() >= stop) {
+    if (i % 64 == 0 && (!pool.spin || nvb_clock_ns() >= stop)) {
       atomic_fetch_add(&pool.sleepers, 1);
       futex_wait(s, WORKERS);
       atomic_fetch_sub(&pool.sleepers, 1);
@@ -229,6 +229,8 @@ static void run_together(void (*fn)(void *, int64_t, int64_t, int), void *arg, i
   atomic_fetch_or(&pool.state, CLOSED);
   await_workers();
 }
+
+void nvb_pool_rest(void) { atomic_store_explicit(&pool.spin, 0, memory_order_relaxed); }
 
 void nvb_pool_run_with(int threads, void (*fn)(void *arg, int64_t lo, int64_t hi, int worker), void *arg, int64_t n,
                        int64_t grain) {

@@ -123,16 +123,22 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
     ;
 }
 
+/* Do the pool's threads share the blocks out? Waking them takes as long as LITTLE ns of native code. */
+static int is_shared(const nvd_step *s, const nvd_context *c, nvc_entry entry) {
+  enum { LITTLE = 8000 };
+  return s->blocks > s->grain && c->workers > 1 && !(entry && s->time < LITTLE);
+}
+
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
   const nvd_step *s = &p->step[i];
   if (s->solution)
     return s->solution->by->run(s->solution, &(nvd_place){ .arg = c->arg + s->first, .threads = c->workers,
                                                            .workspace = c->scratch, .room = p->workspace });
   job j = { entry, s->kernel->interp, c->arg + s->first, c, 0 };
-  if (s->blocks <= s->grain || c->workers == 1)
-    run_blocks(&j, 0, s->blocks, 0);
-  else
+  if (is_shared(s, c, entry))
     nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
+  else
+    run_blocks(&j, 0, s->blocks, 0);
   if (!j.failed)
     return NVM_OK;
   char text[512];

@@ -336,6 +336,8 @@ static int run(nvd_solution *base, const nvd_place *at) {
   int before = blas.get_threads(), most = forked && blas.parallel() == OPENMP ? 1 : threads;
   if (before != most)
     blas.set_threads(most);
+  if (most > 1)
+    nvb_pool_rest();
   for (int64_t i = 0; i < g->batches; i++)
     run_one(g, i, at, alpha, beta, threads);
   if (before != most)                          /* others in the process call it too */

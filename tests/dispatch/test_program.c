@@ -1,5 +1,6 @@
 /* Programs: plans made by hand from kernel text, run in each tier, by several threads, after a fork, without
    memory, and from the disk cache. Values are compared bit for bit with plain C. */
+#include <dirent.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ static const char pick_text[] =
 /* ---- plans by hand */
 static nvf_step step_of(nvb_arena *a, const char *text, const char *hero, int64_t n, const nvf_bind *bind) {
   nvf_step s = { .hero = hero, .what = "made by hand", .blocks = (n + BLOCK - 1) / BLOCK, .grain = 4,
-                 .bytes_read = 4 * n, .bytes_written = 4 * n };
+                 .bytes_read = 4 * n, .bytes_written = 4 * n, .time = (double)n };
   s.k = nvf_kernel_parse(a, text, "test");
   s.s = nvf_schedule_find(s.k, "cpu");
   s.bind = nvb_dup(a, bind, sizeof *bind * (size_t)s.k->nparam);
@@ -182,6 +183,27 @@ START_TEST(offsets_and_scalars) {
   ck_assert(y[999] == 0);
   nvd_program_free(p);
   free(x);
+}
+END_TEST
+
+/* Native code that takes no longer than waking the pool runs in the caller alone. */
+static int threads_now(void) {
+  int n = 0;
+  DIR *d = opendir("/proc/self/task");
+  while (d && readdir(d))
+    n++;
+  ck_assert(d && !closedir(d));
+  return n;
+}
+START_TEST(little_work_wakes_nobody) {
+  if (!nvc_llvm_available())
+    return;
+  nvb_set("tier", "1"), nvb_pool_set_threads(4);
+  int alone = threads_now();
+  run_two_steps(7 * BLOCK);
+  ck_assert_int_eq(threads_now(), alone);
+  run_two_steps(300 * BLOCK);
+  ck_assert_int_eq(threads_now(), alone + 3);
 }
 END_TEST
 
@@ -466,9 +488,8 @@ START_TEST(many_programs_leave_nothing) {
 }
 END_TEST
 
-SUITE("program", two_steps_in_every_tier, offsets_and_scalars, small_programs_compile_at_the_ninth_call,
-      large_programs_compile_before_they_run, tiers_can_be_forced, code_comes_from_the_disk, wrong_code_is_found_out,
-      code_that_does_not_load_is_made_again,
-      right_code_passes, index_out_of_range_is_an_error,
-      every_allocation_may_fail_interpreted, every_allocation_may_fail_native, threads_share_a_program, fork_then_run,
-      many_programs_leave_nothing)
+SUITE("program", two_steps_in_every_tier, offsets_and_scalars, little_work_wakes_nobody,
+      small_programs_compile_at_the_ninth_call, large_programs_compile_before_they_run, tiers_can_be_forced,
+      code_comes_from_the_disk, wrong_code_is_found_out, code_that_does_not_load_is_made_again, right_code_passes,
+      index_out_of_range_is_an_error, every_allocation_may_fail_interpreted, every_allocation_may_fail_native,
+      threads_share_a_program, fork_then_run, many_programs_leave_nothing)
