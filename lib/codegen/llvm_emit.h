@@ -153,6 +153,8 @@ val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widen
 void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
 val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
 val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; NULL: not open */
+/* Rounds of loop `level` that some effect will look at, whatever a loop along `axis` does. */
+val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis);
 
 /* ---- llvm_group.c: maps with rare paths */
 void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to); /* items; all of them where there is a rare path */

@@ -97,8 +97,9 @@ static void set_acc(nvcl_em *e, const nvcl_red *r, int i, int item, val v) {
   else nvcl_store(e, v, r->slot[i * r->of.nacc + item], 16);
 }
 
-/* The arrays' loops from level `from` on, opened again around something that happens after them. Digits of the axis
-   whose bits lie below b stand at 0; `pair`, the loop that holds bit b, visits the lower one of each two. */
+/* The arrays' loops from level `from` on, as far as somebody will look, opened again around something that happens
+   after them. Digits of the axis whose bits lie below b stand at 0; `pair`, the loop that holds bit b, visits the lower
+   one of each two. */
 typedef struct nest {
   nvcl_for f[NVC_RUN_LOOPS];
   int n, open;
@@ -112,7 +113,8 @@ static void nest_open_bit(nvcl_em *e, nest *t, const nvcl_red *r, int from, int6
     val v = nvcl_int(e, 0);
     if (!nvc_is_dimension(&r->of, d)) continue;
     if (d->axis != r->of.s->axis || b < d->stride * d->extent) {
-      nvcl_for_begin(e, &t->f[t->n], v, nvcl_int(e, d->extent - m), nvcl_int(e, m ? 2 * m : 1), "kept");
+      val hi = d->axis == r->of.s->axis ? nvcl_int(e, d->extent - m) : nvcl_kept_rounds(e, r->of.run, i, r->of.s->axis);
+      nvcl_for_begin(e, &t->f[t->n], v, hi, nvcl_int(e, m ? 2 * m : 1), "kept");
       v = t->f[t->n++].i;
     }
     e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, v};

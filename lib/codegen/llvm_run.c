@@ -96,18 +96,21 @@ static val lesser(nvcl_em *e, val a, val b) {
   return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b;
 }
 
+/* What only later runs mask stops a loop here too: they will not look at the rest. */
 static cut cut_loop(nvcl_em *e, const nvc_run *r, int level) {
   int64_t extent = r->loop[level].extent;
   cut c = {.exact = 1};
   for (int q = 0; q < e->r.nrel; q++) {
     nvc_line x;
-    const nvf_layout *l = e->known >> q & 1 ? NULL : nvc_widest_with(&e->r, r, q);
-    if (!l || !nvc_linear(&e->r, r, q, level, l, &x) || x.step <= 0) continue;
+    if (e->known >> q & 1) continue;
     int stops = r->carries >> q & 1;
+    const nvf_layout *masked = nvc_widest_with(&e->r, r, q);
+    const nvf_layout *l = masked || !stops ? masked : nvc_widest_over(&e->r, r, q);
+    if (!l || !nvc_linear(&e->r, r, q, level, l, &x) || x.step <= 0) continue;
     if (!stops && !x.deepest) continue;
     val at = at_open_loops(e, r, q), any = stops ? rounds(e, at, x.lo, x.step, extent) : NULL;
     if (stops) c.any = lesser(e, c.any, any);
-    if (!x.deepest) continue;
+    if (!x.deepest || !masked) continue;
     c.full = lesser(e, c.full, x.lo == x.hi && stops ? any : rounds(e, at, x.hi, x.step, extent));
     c.exact &= x.lo == x.hi && stops;
     c.set |= 1ull << q;
@@ -115,6 +118,17 @@ static cut cut_loop(nvcl_em *e, const nvc_run *r, int level) {
   if (!c.any) c.any = nvcl_int(e, extent);
   c.full = c.full ? lesser(e, c.full, c.any) : c.any;
   return c;
+}
+
+val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis) {
+  val most = nvcl_int(e, r->loop[level].extent);
+  nvc_line x;
+  for (int q = 0; q < e->r.nrel; q++) {
+    const nvf_layout *l = r->carries >> q & 1 && nvc_still(&e->r, q, axis) ? nvc_widest_over(&e->r, r, q) : NULL;
+    if (l && nvc_linear(&e->r, r, q, level, l, &x) && x.step > 0)
+      most = lesser(e, most, rounds(e, at_open_loops(e, r, q), x.lo, x.step, r->loop[level].extent));
+  }
+  return most;
 }
 
 /* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked

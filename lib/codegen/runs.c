@@ -400,6 +400,24 @@ const nvf_layout *nvc_widest_with(nvc_runs *r, const nvc_run *run, int q) {
   return best;
 }
 
+/* Does the layout have every axis of the expression that moves in any tile? */
+static int covers(const nvc_runs *r, const nvf_layout *l, const nvf_expr *x) {
+  if (x->kind >= NVF_ADD) return covers(r, l, x->a) && covers(r, l, x->b);
+  int moves = 0;
+  for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile && !moves; t++)
+    moves = nvf_extent(&r->t->tile[t], x->id) > 1;
+  return !moves || nvf_extent(l, x->id) > 1;
+}
+
+const nvf_layout *nvc_widest_over(const nvc_runs *r, const nvc_run *run, int q) {
+  const nvf_layout *best = NULL;
+  for (int i = 0; i < run->s.n; i++) {
+    const nvf_layout *l = nvc_layout_of(r, run->s.at[i]);
+    if ((!best || l->n > best->n) && covers(r, l, r->rel[q]->a) && covers(r, l, r->rel[q]->b)) best = l;
+  }
+  return best;
+}
+
 static int level_of(const nvc_run *run, const nvf_digit *d) {
   for (int i = 0; d->place == 'I' && i < run->nloop; i++)
     if (same_digit(&run->loop[i], d)) return i;
@@ -463,8 +481,7 @@ static uint64_t outward(const nvc_runs *r, const nvf_stmt *s, const nvc_run *run
   return set;
 }
 
-/* Is relation q the same all along the axis? */
-static int still(const nvc_runs *r, int q, int axis) {
+int nvc_still(const nvc_runs *r, int q, int axis) {
   int64_t a, b;
   return nvc_coef(r, r->rel[q]->a, axis, &a) && nvc_coef(r, r->rel[q]->b, axis, &b) && a == b;
 }
@@ -477,8 +494,8 @@ static uint64_t reduced(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint
   for (int q = 0; q < r->nrel; q++) {
     int mine = own >> q & 1;
     for (int i = 0; i < l->n && mine; i++)
-      mine = !nvc_looped(&l->d[i]) || l->d[i].axis == s->axis || still(r, q, l->d[i].axis);
-    if (mine || (out >> q & 1 && (own >> q & 1 || still(r, q, s->axis)))) set |= 1ull << q;
+      mine = !nvc_looped(&l->d[i]) || l->d[i].axis == s->axis || nvc_still(r, q, l->d[i].axis);
+    if (mine || (out >> q & 1 && (own >> q & 1 || nvc_still(r, q, s->axis)))) set |= 1ull << q;
   }
   return set;
 }

@@ -67,6 +67,9 @@ typedef struct nvc_line { int64_t step, lo, hi; int deepest; } nvc_line;
 int nvc_linear(const nvc_runs *r, const nvc_run *run, int q, int level, const nvf_layout *l, nvc_line *out);
 /* The widest layout under which the run meets relation q; NULL: it does not. */
 const nvf_layout *nvc_widest_with(nvc_runs *r, const nvc_run *run, int q);
+/* The widest layout of the run with all axes of relation q; NULL: none has. */
+const nvf_layout *nvc_widest_over(const nvc_runs *r, const nvc_run *run, int q);
+int nvc_still(const nvc_runs *r, int q, int axis); /* relation q is the same all along the axis */
 
 /* ---- expressions and layouts */
 int nvc_has(const nvf_expr *x, nvf_xkind kind);

@@ -1,7 +1,9 @@
 /* Roles of axes and the price of a kernel candidate: which axes get a block per coordinate, which stay inside a block,
    and how many nanoseconds that takes by bytes, operations and the share of the machine that the grid fills. */
-#include "fusion/planner.h"
+#include <math.h>
 #include <string.h>
+#include "fusion/planner.h"
+#include "graph/dtype.h"
 
 typedef struct pricing {
   const nvf_cand *k;
@@ -11,6 +13,8 @@ typedef struct pricing {
   uint64_t *needed;        /* depths at which an instance is wanted */
   uint64_t loop;           /* axes that may be walked one coordinate after the other */
   int lane;
+  float *waste;            /* CPU, by instance: how many times as long one of its operations takes as its share of one
+                              on whole vectors of f32 */
 } pricing;
 
 double nvf_elements(const nvf_cand *k, uint64_t axes) {
@@ -213,17 +217,48 @@ static int is_spilled(const pricing *p, uint64_t stay, const group *g, int n) {
   return sum > most((double)p->caps->onchip, rows ? CLUSTER : 0);
 }
 
+/* ---- a CPU's vectors */
+/* The kernel as it would be placed with this grid: where the lanes would be few, with axes joined as they are then. */
+static nvf_cand as_placed(const pricing *p, uint64_t grid) {
+  nvb_arena *a = p->k->net->arena;
+  nvf_cand c = *p->k;
+  c.grid = grid;
+  if (p->lane >= 0 && c.axis.at[p->lane].n >= 2 * p->caps->width)
+    return c;
+#define COPY(list) c.list.at = nvb_dup(a, c.list.at, (size_t)c.list.n * sizeof *c.list.at)
+  COPY(axis), COPY(inst), COPY(guard), COPY(put), COPY(valid);
+#undef COPY
+  nvf_collapse(&c);
+  return c;
+}
+
+/* What lacks the axis of the lanes goes one element after the other, a short axis leaves lanes empty. */
+static void find_waste(const pricing *p, uint64_t grid) {
+  nvf_cand c = as_placed(p, grid);
+  double width = p->caps->width;
+  uint64_t lanes = nvf_lanes_cpu(&c);
+  for (int i = 0; i < c.inst.n; i++) {
+    const nvf_inst *v = &c.inst.at[i];
+    uint64_t along = (v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) & lanes;
+    double n = along ? (double)c.axis.at[__builtin_ctzll(along)].n : 1;
+    int wide = v->kind == NVF_IINDEX || nvg_size(nvg_real_of(c.net->node[v->node].dtype)) > 4;
+    p->waste[i] = (float)(along && n ? (1 + wide) * ceil(n / width) * width / n : width);
+  }
+}
+
 static double operations(const pricing *p, const price *c, int spill) {
   const nvf_cand *k = p->k;
   double sum = 0;
+  if (p->waste)
+    find_waste(p, c->grid);
   for (int i = 0; i < k->inst.n; i++) {
     const nvf_inst *v = &k->inst.at[i];
-    if (v->kind == NVF_ILOAD || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
-      continue;
+    if ((v->kind == NVF_ILOAD && !p->waste) || v->kind == NVF_ICONST || v->kind == NVF_IPICK)
+      continue; /* a GPU loads beside what it computes */
     const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->net->node[v->node].frag : NULL;
     double per = f && f->cost > 1 ? f->cost : 1;
-    if (p->caps->kind == NVB_CPU) /* what lacks grid axes is computed again in every block along them */
-      per *= most(1, least(nvf_elements(k, c->grid & ~v->axes), c->blocks));
+    if (p->waste) /* what lacks grid axes is computed again in every block along them */
+      per *= p->waste[i] * most(1, least(nvf_elements(k, c->grid & ~v->axes), c->blocks));
     sum += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) *
            (spill ? __builtin_popcountll(p->needed[i]) : 1);
   }
@@ -362,6 +397,7 @@ void nvf_assess(nvf_cand *k) {
   nvb_arena *a = k->net->arena;
   pricing p = { .k = k, .caps = k->net->caps, .depth = NVB_NEWN(a, int, k->inst.n + 1),
                 .needed = NVB_NEWN(a, uint64_t, k->inst.n + 1) };
+  p.waste = p.caps->kind == NVB_CPU ? NVB_NEWN(a, float, k->inst.n + 1) : NULL;
   uint64_t cheap = 0, single = 0; /* those that may be repeated; of them those with one result */
   depths(&p);
   p.loop = loops(&p);

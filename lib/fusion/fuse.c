@@ -99,9 +99,10 @@ static int for_nothing(const nvf_choice *c, uint8_t *whole) {
 
 static nvf_choice *split_as(nvb_arena *a, const nvg_graph *g, nvf_sizes *z, nvf_machine m, int split,
                             const nvf_refusals *no) {
+  enum { LARGE = 100000 }; /* a graph that took a search so much is not searched again */
   uint8_t *whole = nvb_get(a, (size_t)g->n + 1);
   nvf_choice *best = nvf_search(nvf_net_of(a, g, z, m, split, whole), 1, no), *c = best;
-  for (int round = 0; round < 3 && for_nothing(c, whole); round++) {
+  for (int round = 0; round < 3 && c->net->built < LARGE && for_nothing(c, whole); round++) {
     c = nvf_search(nvf_net_of(a, g, z, m, split, whole), 1, no);
     best = c->time <= best->time ? c : best;
   }

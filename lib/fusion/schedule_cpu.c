@@ -79,6 +79,11 @@ static uint64_t further_lanes(const nvf_cand *k, int lane, int width) {
   return lane >= 0 ? lanes & ~(1ull << lane) : 0;
 }
 
+uint64_t nvf_lanes_cpu(const nvf_cand *k) {
+  int width = k->net->caps->width, lane = lane_of(k, width);
+  return lane < 0 ? 0 : 1ull << lane | further_lanes(k, lane, width);
+}
+
 /* ---- tiles and digits */
 static double tile_elements(const nvf_cand *k, const nvf_shape *s, int except) {
   double n = 1;

@@ -25,6 +25,7 @@ typedef struct gate {
   int aligned;               /* rows begin at multiples of 16 bytes: schedules that say so may run */
   int interpreted;           /* leave compiled code out: "the emitter does not have it" is no fault of this text */
   int *refusals;             /* counts the schedules that an emitter does not have; NULL: it has all */
+  int64_t most_scratch;      /* bytes that compiled code may write to its scratch; 0: any number */
 } gate;
 
 static inline void gate_in(gate *g, nvm_dtype t, void *data, int64_t n) {
@@ -126,6 +127,10 @@ static inline void gate_call(gate_job *j, nvf_schedule *s, const char *name, con
   int got = way->run(way, args, blocks, room);
   for (int i = 0; i < GUARD; i++)
     ck_assert_msg(room[way->scratch + i] == 0x5b, "%s: schedule %s wrote behind its scratch", g->file, name);
+  int64_t touched = 0;
+  for (int64_t i = 0; i < way->scratch && way->entry && g->most_scratch; i++) touched += room[i] != 0x5b;
+  ck_assert_msg(touched <= g->most_scratch, "%s: schedule %s wrote %lld bytes of scratch, at most %lld", g->file, name,
+                (long long)touched, (long long)g->most_scratch);
   ck_assert_msg(got == g->want, "%s: schedule %s, %s, returned %d", g->file, name, way->name, got);
   for (int i = 0; i < g->narg; i++) {
     const gate_arg *a = &g->arg[i];

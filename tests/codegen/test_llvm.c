@@ -407,6 +407,33 @@ START_TEST(checks) {
 }
 END_TEST
 
+/* ---- padding: tiles of 1024 by 256, values of 20 by 70. Loops of statements without a condition, and those of arrays
+   of accumulators, stop where no later statement looks. */
+START_TEST(padding_is_left_alone) {
+  static const char text[] = "kernel t(x: f32[], y: mut f32[], z: mut f32[], m: size, n: size) {\n  grid () {\n"
+    "    X = load(x, i*n + j, L, where = i < m & j < n)\n"
+    "    s = reduce(add, X, j, S, where = j < n, init = (-0.0))\n    E = map(subtract, X, s, layout = L)\n"
+    "    E2 = map(multiply, E, E, layout = L)\n"
+    "    r = reduce(add, E2, j, S, where = j < n, init = (-0.0))\n"
+    "    q = reduce(add, E2, i, C, where = i < m, init = (-0.0))\n"
+    "    store(y, i, r, where = i < m)\n    store(z, j, q, where = j < n)\n  }\n}\n"
+    "schedule cpu16 { L = \"i: I16 I64; j: I2 i8 l16\"; S = stamp(1024, 128); C = stamp(64, 1) }\n"
+    "schedule cpu8 { L = \"i: I16 I64; j: I2 I16 l8\"; S = stamp(1024, 128); C = stamp(64, 1) }\n"
+    "schedule cpu4 { L = \"i: I4 I256; j: I2 I32 l4\"; S = stamp(1024, 128); C = stamp(256, 1) }\n"
+    "schedule cpu1 { L = \"i: I16 I64; j: I2 I128\"; S = stamp(1024, 128); C = stamp(64, 1) }\n";
+  enum { ROWS = 20, WIDE = 70 };
+  float *x = gate_floats(ROWS * WIDE, -1, 1), y[ROWS] = {0}, z[WIDE] = {0};
+  gate g = {.most_scratch = 1 << 14};
+  gate_in(&g, NVM_F32, x, ROWS * WIDE);
+  gate_out(&g, NVM_F32, y, ROWS);
+  gate_out(&g, NVM_F32, z, WIDE);
+  gate_size(&g, ROWS);
+  gate_size(&g, WIDE);
+  same(&g, text);
+  free(x);
+}
+END_TEST
+
 /* ---- scans: lanes beside the axis, along it, and both kinds of loops */
 START_TEST(scans) {
   static const char text[] = "kernel t(x: f32[], y: mut f32[], rows: size, n: size) {\n"
@@ -476,4 +503,5 @@ START_TEST(errors) {
 END_TEST
 
 SUITE("llvm", real_primitives, int_primitives, bits_tables_loops, casts, library_f32, library_f64, quotients,
-      library_int, addresses, conditions, one_place_for_all_lanes, checks, scans, available, refusals, errors)
+      library_int, addresses, conditions, one_place_for_all_lanes, checks, padding_is_left_alone, scans, available,
+      refusals, errors)
