@@ -1,6 +1,8 @@
 /* a[key] and a[key] = value. Integers, slices, Ellipsis and None are basic: a view, which writes go through, or, of
    integers alone, the element as it is at that time. Index arrays, lists and boolean masks are handed to the package's
    Python half. */
+#include <stdlib.h>
+#include <string.h>
 #include "nvp.h"
 
 typedef struct basic {
@@ -162,6 +164,59 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
 }
 
 /* ---- what needs values: positions of a mask */
+typedef struct mask {
+  const char *data;          /* bytes of 0 and 1 */
+  int rank;
+  const int64_t *shape;
+  int64_t strides[NVM_MAX_RANK + 1], rows, row; /* rows: of the last dimension, `row` elements each */
+} mask;
+/* The coordinates of row r, and where it begins. */
+static const char *row_of(const mask *m, int64_t r, int64_t *at) {
+  const char *p = m->data;
+  for (int d = m->rank - 2; d >= 0; r /= m->shape[d--]) {
+    at[d] = r % m->shape[d];
+    p += at[d] * m->strides[d];
+  }
+  return p;
+}
+static int64_t count_in(const char *p, int64_t n, int64_t stride) {
+  int64_t count = 0;
+  if (stride == 1)
+    for (int64_t i = 0; i < n; i++) count += p[i];
+  else
+    for (int64_t i = 0; i < n; i++) count += p[i * stride];
+  return count;
+}
+/* The places of the ones among n bytes; out has room for one more. Eight bytes that are 0 are passed at once. */
+static void places_in(int64_t *out, const char *p, int64_t n, int64_t stride) {
+  int64_t k = 0, i = 0;
+  for (; stride == 1 && i + 8 <= n; i += 8) {
+    uint64_t eight;
+    memcpy(&eight, p + i, 8);
+    if (!eight) continue;
+    for (int j = 0; j < 8; j++) {
+      out[k] = i + j;
+      k += p[i + j];
+    }
+  }
+  for (; i < n; i++) {
+    out[k] = i;
+    k += p[i * stride];
+  }
+}
+/* The positions along dimension d of all `count` of them; an array that owns its memory. */
+static PyObject *positions_along(nvp_state *st, const mask *m, int d, int64_t count) {
+  int64_t *pos = malloc(((size_t)count + 1) * sizeof *pos), at[NVM_MAX_RANK + 1], k = 0;
+  if (!pos) return PyErr_Format(PyExc_MemoryError, "[nonzero] out of memory: %lld positions", (long long)count);
+  for (int64_t r = 0; r < m->rows && k < count; r++) {
+    const char *p = row_of(m, r, at);
+    int64_t here = count_in(p, m->row, m->strides[m->rank - 1]);
+    if (d == m->rank - 1) places_in(pos + k, p, m->row, m->strides[d]);
+    else for (int64_t i = 0; i < here; i++) pos[k + i] = at[d];
+    k += here;
+  }
+  return nvp_wrap(st, nvm_array_new_host(st->ctx, NVM_I64, 1, &count, NULL, pos, free, pos));
+}
 /* nonzero(mask): int64 positions along each dimension, in row-major order */
 PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   (void)module;
@@ -169,34 +224,19 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
       "a bool array is needed"), NULL;
   nvp_array *a = (nvp_array *)x;
   const void *data;
-  int64_t strides[NVM_MAX_RANK + 1], at[NVM_MAX_RANK + 1] = { 0 }, n = nvm_size(a->h), count = 0;
-  int rank = nvm_rank(a->h);
-  int64_t most, *pos = NULL;
-  if (!__builtin_mul_overflow(n, (int64_t)sizeof *pos * (rank + 1), &most))
-    pos = PyMem_Malloc((size_t)most + sizeof *pos);
-  if (!pos) return PyErr_Format(PyExc_MemoryError, "[nonzero] out of memory: positions in %lld elements", (long long)n);
-  nvm_array *keep = nvp_read(a, &data, strides);
-  if (!keep) return PyMem_Free(pos), NULL;
-  const int64_t *shape = nvm_shape(a->h);
-  const char *p = data;
-  for (int64_t i = 0; i < n; i++) {
-    if (*p) {
-      for (int d = 0; d < rank; d++) pos[d * n + count] = at[d];
-      count++;
-    }
-    for (int d = rank - 1; d >= 0; d--) {
-      p += strides[d];
-      if (++at[d] < shape[d]) break;
-      p -= strides[d] * shape[d];
-      at[d] = 0;
-    }
-  }
-  PyObject *r = PyTuple_New(rank);
-  for (int d = 0; r && d < rank; d++) {
-    PyObject *v = nvp_wrap(a->st, nvm_array_new_host(a->st->ctx, NVM_I64, 1, &count, NULL, pos + d * n, NULL, NULL));
+  mask m = { .rank = nvm_rank(a->h), .shape = nvm_shape(a->h) };
+  int64_t at[NVM_MAX_RANK + 1], count = 0;
+  nvm_array *keep = nvp_read(a, &data, m.strides);
+  if (!keep) return NULL;
+  m.data = data;
+  m.row = m.rank ? m.shape[m.rank - 1] : 0;
+  m.rows = m.row ? nvm_size(a->h) / m.row : 0;
+  for (int64_t r = 0; r < m.rows; r++) count += count_in(row_of(&m, r, at), m.row, m.strides[m.rank - 1]);
+  PyObject *r = PyTuple_New(m.rank);
+  for (int d = 0; r && d < m.rank; d++) {
+    PyObject *v = positions_along(a->st, &m, d, count);
     if (!v || PyTuple_SetItem(r, d, v)) Py_CLEAR(r);
   }
-  PyMem_Free(pos);
   nvm_array_unref(keep);
   return r;
 }
