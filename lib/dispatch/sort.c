@@ -60,12 +60,17 @@ FLOATS(uint64_t, 64)
 #undef FLOATS
 
 /* out[i] = the key of element i, whose bits are x */
-#define EACH(T, key) \
+#define STEP(T, step, key) \
   for (int64_t i = 0; i < r->n; i++) { \
     T x; \
-    memcpy(&x, r->data + i * r->stride * (int64_t)sizeof x, sizeof x); \
+    memcpy(&x, r->data + i * (step) * (int64_t)sizeof x, sizeof x); \
     out[i] = (key) ^ turn; \
-  } \
+  }
+#define EACH(T, key) \
+  if (r->stride == 1) \
+    STEP(T, 1, key) \
+  else \
+    STEP(T, r->stride, key) \
   break
 static void keys_32(const nvd_row *r, uint32_t *out) {
   uint64_t most = formats[r->type].most;
@@ -91,6 +96,7 @@ static void keys_64(const nvd_row *r, uint64_t *out) {
   }
 }
 #undef EACH
+#undef STEP
 
 /* The elements of sorted keys. */
 #define EACH(T, value) \
@@ -127,25 +133,43 @@ static void values_64(const nvd_row *r, const uint64_t *key, void *out) {
 /* How many zeros and NaN a row has, and the numbers below the zeros; kept: their bits, zeros from the front on and NaN
    from behind, in the order in which they come. */
 typedef struct twins { int64_t zeros, nans, below; uint64_t *kept; } twins;
-static uint64_t bits_at(const nvd_row *r, int64_t i) {
-  uint64_t x = 0;
-  size_t size = (size_t)nvg_size(r->type);
-  memcpy(&x, r->data + i * r->stride * (int64_t)size, size);
-  return x;
-}
+#define TWINS(T, suffix) \
+  static T bits_##suffix(const nvd_row *r, int64_t i, int64_t stride) { \
+    T x; \
+    memcpy(&x, r->data + i * stride * (int64_t)sizeof x, sizeof x); \
+    return x; \
+  } \
+  static inline T odd_##suffix(const nvd_row *r, int64_t stride, T sign, T most) { \
+    T odd = 0; \
+    for (int64_t i = 0; i < r->n; i++) { \
+      T x = bits_##suffix(r, i, stride); \
+      odd |= (T)((x == sign) | ((T)(x & (T)~sign) > most)); \
+    } \
+    return odd; \
+  } \
+  static void find_##suffix(twins *t, const nvd_row *r, T sign, T most) { \
+    if (!(r->stride == 1 ? odd_##suffix(r, 1, sign, most) : odd_##suffix(r, r->stride, sign, most))) return; \
+    for (int64_t i = 0; i < r->n; i++) { \
+      T x = bits_##suffix(r, i, r->stride), size = x & (T)~sign; \
+      if (size > most) t->kept[r->n - ++t->nans] = x; \
+      else if (!size) t->kept[t->zeros++] = x; \
+      else t->below += (x & sign) != 0; \
+    } \
+  }
+TWINS(uint8_t, 8)
+TWINS(uint16_t, 16)
+TWINS(uint32_t, 32)
+TWINS(uint64_t, 64)
+#undef TWINS
 static twins twins_of(const nvd_row *r, uint64_t *kept) {
   twins t = { .kept = kept };
-  uint64_t sign = formats[r->type].sign, most = formats[r->type].most, odd = 0;
-  if (!sign) return t;
-  for (int64_t i = 0; i < r->n; i++) {
-    uint64_t x = bits_at(r, i);
-    odd |= (x == sign) | ((x & ~sign) > most);
-  }
-  for (int64_t i = 0; i < r->n && odd; i++) {
-    uint64_t x = bits_at(r, i), size = x & ~sign;
-    if (size > most) kept[r->n - ++t.nans] = x;
-    else if (!size) kept[t.zeros++] = x;
-    else t.below += (x & sign) != 0;
+  format f = formats[r->type];
+  switch (f.sign ? nvg_size(r->type) : 0) {
+  case 1: find_8(&t, r, (uint8_t)f.sign, (uint8_t)f.most); break;
+  case 2: find_16(&t, r, (uint16_t)f.sign, (uint16_t)f.most); break;
+  case 4: find_32(&t, r, (uint32_t)f.sign, (uint32_t)f.most); break;
+  case 8: find_64(&t, r, f.sign, f.most); break;
+  default: break;
   }
   return t;
 }
