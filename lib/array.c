@@ -1,20 +1,11 @@
-/* Handles: making arrays from data, looking at them, reading their values, and item assignment. A handle stands for
-   a node; a view of a handle stands for a window of it and follows its writes. Decides nothing about how values are
-   computed. */
+/* Handles: making arrays from data, looking at them, and reading their values. A handle stands for a node; one that is a
+   view (view.c) follows the writes to what it shows. Decides nothing about how values are computed. */
 #include <stdio.h>
 #include <string.h>
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/refs.h"
 #include "hallway.h"
-
-/* ---- windows: basic indexing that can be written through */
-typedef struct nvh_window {
-  int rank;
-  int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
-  int nshape;
-  int64_t shape[NVM_MAX_RANK]; /* in which it is shown: count without the dimensions that an integer indexes, or any */
-} nvh_window;
 
 nvm_array nvh_none = { .refs = 1 };
 nvm_array *nvm_none(void) { return &nvh_none; }
@@ -35,28 +26,13 @@ void nvm_array_unref(nvm_array *a) {
     nvm_array *base = a->base;
     nvg_node_unref(a->node);
     nvh_ctx_unref(a->ctx);
-    nvb_free(a->window);
+    nvg_lens_free(a->lens);
     nvb_free(a);
     a = base;
   }
 }
 
 static nvg_value *value_of(nvm_array *a);
-static nvg_node *reshape(nvg_node *x, int rank, const int64_t *shape) {
-  nvg_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
-  return nvg_apply(NVG_OP_RESHAPE, &x, 1, &at, 1, NVM_F64);
-}
-/* The part of `base` that the window shows; a new reference. */
-static nvg_node *window_get(const nvh_window *w, nvg_node *base) {
-  nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = w->start, .n = w->rank },
-                     { .name = "count", .kind = 'I', .is = w->count, .n = w->rank },
-                     { .name = "step", .kind = 'I', .is = w->step, .n = w->rank } };
-  nvg_node *s = nvg_apply(NVG_OP_SLICE, &base, 1, at, 3, NVM_F64);
-  if (!s || (w->nshape == w->rank && !memcmp(w->shape, w->count, sizeof *w->shape * (size_t)w->rank))) return s;
-  nvg_node *r = reshape(s, w->nshape, w->shape);
-  nvg_node_unref(s);
-  return r;
-}
 /* What a handle stands for changes under this lock: readers in several threads may derive a view, and a call in one
    may look at an array that another writes to. */
 static nvb_lock handles = NVB_LOCK;
@@ -65,19 +41,20 @@ static void stand_for(nvm_array *a, nvg_node *n) { /* takes n */
   nvg_node_unref(a->node);
   a->node = n;
 }
+static int stale(const nvm_array *a) { return a->base && a->seen != a->base->version; }
 static int derive(nvm_array *a) { /* under the lock */
-  int status = a->base ? derive(a->base) : NVM_OK;
-  if (status || !a->base || a->seen == a->base->version) return status;
-  nvg_node *n = window_get(a->window, a->base->node);
+  if (!stale(a)) return NVM_OK;
+  nvg_node *n = nvg_lens_get(a->lens, a->base->node);
   if (!n) return nvb_status();
   stand_for(a, n);
-  a->version++;
   a->seen = a->base->version; /* last: whoever sees it sees the node */
   return NVM_OK;
 }
-static int stale(const nvm_array *a) {
-  while (a->base && a->seen == a->base->version) a = a->base;
-  return a->base != NULL;
+void nvh_stand_for(nvm_array *a, nvg_node *n) {
+  nvb_lock_take(&handles);
+  stand_for(a, n);
+  a->version++;
+  nvb_lock_give(&handles);
 }
 static int lost(const nvm_array *a) { /* under the lock if it is a view: its base may be another thread's */
   while (a && !(a->node->flags & NVG_LOST)) a = a->base;
@@ -109,47 +86,6 @@ nvg_node *nvh_node(nvm_array *a) {
   return a->node;
 }
 
-static nvm_array *view_through(nvm_array *a, nvg_node *base, nvh_window *w) { /* takes w */
-  nvm_array *v = nvh_array_new(a->ctx, window_get(w, base));
-  if (!v) return nvb_free(w), NULL;
-  v->window = w;
-  v->base = nvm_array_ref(a);
-  v->seen = a->version;
-  return v;
-}
-nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
-                    const int *drop) {
-  if (!a) return NULL;
-  nvg_node *base = nvh_node(a);
-  if (!base) return NULL;
-  if (rank != base->aval->rank)
-    return nvb_fail(NVM_ERR_INDEX, "[view] %d indices for an array of %d dimensions", rank, base->aval->rank), NULL;
-  nvh_window *w = nvb_alloc(sizeof *w);
-  if (!w) return nvb_fail_memory(), NULL;
-  w->rank = rank;
-  w->nshape = 0;
-  for (int d = 0; d < rank; d++) {
-    w->start[d] = start[d];
-    w->count[d] = count[d];
-    w->step[d] = step[d];
-    if (!drop || !drop[d]) w->shape[w->nshape++] = count[d];
-  }
-  return view_through(a, base, w);
-}
-nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
-  nvg_node *base = a ? nvh_node(a) : NULL;
-  if (!base) return NULL;
-  if (rank < 0 || rank > NVM_MAX_RANK)
-    return nvb_fail(NVM_ERR_INDEX, "[view] %d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
-  nvh_window *w = nvb_alloc(sizeof *w);
-  if (!w) return nvb_fail_memory(), NULL;
-  w->rank = base->aval->rank;
-  w->nshape = rank;
-  for (int d = 0; d < w->rank; d++) w->start[d] = 0, w->count[d] = base->aval->shape[d], w->step[d] = 1;
-  for (int d = 0; d < rank; d++) w->shape[d] = shape[d];
-  return view_through(a, base, w);
-}
-
 void nvh_lose(nvm_array *a) {
   nvg_node *lost = nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
   if (!lost) { /* a node that nobody else holds says it itself */
@@ -159,10 +95,7 @@ void nvh_lose(nvm_array *a) {
   lost->flags |= NVG_LOST;
   lost->device = a->node->device;
   a->node->flags |= NVG_DONATED;
-  nvb_lock_take(&handles);
-  stand_for(a, lost);
-  a->version++; /* views are lost with it */
-  nvb_lock_give(&handles);
+  nvh_stand_for(a, lost); /* views are lost with it */
 }
 int nvm_donate(nvm_array *a) {
   if (!a) return nvh_null("donate", "array");
@@ -179,66 +112,15 @@ nvm_array *nvm_snapshot(nvm_array *a) {
   nvg_node *n = a ? nvh_node(a) : NULL;
   return n ? nvh_array_new(a->ctx, nvg_node_ref(n)) : NULL;
 }
+int nvm_is_same(nvm_array *a, nvm_array *b) {
+  return a && b && a != &nvh_none && b != &nvh_none && !refresh(a) && !refresh(b) && a->node == b->node;
+}
 nvm_array *nvm_hold(nvm_array *a) {
   if (!a || a == &nvh_none) return nvh_null("hold", "array"), NULL;
   nvg_node *n = nvh_node_ref(a);
   nvm_array *h = n ? nvh_array_new(a->ctx, n) : NULL;
   if (h) h->trace = a->trace;
   return h;
-}
-
-/* ---- assignment: the base becomes itself with the window replaced */
-static nvg_node *window_set(const nvh_window *w, nvg_node *base, nvg_node *value) {
-  nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = w->start, .n = w->rank },
-                     { .name = "count", .kind = 'I', .is = w->count, .n = w->rank },
-                     { .name = "step", .kind = 'I', .is = w->step, .n = w->rank } };
-  nvg_node *full = reshape(value, w->rank, w->count);
-  if (!full) return NULL;
-  nvg_node *in[2] = { base, full };
-  nvg_node *r = nvg_apply(NVG_OP_SLICE_UPDATE, in, 2, at, 3, NVM_F64);
-  nvg_node_unref(full);
-  return r;
-}
-static nvg_node *cast_like(nvg_node *v, nvg_node *like) {
-  nvg_attr dt = { .name = "dtype", .kind = 'd', .i = like->aval->dtype };
-  nvg_attr sh = { .name = "shape", .kind = 'I', .is = like->aval->shape, .n = like->aval->rank };
-  nvg_node *c = nvg_apply(NVG_OP_ASTYPE, &v, 1, &dt, 1, NVM_F64);
-  if (!c) return NULL;
-  nvg_node *b = nvg_apply(NVG_OP_BROADCAST_TO, &c, 1, &sh, 1, NVM_F64);
-  nvg_node_unref(c);
-  return b;
-}
-int nvm_assign(nvm_array *a, nvm_array *value) {
-  if (!a || !value) return nvh_null("assign", "array");
-  if (value->ctx != a->ctx && value != &nvh_none && a != &nvh_none) return nvh_two_contexts("assign");
-  nvm_array *root = a;
-  while (root->base) root = root->base;
-  if (nvh_tracing() && root->trace != nvh_tracing())
-    return nvb_fail(NVM_ERR_STATE, "[assign] a traced function may not write to an array from outside it; pass the "
-                    "array in and return the new value");
-  nvg_node *old = nvh_node(a), *v = nvh_node(value);
-  if (!old || !v) return nvb_status();
-  int place = nvg_device_join("assign", (nvg_node *[]){ old, v }, 2);
-  nvg_node *n = place < 0 ? NULL : cast_like(v, old);
-  if (!n) return nvb_status();
-  if (n->device != place) { /* the array stays where it was put */
-    nvg_node *put = nvg_put(n, place);
-    nvg_node_unref(n);
-    if (!(n = put)) return nvb_status();
-  }
-  for (; a->base; a = a->base) { /* the new window travels up to the handle that owns the data */
-    nvg_node *up = window_set(a->window, a->base->node, n);
-    nvg_node_unref(n);
-    if (!up) return nvb_status();
-    n = up;
-  }
-  int status = nvh_settle(a->ctx, n); /* before anything is written */
-  if (status) return nvg_node_unref(n), status;
-  nvb_lock_take(&handles);
-  stand_for(a, n);
-  a->version++;
-  nvb_lock_give(&handles);
-  return NVM_OK;
 }
 
 /* ---- arrays from data */

@@ -10,12 +10,14 @@ struct nvm_array {
   atomic_int refs;
   nvm_ctx *ctx;            /* counted */
   nvg_node *node;          /* counted */
-  nvm_array *base;         /* counted; the handle that this one is a basic-indexing view of, or NULL */
-  struct nvh_window *window; /* of a view: the part of the base */
+  nvm_array *base;         /* counted; the handle that this one is a view of, which is none itself; or NULL */
+  nvg_lens *lens;          /* of a view: what it shows of the base */
   atomic_ullong version;   /* grows with each write */
   atomic_ullong seen;      /* view: the base's version that `node` was derived from */
+  uint8_t fixed;           /* NVH_FIXED: read-only; NVH_OUTSIDE: shows, in a trace, an array from outside of it */
   uint64_t trace;          /* the trace that made it; 0: made outside */
 };
+enum { NVH_OPEN = 1, NVH_FIXED, NVH_OUTSIDE };
 struct nvm_ctx {
   atomic_int refs;
   nvm_dtype default_float;
@@ -39,6 +41,7 @@ nvg_node *nvh_node(nvm_array *a);
 /* The same, counted, outside of a trace; other threads may write to the array meanwhile. */
 nvg_node *nvh_node_ref(nvm_array *a);
 extern nvm_array nvh_none;                   /* what nvm_none returns */
+void nvh_stand_for(nvm_array *a, nvg_node *n); /* it was written: n, which is taken, is what it stands for; no view */
 void nvh_lose(nvm_array *a);                 /* its value is another's from here on; reading it is an error */
 /* Packs; strides in bytes, NULL: packed already. */
 void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides);

@@ -29,7 +29,7 @@ PyObject *nvp_wrap(nvp_state *st, nvm_array *h) {
 PyObject *nvp_apply(nvp_state *st, nvp_fixed f, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (st->fixed[f] < 0) return PyErr_SetString(PyExc_NotImplementedError, "this build of nvm lacks the operation"),
       NULL;
-  return nvp_wrap(st, nvm_apply(st->ctx, st->fixed[f], in, nin, attr, nattr));
+  return nvp_wrap(st, nvm_apply_view(st->ctx, st->fixed[f], in, nin, attr, nattr));
 }
 
 /* ---- values */
@@ -426,12 +426,19 @@ static PyObject *array_item(PyObject *self, PyObject *args) {
   Py_XDECREF(e);
   return r;
 }
-static PyObject *array_flatten(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *flat(PyObject *self, int copy) {
   nvp_array *a = (nvp_array *)self;
   static const int64_t all[1] = { -1 };
-  nvm_attr at = { .name = "shape", .kind = 'I', .is = all, .n = 1 };
-  return nvp_apply(a->st, NVP_RESHAPE, &a->h, 1, &at, 1);
+  nvm_attr at[2] = { { .name = "shape", .kind = 'I', .is = all, .n = 1 }, { .name = "copy", .kind = 'b', .i = 1 } };
+  return nvp_apply(a->st, NVP_RESHAPE, &a->h, 1, at, 1 + copy);
+}
+static PyObject *array_flatten(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return flat(self, 1);
+}
+static PyObject *array_ravel(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return flat(self, !nvm_is_packed(((nvp_array *)self)->h));
 }
 static PyObject *array_transpose(PyObject *self, PyObject *args) {
   nvp_array *a = (nvp_array *)self;
@@ -440,6 +447,13 @@ static PyObject *array_transpose(PyObject *self, PyObject *args) {
   PyObject *f = PyDict_GetItemString(a->st->functions, "permute_dims");
   return f ? PyObject_CallFunctionObjArgs(f, self, PyTuple_Check(first) || PyList_Check(first) ? first : args, NULL)
       : NULL;
+}
+static PyObject *array_conj(PyObject *self, PyObject *unused) { /* as NumPy's method: real numbers are their own */
+  (void)unused;
+  nvp_array *a = (nvp_array *)self;
+  PyObject *f = PyDict_GetItemString(a->st->functions, "conj");
+  if (nvp_kind(nvm_dtype_of(a->h)) != 'c') return Py_NewRef(self);
+  return f ? PyObject_CallFunctionObjArgs(f, self, NULL) : NULL;
 }
 static PyObject *array_namespace(PyObject *self, PyObject *args, PyObject *kw) {
   static char *names[] = { "api_version", NULL };
@@ -463,7 +477,11 @@ static PyObject *array_to_device(PyObject *self, PyObject *args, PyObject *kw) {
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:to_device", names, &device, &stream)
       || nvp_device(a->st, device, &d))
     return NULL;
-  if (stream == Py_None) return nvp_wrap(a->st, nvm_array_to_device(a->h, d));
+  if (stream == Py_None) {
+    nvm_array *r = nvm_array_to_device(a->h, d);
+    int here = r && nvm_is_same(r, a->h);
+    return here ? (nvm_array_unref(r), Py_NewRef(self)) : nvp_wrap(a->st, r);
+  }
   nvm_device on = d > NVM_DEVICE_CPU ? d : nvm_device_of(a->h);
   void *before, *s = PyLong_AsVoidPtr(stream);
   if (PyErr_Occurred() || nvp_check(a->st, nvm_stream_get(&before, a->st->ctx, on))
@@ -540,8 +558,11 @@ static PyMethodDef methods[] = {
   { "_edges", array_edges, METH_O, NULL },
   { "item", array_item, METH_VARARGS, "item($self, /, *index)\n--\n\nOne element as a Python number." },
   { "flatten", array_flatten, METH_NOARGS, "flatten($self, /)\n--\n\nThe elements in row-major order as one "
-      "dimension." },
-  { "ravel", array_flatten, METH_NOARGS, "ravel($self, /)\n--\n\nThe elements in row-major order as one dimension." },
+      "dimension, copied." },
+  { "ravel", array_ravel, METH_NOARGS, "ravel($self, /)\n--\n\nThe elements in row-major order as one dimension: a "
+      "view where they lie so, else a copy." },
+  { "conj", array_conj, METH_NOARGS, "conj($self, /)\n--\n\nComplex conjugate; of real numbers the array itself." },
+  { "conjugate", array_conj, METH_NOARGS, "conjugate($self, /)\n--\n\nAs conj." },
   { "transpose", array_transpose, METH_VARARGS, "transpose($self, /, *axes)\n--\n\nThe dimensions in another order; "
       "without axes, reversed." },
   { "to_device", (PyCFunction)(void (*)(void))array_to_device, METH_VARARGS | METH_KEYWORDS,

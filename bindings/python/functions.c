@@ -202,7 +202,7 @@ static int attributes(const op *o, PyObject *const *v, nvm_attr *at, int *nat, i
 }
 /* On a device: there if the operands follow, else taken there. */
 static nvm_array *apply(const op *o, nvm_array *const *in, int nin, const nvm_attr *at, int nat, nvm_device d) {
-  if (d == NVM_DEVICE_AUTO) return nvm_apply(o->st->ctx, o->number, in, nin, at, nat);
+  if (d == NVM_DEVICE_AUTO) return nvm_apply_view(o->st->ctx, o->number, in, nin, at, nat);
   nvm_device before;
   if (nvm_thread_device_set(&before, d)) return NULL;
   nvm_array *r = nvm_apply(o->st->ctx, o->number, in, nin, at, nat);
@@ -415,7 +415,7 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
 /* ---- methods: operations whose first operand is the array, under NumPy's method names */
 static const struct { const char *name, *op; } methods[] = {
   { "all", "all" }, { "any", "any" }, { "argmax", "argmax" }, { "argmin", "argmin" },
-  { "argsort", "argsort" }, { "astype", "astype" }, { "clip", "clip" }, { "conj", "conj" }, { "conjugate", "conj" },
+  { "argsort", "argsort" }, { "astype", "astype" }, { "clip", "clip" },
   { "cumprod", "cumulative_prod" }, { "cumsum", "cumulative_sum" }, { "diagonal", "diagonal" }, { "max", "max" },
   { "mean", "mean" }, { "min", "min" }, { "prod", "prod" }, { "reshape", "reshape" },
   { "squeeze", "squeeze" }, { "std", "std" }, { "sum", "sum" }, { "take", "take" }, { "var", "var" },

@@ -156,6 +156,7 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   nvp_array *a = (nvp_array *)self;
   basic b;
   if (!value) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
+  if (nvp_check(a->st, nvm_check_writable(a->h))) return -1;
   int got = parse_key(&b, a, key);
   if (got) return got < 0 ? -1 : assign(a, &b, value);
   PyObject *f = nvp_hook(a->st, "setitem"), *r = f ? PyObject_CallFunctionObjArgs(f, self, key, value, NULL) : NULL;

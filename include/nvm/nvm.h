@@ -93,6 +93,12 @@ NVM_API int nvm_op_find(int *out, const char *name);
 /* An owned reference (nvm_array_unref), needs no open scope; NULL operands pass through. nvm_none() operands where
    optional. */
 NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+/* The same, but what NumPy makes a view of its operand is one: reshape where strides describe the result (row-major where
+   the operand is no view), permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice, flip, real and imag;
+   broadcast_to and diagonal, which cannot be written. What is written to either is seen in both, as with nvm_view. */
+NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+/* 1: it is no view, or one whose elements lie in what it shows in row-major order without gaps */
+NVM_API int nvm_is_packed(const nvm_array *a);
 /* Operands of bindings, owned references that need no scope */
 NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind /* 'b' 'i' 'f' 'c' */, int64_t i, double re, double im);
 /* release NULL: copies */
@@ -104,6 +110,8 @@ NVM_API nvm_array *nvm_snapshot(nvm_array *a);
 /* The same for who reads values while other threads may write to `a`: inside a trace too it is no input of the
    trace. */
 NVM_API nvm_array *nvm_hold(nvm_array *a);
+
+NVM_API int nvm_is_same(nvm_array *a, nvm_array *b); /* 1: both stand for the same lazy expression or value */
 
 /* Evaluates, and gives the array up: reading it is an error, and what was built from it may take its memory when it is
    evaluated, if nothing else that is still pending and held (by a scope too) needs it. */
@@ -118,6 +126,7 @@ NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const 
 /* Owned: the same elements in row-major order, in another shape; what is written is seen likewise. */
 NVM_API nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape);
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value, cast and broadcast to a */
+NVM_API int nvm_check_writable(const nvm_array *a);           /* the status with which nvm_assign would refuse it */
 
 /* ---- functions: traced once for each signature, then called at launch cost. A function keeps the graphs of the 64
    signatures (dtypes and shapes) used last, a graph the programs of the 64 ways in which its arguments lay last. */

@@ -145,6 +145,21 @@ const char *nvg_device_name(char out[16], int device); /* "cpu", "cuda:0"; as nv
 nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
 nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i);/* a typed 0-d constant */
 
+/* ---- views: operations with one operand over a placeholder, which stands for what is viewed */
+typedef struct nvg_lens {
+  nvg_node *of, *top;          /* counted: the placeholder, and what shows */
+  int length;                  /* operations between them; -1: top is no such chain */
+  int fixed;                   /* cannot be written through */
+  int strided;                 /* the rest is known: where elements lie in what is viewed, if that is in row-major order */
+  int64_t offset, stride[];    /* in elements of top's dtype */
+} nvg_lens;
+/* Of an operation (or several) on top of `through`, or on `of` if that is NULL; takes top, NULL passes through. */
+nvg_lens *nvg_lens_new(const nvg_lens *through, nvg_node *of, nvg_node *top);
+void nvg_lens_free(nvg_lens *l);       /* NULL is fine */
+int nvg_lens_packed(const nvg_lens *l); /* elements lie in row-major order, without gaps */
+nvg_node *nvg_lens_get(const nvg_lens *l, nvg_node *base);  /* what shows of base; a new reference, as the next */
+nvg_node *nvg_lens_put(const nvg_lens *l, nvg_node *base, nvg_node *value); /* base, with what shows replaced */
+
 /* ---- the evaluation graph */
 typedef struct nvg_val {
   nvg_vkind kind;

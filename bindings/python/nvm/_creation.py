@@ -31,7 +31,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
     if _plain(fill_value):
         _must_fit(fill_value, dtype)
         return _f["full"](shape, fill_value, dtype=dtype, device=device)
-    return _f["broadcast_to"](_nvm.asarray(fill_value, dtype=dtype, device=device), shape)
+    return _f["broadcast_to"](_nvm.asarray(fill_value, dtype=dtype, device=device), shape).copy()
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
@@ -119,7 +119,7 @@ def meshgrid(*arrays, indexing="xy"):
     for a, axis in zip(arrays, axes):
         shape[axis] = a.size
     columns = [a.reshape([-1 if d == axis else 1 for d in range(len(axes))]) for a, axis in zip(arrays, axes)]
-    return tuple(_f["broadcast_to"](c, shape) for c in columns)
+    return tuple(_f["broadcast_to"](c, shape).copy() for c in columns)
 
 
 def unstack(x, /, axis=0):

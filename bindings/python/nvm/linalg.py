@@ -84,7 +84,7 @@ def matrix_power(x, n, /):
     if n < 0:
         raise NotImplementedError("[matrix_power] inverses are not there yet: n must not be negative")
     if n == 0:
-        return _f["broadcast_to"](_f["eye"](x.shape[-1], dtype=x.dtype), x.shape)
+        return _f["broadcast_to"](_f["eye"](x.shape[-1], dtype=x.dtype), x.shape).copy()
     result = None
     while n:
         if n & 1:

@@ -1,0 +1,205 @@
+/* Views: chains of nodes over a placeholder that stands for what is viewed. A chain is read by the same operations on
+   another operand, and written through by their inverses. Decides what a chain can do, and how its elements lie; never
+   who views what. */
+#include <string.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "graph/infer.h"
+
+/* ---- how elements lie */
+typedef struct layout { int64_t offset, stride[NVM_MAX_RANK]; } layout;
+
+/* The stride of dimensions that lie like one; 0 in *one: they do not. */
+static int64_t joined(const int64_t *shape, const int64_t *stride, int n, int *one) {
+  int64_t inner = 0, run = 0; /* run: how far the next outer dimension has to reach */
+  while (n--) {
+    if (shape[n] == 1) continue;
+    if (!run) inner = stride[n];
+    else if (stride[n] != run) *one = 0;
+    run = stride[n] * shape[n];
+  }
+  return inner;
+}
+/* Strides of the same elements in another shape: dimensions on both sides that hold as many elements go together, and
+   have to lie like one. 0: some do not, so that no strides describe it. */
+static int reshaped(int64_t *to, const nvg_aval *a, const int64_t *stride, const nvg_aval *b) {
+  int i = 0, j = 0, one = 1;
+  nvg_packed(to, b->rank, b->shape);
+  if (!a->size) return 1;
+  while (i < a->rank || j < b->rank) {
+    int64_t here = 1, there = 1;
+    int first = i, from = j;
+    if (i < a->rank && a->shape[i] == 1) { i++; continue; }
+    if (j < b->rank && b->shape[j] == 1) { j++; continue; }
+    do
+      if (here <= there) here *= a->shape[i++];
+      else there *= b->shape[j++];
+    while (here != there);
+    int64_t by = joined(a->shape + first, stride + first, i - first, &one);
+    for (int d = j - 1; d >= from; d--) to[d] = by, by *= b->shape[d];
+  }
+  return one;
+}
+/* The layout of n over that of its operand, in place; 0: strides do not describe it. */
+static int lay(layout *at, const nvg_node *n) {
+  const nvg_aval *a = n->in[0]->aval, *b = n->aval;
+  int64_t was[NVM_MAX_RANK];
+  memcpy(was, at->stride, sizeof *was * (size_t)a->rank);
+  switch (n->op) {
+    case NVG_OP_RESHAPE: return reshaped(at->stride, a, was, b);
+    case NVG_OP_PERMUTE_DIMS:
+      for (int d = 0; d < b->rank; d++) at->stride[d] = was[n->attr[d]];
+      return 1;
+    case NVG_OP_STRIDED:
+      for (int d = 0; d < b->rank; d++) at->offset += n->attr[2 * d] * was[d], at->stride[d] *= n->attr[2 * d + 1];
+      return 1;
+    case NVG_OP_EXPAND:
+      for (int d = 0; d < b->rank; d++)
+        if (a->shape[d] != b->shape[d]) at->stride[d] = 0;
+      return 1;
+    case NVG_OP_REAL: case NVG_OP_IMAG:
+      for (int d = 0; d < b->rank; d++) at->stride[d] *= 2;
+      at->offset = 2 * at->offset + (n->op == NVG_OP_IMAG);
+      return 1;
+    default: return 0;
+  }
+}
+
+/* ---- chains */
+/* The nodes of a chain over `of` (which is none of them), lowest first, into `at`, which has room for `length` of them
+   or is NULL; how many, -1: it is no such chain. */
+static int steps(const nvg_node **at, const nvg_node *top, const nvg_node *of, int length) {
+  int n = 0;
+  for (; top != of; top = top->in[0], n++) {
+    if (top->nin != 1) return -1;
+    if (at) at[length - 1 - n] = top;
+  }
+  return n;
+}
+void nvg_lens_free(nvg_lens *l) {
+  if (!l) return;
+  nvg_node_unref(l->of);
+  nvg_node_unref(l->top);
+  nvb_free(l);
+}
+/* The layout of what is on top of `through`. */
+static int lay_out(nvg_lens *l, const nvg_lens *through) {
+  enum { MOST = 64 }; /* operations that are applied at once: an axis, of a flip, is one */
+  const nvg_node *at[MOST], *from = through ? through->top : l->of;
+  layout now = { 0 };
+  int more = steps(NULL, l->top, from, 0);
+  if (more < 0 || more > MOST) return 0;
+  steps(at, l->top, from, more);
+  l->length = more + (through ? through->length : 0);
+  nvg_packed(now.stride, from->aval->rank, from->aval->shape);
+  if (through) {
+    now.offset = through->offset;
+    memcpy(now.stride, through->stride, sizeof *now.stride * (size_t)from->aval->rank);
+  }
+  int strided = !through || through->strided;
+  for (int i = 0; i < more && strided; i++) strided = lay(&now, at[i]);
+  l->offset = now.offset;
+  memcpy(l->stride, now.stride, sizeof *l->stride * (size_t)l->top->aval->rank);
+  return strided;
+}
+nvg_lens *nvg_lens_new(const nvg_lens *through, nvg_node *of, nvg_node *top) {
+  nvg_lens *l = top ? nvb_alloc(sizeof *l + sizeof *l->stride * (size_t)top->aval->rank) : NULL;
+  if (!l) {
+    if (top) nvb_fail_memory();
+    return nvg_node_unref(top), NULL;
+  }
+  *l = (nvg_lens){ .of = nvg_node_ref(of), .top = top, .length = -1, .fixed = through && through->fixed };
+  l->strided = lay_out(l, through);
+  return l;
+}
+int nvg_lens_packed(const nvg_lens *l) {
+  const nvg_aval *a = l->top->aval;
+  int64_t packed[NVM_MAX_RANK];
+  nvg_packed(packed, a->rank, a->shape);
+  int same = l->strided;
+  for (int d = 0; d < a->rank && a->size; d++) same &= a->shape[d] == 1 || l->stride[d] == packed[d];
+  return same;
+}
+
+/* ---- reading and writing through */
+static nvg_node *reshape(nvg_node *x, const nvg_aval *to) {
+  nvg_attr at = { .name = "shape", .kind = 'I', .is = to->shape, .n = to->rank };
+  return nvg_apply(NVG_OP_RESHAPE, &x, 1, &at, 1, NVM_F64);
+}
+/* What the step shows of x. */
+static nvg_node *see(const nvg_node *step, nvg_node *x) {
+  if (step->op == NVG_OP_RESHAPE) return reshape(x, step->aval);
+  nvg_node *n = nvg_node_new((nvg_op)step->op, step->aval, &x, 1, step->attr, step->nattr);
+  if (n) n->device = x->device;
+  return n;
+}
+static nvg_node *turn_back(const nvg_node *step, nvg_node *v) {
+  int64_t axes[NVM_MAX_RANK];
+  for (int d = 0; d < step->nattr; d++) axes[step->attr[d]] = d;
+  nvg_attr at = { .name = "axes", .kind = 'I', .is = axes, .n = step->nattr };
+  return nvg_apply(NVG_OP_PERMUTE_DIMS, &v, 1, &at, 1, NVM_F64);
+}
+static nvg_node *put_window(const nvg_node *step, nvg_node *x, nvg_node *v) {
+  int rank = step->aval->rank;
+  int64_t start[NVM_MAX_RANK], by[NVM_MAX_RANK];
+  for (int d = 0; d < rank; d++) start[d] = step->attr[2 * d], by[d] = step->attr[2 * d + 1];
+  nvg_attr at[3] = { { .name = "start", .kind = 'I', .is = start, .n = rank },
+                     { .name = "count", .kind = 'I', .is = step->aval->shape, .n = rank },
+                     { .name = "step", .kind = 'I', .is = by, .n = rank } };
+  return nvg_apply(NVG_OP_SLICE_UPDATE, (nvg_node *[]){ x, v }, 2, at, 3, NVM_F64);
+}
+static nvg_node *put_part(const nvg_node *step, nvg_node *x, nvg_node *v) {
+  int real = step->op == NVG_OP_REAL;
+  nvg_node *other = nvg_map(real ? NVG_OP_IMAG : NVG_OP_REAL, &x, 1, NVM_F64);
+  nvg_node *parts[2] = { real ? v : other, real ? other : v };
+  nvg_node *n = other ? nvg_map(NVG_OP_COMPLEX, parts, 2, NVM_F64) : NULL;
+  nvg_node_unref(other);
+  if (n) n->device = x->device;
+  return n;
+}
+/* x with what the step shows of it replaced by v. */
+static nvg_node *put(const nvg_node *step, nvg_node *x, nvg_node *v) {
+  switch (step->op) {
+    case NVG_OP_RESHAPE: return reshape(v, step->in[0]->aval);
+    case NVG_OP_PERMUTE_DIMS: return turn_back(step, v);
+    case NVG_OP_STRIDED: return put_window(step, x, v);
+    case NVG_OP_REAL: case NVG_OP_IMAG: return put_part(step, x, v);
+    default: return nvb_fail(NVM_ERR_VALUE, "%s cannot be written through", nvg_ops[step->op].name), NULL;
+  }
+}
+/* Room for the steps, and for what each of them is applied to and the top, counted. */
+typedef struct path { int n; const nvg_node **step; nvg_node **seen; } path;
+static void path_end(path *p) {
+  for (int i = 0; p->seen && i <= p->n; i++) nvg_node_unref(p->seen[i]);
+  nvb_free(p->step);
+  nvb_free(p->seen);
+}
+static int path_of(path *p, const nvg_lens *l, nvg_node *base) {
+  *p = (path){ l->length, nvb_alloc(sizeof *p->step * ((size_t)l->length + 1)),
+               nvb_calloc((size_t)l->length + 1, sizeof *p->seen) };
+  if (!p->step || !p->seen) return path_end(p), nvb_fail_memory();
+  steps(p->step, l->top, l->of, l->length);
+  p->seen[0] = nvg_node_ref(base);
+  for (int i = 0; i < p->n; i++)
+    if (!(p->seen[i + 1] = see(p->step[i], p->seen[i]))) return path_end(p), nvb_status();
+  return NVM_OK;
+}
+nvg_node *nvg_lens_get(const nvg_lens *l, nvg_node *base) {
+  path p;
+  if (path_of(&p, l, base)) return NULL;
+  nvg_node *top = nvg_node_ref(p.seen[p.n]);
+  path_end(&p);
+  return top;
+}
+nvg_node *nvg_lens_put(const nvg_lens *l, nvg_node *base, nvg_node *value) {
+  path p;
+  if (path_of(&p, l, base)) return NULL;
+  nvg_node *v = nvg_node_ref(value);
+  for (int i = p.n - 1; i >= 0 && v; i--) {
+    nvg_node *below = put(p.step[i], p.seen[i], v);
+    nvg_node_unref(v);
+    v = below;
+  }
+  path_end(&p);
+  return v;
+}

@@ -1,0 +1,177 @@
+"""Random programs of views of views, writes and reads, as data: made along with NumPy, executed by whoever has its
+names."""
+import numpy as np
+
+
+def view(xp, kind, a, arg):
+    if kind == "reshape":
+        return a.reshape(arg)
+    if kind in ("ravel", "squeeze"):
+        return getattr(a, kind)()
+    if kind in ("T", "mT", "real", "imag"):
+        return getattr(a, kind)
+    if kind == "key":
+        return a[arg]
+    if kind == "diagonal":
+        return xp.linalg.diagonal(a, offset=arg)
+    if kind == "row":
+        return list(a)[arg]
+    if kind == "unstack":
+        return xp.unstack(a, axis=arg[0])[arg[1]]
+    if kind == "same":
+        return xp.astype(a, a.dtype, copy=False)
+    if kind in ("flip", "expand_dims"):
+        return getattr(xp, kind)(a, axis=arg)
+    if kind == "moveaxis":
+        return xp.moveaxis(a, *arg)
+    return getattr(xp, kind)(a, arg)  # permute_dims, broadcast_to
+
+
+def write(kind, a, arg, names):
+    """One write; names are all variables."""
+    if kind == "set":
+        a[arg[0]] = arg[1]
+    elif kind == "from":
+        a[...] = names[arg]
+    elif kind == "add":
+        a += arg
+    elif kind == "scale":
+        a[arg[0]] *= arg[1]
+    elif kind == "mask":
+        a[a.real > arg] = -1
+    elif kind == "swap":
+        a[arg[0]], a[arg[1]] = a[arg[1]], a[arg[0]]
+    return a
+
+
+def run(xp, x, program):
+    """The variables in the end, and the sums that were read on the way."""
+    names, reads = [x], []
+    for step, kind, i, arg in program:
+        if step == "view":
+            names.append(view(xp, kind, names[i], arg))
+        elif step == "write":
+            names[i] = write(kind, names[i], arg, names)
+        elif step == "refused":
+            try:
+                write(kind, names[i], arg, names)
+            except ValueError:
+                continue
+            raise AssertionError(f"a write to {kind} {arg} of variable {i} should be an error")
+        else:
+            reads.append(xp.sum(names[i] * 2))
+    return names, reads
+
+
+def basic_key(rng, shape):
+    key = []
+    for n in shape:
+        what = rng.integers(4)
+        if what == 0 and n:
+            key.append(int(rng.integers(-n, n)))
+        elif what < 3:
+            step = int(rng.choice([-2, -1, 1, 1, 2]))
+            key.append(slice(int(rng.integers(0, n + 1)), None, step) if rng.integers(2) else slice(None, None, step))
+        else:
+            break
+    if rng.integers(4) == 0:
+        key.insert(int(rng.integers(len(key) + 1)), None)
+    if rng.integers(5) == 0:  # before an integer it moves that to another dimension
+        integers = [i for i, k in enumerate(key) if isinstance(k, int)]
+        key.insert(int(rng.integers(integers[-1] + 1 if integers else 0, len(key) + 1)), Ellipsis)
+    return tuple(key)
+
+
+def some_shape(rng, size):
+    shape = []
+    while size > 1 and rng.integers(4):
+        d = int(rng.choice([k for k in range(1, size + 1) if size % k == 0]))
+        shape.append(d)
+        size //= d
+    shape.append(size)
+    return tuple(int(d) for d in rng.permutation(shape))
+
+
+def some_view(rng, a):
+    r = a.ndim
+    kinds = ["T", "ravel", "squeeze", "reshape", "reshape", "key", "key", "key", "same", "expand_dims", "real", "imag",
+             "broadcast_to"] + ["flip", "permute_dims", "moveaxis", "row", "unstack"] * (r > 0)
+    kinds += ["mT", "diagonal"] * (r > 1)
+    kind = str(rng.choice(kinds))
+    arg = None
+    if kind == "reshape":
+        arg = some_shape(rng, a.size) if a.size else (0,)
+    elif kind == "key":
+        arg = basic_key(rng, a.shape)
+    elif kind == "permute_dims":
+        arg = tuple(int(k) for k in rng.permutation(r))
+    elif kind == "moveaxis":
+        arg = tuple(int(k) for k in rng.integers(-r, r, 2))
+    elif kind == "expand_dims":
+        arg = int(rng.integers(-r - 1, r + 1))
+    elif kind == "flip":
+        arg = None if not r or rng.integers(2) else int(rng.integers(-r, r))
+    elif kind == "broadcast_to":
+        arg = (int(rng.integers(1, 3)),) + a.shape
+    elif kind == "diagonal":
+        arg = int(rng.integers(-1, 2))
+    elif kind == "row":
+        arg = int(rng.integers(a.shape[0])) if a.shape[0] else None
+    elif kind == "unstack":
+        axis = int(rng.integers(-r, r))
+        arg = (axis, int(rng.integers(a.shape[axis]))) if a.shape[axis] else None
+    return None if arg is None and kind in ("row", "unstack") else (kind, arg)
+
+
+def some_write(rng, names, i, lists):
+    a = names[i]
+    kind = str(rng.choice(["set", "set", "from", "add", "scale", "index", "mask", "swap"]))
+    value = float(rng.integers(-9, 9))
+    if kind == "from":
+        fits = [j for j, b in enumerate(names) if np.shape(b) == a.shape[a.ndim - np.ndim(b):]
+                and (np.iscomplexobj(a) or not np.iscomplexobj(b))]
+        return (kind, int(rng.choice(fits))) if fits else None
+    if kind == "index":
+        if not a.ndim or not a.shape[0] or not lists:
+            return None
+        n = a.shape[0]
+        return "set", ([int(k) for k in rng.integers(-n, n, rng.integers(1, 4))], value)
+    if kind == "swap":
+        if a.ndim != 1 or not a.size:
+            return None
+        return kind, tuple(int(k) for k in rng.integers(-a.size, a.size, 2))
+    if kind in ("set", "scale"):
+        return kind, (basic_key(rng, a.shape), value)
+    return kind, value
+
+
+def random_program(seed, length=9):
+    """An array and a program over it, which NumPy has executed once: what it refuses is in it as refused."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))
+    x = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+    if rng.integers(3) == 0:
+        x = x + 1j * x[::-1]
+    start, names, program = x.copy(), [x], []
+    while len(program) < length:
+        i = int(rng.integers(len(names)))
+        a, what = names[i], rng.integers(10)
+        if not isinstance(a, np.ndarray):
+            continue
+        if what < 4:
+            made = some_view(rng, a)
+            if made:
+                program.append(("view", made[0], i, made[1]))
+                names.append(view(np, made[0], a, made[1]))
+        elif what < 9:
+            made = some_write(rng, names, i, True)
+            if made:
+                try:
+                    write(made[0], a, made[1], names)
+                except ValueError:
+                    program.append(("refused", made[0], i, made[1]))
+                else:
+                    program.append(("write", made[0], i, made[1]))
+        else:
+            program.append(("read", "sum", i, None))
+    return start, program
