@@ -1,5 +1,5 @@
-/* Handles: making arrays from data, looking at them, and reading their values. A handle stands for a node; one that is a
-   view (view.c) follows the writes to what it shows. Decides nothing about how values are computed. */
+/* Handles: making arrays from data, looking at them, and reading their values. A handle stands for a node; one that
+   is a view (view.c) follows the writes to what it shows. Decides nothing about how values are computed. */
 #include <stdio.h>
 #include <string.h>
 #include "base/lock.h"

@@ -93,9 +93,10 @@ NVM_API int nvm_op_find(int *out, const char *name);
 /* An owned reference (nvm_array_unref), needs no open scope; NULL operands pass through. nvm_none() operands where
    optional. */
 NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
-/* The same, but what NumPy makes a view of its operand is one: reshape where strides describe the result (row-major where
-   the operand is no view), permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice, flip, real and imag;
-   broadcast_to and diagonal, which cannot be written. What is written to either is seen in both, as with nvm_view. */
+/* The same, but what NumPy makes a view of its operand is one: reshape where strides describe the result (row-major
+   where the operand is no view), permute_dims, matrix_transpose, moveaxis, expand_dims, squeeze, slice, flip, real,
+   imag, and astype where it neither copies nor casts; broadcast_to and diagonal, which cannot be written. What is
+   written to either is seen in both, as with nvm_view. */
 NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 /* 1: it is no view, or one whose elements lie in what it shows in row-major order without gaps */
 NVM_API int nvm_is_packed(const nvm_array *a);

@@ -150,8 +150,8 @@ typedef struct nvg_lens {
   nvg_node *of, *top;          /* counted: the placeholder, and what shows */
   int length;                  /* operations between them; -1: top is no such chain */
   int fixed;                   /* cannot be written through */
-  int strided;                 /* the rest is known: where elements lie in what is viewed, if that is in row-major order */
-  int64_t offset, stride[];    /* in elements of top's dtype */
+  int strided;                 /* the rest is known */
+  int64_t offset, stride[];    /* where top's elements lie in what is viewed, if that is row-major; in such elements */
 } nvg_lens;
 /* Of an operation (or several) on top of `through`, or on `of` if that is NULL; takes top, NULL passes through. */
 nvg_lens *nvg_lens_new(const nvg_lens *through, nvg_node *of, nvg_node *top);
