@@ -19,7 +19,7 @@ static nvg_node *shown(const how *h, nvg_node *x) {
   return h->shape ? reshape(r, h->rank, h->shape) : r;
 }
 static nvg_lens *lens_of(const nvm_array *a, const how *h) {
-  nvg_node *of = a->lens ? nvg_node_ref(a->lens->of) : nvg_leaf_new(a->node->aval, NULL);
+  nvg_node *of = a->lens ? nvg_node_ref(a->lens->of) : nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
   nvg_node *top = of ? shown(h, a->lens ? a->lens->top : of) : NULL;
   nvg_lens *l = top ? nvg_lens_new(a->lens, of, top) : NULL;
   nvg_node_unref(of);

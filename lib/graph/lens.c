@@ -129,7 +129,7 @@ static nvg_node *reshape(nvg_node *x, const nvg_aval *to) {
 /* What the step shows of x. */
 static nvg_node *see(const nvg_node *step, nvg_node *x) {
   if (step->op == NVG_OP_RESHAPE) return reshape(x, step->aval);
-  nvg_node *n = nvg_node_new((nvg_op)step->op, step->aval, &x, 1, step->attr, step->nattr);
+  nvg_node *n = nvg_node_new((nvg_op)step->op, nvg_aval_ref(step->aval), &x, 1, step->attr, step->nattr);
   if (n) n->device = x->device;
   return n;
 }
