@@ -1,5 +1,5 @@
 /* Inside of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. A file each:
-   types and helpers, fragments, index expressions, memory, plan, runs, groups of maps, reductions, scans, statements,
+   types and helpers, fragments, index expressions, memory, plan, cuts, runs, groups of maps, reductions, scans, statements,
    moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller (llvm_jit.c). */
 #ifndef NVC_LLVM_EMIT_H
 #define NVC_LLVM_EMIT_H
@@ -43,8 +43,26 @@ typedef struct nvcl_xv {
 
 typedef struct nvcl_mask { val one, all; } nvcl_mask; /* i1 for all lanes, and a vector of i1; NULL: true */
 
+/* ---- how the innermost loop of a run is shared out (llvm_split.c) */
+enum { NVC_VERSIONS = 8 };
+enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 }; /* what a version does of a statement: both sides of a choice, one */
+typedef struct nvcl_version {
+  uint64_t known, never;   /* relations that hold in all of its rounds, that hold in no lane of them */
+  int nfail;
+  uint64_t *fail;          /* of each set some relation holds in no lane */
+  signed char *side;       /* by statement */
+} nvcl_version;
+typedef struct nvcl_zone { int64_t step; val first, last, holds, fails; } nvcl_zone;
+typedef struct nvcl_split {
+  int n;
+  nvcl_version *at[NVC_VERSIONS];
+  uint64_t lines, asked;   /* relations that are linear in the loop; that some version asks for */
+  nvcl_zone zone[NVC_RELATIONS];
+} nvcl_split;
+
 typedef struct nvcl_group nvcl_group;
 typedef struct nvcl_red nvcl_red;
+typedef struct nvcl_cold { nvc_ints map; val fn; } nvcl_cold;
 
 typedef struct nvcl_em {
   nvb_arena *a;
@@ -76,8 +94,10 @@ typedef struct nvcl_em {
   const nvc_seq *seq;      /* that it belongs to */
   val clamped, threshold; blk clamped_in; /* the last mask's base, and what its lanes are compared with */
   uint64_t known, active;  /* relations that hold here; carried ones that may not */
+  nvcl_split *split;       /* of the run; NULL: its loops are cut in two */
+  nvcl_version *version;   /* that is being emitted; NULL: the whole body */
   nvcl_group *group;        /* open group of maps with rare paths */
-  nvc_ints cold_id; NVB_VEC(val) cold_fn; /* out-of-line functions by first statement */
+  NVB_VEC(nvcl_cold) cold; /* out-of-line functions by their maps */
   NVB_VEC(nvcl_red *) red;  /* reductions of the run */
   val room; blk room_in;   /* stack for the lanes of an access, and the entry block of the function that has it */
   int streamed;            /* a non-temporal store was emitted */
@@ -135,7 +155,7 @@ typedef struct nvcl_access {
   nvcl_xv at;               /* in elements (pairs count as one) */
   int n;                   /* lanes */
   val mask;                /* i1 in n lanes; NULL: all */
-  val some;                /* i1: false where the mask is known to have no lane; NULL: nothing is known */
+  val some;                /* i1: false where no lane is accessed, whatever the mask says; NULL: true */
 } nvcl_access;
 void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out);
 /* Of lanes that hold copies, as l says, one stores. */
@@ -155,6 +175,16 @@ val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own lay
 val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; NULL: not open */
 /* Rounds of loop `level` that some effect will look at, whatever a loop along `axis` does. */
 val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis);
+
+/* ---- llvm_split.c: how loops are cut */
+typedef struct nvcl_cut { uint64_t set; int exact; val full, any; } nvcl_cut; /* set: relations that hold in [0, full) */
+nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_run *r, int level);
+int nvcl_heavy(nvcl_em *e, const nvc_run *r);
+nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_run *r); /* NULL: nothing is gained */
+void nvcl_split_at(nvcl_em *e, const nvc_run *r);       /* before the other calls: evaluates what they ask for */
+val nvcl_share_end(nvcl_em *e, val lo, val any);        /* up to where the rounds from lo on are alike */
+val nvcl_serves(nvcl_em *e, int version, val lo, val hi); /* i1: does the version serve these rounds? */
+int nvcl_side(const nvcl_em *e, const nvf_stmt *s);     /* what the version does of the statement */
 
 /* ---- llvm_group.c: maps with rare paths */
 void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to); /* items; all of them where there is a rare path */

@@ -54,7 +54,7 @@ static int changes(const nvcl_em *e, const nvf_stmt *s) { /* a carried tile */
 }
 
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s) {
-  if (e->group && ((s->op != NVF_MAP && touches(e, s)) || (changes(e, s) && !touches(e, s)))) nvcl_group_close(e);
+  if (e->group && (((s->op != NVF_MAP || nvcl_side(e, s)) && touches(e, s)) || (changes(e, s) && !touches(e, s)))) nvcl_group_close(e);
 }
 
 static val argument(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item, int n) {
@@ -77,7 +77,19 @@ static nvcl_group *open_group(nvcl_em *e, const nvf_layout *l, int n, int nitem)
   return g;
 }
 
+/* Of a choice whose side is known */
+static void take_side(nvcl_em *e, const nvf_stmt *s, int side, int from, int to) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
+  for (int o = 0; o < s->nout; o++)
+    for (int i = from; i < to; i++)
+      nvcl_define(e, s->out[o], i, argument(e, &s->arg[1 + (side - 1) * s->nout + o], l, i, nvcl_layout_lanes(e, l)));
+}
+
 void nvcl_map(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  if (nvcl_side(e, s)) {
+    take_side(e, s, nvcl_side(e, s), from, to);
+    return;
+  }
   const nvf_layout *l = nvc_layout_of(&e->r, s);
   int n = nvcl_layout_lanes(e, l), nitem = nvc_items(l), grouped = s->frag->rare >= 0 || touches(e, s), changes = 0;
   if (s->narg > NVC_ARGS || s->nout > NVC_ARGS)
@@ -199,10 +211,15 @@ static void redo_lanes(nvcl_em *e, nvcl_group *g, val buffer, val at, int n) {
     write_slot(e, &g->out.at[i], buffer, at, n, value.at[find_slot(known.at, known.n, NVF_ATILE, g->out.at[i].id)]);
 }
 
+static int is_cold_of(const nvcl_cold *c, const nvcl_group *g) {
+  int is = c->map.n == g->map.n;
+  for (int i = 0; i < g->map.n && is; i++) is = c->map.at[i] == g->map.at[i].s->id;
+  return is;
+}
+
 static val cold_function(nvcl_em *e, nvcl_group *g) {
-  int key = g->map.at[0].s->id * 1024 + g->map.n;
-  for (int i = 0; i < e->cold_id.n; i++)
-    if (e->cold_id.at[i] == key) return e->cold_fn.at[i];
+  for (int i = 0; i < e->cold.n; i++)
+    if (is_cold_of(&e->cold.at[i], g)) return e->cold.at[i].fn;
   blk here = nvcl_here(e), entry = e->entry;
   val fn = e->fn, f = LLVMAddFunction(e->m, "nvm_cold", LLVMFunctionType(e->tvoid, &e->ptr, 1, 0));
   int lanes = g->lone ? 1 : e->target->width / 4 < g->n ? e->target->width / 4 : g->n;
@@ -232,8 +249,9 @@ static val cold_function(nvcl_em *e, nvcl_group *g) {
   e->fn = fn;
   e->entry = entry;
   nvcl_at(e, here);
-  NVB_PUSH(e->a, e->cold_id, key);
-  NVB_PUSH(e->a, e->cold_fn, f);
+  nvcl_cold cold = {.fn = f};
+  for (int i = 0; i < g->map.n; i++) NVB_PUSH(e->a, cold.map, g->map.at[i].s->id);
+  NVB_PUSH(e->a, e->cold, cold);
   return f;
 }
 

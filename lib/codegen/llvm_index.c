@@ -282,6 +282,7 @@ nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item
   nvcl_mask m = {0};
   for (int i = 0; c && i < c->nrel; i++) {
     int r = nvc_relation(&e->r, &c->rel[i]);
+    if (r >= 0 && e->version && e->version->never >> r & 1) return (nvcl_mask){.one = LLVMConstInt(e->i1, 0, 0)};
     if (r < 0 || !(e->known >> r & 1)) and_relation(e, &m, &c->rel[i], l, item);
   }
   for (int i = 0; c && i < c->ntile; i++) {

@@ -1,6 +1,6 @@
-/* Emits runs: loop nests around statements. Decides how a loop is cut: as far as every relation holds for whole vectors
-   without masks, then with masks, and not at all where no effect is left. Also where a tile's values are read and
-   written. */
+/* Emits runs: loop nests around statements, each loop cut as llvm_split.c says: as far as every relation holds for whole
+   vectors without masks, then with masks, and not at all where no effect is left. Also where a tile's values are read
+   and written. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -63,87 +63,6 @@ void nvcl_define(nvcl_em *e, int tile, int item, val v) {
   t->v[item] = v;
 }
 
-/* ---- how far a loop goes */
-typedef struct cut {
-  uint64_t set;
-  int exact;
-  val full, any;
-} cut; /* set: relations that hold in [0, full) */
-
-/* Rounds j in [0, extent) with x + most + step * j < 0: ceil(-(x + most) / step), clamped */
-static val rounds(nvcl_em *e, val x, int64_t most, int64_t step, int64_t extent) {
-  val t = LLVMBuildNSWSub(e->b, nvcl_int(e, step - 1 - most), x, "");
-  t = nvcl_floor_div(e, t, nvcl_int(e, step));
-  t = nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){t, nvcl_int(e, 0)}, 2);
-  return nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){t, nvcl_int(e, extent)}, 2);
-}
-
-static val at_open_loops(nvcl_em *e, const nvc_run *r, int q) {
-  nvf_layout l = {.n = r->nloop};
-  for (int i = 0; i < r->nloop; i++) l.d[i] = r->loop[i];
-  nvf_expr minus = {.kind = NVF_SUB, .a = e->r.rel[q]->a, .b = e->r.rel[q]->b};
-  int sign, plus;
-  nvc_normal(e->r.rel[q], &sign, &plus);
-  if (sign < 0) {
-    minus.a = e->r.rel[q]->b;
-    minus.b = e->r.rel[q]->a;
-  }
-  nvcl_xv x = nvcl_index(e, &minus, &l, 0);
-  return nvcl_index_value(e, &x, 1);
-}
-
-static val lesser(nvcl_em *e, val a, val b) {
-  return a && a != b ? nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){a, b}, 2) : b;
-}
-
-/* What only later runs mask stops a loop here too: they will not look at the rest. */
-static cut cut_loop(nvcl_em *e, const nvc_run *r, int level) {
-  int64_t extent = r->loop[level].extent;
-  cut c = {.exact = 1};
-  for (int q = 0; q < e->r.nrel; q++) {
-    nvc_line x;
-    if (e->known >> q & 1) continue;
-    int stops = r->carries >> q & 1;
-    const nvf_layout *masked = nvc_widest_with(&e->r, r, q);
-    const nvf_layout *l = masked || !stops ? masked : nvc_widest_over(&e->r, r, q);
-    if (!l || !nvc_linear(&e->r, r, q, level, l, &x) || x.step <= 0) continue;
-    if (!stops && !x.deepest) continue;
-    val at = at_open_loops(e, r, q), any = stops ? rounds(e, at, x.lo, x.step, extent) : NULL;
-    if (stops) c.any = lesser(e, c.any, any);
-    if (!x.deepest || !masked) continue;
-    c.full = lesser(e, c.full, x.lo == x.hi && stops ? any : rounds(e, at, x.hi, x.step, extent));
-    c.exact &= x.lo == x.hi && stops;
-    c.set |= 1ull << q;
-  }
-  if (!c.any) c.any = nvcl_int(e, extent);
-  c.full = c.full ? lesser(e, c.full, c.any) : c.any;
-  return c;
-}
-
-val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis) {
-  val most = nvcl_int(e, r->loop[level].extent);
-  nvc_line x;
-  for (int q = 0; q < e->r.nrel; q++) {
-    const nvf_layout *l = r->carries >> q & 1 && nvc_still(&e->r, q, axis) ? nvc_widest_over(&e->r, r, q) : NULL;
-    if (l && nvc_linear(&e->r, r, q, level, l, &x) && x.step > 0)
-      most = lesser(e, most, rounds(e, at_open_loops(e, r, q), x.lo, x.step, r->loop[level].extent));
-  }
-  return most;
-}
-
-/* Is one masked loop enough? Where masks are registers (AVX-512) and the body computes for long, its second, unmasked
-   copy would cost compile time and gain nothing. */
-static int heavy(nvcl_em *e, const nvc_run *r) {
-  enum { MANY = 48 };
-  int cost = 0;
-  for (int i = 0; i < r->s.n; i++) {
-    const nvf_stmt *s = r->s.at[i];
-    if (s->op == NVF_MAP) cost += s->frag->cost * nvc_items(nvc_layout_of(&e->r, s));
-    if (s->op == NVF_REDUCE || (s->op == NVF_STORE && nvc_hint(&e->r, s, "nt", 0))) return 0;
-  }
-  return e->target->width == 64 && cost > MANY;
-}
-
 /* ---- nests */
 static void level(nvcl_em *e, nvc_run *r, int p);
 
@@ -178,13 +97,68 @@ static int item_by_item(nvcl_em *e, const nvc_run *r) {
 static void body(nvcl_em *e, nvc_run *r) {
   int items = r->s.n && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
   for (int k = 0; k < items; k++)
-    for (int i = 0; i < r->s.n; i++) nvcl_stmt_items(e, r->s.at[i], k, k + 1);
+    for (int i = 0; i < r->s.n; i++)
+      if (nvcl_side(e, r->s.at[i]) != NVC_SKIPPED) nvcl_stmt_items(e, r->s.at[i], k, k + 1);
   if (items) return;
   for (int i = 0; i < r->s.n; i++) {
+    if (nvcl_side(e, r->s.at[i]) == NVC_SKIPPED) continue;
     nvcl_group_touch(e, r->s.at[i]);
     nvcl_stmt(e, r->s.at[i]);
   }
   nvcl_group_close(e);
+}
+
+/* Rounds [0, full) without masks, the others with them. */
+static void cut_in_two(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c) {
+  uint64_t known = e->known, active = e->active;
+  int split = !c->exact && !nvcl_heavy(e, r);
+  if (c->exact) e->known = known | c->set;
+  if (split) {
+    e->known = known | c->set;
+    one_loop(e, r, p, nvcl_int(e, 0), c->full);
+    e->known = known;
+  }
+  if (!c->exact) e->active = active | (c->set & r->carries);
+  one_loop(e, r, p, split ? c->full : nvcl_int(e, 0), c->any);
+  e->known = known;
+  e->active = active;
+}
+
+/* Rounds [lo, hi), all of which are alike: in the first version that serves them, else as they are. */
+static void one_share(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
+  nvcl_split *s = e->split;
+  uint64_t known = e->known, active = e->active;
+  blk next = nvcl_block(e, "share.done");
+  for (int v = 0; v < s->n; v++) {
+    blk yes = nvcl_block(e, "version"), no = nvcl_block(e, "other");
+    LLVMBuildCondBr(e->b, nvcl_serves(e, v, lo, hi), yes, no);
+    nvcl_at(e, yes);
+    e->version = s->at[v];
+    e->known = known | e->version->known;
+    one_loop(e, r, p, lo, hi);
+    e->known = known;
+    e->version = NULL;
+    LLVMBuildBr(e->b, next);
+    nvcl_at(e, no);
+  }
+  e->active = active | (s->lines & r->carries & ~known);
+  one_loop(e, r, p, lo, hi);
+  e->active = active;
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+}
+
+static void shared_out(nvcl_em *e, nvc_run *r, int p, val any) {
+  nvcl_split_at(e, r);
+  val zero = nvcl_int(e, 0);
+  blk from = nvcl_here(e), share = nvcl_block(e, "share"), done = nvcl_block(e, "shared.out");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, any, zero, ""), share, done);
+  nvcl_at(e, share);
+  val lo = LLVMBuildPhi(e->b, e->i64, "lo"), hi = nvcl_share_end(e, lo, any);
+  one_share(e, r, p, lo, hi);
+  LLVMAddIncoming(lo, (val[]){zero, hi}, (blk[]){from, nvcl_here(e)}, 2);
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, hi, any, ""), share, done);
+  nvcl_at(e, done);
 }
 
 static void level(nvcl_em *e, nvc_run *r, int p) {
@@ -192,20 +166,10 @@ static void level(nvcl_em *e, nvc_run *r, int p) {
   if (p == r->nloop) {
     body(e, r);
   } else {
-    uint64_t known = e->known, active = e->active;
-    cut c = cut_loop(e, r, p);
+    nvcl_cut c = nvcl_cut_loop(e, r, p);
     for (int i = 0; i < e->red.n; i++) nvcl_reduce_limit(e, e->red.at[i], p, c.any);
-    int split = !c.exact && !heavy(e, r);
-    if (c.exact) e->known = known | c.set;
-    if (split) {
-      e->known = known | c.set;
-      one_loop(e, r, p, nvcl_int(e, 0), c.full);
-      e->known = known;
-    }
-    if (!c.exact) e->active = active | (c.set & r->carries);
-    one_loop(e, r, p, split ? c.full : nvcl_int(e, 0), c.any);
-    e->known = known;
-    e->active = active;
+    if (e->split && p == r->nloop - 1) shared_out(e, r, p, c.any);
+    else cut_in_two(e, r, p, &c);
   }
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_after(e, e->red.at[i], p);
 }
@@ -269,6 +233,8 @@ void nvcl_emit_seq(nvcl_em *e, const nvc_seq *q) {
         nvcl_red *red = nvcl_reduce_new(e, r->s.at[j], r);
         NVB_PUSH(e->a, e->red, red);
       }
+    e->split = nvcl_split_new(e, r);
     level(e, r, 0);
+    e->split = NULL;
   }
 }

@@ -13,7 +13,7 @@ static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout
                        .parts = nvg_class_of(t) == NVG_COMPLEX ? 2 : 1,
                        .at = nvcl_index(e, s->map, l, item),
                        .n = n,
-                       .mask = nvcl_mask_value(e, m, n),
+                       .mask = m.all,
                        .some = m.one};
 }
 
@@ -150,7 +150,8 @@ static void emit_atomic(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
     for (int j = 0; j < x.n; j++) {
       val aj = x.n == 1 ? at : LLVMBuildExtractElement(e->b, at, nvcl_i32(e, j), "");
       val vj = x.n == 1 ? v : LLVMBuildExtractElement(e->b, v, nvcl_i32(e, j), "");
-      val mj = !x.mask || x.n == 1 ? x.mask : LLVMBuildExtractElement(e->b, x.mask, nvcl_i32(e, j), "");
+      val mj = x.mask ? LLVMBuildExtractElement(e->b, x.mask, nvcl_i32(e, j), "") : x.some;
+      if (x.mask && x.some) mj = LLVMBuildAnd(e->b, mj, x.some, "");
       blk yes = nvcl_block(e, "atomic"), next = nvcl_block(e, "next");
       LLVMBuildCondBr(e->b, mj ? mj : LLVMConstInt(e->i1, 1, 0), yes, next);
       nvcl_at(e, yes);
