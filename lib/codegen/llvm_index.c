@@ -194,9 +194,16 @@ static nvcl_xv coordinate(nvcl_em *e, int axis, const nvf_layout *l, int item) {
   return x;
 }
 
+/* In the lanes that the tile has itself: without any it is the same in all of them, and rows that an index names are
+   read as rows. */
+static val tile_alone(nvcl_em *e, int tile, const nvf_layout *l, int item) {
+  const nvf_layout *own = &e->t->tile[tile];
+  return nvcl_tile_at(e, tile, own, nvc_match_item(own, l, item));
+}
+
 static nvcl_xv of_tile(nvcl_em *e, int tile, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->tile[tile].type;
-  val v = nvcl_tile_at(e, tile, l, item);
+  val v = tile_alone(e, tile, l, item);
   int n = LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind ? e->lanes : 1;
   typ to = nvcl_vec(e->i64, n);
   if (nvg_size(t) < 8)
@@ -286,7 +293,7 @@ nvcl_mask nvcl_cond(nvcl_em *e, const nvf_cond *c, const nvf_layout *l, int item
     if (r < 0 || !(e->known >> r & 1)) and_relation(e, &m, &c->rel[i], l, item);
   }
   for (int i = 0; c && i < c->ntile; i++) {
-    val v = nvcl_tile_at(e, c->tile[i], l, item);
+    val v = tile_alone(e, c->tile[i], l, item);
     int wide = LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
     *(wide ? &m.all : &m.one) = and2(e, wide ? m.all : m.one, v);
   }

@@ -57,6 +57,8 @@ static val guarded_value(nvcl_em *e, val got, val none, blk taken, blk from) {
   return v;
 }
 
+enum { ROOM_EACH = 16 * NVC_LANES }; /* bytes on the stack for values, and for pointers */
+
 /* ---- under a mask. What the machine has no instruction for: where every lane is in the mask it hides nothing, else a
    loop walks the lanes that are. A branch for each lane made some kernels compile for seconds. */
 typedef struct lanes {
@@ -83,18 +85,43 @@ static val at_once(nvcl_em *e, const lanes *l, val mask) {
   return nvcl_call(e, name[are_apart(l)][l->writes], over, 2, l->writes ? to : from, 4);
 }
 
+/* Copies m lanes from lane i on: out of memory or, of what is written, to it. Returns those that are left behind them. */
+static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
+  int apart = are_apart(l);
+  val pointers = nvcl_gep(e, e->room, ROOM_EACH), mine = LLVMBuildInBoundsGEP2(e->b, l->type, e->room, &i, 1, "");
+  val p = LLVMBuildInBoundsGEP2(e->b, apart ? e->ptr : l->type, apart ? pointers : l->p, &i, 1, "");
+  if (apart) p = nvcl_load(e, e->ptr, p, 8);
+  nvcl_store(e, nvcl_load(e, nvcl_vec(l->type, m), l->writes ? mine : p, l->size), l->writes ? p : mine, l->size);
+  val done = LLVMBuildShl(e->b, nvcl_int(e, (1ll << m) - 1), i, "");
+  return LLVMBuildAnd(e->b, left, LLVMBuildNot(e->b, done, ""), "");
+}
+
+/* Lane i and the seven behind it together if all of them are in the mask, else it alone */
+static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
+  enum { TOGETHER = 8 };
+  if (are_apart(l) || l->n < 2 * TOGETHER) return copy_lanes(e, l, left, i, 1);
+  blk many = nvcl_block(e, "many"), one = nvcl_block(e, "one"), next = nvcl_block(e, "copied");
+  val all = nvcl_int(e, (1 << TOGETHER) - 1), run = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, left, i, ""), all, "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, run, all, ""), many, one);
+  nvcl_at(e, many);
+  val rest[2] = {copy_lanes(e, l, left, i, TOGETHER)};
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, one);
+  rest[1] = copy_lanes(e, l, left, i, 1);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  return guarded_value(e, rest[0], rest[1], many, one);
+}
+
 /* Values and pointers lie on the stack meanwhile. */
 static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
-  enum { EACH = 16 * NVC_LANES };
-  int apart = are_apart(l);
   if (e->room_in != e->entry) {
     e->room_in = e->entry;
-    e->room = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * EACH), "lanes");
+    e->room = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * ROOM_EACH), "lanes");
     LLVMSetAlignment(e->room, 64);
   }
-  val pointers = nvcl_gep(e, e->room, EACH), p = l->p;
   nvcl_store(e, l->v, e->room, 64);
-  if (apart) nvcl_store(e, l->p, pointers, 64);
+  if (are_apart(l)) nvcl_store(e, l->p, nvcl_gep(e, e->room, ROOM_EACH), 64);
   blk from = nvcl_here(e), test = nvcl_block(e, "lanes"), body = nvcl_block(e, "lane"), done = nvcl_block(e, "done");
   LLVMBuildBr(e->b, test);
   nvcl_at(e, test);
@@ -102,13 +129,9 @@ static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, left, nvcl_int(e, 0), ""), body, done);
   nvcl_at(e, body);
   val i = nvcl_call(e, "llvm.cttz", &e->i64, 1, (val[]){left, LLVMConstInt(e->i1, 1, 0)}, 2);
-  val mine = LLVMBuildInBoundsGEP2(e->b, l->type, e->room, &i, 1, "");
-  p = LLVMBuildInBoundsGEP2(e->b, apart ? e->ptr : l->type, apart ? pointers : p, &i, 1, "");
-  if (apart) p = nvcl_load(e, e->ptr, p, 8);
-  nvcl_store(e, nvcl_load(e, l->type, l->writes ? mine : p, l->size), l->writes ? p : mine, l->size);
-  val rest = LLVMBuildAnd(e->b, left, LLVMBuildSub(e->b, left, nvcl_int(e, 1), ""), "");
+  val rest = copy_some(e, l, left, i);
+  LLVMAddIncoming(left, (val[]){bits, rest}, (blk[]){from, nvcl_here(e)}, 2);
   LLVMBuildBr(e->b, test);
-  LLVMAddIncoming(left, (val[]){bits, rest}, (blk[]){from, body}, 2);
   nvcl_at(e, done);
   return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->room, 64);
 }
