@@ -6,6 +6,7 @@
 #include <llvm-c/Core.h>
 #include "codegen/codegen.h"
 #include "codegen/runs.h"
+#include "graph/graph.h"
 
 typedef LLVMValueRef val;
 typedef LLVMTypeRef typ;
@@ -44,7 +45,7 @@ typedef struct nvcl_xv {
 typedef struct nvcl_mask { val one, all; } nvcl_mask; /* i1 for all lanes, and a vector of i1; NULL: true */
 
 /* ---- how the innermost loop of a run is shared out (llvm_split.c) */
-enum { NVC_VERSIONS = 8 };
+enum { NVC_VERSIONS = NVG_PIECES };
 enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 }; /* what a version does of a statement: both sides of a choice, one */
 typedef struct nvcl_version {
   uint64_t known, never;   /* relations that hold in all of its rounds, that hold in no lane of them */

@@ -163,6 +163,34 @@ static void twist(const nvf_net *net, nvf_node *n) {
   n->must |= n->twist >= 2 * MOST;
 }
 
+static int behind_views(const nvf_net *net, int i) {
+  while (nvf_is_view(net->node[i].kind))
+    i = net->node[i].in[0];
+  return i;
+}
+
+/* Pieces between which an element of the value is chosen, those that show one array counted as one. More than a kernel
+   is to choose between: the operand that has most of them is stored first. */
+static void count_pieces(nvf_net *net, nvf_node *n) {
+  int many = n->kind == NVG_VCONCAT, through = many || n->kind == NVG_VMAP || n->kind == NVG_VPAD ||
+                                               n->kind == NVG_VROLL || nvf_is_view(n->kind);
+  for (nvf_node *most = NULL;; most->must = 1) {
+    n->pieces = many ? 0 : 1;
+    most = NULL;
+    for (int j = 0; j < n->nin && through; j++) {
+      nvf_node *x = &net->node[n->in[j]];
+      int own = x->must ? 1 : x->pieces, again = 0;
+      for (int i = 0; i < j && many; i++)
+        again |= behind_views(net, n->in[i]) == behind_views(net, n->in[j]);
+      n->pieces = many && !again ? n->pieces + own : own > n->pieces ? own : n->pieces;
+      if (own > 1 && (!most || own > most->pieces))
+        most = x;
+    }
+    if (n->pieces <= NVG_PIECES || !most)
+      return;
+  }
+}
+
 /* Users are the living ones: picks of states that nobody wants have none. */
 static void link_users(nvf_net *net) {
   uint8_t *alive = nvb_get(net->arena, (size_t)net->n + 1);
@@ -194,6 +222,7 @@ static void link_users(nvf_net *net) {
     n->depth += fold;
     n->must |= n->kind == NVG_VSCAN || n->kind == NVG_VSCATTER || n->kind == NVG_VCALL || n->kind == NVG_VROUTINE;
     twist(net, n);
+    count_pieces(net, n);
     net->nproduct += n->kind == NVG_VCALL;
   }
   for (int i = 0; i < net->n; i++) /* a routine reads memory and nothing else */

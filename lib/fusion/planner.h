@@ -41,6 +41,7 @@ typedef struct nvf_node {
   int value;               /* of the graph; what a partial and a finish stand for too */
   int must;                /* can only be read from memory */
   int depth;               /* reductions on the way from the leaves */
+  int pieces;              /* between which an element is chosen (concat) */
   int twist; /* twice the reshapes of what was moved, on the way from what is stored; odd: moved since the last */
   int near; /* the fewest of them on a way that no broadcast widens; NVF_FAR where there is no such way */
   int nuser, *user;

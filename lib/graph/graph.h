@@ -178,6 +178,7 @@ typedef struct nvg_val {
   const uint64_t *init;        /* RED, SCAN: identity of each state, bits */
   const char *name;            /* the op as the user wrote it, for explain and dumps */
 } nvg_val;
+enum { NVG_PIECES = 18 }; /* of a concat: so many, and no more, a kernel is to choose between */
 /* The stamp of a reduction (numerics.md section 4): that of columns where the kept elements inside of it are NVG_COLUMN
    or more, else that of rows. */
 enum { NVG_COLUMN = 16 };

@@ -35,16 +35,22 @@ static int lower_const(nvg_lower *l, const nvg_val *v) {
   return nvg_add_const(l, NVM_F32, nvg_float_bits(NVM_F32, nvg_bits_float(v->dtype, re)), 0);
 }
 
-/* Many pieces: two halves, each a concat of its own, so that the planner may store one of them. */
+/* Many pieces: as few groups of as many as a kernel is to choose between, each a concat of its own, which the planner
+   stores (NVG_PIECES). */
 static int add_concat(nvg_lower *l, const nvg_val *v, int n, int *in) {
-  enum { MOST = 16 };
   nvg_val c = { .kind = NVG_VCONCAT, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .nin = n, .in = in,
                 .attr = v->attr,
                 .nattr = v->nattr };
   if (n == 1) return in[0];
-  if (n > MOST) {
-    int half[2] = { add_concat(l, v, n / 2, in), add_concat(l, v, n - n / 2, in + n / 2) };
-    return add_concat(l, v, 2, half);
+  if (n > NVG_PIECES) {
+    int groups = (n + NVG_PIECES - 1) / NVG_PIECES;
+    groups = groups < NVG_PIECES ? groups : NVG_PIECES;
+    int *of = NVB_NEWN(l->make.arena, int, groups);
+    for (int i = 0; i < groups; i++) {
+      int lo = (int)((int64_t)n * i / groups), hi = (int)((int64_t)n * (i + 1) / groups);
+      of[i] = add_concat(l, v, hi - lo, in + lo);
+    }
+    return add_concat(l, v, groups, of);
   }
   int64_t *shape = nvb_dup(l->make.arena, v->shape, (size_t)v->rank * sizeof *shape);
   shape[v->attr[0]] = 0;

@@ -115,6 +115,12 @@ static void pieces(void) { /* more than a kernel may have buffers */
     x[i] = X(100 + i);
   out(apply(NVG_OP_CONCAT, 200, x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }));
 }
+static void states(void) { /* of a loop, all of them wanted */
+  N x = X(1000), at[300];
+  for (int i = 0; i < 300; i++)
+    at[i] = x = add(mul(x, w(0.99)), w(1));
+  out(apply(NVG_OP_STACK, 300, at, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 }));
+}
 static N running_sum(N x) {
   return apply(NVG_OP_CUMULATIVE_SUM, 1, &x, 1, &(nvg_attr){ .name = "axis", .kind = 'i', .i = 0 });
 }
@@ -165,7 +171,8 @@ static const struct { const char *name; void (*write)(void); int steps; const ch
   { "rotations", rotations, 40, NULL },
   { "writes", writes, 60, NULL },
   { "the longest", longest, 8, "too many operations one after the other" },
-  { "pieces", pieces, 7, "more buffers than a kernel may have" },
+  { "pieces", pieces, 7, "read at other coordinates than it is made" },
+  { "states", states, 40, NULL },
 };
 
 static void cut_on_a_gpu(nvb_arena *a, const nvg_graph *g, const char *name, const char *why) {
@@ -181,6 +188,20 @@ static void cut_on_a_gpu(nvb_arena *a, const nvg_graph *g, const char *name, con
     ck_assert_int_le(buffers, 64);
     ck_assert_int_le(p->step[s].k->nparam, 4096 / 8);
   }
+}
+
+/* An element of many pieces is found in few steps, in each between few of them. */
+static void few_choices(const nvf_plan *p, const char *name) {
+  for (int s = 0; s < p->nstep; s++)
+    for (int j = 0; j < p->step[s].k->npart; j++) {
+      const nvf_block *b = &p->step[s].k->part[j].body;
+      int tests = 0, stores = 0;
+      for (int i = 0; i < b->n; i++) {
+        tests += b->s[i]->op == NVF_TEST;
+        stores += b->s[i]->op == NVF_STORE;
+      }
+      ck_assert_msg(tests < NVG_PIECES * stores, "%s: step %d chooses %d times for %d values", name, s + 1, tests, stores);
+    }
 }
 
 static void plan_one(nvb_arena *a, void *arg) {
@@ -201,6 +222,8 @@ static void plan_one(nvb_arena *a, void *arg) {
   ck_assert_msg(p->work < WORK * g->n, "%s: %lld for %d values", cases[i].name, (long long)p->work, g->n);
   for (int s = 0; s < p->nstep; s++)
     ck_assert_msg(p->step[s].k->nstmt <= STATEMENTS, "%s: %d statements", cases[i].name, p->step[s].k->nstmt);
+  if (cases[i].write == pieces || cases[i].write == states)
+    few_choices(p, cases[i].name);
 }
 
 START_TEST(plans_of_large_graphs) {
