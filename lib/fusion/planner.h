@@ -206,6 +206,7 @@ typedef struct nvf_place {
   int64_t beside;
 } nvf_place;
 typedef struct nvf_shape {
+  int width;           /* CPU: lanes of a vector here */
   int lane;
   uint64_t lanes;      /* further axes that have lanes, never together with that one or with each other */
   int cross;           /* the axis along which memory runs that the lanes cross; -1 */

@@ -117,6 +117,23 @@ static int is_folded(const nvf_cand *k, int axis) {
   return 0;
 }
 
+/* Lanes of all accumulators on a CPU where any order will do: as many vectors as hide what a merge
+   takes, and as the registers hold beside what is merged to them (argmax of rows of 1000 f32, in 128 lanes that did
+   not fit: 3 x NumPy). */
+static int accumulators(const nvf_cand *k, const nvf_shape *s, int axis) {
+  enum { REGISTERS = 8, MOST = 4 };
+  int bytes = 1;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    int own = 0;
+    for (int j = 0; j < v->narg && v->kind == NVF_IRED && v->axis == axis; j++)
+      own += nvg_size(k->net->node[k->inst.at[v->arg[j]].node].dtype);
+    bytes = own > bytes ? own : bytes;
+  }
+  int fit = 4 * REGISTERS / bytes;
+  return (fit >= MOST ? MOST : fit >= 2 ? 2 : 1) * (int)most(s->width, k->net->caps->width);
+}
+
 /* Where any order will do: on a GPU neighbours side by side, the rest in sequence. */
 int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *out, int most) {
   enum { ENDLESS = 1 << 30 };
@@ -127,6 +144,8 @@ int nvf_stamps_of(const nvf_cand *k, const nvf_shape *s, int axis, nvf_stamp *ou
     *out = (nvf_stamp){ 1024, 1024 }; /* blocks of a scan */
   else if (gpu)
     *out = (nvf_stamp){ ENDLESS, s->at[axis].beside ? (int)s->at[axis].beside : 1 };
+  else if (is_folded(k, axis) && lane)
+    *out = (nvf_stamp){ ENDLESS, accumulators(k, s, axis) };
   else
     *out = lane ? (nvf_stamp){ 1024, 128 } : (nvf_stamp){ 64, 1 };
   return 1;

@@ -1,6 +1,7 @@
 /* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders
    of the stamps, loops around. */
 #include "fusion/schedule.h"
+#include "graph/dtype.h"
 
 /* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What
    is items rather than a loop (up to 32) is finer, so are the lanes of short rows; and what is done for whole tiles
@@ -236,12 +237,14 @@ static void digits_of(const nvf_cand *k, nvf_shape *s, int a, int width) {
   *x = x->n ? *x : *d;
 }
 
-/* Elementwise kernels with a short lane axis take several of the next axis into a block. */
-static void stack_rows(const nvf_cand *k, nvf_shape *s) {
+/* Elementwise kernels with a short lane axis take several of the next axis into a block, so that what is done once a
+   block (divisions, ends of loops, guards of whole rows) takes little beside them. */
+static void stack_rows(const nvf_cand *k, nvf_shape *s, int width) {
+  enum { VECTORS = 1024 };
   double have = tile_elements(k, s, -1);
   int best = nvf_longest_grid(k, s);
-  if (best >= 0 && !k->reduced && have <= 1024)
-    s->at[best] = (nvf_place){ .tile = (int64_t)(2048 / have), .cut = 1 };
+  if (best >= 0 && !k->reduced && have <= 128 * width)
+    s->at[best] = (nvf_place){ .tile = (int64_t)(VECTORS * width / have), .cut = 1 };
 }
 
 /* Do scans along the axis have it for themselves? Then the text may walk it. */
@@ -277,6 +280,21 @@ static uint64_t scanned_only(const nvf_cand *k) {
   return !(axes & (axes - 1)) && nvf_scanned(k, __builtin_ctzll(axes)) ? axes : 0;
 }
 
+/* Vectors have lanes for float32. Where nothing is wider than 16 or 8 bits, and no address is computed lane by lane, as
+   many more fill them (bytes, one thread: 10^6 rolled 99 -> 40 us). A reduction in a fixed order has the lanes of its
+   stamp. */
+static int lanes_for(const nvf_cand *k, const nvf_shape *s) {
+  int width = k->net->caps->width, bytes = 1, ordered = s->cross >= 0;
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    int valued = v->kind == NVF_ILOAD || v->kind == NVF_ICONST || v->kind == NVF_IMAP || nvf_is_red(v);
+    int own = v->kind == NVF_IINDEX ? 8 : valued ? nvg_size(k->net->node[v->node].dtype) : 1;
+    ordered |= nvf_is_red(v) && (v->kind != NVF_IRED || !k->net->node[v->node].order_free);
+    bytes = own > bytes && s->lane >= 0 && ((v->axes >> s->lane & 1) || nvf_is_red(v)) ? own : bytes;
+  }
+  return ordered || bytes >= 4 ? width : width * 4 / bytes;
+}
+
 nvf_shape *nvf_shape_cpu(nvf_cand *k) {
   enum { SQUARE = 64 }; /* tiles that memory crosses: both ways whole lines */
   nvb_arena *a = k->net->arena;
@@ -286,6 +304,7 @@ nvf_shape *nvf_shape_cpu(nvf_cand *k) {
   s->lane = lane_of(k, width);
   s->lanes = further_lanes(k, s->lane, width);
   s->cross = nvf_cross_axis(k, s->lane, k->reduced ? scanned_only(k) : k->grid);
+  s->width = width = lanes_for(k, s);
   for (int i = 0; i < k->axis.n; i++)
     if (nvf_live(k, i) && !(k->grid >> i & 1))
       s->at[i] = whole_axis(k, i, nvf_has_lanes(s, i), width);
@@ -293,7 +312,7 @@ nvf_shape *nvf_shape_cpu(nvf_cand *k) {
     s->at[s->lane] = s->at[s->cross] = (nvf_place){ .tile = SQUARE, .cut = 1 };
   else if (s->lane >= 0 && (k->grid >> s->lane & 1))
     s->at[s->lane] = (nvf_place){ .tile = block_of(k, s, width), .cut = 1 };
-  stack_rows(k, s);
+  stack_rows(k, s, width);
   if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
     digits_of(k, s, s->lane, width);
   for (int lanes = 0; lanes < 2; lanes++) /* innermost in its layouts */
