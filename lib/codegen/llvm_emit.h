@@ -1,6 +1,6 @@
 /* Inside of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. A file each:
-   types and helpers, fragments, index expressions, memory, plan, cuts, runs, groups of maps, reductions, scans, statements,
-   moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller (llvm_jit.c). */
+   types and helpers, fragments, index expressions, memory, plan, cuts, runs, groups of maps, reductions, scans,
+   statements, moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller (llvm_jit.c). */
 #ifndef NVC_LLVM_EMIT_H
 #define NVC_LLVM_EMIT_H
 #include <llvm-c/Core.h>
@@ -46,7 +46,8 @@ typedef struct nvcl_mask { val one, all; } nvcl_mask; /* i1 for all lanes, and a
 
 /* ---- how the innermost loop of a run is shared out (llvm_split.c) */
 enum { NVC_VERSIONS = NVG_PIECES };
-enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 }; /* what a version does of a statement: both sides of a choice, one */
+/* What a version does of a statement: all of it, one side of a choice, nothing */
+enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 };
 typedef struct nvcl_version {
   uint64_t known, never;   /* relations that hold in all of its rounds, that hold in no lane of them */
   int nfail;
@@ -178,7 +179,8 @@ val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; 
 val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis);
 
 /* ---- llvm_split.c: how loops are cut */
-typedef struct nvcl_cut { uint64_t set; int exact; val full, any; } nvcl_cut; /* set: relations that hold in [0, full) */
+/* set: relations that hold in [0, full) */
+typedef struct nvcl_cut { uint64_t set; int exact; val full, any; } nvcl_cut;
 nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_run *r, int level);
 int nvcl_heavy(nvcl_em *e, const nvc_run *r);
 nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_run *r); /* NULL: nothing is gained */

@@ -54,7 +54,8 @@ static int changes(const nvcl_em *e, const nvf_stmt *s) { /* a carried tile */
 }
 
 void nvcl_group_touch(nvcl_em *e, const nvf_stmt *s) {
-  if (e->group && (((s->op != NVF_MAP || nvcl_side(e, s)) && touches(e, s)) || (changes(e, s) && !touches(e, s)))) nvcl_group_close(e);
+  int stays = s->op == NVF_MAP && nvcl_side(e, s) == NVC_WHOLE, touched = touches(e, s);
+  if (e->group && (touched ? !stays : changes(e, s))) nvcl_group_close(e);
 }
 
 static val argument(nvcl_em *e, const nvf_arg *a, const nvf_layout *l, int item, int n) {

@@ -28,8 +28,8 @@ static val addresses(nvcl_em *e, const nvcl_access *x, val p, int part) {
   return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
 }
 
-/* ---- guards: what no lane wants does not touch memory. The machine looks even at the address of a vector whose mask is
-   empty, and a page that is missing takes it some thousand cycles (a roll of 10^5 doubles at the start of a mapping:
+/* ---- guards: what no lane wants does not touch memory. The machine looks even at the address of a vector whose mask
+   is empty, and a page that is missing takes it some thousand cycles (a roll of 10^5 doubles at the start of a mapping:
    3.6 ms; a sum of 8 rows of 2^21 by tiles of 16 rows: 70 ms, 2.2 without). */
 static int is_never(const nvcl_access *x) {
   return (x->some && LLVMIsNull(x->some)) || (x->mask && LLVMIsNull(x->mask));
@@ -85,7 +85,7 @@ static val at_once(nvcl_em *e, const lanes *l, val mask) {
   return nvcl_call(e, name[are_apart(l)][l->writes], over, 2, l->writes ? to : from, 4);
 }
 
-/* Copies m lanes from lane i on: out of memory or, of what is written, to it. Returns those that are left behind them. */
+/* Copies m lanes from lane i on: out of memory or, of what is written, to it. Returns those that are left. */
 static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
   int apart = are_apart(l);
   val pointers = nvcl_gep(e, e->room, ROOM_EACH), mine = LLVMBuildInBoundsGEP2(e->b, l->type, e->room, &i, 1, "");

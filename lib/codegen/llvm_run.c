@@ -1,6 +1,6 @@
-/* Emits runs: loop nests around statements, each loop cut as llvm_split.c says: as far as every relation holds for whole
-   vectors without masks, then with masks, and not at all where no effect is left. Also where a tile's values are read
-   and written. */
+/* Emits runs: loop nests around statements, each loop cut as llvm_split.c says: as far as every relation holds for
+   whole vectors without masks, then with masks, and not at all where no effect is left. Also where a tile's values are
+   read and written. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 

@@ -116,7 +116,8 @@ static int is_choice(const nvg_frag *f) {
   for (int i = 0; i < n && is; i++) {
     const nvg_inst *x = &f->inst[f->result[i]];
     while (x->prim == NVG_BITS) x = &f->inst[x->a];
-    is = x->prim == NVG_SEL && handed_on(f, x->a) == 0 && handed_on(f, x->b) == 1 + i && handed_on(f, x->c) == 1 + n + i;
+    is = x->prim == NVG_SEL && handed_on(f, x->a) == 0 && handed_on(f, x->b) == 1 + i &&
+         handed_on(f, x->c) == 1 + n + i;
   }
   return is;
 }
@@ -235,7 +236,8 @@ static uint64_t lines_of(nvcl_em *e, const nvc_run *r) {
   return set;
 }
 
-/* Is relation q true from the first round on, up to one that ends every effect? Then cutting the loops in two is enough. */
+/* Is relation q true from the first round on, up to one that ends every effect? Then it is enough to cut the loops in
+   two. */
 static int ends_loops(nvcl_em *e, const nvc_run *r, int q) {
   nvc_line x = {0};
   for (int level = r->nloop; level-- > 0 && !x.step;)

@@ -200,7 +200,8 @@ static void few_choices(const nvf_plan *p, const char *name) {
         tests += b->s[i]->op == NVF_TEST;
         stores += b->s[i]->op == NVF_STORE;
       }
-      ck_assert_msg(tests < NVG_PIECES * stores, "%s: step %d chooses %d times for %d values", name, s + 1, tests, stores);
+      ck_assert_msg(tests < NVG_PIECES * stores, "%s: step %d chooses %d times for %d values", name, s + 1, tests,
+                    stores);
     }
 }
 

@@ -106,7 +106,8 @@ def functions(text):
 
 
 def edges(blocks):
-    return {b: re.findall(r"label %([\w.$-]+)", "\n".join(x for x in lines if re.match(r"\s*(br|switch|label|\S+, label|i\d+ )", x)))
+    leaves = re.compile(r"\s*(br|switch|i\d+ )")
+    return {b: [to for x in lines if leaves.match(x) for to in re.findall(r"label %([\w.$-]+)", x)]
             for b, lines in blocks.items()}
 
 
@@ -145,10 +146,11 @@ def unguarded(blocks):
 def test_no_empty_mask_reaches_memory(isa, tmp_path):
     if not re.search(r"^llvm +\d", nvm.info(), re.M):
         pytest.skip("no LLVM: the interpreter has no masks")
-    env = dict(os.environ, NVM_ISA=isa, NVM_TIER="1", NVM_DUMP="llvm", NVM_DUMP_DIR=str(tmp_path),
-               NVM_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=os.pathsep.join([os.path.dirname(__file__)] + sys.path))
-    run = subprocess.run([sys.executable, "-c", "import test_guards; test_guards.run_all()"], env=env, capture_output=True,
-                         text=True)
+    path = os.pathsep.join([os.path.dirname(__file__)] + sys.path)
+    env = dict(os.environ, NVM_ISA=isa, NVM_TIER="1", NVM_DUMP="llvm", NVM_DUMP_DIR=str(tmp_path), PYTHONPATH=path,
+               NVM_CACHE_DIR=str(tmp_path / "cache"))
+    command = [sys.executable, "-c", "import test_guards; test_guards.run_all()"]
+    run = subprocess.run(command, env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
     texts = [p.read_text() for p in tmp_path.rglob("*") if p.is_file() and "llvm" in p.name]
     assert len(texts) > len(PROGRAMS)
