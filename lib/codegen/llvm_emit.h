@@ -1,6 +1,7 @@
 /* Inside of the LLVM emitter: one kernel under one schedule becomes a module with the function nvm_kernel. A file each:
    types and helpers, fragments, index expressions, memory, plan, cuts, runs, groups of maps, reductions, scans,
-   statements, moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller (llvm_jit.c). */
+   statements, moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller
+   (llvm_jit.c). */
 #ifndef NVC_LLVM_EMIT_H
 #define NVC_LLVM_EMIT_H
 #include <llvm-c/Core.h>
