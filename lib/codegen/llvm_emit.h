@@ -176,13 +176,13 @@ val nvcl_tile_at(nvcl_em *e, int tile, const nvf_layout *l, int item);  /* widen
 void nvcl_define(nvcl_em *e, int tile, int item, val v); /* item of the tile's own layout */
 val nvcl_tile_item(nvcl_em *e, int tile, int item);     /* of the tile's own layout */
 val nvcl_loop_value(nvcl_em *e, const nvf_digit *d, int64_t by); /* round * by; NULL: not open */
-/* Rounds of loop `level` that some effect will look at, whatever a loop along `axis` does. */
-val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis);
 
 /* ---- llvm_split.c: how loops are cut */
 /* set: relations that hold in [0, full) */
 typedef struct nvcl_cut { uint64_t set; int exact; val full, any; } nvcl_cut;
 nvcl_cut nvcl_cut_loop(nvcl_em *e, const nvc_run *r, int level);
+/* Rounds of loop `level` that some effect will look at, whatever a loop along `axis` does. */
+val nvcl_kept_rounds(nvcl_em *e, const nvc_run *r, int level, int axis);
 int nvcl_heavy(nvcl_em *e, const nvc_run *r);
 nvcl_split *nvcl_split_new(nvcl_em *e, const nvc_run *r); /* NULL: nothing is gained */
 void nvcl_split_at(nvcl_em *e, const nvc_run *r);       /* before the other calls: evaluates what they ask for */
