@@ -109,7 +109,8 @@ int nvm_donate(nvm_array *a) {
   return a->node->flags & NVG_LOST ? NVM_OK : nvb_status();
 }
 nvm_array *nvm_snapshot(nvm_array *a) {
-  nvg_node *n = a ? nvh_node(a) : NULL;
+  if (!a) return nvh_null("snapshot", "array"), NULL;
+  nvg_node *n = nvh_node(a);
   return n ? nvh_array_new(a->ctx, nvg_node_ref(n)) : NULL;
 }
 int nvm_is_same(nvm_array *a, nvm_array *b) {
@@ -133,13 +134,30 @@ static nvm_array *leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int 
 static nvm_array *leaf_of(nvm_ctx *ctx, const nvg_aval *av, nvd_buf *b, char *data, const int64_t *strides, int place) {
   int64_t st[NVM_MAX_RANK];
   nvg_packed(st, av->rank, av->shape);
-  for (int d = 0; d < av->rank && strides; d++) st[d] = strides[d] / nvg_size(av->dtype);
+  for (int d = 0; d < av->rank && strides; d++) /* what is never stepped along is as if it were packed */
+    if (av->shape[d] > 1 && av->size) st[d] = strides[d] / nvg_size(av->dtype);
   return leaf_over(ctx, av, nvh_value_new(b, data, av->rank, st), place);
 }
 static int whole_strides(const int64_t *strides, const nvg_aval *av) {
   for (int d = 0; strides && d < av->rank; d++)
     if (strides[d] % nvg_size(av->dtype)) return 0;
   return 1;
+}
+/* Where the elements lie, in bytes from `data` on; a status: all of that are addresses. */
+static int span_of(const char *who, int64_t *low, int64_t *high, const nvg_aval *av, const int64_t *strides,
+                   const void *data) {
+  int64_t reach, end = (int64_t)((uintptr_t)data >> 1); /* halves, so that all addresses are numbers */
+  *low = 0;
+  *high = strides ? nvg_size(av->dtype) : av->size * nvg_size(av->dtype);
+  for (int i = 0; i < av->rank && strides && av->size; i++) {
+    int64_t *to = strides[i] < 0 ? low : high;
+    if (__builtin_mul_overflow(strides[i], av->shape[i] - 1, &reach) || __builtin_add_overflow(*to, reach, to) ||
+        *high > INT64_MAX / 2 || *low < -(INT64_MAX / 2))
+      return nvb_fail(NVM_ERR_VALUE, "[%s] the strides go beyond what addresses are", who);
+  }
+  if (end + *low / 2 < 0 || *high / 2 > INT64_MAX - end)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] the strides go beyond what addresses are", who);
+  return NVM_OK;
 }
 /* `owner` is released in every case: at the end of the array's life, or now. */
 static nvm_array *give_up(void (*release)(void *owner), void *owner) {
@@ -149,9 +167,11 @@ static nvm_array *give_up(void (*release)(void *owner), void *owner) {
 static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, const void *data,
                             void (*release)(void *owner), void *owner) {
   if (!ctx || (!data && av->size)) {
-    nvb_fail(NVM_ERR_VALUE, "[from_host] the %s is NULL", ctx ? "data" : "context");
+    nvh_missing("from_host", ctx ? "data" : "context");
     return give_up(release, owner);
   }
+  int64_t low, high;
+  if (span_of("from_host", &low, &high, av, strides, data)) return give_up(release, owner);
   size_t each = (size_t)nvg_size(av->dtype), bytes = (size_t)av->size * each;
   uintptr_t unit = (uintptr_t)(each > 8 ? 8 : each);
   int borrow = release && whole_strides(strides, av) && (uintptr_t)data % unit == 0;
@@ -184,19 +204,6 @@ nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64
 
 /* ---- arrays over device memory */
 static void nothing(void *owner) { (void)owner; }
-/* Where the elements lie, in bytes from the first one; 0: beyond what addresses are */
-static int foreign_span(int64_t *low, int64_t *high, const nvg_aval *av, const int64_t *strides) {
-  int64_t reach;
-  *low = 0;
-  *high = strides ? nvg_size(av->dtype) : av->size * nvg_size(av->dtype);
-  for (int i = 0; i < av->rank && strides; i++) {
-    int64_t *end = strides[i] < 0 ? low : high;
-    if (__builtin_mul_overflow(strides[i], av->shape[i] - 1, &reach) || __builtin_add_overflow(*end, reach, end)
-        || *high > INT64_MAX / 2 || *low < -(INT64_MAX / 2))
-      return 0;
-  }
-  return 1;
-}
 static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data) {
   int64_t size = nvg_size(av->dtype), unit = size > 8 ? 8 : size;
   if (d == NVM_DEVICE_CPU)
@@ -237,10 +244,7 @@ static nvm_array *over_device(nvm_ctx *ctx, const nvg_aval *av, const int64_t *s
   }
   int64_t low, high;
   char *first = (char *)(uintptr_t)data;
-  if (!foreign_span(&low, &high, av, strides)) {
-    nvb_fail(NVM_ERR_VALUE, "[from_device] the strides go beyond what addresses are");
-    return give_up(release, owner);
-  }
+  if (span_of("from_device", &low, &high, av, strides, data)) return give_up(release, owner);
   nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
   return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);
 }
@@ -258,6 +262,7 @@ nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
 }
 
 nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
+  if (!ctx) return nvh_missing("apply_scalar", "context"), NULL;
   if (!kind || !strchr("bifc", kind)) return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
   nvg_class c = kind == 'b' ? NVG_BOOLEAN : kind == 'i' ? NVG_SIGNED : kind == 'f' ? NVG_FLOAT : NVG_COMPLEX;
   return nvh_array_new(ctx, nvg_weak(c, re, im, i));
@@ -280,6 +285,7 @@ int nvm_is_pending(const nvm_array *a) { return a && a->node && (stale(a) || !at
 const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
 size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }
 int nvm_dtype_find(nvm_dtype *out, const char *name) {
+  if (!out || !name) return nvh_missing("dtype_find", name ? "place for the dtype" : "name");
   int t = nvg_dtype_find(name);
   if (t < 0) return nvb_fail(NVM_ERR_TYPE, "unknown dtype '%s'", name);
   *out = (nvm_dtype)t;
@@ -301,6 +307,7 @@ static nvg_value *value_of(nvm_array *a) {
 /* Evaluates them all, or with a text explains how that would be done. */
 static int with_roots(const char *who, nvm_array *const *arrays, int n, char **text) {
   if (n < 0) return nvb_fail(NVM_ERR_VALUE, "[%s] %d arrays", who, n);
+  if (n && !arrays) return nvh_missing(who, "list of arrays");
   nvg_node *small[16], **roots = n <= 16 ? small : nvb_alloc(sizeof *roots * (size_t)n);
   if (!roots) return nvb_fail_memory();
   int status = NVM_OK;
@@ -317,6 +324,7 @@ static int with_roots(const char *who, nvm_array *const *arrays, int n, char **t
 }
 int nvm_eval(nvm_array *const *arrays, int n) { return with_roots("eval", arrays, n, NULL); }
 int nvm_explain(char **text, nvm_array *const *arrays, int n) {
+  if (!text) return nvh_missing("explain", "place for the text");
   *text = NULL;
   return with_roots("explain", arrays, n, text);
 }
@@ -325,11 +333,13 @@ static void show(const nvg_value *v, const nvm_array *a, const void **data, int6
   for (int d = 0; strides && d < a->node->aval->rank; d++) strides[d] = v->stride[d] * nvg_size(a->node->aval->dtype);
 }
 int nvm_data(const void **data, int64_t *strides, nvm_array *a) {
+  if (!data) return nvh_missing("data", "place for the address");
   nvg_value *v = value_of(a), *host = v ? nvh_value_kept(v, a->node->aval, NVM_DEVICE_CPU) : NULL;
   if (!host) return nvb_status();
   return show(host, a, data, strides), NVM_OK;
 }
 int nvm_device_data(const void **data, int64_t *strides, nvm_device *d, nvm_array *a) {
+  if (!data || !d) return nvh_missing("device_data", d ? "place for the address" : "place for the device");
   nvg_value *v = value_of(a);
   if (v && a->node->device) v = nvh_value_kept(v, a->node->aval, a->node->device);
   if (!v) return nvb_status();
@@ -352,7 +362,7 @@ int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes) {
   size_t need = (size_t)av->size * (size_t)nvg_size(av->dtype);
   if (bytes != need)
     return nvb_fail(NVM_ERR_VALUE, "[copy_to_host] the array has %zu bytes, the destination %zu", need, bytes);
-  return nvh_copy_out(out, v, av);
+  return out || !need ? nvh_copy_out(out, v, av) : nvh_missing("copy_to_host", "destination");
 }
 nvm_device nvm_device_of(const nvm_array *a) {
   if (!a || !a->node) return NVM_DEVICE_CPU;
@@ -360,7 +370,8 @@ nvm_device nvm_device_of(const nvm_array *a) {
   return v ? v->device + 1 : nvh_place_of(a->ctx, a->node);
 }
 nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d) {
-  nvg_node *n = a ? nvh_node(a) : NULL;
+  if (!a) return nvh_null("to_device", "array"), NULL;
+  nvg_node *n = nvh_node(a);
   if (!n) return NULL;
   if (d == NVM_DEVICE_AUTO) d = nvh_ctx_place(a->ctx);
   if (d != NVM_DEVICE_CPU && !nvh_gpu(d)) return NULL;

@@ -20,6 +20,7 @@ static size_t options_size(unsigned version) { /* of that version's fields */
   return version == 1 ? offsetof(nvm_ctx_options, device) : sizeof(nvm_ctx_options);
 }
 int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
+  if (!o) return nvh_missing("ctx_options_init", "place for options");
   if (version < 1 || version > NVM_CTX_OPTIONS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[ctx_options_init] version %u is unknown; this library has %d", version,
                     NVM_CTX_OPTIONS_VERSION);
@@ -29,11 +30,13 @@ int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version) {
 }
 int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *given) {
   nvm_ctx_options o = NVM_CTX_OPTIONS_INIT;
+  if (!out) return nvh_missing("ctx_new", "place for the context");
   *out = NULL;
   if (given && (given->version < 1 || given->version > NVM_CTX_OPTIONS_VERSION))
     return nvb_fail(NVM_ERR_VALUE, "[ctx_new] options version %u is unknown; this library has %d", given->version,
                     NVM_CTX_OPTIONS_VERSION);
   if (given) memcpy(&o, given, options_size(given->version));
+  if (!o.default_float) o.default_float = NVM_F64;
   nvm_ctx *c = nvb_calloc(1, sizeof *c);
   if (!c) return nvb_fail_memory();
   c->refs = 1;
@@ -45,11 +48,12 @@ int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *given) {
   return status;
 }
 int nvm_ctx_default_float_set(nvm_ctx *c, nvm_dtype t) {
+  if (!c) return nvh_missing("ctx", "context");
   if (t != NVM_F32 && t != NVM_F64) return nvb_fail(NVM_ERR_TYPE, "[ctx] default_float must be float32 or float64");
   c->default_float = t;
   return NVM_OK;
 }
-nvm_dtype nvm_ctx_default_float(const nvm_ctx *c) { return c->default_float; }
+nvm_dtype nvm_ctx_default_float(const nvm_ctx *c) { return c ? c->default_float : NVM_DTYPE_DEFAULT; }
 nvm_ctx *nvh_ctx_ref(nvm_ctx *c) {
   atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
   return c;
@@ -58,6 +62,9 @@ void nvh_ctx_unref(nvm_ctx *c) {
   if (c && atomic_fetch_sub(&c->refs, 1) == 1) nvb_free(c);
 }
 int nvm_ctx_free(nvm_ctx *ctx) {
+  int open = ctx ? atomic_load(&ctx->scopes) : 0;
+  if (open)
+    return nvb_fail(NVM_ERR_STATE, "[ctx_free] %d of its scopes are open; close them with nvm_scope_close first", open);
   nvh_ctx_unref(ctx);
   return NVM_OK;
 }
@@ -78,6 +85,7 @@ nvm_scope *nvm_scope_open(nvm_ctx *ctx) {
   if (!s) return nvb_fail_memory(), NULL;
   s->below = top;
   s->ctx = nvh_ctx_ref(ctx);
+  atomic_fetch_add(&ctx->scopes, 1);
   if (!top) nvb_clear();
   return top = s;
 }
@@ -96,6 +104,7 @@ int nvm_scope_close(nvm_scope *s) {
   if (status && s->first) nvb_fail(status, "%s", s->first);
   nvb_free(s->first);
   nvb_free(s->at);
+  atomic_fetch_sub(&s->ctx->scopes, 1);
   nvh_ctx_unref(s->ctx);
   nvb_free(s);
   return status;
@@ -115,6 +124,7 @@ int nvh_null(const char *who, const char *what) {
   if (top && top->status) return top->first ? nvb_fail(top->status, "%s", top->first) : top->status;
   return nvb_status() ? nvb_status() : nvb_fail(NVM_ERR_VALUE, "[%s] the %s is NULL", who, what);
 }
+int nvh_missing(const char *who, const char *what) { return nvb_fail(NVM_ERR_VALUE, "[%s] the %s is NULL", who, what); }
 int nvh_two_contexts(const char *who) {
   return nvb_fail(NVM_ERR_VALUE, "[%s] arrays of two contexts do not meet", who);
 }
@@ -141,11 +151,15 @@ nvm_array *nvh_scope_keep(nvm_array *a) {
 }
 
 /* ---- settings and counters */
-int nvm_set(const char *name, const char *value) { return nvb_set(name, value); }
+int nvm_set(const char *name, const char *value) {
+  return name ? nvb_set(name, value) : nvh_missing("set", "name");
+}
 int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc) {
-  return nvb_setting_info(i, name, value, def, doc);
+  const char *unread;
+  return nvb_setting_info(i, name ? name : &unread, value ? value : &unread, def ? def : &unread, doc ? doc : &unread);
 }
 int nvm_counters_get(nvm_counters *out, unsigned version) {
+  if (!out) return nvh_missing("counters_get", "place for counters");
   if (version != NVM_COUNTERS_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[counters_get] version %u is unknown; this library has %d", version,
                     NVM_COUNTERS_VERSION);
@@ -162,10 +176,10 @@ int nvm_counters_reset_peak(void) {
 static void write_info(nvb_arena *a, void *arg) {
   nvb_text t = { .arena = a };
   char where[PATH_MAX];
-  const nvb_caps *c = nvb_caps_cpu();
+  nvb_caps c = nvb_caps_cpu();
   const nvc_target *host = nvc_target_host();
   nvb_print(&t, "nvm %s\n", NVM_VERSION);
-  nvb_print(&t, "cpu      %s, vectors of %d bytes, %d threads\n", c->name, host->width, nvb_pool_threads());
+  nvb_print(&t, "cpu      %s, vectors of %d bytes, %d threads\n", c.name, host->width, nvb_pool_threads());
   nvb_print(&t, "llvm     %s\n", nvc_llvm_available() ? nvc_llvm_version() : nvb_message());
   nvb_print(&t, "openblas %s\n", nvd_openblas_line());
   nvb_store_where(where, sizeof where);
@@ -183,6 +197,7 @@ static void write_info(nvb_arena *a, void *arg) {
   if (*(char **)arg) memcpy(*(char **)arg, nvb_text_get(&t), t.n + 1);
 }
 int nvm_info(char **text) {
+  if (!text) return nvh_missing("info", "place for the text");
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   if (!a) return nvb_fail_memory();

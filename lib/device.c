@@ -8,7 +8,9 @@
 #include "hallway.h"
 
 /* ---- which there are */
-void nvm_library_dir(const char *dir) { nvb_library_dir(dir); }
+void nvm_library_dir(const char *dir) {
+  if (dir) nvb_library_dir(dir);
+}
 int nvm_device_count(void) { return nvd_device_count(); }
 int nvm_device_usable(nvm_device d) {
   if (d < NVM_DEVICE_CPU) return nvb_fail(NVM_ERR_VALUE, "[device_usable] %d is no device", d);
@@ -18,6 +20,7 @@ int nvm_device_usable(nvm_device d) {
 int nvm_device_find(nvm_device *out, const char *name) {
   char *end = NULL;
   long n = 0;
+  if (!out || !name) return nvh_missing("device_find", name ? "place for the device" : "name");
   if (!strcmp(name, "auto")) return *out = NVM_DEVICE_AUTO, NVM_OK;
   if (!strcmp(name, "cpu")) return *out = NVM_DEVICE_CPU, NVM_OK;
   if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9') n = strtol(name + 5, &end, 10);
@@ -55,6 +58,7 @@ int nvm_synchronize(nvm_ctx *ctx) {
 }
 
 int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
+  if (!out) return nvh_missing("device_info_get", "place for the answer");
   if (version != NVM_DEVICE_INFO_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_info_get] version %u is unknown; this library has %d", version,
                     NVM_DEVICE_INFO_VERSION);
@@ -64,10 +68,10 @@ int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d) {
   nvd_device_memory m = { 0 };
   int status = d == NVM_DEVICE_CPU ? NVM_OK : gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
   if (status) return status;
-  const nvb_caps *c = gpu ? nvd_device_caps(gpu) : nvb_caps_cpu();
-  *out = (nvm_device_info){ .version = version, .units = c->units, .memory = m.total };
-  snprintf(out->name, sizeof out->name, "%s", c->name);
-  snprintf(out->line, sizeof out->line, "%s", gpu ? nvd_device_line(d - NVM_DEVICE_CUDA) : c->name);
+  nvb_caps c = gpu ? *nvd_device_caps(gpu) : nvb_caps_cpu();
+  *out = (nvm_device_info){ .version = version, .units = c.units, .memory = m.total };
+  snprintf(out->name, sizeof out->name, "%s", c.name);
+  snprintf(out->line, sizeof out->line, "%s", gpu ? nvd_device_line(d - NVM_DEVICE_CUDA) : c.name);
   return NVM_OK;
 }
 
@@ -80,8 +84,9 @@ int nvh_decide(nvm_ctx *c) {
   int none = 0;
   return atomic_compare_exchange_strong(&c->device, &none, place) ? place : none;
 }
-nvm_device nvm_ctx_device(nvm_ctx *ctx) { return nvh_ctx_place(ctx); }
+nvm_device nvm_ctx_device(nvm_ctx *ctx) { return ctx ? nvh_ctx_place(ctx) : NVM_DEVICE_AUTO; }
 int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d) {
+  if (!ctx) return nvh_missing("ctx", "context");
   if (d > NVM_DEVICE_CPU && !nvh_gpu(d)) return nvb_status();
   if (d < 0) return nvb_fail(NVM_ERR_VALUE, "[ctx] %d is no device", d);
   atomic_store(&ctx->device, d);
@@ -115,11 +120,13 @@ int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream) {
   return gpu ? nvd_stream_set(gpu, stream) : nvb_status();
 }
 int nvm_stream_get(void **stream, nvm_ctx *ctx, nvm_device d) {
+  if (!stream) return nvh_missing("stream_get", "place for the stream");
   nvd_device *gpu = gpu_of("stream_get", ctx, d);
   *stream = gpu ? nvd_stream(gpu) : NULL;
   return gpu ? NVM_OK : nvb_status();
 }
 int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
+  if (!d) return nvh_missing("stream_device", "place for the device");
   int ordinal, status = nvd_stream_place(&ordinal, stream);
   if (status) return status;
   if (ordinal >= 0) return *d = NVM_DEVICE_CUDA + ordinal, NVM_OK;
@@ -128,6 +135,7 @@ int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
   return gpu_of("stream_device", ctx, *d) ? NVM_OK : nvb_status();
 }
 int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d) {
+  if (!out) return nvh_missing("device_memory_get", "place for the answer");
   if (version != NVM_DEVICE_MEMORY_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_memory_get] version %u is unknown; this library has %d", version,
                     NVM_DEVICE_MEMORY_VERSION);

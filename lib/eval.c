@@ -61,7 +61,8 @@ static void plan(nvb_arena *a, void *arg) {
   job *j = arg;
   nvd_device *device = j->place > 1 ? nvh_gpu(j->place) : NULL;
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
-  const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_caps_cpu();
+  nvb_caps cpu = nvb_caps_cpu();
+  const nvb_caps *caps = device ? nvd_device_caps(device) : nvb_dup(a, &cpu, sizeof cpu);
   nvh_stages_start(&j->stages);                         STAGE("collect", nvg_graph_print, unchecked, j->g);
   nvg_graph *s = nvg_simplify(a, j->g);                 STAGE("graph", nvg_graph_print, nvg_graph_check, s);
   nvh_views views;

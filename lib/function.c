@@ -34,7 +34,7 @@ nvg_node *nvh_capture(nvm_array *a) {
   return n;
 }
 int nvm_trace_begin(nvm_ctx *ctx) {
-  (void)ctx;
+  if (!ctx) return nvh_missing("trace_begin", "context");
   if (now.id)
     return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
   now.id = atomic_fetch_add(&traces, 1) + 1;
@@ -43,7 +43,7 @@ int nvm_trace_begin(nvm_ctx *ctx) {
   return NVM_OK;
 }
 int nvm_trace_end(nvm_ctx *ctx) {
-  (void)ctx;
+  if (!ctx) return nvh_missing("trace_end", "context");
   atomic_fetch_sub(&nvh_open_traces, now.id != 0);
   for (int i = 0; i < now.n; i++) nvm_array_unref(now.at[i].array), nvg_node_unref(now.at[i].node);
   nvb_free(now.at);
@@ -51,10 +51,12 @@ int nvm_trace_end(nvm_ctx *ctx) {
   return NVM_OK;
 }
 nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape) {
+  if (!ctx) return nvh_missing("placeholder", "context"), NULL;
   return nvh_array_new(ctx, nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
 }
 
 nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind) {
+  if (!ctx) return nvh_missing("placeholder_scalar", "context"), NULL;
   const char *kinds = "biufc", *at = kind ? strchr(kinds, kind) : NULL; /* in the order of nvg_class */
   static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_U64, NVM_F64, NVM_C128 };
   if (!at) return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
@@ -145,6 +147,7 @@ static int find_leaves(nvm_traced *t) {
   return status;
 }
 static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
+  if (n < 0 || (n && !at)) return nvb_fail(NVM_ERR_VALUE, "[jit] %d %ss, and no list of them", n, what), NULL;
   nvg_node **r = nvb_calloc((size_t)n + 1, sizeof *r);
   if (!r) return nvb_fail_memory(), NULL;
   for (int i = 0; i < n; i++) {
@@ -160,6 +163,7 @@ static nvg_node **nodes_of(const char *what, nvm_array *const *at, int n) {
 }
 int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int nparam, nvm_array *const *outs,
                    int nout) {
+  if (!out || !ctx) return nvh_missing("traced_new", out ? "context" : "place for the function");
   *out = NULL;
   nvm_traced *t = nvb_calloc(1, sizeof *t);
   if (!t) return nvb_fail_memory();
@@ -205,6 +209,7 @@ void nvm_traced_free(nvm_traced *t) {
 }
 
 int nvm_traced_donate(nvm_traced *t, int param) {
+  if (!t) return nvh_missing("traced_donate", "function");
   if (param < 0 || param >= t->nparam)
     return nvb_fail(NVM_ERR_VALUE, "[traced_donate] the function has %d parameters, no %d", t->nparam, param);
   if (!t->donates && !(t->donates = nvb_calloc((size_t)t->nparam, 1))) return nvb_fail_memory();
@@ -433,7 +438,15 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   put_back(at, few), put_back(spare, scalars), put_back(held, some);
   return status;
 }
+/* What a call with `nin` arguments and `nout` results is given, seen from outside: a status. */
+static int complete(const char *who, const void *f, nvm_array *const *in, int nin, nvm_array **out, int nout) {
+  if (!f) return nvh_missing(who, "function");
+  if (!in && nin) return nvh_missing(who, "list of arguments");
+  return out || !nout ? NVM_OK : nvh_missing(who, "place for results");
+}
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
+  int fault = complete("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
+  if (fault) return fault;
   atomic_fetch_add(&t->held, 1);
   int status = call_held(t, in, out);
   let_go(t, 1);
@@ -451,6 +464,7 @@ static nvh_program *last_run(nvm_traced *t, int64_t *sig) {
   return p;
 }
 int nvm_traced_explain(char **text, nvm_traced *t) {
+  if (!text || !t) return nvh_missing("traced_explain", t ? "place for the text" : "function");
   *text = NULL;
   nvb_arena *a = nvb_arena_new();
   nvg_graph *g = NULL;
@@ -477,6 +491,7 @@ struct nvm_fn {
   nvb_lock lock;
 };
 int nvm_fn_new(nvm_fn **out, nvm_ctx *ctx, nvm_trace_fn trace, void *user, int nin, int nout) {
+  if (!out) return nvh_missing("fn_new", "place for the function");
   *out = NULL;
   if (!ctx || !trace || nin < 0 || nout < 1)
     return nvb_fail(NVM_ERR_VALUE, "[fn_new] a context, a trace function and at least one output are needed");
@@ -578,6 +593,8 @@ static int find_traced(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   return status;
 }
 int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
+  int fault = complete("fn_call", f, in, f ? f->nin : 0, out, f ? f->nout : 0);
+  if (fault) return fault;
   for (int i = 0; i < f->nout; i++) out[i] = NULL;
   if (nvh_tracing()) return run_trace(f, (nvm_array **)(uintptr_t)in, out, NULL); /* inside a trace: inlined */
   nvm_traced *t;
@@ -589,6 +606,8 @@ int nvm_fn_call(nvm_fn *f, nvm_array *const *in, nvm_array **out) {
 }
 int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   nvm_traced *t;
+  int fault = complete("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
+  if (fault || !text) return fault ? fault : nvh_missing("fn_explain", "place for the text");
   *text = NULL;
   if (now.id) return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
   int status = find_traced(f, in, &t);

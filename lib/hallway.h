@@ -20,6 +20,7 @@ struct nvm_array {
 enum { NVH_OPEN = 1, NVH_FIXED, NVH_OUTSIDE };
 struct nvm_ctx {
   atomic_int refs;
+  atomic_int scopes;       /* that are open, in any thread */
   nvm_dtype default_float;
   atomic_int device;       /* where what was put nowhere runs: 1 the CPU, 2 + ordinal; 0: not decided yet */
 };
@@ -32,6 +33,7 @@ nvm_array *nvh_scope_keep(nvm_array *a);     /* the innermost scope takes the re
 /* The status of a call that was given a NULL array: that of the scope's first failure, whose message becomes the
    thread's again. */
 int nvh_null(const char *who, const char *what);
+int nvh_missing(const char *who, const char *what);  /* the status of one that was given NULL for anything else */
 int nvh_two_contexts(const char *who);       /* the failure of what meets arrays of two */
 
 /* array.c */

@@ -9,7 +9,7 @@ enum { FEW = 16 };
 
 static int gather(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in, int nin) {
   for (int i = 0; i < nin; i++) {
-    if (!in[i]) return 0; /* passes through; its message stands */
+    if (!in[i]) return nvh_null(nvg_ops[op].name, "operand"), 0; /* a failure's passes through, with its message */
     if (in[i]->ctx != ctx && in[i] != &nvh_none) return nvh_two_contexts(nvg_ops[op].name), 0;
     node[i] = in[i] == &nvh_none ? NULL : nvh_node(in[i]);
     if (!node[i] && in[i] != &nvh_none) return 0;
@@ -39,9 +39,23 @@ static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm
   return back;
 }
 
+/* What can be seen of a call's lists before anything reads them; a status. */
+static int listed(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+  if (!ctx) return nvh_missing(who, "context");
+  if (nin < 0 || nattr < 0 || nattr > 64)
+    return nvb_fail(NVM_ERR_VALUE, "[%s] %d operands, %d attributes", who, nin, nattr);
+  if (nin && !in) return nvh_missing(who, "list of operands");
+  if (nattr && !attr) return nvh_missing(who, "list of attributes");
+  for (int i = 0; i < nattr; i++) {
+    int list = attr[i].kind == 'I' || attr[i].kind == 's';
+    if (!attr[i].name) return nvh_missing(who, "name of an attribute");
+    if (list && attr[i].n < 0) return nvb_fail(NVM_ERR_VALUE, "[%s] %s of %d entries", who, attr[i].name, attr[i].n);
+    if (list && attr[i].n && !attr[i].is) return nvh_missing(who, attr[i].name);
+  }
+  return NVM_OK;
+}
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", nvg_ops[op].name), NULL;
-  if (nattr > 64) return nvb_fail(NVM_ERR_VALUE, "[%s] %d attributes", nvg_ops[op].name, nattr), NULL;
+  if (listed(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
   if (nin == 1 && sorts_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;
@@ -60,12 +74,14 @@ int nvm_op_count(void) { return NVG_NOPS; }
 int nvm_op_get(nvm_op_info *out, int op) {
   static const char *const kinds[] = { "map", "reduction", "scan", "view", "select", "gather", "creation",
                                        "composition", "library", "leaf", "node" };
+  if (!out) return nvh_missing("op_get", "place for the answer");
   if (op < 0 || op >= NVG_NOPS) return nvb_fail(NVM_ERR_VALUE, "[op_get] there is no operation %d", op);
   const nvg_op_info *o = &nvg_ops[op];
   *out = (nvm_op_info){ .name = o->name, .kind = kinds[o->kind], .signature = o->sig, .doc = o->doc, .nin = o->nin };
   return NVM_OK;
 }
 int nvm_op_find(int *out, const char *name) {
+  if (!out || !name) return nvh_missing("op_find", name ? "place for the number" : "name");
   int op = name[0] == '_' ? -1 : nvg_op_find(name);
   if (op < 0) return nvb_fail(NVM_ERR_VALUE, "there is no operation '%s'", name);
   *out = op;
@@ -168,6 +184,7 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
   static const struct { const char *name; nvm_precision p; } known[] = {
     { "ieee", NVM_PRECISION_IEEE }, { "highest", NVM_PRECISION_IEEE }, { "tf32", NVM_PRECISION_TF32 },
     { "bf16x3", NVM_PRECISION_BF16X3 }, { "bf16x9", NVM_PRECISION_BF16X9 } };
+  if (!out || !name) return nvh_missing("precision_find", name ? "place for the precision" : "name");
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return *out = known[i].p, NVM_OK;
   return nvb_fail(NVM_ERR_VALUE, "there is no precision '%s'; there are ieee (or highest), tf32, bf16x3, bf16x9",
@@ -175,7 +192,7 @@ int nvm_precision_find(nvm_precision *out, const char *name) {
 }
 /* With the options as two attributes more. */
 static nvm_array *product(nvg_op op, nvm_array *const *in, int nin, nvm_attr first, const nvm_product_options *o) {
-  nvm_attr at[3] = { first, a_dtype(o ? o->dtype : NVM_DTYPE_DEFAULT),
+  nvm_attr at[3] = { first, a_dtype(o && o->dtype ? o->dtype : NVM_DTYPE_DEFAULT) /* no product is of bool */,
                      an_int("precision", o ? (int64_t)o->precision : 0) };
   if (o && o->version != NVM_PRODUCT_OPTIONS_VERSION) {
     nvb_fail(NVM_ERR_VALUE, "[%s] options version %u is unknown; this library has %d", nvg_ops[op].name, o->version,
@@ -220,6 +237,8 @@ nvm_array *nvm_einsum(const char *subscripts, nvm_array *const *operands, int n,
 int nvm_einsum_path(int (*pairs)[2], double *operations, const char *subscripts, nvm_array *const *operands, int n,
                     nvm_order order) {
   nvm_attr at;
+  if (!pairs || !operations) return nvh_missing("einsum_path", pairs ? "place for a number" : "place for pairs");
+  if (n > 0 && !operands) return nvh_missing("einsum_path", "list of operands");
   int64_t *text = a_text(&at, "subscripts", subscripts ? subscripts : "");
   nvg_node **node = nvb_alloc(sizeof *node * (size_t)(n > 0 ? n : 1));
   int status = NVM_OK;
@@ -241,8 +260,8 @@ nvm_array *nvm_reshape(nvm_array *x, int rank, const int64_t *shape) {
 nvm_array *nvm_permute_dims(nvm_array *x, const int *axis) {
   int64_t at[NVM_MAX_RANK];
   int n = nvm_rank(x);
-  for (int i = 0; i < n; i++) at[i] = axis[i];
-  return MAKE(PERMUTE_DIMS, IN(x), some_ints("axes", at, n));
+  for (int i = 0; i < n && axis; i++) at[i] = axis[i];
+  return MAKE(PERMUTE_DIMS, IN(x), some_ints("axes", axis ? at : NULL, n));
 }
 MAP_1(MATRIX_TRANSPOSE, matrix_transpose)
 nvm_array *nvm_moveaxis(nvm_array *x, int source, int destination) {
@@ -292,8 +311,9 @@ nvm_array *nvm_stack(nvm_array *const *arrays, int n, int axis) { return join(NV
 nvm_array *nvm_pad(nvm_array *x, const int64_t *before, const int64_t *after, double value) {
   int64_t width[2 * NVM_MAX_RANK];
   int n = nvm_rank(x);
-  for (int d = 0; d < n; d++) width[2 * d] = before[d], width[2 * d + 1] = after[d];
-  return MAKE(PAD, IN(x), some_ints("pad_width", width, 2 * n), a_float("constant_values", value));
+  int given = before && after;
+  for (int d = 0; d < n && given; d++) width[2 * d] = before[d], width[2 * d + 1] = after[d];
+  return MAKE(PAD, IN(x), some_ints("pad_width", given ? width : NULL, 2 * n), a_float("constant_values", value));
 }
 nvm_array *nvm_tril(nvm_array *x, int64_t k) { return MAKE(TRIL, IN(x), an_int("k", k)); }
 nvm_array *nvm_triu(nvm_array *x, int64_t k) { return MAKE(TRIU, IN(x), an_int("k", k)); }

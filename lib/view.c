@@ -47,7 +47,8 @@ static nvm_array *view(nvm_array *a, const how *h) {
 }
 nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                     const int *drop) {
-  if (!a) return NULL;
+  if (!a) return nvh_null("view", "array"), NULL;
+  if (rank && !(start && count && step)) return nvh_missing("view", start ? count ? "step" : "count" : "start"), NULL;
   if (rank != nvm_rank(a))
     return nvb_fail(NVM_ERR_INDEX, "[view] %d indices for an array of %d dimensions", rank, nvm_rank(a)), NULL;
   int64_t shape[NVM_MAX_RANK];
@@ -60,8 +61,10 @@ nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t 
   return view(a, &(how){ NVG_OP_SLICE, at, 3, shape, n });
 }
 nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape) {
-  if (a && (rank < 0 || rank > NVM_MAX_RANK))
+  if (!a) return nvh_null("view", "array"), NULL;
+  if (rank < 0 || rank > NVM_MAX_RANK)
     return nvb_fail(NVM_ERR_INDEX, "[view] %d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
+  if (rank && !shape) return nvh_missing("view", "shape"), NULL;
   nvm_attr at = { .name = "shape", .kind = 'I', .is = shape, .n = rank };
   return view(a, &(how){ .op = NVG_OP_RESHAPE, .attr = &at, .nattr = 1 });
 }

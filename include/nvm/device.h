@@ -25,13 +25,13 @@ typedef struct nvm_device_info {
 } nvm_device_info;
 #define NVM_DEVICE_INFO_VERSION 1
 NVM_API int nvm_device_info_get(nvm_device_info *out, unsigned version, nvm_device d);
-/* A folder to look for CUDA's libraries in, and two levels below it (site-packages/nvidia); copied. */
+/* A folder to look for CUDA's libraries in, and two levels below it (site-packages/nvidia); copied. NULL is none. */
 NVM_API void nvm_library_dir(const char *dir);
 
 /* ---- the device of a context and of a thread */
 /* Never AUTO, which is the first GPU that can be used, or the CPU, for the whole process: after a loss or a fork it is
    the same GPU, and an error. */
-NVM_API nvm_device nvm_ctx_device(nvm_ctx *ctx);
+NVM_API nvm_device nvm_ctx_device(nvm_ctx *ctx);              /* of NULL: AUTO */
 NVM_API int nvm_ctx_device_set(nvm_ctx *ctx, nvm_device d);   /* for what is evaluated from now on */
 /* Until it is set again, what this thread makes and what would follow is put on `d`; AUTO ends that. *before: what it
    was. */

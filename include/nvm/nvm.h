@@ -3,7 +3,10 @@
 
    Operations (nvm/ops.h) return the new array: NULL on an error (nvm_last_error says why), and NULL operands pass
    through. Everything else returns a status, 0 on success, with the out-parameter first; given a NULL array it returns
-   the status of the first failure. Inputs are borrowed. Arrays made by operations belong to the thread's innermost open
+   the status of the first failure. NULL for any other pointer, out-parameters too, is NVM_ERR_VALUE with a message
+   and changes nothing, unless the declaration says what it means; strides, axes, options, release, owner, user and
+   stream may be NULL everywhere. Fields of options that are 0, but for the version, are the defaults. Inputs are
+   borrowed. Arrays made by operations belong to the thread's innermost open
    scope. One handle may be used by one thread at a time; different handles by any threads. To write through a view is
    to use its base as well; to read one is not. */
 #ifndef NVM_H
@@ -23,7 +26,7 @@ NVM_API int nvm_last_status(void);
 /* ---- contexts */
 typedef struct nvm_ctx_options {
   unsigned version;          /* NVM_CTX_OPTIONS_VERSION */
-  nvm_dtype default_float;   /* float32 or float64 (the default): dtype of float data and of int / int */
+  nvm_dtype default_float;   /* float32 or float64 (the default, 0 too): dtype of float data and of int / int */
   /* since version 2: where what was put nowhere runs. AUTO (the default): the first GPU that can be used, asked for at
      the first evaluation; an ordinal that is not there is an error of nvm_ctx_new. */
   nvm_device device;
@@ -32,10 +35,12 @@ typedef struct nvm_ctx_options {
 #define NVM_CTX_OPTIONS_INIT { NVM_CTX_OPTIONS_VERSION, NVM_F64, NVM_DEVICE_AUTO }
 NVM_API int nvm_ctx_options_init(nvm_ctx_options *o, unsigned version); /* the fields of that version */
 NVM_API int nvm_ctx_new(nvm_ctx **out, const nvm_ctx_options *o); /* *out: for nvm_ctx_free. o NULL: defaults */
-NVM_API nvm_dtype nvm_ctx_default_float(const nvm_ctx *ctx);
+NVM_API nvm_dtype nvm_ctx_default_float(const nvm_ctx *ctx); /* of NULL: NVM_DTYPE_DEFAULT */
 /* NVM_F32 or NVM_F64, for what is made from now on; else NVM_ERR_TYPE */
 NVM_API int nvm_ctx_default_float_set(nvm_ctx *ctx, nvm_dtype t);
-NVM_API int nvm_ctx_free(nvm_ctx *ctx);     /* arrays kept by nvm_array_ref stay valid until they are released */
+/* Arrays kept by nvm_array_ref stay valid until they are released. NVM_ERR_STATE while a scope of it is open, in any
+   thread; NULL is fine. */
+NVM_API int nvm_ctx_free(nvm_ctx *ctx);
 
 /* ---- scopes: a stack per thread, closed in order */
 NVM_API nvm_scope *nvm_scope_open(nvm_ctx *ctx);  /* NULL with a message */
@@ -76,7 +81,7 @@ NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes);
 /* Evaluates and shows the elements in host memory: address of the first and strides in bytes (rank of them, filled in),
    valid as long as the array. Read only. Of an array on a GPU: a copy (nvm_device_data shows where it lies). */
 NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
-/* waits until all that was launched on GPUs has finished; raises what failed there */
+/* waits until all that was launched on GPUs has finished; raises what failed there. ctx NULL is fine. */
 NVM_API int nvm_synchronize(nvm_ctx *ctx);
 /* The plan of evaluating these now, as text: kernels, bytes against the minimum, flops, why each edge was not fused.
    Of arrays on several devices, a plan for each. *text is freed with nvm_free. Evaluates nothing. */
@@ -164,7 +169,7 @@ NVM_API void nvm_traced_free(nvm_traced *t);                /* NULL is fine; cal
 /* "fuse", "off"; names as NVM_... with the prefix or without, in any case; value NULL: the default. What the setting
    does not take: NVM_ERR_VALUE. */
 NVM_API int nvm_set(const char *name, const char *value);
-/* Row i of the settings: 1, and 0 past the end. *value is valid until it is set. */
+/* Row i of the settings: 1, and 0 past the end. *value is valid until it is set. What is not wanted may be NULL. */
 NVM_API int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc);
 typedef struct nvm_counters {
   unsigned version;           /* NVM_COUNTERS_VERSION */

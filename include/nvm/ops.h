@@ -152,8 +152,8 @@ NVM_API nvm_array *nvm_vecdot(nvm_array *x1, nvm_array *x2, int axis); /* sum of
 typedef struct nvm_product_options {
   unsigned version;          /* NVM_PRODUCT_OPTIONS_VERSION */
   nvm_dtype dtype;           /* of the result and of the sums, to which operands convert; floats of 16 bits and less
-                                with float32 are multiplied as they are. DEFAULT: as they promote, such floats summed
-                                in float32 */
+                                with float32 are multiplied as they are. DEFAULT or 0: as they promote, such floats
+                                summed in float32 */
   nvm_precision precision;
 } nvm_product_options;
 #define NVM_PRODUCT_OPTIONS_VERSION 1

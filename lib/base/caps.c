@@ -63,13 +63,12 @@ static void scale_products(nvb_caps *c, double by) {
   }
 }
 
-const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
-  static _Thread_local nvb_caps here;
+nvb_caps nvb_caps_gpu(const char *device, int arch, int units) {
   const struct family *best = NULL;
   for (const struct family *f = known; f < known + KNOWN; f++)
     if (f->arch && strstr(device, f->word) && (!best || abs(f->arch - arch) < abs(best->arch - arch)))
       best = f;
-  here = best->caps;
+  nvb_caps here = best->caps;
   here.tensor = tensor_of(arch);
   here.eights = eights_of(arch);
   here.splits = nvb_splits_f32(arch);
@@ -81,7 +80,7 @@ const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units) {
   here.l2_bandwidth *= share;
   here.rate *= share;
   scale_products(&here, share);
-  return &here;
+  return here;
 }
 
 static int vector_width(void) { /* f32 lanes */
@@ -103,10 +102,9 @@ static int64_t cache_size(int which, int64_t otherwise) {
   return n > 0 ? n : otherwise;
 }
 
-const nvb_caps *nvb_caps_cpu(void) {
-  static _Thread_local nvb_caps here;
+nvb_caps nvb_caps_cpu(void) {
   const nvb_caps *family = nvb_caps_find("cpu16");
-  here = *family;
+  nvb_caps here = *family;
   here.units = nvb_pool_threads();
   here.width = here.threads = vector_width();
   snprintf(here.name, sizeof here.name, "cpu%dx%d", here.units, here.width);
@@ -118,5 +116,5 @@ const nvb_caps *nvb_caps_cpu(void) {
   here.l2_bandwidth *= share;
   here.rate *= share * here.width / family->width;
   scale_products(&here, share * here.width / family->width);
-  return &here;
+  return here;
 }

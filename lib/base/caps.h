@@ -36,11 +36,11 @@ typedef struct nvb_caps {
   int max_buffers;      /* of one kernel */
 } nvb_caps;
 
-/* This machine, with the pool's thread count; valid until the thread's next call. */
-const nvb_caps *nvb_caps_cpu(void);
+/* This machine, with the pool's thread count. */
+nvb_caps nvb_caps_cpu(void);
 /* A row of the table: "h200", "cpu16", ...; NULL if unknown. */
 const nvb_caps *nvb_caps_find(const char *name);
 /* A GPU with the name that its driver gives it, compute capability times ten and that many units: rates of the
-   family that it belongs to, or of the nearest one; valid until the thread's next call. */
-const nvb_caps *nvb_caps_gpu(const char *device, int arch, int units);
+   family that it belongs to, or of the nearest one. */
+nvb_caps nvb_caps_gpu(const char *device, int arch, int units);
 #endif

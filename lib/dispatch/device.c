@@ -95,7 +95,7 @@ int nvd_device_first(void) {
 }
 
 static void facts(nvd_device *d, const char *name, int64_t memory) {
-  d->caps = *nvb_caps_gpu(name, d->arch, ask(CUDA_DEV_SMS, d->ordinal));
+  d->caps = nvb_caps_gpu(name, d->arch, ask(CUDA_DEV_SMS, d->ordinal));
   int64_t l2 = ask(CUDA_DEV_L2, d->ordinal);
   if (l2)
     d->caps.l2 = l2;

@@ -75,6 +75,7 @@ static record *hold(record **at, int rank, const int64_t *shape) {
 const nvg_aval *nvg_aval_get(nvm_dtype t, int rank, const int64_t *shape) {
   if (rank < 0 || rank > NVM_MAX_RANK)
     return nvb_fail(NVM_ERR_VALUE, "%d dimensions; at most %d are possible", rank, NVM_MAX_RANK), NULL;
+  if (rank && !shape) return nvb_fail(NVM_ERR_VALUE, "the shape is NULL, of %d dimensions", rank), NULL;
   if ((unsigned)t >= NVM_NDTYPES) return nvb_fail(NVM_ERR_TYPE, "there is no dtype %d", (int)t), NULL;
   size_t at = bucket(rank, shape);
   nvb_lock_take(&locks[at % LOCKS]);

@@ -151,7 +151,7 @@ static int64_t peak_of(int cold) { /* bytes, while one program is tuned */
 }
 START_TEST(test_cold) { /* there is memory to fill the caches with where that was asked for */
   open_all();
-  int64_t l2 = nvb_caps_cpu()->l2, most = 128 << 20, fill = 2 * l2 < most ? 2 * l2 : most, warm = peak_of(0);
+  int64_t l2 = nvb_caps_cpu().l2, most = 128 << 20, fill = 2 * l2 < most ? 2 * l2 : most, warm = peak_of(0);
   ck_assert_int_ge(peak_of(1), warm + fill / 2); /* what else there is differs from run to run */
   ck_assert_int_lt(peak_of(0), warm + fill / 2);
   close_all();

@@ -306,13 +306,13 @@ START_TEST(facts) {
   ck_assert(c->kind == NVB_CUDA && c->l2 == 60 << 20 && c->bandwidth == nvb_caps_find("h200")->bandwidth);
   ck_assert_msg(strstr(nvd_device_line(0), "NVIDIA H200") && strstr(nvd_device_line(0), "9.0"), "%s",
                 nvd_device_line(0));
-  c = nvb_caps_gpu("NVIDIA A30", 80, 56);
-  ck_assert_str_eq(c->name, "a100");
-  ck_assert(c->units == 56 && c->bandwidth < nvb_caps_find("a100")->bandwidth);
-  ck_assert_str_eq(nvb_caps_gpu("NVIDIA GH200 480GB", 90, 132)->name, "h200");
-  ck_assert_str_eq(nvb_caps_gpu("NVIDIA H100 PCIe", 90, 114)->name, "h100");
-  ck_assert_str_eq(nvb_caps_gpu("NVIDIA RTX A6000", 86, 84)->name, "rtx4090");
-  ck_assert_str_eq(nvb_caps_gpu("NVIDIA B300", 103, 148)->name, "b200");
+  nvb_caps a30 = nvb_caps_gpu("NVIDIA A30", 80, 56);
+  ck_assert_str_eq(a30.name, "a100");
+  ck_assert(a30.units == 56 && a30.bandwidth < nvb_caps_find("a100")->bandwidth);
+  ck_assert_str_eq(nvb_caps_gpu("NVIDIA GH200 480GB", 90, 132).name, "h200");
+  ck_assert_str_eq(nvb_caps_gpu("NVIDIA H100 PCIe", 90, 114).name, "h100");
+  ck_assert_str_eq(nvb_caps_gpu("NVIDIA RTX A6000", 86, 84).name, "rtx4090");
+  ck_assert_str_eq(nvb_caps_gpu("NVIDIA B300", 103, 148).name, "b200");
 }
 END_TEST
 

@@ -164,7 +164,7 @@ static void plan_few(nvb_arena *a, void *arg) {
   few *f = arg;
   product p = {.type = f->type, .m = f->m, .n = f->n, .k = f->k, .align = 1};
   const nvf_options o = {.fuse = 1};
-  const nvb_caps *c = f->units ? nvb_caps_gpu(f->device, f->arch, f->units) : nvb_caps_find(f->device);
+  nvb_caps found = f->units ? nvb_caps_gpu(f->device, f->arch, f->units) : *nvb_caps_find(f->device), *c = &found;
   nvf_plan *plan = nvf_fuse(a, nvg_graph_parse(a, text_of(a, &p), "product"), c, &o);
   nvc_cuda_kernel k;
   ck_assert_int_eq(plan->nstep, 1);

@@ -1,0 +1,93 @@
+"""Writes C: a call for each pointer that a function of include/nvm/*.h takes, with NULL in its place and something
+sensible in all others. OPTIONAL names the pointers that the headers let be NULL. A new function is called without a
+word here; one whose parameters have a type or a name that is unknown here ends the build."""
+import pathlib, re, sys
+
+OPTIONAL = {
+    "nvm_ctx_new.o", "nvm_free.p", "nvm_array_unref.a", "nvm_array_ref.a", "nvm_fn_free.f", "nvm_traced_free.t",
+    "nvm_set.value", "nvm_setting.name", "nvm_setting.value", "nvm_setting.def", "nvm_setting.doc", "nvm_view.drop",
+    "nvm_slice.step", "nvm_slice_update.step", "nvm_tune_begin.o", "nvm_tune_import.taken", "nvm_tune_clear.dropped",
+    "nvm_thread_device_set.before", "nvm_tensordot.axes1", "nvm_tensordot.axes2",
+    "nvm_library_dir.dir", "nvm_ctx_free.ctx", "nvm_synchronize.ctx",
+}
+OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o"}
+REQUIRED = {"nvm_stream_get.stream", "nvm_permute_dims.axes", "nvm_ctx_options_init.o", "nvm_tune_options_init.o"}
+# What looks at an array or a context and has no status: of NULL it tells of nothing, as the headers say.
+LOOKS = {"nvm_dtype_of", "nvm_rank", "nvm_shape", "nvm_size", "nvm_is_pending", "nvm_device_of",
+         "nvm_ctx_default_float", "nvm_ctx_device", "nvm_is_same", "nvm_is_packed"}
+BY_NAME = {"version": "1", "axis": "0", "op": "1", "kind": "'f'", "rank": "2", "i": "0", "bytes": "32", "param": "0"}
+BY_TYPE = {
+    "nvm_ctx *": "ctx", "nvm_scope *": "scope", "nvm_array *": "array", "nvm_array *const *": "arrays",
+    "nvm_fn *": "fn", "nvm_traced *": "traced", "nvm_trace_fn": "trace",
+    "const nvm_attr *": "&attr", "const int64_t *": "ones",
+    "const int *": "axes", "const char *": '"float32"', "const void *": "numbers", "int (*)[2]": "room",
+    "const nvm_ctx_options *": "NULL", "const nvm_product_options *": "NULL", "const nvm_tune_options *": "NULL",
+    "void (*)(void *)": "NULL", "int (*)(void *)": "NULL", "int": "2", "unsigned": "1", "int64_t": "1", "double": "1",
+    "size_t": "32", "char": "'f'",
+    "nvm_dtype": "NVM_F64", "nvm_device": "NVM_DEVICE_CPU", "nvm_order": "NVM_ORDER_AUTO",
+}
+
+
+def split(parameters):
+    depth, parts = 0, [""]
+    for c in parameters:
+        depth += (c == "(") - (c == ")")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [" ".join(p.split()) for p in parts]
+
+
+def parameter(text):  # (type, name)
+    m = re.match(r"(.*\(\*)(\w+)(\).*)", text) or re.match(r"(.*?[\s*])(\w+)$", text)
+    kind = m[1] + (m[3] if len(m.groups()) > 2 else "")
+    return re.sub(r"\(\*\)\((void \*)\w+\)", r"(*)(\1)", kind.strip()), m[2]
+
+
+def value(kind, name):
+    if name in BY_NAME and "*" not in kind:
+        return BY_NAME[name]
+    if kind in BY_TYPE:
+        return BY_TYPE[kind]
+    if kind.endswith("*") and not kind.startswith("const nvm_"):
+        return "room"  # what is filled in
+    sys.exit(f"tests/api/make_null_calls.py: what is a sensible {kind} {name}?")
+
+
+def functions(folder):
+    for header in sorted(pathlib.Path(folder).glob("*.h")):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+        prototype = r"NVM_API\s+([\w\s*]*?)(\w+)\(((?:[^();]|\([^()]*\))*)\);"
+        for result, name, parameters in re.findall(prototype, text):
+            parts = [] if parameters == "void" else split(parameters)
+            yield " ".join(result.split()), name, list(map(parameter, parts))
+
+
+def main(folder, out):
+    rows, names = [], []
+    for result, name, parameters in functions(folder):
+        names.append(name)
+        for k, (kind, at) in enumerate(parameters):
+            if not ("*" in kind or kind == "nvm_trace_fn"):
+                continue
+            optional = at in OPTIONAL_ANYWHERE or f"{name}.{at}" in OPTIONAL or name in LOOKS
+            optional = optional and f"{name}.{at}" not in REQUIRED
+            arguments = ", ".join("NULL" if i == k else value(*p) for i, p in enumerate(parameters))
+            how = "LOOKS" if optional else "ARRAY" if "*" in result else "STATUS" if result == "int" else "LOOKS"
+            call = f"{name}({arguments})"
+            body = {
+                "ARRAY": f"null_is_refused({call} ? NVM_OK : NVM_ERR_VALUE);",
+                "STATUS": f"null_is_refused({call});",
+                "LOOKS": f"(void)({call});" if result != "void" else f"{call};",
+            }[how]
+            rows.append((f"{name}, {at}", body))
+    lines = ["/* Made by tests/api/make_null_calls.py. */", "static void call_with_null(int row) {", "  switch (row) {"]
+    lines += [f"  case {i}: {body} return;" for i, (_, body) in enumerate(rows)]
+    lines += ["  default: return;", "  }", "}", "static const char *const null_calls[] = {"]
+    lines += [f'  "{title}",' for title, _ in rows] + ["};", ""]
+    pathlib.Path(out).write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
