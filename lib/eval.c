@@ -56,6 +56,42 @@ static int has_calls(const nvg_graph *g) { /* libraries are opened when they are
   return i < g->n;
 }
 
+/* One round of planning: the simplified graph, and what was vetoed before. */
+typedef struct attempt {
+  job *j;
+  const nvg_graph *g;
+  const nvb_caps *caps;
+  nvd_device *device;
+  nvf_options o;
+  nvd_terms terms;             /* its step: the one of the rules' plan that a failure is about, -1: none of them */
+  nvd_program *run;
+} attempt;
+
+/* fuse, tune, prepare; throws */
+static void try_plan(nvb_arena *a, void *arg) {
+  attempt *t = arg;
+  job *j = t->j;
+  t->terms.step = -1;
+  j->plan = nvf_fuse(a, t->g, t->caps, &t->o);          STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
+  const struct nvf_choice *rules = j->plan->choice; /* what a veto is about; a rival's steps are others */
+  const nvd_operand *at = operands(a, j);
+  j->plan = nvt_tune(a, j->plan, &t->o, t->caps, t->device, at, &j->choice);
+                                                        STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
+  t->terms.any = t->o.nveto == NVF_VETOES; /* nothing can be cut any more */
+  int status = j->text || !t->g->nout ? nvd_prepare_dry(j->plan, t->device, j->choice, &t->terms)
+                                      : nvd_prepare(&t->run, j->plan, t->device, j->choice, &t->terms);
+  TIMED("prepare");
+  if (j->plan->choice != rules) t->terms.step = -1;
+  if (status) nvb_throw(a, status, "%s", nvb_message());
+}
+
+/* Does a failure say that a kernel cannot be? Whoever says it, the checker, an emitter, a compiler or a solver, another
+   plan stands behind it. */
+static int is_refusal(int status) {
+  return status == NVM_ERR_UNSUPPORTED || status == NVM_ERR_VALUE || status == NVM_ERR_TYPE ||
+         status == NVM_ERR_INTERNAL;
+}
+
 /* collected graph -> program */
 static void plan(nvb_arena *a, void *arg) {
   job *j = arg;
@@ -68,27 +104,18 @@ static void plan(nvb_arena *a, void *arg) {
   nvh_views views;
   s = nvh_split_views(a, &views, s);            /* outputs that are only views of a leaf need no kernel */
   nvf_veto *veto = NVB_NEWN(a, nvf_veto, NVH_ROUNDS);
-  nvf_options o = { .fuse = fuse_on(), .nveto = nvh_program_vetoes(veto, j->program), .veto = veto,
-                    .offers = has_calls(s) ? nvd_offers(caps->kind) : 0 };
-  int status = NVM_ERR_UNSUPPORTED;
-  nvd_program *run = NULL;
-  nvd_terms terms = { 0 };
-  do {
-    j->plan = nvf_fuse(a, s, caps, &o);                 STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
-    const struct nvf_choice *rules = j->plan->choice; /* what a veto is about; a rival's steps are others */
-    const nvd_operand *at = operands(a, j);
-    j->plan = nvt_tune(a, j->plan, &o, caps, device, at, &j->choice);
-                                                        STAGE("tune", nvf_plan_print, nvf_plan_check, j->plan);
-    terms.any = o.nveto == NVF_VETOES; /* nothing can be cut any more */
-    status = j->text || !s->nout ? nvd_prepare_dry(j->plan, device, j->choice, &terms)
-                                 : nvd_prepare(&run, j->plan, device, j->choice, &terms);
-    TIMED("prepare");
-    int refused = j->plan->choice == rules ? terms.step : -1;
-    if (status == NVM_ERR_UNSUPPORTED) veto[o.nveto] = (nvf_veto){ refused, nvb_strdup(a, nvb_message()) };
-  } while (status == NVM_ERR_UNSUPPORTED && ++o.nveto < NVH_ROUNDS);
-  if (j->text) return;
-  nvh_views_donors(&views, j->plan);
-  if (!status) status = nvh_program_make(&j->program, &views, run, device, o.nveto, veto);
+  attempt t = { .j = j, .g = s, .caps = caps, .device = device };
+  t.o = (nvf_options){ .fuse = fuse_on(), .nveto = nvh_program_vetoes(veto, j->program), .veto = veto,
+                       .offers = has_calls(s) ? nvd_offers(caps->kind) : 0, .step = &t.terms.step };
+  int status;
+  while (is_refusal(status = nvb_protect(a, try_plan, &t)) && t.o.nveto < NVF_VETOES) {
+    nvb_log(1, "step %d is refused: %s", t.terms.step + 1, nvb_message());
+    veto[t.o.nveto++] = (nvf_veto){ t.terms.step, nvb_strdup(a, nvb_message()) };
+  }
+  if (!status && !j->text) {
+    nvh_views_donors(&views, j->plan);
+    status = nvh_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
+  }
   if (status) nvb_throw(a, status, "%s", nvb_message());
 }
 

@@ -235,7 +235,11 @@ nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const
   p->step = NVB_NEWN(a, nvf_step, c->nstep + 1);
   for (int k = 0; k < c->n; k++)
     nvf_collapse(c->k[k]);
-  for (; p->nstep < c->nstep; p->nstep++)
+  int any, *now = o->step ? o->step : &any;
+  for (; p->nstep < c->nstep; p->nstep++) {
+    *now = p->nstep;
     make_step(p, p->nstep, NULL, &p->step[p->nstep]);
+  }
+  *now = -1;
   return p;
 }

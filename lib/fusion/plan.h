@@ -153,6 +153,7 @@ typedef struct nvf_options {
   int nveto; const nvf_veto *veto;
   int offers;          /* of nvf_offer, bits; 0: there is no library */
   nvf_reading reading; /* in pieces: if that may pay on the device at all */
+  int *step;           /* NULL, or what holds the step that is being made, -1 before and after: a throw is about it */
 } nvf_options;
 
 nvf_plan *nvf_fuse(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const nvf_options *o); /* throws */

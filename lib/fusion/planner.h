@@ -251,7 +251,7 @@ nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
 uint64_t nvf_lanes_cpu(const nvf_cand *k); /* axes that have the lanes of a CPU's vectors, never two in one layout */
-const char *nvf_refused(const nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
+const char *nvf_refused(nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
 int64_t nvf_params(const nvf_cand *k);      /* launch arguments, at most */
 /* A Python scalar that is given anew with each call: a launch argument of a GPU's kernel, not memory. */
 int nvf_is_given(const nvf_net *net, const nvf_node *n);

@@ -391,8 +391,38 @@ static int is_too_much(const nvf_cand *k) {
   return reds > 1 && much;
 }
 
-const char *nvf_refused(const nvf_cand *k) {
-  if (is_too_much(k))
+static int overflows(const nvf_cand *k, const nvf_shape *s, uint64_t axes) {
+  double n = 1;
+  for (int a = 0; a < k->axis.n; a++)
+    n *= axes >> a & 1 && s->at[a].tile ? (double)s->at[a].tile : 1;
+  return n > NVF_TILE_MOST;
+}
+
+/* The same as a CPU's schedule has it, whose lanes may be another axis than memory asks for, and which may store a few
+   numbers often: is some tile beyond what there may be? (Squares of 32768 x 64 x 16, with 16 pieces of a sum as lanes,
+   are 2^31.) */
+static int is_beyond(nvf_cand *k) {
+  enum { FEW = NVF_ROOM / 64 };
+  int reds = 0, beyond = 0;
+  double whole = 1;
+  for (int i = 0; i < k->inst.n; i++)
+    reds += k->inst.at[i].kind == NVF_IRED;
+  for (int a = 0; a < k->axis.n; a++)
+    whole *= k->grid >> a & 1 ? 1 : (double)k->axis.at[a].n;
+  if (reds < 2 || k->dot || whole < FEW)
+    return 0;
+  const nvf_shape *s = nvf_shape_cpu(k);
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    beyond |= overflows(k, s, v->axes | (v->kind == NVF_IRED ? 1ull << v->axis : 0));
+  }
+  for (int i = 0; i < k->put.n; i++)
+    beyond |= overflows(k, s, k->put.at[i].axes);
+  return beyond;
+}
+
+const char *nvf_refused(nvf_cand *k) {
+  if (is_too_much(k) || (k->net->caps->kind == NVB_CPU && is_beyond(k)))
     return "more elements than a tile may have";
   if (is_long_and_folded(k))
     return "a scan and a reduction of long lines";

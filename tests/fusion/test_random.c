@@ -1,4 +1,5 @@
-/* Random graphs of every kind of value: fused for three machines, and one kernel a value, against the evaluator. */
+/* Random graphs of every kind of value: fused for three machines, and one kernel a value, against the evaluator; and
+   large ones with several reductions, which are planned alone. */
 #include "codegen/cuda.h"
 #include "hints.h"
 
@@ -219,4 +220,102 @@ START_TEST(same_bits_however_planned) {
 }
 END_TEST
 
-SUITE("random", LOOP(same_bits_however_planned, getenv("MANY") ? atoi(getenv("MANY")) : SEEDS))
+/* ---- reductions of shared values over different axes, too large to be run here: every kernel can be */
+enum { LEAF_MOST = 1 << 20 };
+static const double SHAPE_MOST = 1 << 30;
+
+/* A leaf that broadcasts to the shape, whatever way it lies. */
+static int spread_leaf(maker *m, int rank, const int64_t *shape) {
+  int64_t mine[4], stride[4], n = 1;
+  for (int d = 0; d < rank; d++)
+    mine[d] = any(4) ? shape[d] : 1;
+  for (int d = any(rank), i = 0; i < rank; i++, d = (d + 1) % rank) {
+    if (n * mine[d] > LEAF_MOST)
+      mine[d] = 1;
+    stride[d] = n, n *= mine[d];
+  }
+  return m_expand(m, m_leaf(m, NVM_F32, rank, mine, stride), rank, shape);
+}
+
+static void reduce_often(maker *m) {
+  static const int64_t sizes[] = { 1, 2, 3, 5, 7, 16, 17, 64, 100, 129, 257, 1000, 4096, 10000, 65536, 524288 };
+  static const char *const reds[] = { "add", "maximum", "minimum" };
+  int64_t shape[4];
+  double all = 1;
+  int rank = 2 + any(3);
+  for (int d = 0; d < rank; all *= (double)shape[d++])
+    do
+      shape[d] = sizes[any(16)];
+    while (all * (double)shape[d] > SHAPE_MOST);
+  pool p = { .n = 0 };
+  int x = m_2(m, binary[any(5)], spread_leaf(m, rank, shape), spread_leaf(m, rank, shape));
+  p.at[p.n++] = any(2) ? m_2(m, "multiply", x, x) : x;
+  for (int steps = 3 + any(6); steps; steps--) {
+    x = pick(&p);
+    int axis = any(rank), y = m_red(m, reds[any(3)], x, axis, any(3) ? 1 : 1 + any(rank - axis));
+    if (any(2))
+      m_out(m, y);
+    p.at[p.n++] = any(3) ? y : m_2(m, binary[any(5)], x, m_expand(m, y, rank, m->v.at[x].shape));
+  }
+  for (int i = p.n - 1; i >= 0 && (i == p.n - 1 || m->out.n < 2); i--)
+    if (m->v.at[p.at[i]].size <= LEAF_MOST)
+      m_out(m, p.at[i]);
+}
+
+/* Squares of the distances of points and centres, along the first axis; the least of each point, and their sum. */
+static void distances(maker *m) {
+  const int64_t n = 524288, k = 64, d = 16;
+  int x = m_expand(m, m_leaf(m, NVM_F32, 3, (int64_t[]){ d, n, 1 }, (int64_t[]){ 1, d, 1 }), 3, (int64_t[]){ d, n, k });
+  int c = m_expand(m, m_leaf(m, NVM_F32, 3, (int64_t[]){ d, 1, k }, (int64_t[]){ 1, 1, d }), 3, (int64_t[]){ d, n, k });
+  x = m_2(m, "subtract", x, c);
+  x = m_red(m, "add", m_2(m, "multiply", x, x), 0, 1);
+  m_out(m, m_red(m, "maximum", x, 2, 1));
+  m_out(m, m_red(m, "add", m_red(m, "minimum", x, 2, 1), 1, 1));
+}
+
+typedef struct trial { const nvg_graph *g; const nvb_caps *caps; nvf_options o; int step; } trial;
+static void plan_and_check(nvb_arena *a, void *arg) {
+  trial *t = arg;
+  nvf_plan *p = nvf_fuse(a, t->g, t->caps, &t->o);
+  nvf_plan_check(a, p);
+  for (t->step = 0; t->step < p->nstep; t->step++)
+    nvf_kernel_check(a, p->step[t->step].k, p->step[t->step].s);
+}
+
+/* What is refused is a veto, as for lib/eval.c. */
+static void plan_large(nvb_arena *a, void *arg) {
+  int seed = *(int *)arg, rc;
+  for (int gpu = 0; gpu < 2; gpu++) {
+    nvb_caps caps = *nvb_caps_find(gpu ? "h200" : "cpu16");
+    nvf_veto veto[NVF_VETOES];
+    maker m = { .a = a };
+    srand((unsigned)seed);
+    if (!gpu)
+      caps.units = seed ? 1 + seed % 16 : 2, caps.width = 4 << (seed + 1) % 3;
+    if (seed)
+      reduce_often(&m);
+    else
+      distances(&m);
+    trial t = { .g = m_graph(&m), .caps = &caps, .o = { .fuse = 1, .veto = veto, .step = &t.step } };
+    while ((rc = nvb_protect(a, plan_and_check, &t)) && t.o.nveto < NVF_VETOES)
+      veto[t.o.nveto++] = (nvf_veto){ t.step, nvb_strdup(a, nvb_message()) };
+    if (rc)
+      nvb_throw(a, rc, "%s", nvb_message());
+    ck_assert_msg(seed || !t.o.nveto, "%s", veto->why);
+  }
+}
+
+START_TEST(kernels_of_large_graphs_can_be) {
+  const char *one = getenv("SEED");
+  for (int i = 0; i < ROUNDS; i++) {
+    int seed = one ? atoi(one) : _i * ROUNDS + i;
+    nvb_arena *a = nvb_arena_new();
+    int rc = nvb_protect(a, plan_large, &seed);
+    ck_assert_msg(rc == NVM_OK, "seed %d: %s", seed, nvb_message());
+    nvb_arena_free(a);
+  }
+}
+END_TEST
+
+SUITE("random", LOOP(same_bits_however_planned, getenv("MANY") ? atoi(getenv("MANY")) : SEEDS),
+      LOOP(kernels_of_large_graphs_can_be, getenv("MANY") ? atoi(getenv("MANY")) : SEEDS))
