@@ -329,3 +329,13 @@ def test_item_assignment_and_views(device):
     np.testing.assert_array_equal(np.asarray(view), want[1])
     np.testing.assert_array_equal(np.asarray(x[:, ::-1]), want[:, ::-1])
     assert x[2].tolist() == want[2].tolist() and int(nvm.argmax(x)) == 6
+
+
+@pytest.mark.emulated
+def test_a_traced_function_does_not_sort_on_a_gpu(device):
+    x = nvm.asarray(np.array([3.0, 1.0, 2.0]), device=device)
+    y = nvm.sort(x)
+    assert y.device == device and y.tolist() == [1, 2, 3]
+    assert nvm.argsort(x, descending=True).tolist() == [0, 2, 1]
+    with pytest.raises(RuntimeError, match=r"\[sort\].*GPU"):
+        nvm.jit(lambda x: nvm.sort(x) + 1)(x).tolist()

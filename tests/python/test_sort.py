@@ -5,6 +5,16 @@ import pytest
 
 import nvm
 
+
+@pytest.fixture
+def on_cpu():
+    """A traced function sorts on the CPU alone."""
+    before = nvm.get_default_device()
+    nvm.set_default_device("cpu")
+    yield
+    nvm.set_default_device(before)
+
+
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
           "float64"]
 LENGTHS = [0, 1, 2, 47, 49, 300, 5000]
@@ -78,7 +88,7 @@ def test_ties_of_16_bit_results_are_those_of_rounded_numbers():
     assert np.asarray(nvm.argsort(nvm.asarray(a) + nvm.asarray(b))).tolist() == [0, 1, 2]
 
 
-def test_sorting_inside_a_traced_function():
+def test_sorting_inside_a_traced_function(on_cpu):
     rng = np.random.default_rng(1)
     x = rng.standard_normal((20, 30))
     f = nvm.jit(lambda x: (nvm.sort(x * 2, axis=0) + 1, nvm.argsort(x, axis=1), nvm.sort(x, axis=None)[:5].sum()))
@@ -92,14 +102,14 @@ def test_sorting_inside_a_traced_function():
     assert np.allclose(np.asarray(median(x)), np.median(x, axis=-1))
 
 
-def test_searching_by_a_sorter_inside_a_traced_function():
+def test_searching_by_a_sorter_inside_a_traced_function(on_cpu):
     rng = np.random.default_rng(2)
     x, v = rng.standard_normal(50), rng.standard_normal(9)
     f = nvm.jit(lambda x, v: nvm.searchsorted(x, v, sorter=nvm.argsort(x)))
     assert np.array_equal(np.asarray(f(x, v)), np.searchsorted(x, v, sorter=np.argsort(x)))
 
 
-def test_a_sort_is_one_step_and_equal_sorts_are_one():
+def test_a_sort_is_one_step_and_equal_sorts_are_one(on_cpu):
     x = nvm.asarray(np.arange(100.0)[::-1].copy())
     text = nvm.explain(nvm.jit(lambda x: nvm.sort(x) + nvm.sort(x)), x)
     assert text.count("routine: sort") == 1
@@ -107,7 +117,7 @@ def test_a_sort_is_one_step_and_equal_sorts_are_one():
     assert both.count("routine: sort") == 2
 
 
-def test_results_may_be_wanted_twice_and_in_place():
+def test_results_may_be_wanted_twice_and_in_place(on_cpu):
     x = nvm.asarray(np.array([3, 1, 2]))
     a, b = nvm.jit(lambda x: (nvm.sort(x), nvm.sort(x)))(x)
     assert a.tolist() == b.tolist() == [1, 2, 3] and x.tolist() == [3, 1, 2]
