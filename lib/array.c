@@ -263,9 +263,9 @@ nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
 
 nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
   if (!ctx) return nvh_missing("apply_scalar", "context"), NULL;
-  if (!kind || !strchr("bifc", kind)) return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
-  nvg_class c = kind == 'b' ? NVG_BOOLEAN : kind == 'i' ? NVG_SIGNED : kind == 'f' ? NVG_FLOAT : NVG_COMPLEX;
-  return nvh_array_new(ctx, nvg_weak(c, re, im, i));
+  if (!kind || !strchr("bifcuh", kind))
+    return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
+  return nvh_array_new(ctx, nvg_weak(kind, re, im, i));
 }
 static nvm_array *scalar(char kind, int64_t i, double re, double im) {
   nvm_ctx *c = nvh_scope_ctx();

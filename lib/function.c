@@ -55,14 +55,20 @@ nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *s
   return nvh_array_new(ctx, nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
 }
 
-nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind) {
+/* The first 8 bytes of the number that an argument is; 0 of none. */
+static int64_t bits_of(const nvm_array *a) {
+  const nvg_node *n = a && a != &nvh_none ? a->node : NULL;
+  const nvg_value *v = n ? atomic_load(&n->value) : NULL;
+  int64_t bits = 0;
+  if (n && n->op == NVG_OP_CONST) return n->attr[0];
+  if (v && !v->device) memcpy(&bits, v->data, (size_t)nvg_size(n->aval->dtype) < 8 ? 1 : 8);
+  return bits;
+}
+nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind, const nvm_array *with) {
   if (!ctx) return nvh_missing("placeholder_scalar", "context"), NULL;
-  const char *kinds = "biufc", *at = kind ? strchr(kinds, kind) : NULL; /* in the order of nvg_class */
-  static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_U64, NVM_F64, NVM_C128 };
-  if (!at) return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
-  nvg_node *n = nvg_leaf_new(nvg_aval_get(as[at - kinds], 0, NULL), NULL);
-  if (n) n->weak = (uint8_t)(1 + (at - kinds));
-  return nvh_array_new(ctx, n);
+  if (!kind || !strchr("biufch", kind))
+    return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
+  return nvh_array_new(ctx, nvg_weak_parameter(kind, bits_of(with)));
 }
 
 /* ---- traced graphs */
@@ -92,6 +98,7 @@ struct nvm_traced {
   nvg_node **leaf;             /* counted: the graph's leaves, in order */
   int *source;                 /* of each leaf: parameter i, nparam + capture i, -1: its own value; then the idle */
   int nidle;                   /* parameters that no leaf stands for */
+  int nasked;                  /* integers of which the trace asked what others would answer otherwise */
   variant *_Atomic first;      /* looked through without the lock; changed under it */
   int nvariant;
   variant *retired;            /* out of the list; a call may still stand on one */
@@ -132,6 +139,7 @@ static int find_leaves(nvm_traced *t) {
     t->source = nvb_calloc((size_t)g->nleaf + (size_t)t->nparam + 1, sizeof *t->source);
     if (!t->leaf || !t->source) status = nvb_fail_memory();
   }
+  for (int i = 0; i < t->nparam; i++) t->nasked += nvg_weak_asked(t->param[i]);
   for (int i = 0; !status && i < g->nleaf; i++) {
     t->leaf[t->nleaf++] = nvg_node_ref(g->leaf_node[i]);
     t->source[i] = source_of(t, g->leaf_node[i]);
@@ -173,6 +181,8 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   if ((t->param = nodes_of("parameter", params, nparam))) t->nparam = nparam;
   if (t->param && (t->out = nodes_of("output", outs, nout))) t->nout = nout;
   int status = t->out ? NVM_OK : nvb_status();
+  for (int i = 0; i < t->nout && !status; i++) /* an integer that no dtype holds is no array */
+    if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
   t->cap = now.at; /* the trace's hidden inputs are the function's from here on */
   t->ncap = now.n;
   now.at = NULL;
@@ -215,6 +225,12 @@ int nvm_traced_donate(nvm_traced *t, int param) {
   if (!t->donates && !(t->donates = nvb_calloc((size_t)t->nparam, 1))) return nvb_fail_memory();
   t->donates[param] = 1;
   return NVM_OK;
+}
+
+int nvm_traced_takes(const nvm_traced *t, nvm_array *const *in) {
+  for (int i = 0; t && in && i < t->nparam && t->nasked; i++)
+    if (in[i] && nvg_weak_asked(t->param[i]) && !nvg_weak_takes(t->param[i], bits_of(in[i]))) return 0;
+  return 1;
 }
 
 /* ---- calling */
@@ -447,6 +463,8 @@ static int complete(const char *who, const void *f, nvm_array *const *in, int ni
 int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
   int fault = complete("traced_call", t, in, t ? t->nparam : 0, out, t ? t->nout : 0);
   if (fault) return fault;
+  if (!nvm_traced_takes(t, in))
+    return nvb_fail(NVM_ERR_VALUE, "[call] an integer argument is not among those that the function was traced for");
   atomic_fetch_add(&t->held, 1);
   int status = call_held(t, in, out);
   let_go(t, 1);
@@ -537,7 +555,7 @@ static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
   if (status) return nvb_free(at), status;
   for (int i = 0; i < f->nin && !status; i++) {
     const nvg_aval *av = in[i]->node->aval;
-    at[i] = in[i]->node->weak ? nvm_placeholder_scalar(f->ctx, "biufc"[in[i]->node->weak - 1])
+    at[i] = in[i]->node->weak ? nvm_placeholder_scalar(f->ctx, nvg_weak_kind(in[i]->node), in[i])
                               : nvm_placeholder(f->ctx, av->dtype, av->rank, av->shape);
     if (!at[i]) status = nvb_status();
   }
@@ -550,7 +568,7 @@ static int trace_new(nvm_fn *f, nvm_array *const *in, nvm_traced **t) {
 static int fits(const nvm_fn *f, const sig *s, nvm_array *const *in) {
   for (int i = 0; i < f->nin; i++)
     if (s->in[i].aval != in[i]->node->aval || s->in[i].weak != in[i]->node->weak) return 0;
-  return 1;
+  return nvm_traced_takes(s->t, in);
 }
 static int sig_new(sig **out, nvm_fn *f, nvm_array *const *in) {
   sig *s = *out = nvb_calloc(1, sizeof *s + sizeof s->in[0] * (size_t)f->nin);

@@ -200,7 +200,7 @@ static PyObject *binary(PyObject *x, PyObject *y, nvp_fixed f) {
   for (int i = 0; i < 2; i++)
     if (Py_IS_TYPE(v[i], st->array)) in[i] = ((nvp_array *)v[i])->h;
   for (int i = 0; i < 2 && got > 0; i++)
-    if (!in[i]) got = defers(st, v[i]) ? 0 : nvp_operand_beside(st, v[i], in[1 - i], st->fixed[f], &in[i], &owned[i]);
+    if (!in[i]) got = defers(st, v[i]) ? 0 : nvp_operand(st, v[i], &in[i], &owned[i]);
   PyObject *r = got > 0 ? nvp_apply(st, f, in, 2, NULL, 0) : got ? NULL : Py_NewRef(Py_NotImplemented);
   for (int i = 0; i < 2; i++)
     if (owned[i] && in[i]) nvm_array_unref(in[i]);

@@ -14,21 +14,10 @@ int nvp_is_scalar(PyObject *x) {
   if (PyObject_CheckBuffer(x)) return 0; /* np.float64 is a float by inheritance, and typed */
   return PyFloat_Check(x) ? 'f' : PyComplex_Check(x) ? 'c' : 0;
 }
-/* An int that only uint64 holds becomes a typed constant; what no dtype holds is an OverflowError. */
-static nvm_array *big_int(nvp_state *st, PyObject *x) {
-  uint64_t u = PyLong_AsUnsignedLongLong(x);
-  if (u == UINT64_MAX && PyErr_Occurred()) {
-    PyErr_Clear();
-    return PyErr_Format(PyExc_OverflowError, "the integer %R fits no dtype", x), NULL;
-  }
-  nvm_array *h = nvm_array_new_host(st->ctx, NVM_U64, 0, NULL, NULL, &u, NULL, NULL);
-  if (!h) nvp_raise(st);
-  return h;
-}
 /* x * 2.0 in a loop makes its 2.0 once: weak scalars are values without a place, so that a trace may share them. */
 static nvm_array *number(nvp_state *st, char kind, int64_t i, double d) {
   uint64_t bits = (uint64_t)i;
-  if (kind == 'f') memcpy(&bits, &d, sizeof bits);
+  if (kind == 'f' || kind == 'h') memcpy(&bits, &d, sizeof bits);
   nvp_number *n = &st->numbers[(bits * 0x9e3779b97f4a7c15u ^ (uint64_t)kind << 58) >> 58];
   if (!n->h || n->bits != bits || n->kind != kind) {
     nvm_array *h = nvm_apply_scalar(st->ctx, kind, i, d, 0);
@@ -52,9 +41,24 @@ nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind) {
     if (!h) nvp_raise(st);
     return h;
   }
+  int64_t i;
+  double d;
+  kind = nvp_integer(x, &i, &d);
+  return number(st, kind, i, d);
+}
+char nvp_integer(PyObject *x, int64_t *i, double *nearest) {
   int over = 0;
-  long long i = PyLong_AsLongLongAndOverflow(x, &over);
-  return over ? big_int(st, x) : number(st, 'i', i, 0);
+  *nearest = 0;
+  *i = PyLong_AsLongLongAndOverflow(x, &over);
+  if (!over) return 'i';
+  *i = over > 0 ? (int64_t)PyLong_AsUnsignedLongLong(x) : -1;
+  if (over > 0 && !PyErr_Occurred()) return 'u';
+  PyErr_Clear();
+  *i = 0;
+  *nearest = PyLong_AsDouble(x);
+  if (*nearest == -1 && PyErr_Occurred()) *nearest = over * HUGE_VAL;
+  PyErr_Clear();
+  return 'h';
 }
 
 /* ---- one element written into memory; floats of 16 bits and less are written as f64 and cast by the library, which
@@ -102,7 +106,8 @@ static int write_element(char *p, nvm_dtype t, PyObject *x) {
 }
 static PyObject *cast(nvp_state *st, nvm_array *h, nvm_dtype t) { /* takes h */
   if (!h) return nvp_raise(st);
-  if (t == NVM_DTYPE_DEFAULT || nvm_dtype_of(h) == t) return nvp_wrap(st, h);
+  int same = nvm_dtype_of(h) == t && !nvp_tracing(); /* what a trace has for a number takes the dtype on */
+  if (t == NVM_DTYPE_DEFAULT || same) return nvp_wrap(st, h);
   nvm_attr a = { .name = "dtype", .kind = 'd', .i = t };
   PyObject *r = nvp_apply(st, NVP_ASTYPE, &h, 1, &a, 1);
   nvm_array_unref(h);
@@ -336,8 +341,9 @@ static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   return Py_NewRef(Py_None);
 }
 static PyObject *from_array(nvp_state *st, nvp_array *a, nvm_dtype t, nvp_copy copy) {
-  if (t != NVM_DTYPE_DEFAULT && t != nvm_dtype_of(a->h)) {
-    if (copy == NVP_COPY_NEVER)
+  int same = t == nvm_dtype_of(a->h);
+  if (t != NVM_DTYPE_DEFAULT && (!same || nvp_tracing())) {
+    if (copy == NVP_COPY_NEVER && !same)
       return PyErr_Format(PyExc_ValueError, "[asarray] copy=False, but %s has to be converted to %s",
                           nvm_dtype_name(nvm_dtype_of(a->h)), nvm_dtype_name(t));
     return cast(st, nvm_array_ref(a->h), t);
@@ -413,34 +419,6 @@ int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned) {
   if (known) *out = nvm_array_ref(((nvp_array *)a)->h);
   Py_DECREF(a);
   return known;
-}
-static int compares(const nvp_state *st, int op) {
-  int f = NVP_LT;
-  while (f <= NVP_GE && st->fixed[f] != op) f++;
-  return f <= NVP_GE;
-}
-/* A Python int beside an array is of its dtype: it must fit an integer one (where they are compared, it is compared as
-   it is), and beside floats it is one. */
-static int int_beside(nvp_state *st, PyObject *x, nvm_dtype t, int op, nvm_array **out) {
-  char kind = nvp_kind(t), scratch[8];
-  int over = 0;
-  long long i = PyLong_AsLongLongAndOverflow(x, &over);
-  if ((kind == 'i' || kind == 'u') && (over || t != NVM_I64) && write_int(scratch, t, x)) {
-    if (!compares(st, op) || !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
-    PyErr_Clear();
-    *out = over ? number(st, 'f', 0, over * HUGE_VAL)
-                : nvm_array_new_host(st->ctx, NVM_I64, 0, NULL, NULL, &i, NULL, NULL);
-    if (!*out) nvp_raise(st);
-  } else if (over && (kind == 'f' || kind == 'c')) {
-    double d = PyLong_AsDouble(x);
-    *out = d == -1 && PyErr_Occurred() ? NULL : number(st, 'f', 0, d);
-  } else *out = nvp_scalar(st, x, 'i');
-  return *out ? 1 : -1;
-}
-int nvp_operand_beside(nvp_state *st, PyObject *x, nvm_array *other, int op, nvm_array **out, int *owned) {
-  if (!PyLong_Check(x) || PyBool_Check(x)) return nvp_operand(st, x, out, owned);
-  *owned = 1;
-  return int_beside(st, x, nvm_dtype_of(other), op, out);
 }
 static int is_big(PyObject *x) { /* an int that int64 does not hold */
   int over = 0;

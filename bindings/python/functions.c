@@ -19,7 +19,6 @@ typedef struct op {
   PyObject_HEAD
   nvp_state *st;
   int number, nin, nparam; /* nin -1: the first parameter is a list of arrays */
-  int pair;             /* elements of two arrays meet */
   param p[PARAMS];
   char *doc;            /* name(signature)\n--\n\ndoc, for inspect */
   PyMethodDef def;
@@ -169,10 +168,7 @@ static int bind(const op *o, PyObject **v, PyObject *const *args, Py_ssize_t n, 
 static int operands(const op *o, PyObject *const *v, nvm_array **in, uint64_t *owned) {
   for (int i = 0; i < o->nin; i++) {
     int own = 0, got = 1;
-    PyObject *other = o->pair ? v[1 - i] : NULL;
     if (!v[i] || (v[i] == Py_None && !o->p[i].required)) in[i] = nvm_none();
-    else if (other && Py_IS_TYPE(other, o->st->array))
-      got = nvp_operand_beside(o->st, v[i], ((nvp_array *)other)->h, o->number, &in[i], &own);
     else got = nvp_operand(o->st, v[i], &in[i], &own);
     if (got < 0) return -1;
     if (!got) {
@@ -360,7 +356,6 @@ static op *op_new(nvp_state *st, const nvm_op_info *info, int number) {
   o->st = st;
   o->number = number;
   o->nin = info->nin;
-  o->pair = info->nin == 2 && !strcmp(info->kind, "map");
   char signature[512];
   signature_of(signature, sizeof signature, info);
   size_t n = strlen(info->name) + strlen(signature) + strlen(info->doc) + 16;

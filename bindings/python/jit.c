@@ -194,28 +194,16 @@ static int leaf_array(call *c, nvm_array *a, int owned) {
     if (word(&c->key, (uint64_t)shape[d])) return -1;
   return 0;
 }
-/* An int that only uint64 holds is of another kind; what no dtype holds is an OverflowError. */
-static int leaf_int(call *c, PyObject *x, char *kind, int64_t *out) {
-  int over = 0;
-  *out = PyLong_AsLongLongAndOverflow(x, &over);
-  if (!over) return 0;
-  *kind = 'u';
-  *out = over > 0 ? (int64_t)PyLong_AsUnsignedLongLong(x) : 0;
-  if (over > 0 && !PyErr_Occurred()) return 0;
-  PyErr_Clear();
-  const char *why = "which neither int64 nor uint64 holds; pass it as a float, or as a static argument";
-  if (c->name) PyErr_Format(PyExc_OverflowError, "[jit] argument '%S' holds the integer %R, %s", c->name, x, why);
-  else PyErr_Format(PyExc_OverflowError, "[jit] argument %d holds the integer %R, %s", c->at, x, why);
-  return -1;
-}
 static int leaf_scalar(call *c, PyObject *x, char kind) {
   union { int64_t i; double d[2]; uint8_t b; } v = { 0 };
   if (kind == 'b') v.b = x == Py_True;
-  else if (kind == 'i' && leaf_int(c, x, &kind, &v.i)) return -1;
-  else if (kind == 'f') v.d[0] = PyFloat_AsDouble(x);
+  else if (kind == 'i') {
+    double nearest;
+    if ((kind = nvp_integer(x, &v.i, &nearest)) == 'h') v.d[0] = nearest;
+  } else if (kind == 'f') v.d[0] = PyFloat_AsDouble(x);
   else if (kind == 'c') v.d[0] = PyComplex_RealAsDouble(x), v.d[1] = PyComplex_ImagAsDouble(x);
   nvm_dtype t = kind == 'b' ? NVM_BOOL : kind == 'i' ? NVM_I64 : kind == 'u' ? NVM_U64
-              : kind == 'f' ? NVM_F64 : NVM_C128;
+              : kind == 'c' ? NVM_C128 : NVM_F64;
   nvm_array *a = nvm_array_new_host(c->st->ctx, t, 0, NULL, NULL, &v, NULL, NULL);
   if (!a) return nvp_raise(c->st), -1;
   return leaf(c, a, 1) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
@@ -314,6 +302,7 @@ typedef struct builder {
   int at, ao;
   nvp_state *st;
   nvm_array **a;                    /* inputs: placeholders are put here; results: arrays are taken from here */
+  nvm_array *const *with;           /* inputs: the arguments that are traced with */
   int n, out;
 } builder;
 static PyObject *build_leaf(builder *b, uint64_t w) {
@@ -323,7 +312,7 @@ static PyObject *build_leaf(builder *b, uint64_t w) {
     return nvp_wrap(b->st, h);
   }
   int rank = (int)(w >> 32);
-  nvm_array *p = (w & 255) == IS_SCALAR ? nvm_placeholder_scalar(b->st->ctx, (char)(w >> 8))
+  nvm_array *p = (w & 255) == IS_SCALAR ? nvm_placeholder_scalar(b->st->ctx, (char)(w >> 8), b->with[b->n])
                : nvm_placeholder(b->st->ctx, (nvm_dtype)(w >> 8 & 255), rank, (const int64_t *)b->t->w + b->at);
   if (!p) return nvp_raise(b->st);
   if ((w & 255) == IS_ARRAY) b->at += rank;
@@ -416,7 +405,7 @@ static entry *find(jit *j, call *c, uint64_t h) {
     entry_drop(e);
     if (!kept) next = j->bucket[h % BUCKETS]; /* from its start again */
     if (same < 0) return NULL;
-    if (same && kept) return e->used = ++j->tick, e;
+    if (same && kept && (!e->t || nvm_traced_takes(e->t, c->in))) return e->used = ++j->tick, e;
   }
   return NULL;
 }
@@ -451,7 +440,7 @@ static void jit_forget(jit *j) {
 /* ---- tracing */
 /* Runs the function on placeholders; its result is left flattened in *out. */
 static int run_trace(jit *j, call *c, nvm_array **param, call *out) {
-  builder b = { .t = &c->key, .st = j->st, .a = param };
+  builder b = { .t = &c->key, .st = j->st, .a = param, .with = c->in };
   PyObject *args = build(&b), *kw = args ? build(&b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
   int status = r && !flatten(out, r) ? 0 : -1;
   Py_XDECREF(args);

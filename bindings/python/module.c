@@ -14,6 +14,7 @@ PyObject *nvp_raise(nvp_state *st) {
     case NVM_ERR_INDEX: type = PyExc_IndexError; break;
     case NVM_ERR_MEMORY: type = PyExc_MemoryError; break;
     case NVM_ERR_STATE: type = PyExc_RuntimeError; break;
+    case NVM_ERR_OVERFLOW: type = PyExc_OverflowError; break;
     case NVM_ERR_UNSUPPORTED: type = PyExc_NotImplementedError; break;
     default: break;
   }

@@ -76,11 +76,12 @@ int nvp_add_methods(nvp_state *st);              /* to the type Array */
 /* convert.c: what an operand may be. 1 and a handle (*owned: the caller unrefs it), 0 not an array of any sort, -1
    raised */
 int nvp_operand(nvp_state *st, PyObject *x, nvm_array **out, int *owned);
-int nvp_operand_beside(nvp_state *st, PyObject *x, nvm_array *other, int op, nvm_array **out, int *owned); /* of two */
 /* What is to be stored in an array of dtype t: Python numbers must fit it. */
 int nvp_operand_for(nvp_state *st, PyObject *x, nvm_dtype t, nvm_array **out, int *owned);
 int nvp_is_scalar(PyObject *x);                 /* 'b' 'i' 'f' 'c' of a Python number (not NumPy's), else 0 */
 nvm_array *nvp_scalar(nvp_state *st, PyObject *x, char kind); /* weak; a reference; NULL raised */
+/* The kind of a Python integer, as nvm_apply_scalar has them, and what it takes of one */
+char nvp_integer(PyObject *x, int64_t *i, double *nearest);
 void nvp_forget_numbers(nvp_state *st);
 typedef enum nvp_copy { NVP_COPY_NEVER, NVP_COPY_ALWAYS, NVP_COPY_IF_NEEDED } nvp_copy;
 int nvp_copy_of(PyObject *x, nvp_copy *out);    /* an argument `copy`: None, or what is true or false; 0 or -1 */

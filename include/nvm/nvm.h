@@ -106,7 +106,10 @@ NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, in
 /* 1: it is no view, or one whose elements lie in what it shows in row-major order without gaps */
 NVM_API int nvm_is_packed(const nvm_array *a);
 /* Operands of bindings, owned references that need no scope */
-NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind /* 'b' 'i' 'f' 'c' */, int64_t i, double re, double im);
+/* kind: 'b' and 'i' (of i), 'f' (re), 'c'; 'u' an integer from 2^63 on, of which i has uint64's bits; 'h' one that
+   neither int64 nor uint64 holds, re being the nearest double, or an infinity. An integer that the dtype which it takes
+   does not hold is NVM_ERR_OVERFLOW; in a comparison it lies beyond all others. */
+NVM_API nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im);
 /* release NULL: copies */
 NVM_API nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
                                       const void *data, void (*release)(void *owner), void *owner);
@@ -148,9 +151,10 @@ NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in); /* as 
 /* Tracing by hand, what nvm_fn_call and bindings stand on: placeholders in, outputs out. Between begin and end reading
    a value that depends on a placeholder is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
-/* owned; a weak scalar ('b' 'i' 'f' 'c'): calls pass nvm_apply_scalar's, or an array of no dimensions; 'u': an integer
-   that int64 does not hold, as an array of uint64 */
-NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind);
+/* owned; a weak scalar, kind as above: calls pass nvm_apply_scalar's, or an array of no dimensions in host memory ('i'
+   int64, 'u' uint64, 'f' and 'h' float64). with: the argument that it is traced with; of an integer a trace may ask
+   whether a dtype holds it. */
+NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind, const nvm_array *with);
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
 NVM_API int nvm_trace_begin(nvm_ctx *ctx);  /* one at a time in a thread, else NVM_ERR_STATE */
 NVM_API int nvm_trace_end(nvm_ctx *ctx);
@@ -159,7 +163,10 @@ NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *par
                            int nout);
 /* Each call gives that argument up, as nvm_donate does; to be said before the first call. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
-/* in[i]: arrays of the placeholders' dtype and shape, evaluated if pending. out: owned references with values. */
+/* 1: whatever the trace asked of its integers, these arguments' have the same answers */
+NVM_API int nvm_traced_takes(const nvm_traced *t, nvm_array *const *in);
+/* in[i]: arrays of the placeholders' dtype and shape, which it takes, evaluated if pending. out: owned references with
+   values. */
 NVM_API int nvm_traced_call(nvm_traced *t, nvm_array *const *in, nvm_array **out);
 /* As nvm_explain, for arguments as they lay in the last call */
 NVM_API int nvm_traced_explain(char **text, nvm_traced *t);

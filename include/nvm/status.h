@@ -15,7 +15,8 @@ typedef enum nvm_status {
   NVM_ERR_UNSUPPORTED = 6, /* this build or machine cannot do it; the message says what is missing */
   NVM_ERR_DEVICE = 7,      /* a device failed */
   NVM_ERR_IO = 8,          /* a file or the cache could not be read or written */
-  NVM_ERR_INTERNAL = 9     /* a fault of nvm itself; please report it */
+  NVM_ERR_INTERNAL = 9,    /* a fault of nvm itself; please report it */
+  NVM_ERR_OVERFLOW = 10    /* an integer that the dtype which it takes does not hold */
 } nvm_status;
 
 #ifdef __cplusplus

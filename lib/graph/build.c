@@ -29,7 +29,9 @@ static nvg_node *expand(nvg_node *a, const nvg_aval *to) {
 
 /* An operand as the operation wants it: in dtype t, and of the shape of `to` unless it is 0-d. */
 static nvg_node *operand(const char *who, nvg_node *a, nvm_dtype t, const nvg_aval *to) {
-  nvg_node *n = a->weak && a->op == NVG_OP_CONST ? nvg_const_as(who, a, t)
+  int constant = a->weak && a->op == NVG_OP_CONST;
+  if (a->weak && !constant && nvg_weak_fits(who, a, t)) return NULL;
+  nvg_node *n = constant ? nvg_const_as(who, a, t)
               : a->aval->dtype != t ? cast(nvg_node_ref(a), t, 1) : nvg_node_ref(a);
   return n && n->aval->rank ? expand(n, to) : n;
 }
@@ -50,11 +52,25 @@ static const nvg_aval *result_shape(const char *who, nvg_node *const *in, int n)
   return nvg_broadcast(who, in, n, &rank, shape) ? NULL : nvg_aval_get(NVM_BOOL, rank, shape);
 }
 
-static int pow_fault(const nvg_node *exponent, nvm_dtype t) {
-  if (nvg_class_of(t) != NVG_SIGNED || exponent->op != NVG_OP_CONST ||
-      nvg_bits_int(exponent->aval->dtype, (uint64_t)exponent->attr[0]) >= 0)
-    return NVM_OK;
+static int pow_fault(nvg_node *exponent, nvm_dtype t) {
+  if (nvg_class_of(t) != NVG_SIGNED || (!exponent->weak && exponent->op != NVG_OP_CONST)) return NVM_OK;
+  int negative = exponent->weak ? !nvg_weak_side(exponent, t) && nvg_weak_negative(exponent)
+                            : nvg_bits_int(exponent->aval->dtype, (uint64_t)exponent->attr[0]) < 0;
+  if (!negative) return NVM_OK; /* what t does not hold is the operand's fault */
   return nvb_fail(NVM_ERR_VALUE, "[pow] integers to a negative integer power are not integers; cast to a float first");
+}
+
+/* An integer that the dtype t of a comparison does not hold decides it: 0 or 1; -1: it is to be computed. */
+static int decided(nvg_op op, nvg_node *const *in, nvm_dtype t) {
+  int order = 0;
+  for (int i = 0; i < 2; i++)
+    if (in[i]->weak) order += (i ? -1 : 1) * nvg_weak_side(in[i], t);
+  if (!order) return -1;
+  switch (op) {
+  case NVG_OP_LESS: case NVG_OP_LESS_EQUAL: return order < 0;
+  case NVG_OP_GREATER: case NVG_OP_GREATER_EQUAL: return order > 0;
+  default: return op == NVG_OP_NOT_EQUAL;
+  }
 }
 
 static nvg_node *map_over(nvg_op op, nvm_dtype t, nvg_node *const *in, int n, const nvg_aval *shape) {
@@ -65,6 +81,9 @@ static nvg_node *map_over(nvg_op op, nvm_dtype t, nvg_node *const *in, int n, co
   unsigned c = 1u << nvg_class_of(t);
   if (o->def.same & c) return operand(o->name, in[0], t, shape);
   if ((o->def.no | o->def.yes) & c) return expand(nvg_const(out, 0, 0, (o->def.yes & c) != 0), shape);
+  int whole = nvg_class_of(t) == NVG_SIGNED || nvg_class_of(t) == NVG_UNSIGNED;
+  int known = whole && n == 2 && (o->rule == NVG_REQ || o->rule == NVG_RORDER) ? decided(op, in, t) : -1;
+  if (known >= 0) return expand(nvg_const(NVM_BOOL, 0, 0, known), shape);
   if ((op == NVG_OP_POW && pow_fault(in[n - 1], t)) || !nvg_map_frag(op, t)) return NULL;
   nvg_node *at[3] = { NULL };
   for (int i = 0; i < n; i++) {
@@ -105,14 +124,15 @@ nvg_node *nvg_x3(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b, nvg_node *d) 
 nvg_node *nvg_xcast(nvg_call *c, nvg_node *a, nvm_dtype t, int flags) {
   if (!a || (a->aval->dtype == t && !a->weak)) return a;
   if (a->weak && a->op == NVG_OP_CONST) return nvg_keep(c, nvg_const_as(nvg_ops[c->op].name, a, t));
+  if (a->weak && nvg_weak_fits(nvg_ops[c->op].name, a, t)) return NULL;
   return nvg_keep(c, cast(nvg_node_ref(a), t, flags));
 }
 nvg_node *nvg_typed(nvg_call *c) {
   nvg_node *x = c->in[0];
   return x->weak ? nvg_xcast(c, x, nvg_dtype_in(x, c->default_float), 1) : x;
 }
-nvg_node *nvg_xfloat(nvg_call *c, double v) { return nvg_keep(c, nvg_weak(NVG_FLOAT, v, 0, 0)); }
-nvg_node *nvg_xint(nvg_call *c, int64_t v) { return nvg_keep(c, nvg_weak(NVG_SIGNED, 0, 0, v)); }
+nvg_node *nvg_xfloat(nvg_call *c, double v) { return nvg_keep(c, nvg_weak('f', v, 0, 0)); }
+nvg_node *nvg_xint(nvg_call *c, int64_t v) { return nvg_keep(c, nvg_weak('i', 0, 0, v)); }
 nvg_node *nvg_xconst(nvg_call *c, nvm_dtype t, double re, int64_t i) { return nvg_keep(c, nvg_const(t, re, 0, i)); }
 
 nvg_node *nvg_xiota(nvg_call *c, int rank, const int64_t *shape, int axis) {

@@ -22,7 +22,7 @@ static nvg_node *number(nvg_call *c, const char *name, int64_t def) {
   if (k < 0) return NULL;
   double im = 0;
   if (k == NVG_COMPLEX) memcpy(&im, &a->i, sizeof im);
-  return nvg_keep(c, nvg_weak((nvg_class)k, a ? a->f : 0, im, a ? a->i : def));
+  return nvg_keep(c, nvg_weak(a ? a->kind : 'i', a ? a->f : 0, im, a ? a->i : def));
 }
 
 /* A weak scalar in a dtype that was asked for: a float for integers is cut off as astype does. */

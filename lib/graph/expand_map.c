@@ -39,12 +39,15 @@ nvg_node *nvg_make_ISCLOSE(nvg_call *c) {
 }
 
 nvg_node *nvg_make_ASTYPE(nvg_call *c) {
-  nvg_node *x = nvg_typed(c);
+  nvg_node *x = c->in[0];
   int t;
-  if (!x || nvg_attr_dtype(c, "dtype", -1, &t)) return NULL;
+  if (nvg_attr_dtype(c, "dtype", -1, &t)) return NULL;
   if (t < 0) return nvg_bad(c, NVM_ERR_VALUE, "dtype is missing");
   nvg_attr_get(c, "copy"); /* arrays are values: a copy cannot be told from the original */
   nvm_dtype to = (nvm_dtype)t;
+  if (x->weak && nvg_weak_fits("astype", x, to)) return NULL;
+  x = x->weak && nvg_weak_kind(x) == 'h' ? nvg_xcast(c, x, to, 0) : nvg_typed(c);
+  if (!x) return NULL;
   if (nvg_converts(c, x->aval->dtype, to)) return NULL;
   if (x->aval->dtype == to && !nvg_is_narrow(to)) return x;
   return nvg_keep(c, nvg_node_new(NVG_OP_CAST, nvg_aval_as(x->aval, to), &x, 1, NULL, 0));

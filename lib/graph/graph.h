@@ -136,13 +136,25 @@ nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *att
 int nvg_einsum_path(int (*pairs)[2], double *operations, nvg_node *const *in, int nin, nvg_attr subscripts,
                     nvm_order order);
 nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v);   /* takes both; v NULL: a placeholder */
+
+/* Python-like scalars (weak.c), of a kind: 'b', 'i' int64, 'f', 'c'; 'u' an integer from 2^63 on that uint64 holds; 'h'
+   one that neither holds, as the nearest double, an infinity where none is near. i: a bool, or bits of 'i' and 'u'. */
+nvg_node *nvg_weak(char kind, double re, double im, int64_t i);
+char nvg_weak_kind(const nvg_node *w);
+/* A parameter of a trace; bits: those of the integer that it is traced with. Later calls may have the integers for
+   which all that was asked of this one has the same answer. */
+nvg_node *nvg_weak_parameter(char kind, int64_t bits);
+int nvg_weak_asked(const nvg_node *p);               /* there are integers of its kind that it does not take */
+int nvg_weak_takes(const nvg_node *p, int64_t bits); /* of an integer of its kind */
+/* A status: is w, if it is an integer, held by t? */
+int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t);
+
 /* n, to be computed on that device, as nvg_node.device says; a new reference. */
 nvg_node *nvg_put(nvg_node *n, int device);
 /* The device that these (NULL ones are skipped) were put on together, 0 if none was; -1 with a message that names
    `who`. */
 int nvg_device_join(const char *who, nvg_node *const *in, int n);
 const char *nvg_device_name(char out[16], int device); /* "cpu", "cuda:0"; as nvg_node.device */
-nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i); /* a Python-like scalar */
 nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i);/* a typed 0-d constant */
 
 /* ---- views: operations with one operand over a placeholder, which stands for what is viewed */

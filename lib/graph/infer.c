@@ -13,9 +13,9 @@ static const rule rules[NVG_NRULES] = {
 #undef RULE
 };
 
-static int takes(const rule *r, nvm_dtype t) {
-  return strchr(r->takes, "biifc"[nvg_class_of(t)]) ||
-      (nvg_class_of(t) == NVG_FLOAT && !nvg_is_narrow(t) && strchr(r->takes, 'w'));
+static int takes(const rule *r, const nvg_node *x) {
+  return strchr(r->takes, "biifc"[nvg_weak_class(x)]) ||
+      (nvg_weak_class(x) == NVG_FLOAT && !nvg_is_narrow(x->aval->dtype) && strchr(r->takes, 'w'));
 }
 
 nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float) { return nvg_common(&n, 1, default_float); }
@@ -31,18 +31,6 @@ nvm_dtype nvg_common(nvg_node *const *in, int n, nvm_dtype default_float) {
   return weak < 0 ? (nvm_dtype)typed : nvg_promote_weak((nvm_dtype)typed, (nvg_class)weak, default_float);
 }
 
-/* A Python integer may be compared with integers that cannot hold it: both become what holds all. */
-static nvm_dtype widen_for(nvg_node *const *in, int n, nvm_dtype t) {
-  for (int i = 0; i < n; i++) {
-    if (in[i]->weak == 1 + NVG_UNSIGNED) return nvg_class_of(t) == NVG_UNSIGNED ? NVM_U64 : NVM_F64;
-    if (in[i]->weak != 1 + NVG_SIGNED || in[i]->op != NVG_OP_CONST) continue;
-    int64_t v = in[i]->attr[0];
-    if (t == NVM_U64 && v < 0) return NVM_F64;
-    if (t != NVM_U64 && nvg_bits_int(t, nvg_int_bits(t, v)) != v) return NVM_I64;
-  }
-  return t;
-}
-
 int nvg_converts(nvg_call *c, nvm_dtype from, nvm_dtype to) {
   if (nvg_parts(from) == 1 || nvg_parts(to) == 2 || to == NVM_BOOL) return NVM_OK;
   nvg_bad(c, NVM_ERR_TYPE, "complex numbers do not convert to %s; take real(x) or abs(x)", nvg_dtype_name(to));
@@ -52,7 +40,7 @@ int nvg_converts(nvg_call *c, nvm_dtype from, nvm_dtype to) {
 int nvg_rule_in(const char *who, nvg_rule id, nvg_node *const *in, int n, nvm_dtype default_float) {
   const rule *r = &rules[id];
   for (int i = 0; i < n; i++)
-    if ((!i || in[i]->aval->dtype != in[i - 1]->aval->dtype) && !takes(r, in[i]->aval->dtype)) {
+    if ((!i || in[i]->aval->dtype != in[i - 1]->aval->dtype || in[i]->weak != in[i - 1]->weak) && !takes(r, in[i])) {
       nvb_fail(NVM_ERR_TYPE, "[%s] does not take %s; it takes: %s", who, nvg_dtype_name(in[i]->aval->dtype), r->doc);
       return -1;
     }
@@ -60,7 +48,6 @@ int nvg_rule_in(const char *who, nvg_rule id, nvg_node *const *in, int n, nvm_dt
   nvg_class c = nvg_class_of(t);
   if (r->up == UP_B) return NVM_BOOL;
   if (r->up == UP_F && c < NVG_FLOAT) return default_float;
-  if (r->out == OUT_B && (c == NVG_SIGNED || c == NVG_UNSIGNED)) t = widen_for(in, n, t);
   return c == NVG_BOOLEAN && (id == NVG_RORDER || id == NVG_RARG) ? NVM_U8 : t;
 }
 

@@ -43,6 +43,14 @@ nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int
 nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr);
 nvg_node *nvg_keep(nvg_call *c, nvg_node *owned);    /* gives an owned node (NULL: nothing) to the call */
 void nvg_call_end(nvg_call *c);                      /* releases what it was given */
+nvg_node *nvg_leaf_with(const nvg_aval *aval, const int64_t *attr, int nattr); /* a placeholder */
+nvg_node *nvg_const_bits(nvm_dtype t, uint64_t re, uint64_t im);
+
+/* ---- weak scalars (weak.c) */
+int nvg_weak_class(const nvg_node *n);               /* nvg_class of a scalar, or of an array's dtype */
+/* Where an integer lies: -1 below all that t, an integer dtype, holds, 1 above, 0 t holds it. */
+int nvg_weak_side(nvg_node *w, nvm_dtype t);
+int nvg_weak_negative(nvg_node *w);
 nvg_node *nvg_const_as(const char *who, nvg_node *weak, nvm_dtype t); /* owned: a weak constant's value in a dtype */
 
 /* (apply.c) The row can be called, with so many operands, of which these may be absent: a status. */

@@ -138,10 +138,16 @@ int nvg_node_set(nvg_node *n, nvg_value *v) {
   return 1;
 }
 
-nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) {
-  nvg_node *n = aval ? node_alloc(NVG_OP_LEAF, aval, 0, 0) : NULL;
+static nvg_node *leaf(const nvg_aval *aval, nvg_value *v, int nattr) {
+  nvg_node *n = aval ? node_alloc(NVG_OP_LEAF, aval, 0, nattr) : NULL;
   if (!n) return nvg_aval_unref(aval), nvg_value_free(v), NULL;
   atomic_init(&n->value, v);
+  return n;
+}
+nvg_node *nvg_leaf_new(const nvg_aval *aval, nvg_value *v) { return leaf(aval, v, 0); }
+nvg_node *nvg_leaf_with(const nvg_aval *aval, const int64_t *attr, int nattr) {
+  nvg_node *n = leaf(aval, NULL, nattr);
+  if (n && nattr) memcpy(n->attr, attr, sizeof *attr * (size_t)nattr);
   return n;
 }
 
@@ -152,47 +158,15 @@ nvg_node *nvg_put(nvg_node *n, int device) {
 }
 
 /* ---- constants */
-static nvg_node *constant(nvm_dtype t, uint64_t re, uint64_t im) {
+nvg_node *nvg_const_bits(nvm_dtype t, uint64_t re, uint64_t im) {
   int64_t bits[2] = { (int64_t)re, (int64_t)im };
   return nvg_node_new(NVG_OP_CONST, nvg_aval_get(t, 0, NULL), NULL, 0, bits, nvg_parts(t));
 }
 
 nvg_node *nvg_const(nvm_dtype t, double re, double im, int64_t i) {
   nvm_dtype part = nvg_real_of(t);
-  if (nvg_class_of(t) < NVG_FLOAT) return constant(t, nvg_int_bits(t, i), 0);
-  return constant(t, nvg_float_bits(part, re), nvg_float_bits(part, im));
-}
-
-nvg_node *nvg_weak(nvg_class c, double re, double im, int64_t i) {
-  static const nvm_dtype as[] = { NVM_BOOL, NVM_I64, NVM_I64, NVM_F64, NVM_C128 };
-  nvg_node *n = nvg_const(as[c], re, im, i);
-  if (n) n->weak = (uint8_t)(1 + c);
-  return n;
-}
-
-/* For a rounding to fewer than 53 bits: what double does not hold of i leaves its mark in the last bit, so that the
-   number is rounded but once. */
-static double sticky(int64_t i) {
-  uint64_t size = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
-  if (size >> 53 && size & 0x7ff) size = (size & ~0x7ffull) | 0x400;
-  return i < 0 ? -(double)size : (double)size;
-}
-
-nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
-  nvm_dtype from = w->aval->dtype, part = nvg_real_of(t);
-  int floats = nvg_class_of(from) >= NVG_FLOAT;
-  int64_t i = floats ? 0 : nvg_bits_int(from, (uint64_t)w->attr[0]);
-  double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0])
-              : part == NVM_F64 ? (double)i : sticky(i);
-  double im = nvg_parts(from) == 2 ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1]) : 0;
-  if (t == NVM_BOOL) return constant(t, re != 0 || im != 0, 0);
-  if (nvg_class_of(t) >= NVG_FLOAT)
-    return constant(t, nvg_float_bits(part, re), nvg_parts(t) == 2 ? nvg_float_bits(part, im) : 0);
-  if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t)), NULL;
-  if (nvg_bits_int(t, nvg_int_bits(t, i)) != i || (t == NVM_U64 && i < 0))
-    return nvb_fail(NVM_ERR_VALUE, "[%s] the integer %lld is out of range of %s", who, (long long)i, nvg_dtype_name(t)),
-        NULL;
-  return constant(t, nvg_int_bits(t, i), 0);
+  if (nvg_class_of(t) < NVG_FLOAT) return nvg_const_bits(t, nvg_int_bits(t, i), 0);
+  return nvg_const_bits(t, nvg_float_bits(part, re), nvg_float_bits(part, im));
 }
 
 /* ---- what a call owns */

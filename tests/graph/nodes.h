@@ -21,8 +21,8 @@ static inline void drop_nodes(void) {
 /* leaf(NVM_F32, 2, 3, 4): a placeholder of shape (3, 4) */
 #define leaf(t, rank, ...) keep(nvg_leaf_new(nvg_aval_get(t, rank, (int64_t[]){ __VA_ARGS__, 0 }), NULL))
 #define scalar(t) keep(nvg_leaf_new(nvg_aval_get(t, 0, NULL), NULL))
-static inline nvg_node *real(double x) { return keep(nvg_weak(NVG_FLOAT, x, 0, 0)); }
-static inline nvg_node *whole(int64_t x) { return keep(nvg_weak(NVG_SIGNED, 0, 0, x)); }
+static inline nvg_node *real(double x) { return keep(nvg_weak('f', x, 0, 0)); }
+static inline nvg_node *whole(int64_t x) { return keep(nvg_weak('i', 0, 0, x)); }
 
 static inline nvg_node *call(const char *name, nvg_node *const *in, int nin, const nvg_attr *at, int nat) {
   int op = nvg_op_find(name);

@@ -17,7 +17,7 @@ START_TEST(elementwise_shapes_and_dtypes) {
   is_aval(op2("add", real(1), whole(2)), NVM_F64, "");
   is_aval(op2("logical_or", x, real(2.5)), NVM_BOOL, "3,4");
   is_aval(op3("where", real(0), x, y), NVM_F64, "3,4");
-  is_aval(op1("any", keep(nvg_weak(NVG_COMPLEX, 0, 1, 0))), NVM_BOOL, "");
+  is_aval(op1("any", keep(nvg_weak('c', 0, 1, 0))), NVM_BOOL, "");
   is_aval(op1a("sum", real(2.5), D("dtype", NVM_I8)), NVM_I8, "");
   is_aval(op2("maximum", leaf(NVM_BOOL, 1, 3), leaf(NVM_BOOL, 1, 3)), NVM_BOOL, "3");
   is_aval(op2("add", leaf(NVM_F32, 2, 0, 1), leaf(NVM_F32, 1, 5)), NVM_F32, "0,5");
@@ -35,7 +35,7 @@ START_TEST(elementwise_faults) {
   is_fault(op2("bitwise_and", x, i), NVM_ERR_TYPE,
            "[bitwise_and] does not take float32; it takes: bool or integers, promoted");
   is_fault(op1("negative", b), NVM_ERR_TYPE, "[negative] does not take bool; it takes: numbers, promoted");
-  is_fault(op2("add", i, whole(300)), NVM_ERR_VALUE, "[add] the integer 300 is out of range of int8");
+  is_fault(op2("add", i, whole(300)), NVM_ERR_OVERFLOW, "[add] the integer 300 is out of range of int8");
   is_fault(op2("pow", i, whole(-1)), NVM_ERR_VALUE,
            "[pow] integers to a negative integer power are not integers; cast to a float first");
   is_fault(op2("less", leaf(NVM_C64, 1, 2), real(0)), NVM_ERR_TYPE,
@@ -58,6 +58,20 @@ START_TEST(elementwise_faults) {
   is_fault(call("_cast", &x, 1, NULL, 0), NVM_ERR_VALUE, "[_cast] is not an operation that can be called");
   is_aval(op2("less", i, whole(300)), NVM_BOOL, "4"); /* what int8 cannot hold can still be compared */
   is_aval(op2("equal", leaf(NVM_U64, 1, 4), whole(-1)), NVM_BOOL, "4");
+  nvg_node *most = keep(nvg_weak('u', 0, 0, -1)), *huge = keep(nvg_weak('h', 0x1p64, 0, 0));
+  nvg_node *beyond = keep(nvg_weak('h', -__builtin_inf(), 0, 0));
+  is_aval(op2("add", leaf(NVM_U64, 1, 4), most), NVM_U64, "4");
+  is_aval(op3("where", b, leaf(NVM_F32, 1, 4), huge), NVM_F32, "4");
+  is_aval(op3("clip", x, NULL, most), NVM_F32, "3,4");
+  is_aval(op2("divide", i, huge), NVM_F64, "4");
+  is_aval(op2("less", i, beyond), NVM_BOOL, "4");
+  is_fault(op2("add", i, most), NVM_ERR_OVERFLOW, "[add] the integer 18446744073709551615 is out of range of int8");
+  is_fault(op2("add", b, huge), NVM_ERR_OVERFLOW, "[add] the integer 18446744073709551616 is out of range of int64");
+  is_fault(op2("bitwise_or", i, huge), NVM_ERR_OVERFLOW,
+           "[bitwise_or] the integer 18446744073709551616 is out of range of int8");
+  is_fault(op2("less", x, beyond), NVM_ERR_OVERFLOW, "[less] the integer is too large for a float");
+  is_fault(op1a("astype", whole(300), D("dtype", NVM_I8)), NVM_ERR_OVERFLOW,
+           "[astype] the integer 300 is out of range of int8");
   drop_nodes();
 }
 END_TEST
@@ -320,7 +334,7 @@ static nvg_node *any_operand(int rank, const int64_t *extent) {
   switch (below(16)) {
   case 0: return real(below(2) ? 2.5 : -0.0);
   case 1: return whole(wild());
-  case 2: return keep(nvg_weak(NVG_COMPLEX, 1, 2, 0));
+  case 2: return keep(nvg_weak('c', 1, 2, 0));
   case 3: return below(4) ? keep(nvg_const(t, 1.5, 0, 3)) : NULL;
   default: return keep(nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
   }

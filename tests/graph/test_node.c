@@ -98,7 +98,7 @@ END_TEST
 /* A bit of everything that allocates while building. */
 static int build_and_stage(void) {
   nvg_node *x = nvg_leaf_new(nvg_aval_get(NVM_F32, 2, (int64_t[]){ 40, 1000 }), NULL),
-      *w = nvg_weak(NVG_FLOAT, 2, 0, 0), *r[4] = { NULL };
+      *w = nvg_weak('f', 2, 0, 0), *r[4] = { NULL };
   nvg_attr axis = I("axis", 0);
   int status = NVM_ERR_MEMORY;
   if (x && w) {

@@ -32,7 +32,7 @@ static inline N apply(int op, int nin, N *in, int nattr, const nvg_attr *attr) {
 }
 static inline N u(int op, N x) { return apply(op, 1, &x, 0, NULL); }
 static inline N b(int op, N x, N y) { return apply(op, 2, (N[]){ x, y }, 0, NULL); }
-static inline N w(double x) { return keep(nvg_weak(NVG_FLOAT, x, 0, 0)); }
+static inline N w(double x) { return keep(nvg_weak('f', x, 0, 0)); }
 #define add(x, y) b(NVG_OP_ADD, x, y)
 #define sub(x, y) b(NVG_OP_SUBTRACT, x, y)
 #define mul(x, y) b(NVG_OP_MULTIPLY, x, y)

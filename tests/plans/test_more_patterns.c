@@ -7,7 +7,7 @@ static const int64_t n24 = 1 << 24;
 
 #define pow_(x, y) b(NVG_OP_POW, x, y)
 #define square(x) u(NVG_OP_SQUARE, x)
-static N wi(int64_t i) { return keep(nvg_weak(NVG_SIGNED, 0, 0, i)); }
+static N wi(int64_t i) { return keep(nvg_weak('i', 0, 0, i)); }
 static N clip(N x, N lo, N hi) { return apply(NVG_OP_CLIP, 3, (N[]){ x, lo, hi }, 0, NULL); }
 static N mean_all(N x, int64_t n) { return mean_of(sum(x, -1, 0), n); }
 static N tile(N x, int64_t times) {

@@ -167,7 +167,7 @@ def test_integers_must_fit():
         with pytest.raises(OverflowError, match="300"):
             f(300, a)
     assert nvm.less(a, 300).tolist() == [True, True]
-    with pytest.raises(ValueError, match="300"):
+    with pytest.raises(OverflowError, match="300"):
         nvm.clip(a, 0, 300)
 
 

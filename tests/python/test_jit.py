@@ -56,9 +56,9 @@ def test_python_numbers_are_weak_and_not_constants():
     assert f(x, 2j).dtype == nvm.complex64
     assert f(np.arange(3), True).dtype == nvm.int64
     assert f(2.0, 3.0).item() == 6.0 and f(2, 3).dtype == nvm.int64
-    assert f(x.astype("uint8"), 300).tolist() == [0, 300 % 256, 600 % 256, 900 % 256]
-    with pytest.raises(OverflowError):
-        f(x, 2 ** 70)
+    assert f(x, 2 ** 70).tolist() == (x * np.float32(2 ** 70)).tolist()
+    with pytest.raises(OverflowError, match="300 is out of range of uint8"):
+        f(x.astype("uint8"), 300)
 
 
 Point = collections.namedtuple("Point", "x y")
@@ -627,15 +627,6 @@ def test_integers_that_only_uint64_holds(s):
     assert f(np.ones(2, np.float32), s).dtype == nvm.float32
     assert nvm.jit(lambda s: s)(s).item() == s and nvm.jit(lambda s: s ^ 1)(s).item() == s ^ 1
     assert f(np.float64(0.5), s).item() == s + 0.5
-
-
-@pytest.mark.parametrize("s", [2 ** 64, -2 ** 63 - 1, 10 ** 40])
-def test_integers_that_no_dtype_holds_are_no_arguments(s):
-    f = nvm.jit(lambda x, s=0: x)
-    for call, where in ((lambda: f(1.0, s), "argument 1"), (lambda: f(1.0, s=s), "argument 's'"),
-                        (lambda: f([{"a": (s,)}]), "argument 0")):
-        with pytest.raises(OverflowError, match=f"{where} holds the integer {s}, which neither int64 nor uint64"):
-            call()
 
 
 def test_values_from_outside_are_read_in_a_trace():

@@ -36,9 +36,10 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     """fn, traced once for each signature of its arguments and then replayed at the cost of a launch.
 
     Arguments are arrays (nvm's, NumPy's), Python numbers, and tuples, lists and dicts of them; results likewise. A
-    signature is the nesting, the dtype and shape of each array and the kind of each number (integers from 2**63 on are
-    a kind of their own, uint64 where they meet no array). A number takes the dtype of the array that it meets, and an
-    integer that this does not hold wraps. Static arguments are constants of the trace: any hashable value, compared by
+    signature is the nesting, the dtype and shape of each array and the kind of each number. A number takes the dtype of
+    the array that it meets. Where that does not hold an integer, the same happens as without jit: a comparison is
+    right, arithmetic of integers is an OverflowError; so an integer is traced anew where such a question has another
+    answer than it had before. Static arguments are constants of the trace: any hashable value, compared by
     type and value (floats and NumPy's scalars by their bits, tuples and frozensets by their elements) and, where its
     class is another, by type and ==. Inside the function arrays have no values, so that Python's if and while cannot
     depend on them; use nvm.where. Arrays that fn captures are read again at each call. The arrays of donated positional

@@ -1,0 +1,127 @@
+/* Weak scalars: Python's numbers, which take the dtype of what they meet, as constants and as parameters of a trace.
+   Decides what an integer means to a dtype that does not hold it. A parameter is traced with a number, and remembers
+   which others would have had the same answers to all that was asked of it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/err.h"
+#include "graph/infer.h"
+
+/* Forms of an integer, by the dtype of its node: I64; U64 from 2^63 on; F64 what neither holds, the nearest double. */
+enum { SEEN, LOW, HIGH, NATTR }; /* attr of a parameter that is an integer: bits, and between which ranks others lie */
+
+int nvg_weak_class(const nvg_node *n) { return n->weak ? n->weak - 1 : (int)nvg_class_of(n->aval->dtype); }
+static int is_whole(const nvg_node *w) {
+  int c = w->weak - 1;
+  return c == NVG_SIGNED || c == NVG_UNSIGNED;
+}
+
+static nvm_dtype form_of(char kind) {
+  return kind == 'b' ? NVM_BOOL : kind == 'i' ? NVM_I64 : kind == 'u' ? NVM_U64 : kind == 'c' ? NVM_C128 : NVM_F64;
+}
+static uint8_t class_of(char kind) {
+  return 1 + (kind == 'b' ? NVG_BOOLEAN : kind == 'f' ? NVG_FLOAT : kind == 'c' ? NVG_COMPLEX
+              : kind == 'u' ? NVG_UNSIGNED : NVG_SIGNED);
+}
+char nvg_weak_kind(const nvg_node *w) {
+  return is_whole(w) && w->aval->dtype == NVM_F64 ? 'h' : "biufc"[w->weak - 1];
+}
+
+nvg_node *nvg_weak(char kind, double re, double im, int64_t i) {
+  nvg_node *n = nvg_const(form_of(kind), re, im, i);
+  if (n) n->weak = class_of(kind);
+  return n;
+}
+
+/* Where an integer stands among all: itself, the most where only uint64 holds it, and beyond that by sign, 2 where no
+   double holds it either. */
+static int64_t rank_of(nvm_dtype form, int64_t bits) {
+  if (form == NVM_U64) return INT64_MAX;
+  if (form != NVM_F64) return bits;
+  double v = nvg_bits_float(NVM_F64, (uint64_t)bits);
+  return (isinf(v) ? 2 : 1) * (v < 0 ? -1 : 1);
+}
+nvg_node *nvg_weak_parameter(char kind, int64_t bits) {
+  nvm_dtype form = form_of(kind);
+  int64_t attr[NATTR] = { bits, INT64_MIN, INT64_MAX };
+  nvg_node *n = nvg_leaf_with(nvg_aval_get(form, 0, NULL), attr, strchr("iuh", kind) ? NATTR : 0);
+  if (n) n->weak = class_of(kind);
+  return n;
+}
+int nvg_weak_asked(const nvg_node *p) {
+  int whole = p->weak && p->nattr == NATTR && p->op == NVG_OP_LEAF;
+  return whole && (p->attr[LOW] > INT64_MIN || p->attr[HIGH] < INT64_MAX);
+}
+int nvg_weak_takes(const nvg_node *p, int64_t bits) {
+  int64_t at = rank_of(p->aval->dtype, bits);
+  return p->attr[LOW] <= at && at <= p->attr[HIGH];
+}
+/* Of a parameter: only numbers from low to high have the answer that was given. */
+static void narrow(nvg_node *w, int64_t low, int64_t high) {
+  if (w->op != NVG_OP_LEAF) return;
+  if (low > w->attr[LOW]) w->attr[LOW] = low;
+  if (high < w->attr[HIGH]) w->attr[HIGH] = high;
+}
+
+int nvg_weak_side(nvg_node *w, nvm_dtype t) {
+  if (!is_whole(w)) return 0;
+  nvm_dtype form = w->aval->dtype;
+  int64_t at = rank_of(form, w->attr[SEEN]), least = 0, bits = 8 * nvg_size(t);
+  if (nvg_class_of(t) == NVG_SIGNED) least = INT64_MIN >> (64 - bits);
+  int64_t most = least ? ~least : bits == 64 ? INT64_MAX : (1ll << bits) - 1;
+  if (form == NVM_U64) return t != NVM_U64;
+  if (form == NVM_F64) least = most = 0;
+  int side = at > most ? 1 : at < least ? -1 : 0;
+  narrow(w, side > 0 ? most + 1 : side < 0 ? INT64_MIN : least, side < 0 ? least - 1 : side > 0 ? INT64_MAX : most);
+  return side;
+}
+int nvg_weak_negative(nvg_node *w) {
+  if (!is_whole(w)) return 0;
+  int yes = rank_of(w->aval->dtype, w->attr[SEEN]) < 0;
+  narrow(w, yes ? INT64_MIN : 0, yes ? -1 : INT64_MAX);
+  return yes;
+}
+
+static const char *text_of(const nvg_node *w, char *out, size_t size) {
+  double v = w->aval->dtype == NVM_F64 ? nvg_bits_float(NVM_F64, (uint64_t)w->attr[SEEN]) : 0;
+  if (w->aval->dtype == NVM_F64) snprintf(out, size, "%.0f", v);
+  else snprintf(out, size, w->aval->dtype == NVM_U64 ? "%llu" : "%lld", (long long)w->attr[SEEN]);
+  return out;
+}
+int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t) {
+  char text[400];
+  nvg_class c = nvg_class_of(t);
+  if (!is_whole(w) || c == NVG_BOOLEAN) return NVM_OK;
+  if (c < NVG_FLOAT)
+    return !nvg_weak_side(w, t) ? NVM_OK : nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer %s is out of range of %s", who,
+                                                    text_of(w, text, sizeof text), nvg_dtype_name(t));
+  if (w->aval->dtype != NVM_F64) return NVM_OK;
+  int64_t at = rank_of(NVM_F64, w->attr[SEEN]);
+  narrow(w, at == 2 ? 2 : at < -1 ? INT64_MIN : -1, at == 2 ? INT64_MAX : at < -1 ? -2 : 1);
+  return at == 1 || at == -1 ? NVM_OK : nvb_fail(NVM_ERR_OVERFLOW, "[%s] the integer is too large for a float", who);
+}
+
+/* For a rounding to fewer than 53 bits: what double does not hold of an integer leaves its mark in the last bit, so
+   that the number is rounded but once. */
+static double sticky(uint64_t size) {
+  return (double)(size >> 53 && size & 0x7ff ? (size & ~0x7ffull) | 0x400 : size);
+}
+static double as_double(nvm_dtype form, int64_t bits, int exact) {
+  int negative = form != NVM_U64 && bits < 0;
+  uint64_t size = negative ? 0 - (uint64_t)bits : (uint64_t)bits;
+  double v = exact ? (double)size : sticky(size);
+  return negative ? -v : v;
+}
+nvg_node *nvg_const_as(const char *who, nvg_node *w, nvm_dtype t) {
+  nvm_dtype from = w->aval->dtype, part = nvg_real_of(t);
+  int floats = nvg_class_of(from) >= NVG_FLOAT;
+  if (nvg_weak_fits(who, w, t)) return NULL;
+  double re = floats ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[0])
+                     : as_double(from, w->attr[0], part == NVM_F64);
+  double im = nvg_parts(from) == 2 ? nvg_bits_float(nvg_real_of(from), (uint64_t)w->attr[1]) : 0;
+  if (t == NVM_BOOL) return nvg_const_bits(t, re != 0 || im != 0, 0);
+  if (nvg_class_of(t) >= NVG_FLOAT)
+    return nvg_const_bits(t, nvg_float_bits(part, re), nvg_parts(t) == 2 ? nvg_float_bits(part, im) : 0);
+  if (floats) return nvb_fail(NVM_ERR_TYPE, "[%s] a float scalar cannot become %s", who, nvg_dtype_name(t)), NULL;
+  return nvg_const_bits(t, nvg_int_bits(t, w->attr[0]), 0);
+}
