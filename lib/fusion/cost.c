@@ -246,9 +246,19 @@ static void find_waste(const pricing *p, uint64_t grid) {
   }
 }
 
+/* Axes of the grid whose coordinates are blocks of their own. */
+static uint64_t axes_of_blocks(const pricing *p, uint64_t grid) {
+  nvf_cand c = *p->k;
+  uint64_t axes = c.grid = grid;
+  for (int a = 0; a < c.axis.n; a++)
+    axes &= nvf_is_kept_whole(&c, a, p->lane) ? ~(1ull << a) : ~0ull;
+  return axes;
+}
+
 static double operations(const pricing *p, const price *c, int spill) {
   const nvf_cand *k = p->k;
   double sum = 0;
+  uint64_t apart = p->waste ? axes_of_blocks(p, c->grid) : 0;
   if (p->waste)
     find_waste(p, c->grid);
   for (int i = 0; i < k->inst.n; i++) {
@@ -258,7 +268,7 @@ static double operations(const pricing *p, const price *c, int spill) {
     const nvg_frag *f = v->kind == NVF_IMAP || nvf_is_red(v) ? k->net->node[v->node].frag : NULL;
     double per = f && f->cost > 1 ? f->cost : 1;
     if (p->waste) /* what lacks grid axes is computed again in every block along them */
-      per *= p->waste[i] * most(1, least(nvf_elements(k, c->grid & ~v->axes), c->blocks));
+      per *= p->waste[i] * most(1, least(nvf_elements(k, apart & ~v->axes), c->blocks));
     sum += per * nvf_elements(k, v->axes | (nvf_is_red(v) ? 1ull << v->axis : 0)) *
            (spill ? __builtin_popcountll(p->needed[i]) : 1);
   }

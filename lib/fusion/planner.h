@@ -250,6 +250,7 @@ int nvf_product_crowded(const nvf_cand *k); /* a thread of a GPU has no register
 nvf_shape *nvf_shape_product(nvf_cand *k);
 void nvf_collapse(nvf_cand *k);
 nvf_shape *nvf_shape_of(nvf_cand *k);
+int nvf_is_kept_whole(const nvf_cand *k, int a, int lane); /* an axis of the grid, by a CPU's block */
 uint64_t nvf_lanes_cpu(const nvf_cand *k); /* axes that have the lanes of a CPU's vectors, never two in one layout */
 const char *nvf_refused(nvf_cand *k); /* why the device has no kernel for it; NULL: it has */
 int64_t nvf_params(const nvf_cand *k);      /* launch arguments, at most */

@@ -247,6 +247,16 @@ static void stack_rows(const nvf_cand *k, nvf_shape *s, int width) {
     s->at[best] = (nvf_place){ .tile = (int64_t)(VECTORS * width / have), .cut = 1 };
 }
 
+/* Whether an elementwise kernel's block has all of a short axis, since something is computed that does not differ along
+   it: once, not once in each block (a picture's gain by pixel beside its three channels). */
+int nvf_is_kept_whole(const nvf_cand *k, int a, int lane) {
+  enum { SHORT = 16 };
+  int apart = 0;
+  for (int i = 0; i < k->inst.n; i++)
+    apart |= k->inst.at[i].kind == NVF_IMAP && k->inst.at[i].axes && !(k->inst.at[i].axes >> a & 1);
+  return apart && a != lane && !k->reduced && !k->check.n && (k->grid >> a & 1) && k->axis.at[a].n <= SHORT;
+}
+
 /* Do scans along the axis have it for themselves? Then the text may walk it. */
 static int is_scanned_alone(const nvf_cand *k, int a) {
   int others = 0;
@@ -267,6 +277,8 @@ static nvf_place whole_axis(const nvf_cand *k, int a, int is_lane, int width) {
     return (nvf_place){ .tile = n };
   if (n > ROUND && is_scanned_alone(k, a))
     return (nvf_place){ .tile = ROUND, .walk = 1 };
+  if (is_lane && n <= width)
+    return (nvf_place){ .tile = width };
   return (nvf_place){ .tile = size_class(n, is_lane ? 4 * width : scanned ? NVF_SCAN_RUN : 1, (k->reduced >> a & 1) &&
                                          !is_lane ? 2 : 8) };
 }
@@ -312,6 +324,9 @@ nvf_shape *nvf_shape_cpu(nvf_cand *k) {
     s->at[s->lane] = s->at[s->cross] = (nvf_place){ .tile = SQUARE, .cut = 1 };
   else if (s->lane >= 0 && (k->grid >> s->lane & 1))
     s->at[s->lane] = (nvf_place){ .tile = block_of(k, s, width), .cut = 1 };
+  for (int i = 0; i < k->axis.n && s->cross < 0; i++)
+    if (nvf_live(k, i) && !s->at[i].tile && nvf_is_kept_whole(k, i, s->lane))
+      s->at[i] = (nvf_place){ .tile = size_class(k->axis.at[i].n, 1, 2), .cut = 1 };
   stack_rows(k, s, width);
   if (s->lane >= 0) /* first: its items leave the others what straight-line code may still grow */
     digits_of(k, s, s->lane, width);

@@ -174,6 +174,19 @@ static void scanned_line(maker *m) {
   int s = m_scan(m, m_leaf(m, NVM_F32, 1, DIMS(3001), NULL), 0);
   m_out(m, m_2(m, "subtract", s, m_view(m, NVG_VSLICE, s, 1, DIMS(3001), 2, DIMS(3000, -1))));
 }
+static void gain(maker *m) { /* of a pixel, for its three channels */
+  int x = m_leaf(m, NVM_F32, 2, DIMS(9000, 3), NULL), l = m_leaf(m, NVM_F32, 1, DIMS(9000), NULL);
+  m_out(m, m_2(m, "multiply", x, m_reshape(m, m_1(m, "exp", l), 2, DIMS(9000, 1))));
+}
+static int step_of_bodies(maker *m, int x) { /* 60 places in 3 dimensions, weights by their distances */
+  int d = m_2(m, "subtract", m_reshape(m, x, 3, DIMS(1, 60, 3)), m_reshape(m, x, 3, DIMS(60, 1, 3)));
+  int w = m_1(m, "exp", m_1(m, "negative", row_keep(m, "add", m_2(m, "multiply", d, d), 2)));
+  int f = m_reshape(m, row_keep(m, "add", m_2(m, "multiply", d, w), 1), 2, DIMS(60, 3));
+  return m_2(m, "add", x, f);
+}
+static void bodies(maker *m) {
+  m_out(m, step_of_bodies(m, step_of_bodies(m, m_leaf(m, NVM_F32, 2, DIMS(60, 3), NULL))));
+}
 /* Sums and scans of one table, together more of them than a set of 64 holds. */
 static void folds(maker *m, int sums, int scans) {
   int x = m_leaf(m, NVM_F32, 2, DIMS(3, 40), NULL), row = row_keep(m, "add", x, 1), all = x;
@@ -197,7 +210,7 @@ static const struct { const char *name; builder_fn make; int kernels; } cases[] 
   { "strided", strided, 1 }, { "copies", copies, 1 }, { "outer of softmaxes", outer_softmax, 2 },
   { "scanned rows", scanned_rows, 1 }, { "scanned columns", scanned_columns, 1 },
   { "scanned both ways", scanned_both_ways, 2 }, { "scanned line", scanned_line, 2 },
-  { "many sums", many_sums, 99 }, { "many scans", many_scans, 99 },
+  { "gain", gain, 1 }, { "bodies", bodies, 9 }, { "many sums", many_sums, 99 }, { "many scans", many_scans, 99 },
 };
 
 static void run_case(nvb_arena *a, void *arg) {
@@ -366,10 +379,29 @@ START_TEST(long_lines_have_kernels) {
   in_arena(long_lines, NULL, NULL);
 }
 END_TEST
+/* One thread: what has no axis of the lanes in it goes element by element, which one kernel of one block would do to
+   all weights. What differs by pixel alone is computed once for all its channels. */
+static void lanes_count(nvb_arena *a, void *arg) {
+  nvb_caps one = *nvb_caps_find("cpu16");
+  maker m = { .a = a }, g = { .a = a };
+  (void)arg;
+  one.units = 1;
+  one.rate /= 16, one.l2_bandwidth /= 16, one.bandwidth = one.unit_bandwidth;
+  bodies(&m);
+  ck_assert_int_gt(nvf_fuse(a, m_graph(&m), &one, &(nvf_options){ .fuse = 1 })->nstep, 1);
+  gain(&g);
+  nvf_plan *p = nvf_fuse(a, m_graph(&g), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 });
+  ck_assert_int_eq(p->nstep, 1);
+  ck_assert_int_eq(p->step[0].blocks, (9000 + 4095) / 4096);
+}
+START_TEST(lanes_have_a_price) {
+  in_arena(lanes_count, NULL, NULL);
+}
+END_TEST
 START_TEST(plans_explain_themselves) {
   in_arena(explained, NULL, NULL);
 }
 END_TEST
 
 SUITE("fuse", EACH(same_bits, cases), EACH(told_schedules, cases), knobs_as_text, donated_memory, indices_are_checked,
-      long_lines_have_kernels, plans_explain_themselves)
+      long_lines_have_kernels, lanes_have_a_price, plans_explain_themselves)
