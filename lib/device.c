@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/caps.h"
 #include "base/library.h"
+#include "base/settings.h"
 #include "hallway.h"
 
 /* ---- which there are */
@@ -107,13 +109,19 @@ int nvm_thread_device_set(nvm_device *before, nvm_device d) {
 }
 
 /* ---- streams and memory */
+/* Whose memory is meant: *gpu, or NULL, the host's. A status. */
+static int memory_of(nvd_device **gpu, const char *who, nvm_ctx *ctx, nvm_device d) {
+  *gpu = NULL;
+  if (!ctx && d == NVM_DEVICE_AUTO) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", who);
+  int place = d == NVM_DEVICE_AUTO ? nvh_ctx_place(ctx) : d;
+  if (place == NVM_DEVICE_CPU) return NVM_OK;
+  return (*gpu = nvh_gpu(place)) ? NVM_OK : nvb_status();
+}
 /* The GPU that is meant; NULL with a message. */
 static nvd_device *gpu_of(const char *who, nvm_ctx *ctx, nvm_device d) {
-  if (!ctx && d == NVM_DEVICE_AUTO) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", who), NULL;
-  int place = d == NVM_DEVICE_AUTO ? nvh_ctx_place(ctx) : d;
-  if (place == NVM_DEVICE_CPU)
-    return nvb_fail(NVM_ERR_VALUE, "[%s] the CPU has no streams and no memory of its own", who), NULL;
-  return nvh_gpu(place);
+  nvd_device *gpu;
+  if (!memory_of(&gpu, who, ctx, d) && !gpu) nvb_fail(NVM_ERR_VALUE, "[%s] the CPU has no streams", who);
+  return gpu;
 }
 int nvm_stream_set(nvm_ctx *ctx, nvm_device d, void *stream) {
   nvd_device *gpu = gpu_of("stream_set", ctx, d);
@@ -134,30 +142,47 @@ int nvm_stream_device(nvm_device *d, nvm_ctx *ctx, void *stream) {
   *d = nvh_within() ? nvh_within() : nvh_ctx_place(ctx);
   return gpu_of("stream_device", ctx, *d) ? NVM_OK : nvb_status();
 }
+static nvd_device_memory host_memory(void) {
+  int64_t used = nvd_mem_used();
+  return (nvd_device_memory){ .used = used, .peak = nvd_mem_peak(), .limit = nvb_int(NVB_MEM_LIMIT),
+                              .reserved = used + nvd_mem_kept(),
+                              .total = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) };
+}
 int nvm_device_memory_get(nvm_device_memory *out, unsigned version, nvm_ctx *ctx, nvm_device d) {
   if (!out) return nvh_missing("device_memory_get", "place for the answer");
   if (version != NVM_DEVICE_MEMORY_VERSION)
     return nvb_fail(NVM_ERR_VALUE, "[device_memory_get] version %u is unknown; this library has %d", version,
                     NVM_DEVICE_MEMORY_VERSION);
-  nvd_device *gpu = gpu_of("device_memory_get", ctx, d);
-  nvd_device_memory m = { 0 };
-  int status = gpu ? nvd_device_memory_get(&m, gpu) : nvb_status();
+  nvd_device *gpu;
+  nvd_device_memory m;
+  int status = memory_of(&gpu, "device_memory_get", ctx, d);
+  if (!status && !gpu) m = host_memory();
+  else if (!status) status = nvd_device_memory_get(&m, gpu);
   if (!status)
     *out = (nvm_device_memory){ .version = version, .used = m.used, .peak = m.peak, .limit = m.limit,
                                 .reserved = m.reserved, .total = m.total };
   return status;
 }
 int nvm_device_memory_limit(nvm_ctx *ctx, nvm_device d, int64_t bytes) {
-  nvd_device *gpu = gpu_of("device_memory_limit", ctx, d);
-  if (gpu && bytes < 0) return nvb_fail(NVM_ERR_VALUE, "[device_memory_limit] %lld bytes", (long long)bytes);
-  return gpu ? nvd_device_memory_limit(gpu, bytes) : nvb_status();
+  nvd_device *gpu;
+  char text[32];
+  int status = memory_of(&gpu, "device_memory_limit", ctx, d);
+  if (status) return status;
+  if (bytes < 0) return nvb_fail(NVM_ERR_VALUE, "[device_memory_limit] %lld bytes", (long long)bytes);
+  if (gpu) return nvd_device_memory_limit(gpu, bytes);
+  snprintf(text, sizeof text, "%lld", (long long)bytes);
+  return nvm_set("NVM_MEM_LIMIT", text);
 }
 int nvm_device_memory_trim(nvm_ctx *ctx, nvm_device d) {
-  nvd_device *gpu = gpu_of("device_memory_trim", ctx, d);
-  return gpu ? nvd_device_memory_trim(gpu) : nvb_status();
+  nvd_device *gpu;
+  int status = memory_of(&gpu, "device_memory_trim", ctx, d);
+  if (!status && !gpu) nvd_mem_trim();
+  return status || !gpu ? status : nvd_device_memory_trim(gpu);
 }
 int nvm_device_memory_reset_peak(nvm_ctx *ctx, nvm_device d) {
-  nvd_device *gpu = gpu_of("device_memory_reset_peak", ctx, d);
-  if (gpu) nvd_device_memory_reset_peak(gpu);
-  return gpu ? NVM_OK : nvb_status();
+  nvd_device *gpu;
+  int status = memory_of(&gpu, "device_memory_reset_peak", ctx, d);
+  if (!status && !gpu) nvd_mem_reset_peak();
+  else if (!status) nvd_device_memory_reset_peak(gpu);
+  return status;
 }

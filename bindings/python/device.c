@@ -112,11 +112,6 @@ static PyObject *memory_info(PyObject *m, PyObject *args) {
   nvm_device_memory i;
   if (!PyArg_ParseTuple(args, "|O:memory_info", &device) || nvp_device(st, device, &d)) return NULL;
   if (d == NVM_DEVICE_AUTO) d = nvm_ctx_device(st->ctx);
-  if (d == NVM_DEVICE_CPU) {
-    nvm_counters c;
-    if (nvp_check(st, nvm_counters_get(&c, NVM_COUNTERS_VERSION))) return NULL;
-    return Py_BuildValue("{sL sL}", "used", (long long)c.bytes_used, "peak", (long long)c.bytes_peak);
-  }
   if (nvp_check(st, nvm_device_memory_get(&i, NVM_DEVICE_MEMORY_VERSION, st->ctx, d))) return NULL;
   return Py_BuildValue("{sL sL sL sL sL}", "used", (long long)i.used, "peak", (long long)i.peak, "limit",
                        (long long)i.limit, "reserved", (long long)i.reserved, "total", (long long)i.total);
@@ -261,12 +256,12 @@ PyMethodDef nvp_device_def[] = {
   { "stream_set", stream_set, METH_VARARGS, NULL },
   { "stream_device", stream_device, METH_O, NULL },
   { "memory_info", memory_info, METH_VARARGS,
-    "memory_info($module, device=None, /)\n--\n\nBytes of arrays on a device: used, peak, and of a GPU its limit, "
-    "what is reserved and what there is; a dict." },
+    "memory_info($module, device=None, /)\n--\n\nBytes of a device's memory: used by arrays, at most (peak), the "
+    "limit, reserved (also what is kept for reuse), total; a dict." },
   { "set_memory_limit", memory_limit, METH_VARARGS,
-    "set_memory_limit($module, bytes, device=None, /)\n--\n\nThe most bytes of a GPU's memory that arrays may take; "
-    "0: no limit." },
+    "set_memory_limit($module, bytes, device=None, /)\n--\n\nThe most bytes of a device's memory that arrays may take; "
+    "0: no limit. On the CPU that is the setting NVM_MEM_LIMIT." },
   { "trim_memory", memory_trim, METH_VARARGS,
-    "trim_memory($module, device=None, /)\n--\n\nGives memory of a GPU back that is kept for reuse." },
+    "trim_memory($module, device=None, /)\n--\n\nGives back memory of freed arrays that is kept for reuse." },
   { NULL, NULL, 0, NULL }
 };

@@ -188,6 +188,7 @@ static int64_t read_locked(const int64_t *p) {
   return x;
 }
 int64_t nvd_mem_used(void) { return read_locked(&heap.used); }
+int64_t nvd_mem_kept(void) { return read_locked(&heap.cached); }
 int64_t nvd_mem_peak(void) { return read_locked(&heap.peak); }
 
 void nvd_mem_reset_peak(void) {

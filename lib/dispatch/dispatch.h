@@ -18,6 +18,7 @@ nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), vo
 nvd_buf *nvd_buf_ref(nvd_buf *b);
 void nvd_buf_unref(nvd_buf *b);
 int64_t nvd_mem_used(void);  int64_t nvd_mem_peak(void);  void nvd_mem_reset_peak(void);  void nvd_mem_trim(void);
+int64_t nvd_mem_kept(void); /* bytes of freed blocks that are kept for reuse */
 
 /* ---- programs */
 typedef struct nvd_program nvd_program;

@@ -185,3 +185,33 @@ def test_a_scan_needs_no_copy_of_its_lines():
     p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert p.returncode == 0, p.stderr
     assert int(p.stdout) < 100
+
+
+# ---- the host's memory
+def test_memory_of_the_cpu():
+    nvm.trim_memory("cpu")
+    base, before = rss(), nvm.memory_info("cpu")
+    assert before["reserved"] == before["used"] and before["total"] > before["used"]
+    kept = [nvm.asarray(np.ones(10 ** 6), device="cpu") for _ in range(20)]
+    assert nvm.memory_info("cpu")["used"] >= before["used"] + 160 * 10 ** 6
+    del kept
+    info = nvm.memory_info("cpu")
+    assert info["used"] == before["used"] and info["reserved"] >= info["used"] + 160 * 10 ** 6
+    assert rss() > base + 10 ** 8
+    nvm.trim_memory("cpu")
+    assert nvm.memory_info("cpu")["reserved"] == before["used"] and rss() < base + 5 * 10 ** 7
+
+
+def test_limit_of_the_cpu():
+    used = nvm.memory_info("cpu")["used"]
+    nvm.set_memory_limit(used + 10 ** 7, "cpu")
+    try:
+        assert nvm.memory_info("cpu")["limit"] == used + 10 ** 7 == int(nvm.settings()["NVM_MEM_LIMIT"])
+        with pytest.raises(MemoryError, match="NVM_MEM_LIMIT"):
+            nvm.asarray(np.ones(2 * 10 ** 6), device="cpu")
+        assert nvm.asarray(np.ones(10 ** 5), device="cpu").sum().item() == 10 ** 5
+    finally:
+        nvm.set_memory_limit(0, "cpu")
+    assert nvm.memory_info("cpu")["limit"] == 0
+    with pytest.raises(ValueError):
+        nvm.set_memory_limit(-1, "cpu")
