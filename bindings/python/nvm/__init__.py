@@ -23,6 +23,7 @@ from ._creation import (arange, array, broadcast_arrays, broadcast_shapes, diff,
     meshgrid,
                         nonzero, round, unstack)
 from ._order import isin, repeat, searchsorted, unique_all, unique_counts, unique_inverse, unique_values
+from ._pad import pad
 from ._device import device, devices, get_default_device, stream
 from ._jit import explain, jit
 from ._tune import auto_tune, tune
