@@ -42,6 +42,7 @@ static nvm_array *hold(nvp_array *a) {
 }
 int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   int status = -1, held = 0;
+  if (nvp_tracing()) nvp_captures_read();
   nvm_array **h = PyMem_Malloc(sizeof *h * (size_t)(n + 1));
   if (!h) return PyErr_NoMemory(), -1;
   while (held < n && (h[held] = nvm_hold(a[held]))) held++;
@@ -69,11 +70,13 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
     nvp_drain(); \
   } while (0)
 nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides) {
+  if (nvp_tracing()) nvp_captures_read();
   nvm_array *h = hold(a);
   if (h) READING(h, a->st, nvm_data(data, strides, h));
   return h;
 }
 int nvp_copy_out(nvp_array *a, void *to, size_t bytes) {
+  if (nvp_tracing()) nvp_captures_read();
   nvm_array *h = hold(a);
   if (h) READING(h, a->st, nvm_copy_to_host(h, to, bytes));
   nvm_array_unref(h);

@@ -322,8 +322,7 @@ static PyObject *from_foreign(nvp_state *st, PyObject *given, nvp_copy copy) {
 }
 
 /* ---- asarray */
-/* A new Array, NULL raised, or None if x is nothing of the kind. */
-static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
+PyObject *nvp_from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   Py_buffer view;
   nvm_dtype t;
   if (PyObject_CheckBuffer(x)) {
@@ -339,6 +338,9 @@ static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
   if (has_attr(x, st->s_cuda_interface)) return nvp_from_cuda(st, x, copy);
   if (has_attr(x, st->s_array) || has_attr(x, st->s_array_interface)) return from_foreign(st, x, copy);
   return Py_NewRef(Py_None);
+}
+static PyObject *from_object(nvp_state *st, PyObject *x, nvp_copy copy) {
+  return nvp_tracing() ? nvp_captured(st, x, copy) : nvp_from_object(st, x, copy);
 }
 static PyObject *from_array(nvp_state *st, nvp_array *a, nvm_dtype t, nvp_copy copy) {
   int same = t == nvm_dtype_of(a->h);

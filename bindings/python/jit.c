@@ -63,63 +63,7 @@ static uint64_t hash_words(const tree *t) {
   return h;
 }
 
-/* ---- static values: equal if type and value are (1, 1.0 and True differ, within tuples and frozensets too; floats and
-   NumPy's scalars by their bits); objects of other types by their __eq__ */
-static int same_float(double a, double b) { return !memcmp(&a, &b, sizeof a); }
-static int same_static(PyObject *a, PyObject *b);
-/* Sets are equal where each element has its partner, which ({1} == {1.0}) may be of another type. */
-static int same_set(PyObject *a, PyObject *b) {
-  PyObject *as = PySequence_Tuple(a), *bs = as ? PySequence_Tuple(b) : NULL, *partners = bs ? PyDict_New() : NULL;
-  Py_ssize_t n = partners ? PyTuple_Size(as) : 0;
-  int same = !partners ? -1 : n == PyTuple_Size(bs);
-  for (Py_ssize_t i = 0; i < n && same > 0; i++) {
-    PyObject *x = PyTuple_GetItem(bs, i);
-    if (PyDict_SetItem(partners, x, x)) same = -1;
-  }
-  for (Py_ssize_t i = 0; i < n && same > 0; i++) {
-    PyObject *x = PyTuple_GetItem(as, i), *y = PyDict_GetItemWithError(partners, x);
-    same = y ? same_static(x, y) : PyErr_Occurred() ? -1 : 0;
-  }
-  Py_XDECREF(as);
-  Py_XDECREF(bs);
-  Py_XDECREF(partners);
-  return same;
-}
-/* NumPy's scalars: by dtype and bytes; 2: a is none */
-static int same_numpy(PyObject *a, PyObject *b) {
-  PyObject *da = PyObject_GetAttrString(a, "dtype"), *db = da ? PyObject_GetAttrString(b, "dtype") : NULL;
-  int same = db ? PyObject_RichCompareBool(da, db, Py_EQ) : PyErr_ExceptionMatches(PyExc_AttributeError) ? 2 : -1;
-  if (same == 2) PyErr_Clear();
-  Py_XDECREF(da);
-  Py_XDECREF(db);
-  Py_buffer va, vb;
-  if (same != 1) return same;
-  if (PyObject_GetBuffer(a, &va, PyBUF_SIMPLE)) return PyErr_Clear(), 2;
-  if (PyObject_GetBuffer(b, &vb, PyBUF_SIMPLE)) same = (PyErr_Clear(), 2);
-  else {
-    same = va.len == vb.len && !memcmp(va.buf, vb.buf, (size_t)va.len);
-    PyBuffer_Release(&vb);
-  }
-  PyBuffer_Release(&va);
-  return same;
-}
-static int same_static(PyObject *a, PyObject *b) {
-  if (a == b) return 1;
-  if (Py_TYPE(a) != Py_TYPE(b)) return 0;
-  if (PyFloat_CheckExact(a)) return same_float(PyFloat_AsDouble(a), PyFloat_AsDouble(b));
-  if (PyComplex_CheckExact(a))
-    return same_float(PyComplex_RealAsDouble(a), PyComplex_RealAsDouble(b)) &&
-           same_float(PyComplex_ImagAsDouble(a), PyComplex_ImagAsDouble(b));
-  if (PyTuple_Check(a)) {
-    Py_ssize_t n = PyTuple_Size(a);
-    int same = n == PyTuple_Size(b);
-    for (Py_ssize_t i = 0; i < n && same > 0; i++) same = same_static(PyTuple_GetItem(a, i), PyTuple_GetItem(b, i));
-    if (same <= 0 || PyTuple_CheckExact(a)) return same;
-  }
-  if (PyFrozenSet_CheckExact(a)) return same_set(a, b);
-  int same = nvp_has_buffer(a) ? same_numpy(a, b) : 2;
-  return same < 2 ? same : PyObject_RichCompareBool(a, b, Py_EQ);
-}
+/* ---- static values */
 static int flatten_static(tree *t, PyObject *x) {
   Py_hash_t h = PyObject_Hash(x);
   if (h == -1) {
@@ -363,6 +307,10 @@ typedef struct entry {
   int refs, nout, kept, quick;      /* kept: is in the table; quick: has been seen to run in less than QUICK */
   nvm_traced *t;                    /* NULL if no result is an array */
   tree key, out;
+  int nkey, nobj;                   /* words and objects of key that are the arguments'; what captured arrays were like
+                                       follows */
+  nvp_capture *cap;
+  int ncap;
 } entry;
 typedef struct jit {
   PyObject_HEAD
@@ -379,6 +327,7 @@ static void entry_drop(entry *e) {
   nvm_traced_free(e->t);
   tree_free(&e->key);
   tree_free(&e->out);
+  nvp_captures_free(e->cap, e->ncap);
   PyMem_Free(e);
 }
 /* Moves a tree whose inline parts live in `from`. */
@@ -388,10 +337,45 @@ static void tree_move(tree *to, tree *from) {
   if (from->o == from->oi) to->o = to->oi;
   tree_init(from);
 }
-static int same_key(const tree *a, const tree *b) {
-  if (a->n != b->n || a->no != b->no || memcmp(a->w, b->w, sizeof *a->w * (size_t)a->n)) return 0;
+/* From word w and object o on, up to n and no. */
+static int same_key(const tree *a, const tree *b, int w, int o, int n, int no) {
+  if (b->n != n || b->no != no || memcmp(a->w + w, b->w + w, sizeof *a->w * (size_t)(n - w))) return 0;
   int same = 1;
-  for (int i = 0; i < a->no && same > 0; i++) same = same_static(a->o[i], b->o[i]);
+  for (int i = o; i < no && same > 0; i++) same = nvp_same_static(a->o[i], b->o[i]);
+  return same;
+}
+static int append_contents(call *c) { /* of the array that was read last */
+  nvm_array *a = c->in[c->n - 1];
+  size_t bytes = (size_t)nvm_size(a) * nvm_dtype_size(nvm_dtype_of(a));
+  PyObject *b = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+  int bad = !b || nvp_check(c->st, nvm_copy_to_host(a, PyBytes_AsString(b), bytes)) || object(&c->key, b);
+  Py_XDECREF(b);
+  return bad ? -1 : 0;
+}
+/* The captured arrays as they are, behind the arguments. */
+static int flatten_captures(call *c, const nvp_capture *at, int n) {
+  for (int i = 0; i < n; i++) {
+    int got = leaf_foreign(c, at[i].x);
+    if (!got) PyErr_Format(PyExc_TypeError, "[jit] %R, which the function captures, is no array any more", at[i].x);
+    if (got <= 0 || (at[i].read && append_contents(c))) return -1;
+  }
+  return 0;
+}
+static void cut(call *c, int n, int nview, int words, int objects) { /* back to what it held before */
+  while (c->n > n)
+    if (c->owned[--c->n] & 1) nvm_array_unref(c->in[c->n]);
+  while (c->nview > nview) PyBuffer_Release(&c->view[--c->nview]);
+  while (c->key.no > objects) Py_DECREF(c->key.o[--c->key.no]);
+  c->key.n = words;
+}
+/* 1: the call is e's, and what e captures stands behind its arguments. */
+static int same_call(entry *e, call *c) {
+  int n = c->n, nview = c->nview, same = same_key(&e->key, &c->key, 0, 0, e->nkey, e->nobj);
+  if (same > 0 && e->t && !nvm_traced_takes(e->t, c->in)) same = 0;
+  if (same <= 0 || !e->ncap) return same;
+  same = flatten_captures(c, e->cap, e->ncap) ? -1
+       : same_key(&e->key, &c->key, e->nkey, e->nobj, e->key.n, e->key.no);
+  if (same <= 0) cut(c, n, nview, e->nkey, e->nobj);
   return same;
 }
 /* NULL: not found, or an exception */
@@ -400,12 +384,12 @@ static entry *find(jit *j, call *c, uint64_t h) {
     next = e->next;
     if (e->hash != h) continue;
     e->refs++; /* a static's __eq__ is Python code: any entry may be forgotten meanwhile */
-    int same = same_key(&e->key, &c->key), kept = e->kept;
+    int same = same_call(e, c), kept = e->kept;
     next = e->next;
     entry_drop(e);
     if (!kept) next = j->bucket[h % BUCKETS]; /* from its start again */
     if (same < 0) return NULL;
-    if (same && kept && (!e->t || nvm_traced_takes(e->t, c->in))) return e->used = ++j->tick, e;
+    if (same && kept) return e->used = ++j->tick, e;
   }
   return NULL;
 }
@@ -463,20 +447,40 @@ static entry *entry_new(jit *j, call *c, uint64_t h, nvm_array *const *param, ca
   tree_move(&e->out, &out->key);
   return e;
 }
+/* The entry, with the parameters of what was captured behind those of the arguments; takes at. */
+static entry *entry_with(jit *j, call *c, uint64_t h, nvm_array *const *param, call *out, nvp_capture *at, int n) {
+  int given = c->n, nkey = c->key.n, nobj = c->key.no;
+  nvm_array **all = PyMem_Malloc(sizeof *all * (size_t)(given + n + 1));
+  entry *e = NULL;
+  for (int i = 0; all && i < given + n; i++) all[i] = i < given ? param[i] : at[i - given].array;
+  if (!all) PyErr_NoMemory();
+  else if (!flatten_captures(c, at, n)) e = entry_new(j, c, h, all, out);
+  PyMem_Free(all);
+  if (!e) return nvp_captures_free(at, n), NULL;
+  e->nkey = nkey, e->nobj = nobj;
+  e->cap = at, e->ncap = n;
+  return e;
+}
 static entry *trace(jit *j, call *c, uint64_t h) {
   nvm_array **param = PyMem_Calloc((size_t)c->n + 1, sizeof *param);
   entry *e = NULL;
   call out;
+  int given = c->n, ncap, failed;
   if (!param) return PyErr_NoMemory(), NULL;
   call_init(&out, j->st, 1);
   if (!nvp_check(j->st, nvm_trace_begin(j->st->ctx))) {
     tracing = 1; /* building arguments and letting go of results may run Python code too */
-    if (!run_trace(j, c, param, &out)) e = entry_new(j, c, h, param, &out);
+    failed = run_trace(j, c, param, &out);
+    nvp_capture *at = nvp_captures_take(&ncap);
+    tracing = 0; /* what is captured is read as arguments are */
+    if (failed) nvp_captures_free(at, ncap);
+    else e = entry_with(j, c, h, param, &out, at, ncap);
+    tracing = 1;
     call_free(&out); /* before the trace ends: what it made belongs to it */
     nvm_trace_end(j->st->ctx);
     tracing = 0;
   }
-  for (int i = 0; i < c->n; i++) nvm_array_unref(param[i]);
+  for (int i = 0; i < given; i++) nvm_array_unref(param[i]);
   PyMem_Free(param);
   nvp_drain();
   if (e) keep(j, e);
@@ -635,6 +639,7 @@ static int jit_traverse(PyObject *self, visitproc visit, void *arg) {
     for (entry *e = j->bucket[i]; e; e = e->next) {
       for (int k = 0; k < e->key.no; k++) Py_VISIT(e->key.o[k]);
       for (int k = 0; k < e->out.no; k++) Py_VISIT(e->out.o[k]);
+      for (int k = 0; k < e->ncap; k++) Py_VISIT(e->cap[k].x);
     }
   return 0;
 }

@@ -247,7 +247,13 @@ static PyObject *mod_from_dlpack(PyObject *m, PyObject *args, PyObject *kw) {
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &x, &device, &may)
       || nvp_device(state_of(m), device, &d) || nvp_copy_of(may, &copy))
     return NULL;
-  return nvp_from_dlpack(state_of(m), x, copy, d);
+  if (!nvp_tracing() || PyCapsule_CheckExact(x) || nvp_is_array(x)) return nvp_from_dlpack(state_of(m), x, copy, d);
+  PyObject *r = nvp_captured(state_of(m), x, copy), *there = r;
+  if (r && nvp_is_array(r) && d != NVM_DEVICE_AUTO) {
+    there = nvp_wrap(state_of(m), nvp_put(nvm_array_ref(((nvp_array *)r)->h), d));
+    Py_DECREF(r);
+  }
+  return there;
 }
 static PyMethodDef methods[] = {
   { "eval", mod_eval, METH_VARARGS, "eval($module, /, *arrays)\n--\n\nEvaluates arrays (tuples, lists and dicts of "

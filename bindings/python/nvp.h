@@ -86,6 +86,8 @@ void nvp_forget_numbers(nvp_state *st);
 typedef enum nvp_copy { NVP_COPY_NEVER, NVP_COPY_ALWAYS, NVP_COPY_IF_NEEDED } nvp_copy;
 int nvp_copy_of(PyObject *x, nvp_copy *out);    /* an argument `copy`: None, or what is true or false; 0 or -1 */
 PyObject *nvp_asarray(nvp_state *st, PyObject *x, nvm_dtype t, nvp_copy copy);
+/* An array of what has a buffer, DLPack, __array__ or the like; NULL raised, or None if x is nothing of the kind */
+PyObject *nvp_from_object(nvp_state *st, PyObject *x, nvp_copy copy);
 int nvp_has_buffer(PyObject *x);                /* bytes-like things excluded */
 /* A handle over x's buffer for the length of a call; then unref it and release *view. 1, 0 (nothing held: no such
    dtype), -1 */
@@ -138,4 +140,19 @@ extern PyMethodDef nvp_tune_def[];
 /* jit.c */
 extern PyType_Spec nvp_jit_spec;
 int nvp_tracing(void);                          /* the thread is inside a trace */
+
+/* capture.c */
+typedef struct nvp_capture {
+  PyObject *x;                      /* counted: an array of others that the traced function met */
+  nvm_array *array;                 /* counted: the parameter that stands for it */
+  int read;                         /* its value was looked at while the function was traced */
+} nvp_capture;
+PyObject *nvp_captured(nvp_state *st, PyObject *x, nvp_copy copy); /* nvp_from_object's answer inside a trace */
+void nvp_captures_read(void);                   /* a value is looked at: whatever was met so far may be in it */
+/* What the trace that ends met, for nvp_captures_free; but for what nobody else holds, which is constant */
+nvp_capture *nvp_captures_take(int *n);
+void nvp_captures_free(nvp_capture *at, int n);
+
+/* statics.c */
+int nvp_same_static(PyObject *a, PyObject *b);  /* 1, 0, or -1 raised */
 #endif

@@ -649,3 +649,97 @@ def test_statics_whose_dtype_raises():
     f(1.0, Odd(1))
     with pytest.raises(MemoryError):
         f(1.0, Odd(1))
+
+
+# ---- arrays of others that are captured
+CAPTURES = {"operand": lambda w: lambda x: x * w, "turned": lambda w: lambda x: w * x,
+            "asarray": lambda w: lambda x: x * nvm.asarray(w), "a view": lambda w: lambda x: x * w[::-1],
+            "borrowed": lambda w: lambda x: x * nvm.asarray(w, copy=False), "dlpack": lambda w: lambda x: x *
+            nvm.from_dlpack(w), "twice": lambda w: lambda x: x * w + w, "in a list": lambda w: lambda x: nvm.asarray(
+                [x, nvm.asarray(w)]), "function": lambda w: lambda x: nvm.where(x > 0, w, x), "returned": lambda w:
+            lambda x: w, "inner": lambda w: lambda x: nvm.jit(lambda y: y + w)(x), "cast": lambda w: lambda x: x +
+            nvm.asarray(w, dtype="float32"), "a mask": lambda w: lambda x: x[nvm.asarray(w) > 2], "its value": lambda w:
+            lambda x: x * float(nvm.sum(w)), "sorted": lambda w: lambda x: x * nvm.sort(w)}
+
+
+@pytest.mark.parametrize("how", CAPTURES)
+def test_captured_arrays_of_numpy_are_read_again(how):
+    w, x = np.arange(1.0, 5.0), np.ones(4)
+    body = CAPTURES[how](w)
+    f = nvm.jit(body)
+    for change in (lambda: None, lambda: None, lambda: w.__setitem__(1, 7), lambda: w.__imul__(2), lambda: None):
+        change()
+        np.testing.assert_array_equal(np.asarray(f(x)), np.asarray(body(nvm.asarray(x))), err_msg=how)
+    assert f.cache_size() == 1 or how in ("a mask", "its value")
+
+
+def test_captured_arrays_may_change_shape_and_lie_elsewhere():
+    w = np.arange(4.0)
+    f = nvm.jit(lambda x: nvm.sum(x * w))
+    assert f(2.0).item() == 12
+    w.shape = (2, 2)
+    assert f(2.0).item() == 12 and f.cache_size() == 2
+    w.shape = (4,)
+    w[0] = 1
+    assert f(2.0).item() == 14 and f.cache_size() == 2
+    big = np.arange(8.0)
+    holder = [big[::2]]
+    g = nvm.jit(lambda x: x + holder[0])
+    assert g(1.0).tolist() == [1, 3, 5, 7]
+    big += 1
+    assert g(1.0).tolist() == [2, 4, 6, 8] and g.cache_size() == 1
+
+
+def test_what_is_captured_as_a_constant():
+    s, numbers = np.float32(2), [1.0, 2.0]
+    f = nvm.jit(lambda x: x * s + numbers + np.arange(2))
+    assert f(np.ones(2)).tolist() == [3, 5]
+    numbers[0] = 100
+    assert f(np.ones(2)).tolist() == [3, 5] and f.cache_size() == 1
+    a = np.zeros(2)
+    alive = weakref.ref(a)
+    g = nvm.jit(lambda x: x + a)
+    g(1.0)
+    del a, g
+    gc.collect()
+    nvm.ones(1).eval()
+    assert alive() is None
+
+
+def test_captures_of_other_memory():
+    import array
+    import ctypes
+    raw, memory = array.array("d", [1, 2]), (ctypes.c_double * 2)(3, 4)
+    view, big_endian = memoryview(raw), np.array([5, 6], ">f8")
+
+    class Method:
+        def __array__(self, dtype=None, copy=None):
+            return np.asarray(raw)
+
+    class Dlpack:
+        def __init__(self):
+            self.n = np.asarray(raw)
+
+        def __dlpack__(self, **kw):
+            return self.n.__dlpack__(**kw)
+
+        def __dlpack_device__(self):
+            return self.n.__dlpack_device__()
+    others = (Method(), Dlpack())
+    f = nvm.jit(lambda x: (x + raw, x + memory, x + view, x + big_endian, x + others[0], x + others[1]))
+    for _ in range(3):
+        raw[0] += 10
+        memory[1] += 1
+        big_endian[0] += 2
+        want = [list(raw), list(memory), list(raw), big_endian.tolist(), list(raw), list(raw)]
+        assert [r.tolist() for r in f(np.zeros(2))] == want
+    assert f.cache_size() == 1
+
+
+def test_tensors_of_torch_that_are_captured():
+    torch = pytest.importorskip("torch")
+    w = torch.ones(3, dtype=torch.float64)
+    f = nvm.jit(lambda x: x * w)
+    assert f(np.ones(3)).tolist() == [1, 1, 1]
+    w[1] = 5
+    assert f(np.ones(3)).tolist() == [1, 5, 1] and f.cache_size() == 1

@@ -42,8 +42,11 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     answer than it had before. Static arguments are constants of the trace: any hashable value, compared by
     type and value (floats and NumPy's scalars by their bits, tuples and frozensets by their elements) and, where its
     class is another, by type and ==. Inside the function arrays have no values, so that Python's if and while cannot
-    depend on them; use nvm.where. Arrays that fn captures are read again at each call. The arrays of donated positional
-    arguments are given up by each call, which may write its results into their memory.
+    depend on them; use nvm.where. Arrays that fn captures (from its closure or its globals), of nvm, NumPy, PyTorch or
+    others, are read again at each call: the same objects, traced anew where their dtype or shape is another. Where fn
+    looks at the values of one that is not nvm's (a mask is indexed by), calls compare its contents and trace anew where
+    they differ. Python numbers, NumPy's scalars and lists of these are constants of the trace. The arrays of donated
+    positional arguments are given up by each call, which may write its results into their memory.
     """
     if fn is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
