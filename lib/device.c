@@ -112,7 +112,7 @@ int nvm_thread_device_set(nvm_device *before, nvm_device d) {
 /* Whose memory is meant: *gpu, or NULL, the host's. A status. */
 static int memory_of(nvd_device **gpu, const char *who, nvm_ctx *ctx, nvm_device d) {
   *gpu = NULL;
-  if (!ctx && d == NVM_DEVICE_AUTO) return nvb_fail(NVM_ERR_VALUE, "[%s] the context is NULL", who);
+  if (!ctx) return nvh_missing(who, "context");
   int place = d == NVM_DEVICE_AUTO ? nvh_ctx_place(ctx) : d;
   if (place == NVM_DEVICE_CPU) return NVM_OK;
   return (*gpu = nvh_gpu(place)) ? NVM_OK : nvb_status();

@@ -152,8 +152,8 @@ NVM_API int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in); /* as 
    a value that depends on a placeholder is an error. */
 NVM_API nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape); /* owned */
 /* owned; a weak scalar, kind as above: calls pass nvm_apply_scalar's, or an array of no dimensions in host memory ('i'
-   int64, 'u' uint64, 'f' and 'h' float64). with: the argument that it is traced with; of an integer a trace may ask
-   whether a dtype holds it. */
+   int64, 'u' uint64, 'f' and 'h' float64). with: the argument that it is traced with, NULL: 0; of an integer a trace
+   may ask whether a dtype holds it. */
 NVM_API nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind, const nvm_array *with);
 typedef struct nvm_traced nvm_traced;       /* a graph with parameters, and its programs by exact signature */
 NVM_API int nvm_trace_begin(nvm_ctx *ctx);  /* one at a time in a thread, else NVM_ERR_STATE */
@@ -163,7 +163,7 @@ NVM_API int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *par
                            int nout);
 /* Each call gives that argument up, as nvm_donate does; to be said before the first call. */
 NVM_API int nvm_traced_donate(nvm_traced *t, int param);
-/* 1: whatever the trace asked of its integers, these arguments' have the same answers */
+/* 1: whatever the trace asked of its integers, these arguments' have the same answers; 1 of NULL */
 NVM_API int nvm_traced_takes(const nvm_traced *t, nvm_array *const *in);
 /* in[i]: arrays of the placeholders' dtype and shape, which it takes, evaluated if pending. out: owned references with
    values. */

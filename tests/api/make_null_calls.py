@@ -8,17 +8,18 @@ OPTIONAL = {
     "nvm_set.value", "nvm_setting.name", "nvm_setting.value", "nvm_setting.def", "nvm_setting.doc", "nvm_view.drop",
     "nvm_slice.step", "nvm_slice_update.step", "nvm_tune_begin.o", "nvm_tune_import.taken", "nvm_tune_clear.dropped",
     "nvm_thread_device_set.before", "nvm_tensordot.axes1", "nvm_tensordot.axes2",
-    "nvm_library_dir.dir", "nvm_ctx_free.ctx", "nvm_synchronize.ctx",
+    "nvm_library_dir.dir", "nvm_placeholder_scalar.with", "nvm_ctx_free.ctx", "nvm_synchronize.ctx",
 }
 OPTIONAL_ANYWHERE = {"release", "owner", "user", "stream", "strides", "axes", "o"}
 REQUIRED = {"nvm_stream_get.stream", "nvm_permute_dims.axes", "nvm_ctx_options_init.o", "nvm_tune_options_init.o"}
 # What looks at an array or a context and has no status: of NULL it tells of nothing, as the headers say.
 LOOKS = {"nvm_dtype_of", "nvm_rank", "nvm_shape", "nvm_size", "nvm_is_pending", "nvm_device_of",
-         "nvm_ctx_default_float", "nvm_ctx_device", "nvm_is_same", "nvm_is_packed"}
+         "nvm_ctx_default_float", "nvm_ctx_device", "nvm_is_same", "nvm_is_packed", "nvm_traced_takes"}
 BY_NAME = {"version": "1", "axis": "0", "op": "1", "kind": "'f'", "rank": "2", "i": "0", "bytes": "32", "param": "0"}
 BY_TYPE = {
     "nvm_ctx *": "ctx", "nvm_scope *": "scope", "nvm_array *": "array", "nvm_array *const *": "arrays",
-    "nvm_fn *": "fn", "nvm_traced *": "traced", "nvm_trace_fn": "trace",
+    "const nvm_array *": "array", "nvm_fn *": "fn", "nvm_traced *": "traced", "const nvm_traced *": "traced",
+    "nvm_trace_fn": "trace",
     "const nvm_attr *": "&attr", "const int64_t *": "ones",
     "const int *": "axes", "const char *": '"float32"', "const void *": "numbers", "int (*)[2]": "room",
     "const nvm_ctx_options *": "NULL", "const nvm_product_options *": "NULL", "const nvm_tune_options *": "NULL",
