@@ -585,7 +585,7 @@ static int64_t chunks(const room *r) {
   return n;
 }
 
-/* Is nothing done but to merge partial results, by merges of much text, such as those of moments? */
+/* Is nothing done but to merge partial results, by merges of much text, such as those of logsumexp? */
 static int merges_dearly(const room *r) {
   int dear = 0;
   for (int i = 0; i < r->k->inst.n; i++)

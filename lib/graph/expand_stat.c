@@ -25,7 +25,7 @@ static int open_stat(nvg_call *c, stat *s, int64_t default_axis) {
 }
 
 static nvg_node *close_stat(nvg_call *c, const stat *s, nvg_node *r) {
-  if (r && nvg_is_narrow(s->out)) r = nvg_xcast(c, r, s->out, NVG_RESULT);
+  if (r && r->aval->dtype != s->out) r = nvg_xcast(c, r, s->out, NVG_RESULT);
   return s->keep ? r : nvg_xdrop(c, r, s->axes);
 }
 
@@ -91,76 +91,43 @@ static void level_shape(const nvg_aval *a, uint32_t axes, int64_t *shape) { /* w
 }
 
 /* Merges states along the middle of (before, n, inside); stamp 1: as a tree over the index bits, else by the shape. */
-static int merge(nvg_call *c, nvg_op op, nvg_node **state, int n, const int64_t *shape, int tree) {
+static int merge(nvg_call *c, nvg_node **state, const int64_t *shape, int tree) {
   int64_t attr[3] = { 1, tree, tree }, out[3] = { shape[0], 1, shape[2] };
-  nvg_node *in[3];
-  for (int i = 0; i < n; i++)
+  nvg_node *in[2];
+  for (int i = 0; i < 2; i++)
     if (!(in[i] = nvg_xreshape(c, state[i], 3, shape))) return 0;
-  nvg_node *r = nvg_keep(c, nvg_node_new(op, nvg_aval_get(in[0]->aval->dtype, 3, out), in, n, attr, 3));
-  for (int64_t i = 0; i < n; i++)
+  nvg_node *r = nvg_keep(c, nvg_node_new(NVG_OP_LSE, nvg_aval_get(in[0]->aval->dtype, 3, out), in, 2, attr, 3));
+  for (int64_t i = 0; i < 2; i++)
     state[i] = r ? nvg_keep(c, nvg_node_new(NVG_OP_PICK, nvg_aval_ref(r->aval), &r, 1, &i, 1)) : NULL;
-  return state[n - 1] != NULL;
+  return state[1] != NULL;
 }
 
-/* ---- variance in one pass: per lane the sums of (x - first) and its square, then Chan's merges */
-static int lane_moments(nvg_call *c, nvg_node *x, const level *l, nvg_node **state) {
-  tiling t = tile(l, nvg_stamp_of(l->column));
-  nvg_node *v = tiled(c, x, l, &t, 0), *n, *zero = nvg_xfloat(c, 0);
-  if (!v) return 0;
-  nvm_dtype type = v->aval->dtype;
-  nvg_node *first = nvg_xrange(c, v, 2, 0, 1, 1), *d = nvg_x2(c, NVG_OP_SUBTRACT, v, first);
-  int64_t five[5] = { 1, t.chunks, t.seq, t.lanes, 1 }, lane[5] = { 1, t.chunks, 1, t.lanes, 1 };
-  int64_t shape[3] = { l->before, t.chunks * t.lanes, l->inside };
-  if (t.seq == 1) { /* a lane is one element */
-    state[0] = nvg_xexpand(c, nvg_xconst(c, type, 1, 0), 5, v->aval->shape);
-    state[1] = v;
-    state[2] = nvg_xexpand(c, nvg_xconst(c, type, 0, 0), 5, v->aval->shape);
-    return state[0] && state[2] && merge(c, NVG_OP_MOMENTS, state, 3, shape, 1);
-  }
-  n = nvg_xconst(c, type, (double)t.seq, 0);
-  if (t.padded != l->n) { /* elements past the end count nothing */
-    int64_t flat[3] = { 1, t.padded, 1 };
-    nvg_node *i = nvg_xreshape(c, nvg_xiota(c, 3, flat, 1), 5, five);
-    nvg_node *in = nvg_x2(c, NVG_OP_LESS, i, nvg_xint(c, l->n));
-    d = nvg_x3(c, NVG_OP_WHERE, in, d, zero);
-    nvg_node *from = nvg_x2(c, NVG_OP_SUBTRACT, nvg_xint(c, l->n + t.lanes - 1), nvg_xrange(c, i, 2, 0, 1, 1));
-    nvg_node *whole = nvg_x2(c, NVG_OP_FLOOR_DIVIDE, from, nvg_xint(c, t.lanes));
-    whole = nvg_x2(c, NVG_OP_MINIMUM, nvg_x2(c, NVG_OP_MAXIMUM, whole, nvg_xint(c, 0)), nvg_xint(c, t.seq));
-    n = nvg_xcast(c, whole, type, 1);
-  }
-  n = nvg_xexpand(c, n, 5, lane);
-  nvg_node *some = nvg_x2(c, NVG_OP_MAXIMUM, n, nvg_xfloat(c, 1));
-  nvg_node *s1 = nvg_xreduce(c, NVG_OP_SUM, d, 1u << 2, 1),
-      *s2 = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), 1u << 2, 1);
-  nvg_node *shift = nvg_x2(c, NVG_OP_DIVIDE, s1, some);
-  state[1] = nvg_x2(c, NVG_OP_ADD, first, shift);
-  state[2] = nvg_x2(c, NVG_OP_SUBTRACT, s2, nvg_x2(c, NVG_OP_MULTIPLY, s1, shift));
-  state[0] = state[1] ? nvg_xexpand(c, n, 5, state[1]->aval->shape) : NULL;
-  return state[0] && state[2] && merge(c, NVG_OP_MOMENTS, state, 3, shape, 1);
+/* ---- variance */
+/* Sum of squared deviations from the mean, kept dimensions: of those from `near`, less what it lacks. The closer it is,
+   the less cancels; rounding may leave less than nothing. */
+static nvg_node *about(nvg_call *c, nvg_node *x, nvg_node *near, uint32_t axes) {
+  if (!x || !near) return NULL;
+  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, x, near), *sum = nvg_xreduce(c, NVG_OP_SUM, d, axes, 1);
+  nvg_node *squares = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), axes, 1);
+  nvg_node *off = nvg_x2(c, NVG_OP_MULTIPLY, sum, over_count(c, sum, (double)nvg_count_over(x, axes)));
+  return nvg_x2(c, NVG_OP_MAXIMUM, nvg_x2(c, NVG_OP_SUBTRACT, squares, off), nvg_xfloat(c, 0));
 }
 
-static nvg_node *one_pass(nvg_call *c, nvg_node *x, const level *l, int n) {
-  nvg_node *state[3];
-  int64_t shape[NVM_MAX_RANK];
-  if (!lane_moments(c, x, &l[0], state)) return NULL;
-  for (int k = 1; k < n; k++) {
-    int64_t three[3] = { l[k].before, l[k].n, l[k].inside };
-    if (!merge(c, NVG_OP_MOMENTS, state, 3, three, 0)) return NULL;
-  }
-  uint32_t axes = 0;
-  for (int k = 0; k < n; k++) axes |= l[k].axes;
-  level_shape(x->aval, axes, shape);
-  return nvg_xreshape(c, state[2], x->aval->rank, shape);
+static nvg_node *first_of(nvg_call *c, nvg_node *x, uint32_t axes) {
+  for (int d = 0; x && d < x->aval->rank; d++)
+    if (axes >> d & 1) x = nvg_xrange(c, x, d, 0, 1, 1);
+  return x;
 }
 
-/* Sum of squared deviations, kept dimensions. */
+/* Two passes where a block holds what it reads, and in float64; else one, with sums in float64. The first element is
+   one of n: its squared distance from the mean is at most n times the variance, so that sums of 53 bits lose log2 n. */
 static nvg_node *deviations(nvg_call *c, nvg_node *x, uint32_t axes) {
   level l[NVM_MAX_RANK];
   int n = levels(x->aval, axes, l), one = nvg_count_over(x, axes) > ONE_PASS;
   for (int k = 0; k < n; k++) one |= l[k].column;
-  if (one && x->aval->size) return one_pass(c, x, l, n);
-  nvg_node *d = nvg_x2(c, NVG_OP_SUBTRACT, x, mean(c, x, axes));
-  return nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_MULTIPLY, d, d), axes, 1);
+  if (!one || x->aval->dtype != NVM_F32 || !x->aval->size) return about(c, x, mean(c, x, axes), axes);
+  x = nvg_xcast(c, x, NVM_F64, NVG_INNER);
+  return about(c, x, first_of(c, x, axes), axes);
 }
 
 static nvg_node *variance(nvg_call *c, int root) {
@@ -189,7 +156,7 @@ static int chunked_lse(nvg_call *c, nvg_node *x, const level *l, int n, nvg_node
   state[1] = nvg_xreduce(c, NVG_OP_SUM, e, 1u << 2, 1);
   for (int k = 0; k < n && state[1]; k++) {
     int64_t three[3] = { l[k].before, k ? l[k].n : t.chunks, l[k].inside };
-    if (!merge(c, NVG_OP_LSE, state, 2, three, !k)) return 0;
+    if (!merge(c, state, three, !k)) return 0;
   }
   uint32_t axes = 0;
   for (int k = 0; k < n; k++) axes |= l[k].axes;

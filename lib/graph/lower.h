@@ -52,7 +52,7 @@ int nvg_last_writes(nvg_lower *l, int v);         /* v without writes to what wa
 
 /* ---- reduce.c */
 int nvg_lower_reduction(nvg_lower *l, const nvg_val *v);
-int nvg_lower_merge(nvg_lower *l, const nvg_val *v);                  /* MOMENTS, LSE; -1: nothing to merge */
+int nvg_lower_merge(nvg_lower *l, const nvg_val *v);                  /* LSE; -1: nothing to merge */
 int nvg_lower_scan(nvg_lower *l, const nvg_val *v);
 
 /* ---- algebra.c: value-exact rewrites of one elementwise operation on these operands; -1 if none applies */

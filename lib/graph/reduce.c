@@ -176,18 +176,18 @@ int nvg_lower_reduction(nvg_lower *l, const nvg_val *v) {
   return nvg_add_cast(l, reduce(l, v->op, nvg_wide(l, x), mask_of(v)), v->dtype);
 }
 
-/* The three-state and two-state merges of expansions: attr is axis, chunk, width of the stamp (0: by the class). */
+/* The two-state merge of an expansion: attr is axis, chunk, width of the stamp (0: by the class). */
 int nvg_lower_merge(nvg_lower *l, const nvg_val *v) {
-  int in[3];
-  nvm_dtype state[3];
-  uint64_t init[3][2];
+  int in[2];
+  nvm_dtype state[2];
+  uint64_t init[2][2];
   if (l->g->v[v->in[0]].shape[v->attr[0]] == 1) return -1;
   for (int i = 0; i < v->nin; i++) {
     in[i] = l->rep[v->in[i]];
     state[i] = nvg_at(l, in[i])->dtype;
-    identity(v->op == NVG_OP_LSE && i == 0 ? NVG_INIT_LEAST : NVG_INIT_NEGZERO, state[i], init[i]);
+    identity(i ? NVG_INIT_NEGZERO : NVG_INIT_LEAST, state[i], init[i]);
   }
-  uint64_t first[3] = { init[0][0], init[1][0], init[v->nin - 1][0] };
+  uint64_t first[2] = { init[0][0], init[1][0] };
   run r = { .frag = merge_of(l, nvg_ops[v->op].def.frag, state, v->nin), .init = first, .c = (int)v->attr[1],
             .w = (int)v->attr[2] };
   return add_run(l, &r, in, v->nin, (int)v->attr[0], 1);

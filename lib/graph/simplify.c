@@ -122,8 +122,7 @@ static int lower_value(nvg_lower *l, const nvg_val *v) {
   case NVG_VCONST: return lower_const(l, v);
   case NVG_VIOTA: return nvg_add_iota(l, v->rank, v->shape, (int)v->attr[0]);
   case NVG_VMAP: return v->op == NVG_OP_CAST ? lower_cast(l, v) : lower_map(l, v);
-  case NVG_VRED: return v->op == NVG_OP_MOMENTS || v->op == NVG_OP_LSE
-    ? nvg_lower_merge(l, v) : nvg_lower_reduction(l, v);
+  case NVG_VRED: return v->op == NVG_OP_LSE ? nvg_lower_merge(l, v) : nvg_lower_reduction(l, v);
   case NVG_VSCAN: return nvg_lower_scan(l, v);
   case NVG_VPICK: return lower_pick(l, v);
   case NVG_VRESHAPE: return nvg_add_reshape(l, x, v->rank, v->shape);

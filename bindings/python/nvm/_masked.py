@@ -50,7 +50,9 @@ def _average(name, x, where, axes, correction):
         return _mean(x, where, 0, axes).astype(dtype)
     if dtype.kind == "c":
         raise TypeError(f"[{name}] a real dtype, not {dtype.name}")
-    deviation = x - _mean(x, where, 0, {**axes, "keepdims": True})
+    kept = {**axes, "keepdims": True}
+    deviation = x - _mean(x, where, 0, kept)
+    deviation = deviation - _mean(deviation, where, 0, kept)  # what the mean lacks after rounding
     r = _mean(deviation * deviation, where, correction, axes)
     return (_f["sqrt"](r) if name == "std" else r).astype(dtype)
 

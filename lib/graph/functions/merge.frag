@@ -1,17 +1,6 @@
 # Merges of reduction states that are more than one value (those of arg-reductions are in compare.frag).
 # Every merge gives the same bits either way round.
 
-# Chan's formula on (n, mean, sum of squared deviations); n = 0 is the identity (with zeros of sign minus, all bits
-# stay). The mean is not m + d * o / k, which is not symmetric.
-frag moments<T: real>(n: T, m: T, s: T, o: T, p: T, t: T) -> (T, T, T) {
-  k = n + o
-  d = p - m
-  mean = m * (n / k) + p * (o / k)
-  sum = (s + t) + d * d * (n * o / k)
-  none = n == 0 && o == 0
-  mean = select(none, m + p, select(n == 0, p, select(o == 0, m, mean)))
-  return k, mean, select(none, s + t, select(n == 0, t, select(o == 0, s, sum)))
-}
 # (max, sum of exp(x - max)); (-inf, 0) is the identity
 frag logsumexp<T: real>(m: T, s: T, n: T, t: T) -> (T, T) {
   k = maximum(m, n)
