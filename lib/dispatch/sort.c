@@ -8,20 +8,20 @@
 #define ITEM uint32_t
 #define NAME(x) x##_32
 #define KEY(item) (item)
-#include "dispatch/sort_impl.h"
+#include "dispatch/sort.inc"
 #define ITEM uint64_t
 #define NAME(x) x##_64
 #define KEY(item) (item)
-#include "dispatch/sort_impl.h"
+#include "dispatch/sort.inc"
 #define ITEM uint64_t
 #define NAME(x) x##_packed
 #define KEY(item) ((item) >> 32)
-#include "dispatch/sort_impl.h"
+#include "dispatch/sort.inc"
 typedef struct beside { uint64_t key; int64_t at; } beside;
 #define ITEM beside
 #define NAME(x) x##_beside
 #define KEY(item) ((item).key)
-#include "dispatch/sort_impl.h"
+#include "dispatch/sort.inc"
 
 enum { PACKED_MOST = INT32_MAX };
 
