@@ -56,11 +56,13 @@ frag log_sum<f32>(f: f32, k: f32) -> f32 {
   q = fma(f, fma(f, q, 0x1.55554ep-2), -0x1.fffff8p-2)
   return fma(k, 0x1.62e43p-24, fma(f * f, q, f))
 }
+# Numbers below 0, of which a whole array may have many, are not rare.
 frag log<f32>(x: f32) -> f32 {
   fast {
     f, k = log_parts(x)
-    rare fabs(k) >= 0x1.f8p+29
-    return log_sum(f, k)
+    below = x < 0
+    rare (fabs(k) >= 0x1.f8p+29) & !below
+    return select(below, nan, log_sum(f, k))
   }
   full {
     tiny = x < 0x1p-126
@@ -128,8 +130,9 @@ frag log_sum<f64>(f: f64, k: f64) -> f64 {
 frag log<f64>(x: f64) -> f64 {
   fast {
     f, k = log_parts(x)
-    rare fabs(k) >= 1022
-    return log_sum(f, k)
+    below = x < 0
+    rare (fabs(k) >= 1022) & !below
+    return select(below, nan, log_sum(f, k))
   }
   full {
     tiny = x < 0x1p-1022
@@ -230,8 +233,8 @@ frag log1p_near(x: f64) -> f64 {
 }
 frag log1p<f32>(x: f32) -> f32 {
   fast {
-    rare !((x > -1) & (x < 0x1p126))
-    return copysign(log1p_near(x), x)
+    rare !(x < 0x1p126) | (x == -1)
+    return select(x < -1, nan, copysign(log1p_near(x), x))
   }
   full {
     ok = (x > -1) & (x < 0x1p126)
@@ -241,8 +244,8 @@ frag log1p<f32>(x: f32) -> f32 {
 }
 frag log1p<f64>(x: f64) -> f64 {
   fast {
-    rare !((x > -1) & (x < 0x1p1022))
-    return copysign(log1p_near(x), x)
+    rare !(x < 0x1p1022) | (x == -1)
+    return select(x < -1, nan, copysign(log1p_near(x), x))
   }
   full {
     ok = (x > -1) & (x < 0x1p1022)

@@ -7,8 +7,9 @@ frag log_two(x: f64) -> (f64, f64) {
   f, n = log_parts(select(tiny, x * 0x1p54, x))
   k = select(tiny, n - 54, n)
   d = 2 + f
-  s = f / d
-  sl = (fma(-s, d, f) - s * ((2 - d) + f)) / d
+  r = 1 / d
+  s = f * r
+  sl = (fma(-s, d, f) - s * ((2 - d) + f)) * r
   z = s * s
   zl = fma(s, s, -z) + 2 * s * sl
   p = fma(z, fma(z, fma(z, 0x1.eb1396200999ap-4, 0x1.de3324d17af80p-4), 0x1.1120b7826cdfep-3), 0x1.3b1362a97982cp-3)
@@ -27,34 +28,72 @@ frag log_two(x: f64) -> (f64, f64) {
   y = e + h
   return y, ((e - y) + h) + (el + hl)
 }
-# |x|^y for 0 < |x| < inf
-frag pow_size(a: f64, y: f64) -> f64 {
-  h, l = log_two(a)
+# x^y as (e + f) 2^n, n in t, for 0 < x < inf; |n| <= 1155
+frag power_parts(x: f64, y: f64) -> (f64, f64) {
+  h, l = log_two(x)
   p = y * h
   q = fma(y, h, -p) + y * l
   far = !(fabs(p) < 800)
   e, f, t = exp_minus(select(far, select(p > 0, -800, select(p < 0, f64(800), p)), -p), select(far, 0, -q))
-  return scale_any(e + f, t)
+  return e + f, t
 }
-frag pow_size(a: f32, y: f32) -> f32 {
-  f, k = log_parts(f64(a))
-  p = f64(y) * log_sum(f, k)
-  e, t = exp_parts(select(p > 110, 110, select(p < -110, -110, p)))
+# x^y for x = (1 + f) 2^(k 2^-23), in f64: log2(1 + f) = s L(s^2), s = f / (2 + f), L of degree 5 on s^2 <= 0.0295,
+# relative error 2^-45; 2^r = 1 + r P(r) on [-1/2, 1/2], P of degree 6, 2^-34.3
+frag power_of_parts(f: f64, k: f64, y: f64) -> f32 {
+  s = f / (2 + f)
+  z = s * s
+  p = fma(z, fma(z, fma(z, 0x1.21bbafdb3d38dp-2, 0x1.47949f5cdb50cp-2), 0x1.a61a32fac1a54p-2), 0x1.2776c28e4d9ecp-1)
+  p = y * fma(k, 0x1p-23, s * fma(z, fma(z, p, 0x1.ec709dc54065ap-1), 0x1.71547652b824fp+1))
+  c = select(p > 160, 160, select(p < -160, -160, p))
+  t = c + 0x1.8p52
+  r = c - (t - 0x1.8p52)
+  e = fma(r, fma(r, fma(r, 0x1.fde62ae2163c6p-17, 0x1.445c6b1684e63p-13), 0x1.5d8a8578749e6p-10), 0x1.3b29f3c1f9e67p-7)
+  e = fma(r, fma(r, fma(r, fma(r, e, 0x1.c6b08ac191393p-5), 0x1.ebfbe0775578bp-3), 0x1.62e42ff0e05eap-1), 1)
   return f32(scale(e, t))
 }
-# The cases of C's pow: x^0 and 1^y are 1 even with NaN; a negative x has a power only for whole y
-frag pow<T: real>(x: T, y: T) -> T {
-  a = fabs(x)
+# z = |x|^y with its sign; a negative x has a power only for whole y
+frag pow_signed<T: real>(x: T, y: T, z: T, below: bool) -> T {
   whole = rint(y) == y
   odd = whole & (rint(0.5 * y) != 0.5 * y)
-  edge = (a == 0) | (a == inf)
-  ok = (a > 0) & (a < inf) & (fabs(y) < inf)
-  z = pow_size(select(ok, a, 1), select(ok, y, 1))
-  z = select(edge, select((a == 0) == (y < 0), inf, z - z), z)
+  return select(odd, copysign(z, x), select(below & !whole, nan, z))
+}
+# The cases of C's pow: x^0 and 1^y are 1 even with NaN
+frag pow_edges<T: real>(x: T, y: T, z: T) -> T {
+  a = fabs(x)
+  z = select((a == 0) | (a == inf), select((a == 0) == (y < 0), inf, z - z), z)
   z = select(fabs(y) == inf, select(a == 1, 1, select((a > 1) == (y > 0), inf, z - z)), z)
-  z = select(odd, copysign(z, x), select((x < 0) & (a < inf) & !whole, (x - x) * inf, z))
-  z = select((x != x) | (y != y), x + y, z)
+  z = select((x != x) | (y != y), x + y, pow_signed(x, y, z, (x < 0) & (a < inf)))
   return select((x == 1) | (y == 0), 1, z)
+}
+frag pow<f32>(x: f32, y: f32) -> f32 {
+  fast {
+    a = fabs(x)
+    rare !((a >= 0x1p-126) & (a < inf) & (fabs(y) < inf))
+    f, k = log_parts(a)
+    return pow_signed(x, y, power_of_parts(f64(f), f64(k), f64(y)), x < 0)
+  }
+  full {
+    a = fabs(x)
+    ok = (a > 0) & (a < inf) & (fabs(y) < inf)
+    tiny = ok & (a < 0x1p-126)
+    f, k = log_parts(select(ok, select(tiny, a * 8388608, a), 1))
+    k = select(tiny, k - 192937984, k)
+    return pow_edges(x, y, power_of_parts(f64(f), f64(k), f64(select(ok, y, 1))))
+  }
+}
+frag pow<f64>(x: f64, y: f64) -> f64 {
+  fast {
+    a = fabs(x)
+    e, t = power_parts(a, y)
+    rare !((a >= 0x1p-1022) & (a < inf) & (fabs(t - 0x1.8p52) < 1020))
+    return pow_signed(x, y, scale(e, t), x < 0)
+  }
+  full {
+    a = fabs(x)
+    ok = (a > 0) & (a < inf) & (fabs(y) < inf)
+    e, t = power_parts(select(ok, a, 1), select(ok, y, 1))
+    return pow_edges(x, y, scale_any(e, t))
+  }
 }
 
 # ---- log |gamma(x)|
