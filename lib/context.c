@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "base/caps.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -14,6 +15,7 @@ const char *nvm_version(void) { return NVM_VERSION; }
 const char *nvm_last_error(void) { return nvb_message(); }
 int nvm_last_status(void) { return nvb_status(); }
 void nvm_free(void *p) { nvb_free(p); }
+void nvm_interrupt_set(int (*asked)(void *user), void *user) { nvb_interrupt_set(asked, user); }
 
 /* ---- contexts */
 static size_t options_size(unsigned version) { /* of that version's fields */

@@ -3,6 +3,7 @@
    (NVM_VERBOSE=3). */
 #include <string.h>
 #include "autotune/tune.h"
+#include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -112,6 +113,7 @@ static void plan(nvb_arena *a, void *arg) {
     nvb_log(1, "step %d is refused: %s", t.terms.step + 1, nvb_message());
     veto[t.o.nveto++] = (nvf_veto){ t.terms.step, nvb_strdup(a, nvb_message()) };
   }
+  if (!status && !j->text && (status = nvb_interrupted())) nvd_program_free(t.run); /* perhaps half looked at */
   if (!status && !j->text) {
     nvh_views_donors(&views, j->plan);
     status = nvh_program_make(&j->program, &views, t.run, device, t.o.nveto, veto);
@@ -166,9 +168,10 @@ static int run(job *j) {
   nvg_value **out = nvb_alloc(sizeof *out * (size_t)(nout + 1));
   if (!out) return nvb_fail_memory();
   for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
-  int status = nvh_program_run(j->program, j->leaf, out);
+  int asked = nvb_interrupted(), status = asked ? asked : nvh_program_run(j->program, j->leaf, out);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
-  int wrote = status && status != NVM_ERR_MEMORY && status != NVM_ERR_UNSUPPORTED; /* to what was donated, perhaps */
+  /* to what was donated, perhaps */
+  int wrote = status && !asked && status != NVM_ERR_MEMORY && status != NVM_ERR_UNSUPPORTED;
   for (int i = 0; i < j->g->nleaf && wrote; i++)
     if (j->g->leaf[i].donated) j->g->leaf_node[i]->flags |= NVG_LOST;
   for (int i = 0; i < nout; i++) nvg_node_unref(j->g->out_node[i]);
@@ -205,16 +208,19 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_failure before;
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
+  nvb_interrupt_enter();
   nvb_lock_take(&lock);
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
     /* all that run there */
     job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) };
     nvb_arena *a = nvb_arena_new();
+    if (a) nvb_arena_ask(a);
     status = a ? evaluate(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
   }
   nvb_lock_give(&lock);
+  nvb_interrupt_leave();
   nvb_fp_leave(fp);
   if (!status) nvb_failure_put_back(&before);
   return status;
@@ -251,7 +257,11 @@ static int explained(nvb_arena *a, job *j) {
   nvb_failure before;
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
-  int status = nvb_protect(a, explain, j);
+  nvb_interrupt_enter();
+  nvb_arena_ask(a);
+  int status = nvb_interrupted();
+  status = status ? status : nvb_protect(a, explain, j);
+  nvb_interrupt_leave();
   nvh_program_unref(j->program);
   nvb_fp_leave(fp);
   if (!status) nvb_failure_put_back(&before);

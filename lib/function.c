@@ -2,6 +2,7 @@
    signature of its leaves (strides, alignment, facts); a call binds pointers and runs. Tracing is lazy building over
    placeholders. */
 #include <string.h>
+#include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -278,6 +279,7 @@ static int variant_new(nvm_traced *t, int place, nvg_value *const *leaf, uint64_
     v->place = place;
     nvb_failure before; /* planning mends what a call that succeeds does not tell of */
     nvb_failure_keep(&before);
+    nvb_arena_ask(a);
     status = nvh_program_for(&v->program, a, g, place, leaf);
     if (!status) nvb_failure_put_back(&before);
   }
@@ -418,7 +420,7 @@ static int run(call *c, nvm_array *const *in, nvm_array **out) {
   int place = c->put ? c->put : nvh_ctx_place(c->t->ctx);
   if ((status = bring(c, place))) return status;
   variant *v = variant_find(c->t, place, c->leaf, given(c, in), &status);
-  if (status) return status;
+  if (status || (status = nvb_interrupted())) return status;
   atomic_store_explicit(&v->used, nvh_evaluations(), memory_order_relaxed);
   status = nvh_program_run(v->program, c->leaf, c->out);
   int refused = status == NVM_ERR_MEMORY || status == NVM_ERR_UNSUPPORTED; /* then nothing was written */
@@ -446,7 +448,9 @@ static int call_held(nvm_traced *t, nvm_array *const *in, nvm_array **out) {
              .put = t->put };
   for (int i = 0; i < t->nleaf; i++) c.moved[i] = NULL;
   unsigned fp = nvb_fp_enter();
+  nvb_interrupt_enter();
   int status = run(&c, in, out);
+  nvb_interrupt_leave();
   nvb_fp_leave(fp);
   for (int i = 0; i < t->nleaf; i++)
     if (c.moved[i]) nvg_value_free(c.moved[i]);

@@ -47,9 +47,7 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   if (!h) return PyErr_NoMemory(), -1;
   while (held < n && (h[held] = nvm_hold(a[held]))) held++;
   if (held == n) {
-    Py_BEGIN_ALLOW_THREADS
-    status = nvm_eval(h, n);
-    Py_END_ALLOW_THREADS
+    NVP_UNLOCKED(status, nvm_eval(h, n));
   }
   nvp_check(st, status);
   while (held) nvm_array_unref(h[--held]);
@@ -61,11 +59,7 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
 #define READING(h, st, call) do { \
     int status; \
     if (!nvm_is_pending(h) && nvm_device_of(h) == NVM_DEVICE_CPU) status = call; \
-    else { \
-      Py_BEGIN_ALLOW_THREADS \
-      status = call; \
-      Py_END_ALLOW_THREADS \
-    } \
+    else NVP_UNLOCKED(status, call); \
     if (nvp_check(st, status)) nvm_array_unref(h), h = NULL; \
     nvp_drain(); \
   } while (0)

@@ -516,6 +516,12 @@ static int64_t now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
+static int timed(entry *e, call *c, nvm_array **out, int *quick) {
+  int64_t start = now();
+  int status = nvm_traced_call(e->t, c->in, out);
+  *quick = now() - start < QUICK;
+  return status;
+}
 static int launch(entry *e, call *c, nvm_array **out) {
   int status, quick, wait = !e->quick;
   for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
@@ -528,11 +534,7 @@ static int launch(entry *e, call *c, nvm_array **out) {
     c->in[i] = held;
     c->owned[i] |= 1;
   }
-  Py_BEGIN_ALLOW_THREADS
-  int64_t start = now();
-  status = nvm_traced_call(e->t, c->in, out);
-  quick = now() - start < QUICK;
-  Py_END_ALLOW_THREADS
+  NVP_UNLOCKED(status, timed(e, c, out, &quick));
   e->quick |= quick;
   return status;
 }
@@ -579,9 +581,7 @@ static PyObject *jit_explain(PyObject *self, PyObject *args, PyObject *kw) {
     int status;
     char *text = NULL;
     e->refs++; /* another thread may forget it meanwhile */
-    Py_BEGIN_ALLOW_THREADS
-    status = nvm_traced_explain(&text, e->t);
-    Py_END_ALLOW_THREADS
+    NVP_UNLOCKED(status, nvm_traced_explain(&text, e->t));
     r = nvp_text(j->st, status, text);
     entry_drop(e);
   }

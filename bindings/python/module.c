@@ -16,6 +16,7 @@ PyObject *nvp_raise(nvp_state *st) {
     case NVM_ERR_STATE: type = PyExc_RuntimeError; break;
     case NVM_ERR_OVERFLOW: type = PyExc_OverflowError; break;
     case NVM_ERR_UNSUPPORTED: type = PyExc_NotImplementedError; break;
+    case NVM_ERR_INTERRUPTED: type = PyExc_KeyboardInterrupt; break;
     default: break;
   }
   if (!PyErr_Occurred()) PyErr_SetString(type, nvm_last_error());
@@ -130,9 +131,7 @@ static PyObject *mod_explain_arrays(PyObject *m, PyObject *args) {
     else nvm_array_unref(g.a[i]), g.a[i] = held;
   }
   if (!status) {
-    Py_BEGIN_ALLOW_THREADS
-    status = nvm_explain(&text, g.a, (int)g.n);
-    Py_END_ALLOW_THREADS
+    NVP_UNLOCKED(status, nvm_explain(&text, g.a, (int)g.n));
     r = nvp_text(g.st, status, text);
   }
   gather_free(&g);
@@ -319,6 +318,7 @@ static int module_exec(PyObject *m) {
                                               PyExc_RuntimeError, NULL)))
     return -1;
   if (nvp_check(st, nvm_ctx_new(&st->ctx, NULL))) return -1;
+  nvp_listen_first();
   return add_type(m, &st->dtype, &nvp_dtype_spec, "DType") || add_type(m, &st->array, &nvp_array_spec, "Array") ||
          add_type(m, &st->op, &nvp_op_spec, NULL) || add_type(m, &st->method, &nvp_method_spec, NULL) ||
          add_type(m, &st->jit, &nvp_jit_spec, "Jitted") || nvp_add_dtypes(m, st) || nvp_add_functions(m, st) ||

@@ -54,6 +54,19 @@ void nvp_release(void *owner);
 void nvp_release_capsule(void *managed);        /* the same for a DLPack managed tensor */
 void nvp_drain(void);                           /* frees what the queue holds; needs the interpreter's lock */
 
+/* interrupt.c: Ctrl-C. What may take long is called without the interpreter's lock by this, again if the signal's
+   handler raises nothing. */
+#define NVP_UNLOCKED(status, call) do { \
+    Py_BEGIN_ALLOW_THREADS \
+    nvp_listen(1); \
+    (status) = (call); \
+    nvp_listen(0); \
+    Py_END_ALLOW_THREADS \
+  } while (nvp_again(status))
+void nvp_listen_first(void);                    /* when the module is imported */
+void nvp_listen(int on);                        /* may this thread's evaluation be interrupted? */
+int nvp_again(int status);                      /* 0 with KeyboardInterrupt raised, or where it was not interrupted */
+
 /* array.c */
 extern PyType_Spec nvp_array_spec;
 int nvp_is_array(PyObject *x);                  /* without the state */

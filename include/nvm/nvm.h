@@ -87,6 +87,12 @@ NVM_API int nvm_synchronize(nvm_ctx *ctx);
    Of arrays on several devices, a plan for each. *text is freed with nvm_free. Evaluates nothing. */
 NVM_API int nvm_explain(char **text, nvm_array *const *arrays, int n);
 NVM_API void nvm_free(void *p);
+/* Who plans, compiles or runs asks now and then, in the thread that evaluates: other than 0 ends the evaluation with
+   NVM_ERR_INTERRUPTED. Nothing is half done: its arrays are pending as before and can be evaluated again; what was
+   donated is lost only if steps had begun to run that may write to it. asked must be quick and must not call nvm. Of
+   the process, to be set while nothing is evaluated; NULL: nobody is asked. What is not interrupted: waiting for a GPU
+   or for another thread's evaluation, a step of one block or of a library, measuring. */
+NVM_API void nvm_interrupt_set(int (*asked)(void *user), void *user);
 
 /* ---- any operation by number: what bindings use. Attributes (nvm_attr) are named as in the operation's signature. */
 /* signature: Python-like, "(x, /, *, axis=None, keepdims=False)"; nin: operands, -1: a list of them. Texts are the

@@ -16,7 +16,8 @@ typedef enum nvm_status {
   NVM_ERR_DEVICE = 7,      /* a device failed */
   NVM_ERR_IO = 8,          /* a file or the cache could not be read or written */
   NVM_ERR_INTERNAL = 9,    /* a fault of nvm itself; please report it */
-  NVM_ERR_OVERFLOW = 10    /* an integer that the dtype which it takes does not hold */
+  NVM_ERR_OVERFLOW = 10,   /* an integer that the dtype which it takes does not hold */
+  NVM_ERR_INTERRUPTED = 11 /* who was asked (nvm_interrupt_set) wanted the evaluation to end */
 } nvm_status;
 
 #ifdef __cplusplus

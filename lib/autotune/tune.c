@@ -12,6 +12,7 @@
 #include "autotune/record.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/settings.h"
 #include "codegen/cuda.h"
@@ -505,7 +506,7 @@ static void tune_plan(nvb_arena *a, void *arg) {
 
 nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_caps *caps, nvd_device *device,
                    const nvd_operand *leaf, const nvd_choice **choice) {
-  nvb_caps here = *caps; /* the caller's may be the thread's latest */
+  nvb_caps here = *caps;
   tuner u = { .p = p, .out = p, .caps = &here, .device = device, .leaf = leaf, .mode = mode_now(p) };
   int any = 0, measures = u.mode == MEASURE && leaf && session_now().budget > 0 && (!device || nvd_may_time(device));
   for (int i = 0; i < p->nstep; i++)
@@ -513,6 +514,7 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   *choice = NULL;
   if (u.mode == OFF || !any)
     return p;
+  nvb_interrupt_hold(); /* measurements, and marks of what is on trial, are whole */
   if (measures)
     pthread_mutex_lock(&at_work);
   else
@@ -520,6 +522,7 @@ nvf_plan *nvt_tune(nvb_arena *a, nvf_plan *p, const nvf_options *o, const nvb_ca
   int status = nvb_protect(a, tune_plan, &(stage){ &u, o });
   if (measures)
     pthread_mutex_unlock(&at_work);
+  nvb_interrupt_let();
   if (status) { /* no memory for it: the rules' plan is there */
     nvb_clear();
     return p;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 typedef struct chunk { struct chunk *next; size_t bytes; } chunk; /* with what follows; a multiple of 16 */
@@ -16,6 +17,7 @@ struct nvb_arena {
   char *at, *end;   /* free bytes of the newest chunk */
   size_t next;      /* bytes of the next chunk */
   frame *top;       /* innermost nvb_protect */
+  int asks;         /* 0: never; else how often memory was taken, plus 1 */
 };
 
 enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
@@ -71,7 +73,12 @@ static void *chunk_new(nvb_arena *a, size_t bytes) {
   return c + 1;
 }
 
+void nvb_arena_ask(nvb_arena *a) { a->asks = 1; }
+
 void *nvb_get(nvb_arena *a, size_t bytes) {
+  enum { SELDOM = 256 }; /* that often planning takes some ten microseconds */
+  if (a->asks && ++a->asks > SELDOM && (a->asks = 1, nvb_interrupted()))
+    unwind(a, NVM_ERR_INTERRUPTED);
   if (bytes > PTRDIFF_MAX - ALIGN)
     unwind(a, nvb_fail_memory());
   size_t n = bytes ? (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;

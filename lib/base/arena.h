@@ -10,6 +10,8 @@ typedef struct nvb_arena nvb_arena;
 
 nvb_arena *nvb_arena_new(void);                   /* NULL when out of memory */
 void nvb_arena_free(nvb_arena *a);                /* NULL is fine */
+/* From here on what takes memory of it may throw NVM_ERR_INTERRUPTED too (interrupt.h): an evaluation's arena. */
+void nvb_arena_ask(nvb_arena *a);
 /* Cleared memory, 16-byte aligned, owned by the arena. Never NULL: throws NVM_ERR_MEMORY. Only under nvb_protect. */
 void *nvb_get(nvb_arena *a, size_t bytes);
 void *nvb_dup(nvb_arena *a, const void *p, size_t bytes);

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -15,6 +16,8 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   p->tier = nvd_tier_now();
   for (int i = 0; i < p->nstep; i++) {
     terms->step = i;
+    if (nvb_interrupted())
+      nvb_throw(work, NVM_ERR_INTERRUPTED, "%s", nvb_message());
     nvd_step *s = &p->step[i];
     p->wide |= s->solution || s->blocks > s->grain;
     if (s->solution) {
@@ -77,7 +80,7 @@ static size_t find_code(nvd_program *p, nvd_context *c) {
     if (!k)
       continue;
     nvc_entry e = p->tier == NVD_INTERPRETED ? NULL : atomic_load_explicit(&k->entry, memory_order_acquire);
-    if (!e)
+    if (!e && !nvb_interrupted()) /* that ends the run before its first step */
       e = nvd_kernel_warm(k, p->tier, p->step[i].elements);
     if (e && k->native_scratch > scratch)
       scratch = k->native_scratch;
@@ -112,10 +115,15 @@ typedef struct job {
   const uint64_t *arg;
   const nvd_context *context;
   _Atomic int failed;            /* lowest id + 1 of a CHECK that failed, of those seen; 0: none */
+  _Atomic int stopped;           /* what is left of the blocks is not run */
 } job;
 
 static void run_blocks(void *arg, int64_t lo, int64_t hi, int worker) {
   job *j = arg;
+  if (atomic_load_explicit(&j->stopped, memory_order_relaxed) || (!worker && nvb_interrupted())) {
+    atomic_store(&j->stopped, 1);
+    return;
+  }
   char *scratch = j->context->scratch + (size_t)worker * j->context->stride;
   int bad = j->entry ? j->entry(j->arg, lo, hi, scratch) : nvc_interp_run(j->interp, j->arg, lo, hi, scratch);
   int seen = bad ? atomic_load(&j->failed) : 0;
@@ -129,16 +137,26 @@ static int is_shared(const nvd_step *s, const nvd_context *c, nvc_entry entry) {
   return s->blocks > s->grain && c->workers > 1 && !(entry && s->time < LITTLE);
 }
 
+/* Between pieces it may be interrupted. */
+static void run_alone(job *j, const nvd_step *s) {
+  enum { PIECES = 64 };
+  int64_t piece = s->blocks / PIECES > s->grain ? s->blocks / PIECES : s->grain;
+  for (int64_t lo = 0; lo < s->blocks; lo += piece)
+    run_blocks(j, lo, s->blocks - lo < piece ? s->blocks : lo + piece, 0);
+}
+
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
   const nvd_step *s = &p->step[i];
   if (s->solution)
     return s->solution->by->run(s->solution, &(nvd_place){ .arg = c->arg + s->first, .threads = c->workers,
                                                            .workspace = c->scratch, .room = p->workspace });
-  job j = { entry, s->kernel->interp, c->arg + s->first, c, 0 };
+  job j = { entry, s->kernel->interp, c->arg + s->first, c, 0, 0 };
   if (is_shared(s, c, entry))
     nvb_pool_run_with(c->workers, run_blocks, &j, s->blocks, s->grain);
   else
-    run_blocks(&j, 0, s->blocks, 0);
+    run_alone(&j, s);
+  if (j.stopped)
+    return nvb_interrupted();
   if (!j.failed)
     return NVM_OK;
   char text[512];
@@ -149,7 +167,7 @@ int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry en
 static int run_steps(const nvd_program *p, const nvd_context *c) {
   int status = NVM_OK;
   for (int i = 0; i < p->nstep && !status; i++)
-    status = nvd_step_run(p, c, i, c->entry[i]);
+    status = nvb_interrupted() ? NVM_ERR_INTERRUPTED : nvd_step_run(p, c, i, c->entry[i]);
   return status;
 }
 

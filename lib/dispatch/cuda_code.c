@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
@@ -178,13 +179,16 @@ static _Atomic int64_t compiled;
 int64_t nvd_gpu_kernels_compiled(void) { return atomic_load(&compiled); }
 
 /* ---- several at a time */
-typedef struct work { job *at; int n; _Atomic int next; } work;
+typedef struct work { job *at; int n; _Atomic int next, stopped; } work;
 
 static void *compile_some(void *arg) {
   work *w = arg;
   for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
     job *j = &w->at[i];
-    if (!j->made->module && !(j->status = compile(j->made, j->source, !j->later)))
+    if (atomic_load(&w->stopped) || nvb_interrupted()) { /* of the threads only the caller's asks */
+      atomic_store(&w->stopped, 1);
+      j->status = nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted");
+    } else if (!j->made->module && !(j->status = compile(j->made, j->source, !j->later)))
       atomic_fetch_add(&compiled, 1);
     if (j->status) /* messages are a thread's own */
       snprintf(j->message, sizeof j->message, "%s", nvb_message());

@@ -5,7 +5,7 @@
                             compare NAME TYPES [VALUE...]  fast against full: every f32, else 2^24 samples
                             all    NAME TYPES              raw results for all 2^32 (f32), to stdout
    gcc -std=gnu11 -g -O2 -ffp-contract=off -D_GNU_SOURCE -Ilib -Iinclude tests/graph/fragtool.c lib/graph/frag*.c \
-       lib/graph/dtype.c lib/base/{mem,err,arena,text,hash}.c -o fragtool -lpthread */
+       lib/graph/dtype.c lib/base/{mem,err,arena,text,hash,interrupt}.c -o fragtool -lpthread */
 #include "graph/frag_impl.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,31 @@
+/* Interrupts: one callback of the process, and what each thread has been told. */
+#include "base/interrupt.h"
+#include <stdatomic.h>
+#include <stddef.h>
+#include "base/err.h"
+
+typedef int asking(void *user);
+static _Atomic(asking *) whom;
+static _Atomic(void *) with;
+
+static _Thread_local struct { int depth, held, told; } here;
+
+void nvb_interrupt_set(int (*asked)(void *user), void *user) {
+  atomic_store(&whom, NULL);
+  atomic_store(&with, user);
+  atomic_store(&whom, asked);
+}
+
+void nvb_interrupt_enter(void) {
+  if (!here.depth++) here.told = 0;
+}
+void nvb_interrupt_leave(void) { here.depth--; }
+void nvb_interrupt_hold(void) { here.held++; }
+void nvb_interrupt_let(void) { here.held--; }
+
+int nvb_interrupted(void) {
+  asking *ask = here.depth && !here.held ? atomic_load_explicit(&whom, memory_order_acquire) : NULL;
+  if (!ask) return NVM_OK;
+  if (!here.told) here.told = ask(atomic_load_explicit(&with, memory_order_relaxed)) != 0;
+  return here.told ? nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted") : NVM_OK;
+}
