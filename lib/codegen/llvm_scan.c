@@ -1,6 +1,7 @@
 /* Scans, in the order of docs/numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number,
-   blocks from left to right; the value is (carry + e) + p. From scratch to scratch, in small loops, one element of all
-   lanes at a time; where lanes lie along the axis itself, one element. */
+   blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which any order gives alike,
+   one element after the other. From scratch to scratch, in small loops, one element of all lanes at a time; where lanes
+   lie along the axis itself, one element. */
 #include "codegen/llvm_emit.h"
 #include "graph/dtype.h"
 
@@ -190,14 +191,48 @@ static void values(const scan *c, int has) {
   nvcl_for_end(c->e, &q);
 }
 
+/* Is the merge one operation on integers that any order gives the same bits of? */
+static int is_free(const nvg_frag *f) {
+  const nvg_inst *x = &f->inst[f->result[0]];
+  int one = f->nresult == 1 && f->nparam == 2 && (x->prim == NVG_ADD || x->prim == NVG_MUL || x->prim == NVG_AND ||
+                                                  x->prim == NVG_OR || x->prim == NVG_XOR);
+  if (!one || nvg_class_of((nvm_dtype)x->type) >= NVG_FLOAT) return 0;
+  return f->inst[x->a].prim == NVG_PARAM && f->inst[x->b].prim == NVG_PARAM && x->a != x->b;
+}
+
+static uint64_t identity_of(const nvg_frag *f) {
+  int prim = f->inst[f->result[0]].prim;
+  return prim == NVG_MUL ? 1 : prim == NVG_AND ? ~0ull : 0;
+}
+
+/* One element after the other, the runs as straight-line code: what lies left of an element stays in a register. */
+static void in_sequence(const scan *c, int has) {
+  nvcl_for q;
+  val acc[NVC_ARGS], x[NVC_ARGS];
+  if (!has) set(c, 0, c->carry[0], nvcl_bits(c->e, type_of(c, 0), identity_of(c->merge), c->lanes));
+  open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
+  for (int64_t t = 0; t < c->run; t++) {
+    operand(c, plus(c, times(c, q.i, c->run), nvcl_int(c->e, t)), x);
+    acc[0] = get(c, 0, c->carry[0]);
+    merge(c, acc, x);
+    keep(c, c->s->out[0], 0, acc[0]);
+    set(c, 0, c->carry[0], acc[0]);
+  }
+  nvcl_for_end(c->e, &q);
+}
+
 static void one_line(scan *c) {
   nvcl_em *e = c->e;
   int has = c->s->nin > c->n;
   e->fixed[c->s->axis] = NULL;
   for (int i = 0; i < c->n && has; i++) set(c, i, c->carry[i], get(c, i, element(c, c->s->in[c->n + i], i)));
-  prefixes(c);
-  blocks(c, has);
-  values(c, has);
+  if (is_free(c->merge)) {
+    in_sequence(c, has);
+  } else {
+    prefixes(c);
+    blocks(c, has);
+    values(c, has);
+  }
   e->fixed[c->s->axis] = NULL;
   for (int i = 0; i < c->n && has; i++) keep(c, c->s->out[c->n + i], i, get(c, i, c->carry[i]));
 }
