@@ -99,6 +99,8 @@ nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float
   const nvg_op_info *o = &nvg_ops[op];
   int skip = o->rule == NVG_RWHERE;
   int type = nvg_rule_in(o->name, o->rule, in + skip, n - skip, default_float);
+  if (op == NVG_OP_NEXTAFTER && type >= 0 && nvg_is_narrow((nvm_dtype)type))
+    return nvg_next_narrow(in, (nvm_dtype)type, default_float);
   const nvg_aval *shape = type < 0 ? NULL : result_shape(o->name, in, n);
   nvg_node *r = shape ? map_over(op, (nvm_dtype)type, in, n, shape) : NULL;
   nvg_aval_unref(shape);

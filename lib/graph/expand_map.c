@@ -7,6 +7,34 @@ nvg_node *nvg_make_GELU(nvg_call *c) {
   return nvg_x1(c, approximate ? NVG_OP_GELU_TANH : NVG_OP_GELU_ERF, c->in[0]);
 }
 
+/* nextafter of floats of 16 bits and less, whose arithmetic is wider: |x| and six tenths of its last place more or less
+   is nearest to the neighbour that is meant, also where |x| is a power of two and the places below it are half as
+   wide. */
+static nvg_node *next_narrow(nvg_call *c, nvm_dtype t) {
+  nvg_node *x = nvg_xcast(c, nvg_xcast(c, c->in[0], t, 1), NVM_F64, 0);
+  nvg_node *y = nvg_xcast(c, nvg_xcast(c, c->in[1], t, 1), NVM_F64, 0);
+  uint64_t top = nvg_float_bits(t, __builtin_inf());
+  nvg_node *zero = nvg_xfloat(c, 0), *most = nvg_xfloat(c, nvg_bits_float(t, nvg_is_eight(t) ? top : top - 1));
+  nvg_node *size = nvg_x1(c, NVG_OP_ABS, x), *none = nvg_x2(c, NVG_OP_EQUAL, x, zero);
+  nvg_node *part = nvg_x2(c, NVG_OP_MULTIPLY, size, nvg_xfloat(c, 0.6 * __builtin_ldexp(1, 1 - nvg_precision(t))));
+  nvg_node *step = nvg_x2(c, NVG_OP_MAXIMUM, part, nvg_xfloat(c, 0.6 * nvg_bits_float(t, 1)));
+  nvg_node *down = nvg_x3(c, NVG_OP_WHERE, nvg_x1(c, NVG_OP_ISINF, x), most, nvg_x2(c, NVG_OP_SUBTRACT, size, step));
+  nvg_node *outward = nvg_x2(c, NVG_OP_EQUAL, nvg_x2(c, NVG_OP_LESS, x, zero), nvg_x2(c, NVG_OP_LESS, y, x));
+  nvg_node *next = nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_LOGICAL_OR, none, outward),
+                          nvg_x2(c, NVG_OP_ADD, size, step), down);
+  next = nvg_x2(c, NVG_OP_COPYSIGN, next, nvg_x3(c, NVG_OP_WHERE, none, y, x));
+  nvg_node *nan = nvg_x2(c, NVG_OP_LOGICAL_OR, nvg_x1(c, NVG_OP_ISNAN, x), nvg_x1(c, NVG_OP_ISNAN, y));
+  next = nvg_x3(c, NVG_OP_WHERE, nan, nvg_x2(c, NVG_OP_ADD, x, y), next);
+  return nvg_xcast(c, nvg_x3(c, NVG_OP_WHERE, nvg_x2(c, NVG_OP_EQUAL, x, y), y, next), t, 0);
+}
+nvg_node *nvg_next_narrow(nvg_node *const *in, nvm_dtype t, nvm_dtype default_float) {
+  nvg_call c = { .op = NVG_OP_NEXTAFTER, .in = in, .nin = 2, .default_float = default_float, .cap = 24 };
+  c.own = c.inl;
+  nvg_node *r = nvg_node_ref(next_narrow(&c, t));
+  nvg_call_end(&c);
+  return r;
+}
+
 nvg_node *nvg_make_CLIP(nvg_call *c) {
   nvg_node *x = c->in[0], *given[3];
   int n = 0;

@@ -14,8 +14,7 @@ static const rule rules[NVG_NRULES] = {
 };
 
 static int takes(const rule *r, const nvg_node *x) {
-  return strchr(r->takes, "biifc"[nvg_weak_class(x)]) ||
-      (nvg_weak_class(x) == NVG_FLOAT && !nvg_is_narrow(x->aval->dtype) && strchr(r->takes, 'w'));
+  return strchr(r->takes, "biifc"[nvg_weak_class(x)]) != NULL;
 }
 
 nvm_dtype nvg_dtype_in(nvg_node *n, nvm_dtype default_float) { return nvg_common(&n, 1, default_float); }

@@ -98,6 +98,7 @@ int nvg_broadcasts(const nvg_aval *a, int rank, const int64_t *shape); /* may it
 
 /* ---- making nodes inside a call (build.c); all borrowed */
 nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float); /* owned */
+nvg_node *nvg_next_narrow(nvg_node *const *in, nvm_dtype t, nvm_dtype default_float); /* owned (expand_map.c) */
 /* MAP rows, with promotion and broadcasting */
 nvg_node *nvg_x1(nvg_call *c, nvg_op op, nvg_node *a);
 nvg_node *nvg_x2(nvg_call *c, nvg_op op, nvg_node *a, nvg_node *b);

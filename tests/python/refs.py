@@ -139,7 +139,7 @@ MAPS = {
     "minimum": Map(np.minimum, 2, BOOL + REAL),
     "hypot": flt(np.hypot, 2, 2, complex=False),
     "copysign": flt(np.copysign, 0, 2, complex=False, wide=False),
-    "nextafter": Map(np.nextafter, 2, FLOATS, wide=False),
+    "nextafter": Map(np.nextafter, 2, HALF + FLOATS, wide=False),
     "exp": flt(np.exp), "exp2": flt(np.exp2, complex=False), "expm1": flt(np.expm1, special=False),
     "log": flt(np.log, special=False), "log1p": flt(np.log1p, special=False, lo=-0.9), "log2": flt(np.log2,
         special=False),

@@ -497,3 +497,37 @@ def test_arrays_larger_than_memory():
         nvm.sort(huge)
     with pytest.raises(ValueError, match=str(2 ** 62)):
         nvm.full(2 ** 62, 1)
+
+
+def neighbours(bits, towards):
+    """nextafter of floats of 16 bits by their bits; NaN excluded."""
+    size, other = bits & 0x7fff, towards & 0x7fff
+    value, target = np.where(bits >> 15, -size, size), np.where(towards >> 15, -other, other)
+    step = np.where(size == 0, 1, np.where((target > value) == (bits >> 15 == 0), 1, -1))
+    moved = np.where(size == 0, (towards & 0x8000) | 1, (bits & 0x8000) | (size + step))
+    return np.where(value == target, towards, moved).astype(np.uint16)
+
+
+@pytest.mark.parametrize("name, inf", [("float16", 0x7c00), ("bfloat16", 0x7f80)])
+def test_nextafter_of_16_bits(name, inf):
+    bits = np.arange(65536)
+    bits = bits[(bits & 0x7fff) <= inf]
+    def array(b):  # the number of those bits
+        e, m = (5, 10) if name == "float16" else (8, 7)
+        bias, size = 2 ** (e - 1) - 1, b & 0x7fff
+        exponent, fraction = size >> m, size & (2 ** m - 1)
+        v = np.where(exponent > 0, (2 ** m + fraction) * 2.0 ** (np.maximum(exponent, 1) - bias - m),
+                     fraction * 2.0 ** (1 - bias - m))
+        v = np.where(size == inf, np.inf, v)
+        return nvm.asarray(np.where(b >> 15, -v, v)).astype(name)
+    for towards in (0, 0x8000, 1, inf, inf | 0x8000, inf - 1, 0x3c00, 0xbc00, 0x0400):
+        y = np.full(bits.shape, towards)
+        for got in (nvm.nextafter(array(bits), array(y)), nvm.jit(nvm.nextafter)(array(bits), array(y))):
+            assert got.dtype == name
+            want = array(neighbours(bits, y).astype(np.int64))
+            np.testing.assert_array_equal(np.asarray(got.astype("float64")), np.asarray(want.astype("float64")))
+            np.testing.assert_array_equal(np.asarray(nvm.signbit(got)), np.asarray(nvm.signbit(want)))
+    x = nvm.asarray([1.0, np.nan]).astype(name)
+    assert nvm.all(nvm.isnan(nvm.nextafter(x, x[::-1]))).item()
+    half = nvm.nextafter(x / 3, 1)[0].item()
+    assert half == nvm.nextafter((x / 3).eval(), 1)[0].item()  # what is between marks is rounded first
