@@ -1,5 +1,5 @@
 /* A fused expression in C: sqrt(sin x * cos y + exp(-z^2) + log(x + 1)) over a million elements is one kernel.
-   cc pipeline.c $(pkg-config --cflags --libs nvm) */
+   cc pipeline.c $(pkg-config --cflags --libs nvm) -lm */
 #include <math.h>
 #include <nvm/nvm.h>
 #include <stdio.h>

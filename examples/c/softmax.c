@@ -1,5 +1,5 @@
 /* A function traced once and called often: softmax of rows with its entropy, two outputs of one kernel.
-   cc softmax.c $(pkg-config --cflags --libs nvm) */
+   cc softmax.c $(pkg-config --cflags --libs nvm) -lm */
 #include <math.h>
 #include <nvm/nvm.h>
 #include <stdio.h>
