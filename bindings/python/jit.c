@@ -79,11 +79,14 @@ static int flatten_static(tree *t, PyObject *x) {
 }
 
 /* ---- a call: its signature and its arrays */
+/* Of a leaf. BORROWED: over the next of the buffers; VALUE: a number, which nobody can write to; FOREIGN: converted
+   from what is no array of nvm's and has no buffer. */
+enum { OWNED = 1, DONATED = 2, BORROWED = 4, VALUE = 8, FOREIGN = 16 };
 typedef struct call {
   nvp_state *st;
   tree key;
   nvm_array **in, *ini[LEAVES];     /* borrowed, or owned where the bit is set */
-  unsigned char *owned, ownedi[LEAVES]; /* bit 0: owned, bit 1: donated */
+  unsigned char *owned, ownedi[LEAVES]; /* OWNED ... */
   int n, cap;
   Py_buffer *view;                  /* buffers borrowed for the call */
   int nview, capview;
@@ -105,7 +108,7 @@ static void call_init(call *c, nvp_state *st, int out) {
 }
 static void call_free(call *c) {
   for (int i = 0; i < c->n; i++)
-    if (c->owned[i] & 1) nvm_array_unref(c->in[i]);
+    if (c->owned[i] & OWNED) nvm_array_unref(c->in[i]);
   for (int i = 0; i < c->nview; i++) PyBuffer_Release(&c->view[i]);
   PyMem_Free(c->view);
   if (c->in != c->ini) PyMem_Free(c->in);
@@ -120,12 +123,12 @@ static int leaf(call *c, nvm_array *a, int owned) { /* takes a if owned, also wh
     if (in) c->in = in;
     if (own) c->owned = own;
     else {
-      if (owned) nvm_array_unref(a);
+      if (owned & OWNED) nvm_array_unref(a);
       return -1;
     }
   }
   c->in[c->n] = a;
-  c->owned[c->n++] = (unsigned char)(owned | c->gives << 1);
+  c->owned[c->n++] = (unsigned char)(owned | (c->gives ? DONATED : 0));
   return 0;
 }
 static int leaf_array(call *c, nvm_array *a, int owned) {
@@ -150,12 +153,12 @@ static int leaf_scalar(call *c, PyObject *x, char kind) {
               : kind == 'c' ? NVM_C128 : NVM_F64;
   nvm_array *a = nvm_array_new_host(c->st->ctx, t, 0, NULL, NULL, &v, NULL, NULL);
   if (!a) return nvp_raise(c->st), -1;
-  return leaf(c, a, 1) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
+  return leaf(c, a, OWNED | VALUE) || word(&c->key, IS_SCALAR | (uint64_t)kind << 8) ? -1 : 0;
 }
 /* A foreign array: borrowed for the call if it has a buffer, converted otherwise. 1, 0: it is none, -1 */
 static int leaf_foreign(call *c, PyObject *x) {
   nvm_array *a = NULL;
-  int owned = 1, got = 0;
+  int owned = 1, got = 0, how = FOREIGN;
   if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return 0;
   if (nvp_has_buffer(x) && !c->out) {
     if (c->nview == c->capview) {
@@ -165,11 +168,14 @@ static int leaf_foreign(call *c, PyObject *x) {
       c->view = v;
       c->capview = cap;
     }
-    if ((got = nvp_borrow(c->st, x, &a, &c->view[c->nview])) > 0) c->nview++;
+    if ((got = nvp_borrow(c->st, x, &a, &c->view[c->nview])) > 0) {
+      c->nview++;
+      how = BORROWED | (PyType_GetSlot(Py_TYPE(x), Py_mp_ass_subscript) ? 0 : VALUE); /* NumPy's scalars are values */
+    }
   }
   if (!got && !c->out && (got = nvp_borrow_device(c->st, x, &a)) < 0) return -1;
   if (!got) got = nvp_operand(c->st, x, &a, &owned);
-  return got <= 0 ? got : leaf_array(c, a, owned) ? -1 : 1;
+  return got <= 0 ? got : leaf_array(c, a, owned | how) ? -1 : 1;
 }
 
 static int flatten(call *c, PyObject *x);
@@ -247,7 +253,9 @@ typedef struct builder {
   nvp_state *st;
   nvm_array **a;                    /* inputs: placeholders are put here; results: arrays are taken from here */
   nvm_array *const *with;           /* inputs: the arguments that are traced with */
-  int n, out;
+  int n, out, ngiven;               /* ngiven: inputs there are, without what is captured */
+  PyObject **made;                  /* inputs: what the function is given for each, owned */
+  const int *same;                  /* inputs: the first one that is the same array */
 } builder;
 static PyObject *build_leaf(builder *b, uint64_t w) {
   if (b->out) {
@@ -260,8 +268,11 @@ static PyObject *build_leaf(builder *b, uint64_t w) {
                : nvm_placeholder(b->st->ctx, (nvm_dtype)(w >> 8 & 255), rank, (const int64_t *)b->t->w + b->at);
   if (!p) return nvp_raise(b->st);
   if ((w & 255) == IS_ARRAY) b->at += rank;
-  b->a[b->n++] = p;
-  return nvp_wrap(b->st, nvm_snapshot(p)); /* the function may write to its argument; the parameter stays */
+  int i = b->n++, same = b->same[i];
+  b->a[i] = p;
+  /* the function may write to its argument; the parameter stays */
+  b->made[i] = same < i ? Py_NewRef(b->made[same]) : nvp_wrap(b->st, nvm_snapshot(p));
+  return Py_XNewRef(b->made[i]);
 }
 static PyObject *build(builder *b);
 static PyObject *build_items(builder *b, uint64_t w) {
@@ -305,7 +316,8 @@ typedef struct entry {
   struct entry *next;
   uint64_t hash, used;
   int refs, nout, kept, quick;      /* kept: is in the table; quick: has been seen to run in less than QUICK */
-  nvm_traced *t;                    /* NULL if no result is an array */
+  int nwrite, *write;               /* inputs that the function writes to: their new values are outputs behind nout */
+  nvm_traced *t;                    /* NULL if there is no output */
   tree key, out;
   int nkey, nobj;                   /* words and objects of key that are the arguments'; what captured arrays were like
                                        follows */
@@ -317,6 +329,7 @@ typedef struct jit {
   nvp_state *st;
   PyObject *fn, *names, *dict, *weakrefs; /* names: tuple of the static keywords */
   uint64_t statics, gives;          /* bit i: positional argument i is static; is donated */
+  int writes;                       /* some trace wrote to arguments: which of them are one array is part of the key */
   entry *bucket[BUCKETS];
   int count;
   uint64_t tick;
@@ -328,6 +341,7 @@ static void entry_drop(entry *e) {
   tree_free(&e->key);
   tree_free(&e->out);
   nvp_captures_free(e->cap, e->ncap);
+  PyMem_Free(e->write);
   PyMem_Free(e);
 }
 /* Moves a tree whose inline parts live in `from`. */
@@ -363,7 +377,7 @@ static int flatten_captures(call *c, const nvp_capture *at, int n) {
 }
 static void cut(call *c, int n, int nview, int words, int objects) { /* back to what it held before */
   while (c->n > n)
-    if (c->owned[--c->n] & 1) nvm_array_unref(c->in[c->n]);
+    if (c->owned[--c->n] & OWNED) nvm_array_unref(c->in[c->n]);
   while (c->nview > nview) PyBuffer_Release(&c->view[--c->nview]);
   while (c->key.no > objects) Py_DECREF(c->key.o[--c->key.no]);
   c->key.n = words;
@@ -421,67 +435,162 @@ static void jit_forget(jit *j) {
     while (j->bucket[i]) forget(j, &j->bucket[i]);
 }
 
+/* ---- arguments that are written to */
+/* The buffer that a leaf stands over, NULL if none. */
+static const Py_buffer *view_of(const call *c, int i) {
+  int at = 0;
+  if (!(c->owned[i] & BORROWED)) return NULL;
+  while (i--) at += (c->owned[i] & BORROWED) != 0;
+  return &c->view[at];
+}
+/* The bytes between its first and its last element. */
+static void span(const Py_buffer *v, const char **first, const char **last) {
+  *first = *last = v->buf;
+  for (int d = 0; d < v->ndim; d++)
+    *(v->strides[d] < 0 ? first : last) += v->len ? v->strides[d] * (v->shape[d] - 1) : 0;
+}
+enum { APART, OVERLAPPING, SAME };
+static int buffers_meet(const Py_buffer *v, const Py_buffer *w) {
+  size_t n = sizeof *v->shape * (size_t)v->ndim;
+  const char *v0, *v1, *w0, *w1;
+  if (v->buf == w->buf && v->ndim == w->ndim && !memcmp(v->shape, w->shape, n) && !memcmp(v->strides, w->strides, n))
+    return SAME;
+  span(v, &v0, &v1);
+  span(w, &w0, &w1);
+  return v->len && w->len && v0 < w1 + w->itemsize && w0 < v1 + v->itemsize ? OVERLAPPING : APART;
+}
+static int meet(const call *c, int i, int k) {
+  const Py_buffer *v = view_of(c, i), *w = view_of(c, k);
+  if ((c->owned[i] | c->owned[k]) & (VALUE | FOREIGN) || !v != !w) return APART;
+  if (v) return buffers_meet(v, w);
+  return c->in[i] == c->in[k] ? SAME : nvm_base(c->in[i]) == nvm_base(c->in[k]) ? OVERLAPPING : APART;
+}
+static int same_as(const call *c, int i) { /* the first input that is the same array */
+  int k = 0;
+  while (k < i && meet(c, i, k) != SAME) k++;
+  return k;
+}
+static int has_same(const call *c) {
+  int i = 0;
+  while (i < c->n && same_as(c, i) == i) i++;
+  return i < c->n;
+}
+static int flatten_same(call *c) { /* into the key */
+  for (int i = 0; i < c->n; i++) {
+    int k = same_as(c, i);
+    if (k < i && word(&c->key, (uint64_t)i << 32 | (uint64_t)k)) return -1;
+  }
+  return 0;
+}
+static int may_write(const entry *e, const call *c, int i) {
+  const Py_buffer *v = view_of(c, i);
+  if (c->owned[i] & FOREIGN || (v && v->readonly))
+    return PyErr_Format(PyExc_ValueError, "[jit] the function writes to array %d of its arguments, which %s", i,
+                        v ? "is read-only" : "is neither nvm's nor has a buffer"), -1;
+  if (!v && nvp_check(c->st, nvm_check_writable(c->in[i]))) return -1;
+  for (int k = 0; k < c->n; k++)
+    if (k != i && (k < c->n - e->ncap ? meet(c, i, k) == OVERLAPPING : meet(c, i, k) != APART))
+      return PyErr_Format(PyExc_ValueError, "[jit] the function writes to array %d of its arguments, of which array %d "
+                          "(those that are captured come last) may show a part; pass what both show, once", i, k), -1;
+  return 0;
+}
+static int write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h) {
+  void *packed = PyMem_Malloc((size_t)v->len + 1);
+  if (!packed) return PyErr_NoMemory(), -1;
+  int bad = nvp_check(st, nvm_copy_to_host(h, packed, (size_t)v->len))
+            || PyBuffer_FromContiguous(v, packed, v->len, 'C');
+  PyMem_Free(packed);
+  return bad ? -1 : 0;
+}
+
 /* ---- tracing */
 /* Runs the function on placeholders; its result is left flattened in *out. */
-static int run_trace(jit *j, call *c, nvm_array **param, call *out) {
-  builder b = { .t = &c->key, .st = j->st, .a = param, .with = c->in };
-  PyObject *args = build(&b), *kw = args ? build(&b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
+static int run_trace(jit *j, builder *b, call *out) {
+  PyObject *args = build(b), *kw = args ? build(b) : NULL, *r = kw ? PyObject_Call(j->fn, args, kw) : NULL;
   int status = r && !flatten(out, r) ? 0 : -1;
   Py_XDECREF(args);
   Py_XDECREF(kw);
   Py_XDECREF(r);
   return status;
 }
-static entry *entry_new(jit *j, call *c, uint64_t h, nvm_array *const *param, call *out) {
-  nvm_traced *t = NULL;
-  if (out->n && nvp_check(j->st, nvm_traced_new(&t, j->st->ctx, param, c->n, out->in, out->n))) return NULL;
-  for (int i = 0; i < c->n && t; i++)
-    if (c->owned[i] & 2 && nvp_check(j->st, nvm_traced_donate(t, i))) return nvm_traced_free(t), NULL;
+static nvm_array *given(const builder *b, int i) { return ((nvp_array *)b->made[i])->h; }
+/* The inputs that the trace wrote to; what is donated is the call's, and a number is the function's own. */
+static int find_writes(entry *e, const call *c, const builder *b) {
+  if (!(e->write = PyMem_Calloc((size_t)c->n + 1, sizeof *e->write))) return PyErr_NoMemory(), -1;
+  for (int i = 0; i < b->ngiven; i++)
+    if (!(c->owned[i] & (VALUE | DONATED)) && b->same[i] == i && !nvm_is_same(given(b, i), b->a[i]))
+      e->write[e->nwrite++] = i;
+  return 0;
+}
+/* Results and written inputs are the outputs. */
+static int entry_trace(entry *e, call *c, const builder *b, nvm_array *const *param, call *out) {
+  e->nout = out->n;
+  if (find_writes(e, c, b)) return -1;
+  for (int k = 0; k < e->nwrite; k++)
+    if (leaf(out, nvm_array_ref(given(b, e->write[k])), OWNED)) return -1;
+  if (out->n && nvp_check(c->st, nvm_traced_new(&e->t, c->st->ctx, param, c->n, out->in, out->n))) return -1;
+  for (int i = 0; i < c->n && e->t; i++)
+    if (c->owned[i] & DONATED && nvp_check(c->st, nvm_traced_donate(e->t, i))) return -1;
+  return 0;
+}
+static entry *entry_new(call *c, uint64_t h, const builder *b, nvm_array *const *param, call *out) {
   entry *e = PyMem_Calloc(1, sizeof *e);
-  if (!e) return nvm_traced_free(t), PyErr_NoMemory(), NULL;
+  if (!e) return PyErr_NoMemory(), NULL;
   e->refs = 1;
   e->hash = h;
-  e->t = t;
-  e->nout = out->n;
+  tree_init(&e->key), tree_init(&e->out);
+  if (entry_trace(e, c, b, param, out)) return entry_drop(e), NULL;
   tree_move(&e->key, &c->key);
   tree_move(&e->out, &out->key);
   return e;
 }
 /* The entry, with the parameters of what was captured behind those of the arguments; takes at. */
-static entry *entry_with(jit *j, call *c, uint64_t h, nvm_array *const *param, call *out, nvp_capture *at, int n) {
+static entry *entry_with(call *c, uint64_t h, const builder *b, call *out, nvp_capture *at, int n) {
   int given = c->n, nkey = c->key.n, nobj = c->key.no;
   nvm_array **all = PyMem_Malloc(sizeof *all * (size_t)(given + n + 1));
   entry *e = NULL;
-  for (int i = 0; all && i < given + n; i++) all[i] = i < given ? param[i] : at[i - given].array;
+  for (int i = 0; all && i < given + n; i++) all[i] = i < given ? b->a[i] : at[i - given].array;
   if (!all) PyErr_NoMemory();
-  else if (!flatten_captures(c, at, n)) e = entry_new(j, c, h, all, out);
+  else if (!flatten_captures(c, at, n)) e = entry_new(c, h, b, all, out);
   PyMem_Free(all);
   if (!e) return nvp_captures_free(at, n), NULL;
   e->nkey = nkey, e->nobj = nobj;
   e->cap = at, e->ncap = n;
   return e;
 }
-static entry *trace(jit *j, call *c, uint64_t h) {
-  nvm_array **param = PyMem_Calloc((size_t)c->n + 1, sizeof *param);
+static entry *traced(jit *j, call *c, uint64_t h, builder *b) {
   entry *e = NULL;
   call out;
   int given = c->n, ncap, failed;
-  if (!param) return PyErr_NoMemory(), NULL;
   call_init(&out, j->st, 1);
   if (!nvp_check(j->st, nvm_trace_begin(j->st->ctx))) {
     tracing = 1; /* building arguments and letting go of results may run Python code too */
-    failed = run_trace(j, c, param, &out);
+    failed = run_trace(j, b, &out);
     nvp_capture *at = nvp_captures_take(&ncap);
     tracing = 0; /* what is captured is read as arguments are */
     if (failed) nvp_captures_free(at, ncap);
-    else e = entry_with(j, c, h, param, &out, at, ncap);
+    else e = entry_with(c, h, b, &out, at, ncap);
     tracing = 1;
     call_free(&out); /* before the trace ends: what it made belongs to it */
+    for (int i = 0; i < given; i++) Py_CLEAR(b->made[i]);
     nvm_trace_end(j->st->ctx);
     tracing = 0;
   }
-  for (int i = 0; i < given; i++) nvm_array_unref(param[i]);
-  PyMem_Free(param);
+  return e;
+}
+static entry *trace(jit *j, call *c, uint64_t h) {
+  size_t n = (size_t)c->n + 1;
+  int *same = PyMem_Calloc(n, sizeof *same);
+  builder b = { .t = &c->key, .st = j->st, .a = PyMem_Calloc(n, sizeof *b.a), .made = PyMem_Calloc(n, sizeof *b.made),
+                .same = same, .with = c->in, .ngiven = c->n };
+  entry *e = NULL;
+  if (!same || !b.a || !b.made) PyErr_NoMemory();
+  else {
+    for (int i = 0; i < c->n; i++) same[i] = j->writes ? same_as(c, i) : i;
+    e = traced(j, c, h, &b);
+  }
+  for (int i = 0; b.a && i < b.ngiven; i++) nvm_array_unref(b.a[i]);
+  PyMem_Free(b.a), PyMem_Free(b.made), PyMem_Free(same);
   nvp_drain();
   if (e) keep(j, e);
   return e;
@@ -527,37 +636,64 @@ static int launch(entry *e, call *c, nvm_array **out) {
   for (int i = 0; i < c->n; i++) wait |= nvm_is_pending(c->in[i]);
   if (!wait) return nvm_traced_call(e->t, c->in, out);
   for (int i = 0; i < c->n; i++) { /* other threads may write to them; those that are given up are the call's */
-    nvm_array *held = c->owned[i] & 2 ? NULL : nvm_hold(c->in[i]);
-    if (!held && !(c->owned[i] & 2)) return nvm_last_status();
+    nvm_array *held = c->owned[i] & DONATED ? NULL : nvm_hold(c->in[i]);
+    if (!held && !(c->owned[i] & DONATED)) return nvm_last_status();
     if (!held) continue;
-    if (c->owned[i] & 1) nvm_array_unref(c->in[i]);
+    if (c->owned[i] & OWNED) nvm_array_unref(c->in[i]);
     c->in[i] = held;
-    c->owned[i] |= 1;
+    c->owned[i] |= OWNED;
   }
   NVP_UNLOCKED(status, timed(e, c, out, &quick));
   e->quick |= quick;
   return status;
 }
+/* Launches, and stores what the function wrote where its arguments are. */
+static int run_writing(entry *e, call *c, nvm_array **out) {
+  nvm_array **target = PyMem_Calloc((size_t)e->nwrite + 1, sizeof *target);
+  int n = 0, bad = !target;
+  if (bad) PyErr_NoMemory();
+  for (; !bad && n < e->nwrite; n++) {
+    if ((bad = may_write(e, c, e->write[n]))) break;
+    target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch puts what it stands for there */
+  }
+  bad = bad || nvp_check(c->st, launch(e, c, out));
+  for (int k = 0; !bad && k < n; k++) {
+    const Py_buffer *v = view_of(c, e->write[k]);
+    bad = v ? write_buffer(c->st, v, out[e->nout + k]) : nvp_check(c->st, nvm_assign(target[k], out[e->nout + k]));
+  }
+  while (n) nvm_array_unref(target[--n]);
+  PyMem_Free(target);
+  return bad ? -1 : 0;
+}
 static PyObject *run(jit *j, entry *e, call *c) {
   nvm_array *few[LEAVES] = { NULL }, **out = few;
   PyObject *r = NULL;
-  if (e->nout > LEAVES && !(out = PyMem_Calloc((size_t)e->nout, sizeof *out))) return PyErr_NoMemory();
+  int n = e->nout + e->nwrite;
+  if (n > LEAVES && !(out = PyMem_Calloc((size_t)n, sizeof *out))) return PyErr_NoMemory();
   e->refs++; /* another thread may forget it meanwhile */
-  if (!e->t || !nvp_check(j->st, launch(e, c, out))) {
+  if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_check(j->st, launch(e, c, out)))) {
     builder b = { .t = &e->out, .st = j->st, .a = out, .out = 1 };
     r = build(&b);
   }
-  for (int i = 0; i < e->nout; i++) nvm_array_unref(out[i]);
+  for (int i = 0; i < n; i++) nvm_array_unref(out[i]);
   if (out != few) PyMem_Free(out);
   entry_drop(e);
   return r;
 }
-/* The entry for these arguments, traced if it is new. */
+/* The entry for these arguments, traced if it is new. What is found to write to arguments of which two are one array is
+   traced again with that in mind. */
 static entry *lookup(jit *j, call *c, PyObject *args, PyObject *kw) {
-  if (flatten_call(j, c, args, kw)) return NULL;
+  int known = j->writes;
+  if (flatten_call(j, c, args, kw) || (known && flatten_same(c))) return NULL;
   uint64_t h = hash_words(&c->key);
   entry *e = find(j, c, h);
-  return e || PyErr_Occurred() ? e : trace(j, c, h);
+  if (!e && !PyErr_Occurred()) e = trace(j, c, h);
+  if (!e || !e->nwrite) return e;
+  j->writes = 1;
+  if (known || !has_same(c)) return e;
+  call_free(c);
+  call_init(c, j->st, 0);
+  return lookup(j, c, args, kw);
 }
 static PyObject *jit_call(PyObject *self, PyObject *args, PyObject *kw) {
   jit *j = (jit *)self;

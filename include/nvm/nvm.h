@@ -109,6 +109,7 @@ NVM_API nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin
    imag, and astype where it neither copies nor casts; broadcast_to and diagonal, which cannot be written. What is
    written to either is seen in both, as with nvm_view. */
 NVM_API nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
+NVM_API nvm_array *nvm_base(nvm_array *a);  /* borrowed: what it is a view of; what is no view itself */
 /* 1: it is no view, or one whose elements lie in what it shows in row-major order without gaps */
 NVM_API int nvm_is_packed(const nvm_array *a);
 /* Operands of bindings, owned references that need no scope */

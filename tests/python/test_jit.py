@@ -404,9 +404,9 @@ def test_writes_in_a_trace():
         x[1:] += 1
         return x
     a = nvm.zeros(3)
-    assert f(a).tolist() == [7, 1, 1] and a.tolist() == [0, 0, 0]
+    assert f(a).tolist() == [7, 1, 1] == a.tolist()
     n = np.zeros(3)
-    assert f(n).tolist() == [7, 1, 1] and n.tolist() == [0, 0, 0]
+    assert f(n).tolist() == [7, 1, 1] == n.tolist()
     w = nvm.zeros(3)
 
     @nvm.jit

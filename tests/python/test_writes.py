@@ -93,3 +93,158 @@ def test_table_of_views(text, what):
         assert alike(relation(*probe(np, text.replace("(12, copy=True)", "(12).copy()"), n.copy())), want)
     if "x > 3" not in text:
         assert alike(traced(text, n), want)
+
+
+# ---- arguments that a jitted function writes to
+def add_one(a):
+    a += 1
+    return a.sum()
+
+
+def set_part(a):
+    a[1:3] = a[:2] * 2
+    return a * 1
+
+
+def through_views(a):
+    a.T[0] = 9
+    a[1:, ::-1][..., -1] = -9
+    return a[::2] * 1
+
+
+def leave(a):
+    a = a + 1
+    return a * 2
+
+
+def write_back(a):
+    a[0], a[1] = a[1] * 1, a[0] * 1
+    a[[0, 2]] = 5
+    return ()
+
+
+PROGRAMS_OF_ONE = [add_one, set_part, through_views, leave, write_back]
+
+
+@pytest.mark.parametrize("program", PROGRAMS_OF_ONE)
+@pytest.mark.parametrize("kind", ["nvm", "numpy", "view", "numpy view", "pending"])
+def test_writes_to_arguments_reach_the_caller(program, kind):
+    base = np.arange(24.0).reshape(4, 6)
+    want, mine, theirs = base.copy(), nvm.asarray(base), base.copy()
+    made = {"nvm": lambda: mine, "numpy": lambda: theirs, "view": lambda: mine.T[1:, ::-1],
+            "numpy view": lambda: theirs.T[1:, ::-1], "pending": lambda: mine}[kind]
+    if kind == "pending":
+        mine = nvm.asarray(base / 2) * 2
+    f = nvm.jit(program)
+    for _ in range(2):
+        expected = program(want.T[1:, ::-1] if "view" in kind else want)
+        got = f(made())
+        np.testing.assert_array_equal(np.asarray(got), expected)
+        np.testing.assert_array_equal(np.asarray(theirs if "numpy" in kind else mine), want)
+
+
+def both(a, b):
+    a[0] = b[1] + 10
+    b[2] = a[0] * 2
+    return a + b
+
+
+@pytest.mark.parametrize("make", [nvm.asarray, np.copy])
+def test_one_array_that_is_given_twice(make):
+    f = nvm.jit(both)
+    for same in (False, True, False, True):
+        n, m = np.arange(4.0), np.arange(4.0) * 3
+        a, b = make(n), make(m)
+        want, got = both(n, n if same else m), f(a, a if same else b)
+        np.testing.assert_array_equal(np.asarray(got), want)
+        np.testing.assert_array_equal(np.asarray(a), n)
+        np.testing.assert_array_equal(np.asarray(b), m)
+    assert f.cache_size() <= 3
+
+
+def test_writes_to_arguments_in_containers():
+    def step(state, *, scale):
+        for w, g in state["layers"]:
+            w -= scale * g
+        state["count"][...] += 1
+        return {"loss": sum(layer[0].sum() for layer in state["layers"])}
+
+    def state(make):
+        return {"layers": [(make(np.ones(3) * k), make(np.arange(3.0))) for k in (1, 2)], "count": make(np.zeros(()))}
+    n, a, j = state(np.copy), state(nvm.asarray), state(nvm.asarray)
+    f = nvm.jit(step)
+    for _ in range(3):
+        losses = [float(g(s, scale=0.5)["loss"]) for g, s in ((step, n), (step, a), (f, j))]
+        assert losses[0] == losses[1] == losses[2]
+    for s in (a, j):
+        for (w, g), (x, h) in zip(n["layers"], s["layers"]):
+            np.testing.assert_array_equal(np.asarray(x), w)
+            np.testing.assert_array_equal(np.asarray(h), g)
+        assert float(s["count"]) == 3
+
+
+def test_numbers_are_the_functions_own():
+    def f(a, s):
+        s += 1
+        return a * s
+    x, g = nvm.ones(2), nvm.jit(f)
+    for s in (2, 2.0, np.float64(2), np.int32(2)):
+        np.testing.assert_array_equal(np.asarray(g(x, s)), [3, 3])
+        assert s == 2
+
+
+def test_nested_functions_write_to_the_arguments_of_the_outer_one():
+    inner = nvm.jit(lambda a: a.__setitem__(0, 5.0))
+    outer = nvm.jit(lambda a: (inner(a), inner(a[2:]), a.sum())[2])
+    a = nvm.zeros(4)
+    assert float(outer(a)) == 10 and a.tolist() == [5, 0, 5, 0]
+
+
+def test_a_donated_argument_is_the_functions_own():
+    f = nvm.jit(lambda a: a.__setitem__(0, 5.0) or a.sum(), donate_argnums=0)
+    assert float(f(nvm.ones(3) * 1)) == 7
+
+
+def read_only(x):
+    x.flags.writeable = False
+    return x
+
+
+@pytest.mark.parametrize("arg", [lambda: read_only(np.ones(3)), lambda: nvm.broadcast_to(nvm.ones(1), (3,)),
+                                 lambda: memoryview(np.ones(3).tobytes()).cast("d"),
+                                 lambda: nvm.ones((3, 3)).diagonal()])
+def test_what_cannot_be_written_is_an_error(arg):
+    x = arg()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="read-only"):
+            nvm.jit(add_one)(x)
+    assert float(nvm.jit(leave)(x)[0]) == 4
+    f = nvm.jit(add_one)
+    f(np.ones(3))
+    with pytest.raises(ValueError, match="read-only"):
+        f(x)
+
+
+@pytest.mark.parametrize("make", [nvm.asarray, np.copy])
+def test_parts_of_one_array_that_is_written(make):
+    x = make(np.arange(6.0))
+    with pytest.raises(ValueError, match="of which array 1 .* may show a part"):
+        nvm.jit(both)(x[1:], x[:-1])
+    assert np.asarray(x).tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(np.asarray(nvm.jit(lambda a, b: a + b)(x[1:], x[:-1])), [1, 3, 5, 7, 9])
+
+
+def test_a_call_that_fails_writes_nothing():
+    f = nvm.jit(lambda a, i: (a.__setitem__(0, 9.0), nvm.take(a, i))[1])
+    a = nvm.arange(4.0)
+    with pytest.raises(IndexError):
+        f(a, nvm.asarray([7]))
+    assert a.tolist() == [0, 1, 2, 3]
+
+
+def test_a_captured_array_that_is_written_as_an_argument():
+    w = np.arange(4.0)
+    f = nvm.jit(lambda a: (a.__setitem__(0, 7.0), w * 2)[1])
+    with pytest.raises(ValueError, match="captured"):
+        f(w)
+    np.testing.assert_array_equal(np.asarray(f(w.copy())), w * 2)

@@ -45,8 +45,10 @@ def jit(fn=None, *, static_argnums=(), static_argnames=(), donate_argnums=()):
     depend on them; use nvm.where. Arrays that fn captures (from its closure or its globals), of nvm, NumPy, PyTorch or
     others, are read again at each call: the same objects, traced anew where their dtype or shape is another. Where fn
     looks at the values of one that is not nvm's (a mask is indexed by), calls compare its contents and trace anew where
-    they differ. Python numbers, NumPy's scalars and lists of these are constants of the trace. The arrays of donated
-    positional arguments are given up by each call, which may write its results into their memory.
+    they differ. Python numbers, NumPy's scalars and lists of these are constants of the trace. What fn writes
+    to the arrays of its arguments, nvm's and NumPy's, is in the caller's after each call, as without jit
+    (docs/views.md). The arrays of donated positional arguments are given up by each call, which may write its results
+    into their memory.
     """
     if fn is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
