@@ -65,7 +65,7 @@ need_venv() {
   PATH="$PWD/.venv/bin:$PATH"
 }
 
-build() { # build FOLDER [meson options]
+build() { # build FOLDER [meson options]; targets='a b': these instead of all
   local dir=$1; shift
   if [ ! -e "$dir/build.ninja" ]; then
     say "configuring $dir"
@@ -76,5 +76,6 @@ build() { # build FOLDER [meson options]
     meson setup --reconfigure "$dir" "$@" >"$dir/setup.log" 2>&1 || { cat "$dir/setup.log"; return 1; }
   fi
   say "building"
-  ninja -C "$dir" -j "$(nproc)" >"$dir/build.log" 2>&1 || { tail -n 60 "$dir/build.log"; return 1; }
+  # shellcheck disable=SC2086
+  ninja -C "$dir" -j "$(nproc)" ${targets:-} >"$dir/build.log" 2>&1 || { tail -n 60 "$dir/build.log"; return 1; }
 }

@@ -8,7 +8,7 @@
 #define _mark_point(file, line) ((void)0)
 
 /* Of random trials a sanitizer's build, in which each takes several times as long, makes one in so many. */
-#if defined __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { ONE_IN = 3 };
 #else
 enum { ONE_IN = 1 };

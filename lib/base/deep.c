@@ -1,11 +1,19 @@
 /* Calls on a stack of their own. The pages are the system's, taken as the stack grows, with one below that stops it.
-   The thread stays the same, and with it all that is the thread's. AddressSanitizer is told of both switches, so
-   that it knows whose frames a throw leaves behind. */
+   The thread stays the same, and with it all that is the thread's. Sanitizers are told of both switches, so that they
+   know whose frames a throw leaves behind. */
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/err.h"
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#else
+#define __tsan_get_current_fiber() NULL
+#define __tsan_create_fiber(flags) NULL
+#define __tsan_switch_to_fiber(fiber, flags) ((void)(fiber))
+#define __tsan_destroy_fiber(fiber) ((void)(fiber))
+#endif
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #else
@@ -17,6 +25,7 @@ typedef struct call {
   ucontext_t here, there;
   const void *bottom;      /* of the stack that it came from; AddressSanitizer's alone */
   size_t size;
+  void *home;              /* ThreadSanitizer's name of that stack */
   nvb_arena *a;
   void (*fn)(nvb_arena *a, void *arg);
   void *arg;
@@ -28,6 +37,7 @@ static void enter(unsigned high, unsigned low) { /* what makecontext passes on a
   __sanitizer_finish_switch_fiber(NULL, &c->bottom, &c->size);
   c->status = nvb_protect(c->a, c->fn, c->arg);
   __sanitizer_start_switch_fiber(NULL, c->bottom, c->size);
+  __tsan_switch_to_fiber(c->home, 0);
 }
 
 static int call_there(call *c, char *memory, size_t bytes) {
@@ -39,9 +49,13 @@ static int call_there(call *c, char *memory, size_t bytes) {
   c->there.uc_stack.ss_size = bytes;
   c->there.uc_link = &c->here;
   makecontext(&c->there, (void (*)(void))enter, 2, (unsigned)(at >> 32), (unsigned)at);
+  void *fiber = __tsan_create_fiber(0);
+  c->home = __tsan_get_current_fiber();
   __sanitizer_start_switch_fiber(&frames, memory, bytes);
+  __tsan_switch_to_fiber(fiber, 0);
   int failed = swapcontext(&c->here, &c->there);
   __sanitizer_finish_switch_fiber(frames, NULL, NULL);
+  __tsan_destroy_fiber(fiber);
   return failed ? nvb_fail_memory() : c->status;
 }
 

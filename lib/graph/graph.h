@@ -103,7 +103,7 @@ typedef struct nvg_node {
   _Atomic uint64_t refs;               /* low half: owners of any kind; high half: those that are pending nodes */
   uint16_t op;                         /* nvg_op */
   uint8_t weak;                        /* 0-d Python-like scalar: 1 + nvg_class */
-  uint8_t flags;                       /* NVG_INNER ... */
+  _Atomic uint8_t flags;               /* NVG_INNER ...; a donation sets them while others read */
   _Atomic uint8_t pinned;              /* its bytes are among nvg_pending_bytes */
   uint8_t device;                      /* where it was put: 0 follows what it meets, 1 the CPU, 2 + ordinal a GPU */
   _Atomic int32_t depth;               /* longest chain of pending nodes below */

@@ -54,7 +54,8 @@ static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr)
   if (!n) return nvb_fail_memory(), NULL;
   atomic_init(&n->refs, 1);
   n->op = (uint16_t)op;
-  n->weak = n->flags = n->device = 0;
+  n->weak = n->device = 0;
+  atomic_init(&n->flags, 0);
   atomic_init(&n->pinned, 0);
   atomic_init(&n->depth, 0);
   n->aval = aval;
