@@ -169,6 +169,7 @@ static int run(job *j) {
   if (!out) return nvb_fail_memory();
   for (int i = 0; i < nout; i++) nvg_node_ref(j->g->out_node[i]); /* other holders may let go meanwhile */
   int asked = nvb_interrupted(), status = asked ? asked : nvh_program_run(j->program, j->leaf, out);
+  if (!status) nvg_computed(j->g);
   for (int i = 0; i < nout && !status; i++) nvg_node_set(j->g->out_node[i], out[i]);
   /* to what was donated, perhaps */
   int wrote = status && !asked && status != NVM_ERR_MEMORY && status != NVM_ERR_UNSUPPORTED;

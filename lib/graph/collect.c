@@ -1,5 +1,6 @@
 /* From lazy nodes to the evaluation's own copy: what the roots need and has no value yet, equal values merged, the rest
-   as leaf slots. Decides which shared interior nodes are worth keeping as extra outputs; changes no node. */
+   as leaf slots. Decides which interior nodes are worth keeping as extra outputs, and changes no node but for noting
+   which were not kept. */
 #include <string.h>
 #include "graph/graph_make.h"
 
@@ -107,12 +108,45 @@ static price price_of(const nvg_graph *g, const nvg_val *v, const price *p) {
   return r;
 }
 
-/* An interior node that someone outside holds, and whose values would be dear to make again. A 16-bit map is not kept,
-   for storing it would round it, unless it is a conversion that rounds anyway. */
-static int wanted(const nvg_val *v, const price *p, int refs, int uses) {
+/* Its values would be dear to make again, and can be kept. A 16-bit map is not kept, for storing it would round it,
+   unless it is a conversion that rounds anyway. */
+static int worth_keeping(const nvg_val *v, const price *p) {
   int rounds = v->kind == NVG_VMAP && v->op == NVG_OP_CAST && !(v->attr[0] & NVG_INNER);
   int half = nvg_is_narrow(v->dtype) && v->kind != NVG_VRED && v->kind != NVG_VRESHAPE;
-  return refs > uses && p->dear && p->fixed && (!half || rounds);
+  return p->dear && p->fixed && (!half || rounds);
+}
+
+/* ---- what is wanted again. A scope or a name that holds a node says nothing about whether it will be read, so the
+   first evaluation that computes it does not keep it. If it is wanted by a second one, that keeps it, and so does the
+   first one of each graph of the same structure from then on. Places in graphs are known by 64 bits of a hash. */
+enum { PLACES = 1 << 12 };
+static _Atomic uint64_t again[PLACES];
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+  h = (h ^ x) * 0x9e3779b97f4a7c15ull;
+  return h ^ h >> 29;
+}
+/* Of all but the values of constants, which may be another's at each step of a loop. */
+static uint64_t structure_of(const nvg_graph *g) {
+  uint64_t h = (uint64_t)g->n;
+  for (int i = 0; i < g->n; i++) {
+    const nvg_val *v = &g->v[i];
+    h = mix(mix(h, (uint64_t)v->kind << 32 | (uint64_t)v->op << 8 | v->dtype), (uint64_t)v->size);
+    for (int j = 0; j < v->nin; j++) h = mix(h, (uint64_t)v->in[j]);
+  }
+  return h;
+}
+static int is_wanted_again(uint64_t key) {
+  return atomic_load_explicit(&again[key % PLACES], memory_order_relaxed) == key;
+}
+
+void nvg_computed(const nvg_graph *g) {
+  for (int i = 0; i < g->nout; i++) {
+    uint64_t key = atomic_load_explicit(&g->out_node[i]->left, memory_order_relaxed);
+    if (key) atomic_store_explicit(&again[key % PLACES], key, memory_order_relaxed);
+  }
+  for (int i = 0; i < g->nleft; i++)
+    atomic_store_explicit(&g->left[i].node->left, g->left[i].key, memory_order_relaxed);
 }
 
 /* Leaves that their owner gave up and nothing but this graph holds, if nothing that stays pending is held outside. */
@@ -130,6 +164,8 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   nvb_arena *a = c->arena;
   NVB_VEC(int) out = { 0 };
   NVB_VEC(nvg_node *) node = { 0 };
+  NVB_VEC(nvg_left) left = { 0 };
+  uint64_t structure = 0;
   price *p = NVB_NEWN(a, price, g->n + 1);
   int *uses = NVB_NEWN(a, int, g->n + 1);
   uint8_t *taken = nvb_get(a, (size_t)g->n + 1);
@@ -154,7 +190,14 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   for (int i = 0; i < c->inner.n; i++) {
     nvg_node *n = c->inner.at[i];
     int v = find(c, n)->value;
-    if (taken[v] || copies[v] != 1 || !wanted(&g->v[v], &p[v], refs[v], uses[v])) continue;
+    int before = atomic_load_explicit(&n->left, memory_order_relaxed) != 0;
+    if (taken[v] || copies[v] != 1 || (!before && refs[v] <= uses[v]) || !worth_keeping(&g->v[v], &p[v])) continue;
+    structure = structure ? structure : structure_of(g) | 1;
+    uint64_t key = mix(structure, (uint64_t)v) | 1;
+    if (!before && !is_wanted_again(key)) {
+      NVB_PUSH(a, left, ((nvg_left){ n, key }));
+      continue;
+    }
     NVB_PUSH(a, out, v);
     NVB_PUSH(a, node, n);
     taken[v] = 1;
@@ -162,6 +205,8 @@ static void add_outputs(collector *c, nvg_graph *g, nvg_node *const *roots, int 
   g->nout = out.n;
   g->out = out.at;
   g->out_node = node.at;
+  g->nleft = left.n;
+  g->left = left.at;
   find_donors(c, g, taken, refs, uses);
 }
 

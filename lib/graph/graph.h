@@ -112,6 +112,7 @@ typedef struct nvg_node {
   struct nvg_node **in;                /* counted; dropped by nvg_node_set */
   int64_t *attr;                       /* integers, or bits of floats; meaning by op, listed in ops.def */
   _Atomic(nvg_value *) value;          /* write-once */
+  _Atomic uint64_t left;               /* not 0: an evaluation computed it and did not keep it; where in what graph */
   void *mark;                          /* links nodes that are being freed */
 } nvg_node;
 enum {
@@ -204,19 +205,24 @@ typedef struct nvg_leaf {
   int weak_const;              /* nvg_node.weak: a number in host memory */
   int extreme;                 /* one that some float type takes for 0 or infinite: it is no alpha or beta of BLAS */
 } nvg_leaf;
+typedef struct nvg_left { nvg_node *node; uint64_t key; } nvg_left;
 typedef struct nvg_graph {
   nvb_arena *arena;
   int n; nvg_val *v;           /* in topological order */
   int nleaf; nvg_leaf *leaf; nvg_node **leaf_node; /* leaf_node borrowed from the caller's arrays */
   int nout; int *out;          /* values wanted, in the caller's order */
   nvg_node **out_node;         /* the nodes they belong to */
+  int nleft; nvg_left *left;   /* dear nodes that somebody holds and that are computed, but not kept */
 } nvg_graph;
 
 int nvg_same_shape(const nvg_val *a, const nvg_val *b);
 
-/* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, dear shared
-   interior nodes as extra outputs (after the nroot roots). Throws. */
+/* Copies what `roots` need into an arena: equal nodes merged, evaluated nodes and placeholders as leaves, dear interior
+   nodes that are known to be wanted again as extra outputs (after the nroot roots). Throws. */
 nvg_graph *nvg_collect(nvb_arena *a, nvg_node *const *roots, int nroot);
+/* The graph has been computed: its nodes that are not kept are told so, and those that an earlier one did not keep are
+   kept from here on where such a graph is collected. Before any of them gets its value. */
+void nvg_computed(const nvg_graph *g);
 /* Legal, stamped graph: dtypes legalised, 16-bit marks, reductions as runs of axes with stamps, dead code gone, exact
    algebra. */
 nvg_graph *nvg_simplify(nvb_arena *a, const nvg_graph *g);

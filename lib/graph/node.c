@@ -64,6 +64,7 @@ static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr)
   n->attr = (int64_t *)(n + 1);
   n->in = (nvg_node **)(n->attr + nattr);
   atomic_init(&n->value, NULL);
+  atomic_init(&n->left, 0);
   n->mark = NULL;
   return n;
 }

@@ -132,5 +132,85 @@ START_TEST(nothing_grows) {
 }
 END_TEST
 
-SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others), every_setting_is_tried,
-           EACH(nothing_grows, cycles))
+/* ---- what is held without being asked for */
+static nvm_array *some(int rank, const int64_t *shape, double by) {
+  int64_t n = 1;
+  for (int d = 0; d < rank; d++) n *= shape[d];
+  return nvm_reshape(nvm_sin(nvm_mul(nvm_arange(ctx, NVM_F32, 0, (double)n, 1), nvm_float(by))), rank, shape);
+}
+typedef struct layer { nvm_array *x, *w, *b; } layer;
+static layer layer_new(int64_t n) {
+  layer l = { some(2, (int64_t[]){ n, n }, 0.7), some(2, (int64_t[]){ n, n }, 0.3), some(1, &n, 0.9) };
+  ck_assert_int_eq(nvm_eval((nvm_array *[]){ l.x, l.w, l.b }, 3), NVM_OK);
+  return l;
+}
+static int64_t kernels(void) {
+  nvm_counters c;
+  ck_assert_int_eq(nvm_counters_get(&c, NVM_COUNTERS_VERSION), NVM_OK);
+  return c.kernels_run;
+}
+/* In a scope each operation's array is held; what it holds is no part of the plan. */
+START_TEST(a_scope_is_planned_as_the_nested_expression) {
+  nvm_scope *s = nvm_scope_open(ctx);
+  layer l = layer_new(96);
+  nvm_array *h = nvm_matmul(l.x, l.w), *y = nvm_maximum(nvm_add(h, l.b), nvm_float(0));
+  char *text;
+  ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
+  ck_assert_msg(!strncmp(text, "1 kernel,", 9) && strstr(text, "product, add, "), "%s", text);
+  nvm_free(text);
+  for (int i = 0; i < 40; i++) y = nvm_sin(nvm_add(nvm_mul(y, l.x), l.b));
+  ck_assert_int_eq(nvm_explain(&text, &y, 1), NVM_OK);
+  ck_assert_msg(!strncmp(text, "1 kernel,", 9) || !strncmp(text, "2 kernels,", 10), "%s", text);
+  nvm_free(text);
+  ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
+}
+END_TEST
+
+/* h is computed once more when it is read, and never after that; where that happens again, it is kept at once. */
+START_TEST(what_is_read_after_all_is_computed_once_more) {
+  nvm_scope *s = nvm_scope_open(ctx);
+  layer l = layer_new(_i ? 50 : 60);
+  for (int round = 0; round < 3; round++) {
+    nvm_array *h = nvm_matmul(l.x, l.w), *y[3];
+    for (int k = 0; k < 3; k++) {
+      y[k] = nvm_add(h, nvm_float(round + k));
+      ck_assert_int_eq(nvm_eval(&y[k], 1), NVM_OK);
+      ck_assert_int_eq(nvm_is_pending(h), round == 0 && k == 0);
+    }
+    int64_t before = kernels();
+    ck_assert_int_eq(nvm_eval(&h, 1), NVM_OK);
+    ck_assert_int_eq(kernels(), before);
+  }
+  ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
+}
+END_TEST
+
+/* x = step(x) in a loop that looks at a sum of it: each step is computed once, but for the first few. */
+START_TEST(a_loop_that_looks_at_its_state_computes_each_step_once) {
+  nvm_scope *s = nvm_scope_open(ctx);
+  layer l = layer_new(40);
+  nvm_array *x = nvm_array_ref(l.x);
+  int64_t last = 0, first = 0;
+  for (int i = 0; i < 12; i++) {
+    nvm_scope *in = nvm_scope_open(ctx);
+    nvm_array *next = nvm_array_ref(nvm_mul(nvm_matmul(x, l.w), nvm_float(1.0 / (i + 30))));
+    nvm_array_unref(x);
+    x = next;
+    nvm_array *sum = nvm_sum(nvm_mul(x, x), NULL, -1, 0);
+    int64_t before = kernels();
+    ck_assert_int_eq(nvm_eval(&sum, 1), NVM_OK);
+    last = kernels() - before;
+    if (!i) first = last;
+    ck_assert_int_eq(nvm_scope_close(in), NVM_OK);
+    if (i > 8) ck_assert_int_eq(nvm_is_pending(x), 0);
+  }
+  ck_assert_int_le(last, first + 1);
+  nvm_array_unref(x);
+  ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
+}
+END_TEST
+
+SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others),
+           every_setting_is_tried, EACH(nothing_grows, cycles), a_scope_is_planned_as_the_nested_expression,
+           LOOP(what_is_read_after_all_is_computed_once_more, 2),
+           a_loop_that_looks_at_its_state_computes_each_step_once)

@@ -215,3 +215,15 @@ def test_limit_of_the_cpu():
     assert nvm.memory_info("cpu")["limit"] == 0
     with pytest.raises(ValueError):
         nvm.set_memory_limit(-1, "cpu")
+
+
+def test_names_are_planned_as_the_nested_expression():
+    x, w, b = (nvm.asarray(np.ones(s, "float32")) for s in ((70, 80), (80, 90), (90,)))
+    nested = nvm.explain(nvm.maximum(x @ w + b, 0.0))
+    h = x @ w
+    z = h + b
+    y = nvm.maximum(z, 0.0)
+    assert nvm.explain(y) == nested and nested.startswith("1 kernel")
+    np.testing.assert_array_equal(y, np.full((70, 90), 81, "float32"))
+    np.testing.assert_array_equal(h, np.full((70, 90), 80, "float32"))  # once more, since it is read after all
+    np.testing.assert_array_equal(z, np.full((70, 90), 81, "float32"))
