@@ -105,7 +105,10 @@ nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, c
   return r && shows(op) ? as_view(r, in[0], &(how){ .op = (nvg_op)op, .attr = attr, .nattr = nattr }) : r;
 }
 
-nvm_array *nvm_base(nvm_array *a) { return a && a->base ? a->base : a; }
+nvm_array *nvm_base(nvm_array *a) {
+  if (!a) return nvh_null("base", "array"), NULL;
+  return a->base ? a->base : a;
+}
 int nvm_is_packed(const nvm_array *a) { return !a || !a->lens || nvg_lens_packed(a->lens); }
 
 /* ---- assignment */

@@ -6,6 +6,7 @@
 #include "nvp.h"
 
 typedef struct basic {
+  const char *who;                        /* "getitem" or "setitem", for messages */
   int rank;                               /* of the indexed array */
   int64_t start[NVM_MAX_RANK], count[NVM_MAX_RANK], step[NVM_MAX_RANK];
   int drop[NVM_MAX_RANK];
@@ -49,7 +50,7 @@ static int one_dimension(basic *b, nvp_array *a, int d, PyObject *k) {
   Py_ssize_t i = PyNumber_AsSsize_t(k, PyExc_IndexError);
   if (i == -1 && PyErr_Occurred()) return -1;
   if (i < -n || i >= n)
-    return PyErr_Format(PyExc_IndexError, "index %zd is out of range for dimension %d of extent %lld", i, d,
+    return PyErr_Format(PyExc_IndexError, "[%s] index %zd is out of range for axis %d of extent %lld", b->who, i, d,
         (long long)n), -1;
   b->start[d] = i < 0 ? i + n : i;
   b->count[d] = b->step[d] = 1;
@@ -109,7 +110,7 @@ static nvm_array *element_of(nvp_array *a, const basic *b) {
 }
 PyObject *nvp_getitem(PyObject *self, PyObject *key) {
   nvp_array *a = (nvp_array *)self;
-  basic b;
+  basic b = { .who = "getitem" };
   int got = parse_key(&b, a, key);
   if (got < 0) return NULL;
   if (!got) {
@@ -154,7 +155,7 @@ static int assign(nvp_array *a, const basic *b, PyObject *value) {
 }
 int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   nvp_array *a = (nvp_array *)self;
-  basic b;
+  basic b = { .who = "setitem" };
   if (!value) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
   if (nvp_check(a->st, nvm_check_writable(a->h))) return -1;
   int got = parse_key(&b, a, key);
@@ -240,4 +241,50 @@ PyObject *nvp_nonzero(PyObject *module, PyObject *x) {
   }
   nvm_array_unref(keep);
   return r;
+}
+
+/* ---- index arrays, where their values are known */
+static int64_t index_at(const char *p, nvm_dtype t) { /* of an integer dtype; too great ones as INT64_MAX */
+  int64_t v = 0;
+  size_t size = nvm_dtype_size(t);
+  int unused = 64 - 8 * (int)size;
+  memcpy(&v, p, size); /* little endian */
+  if (nvp_kind(t) == 'i') return (int64_t)((uint64_t)v << unused) >> unused;
+  return v < 0 ? INT64_MAX : v;
+}
+/* 1: an index lies outside [-n, n), and *bad is the first one in row-major order. Strides are in bytes. */
+static int find_outside(const nvm_array *x, const char *p, const int64_t *strides, int64_t n, int64_t *bad) {
+  int64_t at[NVM_MAX_RANK + 1] = { 0 };
+  int rank = nvm_rank(x);
+  for (int64_t left = nvm_size(x); left > 0; left--) {
+    *bad = index_at(p, nvm_dtype_of(x));
+    if (*bad < -n || *bad >= n) return 1;
+    for (int d = rank - 1; d >= 0; d--) {
+      p += strides[d];
+      if (++at[d] < nvm_shape(x)[d]) break;
+      p -= strides[d] * nvm_shape(x)[d];
+      at[d] = 0;
+    }
+  }
+  return 0;
+}
+/* index_outside(indices, n, evaluate): the first index outside [-n, n), None if there is none or nobody can tell at once:
+   what has no value yet (evaluate: but for a trace it gets one), what lies on a GPU, and reads through many indices are
+   looked at where they are used. */
+PyObject *nvp_index_outside(PyObject *module, PyObject *args) {
+  enum { MANY = 65536 };
+  nvp_array *x;
+  Py_ssize_t n;
+  int evaluate;
+  if (!PyArg_ParseTuple(args, "O!np", ((nvp_state *)PyModule_GetState(module))->array, &x, &n, &evaluate)) return NULL;
+  int known = nvm_device_of(x->h) == NVM_DEVICE_CPU && (!nvm_is_pending(x->h) || (evaluate && !nvp_tracing()));
+  if (!known || (!evaluate && nvm_size(x->h) > MANY)) Py_RETURN_NONE;
+  const void *data;
+  int64_t strides[NVM_MAX_RANK + 1], bad;
+  nvm_array *keep = nvp_read(x, &data, strides);
+  if (!keep) return NULL;
+  int found = find_outside(x->h, data, strides, n, &bad);
+  nvm_array_unref(keep);
+  if (found) return PyLong_FromLongLong(bad);
+  Py_RETURN_NONE;
 }

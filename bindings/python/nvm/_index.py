@@ -11,7 +11,7 @@ _f = _nvm.functions
 
 
 def _normal(x, key):
-    """The key as a list of slices, None and int64 arrays (bool masks become their positions), Ellipsis spelled out."""
+    """The key as a list of slices, None, integer arrays and bool masks, Ellipsis spelled out."""
     items = []
     for k in key if isinstance(key, tuple) else (key,):
         if isinstance(k, (list, bool)) or _nvm.has_buffer(k):
@@ -23,7 +23,7 @@ def _normal(x, key):
         elif isinstance(k, _nvm.Array):
             if k.dtype.kind not in "iu":
                 raise IndexError(f"an index array has integers or bools, not {k.dtype.name}")
-            items.append(k.astype(_nvm.int64))
+            items.append(k)
         elif k is None or k is Ellipsis or isinstance(k, slice):
             items.append(k)
         elif hasattr(k, "__index__"):
@@ -46,13 +46,22 @@ def _is_mask(k):
     return isinstance(k, _nvm.Array) and k.dtype == _nvm.bool
 
 
-def _spread(x, items):
-    """Masks as one position array per dimension (a 0-d mask: of a dimension of its own, new in x); their shapes are
-    checked."""
+def _position(who, k, axis, extent):
+    """The index array as int64. What is out of range is an error now where the values are known, else when they are:
+    before a write, indices are evaluated, so that the array keeps its value."""
+    bad = _nvm.index_outside(k, extent, who == "setitem")
+    if bad is not None:
+        raise IndexError(f"[{who}] index {bad} is out of range for axis {axis} of extent {extent}")
+    return k.astype(_nvm.int64)
+
+
+def _spread(who, x, items):
+    """Integer arrays as int64, masks as one position array per dimension (a 0-d mask: of a dimension of its own, new in
+    x); shapes of masks and positions are checked."""
     out, d = [], 0
     for k in items:
         if not _is_mask(k):
-            out.append(k)
+            out.append(_position(who, k, d, x.shape[d]) if isinstance(k, _nvm.Array) else k)
             d += k is not None
             continue
         if k.ndim == 0:
@@ -65,8 +74,8 @@ def _spread(x, items):
     return x, out
 
 
-def getitem(x, key):
-    x, items = _spread(x, _normal(x, key))
+def getitem(x, key, who="getitem"):
+    x, items = _spread(who, x, _normal(x, key))
     arrays = [k for k in items if isinstance(k, _nvm.Array)]
     y = x[tuple(slice(None) if isinstance(k, _nvm.Array) else k for k in items)]  # slices and None
     axes = [d for d, k in enumerate(items) if isinstance(k, _nvm.Array)]
@@ -120,7 +129,7 @@ def setitem(x, key, value):
     if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and value.ndim == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
-    where = getitem(_f["arange"](x.size).reshape(x.shape), key)
+    where = getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem")
     while value.ndim > where.ndim and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     value = _f["broadcast_to"](value, where.shape).reshape(-1)
