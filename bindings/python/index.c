@@ -268,9 +268,9 @@ static int find_outside(const nvm_array *x, const char *p, const int64_t *stride
   }
   return 0;
 }
-/* index_outside(indices, n, evaluate): the first index outside [-n, n), None if there is none or nobody can tell at once:
-   what has no value yet (evaluate: but for a trace it gets one), what lies on a GPU, and reads through many indices are
-   looked at where they are used. */
+/* index_outside(indices, n, evaluate): the first index outside [-n, n), None if there is none or nobody can tell at
+   once: what has no value yet (evaluate: but for a trace it gets one), what lies on a GPU, and reads through many
+   indices are looked at where they are used. */
 PyObject *nvp_index_outside(PyObject *module, PyObject *args) {
   enum { MANY = 65536 };
   nvp_array *x;
