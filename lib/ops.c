@@ -17,17 +17,18 @@ static int gather(nvm_ctx *ctx, nvg_op op, nvg_node **node, nvm_array *const *in
   return 1;
 }
 /* What would follow is put where the thread says. */
-static nvg_node *within(nvg_node *n) {
-  nvg_node *r = n->weak ? nvg_node_ref(n) : nvg_put(n, nvh_within());
+static nvg_node *within(nvg_node *n, int place) {
+  nvg_node *r = n->weak ? nvg_node_ref(n) : nvg_put(n, place);
   nvg_node_unref(n);
   return r;
 }
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
-/* What sorts does it on the CPU: an array of a GPU is brought there, and the result back. */
+/* What sorts does it on the CPU: an array of a GPU is brought there, and the result back; what was put nowhere stays,
+   whatever follows it. A traced function is as its arguments are. */
+static int sorts(nvg_op op) { return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && !nvh_tracing(); }
 static int sorts_elsewhere(nvg_op op, nvm_array *const *in) {
-  return (op == NVG_OP_SORT || op == NVG_OP_ARGSORT) && in[0] && in[0] != &nvh_none && !nvh_tracing() &&
-         nvm_device_of(in[0]) > NVM_DEVICE_CPU;
+  return sorts(op) && in[0] && in[0] != &nvh_none && nvm_device_of(in[0]) > NVM_DEVICE_CPU;
 }
 static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm_attr *attr, int nattr) {
   nvm_device there = nvm_device_of(x);
@@ -61,7 +62,7 @@ static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, 
   if (!node) return nvb_fail_memory(), NULL;
   nvg_node *r = gather(ctx, op, node, in, nin) ? nvg_apply(op, node, nin, attr, nattr, ctx->default_float) : NULL;
   if (node != few) nvb_free(node);
-  if (r && !r->device && nvh_within()) r = within(r);
+  if (r && !r->device && (sorts(op) || nvh_within())) r = within(r, sorts(op) ? NVM_DEVICE_CPU : nvh_within());
   if (r && nvh_settle(ctx, r)) nvg_node_unref(r), r = NULL;
   return nvh_array_new(ctx, r);
 }

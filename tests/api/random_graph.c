@@ -93,7 +93,7 @@ static nvm_array *leaf(rg *g, const int64_t *dims) {
 
 /* ---- operations, by the shape of their call */
 typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUTE, SLICE, FLIP, ROLL, BROADCAST,
-                    CONCAT, PAD, SOFTMAX,
+                    CONCAT, PAD, SOFTMAX, SORT,
                     SCALAR, TAKE, LAST, PRODUCT } form;
 static const struct { form form; const char *name; } ops[] = {
   { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
@@ -113,7 +113,7 @@ static const struct { form form; const char *name; } ops[] = {
   { REDUCE, "sum" }, { REDUCE, "sum" }, { REDUCE, "mean" }, { REDUCE, "max" }, { REDUCE, "min" }, { REDUCE, "prod" },
   { REDUCE, "var" },
   { REDUCE, "any" }, { REDUCE, "logsumexp" }, { AXIS1, "argmax" }, { AXIS1, "argmin" }, { AXIS1, "cumulative_sum" },
-  { AXIS1, "sort" }, { AXIS1, "argsort" }, { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
+  { SORT, "sort" }, { SORT, "argsort" }, { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
   { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" },
   { ROLL, "roll" },
   { BROADCAST, "broadcast_to" }, { CONCAT, "concat" }, { PAD, "pad" }, { TAKE, "take" }, { LAST, "last_index" },
@@ -300,8 +300,8 @@ static nvm_array *try_one(rg *g, int which) {
     at[1] = one("keepdims", 'b', below(g, 2));
     return apply(g, op, in, 1, at, 2);
   }
-  case AXIS1: case SOFTMAX:
-    if (!rank) return NULL;
+  case AXIS1: case SOFTMAX: case SORT:
+    if (!rank || (f == SORT && !g->halves)) return NULL; /* a device sorts nothing */
     at[0] = one("axis", 'i', below(g, rank));
     return apply(g, op, in, 1, at, 1);
   case CONCAT: at[0] = one("axis", 'i', rank ? below(g, rank) : 0); return apply(g, op, in, 2, at, 1);

@@ -635,7 +635,7 @@ def test_values_from_outside_are_read_in_a_trace():
     nvm.jit(lambda x: read.extend((np.from_dlpack(outside).tolist(), np.asarray(outside).tolist(), outside.tolist()))
             or x)(1.0)
     assert read == [[0, 2, 4, 6]] * 3
-    wrong = nvm.arange(3.0)[nvm.asarray([9])]
+    wrong = nvm.arange(3.0)[nvm.asarray([3]) * 3]
     with pytest.raises(IndexError, match="out of range"):  # the reason why there is no value is another
         nvm.jit(lambda x: x * wrong.item())(1.0)
 
