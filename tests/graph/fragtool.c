@@ -3,9 +3,7 @@
                             eval   NAME TYPES VALUE...     VALUE: 1.5, -3, inf, 0x1.8p3, or bits as =3fc00000
                             range  NAME TYPES LO HI COUNT [VALUE...]   the first parameter steps through [LO, HI]
                             compare NAME TYPES [VALUE...]  fast against full: every f32, else 2^24 samples
-                            all    NAME TYPES              raw results for all 2^32 (f32), to stdout
-   gcc -std=gnu11 -g -O2 -ffp-contract=off -D_GNU_SOURCE -Ilib -Iinclude tests/graph/fragtool.c lib/graph/frag*.c \
-       lib/graph/dtype.c lib/base/{mem,err,arena,text,hash,interrupt}.c -o fragtool -lpthread */
+                            all    NAME TYPES              raw results for all 2^32 (f32), to stdout */
 #include "graph/frag_impl.h"
 #include <stdio.h>
 #include <stdlib.h>
