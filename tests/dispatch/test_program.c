@@ -186,7 +186,13 @@ START_TEST(offsets_and_scalars) {
 }
 END_TEST
 
-/* Native code that takes no longer than waking the pool runs in the caller alone. */
+/* Native code that takes no longer than waking the pool runs in the caller alone. ThreadSanitizer starts a thread
+   of its own with the first one. */
+#ifdef __SANITIZE_THREAD__
+enum { OF_A_TOOL = 1 };
+#else
+enum { OF_A_TOOL = 0 };
+#endif
 static int threads_now(void) {
   int n = 0;
   DIR *d = opendir("/proc/self/task");
@@ -203,7 +209,8 @@ START_TEST(little_work_wakes_nobody) {
   run_two_steps(7 * BLOCK);
   ck_assert_int_eq(threads_now(), alone);
   run_two_steps(300 * BLOCK);
-  ck_assert_int_eq(threads_now(), alone + 3);
+  int started = threads_now() - alone;
+  ck_assert_msg(started >= 3 && started <= 3 + OF_A_TOOL, "%d threads were started", started);
 }
 END_TEST
 
