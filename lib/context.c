@@ -198,6 +198,8 @@ static void write_info(nvb_arena *a, void *arg) {
   *(char **)arg = nvb_alloc(t.n + 1);
   if (*(char **)arg) memcpy(*(char **)arg, nvb_text_get(&t), t.n + 1);
 }
+int nvm_llvm_usable(void) { return nvc_llvm_available() ? NVM_OK : NVM_ERR_UNSUPPORTED; }
+int nvm_llvm_missed(void) { return nvd_native_missed(); }
 int nvm_info(char **text) {
   if (!text) return nvh_missing("info", "place for the text");
   *text = NULL;

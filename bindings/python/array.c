@@ -49,18 +49,18 @@ int nvp_eval(nvp_state *st, nvm_array *const *a, int n) {
   if (held == n) {
     NVP_UNLOCKED(status, nvm_eval(h, n));
   }
-  nvp_check(st, status);
+  status = nvp_ran(st, status);
   while (held) nvm_array_unref(h[--held]);
   PyMem_Free(h);
   nvp_drain();
-  return status ? -1 : 0;
+  return status;
 }
 /* Reading may have to compute, or to wait for a GPU: then without the interpreter's lock. */
 #define READING(h, st, call) do { \
     int status; \
     if (!nvm_is_pending(h) && nvm_device_of(h) == NVM_DEVICE_CPU) status = call; \
     else NVP_UNLOCKED(status, call); \
-    if (nvp_check(st, status)) nvm_array_unref(h), h = NULL; \
+    if (nvp_ran(st, status)) nvm_array_unref(h), h = NULL; \
     nvp_drain(); \
   } while (0)
 nvm_array *nvp_read(nvp_array *a, const void **data, int64_t *strides) {

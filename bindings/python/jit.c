@@ -656,7 +656,7 @@ static int run_writing(entry *e, call *c, nvm_array **out) {
     if ((bad = may_write(e, c, e->write[n]))) break;
     target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch puts what it stands for there */
   }
-  bad = bad || nvp_check(c->st, launch(e, c, out));
+  bad = bad || nvp_ran(c->st, launch(e, c, out));
   for (int k = 0; !bad && k < n; k++) {
     const Py_buffer *v = view_of(c, e->write[k]);
     bad = v ? write_buffer(c->st, v, out[e->nout + k]) : nvp_check(c->st, nvm_assign(target[k], out[e->nout + k]));
@@ -671,7 +671,7 @@ static PyObject *run(jit *j, entry *e, call *c) {
   int n = e->nout + e->nwrite;
   if (n > LEAVES && !(out = PyMem_Calloc((size_t)n, sizeof *out))) return PyErr_NoMemory();
   e->refs++; /* another thread may forget it meanwhile */
-  if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_check(j->st, launch(e, c, out)))) {
+  if (!e->t || !(e->nwrite ? run_writing(e, c, out) : nvp_ran(j->st, launch(e, c, out)))) {
     builder b = { .t = &e->out, .st = j->st, .a = out, .out = 1 };
     r = build(&b);
   }

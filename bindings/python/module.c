@@ -24,6 +24,17 @@ PyObject *nvp_raise(nvp_state *st) {
 }
 int nvp_check(nvp_state *st, int status) { return status ? nvp_raise(st), -1 : 0; }
 
+static int warn_without_llvm(nvp_state *st) {
+  static atomic_int warned;
+  PyObject *f = atomic_exchange(&warned, 1) || !nvm_llvm_usable() ? NULL : nvp_hook(st, "without_llvm");
+  PyObject *r = f ? PyObject_CallFunction(f, "s", nvm_last_error()) : NULL;
+  Py_XDECREF(r);
+  return f && !r ? -1 : 0;
+}
+int nvp_ran(nvp_state *st, int status) {
+  return status ? nvp_check(st, status) : nvm_llvm_missed() ? warn_without_llvm(st) : 0;
+}
+
 PyObject *nvp_hook(nvp_state *st, const char *name) {
   PyObject *f = PyDict_GetItemString(st->hooks, name);
   if (!f) PyErr_Format(PyExc_RuntimeError, "nvm._nvm was imported without the package nvm: '%s' is missing", name);

@@ -46,6 +46,8 @@ typedef struct nvp_dtype { PyObject_HEAD nvm_dtype t; nvp_state *st; } nvp_dtype
 /* module.c */
 PyObject *nvp_raise(nvp_state *st);             /* sets the exception of the thread's last nvm failure; NULL */
 int nvp_check(nvp_state *st, int status);       /* 0, or -1 with the exception set */
+/* The same of what evaluates. Where kernels should have been compiled and nothing can, it warns, once in a process. */
+int nvp_ran(nvp_state *st, int status);
 PyObject *nvp_text(nvp_state *st, int status, char *text); /* what a call of the library wrote; takes it */
 PyObject *nvp_hook(nvp_state *st, const char *name); /* borrowed; NULL with an exception */
 /* Release callback of memory that a Python object owns: a queue takes the reference, since the thread may not be one

@@ -195,6 +195,12 @@ typedef struct nvm_counters {
 NVM_API int nvm_counters_get(nvm_counters *out, unsigned version);
 NVM_API int nvm_counters_reset_peak(void);  /* bytes_peak := bytes_used */
 NVM_API int nvm_info(char **text);          /* what was found on this machine, a line each; nvm_free */
+/* A status: why kernels are not compiled for the CPU (LLVM is not there, the CPU lacks AVX2 or FMA). The interpreter
+   runs them then: the same bits, some five times the time. Loads LLVM to find out. */
+NVM_API int nvm_llvm_usable(void);
+/* 1: this process runs a kernel in the interpreter for that reason which would have been compiled. Quick, loads
+   nothing. */
+NVM_API int nvm_llvm_missed(void);
 
 #ifdef __cplusplus
 }

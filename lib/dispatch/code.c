@@ -37,6 +37,7 @@ static void destroy(nvd_item *item) {
 
 static nvd_shelf shelf = NVD_SHELF(KEEP, destroy);
 static _Atomic int64_t loaded;
+static _Atomic int missed;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void hold(void) {
@@ -53,6 +54,7 @@ static void init(void) {
 }
 
 int64_t nvd_kernels_loaded(void) { return atomic_load(&loaded); }
+int nvd_native_missed(void) { return atomic_load_explicit(&missed, memory_order_relaxed); }
 void nvd_count_loaded(int n) { atomic_fetch_add(&loaded, n); }
 
 nvd_tier nvd_tier_now(void) {
@@ -191,7 +193,9 @@ static nvc_entry go_native(kernel *c) {
   if (!e && !atomic_load(&c->k.hopeless)) {
     nvb_failure before;
     nvb_failure_keep(&before);
-    int status = nvc_llvm_available() ? compile(c) : NVM_ERR_UNSUPPORTED;
+    int there = nvc_llvm_available(), status = there ? compile(c) : NVM_ERR_UNSUPPORTED;
+    if (!there)
+      atomic_store(&missed, 1);
     if (!status) {
       atomic_store(&c->k.entry, e = nvc_code_entry(c->code));
     } else {

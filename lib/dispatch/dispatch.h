@@ -83,5 +83,6 @@ const char *nvd_cublaslt_line(void);
 int64_t nvd_kernels_run(void);      /* kernels run by this process, interpreted or native */
 int64_t nvd_gpu_kernels_compiled(void); /* for devices, each counted once, though it may have code of two kinds */
 int64_t nvd_kernels_loaded(void);   /* kernels whose code came from the disk store */
+int nvd_native_missed(void);        /* a kernel was to be compiled for the CPU, and nothing here can */
 void nvd_code_trim(void);           /* forgets the kernels that no program holds */
 #endif

@@ -416,9 +416,18 @@ START_TEST(test_allocation_failures) {
 }
 END_TEST
 
+START_TEST(test_what_compiles) {
+  int status = nvm_llvm_usable();
+  ck_assert_msg(!status || (!getenv("NVM_EXPECT_LLVM") && strstr(nvm_last_error(), "llvm")), "%s", nvm_last_error());
+  nvm_array *y = nvm_sum(nvm_sin(nvm_arange(ctx, NVM_F64, 0, 1 << 18, 1)), NULL, -1, 0);
+  ck_assert_msg(!nvm_eval(&y, 1), "%s", nvm_last_error());
+  ck_assert_int_eq(nvm_llvm_missed(), status != NVM_OK); /* 2 MB: the kernel is worth compiling */
+}
+END_TEST
+
 SUITE_WITH("api", open_all, close_all, test_expression, test_together_and_explain, test_products,
            test_errors_name_shapes, test_scope_keeps_first_failure, test_no_scope, test_shapes_that_cannot_be,
            test_wrong_bytes, test_borrow, test_assignment_and_views, test_held_values, test_function,
            test_placeholder_has_no_value, test_captured_arrays_are_read_again, test_weak_arguments,
            test_failures_inside_a_trace_leave_nothing, test_settings_stay, test_arguments_that_cannot_be,
-           test_million_unread_steps, test_many_read_steps, test_allocation_failures)
+           test_million_unread_steps, test_many_read_steps, test_what_compiles, test_allocation_failures)

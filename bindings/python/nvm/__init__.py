@@ -57,4 +57,17 @@ def _namespace(version):
 
 
 _nvm.hooks["namespace"] = _namespace
+
+
+def _without_llvm(why):
+    import sys
+    import warnings
+    level, frame = 1, sys._getframe()
+    while frame and frame.f_globals.get("__package__") == __name__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"nvm compiles nothing for this CPU: {why}. Its interpreter computes the same values, several times "
+                  "slower; `python -m nvm info` tells what was found", RuntimeWarning, level)
+
+
+_nvm.hooks["without_llvm"] = _without_llvm
 __all__ = sorted(n for n in globals() if not n.startswith("_")) + ["__version__", "__array_api_version__"]
