@@ -230,8 +230,6 @@ static void run_together(void (*fn)(void *, int64_t, int64_t, int), void *arg, i
   await_workers();
 }
 
-void nvb_pool_rest(void) { atomic_store_explicit(&pool.spin, 0, memory_order_relaxed); }
-
 void nvb_pool_run_with(int threads, void (*fn)(void *arg, int64_t lo, int64_t hi, int worker), void *arg, int64_t n,
                        int64_t grain) {
   if (n <= 0)

@@ -13,9 +13,6 @@ void nvb_pool_run(void (*fn)(void *arg, int64_t lo, int64_t hi, int worker), voi
 void nvb_pool_run_with(int threads, void (*fn)(void *arg, int64_t lo, int64_t hi, int worker), void *arg, int64_t n,
                        int64_t grain);
 
-/* Workers that wait for the next run sleep at once: somebody else's threads are about to want the cores. */
-void nvb_pool_rest(void);
-
 /* MXCSR guard: returns what to pass to nvb_fp_leave. Costs one read when nothing has to change. */
 unsigned nvb_fp_enter(void);
 void nvb_fp_leave(unsigned saved);

@@ -1,6 +1,10 @@
 /* OpenBLAS, opened while the program runs. Decides how a product with a tail becomes calls of ?gemm: the result
    starts as beta * c + bias, which costs what clearing it would, and is clipped where it lies; 16-bit operands are
-   widened by panels of k. It is called from one thread at a time, with the pool's number of threads. */
+   widened by panels of k. One product runs at a time. Threads of our pool take its tiles or its batches and call the
+   library for each, to run in the calling thread alone: its own threads wait for each other by spinning, and a core
+   that something else has taken holds up all of them. Only a build with OpenMP, which cannot be called so, has its own
+   threads share out what is large. */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +15,11 @@
 #include "dispatch/solve.h"
 #include "graph/dtype.h"
 
-enum { BY_COLUMNS = 102, PLAIN = 111, TURNED = 112, OPENMP = 2, PANEL = 1024, CHUNK = 1 << 14, WIDENED = 512 };
+enum {
+  BY_COLUMNS = 102, PLAIN = 111, TURNED = 112, /* words of CBLAS */
+  PTHREADS = 1, OPENMP = 2,                    /* kinds of threads */
+  PANEL = 1024, CHUNK = 1 << 14, WIDENED = 512
+};
 
 /* ---- the library */
 #define GEMM(T, S) int order, int ta, int tb, int m, int n, int k, S alpha, const T *a, int lda, const T *b, int ldb, \
@@ -30,6 +38,7 @@ static struct {
 static const char lost[] = "matrix products run in kernels of their own, several times slower";
 static char line[256], why_not[384];
 static int opened, forked;                     /* status of opening; this process is a child */
+static int callers = 1;                        /* threads that may call it at a time: each takes one of its buffers */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -66,6 +75,9 @@ static void open_once(void) {
   }
   int version[3] = { 0 }, kind = blas.parallel();
   sscanf(blas.config(), "OpenBLAS %d.%d.%d", &version[0], &version[1], &version[2]);
+  const char *most = strstr(blas.config(), "MAX_THREADS=");
+  if (kind == PTHREADS && most)
+    sscanf(most, "MAX_THREADS=%d", &callers);
   snprintf(line, sizeof line, "%d.%d.%d for %s, %s", version[0], version[1], version[2], blas.core(),
            kind >= 0 && kind <= OPENMP ? threading[kind] : "unknown threads");
 }
@@ -233,26 +245,89 @@ static void clip_columns(void *arg, int64_t lo, int64_t hi, int worker) {
 static int64_t grain(int64_t m) { return m < CHUNK ? CHUNK / (m + 1) + 1 : 1; }
 
 /* ---- the product */
-static void call(const nvd_gemm *g, double alpha, const void *a, int ta, int64_t lda, const void *b, int tb,
-                 int64_t ldb, double beta, void *d, int64_t ldd, int64_t k) {
-  int m = (int)g->m, n = (int)g->n;
-  ta = ta ? TURNED : PLAIN;
-  tb = tb ? TURNED : PLAIN;
-  switch (g->accumulate) {
-  case NVM_F32:
-    blas.sgemm(BY_COLUMNS, ta, tb, m, n, (int)k, (float)alpha, a, (int)lda, b, (int)ldb, (float)beta, d, (int)ldd);
-    break;
-  case NVM_F64:
-    blas.dgemm(BY_COLUMNS, ta, tb, m, n, (int)k, alpha, a, (int)lda, b, (int)ldb, beta, d, (int)ldd);
-    break;
-  case NVM_C64:
-    blas.cgemm(BY_COLUMNS, ta, tb, m, n, (int)k, (float[]){ (float)alpha, 0 }, a, (int)lda, b, (int)ldb,
-               (float[]){ (float)beta, 0 }, d, (int)ldd);
-    break;
+typedef struct part {                          /* d = alpha a b + beta d, as it lies in memory */
+  nvm_dtype type;
+  int ta, tb, threads;                         /* threads: that take its tiles */
+  int64_t m, n, k, lda, ldb, ldd, rows, cols;  /* rows, cols: of a tile */
+  double alpha, beta;
+  const char *a, *b;
+  char *d;
+} part;
+
+static void call(const part *x) {
+  int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)x->lda, ldb = (int)x->ldb, ldd = (int)x->ldd;
+  int ta = x->ta ? TURNED : PLAIN, tb = x->tb ? TURNED : PLAIN;
+  const void *a = x->a, *b = x->b;
+  void *d = x->d;
+  float alpha[] = { (float)x->alpha, 0 }, beta[] = { (float)x->beta, 0 };
+  switch (x->type) {
+  case NVM_F32: blas.sgemm(BY_COLUMNS, ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, d, ldd); break;
+  case NVM_F64: blas.dgemm(BY_COLUMNS, ta, tb, m, n, k, x->alpha, a, lda, b, ldb, x->beta, d, ldd); break;
+  case NVM_C64: blas.cgemm(BY_COLUMNS, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, d, ldd); break;
   default:
-    blas.zgemm(BY_COLUMNS, ta, tb, m, n, (int)k, (double[]){ alpha, 0 }, a, (int)lda, b, (int)ldb,
-               (double[]){ beta, 0 }, d, (int)ldd);
+    blas.zgemm(BY_COLUMNS, ta, tb, m, n, k, (double[]){ x->alpha, 0 }, a, lda, b, ldb, (double[]){ x->beta, 0 }, d,
+               ldd);
   }
+}
+
+static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static void call_tiles(void *arg, int64_t lo, int64_t hi, int worker) {
+  const part *all = arg;
+  int64_t down = div_up(all->m, all->rows), size = nvg_size(all->type);
+  (void)worker;
+  for (int64_t t = lo; t < hi; t++) {
+    part x = *all;
+    int64_t i = t % down * x.rows, j = t / down * x.cols;
+    x.m = x.m - i < x.rows ? x.m - i : x.rows;
+    x.n = x.n - j < x.cols ? x.n - j : x.cols;
+    x.a += (x.ta ? i * x.lda : i) * size;
+    x.b += (x.tb ? j : j * x.ldb) * size;
+    x.d += (i + j * x.ldd) * size;
+    call(&x);
+  }
+}
+
+/* Multiplications of real numbers. */
+static double work_of(nvm_dtype t, int64_t m, int64_t n, int64_t k) {
+  return (double)m * (double)n * (double)k * (nvg_parts(t) > 1 ? 4 : 1);
+}
+
+/* Threads that so much work keeps busy for long enough to be woken. */
+static int threads_for(double work, int threads) {
+  enum { LEAST = 1 << 17 };                    /* 2 to 5 us of a core */
+  return work < 2.0 * LEAST ? 1 : work < (double)threads * LEAST ? (int)(work / LEAST) : threads;
+}
+
+/* Length of a tile where [0, n) is cut into `parts`: whole registers of the library's kernels. */
+static int64_t cut(int64_t n, int64_t parts) {
+  enum { REGISTERS = 48 };
+  int64_t length = div_up(div_up(n, parts), REGISTERS) * REGISTERS;
+  return length < n ? length : n;
+}
+
+/* The grid of `tiles` whose largest takes the least time: it packs its own operands. */
+static void cut_tiles(part *x, int64_t tiles) {
+  enum { PACK = 8 };                           /* multiplications in the time of an element that is packed */
+  double least = INFINITY;
+  for (int64_t down = 1; down <= tiles; down++) {
+    int64_t rows = cut(x->m, down), cols = cut(x->n, tiles / down);
+    double time = (double)rows * (double)cols + PACK * (double)(rows + cols);
+    if (tiles % down || time >= least)
+      continue;
+    least = time;
+    x->rows = rows;
+    x->cols = cols;
+  }
+}
+
+/* A tile for each thread, or several that are still large, so that a thread which is held up has less to do. */
+static void multiply(part x) {
+  enum { LARGE = 1 << 25, MOST = 4 };
+  double work = work_of(x.type, x.m, x.n, x.k), turns = work / LARGE / x.threads;
+  int threads = threads_for(work, x.threads);
+  cut_tiles(&x, threads * (turns < 1 ? 1 : turns < MOST ? (int64_t)turns : MOST));
+  nvb_pool_run_with(threads, call_tiles, &x, div_up(x.m, x.rows) * div_up(x.n, x.cols), 1);
 }
 
 /* Part of a matrix, `len` elements of each of its columns in memory from element `from` on, as f32 behind each other;
@@ -281,66 +356,98 @@ static void widen_panel(float *to, const nvd_matrix *x, char *at, int k_is_colum
   nvb_pool_run_with(threads, move_columns, &w, along ? other : kp, grain(w.len));
 }
 
-/* d += alpha a b of 16-bit operands, over panels of k, which are made wider in wa. */
-static void product_of_halves(const nvd_gemm *g, double alpha, char *a, char *b, double beta, float *d, int64_t ldd,
-                              float *wa, int threads) {
+/* x of 16-bit operands, over panels of k, which are made wider in wa. */
+static void multiply_halves(const nvd_gemm *g, part x, float *wa, int threads) {
   float *wb = wa + g->m * panel(g);
+  char *a = (char *)(uintptr_t)x.a, *b = (char *)(uintptr_t)x.b;
+  x.a = (const char *)wa;
+  x.b = (const char *)wb;
   for (int64_t k0 = 0; k0 < g->k || k0 == 0; k0 += PANEL) {
-    int64_t kp = g->k - k0 < PANEL ? g->k - k0 : PANEL;
+    int64_t kp = g->k - k0 < PANEL ? g->k - k0 : PANEL, tall = kp ? kp : 1;
     widen_panel(wa, &g->a, a, 1, g->m, k0, kp, threads);
     widen_panel(wb, &g->b, b, 0, g->n, k0, kp, threads);
-    int64_t tall = kp ? kp : 1;
-    call(g, alpha, wa, g->a.trans, g->a.trans ? tall : g->m, wb, g->b.trans, g->b.trans ? g->n : tall, k0 ? 1 : beta, d,
-         ldd, kp);
+    x.k = kp;
+    x.lda = x.ta ? tall : g->m;
+    x.ldb = x.tb ? g->n : tall;
+    multiply(x);
+    x.beta = 1;
   }
 }
 
 /* ---- running */
-static void run_one(const nvd_gemm *g, int64_t i, const nvd_place *at, double alpha, double beta, int threads) {
-  const uint64_t *arg = at->arg;
-  char *a = nvd_matrix_at(g, &g->a, i, arg), *b = nvd_matrix_at(g, &g->b, i, arg), *d = nvd_matrix_at(g, &g->d, i, arg);
+typedef struct job {
+  const nvd_gemm *g;
+  const nvd_place *at;
+  double alpha, beta;
+  int threads, callers;                        /* of the pool, for passes and for the library's calls */
+} job;
+
+static void run_one(const job *r, int64_t i) {
+  const nvd_gemm *g = r->g;
+  const uint64_t *arg = r->at->arg;
+  char *workspace = r->at->workspace, *d = nvd_matrix_at(g, &g->d, i, arg);
   pass x = { .g = g, .d = d, .c = nvd_matrix_at(g, &g->c, i, arg),
-             .bias = nvd_matrix_at(g, &g->bias, i, arg), .beta = beta };
+             .bias = nvd_matrix_at(g, &g->bias, i, arg), .beta = r->beta };
   int in_place = x.c == d && !x.bias && g->c.row == g->d.row && g->c.col == g->d.col && g->c.type == g->accumulate;
-  int starts = (x.c || x.bias) && !in_place, halves = g->a.type != g->accumulate, apart = bytes_of_sums(g) > 0;
+  int starts = (x.c || x.bias) && !in_place, apart = bytes_of_sums(g) > 0;
   nvd_gemm wide = *g;
   if (apart) {                                 /* the sums lie behind each other */
     wide.d.ld = g->m;
-    x.d = at->workspace;
+    x.d = workspace;
     x.g = &wide;
   }
   if (starts)
-    nvb_pool_run_with(threads, start_columns, &x, g->n, grain(g->m));
-  double keep = starts ? 1 : x.c ? beta : 0;
-  if (halves)
-    product_of_halves(g, alpha, a, b, keep, (float *)(void *)x.d, wide.d.ld,
-                      (float *)(void *)((char *)at->workspace + bytes_of_sums(g)), threads);
+    nvb_pool_run_with(r->threads, start_columns, &x, g->n, grain(g->m));
+  part p = { .type = g->accumulate, .ta = g->a.trans, .tb = g->b.trans, .threads = r->callers, .m = g->m, .n = g->n,
+             .k = g->k, .lda = g->a.ld, .ldb = g->b.ld, .ldd = wide.d.ld, .alpha = r->alpha,
+             .beta = starts ? 1 : x.c ? r->beta : 0, .a = nvd_matrix_at(g, &g->a, i, arg),
+             .b = nvd_matrix_at(g, &g->b, i, arg), .d = x.d };
+  if (g->a.type != g->accumulate)
+    multiply_halves(g, p, (float *)(void *)(workspace + bytes_of_sums(g)), r->threads);
   else
-    call(g, alpha, a, g->a.trans, g->a.ld, b, g->b.trans, g->b.ld, keep, x.d, wide.d.ld, g->k);
+    multiply(p);
   if (g->act == NVF_ACT_RELU)
-    nvb_pool_run_with(threads, clip_columns, &x, g->n, grain(g->m));
+    nvb_pool_run_with(r->threads, clip_columns, &x, g->n, grain(g->m));
   if (apart) {
-    move back = { d, (float *)at->workspace, g->d.type, g->d.ld, g->m, g->m, 1 };
-    nvb_pool_run_with(threads, move_columns, &back, g->n, grain(g->m));
+    move back = { d, (float *)(void *)workspace, g->d.type, g->d.ld, g->m, g->m, 1 };
+    nvb_pool_run_with(r->threads, move_columns, &back, g->n, grain(g->m));
   }
+}
+
+static void run_batches(void *arg, int64_t lo, int64_t hi, int worker) {
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++)
+    run_one(arg, i);
+}
+
+/* What each of many batches does is done by one thread: a run of the pool within another is the caller's alone. */
+static void run_all(job *r) {
+  enum { TURNS = 4 };
+  const nvd_gemm *g = r->g;
+  int threads = threads_for((double)g->batches * work_of(g->accumulate, g->m, g->n, g->k), r->callers);
+  int64_t each = div_up(g->batches, (int64_t)threads * TURNS);
+  if (g->batches < threads || workspace(g))
+    run_batches(r, 0, g->batches, 0);
+  else
+    nvb_pool_run_with(threads, run_batches, r, g->batches, each);
 }
 
 static int run(nvd_solution *base, const nvd_place *at) {
   const nvd_gemm *g = &base->g;
   const solution *s = (const solution *)base;
-  double alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg), beta = nvd_scale_now(g->beta, g->beta_type, at->arg);
   int threads = s->threads && s->threads < at->threads ? s->threads : at->threads;
+  int own = blas.parallel() == OPENMP && !forked ? threads_for(work_of(g->accumulate, g->m, g->n, g->k), threads) : 1;
+  job r = { .g = g, .at = at, .alpha = nvd_scale_now(g->alpha, g->alpha_type, at->arg),
+            .beta = nvd_scale_now(g->beta, g->beta_type, at->arg), .threads = threads,
+            .callers = threads < callers ? threads : callers };
   if (!g->m || !g->n)
     return NVM_OK;
   pthread_mutex_lock(&lock);
-  int before = blas.get_threads(), most = forked && blas.parallel() == OPENMP ? 1 : threads;
-  if (before != most)
-    blas.set_threads(most);
-  if (most > 1)
-    nvb_pool_rest();
-  for (int64_t i = 0; i < g->batches; i++)
-    run_one(g, i, at, alpha, beta, threads);
-  if (before != most)                          /* others in the process call it too */
+  int before = blas.get_threads();
+  if (before != own)
+    blas.set_threads(own);
+  run_all(&r);
+  if (before != own)                           /* others in the process call it too */
     blas.set_threads(before);
   pthread_mutex_unlock(&lock);
   return NVM_OK;

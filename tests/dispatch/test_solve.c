@@ -1,5 +1,6 @@
 /* Products run by OpenBLAS: every layout, type and tail that it takes against sums in long double; what it refuses,
    why, and who runs it then; choices; forks, threads, and memory that fails. Without the library: what is said. */
+#include <dirent.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,6 +49,24 @@ START_TEST(wide_ones) { /* more columns than a chunk of the pool, more of k than
     product_try(&c, NULL, "openblas", 1);
     c = plain(types[i], 9, 5, 2500);
     c.x[A].turned = i % 2;
+    product_try(&c, NULL, "openblas", 1);
+  }
+}
+END_TEST
+
+START_TEST(shared_ones) { /* in tiles of every remainder, and by batches */
+  static const int64_t sizes[][3] = { { 110, 71, 97 }, { 3, 700, 250 }, { 1100, 2, 250 }, { 97, 96, 60 } };
+  for (int i = 0; i < 24; i++) {
+    const int64_t *s = sizes[i / 6 % 4];
+    nvb_pool_set_threads(i % 2 ? 4 : 3);
+    product_case c = plain(types[i % 6], s[0], s[1], s[2]);
+    for (int x = A; x <= D; x++)
+      c.x[x].turned = (int)draw(2), c.x[x].pad = (int)draw(3), c.x[x].skip = draw(3);
+    c.x[C].there = draw(2) != 0, c.x[C].type = c.accumulate, c.beta = 0.5;
+    product_try(&c, NULL, "openblas", 1);
+    c.m = c.n = c.k = 31;
+    c.nbatch = 2;
+    c.batch[0] = 3, c.batch[1] = 7;
     product_try(&c, NULL, "openblas", 1);
   }
 }
@@ -181,6 +200,33 @@ START_TEST(forked_children_go_on) {
 }
 END_TEST
 
+static int threads_now(void) {
+  int n = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  for (struct dirent *e; tasks && (e = readdir(tasks));)
+    n += e->d_name[0] != '.';
+  if (tasks)
+    closedir(tasks);
+  return n;
+}
+static void pause_a_while(void *arg, int64_t lo, int64_t hi, int worker) {
+  (void)arg, (void)lo, (void)hi, (void)worker;
+  usleep(100);
+}
+START_TEST(the_pool_has_all_threads) { /* the library starts none where it is asked for one */
+  product_case c = plain(NVM_F32, 5, 5, 5);
+  product_try(&c, NULL, "openblas", 1);
+  nvb_pool_set_threads(7);
+  nvb_pool_run(pause_a_while, NULL, 50, 1);
+  int before = threads_now();
+  ck_assert_int_ge(before, 7);
+  c = plain(NVM_F32, 150, 150, 150);
+  product_try(&c, NULL, "openblas", 1);
+  if (strstr(nvd_openblas_line(), "pthreads"))
+    ck_assert_int_eq(threads_now(), before);
+}
+END_TEST
+
 static nvd_program *shared;
 static product shared_product;
 static void *share(void *arg) {
@@ -247,8 +293,9 @@ END_TEST
 
 int main(void) {
   if (there())
-    return RUN_SUITE("solve", random_products, wide_ones, nothing_to_do, refusals, choices, forked_children_go_on,
-                     threads_share_a_program, every_allocation_may_fail);
+    return RUN_SUITE("solve", random_products, wide_ones, shared_ones, nothing_to_do, refusals, choices,
+                     forked_children_go_on, the_pool_has_all_threads, threads_share_a_program,
+                     every_allocation_may_fail);
   printf("skipped: OpenBLAS %s\n", nvd_openblas_line());
   return RUN_SUITE("solve", refusals) ? 1 : 77;
 }
