@@ -1,21 +1,22 @@
-/* Routines: steps that no kernel can do, on the CPU. Rows are shared out among the threads of the pool. */
+/* Routines: steps that no kernel can do, on the CPU. Rows are shared out among the threads of the pool; of a few long
+   ones that are counted, pieces. */
 #include <string.h>
 #include "base/pool.h"
+#include "dispatch/bins.h"
 #include "dispatch/solve.h"
-#include "dispatch/sort.h"
 #include "graph/graph.h"
 
 typedef struct solution {
   nvd_solution base;
   nvf_routine r;
-  int64_t rows, room;            /* room: bytes of scratch for a thread */
+  int64_t rows, pieces, room;    /* pieces: of a row; room: bytes of scratch for a thread */
   int copies;                    /* of the result, each in a buffer of its own */
 } solution;
 
 typedef struct job {
   const solution *s;
   const char *from;
-  char *to;
+  char *to;                      /* a result for each piece of each row */
   char *scratch;
 } job;
 
@@ -30,42 +31,74 @@ static const char *row_at(const job *j, int64_t row) {
   return j->from + at * nvg_size(r->operand);
 }
 
-static void sort_rows(void *arg, int64_t lo, int64_t hi, int worker) {
+/* Piece number i of all rows. */
+static nvd_row piece_at(const job *j, int64_t i) {
+  const nvf_routine *r = &j->s->r;
+  int64_t n = r->shape[r->rank - 1], stride = r->stride[r->rank - 1], each = (n - 1) / j->s->pieces + 1;
+  int64_t lo = i % j->s->pieces * each, hi = lo + each < n ? lo + each : n;
+  return (nvd_row){ r->operand, row_at(j, i / j->s->pieces) + lo * stride * nvg_size(r->operand), hi - lo, stride,
+                    r->descending };
+}
+
+static void do_pieces(void *arg, int64_t lo, int64_t hi, int worker) {
   const job *j = arg;
   const nvf_routine *r = &j->s->r;
-  int64_t n = r->shape[r->rank - 1];
   char *scratch = j->scratch + j->s->room * worker;
   for (int64_t i = lo; i < hi; i++) {
-    nvd_row row = { r->operand, row_at(j, i), n, r->stride[r->rank - 1], r->descending };
-    char *to = j->to + i * n * nvg_size(r->result);
-    if (r->op == NVG_OP_ORDER)
+    nvd_row row = piece_at(j, i);
+    char *to = j->to + i * r->each * nvg_size(r->result);
+    if (r->op == NVG_OP_BINS)
+      nvd_bins(&row, r->each, (int64_t *)(void *)to, scratch);
+    else if (r->op == NVG_OP_ORDER)
       nvd_order(&row, (int64_t *)(void *)to, scratch);
     else
       nvd_sort(&row, to, scratch);
   }
 }
 
+/* Counts of the pieces of each row */
+static void add_pieces(const solution *s, const int64_t *from, int64_t *to) {
+  for (int64_t i = 0; i < s->rows * s->r.each; i++) {
+    const int64_t *at = from + i / s->r.each * s->pieces * s->r.each + i % s->r.each;
+    to[i] = 0;
+    for (int64_t p = 0; p < s->pieces; p++)
+      to[i] += at[p * s->r.each];
+  }
+}
+
 static int run(nvd_solution *base, const nvd_place *at) {
   const solution *s = (const solution *)base;
   char *const *buffer = (char *const *)(const void *)at->arg; /* the operand, then every copy of the result */
-  job j = { s, buffer[0], buffer[1], at->workspace };
-  int64_t threads = at->room / s->room, each = 1;
+  int64_t bytes = s->rows * s->r.each * nvg_size(s->r.result), parts = s->pieces > 1 ? s->pieces * bytes : 0;
+  job j = { s, buffer[0], parts ? at->workspace : buffer[1], (char *)at->workspace + parts };
+  int64_t threads = (at->room - parts) / s->room, each = 1, n = s->rows * s->pieces;
   if (threads > at->threads)
     threads = at->threads;
   enum { SHARE = 16384 }; /* elements worth waking a thread for */
-  while (each * s->r.shape[s->r.rank - 1] < SHARE && each < s->rows)
+  while (each * s->r.shape[s->r.rank - 1] < SHARE * s->pieces && each < n)
     each *= 2;
   if (threads > 1)
-    nvb_pool_run_with((int)threads, sort_rows, &j, s->rows, each);
+    nvb_pool_run_with((int)threads, do_pieces, &j, n, each);
   else
-    sort_rows(&j, 0, s->rows, 0);
-  size_t bytes = (size_t)(s->rows * s->r.shape[s->r.rank - 1] * nvg_size(s->r.result));
+    do_pieces(&j, 0, n, 0);
+  if (parts)
+    add_pieces(s, (const int64_t *)(const void *)j.to, (int64_t *)(void *)buffer[1]);
   for (int i = 1; i < s->copies; i++)
-    memcpy(buffer[1 + i], buffer[1], bytes);
+    memcpy(buffer[1 + i], buffer[1], (size_t)bytes);
   return NVM_OK;
 }
 
-static const nvd_solver sorting = { .name = "sort", .device = NVB_CPU, .run = run };
+static const nvd_solver routines = { .name = "routine", .device = NVB_CPU, .run = run };
+
+/* Into how many pieces a row goes so that each thread has one, where many more elements are counted than there are
+   bins. */
+static int64_t pieces_of(const nvf_routine *r, int64_t rows) {
+  enum { MANY = 32 };
+  int64_t n = r->shape[r->rank - 1], threads = nvb_pool_threads(), most = n / (MANY * r->each + 16384);
+  if (r->op != NVG_OP_BINS || rows >= threads || most < 2)
+    return 1;
+  return most < threads ? most : threads;
+}
 
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device *d) {
   const nvf_routine *r = step->routine;
@@ -73,11 +106,13 @@ nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device 
     nvb_throw(a, NVM_ERR_STATE, "[%s] sorting inside a function that runs on a GPU is not possible: it is done on the "
               "CPU; sort outside of the function, or call it with arrays of the CPU", step->what);
   solution *s = NVB_NEW(a, solution);
-  *s = (solution){ .base = { .by = &sorting }, .r = *r, .rows = step->blocks, .copies = step->k->nparam - 1 };
+  *s = (solution){ .base = { .by = &routines }, .r = *r, .rows = step->blocks, .pieces = pieces_of(r, step->blocks),
+                   .copies = step->k->nparam - 1 };
   s->r.shape = nvb_dup(a, r->shape, sizeof *r->shape * (size_t)r->rank);
   s->r.stride = nvb_dup(a, r->stride, sizeof *r->stride * (size_t)r->rank);
-  s->room = (nvd_sort_room(r->operand, r->shape[r->rank - 1]) + 63) / 64 * 64;
-  int64_t threads = s->rows < nvb_pool_threads() ? s->rows : nvb_pool_threads();
-  s->base.workspace = threads * s->room;
+  int64_t room = r->op == NVG_OP_BINS ? nvd_bins_room(r->each) : nvd_sort_room(r->operand, r->shape[r->rank - 1]);
+  s->room = (room + 63) / 64 * 64;
+  int64_t units = s->rows * s->pieces, threads = units < nvb_pool_threads() ? units : nvb_pool_threads();
+  s->base.workspace = threads * s->room + (s->pieces > 1 ? units * r->each * nvg_size(r->result) : 0);
   return &s->base;
 }

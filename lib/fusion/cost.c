@@ -379,16 +379,17 @@ static price price_of(const pricing *p, uint64_t repeated) {
   return c;
 }
 
-/* A routine orders rows: each element is compared with some log2(n) others, on a device in the host's memory. */
+/* A routine orders rows: each element is compared with some log2(n) others, on a device in the host's memory. Or it
+   enters each element into a bin. */
 static void assess_routine(nvf_cand *k) {
   enum { COMPARISON = 2 /* ns */, LINK = 20 /* bytes a ns */ };
   const nvf_node *n = &k->net->node[k->root[0]], *x = &k->net->node[n->in[0]];
   int64_t row = n->size ? nvf_value(k->net->space, n->dim[n->rank - 1]) : 1, depth = 1;
-  while (row >> depth)
+  while (k->net->g->v[n->value].op != NVG_OP_BINS && row >> depth)
     depth++;
   k->bytes_read = x->size * nvg_size(x->dtype);
   k->bytes_written = n->size * nvg_size(n->dtype);
-  k->flops = n->size * depth;
+  k->flops = x->size * depth;
   k->blocks = 1;
   k->time = k->net->caps->launch + (double)(k->flops * COMPARISON);
   if (k->net->caps->kind != NVB_CPU)

@@ -29,9 +29,11 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_cand *k, const i
   int root = k->root[0], from = k->net->node[root].in[0];
   const nvf_node *n = &k->net->node[root], *x = &k->net->node[from];
   const nvg_val *v = &k->net->g->v[n->value];
+  const int64_t *shape = k->net->g->v[v->in[0]].shape;
   nvf_routine *r = NVB_NEW(a, nvf_routine);
-  *r = (nvf_routine){ .op = (nvg_op)v->op, .descending = (int)v->attr[0], .operand = x->dtype, .result = n->dtype,
-                      .rank = v->rank, .shape = v->shape, .stride = strides_of(a, k->net->g, x, v->shape) };
+  *r = (nvf_routine){ .op = (nvg_op)v->op, .descending = v->op != NVG_OP_BINS && v->attr[0], .operand = x->dtype,
+                      .result = n->dtype, .rank = v->rank, .shape = shape,
+                      .stride = strides_of(a, k->net->g, x, shape), .each = v->shape[v->rank - 1] };
   s->hero = "routine";
   s->what = n->name;
   s->k = nvf_kernel_new(a, "routine");

@@ -169,6 +169,8 @@ static nvf_choice *choose_reading(nvb_arena *a, readings *r, nvf_machine m, nvf_
 static nvf_choice *without(nvb_arena *a, const nvg_graph *given, const nvb_caps *caps, const nvf_options *o) {
   const nvf_machine m = { caps, o->offers };
   const nvg_graph *g = nvf_read_operands(a, given, m, o->fuse && o->nveto < NVF_VETOES);
+  if (o->fuse && caps->kind == NVB_CPU) /* who has the routine; a GPU's comparisons are fast enough */
+    g = nvg_in_bins(a, g);
   readings r = { 0 };
   for (int i = 0; i < NVF_READINGS; i++)
     r.no[i].at = NVB_NEWN(a, nvf_refusal, o->nveto * NVF_MAX_PARTS + 1);

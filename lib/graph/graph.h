@@ -34,7 +34,8 @@ typedef enum nvg_vkind {
      float32 in pieces (pieces.c) where attr[1] says so; those of i8 are summed in i32, which wraps */
   NVG_VCALL,
   /* a call of a routine that no kernel holds, always a step of its own: another row of kind CALL. ORDER, SORTED: rows
-     of the last dimension of in[0], which is real; attr[0]: descending */
+     of the last dimension of in[0], which is real; attr[0]: descending. BINS: of each row of integers how many are 0,
+     1, ... attr[0] - 1, the extent of the last dimension of the result */
   NVG_VROUTINE
 } nvg_vkind;
 
@@ -235,6 +236,8 @@ nvg_graph *nvg_in_pieces(nvb_arena *a, const nvg_graph *g, const uint8_t *which)
 enum { NVG_AS_FLOATS = 1, NVG_TURN_LEFT = 2, NVG_TURN_RIGHT = 4 };
 int nvg_of_bytes(const nvg_graph *g, const nvg_val *v);
 nvg_graph *nvg_with_operands(nvb_arena *a, const nvg_graph *g, const uint8_t *how);
+/* The graph with histograms that are sums of comparisons made by a routine; g itself if there are none. */
+const nvg_graph *nvg_in_bins(nvb_arena *a, const nvg_graph *g);
 nvb_hash nvg_graph_hash(const nvg_graph *g);      /* structure, shapes, dtypes, strides of leaves; not addresses */
 void nvg_graph_print(nvb_text *t, const nvg_graph *g);
 nvg_graph *nvg_graph_parse(nvb_arena *a, const char *text, const char *where);

@@ -131,8 +131,20 @@ static void check_product(const checker *c, const nvg_val *v) {
   must(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");
 }
 
+static void check_bins(const checker *c, const nvg_val *v) {
+  const nvg_val *x = operand(c, 0);
+  must(c, v->nin == 1 && v->nattr == 1 && v->rank > 0 && x->rank == v->rank && v->shape[v->rank - 1] == v->attr[0],
+       "bins are the last dimension");
+  for (int d = 0; d < v->rank - 1; d++) must(c, x->shape[d] == v->shape[d], "each row has bins");
+  must(c, nvg_class_of(x->dtype) < NVG_FLOAT && v->dtype == NVM_I64, "integers are counted, in int64");
+}
+
 static void check_routine(const checker *c, const nvg_val *v) {
   const nvg_val *x = operand(c, 0);
+  if (v->op == NVG_OP_BINS) {
+    check_bins(c, v);
+    return;
+  }
   must(c, (v->op == NVG_OP_ORDER || v->op == NVG_OP_SORTED) && v->nin == 1 && v->nattr == 1, "no such routine");
   must(c, v->rank > 0 && nvg_same_shape(v, x), "rows and their order have one shape");
   must(c, nvg_parts(x->dtype) == 1 && v->dtype == (v->op == NVG_OP_ORDER ? NVM_I64 : x->dtype),
