@@ -331,10 +331,21 @@ static double strip(const nvb_caps *m, double along, double others, double reduc
   return least(along, t);
 }
 
-static price price_of(const pricing *p, uint64_t repeated) {
-  const nvf_cand *k = p->k;
-  const nvb_caps *m = p->caps;
-  price c = { .grid = grid_of(p, repeated) };
+/* The axis of the grid that blocks cut: on a CPU the lanes may be on another than that along memory, where it is short
+   or bound by a stamp. */
+static int lane_of(const pricing *p, uint64_t grid) {
+  nvf_cand c = *p->k;
+  c.grid = grid;
+  uint64_t lanes = p->caps->kind == NVB_CPU ? nvf_lanes_cpu(&c) & grid : 0;
+  return !lanes || (p->lane >= 0 && (lanes >> p->lane & 1)) ? p->lane : __builtin_ctzll(lanes);
+}
+
+static price price_of(const pricing *found, uint64_t repeated) {
+  const nvf_cand *k = found->k;
+  const nvb_caps *m = found->caps;
+  price c = { .grid = grid_of(found, repeated) };
+  pricing here = *found, *p = &here;
+  here.lane = lane_of(found, c.grid);
   uint64_t all = nvf_all_axes(k), tile = all & ~c.grid, free = 0;
   for (int r = 0; r < p->nred; r++)
     free += repeated >> r & 1;

@@ -276,6 +276,27 @@ START_TEST(crowds_are_linear) {
 }
 END_TEST
 
+/* Nearest centres, and how many points each has: the distances are the work, and both units are to share them. */
+static void nearest(nvb_arena *a, void *arg) {
+  (void)arg;
+  nvb_caps two = *nvb_caps_find("cpu16");
+  two.units = 2;
+  two.width = 8;
+  N d = sub(reshape(X(10000, 8), 10000, 1, 8), reshape(X(16, 8), 1, 16, 8));
+  N best = red(NVG_OP_ARGMIN, sum(mul(d, d), 2, 0), 1, 1);
+  out(best);
+  out(sum(where(eq(best, leaf_of(NVM_I64, SHAPE(1, 16))), w(1), w(0)), 0, 0));
+  nvf_plan *p = nvf_fuse(a, graph_of(a), &two, &(nvf_options){ .fuse = 1 });
+  int longest = 0;
+  for (int s = 1; s < p->nstep; s++)
+    longest = p->step[s].flops > p->step[longest].flops ? s : longest;
+  ck_assert_int_ge(p->step[longest].blocks, two.units);
+}
+START_TEST(units_share_what_is_long) {
+  in_program(nearest, NULL, NULL);
+}
+END_TEST
+
 /* The kernel of a softmax is refused: its hero is cut, and the rest goes on together. Refused to the end: node by
    node. */
 static void veto(nvb_arena *a, void *arg) {
@@ -307,4 +328,4 @@ START_TEST(vetoes_cut) {
 END_TEST
 
 SUITE("large", EACH(plans_of_large_graphs, cases), LOOP(work_is_in_proportion, 3), crowds_are_linear,
-      vetoes_cut)
+      units_share_what_is_long, vetoes_cut)
