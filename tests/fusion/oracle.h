@@ -19,6 +19,7 @@ typedef struct maker {
   NVB_VEC(nvg_val) v;
   NVB_VEC(nvg_leaf) leaf;
   NVB_VEC(int) out;
+  const nvf_plan *plan; /* whose order the sums of products have; NULL: ascending */
 } maker;
 
 static inline int m_add(maker *m, nvg_val v, int rank, const int64_t *shape, int nin, const int *in, int nattr,
@@ -333,29 +334,67 @@ static inline void scan_line(int prod, const float *x, float *y, int64_t n, int6
   }
 }
 
-/* A product: fma in ascending order of the sum's axis; complex: real parts, then imaginary ones. */
+/* How the sums of a product are shared out (numerics.md section 4): each block takes every blocks-th round. */
+typedef struct turns { int64_t blocks, round; } turns;
+/* By the plan's step that makes a product of that many sums: a loop whose step is both numbers. */
+static inline turns turns_of(const nvf_plan *p, int64_t sums, int64_t k) {
+  for (int i = 0; p && i < p->nstep; i++) {
+    const nvf_step *st = &p->step[i];
+    int64_t n = st->product ? st->product->m * st->product->n : 0;
+    for (int b = 0; n && b < st->product->nbatch; b++)
+      n *= st->product->batch[b];
+    for (int j = 0; n == sums && st->product->k == k && j < st->k->part->body.n; j++) {
+      const nvf_stmt *s = st->k->part->body.s[j];
+      if (s->op == NVF_FOR && s->step->kind == NVF_MUL)
+        return (turns){ st->s->bind[s->step->a->id].value, st->s->bind[s->step->b->id].value };
+    }
+  }
+  return (turns){ 1, k };
+}
+
+/* The parts of the operands as they are multiplied one after the other: re += re re, re -= im im, im += re im, im += im
+   re; fma in ascending order of the sum's axis. */
 static inline double product_at(const value *x, int part, nvm_dtype t, int64_t i) {
   uint64_t bits = 0;
   memcpy(&bits, x->part[part] + i * nvg_size(t), (size_t)nvg_size(t));
   return t == NVM_I8 ? (int8_t)bits : nvg_bits_float(t, bits);
 }
-static inline void eval_product(const nvg_graph *g, const nvg_val *v, const value *val, value *o) {
-  const value *x = &val[v->in[0]], *y = &val[v->in[1]];
-  nvm_dtype t = nvg_real_of(g->v[v->in[0]].dtype), sum = nvg_real_of(v->dtype);
-  int64_t m = v->shape[v->rank - 2], n = v->shape[v->rank - 1], K = g->v[v->in[0]].shape[v->rank - 1];
+typedef struct dots { /* of one row and one column: first elements, and the distances of the next ones */
+  const value *x, *y;
+  int64_t row, column, k, n;
+  nvm_dtype operands, sum;
+  turns by;
+} dots;
+static inline double rounded_sum(nvm_dtype t, double x, double y) { return t == NVM_F32 ? (float)x + (float)y : x + y; }
+static inline double fused(nvm_dtype t, double x, double y, double acc) {
+  return t == NVM_F32 ? fmaf((float)x, (float)y, (float)acc) : fma(x, y, acc);
+}
+static inline double part_of_block(const dots *d, int q, int64_t block, double acc) {
+  int left = q == 1 || q == 3, right = q == 1 || q == 2;
+  for (int64_t r = block * d->by.round; r < d->k; r += d->by.blocks * d->by.round)
+    for (int64_t k = r; k < r + d->by.round && k < d->k; k++)
+      acc = fused(d->sum, product_at(d->x, left, d->operands, d->row + k) * (q == 1 ? -1 : 1),
+                  product_at(d->y, right, d->operands, d->column + k * d->n), acc);
+  return acc;
+}
+static inline double sum_of_blocks(const dots *d, int part, int64_t first, int64_t blocks) {
+  if (blocks > 1)
+    return rounded_sum(d->sum, sum_of_blocks(d, part, first, blocks / 2),
+                       sum_of_blocks(d, part, first + blocks / 2, blocks / 2));
+  double acc = part_of_block(d, 2 * part, first, 0);
+  return d->x->n > 1 ? part_of_block(d, 2 * part + 1, first, acc) : acc;
+}
+static inline void eval_product(const maker *m, const nvg_graph *g, const nvg_val *v, const value *val, value *o) {
+  int64_t rows = v->shape[v->rank - 2], n = v->shape[v->rank - 1], k = g->v[v->in[0]].shape[v->rank - 1];
+  dots d = { .x = &val[v->in[0]], .y = &val[v->in[1]], .k = k, .n = n, .operands = nvg_real_of(g->v[v->in[0]].dtype),
+             .sum = nvg_real_of(v->dtype), .by = turns_of(m->plan, v->size, k) };
   for (int64_t i = 0; i < v->size; i++) {
-    double acc[2] = { 0, 0 };
-    int64_t b = i / (m * n), r = i / n % m, c = i % n;
-    for (int q = 0; q < o->n * o->n; q++) /* re += re re, re -= im im, im += re im, im += im re */
-      for (int64_t k = 0; k < K; k++) {
-        int left = q == 1 || q == 3, right = q == 1 || q == 2;
-        double p = product_at(x, left, t, (b * m + r) * K + k) * (q == 1 ? -1 : 1),
-               w = product_at(y, right, t, (b * K + k) * n + c);
-        acc[q / 2] = sum != NVM_F32 ? fma(p, w, acc[q / 2]) : fmaf((float)p, (float)w, (float)acc[q / 2]);
-      }
+    d.row = i / n * k;
+    d.column = i / (rows * n) * k * n + i % n;
     for (int p = 0; p < o->n; p++) {
-      uint64_t bits = sum == NVM_I32 ? (uint32_t)(int64_t)acc[p] : nvg_float_bits(sum, acc[p]);
-      memcpy(o->part[p] + i * nvg_size(sum), &bits, (size_t)nvg_size(sum));
+      double sum = sum_of_blocks(&d, p, 0, d.by.blocks);
+      uint64_t bits = d.sum == NVM_I32 ? (uint32_t)(int64_t)sum : nvg_float_bits(d.sum, sum);
+      memcpy(o->part[p] + i * nvg_size(d.sum), &bits, (size_t)nvg_size(d.sum));
     }
   }
 }
@@ -393,7 +432,7 @@ static inline value *evaluate(maker *m, const nvg_graph *g, char *const *data) {
       continue;
     }
     if (v->kind == NVG_VCALL) {
-      eval_product(g, v, val, &val[i]);
+      eval_product(m, g, v, val, &val[i]);
       continue;
     }
     if (v->kind == NVG_VPICK) {
