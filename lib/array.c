@@ -14,16 +14,18 @@ nvm_array *nvh_array_new(nvm_ctx *c, nvg_node *n) {
   if (!n) return NULL;
   nvm_array *a = nvb_alloc(sizeof *a);
   if (!a) return nvg_node_unref(n), nvb_fail_memory(), NULL;
-  *a = (nvm_array){ .refs = 1, .ctx = nvh_ctx_ref(c), .node = n, .trace = nvh_tracing() };
+  *a = (nvm_array){ .refs = 1, .ctx = nvh_ctx_ref(c), .node = n, .version = 1, .trace = nvh_tracing() };
   return a;
 }
 nvm_array *nvm_array_ref(nvm_array *a) {
   if (a && a != &nvh_none) atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
   return a;
 }
+static void unlink_view(nvm_array *a);
 void nvm_array_unref(nvm_array *a) {
   while (a && a != &nvh_none && nvb_let_go(&a->refs)) {
     nvm_array *base = a->base;
+    if (base) unlink_view(a);
     nvg_node_unref(a->node);
     nvh_ctx_unref(a->ctx);
     nvg_lens_free(a->lens);
@@ -36,19 +38,57 @@ static nvg_value *value_of(nvm_array *a);
 /* What a handle stands for changes under this lock: readers in several threads may derive a view, and a call in one
    may look at an array that another writes to. */
 static nvb_lock handles = NVB_LOCK;
+void nvh_handles_take(void) { nvb_lock_take(&handles); }
+void nvh_handles_give(void) { nvb_lock_give(&handles); }
+
+static void unlink_view(nvm_array *a) {
+  nvb_lock_take(&handles);
+  *(a->before ? &a->before->after : &a->base->views) = a->after;
+  if (a->after) a->after->before = a->before;
+  nvb_lock_give(&handles);
+}
+void nvh_link_view(nvm_array *a, nvm_array *base) {
+  a->base = nvm_array_ref(base);
+  nvb_lock_take(&handles);
+  a->after = base->views;
+  if (a->after) a->after->before = a;
+  base->views = a;
+  nvb_lock_give(&handles);
+}
 
 static void stand_for(nvm_array *a, nvg_node *n) { /* takes n */
   nvg_node_unref(a->node);
   a->node = n;
 }
 static int stale(const nvm_array *a) { return a->base && a->seen != a->base->version; }
+/* What a lens shows of an array that lies in host memory in row-major order, as a value over the same memory; NULL: it
+   takes nodes. */
+static nvg_node *derive_leaf(const nvm_array *a) {
+  const nvg_node *from = a->base->node;
+  const nvg_aval *av = a->lens->top->aval;
+  const nvg_value *v = atomic_load(&from->value);
+  int place = from->device ? from->device : atomic_load_explicit(&a->ctx->device, memory_order_relaxed);
+  if (!a->lens->strided || place != NVM_DEVICE_CPU || !v || !nvh_is_plain(v, from->aval)) return NULL;
+  nvg_value *w = nvh_value_new(nvd_buf_ref(v->buffer), v->data + a->lens->offset * nvg_size(av->dtype), av->rank,
+                               a->lens->stride);
+  nvg_node *n = w ? nvg_leaf_new(nvg_aval_ref(av), w) : NULL;
+  if (n) n->device = from->device;
+  return n;
+}
 static int derive(nvm_array *a) { /* under the lock */
   if (!stale(a)) return NVM_OK;
-  nvg_node *n = nvg_lens_get(a->lens, a->base->node);
+  nvg_node *n = derive_leaf(a);
+  if (!n) n = nvg_lens_get(a->lens, a->base->node);
   if (!n) return nvb_status();
   stand_for(a, n);
   a->seen = a->base->version; /* last: whoever sees it sees the node */
   return NVM_OK;
+}
+void nvh_forget(nvm_array *a) {
+  nvb_lock_take(&handles);
+  stand_for(a, nvg_node_ref(a->lens->top));
+  a->seen = 0;
+  nvb_lock_give(&handles);
 }
 void nvh_stand_for(nvm_array *a, nvg_node *n) {
   nvb_lock_take(&handles);
@@ -61,6 +101,13 @@ static int lost(const nvm_array *a) { /* under the lock if it is a view: its bas
   return !a ? NVM_OK
             : nvb_fail(NVM_ERR_STATE, "the array was donated: its memory may be another's now, and it has no value "
                        "any more");
+}
+int nvh_check_kept(const nvm_array *a) {
+  if (!a->base) return lost(a);
+  nvb_lock_take(&handles);
+  int status = lost(a);
+  nvb_lock_give(&handles);
+  return status;
 }
 /* Brings a view up to date with its base; a status. */
 static int refresh(nvm_array *a) {
@@ -281,7 +328,18 @@ nvm_dtype nvm_dtype_of(const nvm_array *a) { return a && a->node ? a->node->aval
 int nvm_rank(const nvm_array *a) { return a && a->node ? a->node->aval->rank : 0; }
 const int64_t *nvm_shape(const nvm_array *a) { return a && a->node ? a->node->aval->shape : NULL; }
 int64_t nvm_size(const nvm_array *a) { return a && a->node ? a->node->aval->size : 0; }
-int nvm_is_pending(const nvm_array *a) { return a && a->node && (stale(a) || !atomic_load(&a->node->value)); }
+/* A view that has to be derived takes no evaluation where its base has a value over which it can lie. */
+static int is_at_hand(const nvm_array *a) {
+  nvb_lock_take(&handles);
+  const nvg_value *v = atomic_load(&a->base->node->value);
+  int at_hand = a->lens->strided && v && nvh_is_plain(v, a->base->node->aval);
+  nvb_lock_give(&handles);
+  return at_hand;
+}
+int nvm_is_pending(const nvm_array *a) {
+  if (!a || !a->node) return 0;
+  return stale(a) ? !is_at_hand(a) : !atomic_load(&a->node->value);
+}
 const char *nvm_dtype_name(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? nvg_dtype_name(t) : "none"; }
 size_t nvm_dtype_size(nvm_dtype t) { return (unsigned)t < NVM_NDTYPES ? (size_t)nvg_size(t) : 0; }
 int nvm_dtype_find(nvm_dtype *out, const char *name) {
@@ -395,26 +453,3 @@ nvm_array *nvm_array_copy(nvm_array *a) {
   return leaf_over(a->ctx, n->aval, nvh_value_copy(v, n->aval, n->device ? n->device : v->device + 1), n->device);
 }
 nvm_array *nvm_to_device(nvm_array *a, nvm_device d) { return nvh_scope_keep(nvm_array_to_device(a, d)); }
-
-/* Packs elements at byte strides (NULL: packed already) into row-major order. */
-void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides) {
-  int64_t size = nvg_size(av->dtype), run = size;
-  int r = av->rank;
-  if (!av->size) return;
-  while (r && (!strides || strides[r - 1] == run || av->shape[r - 1] == 1)) run *= av->shape[--r]; /* contiguous tail */
-  int64_t at[NVM_MAX_RANK] = { 0 };
-  char *o = to;
-  const char *p = from;
-  for (;;) {
-    memcpy(o, p, (size_t)run);
-    o += run;
-    int d = r - 1;
-    for (; d >= 0; d--) {
-      p += strides[d];
-      if (++at[d] < av->shape[d]) break;
-      p -= strides[d] * av->shape[d];
-      at[d] = 0;
-    }
-    if (d < 0) return;
-  }
-}

@@ -5,15 +5,19 @@
 #include "dispatch/device.h"
 #include "nvm/nvm.h"
 
-/* A handle. `node` is what it stands for now; a view (base != NULL) derives it again when its base has been written. */
+/* A handle. `node` is what it stands for now; a view (base != NULL) derives it when it is first used and when its base
+   stands for another node. */
 struct nvm_array {
   atomic_int refs;
   nvm_ctx *ctx;            /* counted */
   nvg_node *node;          /* counted */
   nvm_array *base;         /* counted; the handle that this one is a view of, which is none itself; or NULL */
   nvg_lens *lens;          /* of a view: what it shows of the base */
-  atomic_ullong version;   /* grows with each write */
-  atomic_ullong seen;      /* view: the base's version that `node` was derived from */
+  nvm_array *views;        /* the first that views this one; a list in no order, under the lock of handles */
+  nvm_array *before, *after; /* of a view: its neighbours in the base's list */
+  atomic_ullong version;   /* from 1 on; grows when it comes to stand for another node */
+  atomic_ullong seen;      /* view: the base's version that `node` was derived from; 0: `node` is the lens's top */
+  uint8_t touched;         /* writes to parts of it, and elements read, since it is pending */
   uint8_t fixed;           /* NVH_FIXED: read-only; NVH_OUTSIDE: shows, in a trace, an array from outside of it */
   uint64_t trace;          /* the trace that made it; 0: made outside */
 };
@@ -44,9 +48,22 @@ nvg_node *nvh_node(nvm_array *a);
 nvg_node *nvh_node_ref(nvm_array *a);
 extern nvm_array nvh_none;                   /* what nvm_none returns */
 void nvh_stand_for(nvm_array *a, nvg_node *n); /* it was written: n, which is taken, is what it stands for; no view */
+void nvh_link_view(nvm_array *a, nvm_array *base); /* a is a view of base from here on */
+void nvh_forget(nvm_array *a);               /* a view, which only this thread uses, lets go of what it stood for */
+int nvh_check_kept(const nvm_array *a);      /* the status of an array that was donated, or shows one */
+/* What handles stand for, the lists of views, and the memory that is stored to in place, change between these. */
+void nvh_handles_take(void);
+void nvh_handles_give(void);
 void nvh_lose(nvm_array *a);                 /* its value is another's from here on; reading it is an error */
-/* Packs; strides in bytes, NULL: packed already. */
+
+/* strided.c: strides in bytes */
+void nvh_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,
+                      const int64_t *shape, size_t each); /* from may repeat elements; the two do not overlap */
+/* Packs; strides NULL: packed already. */
 void nvh_copy_strided(void *to, const void *from, const nvg_aval *av, const int64_t *strides);
+
+/* ops.c: what can be seen of a call's lists before anything reads them; a status */
+int nvh_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr);
 
 /* device.c: places are those of nvg_node.device, 1 the CPU, 2 + ordinal a GPU */
 int nvh_decide(nvm_ctx *c);
@@ -70,6 +87,8 @@ nvg_value *nvh_value_share(nvg_value *v, int rank); /* another value over the sa
 nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place); /* v there; v keeps and owns a copy */
 int nvh_is_borrowed(const nvg_value *v);     /* its memory is somebody else's, who may write there later */
 int nvh_is_alone(const nvg_value *v);        /* nothing else holds its memory */
+/* It lies in host memory, in row-major order, and nobody asks what lent memory holds. */
+int nvh_is_plain(const nvg_value *v, const nvg_aval *av);
 void nvh_lend(nvg_value *v, const nvg_aval *av);       /* notes what borrowed memory holds, if NVM_CHECK asks for it */
 int nvh_lent_still(const nvg_value *v, const nvg_aval *av);
 static inline int nvh_lent(const nvg_value *v, const nvg_aval *av) { /* a status: it still holds that */

@@ -40,8 +40,7 @@ static nvm_array *apply_on_host(nvm_ctx *ctx, nvg_op op, nvm_array *x, const nvm
   return back;
 }
 
-/* What can be seen of a call's lists before anything reads them; a status. */
-static int listed(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
+int nvh_check_call(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
   if (!ctx) return nvh_missing(who, "context");
   if (nin < 0 || nattr < 0 || nattr > 64)
     return nvb_fail(NVM_ERR_VALUE, "[%s] %d operands, %d attributes", who, nin, nattr);
@@ -56,7 +55,7 @@ static int listed(const char *who, nvm_ctx *ctx, nvm_array *const *in, int nin, 
   return NVM_OK;
 }
 static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (listed(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
+  if (nvh_check_call(nvg_ops[op].name, ctx, in, nin, attr, nattr)) return NULL;
   if (nin == 1 && sorts_elsewhere(op, in)) return apply_on_host(ctx, op, in[0], attr, nattr);
   nvg_node *few[FEW] = { NULL }, **node = nin <= FEW ? few : nvb_alloc(sizeof *node * (size_t)nin);
   if (!node) return nvb_fail_memory(), NULL;

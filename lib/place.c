@@ -180,6 +180,9 @@ int nvh_is_alone(const nvg_value *v) {
   nvd_buf *b = v->buffer;
   return b && !b->release && atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
+int nvh_is_plain(const nvg_value *v, const nvg_aval *av) {
+  return !v->device && v->buffer && !v->sum && is_packed(av, v->stride);
+}
 
 /* ---- NVM_CHECK=borrow: what is lent to an array does not change while the array lives */
 static uint64_t sum_of(const nvg_value *v, const nvg_aval *av) { /* 0: there is no memory for it */

@@ -1,5 +1,6 @@
-/* Views and writes: which handle shows part of which other, and what becomes of both when one is written. A view shows
-   its base, an array that is none, through a lens (graph/lens.c), and stands for another node when that was written. */
+/* Views: which handle shows part of which other. A view shows its base, an array that is none, through a lens
+   (graph/lens.c). What it stands for is derived when it is used: until then nothing but the base holds the base's
+   memory. */
 #include <string.h>
 #include "base/mem.h"
 #include "hallway.h"
@@ -20,18 +21,19 @@ static nvg_node *shown(const how *h, nvg_node *x) {
 }
 static nvg_lens *lens_of(const nvm_array *a, const how *h) {
   nvg_node *of = a->lens ? nvg_node_ref(a->lens->of) : nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
+  if (of && !a->lens) of->device = a->node->device;
   nvg_node *top = of ? shown(h, a->lens ? a->lens->top : of) : NULL;
   nvg_lens *l = top ? nvg_lens_new(a->lens, of, top) : NULL;
   nvg_node_unref(of);
   return l;
 }
-/* r becomes a view of what a is, or shows; takes both r and l. */
-static nvm_array *link(nvm_array *r, nvm_array *a, nvg_lens *l) {
-  if (!r || !l) return nvm_array_unref(r), nvg_lens_free(l), NULL;
+/* A view of what a is, or shows; takes l, NULL passes through. */
+static nvm_array *view_by(nvm_array *a, nvg_lens *l) {
+  nvm_array *r = l ? nvh_array_new(a->ctx, nvg_node_ref(l->top)) : NULL;
+  if (!r) return nvg_lens_free(l), NULL;
   r->lens = l;
-  r->base = nvm_array_ref(a->base ? a->base : a);
-  r->seen = a->base ? a->seen : a->version;
-  r->fixed |= a->fixed;
+  r->fixed = a->fixed;
+  nvh_link_view(r, a->base ? a->base : a);
   return r;
 }
 /* A trace reads arrays from outside of it, and keeps its hands off them: what shows them there is no view. */
@@ -39,11 +41,15 @@ static int is_outside(const nvm_array *a) {
   const nvm_array *base = a->base ? a->base : a;
   return nvh_tracing() && base->trace != nvh_tracing();
 }
+static nvm_array *outside(nvm_array *r) { /* NULL passes through */
+  if (r) r->fixed = NVH_OUTSIDE;
+  return r;
+}
 static nvm_array *view(nvm_array *a, const how *h) {
-  nvg_node *n = a ? nvh_node(a) : NULL;
-  nvm_array *r = n ? nvh_array_new(a->ctx, shown(h, n)) : NULL;
-  if (!r || is_outside(a)) return r ? r->fixed = NVH_OUTSIDE, r : NULL;
-  return link(r, a, lens_of(a, h));
+  if (nvh_check_kept(a)) return NULL;
+  if (!is_outside(a)) return view_by(a, lens_of(a, h));
+  nvg_node *n = nvh_node(a);
+  return n ? outside(nvh_array_new(a->ctx, shown(h, n))) : NULL;
 }
 nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                     const int *drop) {
@@ -86,23 +92,32 @@ static int copies(const nvm_attr *attr, int nattr) {
     if (!strcmp(attr[nattr].name, "copy") && attr[nattr].kind != 'n') return attr[nattr].i != 0;
   return -1;
 }
-/* r, which the operation made of a, as a view if it can be one; takes r. */
-static nvm_array *as_view(nvm_array *r, nvm_array *a, const how *h) {
-  int copy = copies(h->attr, h->nattr), cast = h->op == NVG_OP_ASTYPE;
-  if (a->node->weak || copy == 1 || (cast && (copy || r->node->aval != a->node->aval))) return r;
-  r->fixed = shows(h->op) == NVH_FIXED ? NVH_FIXED : 0;
-  if (is_outside(a)) return r->fixed = NVH_OUTSIDE, r;
-  nvg_lens *l = lens_of(a, h);
-  if (l && l->length < 0) return r->fixed = NVH_FIXED, nvg_lens_free(l), r; /* the imaginary part of real numbers */
-  if (!l || l->strided || h->op != NVG_OP_RESHAPE) return link(r, a, l);
-  nvg_lens_free(l);
-  if (copy < 0) return r;
-  nvb_fail(NVM_ERR_VALUE, "[reshape] copy=False, but no strides describe the view in that shape");
-  return nvm_array_unref(r), NULL;
+/* Can what the operation makes of it be a view? What is wrong with a call, the operation says. */
+static int may_show(nvm_ctx *ctx, const how *h, nvm_array *const *in, int nin) {
+  if (nin != 1 || !in || !in[0] || in[0] == &nvh_none || in[0]->ctx != ctx || in[0]->node->weak) return 0;
+  if (!shows(h->op) || nvh_check_call("view", ctx, in, nin, h->attr, h->nattr)) return 0;
+  int copy = copies(h->attr, h->nattr);
+  return copy != 1 && (h->op != NVG_OP_ASTYPE || !copy);
+}
+/* Is what the lens shows a view of a? Of a reshape that no strides describe copy=False asks in vain. */
+static int is_view(const nvg_lens *l, const nvm_array *a, const how *h) {
+  if (h->op == NVG_OP_ASTYPE) return l->top->aval == a->node->aval;
+  return l->strided || (l->length >= 0 && h->op != NVG_OP_RESHAPE);
 }
 nvm_array *nvm_apply_view(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  nvm_array *r = nvm_apply(ctx, op, in, nin, attr, nattr);
-  return r && shows(op) ? as_view(r, in[0], &(how){ .op = (nvg_op)op, .attr = attr, .nattr = nattr }) : r;
+  how h = { .op = (nvg_op)op, .attr = attr, .nattr = nattr };
+  if (!may_show(ctx, &h, in, nin)) return nvm_apply(ctx, op, in, nin, attr, nattr);
+  nvm_array *a = in[0];
+  if (is_outside(a)) return outside(nvm_apply(ctx, op, in, nin, attr, nattr));
+  nvg_lens *l = nvh_check_kept(a) ? NULL : lens_of(a, &h);
+  if (!l) return NULL;
+  int shown = is_view(l, a, &h), zeros = l->length < 0; /* zeros: the imaginary part of real numbers */
+  nvm_array *r = shown ? view_by(a, l) : (nvg_lens_free(l), NULL);
+  if (!shown && op == NVG_OP_RESHAPE && !copies(attr, nattr))
+    return nvb_fail(NVM_ERR_VALUE, "[reshape] copy=False, but no strides describe the view in that shape"), NULL;
+  if (!shown) r = nvm_apply(ctx, op, in, nin, attr, nattr);
+  if (r && (shown ? shows(op) == NVH_FIXED : zeros && op == NVG_OP_IMAG)) r->fixed = NVH_FIXED;
+  return r;
 }
 
 nvm_array *nvm_base(nvm_array *a) {
@@ -110,51 +125,3 @@ nvm_array *nvm_base(nvm_array *a) {
   return a->base ? a->base : a;
 }
 int nvm_is_packed(const nvm_array *a) { return !a || !a->lens || nvg_lens_packed(a->lens); }
-
-/* ---- assignment */
-static nvg_node *cast_like(nvg_node *v, nvg_node *like) {
-  nvg_attr dt = { .name = "dtype", .kind = 'd', .i = like->aval->dtype };
-  nvg_attr sh = { .name = "shape", .kind = 'I', .is = like->aval->shape, .n = like->aval->rank };
-  nvg_node *c = nvg_apply(NVG_OP_ASTYPE, &v, 1, &dt, 1, NVM_F64);
-  if (!c) return NULL;
-  nvg_node *b = nvg_apply(NVG_OP_BROADCAST_TO, &c, 1, &sh, 1, NVM_F64);
-  nvg_node_unref(c);
-  return b;
-}
-int nvm_check_writable(const nvm_array *a) {
-  if (!a || a == &nvh_none) return nvh_null("assign", "array");
-  const nvm_array *base = a->base ? a->base : a;
-  if (a->fixed == NVH_OUTSIDE || (nvh_tracing() && base->trace != nvh_tracing()))
-    return nvb_fail(NVM_ERR_STATE, "[assign] a traced function may not write to an array from outside it; pass the "
-                    "array in and return the new value");
-  if (a->fixed)
-    return nvb_fail(NVM_ERR_VALUE, "[assign] the array is read-only: a view that repeats elements, a diagonal, or the "
-                    "imaginary part of real numbers; write to a copy of it");
-  return NVM_OK;
-}
-/* What a's base becomes when a becomes `value`; a new reference. */
-static nvg_node *written(nvm_array *a, nvg_node *old, nvg_node *value) {
-  int place = nvg_device_join("assign", (nvg_node *[]){ old, value }, 2);
-  nvg_node *n = place < 0 ? NULL : cast_like(value, old);
-  if (n && n->device != place) { /* the array stays where it was put */
-    nvg_node *put = nvg_put(n, place);
-    nvg_node_unref(n);
-    n = put;
-  }
-  if (!n || !a->base) return n;
-  nvg_node *all = nvg_lens_put(a->lens, a->base->node, n);
-  nvg_node_unref(n);
-  return all;
-}
-int nvm_assign(nvm_array *a, nvm_array *value) {
-  if (!a || !value) return nvh_null("assign", "array");
-  if (value->ctx != a->ctx && value != &nvh_none && a != &nvh_none) return nvh_two_contexts("assign");
-  int status = nvm_check_writable(a);
-  if (status) return status;
-  nvg_node *old = nvh_node(a), *v = nvh_node(value), *n = old && v ? written(a, old, v) : NULL;
-  if (!n) return nvb_status();
-  status = nvh_settle(a->ctx, n); /* before anything is written */
-  if (status) return nvg_node_unref(n), status;
-  nvh_stand_for(a->base ? a->base : a, n);
-  return NVM_OK;
-}

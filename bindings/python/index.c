@@ -102,12 +102,6 @@ static nvm_array *view_of(nvp_array *a, const basic *b) {
   nvm_array_unref(v);
   return r;
 }
-/* The element, which later writes do not change. */
-static nvm_array *element_of(nvp_array *a, const basic *b) {
-  nvm_array *v = view_of(a, b), *r = nvm_snapshot(v);
-  nvm_array_unref(v);
-  return r;
-}
 PyObject *nvp_getitem(PyObject *self, PyObject *key) {
   nvp_array *a = (nvp_array *)self;
   basic b = { .who = "getitem" };
@@ -117,7 +111,7 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key) {
     PyObject *f = nvp_hook(a->st, "getitem");
     return f ? PyObject_CallFunctionObjArgs(f, self, key, NULL) : NULL;
   }
-  return nvp_wrap(a->st, b.element ? element_of(a, &b) : view_of(a, &b));
+  return nvp_wrap(a->st, b.element ? nvm_element(a->h, b.start) : view_of(a, &b));
 }
 
 /* ---- assignment */
@@ -136,19 +130,25 @@ static PyObject *fit(nvp_state *st, nvm_array *value, int rank) {
   nvm_attr at = { .name = "shape", .kind = 'I', .is = s, .n = n };
   return nvp_apply(st, NVP_RESHAPE, &value, 1, &at, 1);
 }
+static int store(nvp_array *a, const basic *b, nvm_array *value) {
+  if (covers(b, a)) return nvm_assign(a->h, value);
+  if (!b->fresh) return nvm_assign_view(a->h, b->rank, b->start, b->count, b->step, b->drop, value);
+  nvm_array *target = view_of(a, b);
+  int status = target ? nvm_assign(target, value) : nvm_last_status();
+  nvm_array_unref(target);
+  return status;
+}
 static int assign(nvp_array *a, const basic *b, PyObject *value) {
   nvp_state *st = a->st;
-  nvm_array *v, *target = NULL;
+  nvm_array *v;
   int owned, got = nvp_operand_for(st, value, nvm_dtype_of(a->h), &v, &owned), status = -1;
   if (got <= 0) return got ? -1 : (PyErr_Format(PyExc_TypeError, "%R cannot be stored in an array", value), -1);
   PyObject *fitted = NULL;
   if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(nvm_dtype_of(a->h)) != 'c')
     PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s",
         nvm_dtype_name(nvm_dtype_of(a->h)));
-  else if (!(target = covers(b, a) ? nvm_array_ref(a->h) : view_of(a, b))) nvp_raise(st);
-  else if ((fitted = fit(st, v, b->nshape))) status = nvp_check(st, nvm_assign(target, ((nvp_array *)fitted)->h));
+  else if ((fitted = fit(st, v, b->nshape))) status = nvp_check(st, store(a, b, ((nvp_array *)fitted)->h));
   Py_XDECREF(fitted);
-  nvm_array_unref(target);
   if (owned) nvm_array_unref(v);
   nvp_drain();
   return status;

@@ -79,7 +79,8 @@ NVM_API int nvm_eval(nvm_array *const *arrays, int n);  /* together: shared work
 /* evaluates; packed, row-major; bytes must match */
 NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes);
 /* Evaluates and shows the elements in host memory: address of the first and strides in bytes (rank of them, filled in),
-   valid as long as the array. Read only. Of an array on a GPU: a copy (nvm_device_data shows where it lies). */
+   valid until the array, or what it is a view of, is written or let go. Read only. Of an array on a GPU: a copy
+   (nvm_device_data shows where it lies). */
 NVM_API int nvm_data(const void **data, int64_t *strides, nvm_array *a);
 /* waits until all that was launched on GPUs has finished; raises what failed there. ctx NULL is fine. */
 NVM_API int nvm_synchronize(nvm_ctx *ctx);
@@ -142,6 +143,11 @@ NVM_API nvm_array *nvm_view(nvm_array *a, int rank, const int64_t *start, const 
 /* Owned: the same elements in row-major order, in another shape; what is written is seen likewise. */
 NVM_API nvm_array *nvm_view_as(nvm_array *a, int rank, const int64_t *shape);
 NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value, cast and broadcast to a */
+/* The same to what nvm_view would give of `a`, without making it. */
+NVM_API int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
+                            const int *drop, nvm_array *value);
+/* Owned: the element at index[d], not negative, of each of a's dimensions, which later writes do not change. */
+NVM_API nvm_array *nvm_element(nvm_array *a, const int64_t *index);
 NVM_API int nvm_check_writable(const nvm_array *a);           /* the status with which nvm_assign would refuse it */
 
 /* ---- functions: traced once for each signature, then called at launch cost. A function keeps the graphs of the 64

@@ -6,6 +6,7 @@ import pathlib, re, sys
 OPTIONAL = {
     "nvm_ctx_new.o", "nvm_free.p", "nvm_array_unref.a", "nvm_array_ref.a", "nvm_fn_free.f", "nvm_traced_free.t",
     "nvm_set.value", "nvm_setting.name", "nvm_setting.value", "nvm_setting.def", "nvm_setting.doc", "nvm_view.drop",
+    "nvm_assign_view.drop",
     "nvm_slice.step", "nvm_slice_update.step", "nvm_tune_begin.o", "nvm_tune_import.taken", "nvm_tune_clear.dropped",
     "nvm_thread_device_set.before", "nvm_tensordot.axes1", "nvm_tensordot.axes2",
     "nvm_library_dir.dir", "nvm_placeholder_scalar.with", "nvm_ctx_free.ctx", "nvm_synchronize.ctx",
