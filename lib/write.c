@@ -191,7 +191,9 @@ static int store(nvm_array *a, const part *p, const nvg_aval *like, nvm_array *v
   nvm_array *base = a->base ? a->base : a;
   part q;
   *status = NVM_OK;
-  if (value != &nvh_none && (value->base ? value->base : value) == base && part_of(&q, value) && is_same(p, &q)) return 1;
+  if (value == &nvh_none) return 0;
+  int related = value == base || value->base == base;
+  if (related && part_of(&q, value) && is_same(p, &q)) return 1; /* a part that becomes itself */
   if (!is_on_host(base)) return 0;
   nvg_node *v = nvh_node(value), *n = v ? cast_to(v, p, like, base) : NULL;
   if (!n) return 0;
