@@ -413,6 +413,10 @@ int nvm_device_ready(nvm_array *a, void *stream) {
   int status = nvd_buf_ready(v->buffer, stream);
   return status ? status : nvd_buf_use(v->buffer, stream, 0);
 }
+int nvm_check_indices(nvm_array *a) {
+  nvg_value *v = value_of(a);
+  return !v ? nvb_status() : v->device ? nvd_buf_check(v->buffer) : NVM_OK;
+}
 int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes) {
   nvg_value *v = value_of(a);
   if (!v) return nvb_status();

@@ -65,8 +65,11 @@ static nvm_array *apply(nvm_ctx *ctx, nvg_op op, nvm_array *const *in, int nin, 
   if (r && nvh_settle(ctx, r)) nvg_node_unref(r), r = NULL;
   return nvh_array_new(ctx, r);
 }
+static int can_be_called(int op) {
+  return op >= 0 && op < NVG_NOPS && (nvg_ops[op].name[0] != '_' || nvg_ops[op].kind == NVG_KGATHER);
+}
 nvm_array *nvm_apply(nvm_ctx *ctx, int op, nvm_array *const *in, int nin, const nvm_attr *attr, int nattr) {
-  if (op < 0 || op >= NVG_NOPS || nvg_ops[op].name[0] == '_')
+  if (!can_be_called(op))
     return nvb_fail(NVM_ERR_VALUE, "[apply] there is no operation %d", op), NULL;
   return apply(ctx, (nvg_op)op, in, nin, attr, nattr);
 }
@@ -82,8 +85,8 @@ int nvm_op_get(nvm_op_info *out, int op) {
 }
 int nvm_op_find(int *out, const char *name) {
   if (!out || !name) return nvh_missing("op_find", name ? "place for the number" : "name");
-  int op = name[0] == '_' ? -1 : nvg_op_find(name);
-  if (op < 0) return nvb_fail(NVM_ERR_VALUE, "there is no operation '%s'", name);
+  int op = nvg_op_find(name);
+  if (!can_be_called(op)) return nvb_fail(NVM_ERR_VALUE, "there is no operation '%s'", name);
   *out = op;
   return NVM_OK;
 }

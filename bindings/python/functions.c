@@ -395,7 +395,8 @@ int nvp_add_functions(PyObject *m, nvp_state *st) {
   for (int i = 0; !status && i < nvm_op_count(); i++) {
     nvm_op_info info;
     if (nvp_check(st, nvm_op_get(&info, i))) status = -1;
-    if (status || *info.name == '_') continue;
+    int number;
+    if (status || nvm_op_find(&number, info.name)) continue;
     op *o = op_new(st, &info, i);
     PyObject *f = o ? PyCFunction_NewEx(&o->def, (PyObject *)o, home) : NULL;
     status = f ? PyDict_SetItemString(st->functions, info.name, f) || PyModule_AddObjectRef(m, info.name, f) ? -1 : 0

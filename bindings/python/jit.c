@@ -647,7 +647,12 @@ static int launch(entry *e, call *c, nvm_array **out) {
   e->quick |= quick;
   return status;
 }
-/* Launches, and stores what the function wrote where its arguments are. */
+static int check_indices(nvp_state *st, nvm_array *h) {
+  int status;
+  NVP_UNLOCKED(status, nvm_check_indices(h));
+  return nvp_check(st, status);
+}
+/* Launches, and stores what the function wrote where its arguments are; nothing, if an index was out of range. */
 static int run_writing(entry *e, call *c, nvm_array **out) {
   nvm_array **target = PyMem_Calloc((size_t)e->nwrite + 1, sizeof *target);
   int n = 0, bad = !target;
@@ -657,6 +662,7 @@ static int run_writing(entry *e, call *c, nvm_array **out) {
     target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch puts what it stands for there */
   }
   bad = bad || nvp_ran(c->st, launch(e, c, out));
+  for (int k = 0; !bad && k < n; k++) bad = check_indices(c->st, out[e->nout + k]);
   for (int k = 0; !bad && k < n; k++) {
     const Py_buffer *v = view_of(c, e->write[k]);
     bad = v ? write_buffer(c->st, v, out[e->nout + k]) : nvp_check(c->st, nvm_assign(target[k], out[e->nout + k]));

@@ -78,6 +78,9 @@ NVM_API size_t nvm_dtype_size(nvm_dtype t);             /* bytes of an element; 
 NVM_API int nvm_eval(nvm_array *const *arrays, int n);  /* together: shared work is done once */
 /* evaluates; packed, row-major; bytes must match */
 NVM_API int nvm_copy_to_host(nvm_array *a, void *out, size_t bytes);
+/* Evaluates: NVM_ERR_INDEX if an index that the elements depend on is out of range. On a GPU that is known when the
+   index has been looked at: this waits for it, and if there are no such indices for nothing. */
+NVM_API int nvm_check_indices(nvm_array *a);
 /* Evaluates and shows the elements in host memory: address of the first and strides in bytes (rank of them, filled in),
    valid until the array, or what it is a view of, is written or let go. Read only. Of an array on a GPU: a copy
    (nvm_device_data shows where it lies). */
@@ -97,7 +100,7 @@ NVM_API void nvm_interrupt_set(int (*asked)(void *user), void *user);
 
 /* ---- any operation by number: what bindings use. Attributes (nvm_attr) are named as in the operation's signature. */
 /* signature: Python-like, "(x, /, *, axis=None, keepdims=False)"; nin: operands, -1: a list of them. Texts are the
-   library's. What starts with _ cannot be called. */
+   library's. What starts with _ cannot be called, but for _getitem and _setitem: take, whose errors tell of x[...]. */
 typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info;
 NVM_API int nvm_op_count(void);                       /* operations are numbered from 0 */
 NVM_API int nvm_op_get(nvm_op_info *out, int op);     /* NVM_ERR_VALUE if there is none, as the next */

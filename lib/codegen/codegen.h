@@ -13,6 +13,9 @@ typedef struct nvc_interp nvc_interp;
 nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s); /* throws what the check throws */
 int64_t nvc_interp_scratch(const nvc_interp *p);
 int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch);
+/* The same, and of the check that failed the first value that it looked at and found outside. */
+int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi,
+                    void *scratch);
 
 /* ---- native code for this CPU. The LLVM module is loaded at the first call. */
 /* width: bytes of a vector: 16, 32, 64 */

@@ -334,6 +334,12 @@ static int64_t blocks_of(const nvc_interp *p, const nvf_part *q, const uint64_t 
 }
 
 int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch) {
+  int64_t unread;
+  return nvc_interp_find(&unread, p, args, lo, hi, scratch);
+}
+
+int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi,
+                    void *scratch) {
   const nvf_kernel *k = p->k;
   nvc_run r = {.p = p, .args = args, .scratch = scratch, .work = (char *)scratch + p->work};
   r.var = scratch;
@@ -350,7 +356,7 @@ int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_
         left /= extent[g];
       }
       int bad = nvc_run_list(&r, &p->part[i]);
-      if (bad) return bad;
+      if (bad) return *outside = r.outside, bad;
     }
     first += n;
   }

@@ -57,6 +57,7 @@ typedef struct nvc_run {
   const uint64_t *args;
   char *scratch, *work;
   int64_t *grid, *var, *coord; /* block coordinates, loop variables, coordinates by axis */
+  int64_t outside;             /* what the check that failed looked at */
 } nvc_run;
 
 static inline char *nvc_tile(const nvc_run *r, int tile) { return r->scratch + r->p->offset[r->p->slot[tile]]; }
@@ -76,7 +77,8 @@ void nvc_do_load(const nvc_run *r, const nvc_ins *i);
 void nvc_do_store(const nvc_run *r, const nvc_ins *i);        /* atomic_max too */
 void nvc_do_index(const nvc_run *r, const nvc_ins *i);
 void nvc_do_test(const nvc_run *r, const nvc_ins *i);
-int nvc_all(const nvc_run *r, const nvc_ins *i);           /* does `where` hold for every element? */
+/* Does `where` hold for every element? If not, what its first relation looks at where it fails first is noted. */
+int nvc_all(nvc_run *r, const nvc_ins *i);
 /* The elements of `from`, with `other` where the condition fails; `from` itself where it never does, else `room`. */
 const void *nvc_masked(const nvc_run *r, const nvc_ins *i, const void *from, int size, uint64_t other, void *room);
 int nvc_affine(const nvf_expr *x);

@@ -441,12 +441,16 @@ void nvc_do_test(const nvc_run *r, const nvc_ins *i) {
   }
 }
 
-int nvc_all(const nvc_run *r, const nvc_ins *i) {
-  uint8_t mask[NVC_BATCH];
+int nvc_all(nvc_run *r, const nvc_ins *i) {
+  int64_t(*room)[NVC_BATCH] = (void *)r->work;
+  uint8_t mask[NVC_BATCH], *bad;
   for (int64_t start = 0; start < i->shape.total; start += NVC_BATCH) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
-    mask_of(r, i, start, n, mask, (void *)r->work);
-    if (memchr(mask, 0, (size_t)n)) return 0;
+    mask_of(r, i, start, n, mask, room);
+    if (!(bad = memchr(mask, 0, (size_t)n))) continue;
+    values(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, room);
+    r->outside = room[0][0];
+    return 0;
   }
   return 1;
 }

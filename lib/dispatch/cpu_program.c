@@ -145,6 +145,32 @@ static void run_alone(job *j, const nvd_step *s) {
     run_blocks(j, lo, s->blocks - lo < piece ? s->blocks : lo + piece, 0);
 }
 
+/* Does step i write to where it reads? */
+static int is_in_place(const nvd_program *p, const nvd_context *c, int i) {
+  int end = p->step[i].first + p->step[i].narg;
+  for (int k = 0; k < p->naddress; k++)
+    for (int m = 0; m < p->naddress; m++) {
+      const nvd_address *to = &p->address[k], *from = &p->address[m];
+      int of_step = to->arg >= p->step[i].first && to->arg < end && from->arg >= p->step[i].first && from->arg < end;
+      if (of_step && to->stored && !from->stored && c->arg[to->arg] == c->arg[from->arg])
+        return 1;
+    }
+  return 0;
+}
+
+/* The interpreter does step i again until it comes upon a check that fails: the first one in its order, whoever ran the
+   step. */
+static int fail_check(const nvd_program *p, const nvd_context *c, int i, int failed) {
+  const nvd_kernel *k = p->step[i].kernel;
+  char text[512], *scratch = is_in_place(p, c, i) ? NULL : nvb_alloc_aligned(LINE, (size_t)k->interp_scratch + LINE);
+  int64_t place;
+  const uint64_t *arg = c->arg + p->step[i].first;
+  int found = scratch ? nvc_interp_find(&place, k->interp, arg, 0, p->step[i].blocks, scratch) : 0;
+  nvb_free(scratch);
+  nvd_index_error(text, sizeof text, p, i, found ? found : failed, found ? &place : NULL);
+  return nvb_fail(NVM_ERR_INDEX, "%s", text);
+}
+
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry) {
   const nvd_step *s = &p->step[i];
   if (s->solution)
@@ -157,11 +183,7 @@ int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry en
     run_alone(&j, s);
   if (j.stopped)
     return nvb_interrupted();
-  if (!j.failed)
-    return NVM_OK;
-  char text[512];
-  nvd_index_error(text, sizeof text, p, i, j.failed);
-  return nvb_fail(NVM_ERR_INDEX, "%s", text);
+  return j.failed ? fail_check(p, c, i, j.failed) : NVM_OK;
 }
 
 static int run_steps(const nvd_program *p, const nvd_context *c) {

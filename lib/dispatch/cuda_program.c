@@ -144,7 +144,7 @@ static void list_checks(nvb_arena *work, nvd_program *p) {
       int k = g->checks->n++;
       g->checks->at[k].slot = g->check[i];
       g->checks->at[k].failed = j < p->step[i].nchecked ? p->step[i].checked[j].stmt + 1 : 0;
-      nvd_index_error(g->checks->at[k].text, sizeof g->checks->at[k].text, p, i, g->checks->at[k].failed);
+      nvd_index_error(g->checks->at[k].text, sizeof g->checks->at[k].text, p, i, g->checks->at[k].failed, NULL);
     }
 }
 

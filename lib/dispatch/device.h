@@ -38,6 +38,8 @@ int nvd_buf_use(nvd_buf *b, void *stream, int writes);
 void nvd_buf_give_on(nvd_buf *b);                     /* nvd_buf_unref's last step for a device buffer */
 /* Orders all later work of `stream` behind the writing of b (what DLPack consumers ask for). */
 int nvd_buf_ready(nvd_buf *b, void *stream);
+/* Waits for what wrote b if an index out of range may be in it; a status: there was one. */
+int nvd_buf_check(nvd_buf *b);
 int nvd_memory_place(int *ordinal, const void *data); /* a status: the GPU in whose memory that is */
 
 /* ---- copies of packed bytes, on the thread's current stream. From host memory the bytes have been taken when the call

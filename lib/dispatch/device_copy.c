@@ -196,6 +196,16 @@ static int late_error(nvd_cell *c) {
   return status;
 }
 
+int nvd_buf_check(nvd_buf *b) {
+  nvd_cell *c = (nvd_cell *)b;
+  nvd_lock();
+  nvd_use writer = c->writer;
+  int may_fail = c->fault != NULL;
+  nvd_unlock();
+  int status = may_fail ? nvd_use_wait(b->device, writer) : NVM_OK;
+  return status || !may_fail ? status : late_error(c);
+}
+
 int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   copy c;
   int status = begin(&c, from, offset, bytes, 0);

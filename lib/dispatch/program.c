@@ -130,12 +130,18 @@ uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data) { /* zero exten
   return bits;
 }
 
-int nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed) {
+void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed, const int64_t *place) {
   const nvd_step *s = &p->step[i];
-  const char *op = s->hero;
+  const nvf_checked *c = NULL;
+  char index[32] = "an index";
   for (int j = 0; j < s->nchecked; j++)
     if (s->checked[j].stmt + 1 == failed)
-      op = s->checked[j].op;
-  return snprintf(text, size, "[%s] an index is out of range, in step %d of %d (%s): %s", op, i + 1, p->nstep, s->hero,
-                  s->what);
+      c = &s->checked[j];
+  if (c && place) /* as it was given: negative ones count from the end */
+    snprintf(index, sizeof index, "index %lld", (long long)(*place < 0 ? *place - c->extent : *place));
+  if (c)
+    snprintf(text, size, "[%s] %s is out of range for axis %lld of extent %lld", c->op, index, (long long)c->axis,
+             (long long)c->extent);
+  else
+    snprintf(text, size, "[%s] an index is out of range: %s", s->hero, s->what);
 }

@@ -73,8 +73,9 @@ int nvd_gpu_outdated(nvd_program *p);
 void nvd_count_run(int n);           /* kernels */
 void nvd_count_run_on(int n);        /* those of devices, under their lock */
 uint64_t nvd_scalar_value(const nvd_scalar *s, const char *data);
-/* The message of step i, in which a check failed: `failed` is what the kernel says, a statement's number + 1. */
-int nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed);
+/* The message of step i, in which a check failed: `failed` is what the kernel says, a statement's number + 1. place:
+   what it looked at, an index that counts from the start; NULL: that is not known. */
+void nvd_index_error(char *text, size_t size, const nvd_program *p, int i, int failed, const int64_t *place);
 
 /* Runs step i with that code (NULL: the interpreter); a status. */
 int nvd_step_run(const nvd_program *p, const nvd_context *c, int i, nvc_entry entry);

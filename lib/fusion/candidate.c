@@ -478,7 +478,7 @@ static void build_scatter(builder *b, int root) {
     .kind = NVF_IINDEX, .node = root, .at = nvf_ix_add(b->s, at[0], nvf_ix_int(b->s, 1)), .axes = axes
   };
   NVB_PUSH(b->a, b->k->inst, number);
-  NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, n->dim[0], 0, axes, n->name }));
+  NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, n->dim[0], 0, axes, n->name, 0 }));
   nvf_ix to = nvf_ix_tile(b->s, b->k->check.n - 1, n->dim[0], axes);
   NVB_PUSH(b->a, b->k->put, ((nvf_put){ root, to, axes, b->k->inst.n - 1 }));
 }

@@ -475,7 +475,7 @@ static void emit_check(emitter *e, int check) {
   nvf_stmt *s = nvf_emit_stmt(e, NVF_CHECK);
   s->where = ok;
   lay(e, s, c->axes);
-  NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op }));
+  NVB_PUSH(e->a, e->checks, ((nvf_checked){ s->id, c->op, c->of, nvf_value(e->sp, c->n) }));
 }
 
 /* Whether the checked indices in it are there. */

@@ -535,7 +535,7 @@ static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard)
          (b->k->check.at[c].inst != index || b->k->check.at[c].n != x->dim[axis] || b->k->check.at[c].guard != guard))
     c++;
   if (c == b->k->check.n)
-    NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, x->dim[axis], guard, axes, n->name }));
+    NVB_PUSH(b->a, b->k->check, ((nvf_check){ index, x->dim[axis], guard, axes, n->name, n->attr[1] }));
   e[axis] = nvf_ix_tile(b->s, c, x->dim[axis], axes);
   nvf_bound in = { e[axis], x->dim[axis] };
   return nvf_inst_at(b, n->in[0], e, guard_join(b, guard, 1, &in), 0);

@@ -91,8 +91,9 @@ static inline void nvf_knob_set(nvf_knobs *k, nvf_knob i, int64_t value) {
 void nvf_knobs_print(nvb_text *t, const nvf_knobs *k);        /* "block=4096 chunks=8"; nothing for none */
 int nvf_knobs_read(nvf_knobs *out, const char *text);         /* 0: not such a text */
 
-/* a CHECK of the kernel, and the operation whose index it looks at */
-typedef struct nvf_checked { int stmt; const char *op; } nvf_checked;
+/* a CHECK of the kernel: the operation whose index it looks at, along which axis of it, and what the index is to be
+   below */
+typedef struct nvf_checked { int stmt; const char *op; int64_t axis, extent; } nvf_checked;
 typedef struct nvf_step {
   /* "map", "row-reduce", "column-reduce", "full-reduce", "normalisation", "transpose", "scan", "copy", "product",
      "routine" */

@@ -118,8 +118,8 @@ typedef struct nvf_inst {
   int pick;
 } nvf_inst;
 typedef struct nvf_put { int node; nvf_ix at; uint64_t axes; int inst; } nvf_put; /* a stored root, or a part of one */
-/* An index that has to be in [0, n) where the guard holds; op: who asks for it. */
-typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; const char *op; } nvf_check;
+/* An index that has to be in [0, n) where the guard holds; op: who asks for it, of which axis. */
+typedef struct nvf_check { int inst; nvf_prod n; int guard; uint64_t axes; const char *op; int64_t of; } nvf_check;
 typedef struct nvf_axis { nvf_prod extent; int64_t n; } nvf_axis;
 /* The matrix products of a kernel, one sum over k of a(batch, m, k) * b(batch, k, n) each; further ones have an operand
    of another. What is computed for an operand has places of its own, so an instance may be wanted in several zones. */

@@ -228,11 +228,11 @@ nvg_node *nvg_xjoin(nvg_call *c, nvg_node *const *in, int n, int axis) {
   return nvg_keep(c, nvg_node_new(NVG_OP_JOIN, nvg_aval_get(in[0]->aval->dtype, rank, shape), in, n, &at, 1));
 }
 
-nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis) {
+nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis, int64_t of) {
   if (!a || !index) return NULL;
   nvg_node *in[2] = { a, index };
-  int64_t at[2] = { axis, c->op };
-  return nvg_keep(c, nvg_node_new(NVG_OP_GATHER, nvg_aval_as(index->aval, a->aval->dtype), in, 2, at, 2));
+  int64_t at[3] = { axis, of, c->op };
+  return nvg_keep(c, nvg_node_new(NVG_OP_GATHER, nvg_aval_as(index->aval, a->aval->dtype), in, 2, at, 3));
 }
 
 nvg_node *nvg_xscatter(nvg_call *c, nvg_node *index, int64_t size) {

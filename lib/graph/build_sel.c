@@ -172,14 +172,8 @@ static nvg_node *positions(nvg_call *c, nvg_node *index, int64_t n) {
                 i);
 }
 
-nvg_node *nvg_make_TAKE(nvg_call *c) {
-  nvg_node *x = nvg_typed(c), *index = c->in[1];
-  int axis = 0;
-  if (!x) return NULL;
-  if (!nvg_attr_get(c, "axis")) {
-    if (x->aval->rank != 1) x = nvg_xreshape(c, x, 1, &x->aval->size);
-  } else if (nvg_attr_axis(c, "axis", x->aval->rank, 0, &axis)) return NULL;
-  index = x ? positions(c, index, x->aval->shape[axis]) : NULL;
+static nvg_node *take(nvg_call *c, nvg_node *x, int axis, int64_t of) {
+  nvg_node *index = x ? positions(c, c->in[1], x->aval->shape[axis]) : NULL;
   if (!index) return NULL;
   int64_t shape[NVM_MAX_RANK], out[2 * NVM_MAX_RANK];
   int rank = x->aval->rank, k = index->aval->rank, m = 0;
@@ -191,8 +185,28 @@ nvg_node *nvg_make_TAKE(nvg_call *c) {
   for (int d = 0; d < rank; d++) shape[d] = d == axis ? index->aval->size : 1;
   index = nvg_xreshape(c, index, rank, shape);
   for (int d = 0; d < rank; d++) shape[d] = d == axis ? shape[d] : x->aval->shape[d];
-  return nvg_xreshape(c, nvg_xgather(c, x, nvg_xexpand(c, index, rank, shape), axis), m, out);
+  return nvg_xreshape(c, nvg_xgather(c, x, nvg_xexpand(c, index, rank, shape), axis, of), m, out);
 }
+
+nvg_node *nvg_make_TAKE(nvg_call *c) {
+  nvg_node *x = nvg_typed(c);
+  int axis = 0;
+  if (!x) return NULL;
+  if (!nvg_attr_get(c, "axis")) {
+    if (x->aval->rank != 1) x = nvg_xreshape(c, x, 1, &x->aval->size);
+  } else if (nvg_attr_axis(c, "axis", x->aval->rank, 0, &axis)) return NULL;
+  return take(c, x, axis, axis);
+}
+
+static nvg_node *take_item(nvg_call *c) {
+  nvg_node *x = nvg_typed(c);
+  int64_t of;
+  int axis;
+  if (!x || nvg_attr_axis(c, "axis", x->aval->rank, 0, &axis) || nvg_attr_int(c, "of", axis, &of)) return NULL;
+  return take(c, x, axis, of);
+}
+nvg_node *nvg_make_GETITEM(nvg_call *c) { return take_item(c); }
+nvg_node *nvg_make_SETITEM(nvg_call *c) { return take_item(c); }
 
 nvg_node *nvg_make_TAKE_ALONG_AXIS(nvg_call *c) {
   nvg_node *x = nvg_typed(c), *index = c->in[1];
@@ -210,7 +224,7 @@ nvg_node *nvg_make_TAKE_ALONG_AXIS(nvg_call *c) {
     grid[d] = d == axis || a == 1 ? b : a;
     own[d] = d == axis ? a : grid[d];
   }
-  return nvg_xgather(c, nvg_xexpand(c, x, rank, own), nvg_xexpand(c, index, rank, grid), axis);
+  return nvg_xgather(c, nvg_xexpand(c, x, rank, own), nvg_xexpand(c, index, rank, grid), axis, axis);
 }
 
 nvg_node *nvg_make_LAST_INDEX(nvg_call *c) {

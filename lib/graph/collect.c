@@ -63,10 +63,11 @@ static int add_node(collector *c, nvg_node *n) {
   nvg_vkind kind = nvg_op_vkind((nvg_op)n->op);
   /* the last attribute says of which */
   int of_other = kind == NVG_VGATHER || kind == NVG_VSCATTER || kind == NVG_VROUTINE;
-  const nvg_op_info *o = &nvg_ops[of_other ? n->attr[n->nattr - 1] : n->op];
-  nvg_val v = { .kind = kind, .op = n->op, .dtype = n->aval->dtype, .rank = n->aval->rank,
-                .shape = n->aval->shape, .nin = n->nin, .in = in, .nattr = n->nattr - of_other, .attr = n->attr,
-                    .name = o->name + (o->name[0] == '_') };
+  nvg_op of = of_other ? (nvg_op)n->attr[n->nattr - 1] : (nvg_op)n->op;
+  const nvg_op_info *o = &nvg_ops[of];
+  nvg_val v = { .kind = kind, .op = kind == NVG_VROUTINE ? (nvg_op)n->op : of, .dtype = n->aval->dtype,
+                .rank = n->aval->rank, .shape = n->aval->shape, .nin = n->nin, .in = in,
+                .nattr = n->nattr - of_other, .attr = n->attr, .name = o->name + (o->name[0] == '_') };
   if (n->op == NVG_OP_CAST) v.nattr = 1, v.attr = &flags;
   NVB_PUSH(c->arena, c->inner, n);
   return nvg_make_add(&c->make, &v);

@@ -26,7 +26,7 @@ typedef enum nvg_vkind {
   NVG_VPAD,     /* in[0] at offsets attr[d]; elsewhere the 0-d in[1] */
   NVG_VCONCAT,  /* along axis attr[0] */
   NVG_VGATHER,  /* out[c] = in[0][c with coordinate attr[0] replaced by in[1][c]]; in[1] i64, this shape, checked in
-                   range; in[0] has the same rank and has to be stored */
+                   range, else `op` fails for axis attr[1]; in[0] has the same rank and has to be stored */
   NVG_VSCATTER, /* i64, 1-d: 1 + the greatest k with in[0][k] = its coordinate, else 0; in[0] i64, 1-d, checked in
                    range */
   /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one

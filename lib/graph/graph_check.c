@@ -107,7 +107,7 @@ static void check_scatter(const checker *c, const nvg_val *v) {
 }
 
 static void check_gather(const checker *c, const nvg_val *v) {
-  must(c, v->nin == 2 && v->nattr == 1 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
+  must(c, v->nin == 2 && v->nattr == 2 && v->attr[0] >= 0 && v->attr[0] < v->rank, "the axis is out of range");
   const nvg_val *x = operand(c, 0), *i = operand(c, 1);
   must(c, x->rank == v->rank && x->dtype == v->dtype, "the operand has another rank or dtype");
   must(c, i->dtype == NVM_I64 && nvg_same_shape(i, v), "positions are int64 of the result's shape");

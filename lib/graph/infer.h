@@ -119,7 +119,8 @@ nvg_node *nvg_xrange(nvg_call *c, nvg_node *a, int axis, int64_t start, int64_t 
 nvg_node *nvg_xflip(nvg_call *c, nvg_node *a, uint32_t axes);
 nvg_node *nvg_xpad(nvg_call *c, nvg_node *a, nvg_node *fill, const int64_t *before, const int64_t *shape);
 nvg_node *nvg_xjoin(nvg_call *c, nvg_node *const *in, int n, int axis);
-nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis);
+/* of: the axis, for messages */
+nvg_node *nvg_xgather(nvg_call *c, nvg_node *a, nvg_node *index, int axis, int64_t of);
 nvg_node *nvg_xscatter(nvg_call *c, nvg_node *index, int64_t size); /* 1 + the last position of each value, 0: none */
 nvg_node *nvg_xreduce(nvg_call *c, nvg_op op, nvg_node *a, uint32_t axes, int keepdims);
 nvg_node *nvg_xdrop(nvg_call *c, nvg_node *a, uint32_t axes);  /* dimensions of extent 1 removed */

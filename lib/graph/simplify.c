@@ -79,15 +79,14 @@ static int lower_select(nvg_lower *l, const nvg_val *v) {
 
 static int lower_gather(nvg_lower *l, const nvg_val *v) {
   int in[2] = { l->rep[v->in[0]], l->rep[v->in[1]] };
-  nvg_val c = { .kind = NVG_VGATHER, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank, .shape = v->shape, .nin = 2,
-                .in = in,
-                .attr = v->attr, .nattr = 1 };
+  nvg_val c = { .kind = NVG_VGATHER, .op = v->op, .dtype = nvg_at(l, in[0])->dtype, .rank = v->rank,
+                .shape = v->shape, .nin = 2, .in = in, .attr = v->attr, .nattr = v->nattr };
   return nvg_add(l, &c);
 }
 
 static int lower_scatter(nvg_lower *l, const nvg_val *v) {
   nvg_val c = {
-    .kind = NVG_VSCATTER, .dtype = NVM_I64, .rank = 1, .shape = v->shape, .nin = 1, .in = &l->rep[v->in[0]]
+    .kind = NVG_VSCATTER, .op = v->op, .dtype = NVM_I64, .rank = 1, .shape = v->shape, .nin = 1, .in = &l->rep[v->in[0]]
   };
   return nvg_add(l, &c);
 }

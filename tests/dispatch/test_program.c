@@ -381,7 +381,7 @@ START_TEST(index_out_of_range_is_an_error) {
       ck_assert(y[i] == x[i % M]);
     at[N - 3] = M;
     ck_assert_int_eq(nvd_run(p, leaf, out), NVM_ERR_INDEX);
-    ck_assert_msg(strstr(nvb_message(), "gather") && strstr(nvb_message(), "step 1 of 1"), "%s", nvb_message());
+    ck_assert_msg(!strcmp(nvb_message(), "[gather] an index is out of range: made by hand"), "%s", nvb_message());
     at[N - 3] = -1;
     ck_assert_int_eq(nvd_run(p, leaf, out), NVM_ERR_INDEX);
     at[N - 3] = 0;

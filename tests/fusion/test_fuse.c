@@ -137,7 +137,8 @@ static void complex_product(maker *m) {
 }
 static void gathered(maker *m) {
   int x = m_leaf(m, NVM_F32, 1, DIMS(7), NULL), i = m_leaf(m, NVM_I64, 1, DIMS(513), NULL), in[2] = { x, i };
-  int g = m_add(m, (nvg_val){ .kind = NVG_VGATHER, .dtype = NVM_F32, .name = "take" }, 1, DIMS(513), 2, in, 1, DIMS(0));
+  nvg_val gather = { .kind = NVG_VGATHER, .dtype = NVM_F32, .name = "take" };
+  int g = m_add(m, gather, 1, DIMS(513), 2, in, 2, DIMS(0, 0));
   m_out(m, m_1(m, "exp", g));
 }
 static void strided(maker *m) {

@@ -21,7 +21,7 @@ static void wide_rows(maker *m, const int64_t *n) { m_out(m, softmax_of(m, m_lea
 static void gathered_rows(maker *m, const int64_t *n) { /* an index out of range has to be an error */
   int in[] = { m_leaf(m, NVM_F32, 1, DIMS(60000), NULL), m_leaf(m, NVM_I64, 2, n, NULL) };
   nvg_val gather = { .kind = NVG_VGATHER, .dtype = NVM_F32, .name = "take" };
-  m_out(m, softmax_of(m, m_add(m, gather, 2, n, 2, in, 1, DIMS(0)), 1));
+  m_out(m, softmax_of(m, m_add(m, gather, 2, n, 2, in, 2, DIMS(0, 0)), 1));
 }
 static void dear_rows(maker *m, const int64_t *n) { /* few items a thread */
   m_out(m, softmax_of(m, m_1(m, "tanh", m_1(m, "tanh", m_leaf(m, NVM_F32, 2, n, NULL))), 1));

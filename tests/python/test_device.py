@@ -310,9 +310,30 @@ def test_failures_are_raised_by_what_depends_on_them(x):
     z = x + 1
     nvm.eval(z)
     for _ in range(2):
-        with pytest.raises(IndexError, match=r"^\[take\] an index is out of range"):
+        with pytest.raises(IndexError, match=r"^\[take\] an index is out of range for axis 0 of extent 6$"):
             (y + 1).tolist()
     assert z.tolist() == [[1, 2, 3], [4, 5, 6]] and (x * 2)[0].tolist() == [0, 2, 4]
+
+
+@gpu
+def test_a_failed_write_leaves_the_array(x):
+    before, k = x.tolist(), nvm.asarray([0, 1]) * 3
+    with pytest.raises(IndexError, match=r"^\[setitem\] index 3 is out of range for axis 1 of extent 3$"):
+        x[:, k] = 7
+    with pytest.raises(IndexError, match=r"^\[setitem\] index -5 is out of range for axis 0 of extent 2$"):
+        x[k - 5, k - 3] = 7
+    assert x.tolist() == before
+
+    def write(x, i):
+        x[i] = 0
+        return x.sum()
+
+    f = nvm.jit(write)
+    with pytest.raises(IndexError, match=r"^\[setitem\] an index is out of range for axis 0 of extent 2$"):
+        f(x, k)
+    assert x.tolist() == before
+    f(x, k // 3)
+    assert x.tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 # ---- exchange

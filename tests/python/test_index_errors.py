@@ -36,7 +36,7 @@ def test_indices_of_arrays_with_and_without_a_value():
     with pytest.raises(IndexError, match=WHERE.format("getitem", 3, 0, 3)):
         x[known]
     late = x[pending]  # lazy: nothing is evaluated for it
-    with pytest.raises(IndexError, match="out of range"):
+    with pytest.raises(IndexError, match=WHERE.format("getitem", 3, 0, 3)):
         late.tolist()
     with pytest.raises(IndexError, match=WHERE.format("setitem", 3, 0, 3)):
         x[nvm.asarray([0, 1]) * 3] = 1
@@ -62,10 +62,55 @@ def test_indices_inside_a_traced_function():
 
     f = nvm.jit(write)
     assert float(f(x, np.array([0, -1]))) == 22
-    with pytest.raises(IndexError, match="out of range"):
-        float(f(grid(), np.array([3])))
+    y = grid()
+    with pytest.raises(IndexError, match=WHERE.format("setitem", 3, 0, 3)):
+        f(y, np.array([3]))
+    assert y.tolist() == grid().tolist()
     with pytest.raises(IndexError, match=WHERE.format("setitem", 9, 0, 3)):  # a list is a constant of the trace
         nvm.jit(lambda x: write(x, [9]))(grid())
+
+
+LATE = [  # expression of x (3, 4), an index array i, its value: the operation, index, axis, extent that are told
+    ("x[i]", [0, 3], "getitem", 3, 0, 3), ("x[i]", [-4, 0], "getitem", -4, 0, 3),
+    ("x[:, i]", [1, 4], "getitem", 4, 1, 4), ("x[1:, i]", [-5, 9], "getitem", -5, 1, 4),
+    ("x[None, i]", [7], "getitem", 7, 0, 3), ("x[..., i]", [7], "getitem", 7, 1, 4),
+    ("x[i, i]", [3], "getitem", 3, 0, 3), ("x[i % 3, i]", [5], "getitem", 5, 1, 4),
+    ("x[i[:, None], i % 4]", [2, 8], "getitem", 8, 0, 3), ("x[i][::2]", [0, 99, 3], "getitem", 3, 0, 3),
+    ("x.T[i]", [4], "getitem", 4, 0, 4),
+    ("nvm.sum(nvm.exp(x[i]) @ x.T)", [0, 3], "getitem", 3, 0, 3),
+    ("nvm.take(x, i, axis=1)", [4], "take", 4, 1, 4), ("nvm.take(x.reshape(-1), i)", [12], "take", 12, 0, 12),
+    ("nvm.take_along_axis(x, i.reshape(1, -1), axis=0)", [0, 3, 1, -9], "take_along_axis", 3, 0, 3),
+    ("nvm.last_index(i, size=5)", [1, 5], "last_index", 5, 0, 5),
+    ("x[nvm.take(i, i)]", [1, 9], "take", 9, 0, 2), ("x[i] * 0 + x[:, i[:1]].sum()", [-7], "getitem", -7, 0, 3),
+]
+
+
+@pytest.mark.parametrize("tier", ["0", "1"])
+@pytest.mark.parametrize("text, values, who, index, axis, extent", LATE)
+def test_what_is_found_while_running(tier, text, values, who, index, axis, extent):
+    i = np.array(values)
+    f = eval(f"lambda x, i: {text}", {"nvm": nvm})
+    nvm.set("tier", tier)
+    try:
+        for call in (lambda: f(grid(), nvm.asarray(i) * 1), lambda: nvm.jit(f)(grid(), i)):
+            with pytest.raises(IndexError, match="^" + WHERE.format(who, index, axis, extent)):
+                call().eval()
+    finally:
+        nvm.set("tier", None)
+
+
+def test_one_program_and_two_operations():
+    x, i = grid(), np.array([0, 5])
+    for f, who in ((lambda i: nvm.take(x, i, axis=0), "take"), (lambda i: x[i], "getitem")):
+        with pytest.raises(IndexError, match="^" + WHERE.format(who, 5, 0, 3)):
+            f(nvm.asarray(i) * 1).eval()
+
+
+def test_what_is_written_over_is_not_looked_at_again():
+    """Where a kernel writes to the memory of its indices they are gone: then no index is told."""
+    f = nvm.jit(lambda i: nvm.take(nvm.arange(5), i) + i, donate_argnums=(0,))
+    with pytest.raises(IndexError, match=r"^\[take\] (an index|index 9) is out of range for axis 0 of extent 5$"):
+        f(nvm.asarray(np.full(4096, 9)).copy())
 
 
 def test_valid_indices_of_every_dtype():

@@ -134,11 +134,11 @@ def test_take_out_of_range_is_an_error():
 
 def test_an_index_out_of_range_names_its_operation():
     x, i = nvm.arange(12).reshape(3, 4), nvm.asarray([0, 9])
-    for want, f in (("take", lambda: nvm.take(x, i, axis=1) * 2), ("take", lambda: x[i * 1]),
+    for want, f in (("take", lambda: nvm.take(x, i, axis=1) * 2), ("getitem", lambda: x[:, i * 1]),
                     ("take_along_axis", lambda: nvm.sum(nvm.take_along_axis(x[1:], i.reshape(2, 1), axis=1))),
                     ("take_along_axis", lambda: nvm.take(x, i // 9, axis=1)[:2]
                      + nvm.take_along_axis(x[:2], i.reshape(2, 1), axis=1))):
-        with pytest.raises(IndexError, match=rf"^\[{want}\] an index is out of range"):
+        with pytest.raises(IndexError, match=rf"^\[{want}\] index 9 is out of range for axis 1 of extent 4$"):
             f().tolist()
 
 

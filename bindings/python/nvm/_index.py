@@ -46,37 +46,53 @@ def _is_mask(k):
     return isinstance(k, _nvm.Array) and k.dtype == _nvm.bool
 
 
-def _position(who, k, axis, extent):
-    """The index array as int64. What is out of range is an error now where the values are known, else when they are:
-    before a write, indices are evaluated, so that the array keeps its value."""
+def _check(who, k, axis, extent):
+    """What is out of range is an error now where the values are known, else when they are: before a write, indices are
+    evaluated, so that the array keeps its value."""
     bad = _nvm.index_outside(k, extent, who == "setitem")
+    if bad is None and who == "setitem" and not _nvm.tracing() and k.device.type != "cpu":
+        bad = _outside_there(k, extent)
     if bad is not None:
         raise IndexError(f"[{who}] index {bad} is out of range for axis {axis} of extent {extent}")
-    return k.astype(_nvm.int64)
+
+
+def _outside_there(k, extent):
+    """The first index of a GPU's that is out of range: one word of it is read."""
+    outside = ((k < -extent) | (k >= extent)).reshape(-1)
+    found = _f["any"](outside)
+    _nvm.eval(k, found)
+    return int(k.reshape(-1)[int(_f["argmax"](outside))]) if found else None
 
 
 def _spread(who, x, items):
-    """Integer arrays as int64, masks as one position array per dimension (a 0-d mask: of a dimension of its own, new in
-    x); shapes of masks and positions are checked."""
-    out, d = [], 0
+    """Integer arrays as they are, masks as one position array per dimension (a 0-d mask: of a dimension of its own, new
+    in x), and the axis of each item as who indexes counts them; positions and shapes of masks are checked."""
+    out, of, d, own = [], [], 0, 0
     for k in items:
+        n = 1 if k is not None else 0
         if not _is_mask(k):
-            out.append(_position(who, k, d, x.shape[d]) if isinstance(k, _nvm.Array) else k)
-            d += k is not None
-            continue
-        if k.ndim == 0:
-            x = _f["expand_dims"](x, axis=d)
-            k = k.reshape(1)
-        if k.shape != x.shape[d:d + k.ndim]:
-            raise IndexError(f"a mask of shape {k.shape} indexes dimensions of shape {x.shape[d:d + k.ndim]}")
-        out += _nvm.positions(k)
-        d += k.ndim
-    return x, out
+            if isinstance(k, _nvm.Array):
+                _check(who, k, d - own, x.shape[d])
+            out.append(k)
+        else:
+            if k.ndim == 0:
+                x = _f["expand_dims"](x, axis=d)
+                k = k.reshape(1)
+                own += 1
+            n = k.ndim
+            if k.shape != x.shape[d:d + n]:
+                raise IndexError(f"a mask of shape {k.shape} indexes dimensions of shape {x.shape[d:d + n]}")
+            out += _nvm.positions(k)
+        of += range(d - own, d - own + max(n, 1))
+        d += n
+    return x, out, of
 
 
 def getitem(x, key, who="getitem"):
-    x, items = _spread(who, x, _normal(x, key))
+    x, items, of = _spread(who, x, _normal(x, key))
+    take = _f["_" + who]
     arrays = [k for k in items if isinstance(k, _nvm.Array)]
+    of = [i for k, i in zip(items, of) if isinstance(k, _nvm.Array)]
     y = x[tuple(slice(None) if isinstance(k, _nvm.Array) else k for k in items)]  # slices and None
     axes = [d for d, k in enumerate(items) if isinstance(k, _nvm.Array)]
     try:
@@ -88,11 +104,13 @@ def getitem(x, key, who="getitem"):
     rest = [d for d in range(y.ndim) if d not in axes]
     if len(axes) == 1:
         d = axes[0]
-        taken = _f["take"](y, arrays[0].reshape(-1), axis=d)
+        taken = take(y, arrays[0].reshape(-1), axis=d, of=of[0])
         return taken.reshape(y.shape[:d] + shape + y.shape[d + 1:])
     extents = [y.shape[d] for d in axes]
     flat = _f["permute_dims"](y, axes + rest).reshape([_product(extents)] + [y.shape[d] for d in rest])
-    picked = _f["take"](flat, _linear(arrays, extents, shape), axis=0).reshape(shape + tuple(y.shape[d] for d in rest))
+    at = _linear(take, arrays, extents, of)
+    picked = _f["take"](flat, _f["broadcast_to"](at, shape).reshape(-1), axis=0)
+    picked = picked.reshape(shape + tuple(y.shape[d] for d in rest))
     if not together or axes[0] == 0:
         return picked
     n = len(shape)
@@ -107,13 +125,12 @@ def _product(extents):
     return p
 
 
-def _linear(arrays, extents, shape):
-    """Row-major positions of index tuples; one that is out of range leads out of range."""
-    where, position, bad = _f["where"], 0, False
-    for k, n in zip(arrays, extents):
-        position = position * n + where(k < 0, k + n, k)
-        bad = bad | ((k < -n) | (k >= n))
-    return _f["broadcast_to"](where(bad, _product(extents), position), shape).reshape(-1)
+def _linear(take, arrays, extents, of):
+    """Row-major positions of index tuples, each index checked along its own axis."""
+    position = 0
+    for k, n, axis in zip(arrays, extents, of):
+        position = position * n + take(_f["arange"](n), k, axis=0, of=axis)
+    return position
 
 
 def setitem(x, key, value):
