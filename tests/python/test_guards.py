@@ -148,7 +148,7 @@ def test_no_empty_mask_reaches_memory(isa, tmp_path):
         pytest.skip("no LLVM: the interpreter has no masks")
     path = os.pathsep.join([os.path.dirname(__file__)] + sys.path)
     env = dict(os.environ, NVM_ISA=isa, NVM_TIER="1", NVM_DUMP="llvm", NVM_DUMP_DIR=str(tmp_path), PYTHONPATH=path,
-               NVM_CACHE_DIR=str(tmp_path / "cache"))
+               NVM_CACHE_DIR=str(tmp_path / "cache"), NVM_DEVICE="cpu")
     command = [sys.executable, "-c", "import test_guards; test_guards.run_all()"]
     run = subprocess.run(command, env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
