@@ -250,6 +250,36 @@ START_TEST(out_of_memory_leaves_the_library_whole) {
   ck_assert_ptr_eq(f, nvg_frag_find("sin", t, 1));
 } END_TEST
 
+/* Arrays are full of zeros and ones: they are computed where all others are, unless the result is no number. */
+static void check_common(const char *name, const double *x, const double *y, int n, int finite_only) {
+  double out;
+  float xf, yf, outf;
+  for (int i = 0; i < n; i++)
+    for (int wide = 0; wide < 2; wide++) {
+      nvm_dtype t = wide ? NVM_F64 : NVM_F32;
+      const nvg_frag *f = nvg_frag_find(name, (nvm_dtype[]){t, t}, y ? 2 : 1);
+      ck_assert_msg(f != NULL, "%s: %s", name, nvb_message());
+      xf = (float)x[i];
+      yf = y ? (float)y[i] : 0;
+      const void *in[2] = {wide ? (const void *)&x[i] : &xf, wide ? (const void *)(y + i) : &yf};
+      uint8_t rare = 0;
+      nvg_frag_run(f, in, (void *[]){wide ? (void *)&out : &outf}, 1, 1);
+      if (f->rare >= 0) nvg_frag_flags(f, in, &rare, 1);
+      ck_assert_msg(!rare || (finite_only && !isfinite(wide ? out : (double)outf)), "%s of %s: %g, %g is rare", name,
+                    nvg_dtype_short(t), x[i], y ? y[i] : 0);
+    }
+}
+START_TEST(zeros_and_ones_are_not_rare) {
+  static const double x[] = {0, -0.0, 1, -1, 0.5}, base[] = {0, 0, 0, -0.0, -0.0, 0, 1, -1};
+  static const double power[] = {2.4, -1.5, 0, 3, -3, 1, 2.4, 3};
+  static const char *const names[] = {"sin", "cos", "tan", "exp", "expm1", "log", "log1p", "log2", "log10", "cbrt",
+                                      "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf",
+                                      "erfc"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_common(names[i], x, NULL, 5, 1);
+  check_common("pow", base, power, 8, 0);
+} END_TEST
+
 SUITE("frag_library", every_cast_is_there, floats_to_integers_saturate, bf16_is_the_upper_half,
       f32_to_bf16_rounds_to_even, f64_to_f16_rounds_once, eight_bits, integers_become_halves,
-      threads_share_the_library, out_of_memory_leaves_the_library_whole)
+      threads_share_the_library, out_of_memory_leaves_the_library_whole,
+      zeros_and_ones_are_not_rare)

@@ -57,6 +57,8 @@ frag pow_signed<T: real>(x: T, y: T, z: T, below: bool) -> T {
   odd = whole & (rint(0.5 * y) != 0.5 * y)
   return select(odd, copysign(z, x), select(below & !whole, nan, z))
 }
+# 0^y, which is common: pictures and activations are full of zeros
+frag pow_of_zero<T: real>(y: T) -> T { return select(y < 0, inf, select(y > 0, T(0), 1)) }
 # The cases of C's pow: x^0 and 1^y are 1 even with NaN
 frag pow_edges<T: real>(x: T, y: T, z: T) -> T {
   a = fabs(x)
@@ -68,9 +70,10 @@ frag pow_edges<T: real>(x: T, y: T, z: T) -> T {
 frag pow<f32>(x: f32, y: f32) -> f32 {
   fast {
     a = fabs(x)
-    rare !((a >= 0x1p-126) & (a < inf) & (fabs(y) < inf))
+    rare !(((a >= 0x1p-126) | (a == 0)) & (a < inf) & (fabs(y) < inf))
     f, k = log_parts(a)
-    return pow_signed(x, y, power_of_parts(f64(f), f64(k), f64(y)), x < 0)
+    z = select(a == 0, pow_of_zero(y), power_of_parts(f64(f), f64(k), f64(y)))
+    return pow_signed(x, y, z, x < 0)
   }
   full {
     a = fabs(x)
@@ -84,9 +87,10 @@ frag pow<f32>(x: f32, y: f32) -> f32 {
 frag pow<f64>(x: f64, y: f64) -> f64 {
   fast {
     a = fabs(x)
-    e, t = power_parts(a, y)
-    rare !((a >= 0x1p-1022) & (a < inf) & (fabs(t - 0x1.8p52) < 1020))
-    return pow_signed(x, y, scale(e, t), x < 0)
+    zero = a == 0
+    e, t = power_parts(select(zero, 1, a), y)
+    rare !(((a >= 0x1p-1022) | zero) & (a < inf) & (fabs(t - 0x1.8p52) < 1020))
+    return pow_signed(x, y, select(zero, pow_of_zero(y), scale(e, t)), x < 0)
   }
   full {
     a = fabs(x)
