@@ -138,7 +138,7 @@ int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nv
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program);
 nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings */
 nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown or outdated */
-void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used of 4,096 go) */
+void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used go, see programs.c) */
 void nvh_program_unref(nvh_program *p);
 /* Runs on leaf values that lie where it runs (weak scalars: in host memory); out[i] becomes the new value of output i.
    A status; a failure leaves nothing behind. */

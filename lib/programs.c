@@ -1,6 +1,7 @@
 /* Programs of the hallway: a prepared program of dispatch plus the outputs that need none (views of a leaf),
    remembered by exact signature. Decides how values get their memory; never what is computed. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 #include "base/settings.h"
@@ -223,10 +224,11 @@ int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out) {
 }
 
 /* ---- the memory of programs */
-enum { SLOTS = 1 << 13, KEEP = 4096 };
-typedef struct entry { nvb_hash key; nvh_program *p; uint64_t used; } entry;
+enum { SLOTS = 1 << 13, KEEP = 4096, KEEP_BYTES = 64 << 20 };
+typedef struct entry { nvb_hash key; nvh_program *p; uint64_t used; int64_t bytes; } entry;
 static entry table[SLOTS];
 static int filled;
+static int64_t filled_bytes;
 static uint64_t tick;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -235,6 +237,7 @@ static void in_child(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   memset(table, 0, sizeof table);
   filled = 0;
+  filled_bytes = 0;
 }
 __attribute__((constructor)) static void at_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
@@ -255,26 +258,41 @@ nvh_program *nvh_program_find(nvb_hash key) {
   pthread_mutex_unlock(&lock);
   return p;
 }
-/* What none of the last 2,048 look-ups wanted goes at once: eviction costs nothing per call. */
+static int64_t bytes_of(const nvh_program *p) {
+  return (int64_t)(sizeof *p + sizeof(nvh_output) * (size_t)p->v.nout) + (p->run ? nvd_program_bytes(p->run) : 0);
+}
+static void enter(entry e) {
+  *slot(e.key) = e;
+  filled++;
+  filled_bytes += e.bytes;
+}
+static int by_use(const void *a, const void *b) { /* the last one first */
+  uint64_t x = ((const entry *)a)->used, y = ((const entry *)b)->used;
+  return (x < y) - (x > y);
+}
+/* What was wanted longest ago goes at once, until half is left of either bound: eviction costs nothing per call. */
 static void forget_half(void) {
   static entry old[SLOTS]; /* under the lock */
-  memcpy(old, table, sizeof table);
+  int n = 0;
+  for (int i = 0; i < SLOTS; i++)
+    if (table[i].p) old[n++] = table[i];
+  qsort(old, (size_t)n, sizeof *old, by_use);
   memset(table, 0, sizeof table);
   filled = 0;
-  for (int i = 0; i < SLOTS; i++) {
-    if (!old[i].p) continue;
-    if (old[i].used + KEEP / 2 <= tick) nvh_program_unref(old[i].p);
-    else *slot(old[i].key) = old[i], filled++;
-  }
+  filled_bytes = 0;
+  for (int i = 0; i < n; i++)
+    if (filled < KEEP / 2 && filled_bytes + old[i].bytes <= KEEP_BYTES / 2) enter(old[i]);
+    else nvh_program_unref(old[i].p);
 }
 void nvh_program_keep(nvb_hash key, nvh_program *p) {
   pthread_mutex_lock(&lock);
-  if (filled >= KEEP) forget_half();
-  entry *e = filled < KEEP ? slot(key) : NULL;
-  if (e && (!e->p || nvh_program_outdated(e->p))) {
-    filled += !e->p;
+  if (filled >= KEEP || filled_bytes >= KEEP_BYTES) forget_half();
+  entry *e = slot(key);
+  if (!e->p) enter((entry){ key, nvh_program_ref(p), ++tick, bytes_of(p) });
+  else if (nvh_program_outdated(e->p)) {
+    filled_bytes += bytes_of(p) - e->bytes;
     nvh_program_unref(e->p);
-    *e = (entry){ key, nvh_program_ref(p), ++tick };
+    *e = (entry){ key, nvh_program_ref(p), ++tick, bytes_of(p) };
   }
   pthread_mutex_unlock(&lock);
 }

@@ -40,6 +40,13 @@ void nvb_arena_free(nvb_arena *a) {
   nvb_free(a);
 }
 
+size_t nvb_arena_bytes(const nvb_arena *a) {
+  size_t bytes = sizeof *a;
+  for (const chunk *c = a->chunks; c; c = c->next)
+    bytes += c->bytes;
+  return bytes;
+}
+
 _Noreturn static void unwind(nvb_arena *a, int status) {
   if (!a->top)
     __builtin_trap(); /* thrown outside nvb_protect: a fault of the caller, and there is nowhere to go */

@@ -1,5 +1,6 @@
 /* Which code a kernel runs: found in memory, else in the disk store, else compiled, else interpreted. Decides when a
-   kernel is worth compiling. Kernels live while a program holds them; the 1,024 used last live on after that. */
+   kernel is worth compiling. Kernels live while a program holds them; of those that none holds any more the 1,024 used
+   last stay, 16 MB of them at most. */
 #include "dispatch/code.h"
 #include <pthread.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "base/store.h"
 #include "dispatch/cuda_code.h"
 
-enum { KEEP = 1024, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
+enum { KEEP = 1024, KEEP_BYTES = 16 << 20, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
 
 typedef struct kernel {
   nvd_kernel k;                  /* first: what the outside sees */
@@ -35,7 +36,7 @@ static void destroy(nvd_item *item) {
   nvb_free(c);
 }
 
-static nvd_shelf shelf = NVD_SHELF(KEEP, destroy);
+static nvd_shelf shelf = NVD_SHELF(KEEP, KEEP_BYTES, destroy);
 static _Atomic int64_t loaded;
 static _Atomic int missed;
 
@@ -100,15 +101,18 @@ static void build(nvb_arena *a, void *arg) {
     nvb_throw(a, NVM_ERR_INTERNAL, "[kernel] %s has lost its schedule", r->k->title);
   c->k.interp = nvc_interp_new(a, c->ir, c->schedule);
   c->k.interp_scratch = nvc_interp_scratch(c->k.interp);
+  c->k.item.bytes = (int64_t)(sizeof *c + nvb_arena_bytes(a));
 }
 
-int nvd_kernel_get(nvd_kernel **out, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s) {
+int nvd_kernel_get(nvd_kernel **out, int *made, nvb_arena *work, const nvf_kernel *k, const nvf_schedule *s) {
   pthread_once(&once, init);
   request r = { .k = k, .s = s };
   int status = nvb_protect(work, spell, &r);
   if (status)
     return status;
   nvd_item *item = nvd_shelf_take(&shelf, r.key);
+  if (made)
+    *made = !item;
   if (!item) {
     kernel *c = r.made = nvb_calloc(1, sizeof *c);
     if (!c)

@@ -9,7 +9,7 @@
 #include "base/settings.h"
 #include "dispatch/program.h"
 
-enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: bytes that a context keeps between runs; there may be 4,096 programs */
+enum { LINE = 64, KEEP = 32 << 10 }; /* KEEP: bytes that a context keeps between runs */
 
 /* ---- preparing */
 void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_terms *terms) {
@@ -24,9 +24,10 @@ void nvd_cpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
       p->workspace = s->solution->workspace > p->workspace ? s->solution->workspace : p->workspace;
       continue;
     }
-    int status = nvd_kernel_get(&s->kernel, work, plan->step[i].k, plan->step[i].s);
+    int made, status = nvd_kernel_get(&s->kernel, &made, work, plan->step[i].k, plan->step[i].s);
     if (status)
       nvb_throw(work, status, "%s", nvb_message());
+    p->bytes += made ? s->kernel->item.bytes : 0;
     if (p->tier == NVD_NATIVE && !atomic_load(&s->kernel->entry))
       nvd_kernel_warm(s->kernel, p->tier, 0);
   }

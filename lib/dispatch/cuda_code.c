@@ -32,7 +32,7 @@ static void destroy(nvd_item *item) {
   nvd_gpu_kernel_free(k);
 }
 
-static nvd_shelf shelf = NVD_SHELF(KEEP, destroy);
+static nvd_shelf shelf = NVD_SHELF(KEEP, INT64_MAX, destroy);
 
 const nvd_gpu_kernel *nvd_gpu_kernel_now(const nvd_gpu_kernel *k) {
   const nvd_gpu_kernel *straight = atomic_load(&k->straight);

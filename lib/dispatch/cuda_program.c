@@ -253,7 +253,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   for (int i = 0; i < p->nstep && !status && nvb_has(NVB_CHECK, "bits"); i++)
     if (p->step[i].gpu && !has_hint(plan->step[i].k, plan->step[i].s, "approx") &&
         !has_hint(plan->step[i].k, plan->step[i].s, "mma")) /* these have other bits on purpose */
-      status = nvd_kernel_get(&p->step[i].kernel, work, plan->step[i].k, plan->step[i].s);
+      status = nvd_kernel_get(&p->step[i].kernel, NULL, work, plan->step[i].k, plan->step[i].s);
   if (status)
     nvb_throw(work, status, "%s", nvb_message());
   keeping(work, p, arrange, &(request){ p, work, plan, &terms->step });

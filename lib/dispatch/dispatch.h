@@ -39,7 +39,7 @@ typedef struct nvd_terms {
    planning's only call. */
 int nvd_prepare(nvd_program **out, const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice,
                 nvd_terms *terms);
-/* Would solvers refuse a step? As nvd_prepare says it, but nothing is made. */
+/* Would solvers refuse a step, or the checker its kernel? As nvd_prepare says it, but nothing is made. */
 int nvd_prepare_dry(const nvf_plan *p, struct nvd_device *device, const nvd_choice *choice, nvd_terms *terms);
 /* Programs of the CPU. leaf[i]: address of leaf slot i; out[i]: address of output i (packed, row-major). A status.
    Thread-safe. */
@@ -61,6 +61,8 @@ int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dt
 /* 1: code of it that has come since it was prepared is such that another plan may do better. */
 int nvd_outdated(nvd_program *p);
 void nvd_program_free(nvd_program *p);
+/* What it takes of the heap, with those kernels that it was the first to want, as they are interpreted. */
+int64_t nvd_program_bytes(const nvd_program *p);
 
 /* ---- solvers (dispatch/solve.h): what the steps that hold a product may be run by */
 typedef struct nvd_candidate {

@@ -102,16 +102,30 @@ int nvd_prepare(nvd_program **out, const nvf_plan *plan, struct nvd_device *devi
   return status;
 }
 
+static void check_kernel(nvb_arena *work, void *step) {
+  const nvf_step *s = step;
+  nvf_kernel_check(work, s->k, s->s);
+}
+
 int nvd_prepare_dry(const nvf_plan *plan, struct nvd_device *device, const nvd_choice *choice, nvd_terms *terms) {
-  int status = NVM_OK, i = 0;
-  for (; i < plan->nstep && !status; i += !status)
+  nvb_arena *work = nvb_arena_new();
+  int status = work ? NVM_OK : nvb_fail_memory(), i = 0;
+  for (; i < plan->nstep && !status; i += !status) {
     status = nvd_solve_dry(plan, i, device, choice ? &choice[i] : NULL);
+    if (!status && !plan->step[i].routine)
+      status = nvb_protect(work, check_kernel, &plan->step[i]);
+  }
+  nvb_arena_free(work);
   if (terms)
     terms->step = i;
   return status;
 }
 
 int nvd_outdated(nvd_program *p) { return p->device && nvd_gpu_outdated(p); }
+
+int64_t nvd_program_bytes(const nvd_program *p) {
+  return (int64_t)(sizeof *p + nvb_arena_bytes(p->arena)) + p->bytes;
+}
 
 void nvd_program_free(nvd_program *p) {
   if (!p)

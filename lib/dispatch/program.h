@@ -53,6 +53,7 @@ struct nvd_program {
   nvd_address *address;          /* in the order of the arguments */
   nvd_scalar *scalar;
   int64_t temp_bytes;
+  int64_t bytes;                 /* of its kernels that it was the first to want */
   int watched;                   /* NVM_DUMP=run or NVM_CHECK=bits */
   /* the CPU's */
   int64_t workspace;             /* bytes that a library's step is to have */

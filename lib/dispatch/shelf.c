@@ -12,6 +12,7 @@ static void wake(nvd_shelf *s, nvd_item *c) {
   *(c->older ? &c->older->younger : &s->oldest) = c->younger;
   *(c->younger ? &c->younger->older : &s->youngest) = c->older;
   s->idle--;
+  s->idle_bytes -= c->bytes;
 }
 
 static void rest(nvd_shelf *s, nvd_item *c) {
@@ -20,6 +21,7 @@ static void rest(nvd_shelf *s, nvd_item *c) {
   *(c->older ? &c->older->younger : &s->oldest) = c;
   s->youngest = c;
   s->idle++;
+  s->idle_bytes += c->bytes;
 }
 
 static nvd_item *hold(nvd_shelf *s, nvd_item *c) {
@@ -58,18 +60,22 @@ nvd_item *nvd_shelf_enter(nvd_shelf *s, nvd_item *item) {
   return there ? there : item;
 }
 
+static nvd_item *one_too_many(nvd_shelf *s) {
+  pthread_mutex_lock(&s->lock);
+  nvd_item *gone = s->idle > s->keep || s->idle_bytes > s->keep_bytes ? oldest_out(s) : NULL;
+  pthread_mutex_unlock(&s->lock);
+  return gone;
+}
+
 void nvd_shelf_give(nvd_shelf *s, nvd_item *item) {
-  nvd_item *gone = NULL;
   if (!item)
     return;
   pthread_mutex_lock(&s->lock);
-  if (--item->refs == 0) {
+  int idle = --item->refs == 0;
+  if (idle)
     rest(s, item);
-    if (s->idle > s->keep)
-      gone = oldest_out(s);
-  }
   pthread_mutex_unlock(&s->lock);
-  if (gone)
+  for (nvd_item *gone; idle && (gone = one_too_many(s));)
     s->destroy(gone);
 }
 

@@ -6,8 +6,9 @@
 #include "base/hash.h"
 
 enum { NVD_SHELF_SLOTS = 4096 };
-typedef struct nvd_item {          /* first member of what is kept; of a new one only the key is set */
+typedef struct nvd_item {          /* first member of what is kept; of a new one key and bytes are set */
   nvb_hash key;
+  int64_t bytes;                   /* of the heap that go with it; 0: few */
   int refs;
   struct nvd_item *next;           /* of its slot */
   struct nvd_item *younger, *older;/* while nobody holds it */
@@ -16,9 +17,11 @@ typedef struct nvd_shelf {
   pthread_mutex_t lock;
   nvd_item *slot[NVD_SHELF_SLOTS], *youngest, *oldest;
   int idle, keep;
+  int64_t idle_bytes, keep_bytes;
   void (*destroy)(nvd_item *item); /* called without the lock */
 } nvd_shelf;
-#define NVD_SHELF(most, gone) { .lock = PTHREAD_MUTEX_INITIALIZER, .keep = (most), .destroy = (gone) }
+#define NVD_SHELF(most, bytes, gone) \
+  { .lock = PTHREAD_MUTEX_INITIALIZER, .keep = (most), .keep_bytes = (bytes), .destroy = (gone) }
 
 nvd_item *nvd_shelf_take(nvd_shelf *s, nvb_hash key);           /* a reference; NULL if it is not there */
 nvd_item *nvd_shelf_enter(nvd_shelf *s, nvd_item *item);        /* or what came there meanwhile: a reference */

@@ -1,4 +1,5 @@
 /* What is kept from one call to the next: programs, as long as what they depend on stays; and nothing for ever. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,28 @@ START_TEST(nothing_grows) {
 }
 END_TEST
 
+#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__
+/* Programs of long graphs, each of a structure of its own: their bytes are bounded, not their number alone. */
+START_TEST(programs_are_bounded_by_their_bytes) {
+  enum { PROGRAMS = 1500, LENGTH = 50, MOST = 120 << 20 };
+  nvm_array *(*const ops[])(nvm_array *) = { nvm_exp, nvm_sin, nvm_abs, nvm_sqrt };
+  size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+  ck_assert_int_eq(nvm_set("tier", "0"), NVM_OK);
+  for (unsigned i = 0; i < PROGRAMS; i++) {
+    nvm_scope *s = nvm_scope_open(ctx);
+    nvm_array *x = ramp(8);
+    for (int k = 0; k < LENGTH; k++) x = nvm_add(ops[i >> 2 * k % 12 & 3](x), nvm_float(k));
+    ck_assert_msg(nvm_eval(&x, 1) == NVM_OK, "%s", nvm_last_error());
+    ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
+  }
+  size_t after = mallinfo2().uordblks + mallinfo2().hblkhd;
+  ck_assert_msg(after < before + MOST, "%zu bytes are kept", after - before);
+}
+END_TEST
+#else
+START_TEST(programs_are_bounded_by_their_bytes) {} END_TEST /* the heap does not count there */
+#endif
+
 /* ---- what is held without being asked for */
 static nvm_array *some(int rank, const int64_t *shape, double by) {
   int64_t n = 1;
@@ -185,6 +208,50 @@ START_TEST(what_is_read_after_all_is_computed_once_more) {
 }
 END_TEST
 
+/* What is kept, and so what is planned, depends on what was read before; the bits do not. Products are of small whole
+   numbers, so that no order of their sums changes one. */
+enum { SIDE = 30, DEARS = 5 };
+static nvm_array *dear(int which, layer l) {
+  nvm_array *y = l.x;
+  switch (which) {
+  case 0: return nvm_matmul(nvm_round(nvm_mul(l.x, nvm_float(4))), nvm_round(nvm_mul(l.w, nvm_float(4))));
+  case 1: return nvm_sum(nvm_exp(nvm_mul(l.x, l.w)), (int[]){ 0 }, 1, 1);
+  case 2: return nvm_sort(l.x, 1, 0);
+  case 3: return nvm_softmax(l.x, 1);
+  default:
+    for (int i = 0; i < 40; i++) y = nvm_sin(nvm_add(nvm_mul(y, l.w), l.b));
+    return y;
+  }
+}
+static nvm_array *use_of(nvm_array *h, layer l) {
+  return nvm_sum(nvm_mul(nvm_tanh(nvm_mul(h, nvm_float(0.37))), l.b), (int[]){ 1 }, 1, 1);
+}
+typedef struct seen { int there; float at[SIDE * SIDE]; } seen;
+static void ck_same(seen *w, nvm_array *a, unsigned round) { /* as when it was seen first */
+  float got[SIDE * SIDE];
+  size_t bytes = sizeof *got * (size_t)nvm_size(a);
+  ck_assert_msg(!nvm_copy_to_host(a, w->there ? got : w->at, bytes), "%s", nvm_last_error());
+  ck_assert_msg(!w->there || !memcmp(got, w->at, bytes), "other bits in round %u", round);
+  w->there = 1;
+}
+START_TEST(bits_do_not_depend_on_what_is_kept) {
+  enum { NAMED = 1, READ_BEFORE = 2, READ_AFTER = 4, USED_TWICE = 8, HISTORIES = 16 };
+  seen first = { 0 }, inner = { 0 }, other = { 0 };
+  for (unsigned i = 0; i < 3 * HISTORIES; i++) {
+    unsigned how = i * 7 % HISTORIES;
+    nvm_scope *s = nvm_scope_open(ctx);
+    layer l = layer_new(SIDE);
+    nvm_array *h = how & NAMED ? dear(_i, l) : NULL, *y = use_of(h ? h : dear(_i, l), l);
+    nvm_array *z = nvm_exp(nvm_neg(nvm_abs(h ? h : dear(_i, l))));
+    if (h && how & READ_BEFORE) ck_same(&inner, h, i);
+    ck_same(&first, y, i);
+    if (how & USED_TWICE) ck_same(&other, z, i);
+    if (h && how & READ_AFTER) ck_same(&inner, h, i);
+    ck_assert_int_eq(nvm_scope_close(s), NVM_OK);
+  }
+}
+END_TEST
+
 /* x = step(x) in a loop that looks at a sum of it: each step is computed once, but for the first few. */
 START_TEST(a_loop_that_looks_at_its_state_computes_each_step_once) {
   nvm_scope *s = nvm_scope_open(ctx);
@@ -211,6 +278,7 @@ START_TEST(a_loop_that_looks_at_its_state_computes_each_step_once) {
 END_TEST
 
 SUITE_WITH("kept", open_ctx, close_ctx, EACH(a_setting_throws_away_what_depends_on_it, others),
-           every_setting_is_tried, EACH(nothing_grows, cycles), a_scope_is_planned_as_the_nested_expression,
-           LOOP(what_is_read_after_all_is_computed_once_more, 2),
+           every_setting_is_tried, EACH(nothing_grows, cycles),
+           programs_are_bounded_by_their_bytes, a_scope_is_planned_as_the_nested_expression,
+           LOOP(what_is_read_after_all_is_computed_once_more, 2), LOOP(bits_do_not_depend_on_what_is_kept, DEARS),
            a_loop_that_looks_at_its_state_computes_each_step_once)

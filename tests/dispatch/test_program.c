@@ -365,6 +365,27 @@ START_TEST(right_code_passes) {
 END_TEST
 
 /* ---- failures */
+/* What asks for a plan without running it hears the same. */
+static void refuse(nvb_arena *a, void *arg) {
+  request *r = arg;
+  two_steps(a, r);
+  r->plan->step[1].s->bind[0].layout.d[0].extent = 1 << 30;
+  for (int dry = 0; dry < 2; dry++) {
+    nvd_terms terms = { .step = -1 };
+    nvd_program *p = NULL;
+    int status = dry ? nvd_prepare_dry(r->plan, NULL, NULL, &terms) : nvd_prepare(&p, r->plan, NULL, NULL, &terms);
+    ck_assert_msg(status == NVM_ERR_VALUE && terms.step == 1 && strstr(nvb_message(), "elements"),
+                  "%d: status %d, step %d: %s", dry, status, terms.step, nvb_message());
+    ck_assert_ptr_null(p);
+  }
+}
+START_TEST(a_kernel_that_cannot_be_is_refused_before_it_runs) {
+  nvb_arena *a = nvb_arena_new();
+  ck_assert_int_eq(nvb_protect(a, refuse, &(request){ .n = 3000, .a = 2 }), NVM_OK);
+  nvb_arena_free(a);
+}
+END_TEST
+
 START_TEST(index_out_of_range_is_an_error) {
   static const char *const tiers[] = { "0", "1" };
   enum { N = 10000, M = 77 };
@@ -498,5 +519,6 @@ END_TEST
 SUITE("program", two_steps_in_every_tier, offsets_and_scalars, little_work_wakes_nobody,
       small_programs_compile_at_the_ninth_call, large_programs_compile_before_they_run, tiers_can_be_forced,
       code_comes_from_the_disk, wrong_code_is_found_out, code_that_does_not_load_is_made_again, right_code_passes,
-      index_out_of_range_is_an_error, every_allocation_may_fail_interpreted, every_allocation_may_fail_native,
+      a_kernel_that_cannot_be_is_refused_before_it_runs, index_out_of_range_is_an_error,
+      every_allocation_may_fail_interpreted, every_allocation_may_fail_native,
       threads_share_a_program, fork_then_run, many_programs_leave_nothing)
