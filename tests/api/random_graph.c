@@ -1,7 +1,8 @@
 /* Random graphs. Every step picks an operation of the table and operands among what exists; what the library refuses (a
    dtype, a shape) is tried again with something else. No copysign or signbit: the sign of a NaN is unspecified. At
    least a fifth of the steps are casts. Leaves have odd shapes, zero and negative strides, special values. Matrix
-   products are of small whole numbers, so that no order of their sums changes a bit. */
+   products are of small whole numbers, so that no order of their sums changes a bit. One graph in WIDE reduces a large
+   value over several axes. */
 #include "random_graph.h"
 #include <math.h>
 #include <stdarg.h>
@@ -74,14 +75,9 @@ static void put(rg *g, nvm_dtype t, char *p) {
   }
 }
 static const int64_t sizes[] = { 1, 2, 3, 5, 7, 16, 17, 33, 64, 100, 129, 1 };
-static nvm_array *leaf(rg *g, const int64_t *dims) {
+static nvm_array *leaf_of(rg *g, nvm_dtype t, int rank, const int64_t *shape) {
   enum { OWN = 509 }; /* elements; then they come again */
-  nvm_dtype t = dtype(g);
-  int rank = below(g, 4);
-  int64_t shape[4], strides[4], size = (int64_t)nvm_dtype_size(t), n = 1;
-  for (int d = 0; d < rank; d++) shape[d] = below(g, 3) ? dims[below(g, 3)] : sizes[below(g, 12)];
-  if (below(g, 60) == 0 && rank) shape[below(g, rank)] = 0;
-  if (below(g, 12) == 0) rank = 1, shape[0] = 1000 + below(g, 30000);
+  int64_t strides[4], size = (int64_t)nvm_dtype_size(t), n = 1;
   for (int d = rank - 1; d >= 0; d--) strides[d] = n * size, n *= shape[d];
   char *data = malloc((size_t)(n * size) + 16);
   for (int64_t i = 0; i < n && i < OWN; i++) put(g, t, data + i * size);
@@ -90,11 +86,20 @@ static nvm_array *leaf(rg *g, const int64_t *dims) {
   free(data);
   return a;
 }
+static nvm_array *leaf(rg *g, const int64_t *dims) {
+  nvm_dtype t = dtype(g);
+  int rank = below(g, 4);
+  int64_t shape[4];
+  for (int d = 0; d < rank; d++) shape[d] = below(g, 3) ? dims[below(g, 3)] : sizes[below(g, 12)];
+  if (below(g, 60) == 0 && rank) shape[below(g, rank)] = 0;
+  if (below(g, 12) == 0) rank = 1, shape[0] = 1000 + below(g, 30000);
+  return leaf_of(g, t, rank, shape);
+}
 
 /* ---- operations, by the shape of their call */
 typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUTE, SLICE, FLIP, ROLL, BROADCAST,
                     CONCAT, PAD, SOFTMAX, SORT,
-                    SCALAR, TAKE, LAST, PRODUCT } form;
+                    SCALAR, TAKE, LAST, PRODUCT, MASKED } form;
 static const struct { form form; const char *name; } ops[] = {
   { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" }, { CAST, "astype" },
   { CAST, "astype" },
@@ -111,7 +116,7 @@ static const struct { form form; const char *name; } ops[] = {
   { BINARY, "floor_divide" }, { BINARY, "bitwise_and" }, { BINARY, "logical_or" }, { BINARY, "atan2" },
   { TERNARY, "where" }, { TERNARY, "where" }, { SCALAR, "add" }, { SCALAR, "multiply" }, { SCALAR, "pow" },
   { REDUCE, "sum" }, { REDUCE, "sum" }, { REDUCE, "mean" }, { REDUCE, "max" }, { REDUCE, "min" }, { REDUCE, "prod" },
-  { REDUCE, "var" },
+  { REDUCE, "var" }, { MASKED, "sum" }, { MASKED, "prod" }, { MASKED, "max" }, { MASKED, "min" },
   { REDUCE, "any" }, { REDUCE, "logsumexp" }, { AXIS1, "argmax" }, { AXIS1, "argmin" }, { AXIS1, "cumulative_sum" },
   { SORT, "sort" }, { SORT, "argsort" }, { SOFTMAX, "softmax" }, { SOFTMAX, "log_softmax" },
   { RESHAPE, "reshape" }, { PERMUTE, "permute_dims" }, { SLICE, "slice" }, { SLICE, "slice" }, { FLIP, "flip" },
@@ -120,7 +125,7 @@ static const struct { form form; const char *name; } ops[] = {
   { PRODUCT, "matmul" }, { PRODUCT, "matmul" },
   { PRODUCT, "matmul" },
 };
-enum { NOPS = sizeof ops / sizeof *ops };
+enum { NOPS = sizeof ops / sizeof *ops, WIDE = 200 };
 
 static nvm_attr ints(const char *name, const int64_t *v, int n) {
   return (nvm_attr){ .name = name, .kind = 'I', .is = v, .n = n };
@@ -145,6 +150,25 @@ static nvm_array *take_some(rg *g, int op, nvm_array *x) {
 static nvm_array *by_name(rg *g, const char *name, nvm_array *const *in, int nin, const nvm_attr *at, int nat) {
   int op;
   return nvm_op_find(&op, name) ? NULL : apply(g, op, in, nin, at, nat);
+}
+/* A reduction as where= and initial= spell it: what the mask leaves out is the identity, and a first value joins. */
+static nvm_array *masked(rg *g, const char *name, nvm_array *x) {
+  static const struct { const char *name, *merge; int identity; } reds[] = {
+    { "sum", "add", 0 }, { "prod", "multiply", 1 }, { "max", "maximum", -100 }, { "min", "minimum", 100 } };
+  int i = 0;
+  while (strcmp(reds[i].name, name)) i++;
+  nvm_array *number[3] = { nvm_apply_scalar(g->ctx, 'i', below(g, 3), 0, 0),
+                           nvm_apply_scalar(g->ctx, 'i', reds[i].identity, 0, 0),
+                           nvm_apply_scalar(g->ctx, 'i', 1 + below(g, 3), 0, 0) };
+  nvm_array *chosen[3] = { by_name(g, "greater", (nvm_array *[]){ x, number[0] }, 2, NULL, 0), x, number[1] };
+  nvm_array *left = chosen[0] ? by_name(g, "where", chosen, 3, NULL, 0) : NULL;
+  nvm_array *two[2] = { NULL, number[2] }, *r = NULL;
+  nvm_attr axis = one("axis", nvm_rank(x) ? 'i' : 'n', nvm_rank(x) ? below(g, nvm_rank(x)) : 0);
+  if (left) two[0] = by_name(g, name, &left, 1, &axis, 1);
+  if (two[0]) r = by_name(g, reds[i].merge, two, 2, NULL, 0);
+  for (int k = 0; k < 3; k++) nvm_array_unref(number[k]);
+  nvm_array_unref(chosen[0]), nvm_array_unref(left), nvm_array_unref(two[0]);
+  return r;
 }
 /* Where each of a few numbers occurs last: x as integers, modulo their count. */
 static nvm_array *last_of_some(rg *g, int op, nvm_array *x) {
@@ -308,8 +332,70 @@ static nvm_array *try_one(rg *g, int which) {
   case PRODUCT: return product(g, op, x);
   case TAKE: return rank ? take_some(g, op, x) : NULL;
   case LAST: return last_of_some(g, op, x);
+  case MASKED: return masked(g, ops[which].name, x);
   default: return view(g, f, op, x);
   }
+}
+
+static int add(rg *g, const char *name, nvm_array *r) { /* NULL: nothing */
+  if (!r) return 0;
+  g->at[g->n] = r;
+  say(g, "%%%d = %s", g->n, name);
+  say_shape(g, r);
+  g->n++;
+  return 1;
+}
+
+/* ---- graphs of all operations */
+static int build_narrow(rg *g) { /* returns how many leaves there are */
+  int64_t dims[3] = { sizes[below(g, 12)], sizes[below(g, 12)], sizes[below(g, 12)] };
+  int leaves = 1 + below(g, 4), steps = 4 + below(g, 17);
+  while (g->n < leaves) add(g, "leaf", leaf(g, dims));
+  for (int tries = 0; g->n < leaves + steps && g->n < RG_MOST && tries < 400; tries++) {
+    int which = below(g, NOPS);
+    nvm_array *r = try_one(g, which);
+    if (r && nvm_size(r) > 200000) nvm_array_unref(r), r = NULL;
+    add(g, ops[which].name, r);
+  }
+  return leaves;
+}
+
+/* ---- reductions of one value over different axes, of what they leave, and of the value beside that */
+static nvm_array *reduced(rg *g, nvm_array *x, const char **name) {
+  static const char *const reds[] = { "sum", "max", "min", "mean", "var", "argmin", "argmax", "prod", "any" };
+  *name = reds[below(g, 9)];
+  if (below(g, 5) == 0) return masked(g, *name = "sum", x);
+  int rank = nvm_rank(x), n = rank > 1 && (*name)[0] != 'a' && below(g, 3) == 0 ? 2 : 1;
+  int64_t first = below(g, rank + 1 - n), axes[2] = { first, first + 1 };
+  nvm_attr at[2] = { (*name)[0] == 'a' && (*name)[1] == 'r' ? one("axis", 'i', first) : ints("axis", axes, n),
+                     one("keepdims", 'b', 1) };
+  return by_name(g, *name, &x, 1, at, 2);
+}
+static int build_wide(rg *g) { /* returns how many leaves there are */
+  static const int64_t extents[] = { 3, 16, 17, 64, 100, 129, 257, 1000, 4096, 20000 };
+  static const char *const both[] = { "subtract", "multiply", "add", "maximum" }, *const one_of[] = { "square", "abs" };
+  static const nvm_dtype types[] = { NVM_F32, NVM_F32, NVM_F64, NVM_I32 };
+  int64_t most = below(g, 4) ? 1 << 17 : 1 << 20, shape[2][3], all;
+  do {
+    all = 1;
+    for (int d = 0; d < 3; d++) shape[0][d] = shape[1][d] = extents[below(g, 10)], all *= shape[0][d];
+  } while (all > most || all < most / 4);
+  shape[0][below(g, 3)] = shape[1][below(g, 3)] = 1;
+  nvm_dtype t = types[below(g, 4)];
+  for (int i = 0; i < 2; i++) add(g, "leaf", leaf_of(g, t, 3, shape[i]));
+  const char *name = both[below(g, 4)];
+  add(g, name, by_name(g, name, g->at, 2, NULL, 0));
+  if (below(g, 2)) add(g, "square or abs", by_name(g, one_of[below(g, 2)], &g->at[2], 1, NULL, 0));
+  for (int tries = 0, value = g->n - 1; g->n < 12 && tries < 60; tries++) {
+    nvm_array *x = g->at[below(g, 3) ? value : 2 + below(g, g->n - 2)], *two[2] = { g->at[value], g->at[g->n - 1] };
+    if (below(g, 4) == 0 && add(g, "beside", by_name(g, both[below(g, 4)], two, 2, NULL, 0)))
+      value = nvm_size(g->at[g->n - 1]) == nvm_size(two[0]) ? g->n - 1 : value;
+    else if (nvm_rank(x) && nvm_size(x) > 1) {
+      nvm_array *r = reduced(g, x, &name);
+      add(g, name, r);
+    }
+  }
+  return 2;
 }
 
 void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, int halves, nvm_array **outs) {
@@ -317,25 +403,7 @@ void rg_build(rg *g, nvm_ctx *ctx, uint64_t seed, int halves, nvm_array **outs) 
   g->ctx = ctx;
   g->halves = halves;
   g->state = seed * 0x2545f4914f6cdd1du + 88172645463325252u;
-  int64_t dims[3] = { sizes[below(g, 12)], sizes[below(g, 12)], sizes[below(g, 12)] };
-  int leaves = 1 + below(g, 4), steps = 4 + below(g, 17);
-  while (g->n < leaves) {
-    g->at[g->n] = leaf(g, dims);
-    g->op[g->n] = -1;
-    say(g, "%%%d = leaf", g->n);
-    say_shape(g, g->at[g->n++]);
-  }
-  for (int tries = 0; g->n < leaves + steps && g->n < RG_MOST && tries < 400; tries++) {
-    int which = below(g, NOPS);
-    nvm_array *r = try_one(g, which);
-    if (r && nvm_size(r) > 200000) nvm_array_unref(r), r = NULL;
-    if (!r) continue;
-    g->op[g->n] = which;
-    g->at[g->n] = r;
-    say(g, "%%%d = %s", g->n, ops[which].name);
-    say_shape(g, r);
-    g->n++;
-  }
+  int leaves = seed % WIDE == WIDE / 2 ? build_wide(g) : build_narrow(g);
   for (int i = 0; i < RG_OUT; i++)
     outs[i] = g->at[i ? leaves + below(g, g->n - leaves + (g->n == leaves)) - (g->n == leaves) : g->n - 1];
 }

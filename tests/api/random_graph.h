@@ -10,7 +10,6 @@ typedef struct rg {
   int halves;               /* 0: no f16 and bf16, whose results a device may approximate */
   int n;
   nvm_array *at[RG_MOST];   /* owned */
-  int op[RG_MOST];          /* -1: a leaf */
   char text[8192];          /* what was built, for the report */
   size_t len;
 } rg;
