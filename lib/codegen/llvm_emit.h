@@ -65,6 +65,7 @@ typedef struct nvcl_split {
 
 typedef struct nvcl_group nvcl_group;
 typedef struct nvcl_red nvcl_red;
+typedef struct nvcl_search nvcl_search;
 typedef struct nvcl_cold { nvc_ints map; val fn; } nvcl_cold;
 
 typedef struct nvcl_em {
@@ -103,6 +104,7 @@ typedef struct nvcl_em {
   NVB_VEC(nvcl_cold) cold; /* out-of-line functions by their maps */
   NVB_VEC(nvcl_red *) red;  /* reductions of the run */
   val room; blk room_in;   /* stack for the lanes of an access, and the entry block of the function that has it */
+  nvcl_search *search;     /* that the rounds being emitted are; NULL: they merge */
   int streamed;            /* a non-temporal store was emitted */
 } nvcl_em;
 
@@ -201,8 +203,20 @@ nvcl_red *nvcl_reduce_new(nvcl_em *e, const nvf_stmt *s, const nvc_run *r);
 void nvcl_reduce_before(nvcl_em *e, nvcl_red *r, int level);              /* before loop `level` is opened */
 void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited);  /* rounds that loop `level` will do */
 void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);          /* items of the operand */
+const struct nvc_reduction *nvcl_reduction(const nvcl_red *r);
+/* Of state i; the identity where it is masked. */
+val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item);
+void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v);            /* to the first accumulator of state i */
 void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
+
+/* ---- llvm_search.c: reductions that look for the element that decides */
+/* Of the run, whose reductions are known; NULL: it has none. */
+nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_run *r);
+void nvcl_search_begin(nvcl_em *e, nvcl_search *s);          /* before the rounds of the innermost loop */
+/* Once all items of a round are there; stop: behind the loop. */
+void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop);
+val nvcl_search_end(nvcl_em *e, nvcl_search *s); /* i64: the round that decides; NULL: what it found is the result */
 
 /* ---- llvm_stmt.c, llvm_move.c */
 void nvcl_stmt(nvcl_em *e, nvf_stmt *s);

@@ -165,13 +165,22 @@ void nvcl_reduce_limit(nvcl_em *e, nvcl_red *r, int level, val visited) {
   nvcl_for_end(e, &f);
 }
 
+const nvc_reduction *nvcl_reduction(const nvcl_red *r) { return &r->of; }
+
+val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item) {
+  val mask = nvcl_mask_value(e, nvcl_cond(e, r->of.s->where, r->of.x, item), r->n);
+  val x = nvcl_tile_at(e, r->of.s->in[i], r->of.x, item);
+  return mask ? LLVMBuildSelect(e->b, mask, x, identity(e, r, i, r->n), "") : x;
+}
+
+void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v) { set_acc(e, r, i, 0, v); }
+
 void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to) {
   for (int item = from; item < to; item++) {
     int k = nvc_match_item(&r->of.acc, r->of.x, item);
-    val mask = nvcl_mask_value(e, nvcl_cond(e, r->of.s->where, r->of.x, item), r->n), a[NVC_ARGS], x[NVC_ARGS];
+    val a[NVC_ARGS], x[NVC_ARGS];
     for (int i = 0; i < r->of.nstate; i++) {
-      x[i] = nvcl_tile_at(e, r->of.s->in[i], r->of.x, item);
-      if (mask) x[i] = LLVMBuildSelect(e->b, mask, x[i], identity(e, r, i, r->n), "");
+      x[i] = nvcl_reduce_operand(e, r, i, item);
       a[i] = get_acc(e, r, i, k);
     }
     nvcl_merge(e, r->merge, a, x, r->of.nstate, r->n);

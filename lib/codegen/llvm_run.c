@@ -76,6 +76,7 @@ static void one_loop(nvcl_em *e, nvc_run *r, int p, val lo, val hi) {
   nvcl_for_begin(e, &f, lo, hi, by, e->k->axis[d->axis]);
   e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, d->stride, f.i};
   level(e, r, p + 1);
+  if (e->search) nvcl_search_step(e, e->search, LLVMBuildExactSDiv(e->b, f.i, by, ""), f.exit);
   e->nloop--;
   nvcl_for_end(e, &f);
 }
@@ -95,7 +96,7 @@ static int item_by_item(nvcl_em *e, const nvc_run *r) {
 }
 
 static void body(nvcl_em *e, nvc_run *r) {
-  int items = r->s.n && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
+  int items = r->s.n && !e->search && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
   for (int k = 0; k < items; k++)
     for (int i = 0; i < r->s.n; i++)
       if (nvcl_side(e, r->s.at[i]) != NVC_SKIPPED) nvcl_stmt_items(e, r->s.at[i], k, k + 1);
@@ -108,20 +109,26 @@ static void body(nvcl_em *e, nvc_run *r) {
   nvcl_group_close(e);
 }
 
+/* Rounds [lo, hi), with masks unless none of them needs one. */
+static void masked(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c, val lo, val hi) {
+  uint64_t known = e->known, active = e->active;
+  if (c->exact) e->known = known | c->set;
+  else e->active = active | (c->set & r->carries);
+  one_loop(e, r, p, lo, hi);
+  e->known = known;
+  e->active = active;
+}
+
 /* Rounds [0, full) without masks, the others with them. */
 static void cut_in_two(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c) {
-  uint64_t known = e->known, active = e->active;
+  uint64_t known = e->known;
   int split = !c->exact && !nvcl_heavy(e, r);
-  if (c->exact) e->known = known | c->set;
   if (split) {
     e->known = known | c->set;
     one_loop(e, r, p, nvcl_int(e, 0), c->full);
     e->known = known;
   }
-  if (!c->exact) e->active = active | (c->set & r->carries);
-  one_loop(e, r, p, split ? c->full : nvcl_int(e, 0), c->any);
-  e->known = known;
-  e->active = active;
+  masked(e, r, p, c, split ? c->full : nvcl_int(e, 0), c->any);
 }
 
 /* Rounds [lo, hi), all of which are alike: in the first version that serves them, else as they are. */
@@ -161,6 +168,22 @@ static void shared_out(nvcl_em *e, nvc_run *r, int p, val any) {
   nvcl_at(e, done);
 }
 
+/* The rounds are looked at, then the one that decides is merged, masked if some are. */
+static void searched(nvcl_em *e, nvc_run *r, int p, const nvcl_cut *c) {
+  nvcl_search *s = nvcl_search_new(e, r);
+  if (!s) {
+    cut_in_two(e, r, p, c);
+    return;
+  }
+  nvcl_search_begin(e, s);
+  e->search = s;
+  cut_in_two(e, r, p, c);
+  e->search = NULL;
+  val lo = nvcl_search_end(e, s), hi = lo ? LLVMBuildNSWAdd(e->b, lo, nvcl_int(e, 1), "") : NULL;
+  if (!lo) return;
+  masked(e, r, p, c, lo, nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){hi, c->any}, 2));
+}
+
 static void level(nvcl_em *e, nvc_run *r, int p) {
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_before(e, e->red.at[i], p);
   if (p == r->nloop) {
@@ -169,6 +192,7 @@ static void level(nvcl_em *e, nvc_run *r, int p) {
     nvcl_cut c = nvcl_cut_loop(e, r, p);
     for (int i = 0; i < e->red.n; i++) nvcl_reduce_limit(e, e->red.at[i], p, c.any);
     if (e->split && p == r->nloop - 1) shared_out(e, r, p, c.any);
+    else if (p == r->nloop - 1) searched(e, r, p, &c);
     else cut_in_two(e, r, p, &c);
   }
   for (int i = 0; i < e->red.n; i++) nvcl_reduce_after(e, e->red.at[i], p);

@@ -236,6 +236,7 @@ static void emit_get(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
 }
 
 static void emit_reduce(nvcl_em *e, const nvf_stmt *s, int from, int to) {
+  if (e->search) return; /* the run's only one */
   for (int i = 0; i < e->red.n; i++)
     if (nvcl_reduce_of(e->red.at[i]) == s) nvcl_reduce_step(e, e->red.at[i], from, to);
 }

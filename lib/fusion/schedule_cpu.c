@@ -140,6 +140,13 @@ static int64_t items_placed(const nvf_cand *k, const nvf_shape *s) {
   return n;
 }
 
+static int64_t items_of(const nvf_digits *d) {
+  int64_t n = 1;
+  for (int i = 0; i < d->n; i++)
+    n *= d->d[i].place == 'i' ? d->d[i].n : 1;
+  return n;
+}
+
 /* Simple operations that one register item along an axis stands for. What does not lie side by side for the lanes they
    access one by one. */
 static int64_t access_work(const nvf_cand *k, const nvf_shape *s, nvf_ix at, uint64_t axes) {
@@ -181,6 +188,21 @@ static int has_sums(const nvf_cand *k, const nvf_shape *s, int a) {
   return 0;
 }
 
+/* Rounds of a search for the greatest element are mostly looked at to find that it is not there: items in sequence, as
+   many as registers hold. */
+static int64_t looked_at(const nvf_cand *k, int a, int64_t items, int width) {
+  enum { REGISTERS = 8 };
+  for (int i = 0; i < k->inst.n; i++) {
+    const nvf_inst *v = &k->inst.at[i];
+    if (v->kind == NVF_IRED && v->axis == a && v->narg == 2 && k->net->node[v->node].order_free) {
+      int64_t bytes = items * width * nvg_size(k->net->node[k->inst.at[v->arg[0]].node].dtype);
+      int64_t room = REGISTERS * 4 * k->net->caps->width / bytes;
+      return room > 4 ? 4 : room > 1 ? room : 1;
+    }
+  }
+  return 1;
+}
+
 /* Digits of a reduced axis, cut at the borders of lane, sequence and chunk: items, as long as straight-line code of
    them stays short. */
 static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int width, nvf_digits *d) {
@@ -206,6 +228,11 @@ static void reduced_digits(const nvf_cand *k, const nvf_shape *s, int a, int wid
       }
     }
     int items = !nvf_has_lanes(s, a) && !rows && p * placed <= least(most_items, 32) && !has_sums(k, s, a);
+    int64_t more = seq && nvf_has_lanes(s, a) ? looked_at(k, a, items_of(d), width) : 1;
+    if (more > 1 && w >= more) {
+      nvf_digit_add(d, 'i', more, 0);
+      w /= more;
+    }
     /* rows in sequence: a few to each visit of an accumulator */
     if (seq && !items && !nvf_has_lanes(s, a) && w >= 16 && placed <= least(most_items / 4, 8) && !scanned) {
       nvf_digit_add(d, 'i', 4, 0);
@@ -292,6 +319,25 @@ static uint64_t scanned_only(const nvf_cand *k) {
   return !(axes & (axes - 1)) && nvf_scanned(k, __builtin_ctzll(axes)) ? axes : 0;
 }
 
+/* Is it the place of what a long row is searched for? Few places are looked at, so that vectors are as wide as the
+   values want them. */
+static int is_place(const nvf_cand *k, int i, int row) {
+  enum { LONG = 512 };
+  int found = 0;
+  for (int u = i + 1; u < k->inst.n; u++)
+    for (int j = 0; j < k->inst.at[u].narg; j++) {
+      const nvf_inst *v = &k->inst.at[u];
+      if (v->arg[j] != i)
+        continue;
+      found = (v->kind == NVF_IMAP && v->narg == 1 && is_place(k, u, row)) ||
+              (v->kind == NVF_IRED && j == 1 && v->axis == row && k->axis.at[row].n >= LONG &&
+               k->net->node[v->node].order_free);
+      if (!found)
+        return 0;
+    }
+  return found;
+}
+
 /* Vectors have lanes for float32. Where nothing is wider than 16 or 8 bits, and no address is computed lane by lane, as
    many more fill them (bytes, one thread: 10^6 rolled 99 -> 40 us). A reduction in a fixed order has the lanes of its
    stamp. */
@@ -302,7 +348,8 @@ static int lanes_for(const nvf_cand *k, const nvf_shape *s) {
     int valued = v->kind == NVF_ILOAD || v->kind == NVF_ICONST || v->kind == NVF_IMAP || nvf_is_red(v);
     int own = v->kind == NVF_IINDEX ? 8 : valued ? nvg_size(k->net->node[v->node].dtype) : 1;
     ordered |= nvf_is_red(v) && (v->kind != NVF_IRED || !k->net->node[v->node].order_free);
-    bytes = own > bytes && s->lane >= 0 && ((v->axes >> s->lane & 1) || nvf_is_red(v)) ? own : bytes;
+    int counts = s->lane >= 0 && ((v->axes >> s->lane & 1) || nvf_is_red(v)) && !is_place(k, i, s->lane);
+    bytes = own > bytes && counts ? own : bytes;
   }
   return ordered || bytes >= 4 ? width : width * 4 / bytes;
 }

@@ -126,6 +126,10 @@ static uint32_t mask_of(const nvg_val *v) {
 /* argmax, argmin: (value, position) of one axis; in 32 bits, where they are enough, it takes half the registers. */
 static int arg_reduction(nvg_lower *l, const nvg_val *v, int x) {
   const nvg_op_info *o = &nvg_ops[v->op];
+  const nvg_val *c = nvg_at(l, x);
+  if (c->kind == NVG_VMAP && c->op == NVG_OP_CAST && nvg_at(l, c->in[0])->dtype == NVM_BOOL &&
+      nvg_same_shape(c, nvg_at(l, c->in[0])))
+    x = c->in[0]; /* in the same order */
   const nvg_val at = *nvg_at(l, x);
   int axis = (int)v->attr[0];
   uint64_t re, im; /* the first of equal ones */

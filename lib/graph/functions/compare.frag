@@ -85,3 +85,28 @@ frag argmin<I: sint>(a: bool, i: I, b: bool, j: I) -> (bool, I) {
   first = (~a & b) | ((a == b) & (i <= j))
   return select(first, a, b), select(first, i, j)
 }
+
+# What the code for a CPU needs to know of a merge to look for the element that decides: beside a there is nothing to
+# be done with b; the value of the two that is kept (as it compares); nothing after a changes anything.
+frag keeps.argmax<T: real>(a: T, b: T) -> bool { return a >= b }
+frag keeps.argmin<T: real>(a: T, b: T) -> bool { return a <= b }
+frag keeps.argmax<T: int>(a: T, b: T) -> bool { return a >= b }
+frag keeps.argmin<T: int>(a: T, b: T) -> bool { return a <= b }
+frag keeps.argmax<bool>(a: bool, b: bool) -> bool { return a | ~b }
+frag keeps.argmin<bool>(a: bool, b: bool) -> bool { return ~a | b }
+frag keeps.logical_or<bool>(a: bool, b: bool) -> bool { return a | ~b }
+frag keeps.logical_and<bool>(a: bool, b: bool) -> bool { return ~a | b }
+frag best.argmax<T: real>(a: T, b: T) -> T { return maximum(a, b) }
+frag best.argmin<T: real>(a: T, b: T) -> T { return minimum(a, b) }
+frag best.argmax<T: int>(a: T, b: T) -> T { return maximum(a, b) }
+frag best.argmin<T: int>(a: T, b: T) -> T { return minimum(a, b) }
+frag best.argmax<bool>(a: bool, b: bool) -> bool { return a | b }
+frag best.argmin<bool>(a: bool, b: bool) -> bool { return a & b }
+frag best.logical_or<bool>(a: bool, b: bool) -> bool { return a | b }
+frag best.logical_and<bool>(a: bool, b: bool) -> bool { return a & b }
+frag ends.argmax<T: real>(a: T) -> bool { return a != a }
+frag ends.argmin<T: real>(a: T) -> bool { return a != a }
+frag ends.argmax<bool>(a: bool) -> bool { return a }
+frag ends.argmin<bool>(a: bool) -> bool { return ~a }
+frag ends.logical_or<bool>(a: bool) -> bool { return a }
+frag ends.logical_and<bool>(a: bool) -> bool { return ~a }
