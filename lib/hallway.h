@@ -15,7 +15,7 @@ struct nvm_array {
   nvg_lens *lens;          /* of a view: what it shows of the base */
   nvm_array *views;        /* the first that views this one; a list in no order, under the lock of handles */
   nvm_array *before, *after; /* of a view: its neighbours in the base's list */
-  atomic_ullong version;   /* from 1 on; grows when it comes to stand for another node */
+  atomic_ullong version;   /* from 1 on; grows with each write */
   atomic_ullong seen;      /* view: the base's version that `node` was derived from; 0: `node` is the lens's top */
   uint8_t touched;         /* writes to parts of it, and elements read, since it is pending */
   uint8_t fixed;           /* NVH_FIXED: read-only; NVH_OUTSIDE: shows, in a trace, an array from outside of it */

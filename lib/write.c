@@ -104,39 +104,70 @@ static int is_seen(const nvm_array *base, const part *p) {
   }
   return atomic_load_explicit(&b->refs, memory_order_acquire) != known;
 }
-/* What is stored: of one dtype with the part, broadcast to it. */
+/* One write: what is stored where. */
+typedef struct write {
+  nvm_array *a, *base, *value;
+  part to;                    /* of the base */
+  const char *at;             /* row-major positions in `to`, int64, where `count` elements go; NULL: to all of it */
+  int64_t count, step;        /* step: bytes from a position to the next */
+} write;
+static int rank_of(const write *w) { return w->at ? 1 : w->to.rank; } /* of what the value is broadcast to */
+static const int64_t *shape_of(const write *w) { return w->at ? &w->count : w->to.shape; }
+
+/* What is stored: of one dtype with the part. */
 typedef struct source { const char *data; int64_t stride[NVM_MAX_RANK]; char number[16]; } source;
-static void set_source(source *s, const nvg_node *n, const nvg_value *v, const part *p) {
-  int skip = p->rank - n->aval->rank; /* leading extents of 1 are none: nvg_broadcasts */
-  size_t half = p->each / (size_t)nvg_parts(n->aval->dtype);
+static void set_source(source *s, const nvg_node *n, const nvg_value *v, const write *w) {
+  int rank = rank_of(w), skip = rank - n->aval->rank;
+  size_t each = w->to.each, half = each / (size_t)nvg_parts(n->aval->dtype);
   s->data = v ? v->data : s->number;
-  for (int d = 0; d < p->rank; d++)
-    s->stride[d] = !v || d < skip || n->aval->shape[d - skip] == 1 ? 0 : v->stride[d - skip] * (int64_t)p->each;
+  for (int d = 0; d < rank; d++)
+    s->stride[d] = !v || d < skip || n->aval->shape[d - skip] == 1 ? 0 : v->stride[d - skip] * (int64_t)each;
   for (int i = 0; !v && i < n->nattr; i++) memcpy(s->number + (size_t)i * half, &n->attr[i], half);
 }
-static void put(char *data, const part *p, const source *s) {
-  nvh_move_strided(data + p->offset, p->stride, s->data, s->stride, p->rank, p->shape, p->each);
+static int64_t position(const write *w, int64_t i) {
+  int64_t k;
+  memcpy(&k, w->at + i * w->step, sizeof k);
+  return k < 0 ? k + w->to.size : k;
 }
-static int put_in_place(nvm_array *base, const part *p, const source *s) { /* 0: somebody else would see it */
+static void scatter(char *data, const write *w, const source *s) {
+  const part *p = &w->to;
+  for (int64_t i = 0; i < w->count; i++) {
+    char *to = data;
+    int64_t k = position(w, i);
+    for (int d = p->rank - 1; d > 0; k /= p->shape[d--]) to += k % p->shape[d] * p->stride[d];
+    if (p->rank) to += k * p->stride[0];
+    memcpy(to, s->data + i * s->stride[0], p->each);
+  }
+}
+static void put(char *data, const write *w, const source *s) {
+  const part *p = &w->to;
+  if (w->at) scatter(data + p->offset, w, s);
+  else nvh_move_strided(data + p->offset, p->stride, s->data, s->stride, p->rank, p->shape, p->each);
+}
+static int put_in_place(const write *w, const source *s) { /* 0: somebody else would see it */
   nvh_handles_take();
-  nvg_value *v = atomic_load(&base->node->value);
-  int alone = nvh_is_plain(v, base->node->aval) && !is_seen(base, p);
-  if (alone) put(v->data, p, s);
+  const nvg_node *n = w->base->node;
+  nvg_value *v = atomic_load(&n->value);
+  int alone = nvh_is_plain(v, n->aval) && !is_seen(w->base, &w->to);
+  if (alone) {
+    put(v->data, w, s);
+    w->base->version++; /* views may have values of their own, of the time before the base had one */
+  }
   nvh_handles_give();
   return alone;
 }
-static int put_in_copy(nvm_array *base, const part *p, const source *s) { /* a status */
-  const nvg_node *old = base->node;
+static int put_in_copy(const write *w, const source *s) { /* a status */
+  const nvg_node *old = w->base->node;
   nvg_value *v = atomic_load(&old->value);
   int status = nvh_lent(v, old->aval);
   if (status) return status;
   nvg_value *copy = nvh_value_copy(v, old->aval, NVM_DEVICE_CPU);
   if (!copy) return nvb_status();
-  put(copy->data, p, s);
+  put(copy->data, w, s);
   nvg_node *n = nvg_leaf_new(nvg_aval_ref(old->aval), copy);
   if (!n) return nvb_status();
   n->device = old->device;
-  nvh_stand_for(base, n);
+  nvh_stand_for(w->base, n);
   return NVM_OK;
 }
 
@@ -157,52 +188,59 @@ static int has_value(nvm_array *base, int *status) {
   base->touched = pending && !due ? (uint8_t)(base->touched + 1) : 0;
   return !*status && (!pending || due);
 }
-/* The value to be stored as a node of the dtype, a new reference; NULL: a write by nodes does it, or says what is
+/* The value to be stored as a node of a's dtype, a new reference; NULL: a write by nodes does it, or says what is
    wrong. */
-static nvg_node *cast_to(nvg_node *v, const part *p, const nvg_aval *like, const nvm_array *base) {
-  if ((v->device && v->device != base->node->device) || !nvg_broadcasts(v->aval, p->rank, p->shape)) return NULL;
-  if (!v->weak && v->aval->dtype == like->dtype) return nvg_node_ref(v);
-  nvg_attr dt = { .name = "dtype", .kind = 'd', .i = like->dtype };
+static nvg_node *cast_for(const write *w) {
+  nvg_node *v = nvh_node(w->value);
+  nvm_dtype t = w->a->node->aval->dtype;
+  if (!v || (v->device && v->device != w->base->node->device)) return NULL;
+  if (!nvg_broadcasts(v->aval, rank_of(w), shape_of(w))) return NULL;
+  if (!v->weak && v->aval->dtype == t) return nvg_node_ref(v);
+  nvg_attr dt = { .name = "dtype", .kind = 'd', .i = t };
   return nvg_apply(NVG_OP_ASTYPE, &v, 1, &dt, 1, NVM_F64);
 }
 /* Many elements that have no value yet, for a great part of the array: computed together with what reads it. */
-static int is_better_pending(nvm_array *base, const part *p, const nvg_node *n) {
-  int64_t all = base->node->aval->size * nvg_size(base->node->aval->dtype);
-  if (!is_pending(n) || n->aval->size < LARGE || 4 * p->size * (int64_t)p->each < all) return 0;
-  return base->touched++ < PATIENCE;
+static int is_better_pending(const write *w, const nvg_node *n) {
+  const nvg_aval *all = w->base->node->aval;
+  if (w->at || !is_pending(n) || n->aval->size < LARGE) return 0;
+  if (4 * w->to.size * (int64_t)w->to.each < all->size * nvg_size(all->dtype)) return 0;
+  return w->base->touched++ < PATIENCE;
 }
 /* n, which is taken, has its value in host memory or is a number. A status. */
-static int store_value(nvm_array *base, const part *p, nvm_array *a, nvm_array *value, nvg_node *n) {
-  nvg_value *v = n->op == NVG_OP_CONST ? NULL : atomic_load(&n->value), *own = atomic_load(&base->node->value);
-  nvg_value *apart = v && v->buffer == own->buffer ? nvh_value_copy(v, n->aval, NVM_DEVICE_CPU) : NULL;
+static int store_value(const write *w, nvg_node *n) {
+  nvg_value *v = n->op == NVG_OP_CONST ? NULL : atomic_load(&n->value), *own = atomic_load(&w->base->node->value);
+  int within = v && v->buffer == own->buffer;
+  nvg_value *apart = within ? nvh_value_copy(v, n->aval, NVM_DEVICE_CPU) : NULL;
   source s;
-  if (v && v->buffer == own->buffer && !apart) return nvg_node_unref(n), nvb_status();
-  set_source(&s, n, apart ? apart : v, p);
-  if (apart) nvg_node_unref(n), n = NULL;
-  if (a->base) nvh_forget(a); /* this call alone uses both */
-  if (value->base == base) nvh_forget(value);
-  int status = put_in_place(base, p, &s) ? NVM_OK : put_in_copy(base, p, &s);
+  if (within && !apart) return nvg_node_unref(n), nvb_status();
+  set_source(&s, n, within ? apart : v, w);
+  if (within) nvg_node_unref(n), n = NULL;
+  if (w->a->base) nvh_forget(w->a); /* this call alone uses both */
+  if (w->value->base == w->base) nvh_forget(w->value);
+  int status = put_in_place(w, &s) ? NVM_OK : put_in_copy(w, &s);
   nvg_value_free(apart);
   nvg_node_unref(n);
   return status;
 }
-/* 1: it is stored, or *status says why not; 0: it takes nodes. like: of the elements. */
-static int store(nvm_array *a, const part *p, const nvg_aval *like, nvm_array *value, int *status) {
-  nvm_array *base = a->base ? a->base : a;
+/* 1: it is stored, or *status says why not; 0: it takes nodes. */
+static int store(const write *w, int *status) {
+  int related = w->value == w->base || w->value->base == w->base;
   part q;
   *status = NVM_OK;
-  if (value == &nvh_none) return 0;
-  int related = value == base || value->base == base;
-  if (related && part_of(&q, value) && is_same(p, &q)) return 1; /* a part that becomes itself */
-  if (!is_on_host(base)) return 0;
-  nvg_node *v = nvh_node(value), *n = v ? cast_to(v, p, like, base) : NULL;
+  if (!w->at && related && part_of(&q, w->value) && is_same(&w->to, &q)) return 1; /* a part that becomes itself */
+  nvg_node *n = w->value != &nvh_none && is_on_host(w->base) ? cast_for(w) : NULL;
   if (!n) return 0;
-  int stored = !is_better_pending(base, p, n) && has_value(base, status);
-  if (stored && is_pending(n)) *status = nvh_eval(base->ctx, &n, 1);
+  int stored = !is_better_pending(w, n) && has_value(w->base, status);
+  if (stored && is_pending(n)) *status = nvh_eval(w->base->ctx, &n, 1);
   const nvg_value *there = atomic_load(&n->value);
-  if (stored && !*status && !(there && there->device)) return *status = store_value(base, p, a, value, n), 1;
+  if (stored && !*status && !(there && there->device)) return *status = store_value(w, n), 1;
   nvg_node_unref(n);
   return *status != NVM_OK;
+}
+static write write_of(nvm_array *a, nvm_array *value) {
+  write w;
+  w.a = a, w.value = value, w.base = a->base ? a->base : a, w.at = NULL;
+  return w;
 }
 
 /* ---- assignment */
@@ -255,22 +293,55 @@ static int check_assign(const nvm_array *a, const nvm_array *value) {
   return status ? status : nvh_check_kept(a);
 }
 int nvm_assign(nvm_array *a, nvm_array *value) {
-  part p;
   int status = check_assign(a, value);
-  if (status || (a->base && part_of(&p, a) && store(a, &p, a->node->aval, value, &status))) return status;
-  return write_nodes(a, value);
+  if (status) return status;
+  write w = write_of(a, value);
+  return a->base && part_of(&w.to, a) && store(&w, &status) ? status : write_nodes(a, value);
 }
 int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                     const int *drop, nvm_array *value) {
-  part p;
   int status = check_assign(a, value);
   if (status) return status;
-  int simple = rank == nvm_rank(a) && (!rank || (start && count && step)) && part_of(&p, a) &&
-               narrow(&p, start, count, step, drop);
-  if (simple && store(a, &p, a->node->aval, value, &status)) return status;
+  write w = write_of(a, value);
+  int simple = rank == nvm_rank(a) && (!rank || (start && count && step)) && part_of(&w.to, a) &&
+               narrow(&w.to, start, count, step, drop);
+  if (simple && store(&w, &status)) return status;
   nvm_array *view = nvm_view(a, rank, start, count, step, drop);
   status = view ? write_nodes(view, value) : nvb_status();
   nvm_array_unref(view);
+  return status;
+}
+
+/* The positions of a write, which have a value in host memory; 0: they are none of `to`, and *status says which. */
+static int set_positions(write *w, const nvg_node *n, const nvg_value *v, int *status) {
+  w->at = v->data;
+  w->count = n->aval->size;
+  w->step = v->stride[0] * (int64_t)sizeof(int64_t);
+  for (int64_t i = 0; i < w->count; i++) {
+    int64_t k = position(w, i);
+    if (k < 0 || k >= w->to.size)
+      return *status = nvb_fail(NVM_ERR_INDEX, "[assign_at] position %lld is out of range for %lld elements",
+                                (long long)k, (long long)w->to.size), 0;
+  }
+  return 1;
+}
+int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *value) {
+  if (!done) return nvh_missing("assign_at", "place for the answer");
+  *done = 0;
+  int status = check_assign(a, value);
+  if (status || !at) return status ? status : nvh_null("assign_at", "list of positions");
+  write w = write_of(a, value);
+  if (at->ctx != a->ctx || nvm_dtype_of(at) != NVM_I64 || nvm_rank(at) != 1)
+    return nvb_fail(NVM_ERR_TYPE, "[assign_at] positions are int64, in one dimension");
+  if (!part_of(&w.to, a) || !is_on_host(w.base)) return NVM_OK;
+  nvg_node *n = nvh_node_ref(at);
+  if (!n) return nvb_status();
+  if (is_pending(n)) status = nvh_eval(a->ctx, &n, 1);
+  nvg_value *v = atomic_load(&n->value), *here = status || !v ? NULL : nvh_value_copy(v, n->aval, NVM_DEVICE_CPU);
+  if (!status && !here) status = nvb_status();
+  if (!status && set_positions(&w, n, here, &status)) *done = store(&w, &status) && !status;
+  nvg_value_free(here);
+  nvg_node_unref(n);
   return status;
 }
 

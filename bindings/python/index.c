@@ -102,6 +102,21 @@ static nvm_array *view_of(nvp_array *a, const basic *b) {
   nvm_array_unref(v);
   return r;
 }
+/* What has no value yet may have to be computed first: for so long Ctrl-C is listened to. The interpreter's lock is
+   kept, since other threads may write to the array as well. */
+#define LISTENING(pending, status, call) do { \
+    int listens = (pending); \
+    if (listens) nvp_listen(1); \
+    (status) = (call); \
+    if (listens) nvp_listen(0); \
+  } while (nvp_again(status))
+
+static nvm_array *element_of(nvp_array *a, const basic *b) {
+  nvm_array *r;
+  int status;
+  LISTENING(nvm_is_pending(a->h), status, (r = nvm_element(a->h, b->start)) ? NVM_OK : nvm_last_status());
+  return r;
+}
 PyObject *nvp_getitem(PyObject *self, PyObject *key) {
   nvp_array *a = (nvp_array *)self;
   basic b = { .who = "getitem" };
@@ -111,7 +126,7 @@ PyObject *nvp_getitem(PyObject *self, PyObject *key) {
     PyObject *f = nvp_hook(a->st, "getitem");
     return f ? PyObject_CallFunctionObjArgs(f, self, key, NULL) : NULL;
   }
-  return nvp_wrap(a->st, b.element ? nvm_element(a->h, b.start) : view_of(a, &b));
+  return nvp_wrap(a->st, b.element ? element_of(a, &b) : view_of(a, &b));
 }
 
 /* ---- assignment */
@@ -147,7 +162,11 @@ static int assign(nvp_array *a, const basic *b, PyObject *value) {
   if (nvp_kind(nvm_dtype_of(v)) == 'c' && nvp_kind(nvm_dtype_of(a->h)) != 'c')
     PyErr_Format(PyExc_TypeError, "complex values cannot be stored in an array of %s",
         nvm_dtype_name(nvm_dtype_of(a->h)));
-  else if ((fitted = fit(st, v, b->nshape))) status = nvp_check(st, store(a, b, ((nvp_array *)fitted)->h));
+  else if ((fitted = fit(st, v, b->nshape))) {
+    nvm_array *from = ((nvp_array *)fitted)->h;
+    LISTENING(nvm_is_pending(from) || nvm_is_pending(a->h), status, store(a, b, from));
+    status = nvp_check(st, status);
+  }
   Py_XDECREF(fitted);
   if (owned) nvm_array_unref(v);
   nvp_drain();
@@ -163,6 +182,18 @@ int nvp_setitem(PyObject *self, PyObject *key, PyObject *value) {
   PyObject *f = nvp_hook(a->st, "setitem"), *r = f ? PyObject_CallFunctionObjArgs(f, self, key, value, NULL) : NULL;
   Py_XDECREF(r);
   return r ? 0 : -1;
+}
+
+/* assign_at(x, positions, value): False: nothing was stored, which takes an expression */
+PyObject *nvp_assign_at(PyObject *module, PyObject *args) {
+  nvp_state *st = PyModule_GetState(module);
+  nvp_array *x, *at, *value;
+  int done, status;
+  if (!PyArg_ParseTuple(args, "O!O!O!", st->array, &x, st->array, &at, st->array, &value)) return NULL;
+  LISTENING(1, status, nvm_assign_at(&done, x->h, at->h, value->h));
+  int bad = nvp_check(st, status);
+  nvp_drain();
+  return bad ? NULL : PyBool_FromLong(done);
 }
 
 /* ---- what needs values: positions of a mask */

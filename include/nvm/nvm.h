@@ -149,6 +149,10 @@ NVM_API int nvm_assign(nvm_array *a, nvm_array *value);       /* a[...] = value,
 /* The same to what nvm_view would give of `a`, without making it. */
 NVM_API int nvm_assign_view(nvm_array *a, int rank, const int64_t *start, const int64_t *count, const int64_t *step,
                             const int *drop, nvm_array *value);
+/* The same to a's elements at these positions in row-major order (int64, one dimension, negative ones from the end, out
+   of range NVM_ERR_INDEX), to which `value` is broadcast; the last of several for one element stays. *done 0: nothing
+   was stored, since it takes an expression: in a trace, on a GPU. */
+NVM_API int nvm_assign_at(int *done, nvm_array *a, nvm_array *at, nvm_array *value);
 /* Owned: the element at index[d], not negative, of each of a's dimensions, which later writes do not change. */
 NVM_API nvm_array *nvm_element(nvm_array *a, const int64_t *index);
 NVM_API int nvm_check_writable(const nvm_array *a);           /* the status with which nvm_assign would refuse it */

@@ -158,6 +158,15 @@ START_TEST(a_view_that_was_read_sees_what_is_written) {
   nvm_array_unref(v);
 }
 END_TEST
+START_TEST(a_view_that_was_computed_before_its_base_sees_what_is_written) {
+  ck_assert_int_eq(nvm_assign(base, nvm_float(5)), NVM_OK);
+  nvm_array *v = window(1, 4, 1, 3);
+  ck_assert_float_eq(*(const float *)address(v), 5);
+  write(1, 1, 1, 1, nvm_float(77));
+  ck_assert_float_eq(*(const float *)address(v), 77);
+  nvm_array_unref(v);
+}
+END_TEST
 static void let_go(void *owner) { ++*(int *)owner; }
 START_TEST(memory_of_others_is_not_written) {
   float x[ALL] = { 0 };
@@ -182,6 +191,30 @@ START_TEST(an_element_is_a_value) {
   nvm_array_unref(e);
   ck_assert_ptr_null(nvm_element(base, (int64_t[]){ 2, COLS }));
   ck_assert_int_eq(nvm_last_status(), NVM_ERR_INDEX);
+}
+END_TEST
+
+START_TEST(positions_are_written_in_their_order) {
+  const int64_t at[] = { 7, -1, 7, 0 }, bad[] = { 3, ALL };
+  const float x[] = { 50, 51, 52, 53 };
+  int done;
+  nvm_array *old = _i ? nvm_snapshot(base) : NULL, *values = nvm_from_host(ctx, NVM_F32, 1, (int64_t[]){ 4 }, x);
+  const void *before = address(base);
+  ck_assert_int_eq(nvm_assign_at(&done, base, nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 4 }, at), values), NVM_OK);
+  ck_assert_int_eq(done, 1);
+  ck_assert_int_eq(address(base) == before, !old);
+  for (int i = 0; i < ALL; i++)
+    ck_assert_float_eq(element(base, i / COLS, i % COLS),
+                       i == 7 ? 52 : i == ALL - 1 ? 51 : i == 0 ? 53 : (float)i);
+  if (old) ck_assert_float_eq(element(old, 1, 2), 7);
+  ck_assert_int_eq(nvm_assign_at(&done, base, nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 2 }, bad), nvm_float(1)),
+                   NVM_ERR_INDEX);
+  ck_assert_float_eq(element(base, 0, 3), 3);
+  nvm_array *columns = window(1, 3, 1, 2); /* its positions go by its own rows */
+  ck_assert_int_eq(nvm_assign_at(&done, columns, nvm_from_host(ctx, NVM_I64, 1, (int64_t[]){ 1 }, bad), nvm_float(1)),
+                   NVM_OK);
+  ck_assert_float_eq(element(base, 2, 2), 1);
+  nvm_array_unref(columns), nvm_array_unref(old);
 }
 END_TEST
 
@@ -247,5 +280,6 @@ END_TEST
 SUITE_WITH("writes", begin, end, what_nobody_else_holds_is_written_in_place, views_that_nobody_has_read_hold_nothing,
            EACH(what_is_beside_a_view_is_written_in_place, beside), a_view_that_is_read_and_written_lets_go,
            parts_of_an_array_are_moved_within_it, EACH(what_others_hold_is_not_written, holders),
-           a_view_that_was_read_sees_what_is_written, memory_of_others_is_not_written, an_element_is_a_value,
+           a_view_that_was_read_sees_what_is_written, a_view_that_was_computed_before_its_base_sees_what_is_written,
+           memory_of_others_is_not_written, an_element_is_a_value, LOOP(positions_are_written_in_their_order, 2),
            one_program_serves_all_columns, a_chain_of_writes_ends, a_failure_leaves_the_array_as_it_was)

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -27,8 +28,59 @@ def test_random_programs(seed):
     agree(writes.run(nvm, nvm.asarray(x), program), want)
     if any(kind == "mask" for _, kind, _, _ in program):
         return
-    got = nvm.jit(lambda a: tuple(writes.run(nvm, a, program)))(x)
+    got = nvm.jit(lambda a: tuple(writes.run(nvm, a, program, True)))(x)
     agree(got, want)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_write_and_read_parts_of_one_array(seed):
+    """Each thread writes its rows through views and reads all through others; what it reads of another's row is a row
+    that was written whole."""
+    rows, columns = 6, 40
+    a, wrong = nvm.zeros((rows, columns)), []
+
+    def work(i):
+        rng = np.random.default_rng(seed * rows + i)
+        view, column = a[i], a.T
+        for step in range(150):
+            what = rng.integers(4)
+            if what == 0:
+                view[:] = float(step)
+            elif what == 1:
+                a[i, :] = nvm.full(columns, float(step)) * 1
+            elif what == 2:
+                view += 1
+            other = int(rng.integers(rows))
+            seen = [np.asarray(a[other]), np.asarray(column[:, other]), np.asarray(a[other] * 1)][rng.integers(3)]
+            kept = seen.copy()
+            if seen.min() != seen.max():
+                wrong.append((i, step, seen))
+            if not (a[i] == a[i, 0]).all():
+                wrong.append((i, step, "own"))
+            if not np.array_equal(seen, kept):
+                wrong.append((i, step, "changed"))
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(rows)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_long_loop_of_writes_holds_no_memory():
+    a = nvm.zeros((50, 50))
+
+    def steps(n):
+        for k in range(n):
+            i = k % 50
+            a[i, :] = a[:, i] * 0.5 + 1
+            a[i, i] = float(a[i, i]) + a[i - 1, i]
+            a[[i, i - 1], 3] = 2.0
+    steps(200)
+    before = nvm.counters()["bytes_used"]
+    steps(3000)
+    after = nvm.counters()["bytes_used"]
+    assert after <= before
 
 
 def table():

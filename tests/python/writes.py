@@ -1,5 +1,5 @@
 """Random programs of views of views, writes and reads, as data: made along with NumPy, executed by whoever has its
-names."""
+names. Copies, exports and results that wait are taken on the way, and looked at in the end: none sees a later write."""
 import numpy as np
 
 
@@ -39,13 +39,30 @@ def write(kind, a, arg, names):
         a[arg[0]] *= arg[1]
     elif kind == "mask":
         a[a.real > arg] = -1
+    elif kind == "window":
+        a[arg[0]] = names[arg[1]][arg[2]]
+    elif kind == "element":
+        a[arg[0]] = a[arg[1]] + arg[2]
+    elif kind == "scatter":
+        a[arg[0]] = arg[1]
     elif kind == "swap":
         a[arg[0]], a[arg[1]] = a[arg[1]], a[arg[0]]
     return a
 
 
-def run(xp, x, program):
-    """The variables in the end, and the sums that were read on the way."""
+def keep(xp, kind, a, traced):
+    """Something that holds what a shows now, whatever is written later."""
+    if kind == "pending":
+        return a * 1
+    if kind == "element":
+        return a[tuple(n // 2 for n in a.shape)] + 0
+    if kind == "copy" or xp is np or traced:
+        return a.copy()
+    return np.asarray(a) if kind == "export" else xp.flip(xp.flip(a).eval().copy())
+
+
+def run(xp, x, program, traced=False):
+    """The variables in the end, and on the way the sums that were read and what was kept."""
     names, reads = [x], []
     for step, kind, i, arg in program:
         if step == "view":
@@ -58,6 +75,8 @@ def run(xp, x, program):
             except ValueError:
                 continue
             raise AssertionError(f"a write to {kind} {arg} of variable {i} should be an error")
+        elif step == "keep":
+            reads.append(keep(xp, kind, names[i], traced))
         else:
             reads.append(xp.sum(names[i] * 2))
     return names, reads
@@ -125,12 +144,30 @@ def some_view(rng, a):
 
 def some_write(rng, names, i, lists):
     a = names[i]
-    kind = str(rng.choice(["set", "set", "from", "add", "scale", "index", "mask", "swap"]))
+    kind = str(rng.choice(["set", "set", "from", "add", "scale", "index", "mask", "swap", "window", "element",
+                           "scatter"]))
     value = float(rng.integers(-9, 9))
     if kind == "from":
         fits = [j for j, b in enumerate(names) if np.shape(b) == a.shape[a.ndim - np.ndim(b):]
                 and (np.iscomplexobj(a) or not np.iscomplexobj(b))]
         return (kind, int(rng.choice(fits))) if fits else None
+    if kind == "window":
+        j, to = int(rng.integers(len(names))), basic_key(rng, a.shape)
+        if not isinstance(names[j], np.ndarray) or (np.iscomplexobj(names[j]) and not np.iscomplexobj(a)):
+            return None
+        key = to if np.shape(names[j]) == a.shape and rng.integers(2) else basic_key(rng, names[j].shape)
+        fits = np.shape(names[j][key]) == np.shape(a[to])
+        return (kind, (to, j, key)) if fits else None
+    if kind == "element":
+        if not a.ndim or not a.size:
+            return None
+        return kind, tuple(tuple(int(rng.integers(-n, n)) for n in a.shape) for _ in range(2)) + (value,)
+    if kind == "scatter":
+        if not a.ndim or not a.size or not lists:
+            return None
+        n = int(rng.integers(1, 5))
+        key = tuple([int(k) for k in rng.integers(-m, m, n)] for m in a.shape)
+        return kind, (key, [float(v) for v in rng.integers(-9, 9, n)])
     if kind == "index":
         if not a.ndim or not a.shape[0] or not lists:
             return None
@@ -155,7 +192,7 @@ def random_program(seed, length=9):
     start, names, program = x.copy(), [x], []
     while len(program) < length:
         i = int(rng.integers(len(names)))
-        a, what = names[i], rng.integers(10)
+        a, what = names[i], rng.integers(12)
         if not isinstance(a, np.ndarray):
             continue
         if what < 4:
@@ -172,6 +209,8 @@ def random_program(seed, length=9):
                     program.append(("refused", made[0], i, made[1]))
                 else:
                     program.append(("write", made[0], i, made[1]))
-        else:
+        elif what < 10:
             program.append(("read", "sum", i, None))
+        elif a.size:
+            program.append(("keep", str(rng.choice(["copy", "export", "pending", "valued", "element"])), i, None))
     return start, program

@@ -1,8 +1,9 @@
 """Indexing by integer arrays, lists and boolean masks; integers, slices, Ellipsis and None alone are handled in C.
 
 An index array along one axis is a take; several become one take at their row-major positions. Masks need their values,
-since the shape of the result depends on them. Writing through index arrays makes the array anew, of what it was and of
-what the last index that leads to an element puts there.
+since the shape of the result depends on them. Writing through index arrays stores each element at its row-major
+position; in a trace and on a GPU it makes the array anew, of what it was and of what the last index that leads to an
+element puts there.
 """
 from . import _nvm
 from ._creation import broadcast_shapes
@@ -133,6 +134,15 @@ def _linear(take, arrays, extents, of):
     return position
 
 
+def _places(x, key):
+    """The row-major positions of what the key selects; of one dimension, negative ones too."""
+    if x.ndim == 1:
+        _, items = _spread("setitem", x, _normal(x, key))
+        if len(items) == 1 and isinstance(items[0], _nvm.Array):
+            return items[0]
+    return getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem")
+
+
 def setitem(x, key, value):
     mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if isinstance(mask, list) or _nvm.has_buffer(mask):
@@ -146,13 +156,17 @@ def setitem(x, key, value):
     if _is_mask(mask) and mask.shape == x.shape[:mask.ndim] and value.ndim == 0:
         x[...] = _f["where"](mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
         return
-    where = getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem")
+    where = _places(x, key)
     while value.ndim > where.ndim and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
-    value = _f["broadcast_to"](value, where.shape).reshape(-1)
-    if where.size == 0:
+    if value.ndim:
+        value = _f["broadcast_to"](value, where.shape).reshape(-1)
+    where = where.reshape(-1)
+    if where.size == 0 or _nvm.assign_at(x, where, value):
         return
-    last = _f["last_index"](where.reshape(-1), size=x.size)
+    value = _f["broadcast_to"](value, where.shape)
+    where = _f["where"](where < 0, where + x.size, where)
+    last = _f["last_index"](where, size=x.size)
     written = _f["take"](value, _f["maximum"](last, 0))
     x[...] = _f["where"](last < 0, x.reshape(-1), written).reshape(x.shape)
 
