@@ -1,0 +1,86 @@
+"""Code in the README and the guide is run as it stands. The blocks of a page in Python are one program, in order; a
+block of text right behind one is what it prints, with ... for what differs from machine to machine. A block of C with a
+main is compiled and run. `<!-- not run: why -->` above a block in Python means that its syntax alone is looked at."""
+import contextlib
+import doctest
+import io
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import nvm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))) if "```" in p.read_text()]
+BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>.+?) -->\n+)?```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S)
+LIBRARY = pathlib.Path(nvm.__file__).parents[3] / "lib"  # of a build folder
+CHECK = doctest.OutputChecker()
+
+
+def blocks(page):
+    """(line, language, code, why it is not run, what it prints or None)"""
+    text = page.read_text()
+    found = list(BLOCK.finditer(text))
+    for m, after in zip(found, found[1:] + [None]):
+        shown = after and after["language"] == "text" and not text[m.end():after.start()].strip()
+        yield (text[:m.start("code")].count("\n") + 1, m["language"], m["code"], m["why"],
+               after["code"] if shown else None)
+
+
+def hold(where, printed, shown):
+    if shown is not None and not CHECK.check_output(shown, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE):
+        pytest.fail(f"{where}: printed\n{printed}\nnot\n{shown}", pytrace=False)
+
+
+def run_python(where, code, names):
+    """What it prints. A block with >>> is a doctest, that prints nothing beside."""
+    if ">>>" not in code:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, where, "exec"), names)
+        return out.getvalue()
+    told = io.StringIO()
+    example = doctest.DocTestParser().get_doctest(code, names, where, where, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    failed = runner.run(example, out=told.write, clear_globs=False).failed
+    names.update(example.globs)
+    if failed:
+        pytest.fail(told.getvalue(), pytrace=False)
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_python_of_a_page(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
+    for line, language, code, why, shown in blocks(page):
+        if language == "python" and why:
+            compile(code, f"{page.name}:{line}", "exec")
+        elif language == "python":
+            hold(f"{page.name}:{line}", run_python(f"{page.name}:{line}", code, names), shown)
+
+
+PROGRAMS = [(p, *b) for p in PAGES for b in blocks(p) if b[1] == "c" and "int main(" in b[2]]
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+@pytest.mark.skipif(not (LIBRARY / "libnvm.so").exists(), reason="the package is not in a build folder")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda b: f"{b[0].name}:{b[1]}")
+def test_c_of_a_page(program, tmp_path):
+    page, line, _, code, _, shown = program
+    (tmp_path / "program.c").write_text(code)
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "program.c", f"-L{LIBRARY}",
+                    "-lnvm", "-lm", f"-Wl,-rpath,{LIBRARY}", "-o", "program"], cwd=tmp_path, check=True)
+    environment = {**os.environ, "NVM_DEVICE": "cpu"}
+    done = subprocess.run([tmp_path / "program"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    hold(f"{page.name}:{line}", done.stdout, shown)
+
+
+def test_blocks_are_found():
+    assert sum(1 for p in PAGES for b in blocks(p) if b[1] == "python" and not b[3]) > 20
+    assert PROGRAMS
