@@ -210,7 +210,7 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
-  nvb_lock_take(&lock);
+  int taken = !(status = nvb_lock_wait(&lock));
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
     /* all that run there */
@@ -220,7 +220,7 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
     status = a ? evaluate(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
   }
-  nvb_lock_give(&lock);
+  if (taken) nvb_lock_give(&lock);
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   if (!status) nvb_failure_put_back(&before);

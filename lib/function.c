@@ -306,7 +306,7 @@ static variant *variant_find(nvm_traced *t, int place, nvg_value *const *leaf, u
   for (variant *v = t->first; v; v = v->next)
     if (matches(v, t, place, leaf, given)) return v;
   variant *made = NULL;
-  nvb_lock_take(&t->lock);
+  if ((*status = nvb_lock_wait(&t->lock))) return NULL;
   for (variant *v = t->first; v && !made; v = v->next)
     if (matches(v, t, place, leaf, given)) made = v;
   if (!made && !(*status = variant_new(t, place, leaf, given, &made))) {

@@ -152,9 +152,7 @@ static PyObject *mod_synchronize(PyObject *m, PyObject *unused) {
   (void)unused;
   nvp_state *st = state_of(m);
   int status;
-  Py_BEGIN_ALLOW_THREADS
-  status = nvm_synchronize(st->ctx);
-  Py_END_ALLOW_THREADS
+  NVP_UNLOCKED(status, nvm_synchronize(st->ctx));
   nvp_drain();
   return nvp_check(st, status) ? NULL : Py_NewRef(Py_None);
 }

@@ -94,8 +94,10 @@ NVM_API void nvm_free(void *p);
 /* Who plans, compiles or runs asks now and then, in the thread that evaluates: other than 0 ends the evaluation with
    NVM_ERR_INTERRUPTED. Nothing is half done: its arrays are pending as before and can be evaluated again; what was
    donated is lost only if steps had begun to run that may write to it. asked must be quick and must not call nvm. Of
-   the process, to be set while nothing is evaluated; NULL: nobody is asked. What is not interrupted: waiting for a GPU
-   or for another thread's evaluation, a step of one block or of a library, measuring. */
+   the process, to be set while nothing is evaluated; NULL: nobody is asked. Waiting for a GPU, in reads and
+   nvm_synchronize too, and for another thread's evaluation is interrupted likewise; what runs on a GPU goes on, and the
+   destination of a copy may have been written in part. Not interrupted: one compilation, a step of one block or of a
+   library. */
 NVM_API void nvm_interrupt_set(int (*asked)(void *user), void *user);
 
 /* ---- any operation by number: what bindings use. Attributes (nvm_attr) are named as in the operation's signature. */

@@ -2,6 +2,7 @@
    leaves; medians decide, if the fastest samples agree. Nothing may win that was not found right before. */
 #include "autotune/measure.h"
 #include <string.h>
+#include "base/interrupt.h"
 
 enum { FEWEST = 3 }; /* samples of a winner */
 
@@ -21,7 +22,11 @@ typedef struct state {
   uint64_t random;
 } state;
 
-static int over(const state *s) { return s->b->now(s->b->self) - s->start > s->r->budget; }
+/* Has that part of its time passed, or is it to end? */
+static int has_spent(const state *s, double part) {
+  return nvb_interrupt_comes() || s->b->now(s->b->self) - s->start > s->r->budget * part;
+}
+static int over(const state *s) { return has_spent(s, 1); }
 
 static void tell(const state *s, double part) {
   if (s->b->told)
@@ -78,7 +83,7 @@ static int announce(state *s) {
   return n;
 }
 
-static int half_over(const state *s) { return s->b->now(s->b->self) - s->start > s->r->budget / 2; }
+static int half_over(const state *s) { return has_spent(s, 0.5); }
 
 /* Half of the time may go into making and verifying them. */
 static void make_ready(state *s) {

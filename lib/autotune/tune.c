@@ -262,9 +262,10 @@ static nvt_choice own_choice(nvb_arena *a, const tuner *u, int i) {
   return own;
 }
 
-/* A search that had all the time that a step is given is complete, if anything beside the rules' own was timed. */
+/* A search that had all the time that a step is given is complete, if anything beside the rules' own was timed and
+   nobody ended it. */
 static int is_over(double budget, int complete, int others) {
-  return complete || (budget >= STEP_BUDGET && others > 0);
+  return complete || (budget >= STEP_BUDGET && others > 0 && !nvb_interrupt_comes());
 }
 
 /* Pass by pass from the best so far; at the end that and the rules' own side by side. 0: nothing could be timed. */
@@ -330,7 +331,7 @@ static void measure_step(nvb_arena *a, tuner *u, int i) {
 static void measure_all(nvb_arena *a, void *arg) {
   tuner *u = arg;
   u->lab = nvt_lab_new(a, u->p, u->choice, u->caps, u->device, u->leaf, session_now().cold);
-  for (u->at = 0; u->at < u->nwanted; u->at++) {
+  for (u->at = 0; u->at < u->nwanted && !nvb_interrupt_comes(); u->at++) {
     u->session = session_now();
     measure_step(a, u, u->wanted[u->at]);
   }

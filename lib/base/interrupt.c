@@ -23,9 +23,16 @@ void nvb_interrupt_leave(void) { here.depth--; }
 void nvb_interrupt_hold(void) { here.held++; }
 void nvb_interrupt_let(void) { here.held--; }
 
+static asking *who_is_asked(void) { return here.depth ? atomic_load_explicit(&whom, memory_order_acquire) : NULL; }
+
+int nvb_interrupt_asks(void) { return !here.held && who_is_asked(); }
+
+int nvb_interrupt_comes(void) {
+  asking *ask = who_is_asked();
+  if (ask && !here.told) here.told = ask(atomic_load_explicit(&with, memory_order_relaxed)) != 0;
+  return ask && here.told;
+}
+
 int nvb_interrupted(void) {
-  asking *ask = here.depth && !here.held ? atomic_load_explicit(&whom, memory_order_acquire) : NULL;
-  if (!ask) return NVM_OK;
-  if (!here.told) here.told = ask(atomic_load_explicit(&with, memory_order_relaxed)) != 0;
-  return here.told ? nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted") : NVM_OK;
+  return !here.held && nvb_interrupt_comes() ? nvb_fail(NVM_ERR_INTERRUPTED, "[eval] interrupted") : NVM_OK;
 }

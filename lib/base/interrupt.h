@@ -11,7 +11,11 @@ void nvb_interrupt_leave(void);
 /* NVM_OK, or NVM_ERR_INTERRUPTED with its message: from the first yes on until the outermost evaluation has ended, so
    that what takes it for another failure comes upon it again. */
 int nvb_interrupted(void);
-/* Between these nobody is asked: what is measured or remembered meanwhile must be whole. */
+/* Between these it is NVM_OK: what is measured or remembered meanwhile must be whole. */
 void nvb_interrupt_hold(void);
 void nvb_interrupt_let(void);
+/* Will it be interrupted when that is let? What may end early by itself does then. Sets no failure. */
+int nvb_interrupt_comes(void);
+/* May this thread be interrupted in what it is about to wait for? */
+int nvb_interrupt_asks(void);
 #endif

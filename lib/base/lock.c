@@ -1,5 +1,8 @@
 /* Locks that a fork leaves free. A child's first taker makes the mutex anew. */
 #include "base/lock.h"
+#include <time.h>
+#include "base/interrupt.h"
+#include "nvm/status.h"
 
 static atomic_uint forks;
 static pthread_mutex_t renewing = PTHREAD_MUTEX_INITIALIZER;
@@ -19,10 +22,29 @@ static void renew(nvb_lock *l) {
   pthread_mutex_unlock(&renewing);
 }
 
-void nvb_lock_take(nvb_lock *l) {
+static void meet_forks(nvb_lock *l) {
   if (atomic_load_explicit(&l->forks, memory_order_acquire) != atomic_load_explicit(&forks, memory_order_relaxed))
     renew(l);
+}
+
+void nvb_lock_take(nvb_lock *l) {
+  meet_forks(l);
   pthread_mutex_lock(&l->mutex);
+}
+
+int nvb_lock_wait(nvb_lock *l) {
+  enum { SLICE = 20000000, SECOND = 1000000000 }; /* ns */
+  meet_forks(l);
+  for (int taken = !pthread_mutex_trylock(&l->mutex); !taken;) {
+    int status = nvb_interrupted();
+    if (status) return status;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += SLICE;
+    if (until.tv_nsec >= SECOND) until.tv_nsec -= SECOND, until.tv_sec++;
+    taken = !pthread_mutex_timedlock(&l->mutex, &until);
+  }
+  return NVM_OK;
 }
 
 void nvb_lock_give(nvb_lock *l) { pthread_mutex_unlock(&l->mutex); }

@@ -12,5 +12,7 @@ typedef struct nvb_lock {
 #define NVB_LOCK { .mutex = PTHREAD_MUTEX_INITIALIZER }
 
 void nvb_lock_take(nvb_lock *l);
+/* The same, but that waiting may be interrupted (base/interrupt.h): a status; NVM_OK: it is taken. */
+int nvb_lock_wait(nvb_lock *l);
 void nvb_lock_give(nvb_lock *l);
 #endif

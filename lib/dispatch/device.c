@@ -2,7 +2,10 @@
    Decides when a device counts as lost. Never allocates memory of a device, never launches. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "codegen/cuda.h"
 #include "dispatch/device_impl.h"
@@ -240,6 +243,8 @@ int nvd_device_status(nvd_device *d, int error, const char *what) {
   char why[200];
   if (!error)
     return NVM_OK;
+  if (error == NVD_INTERRUPTED)
+    return nvb_interrupted();
   if (!breaks(error))
     return nvd_cuda_status(error, what);
   snprintf(why, sizeof why, "%s (%d)", nvd_cu.cudaGetErrorString(error), error);
@@ -368,6 +373,23 @@ int nvd_use_done(nvd_use u) {
   return u.ticket <= u.q->done;
 }
 
+/* Where somebody is asked the event is polled: without a pause at first, as long as most kernels run. */
+int nvd_event_wait(void *event) {
+  enum { AT_ONCE = 2000000, PAUSE = 50000 }; /* ns */
+  if (!nvb_interrupt_asks())
+    return nvd_cu.cudaEventSynchronize(event);
+  int64_t start = nvb_clock_ns();
+  int error;
+  while ((error = nvd_cu.cudaEventQuery(event)) == CUDA_NOT_READY) {
+    nvd_cu.cudaGetLastError();
+    if (nvb_interrupted())
+      return NVD_INTERRUPTED;
+    if (nvb_clock_ns() - start > AT_ONCE)
+      nanosleep(&(struct timespec){ .tv_nsec = PAUSE }, NULL);
+  }
+  return error;
+}
+
 int nvd_use_wait(nvd_device *d, nvd_use u) {
   void *event;
   nvd_lock();
@@ -376,7 +398,7 @@ int nvd_use_wait(nvd_device *d, nvd_use u) {
   nvd_unlock();
   if (!event)
     return nvd_device_ready(d);
-  int entered = nvd_enter(d), error = nvd_cu.cudaEventSynchronize(event);
+  int entered = nvd_enter(d), error = nvd_event_wait(event);
   nvd_leave(entered);
   if (error)
     return nvd_device_status(d, error, "wait");
@@ -500,7 +522,9 @@ int nvd_synchronize(nvd_device *d) {
   nvd_lock();
   nvd_queue *q = d->queues; /* they stay, new ones come at the front */
   nvd_unlock();
+  nvb_interrupt_enter();
   for (; q && !status; q = q->next)
     status = nvd_use_wait(d, (nvd_use){ q, atomic_load(&q->issued) });
+  nvb_interrupt_leave();
   return status;
 }

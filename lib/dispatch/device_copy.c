@@ -3,6 +3,7 @@
    what went wrong with a value when it is downloaded. */
 #include <string.h>
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "dispatch/device_impl.h"
@@ -55,7 +56,7 @@ static piece *take(nvd_device *d, int wait, int *error) {
   if (p)
     r->first = p->next;
   pthread_mutex_unlock(&ring_lock);
-  if (p && (*error = nvd_cu.cudaEventSynchronize(p->event))) {
+  if (p && (*error = nvd_event_wait(p->event))) {
     put_back(d, p);
     p = NULL;
   }
@@ -116,11 +117,17 @@ static nvd_use note(copy *c) {
   return u;
 }
 
-/* Waits for a direct copy. */
+/* A direct copy, to its end: the memory is the caller's. What comes before it on the stream may be interrupted. */
 static int direct(copy *c, void *to, const void *from, size_t bytes, int kind) {
+  int status = nvb_interrupt_asks() ? nvd_use_wait(c->d, (nvd_use){ c->q, atomic_load(&c->q->issued) }) : NVM_OK;
+  if (status)
+    return status;
   int error = nvd_cu.cudaMemcpyAsync(to, from, bytes, kind, c->q->stream);
   nvd_use u = note(c);
-  return error ? nvd_device_status(c->d, error, "copy") : nvd_use_wait(c->d, u);
+  nvb_interrupt_hold();
+  status = error ? nvd_device_status(c->d, error, "copy") : nvd_use_wait(c->d, u);
+  nvb_interrupt_let();
+  return status;
 }
 
 /* ---- up */
@@ -172,7 +179,7 @@ static int receive(copy *c, char *to, const char *from, size_t bytes) {
       on[i].n = n;
       at += n;
     } else if (count && !error) {
-      error = nvd_cu.cudaEventSynchronize(on[first].p->event);
+      error = nvd_event_wait(on[first].p->event);
       if (!error)
         move_bytes(to + on[first].at, on[first].p->data, on[first].n);
       put_back(c->d, on[first].p);
@@ -202,11 +209,13 @@ int nvd_buf_check(nvd_buf *b) {
   nvd_use writer = c->writer;
   int may_fail = c->fault != NULL;
   nvd_unlock();
+  nvb_interrupt_enter();
   int status = may_fail ? nvd_use_wait(b->device, writer) : NVM_OK;
+  nvb_interrupt_leave();
   return status || !may_fail ? status : late_error(c);
 }
 
-int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
+static int download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
   copy c;
   int status = begin(&c, from, offset, bytes, 0);
   if (status)
@@ -228,6 +237,13 @@ int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
     c.q->done = over;
   nvd_unlock();
   return bytes ? late_error(c.cell) : NVM_OK;
+}
+
+int nvd_download(void *to, nvd_buf *from, size_t offset, size_t bytes) {
+  nvb_interrupt_enter();
+  int status = download(to, from, offset, bytes);
+  nvb_interrupt_leave();
+  return status;
 }
 
 /* ---- on devices */

@@ -57,7 +57,10 @@ int nvd_enter(nvd_device *d);
 void nvd_leave(int entered);
 /* A status for CUDA's error code; the device is lost if the error says so, and the message then names the kernels.
    Without the lock. */
-int nvd_device_status(nvd_device *d, int error, const char *what);
+int nvd_device_status(nvd_device *d, int error, const char *what); /* NVD_INTERRUPTED passes as its status */
+enum { NVD_INTERRUPTED = -1 };
+/* Waits for an event: an error code of CUDA, or NVD_INTERRUPTED. */
+int nvd_event_wait(void *event);
 int nvd_device_lose(nvd_device *d, const char *why); /* NVM_ERR_DEVICE; the same message */
 
 /* Under the lock: */

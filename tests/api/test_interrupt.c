@@ -1,5 +1,8 @@
 /* An evaluation that is interrupted at its n-th question, for each n, ends with that status; the arrays are pending as
    before, and evaluating them again gives the bits of one that nobody interrupted. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"
@@ -132,6 +135,116 @@ START_TEST(explaining_too) {
 }
 END_TEST
 
+/* Wherever it ends: what was donated is there, and the value comes out of it, or it is lost and says so. */
+START_TEST(a_donated_array_is_whole_or_lost) {
+  enum { N = 1 << 18 };
+  double *out = malloc(sizeof *out * N);
+  int64_t n = 1;
+  int whole = 0, lost = 0;
+  for (int reached = 1; reached; n++) {
+    nvm_scope *s = nvm_scope_open(ctx);
+    nvm_array *x = nvm_arange(ctx, NVM_F64, 0, N, 1), *y = nvm_mul(x, nvm_float(3));
+    ck_assert(!nvm_donate(x));
+    expect(n);
+    int status = nvm_eval(&y, 1);
+    if ((reached = asked_so_far >= n)) ck_interrupted(status);
+    expect(0);
+    status = nvm_copy_to_host(y, out, sizeof *out * N);
+    ck_assert_msg(!status || (status == NVM_ERR_STATE && strstr(nvm_last_error(), "donated")), "%s", nvm_last_error());
+    lost += status != NVM_OK, whole += !status;
+    for (int i = 0; i < N && !status; i++) ck_assert_double_eq(out[i], 3.0 * i);
+    nvm_scope_close(s);
+  }
+  free(out);
+  ck_assert_msg(whole > 1 && lost > 0, "%d times whole, %d times lost", whole, lost);
+}
+END_TEST
+
+/* Who waits for another thread's evaluation is asked too. */
+static _Thread_local int is_other;
+static atomic_int inside, leave;
+static int ask_two(void *user) {
+  (void)user;
+  if (!is_other) return 1;
+  for (atomic_store(&inside, 1); !atomic_load(&leave);) sched_yield();
+  return 0;
+}
+static void *evaluates(void *unused) {
+  is_other = 1;
+  nvm_scope *s = nvm_scope_open(ctx);
+  nvm_array *y = nvm_exp(numbers(9));
+  int failed = nvm_eval(&y, 1);
+  nvm_scope_close(s);
+  return failed ? &inside : unused;
+}
+START_TEST(waiting_for_another_thread) {
+  pthread_t other;
+  void *failed;
+  nvm_scope *s = nvm_scope_open(ctx);
+  nvm_array *y = nvm_sin(numbers(8));
+  nvm_interrupt_set(ask_two, NULL);
+  ck_assert(!pthread_create(&other, NULL, evaluates, NULL));
+  while (!atomic_load(&inside)) sched_yield();
+  ck_interrupted(nvm_eval(&y, 1));
+  ck_assert(nvm_is_pending(y));
+  atomic_store(&leave, 1);
+  ck_assert(!pthread_join(other, &failed) && !failed);
+  nvm_interrupt_set(ask, &yes_at);
+  expect(0);
+  ck_assert(!nvm_eval(&y, 1) && !nvm_scope_close(s));
+}
+END_TEST
+
+/* Measuring is cut short. */
+static int64_t questions_of(int rows, int64_t at, int *status) {
+  double out[COLS];
+  nvm_scope *s = nvm_scope_open(ctx);
+  nvm_array *y = nvm_sum(nvm_exp(nvm_sin(numbers(rows))), (int[]){0}, 1, 0);
+  expect(at);
+  *status = nvm_eval(&y, 1);
+  int64_t n = asked_so_far;
+  if (*status) ck_interrupted(*status);
+  expect(0);
+  ck_assert_msg(!nvm_copy_to_host(y, out, sizeof out) && out[1] > 0, "%s", nvm_last_error());
+  ck_assert(!nvm_scope_close(s));
+  return n;
+}
+START_TEST(measuring) {
+  int status;
+  ck_assert(!nvm_set("cache_dir", "off"));
+  int64_t planned = questions_of(3000, 0, &status);
+  ck_assert(!status && !nvm_set("tune", "measure"));
+  int64_t all = questions_of(3001, 0, &status);
+  ck_assert_msg(!status && all > 4 * planned, "%lld questions, %lld with measurements", (long long)planned,
+                (long long)all);
+  ck_assert_int_le(questions_of(13001, all / 2, &status), all / 2 + 1);
+  ck_assert_int_eq(status, NVM_ERR_INTERRUPTED);
+  ck_assert(!nvm_set("tune", NULL) && !nvm_set("cache_dir", NULL));
+}
+END_TEST
+
+/* A read of a GPU's array that has to wait for it; the array stays, and can be read afterwards. */
+START_TEST(waiting_for_a_gpu) {
+  int interrupted = 0;
+  for (int i = 0; i < 40; i++) {
+    nvm_scope *s = nvm_scope_open(ctx);
+    nvm_array *y = numbers(16);
+    double out[16 * COLS];
+    for (int k = 0; k < 6; k++) {
+      y = nvm_add(nvm_sin(y), nvm_float(k));
+      ck_assert_msg(!nvm_eval(&y, 1), "%s", nvm_last_error());
+    }
+    expect(1);
+    int status = i & 1 ? nvm_copy_to_host(y, out, sizeof out) : nvm_synchronize(ctx);
+    if (status) ck_interrupted(status), interrupted |= 1 << (i & 1);
+    expect(0);
+    ck_assert_msg(!nvm_copy_to_host(y, out, sizeof out) && out[0] > 4 && out[0] < 6, "%s", nvm_last_error());
+    ck_assert(!nvm_scope_close(s));
+  }
+  ck_assert_int_eq(interrupted, 3);
+}
+END_TEST
+
 /* A kernel of many blocks ends between them, on one thread too. */
 START_TEST(between_blocks) {
   enum { N = 1 << 21 };
@@ -154,8 +267,10 @@ START_TEST(between_blocks) {
 END_TEST
 
 int main(void) {
-  return getenv("NVM_EMU_DIR") ? RUN_SUITE_WITH("interrupt", set_up, tear_down, every_question, calls_of_functions)
+  return getenv("NVM_EMU_DIR") ? RUN_SUITE_WITH("interrupt", set_up, tear_down, every_question, calls_of_functions,
+                                                waiting_for_a_gpu)
                                : RUN_SUITE_WITH("interrupt", set_up, tear_down, every_question, calls_of_functions,
-                                                a_donated_array_is_there_until_something_was_written, explaining_too,
-                                                LOOP(between_blocks, 2));
+                                                a_donated_array_is_there_until_something_was_written,
+                                                a_donated_array_is_whole_or_lost, explaining_too,
+                                                waiting_for_another_thread, measuring, LOOP(between_blocks, 2));
 }
