@@ -380,7 +380,8 @@ static int build_wide(rg *g) { /* returns how many leaves there are */
     all = 1;
     for (int d = 0; d < 3; d++) shape[0][d] = shape[1][d] = extents[below(g, 10)], all *= shape[0][d];
   } while (all > most || all < most / 4);
-  shape[0][below(g, 3)] = shape[1][below(g, 3)] = 1;
+  int alone = below(g, 3);
+  shape[0][alone] = shape[1][(alone + 1 + below(g, 2)) % 3] = 1;
   nvm_dtype t = types[below(g, 4)];
   for (int i = 0; i < 2; i++) add(g, "leaf", leaf_of(g, t, 3, shape[i]));
   const char *name = both[below(g, 4)];

@@ -519,6 +519,35 @@ static int no_gpu(void) {
   return 1;
 }
 
+/* Whole numbers, so that no order of their sums changes a bit. */
+static nvm_array *whole(nvm_ctx *c, int64_t rows, int64_t columns) {
+  nvm_array *x = nvm_sub(nvm_remainder(ramp(c, rows * columns), nvm_float(7)), nvm_float(3));
+  return nvm_astype(nvm_reshape(x, 2, (int64_t[]){ rows, columns }), NVM_BF16);
+}
+START_TEST(a_scope_is_planned_as_the_nested_expression_there) {
+  enum { M = 64, N = 48, K = 32 };
+  float bits[3][M * N];
+  if (no_gpu()) return;
+  nvm_ctx *c = context(NVM_DEVICE_CUDA);
+  for (int i = 0; i < 3; i++) { /* nested, named, and where the product was read before */
+    nvm_scope *s = nvm_scope_open(c);
+    nvm_array *x = whole(c, M, K), *w = whole(c, K, N), *b = whole(c, 1, N);
+    ck_assert_int_eq(nvm_eval((nvm_array *[]){ x, w, b }, 3), NVM_OK);
+    nvm_array *h = i ? nvm_matmul(x, w) : NULL, *y = nvm_relu(nvm_add(h ? h : nvm_matmul(x, w), b));
+    char *text = NULL;
+    ck_assert_msg(!nvm_explain(&text, &y, 1), "%s", nvm_last_error());
+    ck_assert_msg(!strncmp(text, "1 kernel,", 9) && strstr(text, "product, "), "%s", text);
+    nvm_free(text);
+    if (i == 2) ck_assert_int_eq(nvm_eval(&h, 1), NVM_OK);
+    y = nvm_astype(y, NVM_F32);
+    ck_assert_msg(!nvm_copy_to_host(y, bits[i], sizeof *bits), "%s", nvm_last_error());
+    ck_assert_int_eq(memcmp(bits[0], bits[i], sizeof *bits), 0);
+    nvm_scope_close(s);
+  }
+  nvm_ctx_free(c);
+}
+END_TEST
+
 START_TEST(a_context_runs_on_its_device) {
   if (no_gpu()) return;
   nvm_ctx *c = context(NVM_DEVICE_CUDA);
@@ -761,7 +790,8 @@ SUITE("hallway", arguments_that_are_not_read_are_arguments_all_the_same, a_funct
       views_are_read_while_their_base_is_written, a_child_goes_on_whatever_the_others_were_doing,
       options_of_the_first_version_still_work, two_contexts_do_not_meet, a_null_array_gives_the_scopes_first_failure,
       inner_failures_go_to_the_outer_scope, donated_memory_is_taken, devices_have_names,
-      a_gpu_that_is_not_there_is_an_error_when_asked_for, a_context_runs_on_its_device,
+      a_gpu_that_is_not_there_is_an_error_when_asked_for, a_scope_is_planned_as_the_nested_expression_there,
+      a_context_runs_on_its_device,
       an_ordinal_that_is_not_there_is_named, foreign_memory_is_borrowed_and_given_back,
       a_view_brings_little_more_than_its_elements, repeated_elements_go_to_a_device_once,
       views_of_all_kinds_come_as_they_are, what_lies_between_may_change, functions_run_where_their_arguments_are)

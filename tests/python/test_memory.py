@@ -227,3 +227,21 @@ def test_names_are_planned_as_the_nested_expression():
     np.testing.assert_array_equal(y, np.full((70, 90), 81, "float32"))
     np.testing.assert_array_equal(h, np.full((70, 90), 80, "float32"))  # once more, since it is read after all
     np.testing.assert_array_equal(z, np.full((70, 90), 81, "float32"))
+
+
+@pytest.mark.parametrize("dear", [lambda x, w: x @ w, lambda x, w: nvm.sort(x + w),
+                                  lambda x, w: nvm.softmax(x * w, axis=1),
+                                  lambda x, w: nvm.exp(x - w).sum(axis=0, keepdims=True)])
+def test_bits_do_not_depend_on_what_was_read(dear):
+    """The operands are whole numbers: no order of a product's sums changes a bit."""
+    x, w = (nvm.asarray(np.random.default_rng(i).integers(-4, 5, (30, 30)).astype("float32")) for i in (1, 2))
+    use = lambda h: (nvm.tanh(h * 0.37) * x).sum(axis=1)
+    y, inner = (np.asarray(f(dear(x, w))) for f in (use, lambda h: h))
+    for history in [*range(8)] * 3:
+        h = dear(x, w)
+        named, later = use(h), nvm.exp(-abs(h))
+        also = np.asarray(nvm.exp(-abs(dear(x, w))))
+        for read, value, want in ((history & 1, h, inner), (1, named, y), (history & 2, later, also),
+                                  (history & 4, h, inner)):
+            if read:
+                assert np.asarray(value).tobytes() == want.tobytes(), history

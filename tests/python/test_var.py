@@ -96,3 +96,22 @@ def test_many(shape, axis, rng):
     x = near_one(rng, shape).astype("float32")
     want = moments(x, axis, 0)
     assert np.abs(np.asarray(nvm.var(nvm.asarray(x), axis=axis)) / want - 1).max() <= 1.5 * EPS["float32"]
+
+
+@pytest.mark.parametrize("correction", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("draw", [*DRAWS, "offset"])
+def test_of_what_a_mask_selects(draw, dtype, correction, rng):
+    """The same bound; what is left out is far away, and as good as not there."""
+    for shape, axis in (((7, 300), 1), ((300, 7), 0), ((2, 20000), 1), ((5000, 20), 0), ((40, 30, 20), None)):
+        x = 1e8 + 100 * rng.standard_normal(shape) if draw == "offset" else DRAWS[draw](rng, shape)
+        x, mask = x.astype(dtype), rng.random(shape) < 0.6
+        x[~mask] = rng.choice([1e30, -1e30, np.inf, np.nan, 0], np.count_nonzero(~mask))
+        rows = ((a.ravel(),) if axis is None else np.moveaxis(a, axis, -1) for a in (x, mask))
+        held = [row[chosen] for row, chosen in zip(*rows)]
+        for name, root in (("var", lambda v: v), ("std", np.sqrt)):
+            got = np.ravel(np.asarray(getattr(nvm, name)(nvm.asarray(x), axis=axis, correction=correction, where=mask)))
+            want = root(np.array([moments(row, 0, correction) for row in held]))
+            least = root(np.array([(16 * EPS[dtype] * np.abs(row.astype(np.longdouble)).max()) ** 2 for row in held]))
+            off = np.abs(got - want) / (want + least) / EPS[dtype]
+            assert off.max() <= 24, (name, shape, axis, float(off.max()))
