@@ -135,11 +135,11 @@ def _linear(take, arrays, extents, of):
 
 
 def _places(x, key):
-    """The row-major positions of what the key selects; of one dimension, negative ones too."""
-    if x.ndim == 1:
-        _, items = _spread("setitem", x, _normal(x, key))
+    """The row-major positions of what the key selects; of one dimension, outside of a trace, negative ones too."""
+    if x.ndim == 1 and not _nvm.tracing():
+        items = _spread("setitem", x, _normal(x, key))[1]
         if len(items) == 1 and isinstance(items[0], _nvm.Array):
-            return items[0]
+            return items[0].astype(_nvm.int64)
     return getitem(_f["arange"](x.size).reshape(x.shape), key, "setitem")
 
 
@@ -165,7 +165,8 @@ def setitem(x, key, value):
     if where.size == 0 or _nvm.assign_at(x, where, value):
         return
     value = _f["broadcast_to"](value, where.shape)
-    where = _f["where"](where < 0, where + x.size, where)
+    if not _nvm.tracing():
+        where = _f["where"](where < 0, where + x.size, where)
     last = _f["last_index"](where, size=x.size)
     written = _f["take"](value, _f["maximum"](last, 0))
     x[...] = _f["where"](last < 0, x.reshape(-1), written).reshape(x.shape)
