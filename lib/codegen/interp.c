@@ -286,6 +286,26 @@ static nvc_list *make_list(maker *m, const nvf_block *b) {
   return l;
 }
 
+/* The axis of a shape, -1 if it has one element, -2 if there are several axes. */
+static int only_axis(const nvc_shape *s) {
+  int axis = -1;
+  for (int d = 0; d < s->v.n; d++)
+    if (s->v.ext[d] > 1) axis = axis == -1 ? s->axis[d] : -2;
+  return axis;
+}
+
+/* Loads, maps and stores of one axis at addresses that are linear in it. */
+static int is_straight(const nvc_list *l) {
+  int axis = -1;
+  for (int i = 0; i < l->n; i++) {
+    const nvc_ins *x = &l->at[i];
+    int op = x->s->op, own = only_axis(&x->shape), moves = op == NVF_LOAD || op == NVF_STORE;
+    if (own == -2 || (axis >= 0 && own >= 0 && own != axis) || (op != NVF_MAP && !(moves && x->affine))) return 0;
+    axis = own >= 0 ? own : axis;
+  }
+  return axis >= 0;
+}
+
 static void find_changes(maker *m, const nvf_block *b) {
   for (int i = 0; i < b->n; i++) {
     const nvf_stmt *s = b->s[i];
@@ -312,7 +332,10 @@ nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule
     m.life[t] = (life){-1, -1, nvc_align(shape_of(&p->t->tile[t]).total * nvg_size(k->tile[t].type))};
   }
   for (int i = 0; i < k->npart; i++) find_changes(&m, &k->part[i].body);
-  for (int i = 0; i < k->npart; i++) p->part[i] = *make_list(&m, &k->part[i].body);
+  for (int i = 0; i < k->npart; i++) {
+    p->part[i] = *make_list(&m, &k->part[i].body);
+    p->part[i].straight = is_straight(&p->part[i]);
+  }
   p->work = p->scratch = nvc_align(8 * (int64_t)(k->nvar + k->naxis + grid));
   place_slots(&m);
   p->work = p->scratch;
@@ -331,6 +354,16 @@ static int64_t blocks_of(const nvc_interp *p, const nvf_part *q, const uint64_t 
     n *= extent[g];
   }
   return n;
+}
+
+/* Elements of tiles that a block stores, at most: the last block of a short axis makes no others. */
+static int64_t most_stored(const nvc_run *r, const nvc_list *l) {
+  int64_t most = 1;
+  for (int i = 0; i < l->n; i++) {
+    int64_t end = l->at[i].s->op == NVF_STORE ? nvc_end(r, &l->at[i]) : 0;
+    most = end > most ? end : most;
+  }
+  return most;
 }
 
 int nvc_interp_run(const nvc_interp *p, const uint64_t *args, int64_t lo, int64_t hi, void *scratch) {
@@ -355,6 +388,7 @@ int nvc_interp_find(int64_t *outside, const nvc_interp *p, const uint64_t *args,
         r.grid[g] = left % extent[g];
         left /= extent[g];
       }
+      r.most = p->part[i].straight ? most_stored(&r, &p->part[i]) : INT64_MAX;
       int bad = nvc_run_list(&r, &p->part[i]);
       if (bad) return *outside = r.outside, bad;
     }

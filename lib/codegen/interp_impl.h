@@ -39,7 +39,11 @@ typedef struct nvc_ins {
   const nvg_frag *frag, *widen[2]; /* widen: CONTRACT, of factors narrower than the sum */
   struct nvc_list *body, *other;   /* FOR, IF */
 } nvc_ins;
-typedef struct nvc_list { int n; nvc_ins *at; } nvc_list;
+typedef struct nvc_list {
+  int n;
+  nvc_ins *at;
+  int straight;                    /* loads, maps and stores of one axis: what is not stored need not be made */
+} nvc_list;
 
 struct nvc_interp {
   const nvf_kernel *k;
@@ -57,10 +61,14 @@ typedef struct nvc_run {
   const uint64_t *args;
   char *scratch, *work;
   int64_t *grid, *var, *coord; /* block coordinates, loop variables, coordinates by axis */
+  int64_t most;                /* elements of a tile that the block stores, at most */
   int64_t outside;             /* what the check that failed looked at */
 } nvc_run;
 
 static inline char *nvc_tile(const nvc_run *r, int tile) { return r->scratch + r->p->offset[r->p->slot[tile]]; }
+static inline int64_t nvc_made(const nvc_run *r, const nvc_ins *i) { /* elements that an instruction has to make */
+  return i->shape.total < r->most ? i->shape.total : r->most;
+}
 static inline int64_t nvc_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
 /* ---- interp_mem.c */
@@ -73,6 +81,7 @@ const void *nvc_operand_at(const nvc_run *r, const nvc_ins *i, const nvc_operand
                            void *room);
 int64_t nvc_scalar(const nvc_run *r, const nvf_expr *x);   /* at the coordinates of r */
 int nvc_holds(const nvc_run *r, const nvf_cond *c);
+int64_t nvc_end(const nvc_run *r, const nvc_ins *i);       /* elements up to the last that a store of one axis stores */
 void nvc_do_load(const nvc_run *r, const nvc_ins *i);
 void nvc_do_store(const nvc_run *r, const nvc_ins *i);        /* atomic_max too */
 void nvc_do_index(const nvc_run *r, const nvc_ins *i);

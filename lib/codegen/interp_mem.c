@@ -32,9 +32,18 @@ void nvc_view_collapse(nvc_view *v) {
     for (int64_t i = 0; i < n; i++) t[i * ts] = f[i * fs];                                                             \
     return;                                                                                                            \
   }
+
+static void repeat(char *to, const void *one, size_t size, size_t bytes) {
+  memcpy(to, one, size);
+  for (size_t done = size; done < bytes; done *= 2) memcpy(to + done, to, done < bytes - done ? done : bytes - done);
+}
 static void row(void *to, int64_t ts, const void *from, int64_t fs, int size, int64_t n) {
   if (ts == 1 && fs == 1) {
     memcpy(to, from, (size_t)(n * size));
+    return;
+  }
+  if (ts == 1 && fs == 0 && n > 0) {
+    repeat(to, from, (size_t)size, (size_t)(n * size));
     return;
   }
   switch (size) { ROW(uint8_t) ROW(uint16_t) ROW(uint32_t) ROW(uint64_t) }
@@ -402,9 +411,12 @@ static void access(const nvc_run *r, const nvc_ins *i, int back) {
                    s->has_other ? s->other : 0};
   if (i->affine) {
     guard g;
-    linear map = linear_of(r, &i->shape, s->map);
-    guard_of(r, &i->shape, s->where, &g);
-    for (int p = 0; p < parts; p++) move_linear(&m[p], &i->shape, &map, &g);
+    nvc_shape made = i->shape;
+    for (int d = 0; d < made.v.n && made.total > r->most; d++) /* one axis has them all */
+      if (made.v.ext[d] > 1) made.v.ext[d] = made.total = r->most;
+    linear map = linear_of(r, &made, s->map);
+    guard_of(r, &made, s->where, &g);
+    for (int p = 0; p < parts; p++) move_linear(&m[p], &made, &map, &g);
     return;
   }
   int64_t(*room)[NVC_BATCH] = (void *)r->work;
@@ -419,6 +431,15 @@ static void access(const nvc_run *r, const nvc_ins *i, int back) {
     } else
       for (int p = 0; p < parts; p++) move_evaluated(&m[p], room[0], mask, start, n);
   }
+}
+
+int64_t nvc_end(const nvc_run *r, const nvc_ins *i) {
+  guard g;
+  int64_t lo = 0, hi = i->shape.total;
+  guard_of(r, &i->shape, i->s->where, &g);
+  for (int d = 0; d < i->shape.v.n; d++)
+    for (int j = 0; j < g.n && i->shape.v.ext[d] > 1; j++) cut(g.below[j].base, g.below[j].coef[d], &lo, &hi);
+  return g.never ? 0 : hi;
 }
 
 void nvc_do_load(const nvc_run *r, const nvc_ins *i) { access(r, i, 0); }

@@ -10,9 +10,9 @@ static void run_map(const nvc_run *r, const nvc_ins *i) {
   void *out[NVC_OPERANDS];
   int whole = 1;
   for (int j = 0; j < i->nop; j++) whole &= i->op[j].whole;
-  int64_t step = whole ? i->shape.total : NVC_CHUNK;
-  for (int64_t start = 0; start < i->shape.total; start += step) {
-    int64_t n = i->shape.total - start < step ? i->shape.total - start : step;
+  int64_t all = nvc_made(r, i), step = whole ? all : NVC_CHUNK;
+  for (int64_t start = 0; start < all; start += step) {
+    int64_t n = all - start < step ? all - start : step;
     char *room = r->work;
     for (int j = 0; j < i->nop; j++) {
       in[j] = nvc_operand_at(r, i, &i->op[j], start, n, room);

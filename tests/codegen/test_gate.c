@@ -1,4 +1,5 @@
 /* The gate: kernels of every kind, each one text with schedules for three vector widths, interpreted and compiled. */
+#include "../arena.h"
 #include "gate.h"
 
 static void softmax_of(const char *prefix, int rows, int n) {
@@ -320,6 +321,35 @@ START_TEST(argmin) {
 }
 END_TEST
 
+/* A tile of 4096 places for a few elements: the interpreter makes those that are stored, also where a load has fewer,
+   and leaves alone what lies behind them in memory. */
+static void few_of_many(nvb_arena *a, void *arg) {
+  enum { N = 10, LOADED = 5, PLACES = 4096 };
+  (void)arg;
+  nvf_kernel *k = nvf_kernel_parse(
+    a,
+    "kernel few(n: size, m: size, x: f32[], y: mut f32[]) {\n  grid (b = (n + T - 1)//T) {\n"
+    "    X = load(x, b*T + i, L, where = b*T + i < m, other = 7.0)\n    Y = map(add, X, X, layout = L)\n"
+    "    store(y, b*T + i, Y, where = b*T + i < n & 1 <= b*T + i)\n  }\n}\n"
+    "schedule cpu { L = \"i: I512 l8\"; T = 4096 }\n",
+    "few");
+  nvc_interp *in = nvc_interp_new(a, k, k->sched[0]);
+  size_t bytes = (size_t)nvc_interp_scratch(in), left = 0;
+  float x[LOADED] = {0, 1, 2, 3, 4}, y[N] = {-1};
+  unsigned char *scratch = (unsigned char *)aligned_alloc(64, (bytes + 63) / 64 * 64);
+  memset(scratch, 0xa5, bytes);
+  uint64_t args[] = {N, LOADED, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y};
+  ck_assert_int_eq(nvc_interp_run(in, args, 0, 1, scratch), 0);
+  for (int i = 0; i < N; i++) ck_assert_float_eq(y[i], i == 0 ? -1 : i < LOADED ? 2 * x[i] : 14);
+  for (size_t i = 0; i < bytes; i++) left += scratch[i] == 0xa5;
+  ck_assert_uint_ge(left, (PLACES - 4 * N) * sizeof *x);
+  free(scratch);
+}
+START_TEST(few_elements_of_a_tile) {
+  in_arena(few_of_many, NULL, NULL);
+}
+END_TEST
+
 /* How results are held against each other: floats of 8 bits one by one, NaN like NaN. */
 START_TEST(bytes) {
   static const uint8_t x[] = {0x81, 0x7f}, y[] = {0x82, 0xff};
@@ -330,4 +360,5 @@ START_TEST(bytes) {
 }
 END_TEST
 
-SUITE("gate", softmax, across, fftconv, gemm, gemm16, seed, columns, sum, transpose, argmin, bytes)
+SUITE("gate", softmax, across, fftconv, gemm, gemm16, seed, columns, sum, transpose, argmin, few_elements_of_a_tile,
+      bytes)
