@@ -7,7 +7,10 @@
    and changes nothing, unless the declaration says what it means; strides, axes, options, release, owner, user and
    stream may be NULL everywhere. Fields of options that are 0, but for the version, are the defaults. Inputs are
    borrowed. Arrays made by operations belong to the thread's innermost open
-   scope. One handle may be used by one thread at a time; different handles by any threads. To write through a view is
+   scope: when that is closed, a handle that nvm_array_ref did not keep is freed, as is one whose last reference
+   nvm_array_unref gave back. Nothing can tell such a pointer from one that is in use: to use it, or to give it back
+   again, is as with free(), and as each handle is an allocation of its own, AddressSanitizer and valgrind find it.
+   One handle may be used by one thread at a time; different handles by any threads. To write through a view is
    to use its base as well; to read one is not. */
 #ifndef NVM_H
 #define NVM_H

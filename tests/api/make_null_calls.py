@@ -1,5 +1,6 @@
 """Writes C: a call for each pointer that a function of include/nvm/*.h takes, with NULL in its place and something
-sensible in all others. OPTIONAL names the pointers that the headers let be NULL. A new function is called without a
+sensible in all others, and calls with versions that no struct has. OPTIONAL names the pointers that the headers let be
+NULL. A new function is called without a
 word here; one whose parameters have a type or a name that is unknown here ends the build."""
 import pathlib, re, sys
 
@@ -66,10 +67,24 @@ def functions(folder):
             yield " ".join(result.split()), name, list(map(parameter, parts))
 
 
+def status_of(call, result):
+    return f"{call} ? NVM_OK : NVM_ERR_VALUE" if "*" in result else call
+
+
+def unknown_versions(result, name, parameters):
+    """(title, statement) of each version, of a struct to be filled in or of options, that the library does not have."""
+    for k, (kind, at) in enumerate(parameters):
+        options = re.fullmatch(r"const (nvm_\w+_options) \*", kind)
+        for version in ("0", "99", "0xffffffff") if at == "version" or options else ():
+            given = f"&({options[1]}){{.version = {version}}}" if options else version
+            arguments = ", ".join(given if i == k else value(*p) for i, p in enumerate(parameters))
+            yield f"{name}, version {version}", f"version_is_refused({status_of(f'{name}({arguments})', result)});"
+
+
 def main(folder, out):
-    rows, names = [], []
+    rows = []
     for result, name, parameters in functions(folder):
-        names.append(name)
+        rows += unknown_versions(result, name, parameters)
         for k, (kind, at) in enumerate(parameters):
             if not ("*" in kind or kind == "nvm_trace_fn"):
                 continue
@@ -79,7 +94,7 @@ def main(folder, out):
             how = "LOOKS" if optional else "ARRAY" if "*" in result else "STATUS" if result == "int" else "LOOKS"
             call = f"{name}({arguments})"
             body = {
-                "ARRAY": f"null_is_refused({call} ? NVM_OK : NVM_ERR_VALUE);",
+                "ARRAY": f"null_is_refused({status_of(call, result)});",
                 "STATUS": f"null_is_refused({call});",
                 "LOOKS": f"(void)({call});" if result != "void" else f"{call};",
             }[how]

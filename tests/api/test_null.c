@@ -1,6 +1,7 @@
 /* One rule for NULL: a call that is given it where the header does not say what it means has a status with a message,
    or gives NULL with one, and does nothing. The calls are made from the headers (make_null_calls.py). Options that are
-   0 but for their version are those of the INIT macro, and shapes and strides that no memory has are refused. */
+   0 but for their version are those of the INIT macro; versions that the library does not have are refused, and so are
+   shapes and strides that no memory has. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +49,12 @@ static void null_is_refused(int status) {
   ck_assert_msg(status != NVM_OK, "%s: NULL is taken", title);
   ck_assert_msg(nvm_last_status() != NVM_OK && *nvm_last_error(), "%s: nothing says why it is refused", title);
 }
+static void version_is_refused(int status) {
+  ck_assert_msg(status == NVM_ERR_VALUE && nvm_last_status() == NVM_ERR_VALUE && strstr(nvm_last_error(), "version"),
+                "%s: %d %s", title, status, nvm_last_error());
+}
 #include "null_calls.h"
-START_TEST(null_for_each_pointer) {
+START_TEST(null_and_unknown_versions) {
   title = null_calls[_i];
   call_with_null(_i);
 }
@@ -107,5 +112,5 @@ START_TEST(a_context_with_an_open_scope) {
 }
 END_TEST
 
-SUITE_WITH("null", set_up, tear_down, EACH(null_for_each_pointer, null_calls), options_of_zeros,
+SUITE_WITH("null", set_up, tear_down, EACH(null_and_unknown_versions, null_calls), options_of_zeros,
            EACH(what_no_memory_has, hostile), strides_that_do_not_matter, a_context_with_an_open_scope)
