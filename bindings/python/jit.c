@@ -5,21 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "nvp.h"
+#include "jit.h"
 
 enum { IS_ARRAY, IS_SCALAR, IS_NONE, IS_STATIC, IS_TUPLE, IS_LIST, IS_DICT, IS_NAMED };
     /* low byte of a word; operands above */
-enum { WORDS = 96, OBJECTS = 16, LEAVES = 32, KEEP = 512, BUCKETS = 64 };
+enum { KEEP = 512, BUCKETS = 64 };
 
 static _Thread_local int tracing;
 int nvp_tracing(void) { return tracing; }
 
 /* ---- words and the objects they refer to */
-typedef struct tree {
-  uint64_t *w, wi[WORDS];
-  PyObject **o, *oi[OBJECTS];       /* counted */
-  int n, cap, no, capo;
-} tree;
+typedef nvp_tree tree;
 static void tree_init(tree *t) {
   t->w = t->wi, t->o = t->oi;
   t->n = t->no = 0;
@@ -79,22 +75,7 @@ static int flatten_static(tree *t, PyObject *x) {
 }
 
 /* ---- a call: its signature and its arrays */
-/* Of a leaf. BORROWED: over the next of the buffers; VALUE: a number, which nobody can write to; FOREIGN: converted
-   from what is no array of nvm's and has no buffer. */
-enum { OWNED = 1, DONATED = 2, BORROWED = 4, VALUE = 8, FOREIGN = 16 };
-typedef struct call {
-  nvp_state *st;
-  tree key;
-  nvm_array **in, *ini[LEAVES];     /* borrowed, or owned where the bit is set */
-  unsigned char *owned, ownedi[LEAVES]; /* OWNED ... */
-  int n, cap;
-  Py_buffer *view;                  /* buffers borrowed for the call */
-  int nview, capview;
-  int at;                           /* position of the argument that is being read, for messages */
-  PyObject *name;                   /* or its keyword */
-  int gives;                        /* the argument that is being read is donated */
-  int out;                          /* reading results: what is no array is a constant */
-} call;
+typedef nvp_call call;
 static void call_init(call *c, nvp_state *st, int out) {
   c->st = st;
   tree_init(&c->key);
@@ -435,72 +416,17 @@ static void jit_forget(jit *j) {
     while (j->bucket[i]) forget(j, &j->bucket[i]);
 }
 
-/* ---- arguments that are written to */
-/* The buffer that a leaf stands over, NULL if none. */
-static const Py_buffer *view_of(const call *c, int i) {
-  int at = 0;
-  if (!(c->owned[i] & BORROWED)) return NULL;
-  while (i--) at += (c->owned[i] & BORROWED) != 0;
-  return &c->view[at];
-}
-/* The bytes between its first and its last element. */
-static void span(const Py_buffer *v, const char **first, const char **last) {
-  *first = *last = v->buf;
-  for (int d = 0; d < v->ndim; d++)
-    *(v->strides[d] < 0 ? first : last) += v->len ? v->strides[d] * (v->shape[d] - 1) : 0;
-}
-enum { APART, OVERLAPPING, SAME };
-static int buffers_meet(const Py_buffer *v, const Py_buffer *w) {
-  size_t n = sizeof *v->shape * (size_t)v->ndim;
-  const char *v0, *v1, *w0, *w1;
-  if (v->buf == w->buf && v->ndim == w->ndim && !memcmp(v->shape, w->shape, n) && !memcmp(v->strides, w->strides, n))
-    return SAME;
-  span(v, &v0, &v1);
-  span(w, &w0, &w1);
-  return v->len && w->len && v0 < w1 + w->itemsize && w0 < v1 + v->itemsize ? OVERLAPPING : APART;
-}
-static int meet(const call *c, int i, int k) {
-  const Py_buffer *v = view_of(c, i), *w = view_of(c, k);
-  if ((c->owned[i] | c->owned[k]) & (VALUE | FOREIGN) || !v != !w) return APART;
-  if (v) return buffers_meet(v, w);
-  return c->in[i] == c->in[k] ? SAME : nvm_base(c->in[i]) == nvm_base(c->in[k]) ? OVERLAPPING : APART;
-}
-static int same_as(const call *c, int i) { /* the first input that is the same array */
-  int k = 0;
-  while (k < i && meet(c, i, k) != SAME) k++;
-  return k;
-}
 static int has_same(const call *c) {
   int i = 0;
-  while (i < c->n && same_as(c, i) == i) i++;
+  while (i < c->n && nvp_same_as(c, i) == i) i++;
   return i < c->n;
 }
 static int flatten_same(call *c) { /* into the key */
   for (int i = 0; i < c->n; i++) {
-    int k = same_as(c, i);
+    int k = nvp_same_as(c, i);
     if (k < i && word(&c->key, (uint64_t)i << 32 | (uint64_t)k)) return -1;
   }
   return 0;
-}
-static int may_write(const entry *e, const call *c, int i) {
-  const Py_buffer *v = view_of(c, i);
-  if (c->owned[i] & FOREIGN || (v && v->readonly))
-    return PyErr_Format(PyExc_ValueError, "[jit] the function writes to array %d of its arguments, which %s", i,
-                        v ? "is read-only" : "is neither nvm's nor has a buffer"), -1;
-  if (!v && nvp_check(c->st, nvm_check_writable(c->in[i]))) return -1;
-  for (int k = 0; k < c->n; k++)
-    if (k != i && (k < c->n - e->ncap ? meet(c, i, k) == OVERLAPPING : meet(c, i, k) != APART))
-      return PyErr_Format(PyExc_ValueError, "[jit] the function writes to array %d of its arguments, of which array %d "
-                          "(those that are captured come last) may show a part; pass what both show, once", i, k), -1;
-  return 0;
-}
-static int write_buffer(nvp_state *st, const Py_buffer *v, nvm_array *h) {
-  void *packed = PyMem_Malloc((size_t)v->len + 1);
-  if (!packed) return PyErr_NoMemory(), -1;
-  int bad = nvp_check(st, nvm_copy_to_host(h, packed, (size_t)v->len))
-            || PyBuffer_FromContiguous(v, packed, v->len, 'C');
-  PyMem_Free(packed);
-  return bad ? -1 : 0;
 }
 
 /* ---- tracing */
@@ -586,7 +512,7 @@ static entry *trace(jit *j, call *c, uint64_t h) {
   entry *e = NULL;
   if (!same || !b.a || !b.made) PyErr_NoMemory();
   else {
-    for (int i = 0; i < c->n; i++) same[i] = j->writes ? same_as(c, i) : i;
+    for (int i = 0; i < c->n; i++) same[i] = j->writes ? nvp_same_as(c, i) : i;
     e = traced(j, c, h, &b);
   }
   for (int i = 0; b.a && i < b.ngiven; i++) nvm_array_unref(b.a[i]);
@@ -658,14 +584,14 @@ static int run_writing(entry *e, call *c, nvm_array **out) {
   int n = 0, bad = !target;
   if (bad) PyErr_NoMemory();
   for (; !bad && n < e->nwrite; n++) {
-    if ((bad = may_write(e, c, e->write[n]))) break;
+    if ((bad = nvp_may_write(c, e->write[n], c->n - e->ncap))) break;
     target[n] = nvm_array_ref(c->in[e->write[n]]); /* launch puts what it stands for there */
   }
   bad = bad || nvp_ran(c->st, launch(e, c, out));
   for (int k = 0; !bad && k < n; k++) bad = check_indices(c->st, out[e->nout + k]);
   for (int k = 0; !bad && k < n; k++) {
-    const Py_buffer *v = view_of(c, e->write[k]);
-    bad = v ? write_buffer(c->st, v, out[e->nout + k]) : nvp_check(c->st, nvm_assign(target[k], out[e->nout + k]));
+    const Py_buffer *v = nvp_view_of(c, e->write[k]);
+    bad = v ? nvp_write_buffer(c->st, v, out[e->nout + k]) : nvp_check(c->st, nvm_assign(target[k], out[e->nout + k]));
   }
   while (n) nvm_array_unref(target[--n]);
   PyMem_Free(target);
