@@ -147,6 +147,45 @@ def test_table_of_views(text, what):
         assert alike(traced(text, n), want)
 
 
+# ---- what is said below the table
+def test_flip_of_an_element_is_a_view():
+    x = nvm.asarray(np.arange(3.0))
+    nvm.flip(x[1, ...])[...] = 7
+    assert x.tolist() == [0, 7, 2] and not isinstance(np.flip(np.arange(3.0)[1, ...]), np.ndarray)
+
+
+@pytest.mark.parametrize("i", [1, np.int64(1), nvm.asarray(1)], ids=repr)
+def test_a_row_by_an_index_that_a_trace_does_not_know_is_a_copy(i):
+    def view(x, i):
+        r = x[i]
+        r += 10
+        return r * 1
+
+    def write(x, i):
+        x[i] = 5
+        x[i] += 1
+        return x * 1
+
+    row = [13.0, 14.0, 15.0]
+    for jit, kept in ((lambda f: f, row), (nvm.jit, [3.0, 4.0, 5.0])):
+        x = nvm.asarray(np.arange(6.0).reshape(2, 3))
+        assert jit(view)(x, i).tolist() == row and x[1].tolist() == kept
+        x = nvm.asarray(np.arange(6.0).reshape(2, 3))
+        assert jit(write)(x, i).tolist() == x.tolist() == [[0, 1, 2], [6, 6, 6]]
+
+
+def test_two_views_of_one_array_of_which_one_is_written():
+    def add(a, b):
+        a += b
+        return a.sum()
+
+    x = nvm.asarray(np.arange(6.0).reshape(2, 3))
+    with pytest.raises(ValueError, match="array 0 of its arguments, of which array 1 .* may show a part"):
+        nvm.jit(add)(x[0], x[1])
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert float(nvm.jit(lambda x: add(x[0], x[1]))(x)) == 15 and x.tolist() == [[3, 5, 7], [3, 4, 5]]
+
+
 # ---- arguments that a jitted function writes to
 def add_one(a):
     a += 1
