@@ -1,11 +1,24 @@
-/* Counting the integers of one row. Neighbours count in tables of their own where these stay in the first cache: a run
-   of equal elements would wait for one counter again and again. What belongs into no bin has one behind the others. */
+/* Counting the integers of one row, and adding up their weights. Neighbours count in tables of their own where these
+   stay in the first cache: a run of equal elements would wait for one counter again and again. What belongs into no bin
+   has one behind the others. */
 #include "dispatch/bins.h"
 #include <string.h>
+#include "graph/dtype.h"
 
 enum { TABLES = 4, FEW = 1024 }; /* bins up to which there are several tables */
+enum { CHUNK = 64 };             /* elements that are added in sequence, of floats */
 
-int64_t nvd_bins_room(int64_t bins) { return (bins + 1) * (int64_t)sizeof(int64_t) * (bins <= FEW ? TABLES : 1); }
+/* Tables of sums that wait for others at a time: one for each bit of the number of chunks */
+static int64_t levels(int64_t n) {
+  int64_t d = 2;
+  while (n / CHUNK >> d) d++;
+  return d + 1;
+}
+
+int64_t nvd_bins_room(int64_t bins, int64_t n) {
+  int64_t tables = n ? levels(n) : bins <= FEW ? TABLES : 1;
+  return ((bins + 1) * (int64_t)sizeof(int64_t) + 15) / 16 * 16 * tables;
+}
 
 #define COUNT(T, step) \
   for (int64_t i = 0; i < r->n; i++) { \
@@ -39,3 +52,67 @@ void nvd_bins(const nvd_row *r, int64_t bins, int64_t *out, void *scratch) {
 }
 #undef EACH
 #undef COUNT
+
+/* ---- weights */
+/* The bins of elements lo to hi - 1 */
+#define EACH(T) \
+  for (int64_t i = lo; i < hi; i++) { \
+    T x; \
+    memcpy(&x, r->data + i * r->stride * (int64_t)sizeof x, sizeof x); \
+    uint64_t bin = (uint64_t)(int64_t)x; \
+    at[i - lo] = (int64_t)(bin < (uint64_t)bins ? bin : (uint64_t)bins); \
+  } \
+  break
+static void bins_of(const nvd_row *r, int64_t lo, int64_t hi, int64_t bins, int64_t *at) {
+  switch (r->type) {
+  case NVM_I8: EACH(int8_t);
+  case NVM_I16: EACH(int16_t);
+  case NVM_I32: EACH(int32_t);
+  case NVM_I64: EACH(int64_t);
+  case NVM_U16: EACH(uint16_t);
+  case NVM_U32: EACH(uint32_t);
+  default: EACH(uint8_t);
+  }
+}
+#undef EACH
+
+/* Chunks merge as the bits of their number say, lowest first: tables of 1, 2, 4 ... of them wait for the next one.
+   Integers have one table (ordered 0). */
+#define SUMS(T, suffix, ordered) \
+  static void merge_##suffix(T *to, const T *with, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) to[i] += with[i]; \
+  } \
+  static void sums_##suffix(const nvd_row *r, const nvd_row *weight, int64_t bins, T *out, T *table) { \
+    int64_t at[CHUNK], depth = 0, each = bins + 1; \
+    for (int64_t lo = 0, chunk = 1; lo < r->n; lo += CHUNK, chunk++) { \
+      int64_t hi = lo + CHUNK < r->n ? lo + CHUNK : r->n; \
+      if (ordered || !lo) memset(table + depth++ * each, 0, (size_t)each * sizeof *table); \
+      T *now = table + (depth - 1) * each; \
+      bins_of(r, lo, hi, bins, at); \
+      for (int64_t i = lo; i < hi; i++) { \
+        T w; \
+        memcpy(&w, weight->data + i * weight->stride * (int64_t)sizeof w, sizeof w); \
+        now[at[i - lo]] += w; \
+      } \
+      for (int64_t bit = chunk; ordered && !(bit & 1); bit >>= 1, depth--) \
+        merge_##suffix(table + (depth - 2) * each, table + (depth - 1) * each, bins); \
+    } \
+    for (; depth > 1; depth--) merge_##suffix(table + (depth - 2) * each, table + (depth - 1) * each, bins); \
+    memcpy(out, table, (size_t)bins * sizeof *out); \
+  }
+SUMS(uint8_t, 8, 0)
+SUMS(uint16_t, 16, 0)
+SUMS(uint32_t, 32, 0)
+SUMS(uint64_t, 64, 0)
+SUMS(float, f32, 1)
+SUMS(double, f64, 1)
+#undef SUMS
+
+void nvd_bin_sums(const nvd_row *r, const nvd_row *weight, int64_t bins, void *out, void *scratch) {
+  if (weight->type == NVM_F32) sums_f32(r, weight, bins, out, scratch);
+  else if (weight->type == NVM_F64) sums_f64(r, weight, bins, out, scratch);
+  else if (nvg_size(weight->type) == 1) sums_8(r, weight, bins, out, scratch);
+  else if (nvg_size(weight->type) == 2) sums_16(r, weight, bins, out, scratch);
+  else if (nvg_size(weight->type) == 4) sums_32(r, weight, bins, out, scratch);
+  else sums_64(r, weight, bins, out, scratch);
+}

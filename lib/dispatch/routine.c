@@ -15,29 +15,29 @@ typedef struct solution {
 
 typedef struct job {
   const solution *s;
-  const char *from;
+  const char *from[2];
   char *to;                      /* a result for each piece of each row */
   char *scratch;
 } job;
 
-/* Row number `row` of the operand. */
-static const char *row_at(const job *j, int64_t row) {
+/* Row number `row` of an operand. */
+static const char *row_at(const job *j, int which, int64_t row) {
   const nvf_routine *r = &j->s->r;
   int64_t at = 0;
   for (int d = r->rank - 2; d >= 0; d--) {
-    at += row % r->shape[d] * r->stride[d];
+    at += row % r->shape[d] * r->stride[which][d];
     row /= r->shape[d];
   }
-  return j->from + at * nvg_size(r->operand);
+  return j->from[which] + at * nvg_size(r->operand[which]);
 }
 
-/* Piece number i of all rows. */
-static nvd_row piece_at(const job *j, int64_t i) {
+/* Piece number i of all rows of an operand. */
+static nvd_row piece_at(const job *j, int which, int64_t i) {
   const nvf_routine *r = &j->s->r;
-  int64_t n = r->shape[r->rank - 1], stride = r->stride[r->rank - 1], each = (n - 1) / j->s->pieces + 1;
+  int64_t n = r->shape[r->rank - 1], stride = r->stride[which][r->rank - 1], each = (n - 1) / j->s->pieces + 1;
   int64_t lo = i % j->s->pieces * each, hi = lo + each < n ? lo + each : n;
-  return (nvd_row){ r->operand, row_at(j, i / j->s->pieces) + lo * stride * nvg_size(r->operand), hi - lo, stride,
-                    r->descending };
+  const char *data = row_at(j, which, i / j->s->pieces) + lo * stride * nvg_size(r->operand[which]);
+  return (nvd_row){ r->operand[which], data, hi - lo, stride, r->descending };
 }
 
 static void do_pieces(void *arg, int64_t lo, int64_t hi, int worker) {
@@ -45,9 +45,11 @@ static void do_pieces(void *arg, int64_t lo, int64_t hi, int worker) {
   const nvf_routine *r = &j->s->r;
   char *scratch = j->scratch + j->s->room * worker;
   for (int64_t i = lo; i < hi; i++) {
-    nvd_row row = piece_at(j, i);
+    nvd_row row = piece_at(j, 0, i), weight = r->nin > 1 ? piece_at(j, 1, i) : row;
     char *to = j->to + i * r->each * nvg_size(r->result);
-    if (r->op == NVG_OP_BINS)
+    if (r->nin > 1)
+      nvd_bin_sums(&row, &weight, r->each, to, scratch);
+    else if (r->op == NVG_OP_BINS)
       nvd_bins(&row, r->each, (int64_t *)(void *)to, scratch);
     else if (r->op == NVG_OP_ORDER)
       nvd_order(&row, (int64_t *)(void *)to, scratch);
@@ -68,9 +70,10 @@ static void add_pieces(const solution *s, const int64_t *from, int64_t *to) {
 
 static int run(nvd_solution *base, const nvd_place *at) {
   const solution *s = (const solution *)base;
-  char *const *buffer = (char *const *)(const void *)at->arg; /* the operand, then every copy of the result */
+  char *const *from = (char *const *)(const void *)at->arg; /* the operands, then every copy of the result */
+  char *const *buffer = from + s->r.nin;
   int64_t bytes = s->rows * s->r.each * nvg_size(s->r.result), parts = s->pieces > 1 ? s->pieces * bytes : 0;
-  job j = { s, buffer[0], parts ? at->workspace : buffer[1], (char *)at->workspace + parts };
+  job j = { s, { from[0], from[s->r.nin - 1] }, parts ? at->workspace : buffer[0], (char *)at->workspace + parts };
   int64_t threads = (at->room - parts) / s->room, each = 1, n = s->rows * s->pieces;
   if (threads > at->threads)
     threads = at->threads;
@@ -82,9 +85,9 @@ static int run(nvd_solution *base, const nvd_place *at) {
   else
     do_pieces(&j, 0, n, 0);
   if (parts)
-    add_pieces(s, (const int64_t *)(const void *)j.to, (int64_t *)(void *)buffer[1]);
+    add_pieces(s, (const int64_t *)(const void *)j.to, (int64_t *)(void *)buffer[0]);
   for (int i = 1; i < s->copies; i++)
-    memcpy(buffer[1 + i], buffer[1], (size_t)bytes);
+    memcpy(buffer[i], buffer[0], (size_t)bytes);
   return NVM_OK;
 }
 
@@ -95,7 +98,7 @@ static const nvd_solver routines = { .name = "routine", .device = NVB_CPU, .run 
 static int64_t pieces_of(const nvf_routine *r, int64_t rows) {
   enum { MANY = 32 };
   int64_t n = r->shape[r->rank - 1], threads = nvb_pool_threads(), most = n / (MANY * r->each + 16384);
-  if (r->op != NVG_OP_BINS || rows >= threads || most < 2)
+  if (r->op != NVG_OP_BINS || r->nin > 1 || rows >= threads || most < 2)
     return 1;
   return most < threads ? most : threads;
 }
@@ -107,10 +110,12 @@ nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device 
               "CPU; sort outside of the function, or call it with arrays of the CPU", step->what);
   solution *s = NVB_NEW(a, solution);
   *s = (solution){ .base = { .by = &routines }, .r = *r, .rows = step->blocks, .pieces = pieces_of(r, step->blocks),
-                   .copies = step->k->nparam - 1 };
+                   .copies = step->k->nparam - r->nin };
   s->r.shape = nvb_dup(a, r->shape, sizeof *r->shape * (size_t)r->rank);
-  s->r.stride = nvb_dup(a, r->stride, sizeof *r->stride * (size_t)r->rank);
-  int64_t room = r->op == NVG_OP_BINS ? nvd_bins_room(r->each) : nvd_sort_room(r->operand, r->shape[r->rank - 1]);
+  for (int i = 0; i < r->nin; i++)
+    s->r.stride[i] = nvb_dup(a, r->stride[i], sizeof **r->stride * (size_t)r->rank);
+  int64_t n = r->shape[r->rank - 1];
+  int64_t room = r->op == NVG_OP_BINS ? nvd_bins_room(r->each, r->nin > 1 ? n : 0) : nvd_sort_room(r->operand[0], n);
   s->room = (room + 63) / 64 * 64;
   int64_t units = s->rows * s->pieces, threads = units < nvb_pool_threads() ? units : nvb_pool_threads();
   s->base.workspace = threads * s->room + (s->pieces > 1 ? units * r->each * nvg_size(r->result) : 0);

@@ -488,11 +488,13 @@ static void build_routine(builder *b) {
   nvf_cand *k = b->k;
   if (k->nroot > 1)
     nvf_illegal(b, "a routine is a step of its own");
-  int from = nvf_node_of(b, k->root[0])->in[0];
-  if (nvf_node_of(b, from)->kind != NVG_VLEAF && !nvf_has(b->stored, from))
-    nvf_illegal(b, "a routine of what is not in memory");
+  const nvf_node *n = nvf_node_of(b, k->root[0]);
+  for (int i = 0; i < n->nin; i++) {
+    if (nvf_node_of(b, n->in[i])->kind != NVG_VLEAF && !nvf_has(b->stored, n->in[i]))
+      nvf_illegal(b, "a routine of what is not in memory");
+    NVB_PUSH(b->a, k->inst, ((nvf_inst){ .kind = NVF_ILOAD, .node = n->in[i] }));
+  }
   k->routine = 1;
-  NVB_PUSH(b->a, k->inst, ((nvf_inst){ .kind = NVF_ILOAD, .node = from }));
   NVB_PUSH(b->a, k->put, ((nvf_put){ .node = k->root[0] }));
 }
 

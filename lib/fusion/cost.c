@@ -398,7 +398,8 @@ static void assess_routine(nvf_cand *k) {
   int64_t row = n->size ? nvf_value(k->net->space, n->dim[n->rank - 1]) : 1, depth = 1;
   while (k->net->g->v[n->value].op != NVG_OP_BINS && row >> depth)
     depth++;
-  k->bytes_read = x->size * nvg_size(x->dtype);
+  for (int i = 0; i < n->nin; i++)
+    k->bytes_read += x->size * nvg_size(k->net->node[n->in[i]].dtype);
   k->bytes_written = n->size * nvg_size(n->dtype);
   k->flops = x->size * depth;
   k->blocks = 1;

@@ -26,14 +26,13 @@ static const int64_t *strides_of(nvb_arena *a, const nvg_graph *g, const nvf_nod
 
 void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_cand *k, const int *buf_of) {
   nvb_arena *a = p->arena;
-  int root = k->root[0], from = k->net->node[root].in[0];
-  const nvf_node *n = &k->net->node[root], *x = &k->net->node[from];
+  int root = k->root[0];
+  const nvf_node *n = &k->net->node[root];
   const nvg_val *v = &k->net->g->v[n->value];
   const int64_t *shape = k->net->g->v[v->in[0]].shape;
   nvf_routine *r = NVB_NEW(a, nvf_routine);
-  *r = (nvf_routine){ .op = (nvg_op)v->op, .descending = v->op != NVG_OP_BINS && v->attr[0], .operand = x->dtype,
-                      .result = n->dtype, .rank = v->rank, .shape = shape,
-                      .stride = strides_of(a, k->net->g, x, shape), .each = v->shape[v->rank - 1] };
+  *r = (nvf_routine){ .op = (nvg_op)v->op, .descending = v->op != NVG_OP_BINS && v->attr[0], .nin = n->nin,
+                      .result = n->dtype, .rank = v->rank, .shape = shape, .each = v->shape[v->rank - 1] };
   s->hero = "routine";
   s->what = n->name;
   s->k = nvf_kernel_new(a, "routine");
@@ -44,7 +43,12 @@ void nvf_emit_routine(const nvf_plan *p, nvf_step *s, const nvf_cand *k, const i
   s->flops = k->flops;
   s->time = k->time;
   s->blocks = s->grain = n->size / v->shape[v->rank - 1];
-  bind_buffer(a, s, buf_of[from], x->dtype, 0);
+  for (int i = 0; i < n->nin; i++) {
+    const nvf_node *x = &k->net->node[n->in[i]];
+    r->operand[i] = x->dtype;
+    r->stride[i] = strides_of(a, k->net->g, x, shape);
+    bind_buffer(a, s, buf_of[n->in[i]], x->dtype, 0);
+  }
   for (int b = buf_of[root]; b >= 0; b = p->twin[b])
     bind_buffer(a, s, b, n->dtype, 1);
 }

@@ -61,14 +61,15 @@ typedef struct nvf_product {
   int own; /* its own kernel is expected: faster than a library, or no library offers these words */
 } nvf_product;
 
-/* A step that no kernel does: rows of the last dimension in order, or counted. The step's kernel has no statements; its
-   parameters are the operand and, behind it, every buffer that gets the result. */
+/* A step that no kernel does: rows of the last dimension in order, or counted, or summed by bins. The step's kernel has
+   no statements; its parameters are the operands and, behind them, every buffer that gets the result. */
 typedef struct nvf_routine {
   nvg_op op;                    /* of a row whose nodes are NVG_VROUTINE */
   int descending;
-  nvm_dtype operand, result;
+  int nin;                      /* operands, of one shape: the second one has weights */
+  nvm_dtype operand[2], result;
   int rank;
-  const int64_t *shape, *stride; /* of the operand, stride in elements */
+  const int64_t *shape, *stride[2]; /* of the operands, strides in elements */
   int64_t each;                 /* elements of a row of the result, which is packed */
 } nvf_routine;
 

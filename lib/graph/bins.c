@@ -1,6 +1,7 @@
-/* Histograms: how many elements of x are 0, 1, 2 ... k - 1, written as the sum of x == arange(k) over all but the bins.
-   A routine that enters each element into its bin takes one step for it where comparisons take k. Whole numbers alone,
-   whose sums have the same bits in any order. Whether a device has the routine is the planner's to know. */
+/* Histograms: how many elements of x are 0, 1, 2 ... k - 1, written as the sum of x == arange(k) over all but the bins,
+   or the sums of weights where that holds. A routine that enters each element into its bin takes one step for it where
+   comparisons take k. Sums of integers, and of ones that are exact, have the same bits in any order; floats are added
+   in that of columns (numerics.md section 4). Whether a device has the routine is the planner's to know. */
 #include <string.h>
 #include "graph/lower.h"
 
@@ -10,6 +11,7 @@ typedef struct bins {
   int axis;          /* of the comparison: that of the bins */
   int64_t n, first;  /* how many; the number that belongs into the first */
   int x;             /* what is compared with them: of extent 1 along the axis */
+  int weight;        /* what is added up, of extent 1 along the axis too; -1: ones */
 } bins;
 
 /* Is v the coordinate along one axis, beside a constant, and nothing else? Then that axis. -1 */
@@ -40,24 +42,66 @@ static int is_split(const nvg_val *all, const nvg_val *equal, bins *b) {
   return 0;
 }
 
-/* Are there many ones, and their sums exact in any order? */
-static int are_exact(nvm_dtype t, int64_t n) {
-  int64_t most = t == NVM_F64 ? INT64_C(1) << 53 : t == NVM_F32 ? 1 << 24 : 0;
-  return n >= LEAST && (nvg_class_of(t) < NVG_FLOAT || n <= most);
+/* Are sums of n ones exact, in any order? */
+static int is_exact(nvm_dtype t, int64_t n) {
+  return nvg_class_of(t) < NVG_FLOAT || n <= (t == NVM_F64 ? INT64_C(1) << 53 : t == NVM_F32 ? 1 << 24 : 0);
+}
+
+static int is_one_of(const nvg_val *all, int v, int op, int nin) {
+  return all[v].kind == NVG_VMAP && all[v].op == op && all[v].nin == nin;
+}
+
+static int is_zero(const nvg_val *x) { return x->kind == NVG_VCONST && x->nattr == 1 && !x->attr[0]; }
+
+static int is_one(const nvg_val *x) {
+  uint64_t one = nvg_class_of(x->dtype) < NVG_FLOAT ? 1 : nvg_float_bits(x->dtype, 1);
+  return x->kind == NVG_VCONST && x->nattr == 1 && (uint64_t)x->attr[0] == one;
+}
+
+static int is_comparison(const nvg_val *all, int v) {
+  return is_one_of(all, v, NVG_OP_EQUAL, 2) && all[all[v].in[0]].dtype == NVM_I64;
+}
+
+/* The comparison in a sum of terms, ones where it holds or weights; -1. Products are such terms of integers alone: a
+   float may be NaN or infinite where it does not hold. */
+static int comparison(const nvg_val *all, int term, bins *b) {
+  const nvg_val *t = &all[term];
+  b->weight = -1;
+  if (is_one_of(all, term, NVG_OP_CAST, 1)) return is_comparison(all, t->in[0]) ? t->in[0] : -1;
+  if (is_one_of(all, term, NVG_OP_WHERE, 3) && is_zero(&all[t->in[2]]) && is_comparison(all, t->in[0])) {
+    b->weight = is_one(&all[t->in[1]]) ? -1 : t->in[1];
+    return t->in[0];
+  }
+  for (int side = 0; side < 2 && is_one_of(all, term, NVG_OP_MULTIPLY, 2) && nvg_class_of(t->dtype) < NVG_FLOAT; side++)
+    if (is_one_of(all, t->in[side], NVG_OP_CAST, 1) && is_comparison(all, all[t->in[side]].in[0])) {
+      b->weight = t->in[!side];
+      return all[t->in[side]].in[0];
+    }
+  return -1;
+}
+
+/* Are weights the same for all bins, and may they be added so? */
+static int are_weights(const nvg_val *all, const nvg_val *v, bins *b) {
+  const nvg_val *w = &all[b->weight];
+  if (nvg_class_of(v->dtype) >= NVG_FLOAT && (v->stamp_w != 1 || nvg_is_narrow(v->dtype))) return 0;
+  if (w->kind != NVG_VEXPAND || all[w->in[0]].shape[b->axis] != 1) return 0;
+  b->weight = w->in[0];
+  return 1;
 }
 
 static int is_histogram(const nvg_val *all, const nvg_val *v, bins *b) {
   if (v->kind != NVG_VRED || v->nin != 1 || strcmp(v->frag->name, "add") || nvg_parts(v->dtype) == 2) return 0;
-  const nvg_val *ones = &all[v->in[0]], *equal = ones->nin ? &all[ones->in[0]] : NULL;
-  int64_t from = v->attr[0], to = from + v->attr[1];
-  return ones->kind == NVG_VMAP && ones->op == NVG_OP_CAST && equal->kind == NVG_VMAP && equal->op == NVG_OP_EQUAL &&
-         equal->nin == 2 && all[equal->in[0]].dtype == NVM_I64 && nvg_same_shape(ones, equal) &&
-         is_split(all, equal, b) && (b->axis < from || b->axis >= to) &&
-         are_exact(v->dtype, nvg_size_of((int)v->attr[1], ones->shape + from));
+  const nvg_val *terms = &all[v->in[0]];
+  int64_t from = v->attr[0], to = from + v->attr[1], n = nvg_size_of((int)v->attr[1], terms->shape + from);
+  int equal = comparison(all, v->in[0], b);
+  return equal >= 0 && nvg_same_shape(terms, &all[equal]) && is_split(all, &all[equal], b) &&
+         (b->axis < from || b->axis >= to) && n >= LEAST &&
+         (b->weight < 0 ? is_exact(v->dtype, n) : are_weights(all, v, b));
 }
 
-/* What is compared, a row of it behind each other; *rank: kept dimensions of more than one element, and the row. */
-static int rows_of(nvg_lower *l, const nvg_val *v, const bins *b, int64_t *shape, int *rank) {
+/* What has extent 1 along the bins, a row of it behind each other; *rank: kept dimensions of more than one element, and
+   the row. */
+static int rows_of(nvg_lower *l, const nvg_val *v, const bins *b, int x, int64_t *shape, int *rank) {
   const nvg_val *whole = nvg_at(l, v->in[0]);
   int64_t full[NVM_MAX_RANK], axes[NVM_MAX_RANK];
   int r = whole->rank, n = 0;
@@ -71,7 +115,10 @@ static int rows_of(nvg_lower *l, const nvg_val *v, const bins *b, int64_t *shape
     }
   shape[(*rank)++] = nvg_size_of((int)v->attr[1], full + v->attr[0]);
   for (int i = 0; i < v->attr[1]; i++) axes[n++] = v->attr[0] + i;
-  int x = nvg_add_reshape(l, nvg_add_permute(l, nvg_add_expand(l, b->x, r, full), axes), *rank, shape);
+  return nvg_add_reshape(l, nvg_add_permute(l, nvg_add_expand(l, x, r, full), axes), *rank, shape);
+}
+
+static int from_first(nvg_lower *l, int x, const bins *b) {
   const nvg_val from = *nvg_at(l, x);
   if (!b->first) return x;
   int in[2] = { x, nvg_add_const(l, NVM_I64, (uint64_t)b->first, 0) };
@@ -86,7 +133,7 @@ static int narrow(const nvg_lower *l, int x) {
   return widens ? v->in[0] : x;
 }
 
-/* Counts, the bins last, as the value v has them. */
+/* Counts or sums, the bins last, as the value v has them. */
 static int as_summed(nvg_lower *l, int counts, const nvg_val *v, const bins *b) {
   int64_t last[NVM_MAX_RANK], axes[NVM_MAX_RANK];
   int r = v->rank;
@@ -103,11 +150,13 @@ static int maybe_in_bins(nvg_lower *l, int value, const nvg_val *v, int *in, con
   (void)value, (void)in, (void)which;
   if (!is_histogram(l->make.v.at, v, &b)) return nvg_make_add(&l->make, v);
   int64_t shape[NVM_MAX_RANK];
-  int rank, x = narrow(l, rows_of(l, v, &b, shape, &rank));
+  int rank, of[2];
+  of[0] = narrow(l, from_first(l, rows_of(l, v, &b, b.x, shape, &rank), &b));
+  if (b.weight >= 0) of[1] = rows_of(l, v, &b, b.weight, shape, &rank);
   shape[rank - 1] = b.n;
   l->op = NVG_OP_BINS;
-  nvg_val c = { .kind = NVG_VROUTINE, .dtype = NVM_I64, .rank = rank, .shape = shape, .nin = 1, .in = &x, .attr = &b.n,
-                .nattr = 1 };
+  nvg_val c = { .kind = NVG_VROUTINE, .dtype = b.weight < 0 ? NVM_I64 : v->dtype, .rank = rank, .shape = shape,
+                .nin = b.weight < 0 ? 1 : 2, .in = of, .attr = &b.n, .nattr = 1 };
   int counts = nvg_add(l, &c);
   l->op = v->op;
   return as_summed(l, counts, v, &b);

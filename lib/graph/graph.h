@@ -35,7 +35,8 @@ typedef enum nvg_vkind {
   NVG_VCALL,
   /* a call of a routine that no kernel holds, always a step of its own: another row of kind CALL. ORDER, SORTED: rows
      of the last dimension of in[0], which is real; attr[0]: descending. BINS: of each row of integers how many are 0,
-     1, ... attr[0] - 1, the extent of the last dimension of the result */
+     1, ... attr[0] - 1, the extent of the last dimension of the result, or the sums of their weights in[1], of floats
+     in the order of stamp (64, 1) */
   NVG_VROUTINE
 } nvg_vkind;
 

@@ -133,10 +133,12 @@ static void check_product(const checker *c, const nvg_val *v) {
 
 static void check_bins(const checker *c, const nvg_val *v) {
   const nvg_val *x = operand(c, 0);
-  must(c, v->nin == 1 && v->nattr == 1 && v->rank > 0 && x->rank == v->rank && v->shape[v->rank - 1] == v->attr[0],
+  must(c, v->nin <= 2 && v->nattr == 1 && v->rank > 0 && x->rank == v->rank && v->shape[v->rank - 1] == v->attr[0],
        "bins are the last dimension");
   for (int d = 0; d < v->rank - 1; d++) must(c, x->shape[d] == v->shape[d], "each row has bins");
-  must(c, nvg_class_of(x->dtype) < NVG_FLOAT && v->dtype == NVM_I64, "integers are counted, in int64");
+  must(c, nvg_class_of(x->dtype) < NVG_FLOAT, "integers are counted");
+  if (v->nin == 1) must(c, v->dtype == NVM_I64, "counts are int64");
+  else must(c, nvg_same_shape(operand(c, 1), x) && operand(c, 1)->dtype == v->dtype, "each element has a weight");
 }
 
 static void check_routine(const checker *c, const nvg_val *v) {

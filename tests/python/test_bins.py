@@ -104,3 +104,52 @@ def test_threads_count_pieces_of_a_row():
                 check(lambda xp, x: (x.reshape(2, -1)[..., None] == xp.arange(256)).sum(1), x[:200000])
     finally:
         nvm.set("num_threads", before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "int64", "uint16"])
+def test_weights_are_added_where_they_belong(dtype):
+    """Of floats in the order of a column, which is that of the comparisons, bit for bit."""
+    rng = np.random.default_rng(8)
+    for n in (16, 63, 64, 65, 191, 448, 5000):
+        x = numbers("int32", n, 40, rng)
+        w = (rng.standard_normal(n) * 30 + 100 * (dtype[0] == "u")).astype(dtype)
+        if dtype[0] == "f":
+            w[rng.random(n) < 0.1] = -0.0
+            w[-1] = np.nan if n == 65 else np.inf if n == 191 else w[-1]
+        a, b = nvm.asarray(x), nvm.asarray(w)
+        for f in (lambda x, w: nvm.where(x[:, None] == nvm.arange(40), w[:, None], 0).sum(0, dtype=dtype),
+                  lambda x, w: nvm.where(x[::-1, None] == nvm.arange(-2, 38), w[::-1, None], 0).sum(0, dtype=dtype)):
+            traced = nvm.jit(f)
+            assert "routine" in traced.explain(a, b)
+            nvm.set("fuse", "off")
+            try:
+                want = np.asarray(f(a, b))
+            finally:
+                nvm.set("fuse", "on")
+            for got in (f(a, b), traced(a, b)):
+                assert np.asarray(got).tobytes() == want.tobytes()
+        exact = np.array([w[x == i].sum(dtype=dtype) for i in range(40)])
+        got = np.asarray(nvm.where(a[:, None] == nvm.arange(40), b[:, None], 0).sum(0, dtype=dtype))
+        rtol = 1e-4 if dtype == "float32" else 1e-12
+        np.testing.assert_allclose(got, exact, rtol=rtol, atol=1e-3 * (dtype[0] == "f"))
+
+
+def test_products_of_integers_with_ones_and_rows_of_weights():
+    rng = np.random.default_rng(9)
+    x, w = rng.integers(-2, 30, (3, 500)), rng.integers(-9, 9, (3, 500))
+    for f in (lambda xp, x, w: ((x[..., None] == xp.arange(30)) * w[..., None]).sum(1),
+              lambda xp, x, w: (w[..., None] * (x[..., None] == xp.arange(30))).sum((0, 1)),
+              lambda xp, x, w: xp.where(x[:, None] == xp.arange(30)[:, None], w[:, None], 0).sum(-1),
+              lambda xp, x, w: xp.where(x[..., None] == xp.arange(30), 1, 0).sum(1)):
+        traced = nvm.jit(lambda a, b: f(nvm, a, b))
+        assert "routine" in traced.explain(nvm.asarray(x), nvm.asarray(w))
+        assert np.array_equal(np.asarray(traced(nvm.asarray(x), nvm.asarray(w))), f(np, x, w))
+
+
+def test_a_product_with_floats_keeps_its_nan():
+    x, w = np.arange(40) % 20, np.ones(40)
+    w[3] = np.inf
+    with np.errstate(invalid="ignore"):
+        want = ((x[:, None] == np.arange(20)) * w[:, None]).sum(0)
+    got = ((nvm.asarray(x)[:, None] == nvm.arange(20)) * nvm.asarray(w)[:, None]).sum(0)
+    assert np.array_equal(np.asarray(got), want, equal_nan=True)
