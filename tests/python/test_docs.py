@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +85,9 @@ def test_c_of_a_page(program, tmp_path):
 def test_blocks_are_found():
     assert sum(1 for p in PAGES for b in blocks(p) if b[1] == "python" and not b[3]) > 20
     assert PROGRAMS
+
+
+def test_figures_are_current():
+    """Tables and plots are what benchmarks/report makes of benchmarks/results."""
+    done = subprocess.run([sys.executable, ROOT / "benchmarks/report", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
