@@ -133,7 +133,7 @@ START_TEST(nothing_grows) {
 }
 END_TEST
 
-#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__
+#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 /* Programs of long graphs, each of a structure of its own: their bytes are bounded, not their number alone. */
 START_TEST(programs_are_bounded_by_their_bytes) {
   enum { PROGRAMS = 1500, LENGTH = 50, MOST = 120 << 20 };
