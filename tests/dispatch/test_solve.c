@@ -145,7 +145,7 @@ START_TEST(refusals) {
   c.act = NVF_ACT_GELU;
   product_new(&p, a, &c);
   /* nor is it cut for a library that would be slower */
-  ck_assert_int_eq(nvd_prepare_dry(p.plan, NULL, NULL, NULL), NVM_OK);
+  ck_assert_int_eq(nvd_solve_dry(p.plan, 0, NULL, NULL), NVM_OK);
   product_free(&p);
   c.act = NVF_ACT_NONE;
   nvd_candidate all[8];
