@@ -2,8 +2,8 @@
    what divides a base and whether it can be negative, because division is what costs. Division is floored. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/int.h"
 #include "codegen/cuda_emit.h"
-#include "fusion/index.h"
 #include "graph/dtype.h"
 
 static const char *type_of(const nvcu_xv *x) { return x->wide ? "long long" : "ix"; }
@@ -27,7 +27,7 @@ const char *nvcu_index_text(nvcu_em *e, const nvcu_xv *x) {
 
 /* ---- arithmetic; bases grow as text in brackets and get a name at the end */
 nvcu_xv nvcu_add(nvcu_em *e, nvcu_xv x, nvcu_xv y, int sign) {
-  nvcu_xv r = {.k = x.k + sign * y.k, .unit = nvf_gcd(x.unit, y.unit), .base = x.base, .wide = x.wide | y.wide};
+  nvcu_xv r = {.k = x.k + sign * y.k, .unit = nvb_gcd(x.unit, y.unit), .base = x.base, .wide = x.wide | y.wide};
   r.natural = (x.natural || !x.base) && (!y.base || (y.natural && sign > 0));
   if (!y.base) return r;
   if (x.base && sign < 0 && strcmp(x.base, y.base) == 0) return (nvcu_xv){.k = r.k};
@@ -59,7 +59,7 @@ static nvcu_xv times(nvcu_em *e, nvcu_xv x, nvcu_xv y) {
 static nvcu_xv by_constant(nvcu_em *e, nvcu_xv x, int64_t d, int mod) {
   nvcu_xv r = {.unit = 1, .wide = x.wide};
   if (!x.base || x.unit % d == 0) { /* the base goes out even */
-    int64_t q = nvf_floor_div(x.k, d);
+    int64_t q = nvb_floor_div(x.k, d);
     if (mod) return (nvcu_xv){.k = x.k - d * q};
     r.k = q;
     r.unit = x.unit / d;

@@ -2,8 +2,8 @@
    rows are copied and a row's condition is an interval; else addresses and masks are evaluated, 256 at a time. A masked
    element is never touched. */
 #include <string.h>
+#include "base/int.h"
 #include "codegen/interp_impl.h"
-#include "fusion/index.h"
 #include "graph/dtype.h"
 
 enum { MASKS = 16 }; /* linear conditions of one statement, at most */
@@ -120,8 +120,8 @@ static int64_t apply(nvf_xkind kind, int64_t a, int64_t b) {
   case NVF_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
   case NVF_SUB: return (int64_t)((uint64_t)a - (uint64_t)b);
   case NVF_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
-  case NVF_DIV: return b > 0 ? nvf_floor_div(a, b) : 0;
-  default: return b > 0 ? a - b * nvf_floor_div(a, b) : 0;
+  case NVF_DIV: return b > 0 ? nvb_floor_div(a, b) : 0;
+  default: return b > 0 ? a - b * nvb_floor_div(a, b) : 0;
   }
 }
 
@@ -236,10 +236,10 @@ static void cut(int64_t base, int64_t coef, int64_t *lo, int64_t *hi) {
     return;
   }
   if (coef > 0) {
-    int64_t end = nvf_floor_div(-base - 1, coef) + 1;
+    int64_t end = nvb_floor_div(-base - 1, coef) + 1;
     if (end < *hi) *hi = end;
   } else {
-    int64_t first = nvf_floor_div(base, -coef) + 1;
+    int64_t first = nvb_floor_div(base, -coef) + 1;
     if (first > *lo) *lo = first;
   }
   if (*hi < *lo) *hi = *lo;

@@ -7,7 +7,7 @@
 #include <llvm-c/Core.h>
 #include "codegen/codegen.h"
 #include "codegen/runs.h"
-#include "graph/graph.h"
+#include "graph/frag.h"
 
 typedef LLVMValueRef val;
 typedef LLVMTypeRef typ;
@@ -46,7 +46,7 @@ typedef struct nvcl_xv {
 typedef struct nvcl_mask { val one, all; } nvcl_mask; /* i1 for all lanes, and a vector of i1; NULL: true */
 
 /* ---- how the innermost loop of a run is shared out (llvm_split.c) */
-enum { NVC_VERSIONS = NVG_PIECES };
+enum { NVC_VERSIONS = 18 }; /* one for each piece of a concat that the planner lets a kernel choose between */
 /* What a version does of a statement: all of it, one side of a choice, nothing */
 enum { NVC_WHOLE, NVC_YES, NVC_NO, NVC_SKIPPED = -1 };
 typedef struct nvcl_version {

@@ -1,10 +1,10 @@
 /* Index expressions and conditions at one register item: a part that all lanes share (scalar i64) and what the lanes
    differ by, kept as constants as long as possible, because constants decide how memory is accessed. Division is
    floored. */
+#include "base/int.h"
 #include "codegen/llvm_emit.h"
 #include <stdlib.h>
 #include <string.h>
-#include "fusion/index.h"
 #include "graph/dtype.h"
 
 int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l) {
@@ -49,7 +49,7 @@ static nvcl_xv settle(nvcl_em *e, nvcl_xv x) {
 static nvcl_xv add(nvcl_em *e, nvcl_xv x, nvcl_xv y, int sign) {
   LLVMBuilderRef B = e->b;
   nvcl_xv r = {
-      .k = x.k + sign * y.k, .unit = nvf_gcd(x.unit, y.unit), .base = x.base,
+      .k = x.k + sign * y.k, .unit = nvb_gcd(x.unit, y.unit), .base = x.base,
       .form = x.form > y.form ? x.form : y.form};
   if (y.base)
     r.base = sign > 0 ? (x.base ? LLVMBuildNSWAdd(B, x.base, y.base, "") : y.base)
@@ -106,7 +106,7 @@ val nvcl_floor_div(nvcl_em *e, val a, val b) {
   b = positive(e, b);
   if (LLVMIsAConstantInt(b)) {
     int64_t d = LLVMConstIntGetSExtValue(b);
-    if (LLVMIsAConstantInt(a)) return nvcl_int(e, nvf_floor_div(LLVMConstIntGetSExtValue(a), d));
+    if (LLVMIsAConstantInt(a)) return nvcl_int(e, nvb_floor_div(LLVMConstIntGetSExtValue(a), d));
     if (!(d & (d - 1))) return LLVMBuildAShr(B, a, nvcl_int(e, __builtin_ctzll((uint64_t)d)), "");
   }
   val q = LLVMBuildSDiv(B, a, b, ""), r = LLVMBuildSub(B, a, LLVMBuildMul(B, q, b, ""), "");
@@ -137,8 +137,8 @@ static nvcl_xv divide(nvcl_em *e, nvcl_xv x, nvcl_xv y, int mod) {
   if (y.form) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a divisor that differs between lanes");
   int64_t d = y.base ? 0 : y.k;
   if (d > 0 && x.form < 2 && (!x.base || (x.unit && x.unit % d == 0))) {
-    nvcl_xv r = {.form = x.form, .k = x.form ? 0 : nvf_floor_div(x.k, d)};
-    for (int i = 0; x.form && i < e->lanes; i++) r.pat[i] = nvf_floor_div(x.k + x.pat[i], d);
+    nvcl_xv r = {.form = x.form, .k = x.form ? 0 : nvb_floor_div(x.k, d)};
+    for (int i = 0; x.form && i < e->lanes; i++) r.pat[i] = nvb_floor_div(x.k + x.pat[i], d);
     if (mod) {
       for (int i = 0; x.form && i < e->lanes; i++) r.pat[i] = x.k + x.pat[i] - d * r.pat[i];
       r.k = x.form ? 0 : x.k - d * r.k;

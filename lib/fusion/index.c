@@ -32,7 +32,7 @@ static int64_t sat_add(int64_t a, int64_t b, int64_t open) { /* open: -FAR at th
   return a == open || b == open ? open : clamp(a + b);
 }
 
-static int64_t sat_div(int64_t a, int64_t b) { return is_far(a) ? a : nvf_floor_div(a, b); }
+static int64_t sat_div(int64_t a, int64_t b) { return is_far(a) ? a : nvb_floor_div(a, b); }
 
 /* ---- products */
 static nvf_prod product_of(nvf_space *s, int64_t k, int n, const int *sym) {
@@ -322,7 +322,7 @@ static void part(nvf_space *s, nvf_ix e, nvf_prod by, nvf_ix *whole, nvf_ix *res
     if (d >= 0)
       q[nq++] = (nvf_term){ t.atom, s->prod.at[d].pure, s->prod.at[d].k };
     else if (t.atom == 0 && t.by == 0 && s->prod.at[by].n == 0) { /* numbers: the floor goes out */
-      int64_t k = s->prod.at[by].k, f = nvf_floor_div(t.c, k);
+      int64_t k = s->prod.at[by].k, f = nvb_floor_div(t.c, k);
       if (f)
         q[nq++] = (nvf_term){ 0, 0, f };
       r[nr++] = (nvf_term){ 0, 0, t.c - f * k };

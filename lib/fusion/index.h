@@ -5,6 +5,7 @@
 #ifndef NVF_INDEX_H
 #define NVF_INDEX_H
 #include "base/hash.h"
+#include "base/int.h"
 
 typedef int nvf_prod;  /* number of a product; 0 is the product 1 */
 typedef int nvf_ix;    /* number of an expression; 0 is the expression 0 */
@@ -23,14 +24,6 @@ typedef struct nvf_atom {
 typedef struct nvf_space nvf_space;
 
 nvf_space *nvf_space_new(nvb_arena *a);
-
-static inline int64_t nvf_floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-static inline int64_t nvf_gcd(int64_t a, int64_t b) {
-  int64_t rest;
-  for (; b; a = b, b = rest)
-    rest = a % b;
-  return a < 0 ? -a : a;
-}
 
 /* ---- sizes */
 nvf_prod nvf_symbol(nvf_space *s, int64_t value);          /* a new symbol: a leaf's dimension, stride, offset */

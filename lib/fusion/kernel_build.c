@@ -1,7 +1,7 @@
 /* Makes kernels piece by piece: the planner, the parser and kernel builders call nothing else. Decides names (unique,
    axes lower-case, constants upper-case) and folds index expressions; never looks at what a kernel means. */
 #include <string.h>
-#include "fusion/index.h"
+#include "base/int.h"
 #include "fusion/kernel.h"
 
 /* Room for one more element after n: arrays double, so the count is all there is to remember. */
@@ -124,8 +124,8 @@ static int fold(nvf_xkind kind, int64_t a, int64_t b, int64_t *v) {
   case NVF_ADD: return !__builtin_add_overflow(a, b, v);
   case NVF_SUB: return !__builtin_sub_overflow(a, b, v);
   case NVF_MUL: return !__builtin_mul_overflow(a, b, v);
-  case NVF_DIV: return b > 0 ? (*v = nvf_floor_div(a, b), 1) : 0;
-  case NVF_MOD: return b > 0 ? (*v = a - b * nvf_floor_div(a, b), 1) : 0;
+  case NVF_DIV: return b > 0 ? (*v = nvb_floor_div(a, b), 1) : 0;
+  case NVF_MOD: return b > 0 ? (*v = a - b * nvb_floor_div(a, b), 1) : 0;
   default: return 0;
   }
 }
