@@ -34,7 +34,7 @@ def main():
             f.write(f'/* Made by scripts/embed.py. */\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n{text};\n')
         return
     out = ['/* Made by scripts/embed.py. */', '#pragma GCC diagnostic ignored "-Woverlength-strings"',
-           '#include "graph/frag_impl.h"', '', f'const nvg_text {args.symbol}[] = {{']
+           '#include "frag/impl.h"', '', f'const nvg_text {args.symbol}[] = {{']
     for path in sorted(args.file, key=os.path.basename):
         out.append(f'  {{"{os.path.basename(path)}",')
         with open(path, encoding='utf-8') as f:

@@ -8,7 +8,7 @@
 #include "base/pool.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/halves.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { PART = 512 };
 

@@ -4,7 +4,7 @@
    warp posts to all of them, and waits for no block but for numbers; where that cannot be, a block posts to its own
    board, the cluster meets, and each reads the others'. Decides places, never the order. */
 #include "codegen/cuda_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { LANES = 32, EACH = 32 }; /* numbers that a lane merges by itself, at most */
 

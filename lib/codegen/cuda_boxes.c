@@ -3,7 +3,7 @@
    way into the same room, while the loop still runs; vectors wait in registers. Decides which, and which casts are done
    where two neighbours are packed. */
 #include "codegen/cuda_tensor.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { ROOM = 226 << 10 }; /* bytes of a block, less than a stage's barriers take */
 enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* of 16 bits */ };

@@ -4,7 +4,7 @@
    sequences cannot round is NaN or flagged like any other rare input, and this NaN is asked for. */
 #include <string.h>
 #include "codegen/cuda_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST };
 
@@ -64,8 +64,8 @@ static const char gelu_text[] =
     "  return x * (" LOGISTIC("nv_fma(x, nv_fma(x * x, -0x1.a5a7dp-4f, -0x1.26aec2p+1f), -24.0f)") ");\n"
     "}\n";
 
-/* x Phi(x) as special.frag has it, with tails Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h / 4); P by Lawson's
-   iteration on h <= 15, relative error 2^-14.0 of degree 4, 2^-20.9 of degree 7. */
+/* x Phi(x) as frag/functions/special.frag has it, with tails Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h / 4);
+   P by Lawson's iteration on h <= 15, relative error 2^-14.0 of degree 4, 2^-20.9 of degree 7. */
 #define XPHI(name, p) \
   "static __device__ __forceinline__ float " name "(float x) {\n" \
   "  const float h = nv_min(nv_abs(x), 16.0f), u = nv_rcp(nv_fma(h, 0.25f, 1.0f)), y = u - 0.5f;\n" \

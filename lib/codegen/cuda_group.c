@@ -3,7 +3,7 @@
    wait for a branch. The bits are the same on both sides. */
 #include <string.h>
 #include "codegen/cuda_tensor.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { CHUNK = 4 }; /* items behind one branch */
 

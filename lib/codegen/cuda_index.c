@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/int.h"
 #include "codegen/cuda_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 static const char *type_of(const nvcu_xv *x) { return x->wide ? "long long" : "ix"; }
 static int power(int64_t d) { return d > 0 && !(d & (d - 1)); }

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 extern const char nvc_cuda_prelude[], nvc_cuda_tensor[]; /* cuda_prelude.cu, cuda_tensor.cu */
 

@@ -3,7 +3,7 @@
    and axes. Decides nothing but whether an access can be said so. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { FACTORS = 4, TERMS = 24 };
 typedef struct factor { nvf_xkind kind; int id; } factor;

@@ -2,7 +2,7 @@
    bytes, if the condition is theirs as one (whole) or holds for all of a tile; else one by one. Decides widths and the
    order of tests; never touches memory where a condition fails. */
 #include "codegen/cuda_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 typedef struct access {
   const nvf_stmt *s;

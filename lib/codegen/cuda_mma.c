@@ -3,7 +3,7 @@
    hardware's. Decides how a sum's layout is read as such products, and the order in which a warp takes them. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 static const nvf_digit *digit_at(const nvf_layout *l, int axis, int64_t stride) {
   for (int i = 0; i < l->n; i++)

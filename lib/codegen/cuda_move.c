@@ -4,8 +4,8 @@
    cuda_rows.c's and cuda_mma.c's. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/dft.h"
-#include "graph/dtype.h"
 
 enum {
   WIDEST = 16, /* bytes of an access */

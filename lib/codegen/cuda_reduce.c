@@ -6,7 +6,7 @@
 #include "codegen/cuda_emit.h"
 #include <string.h>
 #include "codegen/reduction.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum {
   TOGETHER = 8,    /* reductions in one tree */

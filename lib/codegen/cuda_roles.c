@@ -5,7 +5,7 @@
    14 bits of a sum: each round's are added up in registers. */
 #include "codegen/cuda_tensor.h"
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { GROUP = NVCU_GROUP, PRODUCER_REGISTERS = 40, REGISTERS = 65536, BEHIND = 6 };
 enum { MOST_COLUMNS = 32, MOST_ADDED = 16 }; /* of an instruction, in eights; where its sums are added up after it */

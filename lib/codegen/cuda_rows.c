@@ -4,7 +4,7 @@
    are read from two units of four rows, rows change places in their eight first. Such a tile may have several stages.
    Decides addresses; written from registers, or by asynchronous copies straight from memory. */
 #include "codegen/cuda_tensor.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { WIDEST = 16 };
 

@@ -2,7 +2,7 @@
    in all of its rounds is not tested again. Decides which variables a tile has, never what they hold. */
 #include <string.h>
 #include "codegen/cuda_tensor.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 /* ---- tiles */
 const char *nvcu_loop_value(const nvcu_em *e, const nvf_digit *d) {

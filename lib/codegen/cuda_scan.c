@@ -4,7 +4,7 @@
    items of one thread are left for the length of the scan. */
 #include "codegen/cuda_emit.h"
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 typedef struct scan {
   nvcu_em *e;

@@ -3,8 +3,8 @@
    count for extents alone. What it never does: allocate while running, call libm, depend on lanes. */
 #include "base/err.h"
 #include "codegen/interp_impl.h"
+#include "frag/dtype.h"
 #include "fusion/dft.h"
-#include "graph/dtype.h"
 
 typedef struct life {
   int born, dies;

@@ -3,8 +3,8 @@
    that. */
 #include <string.h>
 #include "codegen/interp_impl.h"
+#include "frag/dtype.h"
 #include "fusion/dft.h"
-#include "graph/dtype.h"
 
 enum { STATES = NVF_STATES, WIDE = 64 }; /* WIDE: elements from which a merge runs in place, unbatched */
 

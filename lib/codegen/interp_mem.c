@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/int.h"
 #include "codegen/interp_impl.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { MASKS = 16 }; /* linear conditions of one statement, at most */
 

@@ -1,7 +1,7 @@
 /* Executes the instructions of a block, one statement after the other, each over its whole tile. */
 #include <string.h>
 #include "codegen/interp_impl.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 /* Whole tiles go through the fragment in one call; broadcast operands are spelled out a chunk at a time. */
 static void run_map(const nvc_run *r, const nvc_ins *i) {

@@ -7,7 +7,7 @@
 #include <llvm-c/Core.h>
 #include "codegen/codegen.h"
 #include "codegen/runs.h"
-#include "graph/frag.h"
+#include "frag/frag.h"
 
 typedef LLVMValueRef val;
 typedef LLVMTypeRef typ;

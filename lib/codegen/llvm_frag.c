@@ -2,7 +2,7 @@
    file is not emitted: no library calls, no half or bfloat arithmetic, no frem, no saturating conversion, no fast-math
    flag. Bit for bit what the interpreter's step computes, NaN payloads excepted. */
 #include "codegen/llvm_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 typedef struct open_loop {
   int inst;

@@ -4,7 +4,7 @@
    works on vectors; long ones, which took more time to compile than all the rest, are left unoptimised and redo flagged
    lanes alone. */
 #include "codegen/llvm_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 typedef struct made {
   const nvf_stmt *s;

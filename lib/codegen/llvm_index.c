@@ -5,7 +5,7 @@
 #include "codegen/llvm_emit.h"
 #include <stdlib.h>
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 int nvcl_layout_lanes(const nvcl_em *e, const nvf_layout *l) {
   for (int i = 0; i < l->n; i++)

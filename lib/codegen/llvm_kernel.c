@@ -2,7 +2,7 @@
    not overlap. The body loops over blocks, finds the part and the block coordinates, and runs the part's sequence. */
 #include "codegen/llvm_emit.h"
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 static typ param_type(nvcl_em *e, const nvf_param *p) {
   return p->kind == NVF_BUFFER ? e->ptr : p->kind == NVF_SIZE ? e->i64 : nvcl_type(e, p->type);

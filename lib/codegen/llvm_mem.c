@@ -2,7 +2,7 @@
    address differs between the lanes: the same, constants (dense: vector accesses and shuffles), or anything (gather,
    scatter). */
 #include "codegen/llvm_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n) {
   return t == NVM_BOOL ? LLVMBuildZExt(e->b, v, nvcl_vec(e->i8, n), "") : v;

@@ -1,8 +1,8 @@
 /* Between layouts and along item axes: relayout (exchanges of lane and item bits in registers, else through scratch),
    the transform of item axes, contraction of shared tiles. */
 #include "codegen/llvm_emit.h"
+#include "frag/dtype.h"
 #include "fusion/dft.h"
-#include "graph/dtype.h"
 
 /* ---- relayout. A bit of an axis index is named by axis and weight; both layouts give each a place. */
 typedef struct bit {

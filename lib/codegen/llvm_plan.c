@@ -1,6 +1,6 @@
 /* Before anything is emitted: runs.c shares the statements out, and tiles get homes (a name, a stack slot, scratch). */
 #include "codegen/llvm_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 int64_t nvcl_scratch(nvcl_em *e, int64_t bytes) {
   int64_t at = e->scratch_bytes;

@@ -4,7 +4,7 @@
    walks it bit by bit. Masked elements are the identity. Decides places, never the order: the stamp does. */
 #include "codegen/llvm_emit.h"
 #include "codegen/reduction.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 struct nvcl_red {
   nvc_reduction of;

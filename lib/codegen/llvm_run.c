@@ -2,7 +2,7 @@
    whole vectors without masks, then with masks, and not at all where no effect is left. Also where a tile's values are
    read and written. */
 #include "codegen/llvm_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 /* ---- tiles */
 /* Of a tile in scratch, at the open loops */

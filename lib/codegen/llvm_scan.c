@@ -3,7 +3,7 @@
    one element after the other. From scratch to scratch, in small loops, one element of all lanes at a time; where lanes
    lie along the axis itself, one element. */
 #include "codegen/llvm_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 typedef struct scan {
   nvcl_em *e;

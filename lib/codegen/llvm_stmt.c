@@ -2,7 +2,7 @@
    llvm_reduce.c, llvm_scan.c and llvm_move.c. */
 #include <string.h>
 #include "codegen/llvm_emit.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
   nvm_dtype t = e->k->param[s->buf].type;

@@ -3,7 +3,7 @@
 #include "codegen/llvm_emit.h"
 #include <string.h>
 #include "base/text.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 void nvcl_em_types(nvcl_em *e) {
   e->i1 = LLVMInt1TypeInContext(e->c);

@@ -3,7 +3,7 @@
    has one behind the others. */
 #include "dispatch/bins.h"
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { TABLES = 4, FEW = 1024 }; /* bins up to which there are several tables */
 enum { CHUNK = 64 };             /* elements that are added in sequence, of floats */

@@ -1,7 +1,7 @@
 /* Rows of 16-bit numbers, in the widest vectors that the CPU has. */
 #include "dispatch/halves.h"
 #include <string.h>
-#include "graph/frag_soft.h"
+#include "frag/soft.h"
 
 NVG_SOFT uint16_t bf16_of_f32(float x) {
   uint32_t u = bits_f32(x), nan = (u & 0x7fffffff) > 0x7f800000u;

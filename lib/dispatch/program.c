@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { LINE = 64 };
 

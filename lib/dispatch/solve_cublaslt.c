@@ -8,7 +8,7 @@
 #include "dispatch/cublaslt_api.h"
 #include "dispatch/device_impl.h"
 #include "dispatch/solve.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { MOST_CALLS = 64, MOST_FOUND = 32, ALIGNED = 256, AUX_STEP = 8 };
 enum { UNIT = 16 /* bytes, of floats of 8 bits */, FOURS = 4 /* of integers of 8 bits */ };

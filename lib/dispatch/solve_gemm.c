@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 #include "dispatch/solve.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 static nvd_matrix matrix_of(const nvf_matrix *x, int turned) {
   nvd_matrix r = { .param = x->param, .type = x->type, .offset = x->offset, .row = turned ? x->col : x->row,

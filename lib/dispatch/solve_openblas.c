@@ -13,7 +13,7 @@
 #include "base/pool.h"
 #include "dispatch/halves.h"
 #include "dispatch/solve.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum {
   BY_COLUMNS = 102, PLAIN = 111, TURNED = 112, /* words of CBLAS */

@@ -2,7 +2,7 @@
    being the same (zeros, NaN) are put back in the order in which they came. */
 #include "dispatch/sort.h"
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 /* Values of up to 32 bits, and of 64; positions in the low half below a key of up to 32 bits; positions beside keys. */
 #define ITEM uint32_t

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "dispatch/program.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 /* ---- comparing. Equal bits, or both NaN. */
 static int both_nan(const char *a, const char *b, nvm_dtype part) {

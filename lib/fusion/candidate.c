@@ -3,8 +3,8 @@
    them as one. */
 #include <stdlib.h>
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/instance.h"
-#include "graph/dtype.h"
 
 typedef nvf_builder builder;
 

@@ -2,8 +2,8 @@
    and how many nanoseconds that takes by bytes, operations and the share of the machine that the grid fills. */
 #include <math.h>
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/planner.h"
-#include "graph/dtype.h"
 
 typedef struct pricing {
   const nvf_cand *k;

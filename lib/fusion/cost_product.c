@@ -3,8 +3,8 @@
    4096: 7 us of 178); what a head computes again in every block that reads its tile; and bytes. */
 #include <math.h>
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/planner.h"
-#include "graph/dtype.h"
 
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }

@@ -2,7 +2,7 @@
    and emitters, so that they agree bit for bit. */
 #ifndef NVF_DFT_H
 #define NVF_DFT_H
-#include "graph/frag.h"
+#include "frag/frag.h"
 
 enum { NVF_DFT_MAX = 64 };
 /* X[k] = sum over t of x[t] e^(sign 2 pi i t k / n), times w^t where `twisted`. n: a power of two up to NVF_DFT_MAX;

@@ -4,8 +4,8 @@
    its shape. */
 #include <stdio.h>
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/emit.h"
-#include "graph/dtype.h"
 
 typedef nvf_emitter emitter;
 typedef struct zone { int **tile; nvb_map *layouts; nvf_shape *s; int *order; } zone;

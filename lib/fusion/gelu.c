@@ -2,8 +2,8 @@
    call is told so, whose GELU is good to 5e-6 itself (docs/numerics.md, section 4). */
 #include <math.h>
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/planner.h"
-#include "graph/dtype.h"
 
 enum { POINTS = 32, MOST = 32 /* instances that it is written in */, ARGS = 4 };
 typedef struct probe {

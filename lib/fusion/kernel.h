@@ -4,7 +4,7 @@
 #ifndef NVF_KERNEL_H
 #define NVF_KERNEL_H
 #include "base/hash.h"
-#include "graph/frag.h"
+#include "frag/frag.h"
 
 /* ---- layouts: the digits of each axis, most significant first, each with a place */
 typedef struct nvf_digit {

@@ -3,9 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/dft.h"
 #include "fusion/kernel.h"
-#include "graph/dtype.h"
 
 typedef struct checker {
   nvb_arena *a;

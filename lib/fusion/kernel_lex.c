@@ -6,8 +6,8 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/text.h"
-#include "graph/dtype.h"
-#include "graph/frag.h"
+#include "frag/dtype.h"
+#include "frag/frag.h"
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "fusion/kernel_lex.h"
 #include "fusion/kernel.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum {
   MAX_DEPTH = 64,

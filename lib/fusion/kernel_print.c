@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "fusion/kernel_lex.h"
 #include "fusion/kernel.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 typedef struct printer {
   nvb_text *t;

@@ -3,8 +3,8 @@
    or a library, if need be with operands that were copied to lie along what is summed; the others are products of
    floats. Of tf32 which are faster with one operand copied. */
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/planner.h"
-#include "graph/dtype.h"
 
 /* As a kernel of its own, with all that comes before it stored; NULL: there is none. */
 static nvf_cand *alone(nvf_net *net, int product) {

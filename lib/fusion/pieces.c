@@ -1,8 +1,8 @@
 /* Products of float32 that their user allows to be of bfloat16 pieces (graph/pieces.c): which of them may pay on the
    device. Each such reading of the graph is searched like the graph itself, and the cheapest is the plan: here nothing
    is decided but what is worth the search. */
+#include "frag/dtype.h"
 #include "fusion/planner.h"
-#include "graph/dtype.h"
 
 static double rate_of(const nvb_caps *c, nvb_product_class class) {
   const nvb_product_rate *r = &c->product[class];

@@ -4,8 +4,8 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/planner.h"
-#include "graph/dtype.h"
 
 typedef struct words {
   const nvf_cand *k;

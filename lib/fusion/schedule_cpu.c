@@ -1,7 +1,7 @@
 /* Places on a CPU: the axis with the vector's lanes, tile sizes by classes (powers of two), digits cut at the borders
    of the stamps, loops around. */
+#include "frag/dtype.h"
 #include "fusion/schedule.h"
-#include "graph/dtype.h"
 
 /* Tiles of whole axes come in few sizes: loops stop where an axis ends, so a long tile costs nothing but its name. What
    is items rather than a loop (up to 32) is finer, so are the lanes of short rows; and what is done for whole tiles

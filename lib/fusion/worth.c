@@ -2,8 +2,8 @@
    memory, operands of products, and dear maps whose readers end in different sinks or read them at shifts; everything
    else is computed where it is wanted. Whether one of them is kept is never decided here: search.c does, by price. */
 #include <string.h>
+#include "frag/dtype.h"
 #include "fusion/planner.h"
-#include "graph/dtype.h"
 
 enum { DEAR = 6 }; /* operations from which on computing an element again is dear */
 typedef struct worth {

@@ -3,8 +3,8 @@
 #ifndef NVG_GRAPH_H
 #define NVG_GRAPH_H
 #include <stdatomic.h>
-#include "graph/dtype.h"
-#include "graph/frag.h"
+#include "frag/dtype.h"
+#include "frag/frag.h"
 
 /* ---- the evaluation graph's kinds of value; after nvg_simplify no others are left: this is the planner's language. */
 typedef enum nvg_vkind {

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codegen/codegen.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { GATE_ARGS = 16 };
 /* n elements; data NULL: a value; out: 1 compared between runs, 2 left alone; over: 1 + the argument whose memory it

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "codegen/cuda.h"
 #include "dispatch/device.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { MOST = 64, BATCH = 8, VARIANTS = 128 };
 typedef struct setting { char name[64]; double value; } setting;

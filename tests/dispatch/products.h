@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "dispatch/device.h"
 #include "dispatch/dispatch.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { A, B, C, D, BIAS, AUX, SCALE, NMAT = SCALE + NVF_SCALES, MAX_ELEMENTS = 1 << 20 };
 typedef struct matrix {

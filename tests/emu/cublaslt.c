@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "graph/frag_soft.h"
+#include "frag/soft.h"
 
 enum { LT_INVALID = 7, LT_NOT_SUPPORTED = 15, MAGIC = 0x656d75, ROOM = 1 << 20 };
 #define DECLARE_LT(name, args) int name args;

@@ -1,6 +1,6 @@
 // The prelude of kernel sources (lib/codegen/cuda_prelude.cu) for g++: the same names, the same bits. What is
 // approximate on a GPU is exact here, but for subnormal numbers.
-#include "graph/frag_soft.h"
+#include "frag/soft.h"
 #define NV static inline __attribute__((unused))
 NV float nv_f32(unsigned x) { return f32_bits(x); }
 NV unsigned nv_u32(float x) { return bits_f32(x); }

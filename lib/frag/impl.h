@@ -1,10 +1,10 @@
 /* Inside of the fragment files: the rules of primitives, the builder that makes every fragment, and one step of the
-   interpreter (which is also what folds constants). Nothing outside lib/graph/frag*.c includes this. */
+   interpreter (which is also what folds constants). Nothing outside lib/frag includes this. */
 #ifndef NVG_FRAG_IMPL_H
 #define NVG_FRAG_IMPL_H
 #include "base/err.h"
-#include "graph/dtype.h"
-#include "graph/frag.h"
+#include "frag/dtype.h"
+#include "frag/frag.h"
 
 /* ---- rules (frag.c) */
 /* Type of the result for operand types t[0..n), or -1 if the primitive does not take them. `want` is the type asked of
@@ -16,7 +16,7 @@ int nvg_bits_nan(int type, uint64_t bits);    /* are they an f32 or f64 that is 
 /* Work memory of the interpreter: gives each value a place by its last use. Returns bytes per element. */
 int nvg_frag_slots(nvb_arena *a, nvg_frag *f);
 
-/* ---- the builder (frag_build.c). Equal instructions are merged, constants folded; all of it throws. */
+/* ---- the builder (build.c). Equal instructions are merged, constants folded; all of it throws. */
 typedef struct nvg_build nvg_build;
 nvg_build *nvg_build_new(nvb_arena *a);
 int nvg_emit(nvg_build *b, nvg_prim p, nvm_dtype type, int x, int y, int z);
@@ -36,7 +36,7 @@ int nvg_inline(nvg_build *b, const nvg_frag *f, const int *arg, int *result);
 nvg_frag *nvg_build_finish(nvg_build *b, const char *name, const int *result, int nresult, int rare,
                            const nvg_frag *full);
 
-/* ---- the interpreter's step (frag_interp.c): n elements, whole groups, of one instruction. `from`: type of the
+/* ---- the interpreter's step (interp.c): n elements, whole groups, of one instruction. `from`: type of the
    operand that decides (the second of SEL, else the first). x, y, z and out do not overlap. */
 enum { NVG_GROUP = 64 };
 typedef struct nvg_step_args {
@@ -48,7 +48,7 @@ enum { NVG_MAX_LOOPS = 16 };   /* nesting */
 int nvg_step_variants(void);
 int nvg_step_limit(int variant);
 
-/* ---- definitions (frag_parse.c) and the library (frag_library.c) */
+/* ---- definitions (parse.c) and the library (library.c) */
 typedef struct nvg_frag_query { /* what a call asks for */
   const char *name; int len;
   const int *targ; int ntarg; /* types in <>; ntarg 0: none given */

@@ -1,6 +1,6 @@
 /* Bodies of fragments: a definition is compiled for concrete types straight from the text in one pass, twice where it
    has a rare flag (fast and full form). Grammar: docs/fragments.md. Never chooses between definitions. */
-#include "graph/frag_set.h"
+#include "frag/set.h"
 #include <string.h>
 
 enum { MAX_NEST = 256, FEW = 6 };

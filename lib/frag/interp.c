@@ -3,8 +3,8 @@
 #if defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("O3") /* vectorises every loop below at any level of the build */
 #endif
-#include "graph/frag_impl.h"
-#include "graph/frag_soft.h"
+#include "frag/impl.h"
+#include "frag/soft.h"
 
 #define BLOCK 256 /* elements, at most */
 #define GROUP NVG_GROUP /* every loop runs over whole groups, so that vectors need no tails */

@@ -8,7 +8,7 @@
 
 typedef enum nvg_prim {
 #define PRIM(id, text, n, in, out, doc) NVG_##id,
-#include "graph/prims.def"
+#include "frag/prims.def"
 #undef PRIM
   NVG_NPRIMS
 } nvg_prim;
@@ -41,7 +41,7 @@ typedef struct nvg_frag {
   nvb_hash hash;               /* of the instructions and the full form: equal hash, equal function */
 } nvg_frag;
 
-/* ---- the library (lib/graph/functions/ *.frag): compiled in as text, parsed at first use, kept for the process.
+/* ---- the library (lib/frag/functions/ *.frag): compiled in as text, parsed at first use, kept for the process.
    Thread-safe. Finds or instantiates `name` for operand types; complex operands are given as their two parts of type
    f32 / f64. Definitions are generic by class; the most specific wins. NULL with a message (NVM_ERR_TYPE) if there is
    none. */

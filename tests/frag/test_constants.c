@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../suite.h"
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 #include "constants.h"
 
 enum { PRECISION = 2600 };

@@ -1,6 +1,6 @@
 /* Fragments as text: concrete types, one statement per instruction, constants as literals. Parsing it gives a fragment
    of the same hash. */
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 #include <string.h>
 
 static const char *type_name(int t) { return nvg_dtype_short((nvm_dtype)t); }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "../suite.h"
 #include "base/mem.h"
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 
 START_TEST(every_cast_is_there) {
   for (int from = NVM_BOOL; from < NVM_C64; from++)

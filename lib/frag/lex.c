@@ -1,5 +1,5 @@
 /* The lexer of fragment text: tokens, positions in messages, numbers rounded once whatever the process' locale is. */
-#include "graph/frag_lex.h"
+#include "frag/lex.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "../suite.h"
 #include "base/mem.h"
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 
 static nvb_arena *arena;
 static nvg_fragset *set;

@@ -1,7 +1,7 @@
 /* What a dtype is and what two of them become: the one place that knows NumPy's promotion (NEP 50). Everything follows
    from the table of classes and widths; no pair is listed but f16 with bf16. */
 #include <math.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 #include <string.h>
 
 static const struct { const char *name, *brief; nvg_class cls; int size; } info[NVM_NDTYPES] = {

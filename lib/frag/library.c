@@ -1,6 +1,6 @@
 /* The library of fragments: texts compiled in, indexed at first use, compiled one definition at a time when asked for,
    kept for the process. Every entry takes one lock; a failure leaves the library as it was. */
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { PRECISION = 160, WIDE = 1300, BLOCK = 1024 };
 

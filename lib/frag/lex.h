@@ -1,7 +1,7 @@
 /* Words and numbers of fragment text: the lexer that parser and library index share. Positions in every message. */
 #ifndef NVG_FRAG_LEX_H
 #define NVG_FRAG_LEX_H
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 #include <string.h>
 
 enum { T_END = 0, T_NAME = 256, T_NUMBER = 257 };

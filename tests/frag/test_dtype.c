@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "../suite.h"
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 /* numpy.result_type (2.4) of every pair in this order, one letter a result; then of Python's True, 1, 1.0, 1j with
    each. */
@@ -145,6 +145,6 @@ START_TEST(integer_bits) {
 }
 END_TEST
 
-SUITE("graph_dtype", promotes_as_numpy, promotion_is_a_semilattice_with_bfloat16, names_lead_back,
+SUITE("frag_dtype", promotes_as_numpy, promotion_is_a_semilattice_with_bfloat16, names_lead_back,
       embedding_keeps_every_value,
       half_bits_round_to_nearest_even, eight_bits_round_to_nearest_even_and_saturate, integer_bits)

@@ -1,6 +1,6 @@
 /* The builder: instructions one at a time, equal ones merged, constants folded by the interpreter itself, then dead
    code dropped and the constants put in front, so that equal functions get equal hashes. Never reads text. */
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 #include <string.h>
 
 struct nvg_build {

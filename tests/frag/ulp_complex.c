@@ -3,7 +3,7 @@
 #include "ulp.h"
 #include <math.h>
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 
 enum { WIDE = 4800, PRECISION = 300, BLOCK = 256, NWIDE = 8, NTEMP = 6 };
 

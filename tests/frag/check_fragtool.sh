@@ -2,7 +2,7 @@
 # The bench for fragments does what docs/fragments.md says of it.  check_fragtool.sh FRAGTOOL SOURCE
 set -uo pipefail
 tool=$(realpath "$1")
-cd "$2/lib/graph/functions" || exit 2
+cd "$2/lib/frag/functions" || exit 2
 bad=0
 gives() { # pattern, command...
   local out

@@ -1,6 +1,6 @@
 /* Sets of definitions: the index by name, headers, the choice between overloads, and what was compiled for which
    types. Never looks into a body. */
-#include "graph/frag_set.h"
+#include "frag/set.h"
 #include <stdio.h>
 #include <string.h>
 

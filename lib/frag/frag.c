@@ -1,11 +1,11 @@
 /* Fragments as data: the table of primitives, what types each takes, the cost of a fragment, its places in work memory
    and the checker that every stage may call. Never parses, builds or runs one. */
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 #include <string.h>
 
 const nvg_prim_info nvg_prims[NVG_NPRIMS] = {
 #define PRIM(id, text, n, in, out, doc) {#id, text, in, out, doc, n},
-#include "graph/prims.def"
+#include "frag/prims.def"
 #undef PRIM
 };
 

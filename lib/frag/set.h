@@ -1,8 +1,8 @@
-/* Definitions of fragments: what a set knows of its texts before anything is compiled. Shared by frag_set.c, which
-   finds the definition that takes a call, and frag_parse.c, which compiles it. */
+/* Definitions of fragments: what a set knows of its texts before anything is compiled. Shared by set.c, which
+   finds the definition that takes a call, and parse.c, which compiles it. */
 #ifndef NVG_FRAG_SET_H
 #define NVG_FRAG_SET_H
-#include "graph/frag_lex.h"
+#include "frag/lex.h"
 
 enum { NVG_MAX_CALLS = 48, NVG_MAX_LIST = 256, NVG_MAX_GENERIC = 16 };
 
@@ -43,6 +43,6 @@ int nvg_type_word(slice s);                       /* a dtype but complex; -1 */
 int nvg_type_variable(const def *d, slice s);     /* its number; -1 */
 /* A call from a body: the set, then the library; NULL if there is none, with q's literals untouched. */
 const nvg_frag *nvg_fragset_call(nvg_fragset *s, nvg_frag_query *q, int *status);
-/* frag_parse.c: the definition for bound generic types and concrete parameters. */
+/* parse.c: the definition for bound generic types and concrete parameters. */
 nvg_frag *nvg_frag_compile(nvg_fragset *s, const def *d, const int *bound, const int *param, const char *name);
 #endif

@@ -4,7 +4,7 @@
                             range  NAME TYPES LO HI COUNT [VALUE...]   the first parameter steps through [LO, HI]
                             compare NAME TYPES [VALUE...]  fast against full: every f32, else 2^24 samples
                             all    NAME TYPES              raw results for all 2^32 (f32), to stdout */
-#include "graph/frag_impl.h"
+#include "frag/impl.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

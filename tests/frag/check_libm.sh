@@ -1,5 +1,5 @@
 #!/bin/sh
-# The interpreter's arithmetic is its own on every CPU: no object of lib/graph/frag*.c may ask for a function of libm.
+# The interpreter's arithmetic is its own on every CPU: no object of lib/frag may ask for a function of libm.
 # check_libm.sh [source root]; CC and CFLAGS as usual.
 set -eu
 root=${1:-$(dirname "$0")/../..}
@@ -9,7 +9,7 @@ bad=0
 names='fma|sqrt|rint|nearbyint|round|roundeven|floor|ceil|trunc|fabs|copysign|ldexp|frexp|scalbn|fmod'
 names="($names|exp|log|sin|cos|pow)[fl]?"
 names="$names|ll?rint[fl]?|__(extend|trunc|fix|fixuns|float|floatun)[a-z]+[0-9]?"
-for src in "$root"/lib/graph/frag*.c; do
+for src in "$root"/lib/frag/*.c; do
   obj=$dir/$(basename "$src" .c).o
   ${CC:-cc} -std=gnu11 -O2 -ffp-contract=off -D_GNU_SOURCE ${CFLAGS:-} \
     -I"$root/lib" -I"$root/include" -c "$src" -o "$obj"

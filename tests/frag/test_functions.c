@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "graph/dtype.h"
+#include "frag/dtype.h"
 #include "base/err.h"
-#include "graph/frag.h"
+#include "frag/frag.h"
 #include "graph/graph.h"
 #include "graph/infer.h"
 #include "../suite.h"

@@ -2,7 +2,7 @@
 #ifndef NVM_TESTS_ULP_H
 #define NVM_TESTS_ULP_H
 #include <mpfr.h>
-#include "graph/frag.h"
+#include "frag/frag.h"
 
 typedef int ulp_unary(mpfr_t y, const mpfr_t x, mpfr_rnd_t r);
 typedef int ulp_binary(mpfr_t z, const mpfr_t x, const mpfr_t y, mpfr_rnd_t r);
