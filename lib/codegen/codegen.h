@@ -1,7 +1,7 @@
 /* How a kernel is run or spelled for a machine. Pure: (kernel, schedule, target) -> code. */
 #ifndef NVC_CODEGEN_H
 #define NVC_CODEGEN_H
-#include "fusion/kernel.h"
+#include "kernel/kernel.h"
 
 /* The call of every kernel, interpreted or compiled: one 8-byte slot per parameter in order (buffer: its address; size:
    its value; scalar: its bits, zero extended), the blocks [lo, hi), and scratch of `scratch` bytes, 64-byte aligned,

@@ -2,7 +2,7 @@
    CUDA. */
 #ifndef NVC_CUDA_H
 #define NVC_CUDA_H
-#include "fusion/kernel.h"
+#include "kernel/kernel.h"
 
 typedef struct nvc_cuda_target {
   int arch;              /* compute capability times ten: 80, 90, 100, 120 */

@@ -5,7 +5,7 @@
 #include "codegen/cuda_tensor.h"
 #include <string.h>
 #include "frag/dtype.h"
-#include "fusion/dft.h"
+#include "kernel/dft.h"
 
 enum {
   WIDEST = 16, /* bytes of an access */

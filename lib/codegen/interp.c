@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "codegen/interp_impl.h"
 #include "frag/dtype.h"
-#include "fusion/dft.h"
+#include "kernel/dft.h"
 
 typedef struct life {
   int born, dies;

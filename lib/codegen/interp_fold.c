@@ -4,7 +4,7 @@
 #include <string.h>
 #include "codegen/interp_impl.h"
 #include "frag/dtype.h"
-#include "fusion/dft.h"
+#include "kernel/dft.h"
 
 enum { STATES = NVF_STATES, WIDE = 64 }; /* WIDE: elements from which a merge runs in place, unbatched */
 

@@ -2,7 +2,7 @@
    the transform of item axes, contraction of shared tiles. */
 #include "codegen/llvm_emit.h"
 #include "frag/dtype.h"
-#include "fusion/dft.h"
+#include "kernel/dft.h"
 
 /* ---- relayout. A bit of an axis index is named by axis and weight; both layouts give each a place. */
 typedef struct bit {

@@ -2,7 +2,7 @@
    which loads are done again instead of kept, and which relations every effect of a run carries. Knows no device. */
 #ifndef NVC_RUNS_H
 #define NVC_RUNS_H
-#include "fusion/kernel.h"
+#include "kernel/kernel.h"
 
 typedef NVB_VEC(int) nvc_ints;
 typedef NVB_VEC(nvf_stmt *) nvc_stmts;

@@ -3,8 +3,8 @@
 #ifndef NVF_PLAN_H
 #define NVF_PLAN_H
 #include "base/caps.h"
-#include "fusion/kernel.h"
 #include "graph/graph.h"
+#include "kernel/kernel.h"
 
 typedef enum nvf_bufkind { NVF_BLEAF, NVF_BOUT, NVF_BTEMP } nvf_bufkind;
 typedef struct nvf_buf {

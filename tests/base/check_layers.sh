@@ -4,7 +4,7 @@
 # 120 columns (kernel texts excepted: a schedule is one line of them).
 set -u
 cd "${1:-$(dirname "$0")/../..}" || exit 2
-rooms='base frag graph fusion codegen dispatch autotune'
+rooms='base frag graph kernel fusion codegen dispatch autotune'
 bad=0
 report() { # title, lines
   [ -z "$2" ] && return

@@ -1,4 +1,4 @@
-/* Runs kernel texts of tests/kernels: every schedule of a text through the interpreter and, where LLVM is there,
+/* Runs kernel texts of tests/kernel/texts: every schedule of a text through the interpreter and, where LLVM is there,
    compiled; all must give the same bits. Then the first result is compared with what the test computed in double
    precision. With GATE_CUDA (gate_cuda.h) the other way is CUDA C++ in the emulator of tests/emu. */
 #ifndef GATE_H
@@ -45,8 +45,8 @@ static inline void gate_f32(gate *g, float v) {
 }
 
 static inline char *gate_text(const char *name) {
-  static const char *const dirs[] = {"tests/kernels", "../tests/kernels", "../../tests/kernels",
-                                     "../main/tests/kernels"};
+  static const char *const dirs[] = {"tests/kernel/texts", "../tests/kernel/texts", "../../tests/kernel/texts",
+                                     "../main/tests/kernel/texts"};
   char path[1024];
   FILE *f = NULL;
   for (size_t i = 0; i < sizeof dirs / sizeof *dirs && !f; i++) {

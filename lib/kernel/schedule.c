@@ -1,8 +1,8 @@
 /* The inside of schedules: what names of a kernel are bound to, and hints. Knows layouts by nvf_layout_parse alone. */
 #include <string.h>
 #include "base/err.h"
-#include "fusion/kernel.h"
-#include "fusion/kernel_lex.h"
+#include "kernel/kernel.h"
+#include "kernel/lex.h"
 
 typedef struct layout_job {
   nvf_kernel *k;

@@ -1,7 +1,7 @@
 /* Writes the text of a transform's fragment: decimation in time, butterflies of explicit fma, factors correctly rounded
    to the type. With a twist w its powers are part of the factors, by repeated squaring from w up. Decides the order of
    every rounding of NVF_DFT; never sees a layout. */
-#include "fusion/dft.h"
+#include "kernel/dft.h"
 #include "base/err.h"
 
 typedef struct cpx {

@@ -140,7 +140,7 @@ typedef struct nvf_schedule {
   int nhint; struct nvf_note { int stmt, name; int64_t value; } *hint;
 } nvf_schedule;
 
-/* ---- text (kernel_parse.c, kernel_print.c). One text holds fragments, one kernel, and any number of named schedules:
+/* ---- text (parse.c, print.c). One text holds fragments, one kernel, and any number of named schedules:
    schedule cpu { L = "r: i1; j: I8 i8 l16"; R = 1; S = stamp(1024, 128); hint 3 nt = 1 } */
 /* throws NVM_ERR_VALUE: where:line:col: ... */
 nvf_kernel *nvf_kernel_parse(nvb_arena *a, const char *text, const char *where);
@@ -150,7 +150,7 @@ void nvf_kernel_print(nvb_text *t, const nvf_kernel *k);
 void nvf_schedule_print(nvb_text *t, const nvf_kernel *k, const nvf_schedule *s, const char *name);
 nvb_hash nvf_kernel_hash(const nvf_kernel *k, const nvf_schedule *s); /* of the printed text */
 
-/* ---- building (kernel_build.c): what the planner calls. Names are made unique; every call appends to the open block.
+/* ---- building (build.c): what the planner calls. Names are made unique; every call appends to the open block.
    Names of constants begin upper-case (in index expressions that tells them from axes); axes, grids, variables are made
    to begin lower-case. */
 nvf_kernel *nvf_kernel_new(nvb_arena *a, const char *name);
@@ -177,7 +177,7 @@ nvf_schedule *nvf_schedule_new(nvf_kernel *k);
 nvf_binding *nvf_bind_name(nvf_kernel *k, nvf_schedule *s, int name); /* the place of the binding, to be filled */
 void nvf_add_hint(nvf_kernel *k, nvf_schedule *s, int stmt, int name, int64_t value);
 
-/* ---- layouts (kernel_layout.c) */
+/* ---- layouts (layout.c) */
 void nvf_layout_parse(nvf_kernel *k, nvf_layout *out, const char *text);     /* "r: i1; j: I8 l16"; throws */
 void nvf_layout_print(nvb_text *t, const nvf_kernel *k, const nvf_layout *l);
 /* Fills in stride and pstride (those given are kept where pstride > 0) from axis, extent and place, in the order
@@ -191,7 +191,7 @@ nvf_layout nvf_layout_without(const nvf_layout *l, int axis);
 int nvf_layout_eq(const nvf_layout *a, const nvf_layout *b);      /* the same digits; those of extent 1 do not count */
 int nvf_layout_within(const nvf_layout *a, const nvf_layout *b);  /* every digit of a (of extent > 1) is one of b */
 
-/* ---- what a kernel and schedule mean together (kernel_check.c). Computed once, read by interpreter and emitters. */
+/* ---- what a kernel and schedule mean together (check.c). Computed once, read by interpreter and emitters. */
 typedef struct nvf_typed {
   const nvf_kernel *k;
   const nvf_schedule *s;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
-#include "fusion/kernel_lex.h"
-#include "fusion/kernel.h"
+#include "kernel/lex.h"
+#include "kernel/kernel.h"
 #include "frag/dtype.h"
 
 typedef struct printer {

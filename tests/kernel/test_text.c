@@ -8,7 +8,7 @@
 #include "../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "fusion/kernel.h"
+#include "kernel/kernel.h"
 
 static char *read_text(const char *dir, const char *name) {
   char path[1024];
@@ -27,10 +27,10 @@ static char *texts[MAX_TEXTS], *names[MAX_TEXTS];
 static int ntexts;
 
 static void read_all(void) {
-  const char *dir = "tests/kernels";
+  const char *dir = "tests/kernel/texts";
   DIR *d = opendir(dir);
-  if (!d) d = opendir(dir = "../tests/kernels");
-  if (!d) d = opendir(dir = "../../tests/kernels");
+  if (!d) d = opendir(dir = "../tests/kernel/texts");
+  if (!d) d = opendir(dir = "../../tests/kernel/texts");
   ck_assert_msg(d != NULL, "run this in the root of the source");
   for (struct dirent *e; (e = readdir(d)) && ntexts < MAX_TEXTS;)
     if (strstr(e->d_name, ".kir")) {

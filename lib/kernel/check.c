@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "frag/dtype.h"
-#include "fusion/dft.h"
-#include "fusion/kernel.h"
+#include "kernel/dft.h"
+#include "kernel/kernel.h"
 
 typedef struct checker {
   nvb_arena *a;

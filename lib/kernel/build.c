@@ -2,7 +2,7 @@
    axes lower-case, constants upper-case) and folds index expressions; never looks at what a kernel means. */
 #include <string.h>
 #include "base/int.h"
-#include "fusion/kernel.h"
+#include "kernel/kernel.h"
 
 /* Room for one more element after n: arrays double, so the count is all there is to remember. */
 static void *room(nvb_arena *a, void *old, int n, size_t size) {

@@ -1,8 +1,8 @@
-/* Inside of the kernel text files: tokens and constants. Nothing outside lib/fusion/kernel_*.c includes this. */
+/* Inside of the kernel text files: tokens and constants. Nothing outside lib/kernel includes this. */
 #ifndef NVF_KERNEL_LEX_H
 #define NVF_KERNEL_LEX_H
 #include "base/text.h"
-#include "fusion/kernel.h"
+#include "kernel/kernel.h"
 #include "nvm/types.h"
 
 typedef enum nvf_tok { NVF_T_END, NVF_T_NAME, NVF_T_NUMBER, NVF_T_STRING, NVF_T_OP } nvf_tok;
@@ -32,6 +32,6 @@ char *nvf_lex_fragments(nvf_lex *l);
 /* A constant of a type, as bits: [-] number, inf, nan, true, false, or bits<type>(0x...). Throws if it does not fit. */
 uint64_t nvf_lex_const(nvf_lex *l, nvm_dtype type);
 void nvf_const_print(nvb_text *t, nvm_dtype type, uint64_t bits); /* reads back to the same bits */
-/* Bindings and hints up to the closing brace or the end (kernel_schedule.c). */
+/* Bindings and hints up to the closing brace or the end (schedule.c). */
 void nvf_schedule_read(nvf_lex *l, nvf_kernel *k, nvf_schedule *s);
 #endif

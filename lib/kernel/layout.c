@@ -1,7 +1,7 @@
 /* Layouts: the digits of each axis of a tile and the place of each. Text in both directions and the few operations that
    checker, interpreter and emitters need; never which layout is good. */
 #include <string.h>
-#include "fusion/kernel.h"
+#include "kernel/kernel.h"
 
 int64_t nvf_extent(const nvf_layout *l, int axis) {
   int64_t e = 1;

@@ -1,5 +1,5 @@
 /* Tokens of kernel text, with the place of every fault, and constants between text and bits. */
-#include "fusion/kernel_lex.h"
+#include "kernel/lex.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

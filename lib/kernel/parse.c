@@ -2,8 +2,8 @@
    name stands for and the dtype of every tile; layouts and all other meaning is the checker's. */
 #include <string.h>
 #include "base/err.h"
-#include "fusion/kernel_lex.h"
-#include "fusion/kernel.h"
+#include "kernel/lex.h"
+#include "kernel/kernel.h"
 #include "frag/dtype.h"
 
 enum {
