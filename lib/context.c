@@ -8,7 +8,7 @@
 #include "base/pool.h"
 #include "base/settings.h"
 #include "base/store.h"
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "hallway.h"
 
 const char *nvm_version(void) { return NVM_VERSION; }

@@ -15,7 +15,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "dispatch/device.h"
 
 enum { WORTH = 256 << 10 }; /* bytes that a step moves; below, launches are all that counts, and the CPU interprets */

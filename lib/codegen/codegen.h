@@ -8,7 +8,7 @@
    private to the calling thread. Returns 0, or the id + 1 of the CHECK statement that failed first. */
 typedef int (*nvc_entry)(const uint64_t *args, int64_t lo, int64_t hi, void *scratch);
 
-/* ---- the interpreter (interp.c): the oracle, the first tier, the last resort. Always works. */
+/* ---- the interpreter (interp/compile.c): the oracle, the first tier, the last resort. Always works. */
 typedef struct nvc_interp nvc_interp;
 nvc_interp *nvc_interp_new(nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s); /* throws what the check throws */
 int64_t nvc_interp_scratch(const nvc_interp *p);

@@ -2,7 +2,7 @@
    and which of the run's loops arrays of accumulators have as dimensions. Knows no device. */
 #ifndef NVC_REDUCTION_H
 #define NVC_REDUCTION_H
-#include "codegen/runs.h"
+#include "codegen/loop_nests.h"
 
 typedef struct nvc_reduction {
   const nvf_stmt *s;

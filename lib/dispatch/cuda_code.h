@@ -2,7 +2,7 @@
    only. */
 #ifndef NVD_CUDA_CODE_H
 #define NVD_CUDA_CODE_H
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "dispatch/device_impl.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/shelf.h"

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "dispatch/device_impl.h"
 
 pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -495,7 +495,7 @@ static int share_row(room *r, int64_t chunk, double live) {
    copy: rows of 200,000 f64 in 2 rounds of 16 blocks 2.27, of 8 blocks 2.49, a block a row 2.97; of 1,000,000 f32 2.21
    and 7.14. */
 static void walk_row(room *r, int64_t chunk, int64_t lanes, int64_t vec) {
-  enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: what the lanes of a warp merge (cuda_board.c) */
+  enum { MANY = 8, NUMBERS = 1024 }; /* NUMBERS: what the lanes of a warp merge (codegen/cuda/cross_warp.c) */
   int64_t items = ITEMS / 2 / words(r->k), seq = most(1, chunk / lanes), wide = LANES * most(vec, items / seq);
   int64_t unit = most(1, lanes / wide), piece = chunk * most(1, wide / lanes), each = least(MANY, 2 * WARPS / unit);
   int64_t n = (r->k->axis.at[r->s->lane].n + piece - 1) / piece, blocks = r->caps->cluster;

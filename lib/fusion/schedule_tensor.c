@@ -277,8 +277,8 @@ static double reach_of(const nvf_cand *k, const tiling *t) {
   return c->reach / best_reach(k) * sums / rows * turned * (is_widened(k, c) ? 0.5 : 1);
 }
 
-/* Tiles that do not fill the machine once more, and the shares of their rounds (cuda_shares.c); 0: they stay whole. Not
-   tried: more pieces of a tile, several products, 8 bits. */
+/* Tiles that do not fill the machine once more, and the shares of their rounds (codegen/cuda/stream_k.c); 0: they stay
+   whole. Not tried: more pieces of a tile, several products, 8 bits. */
 static int64_t shares_of(const nvf_cand *k, const tiling *t, int64_t *tiles) {
   enum { PIECES = 16 };
   int64_t places = places_of(k, t), deep = t->c->depth / size_of(k), all = k->axis.at[k->dot->k].n;

@@ -3,7 +3,7 @@
    first, and the last where there are none for GPUs (lanes that a layout does not use hold copies). */
 #ifndef GATE_CUDA_H
 #define GATE_CUDA_H
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "../emu/exec.h"
 
 static int gate_quiet; /* sources that fail are not printed */

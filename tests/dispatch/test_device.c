@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "base/store.h"
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "cuda.h"
 #include "dispatch/device.h"
 

@@ -1,4 +1,4 @@
-// The prelude of kernel sources (lib/codegen/cuda_prelude.cu) for g++: the same names, the same bits. What is
+// The prelude of kernel sources (lib/codegen/cuda/prelude.cu) for g++: the same names, the same bits. What is
 // approximate on a GPU is exact here, but for subnormal numbers.
 #include "frag/soft.h"
 #define NV static inline __attribute__((unused))
@@ -103,7 +103,8 @@ template <class T> NV void nv_send(T *to, T x, char *bar, int rank, EMU_HERE) {
   emu_bar_step(b);
 }
 
-// ---- tensor cores (lib/codegen/cuda_tensor.cu): lanes give each other their registers; sums are taken k ascending
+// ---- tensor cores (lib/codegen/cuda/tensor_core.cu): lanes give each other their registers; sums are taken k
+// ascending
 NV unsigned emu_word(unsigned long long at) { unsigned x; __builtin_memcpy(&x, (const void *)at, 4); return x; }
 NV void nv_rows4(unsigned (&r)[4], const char *p) {
   unsigned lane = emu_lane();

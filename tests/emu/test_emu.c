@@ -292,7 +292,7 @@ END_TEST
 /* Every function of the prelude that sources carry has its double here. */
 START_TEST(prelude_is_whole) {
   static char real[1 << 16], ours[1 << 16];
-  FILE *f = fopen("lib/codegen/cuda_prelude.cu", "rb"), *g = fopen("tests/emu/prelude.h", "rb");
+  FILE *f = fopen("lib/codegen/cuda/prelude.cu", "rb"), *g = fopen("tests/emu/prelude.h", "rb");
   ck_assert_msg(f && g, "this test runs in the root of the sources");
   ck_assert(fread(real, 1, sizeof real - 1, f) > 0 && fread(ours, 1, sizeof ours - 1, g) > 0);
   int n = 0;

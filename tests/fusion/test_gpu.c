@@ -1,6 +1,6 @@
 /* Schedules for a GPU: the bits of a value-by-value evaluation whatever the places are, hints that keep their promise,
    and the places that the rules are there for. */
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "hints.h"
 
 static const int64_t *dims(const int64_t *d) { return d; }

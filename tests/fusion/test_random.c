@@ -1,6 +1,6 @@
 /* Random graphs of every kind of value: fused for three machines, and one kernel a value, against the evaluator; and
    large ones with several reductions, which are planned alone. */
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "hints.h"
 
 enum { ROUNDS = 15, SEEDS = 8 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/caps.h"
 #include "base/err.h"
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "fusion/plan.h"
 
 static const struct { const char *name; int arch; } with_cores[] = {{"h200", 90}, {"a100", 80}, {"b200", 100},

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 #include "fusion/plan.h"
 
 enum { ROUNDS = 11 };

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include "../cuda_text.h"
 #include "base/mem.h"
-#include "codegen/cuda.h"
+#include "codegen/cuda/cuda.h"
 
 enum { WORKERS = 4, MOST = 512, COUNT = sizeof patterns / sizeof *patterns, NARCH = 5 };
 static const struct { int number; const char *device; int64_t shared; } archs[NARCH] = {

@@ -1,0 +1,219 @@
+/* A board in shared memory, for a reduction of which warps, blocks of a cluster and rounds of a loop are left to merge:
+   each warp posts what its lanes made under its number in the tree, nobody waits, and behind the loops every warp grows
+   the tree over all of them by itself. One barrier for the whole axis. The blocks of a cluster have a board each: a
+   warp posts to all of them, and waits for no block but for numbers; where that cannot be, a block posts to its own
+   board, the cluster meets, and each reads the others'. Decides places, never the order. */
+#include "codegen/cuda/emit.h"
+#include "frag/dtype.h"
+
+enum { LANES = 32, EACH = 32 }; /* numbers that a lane merges by itself, at most */
+
+struct nvcu_board {
+  const nvf_stmt *s;
+  const nvf_layout *acc;
+  int64_t bit;             /* of the axis, from which on all is posted */
+  int n, each, kept;       /* numbers of the axis; of a lane; boards side by side, for warps of other axes */
+  int size;                /* slots of a board */
+  int ny, loop;            /* result items; the looped digit of acc, -1 */
+  int block;               /* the digit of acc that crosses a cluster, -1 */
+  const char *mail;        /* the barrier at which numbers arrive that other blocks send; NULL: they are fetched */
+  const char *visited;     /* rounds of the loop; NULL: all */
+  nvcu_room *room;
+  int64_t *off;            /* [result item][state] */
+};
+
+/* What one more of digit d adds to the number: digits in sequence are none of acc's. */
+static int step_of(const nvcu_board *b, const nvf_digit *d) {
+  int n = 1;
+  for (int i = 0; i < b->acc->n; i++) {
+    const nvf_digit *x = &b->acc->d[i];
+    n *= x->axis == d->axis && x->stride >= b->bit && x->stride < d->stride ? x->extent : 1;
+  }
+  return n;
+}
+
+/* The lowest bit of the axis above which nothing but such digits is left; 0 if lanes or items are, or lanes differ. */
+static int64_t lowest(const nvf_layout *acc, int axis) {
+  int64_t low = INT64_MAX;
+  for (int i = 0; i < acc->n; i++) {
+    const nvf_digit *d = &acc->d[i];
+    if (d->axis == axis && d->extent > 1 && (d->place == 'w' || d->place == 'c' || d->place == 'I') && d->stride < low)
+      low = d->stride;
+  }
+  for (int i = 0; i < acc->n; i++) {
+    const nvf_digit *d = &acc->d[i];
+    int above = d->axis == axis && d->stride * d->extent > low;
+    if (d->extent > 1 && (above ? d->place == 'l' || d->place == 'i' : d->axis != axis && d->place == 'l')) return 0;
+  }
+  return low;
+}
+
+/* Does each warp of each block of the cluster post once a round? Then it is known what will have arrived. */
+static int is_sent(const nvcu_em *e, const nvcu_board *b) {
+  int warps = 1, ok = b->block >= 0 && b->acc->d[b->block].extent == e->cluster && nvcu_mail_may(e);
+  for (int i = 0; i < b->acc->n; i++) warps *= b->acc->d[i].place == 'w' ? b->acc->d[i].extent : 1;
+  for (int i = 0; i < b->s->nout; i++) ok &= nvg_size(e->k->tile[b->s->out[i]].type) >= 4;
+  return ok && warps == e->warps;
+}
+
+nvcu_board *nvcu_board_new(nvcu_em *e, const nvf_stmt *s, const nvf_layout *acc, int ny, int again) {
+  nvcu_board *b = NVB_NEW(e->a, nvcu_board);
+  int64_t n = 1, at = 0;
+  int loops = 0, warps = 0;
+  *b = (nvcu_board){.s = s, .acc = acc, .ny = ny, .loop = -1, .block = -1, .each = 1, .kept = 1};
+  b->bit = lowest(acc, s->axis);
+  for (int i = 0; i < acc->n && b->bit; i++) {
+    const nvf_digit *d = &acc->d[i];
+    if (d->axis != s->axis && d->place == 'w') b->kept *= d->extent;
+    if (d->axis != s->axis || d->stride < b->bit || d->extent == 1) continue;
+    n *= d->extent;
+    loops += d->place == 'I';
+    warps += d->place == 'w';
+    if (d->place == 'I') b->loop = i;
+    if (d->place == 'c') b->block = i;
+  }
+  if (!b->bit || loops > 1 || !(b->block >= 0 || (loops && warps)) || n > LANES * EACH) return NULL;
+  if (b->block >= 0 && (e->nested || again)) return NULL; /* a room of a cluster is read once */
+  b->n = (int)n;
+  while (LANES * b->each < b->n) b->each *= 2;
+  b->size = b->each > 1 ? LANES * b->each : b->n;
+  b->off = NVB_NEWN(e->a, int64_t, ny * s->nout);
+  for (int k = 0; k < ny * s->nout; k++) {
+    int size = nvg_size(e->k->tile[s->out[k % s->nout]].type);
+    b->off[k] = at = (at + size - 1) / size * size;
+    at += (int64_t)size * b->size * b->kept;
+  }
+  b->room = nvcu_room_new(e, at, 1);
+  b->mail = is_sent(e, b) ? nvcu_mail_new(e) : NULL;
+  return b;
+}
+
+int64_t nvcu_board_bit(const nvcu_board *b) { return b->bit; }
+void nvcu_board_limit(nvcu_board *b, const char *visited) { b->visited = nvcu_is_number(visited) ? NULL : visited; }
+
+void nvcu_board_open(nvcu_em *e, const nvcu_board *b) {
+  nvcu_may_write(e, b->room);
+  if (b->mail && b->loop >= 0) nvcu_mail_open(e); /* once, not in every round */
+}
+
+static const char *slots(nvcu_em *e, const nvcu_board *b, int k) {
+  return nvcu_room_at(e, b->room, b->off[k], nvcu_type(e->k->tile[b->s->out[k % b->s->nout]].type));
+}
+
+/* Where the board of this warp's kept part begins. */
+static nvcu_xv kept_part(nvcu_em *e, const nvcu_board *b) {
+  nvcu_xv at = {0};
+  int64_t step = b->size;
+  for (int i = 0; i < b->acc->n; i++) {
+    const nvf_digit *d = &b->acc->d[i];
+    if (d->axis == b->s->axis || d->place != 'w') continue;
+    at = nvcu_add(e, at, nvcu_times(e, nvcu_digit(e, b->acc, i, 0), step), 1);
+    step *= d->extent;
+  }
+  return at;
+}
+
+/* Where this warp posts. A lane merges `each` numbers in a row first, but lanes read slots side by side. */
+static const char *slot_of_warp(nvcu_em *e, const nvcu_board *b) {
+  nvcu_xv at = {0}, kept = kept_part(e, b);
+  for (int i = 0; i < b->acc->n; i++)
+    if (b->acc->d[i].axis == b->s->axis && b->acc->d[i].stride >= b->bit)
+      at = nvcu_add(e, at, nvcu_times(e, nvcu_digit(e, b->acc, i, 0), step_of(b, &b->acc->d[i])), 1);
+  if (b->each == 1) at = nvcu_add(e, at, kept, 1);
+  const char *number = nvcu_index_text(e, &at);
+  if (b->each == 1) return number;
+  number = nvcu_let(e, "unsigned", number);
+  return nvcu_text(e, "%s + %s %% %d * %d + %s / %d", nvcu_index_text(e, &kept), number, b->each, LANES, number,
+                   b->each);
+}
+
+void nvcu_board_post(nvcu_em *e, nvcu_board *b, const char *const *const *v) {
+  const char *slot = slot_of_warp(e, b);
+  if (b->mail) nvcu_mail_open(e);
+  nvcu_open(e, b->mail ? "if (lane < %d)" : "if (lane == 0)", e->cluster);
+  for (int k = 0; k < b->ny * b->s->nout; k++) {
+    const char *to = nvcu_text(e, "%s[%s]", slots(e, b, k), slot), *x = v[k / b->s->nout][k % b->s->nout];
+    if (b->mail) nvcu_line(e, "nv_send(&%s, %s, %s, lane);", to, x, b->mail);
+    else nvcu_line(e, "%s = %s;", to, x);
+  }
+  nvcu_close(e);
+  nvcu_wrote(e, b->room);
+}
+
+/* Numbers from the lane's first one on under which something was posted; NULL: all. The loop is the outermost digit. */
+static const char *left_of(nvcu_em *e, const nvcu_board *b, const char *first) {
+  if (b->loop >= 0 && b->visited)
+    return nvcu_let(e, "int", nvcu_text(e, "%s * %d - %s", b->visited, step_of(b, &b->acc->d[b->loop]), first));
+  return LANES * b->each > b->n ? nvcu_let(e, "int", nvcu_text(e, "%d - %s", b->n, first)) : NULL;
+}
+
+/* What lies under the lane's c-th number. */
+static const char *read(nvcu_em *e, const nvcu_board *b, int k, const char *first, int c, const char *left) {
+  const nvf_digit *d = b->block < 0 || b->mail ? NULL : &b->acc->d[b->block];
+  nvm_dtype type = e->k->tile[b->s->out[k % b->s->nout]].type;
+  const char *from = slots(e, b, k), *name = nvcu_fresh(e, "q");
+  nvcu_xv kept = kept_part(e, b);
+  if (d) {
+    const char *rank = nvcu_rank(e, b->acc);
+    from = nvcu_text(e, "nv_peer(%s, %s + ((%s + %d) / %d %% %d - %s / %d %% %d) * %d)", from, rank, first, c,
+                     step_of(b, d), d->extent, rank, d->pstride, d->extent, d->pstride);
+  }
+  from = nvcu_text(e, "%s[%s + lane + %d]", from, nvcu_index_text(e, &kept), c * LANES);
+  if (left)
+    from = nvcu_text(e, "%s > %d ? %s : %s", left, c, from, nvcu_const(e, type, b->s->init[k % b->s->nout]));
+  nvcu_line(e, "const %s %s = %s;", nvcu_type(type), name, from);
+  return name;
+}
+
+/* Warps that only take part in the axis, as bits of the warp number; 0: there is no telling. */
+static int others(const nvcu_board *b) {
+  int mask = 0;
+  for (int i = 0; i < b->acc->n; i++) {
+    const nvf_digit *d = &b->acc->d[i];
+    if (d->axis != b->s->axis || d->place != 'w' || d->extent == 1) continue;
+    if (d->pstride & (d->pstride - 1)) return 0;
+    for (int m = 1; m < d->extent; m *= 2) mask |= m * d->pstride;
+  }
+  return mask;
+}
+
+/* Waits for all that is posted: in the rounds that were visited. */
+static void wait_for_mail(nvcu_em *e, const nvcu_board *b) {
+  int rounds = b->loop >= 0 ? b->acc->d[b->loop].extent : 1, n = 0;
+  for (int i = 0; i < b->s->nout; i++) n += nvg_size(e->k->tile[b->s->out[i]].type);
+  n *= b->ny * b->n * b->kept;
+  const char *bytes = b->visited ? nvcu_text(e, "%s * %d", b->visited, n / rounds) : nvcu_text(e, "%d", n);
+  nvcu_line(e, "if (threadIdx.x == 0) nv_bar_expect(%s, %s);", b->mail, bytes);
+  nvcu_line(e, "nv_bar_wait(%s, 0);", b->mail);
+}
+
+void nvcu_board_meet(nvcu_em *e, const nvcu_board *b, int last) {
+  int mask = others(b);
+  if (b->mail) wait_for_mail(e, b);
+  else if (b->block >= 0 && b->room->written_at > e->cluster_at) nvcu_cluster_barrier(e);
+  if (b->block < 0) nvcu_may_read(e, b->room);
+  if (last && mask && e->cluster == 1 && !(e->warps_later & mask)) nvcu_line(e, "if (warp & %d) return;", mask);
+}
+
+int nvcu_board_fetches(const nvcu_board *b) { return b->block >= 0 && !b->mail; }
+
+const char **nvcu_board_take(nvcu_em *e, nvcu_board *b, int y) {
+  int n = b->s->nout;
+  const char **v = NVB_NEWN(e->a, const char *, b->each * n), *other[NVCU_ARGS];
+  const char *first = b->each == 1 ? "lane" : nvcu_let(e, "int", nvcu_text(e, "lane * %d", b->each));
+  const char *left = left_of(e, b, first);
+  for (int c = 0; c < b->each; c++)
+    for (int i = 0; i < n; i++) v[c * n + i] = read(e, b, y * n + i, first, c, left);
+  for (int h = 1; h < b->each; h *= 2)
+    for (int c = 0; c < b->each; c += 2 * h) nvcu_merge(e, b->s->frag, &v[c * n], &v[(c + h) * n], n, 0);
+  for (int m = 1; m < LANES; m *= 2) {
+    for (int i = 0; i < n; i++) {
+      other[i] = nvcu_fresh(e, "q");
+      nvcu_line(e, "const %s %s = __shfl_xor_sync(~0u, %s, %d);", nvcu_type(e->k->tile[b->s->out[i]].type), other[i],
+                v[i], m);
+    }
+    nvcu_merge(e, b->s->frag, v, other, n, 0);
+  }
+  nvcu_read(e, b->room);
+  return v;
+}

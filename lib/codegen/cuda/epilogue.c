@@ -1,0 +1,311 @@
+/* The tail of a part with roles: results leave in boxes through shared memory, 16 rows of 128 bytes of a warp at a
+   time (64 of 8-bit results; 64 rows of 32 where they run across); a matrix that is read beside the sums comes the same
+   way into the same room, while the loop still runs; vectors wait in registers. Decides which, and which casts are done
+   where two neighbours are packed. */
+#include "codegen/cuda/tensor_core.h"
+#include "frag/dtype.h"
+
+enum { ROOM = 226 << 10 }; /* bytes of a block, less than a stage's barriers take */
+enum { OUT_ROWS = 16, OUT_BUFFERS = 4, EARLY_REGISTERS = 40, OUT_COLUMNS = 64 /* of 16 bits */ };
+
+/* Bytes of a row that leave together: no more than a part has. */
+static int span_of(int size) { return size == 1 ? 64 : 128; }
+
+/* ---- stores through shared memory: 16 rows of 128 bytes of a warp at a time */
+static int chunks_of(const nvcu_sum *s, int size) { return s->np * s->nq * 8 * size / span_of(size); }
+
+static const nvf_stmt *contract_of(nvcu_em *e, const nvf_layout *l) { /* whose sum has the layout */
+  for (int i = 0; i < e->k->nstmt; i++)
+    if (e->r.stmt[i] && e->r.stmt[i]->op == NVF_CONTRACT && nvc_same_items(&e->t->tile[e->r.stmt[i]->out[0]], l))
+      return e->r.stmt[i];
+  return NULL;
+}
+
+/* Does the store (or load) go in boxes? Then its view and how its tile lies. */
+static int boxed(nvcu_em *e, const nvf_stmt *s, nvf_op op, nvcu_sum *sum, nvcu_view *v) {
+  if (!e->ring || s->op != op || !nvc_hint(&e->r, s, "tma", 0) || s->nin + s->nout != 1) return 0;
+  int size = nvg_size(e->k->param[s->buf].type);
+  const nvf_stmt *c = contract_of(e, nvc_layout_of(&e->r, s));
+  if (!c || size > 4 || (size == 1 && !nvg_is_eight(e->k->param[s->buf].type))) return 0;
+  *sum = nvcu_sum_of(e, c);
+  if (sum->nq * 8 * size % span_of(size)) return 0;
+  if (!nvcu_view_of(e, s, sum->q, sum->p, v)) return 1;
+  int across = size >= 2 && !nvcu_view_of(e, s, sum->p, sum->q, v);
+  v->turned = across;
+  return across;
+}
+
+static void give_box(nvcu_em *e, nvcu_view *v) {
+  int size = nvg_size((nvm_dtype)v->map.type);
+  for (int i = 0; i < v->map.rank; i++) v->map.box[i] = 1;
+  v->map.box[v->turned] = span_of(size) / size;
+  v->map.box[!v->turned] = OUT_ROWS;
+  v->map.swizzle = v->turned ? OUT_ROWS * size : span_of(size);
+  v->number = nvcu_map_new(e, &v->map);
+}
+
+/* Coordinates of the c-th chunk of a warp */
+static const char *place_of(nvcu_em *e, const nvcu_view *v, const nvcu_sum *sum, int first) {
+  nvb_text t = {.arena = e->a};
+  for (int i = 0; i < 2; i++) {
+    int p = i != v->turned, at = p ? sum->prow[first / sum->nq] : sum->qcol[first % sum->nq];
+    nvb_print(&t, "%s%s + %s + %d", i ? ", " : "", nvcu_view_start(e, v, i),
+              nvcu_warp_part(e, sum->l, p ? sum->p : sum->q), at);
+  }
+  for (int i = 2; i < v->map.rank; i++) nvb_print(&t, ", %s", nvcu_view_start(e, v, i));
+  return t.s;
+}
+
+static const char *chunk_at(nvcu_em *e, const nvcu_ring *g, int chunk) {
+  return nvcu_text(e, "%s + (warp * %d + %d) * %d", nvcu_room_at(e, g->out, 0, "char"), g->buffers, chunk % g->buffers,
+                   OUT_ROWS * 128);
+}
+
+/* A cast to 16 bits that only the store wants is done where two neighbours are packed. */
+static const nvf_stmt *cast_before(nvcu_em *e, const nvf_stmt *store) {
+  const nvc_tile_use *u = &e->r.tile[store->in[0]];
+  nvm_dtype t = e->k->param[store->buf].type;
+  const nvf_stmt *m = u->def;
+  if (!nvg_is_narrow(t) || !m || m->op != NVF_MAP || u->users.n != 1 || u->mutable || m->narg != 1 || m->nout != 1)
+    return NULL;
+  if (m->arg[0].kind != NVF_ATILE) return NULL;
+  const nvg_frag *f = nvg_frag_cast(NVM_F32, t);
+  int same = f && nvb_hash_eq(f->hash, m->frag->hash);
+  return same && nvc_same_items(&e->t->tile[m->arg[0].id], &e->t->tile[store->in[0]]) ? m : NULL;
+}
+
+int nvcu_unrounded(const nvcu_em *e, const nvf_stmt *s) {
+  if (!e->ring || s->op != NVF_MAP || s->narg != 1 || s->nout != 1 || s->arg[0].kind != NVF_ATILE) return -1;
+  const nvc_tile_use *u = &e->r.tile[s->arg[0].id];
+  const nvf_stmt *m = u->def;
+  nvm_dtype t = e->k->tile[s->arg[0].id].type;
+  if (t != NVM_BF16 || u->users.n != 1 || u->mutable || !m || m->op != NVF_MAP || m->narg != 1 || m->nout != 1)
+    return -1;
+  const nvg_frag *to = nvg_frag_cast(NVM_F32, t), *back = nvg_frag_cast(t, NVM_F32);
+  int casts = to && back && nvb_hash_eq(m->frag->hash, to->hash) && nvb_hash_eq(s->frag->hash, back->hash);
+  return casts && m->arg[0].kind == NVF_ATILE && nvc_hint(&e->r, m, "approx", 0) == 2 ? m->arg[0].id : -1;
+}
+
+/* Registers that it takes; 0: it is no load of less than a matrix. */
+static int vectors(nvcu_em *e, const nvf_stmt *s) {
+  nvc_ints uses = {0};
+  if (s->op != NVF_LOAD || contract_of(e, nvc_layout_of(&e->r, s))) return 0;
+  nvc_uses(&e->r, s, &uses);
+  int items = nvc_items(nvc_layout_of(&e->r, s)) * s->nout,
+      pairs = nvg_size(e->k->tile[s->out[0]].type) == 2 && nvc_hint(&e->r, s, "vec", 1) > 1;
+  return uses.n || nvc_has_loops(nvc_layout_of(&e->r, s)) ? 0 : pairs ? (items + 1) / 2 : items;
+}
+
+void nvcu_boxes_plan(nvcu_em *e, nvcu_ring *g) {
+  nvcu_sum sum;
+  nvcu_view v;
+  int all = 0, first = e->k->nstmt; /* of the stores */
+  for (int i = 0; i < e->k->nstmt; i++) {
+    const nvf_stmt *s = e->r.stmt[i];
+    if (s && nvcu_unrounded(e, s) >= 0) e->done[e->r.tile[s->arg[0].id].def->id] = 1;
+    if (!s || !boxed(e, s, NVF_STORE, &sum, &v)) continue;
+    first = s->id < first ? s->id : first;
+    all += chunks_of(&sum, nvg_size(e->k->param[s->buf].type));
+    const nvf_stmt *m = cast_before(e, s);
+    if (m) e->done[m->id] = 1;
+  }
+  if (!all) return;
+  e->shared = (e->shared + 1023) & ~(int64_t)1023;
+  int64_t each = g->groups * NVCU_GROUP * OUT_ROWS * 128, room = ROOM - e->shared;
+  for (g->buffers = OUT_BUFFERS; all % g->buffers || (g->buffers > 1 && g->buffers * each > room);) g->buffers--;
+  g->out = nvcu_room_new(e, each * g->buffers, 0);
+  for (int i = 0; i < e->k->nstmt && all == g->buffers && !g->early; i++) {
+    const nvf_stmt *s = e->r.stmt[i];
+    if (s && s->id > g->loop->id && s->id < first && !e->done[s->id] && boxed(e, s, NVF_LOAD, &sum, &v) &&
+        nvg_size(e->k->param[s->buf].type) == 2 && chunks_of(&sum, 2) == all)
+      g->early = s;
+  }
+  if (g->early) g->here = nvcu_room_new(e, 8 * e->warps, 0);
+}
+
+/* ---- before the loop */
+static const char *here_of(nvcu_em *e, const nvcu_ring *g, const char *warp) {
+  return nvcu_text(e, "%s + 8 * %s", nvcu_room_at(e, g->here, 0, "char"), warp);
+}
+
+void nvcu_boxes_set_up(nvcu_em *e, const nvcu_ring *g) {
+  if (g->early) nvcu_line(e, "for (int i = 0; i < %d; i++) nv_bar_init(%s, 1);", e->warps, here_of(e, g, "i"));
+}
+
+void nvcu_boxes_begin(nvcu_em *e, nvcu_ring *g, const nvc_seq *q) {
+  for (int i = 0, room = EARLY_REGISTERS; i < q->n; i++)
+    for (int j = 0; j < q->run[i]->s.n && !q->run[i]->nloop; j++) {
+      const nvf_stmt *s = q->run[i]->s.at[j];
+      int n = s->id > g->loop->id && !e->done[s->id] ? vectors(e, s) : 0;
+      if (!n || n > room) continue;
+      room -= n;
+      e->run = q->run[i];
+      nvcu_load(e, s);
+      e->done[s->id] = 1;
+    }
+}
+
+void nvcu_boxes_fetch(nvcu_em *e, const nvcu_ring *g) {
+  nvcu_sum sum;
+  nvcu_view v;
+  if (!g->early || !boxed(e, g->early, NVF_LOAD, &sum, &v)) return;
+  give_box(e, &v);
+  nvcu_open(e, "if (lane == 0)");
+  nvcu_line(e, "nv_boxes_read<0>();");
+  nvcu_line(e, "nv_bar_expect(%s, %d);", here_of(e, g, "warp"), g->buffers * OUT_ROWS * 128);
+  for (int c = 0; c < g->buffers; c++)
+    nvcu_line(e, "nv_box(%s, &map%d, %s, %s);", chunk_at(e, g, c), v.number, here_of(e, g, "warp"),
+              place_of(e, &v, &sum, 8 * c));
+  nvcu_close(e);
+}
+
+/* The address that a lane gives for two eights of columns from the j-th of a chunk on, whose rows run across. */
+static const char *across_at(nvcu_em *e, const char *chunk, int j) {
+  return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane >> 4) * 8 + (lane & 7), (lane >> 3 & 1) * 16)", chunk,
+                   OUT_COLUMNS, 2 * OUT_ROWS, 8 * j);
+}
+
+/* Where a lane has two neighbours p of a column: the h-th of two columns, of the j-th eight in such a chunk. */
+static const char *near_at(nvcu_em *e, const char *chunk, int j, int h) {
+  return nvcu_text(e, "%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (lane >> 2) * 4)", chunk, OUT_COLUMNS, 2 * OUT_ROWS,
+                   8 * j + h);
+}
+
+/* The address that a lane gives for two eights of columns from the j-th of a chunk on, whose rows run along. */
+static const char *along_at(nvcu_em *e, const nvcu_sum *sum, const char *chunk, int j) {
+  return nvcu_text(e, "%s + nv_place<%d, 128>(%s, %d + (lane >> 4) * 16)", chunk, OUT_ROWS,
+                   sum->near ? "(lane & 7) * 2 + (lane >> 3 & 1)" : "lane & 15", j * 16);
+}
+
+/* A lane's row of such a chunk: the first or the second one */
+static const char *row_of(nvcu_em *e, const nvcu_sum *sum, int h) {
+  return nvcu_text(e, sum->near ? "(lane >> 2) * 2 + %d" : "(lane >> 2) + %d", sum->near ? h : 8 * h);
+}
+
+static void take_near(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first) {
+  for (int j = 0; j < 16; j++) {
+    const int *item = &sum->item[4 * (first + j / 2) + j % 2];
+    const char *x = nvcu_fresh(e, "x");
+    nvcu_line(e, "const unsigned %s = *(const unsigned *)(%s);", x, near_at(e, from, j / 2, j % 2));
+    for (int i = 0; i < 2; i++)
+      nvcu_define(e, s->out[0], item[2 * i], nvcu_text(e, "(unsigned short)(%s >> %d)", x, 16 * i));
+  }
+}
+
+static void take16(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *from, int first, int turned) {
+  for (int j = 0; j < 8; j += 2) {
+    const char *x = nvcu_fresh(e, "x"), *at = turned ? across_at(e, from, j) : along_at(e, sum, from, j);
+    nvcu_line(e, "unsigned %s[4];", x);
+    nvcu_line(e, "nv_%s4(%s, %s);", turned ? "columns" : "rows", x, at);
+    for (int i = 0; i < 8; i++)
+      nvcu_define(e, s->out[0], sum->item[4 * (first + j) + i],
+                  nvcu_text(e, "(unsigned short)(%s[%d] >> %d)", x, i / 2, 16 * (i & 1)));
+  }
+}
+
+int nvcu_load_boxes(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_ring *g = e->ring;
+  nvcu_sum sum;
+  nvcu_view v;
+  if (!g || g->early != s || !boxed(e, s, NVF_LOAD, &sum, &v)) return 0;
+  if (!e->slice.each || e->slice.at == 0) nvcu_line(e, "nv_bar_wait(%s, turn);", here_of(e, g, "warp"));
+  for (int c = 0; c < g->buffers; c++) {
+    if (!nvcu_now(e, sum.l, sum.item[32 * c])) continue;
+    const char *from = nvcu_fresh(e, "in");
+    nvcu_line(e, "const char *const %s = %s;", from, chunk_at(e, g, c));
+    if (v.turned && sum.near) take_near(e, s, &sum, from, 8 * c);
+    else take16(e, s, &sum, from, 8 * c, v.turned);
+  }
+  return 1;
+}
+
+/* ---- stores */
+static const char *packed(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, int a, int b) {
+  int t = cast ? cast->arg[0].id : s->in[0];
+  const char *x = nvcu_tile_item(e, t, a), *y = nvcu_tile_item(e, t, b);
+  static const char *const pair[] = {[NVM_BF16] = "nv_bfloats", [NVM_F16] = "nv_halves", [NVM_F8E4] = "nv_e4m3s",
+                                     [NVM_F8E5] = "nv_e5m2s"};
+  nvm_dtype to = e->k->param[s->buf].type;
+  if (cast) return nvcu_text(e, "%s(%s, %s)", pair[to], x, y);
+  return nvcu_text(e, "((unsigned)%s | (unsigned)%s << %d)", x, y, 8 * nvg_size(to));
+}
+
+static void chunk8(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                   int first) {
+  for (int j = 0; j < 8; j++)
+    for (int h = 0; h < 2; h++) {
+      const int *c = &sum->item[4 * (first + j) + 2 * h];
+      const char *at =
+          nvcu_text(e, "%s + nv_place<%d, 64>(%s, %d + (lane & 3) * 2)", to, OUT_ROWS, row_of(e, sum, h), j * 8);
+      nvcu_line(e, "*(unsigned short *)(%s) = (unsigned short)%s;", at, packed(e, s, cast, c[0], c[1]));
+    }
+}
+
+static void chunk_near(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                       int first) {
+  for (int j = 0; j < 16; j++) {
+    const int *c = &sum->item[4 * (first + j / 2) + j % 2];
+    nvcu_line(e, "*(unsigned *)(%s) = %s;", near_at(e, to, j / 2, j % 2), packed(e, s, cast, c[0], c[2]));
+  }
+}
+
+static void chunk16(nvcu_em *e, const nvf_stmt *s, const nvf_stmt *cast, const nvcu_sum *sum, const char *to,
+                    int first, int turned) {
+  for (int j = 0; j < 8; j += 2) {
+    const int *c = &sum->item[4 * (first + j)];
+    const char *at = turned ? across_at(e, to, j) : along_at(e, sum, to, j);
+    nvcu_line(e, "nv_%s4_out(%s, %s, %s, %s, %s);", turned ? "columns" : "rows", at, packed(e, s, cast, c[0], c[1]),
+              packed(e, s, cast, c[2], c[3]), packed(e, s, cast, c[4], c[5]), packed(e, s, cast, c[6], c[7]));
+  }
+}
+
+/* 16 p of 32 columns, whose rows run across */
+static void chunk32_across(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+  const char *type = nvcu_type(e->k->param[s->buf].type);
+  for (int i = 0; i < 16; i++)
+    nvcu_line(e, "*(%s *)(%s + nv_place<%d, %d>(%d + (lane & 3) * 2, (%s) * 4)) = %s;", type, to, OUT_COLUMNS / 2,
+              4 * OUT_ROWS, 8 * (i / 4) + (i & 1), row_of(e, sum, i >> 1 & 1),
+              nvcu_tile_item(e, s->in[0], sum->item[4 * first + i]));
+}
+
+static void chunk32(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *to, int first) {
+  const char *type = nvcu_type(e->k->param[s->buf].type);
+  for (int j = 0; j < 4; j++)
+    for (int h = 0; h < 2; h++) {
+      const int *c = &sum->item[4 * (first + j) + 2 * h];
+      nvcu_line(e, "*(nv_pack<%s, 2> *)(%s + nv_place<%d, 128>(%s, %d + (lane & 3) * 8)) = {{%s, %s}};", type, to,
+                OUT_ROWS, row_of(e, sum, h), j * 32, nvcu_tile_item(e, s->in[0], c[0]),
+                nvcu_tile_item(e, s->in[0], c[1]));
+    }
+}
+
+int nvcu_store_boxes(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_sum sum;
+  nvcu_view v;
+  if (!boxed(e, s, NVF_STORE, &sum, &v)) return 0;
+  nvcu_ring *g = e->ring;
+  const nvf_stmt *cast = cast_before(e, s);
+  /* beside long sums, whose operands the cache keeps anyway, nothing is gained */
+  const char *once = nvc_hint(&e->r, s, "nt", 0) && g->stays >= 0 ? "true" : "false";
+  int size = nvg_size(e->k->param[s->buf].type), wide = span_of(size) / (8 * size);
+  give_box(e, &v);
+  for (int c = 0; c < chunks_of(&sum, size); c++) {
+    int first = c * wide;
+    if (!nvcu_now(e, sum.l, sum.item[4 * first])) continue;
+    const char *to = nvcu_fresh(e, "out");
+    nvcu_line(e, "char *const %s = %s;", to, chunk_at(e, g, g->chunk++));
+    nvcu_line(e, "if (lane == 0) nv_boxes_read<%d>();", g->buffers - 1);
+    nvcu_line(e, "__syncwarp();");
+    if (size == 1) chunk8(e, s, cast, &sum, to, first);
+    else if (size == 2 && v.turned && sum.near) chunk_near(e, s, cast, &sum, to, first);
+    else if (size == 2) chunk16(e, s, cast, &sum, to, first, v.turned);
+    else (v.turned ? chunk32_across : chunk32)(e, s, &sum, to, first);
+    nvcu_line(e, "nv_boxes_see();");
+    nvcu_line(e, "__syncwarp();");
+    nvcu_open(e, "if (lane == 0)");
+    nvcu_line(e, "nv_box_out<%s>(&map%d, %s, %s);", once, v.number, to, place_of(e, &v, &sum, first));
+    nvcu_line(e, "nv_boxes_commit();");
+    nvcu_close(e);
+  }
+  return 1;
+}

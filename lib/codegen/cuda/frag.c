@@ -1,0 +1,498 @@
+/* Fragments as device functions: each one once, in the form that is asked for, a line an instruction. Bit for bit what
+   the interpreter's step computes, NaN payloads excepted; signed arithmetic goes through unsigned, where it wraps.
+   Fast forms take square roots and quotients of f32 apart, so that no branch stands in the middle: what their short
+   sequences cannot round is NaN or flagged like any other rare input, and this NaN is asked for. */
+#include <string.h>
+#include "codegen/cuda/emit.h"
+#include "frag/dtype.h"
+
+enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST };
+
+/* The sequences of the CUDA compiler itself between the inputs for which it branches, of a quotient the shorter one
+   that Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. What cannot be done is NaN, for
+   which the caller asks, or flagged. Zeros are done, but for the root of -0. */
+static const char root_text[] =
+    "static __device__ __forceinline__ float nv_root(float x, bool &bad) {\n"
+    "  const float r = nv_min(nv_rsqrt(x), 0x1p63f), g = x * r;\n"
+    "  bad |= (nv_u32(x) << 1) - 1u < 0x19ffffffu;\n"
+    "  return nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
+    "}\n";
+/* |b| < 2^25, |a| >= 2^-99: nothing on the way underflows. The sign of a zero is that of the first product. */
+static const char quotient_text[] =
+    "static __device__ __forceinline__ float nv_quotient(float a, float b, bool &bad) {\n"
+    "  const float r0 = nv_rcp(b), r = nv_fma(r0, nv_fma(-b, r0, 1.0f), r0), q = a * r;\n"
+    "  bad |= !(nv_abs(b) < 0x1p25f);\n"
+    "  bad |= (nv_u32(a) << 1) - 1u < 0x1bffffffu;\n"
+    "  return nv_f32(nv_pick(nv_u32(nv_fma(r, nv_fma(-b, q, a), q)), nv_u32(q), 0x7fffffffu));\n"
+    "}\n";
+
+/* Library fragments for which a device has instructions; $ their operands. With `level` 0 they give the fragment's
+   bits, NaN payloads aside; those to and from 8 bits from compute capability 8.9 on. Else the approx hint must allow as
+   much: 1 an error of some 2^-20, 2 one of 2^-11. Halved
+   exponents and scaled quotients keep subnormal results; the clamps keep what tends to zero from 0 * inf. */
+#define LOGISTIC(t) "0x1p-24f * nv_rcp(0x1p-24f + nv_ex2(" t "))"
+static const struct form {
+  const char *name;
+  nvm_dtype from, to;
+  int level;
+  const char *text;
+} forms[] = {
+    {"maximum", NVM_F32, NVM_F32, 0, "nv_max($0, $1)"},
+    {"minimum", NVM_F32, NVM_F32, 0, "nv_min($0, $1)"},
+    {"cast", NVM_F32, NVM_BF16, 0, "nv_bfloat($0)"},
+    {"cast", NVM_F32, NVM_F16, 0, "nv_half($0)"},
+    {"cast", NVM_F16, NVM_F32, 0, "nv_float($0)"},
+    {"cast", NVM_F32, NVM_F8E4, 0, "nv_e4m3($0)"},
+    {"cast", NVM_F32, NVM_F8E5, 0, "nv_e5m2($0)"},
+    {"cast", NVM_F8E4, NVM_F16, 0, "nv_half_e4m3($0)"},
+    {"cast", NVM_F8E5, NVM_F16, 0, "nv_half_e5m2($0)"},
+    {"cast", NVM_F8E4, NVM_F32, 0, "nv_float(nv_half_e4m3($0))"},
+    {"cast", NVM_F8E5, NVM_F32, 0, "nv_float(nv_half_e5m2($0))"},
+    {"exp", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0x1.715476p-1f))"},
+    {"exp2", NVM_F32, NVM_F32, 1, "nv_square(nv_ex2($0 * 0.5f))"},
+    {"tanh", NVM_F32, NVM_F32, 2, "nv_tanh($0)"},
+    {"sigmoid", NVM_F32, NVM_F32, 1, LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)")},
+    {"silu", NVM_F32, NVM_F32, 1, "nv_max($0, -256.0f) * (" LOGISTIC("nv_fma($0, -0x1.715476p+0f, -24.0f)") ")"},
+    {"gelu_tanh", NVM_F32, NVM_F32, 1, "nv_gelu(nv_max($0, -256.0f))"},
+    {"gelu", NVM_F32, NVM_F32, 2, "nv_xphi4($0)"},
+    {"gelu", NVM_F32, NVM_F32, 1, "nv_xphi7($0)"},
+    {"divide", NVM_F32, NVM_F32, 1, "nv_divide($0, $1)"},
+};
+static const char square_text[] = "static __device__ __forceinline__ float nv_square(float x) { return x * x; }\n";
+static const char gelu_text[] =
+    "static __device__ __forceinline__ float nv_gelu(float x) {\n"
+    "  return x * (" LOGISTIC("nv_fma(x, nv_fma(x * x, -0x1.a5a7dp-4f, -0x1.26aec2p+1f), -24.0f)") ");\n"
+    "}\n";
+
+/* x Phi(x) as frag/functions/special.frag has it, with tails Phi(-h) = exp(-h^2 / 2) u P(u - 0.5), u = 1 / (1 + h / 4);
+   P by Lawson's iteration on h <= 15, relative error 2^-14.0 of degree 4, 2^-20.9 of degree 7. */
+#define XPHI(name, p) \
+  "static __device__ __forceinline__ float " name "(float x) {\n" \
+  "  const float h = nv_min(nv_abs(x), 16.0f), u = nv_rcp(nv_fma(h, 0.25f, 1.0f)), y = u - 0.5f;\n" \
+  "  const float e = nv_ex2(h * h * -0x1.715476p-2f);\n" \
+  "  return nv_fma(-h, e * (u * " p ") * e, nv_max(x, -0.0f));\n" \
+  "}\n"
+#define NEXT(c, p) "nv_fma(y, " p ", " c ")"
+static const char xphi4_text[] =
+    XPHI("nv_xphi4", NEXT("0x1.82b4p-3f", NEXT("0x1.370d94p-2f", NEXT("0x1.8c644ap-2f",
+         NEXT("0x1.854fdap-2f", "0x1.ea8036p-3f")))));
+static const char xphi7_text[] =
+    XPHI("nv_xphi7", NEXT("0x1.82b4bep-3f", NEXT("0x1.373db8p-2f", NEXT("0x1.8c6bcap-2f", NEXT("0x1.7e25fep-2f",
+         NEXT("0x1.ef481ap-3f", NEXT("0x1.d52eb6p-5f", NEXT("-0x1.d25ca2p-5f", "-0x1.f9f81p-6f"))))))));
+
+/* Merges of (value, index) of many at once: the best value, then the lowest index that has it, where one merge after
+   the other compares both each time. Four chains of each, for a chain waits for itself. What is rare is done anew: NaN
+   is the best and equals nothing; zeros are equal, whatever their sign. */
+#define BEST(name, better, of_f32) \
+  "template <class T, class I, int N> static __device__ __forceinline__ void " name \
+  "(const T (&v)[N], const I (&at)[N], T &best, I &first) {\n" \
+  "  constexpr bool f32 = sizeof(T) == 4 && T(0.5) != T(0);\n" \
+  "  constexpr I most = (I)(~0ull >> (65 - 8 * sizeof(I)));\n" \
+  "  T m[4] = {v[0], v[1], v[2], v[3]};\n" \
+  "  I i[4] = {most, most, most, most};\n" \
+  "  for (int k = 4; k < N + 3; k++) {\n" \
+  "    T &a = m[k < N ? k & 3 : 0], b = k < N ? v[k] : m[k - N + 1];\n" \
+  "    if constexpr (f32) a = " of_f32 "(a, b);\n" \
+  "    else a = b " better " a || b != b ? b : a;\n" \
+  "  }\n" \
+  "  for (int k = 0; k < N; k++)\n" \
+  "    if (v[k] == m[0]) i[k & 3] = at[k] < i[k & 3] ? at[k] : i[k & 3];\n" \
+  "  for (int k = 1; k < 4; k++) i[0] = i[k] < i[0] ? i[k] : i[0];\n" \
+  "  if (m[0] != m[0] || m[0] == T(0)) {\n" \
+  "    i[0] = most;\n" \
+  "    for (int k = 0; k < N; k++)\n" \
+  "      if ((v[k] " better "= m[0] || v[k] != v[k]) && at[k] < i[0]) i[0] = at[k];\n" /* by == it would be kept */ \
+  "    for (int k = 0; k < N; k++) m[0] = at[k] == i[0] ? v[k] : m[0];\n" \
+  "  }\n" \
+  "  best = m[0], first = i[0];\n" \
+  "}\n"
+static const struct best { const char *merge; int form; const char *name, *text; } bests[] = {
+    {"argmin", LEAST, "nv_least", BEST("nv_least", "<", "nv_min")},
+    {"argmax", MOST, "nv_most", BEST("nv_most", ">", "nv_max")},
+};
+
+static int is_library(const nvg_frag *f, const char *name, const nvm_dtype *types) {
+  const nvg_frag *l = !strcmp(name, "cast") ? nvg_frag_cast(types[0], types[1]) : nvg_frag_find(name, types, f->nparam);
+  return l && nvb_hash_eq(l->hash, f->hash);
+}
+
+static const char *form_of(const nvg_frag *f, int level) {
+  if (!f->name || f->nresult != 1 || f->nparam < 1 || f->nparam > 2) return NULL;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    const struct form *x = &forms[i];
+    nvm_dtype types[2] = {x->from, strcmp(x->name, "cast") ? x->from : x->to};
+    if (x->level <= level && f->inst[0].type == x->from && f->inst[f->result[0]].type == x->to &&
+        !strcmp(f->name, x->name) && is_library(f, x->name, types))
+      return x->text;
+  }
+  return NULL;
+}
+
+typedef struct state {
+  nvcu_em *e;
+  const nvg_frag *f;
+  const char **v; /* atom of each value */
+  nvb_text t;
+  int fast, depth;
+  int loop[16];
+} state;
+
+static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
+static int width(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8 * nvg_size(t); }
+
+/* ---- the registry of what stands in the head */
+static const char *known(nvcu_em *e, nvb_hash h, int form) {
+  for (int i = 0; i < e->fn.n; i++)
+    if (e->fn.at[i].form == form && e->fn.at[i].hash.hi == h.hi && e->fn.at[i].hash.lo == h.lo) return e->fn.at[i].name;
+  return NULL;
+}
+
+static const char *now_known(nvcu_em *e, nvb_hash h, int form, const char *name) {
+  nvcu_function f = {h, form, name};
+  NVB_PUSH(e->a, e->fn, f);
+  return name;
+}
+
+static const char *helper(nvcu_em *e, int form, const char *name, const char *text) {
+  nvb_hash none = {0};
+  if (known(e, none, form)) return name;
+  nvb_puts(&e->head, text);
+  return now_known(e, none, form, name);
+}
+
+static const char *table_name(nvcu_em *e, const nvg_table *t) {
+  nvb_hash h = nvb_hash_bytes(t->bits, sizeof *t->bits * (size_t)t->n);
+  const char *name = known(e, h, TABLE + 16 * (int)t->type);
+  if (name) return name;
+  name = nvcu_fresh(e, "table");
+  nvb_print(&e->head, "static __device__ const %s %s[] = {", nvcu_type(t->type), name);
+  for (int i = 0; i < t->n; i++) nvb_print(&e->head, "%s%s", i ? ", " : "", nvcu_const(e, t->type, t->bits[i]));
+  nvb_puts(&e->head, "};\n");
+  return now_known(e, h, TABLE + 16 * (int)t->type, name);
+}
+
+/* ---- instructions as expressions */
+static const char *wrapping(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
+  const char *u = width(t) == 64 ? "unsigned long long" : "unsigned";
+  if (t == NVM_U32 || t == NVM_U64) return nvcu_text(s->e, "%s %s %s", a, op, b);
+  return nvcu_text(s->e, "(%s)((%s)%s %s (%s)%s)", nvcu_type(t), u, a, op, u, b);
+}
+
+static const char *binary(state *s, nvm_dtype t, const char *a, const char *op, const char *b) {
+  if (is_float(t)) return nvcu_text(s->e, "%s %s %s", a, op, b);
+  return wrapping(s, t, a, op, b);
+}
+
+static const char *cut(state *s, nvm_dtype t, const char *a, const char *op, const char *b) { /* no overflow */
+  return width(t) < 32 ? nvcu_text(s->e, "(%s)(%s %s %s)", nvcu_type(t), a, op, b)
+                       : nvcu_text(s->e, "%s %s %s", a, op, b);
+}
+
+static const char *shift(state *s, nvg_prim p, nvm_dtype t, const char *a, const nvg_inst *by, const char *b) {
+  const char *n = by->prim == NVG_CONST && by->imm < (uint64_t)width(t)
+                      ? nvcu_text(s->e, "%d", (int)by->imm)
+                      : nvcu_text(s->e, "((unsigned)%s & %du)", b, width(t) - 1);
+  if (p == NVG_SHR) return cut(s, t, a, ">>", n);
+  return nvcu_text(s->e, "(%s)((%s)%s << %s)", nvcu_type(t), width(t) == 64 ? "unsigned long long" : "unsigned", a, n);
+}
+
+static const char *convert(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
+  if (from == NVM_F16 && is_float(to))
+    return nvcu_text(s->e, to == NVM_F32 ? "nv_float(%s)" : "(double)nv_float(%s)", a);
+  if (to == NVM_F16 && from == NVM_F32) return nvcu_text(s->e, "nv_half(%s)", a);
+  if (is_float(from) && !is_float(to) && width(to) < 32) return nvcu_text(s->e, "(%s)(int)%s", nvcu_type(to), a);
+  if (to == NVM_BOOL) return nvcu_text(s->e, "(%s & 1) != 0", a);
+  return nvcu_text(s->e, "(%s)%s", nvcu_type(to), a);
+}
+
+static const char *reinterpret(state *s, nvm_dtype from, nvm_dtype to, const char *a) {
+  if (is_float(from) && is_float(to)) return a;
+  if (from == NVM_F32) return nvcu_text(s->e, "(%s)nv_u32(%s)", nvcu_type(to), a);
+  if (from == NVM_F64) return nvcu_text(s->e, "(%s)nv_u64(%s)", nvcu_type(to), a);
+  if (to == NVM_F32) return nvcu_text(s->e, "nv_f32((unsigned)%s)", a);
+  if (to == NVM_F64) return nvcu_text(s->e, "nv_f64((unsigned long long)%s)", a);
+  return nvcu_text(s->e, "(%s)%s", nvcu_type(to), a);
+}
+
+static const char *count_zeros(state *s, nvm_dtype t, const char *a) {
+  int w = width(t);
+  const char *u = w == 64 ? "unsigned long long" : "unsigned";
+  if (w < 32)
+    return nvcu_text(s->e, "(%s)(nv_clz((unsigned)(%s)%s) - %d)", nvcu_type(t),
+                     w == 8 ? "unsigned char" : "unsigned short", a, 32 - w);
+  return nvcu_text(s->e, "(%s)nv_clz((%s)%s)", nvcu_type(t), u, a);
+}
+
+static const char *quotient(state *s, nvm_dtype t, const char *a, const char *b) {
+  if (t != NVM_F32 || !s->fast || s->depth) return cut(s, t, a, "/", b);
+  helper(s->e, QUOTIENT, "nv_quotient", quotient_text);
+  return nvcu_text(s->e, "nv_quotient(%s, %s, bad)", a, b);
+}
+
+static const char *root(state *s, nvm_dtype t, const char *a) {
+  if (t != NVM_F32 || !s->fast || s->depth) return nvcu_text(s->e, "nv_sqrt(%s)", a);
+  helper(s->e, ROOT, "nv_root", root_text);
+  return nvcu_text(s->e, "nv_root(%s, bad)", a);
+}
+
+static const char *negated(state *s, nvm_dtype t, const char *a) {
+  if (is_float(t)) return nvcu_text(s->e, "-%s", a);
+  if (nvg_class_of(t) != NVG_SIGNED) return wrapping(s, t, "0", "-", a);
+  return nvcu_text(s->e, "(%s)nv_neg((%s)%s)", nvcu_type(t), width(t) == 64 ? "long long" : "int", a);
+}
+
+/* x & m | y & ~m, as copysign has it, is one instruction, which the compiler does not see in two constants. */
+static const char *either(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b) {
+  const nvg_inst *x = s->f->inst, *p = &x[in->a], *q = &x[in->b];
+  int both = p->prim == NVG_AND && q->prim == NVG_AND && x[p->b].prim == NVG_CONST && x[q->b].prim == NVG_CONST;
+  if (!both || width(t) != 32 || (uint32_t)(x[p->b].imm ^ x[q->b].imm) != ~0u) return cut(s, t, a, "|", b);
+  return nvcu_text(s->e, "(%s)nv_pick((unsigned)%s, (unsigned)%s, %uu)", nvcu_type(t), s->v[p->a], s->v[q->a],
+                   (unsigned)x[p->b].imm);
+}
+
+static const char *arithmetic(state *s, const nvg_inst *in, nvm_dtype t, const char *a, const char *b, const char *c) {
+  static const char *const compare[] = {"==", "!=", "<", "<=", ">", ">="};
+  switch (in->prim) {
+  case NVG_ADD: return binary(s, t, a, "+", b);
+  case NVG_SUB: return binary(s, t, a, "-", b);
+  case NVG_MUL: return binary(s, t, a, "*", b);
+  case NVG_DIV: return quotient(s, t, a, b);
+  case NVG_REM: return cut(s, t, a, "%", b);
+  case NVG_NEG: return negated(s, t, a);
+  case NVG_ABS: return nvcu_text(s->e, "nv_abs(%s)", a);
+  case NVG_FMA: return nvcu_text(s->e, "nv_fma(%s, %s, %s)", a, b, c);
+  case NVG_SQRT: return root(s, t, a);
+  case NVG_RINT: return nvcu_text(s->e, "nv_rint(%s)", a);
+  case NVG_FLOOR: return nvcu_text(s->e, "nv_floor(%s)", a);
+  case NVG_CEIL: return nvcu_text(s->e, "nv_ceil(%s)", a);
+  case NVG_TRUNC: return nvcu_text(s->e, "nv_trunc(%s)", a);
+  case NVG_MULHI: return nvcu_text(s->e, "nv_mulhi(%s, %s)", a, b);
+  case NVG_AND: return cut(s, t, a, "&", b);
+  case NVG_OR: return either(s, in, t, a, b);
+  case NVG_XOR: return cut(s, t, a, "^", b);
+  case NVG_NOT: return t == NVM_BOOL ? nvcu_text(s->e, "!%s", a) : nvcu_text(s->e, "(%s)~%s", nvcu_type(t), a);
+  case NVG_SHL:
+  case NVG_SHR: return shift(s, in->prim, t, a, &s->f->inst[in->b], b);
+  case NVG_CLZ: return count_zeros(s, t, a);
+  default: return nvcu_text(s->e, "%s %s %s", a, compare[in->prim - NVG_EQ], b);
+  }
+}
+
+/* ---- loops: the PHIs are variables, set at the end of each round, all at once */
+static void put_line(state *s, const char *text) { nvb_print(&s->t, "%*s%s\n", 2 + 2 * s->depth, "", text); }
+
+static void loop_open(state *s, int i) {
+  const nvg_inst *x = s->f->inst;
+  if (s->depth == 16) nvb_throw(s->e->a, NVM_ERR_UNSUPPORTED, "[cuda] loops of a fragment are nested too deeply");
+  s->v[i] = nvcu_text(s->e, "v%d", i);
+  for (int k = i + 1; x[k].prim == NVG_PHI; k++) {
+    s->v[k] = nvcu_text(s->e, "v%d", k);
+    put_line(s, nvcu_text(s->e, "%s %s = %s;", nvcu_type(x[k].type), s->v[k], s->v[x[k].a]));
+  }
+  put_line(s, "#pragma unroll 1");
+  put_line(s, nvcu_text(s->e, "for (int %s = 0; %s < %d; %s++) {", s->v[i], s->v[i], (int)x[i].imm, s->v[i]));
+  s->loop[s->depth++] = i;
+}
+
+static void loop_close(state *s) {
+  const nvg_inst *x = s->f->inst;
+  int at = s->loop[s->depth - 1];
+  for (int k = at + 1; x[k].prim == NVG_PHI; k++)
+    put_line(s, nvcu_text(s->e, "const %s n%d = %s;", nvcu_type(x[k].type), k, s->v[x[k].b]));
+  for (int k = at + 1; x[k].prim == NVG_PHI; k++) put_line(s, nvcu_text(s->e, "v%d = n%d;", k, k));
+  s->depth--;
+  put_line(s, "}");
+}
+
+/* A quotient or root that is taken apart. */
+static int is_apart(const nvg_inst *x, int depth) {
+  return !depth && (x->prim == NVG_SQRT || x->prim == NVG_DIV) && x->type == NVM_F32;
+}
+
+static int shows(const nvg_frag *f, int i) { return f->nresult == 1 && f->result[0] == i; }
+
+/* Its value, of those before it. */
+static const char *value(state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i];
+  const char *a = in->a >= 0 ? s->v[in->a] : NULL, *b = in->b >= 0 ? s->v[in->b] : NULL,
+             *c = in->c >= 0 ? s->v[in->c] : NULL;
+  nvm_dtype from = in->a >= 0 ? (nvm_dtype)s->f->inst[in->a].type : (nvm_dtype)in->type;
+  switch (in->prim) {
+  case NVG_CONST: return nvcu_const(s->e, in->type, in->imm);
+  case NVG_SEL: return nvcu_text(s->e, "%s ? %s : %s", a, b, c);
+  case NVG_CVT: return convert(s, from, in->type, a);
+  case NVG_BITS: return reinterpret(s, from, in->type, a);
+  case NVG_TABLE: return nvcu_text(s->e, "%s[%s]", table_name(s->e, &s->f->table[in->tab]), a);
+  default: return arithmetic(s, in, from, a, b, c);
+  }
+}
+
+static void instruction(state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i];
+  switch (in->prim) {
+  case NVG_PARAM: s->v[i] = nvcu_text(s->e, "p%d", (int)in->imm); return;
+  case NVG_CONST: s->v[i] = value(s, i); return;
+  case NVG_LOOP: loop_open(s, i); return;
+  case NVG_END: loop_close(s); return;
+  case NVG_PHI: return; /* made with its loop */
+  default: break;
+  }
+  const char *x = value(s, i);
+  s->v[i] = nvcu_text(s->e, "v%d", i);
+  put_line(s, nvcu_text(s->e, "const %s v%d = %s;", nvcu_type(in->type), i, x));
+  if (s->fast && is_apart(in, s->depth) && !shows(s->f, i)) put_line(s, nvcu_text(s->e, "bad |= v%d != v%d;", i, i));
+}
+
+/* Arithmetic of floats that is one instruction stands where it is used: a call gives a compiler as much work as several
+   of these. The machine code is that of calls, but beside contractions, where registers are few and some more may be
+   spilled. NULL: a function has to be called. */
+static const char *in_place(nvcu_em *e, const nvg_frag *f, const char *const *arg) {
+  state s = {.e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst)};
+  int n = 0;
+  for (int i = 0; i < f->ninst; i++) {
+    const nvg_inst *in = &f->inst[i];
+    int plain = is_float(in->type) && in->prim != NVG_LOOP && in->prim != NVG_TABLE && in->prim != NVG_SEL;
+    if (in->prim == NVG_PARAM) s.v[i] = arg[in->imm];
+    else if (in->prim == NVG_CONST) s.v[i] = value(&s, i);
+    else if (plain && !n++) s.v[i] = nvcu_text(e, "(%s)", value(&s, i));
+    else return NULL;
+  }
+  return s.v[f->result[0]];
+}
+
+/* ---- functions */
+static void signature(state *s, const char *name) {
+  const nvg_frag *f = s->f;
+  int one = f->nresult == 1;
+  nvb_print(&s->t, "static __device__ __forceinline__ %s %s(", one ? nvcu_type(f->inst[f->result[0]].type) : "void",
+            name);
+  for (int i = 0; i < f->nparam; i++) nvb_print(&s->t, "%sconst %s p%d", i ? ", " : "", nvcu_type(f->inst[i].type), i);
+  const char *comma = f->nparam ? ", " : "";
+  for (int i = 0; i < f->nresult && !one; i++, comma = ", ")
+    nvb_print(&s->t, "%s%s &o%d", comma, nvcu_type(f->inst[f->result[i]].type), i);
+  if (s->fast) nvb_print(&s->t, "%sbool &bad", comma);
+  nvb_puts(&s->t, ") {\n");
+}
+
+static const char *function(nvcu_em *e, const nvg_frag *f, int fast) {
+  if (!fast && f->rare >= 0) f = f->full;
+  const char *name = known(e, f->hash, fast ? FAST : FULL);
+  if (name) return name;
+  state s = {.e = e, .f = f, .v = NVB_NEWN(e->a, const char *, f->ninst), .t = {.arena = e->a}, .fast = fast};
+  char *plain = nvb_strdup(e->a, f->name ? f->name : "f");
+  for (char *p = plain; *p; p++)
+    if (*p == '.' || *p == '<' || *p == '>') *p = '_';
+  name = nvcu_text(e, fast ? "%s_%s_fast" : "%s_%s", nvcu_fresh(e, "f"), plain);
+  signature(&s, name);
+  for (int i = 0; i < f->ninst; i++) instruction(&s, i);
+  if (fast && f->rare >= 0) put_line(&s, nvcu_text(e, "bad |= %s;", s.v[f->rare]));
+  if (f->nresult == 1) put_line(&s, nvcu_text(e, "return %s;", s.v[f->result[0]]));
+  else
+    for (int i = 0; i < f->nresult; i++) put_line(&s, nvcu_text(e, "o%d = %s;", i, s.v[f->result[i]]));
+  nvb_puts(&s.t, "}\n");
+  nvb_puts(&e->head, s.t.s);
+  return now_known(e, f->hash, fast ? FAST : FULL, name);
+}
+
+int nvcu_frag_rare(const nvg_frag *f, int approx) {
+  if (form_of(f, approx)) return 0;
+  for (int i = 0, depth = 0; i < f->ninst; i++) {
+    const nvg_inst *x = &f->inst[i];
+    depth += x->prim == NVG_LOOP ? 1 : x->prim == NVG_END ? -1 : 0;
+    if (is_apart(x, depth)) return 1;
+  }
+  return f->rare >= 0;
+}
+
+int nvcu_frag_shows(const nvg_frag *f, int approx) {
+  return !form_of(f, approx) && f->nresult == 1 && is_apart(&f->inst[f->result[0]], 0);
+}
+
+/* The form with its operands put in; NULL if there is none. */
+static const char *device_form(nvcu_em *e, const nvg_frag *f, const char *const *arg, int level) {
+  const char *p = form_of(f, level);
+  int eights = p && (nvg_is_eight(f->inst[0].type) || nvg_is_eight(f->inst[f->result[0]].type));
+  if (!p || (eights && e->target->arch < 89)) return NULL;
+  if (strstr(p, "nv_square")) helper(e, SQUARE, "nv_square", square_text);
+  if (strstr(p, "nv_gelu")) helper(e, GELU, "nv_gelu", gelu_text);
+  if (strstr(p, "nv_xphi4")) helper(e, XPHI4, "nv_xphi4", xphi4_text);
+  if (strstr(p, "nv_xphi7")) helper(e, XPHI7, "nv_xphi7", xphi7_text);
+  nvb_text t = {.arena = e->a};
+  for (; *p; p++)
+    if (*p == '$') nvb_puts(&t, arg[*++p - '0']);
+    else nvb_print(&t, "%c", *p);
+  return t.s;
+}
+
+const char *nvcu_frag_value(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char *flag, int approx) {
+  const char *short_form = device_form(e, f, arg, approx);
+  if (short_form) return short_form;
+  int fast = flag && nvcu_frag_rare(f, 0);
+  const char *short_text = fast || f->rare >= 0 || e->contracts ? NULL : in_place(e, f, arg);
+  if (short_text) return short_text;
+  nvb_text t = {.arena = e->a};
+  nvb_print(&t, "%s(", function(e, f, fast));
+  for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s%s", i ? ", " : "", arg[i]);
+  if (fast) nvb_print(&t, "%s%s", f->nparam ? ", " : "", flag);
+  nvb_puts(&t, ")");
+  return t.s;
+}
+
+void nvcu_frag(nvcu_em *e, const nvg_frag *f, const char *const *arg, const char **out, const char *flag, int approx) {
+  int fast = flag && nvcu_frag_rare(f, 0);
+  if (f->nresult == 1) {
+    const char *x = nvcu_frag_value(e, f, arg, flag, approx);
+    if (out[0]) {
+      nvcu_line(e, "%s = %s;", out[0], x);
+      return;
+    }
+    out[0] = nvcu_fresh(e, "f");
+    nvcu_line(e, "const %s %s = %s;", nvcu_type(f->inst[f->result[0]].type), out[0], x);
+    return;
+  }
+  nvb_text t = {.arena = e->a};
+  for (int i = 0; i < f->nresult; i++)
+    if (!out[i]) {
+      out[i] = nvcu_fresh(e, "f");
+      nvcu_line(e, "%s %s;", nvcu_type(f->inst[f->result[i]].type), out[i]);
+    }
+  nvb_print(&t, "%s(", function(e, f, fast));
+  for (int i = 0; i < f->nparam; i++) nvb_print(&t, "%s, ", arg[i]);
+  for (int i = 0; i < f->nresult; i++) nvb_print(&t, "%s%s", i ? ", " : "", out[i]);
+  nvcu_line(e, "%s%s%s);", t.s, fast ? ", " : "", fast ? flag : "");
+}
+
+void nvcu_merge(nvcu_em *e, const nvg_frag *f, const char **a, const char *const *b, int nstate, int into) {
+  const char *arg[NVCU_ARGS] = {0}, *out[NVCU_ARGS] = {0};
+  if (2 * nstate > NVCU_ARGS) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a merge of %d states", nstate);
+  for (int i = 0; i < nstate; i++) {
+    arg[i] = a[i];
+    arg[nstate + i] = b[i];
+    if (into && nstate == 1) out[i] = a[i];
+  }
+  nvcu_frag(e, f, arg, out, NULL, 0);
+  for (int i = 0; i < nstate; i++)
+    if (!into) a[i] = out[i];
+    else if (nstate > 1) nvcu_line(e, "%s = %s;", a[i], out[i]);
+}
+
+int nvcu_merges_many(const nvg_frag *f) {
+  nvm_dtype types[4];
+  for (int i = 0; i < f->nparam && i < 4; i++) types[i] = f->inst[i].type;
+  for (size_t i = 0; i < sizeof bests / sizeof *bests; i++)
+    if (f->name && f->nparam == 4 && !strcmp(f->name, bests[i].merge) && is_library(f, bests[i].merge, types))
+      return (int)i + 1;
+  return 0;
+}
+
+void nvcu_merge_many(nvcu_em *e, const nvg_frag *f, int n, const char *const *x, const char **out) {
+  const struct best *b = &bests[nvcu_merges_many(f) - 1];
+  nvb_text t = {.arena = e->a};
+  helper(e, b->form, b->name, b->text);
+  for (int i = 0; i < 2; i++) {
+    out[i] = nvcu_fresh(e, "b");
+    nvcu_line(e, "%s %s;", nvcu_type(f->inst[i].type), out[i]);
+    for (int k = 0; k < n; k++) nvb_print(&t, "%s%s", k ? ", " : i ? "}, {" : "", x[2 * k + i]);
+  }
+  nvcu_line(e, "%s({%s}, %s, %s);", b->name, t.s, out[0], out[1]);
+}

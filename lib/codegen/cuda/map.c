@@ -1,0 +1,327 @@
+/* Maps. A sequence of maps behind a rare flag forms a group: a few items at a time run the fast forms, their flags are
+   ORed, and one branch redoes these items in the full forms, out of line. So the hot code is straight and few values
+   wait for a branch. The bits are the same on both sides. */
+#include <string.h>
+#include "codegen/cuda/tensor_core.h"
+#include "frag/dtype.h"
+
+enum { CHUNK = 4 }; /* items behind one branch */
+
+typedef struct value {
+  nvf_akind kind;
+  int id;
+  nvm_dtype type;
+  int same; /* for all items of a chunk */
+} value;    /* what a group is given, or gives */
+struct nvcu_group {
+  const nvf_layout *l;
+  nvc_stmts map;
+  NVB_VEC(value) in;  /* what comes from outside, constants apart */
+  NVB_VEC(value) out; /* tiles that are used outside */
+  const char *cold;   /* the function out of line */
+  uint8_t *asked;     /* of each map: its result is asked for NaN, which shows that a quotient or root was not done */
+};
+
+static int approx(const nvcu_em *e, const nvf_stmt *s) { return (int)nvc_hint(&e->r, s, "approx", 0); }
+/* Is it one element of a thread, of what came out of the kernel's reductions? */
+static int of_results(const nvcu_em *e, const nvf_layout *l) {
+  int reduces = 0, of = nvc_items(l) == 1 && !e->nloop && !e->nested;
+  for (int i = 0; of && i < e->k->nstmt; i++) {
+    const nvf_stmt *s = e->r.stmt[i];
+    for (int d = 0; s && s->op == NVF_REDUCE && d < l->n; d++) of &= l->d[d].axis != s->axis;
+    reduces |= s && s->op == NVF_REDUCE;
+  }
+  return of && reduces;
+}
+
+/* Does its fast form pay? Not for few elements, nor where code is to be short. */
+static int rare(const nvcu_em *e, const nvf_stmt *s) {
+  return nvcu_frag_rare(s->frag, approx(e, s)) && !e->target->compact && !of_results(e, nvc_layout_of(&e->r, s));
+}
+
+static const nvf_stmt *maker(const nvcu_group *g, int tile) {
+  for (int i = 0; g && i < g->map.n; i++)
+    for (int j = 0; j < g->map.at[i]->nout; j++)
+      if (g->map.at[i]->out[j] == tile) return g->map.at[i];
+  return NULL;
+}
+
+/* Does it want what the group makes? Through a cast too that a store does itself. */
+static int touches(nvcu_em *e, const nvf_stmt *s) {
+  nvc_ints uses = {0};
+  if (!e->group) return 0;
+  nvc_uses(&e->r, s, &uses);
+  for (int i = 0; i < uses.n; i++) {
+    const nvf_stmt *m = e->r.tile[uses.at[i]].def;
+    if (maker(e->group, uses.at[i]) || (m && m->op == NVF_MAP && e->done[m->id] && touches(e, m))) return 1;
+  }
+  return 0;
+}
+
+static int changes(const nvcu_em *e, const nvf_stmt *s) { /* a carried tile */
+  for (int i = 0; i < s->nout; i++)
+    if (e->r.tile[s->out[i]].mutable) return 1;
+  return 0;
+}
+
+void nvcu_group_touch(nvcu_em *e, const nvf_stmt *s) {
+  if (e->group && ((s->op != NVF_MAP && touches(e, s)) || (changes(e, s) && !touches(e, s)))) nvcu_group_close(e);
+}
+
+static const char *argument(nvcu_em *e, const nvf_arg *a, const nvf_layout *l, int item) {
+  const nvf_param *p = a->kind == NVF_ASCALAR ? &e->k->param[a->id] : NULL;
+  if (a->kind == NVF_ATILE) return nvcu_tile_at(e, a->id, l, item);
+  if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
+  if (p && p->kind == NVF_SIZE) return nvcu_text(e, "(long long)p_%s", p->name);
+  if (p) return nvcu_text(e, p->type == NVM_BOOL ? "(p_%s != 0)" : "p_%s", p->name);
+  nvcu_xv x = nvcu_coordinate(e, a->id, l, item);
+  return nvcu_text(e, "(long long)%s", nvcu_index_text(e, &x));
+}
+
+static void one_map(nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int item) {
+  const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+  for (int k = 0; k < s->narg; k++) arg[k] = argument(e, &s->arg[k], l, item);
+  if (s->nout == 1) {
+    nvcu_define(e, s->out[0], item, nvcu_frag_value(e, s->frag, arg, NULL, approx(e, s)));
+    return;
+  }
+  memset(out, 0, sizeof *out * (size_t)s->nout);
+  nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
+  for (int o = 0; o < s->nout; o++) nvcu_define(e, s->out[o], item, out[o]);
+}
+
+void nvcu_map(nvcu_em *e, const nvf_stmt *s) {
+  const nvf_layout *l = nvc_layout_of(&e->r, s);
+  if (s->narg > NVCU_ARGS || s->nout > NVCU_ARGS)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a map of more than %d operands or results", NVCU_ARGS);
+  if (e->group && (rare(e, s) || touches(e, s)) && !nvc_same_items(e->group->l, l)) nvcu_group_close(e);
+  int same = nvcu_unrounded(e, s);
+  if (same >= 0) {
+    for (int i = 0; i < nvc_items(l); i++)
+      if (nvcu_now(e, l, i)) nvcu_define(e, s->out[0], i, nvcu_tile_at(e, same, l, i));
+    return;
+  }
+  if (!rare(e, s) && !touches(e, s)) {
+    for (int i = 0; i < nvc_items(l); i++)
+      if (nvcu_now(e, l, i)) one_map(e, s, l, i);
+    return;
+  }
+  if (!e->group) {
+    e->group = NVB_NEW(e->a, nvcu_group);
+    e->group->l = l;
+  }
+  NVB_PUSH(e->a, e->group->map, (nvf_stmt *)s);
+  if (changes(e, s)) nvcu_group_close(e);
+}
+
+/* ---- what goes in and out */
+static int wanted(const nvcu_em *e, const nvcu_group *g, int tile) {
+  const nvc_tile_use *u = &e->r.tile[tile];
+  if (u->mutable || e->tile[tile].home == NVCU_ARRAY) return 1;
+  for (int i = 0; i < u->users.n; i++) {
+    int inside = 0;
+    for (int k = 0; k < g->map.n; k++) inside |= g->map.at[k]->id == u->users.at[i];
+    if (!inside) return 1;
+  }
+  return 0;
+}
+
+static int find_in(const nvcu_group *g, nvf_akind kind, int id) {
+  for (int i = 0; i < g->in.n; i++)
+    if (g->in.at[i].kind == kind && g->in.at[i].id == id) return i;
+  return -1;
+}
+
+static nvm_dtype type_of(const nvcu_em *e, const nvf_arg *a) {
+  if (a->kind == NVF_ATILE) return e->k->tile[a->id].type;
+  if (a->kind == NVF_AAXIS || e->k->param[a->id].kind == NVF_SIZE) return NVM_I64;
+  return e->k->param[a->id].type;
+}
+
+static void find_values(nvcu_em *e, nvcu_group *g) {
+  for (int i = 0; i < g->map.n; i++) {
+    const nvf_stmt *s = g->map.at[i];
+    for (int k = 0; k < s->narg; k++) {
+      const nvf_arg *a = &s->arg[k];
+      if (a->kind == NVF_ACONST || find_in(g, a->kind, a->id) >= 0) continue;
+      const nvf_stmt *m = a->kind == NVF_ATILE ? maker(g, a->id) : NULL;
+      if (m && m->id < s->id) continue;
+      value v = {a->kind, a->id, type_of(e, a), 0};
+      NVB_PUSH(e->a, g->in, v);
+    }
+    for (int o = 0; o < s->nout; o++) {
+      value v = {NVF_ATILE, s->out[o], e->k->tile[s->out[o]].type, 0};
+      if (wanted(e, g, s->out[o])) NVB_PUSH(e->a, g->out, v);
+    }
+  }
+}
+
+/* From the last map backwards: a NaN is noticed where a map behind it flags it, or keeps it and is noticed itself. */
+static void find_asked(nvcu_em *e, nvcu_group *g) {
+  uint8_t *noticed = NVB_NEWN(e->a, uint8_t, g->map.n);
+  g->asked = NVB_NEWN(e->a, uint8_t, g->map.n);
+  for (int i = g->map.n; i-- > 0;) {
+    const nvf_stmt *s = g->map.at[i];
+    g->asked[i] = !noticed[i] && nvcu_frag_shows(s->frag, approx(e, s));
+    noticed[i] |= g->asked[i];
+    for (int k = 0; k < s->narg; k++) {
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
+      int then = m && m->id < s->id && m->nout == 1 ? nvg_frag_of_nan(e->a, s->frag, k) : NVG_NAN_LOST;
+      if ((then == NVG_NAN_RARE && rare(e, s)) || (then == NVG_NAN_KEPT && noticed[i]))
+        for (int j = 0; j < i; j++) noticed[j] |= g->map.at[j] == m;
+    }
+  }
+}
+
+/* ---- the cold function: n items through all maps in their full forms, in one loop, so that a chunk costs one call.
+   Its body is written like the kernel's, into the head. */
+static const char *cold_argument(nvcu_em *e, const nvcu_group *g, const nvf_arg *a, const char *const *made) {
+  if (a->kind == NVF_ACONST) return nvcu_const(e, a->type, a->bits);
+  if (a->kind == NVF_ATILE && made[a->id]) return made[a->id];
+  int i = find_in(g, a->kind, a->id);
+  return nvcu_text(e, g->in.at[i].same ? "a%d" : "a%d[k]", i);
+}
+
+static void cold_item(nvcu_em *e, const nvcu_group *g) {
+  const char **made = NVB_NEWN(e->a, const char *, e->k->ntile);
+  for (int i = 0; i < g->map.n; i++) {
+    const nvf_stmt *s = g->map.at[i];
+    const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+    for (int k = 0; k < s->narg; k++) arg[k] = cold_argument(e, g, &s->arg[k], made);
+    memset(out, 0, sizeof *out * (size_t)s->nout);
+    nvcu_frag(e, s->frag, arg, out, NULL, approx(e, s));
+    for (int o = 0; o < s->nout; o++) made[s->out[o]] = out[o];
+  }
+  for (int i = 0; i < g->out.n; i++) nvcu_line(e, "r%d[k] = %s;", i, made[g->out.at[i].id]);
+}
+
+static void cold_function(nvcu_em *e, const nvcu_group *g) {
+  nvb_text kernel = e->out, t = {.arena = e->a};
+  int depth = e->depth;
+  e->out = (nvb_text){.arena = e->a};
+  e->depth = 1;
+  nvcu_line(e, "#pragma unroll 1");
+  nvcu_line(e, "for (int k = 0; k < n; k++) {");
+  e->depth++;
+  cold_item(e, g);
+  e->depth--;
+  nvcu_line(e, "}");
+  for (int i = 0; i < g->in.n; i++)
+    nvb_print(&t, g->in.at[i].same ? "%s a%d, " : "const %s *a%d, ", nvcu_type(g->in.at[i].type), i);
+  for (int i = 0; i < g->out.n; i++) nvb_print(&t, "%s *r%d, ", nvcu_type(g->out.at[i].type), i);
+  nvb_print(&e->head, "static __device__ __noinline__ void %s(%sint n) {\n%s}\n", g->cold, nvb_text_get(&t), e->out.s);
+  e->out = kernel;
+  e->depth = depth;
+}
+
+/* ---- the hot side */
+static const char *out_name(nvcu_em *e, const nvcu_group *g, int i, int item) {
+  return nvcu_text(e, "%s_%s_%d", g->cold, e->k->tile[g->out.at[i].id].name, item);
+}
+
+static int find_out(const nvcu_group *g, int tile) {
+  for (int i = 0; i < g->out.n; i++)
+    if (g->out.at[i].id == tile) return i;
+  return -1;
+}
+
+/* Flags of items that no effect looks at do not count: those have a variable of their own, which is masked. Neighbours
+   with one mask share it. */
+static const char *live(nvcu_em *e, const nvf_layout *l, int item) {
+  return nvcu_relations(e, e->run->carries & ~e->known, l, item);
+}
+
+static void fast_item(nvcu_em *e, const nvcu_group *g, int item, const char *flag) {
+  for (int i = 0; i < g->map.n; i++) {
+    const nvf_stmt *s = g->map.at[i];
+    const char *arg[NVCU_ARGS], *out[NVCU_ARGS];
+    for (int k = 0; k < s->narg; k++) {
+      const nvf_stmt *m = s->arg[k].kind == NVF_ATILE ? maker(g, s->arg[k].id) : NULL;
+      int o = m && m->id < s->id ? find_out(g, s->arg[k].id) : -1;
+      arg[k] = o >= 0 ? out_name(e, g, o, nvc_match_item(&e->t->tile[s->arg[k].id], g->l, item))
+                      : argument(e, &s->arg[k], g->l, item);
+    }
+    for (int o = 0; o < s->nout; o++) {
+      int at = find_out(g, s->out[o]);
+      out[o] = at >= 0 ? out_name(e, g, at, item) : NULL;
+    }
+    nvcu_frag(e, s->frag, arg, out, rare(e, s) ? flag : NULL, approx(e, s));
+    if (g->asked[i]) nvcu_line(e, "%s |= %s != %s;", flag, out[0], out[0]);
+    for (int o = 0; o < s->nout; o++)
+      if (find_out(g, s->out[o]) < 0) nvcu_bind(e, s->out[o], item, out[o]);
+  }
+}
+
+static const char *given(nvcu_em *e, const nvcu_group *g, int i, int item) {
+  nvf_arg a = {.kind = g->in.at[i].kind, .id = g->in.at[i].id};
+  return argument(e, &a, g->l, item);
+}
+
+/* Operands that all items of each chunk share travel once. */
+static void find_same(nvcu_em *e, nvcu_group *g, int n) {
+  for (int i = 0; i < g->in.n; i++) {
+    value *v = &g->in.at[i];
+    v->same = 1;
+    for (int k = 0; k < n && v->same && v->kind != NVF_ASCALAR; k++)
+      v->same = strcmp(given(e, g, i, k), given(e, g, i, k - k % CHUNK)) == 0;
+  }
+}
+
+static void redo(nvcu_em *e, const nvcu_group *g, int lo, int n) {
+  nvb_text t = {.arena = e->a};
+  for (int i = 0; i < g->in.n; i++) {
+    nvb_text a = {.arena = e->a};
+    for (int k = 0; k < n; k++) nvb_print(&a, "%s%s", k ? ", " : "", given(e, g, i, lo + k));
+    if (!g->in.at[i].same) nvcu_line(e, "const %s a%d[] = {%s};", nvcu_type(g->in.at[i].type), i, a.s);
+    if (g->in.at[i].same) nvb_print(&t, "%s, ", given(e, g, i, lo));
+    else nvb_print(&t, "a%d, ", i);
+  }
+  for (int i = 0; i < g->out.n; i++) {
+    nvcu_line(e, "%s r%d[%d];", nvcu_type(g->out.at[i].type), i, n);
+    nvb_print(&t, "r%d, ", i);
+  }
+  nvcu_line(e, "%s(%s%d);", g->cold, nvb_text_get(&t), n);
+  for (int i = 0; i < g->out.n; i++)
+    for (int k = 0; k < n; k++) nvcu_line(e, "%s = r%d[%d];", out_name(e, g, i, lo + k), i, k);
+}
+
+static int same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+static void emit_chunk(nvcu_em *e, nvcu_group *g, int lo, int hi) {
+  for (int i = 0; i < g->out.n; i++)
+    for (int k = lo; k < hi; k++) nvcu_line(e, "%s %s;", nvcu_type(g->out.at[i].type), out_name(e, g, i, k));
+  nvcu_open(e, "%s", "");
+  nvcu_line(e, "bool bad = false;");
+  for (int k = lo; k < hi;) {
+    const char *mask = live(e, g->l, k), *flag = mask ? nvcu_fresh(e, "bad") : "bad";
+    if (mask) nvcu_line(e, "bool %s = false;", flag);
+    do fast_item(e, g, k++, flag);
+    while (k < hi && same_text(mask, live(e, g->l, k)));
+    if (mask) nvcu_line(e, "bad |= %s & %s;", flag, mask);
+  }
+  nvcu_open(e, "if (bad)");
+  redo(e, g, lo, hi - lo);
+  nvcu_close(e);
+  nvcu_close(e);
+}
+
+void nvcu_group_close(nvcu_em *e) {
+  nvcu_group *g = e->group;
+  if (!g) return;
+  int n = nvc_items(g->l);
+  e->group = NULL;
+  g->cold = nvcu_fresh(e, "cold");
+  find_values(e, g);
+  find_same(e, g, n);
+  find_asked(e, g);
+  cold_function(e, g);
+  for (int lo = 0; lo < n; lo += CHUNK)
+    if (nvcu_now(e, g->l, lo)) emit_chunk(e, g, lo, lo + CHUNK < n ? lo + CHUNK : n);
+  for (int i = 0; i < g->out.n; i++)
+    for (int k = 0; k < n; k++) {
+      if (!nvcu_now(e, g->l, k)) continue;
+      const char *name = out_name(e, g, i, k);
+      if (e->r.tile[g->out.at[i].id].mutable) nvcu_define(e, g->out.at[i].id, k, name);
+      else nvcu_bind(e, g->out.at[i].id, k, name);
+    }
+}

@@ -1,0 +1,370 @@
+/* Elements of buffers. Under the vec hint the items of an axis that lie side by side move in one access of up to 16
+   bytes, if the condition is theirs as one (whole) or holds for all of a tile; else one by one. Decides widths and the
+   order of tests; never touches memory where a condition fails. */
+#include "codegen/cuda/emit.h"
+#include "frag/dtype.h"
+
+typedef struct access {
+  const nvf_stmt *s;
+  const nvf_layout *l;
+  nvm_dtype type;     /* of a part */
+  const char *memory; /* its type there */
+  int parts, pairs;   /* pairs: both parts in one access */
+  int n, step;        /* elements of an access, and from item to item */
+  int digit;          /* whose items they are; -1 */
+  int whole;          /* one condition for all n */
+  int words;          /* halves come two in a word: the compiler would move each by itself */
+} access;
+
+/* The item digit whose neighbours are neighbours in memory, if n divides it; -1 */
+static int vector_digit(const nvcu_em *e, const nvf_stmt *s, const nvf_layout *l, int n) {
+  for (int i = 0; i < l->n; i++) {
+    int64_t c;
+    const nvf_digit *d = &l->d[i];
+    if (d->place == 'i' && d->stride == 1 && d->extent % n == 0 && nvc_coef(&e->r, s->map, d->axis, &c) && c == 1)
+      return i;
+  }
+  return -1;
+}
+
+static access access_of(nvcu_em *e, const nvf_stmt *s) {
+  nvm_dtype t = e->k->param[s->buf].type;
+  access a = {.s = s, .l = nvc_layout_of(&e->r, s), .type = nvg_real_of(t), .parts = nvg_parts(t), .n = 1, .digit = -1};
+  int64_t n = nvc_hint(&e->r, s, "vec", 0);
+  a.memory = a.type == NVM_BOOL ? "unsigned char" : nvcu_type(a.type);
+  a.pairs = a.parts == 2 && n > 0;
+  if (n > 1 && n * nvg_size(t) <= 16 && !(n & (n - 1))) a.digit = vector_digit(e, s, a.l, (int)n);
+  if (a.digit >= 0) {
+    a.n = (int)n;
+    a.step = nvc_item_step(a.l, a.digit);
+  }
+  a.whole = !s->where || nvc_hint(&e->r, s, "whole", 0) != 0;
+  return a;
+}
+
+void nvcu_find_steady(nvcu_em *e, const nvc_seq *q) {
+  for (int i = 0; q && i < q->n; i++) {
+    for (int j = 0; j < q->run[i]->s.n; j++) {
+      const nvf_stmt *s = q->run[i]->s.at[j];
+      if ((s->op != NVF_LOAD && s->op != NVF_STORE) || !s->where) continue;
+      access a = access_of(e, s);
+      if (a.digit < 0 || !a.whole) continue;
+      for (uint64_t set = nvc_relation_set(&e->r, s->where); set; set &= set - 1)
+        e->steady[__builtin_ctzll(set)] = (nvcu_steady){a.l->d[a.digit], a.n};
+    }
+    nvcu_find_steady(e, q->run[i]->body);
+    nvcu_find_steady(e, q->run[i]->other);
+  }
+}
+
+int nvcu_is_plain(const nvc_seq *q) {
+  int plain = q->n == 1 && !q->run[0]->solo;
+  for (int i = 0; plain && i < q->run[0]->s.n; i++) {
+    const nvf_stmt *s = q->run[0]->s.at[i];
+    if (s->op == NVF_LOAD) plain = !nvc_has(s->map, NVF_TILE) && !(s->where && s->where->ntile);
+    else plain = s->op == NVF_MAP || s->op == NVF_STORE;
+  }
+  return plain;
+}
+
+int nvcu_alike(const nvcu_em *e, int q, const nvf_layout *l, int item) {
+  const nvcu_steady *s = q >= 0 ? &e->steady[q] : NULL;
+  int step = 1;
+  if (!s || !s->n || !l) return item;
+  for (int i = l->n - 1; i >= 0; i--) {
+    const nvf_digit *d = &l->d[i];
+    if (d->axis == s->d.axis && d->stride == s->d.stride && d->extent == s->d.extent && d->place == 'i')
+      return item - nvc_digit_value(l, i, item) % s->n * step;
+    if (d->place == 'i') step *= d->extent;
+  }
+  return item;
+}
+
+static int is_first(const access *a, int item) {
+  return a->digit < 0 || nvc_digit_value(a->l, a->digit, item) % a->n == 0;
+}
+static int wide(const access *a) { return a->n * (a->pairs ? 2 : 1) > 1; }
+
+/* Is it at indices that were checked? Where one of the thread's failed none is used. */
+static int is_checked(const nvcu_em *e, const access *a) { return e->checks && nvc_has(a->s->map, NVF_TILE); }
+
+static const char *mask(nvcu_em *e, const access *a, int item) {
+  return nvcu_and(e, nvcu_cond(e, a->s->where, a->l, item), is_checked(e, a) ? "sound" : NULL);
+}
+
+static int members(const access *a) { return a->words ? a->n / 2 : a->n * (a->pairs ? 2 : 1); }
+
+static const char *pack(nvcu_em *e, const access *a) {
+  return nvcu_text(e, "nv_pack<%s, %d>", a->words ? "unsigned" : a->memory, members(a));
+}
+
+static const char *address(nvcu_em *e, const access *a, int item, int part) {
+  nvcu_xv at = nvcu_index(e, a->s->map, a->l, item);
+  if (a->parts == 2) {
+    at = nvcu_times(e, at, 2);
+    at.k += part;
+  }
+  return nvcu_text(e, "p_%s + %s", e->k->param[a->s->buf].name, nvcu_index_text(e, &at));
+}
+
+/* Relations that can be told for a whole tile, if nothing but relations is asked; "" else. */
+static const char *all_hold(nvcu_em *e, const access *a) {
+  const nvf_cond *c = a->s->where;
+  for (int i = 0; i < c->nrel; i++)
+    if (nvc_relation(&e->r, &c->rel[i]) < 0) return "";
+  return c->ntile || is_checked(e, a) ? "" : nvcu_all_hold(e, nvc_relation_set(&e->r, c), a->l);
+}
+
+/* ---- loads */
+static const char *fetch(nvcu_em *e, const access *a, int item, int part, int wide) {
+  const char *p = address(e, a, item, part);
+  int stream = nvc_hint(&e->r, a->s, "stream", 0) != 0;
+  if (wide) return nvcu_text(e, stream ? "nv_load_stream((const %s *)(%s))" : "*(const %s *)(%s)", pack(e, a), p);
+  return nvcu_text(e, stream ? "nv_load_stream(%s)" : "*(%s)", p);
+}
+
+static uint64_t other(const access *a) { return a->s->has_other ? a->s->other : 0; }
+
+static const char *in_register(nvcu_em *e, const access *a, const char *v) {
+  return a->type == NVM_BOOL ? nvcu_text(e, "(%s != 0)", v) : v;
+}
+
+static void load_single(nvcu_em *e, const access *a, int item) {
+  const char *m = mask(e, a, item);
+  for (int j = 0; j < a->s->nout; j++) {
+    const char *v = in_register(e, a, fetch(e, a, item, j, 0));
+    if (m) v = nvcu_text(e, "%s ? %s : %s", m, v, nvcu_const(e, a->type, other(a)));
+    nvcu_define(e, a->s->out[j], item, v);
+  }
+}
+
+/* Elements of a pack become items. */
+static void spread(nvcu_em *e, const access *a, int item, const char *q) {
+  for (int i = 0; i < a->n; i++)
+    for (int j = 0; j < a->s->nout; j++) {
+      const char *v = a->words ? nvcu_text(e, "(%s)(%s.at[%d]%s)", a->memory, q, i / 2, i % 2 ? " >> 16" : "")
+                               : in_register(e, a, nvcu_text(e, "%s.at[%d]", q, i * a->s->nout + j));
+      if (e->r.tile[a->s->out[j]].mutable) nvcu_define(e, a->s->out[j], item + i * a->step, v);
+      else nvcu_bind(e, a->s->out[j], item + i * a->step, v);
+    }
+}
+
+static const char *all_of(nvcu_em *e, const access *a, const char *v) {
+  nvb_text t = {.arena = e->a};
+  for (int i = 0; i < members(a); i++) nvb_print(&t, "%s%s", i ? ", " : "", v);
+  return nvcu_text(e, "{%s}", t.s);
+}
+
+static const char *fill(nvcu_em *e, const access *a) {
+  uint64_t bits = a->type == NVM_BOOL ? other(a) & 1 : other(a);
+  if (a->words) return all_of(e, a, nvcu_const(e, NVM_U32, (bits & 0xffff) * 0x10001));
+  return all_of(e, a, nvcu_const(e, a->type == NVM_BOOL ? NVM_U8 : a->type, bits));
+}
+
+/* Does no store look at what is loaded where the condition fails? Then it may be what registers hold: zeros are
+   instructions, for which loads would wait. */
+static int unseen(nvcu_em *e, const access *a) {
+  const nvf_cond *c = a->s->where;
+  for (int i = 0; i < c->nrel; i++) {
+    int q = nvc_relation(&e->r, &c->rel[i]);
+    if (q < 0 || !(e->run->carries >> q & 1)) return 0;
+  }
+  return e->plain && a->type == NVM_F32 && !a->s->has_other;
+}
+
+static void load_wide(nvcu_em *e, const access *a, int item) {
+  const char *m = mask(e, a, item), *q = nvcu_fresh(e, "q"), *v = fetch(e, a, item, 0, 1);
+  if (!m) nvcu_line(e, "const %s %s = %s;", pack(e, a), q, v);
+  else if (unseen(e, a)) {
+    nvcu_line(e, "%s %s;", pack(e, a), q);
+    nvcu_line(e, "if (%s) %s = %s;", m, q, v);
+    nvcu_line(e, "else %s = %s;", q, all_of(e, a, "nv_any()"));
+  } else {
+    nvcu_line(e, "%s %s = %s;", pack(e, a), q, fill(e, a));
+    nvcu_line(e, "if (%s) %s = %s;", m, q, v);
+  }
+  spread(e, a, item, q);
+}
+
+static void load_parts(nvcu_em *e, const access *a, int item, const char *q) { /* of a pack, one by one */
+  for (int i = 0; i < a->n; i++) {
+    const char *m = mask(e, a, item + i * a->step);
+    for (int j = 0; j < (a->pairs ? 2 : 1); j++) {
+      const char *v = fetch(e, a, item + i * a->step, j, 0);
+      nvcu_line(e, "%s%s%s%s.at[%d] = %s;", m ? "if (" : "", m ? m : "", m ? ") " : "", q, i * (a->pairs ? 2 : 1) + j,
+                v);
+    }
+  }
+}
+
+static const char *every_mask(nvcu_em *e, const access *a, int item) {
+  const char *all = NULL;
+  for (int i = 0; i < a->n; i++) all = nvcu_and(e, all, mask(e, a, item + i * a->step));
+  return all ? all : "true";
+}
+
+/* Where the condition may differ within an access. */
+static void load_either(nvcu_em *e, const access *a) {
+  int n = nvc_items(a->l);
+  const char **q = NVB_NEWN(e->a, const char *, n), *full = all_hold(e, a);
+  for (int i = 0; i < n; i++)
+    if (is_first(a, i) && nvcu_now(e, a->l, i))
+      nvcu_line(e, "%s %s = %s;", pack(e, a), q[i] = nvcu_fresh(e, "q"), fill(e, a));
+  for (int side = 0; side < 2 && *full; side++) {
+    nvcu_open(e, side ? "else" : "if (%s)", full);
+    for (int i = 0; i < n; i++) {
+      if (!q[i]) continue;
+      if (side) load_parts(e, a, i, q[i]);
+      else nvcu_line(e, "%s = %s;", q[i], fetch(e, a, i, 0, 1));
+    }
+    nvcu_close(e);
+  }
+  for (int i = 0; i < n; i++) {
+    if (!q[i]) continue;
+    if (!*full) {
+      nvcu_open(e, "if (%s)", every_mask(e, a, i));
+      nvcu_line(e, "%s = %s;", q[i], fetch(e, a, i, 0, 1));
+      nvcu_close(e);
+      nvcu_open(e, "else");
+      load_parts(e, a, i, q[i]);
+      nvcu_close(e);
+    }
+    spread(e, a, i, q[i]);
+  }
+}
+
+static int moves(const nvcu_em *e, const nvf_expr *x) { /* with the block */
+  return x->kind >= NVF_ADD ? moves(e, x->a) || moves(e, x->b) : x->kind == NVF_GRID && x->id == e->part->ngrid - 1;
+}
+
+/* Lanes that share 128 bytes with the lane before them need not ask. */
+static const char *asks(nvcu_em *e, const access *a) {
+  int64_t bytes = nvg_size(a->type) * a->parts;
+  for (int i = 0; i < a->l->n; i++) {
+    const nvf_digit *d = &a->l->d[i];
+    int64_t c;
+    if (d->place != 'l' || d->pstride != 1 || !nvc_coef(&e->r, a->s->map, d->axis, &c) || c != 1) continue;
+    int64_t share = 128 / (bytes * d->stride > 128 ? 128 : bytes * d->stride);
+    if (share > d->extent) share = d->extent;
+    if (share > 1) return nvcu_text(e, "(lane & %d) == 0", (int)share - 1);
+  }
+  return NULL;
+}
+
+/* Asks L2 for what the block `ahead` blocks on will read. */
+static void prefetch(nvcu_em *e, const access *a, int64_t ahead) {
+  uint64_t known = e->known;
+  const nvf_part *p = e->part;
+  const char *all = asks(e, a), *extent = nvcu_uniform(e, p->grid[p->ngrid - 1].extent);
+  all = nvcu_and(e, all ? nvcu_text(e, "(%s)", all) : NULL,
+                 nvcu_text(e, "(%s < %s - %lld)", e->grid[p->ngrid - 1], extent, (long long)ahead));
+  nvcu_open(e, "if (%s)", all);
+  e->ahead = ahead;
+  e->known = 0;
+  for (int i = 0; i < nvc_items(a->l); i++) {
+    if (!is_first(a, i)) continue;
+    const char *m = mask(e, a, i), *at = address(e, a, i, 0);
+    nvcu_line(e, "%s%s%snv_prefetch(%s);", m ? "if (" : "", m ? m : "", m ? ") " : "", at);
+  }
+  e->ahead = 0;
+  e->known = known;
+  nvcu_close(e);
+}
+
+static void load(nvcu_em *e, access *a) {
+  const char *full = wide(a) && !a->whole ? all_hold(e, a) : NULL;
+  if (full) {
+    load_either(e, a);
+    return;
+  }
+  a->words = a->n > 1 && nvg_size(a->type) == 2;
+  for (int i = 0; i < nvc_items(a->l); i++) {
+    if (!nvcu_now(e, a->l, i)) continue;
+    if (wide(a) && is_first(a, i)) load_wide(e, a, i);
+    if (!wide(a)) load_single(e, a, i);
+  }
+}
+
+/* What a later block wants is asked for behind what this one waits for. */
+void nvcu_load(nvcu_em *e, const nvf_stmt *s) {
+  access a = access_of(e, s);
+  int64_t ahead = nvc_hint(&e->r, s, "prefetch", 0);
+  load(e, &a);
+  if (ahead > 0 && e->r.run_of[s->id] == e->run && moves(e, s->map) && !nvc_has(s->map, NVF_TILE))
+    prefetch(e, &a, ahead);
+}
+
+/* ---- stores */
+static const char *to_memory(nvcu_em *e, const access *a, int item, int part) {
+  const char *v = nvcu_tile_at(e, a->s->in[part], a->l, item);
+  return a->type == NVM_BOOL ? nvcu_text(e, "(unsigned char)%s", v) : v;
+}
+
+static void put(nvcu_em *e, const access *a, const char *m, const char *p, const char *v) {
+  int stream = nvc_hint(&e->r, a->s, "nt", 0) != 0;
+  const char *when = m ? nvcu_text(e, "if (%s) ", m) : "";
+  if (stream) nvcu_line(e, "%snv_store_stream(%s, %s);", when, p, v);
+  else nvcu_line(e, "%s*(%s) = %s;", when, p, v);
+}
+
+static void store_single(nvcu_em *e, const access *a, int item) {
+  const char *m = mask(e, a, item);
+  for (int j = 0; j < a->parts; j++) {
+    const char *p = address(e, a, item, j);
+    put(e, a, m, p, nvcu_text(e, "(%s)%s", a->memory, to_memory(e, a, item, j)));
+  }
+}
+
+static void store_wide(nvcu_em *e, const access *a, int item, const char *m) {
+  nvb_text t = {.arena = e->a};
+  const char *type = pack(e, a), *p = address(e, a, item, 0);
+  for (int i = 0; i < a->n; i++)
+    for (int j = 0; j < a->parts; j++) nvb_print(&t, "%s%s", t.n ? ", " : "", to_memory(e, a, item + i * a->step, j));
+  put(e, a, m, nvcu_text(e, "(%s *)(%s)", type, p), nvcu_text(e, "%s{%s}", type, t.s));
+}
+
+static void store_parts(nvcu_em *e, const access *a, int item) {
+  for (int i = 0; i < a->n; i++) store_single(e, a, item + i * a->step);
+}
+
+static void store_either(nvcu_em *e, const access *a, const char *full) {
+  for (int side = 0; side < 2 && *full; side++) {
+    nvcu_open(e, side ? "else" : "if (%s)", full);
+    for (int i = 0; i < nvc_items(a->l); i++)
+      if (is_first(a, i) && nvcu_now(e, a->l, i)) side ? store_parts(e, a, i) : store_wide(e, a, i, NULL);
+    nvcu_close(e);
+  }
+  for (int i = 0; i < nvc_items(a->l) && !*full; i++) {
+    if (!is_first(a, i) || !nvcu_now(e, a->l, i)) continue;
+    const char *m = every_mask(e, a, i);
+    nvcu_open(e, "if (%s)", m);
+    store_wide(e, a, i, NULL);
+    nvcu_close(e);
+    nvcu_open(e, "else");
+    store_parts(e, a, i);
+    nvcu_close(e);
+  }
+}
+
+void nvcu_store(nvcu_em *e, const nvf_stmt *s) {
+  access a = access_of(e, s);
+  const char *once = nvcu_first_copy(e, a.l), *full = wide(&a) && !a.whole ? all_hold(e, &a) : NULL;
+  if (once) nvcu_open(e, "if (%s)", once);
+  if (full) store_either(e, &a, full);
+  for (int i = 0; i < nvc_items(a.l) && !full; i++) {
+    if (!nvcu_now(e, a.l, i)) continue;
+    if (wide(&a) && is_first(&a, i)) store_wide(e, &a, i, mask(e, &a, i));
+    if (!wide(&a)) store_single(e, &a, i);
+  }
+  if (once) nvcu_close(e);
+}
+
+void nvcu_atomic(nvcu_em *e, const nvf_stmt *s) {
+  access a = access_of(e, s);
+  const char *once = nvcu_first_copy(e, a.l);
+  for (int i = 0; i < nvc_items(a.l); i++) {
+    const char *m = nvcu_and(e, once, mask(e, &a, i)), *p = address(e, &a, i, 0);
+    nvcu_line(e, "%s%s%satomicMax(%s, %s);", m ? "if (" : "", m ? m : "", m ? ") " : "", p,
+              nvcu_tile_at(e, s->in[0], a.l, i));
+  }
+}

@@ -1,0 +1,328 @@
+/* Contractions of shared tiles by the tensor cores of a warp: products of 16 x 8 sums over 16 factors of 16 bits, 32 of
+   8 bits (floats, or integers), 8 of 32 bits that are rounded to tf32, or 8 of f64. The order of addition is the
+   hardware's. Decides how a sum's layout is read as such products, and the order in which a warp takes them. */
+#include "codegen/cuda/tensor_core.h"
+#include <string.h>
+#include "frag/dtype.h"
+
+static const nvf_digit *digit_at(const nvf_layout *l, int axis, int64_t stride) {
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis && l->d[i].stride == stride && l->d[i].extent > 1) return &l->d[i];
+  return NULL;
+}
+
+static int is_digit(const nvf_digit *d, char place, int extent, int pstride) {
+  return d && d->place == place && d->extent == extent && (!pstride || d->pstride == pstride);
+}
+
+/* Digits above the product's own are items and warps. */
+static int rest_fits(const nvf_layout *l, int axis, int64_t above) {
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    if (d->axis == axis && d->extent > 1 && d->stride >= above && d->place != 'i' && d->place != 'w') return 0;
+  }
+  return 1;
+}
+
+static int is_p(const nvf_layout *l, int axis) {
+  const nvf_digit *two = digit_at(l, axis, 8);
+  return is_digit(digit_at(l, axis, 1), 'l', 8, 4) && two && two->place == 'i' && two->extent % 2 == 0 &&
+         rest_fits(l, axis, 8);
+}
+static int is_near(const nvf_layout *l, int axis) {
+  return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 8, 4) &&
+         rest_fits(l, axis, 16);
+}
+static int is_rows(const nvf_layout *l, int axis) { return is_p(l, axis) || is_near(l, axis); }
+static int is_q(const nvf_layout *l, int axis) {
+  return is_digit(digit_at(l, axis, 1), 'i', 2, 0) && is_digit(digit_at(l, axis, 2), 'l', 4, 1) &&
+         rest_fits(l, axis, 8);
+}
+
+static int among(int *at, int *n, int v) {
+  for (int i = 0; i < *n; i++)
+    if (at[i] == v) return i;
+  at[*n] = v;
+  return (*n)++;
+}
+
+nvcu_sum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
+  const nvf_layout *l = &e->t->tile[contract->out[0]];
+  int axes[NVF_MAX_DIGITS], n = 0, all = nvf_layout_axes(l, axes), items = nvc_items(l);
+  for (int i = 0; i < all; i++)
+    if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
+  nvcu_sum s = {.l = l};
+  if (n == 2) {
+    int turned = is_rows(l, axes[1]) && is_q(l, axes[0]);
+    s.p = axes[turned];
+    s.q = axes[!turned];
+  }
+  if (n != 2 || !is_rows(l, s.p) || !is_q(l, s.q))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of sums of tensor cores",
+              e->k->tile[contract->out[0]].name);
+  s.near = is_near(l, s.p);
+  s.prow = NVB_NEWN(e->a, int, items);
+  s.qcol = NVB_NEWN(e->a, int, items);
+  s.item = NVB_NEWN(e->a, int, items);
+  for (int i = 0; i < items; i++) {
+    among(s.prow, &s.np, (int)nvc_axis_part(l, s.p, i) & ~15);
+    among(s.qcol, &s.nq, (int)nvc_axis_part(l, s.q, i) & ~7);
+  }
+  for (int i = 0; i < items; i++) {
+    int p = (int)nvc_axis_part(l, s.p, i), q = (int)nvc_axis_part(l, s.q, i);
+    int at = among(s.prow, &s.np, p & ~15) * s.nq + among(s.qcol, &s.nq, q & ~7);
+    s.item[4 * at + (p >> (s.near ? 0 : 3) & 1) * 2 + (q & 1)] = i;
+  }
+  return s;
+}
+
+const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
+  nvf_layout warps = {0};
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis && l->d[i].place == 'w' && l->d[i].extent > 1) warps.d[warps.n++] = l->d[i];
+  nvcu_xv x = nvcu_coordinate(e, axis, &warps, 0);
+  return nvcu_index_text(e, &x);
+}
+
+/* ---- fragments: four registers of two 8 x 8 quarters side by side; of 32-bit factors that lie across, single words */
+typedef struct side {
+  nvcu_rows *r;
+  int across;           /* k is the row of the shared tile */
+  const char *at, *base;/* of the stage; the warp's first row or column */
+  int single;           /* lies across and is no 16-bit type */
+  int near;             /* bytes that lie across: a lane's two rows are neighbours */
+  int bytes;            /* which become wider */
+  nvm_dtype type;       /* what is multiplied: that of the tile, or what its bytes become */
+} side;
+
+static side side_of(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int axis) {
+  for (int j = 1; j < 3; j++) {
+    nvcu_rows *r = e->tile[s->in[j]].rows;
+    if (!r || (r->row != axis && r->col != axis)) continue;
+    int across = r->row == s->axis, bytes = nvcu_becomes_wider(e, s, r->type), near = sum->near && axis == sum->p;
+    if (near && !(across && bytes))
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] only bytes that lie across are multiplied two rows a lane");
+    return (side){r, across, r->at, nvcu_warp_part(e, sum->l, axis), across && r->size == 4, near, bytes,
+                  bytes ? nvcu_factor_type(e, s) : r->type};
+  }
+  nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores want shared tiles that were put for them");
+}
+
+nvm_dtype nvcu_factor_type(const nvcu_em *e, const nvf_stmt *s) {
+  nvm_dtype t = e->k->tile[s->in[1]].type;
+  return t == NVM_I8 ? e->k->tile[s->in[2]].type : t;
+}
+
+int nvcu_becomes_wider(const nvcu_em *e, const nvf_stmt *s, nvm_dtype factor) {
+  return s && factor == NVM_I8 && e->k->tile[s->out[0]].type != NVM_I32;
+}
+
+int nvcu_is_lifted(const nvcu_em *e, const nvf_stmt *s, const nvcu_rows *r) {
+  return nvcu_becomes_wider(e, s, r->type) || (r->size == 4 && r->row == s->axis);
+}
+
+/* Where a lane finds the first of its factors from a row (column) and a factor on: within a stage, of the h-th row */
+static const char *place_in(nvcu_em *e, const side *f, int first, const char *k, int h) {
+  const char *line = nvcu_text(e, "%s + %d", f->base, first);
+  if (f->single)
+    return nvcu_rows_place(e, f->r, nvcu_text(e, "%s + (lane & 3)", k), nvcu_text(e, "(%s + (lane >> 2)) * 4", line));
+  if (f->near) return nvcu_rows_place(e, f->r, nvcu_text(e, "%s + (lane & 15)", k), line);
+  const char *deep = nvcu_text(e, "%s + (lane & 3) * 2 + %d", k, h);
+  line = nvcu_text(e, "%s + (lane >> 2)", line);
+  return f->across ? nvcu_rows_place(e, f->r, deep, line) : nvcu_rows_place(e, f->r, line, deep);
+}
+
+static int rows_at_once(const side *f) { return f->across && !f->near && !f->single ? 2 : 1; }
+
+/* Bytes, two in a word: rows eight further on, and what lies eight further on in one, have the same turn
+   (swizzle.c). */
+static void read_bytes(nvcu_em *e, const side *f, const char *name, const char *const *at, int order) {
+  const char *from[2];
+  nvcu_line(e, "unsigned %s[%d];", name, f->near ? 2 : 4);
+  if (f->near) {
+    nvcu_line(e, "nv_columns2(%s, %s);", name, at[0]);
+    return;
+  }
+  for (int h = 0; h < rows_at_once(f); h++)
+    from[h] = nvcu_let(e, "unsigned char *", nvcu_text(e, "(const unsigned char *)%s", at[h]));
+  int far = 8 * f->r->span, up = f->across ? 8 : far, deep = f->across ? far : 8;
+  for (int i = 0; i < 4; i++) {
+    int on = (order ? i >> 1 : i & 1) * up + (order ? i & 1 : i >> 1) * deep;
+    if (f->across) nvcu_line(e, "%s[%d] = %s[%d] | %s[%d] << 16;", name, i, from[0], on, from[1], on);
+    else nvcu_line(e, "%s[%d] = *(const unsigned short *)(%s + %d);", name, i, from[0], on);
+  }
+}
+
+/* Two of them 16 bits apart: for bf16 it does not matter what lies between. */
+static const char *apart(nvcu_em *e, const side *f, const char *bytes, int i) {
+  if (!f->near) return nvcu_text(e, f->across ? "%s[%d]" : "nv_apart(%s[%d])", bytes, i);
+  if (i & 1) return nvcu_text(e, "nv_odd(%s[%d])", bytes, i / 2);
+  return nvcu_text(e, f->type == NVM_BF16 ? "%s[%d]" : "nv_even(%s[%d])", bytes, i / 2);
+}
+
+static void widen(nvcu_em *e, const side *f, const char *name, const char *bytes) {
+  for (int i = 0; i < 4; i++)
+    nvcu_line(e, "%s[%d] = nv_%s_of(%s);", name, i, nvcu_factor_name(e, f->type), apart(e, f, bytes, i));
+}
+
+void nvcu_lift_begin(nvcu_em *e, const nvf_stmt *s) {
+  nvcu_sum sum = nvcu_sum_of(e, s);
+  side p = side_of(e, s, &sum, sum.p);
+  for (int h = 0; h < rows_at_once(&p); h++) {
+    const char *own = p.r->lane[h] = nvcu_fresh(e, "own");
+    nvcu_line(e, "int %s = %s;", own, place_in(e, &p, 0, "0", h));
+    nvcu_line(e, "nv_keep(%s);", own);
+  }
+}
+
+/* Words of 32 bits: eight columns, and four rows, further on an exclusive or leads to them. */
+static void read_words(nvcu_em *e, const side *f, const char *name, int first, int deep) {
+  int span = f->r->span, byte = first * 4;
+  nvcu_line(e, "unsigned %s[4];", name);
+  for (int i = 0; i < 4; i++)
+    nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + (%s ^ %d) + %d);", name, i, f->r->ring, f->r->byte[0],
+              byte % span ^ (i & 1) * 32 ^ (i >> 1) * 64, (byte / span * f->r->rows + deep + (i >> 1) * 4) * span);
+}
+
+/* Sixteen rows, or factors, further on the turn is the same. */
+const char *nvcu_lift(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, int first, int deep) {
+  side p = side_of(e, s, sum, sum->p);
+  int span = p.r->span, row = p.across ? deep : first, byte = p.across ? first : deep;
+  const char *name = nvcu_fresh(e, p.bytes ? "bytes" : "a"), *at[2];
+  if (p.single) {
+    read_words(e, &p, name, first, deep);
+    return name;
+  }
+  for (int h = 0; h < rows_at_once(&p); h++)
+    at[h] = nvcu_text(e, "(%s + (%s ^ %d) + %d)", p.r->ring, p.r->byte[h], byte % span,
+                      (byte / span * p.r->rows + row) * span);
+  read_bytes(e, &p, name, at, 0);
+  return name;
+}
+
+const char *nvcu_widened(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum, const char *bytes) {
+  side p = side_of(e, s, sum, sum->p);
+  const char *name = nvcu_fresh(e, "a");
+  nvcu_line(e, "unsigned %s[4];", name);
+  widen(e, &p, name, bytes);
+  return name;
+}
+
+/* The same of f64, a number a register: four factors that follow each other are of lanes side by side. */
+static void numbers(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order) {
+  nvcu_line(e, "double %s[4];", name);
+  for (int i = 0; i < 4; i++) {
+    int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
+    const char *row = f->across ? nvcu_text(e, "%s + %d + (lane & 3) * 2", k, deep)
+                                : nvcu_text(e, "%s + %d + nv_row8(lane >> 2)", f->base, first + 8 * up),
+               *byte = f->across ? nvcu_text(e, "(%s + %d + (lane >> 2)) * 8", f->base, first + 8 * up)
+                                 : nvcu_text(e, "(%s + %d + (lane & 3)) * 8", k, 4 * deep);
+    nvcu_line(e, "%s[%d] = *(const double *)(%s + nv_place<%d, %d>(%s, %s));", name, i, f->at, f->r->rows, f->r->span,
+              row, byte);
+  }
+}
+
+/* Registers [quarter of the axis in hand][half of k]: order 0: the axis' two eights first, as of p; 1: k's, as of q */
+static void fragment(nvcu_em *e, const side *f, const char *name, int first, const char *k, int order, int tf32) {
+  const char *half = order ? "(lane >> 3 & 1)" : "(lane >> 4)", *eight = order ? "(lane >> 4)" : "(lane >> 3 & 1)";
+  if (f->type == NVM_F64) {
+    numbers(e, f, name, first, k, order);
+    return;
+  }
+  nvcu_line(e, "unsigned %s[4];", name);
+  if (f->bytes) {
+    const char *two = nvcu_fresh(e, "bytes"), *at[2];
+    for (int h = 0; h < rows_at_once(f); h++)
+      at[h] = nvcu_text(e, "(%s + %s)", f->at, place_in(e, f, first, k, h));
+    read_bytes(e, f, two, at, order);
+    widen(e, f, name, two);
+  } else if (f->single) {
+    for (int i = 0; i < 4; i++) {
+      int up = order ? i >> 1 : i & 1, deep = order ? i & 1 : i >> 1;
+      const char *row = nvcu_text(e, "%s + %d + (lane & 3)", k, 4 * deep),
+                 *byte = nvcu_text(e, "(%s + %d + (lane >> 2)) * 4", f->base, first + 8 * up);
+      nvcu_line(e, "%s[%d] = *(const unsigned *)(%s + %s);", name, i, f->at, nvcu_rows_place(e, f->r, row, byte));
+    }
+  } else if (f->across) {
+    const char *row = nvcu_text(e, "%s + (lane & 7) + %s * 8", k, half),
+               *byte = nvcu_text(e, "(%s + %d + %s * 8) * 2", f->base, first, eight);
+    nvcu_line(e, "nv_columns4(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+  } else {
+    const char *row = nvcu_text(e, "%s + %d + (lane & 7) + %s * 8", f->base, first, eight),
+               *byte = nvcu_text(e, "%s * %d + %s * 16", k, f->r->size, half);
+    nvcu_line(e, "nv_rows4(%s, %s + %s);", name, f->at, nvcu_rows_place(e, f->r, row, byte));
+  }
+  for (int i = 0; tf32 && i < 4; i++) nvcu_line(e, "%s[%d] = nv_tf32(%s[%d]);", name, i, name, i);
+}
+
+const char *nvcu_factor_name(nvcu_em *e, nvm_dtype t) {
+  switch (t) {
+  case NVM_F8E4: return "e4m3";
+  case NVM_F8E5: return "e5m2";
+  case NVM_BF16: return "bf16";
+  case NVM_F16: return "f16";
+  case NVM_F32: return "tf32";
+  case NVM_I8: return "s8";
+  case NVM_F64: return "f64";
+  default: nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] tensor cores do not take %s", nvg_dtype_short(t));
+  }
+}
+
+static const char *instruction(nvcu_em *e, const side *p, const side *q) {
+  const char *one = nvcu_factor_name(e, p->type);
+  if (nvg_size(p->type) > 1) return nvcu_text(e, "nv_mma_%s", one);
+  if ((p->type != NVM_I8 && e->target->arch < 89) || p->across || q->across)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED,
+              "[cuda] tensor cores take bytes along k, those of floats from compute capability 8.9 on");
+  if (p->type == NVM_I8) return "nv_mma_s8";
+  return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_factor_name(e, q->type));
+}
+
+static void products(nvcu_em *e, const nvcu_sum *sum, const char *mma, const char *const *acc, const char *k,
+                     const side *p, const side *q) {
+  int tf32 = p->type == NVM_F32 && !e->ring /* TMA has rounded */, qstep = 0;
+  const char **a = NVB_NEWN(e->a, const char *, sum->np);
+  for (int i = 0; i < sum->np; i++) fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
+  for (int j = 0; j < sum->nq; j += qstep) { /* sixteen columns in one access, where they are neighbours */
+    const char *b = nvcu_fresh(e, "b");
+    qstep = j + 1 < sum->nq && sum->qcol[j + 1] == sum->qcol[j] + 8 ? 2 : 1;
+    if (qstep == 1 && sum->qcol[j] & 8)
+      nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a warp's columns are not in sixteens");
+    fragment(e, q, b, sum->qcol[j], k, 1, tf32);
+    for (int h = 0; h < qstep; h++)
+      for (int i = 0; i < sum->np; i++) {
+        const int *c = &sum->item[4 * (i * sum->nq + j + h)];
+        nvcu_line(e, "%s(%s, %s, %s, %s, %s, %s[%d], %s[%d]);", mma, acc[c[0]], acc[c[1]], acc[c[2]], acc[c[3]], a[i],
+                  b, 2 * h, b, 2 * h + 1);
+      }
+  }
+}
+
+void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
+  if (nvc_hint(&e->r, s, "mma", 0) == 2) {
+    nvcu_group_mma(e, s);
+    return;
+  }
+  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].room);
+  nvcu_sum sum = nvcu_sum_of(e, s);
+  nvcu_warp_mma(e, s, &sum);
+  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].room);
+}
+
+void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_sum *sum) {
+  int items = nvc_items(sum->l), size = nvg_size(nvcu_factor_type(e, s)), deep = size > 4 ? 8 : 32 / size;
+  int same = s->in[0] == s->out[0];
+  const char **acc = NVB_NEWN(e->a, const char *, items), *type = nvcu_type(e->k->tile[s->out[0]].type);
+  int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
+  if (n % deep)
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] %lld factors at a time are not whole products", (long long)n);
+  side p = side_of(e, s, sum, sum->p), q = side_of(e, s, sum, sum->q);
+  for (int i = 0; i < items; i++) {
+    acc[i] = same ? nvcu_tile_item(e, s->in[0], i) : nvcu_fresh(e, "c");
+    if (!same) nvcu_line(e, "%s %s = %s;", type, acc[i], nvcu_tile_at(e, s->in[0], sum->l, i));
+  }
+  const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
+  products(e, sum, instruction(e, &p, &q), acc, k, &p, &q);
+  nvcu_close(e);
+  for (int i = 0; i < items && !same; i++) nvcu_define(e, s->out[0], i, acc[i]);
+}

@@ -1,0 +1,56 @@
+/* What a source begins with: of the texts that all sources have in common only what this one calls, since NVRTC takes
+   the longer the more there is. */
+#include <string.h>
+#include "codegen/cuda/emit.h"
+
+/* A definition with the comment before it. */
+typedef struct piece { const char *at, *name; size_t size, length; int wanted; } piece;
+
+static const char *next_line(const char *at) {
+  const char *end = strchr(at, '\n');
+  return end ? end + 1 : at + strlen(at);
+}
+
+static int begins(const char *at, const char *word) { return !strncmp(at, word, strlen(word)); }
+static size_t name_length(const char *at) { return strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_"); }
+
+/* The piece that begins here, of whole lines; one without a name is always there. */
+static piece piece_at(const char *at) {
+  piece p = {.at = at};
+  while (begins(at, "//")) at = next_line(at);
+  if (begins(at, "NV ") || begins(at, "template <")) {
+    p.name = strstr(at, "nv_");
+    p.length = name_length(p.name);
+  }
+  int depth = 0;
+  for (; *at && (*at != '\n' || depth); at++) depth += (*at == '{') - (*at == '}');
+  p.size = (size_t)(next_line(at) - p.at);
+  return p;
+}
+
+/* Marks what the text calls, and what that calls. */
+static void want(piece *p, int n, const char *text, size_t size) {
+  for (const char *at = text; (at = strstr(at, "nv_")) && at < text + size;) {
+    size_t length = name_length(at);
+    for (int i = 0; i < n; i++)
+      if (!p[i].wanted && p[i].length == length && !memcmp(p[i].name, at, length)) {
+        p[i].wanted = 1;
+        want(p, n, p[i].at, p[i].size);
+      }
+    at += length;
+  }
+}
+
+void nvcu_prelude(nvb_arena *a, nvb_text *t, const char *const *text, int ntext, const char *body) {
+  int n = 0, most = 0;
+  for (int i = 0; i < ntext; i++)
+    for (const char *at = text[i]; *at; at = next_line(at)) most++;
+  piece *p = NVB_NEWN(a, piece, most);
+  for (int i = 0; i < ntext; i++)
+    for (const char *at = text[i]; *at; at += p[n++].size) p[n] = piece_at(at);
+  want(p, n, body, strlen(body));
+  for (int i = 0; i < n; i++)
+    if (!p[i].name) want(p, n, p[i].at, p[i].size);
+  for (int i = 0; i < n; i++)
+    if (!p[i].name || p[i].wanted) nvb_print(t, "%.*s", (int)p[i].size, p[i].at);
+}

@@ -1,0 +1,245 @@
+/* A fragment over vectors of n lanes: one IR operation, or a short fixed sequence, per primitive. What is not in this
+   file is not emitted: no library calls, no half or bfloat arithmetic, no frem, no saturating conversion, no fast-math
+   flag. Bit for bit what the interpreter's step computes, NaN payloads excepted. */
+#include "codegen/llvm/emit.h"
+#include "frag/dtype.h"
+
+typedef struct open_loop {
+  int inst;
+  blk header;
+  val i;
+} open_loop;
+typedef struct state {
+  nvcl_em *e;
+  const nvg_frag *f;
+  val *v;
+  int n, depth;
+  open_loop loop[8];
+} state;
+
+const nvg_frag *nvcl_frag_full(const nvg_frag *f) { return f->rare >= 0 ? f->full : f; }
+
+static int is_float(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64; }
+static int is_signed(nvm_dtype t) { return nvg_class_of(t) == NVG_SIGNED; }
+static typ vec_type(state *s, nvm_dtype t) { return nvcl_vec(nvcl_type(s->e, t), s->n); }
+static unsigned width(nvm_dtype t) { return t == NVM_BOOL ? 1 : 8u * (unsigned)nvg_size(t); }
+static val word(state *s, nvm_dtype t, uint64_t x) { return nvcl_bits(s->e, t, x, s->n); }
+
+static val unary(state *s, const char *name, val a) {
+  typ t = LLVMTypeOf(a);
+  return nvcl_call(s->e, name, &t, 1, &a, 1);
+}
+
+/* Quotient of integers through a float type that holds both exactly: the rounded quotient never reaches the next
+   integer, so cutting is exact. 64 bits: the machine's own division, of a divisor that the fragment made safe. */
+static val int_div(state *s, nvm_dtype t, val a, val b) {
+  LLVMBuilderRef B = s->e->b;
+  int sign = is_signed(t);
+  if (width(t) == 64) return sign ? LLVMBuildSDiv(B, a, b, "") : LLVMBuildUDiv(B, a, b, "");
+  nvm_dtype ft = width(t) == 32 ? NVM_F64 : NVM_F32, it = width(t) == 32 ? t : NVM_I32;
+  typ f = vec_type(s, ft), to = vec_type(s, it);
+  val x = sign ? LLVMBuildSIToFP(B, a, f, "") : LLVMBuildUIToFP(B, a, f, "");
+  val y = sign ? LLVMBuildSIToFP(B, b, f, "") : LLVMBuildUIToFP(B, b, f, "");
+  val q = LLVMBuildFDiv(B, x, y, "");
+  q = is_signed(it) ? LLVMBuildFPToSI(B, q, to, "") : LLVMBuildFPToUI(B, q, to, "");
+  return it == t ? q : LLVMBuildTrunc(B, q, vec_type(s, t), "");
+}
+
+static val int_rem(state *s, nvm_dtype t, val a, val b) {
+  return LLVMBuildSub(s->e->b, a, LLVMBuildMul(s->e->b, int_div(s, t, a, b), b, ""), "");
+}
+
+static val high_half(state *s, nvm_dtype t, val a, val b) {
+  LLVMBuilderRef B = s->e->b;
+  if (width(t) < 64) {
+    typ wide = nvcl_vec(LLVMIntTypeInContext(s->e->c, 2 * width(t)), s->n), narrow = vec_type(s, t);
+    val x = is_signed(t) ? LLVMBuildSExt(B, a, wide, "") : LLVMBuildZExt(B, a, wide, "");
+    val y = is_signed(t) ? LLVMBuildSExt(B, b, wide, "") : LLVMBuildZExt(B, b, wide, "");
+    val by = LLVMConstInt(LLVMIntTypeInContext(s->e->c, 2 * width(t)), width(t), 0);
+    return LLVMBuildTrunc(B, LLVMBuildLShr(B, LLVMBuildMul(B, x, y, ""), nvcl_splat(s->e, by, s->n), ""), narrow, "");
+  }
+  val low = word(s, t, 0xffffffffu), half = word(s, t, 32); /* four products of 32 bits: vectors have no wider one */
+  val al = LLVMBuildAnd(B, a, low, ""), ah = LLVMBuildLShr(B, a, half, "");
+  val bl = LLVMBuildAnd(B, b, low, ""), bh = LLVMBuildLShr(B, b, half, "");
+  val mid = LLVMBuildAdd(B, LLVMBuildMul(B, ah, bl, ""), LLVMBuildLShr(B, LLVMBuildMul(B, al, bl, ""), half, ""), "");
+  val mid2 = LLVMBuildAdd(B, LLVMBuildMul(B, al, bh, ""), LLVMBuildAnd(B, mid, low, ""), "");
+  val hi = LLVMBuildAdd(B, LLVMBuildMul(B, ah, bh, ""), LLVMBuildLShr(B, mid, half, ""), "");
+  hi = LLVMBuildAdd(B, hi, LLVMBuildLShr(B, mid2, half, ""), "");
+  if (!is_signed(t)) return hi;
+  val zero = word(s, t, 0), na = LLVMBuildICmp(B, LLVMIntSLT, a, zero, ""),
+      nb = LLVMBuildICmp(B, LLVMIntSLT, b, zero, "");
+  hi = LLVMBuildSub(B, hi, LLVMBuildSelect(B, na, b, zero, ""), "");
+  return LLVMBuildSub(B, hi, LLVMBuildSelect(B, nb, a, zero, ""), "");
+}
+
+static val shift(state *s, nvg_prim p, nvm_dtype t, val a, val by) {
+  LLVMBuilderRef B = s->e->b;
+  by = LLVMBuildAnd(B, by, word(s, t, width(t) - 1), "");
+  if (p == NVG_SHL) return LLVMBuildShl(B, a, by, "");
+  return is_signed(t) ? LLVMBuildAShr(B, a, by, "") : LLVMBuildLShr(B, a, by, "");
+}
+
+static val compare(state *s, nvg_prim p, nvm_dtype t, val a, val b) {
+  static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+                                           LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+  static const LLVMIntPredicate sint[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
+  static const LLVMIntPredicate uint[] = {LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
+  int i = p - NVG_EQ;
+  if (is_float(t)) return LLVMBuildFCmp(s->e->b, real[i], a, b, "");
+  return LLVMBuildICmp(s->e->b, (is_signed(t) ? sint : uint)[i], a, b, "");
+}
+
+static val to_float(state *s, nvm_dtype from, nvm_dtype to, val a) {
+  LLVMBuilderRef B = s->e->b;
+  typ t = vec_type(s, to);
+  if (from == NVM_F16) return LLVMBuildFPExt(B, LLVMBuildBitCast(B, a, nvcl_vec(s->e->half, s->n), ""), t, "");
+  if (from == NVM_F32 && to == NVM_F64) return LLVMBuildFPExt(B, a, t, "");
+  if (from == NVM_F64 && to == NVM_F32) return LLVMBuildFPTrunc(B, a, t, "");
+  if (from == to) return a;
+  return is_signed(from) ? LLVMBuildSIToFP(B, a, t, "") : LLVMBuildUIToFP(B, a, t, "");
+}
+
+static val convert(state *s, nvm_dtype from, nvm_dtype to, val a) {
+  LLVMBuilderRef B = s->e->b;
+  if (is_float(to)) return to_float(s, from, to, a);
+  if (to == NVM_F16 && from == NVM_F32)
+    return LLVMBuildBitCast(B, LLVMBuildFPTrunc(B, a, nvcl_vec(s->e->half, s->n), ""), vec_type(s, to), "");
+  if (is_float(from)) {
+    nvm_dtype mid = width(to) < 32 ? NVM_I32 : to;
+    val i = is_signed(mid) ? LLVMBuildFPToSI(B, a, vec_type(s, mid), "") : LLVMBuildFPToUI(B, a, vec_type(s, mid), "");
+    return mid == to ? i : LLVMBuildTrunc(B, i, vec_type(s, to), "");
+  }
+  if (width(to) == width(from)) return a;
+  if (width(to) < width(from)) return LLVMBuildTrunc(B, a, vec_type(s, to), "");
+  return is_signed(from) ? LLVMBuildSExt(B, a, vec_type(s, to), "") : LLVMBuildZExt(B, a, vec_type(s, to), "");
+}
+
+static val reinterpret(state *s, nvm_dtype from, nvm_dtype to, val a) {
+  if (to == NVM_BOOL || from == NVM_BOOL)
+    return convert(s, from == NVM_BOOL ? from : NVM_U8, to == NVM_BOOL ? to : NVM_U8, a);
+  return LLVMBuildBitCast(s->e->b, a, vec_type(s, to), "");
+}
+
+/* A constant array of the module, one per content. */
+static val table_global(state *s, const nvg_table *t) {
+  nvcl_em *e = s->e;
+  nvb_hash h = nvb_hash_bytes(t->bits, sizeof *t->bits * (size_t)t->n);
+  nvb_text name = {.arena = e->a};
+  nvb_print(&name, "table%d.%016llx%016llx", (int)t->type, (unsigned long long)h.hi, (unsigned long long)h.lo);
+  val g = LLVMGetNamedGlobal(e->m, name.s);
+  if (g) return g;
+  typ at = LLVMArrayType2(nvcl_memtype(e, t->type), (uint64_t)t->n);
+  val *x = NVB_NEWN(e->a, val, t->n);
+  for (int i = 0; i < t->n; i++) x[i] = nvcl_bits(e, t->type == NVM_BOOL ? NVM_U8 : t->type, t->bits[i], 1);
+  g = LLVMAddGlobal(e->m, at, name.s);
+  LLVMSetInitializer(g, LLVMConstArray2(nvcl_memtype(e, t->type), x, (uint64_t)t->n));
+  LLVMSetGlobalConstant(g, 1);
+  LLVMSetLinkage(g, LLVMPrivateLinkage);
+  LLVMSetAlignment(g, 64);
+  return g;
+}
+
+static val look_up(state *s, const nvg_table *t, nvm_dtype itype, val i) {
+  nvcl_em *e = s->e;
+  typ mem = nvcl_memtype(e, t->type), vt = nvcl_vec(mem, s->n);
+  val g = table_global(s, t);
+  if (width(itype) < 32) i = convert(s, itype, NVM_I32, i);
+  val p = LLVMBuildGEP2(e->b, mem, g, &i, 1, "");
+  unsigned size = (unsigned)nvg_size(t->type);
+  if (s->n == 1) return nvcl_from_memory(e, nvcl_load(e, mem, p, size), t->type, 1);
+  typ over[2] = {vt, LLVMTypeOf(p)};
+  val arg[4] = {p, nvcl_i32(e, (int)size), LLVMConstAllOnes(nvcl_vec(e->i1, s->n)), LLVMGetPoison(vt)};
+  return nvcl_from_memory(e, nvcl_call(e, "llvm.masked.gather", over, 2, arg, 4), t->type, s->n);
+}
+
+/* ---- loops: header with the PHIs, tested at the bottom */
+static val loop_open(state *s, int i) {
+  nvcl_em *e = s->e;
+  if (s->depth == 8) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] loops of a fragment are nested too deeply");
+  blk before = nvcl_here(e), header = nvcl_block(e, "frag");
+  LLVMBuildBr(e->b, header);
+  nvcl_at(e, header);
+  val round = LLVMBuildPhi(e->b, e->i32, ""), zero = nvcl_i32(e, 0);
+  LLVMAddIncoming(round, &zero, &before, 1);
+  for (int k = i + 1; s->f->inst[k].prim == NVG_PHI; k++) {
+    val first = s->v[s->f->inst[k].a];
+    s->v[k] = LLVMBuildPhi(e->b, LLVMTypeOf(first), "");
+    LLVMAddIncoming(s->v[k], &first, &before, 1);
+  }
+  s->loop[s->depth++] = (open_loop){i, header, round};
+  return nvcl_splat(e, round, s->n);
+}
+
+/* From here on a PHI of the loop means the value of its last round. */
+static void loop_close(state *s) {
+  nvcl_em *e = s->e;
+  open_loop *l = &s->loop[--s->depth];
+  uint64_t rounds = s->f->inst[l->inst].imm;
+  val next = LLVMBuildAdd(e->b, l->i, nvcl_i32(e, 1), ""), *last = NVB_NEWN(e->a, val, s->f->ninst);
+  blk here = nvcl_here(e), exit = nvcl_block(e, "frag.done");
+  LLVMAddIncoming(l->i, &next, &here, 1);
+  for (int k = l->inst + 1; s->f->inst[k].prim == NVG_PHI; k++) {
+    last[k] = s->v[s->f->inst[k].b];
+    LLVMAddIncoming(s->v[k], &last[k], &here, 1);
+  }
+  for (int k = l->inst + 1; s->f->inst[k].prim == NVG_PHI; k++) s->v[k] = last[k];
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, next, nvcl_i32(e, (int)rounds), ""), l->header, exit);
+  nvcl_at(e, exit);
+}
+
+static val arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val b, val c) {
+  LLVMBuilderRef B = s->e->b;
+  int real = is_float(t);
+  typ vt = vec_type(s, t);
+  switch (in->prim) {
+  case NVG_ADD: return real ? LLVMBuildFAdd(B, a, b, "") : LLVMBuildAdd(B, a, b, "");
+  case NVG_SUB: return real ? LLVMBuildFSub(B, a, b, "") : LLVMBuildSub(B, a, b, "");
+  case NVG_MUL: return real ? LLVMBuildFMul(B, a, b, "") : LLVMBuildMul(B, a, b, "");
+  case NVG_DIV: return real ? LLVMBuildFDiv(B, a, b, "") : int_div(s, t, a, b);
+  case NVG_REM: return int_rem(s, t, a, b);
+  case NVG_NEG: return real ? LLVMBuildFNeg(B, a, "") : LLVMBuildNeg(B, a, "");
+  case NVG_ABS: return unary(s, "llvm.fabs", a);
+  case NVG_FMA: return nvcl_call(s->e, "llvm.fma", &vt, 1, (val[]){a, b, c}, 3);
+  case NVG_SQRT: return unary(s, "llvm.sqrt", a);
+  case NVG_RINT: return unary(s, "llvm.roundeven", a);
+  case NVG_FLOOR: return unary(s, "llvm.floor", a);
+  case NVG_CEIL: return unary(s, "llvm.ceil", a);
+  case NVG_TRUNC: return unary(s, "llvm.trunc", a);
+  case NVG_MULHI: return high_half(s, t, a, b);
+  case NVG_AND: return LLVMBuildAnd(B, a, b, "");
+  case NVG_OR: return LLVMBuildOr(B, a, b, "");
+  case NVG_XOR: return LLVMBuildXor(B, a, b, "");
+  case NVG_NOT: return LLVMBuildNot(B, a, "");
+  case NVG_SHL:
+  case NVG_SHR: return shift(s, in->prim, t, a, b);
+  case NVG_CLZ: return nvcl_call(s->e, "llvm.ctlz", &vt, 1, (val[]){a, LLVMConstNull(s->e->i1)}, 2);
+  default: return compare(s, in->prim, t, a, b);
+  }
+}
+
+static val instruction(state *s, int i, const val *arg) {
+  const nvg_inst *in = &s->f->inst[i];
+  val a = in->a >= 0 && in->prim != NVG_PHI ? s->v[in->a] : NULL,
+      b = in->b >= 0 && in->prim != NVG_PHI ? s->v[in->b] : NULL;
+  val c = in->c >= 0 ? s->v[in->c] : NULL;
+  nvm_dtype from = in->a >= 0 ? s->f->inst[in->a].type : in->type;
+  switch (in->prim) {
+  case NVG_PARAM: return nvcl_splat(s->e, arg[in->imm], s->n);
+  case NVG_CONST: return word(s, in->type, in->imm);
+  case NVG_SEL: return LLVMBuildSelect(s->e->b, a, b, c, "");
+  case NVG_CVT: return convert(s, from, in->type, a);
+  case NVG_BITS: return reinterpret(s, from, in->type, a);
+  case NVG_TABLE: return look_up(s, &s->f->table[in->tab], from, a);
+  case NVG_LOOP: return loop_open(s, i);
+  case NVG_PHI: return s->v[i]; /* made with its loop */
+  case NVG_END: loop_close(s); return NULL;
+  default: return arithmetic(s, in, from, a, b, c);
+  }
+}
+
+val nvcl_frag(nvcl_em *e, const nvg_frag *f, const val *arg, val *out, int n) {
+  state s = {.e = e, .f = f, .n = n, .v = NVB_NEWN(e->a, val, f->ninst)};
+  for (int i = 0; i < f->ninst; i++) s.v[i] = instruction(&s, i, arg);
+  for (int i = 0; i < f->nresult; i++) out[i] = s.v[f->result[i]];
+  return f->rare >= 0 ? s.v[f->rare] : NULL;
+}

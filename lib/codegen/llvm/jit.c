@@ -1,0 +1,365 @@
+/* The border of libnvm_llvm.so: target machine, passes, object code, and its loading through ORC. Decides the passes.
+   LLVM's fatal errors unwind to the call that was running; after one the module is dead, and what LLVM held is leaked.
+ */
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/settings.h"
+#include "codegen/llvm/emit.h"
+#include "codegen/llvm/module.h"
+
+/* Fragments come merged and folded, so little is left to do: the same kernel speed as default<O3> at an eighth of its
+ * time. */
+static const char passes[] = "function(mem2reg,early-cse,loop-mssa(licm))";
+
+/* ---- fatal errors */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int inside, dead;
+static _Thread_local jmp_buf *way_out;
+static _Thread_local char reason[512];
+
+static void fatal(const char *why) {
+  if (!way_out) return; /* not ours: LLVM goes on as it would */
+  snprintf(reason, sizeof reason, "%s", why);
+  longjmp(*way_out, 1);
+}
+
+static void enter(jmp_buf *at) {
+  pthread_mutex_lock(&lock);
+  if (inside++ == 0) LLVMInstallFatalErrorHandler(fatal);
+  pthread_mutex_unlock(&lock);
+  way_out = at;
+}
+
+static void leave(void) {
+  way_out = NULL;
+  pthread_mutex_lock(&lock);
+  if (--inside == 0) LLVMResetFatalErrorHandler();
+  pthread_mutex_unlock(&lock);
+}
+
+static int died(void) {
+  leave();
+  __atomic_store_n(&dead, 1, __ATOMIC_RELEASE);
+  return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] fatal error: %s", reason);
+}
+
+/* Runs work(arg) with LLVM's fatal errors caught. */
+static int caught(int (*work)(void *), void *arg) {
+  jmp_buf at;
+  if (__atomic_load_n(&dead, __ATOMIC_ACQUIRE))
+    return nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] switched off after a fatal error");
+  enter(&at);
+  if (setjmp(at)) return died();
+  int status = work(arg);
+  leave();
+  return status;
+}
+
+static int fail_with(LLVMErrorRef err, const char *what) {
+  if (!err) return NVM_OK;
+  char *m = LLVMGetErrorMessage(err);
+  int status = nvb_fail(NVM_ERR_INTERNAL, "[llvm] %s: %s", what, m);
+  LLVMDisposeErrorMessage(m);
+  return status;
+}
+
+static int fail_text(char *m, const char *what) {
+  int status = nvb_fail(NVM_ERR_INTERNAL, "[llvm] %s: %s", what, m ? m : "?");
+  if (m) LLVMDisposeMessage(m);
+  return status;
+}
+
+/* ---- the machine */
+static void initialise(void) {
+  LLVMInitializeNativeTarget();
+  LLVMInitializeNativeAsmPrinter();
+}
+
+static void once(void) {
+  static pthread_once_t done = PTHREAD_ONCE_INIT;
+  pthread_once(&done, initialise);
+}
+
+static void host(nvc_target *t) {
+  char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+  snprintf(t->cpu, sizeof t->cpu, "%s", cpu);
+  snprintf(t->features, sizeof t->features, "%s", features);
+  if (strlen(features) >= sizeof t->features) *strrchr(t->features, ',') = 0; /* whole words only */
+  t->width = strstr(t->features, "+avx512f") ? 64 : strstr(t->features, "+avx2") ? 32 : 16;
+  LLVMDisposeMessage(cpu);
+  LLVMDisposeMessage(features);
+}
+
+static LLVMTargetMachineRef machine(const nvc_target *t) {
+  char *triple = LLVMGetDefaultTargetTriple(), *err = NULL;
+  LLVMTargetRef target;
+  LLVMTargetMachineRef tm = NULL;
+  once();
+  if (LLVMGetTargetFromTriple(triple, &target, &err)) fail_text(err, triple);
+  else
+    tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                 LLVMCodeModelSmall);
+  if (!tm && !err) nvb_fail(NVM_ERR_UNSUPPORTED, "[llvm] no target machine for %s", t->cpu);
+  LLVMDisposeMessage(triple);
+  return tm;
+}
+
+/* ---- compiling */
+typedef struct job {
+  nvc_object *out;
+  const nvf_kernel *k;
+  const nvf_schedule *s;
+  const nvc_target *t;
+  LLVMContextRef c;
+  LLVMModuleRef m;
+  LLVMBuilderRef b;
+  LLVMTargetMachineRef tm;
+} job;
+
+static void emit(nvb_arena *a, void *arg) {
+  job *j = arg;
+  j->out->scratch = nvcl_emit_kernel(a, j->c, j->m, j->b, j->k, j->s, j->t);
+}
+
+static void dump_ir(job *j, const char *stage) {
+  if (!nvb_has(NVB_DUMP, stage)) return;
+  char *text = LLVMPrintModuleToString(j->m);
+  nvb_dump(stage, j->k->title, text);
+  LLVMDisposeMessage(text);
+}
+
+static void dump_asm(job *j) {
+  LLVMMemoryBufferRef text;
+  char *err = NULL;
+  if (!nvb_has(NVB_DUMP, "asm")) return;
+  if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMAssemblyFile, &err, &text)) {
+    LLVMDisposeMessage(err);
+    return;
+  }
+  nvb_dump("asm", j->k->title, LLVMGetBufferStart(text));
+  LLVMDisposeMemoryBuffer(text);
+}
+
+static int optimise(job *j) {
+  char *err = NULL;
+  if (LLVMVerifyModule(j->m, LLVMReturnStatusAction, &err)) return fail_text(err, "the module does not verify");
+  LLVMDisposeMessage(err);
+  LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+  LLVMErrorRef bad = LLVMRunPasses(j->m, passes, j->tm, o);
+  LLVMDisposePassBuilderOptions(o);
+  return fail_with(bad, "passes");
+}
+
+static int assemble(job *j) {
+  LLVMMemoryBufferRef object;
+  char *err = NULL;
+  if (LLVMTargetMachineEmitToMemoryBuffer(j->tm, j->m, LLVMObjectFile, &err, &object))
+    return fail_text(err, "object code");
+  j->out->n = LLVMGetBufferSize(object);
+  j->out->bytes = nvb_alloc(j->out->n);
+  if (j->out->bytes) memcpy(j->out->bytes, LLVMGetBufferStart(object), j->out->n);
+  LLVMDisposeMemoryBuffer(object);
+  return j->out->bytes ? NVM_OK : nvb_fail_memory();
+}
+
+static double thread_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static int build(job *j) {
+  nvb_arena *a = nvb_arena_new();
+  if (!a) return nvb_fail_memory();
+  char *triple = LLVMGetTargetMachineTriple(j->tm);
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->tm);
+  LLVMSetTarget(j->m, triple);
+  LLVMSetModuleDataLayout(j->m, layout);
+  LLVMDisposeTargetData(layout);
+  LLVMDisposeMessage(triple);
+  double start = thread_ms();
+  int status = nvb_protect(a, emit, j);
+  nvb_arena_free(a);
+  double emitted = thread_ms(), optimised = emitted;
+  if (!status) {
+    dump_ir(j, "llvm0");
+    status = optimise(j);
+    optimised = thread_ms();
+  }
+  if (!status) {
+    dump_ir(j, "llvm");
+    dump_asm(j);
+    status = assemble(j);
+  }
+  nvb_log(2, "[llvm] %s: IR %.2f ms, passes %.2f ms, code %.2f ms, %zu bytes", j->k->title, emitted - start,
+          optimised - emitted, thread_ms() - optimised, j->out->n);
+  return status;
+}
+
+static int compile_job(void *arg) {
+  job *j = arg;
+  j->tm = machine(j->t);
+  if (!j->tm) return NVM_ERR_UNSUPPORTED;
+  j->c = LLVMContextCreate();
+  j->m = LLVMModuleCreateWithNameInContext("nvm", j->c);
+  j->b = LLVMCreateBuilderInContext(j->c);
+  int status = build(j);
+  LLVMDisposeBuilder(j->b);
+  LLVMDisposeModule(j->m);
+  LLVMContextDispose(j->c);
+  LLVMDisposeTargetMachine(j->tm);
+  return status;
+}
+
+static int compile(nvc_object *out, const nvf_kernel *k, const nvf_schedule *s, const nvc_target *t) {
+  job j = {.out = out, .k = k, .s = s, .t = t};
+  *out = (nvc_object){0};
+  return caught(compile_job, &j);
+}
+
+/* ---- loading: one library of symbols per object, because all of them define nvm_kernel; emptied ones are used again
+ */
+typedef struct loaded {
+  LLVMOrcJITDylibRef lib;
+  LLVMOrcResourceTrackerRef tracker;
+  struct loaded *next;
+} loaded;
+static LLVMOrcLLJITRef jit;
+static loaded *spare;
+static int nlib;
+
+static void quiet(void *arg, LLVMErrorRef err) {
+  (void)arg;
+  LLVMConsumeError(err);
+}
+
+static int start_jit(void) {
+  if (jit) return NVM_OK;
+  nvc_target t = {0};
+  once();
+  host(&t);
+  LLVMTargetMachineRef tm = machine(&t);
+  if (!tm) return NVM_ERR_UNSUPPORTED;
+  LLVMOrcLLJITBuilderRef b = LLVMOrcCreateLLJITBuilder();
+  LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(b, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(tm));
+  int status = fail_with(LLVMOrcCreateLLJIT(&jit, b), "the loader");
+  if (!status) LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), quiet, NULL);
+  return status;
+}
+
+static loaded *take_library(void) {
+  loaded *l = spare;
+  char name[32];
+  if (l) {
+    spare = l->next;
+    return l;
+  }
+  if (!(l = nvb_calloc(1, sizeof *l))) {
+    nvb_fail_memory();
+    return NULL;
+  }
+  snprintf(name, sizeof name, "nvm%d", nlib++);
+  l->lib = LLVMOrcExecutionSessionCreateBareJITDylib(LLVMOrcLLJITGetExecutionSession(jit), name);
+  return l;
+}
+
+typedef struct found {
+  LLVMErrorRef err;
+  LLVMOrcExecutorAddress at;
+} found;
+static void on_found(LLVMErrorRef err, LLVMOrcCSymbolMapPairs pairs, size_t n, void *arg) {
+  found *f = arg;
+  f->err = err;
+  if (!err && n) f->at = pairs[0].Sym.Address;
+}
+
+static int look_up(loaded *l, nvc_entry *entry) {
+  LLVMOrcCJITDylibSearchOrderElement order = {l->lib, LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly};
+  LLVMOrcCLookupSetElement name = {LLVMOrcLLJITMangleAndIntern(jit, "nvm_kernel"),
+                                   LLVMOrcSymbolLookupFlagsRequiredSymbol};
+  found f = {0};
+  LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(jit), LLVMOrcLookupKindStatic, &order, 1, &name, 1,
+                                on_found, &f);
+  if (f.err) return fail_with(f.err, "the kernel's symbol");
+  if (!f.at) return nvb_fail(NVM_ERR_INTERNAL, "[llvm] an object without a kernel");
+  memcpy(entry, &f.at, sizeof *entry);
+  return NVM_OK;
+}
+
+static void empty_library(loaded *l) {
+  LLVMErrorRef err = LLVMOrcResourceTrackerRemove(l->tracker);
+  if (err) LLVMConsumeError(err);
+  LLVMOrcReleaseResourceTracker(l->tracker);
+  LLVMOrcSymbolStringPoolClearDeadEntries(
+      LLVMOrcExecutionSessionGetSymbolStringPool(LLVMOrcLLJITGetExecutionSession(jit)));
+  l->next = spare;
+  spare = l;
+}
+
+typedef struct load_job {
+  void **handle;
+  nvc_entry *entry;
+  const nvc_object *o;
+} load_job;
+static pthread_mutex_t jit_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int load_job_run(void *arg) {
+  load_job *j = arg;
+  int status = start_jit();
+  loaded *l = status ? NULL : take_library();
+  if (!l) return status ? status : NVM_ERR_MEMORY;
+  LLVMMemoryBufferRef bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(j->o->bytes, j->o->n, "nvm");
+  l->tracker = LLVMOrcJITDylibCreateResourceTracker(l->lib);
+  status = fail_with(LLVMOrcLLJITAddObjectFileWithRT(jit, l->tracker, bytes), "loading");
+  if (!status) status = look_up(l, j->entry);
+  if (status) empty_library(l);
+  else *j->handle = l;
+  return status;
+}
+
+static int load(void **handle, nvc_entry *entry, const nvc_object *o) {
+  load_job j = {handle, entry, o};
+  pthread_mutex_lock(&jit_lock);
+  int status = caught(load_job_run, &j);
+  pthread_mutex_unlock(&jit_lock);
+  return status;
+}
+
+static int unload_run(void *arg) {
+  empty_library(arg);
+  return NVM_OK;
+}
+
+static void unload(void *handle) { /* in a dead module nothing is left to do, and nobody is to hear of it */
+  nvb_failure before;
+  nvb_failure_keep(&before);
+  pthread_mutex_lock(&jit_lock);
+  caught(unload_run, handle);
+  pthread_mutex_unlock(&jit_lock);
+  nvb_failure_put_back(&before);
+}
+
+__attribute__((visibility("default"))) const nvc_llvm *nvm_llvm_open(void);
+const nvc_llvm *nvm_llvm_open(void) {
+  static char version[32];
+  static nvc_llvm table = {NVC_LLVM_ABI, version, host, compile, load, unload, &dead};
+  unsigned major, minor, patch;
+  LLVMGetVersion(&major, &minor, &patch);
+  snprintf(version, sizeof version, "%u.%u.%u", major, minor, patch);
+  if (major != LLVM_VERSION_MAJOR) return NULL; /* the C API of ORC is not stable between majors */
+  once();
+  return &table;
+}

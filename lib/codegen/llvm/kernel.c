@@ -1,0 +1,186 @@
+/* The whole module: nvm_kernel unpacks the parameter slots and calls nvm_body, whose parameters can say that buffers do
+   not overlap. The body loops over blocks, finds the part and the block coordinates, and runs the part's sequence. */
+#include "codegen/llvm/emit.h"
+#include <string.h>
+#include "frag/dtype.h"
+
+static typ param_type(nvcl_em *e, const nvf_param *p) {
+  return p->kind == NVF_BUFFER ? e->ptr : p->kind == NVF_SIZE ? e->i64 : nvcl_type(e, p->type);
+}
+
+static void say(nvcl_em *e, val fn, unsigned param, const char *word) {
+  LLVMAddAttributeAtIndex(fn, param + 1,
+                          LLVMCreateEnumAttribute(e->c, LLVMGetEnumAttributeKindForName(word, strlen(word)), 0));
+}
+
+static val declare_body(nvcl_em *e) {
+  const nvf_kernel *k = e->k;
+  typ *t = NVB_NEWN(e->a, typ, k->nparam + 3);
+  for (int i = 0; i < k->nparam; i++) t[i] = param_type(e, &k->param[i]);
+  t[k->nparam] = t[k->nparam + 1] = e->i64;
+  t[k->nparam + 2] = e->ptr;
+  val f = LLVMAddFunction(e->m, "nvm_body", LLVMFunctionType(e->i32, t, (unsigned)k->nparam + 3, 0));
+  LLVMSetLinkage(f, LLVMInternalLinkage);
+  nvcl_attributes(e, f);
+  for (int i = 0; i < k->nparam; i++) {
+    LLVMSetValueName2(LLVMGetParam(f, (unsigned)i), k->param[i].name, strlen(k->param[i].name));
+    if (k->param[i].kind != NVF_BUFFER) continue;
+    if (k->param[i].unique) say(e, f, (unsigned)i, "noalias");
+    if (!k->param[i].written) say(e, f, (unsigned)i, "readonly");
+  }
+  say(e, f, (unsigned)k->nparam + 2, "noalias");
+  return f;
+}
+
+static val unpack(nvcl_em *e, const nvf_param *p, val slot) {
+  if (p->kind == NVF_BUFFER) return nvcl_load(e, e->ptr, slot, 8);
+  val v = nvcl_load(e, e->i64, slot, 8);
+  typ t = param_type(e, p);
+  if (p->kind == NVF_SIZE || t == e->i64) return v;
+  if (t == e->f64) return LLVMBuildBitCast(e->b, v, t, "");
+  if (t == e->f32) return LLVMBuildBitCast(e->b, LLVMBuildTrunc(e->b, v, e->i32, ""), t, "");
+  return LLVMBuildTrunc(e->b, v, t, "");
+}
+
+static void emit_entry(nvcl_em *e, val body) {
+  typ t[4] = {e->ptr, e->i64, e->i64, e->ptr};
+  val f = LLVMAddFunction(e->m, "nvm_kernel", LLVMFunctionType(e->i32, t, 4, 0));
+  val *arg = NVB_NEWN(e->a, val, e->k->nparam + 3);
+  nvcl_attributes(e, f);
+  e->fn = f;
+  nvcl_at(e, nvcl_block(e, "entry"));
+  for (int i = 0; i < e->k->nparam; i++) arg[i] = unpack(e, &e->k->param[i], nvcl_gep(e, LLVMGetParam(f, 0), 8 * i));
+  for (int i = 0; i < 3; i++) arg[e->k->nparam + i] = LLVMGetParam(f, (unsigned)i + 1);
+  LLVMBuildRet(e->b, LLVMBuildCall2(e->b, LLVMGlobalGetValueType(body), body, arg, (unsigned)e->k->nparam + 3, ""));
+}
+
+/* ---- parts */
+static void count_lanes(nvcl_em *e, const nvf_block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const nvf_layout *l = nvc_layout_of(&e->r, b->s[i]);
+    for (int j = 0; j < l->n; j++) {
+      if (l->d[j].place == 'w' && l->d[j].extent > 1)
+        nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a layout with warps");
+      if (l->d[j].place == 'l' && l->d[j].extent * l->d[j].pstride > e->lanes)
+        e->lanes = l->d[j].extent * l->d[j].pstride;
+    }
+    if (b->s[i]->body) count_lanes(e, b->s[i]->body);
+    if (b->s[i]->other_body) count_lanes(e, b->s[i]->other_body);
+  }
+  if (e->lanes > NVC_LANES || (e->lanes & (e->lanes - 1)))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] %d lanes: a power of two up to %d", e->lanes, NVC_LANES);
+}
+
+/* Relations that are the same in the whole block and that every effect carries decide about the block as one. */
+static void guarded(nvcl_em *e, const nvc_seq *q) {
+  uint64_t whole = nvc_same_in_block(&e->r, nvc_carried_by_all(q));
+  nvcl_mask m = nvcl_relations(e, whole, NULL, 0);
+  blk work = nvcl_block(e, "work"), skip = m.one ? nvcl_block(e, "skip") : NULL;
+  if (skip) LLVMBuildCondBr(e->b, m.one, work, skip);
+  else LLVMBuildBr(e->b, work);
+  nvcl_at(e, work);
+  e->known = whole;
+  nvcl_emit_seq(e, q);
+  if (!skip) return;
+  LLVMBuildBr(e->b, skip);
+  nvcl_at(e, skip);
+}
+
+static val grid_extent(nvcl_em *e, const nvf_grid *g) {
+  val x = nvcl_uniform(e, g->extent);
+  return nvcl_call(e, "llvm.smax", &e->i64, 1, (val[]){x, nvcl_int(e, 0)}, 2);
+}
+
+static val part_blocks(nvcl_em *e, const nvf_part *p) {
+  val n = nvcl_int(e, 1);
+  for (int g = 0; g < p->ngrid; g++) n = LLVMBuildMul(e->b, n, grid_extent(e, &p->grid[g]), "");
+  return n;
+}
+
+static void coordinates(nvcl_em *e, const nvf_part *p, val *extent, val block) {
+  e->ngrid = p->ngrid;
+  e->grid = NVB_NEWN(e->a, val, p->ngrid);
+  for (int g = p->ngrid; g-- > 0;) {
+    val q = g ? nvcl_floor_div(e, block, extent[g]) : NULL;
+    e->grid[g] = g ? LLVMBuildSub(e->b, block, LLVMBuildMul(e->b, q, extent[g], ""), "") : block;
+    block = q;
+  }
+}
+
+static void emit_part(nvcl_em *e, const nvf_part *p, val *extent, val block) {
+  int64_t most = e->scratch_bytes;
+  e->scratch_bytes = 0;
+  e->lanes = 1;
+  count_lanes(e, &p->body);
+  coordinates(e, p, extent, block);
+  guarded(e, nvcl_plan_part(e, p));
+  if (e->scratch_bytes < most) e->scratch_bytes = most;
+}
+
+static void emit_blocks(nvcl_em *e, val lo, val hi) {
+  const nvf_kernel *k = e->k;
+  val end[NVF_MAX_PARTS + 1] = {nvcl_int(e, 0)}, **extent = NVB_NEWN(e->a, val *, k->npart);
+  for (int p = 0; p < k->npart; p++) {
+    extent[p] = NVB_NEWN(e->a, val, k->part[p].ngrid);
+    for (int g = 0; g < k->part[p].ngrid; g++) extent[p][g] = grid_extent(e, &k->part[p].grid[g]);
+    end[p + 1] = LLVMBuildAdd(e->b, end[p], part_blocks(e, &k->part[p]), "");
+  }
+  nvcl_for f;
+  nvcl_for_begin(e, &f, lo, hi, nvcl_int(e, 1), "block");
+  blk next = nvcl_block(e, "next.block");
+  for (int p = 0; p < k->npart; p++) {
+    blk mine = nvcl_block(e, "part"), later = p + 1 < k->npart ? nvcl_block(e, "later") : NULL;
+    if (later) LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, f.i, end[p + 1], ""), mine, later);
+    else LLVMBuildBr(e->b, mine);
+    nvcl_at(e, mine);
+    emit_part(e, &k->part[p], extent[p], p ? LLVMBuildSub(e->b, f.i, end[p], "") : f.i);
+    LLVMBuildBr(e->b, next);
+    if (later) nvcl_at(e, later);
+  }
+  if (k->npart == 0) LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  nvcl_for_end(e, &f);
+}
+
+static void leave(nvcl_em *e, val status) {
+  if (e->streamed)
+    nvcl_call(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); /* streamed stores are seen before the return */
+  LLVMBuildRet(e->b, status);
+}
+
+static void emit_body(nvcl_em *e, val f) {
+  unsigned n = (unsigned)e->k->nparam;
+  e->fn = f;
+  for (unsigned i = 0; i < n; i++) e->param[i] = LLVMGetParam(f, i);
+  e->scratch = LLVMGetParam(f, n + 2);
+  e->entry = nvcl_block(e, "entry");
+  blk start = nvcl_block(e, "start");
+  e->failed = nvcl_block(e, "failed");
+  nvcl_at(e, start);
+  e->error = nvcl_slot(e, e->i32, "error");
+  emit_blocks(e, LLVMGetParam(f, n), LLVMGetParam(f, n + 1));
+  leave(e, nvcl_i32(e, 0));
+  nvcl_at(e, e->failed);
+  leave(e, nvcl_load(e, e->i32, e->error, 4));
+  nvcl_at(e, e->entry);
+  LLVMBuildBr(e->b, start);
+}
+
+int64_t nvcl_emit_kernel(nvb_arena *a, LLVMContextRef c, LLVMModuleRef m, LLVMBuilderRef b, const nvf_kernel *k,
+                         const nvf_schedule *s, const nvc_target *target) {
+  nvcl_em *e = NVB_NEW(a, nvcl_em);
+  *e = (nvcl_em){.a = a, .k = k, .s = s, .target = target, .c = c, .m = m, .b = b};
+  e->t = nvf_kernel_check(a, k, s);
+  nvc_runs_init(&e->r, a, k, s, e->t);
+  e->r.in_memory = nvcl_in_memory;
+  e->r.emitter = e;
+  nvcl_em_types(e);
+  e->param = NVB_NEWN(a, val, k->nparam);
+  e->var = NVB_NEWN(a, val, k->nvar);
+  e->fixed = NVB_NEWN(a, val, k->naxis);
+  e->tile = NVB_NEWN(a, nvcl_tile, k->ntile);
+  val body = declare_body(e);
+  emit_body(e, body);
+  emit_entry(e, body);
+  return e->scratch_bytes;
+}

@@ -1,0 +1,395 @@
+/* Elements of buffers, shared tiles and scratch, one register item at a time. Decides the instruction from how the
+   address differs between the lanes: the same, constants (dense: vector accesses and shuffles), or anything (gather,
+   scatter). */
+#include "codegen/llvm/emit.h"
+#include "frag/dtype.h"
+
+val nvcl_to_memory(nvcl_em *e, val v, nvm_dtype t, int n) {
+  return t == NVM_BOOL ? LLVMBuildZExt(e->b, v, nvcl_vec(e->i8, n), "") : v;
+}
+val nvcl_from_memory(nvcl_em *e, val v, nvm_dtype t, int n) {
+  return t == NVM_BOOL ? LLVMBuildICmp(e->b, LLVMIntNE, v, LLVMConstNull(nvcl_vec(e->i8, n)), "") : v;
+}
+
+static unsigned size_of(const nvcl_access *x) { return (unsigned)nvg_size(x->type); }
+
+/* Address of the element that lanes with offset `shift` access */
+static val address(nvcl_em *e, const nvcl_access *x, int64_t shift) {
+  typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
+  val p = x->base, at = x->at.base;
+  if (at) p = LLVMBuildInBoundsGEP2(e->b, step, p, &at, 1, "");
+  return nvcl_gep(e, p, (x->at.k + shift) * x->parts * (int64_t)size_of(x));
+}
+
+static val addresses(nvcl_em *e, const nvcl_access *x, val p, int part) {
+  typ mem = nvcl_memtype(e, x->type), step = x->parts == 2 ? LLVMArrayType2(mem, 2) : mem;
+  val at = x->at.form == 2 ? x->at.vec : nvcl_consts(e, e->i64, x->at.pat, x->n);
+  val v = LLVMBuildGEP2(e->b, step, p, &at, 1, "");
+  return part ? nvcl_gep(e, v, (int64_t)size_of(x)) : v;
+}
+
+/* ---- guards: what no lane wants does not touch memory. The machine looks even at the address of a vector whose mask
+   is empty, and a page that is missing takes it some thousand cycles (a roll of 10^5 doubles at the start of a mapping:
+   3.6 ms; a sum of 8 rows of 2^21 by tiles of 16 rows: 70 ms, 2.2 without). */
+static int is_never(const nvcl_access *x) {
+  return (x->some && LLVMIsNull(x->some)) || (x->mask && LLVMIsNull(x->mask));
+}
+
+/* Opens a branch that is taken where `when` holds; NULL: everywhere. Returns where it goes on, NULL: there is none. */
+static blk open_guard(nvcl_em *e, val when, const char *name) {
+  if (!when || LLVMIsAConstantInt(when)) return NULL;
+  blk yes = nvcl_block(e, name), next = nvcl_block(e, "next");
+  LLVMBuildCondBr(e->b, when, yes, next);
+  nvcl_at(e, yes);
+  return next;
+}
+
+static void close_guard(nvcl_em *e, blk next) {
+  if (!next) return;
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+}
+
+/* `got` behind the guard, `none` where it was not taken */
+static val guarded_value(nvcl_em *e, val got, val none, blk taken, blk from) {
+  val v = LLVMBuildPhi(e->b, LLVMTypeOf(got), "");
+  LLVMAddIncoming(v, (val[]){none, got}, (blk[]){from, taken}, 2);
+  return v;
+}
+
+enum { ROOM_EACH = 16 * NVC_LANES }; /* bytes on the stack for values, and for pointers */
+
+/* ---- under a mask. What the machine has no instruction for: where every lane is in the mask it hides nothing, else a
+   loop walks the lanes that are. A branch for each lane made some kernels compile for seconds. */
+typedef struct lanes {
+  typ type;      /* of a value in memory */
+  unsigned size;
+  int n, writes;
+  val p, v;      /* a pointer, or one for each lane; what is written, or read where the mask hides memory */
+} lanes;
+
+static int are_apart(const lanes *l) { return LLVMGetTypeKind(LLVMTypeOf(l->p)) == LLVMVectorTypeKind; }
+
+static int has_mask(const nvcl_em *e, const lanes *l) {
+  enum { WORD = 64 }; /* lanes that the loop can count */
+  int apart = are_apart(l), least = l->size >= 4 ? (apart && l->writes ? 64 : 32) : apart ? 128 : 64;
+  return e->target->width >= least || l->n > WORD;
+}
+
+static val at_once(nvcl_em *e, const lanes *l, val mask) {
+  static const char *const name[2][2] = {{"llvm.masked.load", "llvm.masked.store"},
+                                         {"llvm.masked.gather", "llvm.masked.scatter"}};
+  typ over[2] = {nvcl_vec(l->type, l->n), LLVMTypeOf(l->p)};
+  val align = nvcl_i32(e, (int)l->size), full = LLVMConstAllOnes(nvcl_vec(e->i1, l->n));
+  val to[4] = {l->v, l->p, align, mask ? mask : full}, from[4] = {l->p, align, to[3], l->v};
+  return nvcl_call(e, name[are_apart(l)][l->writes], over, 2, l->writes ? to : from, 4);
+}
+
+/* Copies m lanes from lane i on: out of memory or, of what is written, to it. Returns those that are left. */
+static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
+  int apart = are_apart(l);
+  val pointers = nvcl_gep(e, e->room, ROOM_EACH), mine = LLVMBuildInBoundsGEP2(e->b, l->type, e->room, &i, 1, "");
+  val p = LLVMBuildInBoundsGEP2(e->b, apart ? e->ptr : l->type, apart ? pointers : l->p, &i, 1, "");
+  if (apart) p = nvcl_load(e, e->ptr, p, 8);
+  nvcl_store(e, nvcl_load(e, nvcl_vec(l->type, m), l->writes ? mine : p, l->size), l->writes ? p : mine, l->size);
+  val done = LLVMBuildShl(e->b, nvcl_int(e, (1ll << m) - 1), i, "");
+  return LLVMBuildAnd(e->b, left, LLVMBuildNot(e->b, done, ""), "");
+}
+
+/* Lane i and the seven behind it together if all of them are in the mask, else it alone */
+static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
+  enum { TOGETHER = 8 };
+  if (are_apart(l) || l->n < 2 * TOGETHER) return copy_lanes(e, l, left, i, 1);
+  blk many = nvcl_block(e, "many"), one = nvcl_block(e, "one"), next = nvcl_block(e, "copied");
+  val all = nvcl_int(e, (1 << TOGETHER) - 1), run = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, left, i, ""), all, "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, run, all, ""), many, one);
+  nvcl_at(e, many);
+  val rest[2] = {copy_lanes(e, l, left, i, TOGETHER)};
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, one);
+  rest[1] = copy_lanes(e, l, left, i, 1);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  return guarded_value(e, rest[0], rest[1], many, one);
+}
+
+/* Values and pointers lie on the stack meanwhile. */
+static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
+  if (e->room_in != e->entry) {
+    e->room_in = e->entry;
+    e->room = nvcl_slot(e, LLVMArrayType2(e->i8, 2 * ROOM_EACH), "lanes");
+    LLVMSetAlignment(e->room, 64);
+  }
+  nvcl_store(e, l->v, e->room, 64);
+  if (are_apart(l)) nvcl_store(e, l->p, nvcl_gep(e, e->room, ROOM_EACH), 64);
+  blk from = nvcl_here(e), test = nvcl_block(e, "lanes"), body = nvcl_block(e, "lane"), done = nvcl_block(e, "done");
+  LLVMBuildBr(e->b, test);
+  nvcl_at(e, test);
+  val left = LLVMBuildPhi(e->b, e->i64, "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, left, nvcl_int(e, 0), ""), body, done);
+  nvcl_at(e, body);
+  val i = nvcl_call(e, "llvm.cttz", &e->i64, 1, (val[]){left, LLVMConstInt(e->i1, 1, 0)}, 2);
+  val rest = copy_some(e, l, left, i);
+  LLVMAddIncoming(left, (val[]){bits, rest}, (blk[]){from, nvcl_here(e)}, 2);
+  LLVMBuildBr(e->b, test);
+  nvcl_at(e, done);
+  return l->writes ? NULL : nvcl_load(e, nvcl_vec(l->type, l->n), e->room, 64);
+}
+
+/* Where some lane is in the mask. */
+static val masked_at_once(nvcl_em *e, const lanes *l, val mask) {
+  blk from = nvcl_here(e), next = open_guard(e, nvcl_any(e, mask), "some");
+  val v = at_once(e, l, mask);
+  blk taken = nvcl_here(e);
+  close_guard(e, next);
+  return l->writes || !next ? v : guarded_value(e, v, l->v, taken, from);
+}
+
+/* mask NULL: all lanes. Returns what is read. */
+static val access_lanes(nvcl_em *e, const lanes *l, val mask) {
+  if (!mask) return at_once(e, l, NULL);
+  if (has_mask(e, l)) return masked_at_once(e, l, mask);
+  blk whole = nvcl_block(e, "whole"), part = nvcl_block(e, "part"), next = nvcl_block(e, "next");
+  val word = LLVMBuildBitCast(e->b, mask, LLVMIntTypeInContext(e->c, (unsigned)l->n), "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, word, LLVMConstAllOnes(LLVMTypeOf(word)), ""), whole, part);
+  nvcl_at(e, whole);
+  val got = at_once(e, l, NULL);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, part);
+  val single = one_by_one(e, l, LLVMBuildZExt(e->b, word, e->i64, ""));
+  blk walked = nvcl_here(e);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  return l->writes ? NULL : guarded_value(e, got, single, whole, walked);
+}
+
+/* ---- reading */
+static val scalar_read(nvcl_em *e, const nvcl_access *x, val p, int part) {
+  p = nvcl_gep(e, p, part * (int64_t)size_of(x));
+  return nvcl_from_memory(e, nvcl_load(e, nvcl_memtype(e, x->type), p, size_of(x)), x->type, 1);
+}
+
+static void same_read(nvcl_em *e, const nvcl_access *x, int64_t shift, uint64_t other, val *out) {
+  val p = address(e, x, shift), some = x->mask ? nvcl_any(e, x->mask) : NULL;
+  blk from = nvcl_here(e), next = open_guard(e, some, "read");
+  for (int j = 0; j < x->parts; j++) out[j] = nvcl_splat(e, scalar_read(e, x, p, j), x->n);
+  blk taken = nvcl_here(e);
+  close_guard(e, next);
+  for (int j = 0; j < x->parts && next; j++) {
+    val fill = nvcl_bits(e, x->type, other, x->n);
+    out[j] = LLVMBuildSelect(e->b, x->mask, guarded_value(e, out[j], fill, taken, from), fill, "");
+  }
+}
+
+static void gather(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
+  lanes l = {nvcl_memtype(e, x->type), size_of(x), x->n, 0, NULL, NULL};
+  val p = address(e, x, 0);
+  l.v = nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, x->n);
+  for (int j = 0; j < x->parts; j++) {
+    l.p = addresses(e, x, p, j);
+    out[j] = nvcl_from_memory(e, access_lanes(e, &l, x->mask), x->type, x->n);
+  }
+}
+
+/* All of [lo, lo + range) is read by pieces of n elements, the last one ending at the end; lanes pick. */
+static void dense_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int64_t range, val *out) {
+  typ mem = nvcl_memtype(e, x->type);
+  int total = (int)range * x->parts, len = total < x->n ? total : x->n, pieces = (total + len - 1) / len;
+  val p = address(e, x, lo), piece[16];
+  for (int k = 0; k < pieces; k++) {
+    int from = k * len < total - len ? k * len : total - len;
+    piece[k] = nvcl_load(e, nvcl_vec(mem, len), nvcl_gep(e, p, from * (int64_t)size_of(x)), size_of(x));
+  }
+  for (int j = 0; j < x->parts; j++) {
+    val v = NULL;
+    for (int k = 0; k < pieces; k++) {
+      int lane[NVC_LANES];
+      for (int i = 0; i < x->n; i++) {
+        int q = (int)(x->at.pat[i] - lo) * x->parts + j, mine = q / len < pieces ? q / len : pieces - 1;
+        int from = k * len < total - len ? k * len : total - len;
+        lane[i] = mine == k ? (v ? x->n : 0) + q - from : v ? i : -1;
+      }
+      if (v && len < x->n) nvb_throw(e->a, NVM_ERR_INTERNAL, "[llvm] pieces of unequal size");
+      v = v ? nvcl_shuffle(e, v, piece[k], lane, x->n) : nvcl_shuffle(e, piece[k], NULL, lane, x->n);
+    }
+    out[j] = nvcl_from_memory(e, v, x->type, x->n);
+  }
+}
+
+static val repeat_mask(nvcl_em *e, val mask, int n, int parts, int reversed) {
+  int lane[2 * NVC_LANES];
+  for (int i = 0; i < n * parts; i++) lane[i] = reversed ? n - 1 - i / parts : i / parts;
+  return nvcl_shuffle(e, mask, NULL, lane, n * parts);
+}
+
+static void masked_read(nvcl_em *e, const nvcl_access *x, int64_t lo, int reversed, uint64_t other, val *out) {
+  int wide = x->n * x->parts;
+  lanes l = {nvcl_memtype(e, x->type), size_of(x), wide, 0, address(e, x, lo),
+             nvcl_bits(e, x->type == NVM_BOOL ? NVM_U8 : x->type, other, wide)};
+  val v = access_lanes(e, &l, repeat_mask(e, x->mask, x->n, x->parts, reversed));
+  for (int j = 0; j < x->parts; j++) {
+    int lane[NVC_LANES];
+    for (int i = 0; i < x->n; i++) lane[i] = (reversed ? x->n - 1 - i : i) * x->parts + j;
+    out[j] = nvcl_from_memory(e, nvcl_shuffle(e, v, NULL, lane, x->n), x->type, x->n);
+  }
+}
+
+static void span(const nvcl_access *x, int64_t *lo, int64_t *hi) {
+  *lo = *hi = x->at.pat[0];
+  for (int i = 1; i < x->n; i++) {
+    if (x->at.pat[i] < *lo) *lo = x->at.pat[i];
+    if (x->at.pat[i] > *hi) *hi = x->at.pat[i];
+  }
+}
+
+static void read_some(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
+  int64_t lo = 0, hi = 0;
+  if (x->n == 1) {
+    val p = address(e, x, 0);
+    for (int j = 0; j < x->parts; j++) out[j] = scalar_read(e, x, p, j);
+    return;
+  }
+  if (x->at.form == 1) span(x, &lo, &hi);
+  if (x->at.form == 0 || (x->at.form == 1 && lo == hi)) {
+    same_read(e, x, lo, other, out);
+    return;
+  }
+  if (x->at.form == 1 && !x->mask && hi - lo < 4 * x->n) {
+    dense_read(e, x, lo, hi - lo + 1, out);
+    return;
+  }
+  int up = x->at.form == 1, down = up;
+  for (int i = 0; up + down && i < x->n; i++) {
+    up &= x->at.pat[i] - lo == i;
+    down &= hi - x->at.pat[i] == i;
+  }
+  if (up || down) masked_read(e, x, lo, down, other, out);
+  else gather(e, x, other, out);
+}
+
+void nvcl_read(nvcl_em *e, const nvcl_access *x, uint64_t other, val *out) {
+  val fill = nvcl_bits(e, x->type, other, x->n);
+  blk from = nvcl_here(e), next = open_guard(e, x->some, "read");
+  for (int j = 0; j < x->parts; j++) out[j] = fill;
+  if (!is_never(x)) read_some(e, x, other, out);
+  blk taken = nvcl_here(e);
+  close_guard(e, next);
+  for (int j = 0; j < x->parts && next; j++) out[j] = guarded_value(e, out[j], fill, taken, from);
+}
+
+/* ---- writing */
+static void guarded_store(nvcl_em *e, val v, val p, unsigned align, val when) {
+  blk next = open_guard(e, when, "write");
+  nvcl_store(e, v, p, align);
+  close_guard(e, next);
+}
+
+/* Past the caches where the address allows it: known only at run time, of where the buffer begins if that decides. */
+static void stream_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, unsigned bytes) {
+  unsigned whole = bytes < 64 ? bytes : 64, align = size_of(x);
+  int fixed = !x->at.base || x->at.unit * x->parts * (int64_t)size_of(x) % whole == 0;
+  val begin = fixed ? nvcl_gep(e, x->base, from) : p;
+  val low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, begin, e->i64, ""), nvcl_int(e, whole - 1), "");
+  val odd = LLVMBuildICmp(e->b, LLVMIntNE, low, nvcl_int(e, 0), "");
+  blk yes = nvcl_block(e, "stream"), no = nvcl_block(e, "plain"), next = nvcl_block(e, "next");
+  nvcl_seldom(e, odd, no, yes);
+  nvcl_at(e, yes);
+  val s = LLVMBuildStore(e->b, v, p);
+  LLVMSetAlignment(s, whole);
+  LLVMMetadataRef one = LLVMValueAsMetadata(nvcl_i32(e, 1));
+  LLVMSetMetadata(s, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11),
+                  LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, no);
+  nvcl_store(e, v, p, align);
+  LLVMBuildBr(e->b, next);
+  nvcl_at(e, next);
+  e->streamed = 1;
+}
+
+/* v: m elements, `from` bytes behind what lanes with offset 0 access at p */
+static void vector_store(nvcl_em *e, const nvcl_access *x, val v, val p, int64_t from, val mask, int m, int stream) {
+  unsigned bytes = (unsigned)m * size_of(x), align = size_of(x);
+  p = nvcl_gep(e, p, from);
+  if (m == 1) {
+    guarded_store(e, v, p, align, mask);
+  } else if (mask) {
+    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), align, m, 1, p, v}, mask);
+  } else if (stream && bytes >= 16 && !(bytes & (bytes - 1))) {
+    stream_store(e, x, v, p, x->at.k * x->parts * align + from, bytes);
+  } else {
+    nvcl_store(e, v, p, align);
+  }
+}
+
+/* position[i]: lane that stores element lo + i; the parts of pairs interleave */
+static void dense_write(nvcl_em *e, const nvcl_access *x, const val *in, int64_t lo, const int *position, int m,
+                        int stream) {
+  val p = address(e, x, 0);
+  for (int half = 0; half < x->parts; half++) {
+    int lane[NVC_LANES], from[NVC_LANES];
+    for (int i = 0; i < m; i++) {
+      int q = half * m + i;
+      from[i] = position[q / x->parts];
+      lane[i] = from[i] + (q % x->parts) * x->n;
+    }
+    val v = nvcl_shuffle(e, in[0], x->parts == 2 ? in[1] : NULL, lane, m);
+    val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, from, m) : NULL;
+    vector_store(e, x, v, p, (lo * x->parts + half * m) * (int64_t)size_of(x), mask, m, stream);
+  }
+}
+
+static void scatter(nvcl_em *e, const nvcl_access *x, const val *in, const int *lane, int m) {
+  val p = address(e, x, 0);
+  val mask = x->mask ? nvcl_shuffle(e, x->mask, NULL, lane, m) : NULL;
+  for (int j = 0; j < x->parts; j++) {
+    val at = nvcl_shuffle(e, addresses(e, x, p, j), NULL, lane, m), v = nvcl_shuffle(e, in[j], NULL, lane, m);
+    if (m == 1) {
+      guarded_store(e, v, at, size_of(x), mask);
+      continue;
+    }
+    access_lanes(e, &(lanes){nvcl_memtype(e, x->type), size_of(x), m, 1, at, v}, mask);
+  }
+}
+
+static int writers(const nvcl_access *x, const nvf_layout *l, int *lane) {
+  int m = 0;
+  for (int i = 0; i < x->n; i++) {
+    int self = 0;
+    for (int d = 0; d < l->n; d++)
+      if (l->d[d].place == 'l') self += i / l->d[d].pstride % l->d[d].extent * l->d[d].pstride;
+    if (self == i) lane[m++] = i;
+  }
+  return m;
+}
+
+static void write_some(nvcl_em *e, const nvcl_access *x, const val *raw, const nvf_layout *l, int stream) {
+  int lane[NVC_LANES], position[NVC_LANES], dense = x->at.form < 2;
+  val in[2];
+  for (int j = 0; j < x->parts; j++) in[j] = nvcl_to_memory(e, raw[j], x->type, x->n);
+  if (x->n == 1) {
+    val p = address(e, x, 0);
+    for (int j = 0; j < x->parts; j++)
+      nvcl_store(e, in[j], nvcl_gep(e, p, j * (int64_t)size_of(x)), size_of(x));
+    return;
+  }
+  int m = writers(x, l, lane);
+  int64_t lo = x->at.form == 1 ? x->at.pat[lane[0]] : 0;
+  for (int i = 0; x->at.form == 1 && i < m; i++) lo = x->at.pat[lane[i]] < lo ? x->at.pat[lane[i]] : lo;
+  for (int i = 0; i < m; i++) position[i] = -1;
+  for (int i = 0; dense && i < m; i++) {
+    int64_t at = (x->at.form == 1 ? x->at.pat[lane[i]] : 0) - lo;
+    if (at < m) position[at] = lane[i];
+    dense &= at < m;
+  }
+  for (int i = 0; i < m; i++) dense &= position[i] >= 0;
+  if (dense) dense_write(e, x, in, lo, position, m, stream);
+  else scatter(e, x, in, lane, m);
+}
+
+void nvcl_write(nvcl_em *e, const nvcl_access *x, const val *in, const nvf_layout *l, int stream) {
+  if (is_never(x)) return;
+  blk next = open_guard(e, x->some, "write");
+  write_some(e, x, in, l, stream);
+  close_guard(e, next);
+}

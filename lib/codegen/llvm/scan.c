@@ -1,0 +1,293 @@
+/* Scans, in the order of docs/numerics.md: runs of 16 in sequence, blocks of 64 runs by the bits of the run's number,
+   blocks from left to right; the value is (carry + e) + p. Sums and products of integers, which any order gives alike,
+   one element after the other. From scratch to scratch, in small loops, one element of all lanes at a time; where lanes
+   lie along the axis itself, one element. */
+#include "codegen/llvm/emit.h"
+#include "frag/dtype.h"
+
+typedef struct scan {
+  nvcl_em *e;
+  const nvf_stmt *s;
+  const nvg_frag *merge;
+  const nvf_layout *l;
+  nvf_layout walk;               /* l with all digits but the lanes as loops, and without lanes if the axis has some */
+  int n, lanes;                  /* states; elements at a time */
+  int64_t len, run, runs, block; /* elements; of a run; runs; runs of a block */
+  int64_t *total, *before;       /* scratch, per state, by run */
+  val *carry;                    /* stack slots */
+} scan;
+
+static nvm_dtype type_of(const scan *c, int i) { return c->e->k->tile[c->s->in[i]].type; }
+
+static val get(const scan *c, int i, val p) {
+  nvm_dtype t = type_of(c, i);
+  return nvcl_from_memory(c->e, nvcl_load(c->e, nvcl_vec(nvcl_memtype(c->e, t), c->lanes), p, (unsigned)nvg_size(t)), t,
+                          c->lanes);
+}
+static void set(const scan *c, int i, val p, val v) {
+  nvm_dtype t = type_of(c, i);
+  nvcl_store(c->e, nvcl_to_memory(c->e, v, t, c->lanes), p, (unsigned)nvg_size(t));
+}
+
+static val by_run(const scan *c, const int64_t *off, int i, val at) {
+  at = LLVMBuildNSWMul(c->e->b, at, nvcl_int(c->e, c->lanes), "");
+  return LLVMBuildInBoundsGEP2(c->e->b, nvcl_memtype(c->e, type_of(c, i)), nvcl_gep(c->e, c->e->scratch, off[i]), &at,
+                               1, "");
+}
+
+static val plus(const scan *c, val a, val b) { return LLVMBuildNSWAdd(c->e->b, a, b, ""); }
+static val times(const scan *c, val a, int64_t k) { return LLVMBuildNSWMul(c->e->b, a, nvcl_int(c->e, k), ""); }
+
+/* The number that a digit stands at: of a kept axis its loop's, of the scanned one a part of where the scan is. */
+static val digit_at(const scan *c, const nvf_digit *d) {
+  nvcl_em *e = c->e;
+  val at = d->axis == c->s->axis ? e->fixed[d->axis] : NULL;
+  if (!at) return nvcl_loop_value(e, d, 1);
+  at = nvcl_floor_div(e, at, nvcl_int(e, d->stride));
+  return LLVMBuildAnd(e->b, at, nvcl_int(e, d->extent - 1), ""); /* the extent of the axis is a power of two */
+}
+
+/* Address of an element of a tile of state i (of lane 0: lanes of kept axes lie side by side) */
+static val element(const scan *c, int tile, int i) {
+  nvcl_em *e = c->e;
+  const nvf_layout *l = &e->t->tile[tile];
+  int lanes = nvcl_layout_lanes(e, l);
+  int64_t item = lanes, loop = (int64_t)lanes * nvc_items(l);
+  val at = nvcl_int(e, 0);
+  for (int k = l->n; k-- > 0;) {
+    const nvf_digit *d = &l->d[k];
+    int64_t by = d->place == 'l' ? d->pstride : d->place == 'i' ? item : loop;
+    if (d->place == 'i') item *= d->extent;
+    if (d->place == 'I') loop *= d->extent;
+    if (d->extent == 1 || (d->place == 'l' && c->lanes > 1)) continue;
+    at = plus(c, at, times(c, digit_at(c, d), by));
+  }
+  val p = nvcl_gep(e, e->scratch, e->tile[tile].off);
+  return LLVMBuildInBoundsGEP2(e->b, nvcl_memtype(e, type_of(c, i)), p, &at, 1, "");
+}
+
+/* Where lanes are walked one by one, those that the layout does not use hold copies. */
+static void keep(const scan *c, int tile, int i, val v) {
+  const nvf_layout *l = &c->e->t->tile[tile];
+  int size = nvg_size(type_of(c, i)), lanes = c->lanes > 1 ? 1 : nvcl_layout_lanes(c->e, l), used = 0;
+  val p = element(c, tile, i);
+  for (int k = 0; k < l->n; k++)
+    if (l->d[k].place == 'l') used |= l->d[k].pstride * (l->d[k].extent - 1);
+  for (int k = 0; k < lanes; k++)
+    if (!(k & used)) set(c, i, nvcl_gep(c->e, p, (int64_t)k * size), v);
+}
+
+static void operand(const scan *c, val at, val *out) {
+  c->e->fixed[c->s->axis] = at;
+  val when = nvcl_mask_value(c->e, nvcl_cond(c->e, c->s->where, &c->walk, 0), c->lanes);
+  for (int i = 0; i < c->n; i++) {
+    out[i] = get(c, i, element(c, c->s->in[i], i));
+    if (when)
+      out[i] = LLVMBuildSelect(c->e->b, when, out[i], nvcl_bits(c->e, type_of(c, i), c->s->init[i], c->lanes), "");
+  }
+}
+
+static void merge(const scan *c, val *a, const val *b) { nvcl_merge(c->e, c->merge, a, b, c->n, c->lanes); }
+
+static void open_loop(const scan *c, nvcl_for *f, val lo, val hi, int64_t step) {
+  nvcl_for_begin(c->e, f, lo, hi, nvcl_int(c->e, step), "scan");
+}
+
+/* p of every element, and the totals of the runs */
+static void prefixes(const scan *c) {
+  nvcl_for q, t;
+  val acc[NVC_ARGS], x[NVC_ARGS];
+  open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
+  operand(c, times(c, q.i, c->run), acc);
+  for (int i = 0; i < c->n; i++) {
+    keep(c, c->s->out[i], i, acc[i]);
+    set(c, i, by_run(c, c->total, i, q.i), acc[i]);
+  }
+  open_loop(c, &t, nvcl_int(c->e, 1), nvcl_int(c->e, c->run), 1);
+  operand(c, plus(c, times(c, q.i, c->run), t.i), x);
+  for (int i = 0; i < c->n; i++) acc[i] = get(c, i, by_run(c, c->total, i, q.i));
+  merge(c, acc, x);
+  for (int i = 0; i < c->n; i++) {
+    keep(c, c->s->out[i], i, acc[i]);
+    set(c, i, by_run(c, c->total, i, q.i), acc[i]);
+  }
+  nvcl_for_end(c->e, &t);
+  nvcl_for_end(c->e, &q);
+}
+
+static void merge_into(const scan *c, const int64_t *left, val at_left, const int64_t *right, val at_right,
+                       const int64_t *to, val at) {
+  val a[NVC_ARGS], b[NVC_ARGS];
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, by_run(c, left, i, at_left));
+    b[i] = get(c, i, by_run(c, right, i, at_right));
+  }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) set(c, i, by_run(c, to, i, at), a[i]);
+}
+
+/* e of the runs of the block at `first`; groups of `size` runs take the total of the group to their left. */
+static void exclusive(const scan *c, val first) {
+  for (int64_t size = 1; size < c->block; size *= 2) {
+    nvcl_for g, n;
+    open_loop(c, &g, nvcl_int(c->e, 0), nvcl_int(c->e, c->block), 2 * size);
+    val left = plus(c, first, g.i), at = plus(c, left, nvcl_int(c->e, size));
+    for (int i = 0; i < c->n; i++) set(c, i, by_run(c, c->before, i, at), get(c, i, by_run(c, c->total, i, left)));
+    open_loop(c, &n, nvcl_int(c->e, 1), nvcl_int(c->e, size), 1);
+    merge_into(c, c->total, left, c->before, plus(c, at, n.i), c->before, plus(c, at, n.i));
+    nvcl_for_end(c->e, &n);
+    merge_into(c, c->total, left, c->total, at, c->total, left);
+    nvcl_for_end(c->e, &g);
+  }
+}
+
+/* carry + e for the runs of the block, then the next carry */
+static void carry_over(const scan *c, val first) {
+  nvcl_for n;
+  val a[NVC_ARGS], b[NVC_ARGS];
+  open_loop(c, &n, nvcl_int(c->e, 1), nvcl_int(c->e, c->block), 1);
+  val at = plus(c, first, n.i);
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, c->carry[i]);
+    b[i] = get(c, i, by_run(c, c->before, i, at));
+  }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) set(c, i, by_run(c, c->before, i, at), a[i]);
+  nvcl_for_end(c->e, &n);
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, c->carry[i]);
+    b[i] = get(c, i, by_run(c, c->total, i, first));
+    set(c, i, by_run(c, c->before, i, first), a[i]);
+  }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], a[i]);
+}
+
+static void blocks(const scan *c, int has) {
+  nvcl_for b;
+  exclusive(c, nvcl_int(c->e, 0)); /* the first block has no carry unless one is given */
+  if (has) carry_over(c, nvcl_int(c->e, 0));
+  else
+    for (int i = 0; i < c->n; i++) set(c, i, c->carry[i], get(c, i, by_run(c, c->total, i, nvcl_int(c->e, 0))));
+  open_loop(c, &b, nvcl_int(c->e, c->block), nvcl_int(c->e, c->runs), c->block);
+  exclusive(c, b.i);
+  carry_over(c, b.i);
+  nvcl_for_end(c->e, &b);
+}
+
+static void values(const scan *c, int has) {
+  nvcl_for q, t;
+  val a[NVC_ARGS], b[NVC_ARGS];
+  open_loop(c, &q, nvcl_int(c->e, has ? 0 : 1), nvcl_int(c->e, c->runs), 1);
+  open_loop(c, &t, nvcl_int(c->e, 0), nvcl_int(c->e, c->run), 1);
+  c->e->fixed[c->s->axis] = plus(c, times(c, q.i, c->run), t.i);
+  for (int i = 0; i < c->n; i++) {
+    a[i] = get(c, i, by_run(c, c->before, i, q.i));
+    b[i] = get(c, i, element(c, c->s->out[i], i));
+  }
+  merge(c, a, b);
+  for (int i = 0; i < c->n; i++) keep(c, c->s->out[i], i, a[i]);
+  nvcl_for_end(c->e, &t);
+  nvcl_for_end(c->e, &q);
+}
+
+/* Is the merge one operation on integers that any order gives the same bits of? */
+static int is_free(const nvg_frag *f) {
+  const nvg_inst *x = &f->inst[f->result[0]];
+  int one = f->nresult == 1 && f->nparam == 2 && (x->prim == NVG_ADD || x->prim == NVG_MUL || x->prim == NVG_AND ||
+                                                  x->prim == NVG_OR || x->prim == NVG_XOR);
+  if (!one || nvg_class_of((nvm_dtype)x->type) >= NVG_FLOAT) return 0;
+  return f->inst[x->a].prim == NVG_PARAM && f->inst[x->b].prim == NVG_PARAM && x->a != x->b;
+}
+
+static uint64_t identity_of(const nvg_frag *f) {
+  int prim = f->inst[f->result[0]].prim;
+  return prim == NVG_MUL ? 1 : prim == NVG_AND ? ~0ull : 0;
+}
+
+/* One element after the other, the runs as straight-line code: what lies left of an element stays in a register. */
+static void in_sequence(const scan *c, int has) {
+  nvcl_for q;
+  val acc[NVC_ARGS], x[NVC_ARGS];
+  if (!has) set(c, 0, c->carry[0], nvcl_bits(c->e, type_of(c, 0), identity_of(c->merge), c->lanes));
+  open_loop(c, &q, nvcl_int(c->e, 0), nvcl_int(c->e, c->runs), 1);
+  for (int64_t t = 0; t < c->run; t++) {
+    operand(c, plus(c, times(c, q.i, c->run), nvcl_int(c->e, t)), x);
+    acc[0] = get(c, 0, c->carry[0]);
+    merge(c, acc, x);
+    keep(c, c->s->out[0], 0, acc[0]);
+    set(c, 0, c->carry[0], acc[0]);
+  }
+  nvcl_for_end(c->e, &q);
+}
+
+static void one_line(scan *c) {
+  nvcl_em *e = c->e;
+  int has = c->s->nin > c->n;
+  e->fixed[c->s->axis] = NULL;
+  for (int i = 0; i < c->n && has; i++) set(c, i, c->carry[i], get(c, i, element(c, c->s->in[c->n + i], i)));
+  if (is_free(c->merge)) {
+    in_sequence(c, has);
+  } else {
+    prefixes(c);
+    blocks(c, has);
+    values(c, has);
+  }
+  e->fixed[c->s->axis] = NULL;
+  for (int i = 0; i < c->n && has; i++) keep(c, c->s->out[c->n + i], i, get(c, i, c->carry[i]));
+}
+
+/* Lanes of other axes stay lanes; where the axis has lanes itself, all are walked one by one. */
+static void plan_walk(scan *c) {
+  int along = 0;
+  for (int i = 0; i < c->l->n; i++)
+    along |= c->l->d[i].place == 'l' && c->l->d[i].extent > 1 && c->l->d[i].axis == c->s->axis;
+  for (int i = 0; i < c->l->n; i++) {
+    nvf_digit d = c->l->d[i];
+    if (d.axis == c->s->axis) continue;
+    if (d.place != 'l' || along) d.place = 'I';
+    c->walk.d[c->walk.n++] = d;
+  }
+  c->lanes = along ? 1 : nvcl_layout_lanes(c->e, c->l);
+}
+
+static void take_room(scan *c) {
+  nvcl_em *e = c->e;
+  c->run = c->len < NVF_SCAN_RUN ? c->len : NVF_SCAN_RUN;
+  c->runs = c->len / c->run;
+  c->block = c->runs < NVF_SCAN_RUNS ? c->runs : NVF_SCAN_RUNS;
+  c->total = NVB_NEWN(e->a, int64_t, c->n);
+  c->before = NVB_NEWN(e->a, int64_t, c->n);
+  c->carry = NVB_NEWN(e->a, val, c->n);
+  for (int i = 0; i < c->n; i++) {
+    nvm_dtype t = type_of(c, i);
+    c->total[i] = nvcl_scratch(e, c->runs * c->lanes * nvg_size(t));
+    c->before[i] = nvcl_scratch(e, c->runs * c->lanes * nvg_size(t));
+    c->carry[i] = nvcl_slot(e, nvcl_vec(nvcl_memtype(e, t), c->lanes), "carry");
+    LLVMSetAlignment(c->carry[i], 64);
+  }
+}
+
+void nvcl_scan(nvcl_em *e, const nvf_stmt *s) {
+  scan c = {.e = e, .s = s, .merge = nvcl_frag_full(s->frag), .l = &e->t->tile[s->in[0]], .n = s->frag->nresult};
+  nvcl_for f[NVF_MAX_DIGITS];
+  int open = 0, loops = e->nloop;
+  c.len = nvf_extent(c.l, s->axis);
+  if (c.len & (c.len - 1)) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan over %lld elements", (long long)c.len);
+  int tiles = s->where ? s->where->ntile : 0;
+  for (int i = 0; s->where && i < s->where->nrel; i++)
+    tiles += nvc_has(s->where->rel[i].a, NVF_TILE) || nvc_has(s->where->rel[i].b, NVF_TILE);
+  if (tiles) nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[llvm] a scan where a tile holds");
+  plan_walk(&c);
+  take_room(&c);
+  for (int i = 0; i < c.walk.n; i++) {
+    const nvf_digit *d = &c.walk.d[i];
+    if (d->place != 'I' || d->extent == 1) continue;
+    nvcl_for_begin(e, &f[open], nvcl_int(e, 0), nvcl_int(e, d->extent), nvcl_int(e, 1), "line");
+    e->loop[e->nloop++] = (nvcl_loop){d->axis, d->extent, d->stride, 1, f[open++].i};
+  }
+  one_line(&c);
+  e->nloop = loops;
+  while (open-- > 0) nvcl_for_end(e, &f[open]);
+  e->fixed[s->axis] = NULL;
+}

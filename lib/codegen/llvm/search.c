@@ -1,0 +1,140 @@
+/* Reductions along one innermost loop whose result is some one element's: a round only looks whether one of its
+   elements beats the best one before, which hardly any does; the round with the best one is merged as any other
+   afterwards. A loop ends with the round after which nothing can change. What is to be known of a merge are three
+   fragments that are named after it: keeps.<merge>, best.<merge>, ends.<merge>. */
+#include <stdio.h>
+#include <string.h>
+#include "codegen/llvm/emit.h"
+#include "codegen/reduction.h"
+
+struct nvcl_search {
+  nvcl_red *red;
+  const nvc_reduction *of;
+  const nvg_frag *keeps, *best, *ends; /* ends: NULL: any element may be beaten */
+  nvm_dtype type;
+  int n;                               /* lanes */
+  val value, round;                    /* stack slots: the best in all lanes, the first round that has it */
+};
+
+static const nvg_frag *helper(const char *what, const nvg_frag *merge, nvm_dtype t, int n) {
+  char name[64];
+  if (snprintf(name, sizeof name, "%s.%s", what, merge->name) >= (int)sizeof name) return NULL;
+  return nvg_frag_find(name, (nvm_dtype[]){t, t}, n);
+}
+
+/* Is it the library's merge of that name? A text may have another one. */
+static int is_known(const nvg_frag *merge, const nvm_dtype *state, int n) {
+  nvm_dtype type[4];
+  for (int i = 0; i < 2 * n; i++) type[i] = state[i % n];
+  return merge->nparam == 2 * n && nvg_frag_find(merge->name, type, 2 * n) == merge;
+}
+
+/* Positions along the axis: of equal elements the first one comes in the first round. */
+static int ascends(nvcl_em *e, int tile, int axis) {
+  int64_t step;
+  const nvf_stmt *s = e->r.tile[tile].def;
+  while (s->op == NVF_MAP && s->narg == 1 && s->arg[0].kind == NVF_ATILE && !strcmp(s->frag->name, "cast"))
+    s = e->r.tile[s->arg[0].id].def;
+  return s->op == NVF_INDEX && !nvc_has(s->map, NVF_TILE) && nvc_coef(&e->r, s->map, axis, &step) && step > 0;
+}
+
+/* May the run's statements be done again for one round? */
+static int is_pure(const nvc_run *r) {
+  int folds = 0;
+  for (int i = 0; i < r->s.n; i++) {
+    nvf_op op = r->s.at[i]->op;
+    folds += op == NVF_REDUCE;
+    if (op != NVF_LOAD && op != NVF_MAP && op != NVF_INDEX && op != NVF_TEST && op != NVF_REDUCE) return 0;
+  }
+  return folds == 1;
+}
+
+/* All lanes and items of the axis in the innermost loop, whose rounds follow each other; enough of them. */
+static int is_one_row(nvcl_em *e, const nvc_reduction *of, int lanes) {
+  enum { MANY = 512 };
+  const nvf_digit *d = &of->run->loop[of->run->nloop - 1];
+  return of->start == of->run->nloop - 1 && d->axis == of->s->axis && of->chunks == 1 && !of->spread && of->ny == 1 &&
+         e->tile[of->s->out[0]].lanes == 1 && nvc_role_of(of, d) == NVC_SEQUENCE && lanes > 1 && of->extent >= MANY;
+}
+
+nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_run *r) {
+  if (e->red.n != 1 || !r->nloop || e->split || !is_pure(r)) return NULL;
+  const nvc_reduction *of = nvcl_reduction(e->red.at[0]);
+  const nvg_frag *merge = of->s->frag;
+  nvm_dtype state[2];
+  for (int i = 0; i < of->nstate && i < 2; i++) state[i] = e->k->tile[of->s->out[i]].type;
+  int n = nvcl_layout_lanes(e, of->x), places = of->nstate == 2;
+  if (of->nstate > 2 || !is_one_row(e, of, n) || !is_known(merge, state, of->nstate)) return NULL;
+  if (places && !ascends(e, of->s->in[1], of->s->axis)) return NULL;
+  nvcl_search *s = NVB_NEW(e->a, nvcl_search);
+  *s = (nvcl_search){.red = e->red.at[0], .of = of, .keeps = helper("keeps", merge, state[0], 2),
+                     .best = helper("best", merge, state[0], 2), .ends = helper("ends", merge, state[0], 1),
+                     .type = state[0], .n = n};
+  if (!s->keeps || !s->best) return NULL;
+  s->value = nvcl_slot(e, nvcl_vec(nvcl_type(e, s->type), n), "best");
+  LLVMSetAlignment(s->value, 64);
+  s->round = nvcl_slot(e, e->i64, "round");
+  return s;
+}
+
+void nvcl_search_begin(nvcl_em *e, nvcl_search *s) {
+  nvcl_store(e, nvcl_bits(e, s->type, s->of->s->init[0], s->n), s->value, 16);
+  nvcl_store(e, nvcl_int(e, 0), s->round, 8);
+}
+
+static val apply(nvcl_em *e, const nvg_frag *f, val a, val b, int n) {
+  val out, arg[2] = {a, b};
+  nvcl_frag(e, f, arg, &out, n);
+  return out;
+}
+
+/* The best element of a round, in all lanes. */
+static val best_of(nvcl_em *e, const nvcl_search *s, val *x, int items) {
+  int lane[NVC_LANES];
+  for (int by = 1; by < items; by *= 2)
+    for (int i = 0; i + by < items; i += 2 * by) x[i] = apply(e, s->best, x[i], x[i + by], s->n);
+  for (int by = s->n / 2; by > 0; by /= 2) {
+    for (int i = 0; i < s->n; i++) lane[i] = i ^ by;
+    x[0] = apply(e, s->best, x[0], nvcl_shuffle(e, x[0], NULL, lane, s->n), s->n);
+  }
+  return x[0];
+}
+
+static val first_lane(nvcl_em *e, val v) { return LLVMBuildExtractElement(e->b, v, nvcl_i32(e, 0), ""); }
+
+/* What is NaN is beside itself no more than beside anything else, and stays. */
+static void take_best(nvcl_em *e, const nvcl_search *s, val old, val now, val round) {
+  val a = first_lane(e, old), b = first_lane(e, now), was = nvcl_load(e, e->i64, s->round, 8);
+  val beaten = LLVMBuildAnd(e->b, apply(e, s->keeps, a, a, 1), LLVMBuildNot(e->b, apply(e, s->keeps, a, b, 1), ""), "");
+  nvcl_store(e, LLVMBuildSelect(e->b, beaten, now, old, ""), s->value, 16);
+  nvcl_store(e, LLVMBuildSelect(e->b, beaten, round, was, ""), s->round, 8);
+}
+
+void nvcl_search_step(nvcl_em *e, nvcl_search *s, val round, blk stop) {
+  int items = nvc_items(s->of->x);
+  val *x = NVB_NEWN(e->a, val, items), all = NULL;
+  val old = nvcl_load(e, nvcl_vec(nvcl_type(e, s->type), s->n), s->value, 16);
+  for (int i = 0; i < items; i++) {
+    x[i] = nvcl_reduce_operand(e, s->red, 0, i);
+    val keeps = apply(e, s->keeps, old, x[i], s->n);
+    all = all ? LLVMBuildAnd(e->b, all, keeps, "") : keeps;
+  }
+  blk found = nvcl_block(e, "found"), next = nvcl_block(e, "beaten.by.none");
+  nvcl_seldom(e, nvcl_any(e, LLVMBuildNot(e->b, all, "")), found, next);
+  nvcl_at(e, found);
+  take_best(e, s, old, best_of(e, s, x, items), round);
+  val now = nvcl_load(e, LLVMTypeOf(old), s->value, 16), one = first_lane(e, now), over;
+  if (s->ends) {
+    nvcl_frag(e, s->ends, &one, &over, 1);
+    LLVMBuildCondBr(e->b, over, stop, next);
+  } else {
+    LLVMBuildBr(e->b, next);
+  }
+  nvcl_at(e, next);
+}
+
+val nvcl_search_end(nvcl_em *e, nvcl_search *s) {
+  if (s->of->nstate == 2) return nvcl_load(e, e->i64, s->round, 8);
+  nvcl_reduce_give(e, s->red, 0, nvcl_load(e, nvcl_vec(nvcl_type(e, s->type), s->n), s->value, 16));
+  return NULL;
+}

@@ -1,0 +1,584 @@
+/* Before anything is emitted: statements with the same loops become runs, cut where a value is not yet there inside the
+   loop; what a later run needs is done again there if it can be; and each run learns which relations all its effects
+   carry, so that its loops may stop where one of them fails. Decides nothing that a device knows. */
+#include "codegen/loop_nests.h"
+#include <string.h>
+
+/* ---- expressions and layouts */
+int nvc_has(const nvf_expr *x, nvf_xkind kind) {
+  return x->kind == kind || (x->kind >= NVF_ADD && (nvc_has(x->a, kind) || nvc_has(x->b, kind)));
+}
+
+int64_t nvc_name_value(const nvc_runs *r, int name) {
+  return name < r->s->nbind && r->s->bind[name].kind == NVF_BINT ? r->s->bind[name].value : 0;
+}
+
+static int fixed_value(const nvc_runs *r, const nvf_expr *x, int64_t *v) {
+  int64_t a, b;
+  if (x->kind == NVF_CONST) return *v = x->value, 1;
+  if (x->kind == NVF_NAME) return *v = nvc_name_value(r, x->id), 1;
+  if (x->kind < NVF_ADD || !fixed_value(r, x->a, &a) || !fixed_value(r, x->b, &b)) return 0;
+  if (x->kind >= NVF_DIV) return 0;
+  *v = x->kind == NVF_ADD ? a + b : x->kind == NVF_SUB ? a - b : a * b;
+  return 1;
+}
+
+int nvc_coef(const nvc_runs *r, const nvf_expr *x, int axis, int64_t *c) {
+  int64_t a, b, v;
+  *c = 0;
+  if (x->kind == NVF_TILE) return 0;
+  if (x->kind < NVF_ADD) return *c = x->kind == NVF_AXIS && x->id == axis, 1;
+  if (!nvc_coef(r, x->a, axis, &a) || !nvc_coef(r, x->b, axis, &b)) return 0;
+  if (x->kind == NVF_ADD || x->kind == NVF_SUB) return *c = x->kind == NVF_ADD ? a + b : a - b, 1;
+  if (!a && !b) return !nvc_has(x, NVF_TILE);
+  if (x->kind == NVF_MUL && !b && fixed_value(r, x->b, &v)) return *c = a * v, 1;
+  if (x->kind == NVF_MUL && !a && fixed_value(r, x->a, &v)) return *c = b * v, 1;
+  return 0;
+}
+
+static int same_expr(const nvf_expr *a, const nvf_expr *b) {
+  if (a == b) return 1;
+  if (a->kind != b->kind) return 0;
+  if (a->kind == NVF_CONST) return a->value == b->value;
+  if (a->kind < NVF_ADD) return a->id == b->id;
+  return same_expr(a->a, b->a) && same_expr(a->b, b->b);
+}
+
+int nvc_looped(const nvf_digit *d) { return d->place == 'I' && d->extent > 1; }
+
+int nvc_has_loops(const nvf_layout *l) {
+  for (int i = 0; i < l->n; i++)
+    if (nvc_looped(&l->d[i])) return 1;
+  return 0;
+}
+
+int nvc_items(const nvf_layout *l) {
+  int n = 1;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].place == 'i') n *= l->d[i].extent;
+  return n;
+}
+
+int nvc_digit_value(const nvf_layout *l, int d, int item) {
+  for (int i = l->n - 1; i > d; i--)
+    if (l->d[i].place == 'i') item /= l->d[i].extent;
+  return item % l->d[d].extent;
+}
+
+int nvc_item_step(const nvf_layout *l, int d) {
+  int step = 1;
+  for (int i = d + 1; i < l->n; i++)
+    if (l->d[i].place == 'i') step *= l->d[i].extent;
+  return step;
+}
+
+int64_t nvc_axis_part(const nvf_layout *l, int axis, int item) {
+  int64_t x = 0;
+  for (int i = 0; i < l->n; i++)
+    if (l->d[i].axis == axis && l->d[i].place == 'i') x += nvc_digit_value(l, i, item) * l->d[i].stride;
+  return x;
+}
+
+static int same_digit(const nvf_digit *a, const nvf_digit *b) {
+  return a->axis == b->axis && a->stride == b->stride && a->extent == b->extent;
+}
+
+int nvc_match_item(const nvf_layout *small, const nvf_layout *l, int item) {
+  int at = 0;
+  for (int i = 0; i < small->n; i++) {
+    if (small->d[i].place != 'i') continue;
+    int v = 0;
+    for (int j = 0; l && j < l->n; j++)
+      if (l->d[j].place == 'i' && same_digit(&l->d[j], &small->d[i])) v = nvc_digit_value(l, j, item);
+    at = at * small->d[i].extent + v;
+  }
+  return at;
+}
+
+int nvc_same_items(const nvf_layout *a, const nvf_layout *b) {
+  int same = nvf_layout_eq(a, b);
+  for (int i = 0, n = same ? nvc_items(a) : 0; i < n && same; i++) same = nvc_match_item(a, b, i) == i;
+  return same;
+}
+
+/* ---- statements */
+static void expr_tiles(const nvc_runs *r, const nvf_expr *x, nvc_ints *out) {
+  if (!x) return;
+  if (x->kind == NVF_TILE) NVB_PUSH(r->a, *out, x->id);
+  if (x->kind >= NVF_ADD) {
+    expr_tiles(r, x->a, out);
+    expr_tiles(r, x->b, out);
+  }
+}
+
+void nvc_uses(const nvc_runs *r, const nvf_stmt *s, nvc_ints *out) {
+  for (int i = 0; i < s->nin; i++) NVB_PUSH(r->a, *out, s->in[i]);
+  for (int i = 0; i < s->narg; i++)
+    if (s->arg[i].kind == NVF_ATILE) NVB_PUSH(r->a, *out, s->arg[i].id);
+  expr_tiles(r, s->map, out);
+  for (int i = 0; s->where && i < s->where->ntile; i++) NVB_PUSH(r->a, *out, s->where->tile[i]);
+  for (int i = 0; s->where && i < s->where->nrel; i++) {
+    expr_tiles(r, s->where->rel[i].a, out);
+    expr_tiles(r, s->where->rel[i].b, out);
+  }
+  for (int i = 0; i < s->ncarry; i++) {
+    NVB_PUSH(r->a, *out, s->carry[i].inner);
+    NVB_PUSH(r->a, *out, s->carry[i].outer);
+  }
+}
+
+const nvf_layout *nvc_layout_of(const nvc_runs *r, const nvf_stmt *s) {
+  static const nvf_layout none;
+  switch (s->op) {
+  case NVF_STORE:
+  case NVF_REDUCE:
+  case NVF_SCAN:
+  case NVF_PUT:
+  case NVF_ATOMIC_MAX: return &r->t->tile[s->in[0]];
+  case NVF_FOR:
+  case NVF_IF: return &none;
+  case NVF_CHECK: return r->t->stmt[s->id] ? r->t->stmt[s->id] : &none;
+  default: return &r->t->tile[s->out[0]];
+  }
+}
+
+int64_t nvc_hint(const nvc_runs *r, const nvf_stmt *s, const char *name, int64_t absent) {
+  for (int i = 0; i < r->s->nhint; i++)
+    if (r->s->hint[i].stmt == s->id && strcmp(r->k->name[r->s->hint[i].name], name) == 0) return r->s->hint[i].value;
+  return absent;
+}
+
+/* ---- memory */
+static int is_store(const nvf_stmt *s) { return s->op == NVF_STORE || s->op == NVF_ATOMIC_MAX; }
+
+static int overlap(const nvc_runs *r, const nvf_stmt *a, const nvf_stmt *b) {
+  return a->buf == b->buf || (!r->k->param[a->buf].unique && !r->k->param[b->buf].unique);
+}
+
+/* May an element of the store lie where another one is loaded? */
+static int crosses(const nvc_runs *r, const nvf_stmt *load, const nvf_stmt *store) {
+  return overlap(r, load, store) && (nvc_has(load->map, NVF_TILE) || !same_expr(load->map, store->map));
+}
+
+/* ---- runs */
+static int loops_of(const nvc_runs *r, const nvf_stmt *s, nvf_digit *out) {
+  const nvf_layout *l = nvc_layout_of(r, s);
+  int n = 0;
+  for (int i = 0; i < l->n && s->op != NVF_SCAN; i++) /* a scan has loops of its own */
+    if (nvc_looped(&l->d[i])) out[n++] = l->d[i];
+  return n;
+}
+
+static int same_loops(const nvc_run *run, const nvf_digit *d, int n) {
+  if (run->nloop != n) return 0;
+  for (int i = 0; i < n; i++)
+    if (!same_digit(&run->loop[i], &d[i])) return 0;
+  return 1;
+}
+
+/* Must s wait until the loops of the run have ended? */
+static int must_cut(const nvc_runs *r, const nvc_run *run, const nvf_stmt *s) {
+  nvc_ints uses = {0};
+  nvc_uses(r, s, &uses);
+  for (int i = 0; i < run->s.n; i++) {
+    const nvf_stmt *d = run->s.at[i];
+    int late = d->op == NVF_REDUCE || (d->op == NVF_SCAN && nvc_has_loops(nvc_layout_of(r, d)));
+    late |= run->nloop && (d->op == NVF_PUT || d->op == NVF_CONTRACT);
+    late |= run->nloop && s->op == NVF_RELAYOUT && !nvf_layout_eq(&r->t->tile[s->in[0]], &r->t->tile[s->out[0]]);
+    for (int j = 0; late && j < d->nout; j++)
+      for (int k = 0; k < uses.n; k++)
+        if (uses.at[k] == d->out[j]) return 1;
+    if (is_store(d) && (s->op == NVF_LOAD || is_store(s)) && s->op != d->op && overlap(r, s, d)) return 1;
+    if (d->op == NVF_LOAD && is_store(s) && crosses(r, d, s)) return 1;
+  }
+  return run->nloop && s->op == NVF_CONTRACT;
+}
+
+static nvc_run *new_run(nvc_runs *r) {
+  nvc_run *run = NVB_NEW(r->a, nvc_run);
+  run->id = r->nrun++;
+  return run;
+}
+
+static nvc_seq *plan_block(nvc_runs *r, const nvf_block *b) {
+  NVB_VEC(nvc_run *) runs = {0};
+  nvc_run *run = NULL;
+  for (int i = 0; i < b->n; i++) {
+    nvf_stmt *s = b->s[i];
+    nvf_digit loop[NVC_RUN_LOOPS];
+    int n = loops_of(r, s, loop), solo = s->op == NVF_FOR || s->op == NVF_IF;
+    r->stmt[s->id] = s;
+    if (!run || run->solo || solo || !same_loops(run, loop, n) || must_cut(r, run, s)) {
+      run = new_run(r);
+      run->nloop = n;
+      run->solo = solo;
+      memcpy(run->loop, loop, sizeof *loop * (size_t)n);
+      NVB_PUSH(r->a, runs, run);
+    }
+    NVB_PUSH(r->a, run->s, s);
+    r->run_of[s->id] = run;
+    nvc_ints uses = {0};
+    nvc_uses(r, s, &uses);
+    for (int k = 0; k < uses.n; k++) NVB_PUSH(r->a, r->tile[uses.at[k]].users, s->id);
+    for (int k = 0; k < s->nout; k++) {
+      nvc_tile_use *t = &r->tile[s->out[k]];
+      if (!t->def) t->def = s;
+      t->scanned |= s->op == NVF_SCAN;
+    }
+    if (s->body) run->body = plan_block(r, s->body);
+    if (s->other_body) run->other = plan_block(r, s->other_body);
+  }
+  nvc_seq *q = NVB_NEW(r->a, nvc_seq);
+  *q = (nvc_seq){runs.n, runs.at};
+  return q;
+}
+
+/* ---- what is done again */
+static int last_id(const nvf_block *b, int id) {
+  for (int i = 0; b && i < b->n; i++) {
+    id = b->s[i]->id;
+    id = last_id(b->s[i]->body, id);
+    id = last_id(b->s[i]->other_body, id);
+  }
+  return id;
+}
+
+/* May what is loaded have been stored over when `user` runs, behind the load? A loop around the user alone comes back
+   to it after all of its stores; those of the user's run come between its elements. */
+static int overwritten(const nvc_runs *r, const nvf_stmt *load, int user) {
+  const nvc_run *run = r->run_of[user];
+  int end = user;
+  for (int i = load->id + 1; i < user; i++) {
+    int last = r->stmt[i] && r->stmt[i]->op == NVF_FOR ? last_id(r->stmt[i]->body, i) : 0;
+    end = last > end ? last : end;
+  }
+  for (int i = load->id + 1; i <= end; i++)
+    if (r->stmt[i] && is_store(r->stmt[i]) && overlap(r, load, r->stmt[i])) return 1;
+  for (int i = 0; i < run->s.n; i++)
+    if (is_store(run->s.at[i]) && crosses(r, load, run->s.at[i])) return 1;
+  return 0;
+}
+
+/* May the statement be done again in a later run instead of keeping what it made? Not if that assigns to a carried tile
+   again. A map: if what it needs is still there, is kept or can be done again too. */
+static int repeats(const nvc_runs *r, const nvf_stmt *d, int user, int cost) {
+  nvc_ints uses = {0};
+  for (int o = 0; o < d->nout; o++)
+    if (r->tile[d->out[o]].mutable) return 0;
+  nvc_uses(r, d, &uses);
+  if (d->op == NVF_MAP) {
+    cost -= d->frag->cost;
+    if (cost < 0 || !r->map_cost) return 0;
+    for (int i = 0; i < uses.n; i++) {
+      const nvc_tile_use *u = &r->tile[uses.at[i]];
+      if (u->mutable || !u->def) return 0;
+      if (!u->kept && nvc_has_loops(&r->t->tile[uses.at[i]]) && !repeats(r, u->def, user, cost)) return 0;
+    }
+    return 1;
+  }
+  if (uses.n) return 0;
+  if (d->op == NVF_INDEX || d->op == NVF_TEST || d->op == NVF_ZEROS) return 1;
+  if (d->op != NVF_LOAD) return 0;
+  return !r->k->param[d->buf].written && !overwritten(r, d, user);
+}
+
+static void repeat_in(nvc_runs *r, nvc_run *run, const nvf_stmt *d) {
+  int at = 0;
+  for (int i = 0; i < run->s.n; i++) {
+    if (run->s.at[i] == d) return;
+    at += run->s.at[i]->id < d->id && r->run_of[run->s.at[i]->id] != run;
+  }
+  for (int i = 0; i < d->nout; i++) r->tile[d->out[i]].repeated = 1;
+  NVB_PUSH(r->a, run->s, (nvf_stmt *)d);
+  for (int i = run->s.n - 1; i > at; i--) run->s.at[i] = run->s.at[i - 1];
+  run->s.at[at] = (nvf_stmt *)d;
+  nvc_ints uses = {0};
+  nvc_uses(r, d, &uses);
+  for (int i = 0; i < uses.n; i++)
+    if (!r->tile[uses.at[i]].kept && nvc_has_loops(&r->t->tile[uses.at[i]]))
+      repeat_in(r, run, r->tile[uses.at[i]].def);
+}
+
+/* Are the loops of the layout loops of the run? A scan's are its own. */
+static int runs_loops(const nvc_run *run, const nvf_layout *l) {
+  for (int i = 0; i < l->n; i++) {
+    int found = !nvc_looped(&l->d[i]);
+    for (int k = 0; k < run->nloop && !found; k++) found = same_digit(&run->loop[k], &l->d[i]);
+    if (!found) return 0;
+  }
+  return 1;
+}
+
+/* Tiles with loops that later runs use: all of them do again what made it, or it is kept. Where it is done again only
+   what that run's own effects look at is right. */
+static void keep_or_repeat(nvc_runs *r, int tile) {
+  nvc_tile_use *t = &r->tile[tile];
+  if (t->mutable) return;
+  t->kept = r->in_memory && r->in_memory(r->emitter, tile);
+  if (!nvc_has_loops(&r->t->tile[tile])) return;
+  nvc_run *home = r->run_of[t->def->id];
+  for (int i = 0; i < t->users.n; i++) {
+    const nvc_run *u = r->run_of[t->users.at[i]];
+    t->kept |= u != home && !(runs_loops(u, &r->t->tile[tile]) && repeats(r, t->def, t->users.at[i], r->map_cost));
+  }
+  for (int i = 0; i < t->users.n && !t->kept; i++)
+    if (r->run_of[t->users.at[i]] != home) repeat_in(r, r->run_of[t->users.at[i]], t->def);
+}
+
+static void carried(nvc_runs *r, const nvf_block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const nvf_stmt *s = b->s[i];
+    for (int c = 0; c < s->ncarry; c++) {
+      nvc_tile_use *in = &r->tile[s->carry[c].inner], *out = &r->tile[s->carry[c].outer];
+      in->mutable = out->mutable = 1;
+      if (!in->def) in->def = s;
+    }
+    if (s->body) carried(r, s->body);
+    if (s->other_body) carried(r, s->other_body);
+  }
+}
+
+/* What only later runs use is left to them. */
+static void drop_unused(nvc_runs *r, nvc_seq *q) {
+  for (int i = 0; i < q->n; i++) {
+    nvc_run *run = q->run[i];
+    int n = 0;
+    for (int j = run->s.n; j-- > 0;) { /* last first: a map that goes frees what it used */
+      nvf_stmt *s = run->s.at[j];
+      int pure = s->op == NVF_LOAD || s->op == NVF_INDEX || s->op == NVF_TEST || s->op == NVF_ZEROS ||
+                 (s->op == NVF_MAP && r->map_cost),
+          used = 0;
+      for (int o = 0; pure && o < s->nout; o++) {
+        const nvc_tile_use *t = &r->tile[s->out[o]];
+        used |= t->mutable || t->kept || r->run_of[t->def->id] != run || !run->nloop;
+        for (int k = 0; k < t->users.n; k++)
+          for (int l = j + 1; l < run->s.n; l++) used |= run->s.at[l] && run->s.at[l]->id == t->users.at[k];
+      }
+      if (pure && !used) run->s.at[j] = NULL;
+    }
+    for (int j = 0; j < run->s.n; j++)
+      if (run->s.at[j]) run->s.at[n++] = run->s.at[j];
+    run->s.n = n;
+    if (run->body) drop_unused(r, run->body);
+    if (run->other) drop_unused(r, run->other);
+  }
+}
+
+/* ---- relations */
+int nvc_relation(nvc_runs *r, const struct nvf_rel *rel) {
+  for (int i = 0; i < r->nrel; i++)
+    if (r->rel[i]->cmp == rel->cmp && same_expr(r->rel[i]->a, rel->a) && same_expr(r->rel[i]->b, rel->b))
+      return i;
+  if (r->nrel == NVC_RELATIONS || nvc_has(rel->a, NVF_TILE) || nvc_has(rel->b, NVF_TILE)) return -1;
+  r->rel[r->nrel] = (struct nvf_rel *)nvb_dup(r->a, rel, sizeof *rel);
+  return r->nrel++;
+}
+
+uint64_t nvc_relation_set(nvc_runs *r, const nvf_cond *c) {
+  uint64_t set = 0;
+  for (int i = 0; c && i < c->nrel; i++) {
+    int q = nvc_relation(r, &c->rel[i]);
+    if (q >= 0) set |= 1ull << q;
+  }
+  return set;
+}
+
+int nvc_normal(const struct nvf_rel *rel, int *sign, int *plus) {
+  *sign = rel->cmp == NVF_LT || rel->cmp == NVF_LE ? 1 : -1;
+  *plus = rel->cmp == NVF_LE || rel->cmp == NVF_GE ? -1 : 0;
+  return rel->cmp != NVF_EQ && rel->cmp != NVF_NE;
+}
+
+const nvf_layout *nvc_widest_with(nvc_runs *r, const nvc_run *run, int q) {
+  const nvf_layout *best = NULL;
+  for (int i = 0; i < run->s.n; i++) {
+    const nvf_stmt *s = run->s.at[i];
+    if (s->op == NVF_CHECK || s->op == NVF_TEST || !(nvc_relation_set(r, s->where) >> q & 1)) continue;
+    const nvf_layout *l = nvc_layout_of(r, s);
+    if (!best || l->n > best->n) best = l;
+  }
+  return best;
+}
+
+/* Does the layout have every axis of the expression that moves in any tile? */
+static int covers(const nvc_runs *r, const nvf_layout *l, const nvf_expr *x) {
+  if (x->kind >= NVF_ADD) return covers(r, l, x->a) && covers(r, l, x->b);
+  int moves = 0;
+  for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile && !moves; t++)
+    moves = nvf_extent(&r->t->tile[t], x->id) > 1;
+  return !moves || nvf_extent(l, x->id) > 1;
+}
+
+const nvf_layout *nvc_widest_over(const nvc_runs *r, const nvc_run *run, int q) {
+  const nvf_layout *best = NULL;
+  for (int i = 0; i < run->s.n; i++) {
+    const nvf_layout *l = nvc_layout_of(r, run->s.at[i]);
+    if ((!best || l->n > best->n) && covers(r, l, r->rel[q]->a) && covers(r, l, r->rel[q]->b)) best = l;
+  }
+  return best;
+}
+
+static int level_of(const nvc_run *run, const nvf_digit *d) {
+  for (int i = 0; d->place == 'I' && i < run->nloop; i++)
+    if (same_digit(&run->loop[i], d)) return i;
+  return run->nloop;
+}
+
+int nvc_linear(const nvc_runs *r, const nvc_run *run, int q, int level, const nvf_layout *l, nvc_line *out) {
+  int sign, plus;
+  if (!nvc_normal(r->rel[q], &sign, &plus)) return 0;
+  *out = (nvc_line){.lo = plus, .hi = plus, .deepest = 1};
+  for (int i = 0; i < l->n; i++) {
+    const nvf_digit *d = &l->d[i];
+    int64_t a, b;
+    int at = level_of(run, d);
+    if (d->extent == 1 || at < level) continue;
+    if (!nvc_coef(r, r->rel[q]->a, d->axis, &a) || !nvc_coef(r, r->rel[q]->b, d->axis, &b)) return 0;
+    int64_t c = sign * (a - b) * d->stride;
+    if (at == level && at < run->nloop) {
+      out->step = c;
+      continue;
+    }
+    *(c < 0 ? &out->lo : &out->hi) += c * (d->extent - 1);
+    if (c && at < run->nloop) out->deepest = 0;
+  }
+  return 1;
+}
+
+static int same_everywhere(const nvc_runs *r, const nvf_expr *x) {
+  if (x->kind == NVF_VAR || x->kind == NVF_TILE) return 0;
+  for (int t = 0; x->kind == NVF_AXIS && t < r->k->ntile; t++)
+    if (nvf_extent(&r->t->tile[t], x->id) > 1) return 0;
+  return x->kind < NVF_ADD || (same_everywhere(r, x->a) && same_everywhere(r, x->b));
+}
+
+uint64_t nvc_same_in_block(const nvc_runs *r, uint64_t set) {
+  uint64_t same = 0;
+  for (int i = 0; i < r->nrel; i++)
+    if (set >> i & 1 && same_everywhere(r, r->rel[i]->a) && same_everywhere(r, r->rel[i]->b)) same |= 1ull << i;
+  return same;
+}
+
+/* ---- what every effect carries */
+static int does(const nvc_run *u, const nvf_stmt *s) {
+  for (int i = 0; i < u->s.n; i++)
+    if (u->s.at[i] == s) return 1;
+  return 0;
+}
+
+/* Of all runs that use what s makes and do not make it again themselves. */
+static uint64_t outward(const nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
+  uint64_t set = all;
+  for (int o = 0; o < s->nout; o++) {
+    const nvc_tile_use *t = &r->tile[s->out[o]];
+    if (t->mutable) return 0;
+    for (int i = 0; i < t->users.n; i++) {
+      const nvc_run_list *in = &r->done_in[t->users.at[i]];
+      for (int k = 0; k < in->n; k++)
+        if (in->at[k] != run && !does(in->at[k], s)) set &= in->at[k]->carries;
+    }
+  }
+  return set;
+}
+
+int nvc_still(const nvc_runs *r, int q, int axis) {
+  int64_t a, b;
+  return nvc_coef(r, r->rel[q]->a, axis, &a) && nvc_coef(r, r->rel[q]->b, axis, &b) && a == b;
+}
+
+/* Where its own relations fail a reduction's result is the identity, which may be looked at: loops of other axes stop
+   there only if all who look carry the relation. */
+static uint64_t reduced(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
+  uint64_t own = nvc_relation_set(r, s->where), out = outward(r, s, run, all), set = 0;
+  const nvf_layout *l = nvc_layout_of(r, s);
+  for (int q = 0; q < r->nrel; q++) {
+    int mine = own >> q & 1;
+    for (int i = 0; i < l->n && mine; i++)
+      mine = !nvc_looped(&l->d[i]) || l->d[i].axis == s->axis || nvc_still(r, q, l->d[i].axis);
+    if (mine || (out >> q & 1 && (own >> q & 1 || nvc_still(r, q, s->axis)))) set |= 1ull << q;
+  }
+  return set;
+}
+
+static uint64_t effect(nvc_runs *r, const nvf_stmt *s, const nvc_run *run, uint64_t all) {
+  switch (s->op) {
+  case NVF_STORE:
+  case NVF_ATOMIC_MAX: return nvc_relation_set(r, s->where);
+  case NVF_CHECK:
+  case NVF_SCAN:
+  case NVF_PUT:
+  case NVF_CONTRACT:
+  case NVF_FOR:
+  case NVF_IF: return 0;
+  case NVF_REDUCE: return reduced(r, s, run, all);
+  default: return outward(r, s, run, all);
+  }
+}
+
+static int narrow(nvc_runs *r, nvc_seq *q, uint64_t all) {
+  int changed = 0;
+  for (int i = 0; i < q->n; i++) {
+    nvc_run *run = q->run[i];
+    uint64_t set = run->carries;
+    for (int j = 0; j < run->s.n; j++)
+      if (r->run_of[run->s.at[j]->id] == run) set &= effect(r, run->s.at[j], run, all);
+    if (run->body) changed |= narrow(r, run->body, all);
+    if (run->other) changed |= narrow(r, run->other, all);
+    changed |= set != run->carries;
+    run->carries = set;
+  }
+  return changed;
+}
+
+static uint64_t all_relations(const nvc_runs *r) { return r->nrel == NVC_RELATIONS ? ~0ull : (1ull << r->nrel) - 1; }
+
+static void start(nvc_runs *r, nvc_seq *q, int pass) {
+  for (int i = 0; i < q->n; i++) {
+    nvc_run *run = q->run[i];
+    for (int j = 0; j < run->s.n; j++) {
+      nvc_relation_set(r, run->s.at[j]->where);
+      if (!pass) NVB_PUSH(r->a, r->done_in[run->s.at[j]->id], run);
+    }
+    if (pass) run->carries = all_relations(r);
+    if (run->body) start(r, run->body, pass);
+    if (run->other) start(r, run->other, pass);
+  }
+}
+
+uint64_t nvc_carried_by_all(const nvc_seq *q) {
+  uint64_t set = ~0ull;
+  for (int i = 0; i < q->n; i++) {
+    const nvc_run *run = q->run[i];
+    if (!run->solo) set &= run->carries;
+    if (run->body) set &= nvc_carried_by_all(run->body);
+    if (run->other) set &= nvc_carried_by_all(run->other);
+  }
+  return set;
+}
+
+/* ---- the whole */
+void nvc_runs_init(nvc_runs *r, nvb_arena *a, const nvf_kernel *k, const nvf_schedule *s, const nvf_typed *t) {
+  *r = (nvc_runs){.a = a, .k = k, .s = s, .t = t};
+  r->tile = NVB_NEWN(a, nvc_tile_use, k->ntile);
+  r->run_of = NVB_NEWN(a, nvc_run *, k->nstmt);
+  r->done_in = NVB_NEWN(a, nvc_run_list, k->nstmt);
+  r->stmt = NVB_NEWN(a, const nvf_stmt *, k->nstmt);
+}
+
+nvc_seq *nvc_runs_part(nvc_runs *r, const nvf_part *p) {
+  r->nrel = 0;
+  int first = r->nrun;
+  carried(r, &p->body);
+  nvc_seq *q = plan_block(r, &p->body);
+  for (int t = 0; t < r->k->ntile; t++) {
+    const nvf_stmt *d = r->tile[t].def;
+    if (d && r->run_of[d->id] && r->run_of[d->id]->id >= first && d->op != NVF_PUT) keep_or_repeat(r, t);
+  }
+  start(r, q, 0);
+  start(r, q, 1);
+  uint64_t all = all_relations(r);
+  while (narrow(r, q, all)) {
+  }
+  drop_unused(r, q);
+  return q;
+}

@@ -1,0 +1,3 @@
+/* The kernels of tests/codegen/test_order.c as CUDA C++, in the emulator. */
+#define GATE_CUDA
+#include "../test_order.c"

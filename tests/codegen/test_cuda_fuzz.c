@@ -1,3 +1,0 @@
-/* The random texts of test_fuzz.c as CUDA C++, in the emulator. */
-#define GATE_CUDA
-#include "test_fuzz.c"

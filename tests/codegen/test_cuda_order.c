@@ -1,3 +1,0 @@
-/* The kernels of test_order.c as CUDA C++, in the emulator. */
-#define GATE_CUDA
-#include "test_order.c"
