@@ -2,7 +2,7 @@
 #ifndef NVH_HALLWAY_H
 #define NVH_HALLWAY_H
 #include "base/err.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/device.h"
 #include "nvm/nvm.h"
 
 /* A handle. `node` is what it stands for now; a view (base != NULL) derives it when it is first used and when its base

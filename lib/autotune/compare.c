@@ -7,7 +7,7 @@
 #include <string.h>
 #include "base/pool.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/halves.h"
+#include "dispatch/half_rows.h"
 #include "frag/dtype.h"
 
 enum { PART = 512 };

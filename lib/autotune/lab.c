@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/device.h"
 
 /* AIM: ns of one sample, at least. POISON: to a scatter, which enters positions over what is there, a negative one:
    none */

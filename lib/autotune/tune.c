@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "codegen/cuda/cuda.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/device.h"
 
 enum { WORTH = 256 << 10 }; /* bytes that a step moves; below, launches are all that counts, and the CPU interprets */
 static const double STEP_BUDGET = 4e9; /* ns for one step */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/refs.h"
 #include "base/settings.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/device.h"
 #include "dispatch/size_class.h"
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20, NCLASS = 54 * NVD_CLASS_STEPS };

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/settings.h"
 #include "base/store.h"
-#include "dispatch/cuda_code.h"
+#include "dispatch/cuda/code.h"
 
 enum { KEEP = 1024, KEEP_BYTES = 16 << 20, HOT_CALLS = 8, HOT_ELEMENTS = 64 << 10 };
 

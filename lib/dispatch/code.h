@@ -4,7 +4,7 @@
 #define NVD_CODE_H
 #include <stdatomic.h>
 #include "codegen/codegen.h"
-#include "dispatch/shelf.h"
+#include "dispatch/lru.h"
 
 typedef enum nvd_tier { NVD_INTERPRETED, NVD_NATIVE, NVD_AUTO } nvd_tier;
 nvd_tier nvd_tier_now(void);             /* as NVM_TIER and NVM_FUSE say */

@@ -11,7 +11,7 @@ typedef struct nvd_buf {
   char *data;
   void (*release)(void *owner);  /* foreign memory: called when the last reference goes */
   void *owner;
-  struct nvd_device *device;     /* NULL: host memory; else `data` is an address of the device (dispatch/device.h) */
+  struct nvd_device *device;     /* NULL: host memory; else `data` is an address of the device (cuda/device.h) */
 } nvd_buf;
 nvd_buf *nvd_buf_new(size_t bytes);                          /* NULL with a message: memory, or over NVM_MEM_LIMIT */
 nvd_buf *nvd_buf_wrap(void *data, size_t bytes, void (*release)(void *owner), void *owner); /* foreign memory */
@@ -64,7 +64,7 @@ void nvd_program_free(nvd_program *p);
 /* What it takes of the heap, with those kernels that it was the first to want, as they are interpreted. */
 int64_t nvd_program_bytes(const nvd_program *p);
 
-/* ---- solvers (dispatch/solve.h): what the steps that hold a product may be run by */
+/* ---- solvers (solve/solve.h): what the steps that hold a product may be run by */
 typedef struct nvd_candidate {
   nvd_choice choice;
   int64_t workspace;             /* bytes of device memory that it needs */

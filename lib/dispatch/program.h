@@ -1,10 +1,10 @@
-/* Programs from inside: what preparing (program.c) and the two ways of running (cpu_program.c, cuda_program.c)
+/* Programs from inside: what preparing (program.c) and the two ways of running (cpu_program.c, cuda/program.c)
    share. */
 #ifndef NVD_PROGRAM_H
 #define NVD_PROGRAM_H
 #include "dispatch/code.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/solve.h"
+#include "dispatch/solve/solve.h"
 
 typedef struct nvd_step {
   int64_t blocks, grain, bytes;  /* bytes: read and written */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/pool.h"
 #include "dispatch/bins.h"
-#include "dispatch/solve.h"
+#include "dispatch/solve/solve.h"
 #include "graph/graph.h"
 
 typedef struct solution {

@@ -10,7 +10,7 @@ static int gate_quiet; /* sources that fail are not printed */
 
 typedef struct gate_launch { const nvc_cuda_kernel *k; const emu_kernel *f; int narg; } gate_launch;
 
-/* What a launch passes for TMA (lib/dispatch/cuda_maps.c), as the emulator has it */
+/* What a launch passes for TMA (lib/dispatch/cuda/tensor_map.c), as the emulator has it */
 static inline void *gate_map(const nvc_cuda_map *m, const uint64_t *args, uint64_t *to) {
   int size = nvg_size((nvm_dtype)m->type);
   emu_map e = {.rank = m->rank, .size = size, .span = m->swizzle};

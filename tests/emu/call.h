@@ -2,7 +2,7 @@
 #ifndef NVM_EMU_CALL_H
 #define NVM_EMU_CALL_H
 #include <pthread.h>
-#include "dispatch/cuda_api.h"
+#include "dispatch/cuda/api.h"
 #include "world.h"
 
 #define DECLARE(name, args) int name args;

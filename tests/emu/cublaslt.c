@@ -4,7 +4,7 @@
    overlap, tails it does not have; operands of 8 bits that do not lie along k, or in units of 16 (integers: of 4);
    pairs of scales. */
 #include "call.h"
-#include "dispatch/cublaslt_api.h"
+#include "dispatch/solve/cublaslt_api.h"
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>

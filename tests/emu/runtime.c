@@ -1,4 +1,4 @@
-/* CUDA's calls as lib/dispatch makes them, and those that a test needs beside: the table of lib/dispatch/cuda_api.h
+/* CUDA's calls as lib/dispatch makes them, and those that a test needs beside: the table of lib/dispatch/cuda/api.h
    gives their types, so that no function of it can be missing or differ. What is not listed there or here is not
    emulated. */
 #include "call.h"

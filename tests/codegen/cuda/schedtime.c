@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codegen/cuda/cuda.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/device.h"
 #include "frag/dtype.h"
 
 enum { MOST = 64, BATCH = 8, VARIANTS = 128 };

@@ -3,7 +3,7 @@
    Decides which arguments are worth it: a loop that gives its memory back meets few. */
 #include <string.h>
 #include "base/err.h"
-#include "dispatch/cuda_program.h"
+#include "dispatch/cuda/program.h"
 
 enum { RECORD_AT = 3 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
-#include "dispatch/device_impl.h"
+#include "dispatch/cuda/device_impl.h"
 #include "dispatch/size_class.h"
 
 enum { LINE = 512, EXACT_FROM = 32 << 20, PAGE = 2 << 20 };

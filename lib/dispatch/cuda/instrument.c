@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
-#include "dispatch/cuda_program.h"
+#include "dispatch/cuda/program.h"
 
 /* A buffer that the step uses, before it and after it; what the interpreter is given is `before`. */
 typedef struct image { char *device, *before, *after; size_t bytes; } image;

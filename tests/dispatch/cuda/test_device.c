@@ -7,18 +7,18 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../emu/emu.h"
-#include "../folder.h"
-#include "../suite.h"
+#include "../../emu/emu.h"
+#include "../../folder.h"
+#include "../../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
 #include "base/store.h"
 #include "codegen/cuda/cuda.h"
-#include "cuda.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/device.h"
+#include "runtime.h"
 
-/* ---- plans by hand, as in test_program.c */
+/* ---- plans by hand, as in tests/dispatch/test_program.c */
 enum { BLOCK = 1024, N = 3000 };
 #define TEXT_AT(layout, name, body, params) \
   "kernel " name "(" params ", n: size) {\n  grid (b = (n + 1023) // 1024) {\n" body "  }\n}\n" \

@@ -1,5 +1,5 @@
 /* Rows of 16-bit numbers, in the widest vectors that the CPU has. */
-#include "dispatch/halves.h"
+#include "dispatch/half_rows.h"
 #include <string.h>
 #include "frag/soft.h"
 

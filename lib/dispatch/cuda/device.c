@@ -8,7 +8,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "codegen/cuda/cuda.h"
-#include "dispatch/device_impl.h"
+#include "dispatch/cuda/device_impl.h"
 
 pthread_mutex_t nvd_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static nvd_device devices[NVD_MAX_DEVICES];      /* those with a queue of their own have been started; under the lock */

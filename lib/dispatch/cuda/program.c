@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "dispatch/cuda_maps.h"
-#include "dispatch/cuda_straight.h"
+#include "dispatch/cuda/tensor_map.h"
+#include "dispatch/cuda/tier_up.h"
 
 enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, SMALL_WORKSPACE = 64 << 10,
        POST_BYTES = 64 << 10, LONG = 7000 /* ns */ };

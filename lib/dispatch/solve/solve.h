@@ -71,7 +71,7 @@ typedef struct nvd_solver {
 } nvd_solver;
 extern const nvd_solver nvd_openblas, nvd_cublaslt;
 
-/* ---- routines (routine.c): steps that no kernel can do. In the arena; throws. */
+/* ---- routines (dispatch/routine.c): steps that no kernel can do. In the arena; throws. */
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d);
 
 /* Who runs step i: NULL is its own kernel. Throws NVM_ERR_UNSUPPORTED if a library would take the product without what

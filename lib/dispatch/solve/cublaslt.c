@@ -5,9 +5,9 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/library.h"
-#include "dispatch/cublaslt_api.h"
-#include "dispatch/device_impl.h"
-#include "dispatch/solve.h"
+#include "dispatch/cuda/device_impl.h"
+#include "dispatch/solve/cublaslt_api.h"
+#include "dispatch/solve/solve.h"
 #include "frag/dtype.h"
 
 enum { MOST_CALLS = 64, MOST_FOUND = 32, ALIGNED = 256, AUX_STEP = 8 };

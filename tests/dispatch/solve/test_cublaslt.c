@@ -4,12 +4,12 @@
    many random ones (200). */
 #include <dlfcn.h>
 #include <unistd.h>
-#include "../folder.h"
+#include "../../folder.h"
+#include "../cuda/runtime.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "cuda.h"
-#include "dispatch/device_impl.h"
-#include "products.h"
+#include "dispatch/cuda/device_impl.h"
+#include "gemms.h"
 
 static nvd_device *device(void) {
   nvd_device *d = NULL;

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../suite.h"
+#include "../../suite.h"
 #include "base/err.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/device.h"
 #include "dispatch/dispatch.h"
 #include "frag/dtype.h"
 

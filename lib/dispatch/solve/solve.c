@@ -1,6 +1,6 @@
 /* Who runs a step that holds a product: the first solver that takes it, or the step's own kernel. Decides when a step
    is sent back to be cut, so that a library gets its product; never how anything is computed. */
-#include "dispatch/solve.h"
+#include "dispatch/solve/solve.h"
 #include <stdio.h>
 #include <string.h>
 #include "base/err.h"

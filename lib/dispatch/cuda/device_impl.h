@@ -3,8 +3,8 @@
 #ifndef NVD_DEVICE_IMPL_H
 #define NVD_DEVICE_IMPL_H
 #include <pthread.h>
-#include "dispatch/cuda_api.h"
-#include "dispatch/device.h"
+#include "dispatch/cuda/api.h"
+#include "dispatch/cuda/device.h"
 
 enum { NVD_MAX_DEVICES = 64, NVD_NCLASS = 48 * 8, NVD_LABEL = 64, NVD_LABELS = 16, NVD_USES = 4 };
 
@@ -77,7 +77,7 @@ int nvd_use_event(void **event, nvd_use u);
 int nvd_use_wait(nvd_device *d, nvd_use u);
 int nvd_capturing(const nvd_queue *q);                      /* is the caller recording this stream into a graph? */
 
-/* ---- buffers of a device (device_memory.c) */
+/* ---- buffers of a device (memory.c) */
 typedef struct nvd_cell {
   nvd_buf b;
   nvd_use writer;
@@ -96,7 +96,7 @@ void nvd_cell_give(nvd_cell *c);
 /* Without the lock, after a take that failed; attempt 0, 1, ...: 1 if there is more memory now, or 0 with a message. */
 int nvd_make_room(nvd_device *d, size_t bytes, int attempt);
 
-/* ---- error slots (device_fault.c). A fault is what may have gone wrong with a value: a check of the run that made it,
+/* ---- error slots (fault.c). A fault is what may have gone wrong with a value: a check of the run that made it,
    or of one that made what it was computed from. Counted; everything under the lock. */
 typedef struct nvd_checks {        /* the messages of a program's checks; outlives it; counted */
   _Atomic int refs;

@@ -1,7 +1,7 @@
-/* Launches of kernels that use TMA: cuda_program.c's alone. */
+/* Launches of kernels that use TMA: program.c's alone. */
 #ifndef NVD_CUDA_MAPS_H
 #define NVD_CUDA_MAPS_H
-#include "dispatch/cuda_program.h"
+#include "dispatch/cuda/program.h"
 
 /* A CUtensorMap, and the address of the argument that it was made for. */
 struct nvd_map { _Alignas(64) uint64_t word[16]; uint64_t address; };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "base/clock.h"
 #include "base/err.h"
-#include "dispatch/device_impl.h"
+#include "dispatch/cuda/device_impl.h"
 #include "dispatch/program.h"
 
 enum { AHEAD = 3 }; /* runs that are not counted, behind which the counted ones queue up */

@@ -1,6 +1,6 @@
 /* Kernels that copy boxes of buffers by TMA: what each launch passes to them beside its arguments, made anew where an
    address has changed; and how many of their blocks are launched. */
-#include "dispatch/cuda_maps.h"
+#include "dispatch/cuda/tensor_map.h"
 #include "base/err.h"
 
 enum { LINES_OF_L2 = 3 }; /* CU_TENSOR_MAP_L2_PROMOTION_L2_256B */

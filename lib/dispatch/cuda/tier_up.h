@@ -1,7 +1,7 @@
 /* Straight code of kernels that run as compact code at first. Inside dispatch only. */
 #ifndef NVD_CUDA_STRAIGHT_H
 #define NVD_CUDA_STRAIGHT_H
-#include "dispatch/cuda_code.h"
+#include "dispatch/cuda/code.h"
 
 /* Makes `made`, whose source this is, the straight code of k, some time later; takes `made` over, copies the source. */
 void nvd_straight_later(nvd_gpu_kernel *k, nvd_gpu_kernel *made, const char *source);

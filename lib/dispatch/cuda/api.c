@@ -1,5 +1,5 @@
 /* Fills in the table of CUDA's calls. Decides what is too old; calls nothing that makes a context. */
-#include "dispatch/cuda_api.h"
+#include "dispatch/cuda/api.h"
 #include <pthread.h>
 #include <string.h>
 #include "base/err.h"

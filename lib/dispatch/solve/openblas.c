@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "base/library.h"
 #include "base/pool.h"
-#include "dispatch/halves.h"
-#include "dispatch/solve.h"
+#include "dispatch/half_rows.h"
+#include "dispatch/solve/solve.h"
 #include "frag/dtype.h"
 
 enum {

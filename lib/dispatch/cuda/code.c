@@ -1,7 +1,7 @@
 /* Which code a kernel runs on a device: found in memory, else in the disk store, else compiled by NVRTC, several at
    a time. Decides what is refused: code that is long, that spills, or that needs more of a block than there is; and
    what is compact code at first. Kernels live while a program holds them; the 1,024 used last live on after that. */
-#include "dispatch/cuda_straight.h"
+#include "dispatch/cuda/tier_up.h"
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"

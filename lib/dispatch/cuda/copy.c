@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "dispatch/device_impl.h"
+#include "dispatch/cuda/device_impl.h"
 
 enum { PIECE = 2 << 20, PIECES = 8, AHEAD = 3, DIRECT_FROM = 256 << 10, SHARE = 256 << 10 };
 

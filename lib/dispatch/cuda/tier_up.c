@@ -1,6 +1,6 @@
 /* Straight code is compiled by threads of its own, which end when nothing is left to do. At the end of the process what
    is being compiled still goes to the disk store; what is not begun is left. Decides how many compile at once. */
-#include "dispatch/cuda_straight.h"
+#include "dispatch/cuda/tier_up.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"

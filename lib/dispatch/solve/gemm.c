@@ -2,7 +2,7 @@
    turned over so that the result's columns are contiguous; never what a library can do. */
 #include <limits.h>
 #include <string.h>
-#include "dispatch/solve.h"
+#include "dispatch/solve/solve.h"
 #include "frag/dtype.h"
 
 static nvd_matrix matrix_of(const nvf_matrix *x, int turned) {

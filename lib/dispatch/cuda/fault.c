@@ -4,7 +4,7 @@
    remembered. */
 #include <string.h>
 #include "base/mem.h"
-#include "dispatch/device_impl.h"
+#include "dispatch/cuda/device_impl.h"
 
 enum { BLOCK = 16 << 10, LONG = 64 }; /* LONG: so many runs, one upon the other, before the oldest are looked at */
 

@@ -1,5 +1,5 @@
 /* Counted things by hash, with the idle ones in a list by age. Decides nothing else. */
-#include "dispatch/shelf.h"
+#include "dispatch/lru.h"
 
 static nvd_item **place_of(nvd_shelf *s, nvb_hash key) {
   nvd_item **at = &s->slot[key.lo % NVD_SHELF_SLOTS];

@@ -3,9 +3,9 @@
 #ifndef NVD_CUDA_CODE_H
 #define NVD_CUDA_CODE_H
 #include "codegen/cuda/cuda.h"
-#include "dispatch/device_impl.h"
+#include "dispatch/cuda/device_impl.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/shelf.h"
+#include "dispatch/lru.h"
 
 /* A kernel may be compact code at first, loops over single elements, which is compiled in half the time; straight code
    with the same launch and results follows. */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
-#include "products.h"
+#include "gemms.h"
 
 static int there(void) { return !strstr(nvd_openblas_line(), "not found"); }
 

@@ -1,8 +1,8 @@
-/* Programs of a device from inside: what running (cuda_program.c), recording (cuda_record.c) and watching
-   (cuda_watch.c) share. */
+/* Programs of a device from inside: what running (program.c), recording (graph_capture.c) and watching
+   (instrument.c) share. */
 #ifndef NVD_CUDA_PROGRAM_H
 #define NVD_CUDA_PROGRAM_H
-#include "dispatch/cuda_code.h"
+#include "dispatch/cuda/code.h"
 #include "dispatch/program.h"
 
 enum { NVD_REPLAYS = 4, NVD_RECORDS = 4 };
@@ -30,7 +30,7 @@ typedef struct nvd_replay {
   int unrecordable;
   nvd_node_params *launch;      /* of each step; its params point into arg */
   uint64_t *arg;
-  struct nvd_map *map;          /* of all steps, one after the other (cuda_maps.h) */
+  struct nvd_map *map;          /* of all steps, one after the other (tensor_map.h) */
 } nvd_replay;
 
 static inline int nvd_args(const nvd_program *p) { return p->narg + NVD_OWN_ARGS * p->nstep; }
