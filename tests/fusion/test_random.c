@@ -285,7 +285,7 @@ static void plan_and_check(nvb_arena *a, void *arg) {
     nvf_kernel_check(a, p->step[t->step].k, p->step[t->step].s);
 }
 
-/* What is refused is a veto, as for lib/eval.c. */
+/* What is refused is a veto, as for lib/api/eval.c. */
 static void plan_large(nvb_arena *a, void *arg) {
   int seed = *(int *)arg, rc;
   for (int gpu = 0; gpu < 2; gpu++) {

@@ -2,13 +2,13 @@
    signature of its leaves (strides, alignment, facts); a call binds pointers and runs. Tracing is lazy building over
    placeholders. */
 #include <string.h>
+#include "api/api.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
 #include "graph/infer.h"
-#include "hallway.h"
 
 /* ---- the trace of this thread: foreign arrays that it meets become hidden inputs, held by handle */
 typedef struct capture { nvm_array *array; nvg_node *node; } capture;

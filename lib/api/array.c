@@ -2,10 +2,10 @@
    is a view (view.c) follows the writes to what it shows. Decides nothing about how values are computed. */
 #include <stdio.h>
 #include <string.h>
+#include "api/api.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "hallway.h"
 
 nvm_array nvh_none = { .refs = 1 };
 nvm_array *nvm_none(void) { return &nvh_none; }

@@ -1,8 +1,8 @@
 /* The public constructors: every operation through one generic entry, and the prototypes of nvm/ops.h on top of it.
    Decides nothing: inference is graph's. */
 #include <string.h>
+#include "api/api.h"
 #include "base/mem.h"
-#include "hallway.h"
 
 /* ---- the generic entry */
 enum { FEW = 16 };

@@ -3,8 +3,8 @@
    stored that has no value yet, a write makes a node. Decides which; what views what is view.c's. */
 #include <stdlib.h>
 #include <string.h>
+#include "api/api.h"
 #include "graph/infer.h"
-#include "hallway.h"
 
 enum {
   LARGE = 1 << 16, /* elements from which on what is pending is better computed together with what reads it */

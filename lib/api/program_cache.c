@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "api/api.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "hallway.h"
 
 struct nvh_program {
   atomic_int refs;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "api/api.h"
 #include "base/caps.h"
 #include "base/library.h"
 #include "base/settings.h"
-#include "hallway.h"
 
 /* ---- which there are */
 void nvm_library_dir(const char *dir) {

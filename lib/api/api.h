@@ -79,7 +79,7 @@ static inline int nvh_within(void) {         /* the place where this thread puts
   return atomic_load_explicit(&nvh_ever_within, memory_order_relaxed) ? nvh_thread_place() : 0;
 }
 
-/* place.c */
+/* value.c */
 /* Takes b, NULL passes through; stride in elements. */
 nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride);
 nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place);
@@ -111,7 +111,7 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n); /* gives every root its
 int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n);
 int nvh_settle(nvm_ctx *c, nvg_node *n);     /* evaluates it if its pending graph is too deep, or pins too much */
 
-/* programs.c: what runs, and what it is remembered by */
+/* program_cache.c: what runs, and what it is remembered by */
 typedef struct nvh_output {
   nvg_aval aval;           /* its shape lies where the outputs do */
   int leaf;                /* >= 0: this leaf through offset and stride, nothing is run; -1: the program's next */
@@ -138,7 +138,7 @@ int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nv
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program);
 nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings */
 nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown or outdated */
-void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used go, see programs.c) */
+void nvh_program_keep(nvb_hash key, nvh_program *p);   /* remembers it (least recently used go, see program_cache.c) */
 void nvh_program_unref(nvh_program *p);
 /* Runs on leaf values that lie where it runs (weak scalars: in host memory); out[i] becomes the new value of output i.
    A status; a failure leaves nothing behind. */

@@ -1,7 +1,7 @@
 /* Elements of host memory that are moved from some strides to others. Decides in which order; never what is moved. */
 #include <stdlib.h>
 #include <string.h>
-#include "hallway.h"
+#include "api/api.h"
 
 typedef struct axis { int64_t n, to, from; } axis; /* strides in bytes */
 

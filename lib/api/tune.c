@@ -2,12 +2,12 @@
 #include <limits.h>
 #include <string.h>
 #include <time.h>
+#include "api/api.h"
 #include "autotune/record.h"
 #include "autotune/tune.h"
 #include "base/mem.h"
 #include "base/settings.h"
 #include "base/store.h"
-#include "hallway.h"
 
 int nvm_tune_options_init(nvm_tune_options *o, unsigned version) {
   if (!o) return nvh_missing("tune_options_init", "place for options");

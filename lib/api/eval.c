@@ -2,13 +2,13 @@
    object out of the one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed
    (NVM_VERBOSE=3). */
 #include <string.h>
+#include "api/api.h"
 #include "autotune/tune.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
-#include "hallway.h"
 
 typedef struct job {
   nvm_ctx *ctx;

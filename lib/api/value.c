@@ -2,10 +2,10 @@
    Decides nothing about what runs where. Places are those of nvg_node.device: 1 the CPU, 2 + ordinal a GPU. */
 #include <stdlib.h>
 #include <string.h>
+#include "api/api.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/settings.h"
-#include "hallway.h"
 
 /* ---- values over buffers */
 static void drop_buf(void *b) { nvd_buf_unref(b); }

@@ -2,8 +2,8 @@
    (graph/lens.c). What it stands for is derived when it is used: until then nothing but the base holds the base's
    memory. */
 #include <string.h>
+#include "api/api.h"
 #include "base/mem.h"
-#include "hallway.h"
 
 /* ---- making views */
 /* An operation, and a shape (NULL: as it is) in which its result is shown. */

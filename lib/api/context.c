@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include "api/api.h"
 #include "base/caps.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
@@ -9,7 +10,6 @@
 #include "base/settings.h"
 #include "base/store.h"
 #include "codegen/cuda/cuda.h"
-#include "hallway.h"
 
 const char *nvm_version(void) { return NVM_VERSION; }
 const char *nvm_last_error(void) { return nvb_message(); }

@@ -1,9 +1,9 @@
 /* What happens between the stages of eval.c: times (NVM_VERBOSE=3) and dumps (NVM_DUMP). Changes nothing. */
 #include <stdio.h>
 #include <string.h>
+#include "api/api.h"
 #include "base/clock.h"
 #include "base/settings.h"
-#include "hallway.h"
 
 void nvh_stages_start(nvh_stages *s) {
   static atomic_int count;
