@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include "autotune/candidates.h"
-#include "autotune/lab.h"
+#include "autotune/harness.h"
 #include "autotune/record.h"
 #include "base/clock.h"
 #include "base/err.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frag/dtype.h"
-#include "fusion/instance.h"
+#include "fusion/iexpr.h"
 
 typedef nvf_builder builder;
 

@@ -1,4 +1,4 @@
-/* What the files of the emitter share (emit.c, emit_product.c only): the kernel being written. */
+/* What the files of the emitter share (emit.c, emit_gemm.c only): the kernel being written. */
 #ifndef NVF_EMIT_H
 #define NVF_EMIT_H
 #include "fusion/planner.h"

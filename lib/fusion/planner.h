@@ -1,6 +1,6 @@
-/* What the files of the planner share: the canonical graph (net.c), a kernel candidate (instance.c, candidate.c) with
-   its roles and price (cost.c), the search (worth.c, search.c), and what becomes of the winners (schedule.c, emit.c,
-   memory.c). Nobody else includes this. */
+/* What the files of the planner share: the canonical graph (planner_graph.c), a kernel candidate (iexpr.c, candidate.c)
+   with its roles and price (cost.c), the search (materialize.c, search.c), and what becomes of the winners (schedule.c,
+   emit.c, memory.c). Nobody else includes this. */
 #ifndef NVF_PLANNER_H
 #define NVF_PLANNER_H
 #include "fusion/index.h"
@@ -15,7 +15,7 @@ typedef struct nvf_sizes {
 } nvf_sizes;
 nvf_sizes *nvf_sizes_of(nvb_arena *a, const nvg_graph *g);
 
-/* ---- net.c: the canonical graph */
+/* ---- planner_graph.c: the canonical graph */
 typedef struct nvf_node {
   nvg_vkind kind;
   nvm_dtype dtype;
@@ -67,7 +67,7 @@ typedef struct nvf_net {
   nvf_node *node;          /* in topological order */
   int *out;                /* node of each output */
   int nproduct;            /* values that are matrix products */
-  const int *of;           /* by value: net.c's, which product it is made of */
+  const int *of;           /* by value: planner_graph.c's, which product it is made of */
   int offers;              /* nvf_options.offers */
   nvf_walk walk;
   int64_t built, looked;   /* what a search costs: instances of all candidates; pairs of groups that it looked at */
@@ -89,7 +89,7 @@ int nvf_net_tiled(const nvf_net *net, int split);
 const char *nvf_net_apart(const nvf_net *net, const nvf_node *red);
 int nvf_alike(const nvf_node *p, const nvf_node *q); /* one shape, but for extents of 1 */
 
-/* ---- pieces.c: products of float32 as ones of bfloat16, where their precision allows it */
+/* ---- bf16_forms.c: products of float32 as ones of bfloat16, where their precision allows it */
 enum { NVF_READINGS = 3 };
 /* g, then with the products in pieces that their sizes speak for, and with all that the device's rates speak for, where
    there are any, and more: how many. */
@@ -98,11 +98,11 @@ int nvf_readings(nvb_arena *a, const nvg_graph *g, const nvb_caps *caps, const n
    is that one. */
 const char *nvf_pieces_print(nvb_arena *a, const struct nvf_choice *whole, const struct nvf_choice *pieces, int taken);
 
-/* ---- operands.c: g with products of integers of 8 bits as the device multiplies them, or as products of floats where
-   it does not, and with operands of tf32 copied where that pays; fuse: nvf_options.fuse */
+/* ---- gemm_forms.c: g with products of integers of 8 bits as the device multiplies them, or as products of floats
+   where it does not, and with operands of tf32 copied where that pays; fuse: nvf_options.fuse */
 const nvg_graph *nvf_read_operands(nvb_arena *a, const nvg_graph *g, nvf_machine m, int fuse);
 
-/* ---- instance.c, candidate.c: a kernel candidate */
+/* ---- iexpr.c, candidate.c: a kernel candidate */
 typedef enum nvf_ikind { NVF_ILOAD, NVF_ICONST, NVF_IINDEX, NVF_ITEST, NVF_IMAP, NVF_ISELECT, NVF_ISAME, NVF_IRED,
                          NVF_IPICK, NVF_ISCAN, NVF_IDOT } nvf_ikind;
 typedef struct nvf_bound { nvf_ix e; nvf_prod n; } nvf_bound;             /* 0 <= e < n */
@@ -161,7 +161,7 @@ typedef struct nvf_cand {
    memory. */
 nvf_cand *nvf_cand_new(nvf_net *net, const int *root, int nroot, const uint64_t *stored, const char **why);
 
-/* ---- product.c: a kernel's product in the words of plan.h. step: NULL, or the kernel that was made of it, for
+/* ---- gemm.c: a kernel's product in the words of plan.h. step: NULL, or the kernel that was made of it, for
    parameters. */
 nvf_product *nvf_product_of(const nvf_cand *k, const nvf_step *step, const int *buf_of);
 int nvf_product_offered(const nvf_product *p, int offers);
@@ -169,7 +169,7 @@ int nvf_product_offered(const nvf_product *p, int offers);
    bits); -1: there is none. */
 int nvf_gelu_of(const nvf_cand *k, int i, int narrow);
 
-/* ---- cost.c, cost_product.c */
+/* ---- cost.c, cost_gemm.c */
 void nvf_assess(nvf_cand *k);                  /* roles and price */
 void nvf_assess_product(nvf_cand *k);
 int nvf_lane_axis(const nvf_cand *k);          /* along which most bytes are contiguous; -1 if there is none */
@@ -178,7 +178,7 @@ double nvf_elements(const nvf_cand *k, uint64_t axes); /* of what has these axes
 double nvf_stored(const nvf_cand *k);          /* bytes that it writes */
 static inline uint64_t nvf_all_axes(const nvf_cand *k) { return k->axis.n == 64 ? ~0ull : (1ull << k->axis.n) - 1; }
 
-/* ---- worth.c: which values a plan may keep in memory */
+/* ---- materialize.c: which values a plan may keep in memory */
 uint8_t *nvf_worth(nvf_net *net, int fuse);    /* by node; fuse 0: all values but views */
 /* a node to be stored where root has no kernel; -1: there is none */
 int nvf_middle(nvf_net *net, const uint64_t *stored, int root);
@@ -236,7 +236,7 @@ typedef struct nvf_tiling { int64_t m, n, k, split; int share, stages; double me
 nvf_tiling nvf_product_tile(const nvf_cand *k);          /* what nvf_shape_product takes */
 /* ns of a tile of so many elements that a cluster shares out: its blocks meet, and its sums go through their memory. */
 double nvf_split_time(const nvf_cand *k, int64_t elements);
-/* schedule_tensor.c: part of its class's generated rate; 0: no tensor cores */
+/* schedule_tensor_core.c: part of its class's generated rate; 0: no tensor cores */
 double nvf_tensor_reach(const nvf_cand *k);
 nvm_dtype nvf_tensor_factor(const nvf_cand *k); /* what they multiply: the operands' dtype; 8 bits may become f16 */
 int nvf_tensor_across(const nvf_cand *k, int zone);  /* memory runs along the operand's other axis, not along k */

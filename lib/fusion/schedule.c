@@ -373,7 +373,7 @@ static int is_scanned_twice(const nvf_cand *k) {
 }
 
 /* Of several reductions together: is there more of a value that a block has in whole, with a line of lanes beside it,
-   than a tile is sure to hold? One alone is cut by split.c. */
+   than a tile is sure to hold? One alone is cut by two_pass.c. */
 static int is_too_much(const nvf_cand *k) {
   enum { LINE = 64 };
   int reds = 0, much = 0, lane = k->dot ? -1 : nvf_lane_axis(k);

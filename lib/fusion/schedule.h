@@ -38,7 +38,7 @@ int nvf_is_one(const nvf_cand *k, nvf_ix at, int axis); /* memory runs along the
 int nvf_vector_of(const nvf_cand *k, nvf_ix at, int node, int axis, int64_t low);
 int64_t nvf_vector(const nvf_cand *k, int axis); /* items that the lowest digit of an axis along memory has on a GPU */
 
-/* ---- schedule_product.c */
+/* ---- schedule_gemm.c */
 void nvf_place_axis(nvf_shape *s, int axis, const nvf_digits *d);
 /* The shape of one operand: the outer axis, the inner one along memory, and how its shared tile lies. */
 nvf_shape *nvf_operand_shape(const nvf_cand *k, const nvf_shape *s, int outer, const nvf_digits *o, int inner,
@@ -47,7 +47,7 @@ int64_t nvf_product_tiles(const nvf_cand *k, const nvf_tiling *t); /* of all the
 int64_t nvf_split_most(const nvf_cand *k); /* blocks that may share out a tile's sums */
 /* Of such a tile, once they are added up */
 void nvf_place_tail(const nvf_cand *k, nvf_shape *s, const nvf_tiling *t, int64_t warps);
-/* ---- schedule_tensor.c */
+/* ---- schedule_tensor_core.c */
 int nvf_tensor_tile(const nvf_cand *k, nvf_tiling *t);            /* 0: no tensor cores for it */
 nvf_shape *nvf_tensor_shape(const nvf_cand *k, nvf_shape *s);     /* s: with those tiles */
 

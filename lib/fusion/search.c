@@ -1,5 +1,5 @@
 /* Which values are stored and which share a kernel: greedy moves from one kernel per value that is worth a decision
-   (worth.c). Moves: copy a stored value into its readers, merge two kernels with all between them. */
+   (materialize.c). Moves: copy a stored value into its readers, merge two kernels with all between them. */
 #include "fusion/planner.h"
 #include <math.h>
 #include <string.h>

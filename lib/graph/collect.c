@@ -2,7 +2,7 @@
    as leaf slots. Decides which interior nodes are worth keeping as extra outputs, and changes no node but for noting
    which were not kept. */
 #include <string.h>
-#include "graph/graph_make.h"
+#include "graph/make.h"
 
 /* Node -> value, by address; the order of values comes from the walk, never from addresses. */
 typedef struct place { const nvg_node *node; int value; } place;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
-#include "graph/product.h"
+#include "graph/contraction.h"
 
 static double volume(uint64_t set, const double *extent) {
   double v = 1;

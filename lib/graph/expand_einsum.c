@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/mem.h"
-#include "graph/product.h"
+#include "graph/contraction.h"
 
 enum { TEXT = 2048 };
 typedef struct spec {            /* what the text says */

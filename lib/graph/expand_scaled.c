@@ -2,7 +2,7 @@
    what is summed multiplies the sum of products of 8 bits; where one changes, the operands become float32 with their
    scales, for a product that may have fewer bits: who can multiplies them by their blocks all the same. */
 #include <string.h>
-#include "graph/product.h"
+#include "graph/contraction.h"
 
 enum { BLOCK = 128, ONE_LESS = NVM_MAX_RANK - 1 };
 typedef struct scaled {

@@ -31,7 +31,7 @@ typedef enum nvg_vkind {
                    range */
   /* a step that a library may do: row of kind CALL. PRODUCT: sums over k of in[0][batch, m, k] in[1][batch, k, n], one
      dtype; attr[0]: dtype of the sums, which is the value's; attr[1]: nvm_precision. One of bfloat16 is a product of
-     float32 in pieces (pieces.c) where attr[1] says so; those of i8 are summed in i32, which wraps */
+     float32 in pieces (bf16_split.c) where attr[1] says so; those of i8 are summed in i32, which wraps */
   NVG_VCALL,
   /* a call of a routine that no kernel holds, always a step of its own: another row of kind CALL. ORDER, SORTED: rows
      of the last dimension of in[0], which is real; attr[0]: descending. BINS: of each row of integers how many are 0,

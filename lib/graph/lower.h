@@ -2,7 +2,7 @@
    what was asked for; equal values are one, views of views are one view, constants are folded. All of it throws. */
 #ifndef NVG_LOWER_H
 #define NVG_LOWER_H
-#include "graph/graph_make.h"
+#include "graph/make.h"
 
 typedef struct nvg_lower {
   nvg_make make;

@@ -1,10 +1,10 @@
 /* The real bench under measure.c: a step becomes a program of its own, whose inputs are the values that the plan's
    earlier steps make and whose outputs are scratch. A candidate has to give what the plan's own step gives. */
-#include "autotune/lab.h"
+#include "autotune/harness.h"
 #include <math.h>
 #include <string.h>
 #include "autotune/compare.h"
-#include "autotune/trial.h"
+#include "autotune/crash_ledger.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* The evaluation graph's builder, its hash, and the removal of dead values. Knows no operation. */
-#include "graph/graph_make.h"
+#include "graph/make.h"
 #include <string.h>
 
 void nvg_make_init(nvg_make *m, nvb_arena *a) {

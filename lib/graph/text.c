@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
-#include "graph/graph_make.h"
+#include "graph/make.h"
 
 enum { KINDS = NVG_VROUTINE + 1 };
 static const char *const kinds[KINDS] = { "leaf", "const", "iota", "map", "red", "scan", "pick", "reshape", "permute",

@@ -1,6 +1,6 @@
-/* Products of float32 that their user allows to be of bfloat16 pieces (graph/pieces.c): which of them may pay on the
-   device. Each such reading of the graph is searched like the graph itself, and the cheapest is the plan: here nothing
-   is decided but what is worth the search. */
+/* Products of float32 that their user allows to be of bfloat16 pieces (graph/bf16_split.c): which of them may pay on
+   the device. Each such reading of the graph is searched like the graph itself, and the cheapest is the plan: here
+   nothing is decided but what is worth the search. */
 #include "frag/dtype.h"
 #include "fusion/planner.h"
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include "../folder.h"
 #include "../suite.h"
+#include "autotune/crash_ledger.h"
 #include "autotune/record.h"
-#include "autotune/trial.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/process.h"

@@ -1,6 +1,6 @@
 /* The row of a candidate: "hung", or how many processes ended in it and a line for each that has it on trial. Decides
    who still tries; never what is best. */
-#include "autotune/trial.h"
+#include "autotune/crash_ledger.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

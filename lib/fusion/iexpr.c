@@ -3,7 +3,7 @@
    takes the axis that makes its operand an instance which is already there (the diamond rule). Decides which values of
    a kernel are the same value; never what a block or a lane is. */
 #include <string.h>
-#include "fusion/instance.h"
+#include "fusion/iexpr.h"
 
 typedef nvf_builder builder;
 

@@ -1,4 +1,4 @@
-/* What the files of a candidate's builder share (instance.c, candidate.c only). */
+/* What the files of a candidate's builder share (iexpr.c, candidate.c only). */
 #ifndef NVF_INSTANCE_H
 #define NVF_INSTANCE_H
 #include <setjmp.h>

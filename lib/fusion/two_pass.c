@@ -3,7 +3,7 @@
    written by those pieces, so that both can ride in one kernel; a few long lines are scanned in segments. What is
    reduced along the tiles of a product has an order of its own, as its terms have. Decides lengths of pieces; whether
    partials pay is decided by the search. */
-#include "fusion/split.h"
+#include "fusion/two_pass.h"
 #include <string.h>
 
 enum {

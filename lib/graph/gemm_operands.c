@@ -3,8 +3,8 @@
    float32 or float64, whichever has every sum of theirs, then the low 32 bits of it. Which products become that is the
    planner's to say, who knows the device. */
 #include <string.h>
+#include "graph/contraction.h"
 #include "graph/lower.h"
-#include "graph/product.h"
 
 int nvg_of_bytes(const nvg_graph *g, const nvg_val *v) {
   return v->kind == NVG_VCALL && g->v[v->in[0]].dtype == NVM_I8;

@@ -171,7 +171,7 @@ static nvf_shape *shape_cpu(nvf_cand *k, nvf_tiling t) {
   return s;
 }
 
-/* ---- a GPU: tensor cores (schedule_tensor.c), else 128 threads of 8 x 4 sums */
+/* ---- a GPU: tensor cores (schedule_tensor_core.c), else 128 threads of 8 x 4 sums */
 static nvf_tiling tile_gpu(const nvf_cand *k) {
   enum { SHORTEST = 256, FULL = 4 }; /* factors of a piece; blocks for each unit */
   nvf_tiling t = { 64, 64, 16, 1, 0, 0, 0 };

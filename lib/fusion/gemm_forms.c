@@ -1,7 +1,7 @@
-/* Products whose operands become others first (graph/operands.c), by layouts and extents alone, of each as a kernel of
-   its own: nothing else comes near it. Of integers of 8 bits which a device multiplies as they are, by its tensor cores
-   or a library, if need be with operands that were copied to lie along what is summed; the others are products of
-   floats. Of tf32 which are faster with one operand copied. */
+/* Products whose operands become others first (graph/gemm_operands.c), by layouts and extents alone, of each as a
+   kernel of its own: nothing else comes near it. Of integers of 8 bits which a device multiplies as they are, by its
+   tensor cores or a library, if need be with operands that were copied to lie along what is summed; the others are
+   products of floats. Of tf32 which are faster with one operand copied. */
 #include <string.h>
 #include "frag/dtype.h"
 #include "fusion/planner.h"

@@ -1,4 +1,4 @@
-/* How reductions are taken apart while the canonical graph is woven (net.c, split.c only). */
+/* How reductions are taken apart while the canonical graph is woven (planner_graph.c, two_pass.c only). */
 #ifndef NVF_SPLIT_H
 #define NVF_SPLIT_H
 #include "fusion/planner.h"

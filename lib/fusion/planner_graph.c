@@ -1,7 +1,7 @@
 /* The canonical graph of the planner: live values only, reshapes to the same shape gone, reductions and scans as
-   split.c takes them apart; which of them go along others' rows or a product's tiles. Changes no bits but those of
+   two_pass.c takes them apart; which of them go along others' rows or a product's tiles. Changes no bits but those of
    the last. */
-#include "fusion/split.h"
+#include "fusion/two_pass.h"
 #include <string.h>
 
 /* ---- reductions over different axes of one source */

@@ -2,7 +2,7 @@
    and each path is one. */
 #include <string.h>
 #include "../suite.h"
-#include "graph/product.h"
+#include "graph/contraction.h"
 
 static uint64_t seed = 1;
 static int below(int n) {
@@ -96,4 +96,4 @@ START_TEST(many_terms_are_multiplied_greedily) {
 }
 END_TEST
 
-SUITE("graph_path", nothing_beats_the_best, many_terms_are_multiplied_greedily)
+SUITE("graph_einsum_path", nothing_beats_the_best, many_terms_are_multiplied_greedily)

@@ -2,7 +2,7 @@
    From shapes, dtypes and permutations alone: where each side has dimensions of its own, a CALL node over views, else a
    map and a reduction. */
 #include <string.h>
-#include "graph/product.h"
+#include "graph/contraction.h"
 
 enum { TINY = 4 }; /* a batch of matrices with no more rows and columns is computed element by element */
 

@@ -1,5 +1,5 @@
 /* The rules of the planner's language, value by value (graph.h, nvg_vkind). Says what is broken first. */
-#include "graph/graph_make.h"
+#include "graph/make.h"
 #include "base/err.h"
 
 typedef struct checker { nvb_arena *a; const nvg_graph *g; int i; } checker;
