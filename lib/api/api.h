@@ -1,6 +1,6 @@
 /* What the files of the hallway share: handles, contexts, evaluation. Nothing in the rooms includes this. */
-#ifndef NVH_HALLWAY_H
-#define NVH_HALLWAY_H
+#ifndef NVM_API_API_H
+#define NVM_API_API_H
 #include "base/err.h"
 #include "dispatch/cuda/device.h"
 #include "nvm/nvm.h"

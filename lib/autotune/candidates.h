@@ -1,7 +1,7 @@
 /* What may be better than what the rules choose for a step: knobs of its schedule and their values, by device, with
    what a model says of each; for a product also who runs it. */
-#ifndef NVT_CANDIDATES_H
-#define NVT_CANDIDATES_H
+#ifndef NVM_AUTOTUNE_CANDIDATES_H
+#define NVM_AUTOTUNE_CANDIDATES_H
 #include "dispatch/dispatch.h"
 
 /* A step is tuned in passes: each varies a few knobs together, from the best that the passes before have found. */

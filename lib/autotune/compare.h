@@ -1,7 +1,7 @@
 /* Whether a candidate's result may stand for the reference's: the same bits, or for matrix products within their
    bound. */
-#ifndef NVT_COMPARE_H
-#define NVT_COMPARE_H
+#ifndef NVM_AUTOTUNE_COMPARE_H
+#define NVM_AUTOTUNE_COMPARE_H
 #include "fusion/plan.h"
 
 /* How far two results of the step may lie from each other, against their size: from the terms of its sums, the types

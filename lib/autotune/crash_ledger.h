@@ -1,7 +1,7 @@
 /* Candidates on trial, a row of kind "trial" in the store for each. A process notes what it is about to run for the
    first time and takes that back after, so that others know what hung, and what processes end in. */
-#ifndef NVT_TRIAL_H
-#define NVT_TRIAL_H
+#ifndef NVM_AUTOTUNE_CRASH_LEDGER_H
+#define NVM_AUTOTUNE_CRASH_LEDGER_H
 #include "base/hash.h"
 
 /* So many processes ended while they had it on trial: one may have been killed for another reason. */

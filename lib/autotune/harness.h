@@ -1,7 +1,7 @@
 /* Steps of a plan on their own, to be timed: the values that a step reads are computed once, what it writes goes to
    memory of the lab's. Inside autotune only. */
-#ifndef NVT_LAB_H
-#define NVT_LAB_H
+#ifndef NVM_AUTOTUNE_HARNESS_H
+#define NVM_AUTOTUNE_HARNESS_H
 #include "autotune/measure.h"
 #include "dispatch/dispatch.h"
 

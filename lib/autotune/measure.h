@@ -1,7 +1,7 @@
 /* Which of several ways is fastest: the tuner's logic, over anything that can be timed. Knows no step, no device and no
    clock but the bench's, so that tests make their own. */
-#ifndef NVT_MEASURE_H
-#define NVT_MEASURE_H
+#ifndef NVM_AUTOTUNE_MEASURE_H
+#define NVM_AUTOTUNE_MEASURE_H
 #include <stdint.h>
 
 typedef enum nvt_fate {

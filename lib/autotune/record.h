@@ -1,7 +1,7 @@
 /* What measuring found, kept for later processes: one record per step's key, a row of kind "tune" in the store that
    holds the record as JSON. What is damaged or of another version is a miss. */
-#ifndef NVT_RECORD_H
-#define NVT_RECORD_H
+#ifndef NVM_AUTOTUNE_RECORD_H
+#define NVM_AUTOTUNE_RECORD_H
 #include "base/hash.h"
 #include "base/text.h"
 

@@ -1,7 +1,7 @@
 /* Which way is best for each step of a plan: the rules' own, a record's, or what is measured now. Changes no bit of a
    result. */
-#ifndef NVT_TUNE_H
-#define NVT_TUNE_H
+#ifndef NVM_AUTOTUNE_TUNE_H
+#define NVM_AUTOTUNE_TUNE_H
 #include "dispatch/dispatch.h"
 #include "nvm/tune.h"
 

@@ -1,8 +1,8 @@
 /* Memory of one evaluation, freed in one call, and the one way out of a stage that cannot go on. A stage runs
    under nvb_protect; deep inside, nvb_throw (or an allocation that fails) unwinds to it, as lua_pcall does. What a
    stage holds outside the arena (LLVM objects, locks) is released by its caller after nvb_protect returns. */
-#ifndef NVB_ARENA_H
-#define NVB_ARENA_H
+#ifndef NVM_BASE_ARENA_H
+#define NVM_BASE_ARENA_H
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Device facts as data: counts are queried, rates come from a table. Planning reads these and never measures. */
-#ifndef NVB_CAPS_H
-#define NVB_CAPS_H
+#ifndef NVM_BASE_CAPS_H
+#define NVM_BASE_CAPS_H
 #include <stdint.h>
 
 typedef enum nvb_devkind { NVB_CPU, NVB_CUDA } nvb_devkind;

@@ -1,6 +1,6 @@
 /* The monotonic clock, in ns. */
-#ifndef NVB_CLOCK_H
-#define NVB_CLOCK_H
+#ifndef NVM_BASE_CLOCK_H
+#define NVM_BASE_CLOCK_H
 #include <stdint.h>
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* Errors: a status and one message per thread, set once where the fault is known. Nothing here prints or exits. */
-#ifndef NVB_ERR_H
-#define NVB_ERR_H
+#ifndef NVM_BASE_ERR_H
+#define NVM_BASE_ERR_H
 #include <stdarg.h>
 #include "nvm/status.h"
 

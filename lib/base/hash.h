@@ -1,6 +1,6 @@
 /* 128-bit content hashes (XXH3), and a map from byte strings in an arena. */
-#ifndef NVB_HASH_H
-#define NVB_HASH_H
+#ifndef NVM_BASE_HASH_H
+#define NVM_BASE_HASH_H
 #include "base/arena.h"
 
 typedef struct nvb_hash { uint64_t lo, hi; } nvb_hash;

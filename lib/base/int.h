@@ -1,6 +1,6 @@
 /* Integers: what C lacks. */
-#ifndef NVB_INT_H
-#define NVB_INT_H
+#ifndef NVM_BASE_INT_H
+#define NVM_BASE_INT_H
 #include <stdint.h>
 
 /* a / b rounded down; b is not 0 */

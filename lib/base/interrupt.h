@@ -1,7 +1,7 @@
 /* Whether what a thread evaluates is to end early, as somebody outside says who is asked: at allocations of planning,
    between steps and blocks of a run, in waits. Nobody else is asked than from the thread that evaluates. */
-#ifndef NVB_INTERRUPT_H
-#define NVB_INTERRUPT_H
+#ifndef NVM_BASE_INTERRUPT_H
+#define NVM_BASE_INTERRUPT_H
 
 /* Of the process; NULL: nobody is asked. asked may be called from any thread that evaluates. */
 void nvb_interrupt_set(int (*asked)(void *user), void *user);

@@ -1,8 +1,8 @@
 /* Libraries that are opened while the program runs, by exact soname. Those of CUDA: NVM_CUDA_DIR first ("off":
    nowhere), then those already in the process, the folders that were named (the `nvidia` wheels of a Python), the
    system's, CUDA_PATH and CUDA_HOME. Others: those in the process, then the system's. */
-#ifndef NVB_LIBRARY_H
-#define NVB_LIBRARY_H
+#ifndef NVM_BASE_LIBRARY_H
+#define NVM_BASE_LIBRARY_H
 
 typedef struct nvb_symbol { const char *name; void (**to)(void); int optional; } nvb_symbol;
 

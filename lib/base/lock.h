@@ -1,7 +1,7 @@
 /* A lock that is free in a forked child: who held it is not there. What it guards must make sense at any moment,
    since the child finds it as it was then. NVB_LOCK, or all 0, is an open one. */
-#ifndef NVB_LOCK_H
-#define NVB_LOCK_H
+#ifndef NVM_BASE_LOCK_H
+#define NVM_BASE_LOCK_H
 #include <pthread.h>
 #include <stdatomic.h>
 

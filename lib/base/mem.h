@@ -1,6 +1,6 @@
 /* All heap memory of the library goes through here, so that tests can count it and let the n-th request fail. */
-#ifndef NVB_MEM_H
-#define NVB_MEM_H
+#ifndef NVM_BASE_MEM_H
+#define NVM_BASE_MEM_H
 #include <stddef.h>
 #include <stdint.h>
 

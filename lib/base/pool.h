@@ -1,6 +1,6 @@
 /* The CPU thread pool: dynamic chunks, the caller takes part, workers spin a bounded time, fork-safe. */
-#ifndef NVB_POOL_H
-#define NVB_POOL_H
+#ifndef NVM_BASE_POOL_H
+#define NVM_BASE_POOL_H
 #include <stdint.h>
 
 int nvb_pool_threads(void);           /* threads that a run uses now, the caller included; at least 1 */

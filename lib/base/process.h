@@ -1,6 +1,6 @@
 /* Processes by name: what one writes down so that another one, later and maybe elsewhere, can say whether it lives. */
-#ifndef NVB_PROCESS_H
-#define NVB_PROCESS_H
+#ifndef NVM_BASE_PROCESS_H
+#define NVM_BASE_PROCESS_H
 
 enum { NVB_PROCESS_NAME = 128 };
 typedef enum nvb_life {

@@ -1,6 +1,6 @@
 /* Counts of owners. */
-#ifndef NVB_REFS_H
-#define NVB_REFS_H
+#ifndef NVM_BASE_REFS_H
+#define NVM_BASE_REFS_H
 #include <stdatomic.h>
 
 /* 1 if that was the last one. An only owner lets go without an atomic operation: nobody can join it meanwhile. */

@@ -1,6 +1,6 @@
 /* Settings: one table (settings.def), read from the environment at first use, changed by nvm_set. getenv lives here. */
-#ifndef NVB_SETTINGS_H
-#define NVB_SETTINGS_H
+#ifndef NVM_BASE_SETTINGS_H
+#define NVM_BASE_SETTINGS_H
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* The disk cache: one SQLite file per user, rows of (kind, key, blob) whose content hash is checked at every read.
    Whatever is wrong with it (absent, damaged, locked, full, foreign-owned) reads as a miss and never as a wrong
    result. */
-#ifndef NVB_STORE_H
-#define NVB_STORE_H
+#ifndef NVM_BASE_STORE_H
+#define NVM_BASE_STORE_H
 #include "base/hash.h"
 
 /* 1 and *blob (nvb_free it) on a hit, else 0. kind is a short word: "code", "cubin", "tune", "trial". */

@@ -1,6 +1,6 @@
 /* Text that grows in an arena: what printers write to. */
-#ifndef NVB_TEXT_H
-#define NVB_TEXT_H
+#ifndef NVM_BASE_TEXT_H
+#define NVM_BASE_TEXT_H
 #include "base/arena.h"
 
 typedef struct nvb_text {

@@ -1,6 +1,6 @@
 /* How a kernel is run or spelled for a machine. Pure: (kernel, schedule, target) -> code. */
-#ifndef NVC_CODEGEN_H
-#define NVC_CODEGEN_H
+#ifndef NVM_CODEGEN_CODEGEN_H
+#define NVM_CODEGEN_CODEGEN_H
 #include "kernel/kernel.h"
 
 /* The call of every kernel, interpreted or compiled: one 8-byte slot per parameter in order (buffer: its address; size:

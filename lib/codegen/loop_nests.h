@@ -1,7 +1,7 @@
 /* What an emitter knows of a kernel before it writes: statements with the same emitted loops as runs, who uses a tile,
    which loads are done again instead of kept, and which relations every effect of a run carries. Knows no device. */
-#ifndef NVC_RUNS_H
-#define NVC_RUNS_H
+#ifndef NVM_CODEGEN_LOOP_NESTS_H
+#define NVM_CODEGEN_LOOP_NESTS_H
 #include "kernel/kernel.h"
 
 typedef NVB_VEC(int) nvc_ints;

@@ -1,7 +1,7 @@
 /* What an emitter knows of a reduction before it writes it: the part that each digit of its axis plays under the stamp,
    and which of the run's loops arrays of accumulators have as dimensions. Knows no device. */
-#ifndef NVC_REDUCTION_H
-#define NVC_REDUCTION_H
+#ifndef NVM_CODEGEN_REDUCTION_H
+#define NVM_CODEGEN_REDUCTION_H
 #include "codegen/loop_nests.h"
 
 typedef struct nvc_reduction {

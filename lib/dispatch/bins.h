@@ -1,6 +1,6 @@
 /* Counting the integers of one row in memory, or adding up their weights. Inside dispatch only. */
-#ifndef NVD_BINS_H
-#define NVD_BINS_H
+#ifndef NVM_DISPATCH_BINS_H
+#define NVM_DISPATCH_BINS_H
 #include "dispatch/sort.h"
 
 /* Bytes of scratch, 16-byte aligned; n: elements of a row that have weights, or 0. */

@@ -1,7 +1,7 @@
 /* Kernels of the process: one object for each kernel text, shared by the programs that have it. Inside dispatch
    only. */
-#ifndef NVD_CODE_H
-#define NVD_CODE_H
+#ifndef NVM_DISPATCH_CODE_H
+#define NVM_DISPATCH_CODE_H
 #include <stdatomic.h>
 #include "codegen/codegen.h"
 #include "dispatch/lru.h"

@@ -1,6 +1,6 @@
 /* Who runs it, where: a plan becomes a program (code, buffers), a program runs on pointers. */
-#ifndef NVD_DISPATCH_H
-#define NVD_DISPATCH_H
+#ifndef NVM_DISPATCH_DISPATCH_H
+#define NVM_DISPATCH_DISPATCH_H
 #include "codegen/codegen.h"
 #include "fusion/plan.h"
 

@@ -1,6 +1,6 @@
 /* Rows of f16 and bf16 to f32 and back, rounded to nearest even. */
-#ifndef NVD_HALVES_H
-#define NVD_HALVES_H
+#ifndef NVM_DISPATCH_HALF_ROWS_H
+#define NVM_DISPATCH_HALF_ROWS_H
 #include <stdint.h>
 #include "nvm/types.h"
 

@@ -1,7 +1,7 @@
 /* Things kept by their hash and counted: those that nobody holds stay until there are too many of them, the ones let
    go longest ago leaving first. Inside dispatch only. */
-#ifndef NVD_SHELF_H
-#define NVD_SHELF_H
+#ifndef NVM_DISPATCH_LRU_H
+#define NVM_DISPATCH_LRU_H
 #include <pthread.h>
 #include "base/hash.h"
 

@@ -1,7 +1,7 @@
 /* Programs from inside: what preparing (program.c) and the two ways of running (cpu_program.c, cuda/program.c)
    share. */
-#ifndef NVD_PROGRAM_H
-#define NVD_PROGRAM_H
+#ifndef NVM_DISPATCH_PROGRAM_H
+#define NVM_DISPATCH_PROGRAM_H
 #include "dispatch/code.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/solve/solve.h"

@@ -1,6 +1,6 @@
 /* Size classes of caches of memory: eight to the doubling from `unit` bytes up. Inside dispatch only. */
-#ifndef NVD_SIZE_CLASS_H
-#define NVD_SIZE_CLASS_H
+#ifndef NVM_DISPATCH_SIZE_CLASS_H
+#define NVM_DISPATCH_SIZE_CLASS_H
 #include <stddef.h>
 
 enum { NVD_CLASS_STEPS = 8 };

@@ -1,7 +1,7 @@
 /* Sorting one row in memory, stably: NaN is greater than all numbers, both zeros are equal. Any real
    dtype. Inside dispatch only. */
-#ifndef NVD_SORT_H
-#define NVD_SORT_H
+#ifndef NVM_DISPATCH_SORT_H
+#define NVM_DISPATCH_SORT_H
 #include <stdint.h>
 #include "nvm/types.h"
 

@@ -1,6 +1,6 @@
 /* dtypes: sizes, classes, names and NumPy's promotion (NEP 50; f16 with bf16 gives f32). */
-#ifndef NVG_DTYPE_H
-#define NVG_DTYPE_H
+#ifndef NVM_FRAG_DTYPE_H
+#define NVM_FRAG_DTYPE_H
 #include "nvm/types.h"
 
 typedef enum nvg_class { NVG_BOOLEAN, NVG_SIGNED, NVG_UNSIGNED, NVG_FLOAT, NVG_COMPLEX } nvg_class;

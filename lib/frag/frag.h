@@ -1,7 +1,7 @@
 /* Fragments: the one definition of every elementwise function. Pure SSA on scalars over prims.def; from this text come
    the interpreter's loops, LLVM vectors and CUDA. What a fragment never does: touch memory, know a lane, call libm. */
-#ifndef NVG_FRAG_H
-#define NVG_FRAG_H
+#ifndef NVM_FRAG_FRAG_H
+#define NVM_FRAG_FRAG_H
 #include "base/hash.h"
 #include "base/text.h"
 #include "nvm/types.h"

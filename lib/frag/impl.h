@@ -1,7 +1,7 @@
 /* Inside of the fragment files: the rules of primitives, the builder that makes every fragment, and one step of the
    interpreter (which is also what folds constants). Nothing outside lib/frag includes this. */
-#ifndef NVG_FRAG_IMPL_H
-#define NVG_FRAG_IMPL_H
+#ifndef NVM_FRAG_IMPL_H
+#define NVM_FRAG_IMPL_H
 #include "base/err.h"
 #include "frag/dtype.h"
 #include "frag/frag.h"

@@ -1,6 +1,6 @@
 /* Words and numbers of fragment text: the lexer that parser and library index share. Positions in every message. */
-#ifndef NVG_FRAG_LEX_H
-#define NVG_FRAG_LEX_H
+#ifndef NVM_FRAG_LEX_H
+#define NVM_FRAG_LEX_H
 #include "frag/impl.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Definitions of fragments: what a set knows of its texts before anything is compiled. Shared by set.c, which
    finds the definition that takes a call, and parse.c, which compiles it. */
-#ifndef NVG_FRAG_SET_H
-#define NVG_FRAG_SET_H
+#ifndef NVM_FRAG_SET_H
+#define NVM_FRAG_SET_H
 #include "frag/lex.h"
 
 enum { NVG_MAX_CALLS = 48, NVG_MAX_LIST = 256, NVG_MAX_GENERIC = 16 };

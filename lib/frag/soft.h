@@ -1,7 +1,7 @@
 /* Arithmetic that the plain C language or an old CPU lacks, in integer code: fused multiply-add, f16, rounding, high
    halves. Everything is exact; nothing calls libm. */
-#ifndef NVG_FRAG_SOFT_H
-#define NVG_FRAG_SOFT_H
+#ifndef NVM_FRAG_SOFT_H
+#define NVM_FRAG_SOFT_H
 #include <stdint.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* What the files of the emitter share (emit.c, emit_gemm.c only): the kernel being written. */
-#ifndef NVF_EMIT_H
-#define NVF_EMIT_H
+#ifndef NVM_FUSION_EMIT_H
+#define NVM_FUSION_EMIT_H
 #include "fusion/planner.h"
 
 typedef struct nvf_emitter {

@@ -1,6 +1,6 @@
 /* What the files of a candidate's builder share (iexpr.c, candidate.c only). */
-#ifndef NVF_INSTANCE_H
-#define NVF_INSTANCE_H
+#ifndef NVM_FUSION_IEXPR_H
+#define NVM_FUSION_IEXPR_H
 #include <setjmp.h>
 #include "fusion/planner.h"
 

@@ -2,8 +2,8 @@
    symbols; an expression is a sum of integer * product * (1 | axis | tile | floor(expression / product)).
    Everything is interned: equal things have equal numbers. Rewrites rest on proved equalities, divisibility and
    intervals, and never on two unrelated sizes having the same value. */
-#ifndef NVF_INDEX_H
-#define NVF_INDEX_H
+#ifndef NVM_FUSION_INDEX_H
+#define NVM_FUSION_INDEX_H
 #include "base/hash.h"
 #include "base/int.h"
 

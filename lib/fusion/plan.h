@@ -1,7 +1,7 @@
 /* What is done together, in what order, in what memory: a stamped graph becomes steps with kernels. One mechanism,
    described in docs/architecture.md; fuse.c is its one page. */
-#ifndef NVF_PLAN_H
-#define NVF_PLAN_H
+#ifndef NVM_FUSION_PLAN_H
+#define NVM_FUSION_PLAN_H
 #include "base/caps.h"
 #include "graph/graph.h"
 #include "kernel/kernel.h"

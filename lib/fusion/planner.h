@@ -1,8 +1,8 @@
 /* What the files of the planner share: the canonical graph (planner_graph.c), a kernel candidate (iexpr.c, candidate.c)
    with its roles and price (cost.c), the search (materialize.c, search.c), and what becomes of the winners (schedule.c,
    emit.c, memory.c). Nobody else includes this. */
-#ifndef NVF_PLANNER_H
-#define NVF_PLANNER_H
+#ifndef NVM_FUSION_PLANNER_H
+#define NVM_FUSION_PLANNER_H
 #include "fusion/index.h"
 #include "fusion/plan.h"
 

@@ -1,6 +1,6 @@
 /* What the schedules of all devices share (schedule*.c only). */
-#ifndef NVF_SCHEDULE_H
-#define NVF_SCHEDULE_H
+#ifndef NVM_FUSION_SCHEDULE_H
+#define NVM_FUSION_SCHEDULE_H
 #include "fusion/planner.h"
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

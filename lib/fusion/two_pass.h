@@ -1,6 +1,6 @@
 /* How reductions are taken apart while the canonical graph is woven (planner_graph.c, two_pass.c only). */
-#ifndef NVF_SPLIT_H
-#define NVF_SPLIT_H
+#ifndef NVM_FUSION_TWO_PASS_H
+#define NVM_FUSION_TWO_PASS_H
 #include "fusion/planner.h"
 
 typedef struct nvf_weaver {

@@ -1,7 +1,7 @@
 /* Inside of products: operands whose dimensions have labels, and what two of them give. matmul, tensordot and einsum
    are written with it. Nothing outside lib/graph includes this. */
-#ifndef NVG_PRODUCT_H
-#define NVG_PRODUCT_H
+#ifndef NVM_GRAPH_CONTRACTION_H
+#define NVM_GRAPH_CONTRACTION_H
 #include "graph/infer.h"
 
 /* What operands become, what is summed, what results. 16-bit factors are multiplied as they are if the sums are

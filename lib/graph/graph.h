@@ -1,7 +1,7 @@
 /* What is to be computed. Two forms: the user's lazy nodes (node.c: counted, built one call at a time), and the
    evaluation graph (nvg_graph: an arena's copy of what one evaluation needs, equal values merged, stamped). */
-#ifndef NVG_GRAPH_H
-#define NVG_GRAPH_H
+#ifndef NVM_GRAPH_GRAPH_H
+#define NVM_GRAPH_GRAPH_H
 #include <stdatomic.h>
 #include "frag/dtype.h"
 #include "frag/frag.h"

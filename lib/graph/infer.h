@@ -1,8 +1,8 @@
 /* Inside of building: one call of an operation, what its builder may ask and make. Nothing outside lib/graph includes
    this. A builder works with borrowed nodes: what the helpers make belongs to the call and is released with it. NULL
    operands pass through every helper, so that a builder checks only what it reads. */
-#ifndef NVG_INFER_H
-#define NVG_INFER_H
+#ifndef NVM_GRAPH_INFER_H
+#define NVM_GRAPH_INFER_H
 #include "graph/graph.h"
 
 typedef struct nvg_call {

@@ -1,7 +1,7 @@
 /* Inside of nvg_simplify: adding values of the planner's language. Each call returns the number of a value that has
    what was asked for; equal values are one, views of views are one view, constants are folded. All of it throws. */
-#ifndef NVG_LOWER_H
-#define NVG_LOWER_H
+#ifndef NVM_GRAPH_LOWER_H
+#define NVM_GRAPH_LOWER_H
 #include "graph/make.h"
 
 typedef struct nvg_lower {

@@ -1,7 +1,7 @@
 /* Making an evaluation graph: values are added in topological order and equal ones merge. Nothing outside lib/graph
    includes this. */
-#ifndef NVG_GRAPH_MAKE_H
-#define NVG_GRAPH_MAKE_H
+#ifndef NVM_GRAPH_MAKE_H
+#define NVM_GRAPH_MAKE_H
 #include "graph/graph.h"
 
 typedef struct nvg_make {

@@ -1,7 +1,7 @@
 /* The discrete Fourier transform of n items as one fragment: the same sequence of rounded operations for interpreter
    and emitters, so that they agree bit for bit. */
-#ifndef NVF_DFT_H
-#define NVF_DFT_H
+#ifndef NVM_KERNEL_DFT_H
+#define NVM_KERNEL_DFT_H
 #include "frag/frag.h"
 
 enum { NVF_DFT_MAX = 64 };

@@ -1,8 +1,8 @@
 /* The kernel dialect: a grid of blocks, block-level operations on tiles with named axes, no thread and no barrier.
    A text names layouts, tile sizes and stamps; a schedule binds the names and adds hints. Neither changes a bit.
    Grammar and meaning: docs/kernel-text.md. This room makes kernels; lib/codegen runs and spells them. */
-#ifndef NVF_KERNEL_H
-#define NVF_KERNEL_H
+#ifndef NVM_KERNEL_KERNEL_H
+#define NVM_KERNEL_KERNEL_H
 #include "base/hash.h"
 #include "frag/frag.h"
 

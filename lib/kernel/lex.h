@@ -1,6 +1,6 @@
 /* Inside of the kernel text files: tokens and constants. Nothing outside lib/kernel includes this. */
-#ifndef NVF_KERNEL_LEX_H
-#define NVF_KERNEL_LEX_H
+#ifndef NVM_KERNEL_LEX_H
+#define NVM_KERNEL_LEX_H
 #include "base/text.h"
 #include "kernel/kernel.h"
 #include "nvm/types.h"

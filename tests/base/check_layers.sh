@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Fails, with the offending lines, when an include points against the direction of the rooms, a vendor's header or
-# getenv is outside its room, a binding looks inside lib, a file of lib has 900 lines or more, or a line has more than
-# 120 columns (kernel texts excepted: a schedule is one line of them).
+# Fails, with the offending lines, when an include points against the order of the rooms, a vendor's header or getenv is
+# outside its room, a binding looks inside lib, a file of lib has 900 lines or more, or a line has more than 120 columns
+# (kernel texts excepted: a schedule is one line of them).
 set -u
 cd "${1:-$(dirname "$0")/../..}" || exit 2
-rooms='base frag graph kernel fusion codegen dispatch autotune api'
 bad=0
 report() { # title, lines
   [ -z "$2" ] && return
@@ -12,20 +11,36 @@ report() { # title, lines
   bad=1
 }
 
-# Rooms to the right of each one are out of its sight.
-seen=
-for room in $rooms; do
-  seen="$seen $room"
-  right=
-  for other in $rooms; do case " $seen " in *" $other "*) ;; *) right="$right|$other" ;; esac; done
-  [ -d lib/$room ] || continue
-  [ -n "$right" ] && report "lib/$room includes a room to its right:" \
-    "$(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[\"<](${right#|})/" lib/$room)"
-  report "lib/$room includes something that is neither \"room/file\" nor a system header:" \
-    "$(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' lib/$room | grep -vE "\"(${rooms// /|}|nvm)/")"
-done
-report 'include/nvm includes a room:' "$(grep -rnE "#[[:space:]]*include[[:space:]]*[\"<](${rooms// /|})/" include)"
-inner="#[[:space:]]*include[[:space:]]*[\"<](\.\./lib|lib|${rooms// /|})/"
+# What the files of a folder see beside their own folder.
+sees() {
+  local planned='base frag graph kernel fusion'
+  local run="$planned codegen codegen/interp codegen/llvm codegen/cuda dispatch dispatch/cuda dispatch/solve"
+  case $1 in
+    base) ;;
+    frag) echo base ;;
+    graph | kernel) echo base frag ;;
+    fusion) echo base frag graph kernel ;;
+    codegen) echo base frag kernel ;;
+    codegen/*) echo base frag kernel codegen ;; # and no other back end
+    dispatch | dispatch/*) echo "$run" ;;
+    autotune) echo "$run" ;;
+    api) echo "$run autotune" ;;
+    *) return 1 ;;
+  esac
+}
+rooms='base|frag|graph|kernel|fusion|codegen|dispatch|autotune|api'
+quoted='^[[:space:]]*#[[:space:]]*include[[:space:]]*"'
+while read -r folder; do
+  if ! seen=$(sees "$folder"); then
+    report 'a folder that has no place in the order of the rooms:' "lib/$folder"
+    continue
+  fi
+  may="(nvm|$folder${seen:+|}${seen// /|})/[^/\"]+\""
+  report "lib/$folder includes something that it does not see:" \
+    "$(grep -nHE "$quoted" "lib/$folder"/*.[ch] | grep -vE "include[[:space:]]*\"$may")"
+done < <(find lib -name '*.[ch]' -printf '%P\n' | sed 's|/[^/]*$||' | sort -u)
+report 'include/nvm includes a room:' "$(grep -rnE "#[[:space:]]*include[[:space:]]*[\"<]($rooms)/" include)"
+inner="#[[:space:]]*include[[:space:]]*[\"<](\.\./lib|lib|$rooms)/"
 report 'bindings, examples or benchmarks look inside lib:' \
   "$(grep -rnE --include='*.[ch]' "$inner" bindings examples benchmarks 2>/dev/null)"
 
@@ -37,7 +52,8 @@ only() { # pattern, the folders where it may stand, title
 inc='#[[:space:]]*include[[:space:]]*[<"]'
 only '(^|[^a-zA-Z0-9_])(secure_)?getenv[[:space:]]*\(' 'lib/base' 'getenv outside lib/base:'
 only "${inc}sqlite3" 'lib/base' 'sqlite outside lib/base:'
-only "${inc}(llvm-c|nvrtc)" 'lib/codegen' 'a compiler outside lib/codegen:'
+only "${inc}llvm-c" 'lib/codegen/llvm' 'LLVM outside lib/codegen/llvm:'
+only "${inc}nvrtc" 'lib/codegen/cuda' 'NVRTC outside lib/codegen/cuda:'
 only "${inc}(cuda|cublas|cufft|cusolver|nccl|cblas|lapacke)" 'lib/dispatch' 'a device library outside lib/dispatch:'
 only "${inc}Python\.h" 'bindings' 'Python outside bindings:'
 

@@ -1,7 +1,7 @@
 /* CUDA C++ out of kernels, and cubins out of CUDA C++. Pure: neither needs a GPU, and the first needs nothing of
    CUDA. */
-#ifndef NVC_CUDA_H
-#define NVC_CUDA_H
+#ifndef NVM_CODEGEN_CUDA_CUDA_H
+#define NVM_CODEGEN_CUDA_CUDA_H
 #include "kernel/kernel.h"
 
 typedef struct nvc_cuda_target {

@@ -3,8 +3,8 @@
    expressions, fragments, memory, runs, rare paths of groups of maps, shared memory, reductions, scans,
    moves. All of it runs under nvb_protect.
    Expressions travel as text: "atoms" are names or literals, everything else is in brackets where it can matter. */
-#ifndef NVC_CUDA_EMIT_H
-#define NVC_CUDA_EMIT_H
+#ifndef NVM_CODEGEN_CUDA_EMIT_H
+#define NVM_CODEGEN_CUDA_EMIT_H
 #include "base/text.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/loop_nests.h"

@@ -1,8 +1,8 @@
 /* Inside of the CUDA emitter: contractions on tensor cores. A file each: shared tiles of rows, products of a warp,
    loops whose copies run ahead, what TMA is told of a buffer, parts with roles, the way of their tails through shared
    memory. */
-#ifndef NVC_CUDA_TENSOR_H
-#define NVC_CUDA_TENSOR_H
+#ifndef NVM_CODEGEN_CUDA_TENSOR_CORE_H
+#define NVM_CODEGEN_CUDA_TENSOR_CORE_H
 #include "codegen/cuda/emit.h"
 
 /* ---- swizzle.c */

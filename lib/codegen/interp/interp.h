@@ -1,8 +1,8 @@
 /* Inside of the interpreter: a kernel under a schedule as a list of instructions over packed tiles in scratch memory.
    compile.c makes it, execute.c and reduce.c execute it, memory.c moves elements. Nothing else includes
    this. */
-#ifndef NVC_INTERP_IMPL_H
-#define NVC_INTERP_IMPL_H
+#ifndef NVM_CODEGEN_INTERP_INTERP_H
+#define NVM_CODEGEN_INTERP_INTERP_H
 #include "codegen/codegen.h"
 
 enum {

@@ -2,8 +2,8 @@
    types and helpers, fragments, index expressions, memory, plan, cuts, runs, groups of maps, reductions, scans,
    statements, moves, the whole kernel. All of it runs under nvb_protect; LLVM's objects belong to the caller
    (jit.c). */
-#ifndef NVC_LLVM_EMIT_H
-#define NVC_LLVM_EMIT_H
+#ifndef NVM_CODEGEN_LLVM_EMIT_H
+#define NVM_CODEGEN_LLVM_EMIT_H
 #include <llvm-c/Core.h>
 #include "codegen/codegen.h"
 #include "codegen/loop_nests.h"

@@ -1,7 +1,7 @@
 /* The border of libnvm_llvm.so, the only place that links to LLVM: one table of functions, found by dlsym. Its fatal
    errors are caught here; then the module is marked dead and the interpreter goes on. */
-#ifndef NVC_LLVM_MODULE_H
-#define NVC_LLVM_MODULE_H
+#ifndef NVM_CODEGEN_LLVM_MODULE_H
+#define NVM_CODEGEN_LLVM_MODULE_H
 #include "codegen/codegen.h"
 #define NVC_LLVM_ABI 1
 typedef struct nvc_llvm {

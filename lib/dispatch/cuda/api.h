@@ -1,8 +1,8 @@
 /* What is called of CUDA, in one table, filled in when a GPU is first asked for: the runtime by its names, the
    driver through the runtime's entry points, so that it is the driver that the runtime stands on. CUDA 12 and 13; no
    header of CUDA is needed. Everything returns 0 or an error code; the codes of both agree. Inside dispatch only. */
-#ifndef NVD_CUDA_API_H
-#define NVD_CUDA_API_H
+#ifndef NVM_DISPATCH_CUDA_API_H
+#define NVM_DISPATCH_CUDA_API_H
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Kernels of a device, loaded: one object for each kernel text, shared by the programs that have it. Inside dispatch
    only. */
-#ifndef NVD_CUDA_CODE_H
-#define NVD_CUDA_CODE_H
+#ifndef NVM_DISPATCH_CUDA_CODE_H
+#define NVM_DISPATCH_CUDA_CODE_H
 #include "codegen/cuda/cuda.h"
 #include "dispatch/cuda/device_impl.h"
 #include "dispatch/dispatch.h"

@@ -1,7 +1,7 @@
 /* GPUs: memory, streams, copies. Everything is stream-ordered; nothing here waits unless it says so. Inside the library
    and to the hallway; no CUDA type appears. */
-#ifndef NVD_DEVICE_H
-#define NVD_DEVICE_H
+#ifndef NVM_DISPATCH_CUDA_DEVICE_H
+#define NVM_DISPATCH_CUDA_DEVICE_H
 #include "base/caps.h"
 #include "dispatch/dispatch.h"
 

@@ -1,7 +1,7 @@
 /* Devices from inside: what memory, copies, error slots and programs of a device share. Everything named `queue`
    here is under one lock, nvd_gpu_lock; nothing under it waits for a GPU. A forked child never takes it. */
-#ifndef NVD_DEVICE_IMPL_H
-#define NVD_DEVICE_IMPL_H
+#ifndef NVM_DISPATCH_CUDA_DEVICE_IMPL_H
+#define NVM_DISPATCH_CUDA_DEVICE_IMPL_H
 #include <pthread.h>
 #include "dispatch/cuda/api.h"
 #include "dispatch/cuda/device.h"

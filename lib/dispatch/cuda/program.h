@@ -1,7 +1,7 @@
 /* Programs of a device from inside: what running (program.c), recording (graph_capture.c) and watching
    (instrument.c) share. */
-#ifndef NVD_CUDA_PROGRAM_H
-#define NVD_CUDA_PROGRAM_H
+#ifndef NVM_DISPATCH_CUDA_PROGRAM_H
+#define NVM_DISPATCH_CUDA_PROGRAM_H
 #include "dispatch/cuda/code.h"
 #include "dispatch/program.h"
 

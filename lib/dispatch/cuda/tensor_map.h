@@ -1,6 +1,6 @@
 /* Launches of kernels that use TMA: program.c's alone. */
-#ifndef NVD_CUDA_MAPS_H
-#define NVD_CUDA_MAPS_H
+#ifndef NVM_DISPATCH_CUDA_TENSOR_MAP_H
+#define NVM_DISPATCH_CUDA_TENSOR_MAP_H
 #include "dispatch/cuda/program.h"
 
 /* A CUtensorMap, and the address of the argument that it was made for. */

@@ -1,6 +1,6 @@
 /* Straight code of kernels that run as compact code at first. Inside dispatch only. */
-#ifndef NVD_CUDA_STRAIGHT_H
-#define NVD_CUDA_STRAIGHT_H
+#ifndef NVM_DISPATCH_CUDA_TIER_UP_H
+#define NVM_DISPATCH_CUDA_TIER_UP_H
 #include "dispatch/cuda/code.h"
 
 /* Makes `made`, whose source this is, the straight code of k, some time later; takes `made` over, copies the source. */

@@ -1,7 +1,7 @@
 /* What is called of cuBLASLt, in one table; versions 12 and 13, no header of NVIDIA's. Everything returns a status of
    cuBLAS, 0 for success. Inside dispatch only. */
-#ifndef NVD_CUBLASLT_API_H
-#define NVD_CUBLASLT_API_H
+#ifndef NVM_DISPATCH_SOLVE_CUBLASLT_API_H
+#define NVM_DISPATCH_SOLVE_CUBLASLT_API_H
 #include <stddef.h>
 #include <stdint.h>
 

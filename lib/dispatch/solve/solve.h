@@ -1,8 +1,8 @@
 /* Solvers: libraries that run a step which holds a matrix product in place of the step's kernel. One solver is one
    file and one row of the table in solve.c; they are asked in its order, and a refusal has a reason. Inside dispatch
    only. */
-#ifndef NVD_SOLVE_H
-#define NVD_SOLVE_H
+#ifndef NVM_DISPATCH_SOLVE_SOLVE_H
+#define NVM_DISPATCH_SOLVE_SOLVE_H
 #include "dispatch/dispatch.h"
 
 /* ---- a step's product as BLAS has it, columns one after the other: d = act(alpha op(a) op(b) + beta c + bias), where
