@@ -1,15 +1,10 @@
-/* Contexts, scopes, messages, settings and counters: what belongs to no array. Decides nothing about mathematics. */
-#include <limits.h>
+/* Contexts and messages: what belongs to no array. Decides nothing about mathematics. */
 #include <stddef.h>
 #include <string.h>
 #include "api/api.h"
-#include "base/caps.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "base/pool.h"
 #include "base/settings.h"
-#include "base/store.h"
-#include "codegen/cuda/cuda.h"
 
 const char *nvm_version(void) { return NVM_VERSION; }
 const char *nvm_last_error(void) { return nvb_message(); }
@@ -69,65 +64,4 @@ int nvm_ctx_free(nvm_ctx *ctx) {
     return nvb_fail(NVM_ERR_STATE, "[ctx_free] %d of its scopes are open; close them with nvm_scope_close first", open);
   nvh_ctx_unref(ctx);
   return NVM_OK;
-}
-/* ---- settings and counters */
-int nvm_set(const char *name, const char *value) {
-  return name ? nvb_set(name, value) : nvh_missing("set", "name");
-}
-int nvm_setting(int i, const char **name, const char **value, const char **def, const char **doc) {
-  const char *unread;
-  return nvb_setting_info(i, name ? name : &unread, value ? value : &unread, def ? def : &unread, doc ? doc : &unread);
-}
-int nvm_counters_get(nvm_counters *out, unsigned version) {
-  if (!out) return nvh_missing("counters_get", "place for counters");
-  if (version != NVM_COUNTERS_VERSION)
-    return nvb_fail(NVM_ERR_VALUE, "[counters_get] version %u is unknown; this library has %d", version,
-                    NVM_COUNTERS_VERSION);
-  *out = (nvm_counters){ .version = version, .kernels_compiled = nvc_compiled() + nvd_gpu_kernels_compiled(),
-    .kernels_loaded = nvd_kernels_loaded(),
-    .programs_planned = nvh_planned(), .evaluations = nvh_evaluations(), .kernels_run = nvd_kernels_run(),
-    .bytes_used = nvd_mem_used(), .bytes_peak = nvd_mem_peak() };
-  return NVM_OK;
-}
-int nvm_counters_reset_peak(void) {
-  nvd_mem_reset_peak();
-  return NVM_OK;
-}
-static void write_info(nvb_arena *a, void *arg) {
-  nvb_text t = { .arena = a };
-  char where[PATH_MAX];
-  nvb_caps c = nvb_caps_cpu();
-  const nvc_target *host = nvc_target_host();
-  nvb_print(&t, "nvm %s\n", NVM_VERSION);
-  nvb_print(&t, "cpu      %s, vectors of %d bytes, %d threads\n", c.name, host->width, nvb_pool_threads());
-  nvb_print(&t, "llvm     %s\n", nvc_llvm_available() ? nvc_llvm_version() : nvb_message());
-  nvb_print(&t, "openblas %s\n", nvd_openblas_line());
-  nvb_store_where(where, sizeof where);
-  nvb_print(&t, "cache    %s\n", where);
-  nvb_print(&t, "memory   %lld bytes used, %lld at peak\n", (long long)nvd_mem_used(), (long long)nvd_mem_peak());
-  nvb_print(&t, "nvrtc    %s\n", nvc_nvrtc_version());
-  int n = nvd_device_count();
-  if (n) nvb_print(&t, "cublaslt %s\n", nvd_cublaslt_line());
-  else nvb_print(&t, "cuda     %s\n", nvb_message());
-  for (int i = 0; i < n; i++) nvb_print(&t, "cuda:%d   %s\n", i, nvd_device_line(i));
-  char line[320];
-  for (int i = 0; i < NVB_NSETTINGS; i++)
-    if (nvb_setting_unread(i, line, sizeof line)) nvb_print(&t, "unread   %s\n", line);
-  *(char **)arg = nvb_alloc(t.n + 1);
-  if (*(char **)arg) memcpy(*(char **)arg, nvb_text_get(&t), t.n + 1);
-}
-int nvm_llvm_usable(void) { return nvc_llvm_available() ? NVM_OK : NVM_ERR_UNSUPPORTED; }
-int nvm_llvm_missed(void) { return nvd_native_missed(); }
-int nvm_info(char **text) {
-  if (!text) return nvh_missing("info", "place for the text");
-  *text = NULL;
-  nvb_arena *a = nvb_arena_new();
-  if (!a) return nvb_fail_memory();
-  nvb_failure before;
-  nvb_failure_keep(&before);
-  int status = nvb_protect(a, write_info, text);
-  nvb_arena_free(a);
-  if (!status && !*text) status = nvb_fail_memory();
-  if (!status) nvb_failure_put_back(&before); /* what is not there is told in the text */
-  return status;
 }
