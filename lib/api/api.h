@@ -146,11 +146,14 @@ int nvh_program_run(nvh_program *p, nvg_value *const *leaf, nvg_value **out);
 int64_t nvh_planned(void);
 int64_t nvh_evaluations(void);
 
-/* function.c */
+/* trace.c */
 extern atomic_int nvh_open_traces;           /* of all threads */
 uint64_t nvh_thread_trace(void);
 static inline uint64_t nvh_tracing(void) {   /* the thread's trace, 0 if none */
   return atomic_load_explicit(&nvh_open_traces, memory_order_relaxed) ? nvh_thread_trace() : 0;
 }
 nvg_node *nvh_capture(nvm_array *a);         /* the trace's hidden input that stands for a foreign array; borrowed */
+typedef struct nvh_captured { nvm_array *array; nvg_node *node; } nvh_captured;
+nvh_captured *nvh_trace_inputs(int *n);      /* all of them; nvb_free */
+int64_t nvh_number_bits(const nvm_array *a); /* the first 8 bytes of the number that an argument is; 0 of none */
 #endif

@@ -10,68 +10,6 @@
 #include "base/settings.h"
 #include "graph/infer.h"
 
-/* ---- the trace of this thread: foreign arrays that it meets become hidden inputs, held by handle */
-typedef struct capture { nvm_array *array; nvg_node *node; } capture;
-typedef struct trace { uint64_t id; capture *at; int n, cap; } trace;
-static _Thread_local trace now;
-static atomic_ullong traces;
-
-atomic_int nvh_open_traces;
-uint64_t nvh_thread_trace(void) { return now.id; }
-nvg_node *nvh_capture(nvm_array *a) {
-  for (int i = 0; i < now.n; i++)
-    if (now.at[i].array == a) return now.at[i].node;
-  if (now.n == now.cap) {
-    int cap = now.cap ? 2 * now.cap : 8;
-    capture *at = nvb_realloc(now.at, sizeof *at * (size_t)cap);
-    if (!at) return nvb_fail_memory(), NULL;
-    now.at = at;
-    now.cap = cap;
-  }
-  nvg_node *n = nvg_leaf_new(nvg_aval_ref(a->node->aval), NULL);
-  if (!n) return NULL;
-  n->device = a->node->device;
-  now.at[now.n++] = (capture){ nvm_array_ref(a), n };
-  return n;
-}
-int nvm_trace_begin(nvm_ctx *ctx) {
-  if (!ctx) return nvh_missing("trace_begin", "context");
-  if (now.id)
-    return nvb_fail(NVM_ERR_STATE, "[trace_begin] a trace is open in this thread already; call the function inline");
-  now.id = atomic_fetch_add(&traces, 1) + 1;
-  atomic_fetch_add(&nvh_open_traces, 1);
-  nvb_clear(); /* what is NULL at the end has its reason inside */
-  return NVM_OK;
-}
-int nvm_trace_end(nvm_ctx *ctx) {
-  if (!ctx) return nvh_missing("trace_end", "context");
-  atomic_fetch_sub(&nvh_open_traces, now.id != 0);
-  for (int i = 0; i < now.n; i++) nvm_array_unref(now.at[i].array), nvg_node_unref(now.at[i].node);
-  nvb_free(now.at);
-  now = (trace){ 0 };
-  return NVM_OK;
-}
-nvm_array *nvm_placeholder(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape) {
-  if (!ctx) return nvh_missing("placeholder", "context"), NULL;
-  return nvh_array_new(ctx, nvg_leaf_new(nvg_aval_get(t, rank, shape), NULL));
-}
-
-/* The first 8 bytes of the number that an argument is; 0 of none. */
-static int64_t bits_of(const nvm_array *a) {
-  const nvg_node *n = a && a != &nvh_none ? a->node : NULL;
-  const nvg_value *v = n ? atomic_load(&n->value) : NULL;
-  int64_t bits = 0;
-  if (n && n->op == NVG_OP_CONST) return n->attr[0];
-  if (v && !v->device) memcpy(&bits, v->data, (size_t)nvg_size(n->aval->dtype) < 8 ? 1 : 8);
-  return bits;
-}
-nvm_array *nvm_placeholder_scalar(nvm_ctx *ctx, char kind, const nvm_array *with) {
-  if (!ctx) return nvh_missing("placeholder_scalar", "context"), NULL;
-  if (!kind || !strchr("biufch", kind))
-    return nvb_fail(NVM_ERR_VALUE, "[placeholder_scalar] unknown kind '%c'", kind), NULL;
-  return nvh_array_new(ctx, nvg_weak_parameter(kind, bits_of(with)));
-}
-
 /* ---- traced graphs */
 enum { KEPT = 64 }; /* variants of a graph, and graphs of a function in C; those used longest ago go */
 typedef struct variant {       /* one exact signature of the leaves */
@@ -92,7 +30,7 @@ struct nvm_traced {
   int put;                     /* where the trace put its results: 0 follows the arguments, then the context */
   uint8_t *donates;            /* of each parameter: its calls give it up; NULL: none does */
   nvg_node **param, **out;     /* counted */
-  capture *cap;
+  nvh_captured *cap;
   int ncap;
   nvb_arena *arena;            /* holds the graph */
   nvg_graph *graph;            /* as it was when the trace ended: what lies inside may get values later */
@@ -184,10 +122,7 @@ int nvm_traced_new(nvm_traced **out, nvm_ctx *ctx, nvm_array *const *params, int
   int status = t->out ? NVM_OK : nvb_status();
   for (int i = 0; i < t->nout && !status; i++) /* an integer that no dtype holds is no array */
     if (t->out[i]->weak && nvg_weak_kind(t->out[i]) == 'h') status = nvg_weak_fits("jit", t->out[i], NVM_I64);
-  t->cap = now.at; /* the trace's hidden inputs are the function's from here on */
-  t->ncap = now.n;
-  now.at = NULL;
-  now.n = now.cap = 0;
+  t->cap = nvh_trace_inputs(&t->ncap);
   if (!status && (t->put = nvg_device_join("jit", t->out, nout)) < 0) status = nvb_status();
   if (!status) status = find_leaves(t);
   if (status) nvm_traced_free(t);
@@ -230,7 +165,7 @@ int nvm_traced_donate(nvm_traced *t, int param) {
 
 int nvm_traced_takes(const nvm_traced *t, nvm_array *const *in) {
   for (int i = 0; t && in && i < t->nparam && t->nasked; i++)
-    if (in[i] && nvg_weak_asked(t->param[i]) && !nvg_weak_takes(t->param[i], bits_of(in[i]))) return 0;
+    if (in[i] && nvg_weak_asked(t->param[i]) && !nvg_weak_takes(t->param[i], nvh_number_bits(in[i]))) return 0;
   return 1;
 }
 
@@ -631,7 +566,7 @@ int nvm_fn_explain(char **text, nvm_fn *f, nvm_array *const *in) {
   int fault = complete("fn_explain", f, in, f ? f->nin : 0, NULL, 0);
   if (fault || !text) return fault ? fault : nvh_missing("fn_explain", "place for the text");
   *text = NULL;
-  if (now.id) return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
+  if (nvh_thread_trace()) return nvb_fail(NVM_ERR_STATE, "[fn_explain] a function is being traced; explain it afterwards");
   int status = find_traced(f, in, &t);
   if (status) return status;
   status = nvm_traced_explain(text, t);
