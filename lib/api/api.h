@@ -79,6 +79,9 @@ static inline int nvh_within(void) {         /* the place where this thread puts
   return atomic_load_explicit(&nvh_ever_within, memory_order_relaxed) ? nvh_thread_place() : 0;
 }
 
+/* source.c: an array over a value, which is taken; NULL passes through */
+nvm_array *nvh_leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int place);
+
 /* value.c */
 /* Takes b, NULL passes through; stride in elements. */
 nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride);

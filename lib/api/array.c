@@ -1,6 +1,5 @@
-/* Handles: making arrays from data, looking at them, and reading their values. A handle stands for a node; one that
+/* Handles: looking at arrays, and reading their values. A handle stands for a node; one that
    is a view (view.c) follows the writes to what it shows. Decides nothing about how values are computed. */
-#include <stdio.h>
 #include <string.h>
 #include "api/api.h"
 #include "base/lock.h"
@@ -171,158 +170,6 @@ nvm_array *nvm_hold(nvm_array *a) {
   return h;
 }
 
-/* ---- arrays from data */
-/* Takes v, NULL passes through; av is borrowed. */
-static nvm_array *leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int place) {
-  nvg_node *n = v ? nvg_leaf_new(nvg_aval_ref(av), v) : NULL;
-  if (n) n->device = (uint8_t)place;
-  return nvh_array_new(ctx, n);
-}
-static nvm_array *leaf_of(nvm_ctx *ctx, const nvg_aval *av, nvd_buf *b, char *data, const int64_t *strides, int place) {
-  int64_t st[NVM_MAX_RANK];
-  nvg_packed(st, av->rank, av->shape);
-  for (int d = 0; d < av->rank && strides; d++) /* what is never stepped along is as if it were packed */
-    if (av->shape[d] > 1 && av->size) st[d] = strides[d] / nvg_size(av->dtype);
-  return leaf_over(ctx, av, nvh_value_new(b, data, av->rank, st), place);
-}
-static int whole_strides(const int64_t *strides, const nvg_aval *av) {
-  for (int d = 0; strides && d < av->rank; d++)
-    if (strides[d] % nvg_size(av->dtype)) return 0;
-  return 1;
-}
-/* Where the elements lie, in bytes from `data` on; a status: all of that are addresses. */
-static int span_of(const char *who, int64_t *low, int64_t *high, const nvg_aval *av, const int64_t *strides,
-                   const void *data) {
-  int64_t reach, end = (int64_t)((uintptr_t)data >> 1); /* halves, so that all addresses are numbers */
-  *low = 0;
-  *high = strides ? nvg_size(av->dtype) : av->size * nvg_size(av->dtype);
-  for (int i = 0; i < av->rank && strides && av->size; i++) {
-    int64_t *to = strides[i] < 0 ? low : high;
-    if (__builtin_mul_overflow(strides[i], av->shape[i] - 1, &reach) || __builtin_add_overflow(*to, reach, to) ||
-        *high > INT64_MAX / 2 || *low < -(INT64_MAX / 2))
-      return nvb_fail(NVM_ERR_VALUE, "[%s] the strides go beyond what addresses are", who);
-  }
-  if (end + *low / 2 < 0 || *high / 2 > INT64_MAX - end)
-    return nvb_fail(NVM_ERR_VALUE, "[%s] the strides go beyond what addresses are", who);
-  return NVM_OK;
-}
-/* `owner` is released in every case: at the end of the array's life, or now. */
-static nvm_array *give_up(void (*release)(void *owner), void *owner) {
-  if (release) release(owner);
-  return NULL;
-}
-static nvm_array *over_host(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, const void *data,
-                            void (*release)(void *owner), void *owner) {
-  if (!ctx || (!data && av->size)) {
-    nvh_missing("from_host", ctx ? "data" : "context");
-    return give_up(release, owner);
-  }
-  int64_t low, high;
-  if (span_of("from_host", &low, &high, av, strides, data)) return give_up(release, owner);
-  size_t each = (size_t)nvg_size(av->dtype), bytes = (size_t)av->size * each;
-  uintptr_t unit = (uintptr_t)(each > 8 ? 8 : each);
-  int borrow = release && whole_strides(strides, av) && (uintptr_t)data % unit == 0;
-  if (borrow) {
-    nvd_buf *b = nvd_buf_wrap((void *)(uintptr_t)data, bytes, release, owner);
-    nvm_array *lent = b ? leaf_of(ctx, av, b, b->data, strides, nvh_within()) : give_up(release, owner);
-    if (lent) nvh_lend(atomic_load(&lent->node->value), av);
-    return lent;
-  }
-  nvd_buf *b = nvd_buf_new(bytes);
-  if (!b) return give_up(release, owner);
-  nvh_copy_strided(b->data, data, av, strides);
-  if (release) release(owner);
-  return leaf_of(ctx, av, b, b->data, NULL, nvh_within());
-}
-nvm_array *nvm_array_new_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                              const void *data, void (*release)(void *owner), void *owner) {
-  const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  nvm_array *a = av ? over_host(ctx, av, strides, data, release, owner) : give_up(release, owner);
-  nvg_aval_unref(av);
-  return a;
-}
-nvm_array *nvm_from_host(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const void *data) {
-  return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, NULL, data, NULL, NULL));
-}
-nvm_array *nvm_from_host_borrow(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                                const void *data, void (*release)(void *owner), void *owner) {
-  return nvh_scope_keep(nvm_array_new_host(ctx, t, rank, shape, strides, data, release, owner));
-}
-
-/* ---- arrays over device memory */
-static void nothing(void *owner) { (void)owner; }
-static int foreign_fault(const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data) {
-  int64_t size = nvg_size(av->dtype), unit = size > 8 ? 8 : size;
-  if (d == NVM_DEVICE_CPU)
-    return nvb_fail(NVM_ERR_VALUE, "[from_device] the CPU's memory is borrowed by from_host_borrow");
-  if (!data && av->size) return nvb_fail(NVM_ERR_VALUE, "[from_device] the data is NULL");
-  if ((uintptr_t)data % (uintptr_t)unit)
-    return nvb_fail(NVM_ERR_VALUE, "[from_device] the address %p is no multiple of %lld, as %s needs", data,
-                    (long long)unit, nvg_dtype_name(av->dtype));
-  return whole_strides(strides, av) ? NVM_OK
-       : nvb_fail(NVM_ERR_VALUE, "[from_device] strides must be multiples of the %lld bytes of %s", (long long)size,
-                  nvg_dtype_name(av->dtype));
-}
-/* The GPU whose memory `data` is; of NULL the context's, or the first. */
-static int foreign_place(nvm_device *d, nvm_ctx *ctx, const void *data) {
-  int ordinal, status = NVM_OK;
-  *d = nvh_ctx_place(ctx);
-  if (!data && *d > NVM_DEVICE_CPU) return NVM_OK;
-  if (data && !nvd_device_count() && nvb_status() == NVM_ERR_UNSUPPORTED) {
-    char why[512];
-    snprintf(why, sizeof why, "%s", nvb_message());
-    return nvb_fail(NVM_ERR_UNSUPPORTED, "[from_device] memory of a GPU, and there is none: %s", why);
-  }
-  if (data) status = nvd_memory_place(&ordinal, data);
-  else if ((ordinal = nvd_device_first()) < 0) status = nvb_status();
-  if (!status) *d = NVM_DEVICE_CUDA + ordinal;
-  return status;
-}
-static nvm_array *over_device(nvm_ctx *ctx, const nvg_aval *av, const int64_t *strides, nvm_device d, const void *data,
-                              void *stream, void (*release)(void *owner), void *owner) {
-  if (!ctx) return nvb_fail(NVM_ERR_VALUE, "[from_device] the context is NULL"), give_up(release, owner);
-  int status = d == NVM_DEVICE_AUTO ? foreign_place(&d, ctx, av->size ? data : NULL) : NVM_OK;
-  nvd_device *gpu = status || foreign_fault(av, strides, d, data) ? NULL : nvh_gpu(d);
-  if (!gpu) return give_up(release, owner);
-  if (!av->size) { /* owns nothing */
-    give_up(release, owner);
-    nvd_buf *none = nvd_buf_new_on(gpu, 0);
-    return none ? leaf_of(ctx, av, none, none->data, NULL, d) : NULL;
-  }
-  int64_t low, high;
-  char *first = (char *)(uintptr_t)data;
-  if (span_of("from_device", &low, &high, av, strides, data)) return give_up(release, owner);
-  nvd_buf *b = nvd_buf_wrap_on(gpu, first + low, (size_t)(high - low), stream, release ? release : nothing, owner);
-  return b ? leaf_of(ctx, av, b, first, strides, d) : give_up(release, owner);
-}
-nvm_array *nvm_array_new_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                                nvm_device d, const void *data, void *stream, void (*release)(void *owner),
-                                void *owner) {
-  const nvg_aval *av = nvg_aval_get(t, rank, shape);
-  nvm_array *a = av ? over_device(ctx, av, strides, d, data, stream, release, owner) : give_up(release, owner);
-  nvg_aval_unref(av);
-  return a;
-}
-nvm_array *nvm_from_device(nvm_ctx *ctx, nvm_dtype t, int rank, const int64_t *shape, const int64_t *strides,
-                           nvm_device d, const void *data, void *stream, void (*release)(void *owner), void *owner) {
-  return nvh_scope_keep(nvm_array_new_device(ctx, t, rank, shape, strides, d, data, stream, release, owner));
-}
-
-nvm_array *nvm_apply_scalar(nvm_ctx *ctx, char kind, int64_t i, double re, double im) {
-  if (!ctx) return nvh_missing("apply_scalar", "context"), NULL;
-  if (!kind || !strchr("bifcuh", kind))
-    return nvb_fail(NVM_ERR_VALUE, "[apply_scalar] unknown kind '%c'", kind), NULL;
-  return nvh_array_new(ctx, nvg_weak(kind, re, im, i));
-}
-static nvm_array *scalar(char kind, int64_t i, double re, double im) {
-  nvm_ctx *c = nvh_scope_ctx();
-  return c ? nvh_scope_keep(nvm_apply_scalar(c, kind, i, re, im)) : NULL;
-}
-nvm_array *nvm_float(double x) { return scalar('f', 0, x, 0); }
-nvm_array *nvm_int(int64_t x) { return scalar('i', x, 0, 0); }
-nvm_array *nvm_bool(int x) { return scalar('b', x != 0, 0, 0); }
-nvm_array *nvm_complex(double re, double im) { return scalar('c', 0, re, im); }
-
 /* ---- looking */
 nvm_dtype nvm_dtype_of(const nvm_array *a) { return a && a->node ? a->node->aval->dtype : NVM_DTYPE_DEFAULT; }
 int nvm_rank(const nvm_array *a) { return a && a->node ? a->node->aval->rank : 0; }
@@ -448,12 +295,12 @@ nvm_array *nvm_array_to_device(nvm_array *a, nvm_device d) {
   if (!atomic_load(&n->value) && nvh_eval(a->ctx, &n, 1)) return NULL;
   nvg_value *v = atomic_load(&n->value);
   v = v->device + 1 == d && !nvh_is_borrowed(v) ? nvh_value_share(v, n->aval->rank) : nvh_value_copy(v, n->aval, d);
-  return leaf_over(a->ctx, n->aval, v, d);
+  return nvh_leaf_over(a->ctx, n->aval, v, d);
 }
 nvm_array *nvm_array_copy(nvm_array *a) {
   nvg_value *v = value_of(a);
   if (!v) return NULL;
   const nvg_node *n = a->node;
-  return leaf_over(a->ctx, n->aval, nvh_value_copy(v, n->aval, n->device ? n->device : v->device + 1), n->device);
+  return nvh_leaf_over(a->ctx, n->aval, nvh_value_copy(v, n->aval, n->device ? n->device : v->device + 1), n->device);
 }
 nvm_array *nvm_to_device(nvm_array *a, nvm_device d) { return nvh_scope_keep(nvm_array_to_device(a, d)); }
