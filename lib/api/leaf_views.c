@@ -1,0 +1,98 @@
+/* Outputs of a graph that are views of a leaf: they get an offset and strides instead of a kernel. Decides which. */
+#include <string.h>
+#include "api/api.h"
+
+typedef struct span { int64_t offset, stride[NVM_MAX_RANK]; } span;
+
+/* Strides of a reshape that needs no copy: 1, or 0 if the elements do not lie so. */
+static int span_reshape(span *s, const nvg_val *from, const nvg_val *to) {
+  int64_t st[NVM_MAX_RANK] = { 0 };
+  for (int i = 0, j = 0; i < from->rank || j < to->rank;) {
+    int i0 = i, j0 = j;
+    int64_t a = i < from->rank ? from->shape[i++] : 1, b = j < to->rank ? to->shape[j++] : 1;
+    while (a != b) {
+      if (a < b) a *= from->shape[i++];
+      else b *= to->shape[j++];
+    }
+    int64_t step = 0; /* the group [i0, i) must be one run: each stride the next one's times its extent */
+    for (int k = i - 1, seen = 0; k >= i0; k--) {
+      if (from->shape[k] == 1) continue;
+      int64_t want = step;
+      if (seen && s->stride[k] != want) return 0;
+      step = s->stride[k] * from->shape[k];
+      seen = 1;
+    }
+    int64_t unit = 0;
+    for (int k = i - 1; k >= i0 && !unit; k--)
+      if (from->shape[k] != 1) unit = s->stride[k];
+    for (int k = j - 1; k >= j0; k--) st[k] = unit, unit *= to->shape[k];
+  }
+  memcpy(s->stride, st, sizeof st);
+  return 1;
+}
+/* One view more: how `v` lies, where what it is a view of lies as *s says. 0: not by strides. */
+static int span_view(span *s, const nvg_val *from, const nvg_val *v) {
+  if (v->kind == NVG_VRESHAPE) return span_reshape(s, from, v);
+  span old = *s;
+  for (int d = 0; d < v->rank; d++) {
+    if (v->kind == NVG_VPERMUTE) s->stride[d] = old.stride[v->attr[d]];
+    else if (v->kind == NVG_VSLICE) {
+      s->offset += v->attr[2 * d] * old.stride[d];
+      s->stride[d] = old.stride[d] * v->attr[2 * d + 1];
+    } else if (from->shape[d] == 1 && v->shape[d] != 1) s->stride[d] = 0;
+  }
+  return 1;
+}
+static int is_span(nvg_vkind k) {
+  return k == NVG_VPERMUTE || k == NVG_VSLICE || k == NVG_VEXPAND || k == NVG_VRESHAPE;
+}
+/* How value `x` lies in a leaf; -1 if it is not a view of one. way: room for every value. */
+static int span_of(const nvg_graph *g, int x, span *s, int *way) {
+  int n = 0;
+  for (; is_span(g->v[x].kind); x = g->v[x].in[0]) way[n++] = x;
+  const nvg_val *from = &g->v[x];
+  if (from->kind != NVG_VLEAF) return -1;
+  s->offset = 0;
+  for (int d = 0; d < from->rank; d++) s->stride[d] = g->leaf[from->leaf].stride[d];
+  for (int leaf = from->leaf;; from = &g->v[way[n]]) {
+    if (!n--) return leaf;
+    if (!span_view(s, from, &g->v[way[n]])) return -1;
+  }
+}
+nvg_graph *nvh_split_views(nvb_arena *a, nvh_views *w, const nvg_graph *g) {
+  nvg_graph *r = nvb_dup(a, g, sizeof *g);
+  w->nleaf = g->nleaf;
+  w->nout = g->nout;
+  w->out = NVB_NEWN(a, nvh_output, g->nout + 1);
+  r->out = NVB_NEWN(a, int, g->nout + 1);
+  r->leaf = nvb_dup(a, g->leaf, sizeof *g->leaf * (size_t)g->nleaf);
+  r->nout = 0;
+  int *way = NVB_NEWN(a, int, g->n + 1);
+  for (int i = 0; i < g->nout; i++) {
+    const nvg_val *v = &g->v[g->out[i]];
+    nvh_output *o = &w->out[i];
+    span s;
+    o->aval = (nvg_aval){ v->dtype, v->rank, v->size, v->shape };
+    o->stride = NVB_NEWN(a, int64_t, v->rank + 1);
+    o->donor = -1;
+    o->leaf = v->size ? span_of(g, g->out[i], &s, way) : -1;
+    if (o->leaf >= 0) {
+      r->leaf[o->leaf].donated = 0; /* stays readable as this output */
+      o->offset = s.offset;
+      memcpy(o->stride, s.stride, sizeof(int64_t) * (size_t)v->rank);
+      continue;
+    }
+    nvg_packed(o->stride, v->rank, v->shape);
+    if (v->size) r->out[r->nout++] = g->out[i];
+  }
+  return r;
+}
+
+void nvh_views_donors(nvh_views *v, const nvf_plan *p) {
+  for (int b = 0; b < p->nbuf; b++) {
+    if (p->buf[b].kind != NVF_BOUT || p->buf[b].donor < 0) continue;
+    int k = p->buf[b].id, i = 0; /* the plan counts the outputs that it makes */
+    while (v->out[i].leaf >= 0 || !v->out[i].aval.size || k--) i++;
+    v->out[i].donor = p->buf[b].donor;
+  }
+}
