@@ -86,6 +86,9 @@ nvm_array *nvh_leaf_over(nvm_ctx *ctx, const nvg_aval *av, nvg_value *v, int pla
 /* Takes b, NULL passes through; stride in elements. */
 nvg_value *nvh_value_new(nvd_buf *b, char *data, int rank, const int64_t *stride);
 nvg_value *nvh_value_copy(const nvg_value *v, const nvg_aval *av, int place);
+/* strided_copy.c: to host memory, and to another device; NULL with a message */
+nvg_value *nvh_download(const nvg_value *v, const nvg_aval *av);
+nvg_value *nvh_copy_across(const nvg_value *v, const nvg_aval *av, nvd_device *d);
 nvg_value *nvh_value_share(nvg_value *v, int rank); /* another value over the same memory */
 nvg_value *nvh_value_kept(nvg_value *v, const nvg_aval *av, int place); /* v there; v keeps and owns a copy */
 int nvh_is_borrowed(const nvg_value *v);     /* its memory is somebody else's, who may write there later */
