@@ -10,11 +10,8 @@
 #include "dispatch/cuda/tensor_map.h"
 #include "dispatch/cuda/tier_up.h"
 
-enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, SMALL_WORKSPACE = 64 << 10,
-       POST_BYTES = 64 << 10, LONG = 7000 /* ns */ };
+enum { BUILD_AT = 3, ALIGN = 256, PARAM_BYTES = 4096, MAP_BYTES = 128, LONG = 7000 /* ns */ };
 static const int64_t NARROW = 1 << 30;
-
-static void reap_captured(void);
 
 /* ---- preparing */
 
@@ -182,7 +179,7 @@ static void measure(nvb_arena *work, nvd_program *p, const nvf_plan *plan, int *
     int64_t blocks = nvd_blocks_launched(p->device, s->gpu, s->blocks), bytes = s->gpu->scratch * blocks;
     most = bytes > most ? bytes : most;
     g->posts |= s->gpu->posts > 0;
-    if ((NVC_POSTS + s->gpu->posts * blocks) * (int64_t)sizeof(unsigned) > POST_BYTES)
+    if ((NVC_POSTS + s->gpu->posts * blocks) * (int64_t)sizeof(unsigned) > NVD_POST_BYTES)
       nvb_throw(work, NVM_ERR_UNSUPPORTED, "[kernel] %s has too many blocks that wait for each other", s->gpu->title);
   }
   g->scratch = (p->temp_bytes + ALIGN - 1) & ~(int64_t)(ALIGN - 1);
@@ -236,7 +233,7 @@ void nvd_gpu_prepare(nvb_arena *work, nvd_program *p, const nvf_plan *plan, nvd_
   keeping(work, p, make_gpu, p);
   nvd_gpu_order *order = NVB_NEWN(work, nvd_gpu_order, p->nstep);
   int *step = NVB_NEWN(work, int, p->nstep + 1), n = 0; /* of each order */
-  reap_captured();
+  nvd_reap_captured();
   int wide = graph_is_wide(plan->g);
   atomic_store(&p->spilled, atomic_load(&nvd_gpu_spilled));
   for (int i = 0; i < p->nstep; i++) {
@@ -470,11 +467,11 @@ static void take_straight(const nvd_program *p, nvd_replay *r) {
 }
 
 static int clear(const nvd_cell *posts, void *stream) {
-  return nvd_cu.cudaMemsetAsync(posts->b.data, 0, POST_BYTES, stream);
+  return nvd_cu.cudaMemsetAsync(posts->b.data, 0, NVD_POST_BYTES, stream);
 }
 
 /* An error code of CUDA. */
-static int start(nvd_gpu_run *x) {
+int nvd_gpu_start(nvd_gpu_run *x) {
   const nvd_program *p = x->p;
   nvd_replay *r = x->r;
   int address = 0, scalar = 0, error = x->captured && x->posts ? clear(x->posts, x->stream) : 0;
@@ -498,7 +495,7 @@ static int start(nvd_gpu_run *x) {
 
 /* Those of a queue, whose kernels come one after the other; NULL: no memory. */
 static nvd_cell *posts_of(nvd_queue *q) {
-  nvd_cell *c = q->posts ? NULL : nvd_cell_take(q, POST_BYTES);
+  nvd_cell *c = q->posts ? NULL : nvd_cell_take(q, NVD_POST_BYTES);
   if (c && (nvd_cell_use(c, q, 1) || clear(c, q->stream)))
     nvd_cell_give(c);
   else if (c)
@@ -534,7 +531,7 @@ static int order(const nvd_gpu_run *x) {
   return error;
 }
 
-static int find_fault(nvd_gpu_run *x, nvd_use use) {
+int nvd_gpu_find_fault(nvd_gpu_run *x, nvd_use use) {
   const nvd_gpu_program *g = x->p->gpu;
   int any = g->checks != NULL;
   for (int i = 0; i < g->nleaf; i++) {
@@ -545,7 +542,7 @@ static int find_fault(nvd_gpu_run *x, nvd_use use) {
 }
 
 /* What came out has the run's fault from now on; the run lets go of it. */
-static void hand_on(nvd_gpu_run *x) {
+void nvd_gpu_hand_on(nvd_gpu_run *x) {
   const nvd_gpu_program *g = x->p->gpu;
   for (int i = 0; i < g->nout; i++) {
     nvd_cell *c = cell_of(&x->out[g->out[i].id]);
@@ -559,141 +556,15 @@ static void hand_on(nvd_gpu_run *x) {
 /* Under the lock, with its memory in x. An error code of CUDA. */
 static int run_now(nvd_gpu_run *x) {
   int error = order(x);
-  if (!error && !find_fault(x, (nvd_use){ x->q, x->q->issued + 1 }))
+  if (!error && !nvd_gpu_find_fault(x, (nvd_use){ x->q, x->q->issued + 1 }))
     error = CUDA_OUT_OF_MEMORY;
   if (!error) {
     x->r = x->p->watched ? x->p->gpu->plain : replay_of(x->p, x->q);
-    error = start(x);
+    error = nvd_gpu_start(x);
   }
   nvd_queue_note(x->q, 0, x->p->gpu->label);
-  hand_on(x);
+  nvd_gpu_hand_on(x);
   return error;
-}
-
-/* ---- runs that the caller captures into a graph: what the kernels in it use lives as long as it */
-typedef struct captured {
-  struct captured *next;
-  nvd_fault *fault;
-  int nbuf, nkernel;
-  nvd_buf **buf;
-  nvd_gpu_kernel **kernel;
-} captured;
-static _Atomic(captured *) over; /* their graphs are gone */
-
-static void graph_gone(void *owned) { /* called by CUDA, which must not be called from here, nor waited for */
-  captured *c = owned;
-  c->next = atomic_load(&over);
-  while (!atomic_compare_exchange_weak(&over, &c->next, c))
-    ;
-}
-
-static void reap_captured(void) {
-  captured *c = atomic_load_explicit(&over, memory_order_relaxed) ? atomic_exchange(&over, NULL) : NULL;
-  for (captured *next; c; c = next) {
-    next = c->next;
-    nvd_lock();
-    nvd_fault_unref(c->fault);
-    nvd_unlock();
-    for (int i = 0; i < c->nbuf; i++)
-      nvd_buf_unref(c->buf[i]);
-    for (int i = 0; i < c->nkernel; i++)
-      nvd_gpu_kernel_unref(c->kernel[i]);
-    nvb_free(c);
-  }
-}
-
-static captured *captured_new(const nvd_gpu_run *x) {
-  enum { OWN = 3 }; /* buffers */
-  const nvd_program *p = x->p;
-  const nvd_gpu_program *g = p->gpu;
-  captured *c = nvb_calloc(1, sizeof *c + sizeof(void *) * (size_t)(g->nleaf + g->nout + OWN + p->nstep));
-  if (!c)
-    return NULL;
-  c->buf = (nvd_buf **)(void *)(c + 1);
-  c->kernel = (nvd_gpu_kernel **)(void *)(c->buf + g->nleaf + g->nout + OWN);
-  for (int i = 0; i < g->nleaf; i++)
-    c->buf[c->nbuf++] = nvd_buf_ref(x->leaf[g->leaf[i].id].buf);
-  for (int i = 0; i < g->nout; i++)
-    c->buf[c->nbuf++] = nvd_buf_ref(x->out[g->out[i].id].buf);
-  if (x->memory)
-    c->buf[c->nbuf++] = &x->memory->b;
-  if (x->posts)
-    c->buf[c->nbuf++] = &x->posts->b;
-  if (x->workspace)
-    c->buf[c->nbuf++] = &x->workspace->b;
-  for (int i = 0; i < p->nstep; i++)
-    if (p->step[i].gpu)
-      c->kernel[c->nkernel++] = nvd_gpu_kernel_ref(p->step[i].gpu);
-  return c;
-}
-
-/* A capture knows nothing of the streams outside it, so the thread waits for what its buffers wait for. */
-static int settle(nvd_device *d, const captured *c) {
-  int status = NVM_OK;
-  for (int i = 0; i < c->nbuf && !status; i++) {
-    nvd_cell *cell = (nvd_cell *)c->buf[i];
-    nvd_lock();
-    nvd_use use[NVD_USES + 1];
-    int n = cell->nuse;
-    memcpy(use, cell->use, sizeof cell->use);
-    use[n++] = cell->writer;
-    nvd_unlock();
-    while (n && !status)
-      if (use[--n].ticket != NVD_OPEN)
-        status = nvd_use_wait(d, use[n]);
-  }
-  return status;
-}
-
-static int keep_with_graph(nvd_queue *q, captured *c) {
-  int capturing = 0;
-  uint64_t id;
-  void *graph = NULL, *object = NULL;
-  int error = nvd_cu.cuStreamGetCaptureInfo(q->stream, &capturing, &id, &graph, NULL, NULL, NULL);
-  error = error ? error : nvd_cu.cuUserObjectCreate(&object, c, graph_gone, 1, CUDA_OBJECT_NO_SYNC);
-  return error ? error : nvd_cu.cuGraphRetainUserObject(graph, object, 1, CUDA_OBJECT_MOVE);
-}
-
-/* What is asked for when so much cannot be had. */
-static int64_t less_workspace(int64_t bytes) { return bytes > SMALL_WORKSPACE ? bytes / 4 : 0; }
-
-static int run_captured(nvd_gpu_run *x) {
-  nvd_device *d = x->p->device;
-  reap_captured();
-  if (x->p->gpu->memory && !(x->memory = (nvd_cell *)nvd_buf_new_on(d, (size_t)x->p->gpu->memory)))
-    return nvb_status();
-  if (x->p->gpu->posts && !(x->posts = (nvd_cell *)nvd_buf_new_on(d, POST_BYTES))) {
-    nvd_buf_unref((nvd_buf *)x->memory);
-    return nvb_status();
-  }
-  for (int64_t n = x->p->gpu->workspace; n && !x->workspace; n = less_workspace(n))
-    x->workspace = (nvd_cell *)nvd_buf_new_on(d, (size_t)n);
-  captured *c = captured_new(x);
-  if (!c) {
-    nvd_buf_unref((nvd_buf *)x->memory);
-    nvd_buf_unref((nvd_buf *)x->posts);
-    nvd_buf_unref((nvd_buf *)x->workspace);
-    return nvb_fail_memory();
-  }
-  int status = settle(d, c), error = 0;
-  if (status) {
-    graph_gone(c);
-    return status;
-  }
-  for (int i = 0; i < x->p->nstep; i++) /* the caller's graph keeps the code that it gets now */
-    if (x->p->step[i].gpu)
-      nvd_straight_wait(x->p->step[i].gpu);
-  x->r = x->p->gpu->plain;
-  x->captured = 1;
-  nvd_lock();
-  error = find_fault(x, (nvd_use){ d->own, 0 }) ? start(x) : CUDA_OUT_OF_MEMORY;
-  c->fault = nvd_fault_ref(x->fault);
-  hand_on(x);
-  nvd_unlock();
-  error = error ? error : keep_with_graph(x->q, c);
-  if (x->status)
-    return x->status;
-  return nvd_device_status(d, error, "run"); /* after an error the capture may hold kernels; then what they use stays */
 }
 
 /* ---- the entry */
@@ -730,10 +601,10 @@ int nvd_run_on(nvd_program *p, const nvd_operand *leaf, const nvd_operand *out) 
     nvd_unlock();
     status = x.status;
     if (captures)
-      status = run_captured(&x);
+      status = nvd_run_captured(&x);
     else if (!ran && !nvd_make_room(d, (size_t)(has_memory ? workspace : g->memory), attempt)) {
       status = has_memory ? NVM_OK : nvb_status();
-      workspace = less_workspace(workspace);
+      workspace = nvd_less_workspace(workspace);
       attempt = -1;
     }
     if (status)

@@ -69,6 +69,19 @@ typedef struct nvd_gpu_run {
   int status;                   /* of what is no failure of CUDA */
 } nvd_gpu_run;
 
+enum { NVD_SMALL_WORKSPACE = 64 << 10, NVD_POST_BYTES = 64 << 10 };
+/* What is asked for when so much cannot be had. */
+static inline int64_t nvd_less_workspace(int64_t bytes) { return bytes > NVD_SMALL_WORKSPACE ? bytes / 4 : 0; }
+/* Under the lock: the faults of a run's inputs become its own, 0 when out of memory; it is launched, an error code of
+   CUDA; and what came out has its fault from then on. */
+int nvd_gpu_find_fault(nvd_gpu_run *x, nvd_use use);
+int nvd_gpu_start(nvd_gpu_run *x);
+void nvd_gpu_hand_on(nvd_gpu_run *x);
+/* caller_capture.c: a run on a stream that the caller captures, a status; and what such runs used is let go of when
+   their graphs are gone. */
+int nvd_run_captured(nvd_gpu_run *x);
+void nvd_reap_captured(void);
+
 /* Step i, whose arguments are in place: an error code of CUDA, or x->status. */
 int nvd_gpu_launch(nvd_gpu_run *x, int i);
 /* The recording of a run, whose arguments are all in place, as an executable graph; NULL: `launch` launches it. */
