@@ -112,7 +112,7 @@ int nvh_stage_end(nvh_stages *s, const char *stage); /* 1: its text is wanted */
 /* "(unchanged)" where the text is that of the last. */
 void nvh_stage_note(nvh_stages *s, const char *stage, const char *text);
 
-/* eval.c */
+/* eval.c, explain.c */
 int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n); /* gives every root its value; a status */
 int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n);
 int nvh_settle(nvm_ctx *c, nvg_node *n);     /* evaluates it if its pending graph is too deep, or pins too much */
@@ -140,7 +140,7 @@ nvh_program *nvh_program_ref(nvh_program *p);
 int nvh_program_outdated(nvh_program *p);              /* another plan may do better by now */
 /* (eval.c) Plans and prepares a graph of placeholders. */
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf);
-/* (eval.c) program: NULL, or the one that runs it, which is taken: its vetoes are part of the plan */
+/* (explain.c) program: NULL, or the one that runs it, which is taken: its vetoes are part of the plan */
 int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program);
 nvb_hash nvh_program_key(const nvg_graph *g, int place); /* exact signature: graph, place, settings */
 nvh_program *nvh_program_find(nvb_hash key);           /* a reference; NULL if unknown or outdated */

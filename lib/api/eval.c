@@ -2,28 +2,12 @@
    object out of the one before; between the lines it can be dumped (NVM_DUMP), checked (NVM_CHECK) and timed
    (NVM_VERBOSE=3). */
 #include <string.h>
-#include "api/api.h"
+#include "api/eval.h"
 #include "autotune/tune.h"
 #include "base/interrupt.h"
-#include "base/lock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/settings.h"
-
-typedef struct job {
-  nvm_ctx *ctx;
-  nvg_node *const *roots;
-  int nroot, place;      /* place: those of the roots that run there are collected */
-  nvg_graph *g;          /* what was collected */
-  nvg_value **leaf, **moved; /* its leaves' values where it runs, and those among them that end with the run */
-  nvg_value *const *known; /* those values while it is planned; NULL: there are none yet */
-  nvf_plan *plan;        /* of the last fuse, as it was tuned */
-  const nvd_choice *choice; /* of its steps that hold products */
-  nvh_program *program;  /* explain: the one that runs this, NULL: there is none yet */
-  char **text;           /* explain: what the text is added to; nothing is run */
-  int named;             /* explain: the text says where */
-  nvh_stages stages;
-} job;
 
 /* After each stage: its time to NVM_VERBOSE=3, its text to NVM_DUMP, its rules to NVM_CHECK. */
 #define STAGE(name, print, check, x) \
@@ -44,7 +28,7 @@ static int fuse_on(void) { return strcmp(nvb_str(NVB_FUSE), "off") != 0; }
 static void unchecked(nvb_arena *a, const nvg_graph *g) { (void)a, (void)g; }
 
 /* The leaves' values as programs take them; NULL where they are not known. */
-static const nvd_operand *operands(nvb_arena *a, const job *j) {
+static const nvd_operand *operands(nvb_arena *a, const nvh_job *j) {
   nvd_operand *o = j->known ? NVB_NEWN(a, nvd_operand, j->g->nleaf + 1) : NULL;
   for (int i = 0; o && i < j->g->nleaf; i++)
     o[i] = (nvd_operand){ j->known[i]->device ? j->known[i]->buffer : NULL, j->known[i]->data };
@@ -59,7 +43,7 @@ static int has_calls(const nvg_graph *g) { /* libraries are opened when they are
 
 /* One round of planning: the simplified graph, and what was vetoed before. */
 typedef struct attempt {
-  job *j;
+  nvh_job *j;
   const nvg_graph *g;
   const nvb_caps *caps;
   nvd_device *device;
@@ -71,7 +55,7 @@ typedef struct attempt {
 /* fuse, tune, prepare; throws */
 static void try_plan(nvb_arena *a, void *arg) {
   attempt *t = arg;
-  job *j = t->j;
+  nvh_job *j = t->j;
   t->terms.step = -1;
   j->plan = nvf_fuse(a, t->g, t->caps, &t->o);          STAGE("plan", nvf_plan_print, nvf_plan_check, j->plan);
   const struct nvf_choice *rules = j->plan->choice; /* what a veto is about; a rival's steps are others */
@@ -95,7 +79,7 @@ static int is_refusal(int status) {
 
 /* collected graph -> program */
 static void plan(nvb_arena *a, void *arg) {
-  job *j = arg;
+  nvh_job *j = arg;
   nvd_device *device = j->place > 1 ? nvh_gpu(j->place) : NULL;
   if (j->place > 1 && !device) nvb_throw(a, nvb_status(), "%s", nvb_message());
   nvb_caps cpu = nvb_caps_cpu();
@@ -122,16 +106,16 @@ static void plan(nvb_arena *a, void *arg) {
 }
 
 /* The planner recurses along the graph: a long one, which tracing can make, gets a stack to its measure. */
-static int planned(nvb_arena *a, job *j, void (*stage)(nvb_arena *a, void *arg)) {
+int nvh_job_plan(nvb_arena *a, nvh_job *j) {
   enum { SHORT = 256, EACH = 16 << 10 };
-  return j->g->n <= SHORT ? nvb_protect(a, stage, j) : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, stage, j);
+  return j->g->n <= SHORT ? nvb_protect(a, plan, j) : nvb_protect_deep(a, (size_t)(j->g->n + SHORT) * EACH, plan, j);
 }
 
 static int pending(const nvg_node *n) { return !atomic_load(&n->value); }
 
 /* those roots that run at the job's place -> graph */
-static void collect(nvb_arena *a, void *arg) {
-  job *j = arg;
+void nvh_job_collect(nvb_arena *a, void *arg) {
+  nvh_job *j = arg;
   nvg_node **root = NVB_NEWN(a, nvg_node *, j->nroot);
   int n = 0;
   for (int i = 0; i < j->nroot; i++)
@@ -147,7 +131,7 @@ static void collect(nvb_arena *a, void *arg) {
 
 /* the leaves' values -> where the graph runs; the graph is told how they lie there */
 static void bring(nvb_arena *a, void *arg) {
-  job *j = arg;
+  nvh_job *j = arg;
   nvg_graph *g = j->g;
   int calls = has_calls(g);
   for (int i = 0; i < g->nleaf; i++) {
@@ -163,7 +147,7 @@ static void bring(nvb_arena *a, void *arg) {
   }
 }
 
-static int run(job *j) {
+static int run(nvh_job *j) {
   int nout = j->g->nout;
   nvg_value **out = nvb_alloc(sizeof *out * (size_t)(nout + 1));
   if (!out) return nvb_fail_memory();
@@ -180,8 +164,8 @@ static int run(job *j) {
   return status;
 }
 
-static int evaluate(nvb_arena *a, job *j) {
-  int status = nvb_protect(a, collect, j);
+static int evaluate(nvb_arena *a, nvh_job *j) {
+  int status = nvb_protect(a, nvh_job_collect, j);
   if (status) return status;
   int n = j->g->nleaf;
   if (!(j->leaf = nvb_calloc(2 * (size_t)n + 1, sizeof *j->leaf))) return nvb_fail_memory();
@@ -190,7 +174,7 @@ static int evaluate(nvb_arena *a, job *j) {
     j->known = j->leaf;
     nvb_hash key = nvh_program_key(j->g, j->place);
     j->program = nvh_program_find(key);
-    if (!j->program && !(status = planned(a, j, plan))) nvh_program_keep(key, j->program);
+    if (!j->program && !(status = nvh_job_plan(a, j))) nvh_program_keep(key, j->program);
     if (!status) status = run(j);
     nvh_program_unref(j->program);
   }
@@ -200,7 +184,7 @@ static int evaluate(nvb_arena *a, job *j) {
 }
 
 /* One evaluation at a time: who waits for a value that another thread is computing finds it here afterwards. */
-static nvb_lock lock = NVB_LOCK;
+nvb_lock nvh_eval_lock = NVB_LOCK;
 
 int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   int i = 0, status = NVM_OK;
@@ -210,17 +194,17 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
   nvb_failure_keep(&before);
   unsigned fp = nvb_fp_enter();
   nvb_interrupt_enter();
-  int taken = !(status = nvb_lock_wait(&lock));
+  int taken = !(status = nvb_lock_wait(&nvh_eval_lock));
   for (; i < n && !status; i++) {
     if (!pending(roots[i])) continue;
     /* all that run there */
-    job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) };
+    nvh_job j = { .ctx = c, .roots = roots + i, .nroot = n - i, .place = nvh_place_of(c, roots[i]) };
     nvb_arena *a = nvb_arena_new();
     if (a) nvb_arena_ask(a);
     status = a ? evaluate(a, &j) : nvb_fail_memory();
     nvb_arena_free(a);
   }
-  if (taken) nvb_lock_give(&lock);
+  if (taken) nvb_lock_give(&nvh_eval_lock);
   nvb_interrupt_leave();
   nvb_fp_leave(fp);
   if (!status) nvb_failure_put_back(&before);
@@ -230,63 +214,9 @@ int nvh_eval(nvm_ctx *c, nvg_node *const *roots, int n) {
 /* For functions: a program for a graph whose leaves are placeholders, for leaves that lie as these values do. A
    status. */
 int nvh_program_for(nvh_program **out, nvb_arena *a, nvg_graph *g, int place, nvg_value *const *leaf) {
-  job j = { .g = g, .place = place, .known = leaf };
-  int status = planned(a, &j, plan);
+  nvh_job j = { .g = g, .place = place, .known = leaf };
+  int status = nvh_job_plan(a, &j);
   *out = j.program;
-  return status;
-}
-
-static void explain(nvb_arena *a, void *arg) {
-  job *j = arg;
-  if (!j->g) collect(a, j);
-  if (!j->program) j->program = nvh_program_find(nvh_program_key(j->g, j->place));
-  int status = planned(a, j, plan);
-  if (status) nvb_throw(a, status, "%s", nvb_message());
-  nvb_text t = { .arena = a };
-  char name[16];
-  if (j->named) nvb_print(&t, "on %s:\n", nvg_device_name(name, j->place));
-  nvf_plan_explain(&t, j->plan);
-  nvd_explain(&t, j->plan, j->place > 1 ? nvh_gpu(j->place) : NULL, j->choice);
-  const char *s = nvb_text_get(&t);
-  size_t before = *j->text ? strlen(*j->text) : 0, n = strlen(s) + 1;
-  char *all = nvb_realloc(*j->text, before + n);
-  if (!all) nvb_throw(a, NVM_ERR_MEMORY, "out of memory");
-  memcpy(all + before, s, n);
-  *j->text = all;
-}
-static int explained(nvb_arena *a, job *j) {
-  nvb_failure before;
-  nvb_failure_keep(&before);
-  unsigned fp = nvb_fp_enter();
-  nvb_interrupt_enter();
-  nvb_arena_ask(a);
-  int status = nvb_interrupted();
-  status = status ? status : nvb_protect(a, explain, j);
-  nvb_interrupt_leave();
-  nvh_program_unref(j->program);
-  nvb_fp_leave(fp);
-  if (!status) nvb_failure_put_back(&before);
-  return status;
-}
-int nvh_explain_graph(char **text, nvb_arena *a, nvg_graph *g, int place, nvh_program *program) {
-  return explained(a, &(job){ .text = text, .g = g, .place = place, .program = program });
-}
-int nvh_explain(char **text, nvm_ctx *c, nvg_node *const *roots, int n) {
-  nvb_arena *a = nvb_arena_new();
-  if (!a) return nvb_fail_memory();
-  nvb_lock_take(&lock);
-  job j = { .ctx = c, .roots = roots, .nroot = n, .text = text };
-  for (int i = 1; i < n; i++) j.named |= nvh_place_of(c, roots[i]) != nvh_place_of(c, roots[0]);
-  int i = 0, first, status = NVM_OK;
-  do { /* a plan for each place */
-    j.place = n ? nvh_place_of(c, roots[i]) : 1;
-    for (first = 0; first < i && nvh_place_of(c, roots[first]) != j.place;) first++;
-    job one = j;
-    if (first == i) status = explained(a, &one);
-  } while (!status && ++i < n);
-  nvb_lock_give(&lock);
-  if (status) nvb_free(*text), *text = NULL;
-  nvb_arena_free(a);
   return status;
 }
 
