@@ -469,8 +469,11 @@ int nvc_all(nvc_run *r, const nvc_ins *i) {
     int64_t n = i->shape.total - start < NVC_BATCH ? i->shape.total - start : NVC_BATCH;
     mask_of(r, i, start, n, mask, room);
     if (!(bad = memchr(mask, 0, (size_t)n))) continue;
-    values(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, room);
-    r->outside = room[0][0];
+    r->outside = 0; /* a check of tiles alone looks at no number */
+    if (i->s->where->nrel) {
+      values(r, i, i->s->where->rel[0].a, start + (bad - mask), 1, room);
+      r->outside = room[0][0];
+    }
     return 0;
   }
   return 1;
